@@ -1,0 +1,99 @@
+// Projections, heads, and the memory of keys and values.
+#include "attention/headed.h"
+
+#include "core/kernels/copy.h"
+#include "core/launch.h"
+
+namespace heed {
+
+void KeyValueMemory::fields(Fields& f) {
+  f("keys", keys);
+  f("values", values);
+}
+
+namespace {
+
+void append(Tensor& all, int64_t length, const Tensor& rows, bool keep_history) {
+  const int64_t total = length + rows.extent(2);
+  if (keep_history) {
+    const std::vector<Tensor> parts =
+        all ? std::vector<Tensor>{slice(all, 2, 0, length), rows} : std::vector<Tensor>{rows};
+    all = concat(parts, 2);
+    return;
+  }
+  if (!all || all.extent(2) < total) {
+    // Cross-attention is filled once; what grows by steps gets room for as much again.
+    Shape shape = rows.shape();
+    shape[2] = all ? std::max<int64_t>(2 * all.extent(2), total) : (rows.extent(2) == 1 ? 16 : total);
+    const Tensor wider = Tensor::zeros(shape, rows.dtype(), rows.device());
+    if (length > 0)
+      launch<kernel::Copy>(rows.device(), view::slice(all, 2, 0, length), view::slice(wider, 2, 0, length));
+    all = wider;
+  }
+  // Rows below `length` never change, so what a tape has read of them stays as it was.
+  launch<kernel::Copy>(rows.device(), rows.detach(), view::slice(all, 2, length, total));
+}
+
+}  // namespace
+
+void KeyValueMemory::remember(Heads& heads) {
+  if (heads.k) {
+    const bool keep_history = recording() && (heads.k.node() || heads.v.node() || (keys && keys.node()));
+    append(keys, length, heads.k, keep_history);
+    append(values, length, heads.v, keep_history);
+    length += heads.k.extent(2);
+  }
+  if (length == 0)
+    fail("attention: no keys were given and none are remembered. Give keys in the first call.");
+  heads.k = slice(keys, 2, 0, length);
+  heads.v = slice(values, 2, 0, length);
+}
+
+HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng)
+    : query(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init}),
+      key(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init}),
+      value(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init}),
+      output(config.width, config.width, rng,
+             {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
+      config_(config) {
+  if (config.heads < 1 || config.width % config.heads != 0) {
+    fail("attention: ", config.heads, " heads do not divide the width ", config.width,
+         ". Use a divisor of it.");
+  }
+}
+
+Tensor HeadedAttention::split(const Tensor& x) const {
+  return transpose(reshape(x, Shape{x.extent(0), x.extent(1), config_.heads, head_width()}), 1, 2);
+}
+
+Tensor HeadedAttention::forward(const Attend& call) {
+  const Within within(this);
+  if (!call.keys && call.memory == nullptr)
+    fail("attention: no keys and no memory. Give keys, or a memory that holds them.");
+  Heads heads{split(query(call.queries)), {}, {}};
+  if (call.keys) {
+    heads.k = split(key(call.keys));
+    heads.v = split(value(call.keys));
+  }
+  const Tensor joined = transpose(attend(std::move(heads), call), 1, 2);  // [B, Tq, H, d]
+  if (call.memory != nullptr) call.memory->queries += call.queries.extent(1);
+  return output(reshape(joined, call.queries.shape()));
+}
+
+int64_t HeadedAttention::recall(Heads& heads, const Attend& call) const {
+  if (call.memory == nullptr) return config_.cross ? 0 : heads.k.extent(2) - heads.q.extent(2);
+  auto* memory = dynamic_cast<KeyValueMemory*>(call.memory);
+  if (memory == nullptr) fail("attention: this memory is another attention's. Use the one from start().");
+  const int64_t first = config_.cross ? memory->queries : memory->length;
+  memory->remember(heads);
+  return first;
+}
+
+void HeadedAttention::fields(Fields& f) {
+  f("query", query);
+  f("key", key);
+  f("value", value);
+  f("output", output);
+}
+
+}  // namespace heed

@@ -1,0 +1,54 @@
+// Rung 3: projections and heads; a variant overrides attend().
+#pragma once
+
+#include "nn/attention.h"
+#include "nn/linear.h"
+
+namespace heed {
+
+/// Queries, keys and values of all heads, views of [B, T, H, d]. k and v are empty when the call gave no
+/// keys.
+struct Heads {
+  Tensor q, k, v;  ///< [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, d]
+};
+
+/// Keys and values seen so far: what a variant remembers that needs all of them.
+struct KeyValueMemory final : Memory {
+  Tensor keys, values;  ///< [B, H, capacity, d]; the first `length` rows count
+  void fields(Fields& f) override;
+
+  /// Appends heads.k and heads.v (where given) and puts all that is remembered into them. While a tape
+  /// records, the sums keep their history; under NoTape rows are written into room that doubles when it is
+  /// full.
+  void remember(Heads& heads);
+};
+
+/// Splits the model width into heads, attends, joins: Concat(head_1, ..., head_H) W^O (Vaswani et al. 2017,
+/// section 3.2.2).
+class HeadedAttention : public Attention {
+ public:
+  HeadedAttention(const AttentionConfig& config, Rng& rng);
+  Tensor forward(const Attend& call) final;
+  void fields(Fields& f) override;
+
+  Linear query, key, value, output;
+
+ protected:
+  /// heads -> [B, H, Tq, d], given the projected heads of this call. Memory is the variant's to use: see
+  /// recall().
+  virtual Tensor attend(Heads heads, const Attend& call) = 0;
+
+  /// Adds what call.memory holds to the heads (a KeyValueMemory), and tells the position of the first query:
+  /// among the keys for self-attention, among the queries asked so far for cross-attention.
+  int64_t recall(Heads& heads, const Attend& call) const;
+  /// [B, T, width] -> [B, H, T, d], a view.
+  Tensor split(const Tensor& x) const;
+
+  const AttentionConfig& config() const { return config_; }
+  int64_t head_width() const { return config_.width / config_.heads; }
+
+ private:
+  AttentionConfig config_;
+};
+
+}  // namespace heed

@@ -1,0 +1,132 @@
+// The table of variants, as text, Markdown and JSON.
+#include <algorithm>
+
+#include "attention/variant.h"
+#include "core/json.h"
+
+namespace heed {
+namespace {
+
+std::string power(const char* symbol, double exponent) {
+  if (exponent == 0) return "";
+  return exponent == 1 ? symbol : std::string(symbol) + "^" + detail::number(exponent);
+}
+
+std::string growth(const Growth& g) {
+  const std::string n = power("n", g.length), d = power("d", g.width);
+  if (n.empty() && d.empty()) return "1";
+  return n + (n.empty() || d.empty() ? "" : " ") + d;
+}
+
+const char* yes(bool value) { return value ? "yes" : "no"; }
+
+const char* map_word(MapKind kind) {
+  switch (kind) {
+    case MapKind::none:
+      return "none";
+    case MapKind::exact:
+      return "exact";
+    case MapKind::signed_:
+      return "signed";
+  }
+  return "";
+}
+
+std::string options_text(const Variant& variant) {
+  std::string out;
+  for (const OptionText& option : variant.options({variant.traits.name, {}})) {
+    out += (out.empty() ? "" : ", ") + option.name + "=" + option.value;
+  }
+  return out;
+}
+
+using Row = std::vector<std::string>;
+
+std::vector<Row> rows() {
+  std::vector<Row> out{
+      {"name", "time", "memory", "causal", "cross", "padding", "steps", "map", "options", "paper"}};
+  for (const Variant& variant : variants()) {
+    const Traits& t = variant.traits;
+    out.push_back({t.name, growth(t.time), growth(t.memory), yes(t.causal), yes(t.cross), yes(t.padding),
+                   yes(t.steps), map_word(t.map), options_text(variant), t.paper});
+  }
+  return out;
+}
+
+Json growth_json(const Growth& g) { return Json::object({{"length", g.length}, {"width", g.width}}); }
+
+}  // namespace
+
+std::string variants_text() {
+  const std::vector<Row> table = rows();
+  std::vector<size_t> width(table[0].size());
+  for (const Row& row : table) {
+    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  }
+  std::string out;
+  for (const Row& row : table) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(width[i] - row[i].size() + 2, ' ');
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+std::string variants_markdown() {
+  std::string out =
+      "# Ways of attending\n\n"
+      "Made by `heed list attention --markdown`; a test keeps it fresh. n is the length, d the width of a "
+      "head; time and\n"
+      "memory are those of training, memory without inputs and outputs. The battery of `tests/attention` "
+      "counts both.\n"
+      "A map is *exact* when its rows sum to one, *signed* when they need not; either way map times values "
+      "is the output.\n\n";
+  const std::vector<Row> table = rows();
+  for (const Row& row : table) {
+    out += "|";
+    for (const std::string& cell : row) out += " " + cell + " |";
+    out += "\n";
+    if (&row != &table.front()) continue;
+    out += "|";
+    for (size_t i = 0; i < row.size(); ++i) out += "---|";
+    out += "\n";
+  }
+  for (const Variant& variant : variants()) {
+    out += "\n## " + std::string(variant.traits.name) + "\n\n" + variant.traits.idea + "\n";
+    const auto options = variant.options({variant.traits.name, {}});
+    if (!options.empty()) out += "\n| option | default | takes | what it does |\n|---|---|---|---|\n";
+    for (const OptionText& option : options) {
+      std::string kind = option.kind;
+      for (size_t at = 0; (at = kind.find('|', at)) != std::string::npos; at += 4)
+        kind.replace(at, 1, " or ");
+      out += "| " + option.name + " | " + option.value + " | " + kind + " | " + option.help + " |\n";
+    }
+  }
+  return out;
+}
+
+std::string variants_json() {
+  Json out{Json::List{}};
+  for (const Variant& variant : variants()) {
+    const Traits& t = variant.traits;
+    Json options{Json::List{}};
+    for (const OptionText& option : variant.options({t.name, {}})) {
+      options.push(Json::object(
+          {{"name", option.name}, {"default", option.value}, {"takes", option.kind}, {"help", option.help}}));
+    }
+    out.push(Json::object({{"name", t.name},
+                           {"idea", t.idea},
+                           {"paper", t.paper},
+                           {"time", growth_json(t.time)},
+                           {"memory", growth_json(t.memory)},
+                           {"causal", t.causal},
+                           {"cross", t.cross},
+                           {"padding", t.padding},
+                           {"steps", t.steps},
+                           {"map", map_word(t.map)},
+                           {"options", options}}));
+  }
+  return out.dump(1) + "\n";
+}
+
+}  // namespace heed

@@ -1,0 +1,145 @@
+// Sums over the rows of a map, in double and in a fixed order.
+#include "attention/map_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace heed {
+namespace {
+
+double surprise(double weight) { return weight > 0 ? -weight * std::log(weight) : 0.0; }
+
+bool ends_sentence(std::string_view token) {
+  return token == "</s>" || token == "<eos>" || token == "<EOS>" || token == "[SEP]" ||
+         token == "<|endoftext|>";
+}
+
+/// Mean weight on the key at a fixed offset from the query, over the rows where that key exists.
+double mass_at(const MapView& map, int64_t head, int64_t offset) {
+  double sum = 0;
+  int64_t rows = 0;
+  for (int64_t query = 0; query < map.queries; ++query) {
+    const int64_t key = query + offset;
+    if (key < 0 || key >= map.keys) continue;
+    sum += map.at(head, query, key);
+    ++rows;
+  }
+  return rows ? sum / static_cast<double>(rows) : 0.0;
+}
+
+double uniform_entropy(const MapView& map) {
+  if (!causal(map)) return std::log(static_cast<double>(map.keys));
+  double sum = 0;
+  for (int64_t query = 0; query < map.queries; ++query) sum += std::log(static_cast<double>(query + 1));
+  return sum / static_cast<double>(map.queries);
+}
+
+HeadStatistics statistics_of(const MapView& map, int64_t head) {
+  HeadStatistics out;
+  const int64_t confident_keys =
+      map.keys > 1 && ends_sentence(map.key_tokens.back()) ? map.keys - 1 : map.keys;
+  std::vector<double> column(static_cast<size_t>(map.keys));
+  for (int64_t query = 0; query < map.queries; ++query) {
+    double largest = 0;
+    for (int64_t key = 0; key < map.keys; ++key) {
+      const double weight = map.at(head, query, key);
+      const int64_t away = std::abs(key - query);
+      out.entropy += surprise(weight);
+      out.distance += weight * static_cast<double>(away);
+      out.offset += weight * static_cast<double>(key - query);
+      for (size_t width = static_cast<size_t>(away); width < out.band.size(); ++width)
+        out.band[width] += weight;
+      if (key < confident_keys) largest = std::max(largest, weight);
+      column[static_cast<size_t>(key)] += weight;
+    }
+    out.confidence += largest;
+  }
+  const auto rows = static_cast<double>(map.queries);
+  for (double* sum : {&out.entropy, &out.distance, &out.offset, &out.confidence}) *sum /= rows;
+  for (double& mass : out.band) mass /= rows;
+  for (double& mass : column) mass /= rows;
+  out.favourite = std::max_element(column.begin(), column.end()) - column.begin();
+  out.favourite_mass = column[static_cast<size_t>(out.favourite)];
+  for (const double mass : column) out.information += surprise(mass);
+  out.information = std::max(0.0, out.information - out.entropy);
+  out.diagonal = mass_at(map, head, 0);
+  out.previous = mass_at(map, head, -1);
+  out.next = mass_at(map, head, 1);
+  return out;
+}
+
+}  // namespace
+
+bool causal(const MapView& map) {
+  if (map.queries != map.keys) return false;
+  for (int64_t head = 0; head < map.heads; ++head)
+    for (int64_t query = 0; query < map.queries; ++query)
+      for (int64_t key = query + 1; key < map.keys; ++key)
+        if (map.at(head, query, key) != 0) return false;
+  return true;
+}
+
+std::vector<HeadStatistics> head_statistics(const MapView& map) {
+  check(map);
+  const double uniform = uniform_entropy(map);
+  std::vector<HeadStatistics> out;
+  for (int64_t head = 0; head < map.heads; ++head) {
+    out.push_back(statistics_of(map, head));
+    out.back().uniform_entropy = uniform;
+  }
+  return out;
+}
+
+std::vector<double> head_distances(const MapView& map) {
+  check(map);
+  std::vector<double> out(static_cast<size_t>(map.heads * map.heads));
+  for (int64_t one = 0; one < map.heads; ++one)
+    for (int64_t other = one + 1; other < map.heads; ++other) {
+      double sum = 0;
+      for (int64_t query = 0; query < map.queries; ++query)
+        for (int64_t key = 0; key < map.keys; ++key) {
+          const double a = map.at(one, query, key), b = map.at(other, query, key);
+          sum += surprise((a + b) / 2) - (surprise(a) + surprise(b)) / 2;
+        }
+      sum = std::max(0.0, sum / static_cast<double>(map.queries));
+      out[static_cast<size_t>(one * map.heads + other)] = out[static_cast<size_t>(other * map.heads + one)] =
+          sum;
+    }
+  return out;
+}
+
+namespace {
+
+template <class Wanted>
+HeadChoice sharpest_of(const std::vector<MapView>& maps, const Wanted& wanted) {
+  HeadChoice best;
+  double most = -1;
+  for (size_t map = 0; map < maps.size(); ++map) {
+    if (!wanted(maps[map])) continue;
+    const auto heads = head_statistics(maps[map]);
+    for (size_t head = 0; head < heads.size(); ++head)
+      if (heads[head].information > most) {
+        most = heads[head].information;
+        best = {map, static_cast<int64_t>(head)};
+      }
+  }
+  return best;
+}
+
+}  // namespace
+
+HeadChoice sharpest_head(const std::vector<MapView>& maps) {
+  if (maps.empty()) fail("sharpest_head: there is no map. Give at least one.");
+  return sharpest_of(maps, [](const MapView&) { return true; });
+}
+
+HeadChoice first_head(const std::vector<MapView>& maps) {
+  const auto cross = [](const MapView& map) { return map.kind == "cross"; };
+  return std::any_of(maps.begin(), maps.end(), cross) ? sharpest_of(maps, cross) : sharpest_head(maps);
+}
+
+}  // namespace heed

@@ -1,0 +1,54 @@
+// What a head does, in a few numbers: how sharp it is, and where it looks relative to its own place.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "attention/map_view.h"
+
+namespace heed {
+
+/// One head of one map. Masses are means over the rows that have the key in question; entropies are in nats.
+struct HeadStatistics {
+  double entropy = 0;            ///< mean over rows of -sum a log a
+  double uniform_entropy = 0;    ///< the same for equal weights on all visible keys: log n unless causal
+  double information = 0;        ///< entropy of the mean row minus `entropy`: how well queries are told apart
+  double confidence = 0;         ///< mean largest weight, the end-of-sentence column left out (Voita 2019)
+  double diagonal = 0;           ///< mean weight of key i for query i
+  double previous = 0;           ///< mean weight of key i - 1
+  double next = 0;               ///< mean weight of key i + 1
+  double distance = 0;           ///< mean over rows of sum_j a_ij |i - j|
+  double offset = 0;             ///< the same with its sign: positive looks ahead
+  std::array<double, 4> band{};  ///< mean mass within |i - j| <= w, w = 0..3
+  int64_t favourite = 0;         ///< the key with the largest mean weight (Conti's vertical heads)
+  double favourite_mass = 0;     ///< that mean weight
+};
+
+/// Statistics of every head (definitions of Clark 2019 and Voita 2019). Weights below zero, which some
+/// kernelized attentions have, count as zero in entropies. Throws a data Error when the map is inconsistent.
+std::vector<HeadStatistics> head_statistics(const MapView& map);
+
+/// True when no query gives weight to a later key in any head and the map is square.
+bool causal(const MapView& map);
+
+/// Mean Jensen-Shannon divergence of the rows of each pair of heads, in nats: [heads, heads], 0 on its
+/// diagonal.
+std::vector<double> head_distances(const MapView& map);
+
+/// A head of one of several maps.
+struct HeadChoice {
+  size_t map = 0;
+  int64_t head = 0;
+};
+
+/// The head with the most information per query: low entropy in each row, different rows. A head whose rows
+/// all point at the same token is sharp but says nothing, so it is not chosen. The first one wins a tie.
+/// Throws a usage Error when there is no map.
+HeadChoice sharpest_head(const std::vector<MapView>& maps);
+
+/// The head to look at first: the sharpest of the cross maps where there are any, otherwise the sharpest of
+/// all.
+HeadChoice first_head(const std::vector<MapView>& maps);
+
+}  // namespace heed

@@ -1,0 +1,205 @@
+// A small UTF-8 reader, and the escapes on top of it.
+#include "attention/picture_encode.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+
+namespace heed::picture {
+namespace {
+
+constexpr char32_t replacement = 0xFFFD;
+
+struct Range {
+  char32_t first, last;
+};
+
+bool in(char32_t c, const Range* begin, const Range* end) {
+  return std::any_of(begin, end, [c](const Range& range) { return c >= range.first && c <= range.last; });
+}
+
+/// Marks that sit on the character before them (Unicode general categories Mn, Me, and format characters).
+constexpr Range marks[] = {{0x300, 0x36F},   {0x483, 0x489},   {0x591, 0x5BD},    {0x610, 0x61A},
+                           {0x64B, 0x65F},   {0xE31, 0xE31},   {0xE34, 0xE3A},    {0xE47, 0xE4E},
+                           {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x200B, 0x200D},  {0x20D0, 0x20FF},
+                           {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xE0100, 0xE01EF}};
+
+/// East Asian wide and fullwidth blocks, and emoji.
+constexpr Range wide[] = {{0x1100, 0x115F},  {0x2E80, 0x303E},   {0x3041, 0x4DBF},   {0x4E00, 0xA4CF},
+                          {0xAC00, 0xD7A3},  {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
+                          {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
+                          {0x20000, 0x3FFFD}};
+
+/// Characters that reorder or break a line without being seen.
+constexpr Range unseen[] = {{0x80, 0x9F},     {0x200E, 0x200F}, {0x2028, 0x202E},
+                            {0x2066, 0x2069}, {0xFEFF, 0xFEFF}, {0xFFFE, 0xFFFF}};
+
+/// Reads one character and moves past it; a byte that begins none counts as U+FFFD.
+char32_t next(std::string_view& rest) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(rest[i]); };
+  const unsigned char lead = byte(0);
+  const size_t length = lead < 0x80                   ? 1
+                        : lead >= 0xC2 && lead < 0xE0 ? 2
+                        : lead >= 0xE0 && lead < 0xF0 ? 3
+                        : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                      : 0;
+  char32_t c = length == 1 ? lead : length == 0 ? replacement : lead & (0x7Fu >> length);
+  size_t used = 1;
+  for (; used < length && used < rest.size() && (byte(used) & 0xC0) == 0x80; ++used)
+    c = c << 6 | (byte(used) & 0x3F);
+  if (length > 1 && used < length) c = replacement;
+  const bool overlong = (length == 3 && c < 0x800) || (length == 4 && (c < 0x10000 || c > 0x10FFFF));
+  if (overlong || (c >= 0xD800 && c <= 0xDFFF)) c = replacement;
+  rest.remove_prefix(used);
+  return c;
+}
+
+void put(std::string& out, char32_t c) {
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+    return;
+  }
+  const int extra = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  constexpr unsigned char lead[] = {0, 0xC0, 0xE0, 0xF0};
+  out += static_cast<char>(lead[extra] | (c >> (6 * extra)));
+  for (int i = extra - 1; i >= 0; --i) out += static_cast<char>(0x80 | (c >> (6 * i) & 0x3F));
+}
+
+int64_t width_of(char32_t c) {
+  if (in(c, std::begin(marks), std::end(marks))) return 0;
+  return in(c, std::begin(wide), std::end(wide)) ? 2 : 1;
+}
+
+std::string to_text(double value, std::chars_format format, int digits) {
+  std::array<char, 400> buffer;
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, format, digits);
+  return {buffer.data(), result.ptr};
+}
+
+}  // namespace
+
+std::string visible(std::string_view token) {
+  if (token.empty()) return "∅";
+  std::string out;
+  while (!token.empty()) {
+    const char32_t c = next(token);
+    if (c < 0x20)
+      put(out, 0x2400 + c);
+    else if (c == 0x20 || c == 0xA0)
+      put(out, 0x2423);
+    else if (c == 0x7F)
+      put(out, 0x2421);
+    else
+      put(out, in(c, std::begin(unseen), std::end(unseen)) ? replacement : c);
+  }
+  return out;
+}
+
+int64_t display_width(std::string_view utf8) {
+  int64_t columns = 0;
+  while (!utf8.empty()) columns += width_of(next(utf8));
+  return columns;
+}
+
+std::string shorten(std::string_view utf8, int64_t columns) {
+  if (display_width(utf8) <= columns) return std::string(utf8);
+  if (columns < 1) return "";
+  std::string out;
+  int64_t used = 0;
+  while (!utf8.empty()) {
+    const char32_t c = next(utf8);
+    if (used + width_of(c) > columns - 1) break;
+    used += width_of(c);
+    put(out, c);
+  }
+  return out + "…";
+}
+
+std::string escape(std::string_view utf8) {
+  std::string out;
+  out.reserve(utf8.size());
+  while (!utf8.empty()) {
+    const char32_t c = next(utf8);
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default: {
+        const bool layout = c == '\n' || c == '\t' || c == '\r';
+        put(out, (c < 0x20 && !layout) || c == 0x7F || in(c, std::begin(unseen), std::end(unseen))
+                     ? replacement
+                     : c);
+      }
+    }
+  }
+  return out;
+}
+
+std::string json(std::string_view utf8) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string out = "\"";
+  while (!utf8.empty()) {
+    const char32_t c = next(utf8);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c < 0x20 || c == 0x7F || c == '<' || c == '>' || c == '&') {
+      out += "\\u00";
+      out += digits[c >> 4];
+      out += digits[c & 15];
+    } else {
+      put(out, in(c, std::begin(unseen), std::end(unseen)) ? replacement : c);
+    }
+  }
+  return out + '"';
+}
+
+std::string json(double value) {
+  return std::isfinite(value) ? to_text(value, std::chars_format::general, 6) : "null";
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t j = 0; j < 3; ++j)
+      group = group << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    for (size_t j = 0; j < 4; ++j) out += j <= count ? digits[group >> (18 - 6 * j) & 63] : '=';
+  }
+  return out;
+}
+
+std::string fixed(double value, int decimals) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::string out = to_text(value, std::chars_format::fixed, decimals);
+  const bool zero = out.find_first_of("123456789") == std::string::npos;
+  return zero && out.front() == '-' ? out.substr(1) : out;
+}
+
+std::string trimmed(double value, int decimals) {
+  std::string out = fixed(value, decimals);
+  if (out.find('.') == std::string::npos) return out;
+  out.erase(out.find_last_not_of('0') + 1);
+  if (out.back() == '.') out.pop_back();
+  return out;
+}
+
+}  // namespace heed::picture

@@ -1,0 +1,34 @@
+// Attention maps as SVG files: one head with its tokens, or all heads of all layers on one sheet.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attention/map_view.h"
+
+namespace heed {
+
+/// How a picture of one head looks.
+struct SvgOptions {
+  std::string title;              ///< above the map; empty gives "cross attention, layer 0, head 3"
+  int64_t limit = 128;            ///< tokens a side; longer maps are drawn in tiles
+  bool scale_to_largest = false;  ///< colours from 0 to the largest weight instead of 0 to 1
+};
+
+/// One head as a complete SVG file: rows are queries, columns are keys, each cell has its weight as a
+/// tooltip, and a scale explains the colours. Throws a data Error for an inconsistent map, a usage Error for
+/// a head out of range.
+std::string map_svg(const MapView& map, int64_t head, const SvgOptions& options = {});
+
+/// Every head of every map as a small picture on one SVG sheet: a row per map, a column per head.
+std::string contact_sheet_svg(const std::vector<MapView>& maps, const std::string& title = "");
+
+namespace picture {
+
+/// The colour of a weight between 0 and 1 on paper, as "#rrggbb": white to dark blue, orange below zero, grey
+/// where it is not finite. Lightness falls in even steps; small weights stay visible.
+std::string colour(double weight);
+
+}  // namespace picture
+}  // namespace heed

@@ -1,0 +1,193 @@
+// Draws a map with the block shades of Unicode, aligned by display width.
+#include "attention/picture_text.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+
+#include "attention/map_statistics.h"
+#include "attention/picture_encode.h"
+#include "core/error.h"
+
+namespace heed {
+namespace {
+
+using picture::display_width;
+
+constexpr std::string_view faint = "\033[2m", strong = "\033[38;5;68m", plain = "\033[0m";
+
+/// A weight as a shade: each step is visibly darker, and a sixth of uniform attention is still seen.
+struct Shade {
+  float below;
+  std::string_view glyph;
+};
+constexpr Shade shades[] = {{0.05F, "·"}, {0.2F, "░"}, {0.4F, "▒"}, {0.7F, "▓"}};
+
+std::string_view glyph_of(float weight) {
+  if (!std::isfinite(weight)) return "?";
+  if (weight < 0) return "-";
+  for (const Shade& shade : shades)
+    if (weight < shade.below) return shade.glyph;
+  return "█";
+}
+
+std::string spaces(int64_t count) {
+  return std::string(static_cast<size_t>(std::max<int64_t>(count, 0)), ' ');
+}
+
+std::string padded(const std::string& word, int64_t columns) {
+  return word + spaces(columns - display_width(word));
+}
+
+std::vector<std::string> labels(const std::vector<std::string>& tokens, int64_t count, int64_t columns) {
+  std::vector<std::string> out;
+  for (int64_t i = 0; i < count; ++i)
+    out.push_back(picture::shorten(picture::visible(tokens[static_cast<size_t>(i)]), columns));
+  return out;
+}
+
+int64_t widest(const std::vector<std::string>& words) {
+  int64_t columns = 0;
+  for (const auto& word : words) columns = std::max(columns, display_width(word));
+  return columns;
+}
+
+/// One cell: two glyphs in the middle of its column, one where the weight is next to nothing.
+std::string cell(float weight, int64_t columns, const TextOptions& options) {
+  const std::string_view glyph = glyph_of(weight);
+  const bool shaded = glyph != "·" && glyph != "-" && glyph != "?";
+  const int64_t before = (columns - 2) / 2;
+  std::string out = spaces(before);
+  if (options.colour) out += shaded ? strong : faint;
+  out += glyph;
+  if (shaded) out += glyph;
+  if (options.colour) out += plain;
+  return out + spaces(columns - before - (shaded ? 2 : 1));
+}
+
+std::string trimmed_line(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+/// A word from top to bottom: one character a line, marks with the character that they belong to.
+std::vector<std::string> letters(std::string_view word) {
+  std::vector<std::string> out;
+  for (size_t begin = 0, end = 0; begin < word.size(); begin = end) {
+    for (end = begin + 1; end < word.size() && (word[end] & 0xC0) == 0x80;) ++end;
+    const std::string letter(word.substr(begin, end - begin));
+    if (display_width(letter) == 0 && !out.empty())
+      out.back() += letter;
+    else
+      out.push_back(letter);
+  }
+  return out;
+}
+
+/// The labels of some columns: beside each other, or upright where that leaves room for more columns.
+std::string label_lines(const std::vector<std::string>& words, const std::vector<int64_t>& widths,
+                        int64_t margin, bool upright) {
+  if (!upright) {
+    std::string line = spaces(margin);
+    for (size_t i = 0; i < words.size(); ++i) line += padded(words[i], widths[i]);
+    return trimmed_line(line);
+  }
+  std::vector<std::vector<std::string>> columns;
+  size_t tall = 0;
+  for (const auto& word : words) {
+    columns.push_back(letters(word));
+    tall = std::max(tall, columns.back().size());
+  }
+  std::string out;
+  for (size_t row = 0; row < tall; ++row) {
+    std::string line = spaces(margin);
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const size_t skip = tall - columns[i].size();
+      line += padded(row < skip ? "" : columns[i][row - skip], widths[i]);
+    }
+    out += trimmed_line(line);
+  }
+  return out;
+}
+
+std::string heading(const MapView& map, int64_t head) {
+  const auto statistics = head_statistics(map);
+  const HeadStatistics& one = statistics[static_cast<size_t>(head)];
+  const auto sharpest = static_cast<size_t>(sharpest_head({map}).head);
+  std::string out =
+      text("  layer ", map.layer, " ", map.kind, ", head ", head, " (of ", map.heads, ")   entropy ",
+           picture::fixed(one.entropy, 2), " (uniform ", picture::fixed(one.uniform_entropy, 2), ")");
+  if (map.heads > 1)
+    out += text("   sharpest head: ", sharpest, " (entropy ", picture::fixed(statistics[sharpest].entropy, 2),
+                ")");
+  return out + "\n";
+}
+
+std::string key_to_shades() {
+  std::string out = "  rows are queries, columns are keys   ";
+  for (const Shade& shade : shades)
+    out += text(shade.glyph, " under ", picture::trimmed(shade.below, 2), "  ");
+  return out + "█ above\n";
+}
+
+}  // namespace
+
+TextOptions terminal_options() {
+  TextOptions options;
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = !terminal || std::string_view(terminal) == "dumb";
+  options.colour = isatty(STDOUT_FILENO) && !dumb && !(no_colour && *no_colour);
+  winsize size{};
+  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    options.width = size.ws_col;
+  return options;
+}
+
+std::string map_text(const MapView& map, int64_t head, const TextOptions& options) {
+  check(map);
+  if (head < 0 || head >= map.heads)
+    fail("map_text: head ", head, " does not exist in '", map.name, "'. Choose 0 to ", map.heads - 1, ".");
+  const int64_t most = std::max<int64_t>(options.rows, 1), label = std::max<int64_t>(options.label, 3);
+  const int64_t rows = std::min(map.queries, most), columns = std::min(map.keys, most);
+  const auto queries = labels(map.query_tokens, rows, label);
+  auto keys = labels(map.key_tokens, columns, label);
+  const int64_t margin = 5 + widest(queries) + 2;
+  std::vector<int64_t> widths;
+  for (const auto& word : keys) widths.push_back(std::max<int64_t>(display_width(word), 2) + 1);
+  const bool upright = margin + std::accumulate(widths.begin(), widths.end(), int64_t{0}) > options.width;
+  if (upright) {
+    widths.assign(widths.size(), 3);
+    keys = labels(map.key_tokens, columns, std::min<int64_t>(label, 10));
+  }
+
+  std::string out = heading(map, head);
+  for (int64_t first = 0, end = 0; first < columns; first = end) {
+    int64_t used = margin;
+    for (end = first; end < columns; ++end) {
+      const int64_t width = widths[static_cast<size_t>(end)];
+      if (end > first && used + width > options.width) break;
+      used += width;
+    }
+    if (first > 0 || end < columns) out += text("\n  keys ", first, " to ", end - 1, " of ", map.keys, "\n");
+    out += label_lines({keys.begin() + first, keys.begin() + end},
+                       {widths.begin() + first, widths.begin() + end}, margin, upright);
+    for (int64_t query = 0; query < rows; ++query) {
+      std::string line = spaces(5) + padded(queries[static_cast<size_t>(query)], margin - 5);
+      for (int64_t key = first; key < end; ++key)
+        line += cell(map.at(head, query, key), widths[static_cast<size_t>(key)], options);
+      out += trimmed_line(line);
+    }
+  }
+  if (rows < map.queries || columns < map.keys)
+    out += text("  cut to the first ", rows, " of ", map.queries, " queries and ", columns, " of ", map.keys,
+                " keys; the HTML page has them all\n");
+  return out + key_to_shades();
+}
+
+}  // namespace heed

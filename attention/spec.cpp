@@ -1,0 +1,189 @@
+// Specs and options: text in, text out.
+#include "attention/spec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace heed {
+
+Spec parse_spec(std::string_view text) {
+  Spec spec;
+  const size_t colon = text.find(':');
+  spec.name = std::string(text.substr(0, colon));
+  if (spec.name.empty()) fail("attention '", text, "' has no name. Write name or name:key=value,key=value.");
+  if (colon == std::string_view::npos) return spec;
+  std::string_view rest = text.substr(colon + 1);
+  while (true) {
+    const size_t comma = rest.find(',');
+    const std::string_view part = rest.substr(0, comma);
+    const size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      fail("attention '", text, "': '", part, "' is not key=value. Write name:key=value,key=value.");
+    }
+    const std::string key(part.substr(0, equals));
+    for (const auto& [other, value] : spec.options) {
+      if (other == key) fail("attention '", text, "': ", key, " is given twice. Give it once.");
+    }
+    spec.options.emplace_back(key, part.substr(equals + 1));
+    if (comma == std::string_view::npos) break;
+    rest = rest.substr(comma + 1);
+  }
+  return spec;
+}
+
+std::string to_string(const Spec& spec) {
+  std::string out = spec.name;
+  char separator = ':';
+  for (const auto& [key, value] : spec.options) {
+    out += separator + key + "=" + value;
+    separator = ',';
+  }
+  return out;
+}
+
+namespace {
+
+size_t edits(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string nearest(std::string_view word, std::span<const std::string> known) {
+  std::string best;
+  size_t distance = 3;
+  for (const std::string& candidate : known) {
+    const size_t d = edits(word, candidate);
+    if (d < distance && d < candidate.size()) {
+      distance = d;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string suggestion(std::string_view word, std::span<const std::string> known) {
+  const std::string near = nearest(word, known);
+  std::string out = near.empty() ? "" : " Did you mean '" + near + "'?";
+  out += " Known:";
+  for (size_t i = 0; i < known.size(); ++i) out += (i > 0 ? ", " : " ") + known[i];
+  return out + ".";
+}
+
+namespace {
+
+class Listing : public Fields {
+ public:
+  std::vector<OptionText> found;
+
+ protected:
+  std::string path(const char* name) const { return prefix_ + name; }
+  void on(const char* name, int64_t& x, const char* help) override {
+    found.push_back({path(name), text(x), "integer", help});
+  }
+  void on(const char* name, double& x, const char* help) override {
+    found.push_back({path(name), detail::number(x), "number", help});
+  }
+  void on(const char* name, bool& x, const char* help) override {
+    found.push_back({path(name), text(x), "true or false", help});
+  }
+  void on(const char* name, std::string& x, const char* help) override {
+    found.push_back({path(name), x, "text", help});
+  }
+  void on(const char* name, Choice& x, const char* help) override {
+    std::string words;
+    for (const char* word : x.words()) words += (words.empty() ? "" : "|") + std::string(word);
+    found.push_back({path(name), x.word(), words, help});
+  }
+  void enter(const char* name) override { prefix_ += std::string(name) + "."; }
+  void leave() override {
+    prefix_.pop_back();
+    prefix_.erase(prefix_.rfind('.') == std::string::npos ? 0 : prefix_.rfind('.') + 1);
+  }
+
+ private:
+  std::string prefix_;
+};
+
+class Setting : public Listing {
+ public:
+  Setting(std::string name, std::string value, std::string where)
+      : name_(std::move(name)), value_(std::move(value)), where_(std::move(where)) {}
+  bool done = false;
+
+ private:
+  [[noreturn]] void wrong(const std::string& needed) const {
+    fail(where_, name_, " = ", value_.empty() ? "''" : value_, " is not legal; it takes ", needed, ".");
+  }
+  bool mine(const char* name) { return path(name) == name_ ? (done = true) : false; }
+  template <class T>
+  T number(const std::string& needed) const {
+    T parsed{};
+    const char* end = value_.data() + value_.size();
+    const auto [at, fault] = std::from_chars(value_.data(), end, parsed);
+    if (fault != std::errc() || at != end) wrong(needed);
+    return parsed;
+  }
+  void on(const char* name, int64_t& x, const char* help) override {
+    Listing::on(name, x, help);
+    if (mine(name)) x = number<int64_t>("a whole number");
+  }
+  void on(const char* name, double& x, const char* help) override {
+    Listing::on(name, x, help);
+    if (!mine(name)) return;
+    x = number<double>("a number");
+    if (!std::isfinite(x)) wrong("a finite number");
+  }
+  void on(const char* name, bool& x, const char* help) override {
+    Listing::on(name, x, help);
+    if (!mine(name)) return;
+    if (value_ != "true" && value_ != "false") wrong("true or false");
+    x = value_ == "true";
+  }
+  void on(const char* name, std::string& x, const char* help) override {
+    Listing::on(name, x, help);
+    if (mine(name)) x = value_;
+  }
+  void on(const char* name, Choice& x, const char* help) override {
+    Listing::on(name, x, help);
+    if (!mine(name) || x.choose(value_)) return;
+    std::vector<std::string> words(x.words().begin(), x.words().end());
+    fail(where_, name_, " = '", value_, "' is unknown.", suggestion(value_, words));
+  }
+  std::string name_, value_, where_;
+};
+
+}  // namespace
+
+std::vector<OptionText> detail::options_of(const std::function<void(Fields&)>& fields) {
+  Listing listing;
+  fields(listing);
+  return std::move(listing.found);
+}
+
+void detail::set_option(const std::function<void(Fields&)>& fields, const std::string& name,
+                        const std::string& value, const std::string& where) {
+  Setting setting(name, value, where);
+  fields(setting);
+  if (setting.done) return;
+  std::vector<std::string> known;
+  for (const OptionText& option : setting.found) known.push_back(option.name);
+  if (known.empty()) fail(where, "'", name, "' is unknown: there are no options here.");
+  fail(where, "option '", name, "' is unknown.", suggestion(name, known));
+}
+
+}  // namespace heed

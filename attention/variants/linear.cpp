@@ -1,0 +1,41 @@
+// Linear attention. Katharopoulos et al. 2020, "Transformers are RNNs", arXiv 2006.16236.
+//
+//   y_i = phi(q_i)^T sum_j phi(k_j) v_j^T  /  phi(q_i)^T sum_j phi(k_j),      phi(x) = elu(x) + 1
+//
+// Nothing of size T x T is made; a causal decoder keeps S = sum phi(k) v^T and z = sum phi(k).
+#include "attention/kernelized.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  double epsilon = 1e-6;
+  void fields(Fields& f) { f("epsilon", epsilon, "added to the normaliser"); }
+};
+
+class LinearAttention final : public KernelizedAttention {
+ public:
+  LinearAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : KernelizedAttention(config, o.epsilon, rng) {}
+
+ private:
+  Tensor feature(const Tensor& x) const override { return elu(x) + 1; }
+};
+
+}  // namespace
+
+Variant variant::linear() {
+  return describe<LinearAttention, Options>(
+      {.name = "linear",
+       .paper = "Katharopoulos et al. 2020",
+       .idea = "Features elu(x) + 1 instead of a softmax: the sums over keys are shared by all queries.",
+       .time = {.length = 1, .width = 2},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact});
+}
+
+}  // namespace heed

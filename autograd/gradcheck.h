@@ -1,0 +1,57 @@
+// Are the gradients of the tape those of the function? Compared with central differences, in double.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace heed {
+
+/// How a gradient check is done.
+struct GradcheckOptions {
+  double step = 1e-6;       ///< of a central difference, times the element's size where that is above 1
+  double tolerance = 1e-6;  ///< largest relative error that passes
+  int64_t samples = 0;      ///< elements tried of each tensor, drawn without repetition; 0: all
+  uint64_t seed = 1;        ///< of the output's direction and the sample
+};
+
+/// What a gradient check found. An error is relative to the larger of the two derivatives, but to no less
+/// than a hundredth of the tensor's largest one and 1e-3: below that, the rounding of the differences is all
+/// there is to see.
+struct GradcheckReport {
+  bool passed = true;
+  bool repeats = true;   ///< a second sweep gave the same bits
+  double relative = 0;   ///< the worst error
+  double absolute = 0;   ///< the same error, not divided
+  int64_t input = -1;    ///< where it is: which tensor,
+  int64_t element = -1;  ///< which element in row-major order,
+  double numeric = 0;    ///< what central differences say,
+  double taped = 0;      ///< and what the tape says
+  int64_t checked = 0;   ///< elements compared
+  Shape shape;           ///< of that tensor
+};
+
+std::string to_string(const GradcheckReport& report);
+
+/// Checks every element of every float input of f against central differences of a fixed random combination
+/// of f's result. Float inputs are made f64 leaves; others (ids, masks) are handed over as they are. f gives
+/// the same result at each call: it restores a random source that it draws from. Fails where it does not, and
+/// where the result is not f64.
+GradcheckReport gradcheck(const std::function<Tensor(std::span<const Tensor>)>& f, std::vector<Tensor> inputs,
+                          const GradcheckOptions& options = {});
+/// The same for leaves that live elsewhere, such as parameters, in f64: their elements are changed in place
+/// and put back. Their gradients are cleared before and after.
+GradcheckReport gradcheck(const std::function<Tensor()>& f, std::span<const Tensor> leaves,
+                          const GradcheckOptions& options = {});
+
+/// Throws (Fault::numeric) what to_string() says, unless the check passes.
+void require_gradients(const std::function<Tensor(std::span<const Tensor>)>& f, std::vector<Tensor> inputs,
+                       const GradcheckOptions& options = {});
+void require_gradients(const std::function<Tensor()>& f, std::span<const Tensor> leaves,
+                       const GradcheckOptions& options = {});
+
+}  // namespace heed

@@ -1,0 +1,91 @@
+// Every differentiable op. Shapes broadcast as in NumPy where two tensors meet.
+#pragma once
+
+#include <span>
+
+#include "autograd/tape.h"
+#include "core/kernels/attention.h"
+#include "core/kernels/block_attention.h"
+#include "core/kernels/layer_norm.h"
+#include "core/random.h"
+
+namespace heed {
+
+// Arithmetic.
+Tensor operator+(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& a, const Tensor& b);
+Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor maximum(const Tensor& a, const Tensor& b);            ///< where equal, the gradient goes to a
+Tensor affine(const Tensor& x, double scale, double shift);  ///< scale x + shift
+inline Tensor operator-(const Tensor& x) { return affine(x, -1, 0); }
+inline Tensor operator+(const Tensor& x, double c) { return affine(x, 1, c); }
+inline Tensor operator-(const Tensor& x, double c) { return affine(x, 1, -c); }
+inline Tensor operator*(const Tensor& x, double c) { return affine(x, c, 0); }
+inline Tensor operator*(double c, const Tensor& x) { return affine(x, c, 0); }
+inline Tensor operator/(const Tensor& x, double c) { return affine(x, 1 / c, 0); }
+/// x where `mask` (u8, broadcast) is not zero, `otherwise` elsewhere.
+Tensor select(const Tensor& mask, const Tensor& x, double otherwise);
+
+// Functions of one element.
+Tensor exp(const Tensor& x);
+Tensor log(const Tensor& x);
+Tensor tanh(const Tensor& x);
+Tensor sigmoid(const Tensor& x);
+Tensor relu(const Tensor& x);
+Tensor gelu(const Tensor& x);       ///< by the error function
+Tensor gelu_tanh(const Tensor& x);  ///< GPT-2's form
+Tensor silu(const Tensor& x);
+Tensor elu(const Tensor& x);
+Tensor square(const Tensor& x);
+Tensor sqrt(const Tensor& x);
+Tensor reciprocal(const Tensor& x);
+Tensor abs(const Tensor& x);
+
+// Shape. Views share numbers; reshape and concat copy where they must.
+Tensor reshape(const Tensor& x, const Shape& shape);  ///< one extent may be -1
+Tensor transpose(const Tensor& x, int64_t a, int64_t b);
+Tensor permute(const Tensor& x, std::initializer_list<int64_t> axes);
+Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);
+Tensor expand(const Tensor& x, const Shape& shape);
+Tensor concat(std::span<const Tensor> parts, int64_t axis);
+Tensor contiguous(const Tensor& x);
+Tensor cast(const Tensor& x, DType dtype);
+
+// Products.
+Tensor matmul(const Tensor& a,
+              const Tensor& b);  ///< [..., M, K] [..., K, N] -> [..., M, N], batch axes broadcast
+/// x W^T + bias: x [..., in], weight [out, in], bias [out] or empty -> [..., out].
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+
+// Reductions.
+Tensor sum(const Tensor& x);                 ///< of all, rank 0
+Tensor mean(const Tensor& x);                ///< of all, rank 0
+Tensor sum(const Tensor& x, int64_t axis);   ///< the axis stays, with extent 1
+Tensor mean(const Tensor& x, int64_t axis);  ///< the axis stays, with extent 1
+Tensor max(const Tensor& x, int64_t axis);   ///< the axis stays; the gradient goes to the first largest
+Tensor sum_to(const Tensor& x, const Shape& shape);  ///< undoes a broadcast from `shape`
+Tensor cumulative_sum(const Tensor& x, int64_t axis);
+
+// Rows.
+Tensor softmax(const Tensor& x);      ///< of the last axis; a row of -inf gives zeros
+Tensor log_softmax(const Tensor& x);  ///< of the last axis
+/// gain (x - mean) / deviation + bias over the last axis; bias may be empty.
+Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon = 1e-5,
+                  kernel::NormScale scale = kernel::NormScale::variance);
+/// Mean cross entropy of logits [..., V] at targets (i32, [...]) in nats, with label smoothing; targets equal
+/// to `ignore` do not count.
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double smoothing = 0, int32_t ignore = -1);
+/// Rows of weight [V, d] at ids (i32 [...]) -> [..., d].
+Tensor embedding(const Tensor& weight, const Tensor& ids);
+/// Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when rng is null or p is
+/// 0.
+Tensor dropout(const Tensor& x, double p, Rng* rng);
+
+// Attention, fused. Shapes as in core/kernels/attention.h.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionTerms& terms);
+Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::BlockTerms& terms);
+/// Causal sums of kernelized attention: out_i = phi_q_i . sum over j <= i of phi_k_j v_j^T.
+Tensor linear_scan(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v);
+
+}  // namespace heed

@@ -1,0 +1,128 @@
+// Fused attention: three kernels that never hold a map.
+#include "core/kernels/attention.h"
+
+#include "autograd/ops.h"
+#include "autograd/ops/agree.h"
+#include "core/kernels/linear_scan.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+void check(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q.extent(0) != k.extent(0) ||
+      q.extent(1) != k.extent(1) || q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) ||
+      k.extent(1) != v.extent(1) || k.extent(2) != v.extent(2)) {
+    fail(op, ": q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(),
+         "; they must be [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv].");
+  }
+  agree(op, q, k);
+  agree(op, q, v);
+}
+
+void check_lengths(const char* op, const Tensor& lengths, const Tensor& q) {
+  if (!lengths) return;
+  if (lengths.dtype() != DType::i32 || !(lengths.shape() == Shape{q.extent(0)})) {
+    fail(op, ": key lengths ", lengths.dtype(), " ", lengths.shape(), "; they must be i32 [", q.extent(0),
+         "], one a sequence.");
+  }
+}
+
+/// The terms without history, checked against q and k.
+kernel::AttentionTerms settled(const char* op, const Tensor& q, const Tensor& k,
+                               kernel::AttentionTerms terms) {
+  check_lengths(op, terms.key_lengths, q);
+  if (terms.key_lengths) terms.key_lengths = contiguous(terms.key_lengths.detach());
+  if (terms.dropout < 0 || terms.dropout >= 1) {
+    fail(op, ": dropout ", terms.dropout, ". It must be at least 0 and below 1.");
+  }
+  if (terms.dropout > 0 && !terms.draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
+  if (terms.bias) {
+    agree(op, q, terms.bias);
+    const Shape scores{q.extent(0), q.extent(1), q.extent(2), k.extent(2)};
+    bool fits = terms.bias.rank() == 4;
+    for (int64_t axis = 0; fits && axis < 4; ++axis) {
+      fits = terms.bias.extent(axis) == 1 || terms.bias.extent(axis) == scores[axis];
+    }
+    if (!fits)
+      fail(op, ": a bias ", terms.bias.shape(), " for scores ", scores, ". Its extents must be those, or 1.");
+    if (terms.bias.node() && recording()) {
+      fail(op,
+           ": the bias wants a gradient, which this fused op does not give. Use matmul and softmax, or "
+           "detach() it.");
+    }
+    terms.bias = terms.bias.detach();
+  }
+  return terms;
+}
+
+kernel::BlockTerms settled(const char* op, const Tensor& q, const Tensor& k, kernel::BlockTerms terms) {
+  check_lengths(op, terms.key_lengths, q);
+  if (terms.key_lengths) terms.key_lengths = contiguous(terms.key_lengths.detach());
+  if (!terms.pattern) fail(op, ": there is no pattern. Give one, or use attention().");
+  const kernel::Pattern& pattern = *terms.pattern;
+  if ((pattern.heads != 1 && pattern.heads != q.extent(1)) || pattern.queries != q.extent(2) ||
+      pattern.keys != k.extent(2)) {
+    fail(op, ": a pattern of ", pattern.heads, " heads, ", pattern.queries, " queries and ", pattern.keys,
+         " keys for q ", q.shape(), " and k ", k.shape(), ".");
+  }
+  return terms;
+}
+
+/// Heads stay strided views of [B, T, H, d]; only a broken last axis is copied.
+Tensor rows(const Tensor& x) {
+  return x.strides()[-1] == 1 || x.extent(-1) == 1 ? x.detach() : contiguous(x.detach());
+}
+
+/// [B, H, T, d] as a view of fresh [B, T, H, d]: joining the heads afterwards costs nothing.
+Tensor heads_like(const Tensor& x, int64_t length, int64_t width) {
+  return view::transpose(like(x, Shape{x.extent(0), length, x.extent(1), width}), 1, 2);
+}
+
+template <class Forward, class Backward, class Terms>
+Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Terms& given) {
+  check(op, q, k, v);
+  const Terms terms = settled(op, q, k, given);
+  const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
+  const Tensor out = heads_like(q, q.extent(2), v.extent(3));
+  const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  launch<Forward>(q.device(), rq, rk, rv, terms, out, lse);
+  return record(op, out, {&q, &k, &v}, [rq, rk, rv, terms, out, lse](const Tensor& dout) -> Gradients {
+    const Tensor dq = heads_like(rq, rq.extent(2), rq.extent(3));
+    const Tensor dk = heads_like(rk, rk.extent(2), rk.extent(3));
+    const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3));
+    launch<Backward>(rq.device(), rq, rk, rv, terms, out, lse, rows(dout), dq, dk, dv);
+    return {dq, dk, dv};
+  });
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionTerms& terms) {
+  return fused<kernel::Attention, kernel::AttentionBack>("attention", q, k, v, terms);
+}
+
+Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::BlockTerms& terms) {
+  return fused<kernel::BlockAttention, kernel::BlockAttentionBack>("block_attention", q, k, v, terms);
+}
+
+Tensor linear_scan(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v) {
+  check("linear_scan", phi_q, phi_k, v);
+  if (phi_q.extent(2) != phi_k.extent(2)) {
+    fail("linear_scan: ", phi_q.extent(2), " queries for ", phi_k.extent(2),
+         " keys. It is causal: each query has its key.");
+  }
+  const Tensor q = rows(phi_q), k = rows(phi_k), values = rows(v);
+  const Tensor out = heads_like(v, v.extent(2), v.extent(3));
+  launch<kernel::LinearScan>(v.device(), q, k, values, Tensor(), out, Tensor());
+  return record("linear_scan", out, {&phi_q, &phi_k, &v}, [q, k, values](const Tensor& dout) -> Gradients {
+    const Tensor dq = heads_like(q, q.extent(2), q.extent(3));
+    const Tensor dk = heads_like(k, k.extent(2), k.extent(3));
+    const Tensor dv = heads_like(values, values.extent(2), values.extent(3));
+    launch<kernel::LinearScanBack>(q.device(), q, k, values, Tensor(), rows(dout), Tensor(), dq, dk, dv,
+                                   Tensor());
+    return {dq, dk, dv};
+  });
+}
+
+}  // namespace heed

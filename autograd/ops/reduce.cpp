@@ -1,0 +1,68 @@
+// Sums, means and largest values.
+#include "core/kernels/reduce.h"
+
+#include "autograd/ops.h"
+#include "core/launch.h"
+
+namespace heed {
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  Shape kept;  // `shape` with leading ones, so that the ranks agree
+  for (int64_t i = shape.rank(); i < x.rank(); ++i) kept.push_back(1);
+  for (int64_t extent : shape) kept.push_back(extent);
+  if (shape.rank() > x.rank() || !(broadcast("sum_to", kept, x.shape()) == x.shape())) {
+    fail("sum_to: ", x.shape(), " is not a broadcast of ", shape, ".");
+  }
+  const Tensor y = like(x, kept);
+  launch<kernel::Sum>(x.device(), x, y);
+  return record("sum_to", view::reshape(y, shape), {&x},
+                [from = x.shape(), kept](const Tensor& dy) -> Gradients {
+                  return {view::expand(view::reshape(contiguous(dy), kept), from)};
+                });
+}
+
+Tensor sum(const Tensor& x) { return sum_to(x, Shape{}); }
+
+Tensor mean(const Tensor& x) {
+  if (x.size() == 0) fail("mean: ", x.shape(), " has no element.");
+  return sum(x) / static_cast<double>(x.size());
+}
+
+Tensor sum(const Tensor& x, int64_t axis) {
+  Shape shape = x.shape();
+  shape[axis] = 1;
+  return sum_to(x, shape);
+}
+
+Tensor mean(const Tensor& x, int64_t axis) {
+  if (x.extent(axis) == 0) fail("mean: axis ", axis, " of ", x.shape(), " has no element.");
+  return sum(x, axis) / static_cast<double>(x.extent(axis));
+}
+
+Tensor max(const Tensor& x, int64_t axis) {
+  if (x.extent(axis) == 0) fail("max: axis ", axis, " of ", x.shape(), " has no element.");
+  Shape shape = x.shape();
+  shape[axis] = 1;
+  const Tensor y = like(x, shape);
+  const Tensor index(shape, DType::i64, x.device());
+  launch<kernel::Max>(x.device(), x, y, index);
+  return record("max", y, {&x}, [index, from = x.shape()](const Tensor& dy) -> Gradients {
+    const Tensor dx = like(dy, from);
+    launch<kernel::MaxBack>(dy.device(), index, contiguous(dy), dx);
+    return {dx};
+  });
+}
+
+Tensor cumulative_sum(const Tensor& x, int64_t axis) {
+  axis = x.shape().checked(axis);
+  const auto scan = [axis](const Tensor& from, bool reverse) {
+    const Tensor to = like(from);
+    launch<kernel::CumulativeSum>(from.device(), from, axis, reverse, to);
+    return to;
+  };
+  return record("cumulative_sum", scan(x, false), {&x},
+                [scan](const Tensor& dy) -> Gradients { return {scan(dy, true)}; });
+}
+
+}  // namespace heed

@@ -1,0 +1,95 @@
+// Views and copies that change the shape, not the numbers.
+#include "autograd/ops.h"
+#include "autograd/ops/agree.h"
+#include "core/kernels/copy.h"
+#include "core/launch.h"
+
+namespace heed {
+
+Tensor contiguous(const Tensor& x) {
+  if (x.contiguous()) return x;
+  const Tensor y = like(x);
+  launch<kernel::Copy>(x.device(), x, y);
+  return record("contiguous", y, {&x}, [](const Tensor& dy) -> Gradients { return {dy}; });
+}
+
+Tensor reshape(const Tensor& x, const Shape& shape) {
+  const Tensor dense = contiguous(x);
+  return record("reshape", view::reshape(dense, shape), {&dense},
+                [from = x.shape()](const Tensor& dy) -> Gradients { return {reshape(dy, from)}; });
+}
+
+Tensor transpose(const Tensor& x, int64_t a, int64_t b) {
+  return record("transpose", view::transpose(x, a, b), {&x},
+                [a, b](const Tensor& dy) -> Gradients { return {view::transpose(dy, a, b)}; });
+}
+
+Tensor permute(const Tensor& x, std::initializer_list<int64_t> axes) {
+  std::vector<int64_t> back(axes.size());
+  int64_t to = 0;
+  const Tensor y = view::permute(x, std::span(axes.begin(), axes.size()));
+  for (int64_t axis : axes) back[static_cast<size_t>(x.shape().checked(axis))] = to++;
+  return record("permute", y, {&x},
+                [back](const Tensor& dy) -> Gradients { return {view::permute(dy, back)}; });
+}
+
+Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
+  return record("slice", view::slice(x, axis, begin, end), {&x},
+                [shape = x.shape(), axis, begin, end](const Tensor& dy) -> Gradients {
+                  const Tensor dx = Tensor::zeros(shape, dy.dtype(), dy.device());
+                  launch<kernel::Copy>(dy.device(), dy, view::slice(dx, axis, begin, end));
+                  return {dx};
+                });
+}
+
+Tensor expand(const Tensor& x, const Shape& shape) {
+  return record("expand", view::expand(x, shape), {&x},
+                [from = x.shape()](const Tensor& dy) -> Gradients { return {sum_to(dy, from)}; });
+}
+
+Tensor concat(std::span<const Tensor> parts, int64_t axis) {
+  if (parts.empty()) fail("concat: nothing to join. Give at least one tensor.");
+  axis = parts[0].shape().checked(axis);
+  Shape shape = parts[0].shape();
+  shape[axis] = 0;
+  for (const Tensor& part : parts) {
+    agree("concat", parts[0], part);
+    Shape rest = part.shape();
+    if (rest.rank() == shape.rank()) rest[axis] = 0;
+    Shape wanted = shape;
+    wanted[axis] = 0;
+    if (!(rest == wanted)) {
+      fail("concat: ", part.shape(), " does not join ", parts[0].shape(), " along axis ", axis,
+           ": other extents differ.");
+    }
+    shape[axis] += part.extent(axis);
+  }
+  const Tensor y = like(parts[0], shape);
+  std::vector<int64_t> extents;
+  int64_t at = 0;
+  for (const Tensor& part : parts) {
+    launch<kernel::Copy>(y.device(), part, view::slice(y, axis, at, at + part.extent(axis)));
+    extents.push_back(part.extent(axis));
+    at += part.extent(axis);
+  }
+  return record("concat", y, parts, [extents, axis](const Tensor& dy) {
+    Gradients gradients;
+    int64_t begin = 0;
+    for (int64_t extent : extents) {
+      gradients.push_back(view::slice(dy, axis, begin, begin + extent));
+      begin += extent;
+    }
+    return gradients;
+  });
+}
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  const Tensor y(x.shape(), dtype, x.device());
+  launch<kernel::Copy>(x.device(), x, y);
+  if (!is_float(dtype) || !is_float(x.dtype())) return y;
+  return record("cast", y, {&x},
+                [from = x.dtype()](const Tensor& dy) -> Gradients { return {cast(dy, from)}; });
+}
+
+}  // namespace heed

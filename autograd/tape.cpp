@@ -1,0 +1,341 @@
+// The tape: nodes, the sweep, and who watches it.
+#include "autograd/tape.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <string_view>
+#include <unordered_set>
+
+#include "core/kernels/copy.h"
+#include "core/kernels/map.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+#ifdef NDEBUG
+constexpr bool watch_versions = false;
+#else
+constexpr bool watch_versions = true;
+#endif
+
+std::atomic<int64_t> alive{0};
+std::atomic<uint64_t> created{0};
+thread_local int silent = 0;
+thread_local std::vector<const void*> modules;
+thread_local std::vector<Trace::Name> traces;
+
+std::string place(const void* module) {
+  if (module == nullptr || traces.empty() || !traces.back()) return "";
+  const std::string name = traces.back()(module);
+  return name.empty() ? "" : " in " + name;
+}
+
+bool computes(const Tensor& x) { return x && (x.dtype() == DType::f32 || x.dtype() == DType::f64); }
+
+int64_t count_bad(const Tensor& x) {
+  if (!computes(x) || x.size() == 0) return 0;
+  const Tensor bad = Tensor::zeros(Shape{1}, DType::i64, x.device());
+  launch<kernel::CountBad>(x.device(), x.detach(), bad);
+  return static_cast<int64_t>(bad.item());
+}
+
+/// A mask is made of -inf on purpose: it is allowed where `inputs` hold it already, and from select().
+bool only_masked(std::string_view op, const Tensor& x, std::span<const Tensor* const> inputs) {
+  const auto masked = [](double value) { return value == -HUGE_VAL; };
+  for (const double value : x.to_doubles()) {
+    if (!std::isfinite(value) && !masked(value)) return false;
+  }
+  return op == "select" || std::any_of(inputs.begin(), inputs.end(), [&](const Tensor* input) {
+           if (count_bad(*input) == 0) return false;
+           const std::vector<double> values = input->to_doubles();
+           return std::any_of(values.begin(), values.end(), masked);
+         });
+}
+
+[[noreturn]] void not_finite(const char* op, const char* what, const Tensor& x, const void* module) {
+  fail(Fault::numeric, "trace: the ", what, " of ", op, place(module), " holds ", count_bad(x), " of ",
+       x.size(), " values that are not finite, shape ", x.shape(),
+       ". Lower the learning rate, or look at its inputs.");
+}
+
+}  // namespace
+
+Node::Node() : order(created.fetch_add(1, std::memory_order_relaxed)) {
+  alive.fetch_add(1, std::memory_order_relaxed);
+}
+
+// A long chain of nodes that only hold each other would be destroyed recursively and overflow the stack:
+// the inputs are taken over into a list and let go one by one.
+Node::~Node() {
+  std::vector<std::shared_ptr<Node>> pending = std::move(inputs);
+  while (!pending.empty()) {
+    std::shared_ptr<Node> node = std::move(pending.back());
+    pending.pop_back();
+    if (node && node.use_count() == 1) {
+      for (auto& input : node->inputs) pending.push_back(std::move(input));
+      node->inputs.clear();
+    }
+  }
+  alive.fetch_sub(1, std::memory_order_relaxed);
+}
+
+int64_t live_nodes() { return alive.load(); }
+
+Tensor leaf(const Tensor& x) {
+  if (!is_float(x.dtype())) fail("leaf: a tensor of ", x.dtype(), " has no gradient. Use f32 or f64.");
+  Tensor out = x.detach();
+  auto node = std::make_shared<Node>();
+  node->leaf = true;
+  node->shape = x.shape();
+  node->dtype = x.dtype();
+  out.set_node(std::move(node));
+  return out;
+}
+
+Tensor grad_of(const Tensor& x) {
+  if (!x.node() || !x.node()->leaf)
+    fail("grad_of: not a leaf. Mark it with leaf(x) before computing from it.");
+  return x.node()->fresh ? Tensor() : x.node()->grad;
+}
+
+bool recording() { return silent == 0; }
+
+namespace {
+
+Tensor note(const char* op, const Tensor& y, std::vector<std::shared_ptr<Node>> inputs, Vjp vjp,
+            std::span<const Tensor* const> read) {
+  Tensor out = y.detach();
+  auto node = std::make_shared<Node>();
+  node->op = op;
+  node->inputs = std::move(inputs);
+  node->vjp = std::move(vjp);
+  node->module = Within::innermost();
+  node->shape = y.shape();
+  node->dtype = y.dtype();
+  if (watch_versions) {
+    node->seen.emplace_back(y.storage(), y.storage()->version);
+    for (const Tensor* input : read) {
+      if (*input) node->seen.emplace_back(input->storage(), input->storage()->version);
+    }
+  }
+  out.set_node(std::move(node));
+  return out;
+}
+
+Tensor recorded(const char* op, const Tensor& y, std::span<const Tensor* const> inputs, Vjp vjp,
+                bool always) {
+  if (!traces.empty() && count_bad(y) > 0 && !only_masked(op, y, inputs)) {
+    not_finite(op, "result", y, Within::innermost());
+  }
+  if (!recording()) return y;
+  const auto has_node = [](const Tensor* input) { return input->node() != nullptr; };
+  if (!always && std::none_of(inputs.begin(), inputs.end(), has_node)) return y;
+  std::vector<std::shared_ptr<Node>> nodes;
+  nodes.reserve(inputs.size());
+  for (const Tensor* input : inputs) nodes.push_back(input->node());
+  return note(op, y, std::move(nodes), std::move(vjp), inputs);
+}
+
+std::vector<const Tensor*> pointers(std::span<const Tensor> tensors) {
+  std::vector<const Tensor*> out;
+  out.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) out.push_back(&tensor);
+  return out;
+}
+
+}  // namespace
+
+Tensor record(const char* op, const Tensor& y, std::initializer_list<const Tensor*> inputs, Vjp vjp) {
+  return recorded(op, y, std::span(inputs.begin(), inputs.size()), std::move(vjp), false);
+}
+
+Tensor record(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp) {
+  return recorded(op, y, pointers(inputs), std::move(vjp), false);
+}
+
+Tensor record_always(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp) {
+  return recorded(op, y, pointers(inputs), std::move(vjp), true);
+}
+
+namespace {
+
+Tensor copy_of(const Tensor& x) {
+  Tensor out = like(x);
+  launch<kernel::Copy>(x.device(), x, out);
+  return out;
+}
+
+void add_to(Node& node, Tensor gradient) {
+  const bool alone = gradient.storage().use_count() == 1 && gradient.contiguous();
+  if (node.in_arena && node.fresh) {
+    launch<kernel::Copy>(gradient.device(), gradient, node.grad);
+  } else if (node.in_arena) {
+    launch<kernel::Accumulate>(gradient.device(), gradient, node.grad);
+  } else if (!node.grad) {
+    // What a leaf keeps is its own and dense, whatever an op has handed to several inputs.
+    node.grad = node.leaf && !alone ? copy_of(gradient) : std::move(gradient);
+  } else {
+    // A buffer nobody else sees takes the sum in place.
+    const bool ours = node.grad.storage().use_count() == 1 && node.grad.contiguous();
+    Tensor sum = ours ? node.grad : copy_of(node.grad);
+    launch<kernel::Accumulate>(sum.device(), gradient, sum);
+    node.grad = std::move(sum);
+  }
+  node.fresh = false;
+}
+
+using Nodes = std::vector<std::shared_ptr<Node>>;
+
+/// Every node of order `first` or later that `root` was computed from, in order of creation. Fails, before
+/// anything is changed, at a node that was swept, and at an older one that is neither a leaf nor among
+/// `borders`.
+Nodes reachable(const std::shared_ptr<Node>& root, uint64_t first,
+                const std::unordered_set<const Node*>& borders) {
+  Nodes found;
+  std::unordered_set<const Node*> known;
+  const auto visit = [&](const std::shared_ptr<Node>& node) {
+    if (!node || node->leaf || !known.insert(node.get()).second) return;
+    if (!node->vjp) {
+      fail("backward: ", node->op,
+           " was already swept. Compute the loss anew for each backward(), and detach() what is ",
+           "carried from one step into the next.");
+    }
+    if (node->order >= first) {
+      found.push_back(node);
+    } else if (!borders.contains(node.get())) {
+      fail("checkpoint: the function uses the result ", node->shape, " of ", node->op,
+           ", which is not among its inputs. Pass it as an input.");
+    }
+  };
+  visit(root);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Node& node = *found[i];
+    for (const auto& input : node.inputs) visit(input);
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a->order < b->order; });
+  return found;
+}
+
+/// Gradients that wait in nodes do not outlive a sweep that fails.
+struct Waiting {
+  explicit Waiting(Nodes& list) : nodes(list) {}
+  ~Waiting() {
+    for (const auto& node : nodes) node->grad = Tensor();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  Nodes& nodes;
+};
+
+void check_unchanged(const Node& node) {
+  for (const auto& [weak, version] : node.seen) {
+    const auto storage = weak.lock();
+    if (storage && storage->version != version) {
+      fail("backward: a tensor that ", node.op, place(node.module),
+           " has read or made was overwritten before its gradient was taken. ",
+           "Step the optimizer or change a memory after backward().");
+    }
+  }
+}
+
+void check_gradient(const Node& node, size_t index, const Tensor& gradient) {
+  const Node& input = *node.inputs[index];
+  if (!(gradient.shape() == input.shape) || gradient.dtype() != input.dtype) {
+    fail(Fault::internal, "backward of ", node.op, ": the gradient of input ", index, " is ",
+         gradient.dtype(), " ", gradient.shape(), ", the input ", input.dtype, " ", input.shape, ".");
+  }
+}
+
+Gradients gradients_of(const Node& node, const Tensor& dy) {
+  check_unchanged(node);
+  Gradients gradients;
+  try {
+    gradients = node.vjp(dy);
+  } catch (const Error& error) {
+    throw Error(error.fault(), text("backward of ", node.op, place(node.module), ": ", error.what()));
+  }
+  if (gradients.size() != node.inputs.size()) {
+    fail(Fault::internal, "backward of ", node.op, ": ", gradients.size(), " gradients for ",
+         node.inputs.size(), " inputs.");
+  }
+  return gradients;
+}
+
+void sweep(const Tensor& y, const Tensor& dy, uint64_t first,
+           const std::unordered_set<const Node*>& borders) {
+  if (!dy || !(dy.shape() == y.shape()) || dy.dtype() != y.dtype()) {
+    fail("backward: the gradient is ", dy ? text(dy.dtype(), " ", dy.shape()) : "empty", ", the result ",
+         y.dtype(), " ", y.shape(), ". They must agree.");
+  }
+  const NoTape no_tape;
+  // The list owns what it visits: passing a node drops its inputs.
+  Nodes order = reachable(y.node(), first, borders);
+  const Waiting waiting(order);
+  add_to(*y.node(), dy.detach());
+  while (!order.empty()) {
+    Node& node = *order.back();
+    if (Tensor gradient = std::move(node.grad)) {
+      node.grad = Tensor();
+      Gradients gradients = gradients_of(node, gradient);
+      gradient = Tensor();
+      for (size_t i = 0; i < gradients.size(); ++i) {
+        if (!node.inputs[i] || !gradients[i]) continue;
+        check_gradient(node, i, gradients[i]);
+        if (!traces.empty() && count_bad(gradients[i]) > 0) {
+          not_finite(node.op, "gradient", gradients[i], node.module);
+        }
+        add_to(*node.inputs[i], std::move(gradients[i]));
+      }
+    }
+    node.vjp = nullptr;
+    node.inputs.clear();
+    node.seen.clear();
+    order.pop_back();
+  }
+}
+
+}  // namespace
+
+void backward(const Tensor& y, const Tensor& dy) {
+  if (!y.node()) {
+    fail(
+        "backward: nothing was recorded. Compute the loss from a leaf or a module's parameters, outside "
+        "NoTape.");
+  }
+  sweep(y, dy, 0, {});
+}
+
+void backward(const Tensor& loss) {
+  if (!loss) fail("backward: the loss is empty.");
+  if (loss.size() != 1)
+    fail("backward: the loss has shape ", loss.shape(), ". Reduce it to one number, say with mean().");
+  backward(loss, Tensor::full(loss.shape(), 1.0, loss.dtype(), loss.device()));
+}
+
+uint64_t detail::next_order() { return created.load(std::memory_order_relaxed); }
+
+void detail::backward_since(uint64_t first, const Tensor& y, const Tensor& dy,
+                            std::span<const Tensor> inputs) {
+  std::unordered_set<const Node*> borders;
+  for (const Tensor& input : inputs) {
+    if (input.node()) borders.insert(input.node().get());
+  }
+  if (y.node()) sweep(y, dy, first, borders);
+}
+
+NoTape::NoTape() { ++silent; }
+NoTape::~NoTape() { --silent; }
+
+Retape::Retape() : before_(silent) { silent = 0; }
+Retape::~Retape() { silent = before_; }
+
+Within::Within(const void* module) { modules.push_back(module); }
+Within::~Within() { modules.pop_back(); }
+const void* Within::innermost() { return modules.empty() ? nullptr : modules.back(); }
+
+Trace::Trace(Name name) { traces.push_back(std::move(name)); }
+Trace::~Trace() { traces.pop_back(); }
+
+}  // namespace heed

@@ -1,0 +1,82 @@
+// Types of elements, and dispatch on them.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/error.h"
+
+namespace heed {
+
+/// Upper half of an IEEE float: 8 bits of exponent, 7 of mantissa. Rounds to nearest even.
+struct bf16 {
+  uint16_t bits = 0;
+
+  bf16() = default;
+  bf16(float value) {  // NOLINT: converts like a built-in number
+    const auto wide = std::bit_cast<uint32_t>(value);
+    if ((wide & 0x7fffffffU) > 0x7f800000U) {
+      bits = static_cast<uint16_t>((wide >> 16) | 0x40U);  // a NaN stays one
+    } else {
+      bits = static_cast<uint16_t>((wide + 0x7fffU + ((wide >> 16) & 1U)) >> 16);
+    }
+  }
+  operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }  // NOLINT
+};
+
+/// The type of a tensor's elements.
+enum class DType : uint8_t { f32, f64, bf16, i32, i64, u8 };
+
+constexpr int64_t bytes_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+    case DType::i64: return 8;
+    case DType::f32:
+    case DType::i32: return 4;
+    case DType::bf16: return 2;
+    case DType::u8: return 1;
+  }
+  return 0;
+}
+
+const char* to_string(DType dtype);  ///< "f32"
+constexpr bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16; }
+
+template <class T>
+struct Type {
+  using type = T;
+};
+
+template <class T>
+inline constexpr DType dtype_of = [] {
+  if constexpr (std::is_same_v<T, float>) return DType::f32;
+  else if constexpr (std::is_same_v<T, double>) return DType::f64;
+  else if constexpr (std::is_same_v<T, bf16>) return DType::bf16;
+  else if constexpr (std::is_same_v<T, int32_t>) return DType::i32;
+  else if constexpr (std::is_same_v<T, int64_t>) return DType::i64;
+  else if constexpr (std::is_same_v<T, uint8_t>) return DType::u8;
+}();
+
+/// Calls f(Type<T>{}) with the C++ type of `dtype`.
+template <class F>
+decltype(auto) visit(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f32: return f(Type<float>{});
+    case DType::f64: return f(Type<double>{});
+    case DType::bf16: return f(Type<bf16>{});
+    case DType::i32: return f(Type<int32_t>{});
+    case DType::i64: return f(Type<int64_t>{});
+    case DType::u8: return f(Type<uint8_t>{});
+  }
+  __builtin_unreachable();
+}
+
+/// The same for the two types that arithmetic runs in. Fails for others; `op` names the caller.
+template <class F>
+decltype(auto) visit_float(const char* op, DType dtype, F&& f) {
+  if (dtype == DType::f32) return f(Type<float>{});
+  if (dtype == DType::f64) return f(Type<double>{});
+  fail(op, ": computes in f32 and f64, not in ", to_string(dtype), ". Convert with cast(x, DType::f32).");
+}
+
+}  // namespace heed

@@ -1,0 +1,20 @@
+// Gzip files in memory, with a bound on what they may inflate to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heed {
+
+/// Whether the bytes begin as a gzip file does (RFC 1952: 1f 8b 08).
+bool is_gzip(std::string_view bytes);
+
+/// Inflates a gzip file of one or more members. Fault::data when it is damaged, cut short, or inflates to
+/// more than `cap` bytes; `name` stands in the error.
+std::string inflate(std::string_view bytes, int64_t cap, std::string_view name = "gzip data");
+
+/// One gzip member that inflates to the bytes; the same input gives the same output.
+std::string deflate(std::string_view bytes);
+
+}  // namespace heed

@@ -1,0 +1,338 @@
+// Files through POSIX calls, each checked.
+#include "core/io.h"
+
+#include <fcntl.h>
+#include <stdio.h>  // renameat2
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/gzip.h"
+
+namespace heed::io {
+namespace {
+
+/// Throws with the reason of `errno` in words, and what to do where that is known.
+[[noreturn]] void refuse(std::string_view what, const Path& path, int code) {
+  std::string hint;
+  if (code == ENOSPC || code == EDQUOT) hint = " Free some space there, or choose another folder.";
+  if (code == EACCES || code == EPERM || code == EROFS)
+    hint = " Check its permissions, or choose another place.";
+  if (code == ENOENT) hint = " Check the spelling of the path.";
+  if (code == EISDIR) hint = " A file is needed here, not a folder.";
+  if (code == EFBIG) hint = " The file is larger than this system allows.";
+  fail(Fault::file, "cannot ", what, " ", path, ": ", std::strerror(code), ".", hint);
+}
+
+/// Repeats a call that a signal interrupted.
+template <class Call>
+auto again(Call call) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+/// An open file that closes itself.
+class File {
+ public:
+  File(const Path& path, int flags, std::string_view what) : path_(path) {
+    handle_ = again([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+    if (handle_ < 0) refuse(what, path, errno);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (handle_ >= 0) ::close(handle_);
+  }
+
+  int handle() const { return handle_; }
+
+  /// Closes with a check: some file systems report a full disk only here.
+  void close() {
+    const int handle = std::exchange(handle_, -1);
+    if (::close(handle) != 0 && errno != EINTR) refuse("close", path_, errno);
+  }
+
+ private:
+  Path path_;
+  int handle_ = -1;
+};
+
+struct stat look(int handle, const Path& path) {
+  struct stat found {};
+  if (again([&] { return ::fstat(handle, &found); }) != 0) refuse("look at", path, errno);
+  return found;
+}
+
+bool stat_of(const Path& path, struct stat& found) {
+  return again([&] { return ::stat(path.c_str(), &found); }) == 0;
+}
+
+void write_all(int handle, std::string_view bytes, const Path& path) {
+  while (!bytes.empty()) {
+    const size_t piece = std::min(bytes.size(), size_t{1} << 30);
+    const ssize_t count = again([&] { return ::write(handle, bytes.data(), piece); });
+    if (count < 0) refuse("write", path, errno);
+    if (count == 0) refuse("write", path, ENOSPC);
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+void sync(int handle, const Path& path) {
+  // Pipes, terminals and some devices cannot be synced and need not be.
+  if (again([&] { return ::fsync(handle); }) != 0 && errno != EINVAL && errno != EROFS) {
+    refuse("sync", path, errno);
+  }
+}
+
+/// Reads up to `count` bytes from where the file stands; fewer only at its end.
+size_t read_up_to(int handle, char* into, size_t count, const Path& path) {
+  size_t have = 0;
+  while (have < count) {
+    const size_t piece = std::min(count - have, size_t{1} << 30);
+    const ssize_t got = again([&] { return ::read(handle, into + have, piece); });
+    if (got < 0) refuse("read", path, errno);
+    if (got == 0) break;
+    have += static_cast<size_t>(got);
+  }
+  return have;
+}
+
+Path folder_of(const Path& path) {
+  const Path parent = path.parent_path();
+  return parent.empty() ? Path(".") : parent;
+}
+
+void check_cap(const Path& path, int64_t size, int64_t cap) {
+  if (cap > 0 && size > cap) {
+    fail(Fault::data, path, " is larger than the ", cap,
+         " bytes that are accepted here. Is it the right file?");
+  }
+}
+
+}  // namespace
+
+std::string read(const Path& path, int64_t cap) {
+  const File file(path, O_RDONLY, "open");
+  const struct stat found = look(file.handle(), path);
+  if (S_ISDIR(found.st_mode)) {
+    fail(Fault::file, "cannot read ", path, ": it is a folder. Name a file in it.");
+  }
+  check_cap(path, found.st_size, cap);
+  // The size is a hint only: it is 0 for pipes and /proc, and a file may grow meanwhile.
+  std::string bytes(static_cast<size_t>(std::max<int64_t>(found.st_size, 0)), '\0');
+  size_t have = read_up_to(file.handle(), bytes.data(), bytes.size(), path);
+  char more[65536];
+  if (have == bytes.size()) {
+    for (;;) {
+      const size_t got = read_up_to(file.handle(), more, sizeof more, path);
+      bytes.append(more, got);
+      have += got;
+      check_cap(path, static_cast<int64_t>(have), cap);
+      if (got < sizeof more) break;
+    }
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+std::string read_text(const Path& path, int64_t cap) {
+  std::string bytes = read(path);
+  if (is_gzip(bytes)) return inflate(bytes, cap, path.string());
+  check_cap(path, static_cast<int64_t>(bytes.size()), cap);
+  return bytes;
+}
+
+std::string read_range(const Path& path, int64_t offset, int64_t count) {
+  const File file(path, O_RDONLY, "open");
+  const struct stat found = look(file.handle(), path);
+  if (S_ISDIR(found.st_mode)) fail(Fault::file, "cannot read ", path, ": it is a folder.");
+  if (::lseek(file.handle(), offset, SEEK_SET) < 0) refuse("seek in", path, errno);
+  const int64_t there = std::max<int64_t>(0, found.st_size - offset);
+  std::string bytes(static_cast<size_t>(std::clamp<int64_t>(count, 0, there)), '\0');
+  bytes.resize(read_up_to(file.handle(), bytes.data(), bytes.size(), path));
+  return bytes;
+}
+
+void write(const Path& path, std::string_view bytes) {
+  const Path folder = folder_of(path);
+  struct stat found {};
+  if (stat_of(path, found) && !S_ISREG(found.st_mode)) {
+    if (S_ISDIR(found.st_mode))
+      fail(Fault::file, "cannot write ", path, ": it is a folder. Name a file in it.");
+    write_plain(path, std::span(&bytes, 1));  // a device or a pipe cannot be replaced by a file
+    return;
+  }
+  // The process number keeps two writers of one file apart.
+  const Path temporary =
+      folder / text(".", path.filename().string(), ".", static_cast<int64_t>(::getpid()), ".tmp");
+  try {
+    write_plain(temporary, std::span(&bytes, 1));
+    if (again([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0)
+      refuse("put into place", path, errno);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  sync_directory(folder);
+}
+
+void write_plain(const Path& path, std::span<const std::string_view> parts) {
+  File file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
+  for (const std::string_view part : parts) write_all(file.handle(), part, path);
+  sync(file.handle(), path);
+  file.close();
+}
+
+Appender::Appender(const Path& path) : path_(path) {
+  file_ = again([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666); });
+  if (file_ < 0) refuse("open", path, errno);
+}
+
+Appender::Appender(Appender&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+
+Appender& Appender::operator=(Appender&& other) noexcept {
+  if (this != &other) {
+    if (file_ >= 0) ::close(file_);
+    path_ = std::move(other.path_);
+    file_ = std::exchange(other.file_, -1);
+  }
+  return *this;
+}
+
+Appender::~Appender() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void Appender::line(std::string_view text) {
+  std::string whole(text);
+  whole += '\n';
+  raw(whole);
+}
+
+void Appender::raw(std::string_view bytes) {
+  if (file_ < 0) fail(Fault::internal, "append: no file is open");
+  write_all(file_, bytes, path_);
+}
+
+void Appender::sync() {
+  if (file_ >= 0) io::sync(file_, path_);
+}
+
+int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& past) {
+  if (!io::exists(path)) return 0;
+  const std::string bytes = read(path);
+  int64_t lines = 0;
+  size_t keep = 0;
+  while (keep < bytes.size()) {
+    const size_t end = bytes.find('\n', keep);
+    if (end == std::string::npos) break;
+    if (past(std::string_view(bytes).substr(keep, end - keep))) break;
+    keep = end + 1;
+    ++lines;
+  }
+  if (keep < bytes.size()) write(path, std::string_view(bytes).substr(0, keep));
+  return lines;
+}
+
+void truncate(const Path& path, int64_t size) {
+  File file(path, O_WRONLY, "open");
+  if (again([&] { return ::ftruncate(file.handle(), size); }) != 0) refuse("shorten", path, errno);
+  sync(file.handle(), path);
+  file.close();
+}
+
+void make_directories(const Path& path) {
+  if (path.empty() || io::is_directory(path)) return;
+  const Path parent = folder_of(path);
+  if (parent != path && parent != ".") make_directories(parent);
+  if (again([&] { return ::mkdir(path.c_str(), 0777); }) == 0) return sync_directory(parent);
+  const int code = errno;
+  if (code == EEXIST && io::is_directory(path)) return;  // somebody else was quicker
+  if (code == EEXIST) fail(Fault::file, "cannot create the folder ", path, ": a file of that name is there.");
+  refuse("create the folder", path, code);
+}
+
+void rename_directory(const Path& from, const Path& to) {
+  if (again([&] { return ::rename(from.c_str(), to.c_str()); }) != 0)
+    refuse(text("rename ", from, " to"), to, errno);
+  sync_directory(folder_of(to));
+}
+
+void replace_directory(const Path& from, const Path& to) {
+  if (!io::is_directory(to)) return rename_directory(from, to);
+  const auto exchange = [&] {
+    return ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE);
+  };
+  if (again(exchange) == 0) {
+    sync_directory(folder_of(to));
+    return io::remove_all(from);
+  }
+  if (errno != EINVAL && errno != ENOSYS) refuse(text("exchange ", from, " for"), to, errno);
+  const Path old = text(from, ".old");
+  rename_directory(to, old);
+  rename_directory(from, to);
+  io::remove_all(old);
+}
+
+void sync_directory(const Path& path) {
+  const File folder(path, O_RDONLY | O_DIRECTORY, "open the folder");
+  sync(folder.handle(), path);
+}
+
+bool claim_directory(const Path& path) {
+  if (again([&] { return ::mkdir(path.c_str(), 0777); }) == 0) {
+    sync_directory(folder_of(path));
+    return true;
+  }
+  if (errno == EEXIST) return false;
+  refuse("create the folder", path, errno);
+}
+
+std::vector<Path> list(const Path& path) {
+  std::vector<Path> names;
+  std::error_code code;
+  std::filesystem::directory_iterator entry(path, code);
+  if (code == std::errc::no_such_file_or_directory) return names;
+  while (!code && entry != std::filesystem::directory_iterator()) {
+    names.push_back(entry->path().filename());
+    entry.increment(code);
+  }
+  if (code) refuse("list the folder", path, code.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool exists(const Path& path) {
+  struct stat found {};
+  if (stat_of(path, found)) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  refuse("look at", path, errno);
+}
+
+bool is_directory(const Path& path) {
+  struct stat found {};
+  return stat_of(path, found) && S_ISDIR(found.st_mode);
+}
+
+int64_t size(const Path& path) {
+  struct stat found {};
+  if (!stat_of(path, found)) refuse("look at", path, errno);
+  return found.st_size;
+}
+
+void remove_all(const Path& path) {
+  std::error_code code;
+  do {
+    std::filesystem::remove_all(path, code);
+  } while (code == std::errc::interrupted);
+  if (code) refuse("remove", path, code.value());
+}
+
+}  // namespace heed::io

@@ -1,0 +1,96 @@
+// The only place that touches files: whole reads, atomic writes, appended lines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+
+/// Every failure is an Error with Fault::file that names the path and the reason. Interrupted calls and short
+/// writes are continued; what is written atomically is either there as a whole or not at all.
+namespace heed::io {
+
+/// Largest text that `read_text` inflates out of a gzip file unless told otherwise, in bytes.
+inline constexpr int64_t text_cap = int64_t{4} << 30;
+
+/// The whole file. A folder is refused; `cap` bounds the size in bytes, 0 for no bound (Fault::data beyond
+/// it).
+std::string read(const Path& path, int64_t cap = 0);
+
+/// The whole file, inflated where its first bytes are those of gzip. Fault::data when it is damaged or larger
+/// than `cap` bytes.
+std::string read_text(const Path& path, int64_t cap = text_cap);
+
+/// At most `count` bytes from the byte `offset` on; fewer only at the end of the file.
+std::string read_range(const Path& path, int64_t offset, int64_t count);
+
+/// Replaces the file as a whole: a temporary file beside it, fsync, rename, fsync of the folder. On failure
+/// the old file is untouched and the temporary is gone.
+void write(const Path& path, std::string_view bytes);
+
+/// Creates or overwrites the file in place and syncs it. For folders that are renamed as a whole afterwards.
+void write_plain(const Path& path, std::span<const std::string_view> parts);
+
+/// Appends lines to a file; each call is one write, so lines of several processes do not mix.
+class Appender {
+ public:
+  Appender() = default;
+  /// Opens or creates the file; what is in it stays.
+  explicit Appender(const Path& path);
+  Appender(Appender&& other) noexcept;
+  Appender& operator=(Appender&& other) noexcept;
+  ~Appender();
+
+  /// Appends the text and a newline.
+  void line(std::string_view text);
+  /// Appends bytes as they are, for binary records.
+  void raw(std::string_view bytes);
+  /// Forces what was appended to the disk.
+  void sync();
+  const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+  int file_ = -1;
+};
+
+/// Drops the first line for which `past` holds and everything after it, and a torn last line; the file is
+/// replaced atomically. A file that does not exist is left so. Returns the number of lines that stay.
+int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& past);
+
+/// Shortens the file to `size` bytes and syncs it.
+void truncate(const Path& path, int64_t size);
+
+/// The folder and those above it; none of them must be there already.
+void make_directories(const Path& path);
+
+/// Puts a whole folder in place and syncs the parent folder. What has the name `to` already is not
+/// overwritten: an Error, unless it is an empty folder.
+void rename_directory(const Path& from, const Path& to);
+
+/// The same, but a folder that has the name `to` already goes away: the two change places in one step where
+/// the file system can do that.
+void replace_directory(const Path& from, const Path& to);
+
+/// Syncs a folder, so that the names in it survive a power cut.
+void sync_directory(const Path& path);
+
+/// Creates one folder and says whether it was new: false when the name is taken. For claiming a name.
+bool claim_directory(const Path& path);
+
+/// The names in a folder, sorted; empty when it does not exist.
+std::vector<Path> list(const Path& path);
+
+bool exists(const Path& path);
+bool is_directory(const Path& path);
+/// Size of a file in bytes.
+int64_t size(const Path& path);
+/// A file or a whole folder goes away; nothing happens when it is not there.
+void remove_all(const Path& path);
+
+}  // namespace heed::io

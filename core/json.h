@@ -1,0 +1,101 @@
+// JSON values: read strictly, written with members in the order given and numbers that read back unchanged.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/error.h"
+
+namespace heed {
+
+struct JsonMember;
+
+/// One JSON value. Asking it for what it is not gives Fault::data.
+class Json {
+ public:
+  using List = std::vector<Json>;
+  using Members = std::vector<JsonMember>;
+
+  Json();
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
+  template <class T>
+  requires std::is_arithmetic_v<T> Json(T value);
+  Json(std::string value);
+  Json(std::string_view value);
+  Json(const char* value);
+  Json(List items);
+  /// An object with these members, in this order: `Json::object({{"step", 400}, {"name", "a"}})`.
+  static Json object(std::initializer_list<std::pair<std::string_view, Json>> members = {});
+
+  bool is_null() const { return value_.index() == 0; }
+  bool is_integer() const { return value_.index() == 2; }
+  bool is_number() const { return value_.index() == 2 || value_.index() == 3; }
+  bool is_text() const { return value_.index() == 4; }
+  bool is_list() const { return value_.index() == 5; }
+  bool is_object() const { return value_.index() == 6; }
+
+  bool boolean() const;
+  int64_t integer() const;
+  /// Any number as a double; null, which stands for what is not finite, as NaN.
+  double real() const;
+  const std::string& text() const;
+  const List& list() const;
+  const Members& members() const;
+
+  /// The member's value, or nullptr when there is none.
+  const Json* find(std::string_view key) const;
+  /// The member's value; Fault::data naming the key when there is none.
+  const Json& at(std::string_view key) const;
+  /// Sets a member; it keeps its place when it is there already. Returns *this.
+  Json& set(std::string_view key, Json value);
+  /// Adds a member to an object that has none of that name yet: quick, and not checked. Returns *this.
+  Json& append(std::string key, Json value);
+  /// Appends to a list. Returns *this.
+  Json& push(Json value);
+
+  /// The value as text: on one line, or indented by `indent` spaces when that is not negative. Doubles in the
+  /// shortest form that reads back to the same bits, null where they are not finite.
+  std::string dump(int indent = -1) const;
+
+ private:
+  std::variant<std::monostate, bool, int64_t, double, std::string, List, Members> value_;
+};
+
+/// A named value in an object.
+struct JsonMember {
+  std::string key;
+  Json value;
+};
+
+/// What a parser accepts.
+struct JsonLimits {
+  int64_t values = 16'000'000;  ///< values in the whole text
+  int64_t depth = 64;           ///< lists and objects within each other
+};
+
+/// Reads one JSON text (RFC 8259, UTF-8). Fault::data that names `name` and the byte when it is not one,
+/// names a member twice, or passes a limit.
+Json parse_json(std::string_view text, std::string_view name, const JsonLimits& limits = {});
+
+template <class T>
+requires std::is_arithmetic_v<T> Json::Json(T value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    value_ = value;
+  } else if constexpr (std::is_integral_v<T>) {
+    value_ = static_cast<int64_t>(value);
+  } else {
+    value_ = static_cast<double>(value);
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,327 @@
+// One tile of queries against runs of keys: the steps that tiled attention, dense or by blocks, is made of.
+// Scores are kept turned, [key, query]: then a vector holds one key's scores of many queries, the softmax
+// runs along rows without reductions inside vectors, and k, v, q, dout enter every product as they lie in
+// memory. Scores are in units of log2, so that a weight is one exp2.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "core/kernels/heads.h"
+#include "core/kernels/small_gemm.h"
+
+namespace heed::kernel {
+
+/// Most queries of a tile, and most keys of one step.
+inline constexpr int64_t tile = 64;
+
+inline constexpr double log2_e = 1.4426950408889634074;
+inline constexpr double ln_2 = 0.69314718055994530942;
+
+/// One bit for each pair of a tile.
+template <class T>
+struct PairBits {
+  static constexpr int64_t bits = 8 * static_cast<int64_t>(sizeof(T));
+  alignas(64) simd::Word<T> words[tile / bits][tile];
+
+  /// Bit j of `keys` speaks of key j and this query.
+  void set(int64_t query, uint64_t keys) {
+    for (int64_t w = 0; w < tile / bits; ++w)
+      words[w][query] = static_cast<simd::Word<T>>(keys >> (w * bits % 64));
+  }
+  /// `x` where the bit of key j is set, `otherwise` elsewhere; for the queries from `lane` on.
+  simd::Vector<T> select(int64_t j, int64_t lane, simd::Vector<T> x, simd::Vector<T> otherwise) const {
+    const simd::Words<T> mine = simd::load_words<T>(&words[j / bits][lane]);
+    return (mine & (simd::Word<T>{1} << (j % bits))) != 0 ? x : otherwise;
+  }
+};
+
+/// The lowest `count` bits.
+inline uint64_t low_bits(int64_t count) {
+  return count <= 0 ? 0 : count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+}
+
+/// How many of a step's keys each group of queries meets: queries from `query` to the next step's meet the
+/// first `keys`. One step for a full rectangle; a stair where the diagonal of a causal map passes.
+struct Stairs {
+  static constexpr int64_t group = 16;
+  struct Step {
+    int64_t query, keys;
+  };
+  Step step[tile / group];
+  int64_t steps = 0;
+
+  void add(int64_t query, int64_t keys) {
+    if (keys > (steps > 0 ? step[steps - 1].keys : 0)) step[steps++] = {query, keys};
+  }
+  /// Calls f(first query, last query + 1, keys, keys of the step before).
+  template <class F>
+  void each(int64_t queries, F&& f) const {
+    for (int64_t s = 0; s < steps; ++s) {
+      f(step[s].query, s + 1 < steps ? step[s + 1].query : queries, step[s].keys,
+        s > 0 ? step[s - 1].keys : 0);
+    }
+  }
+};
+
+/// What stands between the plain scores and the weights of one step.
+template <class T>
+struct Between {
+  const PairBits<T>* visible = nullptr;  ///< pairs that exist; null: all
+  const PairBits<T>* kept = nullptr;     ///< pairs that dropout keeps; null: all
+  T keep_scale = 1;
+  const T* bias = nullptr;  ///< [key, query] as the scores, in log2 units; null: none
+};
+
+/// The forward pass of one tile of queries.
+template <class T>
+class ForwardTile {
+ public:
+  static int64_t scratch(int64_t d, int64_t dv) {
+    return Carve<T>::rounded(d * tile) + tile * tile + 2 * Carve<T>::rounded(tile * simd::padded<T>(dv)) +
+           3 * tile;
+  }
+  ForwardTile(T* memory, int64_t d, int64_t dv) : d_(d), dv_(dv), wide_(simd::padded<T>(dv)) {
+    Carve<T> carve(memory);
+    turned_ = carve.take(d * tile);
+    scores_ = carve.take(tile * tile);
+    sum_ = carve.take(tile * wide_);
+    values_ = carve.take(tile * wide_);
+    most_ = carve.take(tile);
+    total_ = carve.take(tile);
+    shrink_ = carve.take(tile);
+  }
+
+  /// q [queries, d] with leading dimension ldq. `factor` is the scale times log2 e.
+  void start(const T* q, int64_t ldq, int64_t queries, T factor) {
+    queries_ = queries;
+    width_ = simd::padded<T>(queries);
+    simd::turn(q, ldq, queries, d_, factor, turned_, width_);
+    std::fill_n(sum_, queries * wide_, T(0));
+    std::fill_n(most_, width_, -std::numeric_limits<T>::infinity());
+    std::fill_n(total_, width_, T(0));
+    fresh_ = true;
+  }
+
+  /// Takes in the keys of one step. k and v point at its first key.
+  int64_t keys(const T* k, int64_t ldk, const T* v, int64_t ldv, const Stairs& stairs,
+               const Between<T>& between) {
+    if (stairs.steps == 0) return 0;
+    int64_t flops = 0;
+    stairs.each(width_, [&](int64_t from, int64_t, int64_t upto, int64_t before) {
+      flops += small_gemm(Left::straight, upto - before, width_ - from, d_, k + before * ldk, ldk,
+                          turned_ + from, width_, scores_ + before * width_ + from, width_, false);
+    });
+    const bool masked = between.visible != nullptr || between.bias != nullptr;
+    if (masked) {
+      between.kept != nullptr ? weigh<true, true>(stairs, between) : weigh<true, false>(stairs, between);
+    } else {
+      between.kept != nullptr ? weigh<false, true>(stairs, between) : weigh<false, false>(stairs, between);
+    }
+    if (!fresh_) rescale();
+    fresh_ = false;
+    const Rows<T> values = whole_rows(v, ldv, stairs.step[stairs.steps - 1].keys, dv_, values_);
+    stairs.each(queries_, [&](int64_t from, int64_t to, int64_t upto, int64_t) {
+      flops += small_gemm(Left::turned, to - from, wide_, upto, scores_ + from, width_, values.data,
+                          values.ld, sum_ + from * wide_, wide_, true);
+    });
+    return flops;
+  }
+
+  /// out [queries, dv]; lse [queries].
+  void finish(T* out, int64_t ldo, T* lse) const {
+    const V none = simd::splat(-std::numeric_limits<T>::infinity());
+    alignas(64) T inverse[tile], logs[tile];
+    for (int64_t lane = 0; lane < width_; lane += lanes) {
+      const V total = simd::load(total_ + lane);
+      const V log = (simd::load(most_ + lane) + simd::log2<T>(total)) * static_cast<T>(ln_2);
+      simd::store(logs + lane, total == 0 ? none : log);
+      simd::store(inverse + lane, total == 0 ? V{} : T(1) / total);
+    }
+    for (int64_t i = 0; i < queries_; ++i) {
+      simd::scaled(sum_ + i * wide_, dv_, inverse[i], out + i * ldo);
+      lse[i] = logs[i];
+    }
+  }
+
+ private:
+  using V = simd::Vector<T>;
+  static constexpr int64_t lanes = simd::Lanes<T>::count;
+
+  /// Scores to weights, with the running maximum and sum of each query.
+  template <bool masked, bool dropped>
+  void weigh(const Stairs& stairs, const Between<T>& between) {
+    const V nothing = simd::splat(-std::numeric_limits<T>::infinity());
+    stairs.each(width_, [&](int64_t from, int64_t to, int64_t upto, int64_t) {
+      for (int64_t lane = from; lane < to; lane += lanes) {
+        T* column = scores_ + lane;
+        const V before = simd::load(most_ + lane);
+        V part[4] = {before, before, before, before};
+        const auto look = [&](int64_t j, V& most) {
+          V s = simd::load(column + j * width_);
+          if constexpr (masked) {
+            if (between.bias != nullptr) s += simd::load(between.bias + j * width_ + lane);
+            if (between.visible != nullptr) s = between.visible->select(j, lane, s, nothing);
+            simd::store(column + j * width_, s);
+          }
+          most = s > most ? s : most;
+        };
+        int64_t j = 0;
+        for (; j + 4 <= upto; j += 4) {
+          for (int64_t p = 0; p < 4; ++p) look(j + p, part[p]);
+        }
+        for (; j < upto; ++j) look(j, part[0]);
+        const V left = part[0] > part[1] ? part[0] : part[1], right = part[2] > part[3] ? part[2] : part[3];
+        const V most = left > right ? left : right;
+        const V base = most == nothing ? V{} : most;  // no key yet: the weights become 2^-inf, not NaN
+        V total[2] = {V{}, V{}};
+        const auto weight = [&](int64_t at, V& sum) {
+          V p = simd::exp2<T>(simd::load(column + at * width_) - base);
+          sum += p;
+          if constexpr (dropped) p = between.kept->select(at, lane, p * between.keep_scale, V{});
+          simd::store(column + at * width_, p);
+        };
+        for (j = 0; j + 2 <= upto; j += 2) {
+          weight(j, total[0]);
+          weight(j + 1, total[1]);
+        }
+        if (j < upto) weight(j, total[0]);
+        const V shrink = simd::exp2<T>(before - base);
+        simd::store(shrink_ + lane, shrink);
+        simd::store(total_ + lane, simd::load(total_ + lane) * shrink + (total[0] + total[1]));
+        simd::store(most_ + lane, most);
+      }
+    });
+    if (stairs.steps > 0) std::fill_n(shrink_, stairs.step[0].query, T(1));
+  }
+
+  void rescale() {
+    for (int64_t i = 0; i < queries_; ++i) {
+      if (shrink_[i] == T(1)) continue;
+      for (int64_t c = 0; c < wide_; c += lanes) {
+        simd::store(sum_ + i * wide_ + c, simd::load(sum_ + i * wide_ + c) * shrink_[i]);
+      }
+    }
+  }
+
+  int64_t d_, dv_, wide_;
+  int64_t queries_ = 0, width_ = 0;
+  bool fresh_ = true;
+  T *turned_, *scores_, *sum_, *values_, *most_, *total_, *shrink_;
+};
+
+/// The backward pass of one tile of queries. Sums of dk and dv belong to the caller: rows of whole vectors,
+/// zero at first; those of dk lack the factor `scale`.
+template <class T>
+class BackTile {
+ public:
+  static int64_t scratch(int64_t d, int64_t dv) {
+    const int64_t wide_d = tile * simd::padded<T>(d), wide_dv = tile * simd::padded<T>(dv);
+    return Carve<T>::rounded(d * tile) + Carve<T>::rounded(dv * tile) + 2 * tile * tile +
+           2 * Carve<T>::rounded(wide_d) + Carve<T>::rounded(wide_dv) + 2 * tile;
+  }
+  BackTile(T* memory, int64_t d, int64_t dv)
+      : d_(d), dv_(dv), wide_d_(simd::padded<T>(d)), wide_dv_(simd::padded<T>(dv)) {
+    Carve<T> carve(memory);
+    turned_q_ = carve.take(d * tile);
+    turned_dout_ = carve.take(dv * tile);
+    weights_ = carve.take(tile * tile);
+    slopes_ = carve.take(tile * tile);
+    q_copy_ = carve.take(tile * wide_d_);
+    sum_ = carve.take(tile * wide_d_);
+    dout_copy_ = carve.take(tile * wide_dv_);
+    lse_ = carve.take(tile);
+    delta_ = carve.take(tile);
+  }
+
+  void start(const T* q, int64_t ldq, const T* dout, int64_t ld_dout, const T* out, int64_t ldo, const T* lse,
+             int64_t queries, T factor) {
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    queries_ = queries;
+    width_ = simd::padded<T>(queries);
+    simd::turn(q, ldq, queries, d_, factor, turned_q_, width_);
+    simd::turn(dout, ld_dout, queries, dv_, T(1), turned_dout_, width_);
+    q_ = whole_rows(q, ldq, queries, d_, q_copy_);
+    dout_ = whole_rows(dout, ld_dout, queries, dv_, dout_copy_);
+    std::fill_n(sum_, queries * wide_d_, T(0));
+    for (int64_t i = 0; i < queries; ++i) {
+      // A row without keys weighs nothing: 2^(s - inf) = 0.
+      lse_[i] = lse[i] == -infinity ? infinity : lse[i] * static_cast<T>(log2_e);
+    }
+    simd::row_dots(dout, ld_dout, out, ldo, queries, dv_, delta_);
+    std::fill(lse_ + queries, lse_ + width_, infinity);
+  }
+
+  /// k and v: rows of whole vectors from the step's first key on; dk and dv likewise, and added to.
+  int64_t keys(Rows<T> k, Rows<T> v, const Stairs& stairs, const Between<T>& between, T* dk, T* dv) {
+    int64_t flops = 0;
+    stairs.each(width_, [&](int64_t from, int64_t, int64_t upto, int64_t before) {
+      const int64_t at = before * width_ + from;
+      flops += small_gemm(Left::straight, upto - before, width_ - from, d_, k.data + before * k.ld, k.ld,
+                          turned_q_ + from, width_, weights_ + at, width_, false);
+      flops += small_gemm(Left::straight, upto - before, width_ - from, dv_, v.data + before * v.ld, v.ld,
+                          turned_dout_ + from, width_, slopes_ + at, width_, false);
+    });
+    const bool masked = between.visible != nullptr || between.bias != nullptr;
+    if (masked) {
+      between.kept != nullptr ? slope<true, true>(stairs, between) : slope<true, false>(stairs, between);
+    } else {
+      between.kept != nullptr ? slope<false, true>(stairs, between) : slope<false, false>(stairs, between);
+    }
+    stairs.each(queries_, [&](int64_t from, int64_t to, int64_t upto, int64_t before) {
+      const int64_t at = before * width_ + from;
+      flops += small_gemm(Left::straight, upto - before, wide_dv_, queries_ - from, weights_ + at, width_,
+                          dout_.data + from * dout_.ld, dout_.ld, dv + before * wide_dv_, wide_dv_, true);
+      flops += small_gemm(Left::straight, upto - before, wide_d_, queries_ - from, slopes_ + at, width_,
+                          q_.data + from * q_.ld, q_.ld, dk + before * wide_d_, wide_d_, true);
+      flops += small_gemm(Left::turned, to - from, wide_d_, upto, slopes_ + from, width_, k.data, k.ld,
+                          sum_ + from * wide_d_, wide_d_, true);
+    });
+    return flops;
+  }
+
+  /// dq [queries, d].
+  void finish(T* dq, int64_t ld, T scale) const {
+    for (int64_t i = 0; i < queries_; ++i) simd::scaled(sum_ + i * wide_d_, d_, scale, dq + i * ld);
+  }
+
+ private:
+  using V = simd::Vector<T>;
+  static constexpr int64_t lanes = simd::Lanes<T>::count;
+
+  /// Scores to (dropped) weights, and their gradients to those of the scores.
+  template <bool masked, bool dropped>
+  void slope(const Stairs& stairs, const Between<T>& between) {
+    const V nothing = simd::splat(-std::numeric_limits<T>::infinity());
+    stairs.each(width_, [&](int64_t from, int64_t to, int64_t upto, int64_t) {
+      for (int64_t lane = from; lane < to; lane += lanes) {
+        const V lse = simd::load(lse_ + lane), delta = simd::load(delta_ + lane);
+        for (int64_t j = 0; j < upto; ++j) {
+          T* weight = weights_ + j * width_ + lane;
+          T* gradient = slopes_ + j * width_ + lane;
+          V s = simd::load(weight);
+          if constexpr (masked) {
+            if (between.bias != nullptr) s += simd::load(between.bias + j * width_ + lane);
+            if (between.visible != nullptr) s = between.visible->select(j, lane, s, nothing);
+          }
+          const V p = simd::exp2<T>(s - lse);
+          V dp = simd::load(gradient);
+          if constexpr (dropped) {
+            simd::store(weight, between.kept->select(j, lane, p * between.keep_scale, V{}));
+            dp = between.kept->select(j, lane, dp * between.keep_scale, V{});
+          } else {
+            simd::store(weight, p);
+          }
+          simd::store(gradient, p * (dp - delta));
+        }
+      }
+    });
+  }
+
+  int64_t d_, dv_, wide_d_, wide_dv_;
+  int64_t queries_ = 0, width_ = 0;
+  Rows<T> q_{}, dout_{};
+  T *turned_q_, *turned_dout_, *weights_, *slopes_, *q_copy_, *sum_, *dout_copy_, *lse_, *delta_;
+};
+
+}  // namespace heed::kernel

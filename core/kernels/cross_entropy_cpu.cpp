@@ -1,0 +1,125 @@
+// Cross entropy on the CPU.
+#include "core/kernels/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/count.h"
+#include "core/kernels/lanes.h"
+#include "core/kernels/math.h"
+#include "core/parallel.h"
+
+namespace heed::kernel {
+namespace {
+
+constexpr int64_t block = 1024;
+
+template <class T>
+struct RowSums {
+  double lse, sum;
+};
+
+/// The log of the sum of exponentials and the plain sum, reading the row once: the shift grows block by
+/// block.
+template <class T>
+RowSums<T> row_sums(const T* x, int64_t width, bool plain) {
+  constexpr T lowest = -std::numeric_limits<T>::infinity();
+  T powers[block];
+  T most = lowest;
+  double total = 0, sum = 0;
+  for (int64_t begin = 0; begin < width; begin += block) {
+    const T* part = x + begin;
+    const int64_t count = std::min(block, width - begin);
+    const T highest = lanes::largest(part, count);
+    if (highest > most) {
+      total *= most == lowest ? 0.0 : std::exp(static_cast<double>(most) - static_cast<double>(highest));
+      most = highest;
+    }
+    const T shift = most == lowest ? T(0) : most;
+    for (int64_t i = 0; i < count; ++i) powers[i] = math::exp(part[i] - shift);
+    total += static_cast<double>(lanes::sum(powers, count));
+    if (plain) sum += static_cast<double>(lanes::sum(part, count));
+  }
+  return {std::log(total) + static_cast<double>(most == lowest ? T(0) : most), sum};
+}
+
+void check(const Tensor& targets, int64_t width, int32_t ignore) {
+  const int32_t* target = targets.data<int32_t>();
+  for (int64_t row = 0; row < targets.size(); ++row) {
+    if (target[row] == ignore || (target[row] >= 0 && target[row] < width)) continue;
+    fail("cross_entropy: target ", target[row], " of row ", row, " is none of the ", width,
+         " classes. Targets are 0 to ", width - 1, ", or ", ignore, " for rows that do not count.");
+  }
+}
+
+}  // namespace
+
+void CrossEntropy::cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
+                       const Tensor& lse, const Tensor& loss, const Tensor& counted) {
+  const int64_t rows = logits.extent(0), width = logits.extent(1);
+  check(targets, width, ignore);
+  const int32_t* target = targets.data<int32_t>();
+  const Tensor costs(Shape{rows}, DType::f64);
+  double* cost = costs.data<double>();
+  visit_float("cross_entropy", logits.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* x = logits.data<T>();
+    T* kept = lse.data<T>();
+    parallel_rows(rows, light_grain / 4 / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        cost[row] = 0;
+        kept[row] = T(0);
+        if (target[row] == ignore) continue;
+        const T* in = x + row * width;
+        const RowSums<T> sums = row_sums(in, width, smoothing != 0);
+        kept[row] = static_cast<T>(sums.lse);
+        cost[row] = sums.lse - (1 - smoothing) * static_cast<double>(in[target[row]]);
+        if (smoothing != 0) cost[row] -= smoothing * sums.sum / static_cast<double>(width);
+      }
+    });
+    double total = 0;
+    int64_t count = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      total += cost[row];
+      count += target[row] == ignore ? 0 : 1;
+    }
+    *loss.data<T>() = count > 0 ? static_cast<T>(total / static_cast<double>(count)) : T(0);
+    *counted.data<T>() = static_cast<T>(count);
+  });
+  Count::add(logits.size());
+}
+
+void CrossEntropyBack::cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
+                           const Tensor& lse, const Tensor& counted, const Tensor& dloss,
+                           const Tensor& dlogits) {
+  const int64_t rows = logits.extent(0), width = logits.extent(1);
+  const int32_t* target = targets.data<int32_t>();
+  visit_float("cross_entropy", logits.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* x = logits.data<T>();
+    const T* kept = lse.data<T>();
+    T* dx = dlogits.data<T>();
+    const double count = static_cast<double>(*counted.data<T>());
+    const double share = count > 0 ? static_cast<double>(*dloss.data<T>()) / count : 0;
+    const T scale = static_cast<T>(share);
+    const T everywhere = static_cast<T>(share * smoothing / static_cast<double>(width));
+    const T here = static_cast<T>(share * (1 - smoothing));
+    parallel_rows(rows, light_grain / 4 / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* in = x + row * width;
+        T* out = dx + row * width;
+        if (target[row] == ignore) {
+          std::fill_n(out, width, T(0));
+          continue;
+        }
+        const T log_sum = kept[row];
+#pragma GCC ivdep
+        for (int64_t i = 0; i < width; ++i) out[i] = scale * math::exp(in[i] - log_sum) - everywhere;
+        out[target[row]] -= here;
+      }
+    });
+  });
+  Count::add(logits.size());
+}
+
+}  // namespace heed::kernel

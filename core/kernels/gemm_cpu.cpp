@@ -1,0 +1,227 @@
+// Products of matrices on the CPU: cut into tiles fixed by the shape, which our threads compute one by one,
+// in single precision with our own loops where vectors are wide enough, else with OpenBLAS at one thread.
+#include "core/kernels/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+
+#include "core/count.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/gemm_tiles.h"
+#include "core/kernels/loops.h"
+#include "core/kernels/map.h"
+
+namespace heed::kernel {
+namespace {
+
+/// How a matrix lies: `step` between rows, whose elements are dense, or between columns when it lies
+/// transposed.
+struct Layout {
+  bool transposed = false;
+  int64_t step = 1;
+
+  int64_t at(int64_t row, int64_t column) const {
+    return transposed ? row + column * step : row * step + column;
+  }
+};
+
+Layout layout(const Tensor& x) {
+  const int64_t rows = x.extent(-2), columns = x.extent(-1);
+  const int64_t down = x.strides()[-2], right = x.strides()[-1];
+  if (columns == 1) return down == 1 && rows > 1 ? Layout{true, rows} : Layout{false, rows == 1 ? 1 : down};
+  if (right == 1) return {false, rows == 1 ? columns : down};
+  return {true, right};
+}
+
+/// c = alpha a b + beta c, all of it in this thread.
+void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+              const float* b, float beta, float* c, int64_t ldc) {
+  if constexpr (tiles::worthwhile) {
+    const tiles::Left left{a, la.transposed ? 1 : la.step, la.transposed ? la.step : 1};
+    return tiles::multiply(left, {b, lb.step, lb.transposed}, c, ldc, m, n, k, {alpha, beta});
+  }
+  cblas_sgemm(CblasRowMajor, la.transposed ? CblasTrans : CblasNoTrans,
+              lb.transposed ? CblasTrans : CblasNoTrans, static_cast<int>(m), static_cast<int>(n),
+              static_cast<int>(k), alpha, a, static_cast<int>(la.step), b, static_cast<int>(lb.step), beta, c,
+              static_cast<int>(ldc));
+}
+
+void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, double alpha, const double* a,
+              const double* b, double beta, double* c, int64_t ldc) {
+  cblas_dgemm(CblasRowMajor, la.transposed ? CblasTrans : CblasNoTrans,
+              lb.transposed ? CblasTrans : CblasNoTrans, static_cast<int>(m), static_cast<int>(n),
+              static_cast<int>(k), alpha, a, static_cast<int>(la.step), b, static_cast<int>(lb.step), beta, c,
+              static_cast<int>(ldc));
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// How one matrix of the batch is cut: tiles of rows x columns, and chunks of the inner extent that are added
+/// in order.
+struct Cut {
+  int64_t rows, columns, inner;
+};
+
+/// How many pieces a product is worth: one below 60 us of a core, few and large ones otherwise, since each
+/// piece turns its operands anew.
+int64_t pieces_for(int64_t flops) {
+  if (flops < 12'000'000) return 1;
+  if (flops < 50'000'000) return 2;
+  if (flops < 400'000'000) return 4;
+  if (flops < 1'600'000'000) return 8;
+  return std::clamp<int64_t>(flops / 400'000'000, 16, 128);
+}
+
+/// An extent cut into `parts` of a multiple of `unit`.
+int64_t part_of(int64_t extent, int64_t parts, int64_t unit) {
+  return std::max<int64_t>(1, ceil_div(ceil_div(extent, parts), unit) * unit);
+}
+
+/// Halves the axis where that costs least: columns, because a strip of them serves all rows of its tile,
+/// until tiles are four times as tall as wide. The inner extent is cut where tiles would become too small:
+/// gradients of weights have few results and long sums.
+Cut cut_for(int64_t m, int64_t n, int64_t k, int64_t batch) {
+  constexpr int64_t strip = tiles::columns;
+  // With few rows the time is that of reading b, as if there were sixteen.
+  const int64_t wanted = ceil_div(pieces_for(2 * std::max<int64_t>(m, 16) * n * k * batch), batch);
+  int64_t down = 1, right = 1, chunks = 1;
+  while (down * right * chunks < wanted) {
+    const int64_t rows = m / down, strips = ceil_div(n, strip) / right, inner = k / chunks;
+    const bool even = strips % 2 == 0 || rows < 192;
+    if (strips >= 2 && even && (4 * strips * strip >= rows || rows < 128))
+      right *= 2;
+    else if (rows >= 96)
+      down *= 2;
+    else if (strips >= 2)
+      right *= 2;
+    else if (inner >= 1024)
+      chunks *= 2;
+    else
+      break;
+  }
+  return {part_of(m, down, 12), part_of(n, right, strip), part_of(k, chunks, 16)};
+}
+
+/// The operands of one matrix of the batch.
+template <class T>
+struct Operands {
+  const T* a;
+  const T* b;
+  T* c;
+};
+
+template <class T>
+struct Products {
+  Layout la, lb;
+  int64_t ldc, m, n, k;
+  T alpha, beta;
+  Walk<3> walk;
+  Operands<T> first;
+  int64_t batch;
+
+  Operands<T> operands(int64_t i) const {
+    const auto at = walk.at(i / walk.inner);
+    const int64_t j = i % walk.inner;
+    return {first.a + at[0] + j * walk.steps[0], first.b + at[1] + j * walk.steps[1],
+            first.c + at[2] + j * walk.steps[2]};
+  }
+
+  /// Tiles of every matrix.
+  void by_tiles(const Cut& cut) const {
+    const int64_t down = ceil_div(m, cut.rows), right = ceil_div(n, cut.columns);
+    // Matrices so small that one is not worth handing out go in groups of about ten microseconds.
+    const int64_t grain = down * right > 1 ? 1 : (int64_t{1} << 20) / std::max<int64_t>(1, m * n * k);
+    parallel_rows(batch * down * right, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Operands<T> one = operands(i / (down * right));
+        const int64_t row = i / right % down * cut.rows, column = i % right * cut.columns;
+        multiply(la, lb, std::min(cut.rows, m - row), std::min(cut.columns, n - column), k, alpha,
+                 one.a + la.at(row, 0), one.b + lb.at(0, column), beta, one.c + row * ldc + column, ldc);
+      }
+    });
+  }
+
+  /// Chunks of the inner extent, each a product of its own, and then their sum in order.
+  void by_chunks(const Cut& cut) const {
+    const int64_t down = ceil_div(m, cut.rows), right = ceil_div(n, cut.columns),
+                  deep = ceil_div(k, cut.inner);
+    const Tensor partial(Shape{deep, batch, m, n}, dtype_of<T>);
+    T* parts = partial.data<T>();
+    parallel_for(batch * deep * down * right, [&](int64_t i) {
+      const int64_t matrix = i / right / down / deep;
+      const Operands<T> one = operands(matrix);
+      const int64_t row = i / right % down * cut.rows, column = i % right * cut.columns;
+      const int64_t chunk = i / right / down % deep, inner = chunk * cut.inner;
+      multiply(la, lb, std::min(cut.rows, m - row), std::min(cut.columns, n - column),
+               std::min(cut.inner, k - inner), alpha, one.a + la.at(row, inner), one.b + lb.at(inner, column),
+               T(0), parts + ((chunk * batch + matrix) * m + row) * n + column, n);
+    });
+    parallel_rows(batch * m, light_grain / (deep * n), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        T* to = operands(i / m).c + i % m * ldc;
+        T* from = parts + i * n;
+        for (int64_t chunk = 1; chunk < deep; ++chunk) {
+          const T* other = from + chunk * batch * m * n;
+#pragma GCC ivdep
+          for (int64_t j = 0; j < n; ++j) from[j] += other[j];
+        }
+#pragma GCC ivdep
+        for (int64_t j = 0; j < n; ++j) to[j] = beta == T(0) ? from[j] : from[j] + beta * to[j];
+      }
+    });
+  }
+};
+
+template <class T>
+void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta) {
+  const int64_t m = c.extent(-2), n = c.extent(-1), k = a.extent(-1);
+  Shape batch;
+  Strides stride_a, stride_b, stride_c;
+  for (int64_t axis = 0; axis < c.rank() - 2; ++axis) {
+    batch.push_back(c.extent(axis));
+    stride_a.push_back(a.strides()[axis]);
+    stride_b.push_back(b.strides()[axis]);
+    stride_c.push_back(c.strides()[axis]);
+  }
+  if (c.size() == 0) return;
+  // BLAS refuses the leading dimension of a matrix without columns.
+  if (k == 0) return beta == T(0) ? Fill::cpu(c, 0) : Affine::cpu(c, static_cast<double>(beta), 0, c);
+  const Products<T> products{layout(a),
+                             layout(b),
+                             m == 1 ? n : c.strides()[-2],
+                             m,
+                             n,
+                             k,
+                             alpha,
+                             beta,
+                             Walk<3>(batch, {&stride_a, &stride_b, &stride_c}),
+                             {a.data<T>(), b.data<T>(), c.data<T>()},
+                             batch.size()};
+  const Cut cut = cut_for(m, n, k, products.batch);
+  if (cut.inner < k) {
+    products.by_chunks(cut);
+  } else {
+    products.by_tiles(cut);
+  }
+  Count::add(2 * m * n * k * products.batch);
+}
+
+}  // namespace
+
+void Gemm::cpu(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta) {
+  visit_float("gemm", c.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    gemm<T>(a, b, c, static_cast<T>(alpha), static_cast<T>(beta));
+  });
+}
+
+bool gemm_ready(const Tensor& x) {
+  const int64_t rows = x.extent(-2), columns = x.extent(-1);
+  const int64_t down = x.strides()[-2], right = x.strides()[-1];
+  if (columns == 1) return rows == 1 || down >= 1;
+  if (rows == 1) return right >= 1;
+  return (right == 1 && down >= columns) || (down == 1 && right >= rows);
+}
+
+}  // namespace heed::kernel

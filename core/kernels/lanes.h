@@ -1,0 +1,144 @@
+// Sums and maxima of dense rows in vector lanes. The order of addition depends on the length alone.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace heed::kernel::lanes {
+
+inline constexpr int64_t width_bytes = 64;
+
+template <class T>
+struct Vector {
+  using type __attribute__((vector_size(width_bytes))) = T;
+  static constexpr int64_t width = width_bytes / static_cast<int64_t>(sizeof(T));
+};
+
+template <class T>
+using vector = typename Vector<T>::type;
+
+template <class T>
+inline void load(vector<T>& to, const T* from) {
+  std::memcpy(&to, from, width_bytes);
+}
+
+/// The upper half folded onto the lower one by f, and so on down to one number.
+template <class F>
+inline float folded(const vector<float>& x, F&& f) {
+  auto eight = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+  f(eight, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));
+  auto four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3);
+  f(four, __builtin_shufflevector(eight, eight, 4, 5, 6, 7));
+  float a = four[0], b = four[1];
+  f(a, four[2]);
+  f(b, four[3]);
+  f(a, b);
+  return a;
+}
+
+template <class F>
+inline double folded(const vector<double>& x, F&& f) {
+  auto four = __builtin_shufflevector(x, x, 0, 1, 2, 3);
+  f(four, __builtin_shufflevector(x, x, 4, 5, 6, 7));
+  double a = four[0], b = four[1];
+  f(a, four[2]);
+  f(b, four[3]);
+  f(a, b);
+  return a;
+}
+
+/// The sum of all lanes.
+template <class T>
+inline T across(const vector<T>& x) {
+  return folded(x, [](auto& a, const auto& b) { a += b; });
+}
+
+/// Sum over i of term(i), where term gives one T and `terms(i, lanes)` the T of i, i + 1, ... in lanes.
+template <class T, class One, class Many>
+inline T sum_of(int64_t count, One&& one, Many&& many) {
+  constexpr int64_t width = Vector<T>::width;
+  vector<T> a{}, b{}, c{}, d{}, next;
+  int64_t i = 0;
+  for (; i + 4 * width <= count; i += 4 * width) {
+    many(i, next);
+    a += next;
+    many(i + width, next);
+    b += next;
+    many(i + 2 * width, next);
+    c += next;
+    many(i + 3 * width, next);
+    d += next;
+  }
+  for (; i + width <= count; i += width) {
+    many(i, next);
+    a += next;
+  }
+  T total{};
+  if (i > 0) {
+    a = (a + b) + (c + d);
+    total = across<T>(a);
+  }
+  for (; i < count; ++i) total += one(i);
+  return total;
+}
+
+/// x_0 + ... + x_(count-1).
+template <class T>
+inline T sum(const T* x, int64_t count) {
+  return sum_of<T>(
+      count, [x](int64_t i) { return x[i]; }, [x](int64_t i, vector<T>& to) { load<T>(to, x + i); });
+}
+
+/// The sum of x_i y_i.
+template <class T>
+inline T dot(const T* x, const T* y, int64_t count) {
+  return sum_of<T>(
+      count, [x, y](int64_t i) { return x[i] * y[i]; },
+      [x, y](int64_t i, vector<T>& to) {
+        vector<T> other;
+        load<T>(to, x + i);
+        load<T>(other, y + i);
+        to *= other;
+      });
+}
+
+/// The sum in double, of blocks that are each added in T: for long rows.
+template <class T>
+inline double long_sum(const T* x, int64_t count) {
+  constexpr int64_t block = 4096;
+  double total = 0;
+  for (int64_t i = 0; i < count; i += block) {
+    total += static_cast<double>(sum(x + i, count - i < block ? count - i : block));
+  }
+  return total;
+}
+
+/// The largest number; -inf for an empty row. NaNs may be passed over.
+template <class T>
+inline T largest(const T* x, int64_t count) {
+  constexpr int64_t width = Vector<T>::width;
+  T most = -std::numeric_limits<T>::infinity();
+  int64_t i = 0;
+  if (count >= width) {
+    vector<T> a, b, next;
+    load<T>(a, x);
+    b = a;
+    for (; i + 2 * width <= count; i += 2 * width) {
+      load<T>(next, x + i);
+      a = next > a ? next : a;
+      load<T>(next, x + i + width);
+      b = next > b ? next : b;
+    }
+    for (; i + width <= count; i += width) {
+      load<T>(next, x + i);
+      a = next > a ? next : a;
+    }
+    a = b > a ? b : a;
+    most = folded(a, [](auto& c, const auto& d) { c = d > c ? d : c; });
+  }
+  for (; i < count; ++i) most = x[i] > most ? x[i] : most;
+  return most;
+}
+
+}  // namespace heed::kernel::lanes

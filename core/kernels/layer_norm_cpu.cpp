@@ -1,0 +1,145 @@
+// Layer normalisation on the CPU.
+#include "core/kernels/layer_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/count.h"
+#include "core/kernels/lanes.h"
+#include "core/parallel.h"
+
+namespace heed::kernel {
+namespace {
+
+template <class T>
+struct Moments {
+  T mean, rstd;
+};
+
+template <class T>
+Moments<T> moments(const T* x, int64_t width, double epsilon, NormScale scale) {
+  const T mean = static_cast<T>(lanes::long_sum(x, width) / static_cast<double>(width));
+  const T squares = lanes::sum_of<T>(
+      width, [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); },
+      [&](int64_t i, lanes::vector<T>& to) {
+        lanes::load<T>(to, x + i);
+        to -= mean;
+        to *= to;
+      });
+  const auto total = static_cast<double>(squares);
+  if (scale == NormScale::variance)
+    return {mean, static_cast<T>(1 / std::sqrt(total / static_cast<double>(width) + epsilon))};
+  const double deviation = width > 1 ? std::sqrt(total / static_cast<double>(width - 1)) : 0;
+  return {mean, static_cast<T>(1 / (deviation + epsilon))};
+}
+
+/// With g = gain dy and h = (x - mean) rstd: dx = rstd (g - mean(g) - h k). The scale's own slope makes
+/// k = mean(g h) for the variance, and sum(g h) / ((n - 1) deviation rstd) for the deviation.
+template <class T>
+T pull(T sum_gh, int64_t width, T rstd, double epsilon, NormScale scale) {
+  const auto total = static_cast<double>(sum_gh);
+  if (scale == NormScale::variance) return static_cast<T>(total / static_cast<double>(width));
+  const double share = 1 - epsilon * static_cast<double>(rstd);  // deviation rstd
+  return width > 1 && share > 0 ? static_cast<T>(total / (static_cast<double>(width - 1) * share)) : T(0);
+}
+
+}  // namespace
+
+void LayerNorm::cpu(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, NormScale scale,
+                    const Tensor& y, const Tensor& mean, const Tensor& rstd) {
+  const int64_t width = x.extent(-1);
+  if (x.size() == 0) return;
+  visit_float("layer_norm", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* from = x.data<T>();
+    const T* g = gain.data<T>();
+    const T* b = bias ? bias.data<T>() : nullptr;
+    T* to = y.data<T>();
+    T* means = mean.data<T>();
+    T* rstds = rstd.data<T>();
+    parallel_rows(x.size() / width, light_grain / width, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* in = from + row * width;
+        T* out = to + row * width;
+        const Moments<T> m = moments(in, width, epsilon, scale);
+        means[row] = m.mean;
+        rstds[row] = m.rstd;
+        if (b != nullptr) {
+#pragma GCC ivdep
+          for (int64_t i = 0; i < width; ++i) out[i] = g[i] * ((in[i] - m.mean) * m.rstd) + b[i];
+        } else {
+#pragma GCC ivdep
+          for (int64_t i = 0; i < width; ++i) out[i] = g[i] * ((in[i] - m.mean) * m.rstd);
+        }
+      }
+    });
+  });
+  Count::add(x.size());
+}
+
+void LayerNormBack::cpu(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& rstd,
+                        double epsilon, NormScale scale, const Tensor& dy, const Tensor& dx,
+                        const Tensor& dgain, const Tensor& dbias) {
+  const int64_t width = x.extent(-1);
+  const int64_t rows = width > 0 ? x.size() / width : 0;
+  visit_float("layer_norm", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* px = x.data<T>();
+    const T* g = gain.data<T>();
+    const T* means = mean.data<T>();
+    const T* rstds = rstd.data<T>();
+    const T* pdy = dy.data<T>();
+    T* pdx = dx.data<T>();
+    // Each piece sums its own rows for the gain and the bias; the pieces are added in order afterwards.
+    const int64_t grain = std::max<int64_t>(32, light_grain / std::max<int64_t>(width, 1));
+    const int64_t pieces = (rows + grain - 1) / grain;
+    const Tensor partial(Shape{pieces, 2, width}, x.dtype());
+    T* sums = partial.data<T>();
+    parallel_rows(rows, grain, [&](int64_t begin, int64_t end) {
+      T* gains = sums + begin / grain * 2 * width;
+      T* biases = gains + width;
+      std::fill_n(gains, 2 * width, T(0));
+      for (int64_t row = begin; row < end; ++row) {
+        const T* in = px + row * width;
+        const T* up = pdy + row * width;
+        T* out = pdx + row * width;
+        const T m = means[row], r = rstds[row];
+        const T sum_g = lanes::dot(up, g, width);
+        const T sum_gh = lanes::sum_of<T>(
+            width, [&](int64_t i) { return up[i] * g[i] * ((in[i] - m) * r); },
+            [&](int64_t i, lanes::vector<T>& to) {
+              lanes::vector<T> other;
+              lanes::load<T>(to, in + i);
+              to = (to - m) * r;
+              lanes::load<T>(other, up + i);
+              to *= other;
+              lanes::load<T>(other, g + i);
+              to *= other;
+            });
+        const T shift = sum_g / static_cast<T>(width);
+        const T k = pull(sum_gh, width, r, epsilon, scale);
+#pragma GCC ivdep
+        for (int64_t i = 0; i < width; ++i) {
+          const T h = (in[i] - m) * r;
+          gains[i] += up[i] * h;
+          biases[i] += up[i];
+          out[i] = r * (up[i] * g[i] - shift - h * k);
+        }
+      }
+    });
+    T* to_gain = dgain.data<T>();
+    T* to_bias = dbias ? dbias.data<T>() : nullptr;
+    for (int64_t i = 0; i < width; ++i) {
+      double total_gain = 0, total_bias = 0;
+      for (int64_t piece = 0; piece < pieces; ++piece) {
+        total_gain += static_cast<double>(sums[piece * 2 * width + i]);
+        total_bias += static_cast<double>(sums[piece * 2 * width + width + i]);
+      }
+      to_gain[i] = static_cast<T>(total_gain);
+      if (to_bias != nullptr) to_bias[i] = static_cast<T>(total_bias);
+    }
+  });
+  Count::add(x.size());
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,221 @@
+// Elementwise kernels on the CPU.
+#include "core/kernels/map.h"
+
+#include "core/count.h"
+#include "core/kernels/loops.h"
+
+namespace heed::kernel {
+
+template <class F>
+void Map<F>::cpu(const Tensor& x, const Tensor& y) {
+  visit_float("map", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const Walk<2> walk(y.shape(), {&x.strides(), &y.strides()});
+    const int64_t step = walk.steps[0];
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    for_runs(walk, [&](const auto& at, int64_t count) {
+      const T* a = from + at[0];
+      T* out = to + at[1];
+      if (step == 1) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) out[i] = F::value(a[i]);
+      } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) out[i] = F::value(a[i * step]);
+      }
+    });
+  });
+  Count::add(y.size());
+}
+
+template <class F>
+void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) {
+  visit_float("map", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const Walk<4> walk(dx.shape(), {&x.strides(), &y.strides(), &dy.strides(), &dx.strides()});
+    const auto steps = walk.steps;
+    const bool dense = steps[0] == 1 && steps[1] == 1 && steps[2] == 1;
+    const T* px = x.data<T>();
+    const T* py = y.data<T>();
+    const T* pdy = dy.data<T>();
+    T* pdx = dx.data<T>();
+    for_runs(walk, [&](const auto& at, int64_t count) {
+      const T* a = px + at[0];
+      const T* b = py + at[1];
+      const T* g = pdy + at[2];
+      T* out = pdx + at[3];
+      if (dense) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) out[i] = F::slope(a[i], b[i], g[i]);
+      } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i)
+          out[i] = F::slope(a[i * steps[0]], b[i * steps[1]], g[i * steps[2]]);
+      }
+    });
+  });
+  Count::add(dx.size());
+}
+
+template <class F>
+void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
+  visit_float("zip", out.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const Walk<3> walk(out.shape(), {&a.strides(), &b.strides(), &out.strides()});
+    const int64_t left = walk.steps[0];
+    const int64_t right = walk.steps[1];
+    const T* pa = a.data<T>();
+    const T* pb = b.data<T>();
+    T* po = out.data<T>();
+    for_runs(walk, [&](const auto& at, int64_t count) {
+      const T* x = pa + at[0];
+      const T* y = pb + at[1];
+      T* to = po + at[2];
+      if (left == 1 && right == 1) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) to[i] = F::value(x[i], y[i]);
+      } else if (left == 1 && right == 0) {
+        const T fixed = *y;
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) to[i] = F::value(x[i], fixed);
+      } else if (left == 0 && right == 1) {
+        const T fixed = *x;
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) to[i] = F::value(fixed, y[i]);
+      } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) to[i] = F::value(x[i * left], y[i * right]);
+      }
+    });
+  });
+  Count::add(out.size());
+}
+
+void Affine::cpu(const Tensor& x, double scale, double shift, const Tensor& y) {
+  visit_float("affine", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T factor = static_cast<T>(scale);
+    const T term = static_cast<T>(shift);
+    const Walk<2> walk(y.shape(), {&x.strides(), &y.strides()});
+    const auto steps = walk.steps;
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    for_runs(walk, [&](const auto& at, int64_t count) {
+      const T* a = from + at[0];
+      T* out = to + at[1];
+      if (steps[0] == 1 && steps[1] == 1) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) out[i] = factor * a[i] + term;
+      } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) out[i * steps[1]] = factor * a[i * steps[0]] + term;
+      }
+    });
+  });
+  Count::add(y.size());
+}
+
+void Accumulate::cpu(const Tensor& x, const Tensor& y) {
+  visit_float("accumulate", y.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const Walk<2> walk(y.shape(), {&x.strides(), &y.strides()});
+    const auto steps = walk.steps;
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    for_runs(walk, [&](const auto& at, int64_t count) {
+      const T* a = from + at[0];
+      T* out = to + at[1];
+      if (steps[0] == 1 && steps[1] == 1) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) out[i] += a[i];
+      } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) out[i * steps[1]] += a[i * steps[0]];
+      }
+    });
+  });
+  Count::add(y.size());
+}
+
+void Select::cpu(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y) {
+  visit_float("select", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T other = static_cast<T>(otherwise);
+    const Walk<3> walk(y.shape(), {&mask.strides(), &x.strides(), &y.strides()});
+    const auto steps = walk.steps;
+    const uint8_t* masks = mask.data<uint8_t>();
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    for_runs(walk, [&](const auto& at, int64_t count) {
+      const uint8_t* keep = masks + at[0];
+      const T* a = from + at[1];
+      T* out = to + at[2];
+      if (steps[0] == 1 && steps[1] == 1 && steps[2] == 1) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) out[i] = keep[i] != 0 ? a[i] : other;
+      } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) {
+          out[i * steps[2]] = keep[i * steps[0]] != 0 ? a[i * steps[1]] : other;
+        }
+      }
+    });
+  });
+  Count::add(y.size());
+}
+
+void CountBad::cpu(const Tensor& x, const Tensor& bad) {
+  visit_float("count_bad", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const Walk<1> walk(x.shape(), {&x.strides()});
+    const int64_t step = walk.steps[0];
+    const T* from = x.data<T>();
+    std::atomic<int64_t> total{0};  // whole numbers: their sum does not depend on the order
+    for_runs(walk, [&](const auto& at, int64_t count) {
+      const T* a = from + at[0];
+      int64_t found = 0;
+      for (int64_t i = 0; i < count; ++i) found += (a[i * step] - a[i * step] == T(0)) ? 0 : 1;
+      if (found > 0) total.fetch_add(found, std::memory_order_relaxed);
+    });
+    *bad.data<int64_t>() += total.load();
+  });
+  Count::add(x.size());
+}
+
+template struct Map<Exp>;
+template struct Map<Log>;
+template struct Map<Tanh>;
+template struct Map<Sigmoid>;
+template struct Map<Relu>;
+template struct Map<Gelu>;
+template struct Map<GeluTanh>;
+template struct Map<Silu>;
+template struct Map<Elu>;
+template struct Map<Square>;
+template struct Map<Sqrt>;
+template struct Map<Reciprocal>;
+template struct Map<Abs>;
+
+template struct MapBack<Exp>;
+template struct MapBack<Log>;
+template struct MapBack<Tanh>;
+template struct MapBack<Sigmoid>;
+template struct MapBack<Relu>;
+template struct MapBack<Gelu>;
+template struct MapBack<GeluTanh>;
+template struct MapBack<Silu>;
+template struct MapBack<Elu>;
+template struct MapBack<Square>;
+template struct MapBack<Sqrt>;
+template struct MapBack<Reciprocal>;
+template struct MapBack<Abs>;
+
+template struct Zip<Add>;
+template struct Zip<Subtract>;
+template struct Zip<Multiply>;
+template struct Zip<Divide>;
+template struct Zip<Maximum>;
+template struct Zip<NotLess>;
+
+}  // namespace heed::kernel

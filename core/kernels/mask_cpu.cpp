@@ -1,0 +1,37 @@
+// Masks on the CPU.
+#include <limits>
+
+#include "core/kernels/mask.h"
+#include "core/parallel.h"
+
+namespace heed::kernel {
+
+void DenseMask::cpu(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
+  const int64_t batch = y.extent(0), queries = y.extent(2), keys = y.extent(3);
+  const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
+  visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
+    T* out = y.data<T>();
+    parallel_rows(batch * queries, light_grain / (keys + 1) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        int64_t open = keys;
+        if (length != nullptr && length[row / queries] < open) open = length[row / queries];
+        if (causal && row % queries + first_query + 1 < open) open = row % queries + first_query + 1;
+        T* to = out + row * keys;
+        for (int64_t j = 0; j < keys; ++j) to[j] = j < open ? T(0) : -std::numeric_limits<T>::infinity();
+      }
+    });
+  });
+}
+
+void KeptRows::cpu(const Tensor& lengths, int64_t first, const Tensor& y) {
+  const int64_t batch = y.extent(0), rows = y.extent(2);
+  const int32_t* length = lengths.data<int32_t>();
+  visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
+    T* out = y.data<T>();
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t t = 0; t < rows; ++t) out[b * rows + t] = first + t < length[b] ? T(1) : T(0);
+    }
+  });
+}
+
+}  // namespace heed::kernel

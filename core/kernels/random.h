@@ -1,0 +1,27 @@
+// Random fills and the step counter of random numbers.
+#pragma once
+
+#include "core/kernels/copy.h"
+#include "core/random.h"
+
+namespace heed::kernel {
+
+/// x = mean + deviation * normal (Box and Muller 1958); f32 or f64, contiguous.
+struct FillNormal {
+  static void cpu(const Tensor& x, double mean, double deviation, const Draw& draw);
+  static void cuda(const Tensor& x, double mean, double deviation, const Draw& draw);
+};
+
+/// x uniform in [low, high); f32 or f64, contiguous.
+struct FillUniform {
+  static void cpu(const Tensor& x, double low, double high, const Draw& draw);
+  static void cuda(const Tensor& x, double low, double high, const Draw& draw);
+};
+
+/// tick += 1; i64 [1].
+struct Advance {
+  static void cpu(const Tensor& tick);
+  static void cuda(const Tensor& tick);
+};
+
+}  // namespace heed::kernel

@@ -1,0 +1,316 @@
+// Reductions on the CPU.
+#include "core/kernels/reduce.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/count.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/lanes.h"
+#include "core/kernels/loops.h"
+
+namespace heed::kernel {
+namespace {
+
+/// The axes that stay and the axes that are summed away, each walked in row-major order.
+struct Parts {
+  Walk<2> kept;     ///< of x and y
+  Walk<1> reduced;  ///< of x
+
+  int64_t kept_size() const { return kept.inner * kept.outer; }
+  int64_t reduced_size() const { return reduced.inner * reduced.outer; }
+  std::array<int64_t, 2> kept_at(int64_t i) const {
+    auto at = kept.at(i / kept.inner);
+    for (size_t k = 0; k < 2; ++k) at[k] += i % kept.inner * kept.steps[k];
+    return at;
+  }
+  int64_t reduced_at(int64_t i) const {
+    return reduced.at(i / reduced.inner)[0] + i % reduced.inner * reduced.steps[0];
+  }
+  /// True when neighbours in memory belong to one sum, false when they belong to neighbouring sums.
+  bool along() const {
+    return kept.inner == 1 || (reduced.inner > 1 && std::abs(reduced.steps[0]) < std::abs(kept.steps[0]));
+  }
+};
+
+Parts split(const Tensor& x, const Tensor& y) {
+  Shape kept, reduced;
+  Strides kept_x, kept_y, reduced_x;
+  for (int64_t axis = 0; axis < x.rank(); ++axis) {
+    if (y.extent(axis) == x.extent(axis)) {
+      kept.push_back(x.extent(axis));
+      kept_x.push_back(x.strides()[axis]);
+      kept_y.push_back(y.strides()[axis]);
+    } else {
+      reduced.push_back(x.extent(axis));
+      reduced_x.push_back(x.strides()[axis]);
+    }
+  }
+  return {Walk<2>(kept, {&kept_x, &kept_y}), Walk<1>(reduced, {&reduced_x})};
+}
+
+template <class T>
+double strided_sum(const T* x, int64_t step, int64_t count) {
+  if (step == 1) return lanes::long_sum(x, count);
+  double total = 0;
+  for (int64_t i = 0; i < count; ++i) total += static_cast<double>(x[i * step]);
+  return total;
+}
+
+/// Each sum runs through memory. Long ones are cut into chunks whose sums are added in order.
+template <class T>
+void sum_along(const Parts& parts, const T* x, T* y) {
+  const Walk<1>& walk = parts.reduced;
+  const int64_t run = std::min(walk.inner, light_grain);
+  const int64_t cuts = (walk.inner + run - 1) / run;
+  const int64_t runs = walk.outer * cuts;
+  const int64_t runs_a_chunk = std::max<int64_t>(1, light_grain / run);
+  const int64_t chunks = (runs + runs_a_chunk - 1) / runs_a_chunk;
+  const auto chunk_sum = [&](const T* from, int64_t chunk) {
+    double total = 0;
+    const int64_t end = std::min(runs, (chunk + 1) * runs_a_chunk);
+    for (int64_t i = chunk * runs_a_chunk; i < end; ++i) {
+      const int64_t first = i % cuts * run;
+      const int64_t at = walk.at(i / cuts)[0] + first * walk.steps[0];
+      total += strided_sum(from + at, walk.steps[0], std::min(run, walk.inner - first));
+    }
+    return total;
+  };
+  const int64_t sums = parts.kept_size();
+  if (chunks == 1) {
+    parallel_rows(sums, light_grain / (run * runs), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto at = parts.kept_at(i);
+        y[at[1]] = static_cast<T>(chunk_sum(x + at[0], 0));
+      }
+    });
+    return;
+  }
+  const Tensor partial(Shape{sums, chunks}, DType::f64);
+  double* totals = partial.data<double>();
+  parallel_for(sums * chunks,
+               [&](int64_t i) { totals[i] = chunk_sum(x + parts.kept_at(i / chunks)[0], i % chunks); });
+  for (int64_t i = 0; i < sums; ++i) {
+    double total = 0;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) total += totals[i * chunks + chunk];
+    y[parts.kept_at(i)[1]] = static_cast<T>(total);
+  }
+}
+
+/// sums[j] = sum over rows of x[row, j], in T.
+template <class T>
+void add_rows(const Parts& parts, const T* x, int64_t begin, int64_t end, int64_t columns, T* sums) {
+  std::fill_n(sums, columns, T(0));
+  const int64_t step = parts.kept.steps[0];
+  int64_t row = begin;
+  if (step == 1) {
+    for (; row + 4 <= end; row += 4) {
+      const T* a = x + parts.reduced_at(row);
+      const T* b = x + parts.reduced_at(row + 1);
+      const T* c = x + parts.reduced_at(row + 2);
+      const T* d = x + parts.reduced_at(row + 3);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < columns; ++j) sums[j] += (a[j] + b[j]) + (c[j] + d[j]);
+    }
+  }
+  for (; row < end; ++row) {
+    const T* a = x + parts.reduced_at(row);
+#pragma GCC ivdep
+    for (int64_t j = 0; j < columns; ++j) sums[j] += a[j * step];
+  }
+}
+
+/// Neighbours in memory belong to neighbouring sums: bands of rows are added as vectors, then the bands in
+/// order.
+template <class T>
+void sum_across(const Parts& parts, const T* x, T* y) {
+  constexpr int64_t most_columns = 1024, most_rows = 512;
+  const int64_t width = parts.kept.inner, rows = parts.reduced_size();
+  const int64_t columns = std::min(width, most_columns);
+  const int64_t tiles = (width + columns - 1) / columns;
+  const int64_t bands = (rows + most_rows - 1) / most_rows;
+  const int64_t groups = parts.kept.outer;
+  const int64_t tiles_a_piece = std::max<int64_t>(1, light_grain / (columns * std::min(rows, most_rows)));
+  const Tensor partial(Shape{groups, bands, width}, dtype_of<T>);
+  T* sums = partial.data<T>();
+  parallel_rows(groups * bands * tiles, tiles_a_piece, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t tile = i % tiles, band = i / tiles % bands, group = i / tiles / bands;
+      const int64_t first = tile * columns;
+      const T* from = x + parts.kept.at(group)[0] + first * parts.kept.steps[0];
+      add_rows(parts, from, band * most_rows, std::min(rows, (band + 1) * most_rows),
+               std::min(columns, width - first), sums + (group * bands + band) * width + first);
+    }
+  });
+  const int64_t step = parts.kept.steps[1];
+  for (int64_t group = 0; group < groups; ++group) {
+    T* to = y + parts.kept.at(group)[1];
+    const T* from = sums + group * bands * width;
+    for (int64_t j = 0; j < width; ++j) {
+      double total = 0;
+      for (int64_t band = 0; band < bands; ++band) total += static_cast<double>(from[band * width + j]);
+      to[j * step] = static_cast<T>(total);
+    }
+  }
+}
+
+template <class T>
+struct Best {
+  T value;
+  int64_t index;
+};
+
+/// The first largest of a run; a NaN counts as larger than all.
+template <class T>
+Best<T> best_of(const T* x, int64_t step, int64_t count, Best<T> best, int64_t first) {
+  for (int64_t i = 0; i < count; ++i) {
+    const T value = x[i * step];
+    if (!(value <= best.value) && best.value == best.value) best = {value, first + i};
+  }
+  return best;
+}
+
+template <class T>
+Best<T> best_of_dense(const T* x, int64_t count) {
+  const T most = lanes::largest(x, count);
+  int bad = 0;
+  for (int64_t i = 0; i < count; ++i) bad |= x[i] != x[i] ? 1 : 0;
+  if (bad != 0) return best_of<T>(x, 1, count, {x[0], 0}, 0);
+  return {most, std::find(x, x + count, most) - x};
+}
+
+}  // namespace
+
+void Sum::cpu(const Tensor& x, const Tensor& y) {
+  if (x.size() == 0) return Fill::cpu(y, 0);
+  const Parts parts = split(x, y);
+  visit_float("sum", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (parts.along()) {
+      sum_along(parts, x.data<T>(), y.data<T>());
+    } else {
+      sum_across(parts, x.data<T>(), y.data<T>());
+    }
+  });
+  Count::add(x.size());
+}
+
+void Max::cpu(const Tensor& x, const Tensor& y, const Tensor& index) {
+  if (x.size() == 0 && y.size() > 0)
+    fail("max: ", x.shape(), " has an axis without elements, so there is no largest one.");
+  if (x.size() == 0) return;
+  const Parts parts = split(x, y);
+  const Parts places = split(x, index);
+  visit_float("max", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    auto* place = index.data<int64_t>();
+    const Walk<1>& walk = parts.reduced;
+    parallel_rows(parts.kept_size(), light_grain / parts.reduced_size(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto at = parts.kept_at(i);
+        const T* row = from + at[0];
+        Best<T> best{row[0], 0};
+        if (walk.outer == 1 && walk.steps[0] == 1) {
+          best = best_of_dense(row, walk.inner);
+        } else {
+          for (int64_t run = 0; run < walk.outer; ++run) {
+            best = best_of(row + walk.at(run)[0], walk.steps[0], walk.inner, best, run * walk.inner);
+          }
+        }
+        to[at[1]] = best.value;
+        place[places.kept_at(i)[1]] = best.index;
+      }
+    });
+  });
+  Count::add(x.size());
+}
+
+void MaxBack::cpu(const Tensor& index, const Tensor& dy, const Tensor& dx) {
+  Fill::cpu(dx, 0);
+  if (dx.size() == 0) return;
+  const Parts parts = split(dx, dy);
+  const Parts places = split(dx, index);
+  visit_float("max", dx.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* from = dy.data<T>();
+    T* to = dx.data<T>();
+    const auto* place = index.data<int64_t>();
+    parallel_rows(parts.kept_size(), light_grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto at = parts.kept_at(i);
+        to[at[0] + parts.reduced_at(place[places.kept_at(i)[1]])] = from[at[1]];
+      }
+    });
+  });
+  Count::add(dx.size());
+}
+
+void CumulativeSum::cpu(const Tensor& x, int64_t axis, bool reverse, const Tensor& y) {
+  if (x.size() == 0) return;
+  axis = x.shape().checked(axis);
+  // The other axes are walked; along `axis` sums are carried in double.
+  Shape others = x.shape();
+  others[axis] = 1;
+  const Walk<2> walk(others, {&x.strides(), &y.strides()});
+  const int64_t length = x.extent(axis);
+  visit_float("cumulative_sum", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    const int64_t from_stride = x.strides()[axis], to_stride = y.strides()[axis];
+    const auto steps = walk.steps;
+    const auto scan = [&](const auto& at, int64_t count) {
+      constexpr int64_t most = 256;
+      double carried[most];
+      for (int64_t first = 0; first < count; first += most) {
+        const int64_t columns = std::min(most, count - first);
+        std::fill_n(carried, columns, 0.0);
+        for (int64_t i = 0; i < length; ++i) {
+          const int64_t t = reverse ? length - 1 - i : i;
+          const T* a = from + at[0] + first * steps[0] + t * from_stride;
+          T* out = to + at[1] + first * steps[1] + t * to_stride;
+          if (steps[0] == 1 && steps[1] == 1) {
+#pragma GCC ivdep
+            for (int64_t j = 0; j < columns; ++j)
+              out[j] = static_cast<T>(carried[j] += static_cast<double>(a[j]));
+          } else {
+            for (int64_t j = 0; j < columns; ++j) {
+              out[j * steps[1]] = static_cast<T>(carried[j] += static_cast<double>(a[j * steps[0]]));
+            }
+          }
+        }
+      }
+    };
+    for_runs(walk, scan, std::max<int64_t>(16, light_grain / length));
+  });
+  Count::add(x.size());
+}
+
+void SquareSum::cpu(const Tensor& x, const Tensor& total) {
+  visit_float("square_sum", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* from = x.data<T>();
+    constexpr int64_t grain = 4 * light_grain;
+    const int64_t pieces = (x.size() + grain - 1) / grain;
+    const Tensor partial(Shape{pieces}, DType::f64);
+    auto* sums = partial.data<double>();
+    parallel_rows(x.size(), grain, [&](int64_t begin, int64_t end) {
+      constexpr int64_t width = 32;
+      double wide[width] = {};
+      int64_t i = begin;
+      for (; i + width <= end; i += width) {
+        for (int64_t j = 0; j < width; ++j)
+          wide[j] += static_cast<double>(from[i + j]) * static_cast<double>(from[i + j]);
+      }
+      double sum = lanes::sum(wide, width);
+      for (; i < end; ++i) sum += static_cast<double>(from[i]) * static_cast<double>(from[i]);
+      sums[begin / grain] = sum;
+    });
+    *total.data<double>() = lanes::long_sum(sums, pieces);
+  });
+  Count::add(x.size());
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,135 @@
+// Register-blocked products: a block of c stays in registers while a is broadcast element by element and b
+// streams by.
+#include "core/kernels/small_gemm.h"
+
+#include <algorithm>
+
+#include "core/kernels/vector.h"
+
+namespace heed::kernel {
+namespace {
+
+/// Rows of a block that leave registers for its b vectors and one broadcast.
+constexpr int tallest(int vectors) {
+  if (simd::registers == 32) return vectors <= 2 ? 12 : vectors == 3 ? 8 : 6;
+  return vectors == 1 ? 8 : 6;
+}
+constexpr int widest = simd::registers == 32 ? 4 : 2;
+
+template <class T>
+struct Operands {
+  int64_t k;
+  const T* a;
+  int64_t lda;
+  const T* b;
+  int64_t ldb;
+  T* c;
+  int64_t ldc;
+  bool add;
+};
+
+template <class T, Left left, int rows, int vectors>
+void block(const Operands<T>& x) {
+  using V = simd::Vector<T>;
+  constexpr int n = simd::Lanes<T>::count;
+  V sum[rows][vectors];
+  if (x.add) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sum[r][v] = simd::load(x.c + r * x.ldc + v * n);
+    }
+  } else {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sum[r][v] = V{};
+    }
+  }
+  const T* a = x.a;
+  const T* b = x.b;
+  const int64_t lda = x.lda;
+  for (int64_t k = 0; k < x.k; ++k) {
+    V right[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) right[v] = simd::load(b + v * n);
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r) {
+      const T one = left == Left::turned ? a[r] : a[r * lda];
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sum[r][v] += one * right[v];
+    }
+    a += left == Left::turned ? lda : 1;
+    b += x.ldb;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) simd::store(x.c + r * x.ldc + v * n, sum[r][v]);
+  }
+}
+
+/// All rows of one column of blocks, tallest blocks first.
+template <class T, Left left, int vectors>
+void column(Operands<T> x, int64_t m) {
+  const auto down = [&](int64_t rows) {
+    x.a += left == Left::turned ? rows : rows * x.lda;
+    x.c += rows * x.ldc;
+    m -= rows;
+  };
+  constexpr int most = tallest(vectors);
+  while (m >= most) block<T, left, most, vectors>(x), down(most);
+  if constexpr (most > 8) {
+    if (m >= 8) block<T, left, 8, vectors>(x), down(8);
+  }
+  if (m >= 4) block<T, left, 4, vectors>(x), down(4);
+  if (m >= 2) block<T, left, 2, vectors>(x), down(2);
+  if (m >= 1) block<T, left, 1, vectors>(x), down(1);
+}
+
+template <class T, Left left>
+void columns(Operands<T> x, int64_t m, int64_t n) {
+  int64_t vectors = n / simd::Lanes<T>::count;
+  int64_t cuts = (vectors + widest - 1) / widest;
+  for (; cuts > 0; --cuts) {
+    const int64_t wide = (vectors + cuts - 1) / cuts;  // even widths rather than a narrow rest
+    switch (wide) {
+      case 1:
+        column<T, left, 1>(x, m);
+        break;
+      case 2:
+        column<T, left, 2>(x, m);
+        break;
+      case 3:
+        column<T, left, std::min(3, widest)>(x, m);
+        break;
+      default:
+        column<T, left, widest>(x, m);
+        break;
+    }
+    x.b += wide * simd::Lanes<T>::count;
+    x.c += wide * simd::Lanes<T>::count;
+    vectors -= wide;
+  }
+}
+
+}  // namespace
+
+template <class T>
+int64_t small_gemm(Left left, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
+                   int64_t ldb, T* c, int64_t ldc, bool add) {
+  const Operands<T> x{.k = k, .a = a, .lda = lda, .b = b, .ldb = ldb, .c = c, .ldc = ldc, .add = add};
+  if (left == Left::turned) {
+    columns<T, Left::turned>(x, m, n);
+  } else {
+    columns<T, Left::straight>(x, m, n);
+  }
+  return 2 * m * n * k;
+}
+
+template int64_t small_gemm(Left, int64_t, int64_t, int64_t, const float*, int64_t, const float*, int64_t,
+                            float*, int64_t, bool);
+template int64_t small_gemm(Left, int64_t, int64_t, int64_t, const double*, int64_t, const double*, int64_t,
+                            double*, int64_t, bool);
+
+}  // namespace heed::kernel

@@ -1,0 +1,157 @@
+// The thread pool.
+#include "core/parallel.h"
+
+#include <cblas.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace heed {
+namespace {
+
+thread_local bool inside = false;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+int default_threads() {
+  if (const char* wish = std::getenv("HEED_THREADS")) {
+    const int count = std::atoi(wish);
+    if (count > 0) return std::min(count, 256);
+  }
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+// Each job is handed to all workers; pieces are claimed from one counter. A worker that finds no job spins for a
+// moment before it sleeps, because the next op of a training step follows within microseconds.
+class Pool {
+ public:
+  explicit Pool(int count) {
+    openblas_set_num_threads(1);
+    for (int i = 1; i < count; ++i) workers_.emplace_back([this] { work(); });
+  }
+
+  ~Pool() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+      generation_.fetch_add(1, std::memory_order_release);
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  int size() const { return static_cast<int>(workers_.size()) + 1; }
+
+  void run(int64_t pieces, void (*piece)(void*, int64_t), void* context) {
+    const std::lock_guard one_job(job_);
+    pieces_ = pieces;
+    piece_ = piece;
+    context_ = context;
+    error_ = nullptr;
+    next_.store(0, std::memory_order_relaxed);
+    busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+    {
+      const std::lock_guard lock(mutex_);
+      generation_.fetch_add(1, std::memory_order_release);
+    }
+    wake_.notify_all();
+    take();
+    for (int spin = 0; busy_.load(std::memory_order_acquire) != 0; ++spin) {
+      if (spin < 4000) {
+        relax();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void take() {
+    inside = true;
+    for (;;) {
+      const int64_t piece = next_.fetch_add(1, std::memory_order_relaxed);
+      if (piece >= pieces_) break;
+      try {
+        piece_(context_, piece);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!error_) error_ = std::current_exception();
+        next_.store(pieces_, std::memory_order_relaxed);
+      }
+    }
+    inside = false;
+  }
+
+  void work() {
+    openblas_set_num_threads(1);
+    uint64_t seen = 0;
+    for (;;) {
+      for (int spin = 0; generation_.load(std::memory_order_acquire) == seen && spin < 4000; ++spin) relax();
+      if (generation_.load(std::memory_order_acquire) == seen) {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [&] { return generation_.load(std::memory_order_acquire) != seen; });
+      }
+      seen = generation_.load(std::memory_order_acquire);
+      if (stop_) return;
+      take();
+      busy_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  std::vector<std::thread> workers_;
+  std::mutex job_;  // two threads of a program may both train; their jobs take turns
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<uint64_t> generation_{0};
+  std::atomic<int64_t> next_{0};
+  std::atomic<int> busy_{0};
+  int64_t pieces_ = 0;
+  void (*piece_)(void*, int64_t) = nullptr;
+  void* context_ = nullptr;
+  std::exception_ptr error_;
+  bool stop_ = false;
+};
+
+std::unique_ptr<Pool>& pool() {
+  static auto one = std::make_unique<Pool>(default_threads());
+  return one;
+}
+
+}  // namespace
+
+int threads() { return pool()->size(); }
+
+void set_threads(int count) {
+  if (count != threads()) pool() = std::make_unique<Pool>(std::clamp(count, 1, 256));
+}
+
+std::string blas_core() {
+  const char* name = openblas_get_corename();
+  return name != nullptr ? name : "unknown";
+}
+
+void detail::run_pieces(int64_t pieces, void (*piece)(void*, int64_t), void* context) {
+  if (pieces <= 0) return;
+  if (pieces == 1 || inside || threads() == 1) {
+    for (int64_t i = 0; i < pieces; ++i) piece(context, i);
+    return;
+  }
+  pool()->run(pieces, piece, context);
+}
+
+}  // namespace heed

@@ -1,0 +1,46 @@
+// One pool of threads, and work cut into pieces that do not depend on their number.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace heed {
+
+/// How many threads work, the caller included. Starts as HEED_THREADS or the number of cores this process may use.
+int threads();
+/// Between calls of parallel_for only. Results do not change with it, to the bit.
+void set_threads(int count);
+
+/// The name of OpenBLAS's kernel family in use, such as "Haswell"; "unknown" with another BLAS.
+std::string blas_core();
+
+namespace detail {
+void run_pieces(int64_t pieces, void (*piece)(void*, int64_t), void* context);
+}
+
+/// Calls f(piece) once for each 0 <= piece < pieces, on all threads, in no fixed order; returns when all are done.
+/// f writes only what belongs to its piece, so the result is the same for any number of threads.
+/// Inside another parallel_for it runs in the calling thread. The first exception is rethrown.
+template <class F>
+void parallel_for(int64_t pieces, F&& f) {
+  detail::run_pieces(
+      pieces, [](void* context, int64_t piece) { (*static_cast<std::remove_reference_t<F>*>(context))(piece); },
+      const_cast<void*>(static_cast<const void*>(&f)));
+}
+
+/// Cuts [0, count) into runs of `grain` and calls f(begin, end) for each in parallel.
+template <class F>
+void parallel_rows(int64_t count, int64_t grain, F&& f) {
+  if (grain < 1) grain = 1;
+  const int64_t pieces = (count + grain - 1) / grain;
+  parallel_for(pieces, [&](int64_t piece) {
+    const int64_t begin = piece * grain;
+    f(begin, begin + grain < count ? begin + grain : count);
+  });
+}
+
+/// Elements a piece of a light elementwise loop should have: enough to pay for handing it out.
+inline constexpr int64_t light_grain = int64_t{1} << 14;
+
+}  // namespace heed

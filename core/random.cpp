@@ -1,0 +1,42 @@
+// The state of random numbers.
+#include "core/random.h"
+
+#include "core/kernels/random.h"
+
+namespace heed {
+
+Rng::Rng(uint64_t seed, Device device) : seed_(seed), tick_(Tensor::zeros(Shape{1}, DType::i64, device)) {}
+
+Draw Rng::next() { return {seed_, draws_++, tick_}; }
+
+void Rng::advance() {
+  draws_ = 0;
+  ++tick_host_;
+  launch<kernel::Advance>(tick_.device(), tick_);
+}
+
+double Rng::uniform() {
+  const Philox bits = Philox::at(seed_, 0, Draw::high(draws_++, tick_host_));
+  return static_cast<double>(((uint64_t{bits.word[0]} << 32) | bits.word[1]) >> 11) * 0x1p-53;
+}
+
+int64_t Rng::below(int64_t count) {
+  if (count < 1) fail("random: below(", count, ") has nothing to choose from.");
+  return static_cast<int64_t>(uniform() * static_cast<double>(count));
+}
+
+void Rng::restore(int64_t tick, int64_t draws) {
+  tick_host_ = tick;
+  draws_ = static_cast<uint64_t>(draws);
+  launch<kernel::Fill>(tick_.device(), tick_, static_cast<double>(tick));
+}
+
+void fill_normal(const Tensor& x, double mean, double deviation, Rng& rng) {
+  launch<kernel::FillNormal>(x.device(), x, mean, deviation, rng.next());
+}
+
+void fill_uniform(const Tensor& x, double low, double high, Rng& rng) {
+  launch<kernel::FillUniform>(x.device(), x, low, high, rng.next());
+}
+
+}  // namespace heed

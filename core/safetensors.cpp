@@ -1,0 +1,305 @@
+// Safetensors: eight bytes of length, a JSON header, then the numbers without a gap.
+#include "core/safetensors.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "core/hash.h"
+#include "core/io.h"
+#include "core/json.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t largest_header = 100'000'000;
+constexpr int64_t most_tensors = 65'536;
+constexpr size_t most_extents = 8;
+constexpr size_t longest_name = 256;
+constexpr std::string_view crc_prefix = "crc32c.";
+
+constexpr std::pair<std::string_view, std::string_view> dtypes[] = {
+    {"F32", "f32"}, {"F64", "f64"}, {"BF16", "bf16"}, {"I32", "i32"}, {"I64", "i64"}, {"U8", "u8"}};
+
+int64_t length_of(std::string_view bytes) { return static_cast<int64_t>(bytes.size()); }
+
+bool name_is_fine(std::string_view name) {
+  return !name.empty() && name.size() <= longest_name &&
+         std::all_of(name.begin(), name.end(), [](char letter) { return letter >= ' ' && letter <= '~'; });
+}
+
+/// A name as it may be shown: cut, and without bytes that a terminal may not like.
+std::string shown(std::string_view name) {
+  std::string out(name.substr(0, 60));
+  for (char& letter : out) {
+    if (letter < ' ' || letter > '~') letter = '?';
+  }
+  return name.size() > 60 ? out + "..." : out;
+}
+
+std::string hexadecimal(uint32_t value) {
+  std::string out;
+  for (int shift = 28; shift >= 0; shift -= 4) out += "0123456789abcdef"[value >> shift & 0xf];
+  return out;
+}
+
+/// Checks one file's header; every complaint names the file and where in it.
+class Reader {
+ public:
+  Reader(std::string_view file, std::string_view name) : file_(file), name_(name) {}
+
+  void read(std::vector<TensorEntry>& entries, std::map<std::string, std::string>& metadata) {
+    const Json header = parse_header();
+    for (const auto& [key, value] : header.members()) {
+      if (key == "__metadata__") {
+        read_metadata(value, metadata);
+      } else {
+        entries.push_back(entry(key, value));
+      }
+      if (static_cast<int64_t>(entries.size()) > most_tensors) {
+        refuse(8, text("it names more than ", most_tensors, " tensors"));
+      }
+    }
+    std::stable_sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
+      return std::pair(a.offset, a.size) < std::pair(b.offset, b.size);
+    });
+    check_cover(entries);
+  }
+
+ private:
+  [[noreturn]] void refuse(int64_t offset, std::string_view what) const {
+    fail(Fault::data, name_, " is not a safetensors file that can be trusted: ", what, " (at byte ", offset,
+         "). Fetch it or save it again.");
+  }
+
+  Json parse_header() {
+    if (file_.size() < 8) refuse(0, text("it has ", length_of(file_), " bytes, too few for a header"));
+    uint64_t length = 0;
+    for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(file_[i]);
+    if (length > static_cast<uint64_t>(largest_header)) {
+      refuse(0, text("it claims a header of ", length, " bytes, more than the ", largest_header, " allowed"));
+    }
+    if (length > file_.size() - 8) {
+      refuse(0, text("it claims a header of ", length, " bytes, but only ", length_of(file_) - 8, " follow"));
+    }
+    begin_ = 8 + static_cast<int64_t>(length);
+    const std::string_view header = file_.substr(8, length);
+    if (header.empty() || header.front() != '{') refuse(8, "its header does not begin with '{'");
+    Json parsed;
+    try {
+      // Seven values and up to eight extents for a tensor, one for a line of metadata.
+      parsed = parse_json(header, "its header", {.values = 16 * most_tensors, .depth = 3});
+    } catch (const Error& error) {
+      std::string_view what = error.what();
+      if (!what.empty() && what.back() == '.') what.remove_suffix(1);
+      refuse(8, what);
+    }
+    return parsed;
+  }
+
+  void read_metadata(const Json& value, std::map<std::string, std::string>& metadata) {
+    if (!value.is_object()) refuse(8, "its __metadata__ is not an object");
+    for (const auto& [key, line] : value.members()) {
+      if (!line.is_text()) refuse(8, text("the metadata '", shown(key), "' is not text"));
+      metadata[key] = line.text();
+    }
+  }
+
+  std::vector<int64_t> whole_numbers(const Json& value, std::string_view tensor,
+                                     std::string_view what) const {
+    if (!value.is_list()) refuse(8, text("the ", what, " of tensor '", tensor, "' is not a list"));
+    std::vector<int64_t> numbers;
+    for (const Json& number : value.list()) {
+      if (!number.is_integer() || number.integer() < 0) {
+        refuse(8, text("the ", what, " of tensor '", tensor,
+                       "' has something that is not a whole number in range"));
+      }
+      numbers.push_back(number.integer());
+    }
+    return numbers;
+  }
+
+  const Json& member(const Json& value, std::string_view tensor, std::string_view key) const {
+    if (!value.is_object()) refuse(8, text("tensor '", tensor, "' is not described by an object"));
+    if (const Json* found = value.find(key)) return *found;
+    refuse(8, text("tensor '", tensor, "' has no ", key));
+  }
+
+  TensorEntry entry(const std::string& tensor, const Json& value) const {
+    const std::string name = shown(tensor);
+    if (!name_is_fine(tensor)) {
+      refuse(8, text("the tensor name '", name, "' is empty, longer than 256 bytes or not printable"));
+    }
+    const Json& dtype = member(value, name, "dtype");
+    TensorEntry made{
+        .name = tensor, .dtype = {}, .shape = whole_numbers(member(value, name, "shape"), name, "shape")};
+    if (value.members().size() != 3) refuse(8, text("tensor '", name, "' has members that are not known"));
+    if (!dtype.is_text()) refuse(8, text("the dtype of tensor '", name, "' is not text"));
+    for (const auto& [theirs, ours] : dtypes) {
+      if (dtype.text() == theirs) made.dtype = ours;
+    }
+    if (made.dtype.empty()) {
+      refuse(8, text("tensor '", name, "' has the dtype '", shown(dtype.text()),
+                     "'; F32, F64, BF16, I32, I64 and U8 can be read"));
+    }
+    if (made.shape.size() > most_extents) {
+      refuse(8, text("tensor '", name, "' has ", static_cast<int64_t>(made.shape.size()),
+                     " extents, more than 8"));
+    }
+    const std::vector<int64_t> span =
+        whole_numbers(member(value, name, "data_offsets"), name, "data_offsets");
+    if (span.size() != 2 || span[0] > span[1]) {
+      refuse(8, text("the data_offsets of tensor '", name, "' are not a begin and an end"));
+    }
+    const int64_t room = length_of(file_) - begin_;
+    if (span[1] > room) {
+      refuse(begin_, text("tensor '", name, "' ends at byte ", span[1], " of the data, which has ", room));
+    }
+    made.offset = begin_ + span[0];
+    made.size = span[1] - span[0];
+    const int64_t needed = array_bytes(made.shape, array_item_bytes(made.dtype));
+    if (needed < 0) refuse(made.offset, text("the extents of tensor '", name, "' multiply out of range"));
+    if (needed != made.size) {
+      refuse(made.offset,
+             text("tensor '", name, "' needs ", needed, " bytes by its shape and has ", made.size));
+    }
+    return made;
+  }
+
+  void check_cover(const std::vector<TensorEntry>& entries) const {
+    int64_t at = begin_;
+    for (const TensorEntry& entry : entries) {
+      if (entry.offset != at) {
+        refuse(at, text("tensor '", shown(entry.name), "' ",
+                        entry.offset < at ? "overlaps the one before it" : "leaves a hole before it"));
+      }
+      at += entry.size;
+    }
+    if (at != length_of(file_)) {
+      refuse(at, text("its last ", length_of(file_) - at, " bytes belong to no tensor"));
+    }
+  }
+
+  std::string_view file_;
+  std::string_view name_;
+  int64_t begin_ = 0;
+};
+
+}  // namespace
+
+SafeTensors SafeTensors::parse(std::string bytes, std::string name) {
+  SafeTensors made;
+  Reader(bytes, name).read(made.entries_, made.metadata_);
+  made.file_ = std::move(bytes);
+  made.name_ = std::move(name);
+  return made;
+}
+
+SafeTensors SafeTensors::read(const Path& path) { return parse(io::read(path), path.string()); }
+
+const TensorEntry* SafeTensors::find(std::string_view tensor) const {
+  for (const TensorEntry& entry : entries_) {
+    if (entry.name == tensor) return &entry;
+  }
+  return nullptr;
+}
+
+const TensorEntry& SafeTensors::at(std::string_view tensor) const {
+  if (const TensorEntry* found = find(tensor)) return *found;
+  fail(Fault::data, name_, " has no tensor '", tensor, "' (it has ", static_cast<int64_t>(entries_.size()),
+       "). Was it saved by a model of another shape?");
+}
+
+std::span<const std::byte> SafeTensors::bytes(const TensorEntry& entry) const {
+  return std::as_bytes(std::span(file_))
+      .subspan(static_cast<size_t>(entry.offset), static_cast<size_t>(entry.size));
+}
+
+Array SafeTensors::array(std::string_view tensor) const {
+  const TensorEntry& entry = at(tensor);
+  const auto held = bytes(entry);
+  return {.dtype = entry.dtype, .shape = entry.shape, .bytes = {held.begin(), held.end()}};
+}
+
+const TensorEntry* SafeTensors::damaged() const {
+  for (const TensorEntry& entry : entries_) {
+    const auto kept = metadata_.find(text(crc_prefix, entry.name));
+    if (kept == metadata_.end()) continue;
+    const std::string_view held =
+        std::string_view(file_).substr(static_cast<size_t>(entry.offset), static_cast<size_t>(entry.size));
+    if (hexadecimal(crc32c(held)) != kept->second) return &entry;
+  }
+  return nullptr;
+}
+
+std::string encode_safetensors(std::span<const TensorBytes> tensors,
+                               const std::map<std::string, std::string>& metadata) {
+  struct Item {
+    const TensorBytes* tensor;
+    std::string_view dtype;
+    int64_t width;
+  };
+  if (static_cast<int64_t>(tensors.size()) > most_tensors)
+    fail("safetensors: more than ", most_tensors, " tensors");
+  std::vector<Item> items;
+  std::set<std::string_view> names;
+  for (const TensorBytes& tensor : tensors) {
+    Item item{.tensor = &tensor, .dtype = {}, .width = 0};
+    for (const auto& [theirs, ours] : dtypes) {
+      if (tensor.dtype == theirs || tensor.dtype == ours)
+        item.dtype = theirs, item.width = array_item_bytes(ours);
+    }
+    if (item.width == 0)
+      fail("safetensors: tensor '", tensor.name, "' has the unknown dtype '", tensor.dtype, "'");
+    if (!name_is_fine(tensor.name) || tensor.name == "__metadata__") {
+      fail("safetensors: '", shown(tensor.name), "' cannot name a tensor");
+    }
+    if (!names.insert(tensor.name).second) fail("safetensors: two tensors are named '", tensor.name, "'");
+    const auto size = static_cast<int64_t>(tensor.bytes.size());
+    if (tensor.shape.size() > most_extents || array_bytes(tensor.shape, item.width) != size) {
+      fail("safetensors: the ", size, " bytes of tensor '", tensor.name, "' do not fit its shape");
+    }
+    items.push_back(item);
+  }
+  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    return a.width != b.width ? a.width > b.width : a.tensor->name < b.tensor->name;
+  });
+
+  const auto letters = [](std::span<const std::byte> bytes) {
+    return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  std::map<std::string, std::string> notes = metadata;
+  for (const Item& item : items) {
+    notes[text(crc_prefix, item.tensor->name)] = hexadecimal(crc32c(letters(item.tensor->bytes)));
+  }
+  Json header = Json::object();
+  if (!notes.empty()) {
+    Json lines = Json::object();
+    for (const auto& [key, line] : notes) lines.append(key, Json(line));
+    header.append("__metadata__", std::move(lines));
+  }
+  int64_t at = 0;
+  for (const Item& item : items) {
+    Json::List shape(item.tensor->shape.begin(), item.tensor->shape.end());
+    const int64_t end = at + static_cast<int64_t>(item.tensor->bytes.size());
+    header.append(item.tensor->name, Json::object({{"dtype", Json(item.dtype)},
+                                                   {"shape", Json(std::move(shape))},
+                                                   {"data_offsets", Json(Json::List{at, end})}}));
+    at = end;
+  }
+  std::string head = header.dump();
+  head.append((8 - head.size() % 8) % 8, ' ');  // the numbers begin at a multiple of 8
+  std::string out;
+  out.reserve(8 + head.size() + static_cast<size_t>(at));
+  for (size_t shift = 0; shift < 64; shift += 8) out += static_cast<char>(head.size() >> shift & 0xff);
+  out += head;
+  for (const Item& item : items) out += letters(item.tensor->bytes);
+  return out;
+}
+
+void write_safetensors(const Path& path, std::span<const TensorBytes> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  io::write(path, encode_safetensors(tensors, metadata));
+}
+
+}  // namespace heed

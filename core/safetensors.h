@@ -1,0 +1,71 @@
+// Safetensors files: named tensors behind a JSON header. Read strictly, written deterministically.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/array.h"
+
+namespace heed {
+
+/// A tensor to be written; the bytes belong to somebody else.
+struct TensorBytes {
+  std::string name;   ///< 1 to 256 printable bytes
+  std::string dtype;  ///< "F32", "F64", "BF16", "I32", "I64" or "U8"; "f32" and so on are accepted too
+  std::vector<int64_t> shape;  ///< at most 8 extents
+  std::span<const std::byte> bytes;
+};
+
+/// Where a tensor lies in a file.
+struct TensorEntry {
+  std::string name;
+  std::string dtype;  ///< in our own terms: "f32", "f64", "bf16", "i32", "i64", "u8"
+  std::vector<int64_t> shape;
+  int64_t offset = 0;  ///< of its first byte from the start of the file
+  int64_t size = 0;    ///< bytes
+};
+
+/// A safetensors file in memory.
+class SafeTensors {
+ public:
+  /// Takes the bytes of a whole file and checks its header: its length, its JSON, no name twice, spans that
+  /// follow each other without holes or overlaps, cover the file and fit dtype and shape. Fault::data naming
+  /// `name` and the place for everything else. Format: https://huggingface.co/docs/safetensors
+  static SafeTensors parse(std::string bytes, std::string name);
+  static SafeTensors read(const Path& path);
+
+  const std::string& name() const { return name_; }
+  /// In the order in which they lie in the file.
+  const std::vector<TensorEntry>& entries() const { return entries_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const TensorEntry* find(std::string_view tensor) const;
+  /// The entry; Fault::data naming file and tensor when there is none.
+  const TensorEntry& at(std::string_view tensor) const;
+  std::span<const std::byte> bytes(const TensorEntry& entry) const;
+  /// A copy of the numbers.
+  Array array(std::string_view tensor) const;
+  /// The first tensor whose bytes do not have the check sum kept with it, or nullptr: see encode_safetensors.
+  const TensorEntry* damaged() const;
+
+ private:
+  std::string file_;
+  std::string name_;
+  std::vector<TensorEntry> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// The bytes of a file with these tensors, widest type first and then by name, and this metadata. The CRC-32C
+/// of each tensor is kept in the metadata as "crc32c.NAME", so that damage can be told by tensor.
+std::string encode_safetensors(std::span<const TensorBytes> tensors,
+                               const std::map<std::string, std::string>& metadata = {});
+
+/// Writes such a file as a whole.
+void write_safetensors(const Path& path, std::span<const TensorBytes> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace heed

@@ -1,0 +1,76 @@
+// Extents and strides of a tensor: up to six numbers stored inline.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "core/error.h"
+
+namespace heed {
+
+/// A short list of int64 kept inline; the common part of Shape and Strides.
+class Extents {
+ public:
+  static constexpr int64_t most = 6;
+
+  Extents() = default;
+  Extents(std::initializer_list<int64_t> values) {
+    for (int64_t value : values) push_back(value);
+  }
+  explicit Extents(std::span<const int64_t> values) {
+    for (int64_t value : values) push_back(value);
+  }
+
+  int64_t rank() const { return rank_; }
+  /// Extent `axis`; negative axes count from the end. Fails when there is no such axis.
+  int64_t operator[](int64_t axis) const { return values_[static_cast<size_t>(checked(axis))]; }
+  int64_t& operator[](int64_t axis) { return values_[static_cast<size_t>(checked(axis))]; }
+  int64_t back() const { return (*this)[-1]; }
+  void push_back(int64_t value) {
+    if (rank_ == most) fail("shape: more than ", most, " dimensions. Merge some with reshape.");
+    values_[static_cast<size_t>(rank_++)] = value;
+  }
+  void insert(int64_t axis, int64_t value);  ///< before `axis`, 0 <= axis <= rank
+  void erase(int64_t axis);
+  const int64_t* begin() const { return values_.data(); }
+  const int64_t* end() const { return values_.data() + rank_; }
+  int64_t* begin() { return values_.data(); }
+  int64_t* end() { return values_.data() + rank_; }
+  bool operator==(const Extents& other) const;
+  /// `axis` as 0 <= axis < rank. Fails when it is out of range.
+  int64_t checked(int64_t axis) const {
+    const int64_t positive = axis < 0 ? axis + rank_ : axis;
+    if (positive < 0 || positive >= rank_) out_of_range(axis);
+    return positive;
+  }
+
+ protected:
+  [[noreturn]] void out_of_range(int64_t axis) const;
+  std::array<int64_t, most> values_{};
+  int64_t rank_ = 0;
+};
+
+/// The extents of a tensor, printed as [2, 8, 64]. A scalar has rank 0 and size 1.
+class Shape : public Extents {
+ public:
+  using Extents::Extents;
+  /// Number of elements. Fails where the product does not fit into 63 bits or an extent is negative.
+  int64_t size() const;
+};
+
+/// Distances in elements between neighbours along each axis.
+class Strides : public Extents {
+ public:
+  using Extents::Extents;
+  static Strides contiguous(const Shape& shape);  ///< row major
+};
+
+std::string to_string(const Extents& extents);
+
+/// The common shape of two operands (extents equal, or one of them 1). `op` names the caller in the error.
+Shape broadcast(const char* op, const Shape& a, const Shape& b);
+
+}  // namespace heed

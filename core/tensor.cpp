@@ -1,0 +1,199 @@
+// Making, viewing and reading tensors.
+#include "core/tensor.h"
+
+#include <cstring>
+
+#include "core/kernels/copy.h"
+#include "core/launch.h"
+
+namespace heed {
+
+Tensor::Tensor(Shape shape, DType dtype, Device device)
+    : storage_(std::make_shared<Storage>(shape.size() * bytes_of(dtype), device)),
+      shape_(shape),
+      strides_(Strides::contiguous(shape)),
+      size_(shape.size()),
+      dtype_(dtype) {}
+
+Tensor Tensor::copied(const void* values, size_t count, const Shape& shape, DType dtype, Device device) {
+  Tensor out(shape, dtype, device);
+  if (static_cast<int64_t>(count) != out.size()) {
+    fail("tensor: ", count, " values do not fill the shape ", to_string(shape), ", which has ", out.size(), ".");
+  }
+  if (count > 0) std::memcpy(out.raw(), values, static_cast<size_t>(out.bytes()));
+  return out;
+}
+
+Tensor Tensor::from(std::initializer_list<float> values) {
+  return from(std::span(values.begin(), values.size()), Shape{static_cast<int64_t>(values.size())});
+}
+
+Tensor Tensor::from(std::span<const float> values, const Shape& shape) { return of<float>(values, shape); }
+
+Tensor Tensor::full(Shape shape, double value, DType dtype, Device device) {
+  Tensor out(shape, dtype, device);
+  launch<kernel::Fill>(device, out, value);
+  return out;
+}
+
+Tensor Tensor::zeros(Shape shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
+
+bool Tensor::contiguous() const {
+  if (size_ == 0) return true;
+  int64_t expected = 1;
+  for (int64_t axis = rank() - 1; axis >= 0; --axis) {
+    if (shape_[axis] == 1) continue;
+    if (strides_[axis] != expected) return false;
+    expected *= shape_[axis];
+  }
+  return true;
+}
+
+double Tensor::item() const {
+  if (size_ != 1) fail("item: a tensor of shape ", to_string(shape_), " has ", size_, " elements, not one.");
+  return to_doubles().front();
+}
+
+std::vector<double> Tensor::to_doubles() const {
+  std::vector<double> out(static_cast<size_t>(size_));
+  if (out.empty()) return out;
+  synchronize(device());
+  Tensor dense(shape_, DType::f64, device());
+  launch<kernel::Copy>(device(), detach(), dense);
+  std::memcpy(out.data(), dense.raw(), out.size() * sizeof(double));
+  return out;
+}
+
+std::vector<float> Tensor::to_host() const {
+  std::vector<float> out(static_cast<size_t>(size_));
+  if (out.empty()) return out;
+  synchronize(device());
+  Tensor dense(shape_, DType::f32, device());
+  launch<kernel::Copy>(device(), detach(), dense);
+  std::memcpy(out.data(), dense.raw(), out.size() * sizeof(float));
+  return out;
+}
+
+Tensor Tensor::detach() const {
+  Tensor out = *this;
+  out.node_.reset();
+  return out;
+}
+
+Tensor Tensor::seen_as(const Shape& shape, const Strides& strides, int64_t offset) const {
+  Tensor out = detach();
+  out.shape_ = shape;
+  out.strides_ = strides;
+  out.offset_ = offset;
+  out.size_ = shape.size();
+  return out;
+}
+
+void Tensor::wrong_dtype(DType wanted) const {
+  fail("tensor: its elements are ", to_string(dtype_), ", not ", to_string(wanted), ". Convert with cast().");
+}
+
+Tensor like(const Tensor& x) { return like(x, x.shape()); }
+
+Tensor like(const Tensor& x, const Shape& shape) { return Tensor(shape, x.dtype(), x.device()); }
+
+namespace {
+
+void print(std::string& out, const std::vector<double>& values, const Shape& shape, int64_t axis, int64_t offset) {
+  if (axis == shape.rank()) {
+    out += detail::number(static_cast<float>(values[static_cast<size_t>(offset)]));
+    return;
+  }
+  int64_t step = 1;
+  for (int64_t inner = axis + 1; inner < shape.rank(); ++inner) step *= shape[inner];
+  out += "[";
+  for (int64_t i = 0; i < shape[axis]; ++i) {
+    if (i > 0) out += ", ";
+    if (shape[axis] > 8 && i == 4) {
+      out += "...";
+      i = shape[axis] - 4;
+      out += ", ";
+    }
+    print(out, values, shape, axis + 1, offset + i * step);
+  }
+  out += "]";
+}
+
+}  // namespace
+
+std::string to_string(const Tensor& x) {
+  if (!x) return "empty tensor";
+  std::string out;
+  print(out, x.to_doubles(), x.shape(), 0, 0);
+  return text(out, " ", x.dtype(), " ", x.shape(), x.device() == Device::cpu ? "" : " on cuda");
+}
+
+namespace view {
+
+Tensor transpose(const Tensor& x, int64_t a, int64_t b) {
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  std::swap(shape[a], shape[b]);
+  std::swap(strides[a], strides[b]);
+  return x.seen_as(shape, strides, x.offset());
+}
+
+Tensor permute(const Tensor& x, std::span<const int64_t> axes) {
+  if (static_cast<int64_t>(axes.size()) != x.rank()) fail("permute: ", axes.size(), " axes for ", x.shape(), ".");
+  Shape shape;
+  Strides strides;
+  uint64_t seen = 0;
+  for (int64_t axis : axes) {
+    const int64_t from = x.shape().checked(axis);
+    if ((seen >> from) & 1U) fail("permute: axis ", axis, " of ", x.shape(), " is named twice. Name each axis once.");
+    seen |= uint64_t{1} << from;
+    shape.push_back(x.shape()[from]);
+    strides.push_back(x.strides()[from]);
+  }
+  return x.seen_as(shape, strides, x.offset());
+}
+
+Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
+  axis = x.shape().checked(axis);
+  if (begin < 0 || end < begin || end > x.extent(axis)) {
+    fail("slice: [", begin, ", ", end, ") of axis ", axis, " of ", x.shape(), ". Bounds are 0 to ", x.extent(axis), ".");
+  }
+  Shape shape = x.shape();
+  shape[axis] = end - begin;
+  return x.seen_as(shape, x.strides(), x.offset() + begin * x.strides()[axis]);
+}
+
+Tensor expand(const Tensor& x, const Shape& shape) {
+  if (!(broadcast("expand", x.shape(), shape) == shape)) {
+    fail("expand: ", x.shape(), " does not expand to ", shape, ": only extents of 1 can grow.");
+  }
+  Strides strides;
+  for (int64_t axis = -shape.rank(); axis < 0; ++axis) {
+    const bool given = -axis <= x.rank() && (x.extent(axis) != 1 || shape[axis] == 1);
+    strides.push_back(given ? x.strides()[axis] : 0);
+  }
+  return x.seen_as(shape, strides, x.offset());
+}
+
+Tensor reshape(const Tensor& x, const Shape& shape) {
+  if (!x.contiguous()) fail("reshape: ", x.shape(), " has gaps; make it contiguous first.");
+  const Shape whole = resolved(shape, x.size());
+  return x.seen_as(whole, Strides::contiguous(whole), x.offset());
+}
+
+}  // namespace view
+
+Shape resolved(const Shape& shape, int64_t size) {
+  Shape out = shape;
+  int64_t known = 1;
+  int64_t open = -1;
+  for (int64_t axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] == -1 && open < 0) open = axis;
+    else known *= shape[axis];
+  }
+  if (open >= 0) out[open] = known > 0 ? size / known : 0;
+  if (out.size() != size) fail("reshape: ", size, " elements do not fill ", shape, ".");
+  return out;
+}
+
+}  // namespace heed

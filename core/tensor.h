@@ -1,0 +1,106 @@
+// Tensor: a handle on numbers.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/storage.h"
+
+namespace heed {
+
+struct Node;  // autograd's; core never looks inside
+
+/// A handle on numbers. Copying shares them; nothing changes them behind an op's back.
+/// History belongs to the handle, not to the numbers: a copy taken before an op is recorded has none,
+/// which is why a gradient closure may keep the very tensor it belongs to without a cycle.
+class Tensor {
+ public:
+  Tensor() = default;  ///< empty: `if (!t)`
+  /// Uninitialised numbers.
+  explicit Tensor(Shape shape, DType dtype = DType::f32, Device device = Device::cpu);
+
+  /// f32 values on the CPU, for tests and examples; rank 1 unless a shape of the same size is given.
+  static Tensor from(std::initializer_list<float> values);
+  static Tensor from(std::span<const float> values, const Shape& shape);
+  /// The values of any element type, copied; `T` decides the dtype.
+  template <class T>
+  static Tensor of(std::span<const T> values, const Shape& shape, Device device = Device::cpu) {
+    return copied(values.data(), values.size(), shape, dtype_of<T>, device);
+  }
+  static Tensor full(Shape shape, double value, DType dtype = DType::f32, Device device = Device::cpu);
+  static Tensor zeros(Shape shape, DType dtype = DType::f32, Device device = Device::cpu);
+
+  explicit operator bool() const { return storage_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  const Strides& strides() const { return strides_; }
+  int64_t extent(int64_t axis) const { return shape_[axis]; }
+  int64_t rank() const { return shape_.rank(); }
+  DType dtype() const { return dtype_; }
+  Device device() const { return storage_ ? storage_->device() : Device::cpu; }
+  int64_t size() const { return size_; }
+  int64_t bytes() const { return size_ * bytes_of(dtype_); }
+  bool contiguous() const;  ///< row major without gaps
+
+  /// Pointer to the first element; checks the dtype. A device pointer on CUDA.
+  template <class T>
+  T* data() const {
+    if (dtype_ != dtype_of<T>) wrong_dtype(dtype_of<T>);
+    return static_cast<T*>(raw());
+  }
+  void* raw() const { return static_cast<std::byte*>(storage_->data()) + offset_ * bytes_of(dtype_); }
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
+  int64_t offset() const { return offset_; }  ///< in elements, from the start of the storage
+
+  /// The only element, as a double. Waits for the device. Fails when there is more than one.
+  double item() const;
+  std::vector<float> to_host() const;       ///< all elements in row-major order, converted to float
+  std::vector<double> to_doubles() const;   ///< the same in double
+  Tensor detach() const;                    ///< the same numbers without their history
+
+  const std::shared_ptr<Node>& node() const { return node_; }  ///< autograd's; opaque here
+  void set_node(std::shared_ptr<Node> node) { node_ = std::move(node); }
+
+  /// The same storage seen with another shape, strides and offset; without history. For views and arenas.
+  Tensor seen_as(const Shape& shape, const Strides& strides, int64_t offset) const;
+
+ private:
+  static Tensor copied(const void* values, size_t count, const Shape& shape, DType dtype, Device device);
+  [[noreturn]] void wrong_dtype(DType wanted) const;
+
+  std::shared_ptr<Storage> storage_;
+  std::shared_ptr<Node> node_;
+  Shape shape_;
+  Strides strides_;
+  int64_t offset_ = 0;
+  int64_t size_ = 0;
+  DType dtype_ = DType::f32;
+};
+
+/// An uninitialised tensor of the same shape, dtype and device.
+Tensor like(const Tensor& x);
+Tensor like(const Tensor& x, const Shape& shape);
+
+/// Numbers, shape and dtype as text, long axes shortened.
+std::string to_string(const Tensor& x);
+
+/// Views: the same numbers seen otherwise, without history (the ops of the same names in autograd/ops.h keep it).
+namespace view {
+Tensor transpose(const Tensor& x, int64_t a, int64_t b);
+Tensor permute(const Tensor& x, std::span<const int64_t> axes);
+Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);
+/// Repeats axes of extent 1 (stride 0) and adds leading axes. Fails where the shapes do not broadcast.
+Tensor expand(const Tensor& x, const Shape& shape);
+/// A contiguous tensor in another shape of the same size; one extent may be -1. Fails when x has gaps.
+Tensor reshape(const Tensor& x, const Shape& shape);
+}  // namespace view
+
+/// `shape` with one -1 replaced so that its size is `size`. Fails when that cannot be.
+Shape resolved(const Shape& shape, int64_t size);
+
+}  // namespace heed

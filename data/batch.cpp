@@ -1,0 +1,179 @@
+// Planning and padding of batches.
+#include "data/batch.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "data/shuffle.h"
+
+namespace heed {
+namespace {
+
+// Streams of the shuffle: one for the pairs of an epoch, one for its batches.
+constexpr uint64_t pair_stream = 0;
+constexpr uint64_t batch_stream = 1;
+uint64_t stream_of(int64_t epoch, uint64_t which) { return static_cast<uint64_t>(epoch) * 2 + which; }
+
+int64_t source_columns(const EncodedPair& pair) { return static_cast<int64_t>(pair.source.size()) + 2; }
+int64_t target_columns(const EncodedPair& pair) { return static_cast<int64_t>(pair.target.size()) + 1; }
+
+Rows padded(int64_t rows, int64_t columns, int32_t pad) {
+  Rows out{.rows = rows, .columns = columns, .ids = {}, .lengths = {}};
+  out.ids.assign(static_cast<size_t>(rows * columns), pad);
+  out.lengths.reserve(static_cast<size_t>(rows));
+  return out;
+}
+
+/// Appends the next row: an id before (or -1), the ids, an id after (or -1).
+void add_row(Rows& rows, int32_t before, std::span<const int32_t> ids, int32_t after) {
+  auto at = rows.ids.begin() + static_cast<int64_t>(rows.lengths.size()) * rows.columns;
+  const auto begin = at;
+  if (before >= 0) *at++ = before;
+  at = std::copy(ids.begin(), ids.end(), at);
+  if (after >= 0) *at++ = after;
+  rows.lengths.push_back(static_cast<int32_t>(at - begin));
+}
+
+}  // namespace
+
+PairBatches::PairBatches(std::vector<EncodedPair> pairs, const BatchOptions& options)
+    : pairs_(std::move(pairs)), options_(options) {
+  const SpecialIds& special = options_.special;
+  if (special.pad < 0 || special.start < 0 || special.end < 0) {
+    fail("batches: pad, start and end need ids; they are ", special.pad, ", ", special.start, ", ",
+         special.end, ". A character tokenizer has none: take a word or a sentencepiece tokenizer.");
+  }
+  if ((options_.tokens > 0) == (options_.sentences > 0)) {
+    fail("batches: tokens = ", options_.tokens, " and sentences = ", options_.sentences,
+         "; exactly one of them must be above 0.");
+  }
+  if (options_.buckets && options_.pool < 1)
+    fail("batches: pool = ", options_.pool, "; it must be at least 1.");
+  if (options_.buckets && options_.fixed_length > 0) {
+    fail("batches: rows of the fixed length ", options_.fixed_length,
+         " need no buckets; choose one of the two.");
+  }
+  if (options_.fixed_length <= 0) return;
+  for (size_t i = 0; i < pairs_.size(); ++i) {
+    const int64_t source = source_columns(pairs_[i]);
+    const int64_t target = target_columns(pairs_[i]);
+    if (std::max(source, target) <= options_.fixed_length) continue;
+    fail(Fault::data, "batches: pair ", i, " needs ", source, " source and ", target,
+         " target columns; the fixed length is ", options_.fixed_length,
+         ". Raise it, or leave out long pairs.");
+  }
+}
+
+void PairBatches::sort_by_length(std::span<int64_t> order) const {
+  struct Key {
+    uint64_t lengths;
+    int64_t index;
+  };
+  std::vector<Key> keys;
+  keys.reserve(order.size());
+  for (const int64_t index : order) {
+    const EncodedPair& p = pair(index);
+    const auto target = static_cast<uint64_t>(p.target.size());
+    const auto source = static_cast<uint64_t>(p.source.size());
+    // Sources rise under one target length and fall under the next, so neighbours never differ much.
+    keys.push_back({(target << 32) | (target % 2 == 0 ? source : ~source & 0xFFFFFFFFu), index});
+  }
+  // Stable, so that chance alone orders pairs of the same lengths.
+  std::stable_sort(keys.begin(), keys.end(),
+                   [](const Key& a, const Key& b) { return a.lengths < b.lengths; });
+  for (size_t i = 0; i < order.size(); ++i) order[i] = keys[i].index;
+}
+
+BatchPlan PairBatches::cut(std::span<const int64_t> order) const {
+  BatchPlan plan;
+  std::vector<int64_t> batch;
+  int64_t source = 0;
+  int64_t target = 0;
+  for (const int64_t index : order) {
+    const int64_t wide_source = std::max({source, source_columns(pair(index)), options_.fixed_length});
+    const int64_t wide_target = std::max({target, target_columns(pair(index)), options_.fixed_length});
+    const auto rows = static_cast<int64_t>(batch.size()) + 1;
+    // The bound on the source keeps a batch of long sources with short targets from growing without limit.
+    const bool fits = options_.sentences > 0 ? rows <= options_.sentences
+                                             : rows * wide_target <= options_.tokens &&
+                                                   rows * wide_source <= 2 * options_.tokens;
+    if (!fits && !batch.empty()) {
+      plan.push_back(std::move(batch));
+      batch.clear();
+      source = source_columns(pair(index));
+      target = target_columns(pair(index));
+    } else {
+      source = wide_source;
+      target = wide_target;
+    }
+    batch.push_back(index);
+  }
+  if (!batch.empty()) plan.push_back(std::move(batch));
+  return plan;
+}
+
+BatchPlan PairBatches::epoch(int64_t number) const {
+  if (number < 0) fail("batches: epoch ", number, "; epochs count from 0.");
+  std::vector<int64_t> order = shuffled(size(), options_.seed, stream_of(number, pair_stream));
+  if (!options_.buckets) return cut(order);
+  BatchPlan plan;
+  const std::span<int64_t> all(order);
+  const auto pool = static_cast<size_t>(options_.pool);
+  for (size_t begin = 0; begin < all.size(); begin += pool) {
+    const auto part = all.subspan(begin, std::min(pool, all.size() - begin));
+    sort_by_length(part);
+    for (auto& batch : cut(part)) plan.push_back(std::move(batch));
+  }
+  shuffle(std::span(plan), options_.seed, stream_of(number, batch_stream));
+  return plan;
+}
+
+BatchPlan PairBatches::in_order() const {
+  std::vector<int64_t> order(pairs_.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+  if (options_.buckets) sort_by_length(order);
+  return cut(order);
+}
+
+PairBatch PairBatches::make(std::span<const int64_t> indices) const {
+  if (indices.empty()) fail("batches: a batch needs at least one pair.");
+  int64_t source = options_.fixed_length;
+  int64_t target = options_.fixed_length;
+  for (const int64_t index : indices) {
+    if (index < 0 || index >= size()) fail("batches: no pair ", index, "; there are ", size(), ".");
+    source = std::max(source, source_columns(pair(index)));
+    target = std::max(target, target_columns(pair(index)));
+  }
+  const SpecialIds& special = options_.special;
+  const auto rows = static_cast<int64_t>(indices.size());
+  PairBatch batch{.source = padded(rows, source, special.pad),
+                  .target_in = padded(rows, target, special.pad),
+                  .target_out = padded(rows, target, special.pad)};
+  for (const int64_t index : indices) {
+    const EncodedPair& p = pair(index);
+    add_row(batch.source, special.start, p.source, special.end);
+    add_row(batch.target_in, special.start, p.target, -1);
+    add_row(batch.target_out, -1, p.target, special.end);
+    batch.target_tokens += target_columns(p);
+  }
+  return batch;
+}
+
+double padding_share(const PairBatches& batches, const BatchPlan& plan) {
+  int64_t used = 0;
+  int64_t area = 0;
+  for (const auto& indices : plan) {
+    int64_t source = batches.options().fixed_length;
+    int64_t target = batches.options().fixed_length;
+    for (const int64_t index : indices) {
+      const EncodedPair& p = batches.pair(index);
+      used += source_columns(p) + target_columns(p);
+      source = std::max(source, source_columns(p));
+      target = std::max(target, target_columns(p));
+    }
+    area += static_cast<int64_t>(indices.size()) * (source + target);
+  }
+  return area == 0 ? 0.0 : 1.0 - static_cast<double>(used) / static_cast<double>(area);
+}
+
+}  // namespace heed

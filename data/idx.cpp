@@ -1,0 +1,105 @@
+// The idx reader.
+#include "data/idx.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "core/gzip.h"
+#include "core/io.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t largest = int64_t{2} << 30;  // bytes of a file, inflated
+constexpr int64_t ratio = 1100;                // deflate makes nothing smaller than 1/1032
+constexpr uint32_t byte_type = 0x08;
+
+struct IdxFile {
+  std::vector<int64_t> extents;
+  std::string bytes;
+  size_t head = 0;
+};
+
+uint32_t big_endian(std::string_view bytes, size_t at) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < 4; ++i) value = (value << 8) | static_cast<unsigned char>(bytes[at + i]);
+  return value;
+}
+
+IdxFile read_idx(const Path& path, size_t rank) {
+  IdxFile file;
+  std::string stored = io::read(path, largest);
+  const auto cap = std::min(largest, static_cast<int64_t>(stored.size()) * ratio);
+  file.bytes = is_gzip(stored) ? inflate(stored, cap, path.string()) : std::move(stored);
+  file.head = 4 + 4 * rank;
+  const auto size = static_cast<int64_t>(file.bytes.size());
+  if (size < static_cast<int64_t>(file.head)) {
+    fail(Fault::data, path, ": ", size, " bytes; the head of an idx file with ", rank, " extents has ",
+         file.head, ".");
+  }
+  const uint32_t magic = big_endian(file.bytes, 0);
+  if (magic != ((byte_type << 8) | rank)) {
+    fail(Fault::data, path, ": the magic number is ", magic, "; ", (byte_type << 8) | rank,
+         rank == 3 ? " (images)" : " (labels)", " is needed. Are images and labels interchanged?");
+  }
+  int64_t volume = 1;
+  std::string shape;
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t extent = big_endian(file.bytes, 4 + 4 * i);
+    file.extents.push_back(extent);
+    shape += text(i == 0 ? "" : " x ", extent);
+    // Each factor is below 2^32 and the product stops growing beyond 2^31, so it cannot overflow.
+    volume = volume > largest ? volume : volume * extent;
+  }
+  if (volume != size - static_cast<int64_t>(file.head)) {
+    fail(Fault::data, path, ": the head says ", shape, " bytes, but ", size - static_cast<int64_t>(file.head),
+         " follow it. The file is damaged or cut short; fetch it again.");
+  }
+  return file;
+}
+
+std::vector<uint8_t> body(const IdxFile& file) {
+  return {file.bytes.begin() + static_cast<std::ptrdiff_t>(file.head), file.bytes.end()};
+}
+
+Path plain_or_gzip(const Path& folder, const std::string& name) {
+  const Path plain = folder / name;
+  return io::exists(plain) ? plain : folder / (name + ".gz");
+}
+
+}  // namespace
+
+ImageFile read_idx_images(const Path& path) {
+  const IdxFile file = read_idx(path, 3);
+  if (file.extents[1] == 0 || file.extents[2] == 0) {
+    fail(Fault::data, path, ": images of ", file.extents[1], " x ", file.extents[2], " pixels.");
+  }
+  return {
+      .count = file.extents[0], .rows = file.extents[1], .columns = file.extents[2], .pixels = body(file)};
+}
+
+std::vector<uint8_t> read_idx_labels(const Path& path) { return body(read_idx(path, 1)); }
+
+LabelledImages read_labelled_images(const Path& images, const Path& labels, int64_t classes) {
+  LabelledImages out{.images = read_idx_images(images), .labels = read_idx_labels(labels)};
+  const auto count = static_cast<int64_t>(out.labels.size());
+  if (count != out.images.count) {
+    fail(Fault::data, images, " has ", out.images.count, " images and ", labels, " has ", count,
+         " labels. They do not belong together.");
+  }
+  for (size_t i = 0; i < out.labels.size(); ++i) {
+    if (out.labels[i] < classes) continue;
+    fail(Fault::data, labels, ": label ", i, " is ", static_cast<int>(out.labels[i]), "; labels are 0 .. ",
+         classes - 1, ".");
+  }
+  return out;
+}
+
+LabelledImages read_mnist(const Path& folder, bool test) {
+  const std::string part = test ? "t10k" : "train";
+  return read_labelled_images(plain_or_gzip(folder, part + "-images-idx3-ubyte"),
+                              plain_or_gzip(folder, part + "-labels-idx1-ubyte"));
+}
+
+}  // namespace heed

@@ -1,0 +1,63 @@
+// Fills the phrasebook with distinct sentences.
+#include "data/phrasebook.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <unordered_set>
+
+#include "core/error.h"
+#include "data/phrasebook_patterns.h"
+
+namespace heed::phrases {
+
+Pair compose(Dice& dice) {
+  const std::array lists = {simple_patterns(), joined_patterns(), asked_patterns()};
+  int64_t total = 0;
+  for (const auto list : lists) {
+    for (const Pattern& pattern : list) total += pattern.weight;
+  }
+  Speaker speaker(dice);
+  while (true) {
+    int64_t drawn = dice.below(total);
+    for (const auto list : lists) {
+      for (const Pattern& pattern : list) {
+        if (drawn >= 0 && drawn < pattern.weight) {
+          Pair pair = pattern.make(speaker);
+          if (!pair.source.empty()) return pair;
+        }
+        drawn -= pattern.weight;
+      }
+    }
+  }
+}
+
+}  // namespace heed::phrases
+
+namespace heed {
+namespace {
+
+constexpr int64_t shortest = 2, longest = 16;  // blank-separated words of the English side
+
+int64_t words(const std::string& text) { return 1 + std::count(text.begin(), text.end(), ' '); }
+
+}  // namespace
+
+std::vector<Pair> phrasebook(const PhrasebookOptions& options) {
+  if (options.count < 1 || options.count > 1'000'000) {
+    fail("phrasebook: a count of ", options.count, " is outside 1 .. 1000000. Choose one inside.");
+  }
+  std::vector<Pair> out;
+  out.reserve(static_cast<size_t>(options.count));
+  std::unordered_set<std::string> seen;
+  for (uint64_t number = 0; static_cast<int64_t>(out.size()) < options.count; ++number) {
+    Dice dice(options.seed, number);
+    Pair pair = phrases::compose(dice);
+    const int64_t length = words(pair.source);
+    if (length < shortest || length > longest || !seen.insert(pair.source).second) continue;
+    out.push_back(std::move(pair));
+  }
+  return out;
+}
+
+}  // namespace heed

@@ -1,0 +1,211 @@
+// The order of words in a clause, in English and in Italian.
+#include "data/phrasebook_clause.h"
+
+#include <array>
+#include <vector>
+
+#include "data/phrasebook_english.h"
+
+namespace heed::phrases {
+namespace {
+
+using italian::join;
+using Words = std::vector<std::string>;
+
+std::string joined(const Words& words) {
+  std::string out;
+  for (const std::string& word : words) out = join(out, word);
+  return out;
+}
+
+const Verb& modal(Mood mood) {
+  const Lexicon& words = lexicon();
+  return mood == Mood::can    ? words.verb("can")
+         : mood == Mood::must ? words.verb("must")
+                              : words.verb("act", "volere");
+}
+
+/// The English verb as an auxiliary, which negation and question need, and what follows it.
+struct EnglishGroup {
+  std::string auxiliary, main;
+};
+
+std::string be(Person person, bool past) {
+  static const EnglishVerb verb{"be", "was"};
+  return past ? english::past(verb, person) : english::present(verb, person);
+}
+
+EnglishGroup english_group(const Clause& c) {
+  const Person person = c.subject.person;
+  const bool past = c.tense == Tense::past;
+  const EnglishVerb& verb = c.verb->english;
+  if (c.tense == Tense::future) return {"will", verb.base};
+  if (c.tense == Tense::used_to) return {"", "used to " + verb.base};
+  if (c.tense == Tense::progressive) return {be(person, false), english::progressive(verb.base)};
+  if (c.tense == Tense::was_doing) return {be(person, true), english::progressive(verb.base)};
+  if (c.mood == Mood::can) return {past ? "could" : "can", verb.base};
+  if (c.mood == Mood::must && !past) return {"must", verb.base};
+  if (c.mood == Mood::plain && verb.base == "be") return {be(person, past), ""};
+  const EnglishVerb finite = c.mood == Mood::plain ? verb : modal(c.mood).english;
+  const std::string infinitive = c.mood == Mood::want   ? "to " + verb.base
+                                 : c.mood == Mood::must ? verb.base
+                                                        : "";
+  if (c.negated || c.question) {
+    const char* helper = past ? "did" : person == Person::third ? "does" : "do";
+    return {helper, join(finite.base, infinitive)};
+  }
+  return {"", join(past ? english::past(finite, person) : english::present(finite, person), infinitive)};
+}
+
+/// The English pronouns and the object in their order: "me the book", "it to me", "the book".
+std::string english_objects(const Clause& c) {
+  std::string direct, indirect;
+  if (c.direct) {
+    const bool thing = c.direct_is_thing && c.direct->person == Person::third;
+    direct = thing ? "it" : english::object(c.direct->person, c.direct->gender);
+  }
+  if (c.indirect) indirect = english::object(c.indirect->person, c.indirect->gender);
+  if (c.direct && c.indirect) indirect = "to " + indirect;
+  return c.direct ? joined({direct, indirect, c.object.english}) : joined({indirect, c.object.english});
+}
+
+std::string say_english(const Clause& c) {
+  EnglishGroup group = english_group(c);
+  if (c.silent_subject && c.tense == Tense::future) group.auxiliary.clear();
+  const std::string subject = c.silent_subject ? "" : c.subject.english;
+  const bool cannot = c.negated && !c.question && group.auxiliary == "can";
+  if (cannot) group.auxiliary = "cannot";
+  const std::string negation = c.negated && !cannot ? "not" : "";
+  Words words = c.question ? Words{group.auxiliary, subject, negation, c.frequency.english, group.main}
+                           : Words{subject, group.auxiliary, negation, c.frequency.english, group.main};
+  words.push_back(english_objects(c));
+  words.push_back(c.rest.english);
+  return joined(words);
+}
+
+italian::Clitics clitics(const Clause& c) {
+  italian::Clitics out{.direct = c.direct, .indirect = c.indirect};
+  if (c.verb->italian.reflexive) out.reflexive = c.subject.person;
+  return out;
+}
+
+/// The Italian verb with its pronouns: the finite form, and the participle, gerund or infinitive after it.
+struct ItalianGroup {
+  std::string pronouns, finite, main;
+};
+
+ItalianGroup italian_group(const Clause& c) {
+  using italian::Tense;
+  const Person person = c.subject.person;
+  const ItalianVerb& verb = c.verb->italian;
+  const italian::Clitics pronouns = clitics(c);
+  const bool past = c.tense == phrases::Tense::past;
+  if (c.mood != Mood::plain) {
+    const Tense tense = past ? Tense::imperfect : Tense::present;
+    return {"", italian::finite(modal(c.mood).italian, tense, person), italian::infinitive(verb, pronouns)};
+  }
+  ItalianGroup out;
+  if (c.tense == phrases::Tense::progressive) {
+    out = {"", italian::finite(lexicon().verb("stare").italian, Tense::present, person),
+           italian::gerund(verb)};
+  } else if (past && !c.verb->stative) {
+    const char* auxiliary = verb.with_essere ? "essere" : "avere";
+    const Verb& helper = verb.with_essere ? lexicon().verb("be") : lexicon().verb("act", auxiliary);
+    Gender gender = Gender::masculine;
+    Number number = Number::singular;
+    if (verb.with_essere) {
+      gender = c.subject.gender;
+      number = c.subject.number();
+    } else if (c.direct && (c.direct->person == Person::third || c.direct->person == Person::third_plural)) {
+      gender = c.direct->gender;
+      number = number_of(c.direct->person);
+    }
+    out = {"", italian::finite(helper.italian, Tense::present, person),
+           italian::participle(verb, gender, number)};
+  } else {
+    const bool future = c.tense == phrases::Tense::future;
+    const bool present = c.tense == phrases::Tense::present;
+    out.finite = italian::finite(verb,
+                                 future    ? Tense::future
+                                 : present ? Tense::present
+                                           : Tense::imperfect,
+                                 person);
+  }
+  out.pronouns = italian::proclitics(pronouns, out.finite);
+  return out;
+}
+
+std::string say_italian(const Clause& c) {
+  const ItalianGroup group = italian_group(c);
+  const bool never = c.frequency.english == "never";
+  const std::string subject = c.silent_subject ? "" : c.subject.full();
+  return joined({c.subject_last ? "" : subject, c.negated || never ? "non" : "", group.pronouns, group.finite,
+                 c.frequency.italian, group.main, c.subject_last ? subject : "", c.object.italian,
+                 c.rest.italian});
+}
+
+}  // namespace
+
+std::string NounPhrase::full() const {
+  return definite ? join(italian::definite(gender, number(), italian), italian) : italian;
+}
+
+std::string NounPhrase::after(italian::Preposition preposition) const {
+  if (definite) return join(italian::articulated(preposition, gender, number(), italian), italian);
+  return join(italian::plain(preposition, italian), italian);
+}
+
+NounPhrase NounPhrase::again(bool animate) const {
+  NounPhrase out{.person = person, .gender = gender, .tags = tags};
+  const bool thing = !animate && person == Person::third;
+  out.english = thing ? "it" : english::subject(person, gender);
+  return out;
+}
+
+void stress(NounPhrase& pronoun) {
+  static constexpr std::array<std::string_view, 6> words = {"io", "tu", "lui", "noi", "voi", "loro"};
+  if (!pronoun.italian.empty()) return;
+  const bool she = pronoun.person == Person::third && pronoun.gender == Gender::feminine;
+  pronoun.italian = she ? "lei" : words[static_cast<size_t>(pronoun.person)];
+}
+
+Phrase say(const Clause& clause) { return {say_english(clause), say_italian(clause)}; }
+
+Phrase command(const Clause& c) {
+  const std::string english = joined({c.negated ? "do not" : "", c.verb->english.base, english_objects(c)});
+  const ItalianVerb& verb = c.verb->italian;
+  const italian::Clitics pronouns = clitics(c);
+  const std::string form =
+      c.negated ? "non " + italian::infinitive(verb, pronouns) : italian::imperative(verb, pronouns);
+  return {join(english, c.rest.english), joined({form, c.object.italian, c.rest.italian})};
+}
+
+Phrase proposal(const Clause& c) {
+  const std::string english = joined({"let's", c.verb->english.base, english_objects(c), c.rest.english});
+  const std::string form = italian::finite(c.verb->italian, italian::Tense::present, Person::first_plural);
+  return {english, joined({form, c.object.italian, c.rest.italian})};
+}
+
+Phrase join(const Phrase& left, const Phrase& right) {
+  return {join(left.english, right.english), join(left.italian, right.italian)};
+}
+
+Phrase predicate(const Adjective& adjective, const NounPhrase& subject) {
+  return {adjective.word.english, italian::adjective(adjective, subject.gender, subject.number())};
+}
+
+bool unclear_past(const Clause& c) {
+  const EnglishVerb& verb = c.verb->english;
+  return verb.base == verb.past && c.tense == Tense::past && c.mood == Mood::plain && !c.negated &&
+         !c.question && c.subject.person != Person::third;
+}
+
+std::string sentence(std::string words, char mark) {
+  // The accented vowels of UTF-8 have their capitals 32 code points lower, as the plain letters do.
+  const bool accented = words.size() > 1 && words[0] == '\xC3';
+  char& first = words[accented ? 1 : 0];
+  if (accented || (first >= 'a' && first <= 'z')) first = static_cast<char>(first - 0x20);
+  return words + mark;
+}
+
+}  // namespace heed::phrases

@@ -1,0 +1,23 @@
+// English word forms for the phrasebook.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "data/phrasebook_lexicon.h"
+
+namespace heed::phrases::english {
+
+std::string plural(std::string_view singular);                ///< box: boxes, story: stories
+std::string past(std::string_view base);                      ///< carry: carried, look for: looked for
+std::string progressive(std::string_view base);               ///< run: running, get up: getting up
+std::string present(const EnglishVerb& verb, Person person);  ///< look for: looks for; be: am, are, is
+std::string past(const EnglishVerb& verb, Person person);     ///< be: was, were
+std::string indefinite(std::string_view next);                ///< a or an
+std::string comparative(std::string_view adjective);          ///< bigger, more famous
+std::string superlative(std::string_view adjective);          ///< biggest, most famous
+std::string_view subject(Person person, Gender gender);       ///< I, you, he, she, we, you all, they
+std::string_view object(Person person, Gender gender);        ///< me, you, him, her, us, you all, them
+std::string_view possessive(Person person, Gender gender);    ///< my, your, his, her, our, your, their
+
+}  // namespace heed::phrases::english

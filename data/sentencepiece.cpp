@@ -1,0 +1,198 @@
+// The sentencepiece library behind the tokenizer interface.
+#include "data/sentencepiece.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "data/text.h"
+
+#if HEED_HAS_SENTENCEPIECE
+
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+namespace heed {
+namespace {
+
+namespace sp = ::sentencepiece;
+
+constexpr std::string_view title = "heed sentencepiece 1\n";
+constexpr size_t hash_digits = 64;
+constexpr size_t model_cap = size_t{64} << 20;
+
+/// What the library says, without the place in its source code.
+std::string reason(const sp::util::Status& status) {
+  const std::string message = status.error_message();
+  const size_t end = message.starts_with("INTERNAL: ") || message.find(".cc(") != std::string::npos
+                         ? message.find("] ")
+                         : std::string::npos;
+  const std::string rest = end == std::string::npos ? message : message.substr(end + 2);
+  return rest.empty() ? message : rest;
+}
+
+/// Saved form: title, SHA-256 of the model in hexadecimal, newline, the model as the library serialises it.
+/// The library accepts most damaged models, so the hash decides.
+class SentencePieceTokenizer final : public Tokenizer {
+ public:
+  explicit SentencePieceTokenizer(std::string model) : Tokenizer(SpecialIds{}), model_(std::move(model)) {
+    const auto status = processor_.LoadFromSerializedProto(model_);
+    if (!status.ok()) fail(Fault::data, "sentencepiece: the model cannot be loaded: ", reason(status), ".");
+    if (processor_.unk_id() != unknown() || processor_.pad_id() != pad() || processor_.bos_id() != start() ||
+        processor_.eos_id() != end()) {
+      fail(Fault::data, "sentencepiece: the model has the ids unknown ", processor_.unk_id(), ", pad ",
+           processor_.pad_id(), ", start ", processor_.bos_id(), ", end ", processor_.eos_id(),
+           "; they must be 0, 1, 2, 3. Train it with these ids.");
+    }
+  }
+
+  std::string kind() const override { return "sentencepiece"; }
+  int64_t size() const override { return processor_.GetPieceSize(); }
+
+  std::vector<int32_t> encode(std::string_view text) const override {
+    std::vector<int> ids;
+    const auto status = processor_.Encode(text, &ids);
+    if (!status.ok()) fail("sentencepiece: the text cannot be encoded: ", reason(status), ".");
+    return {ids.begin(), ids.end()};
+  }
+
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::vector<int> plain;
+    for (const int32_t id : ids) {
+      check(id);
+      if (id != pad() && id != start() && id != end()) plain.push_back(id);
+    }
+    std::string text;
+    const auto status = processor_.Decode(plain, &text);
+    if (!status.ok()) fail("sentencepiece: the ids cannot be decoded: ", reason(status), ".");
+    return text;
+  }
+
+  std::string piece(int32_t id) const override {
+    check(id);
+    return processor_.IdToPiece(id);
+  }
+
+  std::string save() const override { return text(title, sha256_hex(model_), "\n", model_); }
+
+ private:
+  void check(int32_t id) const {
+    if (id < 0 || id >= size())
+      fail("sentencepiece: no piece has the id ", id, "; ids are 0 .. ", size() - 1, ".");
+  }
+
+  std::string model_;
+  sp::SentencePieceProcessor processor_;
+};
+
+/// Hands the sentences to the trainer one by one.
+class Sentences final : public sp::SentenceIterator {
+ public:
+  explicit Sentences(std::span<const std::string_view> sentences) : sentences_(sentences) { fill(); }
+  bool done() const override { return at_ == sentences_.size(); }
+  void Next() override {
+    ++at_;
+    fill();
+  }
+  const std::string& value() const override { return value_; }
+  sp::util::Status status() const override { return {}; }
+
+ private:
+  void fill() {
+    if (!done()) value_ = sentences_[at_];
+  }
+  std::span<const std::string_view> sentences_;
+  size_t at_ = 0;
+  std::string value_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view> sentences,
+                                               const SubwordOptions& options) {
+  if (options.size < 8 || options.size > 1'000'000 || options.threads < 1 || options.threads > 128) {
+    fail("sentencepiece: size = ", options.size, " and threads = ", options.threads,
+         "; they must be in 8 .. 1000000 and 1 .. 128.");
+  }
+  size_t longest = 0;
+  bool blank = true;
+  for (size_t i = 0; i < sentences.size(); ++i) {
+    check_text(sentences[i], text("sentence ", i + 1));
+    longest = std::max(longest, sentences[i].size());
+    blank = blank && trimmed(sentences[i]).empty();
+  }
+  if (blank) fail(Fault::data, "sentencepiece: there is no text to train on.");
+  const std::unordered_map<std::string, std::string> settings = {
+      {"model_type", options.model == SubwordModel::unigram ? "unigram" : "bpe"},
+      {"vocab_size", std::to_string(options.size)},
+      {"hard_vocab_limit", "false"},
+      {"character_coverage", "1.0"},
+      {"num_threads", std::to_string(options.threads)},
+      {"max_sentence_length", std::to_string(longest + 1)},
+      {"unk_id", "0"},
+      {"pad_id", "1"},
+      {"bos_id", "2"},
+      {"eos_id", "3"},
+      {"unk_piece", std::string(special_names[0])},
+      {"pad_piece", std::string(special_names[1])},
+      {"bos_piece", std::string(special_names[2])},
+      {"eos_piece", std::string(special_names[3])},
+      {"minloglevel", "3"},
+  };
+  Sentences iterator(sentences);
+  std::string model;
+  const auto status = sp::SentencePieceTrainer::Train(settings, &iterator, &model);
+  if (!status.ok()) {
+    fail("sentencepiece: no model of ", options.size, " pieces can be trained on ", sentences.size(),
+         " sentences: ", reason(status), ". Choose another size.");
+  }
+  return std::make_unique<SentencePieceTokenizer>(std::move(model));
+}
+
+namespace detail {
+
+std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes) {
+  const size_t head = title.size() + hash_digits + 1;
+  if (!bytes.starts_with(title) || bytes.size() <= head || bytes[head - 1] != '\n') {
+    fail(Fault::data, "sentencepiece: the ", bytes.size(),
+         " bytes are no saved tokenizer. Take the one of another checkpoint of the run.");
+  }
+  const std::string_view model = bytes.substr(head);
+  if (model.size() > model_cap) {
+    fail(Fault::data, "sentencepiece: a model of ", model.size(), " bytes; at most ", model_cap,
+         " are accepted.");
+  }
+  if (sha256_hex(model) != bytes.substr(title.size(), hash_digits)) {
+    fail(Fault::data, "sentencepiece: the model of ", model.size(),
+         " bytes does not match its SHA-256. Take the one of another checkpoint of the run.");
+  }
+  return std::make_unique<SentencePieceTokenizer>(std::string(model));
+}
+
+}  // namespace detail
+
+}  // namespace heed
+
+#else
+
+namespace heed {
+namespace {
+
+[[noreturn]] void absent() {
+  fail(
+      "this build of heed has no sentencepiece. Install libsentencepiece-dev and build again, or use the "
+      "word "
+      "tokenizer.");
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view>, const SubwordOptions&) {
+  absent();
+}
+std::unique_ptr<Tokenizer> detail::load_sentencepiece(std::string_view) { absent(); }
+
+}  // namespace heed
+
+#endif

@@ -1,0 +1,146 @@
+// UTF-8 text: validation, code points, lines.
+#include "data/text.h"
+
+#include <array>
+
+namespace heed {
+namespace {
+
+struct Decoded {
+  char32_t code;
+  size_t bytes;  ///< 0 when the bytes are no UTF-8
+};
+
+/// One sequence of at most four bytes (RFC 3629).
+Decoded decode(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() - at < bytes) return {replacement_character, 0};
+  char32_t code = first & (0x7F >> bytes);
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {replacement_character, 0};
+    code = (code << 6) | (byte(i) & 0x3F);
+  }
+  constexpr std::array<char32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (code < least[bytes] || code > 0x10FFFF || surrogate) return {replacement_character, 0};
+  return {code, bytes};
+}
+
+}  // namespace
+
+char32_t next_code_point(std::string_view text, size_t& at) {
+  const Decoded decoded = decode(text, at);
+  at += decoded.bytes == 0 ? 1 : decoded.bytes;
+  return decoded.code;
+}
+
+void append_code_point(std::string& out, char32_t code) {
+  if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) code = replacement_character;
+  const auto tail = [&](int shift) { return static_cast<char>(0x80 | ((code >> shift) & 0x3F)); };
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xC0 | (code >> 6));
+    out += tail(0);
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xE0 | (code >> 12));
+    out += tail(6);
+    out += tail(0);
+  } else {
+    out += static_cast<char>(0xF0 | (code >> 18));
+    out += tail(12);
+    out += tail(6);
+    out += tail(0);
+  }
+}
+
+size_t invalid_utf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t bytes = decode(text, at).bytes;
+    if (bytes == 0) return at;
+    at += bytes;
+  }
+  return std::string_view::npos;
+}
+
+int64_t code_points(std::string_view text) {
+  int64_t count = 0;
+  for (size_t at = 0; at < text.size(); ++count) next_code_point(text, at);
+  return count;
+}
+
+bool is_digit(char32_t code) { return code >= '0' && code <= '9'; }
+
+std::string_view trimmed(std::string_view text) {
+  size_t first = text.size();
+  size_t last = 0;  // one past the last character that is not white space
+  for (size_t at = 0; at < text.size();) {
+    const size_t from = at;
+    if (is_space(next_code_point(text, at))) continue;
+    if (first == text.size()) first = from;
+    last = at;
+  }
+  return first < last ? text.substr(first, last - first) : std::string_view{};
+}
+
+int64_t blank_separated_words(std::string_view text) {
+  int64_t count = 0;
+  bool inside = false;
+  for (size_t at = 0; at < text.size();) {
+    const bool space = is_space(next_code_point(text, at));
+    if (!space && !inside) ++count;
+    inside = !space;
+  }
+  return count;
+}
+
+void check_text(std::string_view text, std::string_view name) {
+  size_t bad = invalid_utf8(text);
+  const size_t zero = text.substr(0, bad).find('\0');
+  const bool is_nul = zero != std::string_view::npos;
+  if (is_nul) bad = zero;
+  if (bad == std::string_view::npos) return;
+  int64_t line = 1;
+  size_t begin = 0;
+  for (size_t at = 0; at < bad; ++at) {
+    if (text[at] != '\n') continue;
+    ++line;
+    begin = at + 1;
+  }
+  const std::string place =
+      heed::text(name, ":", line, ":", code_points(text.substr(begin, bad - begin)) + 1);
+  if (is_nul) fail(Fault::data, place, ": a NUL byte, so this is not a text file. Use UTF-8 text.");
+  constexpr std::string_view digits = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(text[bad]);
+  fail(Fault::data, place, ": byte 0x", digits[byte >> 4], digits[byte & 15], " (", bad + 1,
+       " of the file) is not UTF-8. Convert the file: iconv -f latin1 -t utf-8, where it is Latin-1.");
+}
+
+std::vector<std::string_view> split_lines(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+std::vector<std::string_view> split_fields(std::string_view line, char separator) {
+  std::vector<std::string_view> fields;
+  for (;;) {
+    const size_t end = line.find(separator);
+    fields.push_back(line.substr(0, end));
+    if (end == std::string_view::npos) return fields;
+    line.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,287 @@
+// The word and the character tokenizer, and the way back from saved bytes.
+#include "data/tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+
+#include "core/error.h"
+#include "data/sentencepiece.h"
+#include "data/text.h"
+#include "data/vocabulary.h"
+
+namespace heed {
+namespace {
+
+constexpr std::string_view word_title = "heed word vocabulary 1";
+constexpr std::string_view character_title = "heed character vocabulary 1";
+
+/// The lines of a saved vocabulary; every complaint names the line.
+class SavedLines {
+ public:
+  SavedLines(std::string_view bytes, std::string_view title) : rest_(bytes) {
+    check_text(bytes, "saved vocabulary");
+    if (next() != title) damaged("it must be '", title, "'");
+  }
+
+  std::string_view next() {
+    const size_t end = rest_.find('\n');
+    ++line_;
+    if (end == std::string_view::npos) damaged("the line is cut short");
+    const std::string_view line = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    return line;
+  }
+
+  /// The second word of a line that begins with `key`.
+  std::string_view value(std::string_view key) {
+    const std::string_view line = next();
+    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ') {
+      damaged("it must begin with '", key, "'");
+    }
+    return line.substr(key.size() + 1);
+  }
+
+  int64_t count() {
+    const std::string_view digits = value("count");
+    int64_t number = -1;
+    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    // Every entry takes two bytes at least, which bounds what a damaged number can ask for.
+    if (end.ec != std::errc{} || end.ptr != digits.data() + digits.size() || number < 0 ||
+        number > static_cast<int64_t>(rest_.size() / 2)) {
+      damaged("'", digits, "' is no possible count");
+    }
+    return number;
+  }
+
+  void finish() {
+    if (!rest_.empty()) damaged("nothing may follow");
+  }
+
+  template <class... Parts>
+  [[noreturn]] void damaged(const Parts&... parts) const {
+    fail(Fault::data, "saved vocabulary, line ", line_, ": ", parts...,
+         ". The bytes are damaged; take the tokenizer of another checkpoint of the run.");
+  }
+
+ private:
+  std::string_view rest_;
+  int64_t line_ = 0;
+};
+
+class WordTokenizer final : public Tokenizer {
+ public:
+  WordTokenizer(Vocabulary vocabulary, Joining joining)
+      : Tokenizer(SpecialIds{}), vocabulary_(std::move(vocabulary)), joining_(joining) {}
+
+  std::string kind() const override { return "word"; }
+  int64_t size() const override { return vocabulary_.size(); }
+  std::string piece(int32_t id) const override { return vocabulary_.piece(id); }
+
+  std::vector<int32_t> encode(std::string_view text) const override {
+    std::vector<int32_t> ids;
+    for (const std::string_view word : word_pieces(text)) ids.push_back(vocabulary_.id(word));
+    return ids;
+  }
+
+  std::string decode(std::span<const int32_t> ids) const override {
+    const bool natural = joining_ == Joining::natural;
+    std::vector<std::string_view> words;
+    for (const int32_t id : ids) {
+      const std::string_view word = vocabulary_.piece(id);
+      const bool silent = id == pad() || id == start() || id == end() || (id == unknown() && !natural);
+      if (!silent) words.push_back(word);
+    }
+    if (natural) return detokenise(words);
+    std::string text;
+    for (const std::string_view word : words) {
+      if (!text.empty()) text += ' ';
+      text += word;
+    }
+    return text;
+  }
+
+  std::string save() const override {
+    const int64_t plain = size() - static_cast<int64_t>(std::size(special_names));
+    std::string out = text(word_title, "\njoining ", joining_ == Joining::natural ? "natural" : "blanks",
+                           "\ncount ", plain, "\n");
+    for (int64_t id = size() - plain; id < size(); ++id) {
+      out += vocabulary_.piece(static_cast<int32_t>(id));
+      out += '\n';
+    }
+    return out;
+  }
+
+ private:
+  Vocabulary vocabulary_;
+  Joining joining_;
+};
+
+class CharacterTokenizer final : public Tokenizer {
+ public:
+  /// The characters rise strictly.
+  CharacterTokenizer(std::vector<char32_t> characters, CharacterUnit unit)
+      : Tokenizer({.unknown = -1, .pad = -1, .start = -1, .end = -1}),
+        characters_(std::move(characters)),
+        unit_(unit) {
+    for (size_t i = 0; i < characters_.size(); ++i) {
+      if (characters_[i] < low_.size()) low_[characters_[i]] = static_cast<int32_t>(i);
+    }
+  }
+
+  std::string kind() const override { return "character"; }
+  int64_t size() const override { return static_cast<int64_t>(characters_.size()); }
+
+  std::vector<int32_t> encode(std::string_view text) const override {
+    std::vector<int32_t> ids;
+    ids.reserve(text.size());
+    for (size_t at = 0; at < text.size();) {
+      const size_t from = at;
+      const char32_t character = next(text, at);
+      const int32_t id = find(character);
+      if (id < 0) {
+        fail("characters: '", text.substr(from, at - from), "' (", name(character), ", byte ", from + 1,
+             ") is not one of the ", size(), " characters this model was trained on. Leave it out.");
+      }
+      ids.push_back(id);
+    }
+    return ids;
+  }
+
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::string out;
+    for (const int32_t id : ids) append(out, id);
+    return out;
+  }
+
+  std::string piece(int32_t id) const override {
+    std::string out;
+    append(out, id);
+    const char32_t character = characters_[static_cast<size_t>(id)];
+    if (character == '\n') return "\\n";
+    if (character == '\t') return "\\t";
+    const bool control = character < 0x20 || (character >= 0x7F && character < 0xA0);
+    const bool half = unit_ == CharacterUnit::byte && character >= 0x80;  // a byte inside a longer character
+    return control || half ? name(character) : out;
+  }
+
+  std::string save() const override {
+    const bool byte = unit_ == CharacterUnit::byte;
+    std::string out =
+        text(character_title, "\nunit ", byte ? "byte" : "code_point", "\ncount ", size(), "\n");
+    for (const char32_t character : characters_) out += name(character) + "\n";
+    return out;
+  }
+
+  /// U+00E8 or 0xE8.
+  static std::string name(char32_t character, CharacterUnit unit) {
+    std::array<char, 16> digits;
+    const auto value = static_cast<uint32_t>(character);
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    std::string hex(digits.data(), end.ptr);
+    for (char& digit : hex) digit = digit >= 'a' ? static_cast<char>(digit - 'a' + 'A') : digit;
+    const size_t width = unit == CharacterUnit::byte ? 2 : 4;
+    if (hex.size() < width) hex.insert(0, width - hex.size(), '0');
+    return (unit == CharacterUnit::byte ? "0x" : "U+") + hex;
+  }
+
+  static char32_t next(std::string_view text, size_t& at, CharacterUnit unit) {
+    return unit == CharacterUnit::byte ? static_cast<unsigned char>(text[at++]) : next_code_point(text, at);
+  }
+
+ private:
+  std::string name(char32_t character) const { return name(character, unit_); }
+  char32_t next(std::string_view text, size_t& at) const { return next(text, at, unit_); }
+
+  int32_t find(char32_t character) const {
+    if (character < low_.size()) return low_[character];
+    const auto at = std::lower_bound(characters_.begin(), characters_.end(), character);
+    return at == characters_.end() || *at != character ? -1 : static_cast<int32_t>(at - characters_.begin());
+  }
+
+  void append(std::string& out, int32_t id) const {
+    if (id < 0 || id >= size())
+      fail("characters: no character has the id ", id, "; ids are 0 .. ", size() - 1, ".");
+    const char32_t character = characters_[static_cast<size_t>(id)];
+    if (unit_ == CharacterUnit::byte) {
+      out += static_cast<char>(character);
+    } else {
+      append_code_point(out, character);
+    }
+  }
+
+  std::vector<char32_t> characters_;
+  CharacterUnit unit_;
+  std::array<int32_t, 256> low_ = [] {
+    std::array<int32_t, 256> none;
+    none.fill(-1);
+    return none;
+  }();
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_word_tokenizer(Vocabulary vocabulary, Joining joining) {
+  return std::make_unique<WordTokenizer>(std::move(vocabulary), joining);
+}
+
+std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text, CharacterUnit unit) {
+  if (text.empty()) fail(Fault::data, "characters: the text is empty, so there is no character to learn.");
+  if (unit == CharacterUnit::code_point) check_text(text, "text");
+  std::set<char32_t> seen;
+  for (size_t at = 0; at < text.size();) seen.insert(CharacterTokenizer::next(text, at, unit));
+  return std::make_unique<CharacterTokenizer>(std::vector<char32_t>(seen.begin(), seen.end()), unit);
+}
+
+namespace detail {
+
+std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes) {
+  SavedLines lines(bytes, word_title);
+  const std::string_view joining = lines.value("joining");
+  if (joining != "natural" && joining != "blanks") lines.damaged("'", joining, "' is no way of joining");
+  const int64_t count = lines.count();
+  std::vector<std::string> pieces;
+  for (int64_t i = 0; i < count; ++i) {
+    pieces.emplace_back(lines.next());
+    if (pieces.back().empty()) lines.damaged("the piece is empty");
+  }
+  lines.finish();
+  return make_word_tokenizer(Vocabulary(std::move(pieces)),
+                             joining == "natural" ? Joining::natural : Joining::blanks);
+}
+
+std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes) {
+  SavedLines lines(bytes, character_title);
+  const std::string_view word = lines.value("unit");
+  if (word != "byte" && word != "code_point") lines.damaged("'", word, "' is no unit");
+  const CharacterUnit unit = word == "byte" ? CharacterUnit::byte : CharacterUnit::code_point;
+  const char32_t largest = unit == CharacterUnit::byte ? 0xFF : 0x10FFFF;
+  const int64_t count = lines.count();
+  if (count == 0) lines.damaged("there must be a character");
+  std::vector<char32_t> characters;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string_view line = lines.next();
+    uint32_t value = 0;
+    if (line.size() > 2) std::from_chars(line.data() + 2, line.data() + line.size(), value, 16);
+    const auto character = static_cast<char32_t>(value);
+    if (character > largest || CharacterTokenizer::name(character, unit) != line) {
+      lines.damaged("'", line, "' is no character");
+    }
+    if (!characters.empty() && characters.back() >= character) lines.damaged("the characters must rise");
+    characters.push_back(character);
+  }
+  lines.finish();
+  return std::make_unique<CharacterTokenizer>(std::move(characters), unit);
+}
+
+}  // namespace detail
+
+std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, std::string_view bytes) {
+  if (kind == "word") return detail::load_word_tokenizer(bytes);
+  if (kind == "character") return detail::load_character_tokenizer(bytes);
+  if (kind == "sentencepiece") return detail::load_sentencepiece(bytes);
+  fail("tokenizer: the kind '", kind, "' is unknown. Known: word, character, sentencepiece.");
+}
+
+}  // namespace heed

@@ -1,0 +1,116 @@
+// Word pieces and word vocabularies.
+#include "data/vocabulary.h"
+
+#include <algorithm>
+
+#include "core/io.h"
+#include "core/json.h"
+#include "data/text.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t largest_size = int64_t{1} << 24;
+constexpr int64_t tokenizer_file_cap = int64_t{256} << 20;  // bytes
+
+}  // namespace
+
+std::vector<std::string_view> word_pieces(std::string_view text) {
+  enum class Kind { none, word, other };
+  std::vector<std::string_view> pieces;
+  Kind inside = Kind::none;
+  size_t begin = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t from = at;
+    const char32_t code = next_code_point(text, at);
+    const Kind kind = is_word(code) ? Kind::word : is_space(code) ? Kind::none : Kind::other;
+    if (kind == inside) continue;
+    if (inside != Kind::none) pieces.push_back(text.substr(begin, from - begin));
+    inside = kind;
+    begin = from;
+  }
+  if (inside != Kind::none) pieces.push_back(text.substr(begin));
+  return pieces;
+}
+
+Vocabulary::Vocabulary(std::vector<std::string> pieces) {
+  if (static_cast<int64_t>(pieces.size()) > largest_size) {
+    fail(Fault::data, "vocabulary: ", pieces.size(), " pieces; at most ", largest_size, " are possible.");
+  }
+  for (const std::string_view name : special_names) pieces_.emplace_back(name);
+  for (std::string& piece : pieces) pieces_.push_back(std::move(piece));
+  ids_.reserve(pieces_.size());
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i].empty()) fail(Fault::data, "vocabulary: piece ", i, " is empty.");
+    if (!ids_.emplace(pieces_[i], static_cast<int32_t>(i)).second) {
+      fail(Fault::data, "vocabulary: piece ", i, ", '", pieces_[i], "', is there twice.");
+    }
+  }
+}
+
+Vocabulary Vocabulary::train(std::span<const std::string_view> sentences, const VocabularyOptions& options) {
+  if (options.minimum < 1 || options.most < 5) {
+    fail("vocabulary: minimum = ", options.minimum, " and most = ", options.most,
+         "; they must be at least 1 and 5.");
+  }
+  std::unordered_map<std::string_view, int64_t> counts;
+  for (const std::string_view sentence : sentences) {
+    for (const std::string_view piece : word_pieces(sentence)) ++counts[piece];
+  }
+  std::vector<std::pair<std::string_view, int64_t>> kept;
+  for (const auto& entry : counts) {
+    if (entry.second >= options.minimum) kept.push_back(entry);
+  }
+  std::sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  const auto room = static_cast<size_t>(options.most) - std::size(special_names);
+  if (kept.size() > room) kept.resize(room);
+  std::vector<std::string> pieces;
+  pieces.reserve(kept.size());
+  for (const auto& [piece, count] : kept) pieces.emplace_back(piece);
+  return Vocabulary(std::move(pieces));
+}
+
+Vocabulary Vocabulary::load_huggingface(const Path& path) {
+  const Json file = parse_json(io::read_text(path, tokenizer_file_cap), path.string());
+  const Json* model = file.is_object() ? file.find("model") : nullptr;
+  const Json* type = model != nullptr && model->is_object() ? model->find("type") : nullptr;
+  const Json* vocab = type != nullptr ? model->find("vocab") : nullptr;
+  if (vocab == nullptr || !vocab->is_object() || !type->is_text() || type->text() != "WordLevel") {
+    fail(Fault::data, path,
+         ": no word-level vocabulary; model.type must be \"WordLevel\", model.vocab an object.");
+  }
+  const Json::Members& members = vocab->members();
+  const auto count = static_cast<int64_t>(members.size());
+  std::vector<std::string> pieces(members.size());
+  std::vector<bool> taken(members.size(), false);
+  for (const auto& [piece, id] : members) {
+    const int64_t at = id.is_integer() ? id.integer() : -1;
+    if (at < 0 || at >= count || taken[static_cast<size_t>(at)]) {
+      fail(Fault::data, path, ": piece '", piece, "' has the id ", id.dump(), "; the ids must be 0 .. ",
+           count - 1, ", each once.");
+    }
+    taken[static_cast<size_t>(at)] = true;
+    pieces[static_cast<size_t>(at)] = piece;
+  }
+  for (size_t i = 0; i < std::size(special_names); ++i) {
+    if (i < pieces.size() && pieces[i] == special_names[i]) continue;
+    fail(Fault::data, path, ": id ", i, " must be ", special_names[i], ".");
+  }
+  pieces.erase(pieces.begin(), pieces.begin() + std::size(special_names));
+  return Vocabulary(std::move(pieces));
+}
+
+int32_t Vocabulary::id(std::string_view piece) const {
+  const auto found = ids_.find(piece);
+  return found == ids_.end() ? SpecialIds{}.unknown : found->second;
+}
+
+const std::string& Vocabulary::piece(int32_t id) const {
+  if (id < 0 || id >= size())
+    fail("vocabulary: no piece has the id ", id, "; ids are 0 .. ", size() - 1, ".");
+  return pieces_[static_cast<size_t>(id)];
+}
+
+}  // namespace heed

@@ -1,0 +1,29 @@
+// Zip archives in memory: a strict reader for downloads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed {
+
+/// A file of an archive, unpacked.
+struct ZipEntry {
+  std::string name;  ///< relative, with forward slashes
+  std::string bytes;
+};
+
+/// What an archive may hold.
+struct ZipLimits {
+  int64_t entries = 1000;
+  int64_t bytes = int64_t{1} << 30;  ///< of all files together, unpacked
+};
+
+/// All files of an archive, folders left out. Stored and deflated entries only (PKWARE APPNOTE 6.3). Nothing
+/// touches the disk. Fault::data that names the entry for: a name that is absolute, has `..`, a backslash, a
+/// control character or occurs twice; a link; encryption; another method; sizes, offsets or CRC-32 that do
+/// not agree; more than the limits.
+std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, const ZipLimits& limits = {});
+
+}  // namespace heed

@@ -1,0 +1,89 @@
+// The interface of every way of attending.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autograd/ops.h"
+#include "nn/init.h"
+#include "nn/mask.h"
+#include "nn/module.h"
+
+namespace heed {
+
+/// What a variant keeps between calls. Lists its tensors ([B, ...]) in fields(), so that moving, reordering
+/// beams and detaching are generic.
+struct Memory {
+  int64_t length = 0;   ///< keys remembered
+  int64_t queries = 0;  ///< queries answered: the absolute position of the next one
+  virtual ~Memory() = default;
+  virtual void fields(Fields& f) = 0;
+};
+
+/// Row i of every remembered tensor becomes row order[i]: what beam search does to its hypotheses. order: i32
+/// [B'].
+void reorder(Memory& memory, const Tensor& order);
+
+/// Receives maps: [B, H, Tq, Tk] with the module they come from. Asking never changes the output.
+struct Probe {
+  struct Map {
+    const Module* who;
+    Tensor weights;
+  };
+  void see(const Module& who, const Tensor& map) { maps.push_back({&who, map.detach()}); }
+  std::vector<Map> maps;
+};
+
+/// Extra terms of the loss, such as those of stochastic attention or routing.
+struct Terms {
+  void add(const char* name, const Tensor& term) { list.emplace_back(name, term); }
+  std::vector<std::pair<std::string, Tensor>> list;
+};
+
+/// What a whole forward pass carries: noise while training, somebody who looks, extra terms.
+struct Pass {
+  Rng* noise = nullptr;  ///< dropout and sampling; null when evaluating
+  Probe* probe = nullptr;
+  Terms* terms = nullptr;
+};
+
+/// One call to an attention.
+struct Attend {
+  Tensor queries = {};  ///< [B, Tq, width]
+  Tensor keys =
+      {};  ///< [B, Tk, width]; the same tensor for self-attention; empty if `memory` holds all of them
+  Mask mask = {};            ///< who may look at whom
+  Memory* memory = nullptr;  ///< what earlier calls left behind: keys given are appended to it
+  Pass pass = {};
+};
+
+/// Any way of attending. Rung 4 of the ladder: override forward().
+class Attention : public Module {
+ public:
+  virtual Tensor forward(const Attend& call) = 0;  ///< [B, Tq, width]
+  /// An empty memory; null when this attention cannot go step by step.
+  virtual std::unique_ptr<Memory> start() const { return nullptr; }
+};
+
+/// What the host knows when it makes an attention.
+struct AttentionConfig {
+  int64_t width = 0;
+  int64_t heads = 1;
+  bool causal = false;     ///< the host is a decoder
+  bool cross = false;      ///< keys come from elsewhere
+  int64_t max_length = 0;  ///< the longest input; 0: not known
+  int64_t layer = 0, layers = 1;
+  double dropout = 0;       ///< on the weights
+  bool input_bias = false;  ///< of the query, key and value projections
+  bool output_bias = false;
+  Init init = Init::xavier;
+  double output_gain = 1;  ///< of the output projection's initial weights
+};
+
+/// How a model gets its attentions without knowing any variant.
+using AttentionFactory = std::function<std::unique_ptr<Attention>(const AttentionConfig&, Rng&)>;
+
+}  // namespace heed

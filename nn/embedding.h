@@ -1,0 +1,21 @@
+// Embedding: a table of vectors.
+#pragma once
+
+#include "autograd/ops.h"
+#include "nn/init.h"
+#include "nn/module.h"
+
+namespace heed {
+
+/// ids i32 [...] -> [..., width].
+class Embedding final : public Module {
+ public:
+  Embedding(int64_t vocabulary, int64_t width, Init init, Rng& rng)
+      : weight(heed::weight(vocabulary, width, init, rng)) {}
+  Tensor operator()(const Tensor& ids) const { return embedding(weight, ids); }
+  void fields(Fields& f) override { f("weight", weight); }
+
+  Tensor weight;  ///< [vocabulary, width]
+};
+
+}  // namespace heed

@@ -1,0 +1,54 @@
+// The position-wise network of a transformer block.
+#pragma once
+
+#include "nn/linear.h"
+
+namespace heed {
+
+enum class Activation { relu, gelu, gelu_tanh, silu };
+
+Tensor activate(Activation activation, const Tensor& x);
+
+/// down(dropout(activation(up(x)))): [..., width] -> [..., hidden] -> [..., width].
+class FeedForward final : public Module {
+ public:
+  struct Options {
+    Activation activation = Activation::relu;
+    double dropout = 0;
+    bool bias = true;
+    Init init = Init::xavier;
+    double out_gain = 1;  ///< of the second layer's initial weights
+  };
+  FeedForward(int64_t width, int64_t hidden, const Options& options, Rng& rng)
+      : up(width, hidden, rng, {.bias = options.bias, .init = options.init}),
+        down(hidden, width, rng, {.bias = options.bias, .init = options.init, .gain = options.out_gain}),
+        options_(options) {}
+  Tensor operator()(const Tensor& x, Rng* noise) const {
+    return down(dropout(activate(options_.activation, up(x)), options_.dropout, noise));
+  }
+  void fields(Fields& f) override {
+    f("up", up);
+    f("down", down);
+  }
+
+  Linear up, down;
+
+ private:
+  Options options_;
+};
+
+inline Tensor activate(Activation activation, const Tensor& x) {
+  switch (activation) {
+    case Activation::gelu:
+      return gelu(x);
+    case Activation::gelu_tanh:
+      return gelu_tanh(x);
+    case Activation::silu:
+      return silu(x);
+    case Activation::relu:
+      break;
+  }
+  return relu(x);
+}
+
+}  // namespace heed

@@ -1,0 +1,222 @@
+// What the list of fields gives: names, counts, moving, saving, checks.
+#include "nn/module.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "autograd/ops.h"
+#include "core/kernels/copy.h"
+#include "core/launch.h"
+#include "core/safetensors.h"
+
+namespace heed {
+
+bool Choice::choose(const std::string& word) const {
+  for (size_t i = 0; i < words_.size(); ++i) {
+    if (word == words_[i]) {
+      set_(static_cast<int>(i));
+      return true;
+    }
+  }
+  return false;
+}
+
+namespace {
+
+class Walk : public Fields {
+ public:
+  using OnTensor = std::function<void(const std::string&, Tensor&)>;
+  using OnModule = std::function<void(const std::string&, Module&)>;
+  Walk(OnTensor on_tensor, OnModule on_module)
+      : on_tensor_(std::move(on_tensor)), on_module_(std::move(on_module)) {}
+
+ private:
+  void on(const char* name, Tensor& tensor) override {
+    if (on_tensor_) on_tensor_(path(name), tensor);
+  }
+  void on(const char* name, Module& child) override {
+    const std::string outer = prefix_;
+    prefix_ = path(name);
+    if (on_module_) on_module_(prefix_, child);
+    child.fields(*this);
+    prefix_ = outer;
+  }
+  std::string path(const char* name) const { return prefix_.empty() ? name : prefix_ + "." + name; }
+
+  OnTensor on_tensor_;
+  OnModule on_module_;
+  std::string prefix_;
+};
+
+// A tied parameter is the same leaf; a shared buffer the same numbers.
+const void* identity(const Tensor& tensor) {
+  return tensor.node() ? static_cast<const void*>(tensor.node().get()) : tensor.raw();
+}
+
+}  // namespace
+
+void visit_tensors(Module& module, const std::function<void(const std::string&, Tensor&)>& f) {
+  Walk walk(f, {});
+  module.fields(walk);
+}
+
+std::vector<Named> tensors(Module& module) {
+  std::vector<Named> out;
+  std::unordered_set<const void*> known;
+  visit_tensors(module, [&](const std::string& name, Tensor& tensor) {
+    if (known.insert(identity(tensor)).second) out.push_back({name, &tensor});
+  });
+  return out;
+}
+
+std::vector<Named> parameters(Module& module) {
+  std::vector<Named> out = tensors(module);
+  std::erase_if(out, [](const Named& named) { return named.tensor->node() == nullptr; });
+  return out;
+}
+
+int64_t count_parameters(Module& module) {
+  int64_t count = 0;
+  for (const Named& named : parameters(module)) count += named.tensor->size();
+  return count;
+}
+
+std::string name_of(Module& root, const void* module) {
+  std::string found;
+  Walk walk({}, [&](const std::string& name, Module& child) {
+    if (&child == module) found = name;
+  });
+  root.fields(walk);
+  return found;
+}
+
+namespace {
+
+void replace(Module& module, const std::function<Tensor(const Tensor&)>& other) {
+  std::unordered_map<const void*, Tensor> done;
+  std::vector<std::pair<Tensor*, const void*>> all;
+  visit_tensors(module,
+                [&](const std::string&, Tensor& tensor) { all.emplace_back(&tensor, identity(tensor)); });
+  for (auto& [tensor, id] : all) {
+    auto [at, fresh] = done.try_emplace(id);
+    if (fresh) at->second = tensor->node() ? leaf(other(tensor->detach())) : other(*tensor);
+  }
+  for (auto& [tensor, id] : all) *tensor = done[id];
+}
+
+}  // namespace
+
+void convert(Module& module, DType dtype) {
+  replace(module, [dtype](const Tensor& x) { return is_float(x.dtype()) ? cast(x, dtype) : x; });
+}
+
+void move_to(Module& module, Device device) {
+  replace(module, [device](const Tensor& x) {
+    if (x.device() == device) return x;
+    fail(Fault::device, "move_to: ", why_no_cuda(), ".");
+  });
+}
+
+std::string summary(Module& module) {
+  std::map<std::string, int64_t> sizes;
+  std::vector<std::string> order;
+  int64_t total = 0;
+  for (const Named& named : parameters(module)) {
+    // Two levels of the name are what a person can take in at a glance.
+    size_t cut = named.name.find('.');
+    if (cut != std::string::npos) cut = named.name.find('.', cut + 1);
+    const std::string group = named.name.substr(0, cut);
+    if (sizes.try_emplace(group, 0).second) order.push_back(group);
+    sizes[group] += named.tensor->size();
+    total += named.tensor->size();
+  }
+  size_t wide = 5;
+  for (const std::string& name : order) wide = std::max(wide, name.size());
+  std::string out;
+  const auto row = [&](const std::string& name, int64_t size) {
+    const std::string number = std::to_string(size);
+    out += "  " + name + std::string(wide - name.size() + 14 - std::min<size_t>(number.size(), 12), ' ') +
+           number + "\n";
+  };
+  for (const std::string& name : order) row(name, sizes[name]);
+  row("total", total);
+  return out;
+}
+
+std::string save(Module& module) {
+  std::vector<TensorBytes> list;
+  std::vector<Tensor> kept;
+  for (const Named& named : tensors(module)) {
+    kept.push_back(contiguous(named.tensor->detach()));
+    const Tensor& x = kept.back();
+    list.push_back({named.name, to_string(x.dtype()),
+                    std::vector<int64_t>(x.shape().begin(), x.shape().end()),
+                    std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
+  }
+  return encode_safetensors(list);
+}
+
+void load(Module& module, const std::string& bytes) {
+  const SafeTensors file = SafeTensors::parse(bytes, "model");
+  const std::vector<Named> all = tensors(module);
+  std::set<std::string> wanted;
+  // Nothing is written before everything is known to fit.
+  for (const Named& named : all) {
+    wanted.insert(named.name);
+    const TensorEntry* found = file.find(named.name);
+    const Tensor& x = *named.tensor;
+    if (found == nullptr)
+      fail(Fault::data, "load: tensor ", named.name, " ", x.shape(), " is missing in the file.");
+    const Shape shape(std::span<const int64_t>(found->shape));
+    if (found->dtype != to_string(x.dtype()) || !(shape == x.shape())) {
+      fail(Fault::data, "load: tensor ", named.name, " is ", found->dtype, " ", shape, " in the file, ",
+           x.dtype(), " ", x.shape(), " in the model. Load it with the configuration it was saved with.");
+    }
+  }
+  for (const TensorEntry& entry : file.entries()) {
+    if (!wanted.contains(entry.name)) {
+      fail(Fault::data, "load: the file holds ", entry.name,
+           ", which this model does not have. Load it with the configuration it was saved with.");
+    }
+  }
+  for (const Named& named : all) {
+    const auto numbers = file.bytes(*file.find(named.name));
+    const Tensor saved(named.tensor->shape(), named.tensor->dtype());
+    std::memcpy(saved.raw(), numbers.data(), numbers.size());
+    launch<kernel::Copy>(saved.device(), saved, *named.tensor);
+    ++named.tensor->storage()->version;
+  }
+}
+
+void check_listed(Module& module, const Tensor& loss) {
+  std::unordered_map<const Node*, const Named*> listed;
+  const std::vector<Named> all = parameters(module);
+  for (const Named& named : all) listed[named.tensor->node().get()] = &named;
+  std::vector<const Node*> pending{loss.node().get()};
+  std::unordered_set<const Node*> seen;
+  std::string stray;
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    for (const auto& input : node->inputs) {
+      if (input && input->leaf && !listed.contains(input.get()))
+        stray = text("an input ", input->shape, " of ", node->op);
+      pending.push_back(input.get());
+    }
+  }
+  for (const Named& named : all) {
+    if (!seen.contains(named.tensor->node().get())) {
+      fail("model: the loss does not depend on the parameter ", named.name, " ", named.tensor->shape(),
+           ". Use it in forward(), or take it out of fields().");
+    }
+  }
+  if (!stray.empty())
+    fail("model: ", stray, " is a leaf that no module names. List it in the fields() of its module.");
+}
+
+}  // namespace heed

@@ -1,0 +1,43 @@
+// Where a token stands.
+#include "nn/position.h"
+
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "nn/init.h"
+
+namespace heed {
+
+Position::Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rng) : kind_(kind) {
+  if (kind == PositionKind::learned) table_ = normal_parameter(Shape{max_length, width}, 0.02, rng);
+  if (kind == PositionKind::sinusoid) {
+    std::vector<float> values;
+    values.reserve(static_cast<size_t>(max_length * width));
+    for (int64_t t = 0; t < max_length; ++t) {
+      for (int64_t i = 0; i < width; ++i) {
+        const double rate =
+            std::exp(-static_cast<double>(i / 2 * 2) * std::log(10000.0) / static_cast<double>(width));
+        values.push_back(static_cast<float>(i % 2 == 0 ? std::sin(static_cast<double>(t) * rate)
+                                                       : std::cos(static_cast<double>(t) * rate)));
+      }
+    }
+    table_ = Tensor::from(values, Shape{max_length, width});
+  }
+}
+
+Tensor Position::operator()(const Tensor& x, int64_t first) const {
+  if (!table_) return x;
+  const int64_t last = first + x.extent(1);
+  if (last > table_.extent(0)) {
+    fail("position: ", last, " tokens, but positions were made for ", table_.extent(0),
+         "; raise max-length or shorten the input.");
+  }
+  return x + cast(slice(table_, 0, first, last), x.dtype());
+}
+
+void Position::fields(Fields& f) {
+  // The waves follow from the configuration, so only a trained table is part of the model.
+  if (kind_ == PositionKind::learned) f("table", table_);
+}
+
+}  // namespace heed

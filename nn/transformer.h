@@ -1,0 +1,155 @@
+// The models that host attention: encoder, decoder, encoder-decoder, language model, classifier.
+#pragma once
+
+#include "nn/block.h"
+#include "nn/embedding.h"
+#include "nn/position.h"
+
+namespace heed {
+
+/// Which tables are one: `output`: the decoder's embedding is also its output layer; `all`: the encoder's
+/// too.
+enum class Tie { none, output, all };
+
+/// A transformer's sizes and choices; every field is an option of the command line and of config.toml.
+struct TransformerConfig {
+  int64_t width = 256, heads = 8, feed_forward = 1024, layers = 1;
+  int64_t max_length = 512;
+  double dropout = 0.1, attention_dropout = 0.1;
+  Activation activation = Activation::relu;
+  NormPlace norm = NormPlace::pre;
+  kernel::NormScale norm_scale = kernel::NormScale::variance;
+  double norm_epsilon = 1e-5;
+  PositionKind position = PositionKind::sinusoid;
+  Init init = Init::xavier;
+  Tie tie = Tie::none;
+  bool scale_embedding = true;  ///< multiply embeddings by sqrt(width)
+  bool attention_bias = false;  ///< on query, key, value and output projections
+  bool feed_forward_bias = true;
+  bool norm_bias = true;
+  bool output_bias = true;  ///< of an output layer that is not tied
+  void fields(Fields& f);
+  /// Itself. Fails naming the value, the legal ones and what to do.
+  const TransformerConfig& check() const;
+};
+
+/// Token embedding, position, dropout: ids i32 [B, T] -> [B, T, width].
+class Embedder final : public Module {
+ public:
+  Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng);
+  Tensor operator()(const Tensor& ids, int64_t first, Rng* noise) const;
+  void fields(Fields& f) override;
+  Embedding tokens;
+  Position position;
+
+ private:
+  double scale_, dropout_;
+};
+
+/// A stack of blocks and the norm at its end (pre-norm only).
+class Stack final : public Module {
+ public:
+  struct Role {
+    bool causal = false, cross = false;
+  };
+  Stack(const TransformerConfig& config, Role role, const AttentionFactory& self,
+        const AttentionFactory& cross, Rng& rng);
+  Tensor operator()(const Tensor& x, const Mask& mask, const Tensor& encoded, const Mask& encoded_mask,
+                    std::vector<BlockMemory>* memory, const Pass& pass) const;
+  std::vector<BlockMemory> start() const;
+  void fields(Fields& f) override;
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::unique_ptr<LayerNorm> norm;
+};
+
+/// Where a decoder stands: one memory a block, and the position of the next token.
+struct Decoding {
+  std::vector<BlockMemory> memory;
+  Mask source;     ///< of the encoded keys
+  Tensor encoded;  ///< given to the first step only; remembered afterwards
+  int64_t length = 0;
+  /// Hypothesis i becomes a copy of hypothesis order[i]; lengths follow.
+  void reorder(const std::vector<int32_t>& order);
+};
+
+/// A model that reads tokens and predicts the next: what decoding needs of it.
+class Generator : public Module {
+ public:
+  /// Logits [B, V] after one more token ids [B, T]; only the last position is scored.
+  virtual Tensor next(const Tensor& ids, Decoding& state) const = 0;
+};
+
+/// Source and target: translation. Vaswani et al. 2017, arXiv 1706.03762.
+class EncoderDecoder final : public Generator {
+ public:
+  struct Attentions {
+    AttentionFactory encoder, decoder, cross;
+  };
+  EncoderDecoder(const TransformerConfig& config, int64_t source_vocabulary, int64_t target_vocabulary,
+                 const Attentions& attentions, Rng& rng);
+  /// source i32 [B, S], lengths i32 [B] -> [B, S, width].
+  Tensor encode(const Tensor& source, const Tensor& lengths, const Pass& pass) const;
+  /// Hidden states of the decoder: target i32 [B, T] -> [B, T, width].
+  Tensor decode(const Tensor& target, const Tensor& encoded, const Tensor& lengths, const Pass& pass) const;
+  /// [..., width] -> logits [..., V].
+  Tensor logits(const Tensor& hidden) const;
+  Decoding start(const Tensor& encoded, const Tensor& lengths) const;
+  Tensor next(const Tensor& ids, Decoding& state) const override;
+  void fields(Fields& f) override;
+
+  Embedder source, target;
+  Stack encoder, decoder;
+  std::unique_ptr<Linear> output;  ///< null when tied
+};
+
+/// A causal language model.
+class DecoderOnly final : public Generator {
+ public:
+  DecoderOnly(const TransformerConfig& config, int64_t vocabulary, const AttentionFactory& attention,
+              Rng& rng);
+  /// ids i32 [B, T] -> logits [B, T, V].
+  Tensor operator()(const Tensor& ids, const Pass& pass) const;
+  Decoding start() const;
+  Tensor next(const Tensor& ids, Decoding& state) const override;
+  void fields(Fields& f) override;
+
+  Embedder embedder;
+  Stack decoder;
+  std::unique_ptr<Linear> output;
+
+ private:
+  Tensor logits(const Tensor& hidden) const;
+};
+
+/// How a classifier sums up its tokens.
+enum class Pool { mean, first };
+
+/// Tokens that are ids or vectors, pooled and classified.
+class Classifier final : public Module {
+ public:
+  struct Options {
+    int64_t vocabulary = 0;  ///< of token ids; 0: the inputs are vectors
+    int64_t features = 0;    ///< extent of input vectors
+    int64_t classes = 2;
+    Pool pool = Pool::mean;   ///< first: a learned token is put before the input and read at the end
+    int64_t head_hidden = 0;  ///< a hidden ReLU layer before the classes; 0: none
+  };
+  Classifier(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
+             Rng& rng);
+  /// x: i32 [B, T] or float [B, T, features]; lengths i32 [B] or empty -> logits [B, classes].
+  Tensor operator()(const Tensor& x, const Tensor& lengths, const Pass& pass) const;
+  void fields(Fields& f) override;
+
+ private:
+  Options options_;
+  double dropout_;
+  std::unique_ptr<Embedder> embedder_;
+  std::unique_ptr<Linear> patches_;
+  Position position_;
+  Tensor first_;  // [1, 1, width], the token of Pool::first
+  Stack encoder_;
+  std::unique_ptr<Linear> hidden_;
+  Linear classes_;
+};
+
+}  // namespace heed

@@ -1,0 +1,41 @@
+// Every property of every variant of variants.def: nothing is written here for a new one.
+#include "tests/attention/battery.h"
+
+#include "tests/catch.h"
+
+namespace heed {
+namespace {
+
+void hold(const Variant& variant, battery::Report (*property)(const battery::Setting&)) {
+  const battery::Report report = battery::over_all_settings(variant, property);
+  INFO(report);
+  CHECK(report.empty());
+}
+
+}  // namespace
+
+#define VARIANT(name)                                                                                    \
+  TEST_CASE(#name ": gradients are those of the function", "[battery]") {                                \
+    hold(variant::name(), battery::gradient);                                                            \
+  }                                                                                                      \
+  TEST_CASE(#name ": causal outputs ignore the future", "[battery]") {                                   \
+    hold(variant::name(), battery::causality);                                                           \
+  }                                                                                                      \
+  TEST_CASE(#name ": padding changes nothing", "[battery]") { hold(variant::name(), battery::padding); } \
+  TEST_CASE(#name ": steps equal one call", "[battery]") { hold(variant::name(), battery::steps); }      \
+  TEST_CASE(#name ": memory and its history", "[battery]") { hold(variant::name(), battery::memory); }   \
+  TEST_CASE(#name ": the map is the output's", "[battery]") { hold(variant::name(), battery::map); }     \
+  TEST_CASE(#name ": costs grow as declared", "[battery]") { hold(variant::name(), battery::cost); }     \
+  TEST_CASE(#name ": nothing outlives a step", "[battery]") { hold(variant::name(), battery::leaks); }   \
+  TEST_CASE(#name ": same bits everywhere", "[battery]") { hold(variant::name(), battery::devices); }    \
+  TEST_CASE(#name ": round trips", "[battery]") { hold(variant::name(), battery::round_trip); }          \
+  TEST_CASE(#name ": refuses what it must", "[battery]") { hold(variant::name(), battery::refusal); }
+#include "attention/variants.def"
+#undef VARIANT
+
+TEST_CASE("battery: there are variants and eleven properties", "[battery]") {
+  CHECK(variants().size() >= 3);
+  CHECK(battery::properties().size() == 11);
+}
+
+}  // namespace heed

@@ -1,0 +1,240 @@
+// The battery on agreements: gradients, the same bits, options and files, and what is refused.
+#include <cmath>
+
+#include "autograd/gradcheck.h"
+#include "tests/attention/battery_kit.h"
+
+namespace heed::battery {
+
+Report gradient(const Setting& setting) {
+  if (setting.device != Device::cpu) return {};  // devices() compares them with the CPU's
+  Report report;
+  struct Try {
+    Sizes sizes;
+    int64_t samples;
+    bool padded;
+  };
+  for (const Try& attempt :
+       {Try{{.queries = 5, .keys = 7}, 0, false}, Try{{.queries = 5, .keys = 7}, 0, true},
+        Try{{.queries = 1, .keys = 1, .width = 3, .heads = 3}, 0, false},
+        Try{{.queries = 70, .keys = 83, .width = 6}, 4, true}}) {
+    if (attempt.padded && !setting.variant.traits.padding) continue;
+    Host host = host_of(setting, attempt.sizes, DType::f64);
+    if (attempt.padded) {
+      const int64_t keys = host.keys.extent(1);
+      host.lengths = lengths_of({static_cast<int32_t>(keys), static_cast<int32_t>(keys - 2)}, setting.device);
+    }
+    check_listed(*host.attention, sum(host.forward()));
+    host.make_leaves();
+    const auto leaves = host.leaves();
+    std::vector<Tensor> tensors;
+    for (const auto& [name, tensor] : leaves) tensors.push_back(tensor);
+    const GradcheckReport check =
+        gradcheck([&] { return host.forward(); }, tensors,
+                  {.tolerance = 1e-6 * setting.variant.traits.tolerance, .samples = attempt.samples});
+    if (!check.passed) {
+      note(report, "the gradient of ",
+           check.input >= 0 ? leaves[static_cast<size_t>(check.input)].first : "nothing", ": ",
+           to_string(check));
+    }
+  }
+  return report;
+}
+
+namespace {
+
+/// The output and all gradients of one training step with dropout.
+std::vector<Tensor> trained(const Setting& setting, const Sizes& sizes, bool noisy) {
+  Host host = host_of(setting, sizes);
+  if (setting.variant.traits.padding) {
+    host.lengths = lengths_of({static_cast<int32_t>(host.keys.extent(1)), 5}, setting.device);
+  }
+  host.make_leaves();
+  Rng noise(11, setting.device);
+  const Tensor y = host.forward({.noise = noisy ? &noise : nullptr});
+  backward(y, numbers(y.shape(), 12, y.dtype(), y.device()));
+  std::vector<Tensor> out{y.detach()};
+  for (const auto& [name, tensor] : host.leaves()) out.push_back(grad_of(tensor));
+  return out;
+}
+
+bool same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!battery::same_bits(a[i], b[i])) return false;
+  }
+  return a.size() == b.size();
+}
+
+}  // namespace
+
+Report devices(const Setting& setting) {
+  const Sizes sizes{.queries = 200, .keys = 170, .width = 48, .heads = 3, .dropout = 0.1};
+  Report report;
+  const std::vector<Tensor> first = trained(setting, sizes, true);
+  if (!same_bits(first, trained(setting, sizes, true)))
+    note(report, "the same seed gives other bits the second time");
+  for (const int count : {1, 2, 3}) {
+    const WithThreads some(count);
+    if (!same_bits(first, trained(setting, sizes, true))) note(report, count, " threads give other bits");
+  }
+  if (setting.device != Device::cpu) {
+    Setting cpu = setting;
+    cpu.device = Device::cpu;
+    const std::vector<Tensor> here = trained(setting, sizes, false), there = trained(cpu, sizes, false);
+    for (size_t i = 0; i < here.size(); ++i) {
+      const double off = distance(here[i], there[i]);
+      if (off > 2e-4 * setting.variant.traits.tolerance) {
+        note(report, i == 0 ? std::string("the output") : text("gradient ", i), " differs by ", off,
+             " from the CPU's");
+      }
+    }
+  }
+  return report;
+}
+
+Report round_trip(const Setting& setting) {
+  Report report;
+  const Variant& variant = setting.variant;
+  const auto spelled = [&](const Spec& spec) {
+    Spec full{spec.name, {}};
+    for (const OptionText& option : variant.options(spec))
+      full.options.emplace_back(option.name, option.value);
+    return to_string(full);
+  };
+  const std::string once = spelled({variant.traits.name, {}});
+  const std::string twice = spelled(parse_spec(once));
+  if (once != twice) note(report, "options read back as ", twice, " instead of ", once);
+
+  const NoTape quiet;
+  const Host host = host_of(setting, {}), other = host_of(setting, {}, DType::f32, 2);
+  Host same = host_of(setting, {});
+  same.attention = host_of(setting, {}, DType::f32, 2).attention;
+  if (same_bits(std::vector{same.forward()}, std::vector{host.forward()}))
+    note(report, "another seed gives the same attention");
+  load(*same.attention, save(*host.attention));
+  if (!same_bits(std::vector{same.forward()}, std::vector{host.forward()})) {
+    note(report, "a saved attention loaded into another gives another output, off by ",
+         distance(same.forward(), host.forward()));
+  }
+  if (save(*same.attention) != save(*host.attention)) note(report, "saved again, the bytes differ");
+  return report;
+}
+
+namespace {
+
+struct ForeignMemory final : Memory {
+  void fields(Fields&) override {}
+};
+
+/// The text of the Error that a call throws; empty when it throws none.
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// A bias is an Error, or it does what it says: -1e9 for the last key hides it.
+void check_bias(Report& report, const Setting& setting) {
+  Host host = host_of(setting, {.queries = 6, .keys = 6});
+  const int64_t keys = host.keys.extent(1);
+  std::vector<float> values(static_cast<size_t>(keys), 0.0f);
+  values.back() = -1e9f;
+  const Tensor bias = Tensor::of<float>(values, Shape{1, 1, 1, keys}, setting.device);
+  Attend call = host.call();
+  call.mask = call.mask.with(expand(bias, Shape{1, 1, 6, keys}));
+  Tensor y;
+  if (!error_of([&] { y = host.attention->forward(call); }).empty()) return;
+  if (same_bits(std::vector{y}, std::vector{host.forward()}))
+    note(report, "a bias is neither refused nor obeyed");
+  if (!setting.variant.traits.padding) return;
+  host.lengths = lengths_of({static_cast<int32_t>(keys - 1), static_cast<int32_t>(keys - 1)}, setting.device);
+  const double off = distance(y, host.forward());
+  if (off > 2e-5 * setting.variant.traits.tolerance)
+    note(report, "a bias that hides a key differs by ", off, " from a length that does");
+}
+
+}  // namespace
+
+Report refusal(const Setting& setting) {
+  Report report;
+  const NoTape quiet;
+  const Traits& traits = setting.variant.traits;
+  const Spec plain{traits.name, {}};
+  const Host host = host_of(setting, {});
+  const auto refused = [&](const char* what, const std::string& wanted, const auto& call) {
+    const std::string error = error_of(call);
+    if (error.empty()) {
+      note(report, what, " is not refused");
+    } else if (error.find(wanted) == std::string::npos || error.size() < 30) {
+      note(report, what, " is refused without saying why: ", error);
+    }
+  };
+  const auto make = [&](AttentionConfig config, const Spec& spec) {
+    Rng rng(1);
+    make_attention(setting.variant, spec, config, rng);
+  };
+  AttentionConfig config = config_of(setting, {});
+  if (!traits.causal)
+    refused("a causal host", traits.name, [&] { make({.width = 8, .heads = 2, .causal = true}, plain); });
+  if (!traits.cross)
+    refused("a crossing host", traits.name, [&] { make({.width = 8, .heads = 2, .cross = true}, plain); });
+  if (!traits.padding) {
+    Host padded = host_of(setting, {});
+    padded.lengths = lengths_of({3, 2}, setting.device);
+    refused("padding", "length", [&] { padded.forward(); });
+  }
+  if ((host.attention->start() != nullptr) != traits.steps) {
+    note(report, "start() gives ", traits.steps ? "no memory" : "a memory",
+         ", but the traits say steps = ", traits.steps);
+  }
+  refused("an option that does not exist", "no_such_option", [&] {
+    make(config, {traits.name, {{"no_such_option", "1"}}});
+  });
+  config.heads = 3;
+  refused("3 heads for a width of 8", "3", [&] { make(config, plain); });
+  Attend call{.queries = host.queries, .mask = host.mask()};
+  refused("a call without keys or memory", "key", [&] { host.attention->forward(call); });
+  if (const auto memory = host.attention->start()) {
+    call.memory = memory.get();
+    refused("an empty memory without keys", "key", [&] { host.attention->forward(call); });
+  }
+  ForeignMemory foreign;
+  call = host.call();
+  call.memory = &foreign;
+  refused("a memory of another attention", "memory", [&] { host.attention->forward(call); });
+  check_bias(report, setting);
+  return report;
+}
+
+std::span<const Property> properties() {
+  static constexpr Property all[] = {{"gradient", gradient}, {"causality", causality},
+                                     {"padding", padding},   {"steps", steps},
+                                     {"memory", memory},     {"map", map},
+                                     {"cost", cost},         {"leaks", leaks},
+                                     {"devices", devices},   {"round trip", round_trip},
+                                     {"refusal", refusal}};
+  return all;
+}
+
+Report over_all_settings(const Variant& variant, Report (*property)(const Setting&)) {
+  Report report;
+  for (const Setting& setting : settings(variant)) {
+    Report found;
+    try {
+      found = property(setting);
+    } catch (const Error& error) {
+      found = text("an Error: ", error.what());
+    }
+    if (!found.empty()) {
+      note(report, variant.traits.name, ", ", to_string(setting.mode), ", ", heed::to_string(setting.device),
+           ": ", found);
+    }
+  }
+  return report;
+}
+
+}  // namespace heed::battery

@@ -1,0 +1,210 @@
+// The battery finds faults: attentions broken on purpose, each caught by the properties that it breaks and by
+// no other.
+#include <algorithm>
+#include <cmath>
+
+#include "attention/scored.h"
+#include "tests/attention/battery.h"
+#include "tests/catch.h"
+
+namespace heed {
+namespace {
+
+enum class Flaw {
+  none,
+  leaks_future,
+  sees_padding,
+  lying_map,
+  wrong_gradient,
+  forgets_a_key,
+  loses_history,
+  unlisted_parameter,
+  keeps_tensors,
+  unseeded,
+  draws_when_seen,
+  deaf_to_bias,
+};
+
+Tensor wrongly_doubled(const Tensor& x) {
+  const Tensor y = affine(x.detach(), 2, 0);
+  return record("wrongly_doubled", y, {&x},
+                [](const Tensor& dy) -> Gradients { return {affine(dy, 2.002, 0)}; });
+}
+
+template <Flaw flaw>
+class Flawed final : public ScoredAttention {
+ public:
+  Flawed(const AttentionConfig& config, const NoOptions&, Rng& rng)
+      : ScoredAttention(config, rng), temperature_(uniform_parameter(Shape{1}, 1, rng)) {}
+  void fields(Fields& f) override {
+    ScoredAttention::fields(f);
+    if (flaw != Flaw::unlisted_parameter) f("temperature", temperature_);
+  }
+
+ private:
+  Tensor score(const Tensor& q, const Tensor& k, const Attend&) const override {
+    const Tensor scores = matmul(q, transpose(k, 2, 3)) * exp(temperature_);
+    return flaw == Flaw::wrong_gradient ? wrongly_doubled(scores) : scores;
+  }
+
+  Tensor attend(Heads heads, const Attend& call) override {
+    Attend seen = call;
+    seen.mask = Mask::none();
+    if (call.mask.is_causal() && flaw != Flaw::leaks_future) seen.mask = Mask::causal();
+    if (call.mask.key_lengths() && flaw != Flaw::sees_padding)
+      seen.mask = seen.mask & Mask::lengths(call.mask.key_lengths());
+    if (call.mask.bias() && flaw != Flaw::deaf_to_bias) seen.mask = seen.mask.with(call.mask.bias());
+    const bool had_keys = static_cast<bool>(heads.k);
+    int64_t first = recall(heads, call);
+    if (flaw == Flaw::forgets_a_key && call.memory != nullptr && heads.k.extent(2) > 4) {
+      heads.k = slice(heads.k, 2, 1, heads.k.extent(2));
+      heads.v = slice(heads.v, 2, 1, heads.v.extent(2));
+      --first;
+    }
+    if (flaw == Flaw::loses_history && call.memory != nullptr && had_keys) {
+      auto& memory = dynamic_cast<KeyValueMemory&>(*call.memory);
+      memory.keys = memory.keys.detach();
+      memory.values = memory.values.detach();
+    }
+    Tensor map = weights(heads, seen, first);
+    if (flaw == Flaw::unseeded) {
+      static int calls = 0;
+      map = map * (1 + 1e-3 * ++calls);
+    }
+    if (flaw == Flaw::keeps_tensors) kept().push_back(map.detach());
+    if (call.pass.probe != nullptr) {
+      if (flaw == Flaw::draws_when_seen && call.pass.noise != nullptr) call.pass.noise->next();
+      call.pass.probe->see(*this, flaw == Flaw::lying_map ? softmax(map) : map);
+    }
+    return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
+  }
+
+  static std::vector<Tensor>& kept() {
+    static std::vector<Tensor> all;
+    return all;
+  }
+  Tensor temperature_;
+};
+
+constexpr Traits honest{.name = "flawed",
+                        .time = {2, 1},
+                        .memory = {2, 0},
+                        .causal = true,
+                        .cross = true,
+                        .steps = true,
+                        .map = MapKind::exact};
+
+/// The names of the properties that find something.
+std::vector<std::string> findings(const Variant& variant, bool with_cost = false) {
+  std::vector<std::string> out;
+  for (const battery::Property& property : battery::properties()) {
+    if (!with_cost && property.name == std::string("cost")) continue;
+    if (!battery::over_all_settings(variant, property.holds).empty()) out.emplace_back(property.name);
+  }
+  return out;
+}
+
+template <Flaw flaw>
+std::vector<std::string> findings() {
+  return findings(describe<Flawed<flaw>>(honest));
+}
+
+using Names = std::vector<std::string>;
+
+battery::Report finding(const Variant& variant, const std::string& name) {
+  for (const battery::Property& property : battery::properties()) {
+    if (property.name == name) return battery::over_all_settings(variant, property.holds);
+  }
+  return "no such property";
+}
+
+}  // namespace
+
+TEST_CASE("bites: nothing is found where nothing is wrong", "[battery]") {
+  CHECK(findings(describe<Flawed<Flaw::none>>(honest), true) == Names{});
+}
+
+TEST_CASE("bites: a decoder that sees the future", "[battery]") {
+  CHECK(findings<Flaw::leaks_future>() == Names{"causality", "steps", "memory", "map"});
+  CHECK_THAT(finding(describe<Flawed<Flaw::leaks_future>>(honest), "causality"),
+             containing("when later inputs change"));
+}
+
+TEST_CASE("bites: padding that is looked at", "[battery]") {
+  CHECK(findings<Flaw::sees_padding>() == Names{"padding", "map", "refusal"});
+  CHECK_THAT(finding(describe<Flawed<Flaw::sees_padding>>(honest), "padding"),
+             containing("garbage in padded keys"));
+}
+
+TEST_CASE("bites: a map that is not the output's", "[battery]") {
+  CHECK(findings<Flaw::lying_map>() == Names{"map"});
+  CHECK_THAT(finding(describe<Flawed<Flaw::lying_map>>(honest), "map"),
+             containing("map times values differs"));
+}
+
+TEST_CASE("bites: a gradient that is off by a thousandth", "[battery]") {
+  CHECK(findings<Flaw::wrong_gradient>() == Names{"gradient"});
+}
+
+TEST_CASE("bites: a memory that forgets a key", "[battery]") {
+  CHECK(findings<Flaw::forgets_a_key>() == Names{"steps", "memory"});
+}
+
+TEST_CASE("bites: a memory that loses its history", "[battery]") {
+  CHECK(findings<Flaw::loses_history>() == Names{"memory"});
+  CHECK_THAT(finding(describe<Flawed<Flaw::loses_history>>(honest), "memory"),
+             containing("through a memory the gradient of"));
+}
+
+TEST_CASE("bites: a parameter that fields() does not list", "[battery]") {
+  CHECK(findings<Flaw::unlisted_parameter>() == Names{"gradient", "steps", "memory", "round trip"});
+  CHECK_THAT(finding(describe<Flawed<Flaw::unlisted_parameter>>(honest), "round trip"),
+             containing("loaded into another"));
+}
+
+TEST_CASE("bites: tensors that outlive their step", "[battery]") {
+  CHECK(findings<Flaw::keeps_tensors>() == Names{"leaks"});
+}
+
+TEST_CASE("bites: numbers that no seed decides", "[battery]") {
+  const Names found = findings<Flaw::unseeded>();
+  CHECK(std::count(found.begin(), found.end(), "devices") == 1);
+}
+
+TEST_CASE("bites: a probe that changes the dice", "[battery]") {
+  CHECK(findings<Flaw::draws_when_seen>() == Names{"map"});
+}
+
+TEST_CASE("bites: a bias that is ignored", "[battery]") {
+  CHECK(findings<Flaw::deaf_to_bias>() == Names{"refusal"});
+}
+
+TEST_CASE("bites: costs that were declared too low", "[battery]") {
+  const auto declared = [](Growth time, Growth memory) {
+    Traits traits = honest;
+    traits.time = time;
+    traits.memory = memory;
+    return finding(describe<Flawed<Flaw::none>>(traits), "cost");
+  };
+  CHECK(declared({2, 1}, {2, 0}).empty());
+  CHECK_THAT(declared({1, 1}, {2, 0}),
+             containing("operations grow") && containing("when the length doubles; 2 times is declared"));
+  CHECK_THAT(declared({2, 1}, {1, 1}),
+             containing("bytes grow") && containing("when the length doubles; 2 times is declared"));
+  CHECK_THAT(declared({2, 2}, {2, 0}),
+             containing("operations grow") && containing("when the width doubles; 4 times is declared"));
+}
+
+TEST_CASE("bites: traits that deny what is there, and promise what is not", "[battery]") {
+  Traits traits = honest;
+  traits.steps = false;
+  CHECK_THAT(finding(describe<Flawed<Flaw::none>>(traits), "refusal"), containing("start() gives a memory"));
+  traits = honest;
+  traits.padding = false;
+  CHECK_THAT(finding(describe<Flawed<Flaw::none>>(traits), "refusal"), containing("padding is not refused"));
+  traits = honest;
+  traits.map = MapKind::none;
+  CHECK_THAT(finding(describe<Flawed<Flaw::none>>(traits), "map"), containing("a map is shown"));
+}
+
+}  // namespace heed

@@ -1,0 +1,118 @@
+// tests attention/headed.h: what a host asks of projections, and the memory of keys and values
+#include "attention/headed.h"
+
+#include <cmath>
+
+#include "attention/variant.h"
+#include "autograd/node.h"
+#include "tests/catch.h"
+
+namespace heed {
+namespace {
+
+std::unique_ptr<Attention> made(const AttentionConfig& config, uint64_t seed = 1) {
+  Rng rng(seed);
+  return make_attention("softmax", config, rng);
+}
+
+HeadedAttention& headed(Attention& attention) { return dynamic_cast<HeadedAttention&>(attention); }
+
+double deviation(const Tensor& x) {
+  double squares = 0;
+  for (const double value : x.to_doubles()) squares += value * value;
+  return std::sqrt(squares / static_cast<double>(x.size()));
+}
+
+Tensor random(const Shape& shape, uint64_t seed) {
+  Rng rng(seed);
+  const Tensor x(shape);
+  fill_normal(x, 0, 1, rng);
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("headed: biases where the host wants them") {
+  const auto bare = made({.width = 6, .heads = 3});
+  CHECK(count_parameters(*bare) == 4 * 36);
+  const auto input = made({.width = 6, .heads = 3, .input_bias = true});
+  CHECK(count_parameters(*input) == 4 * 36 + 3 * 6);
+  CHECK_FALSE(headed(*input).output.bias);
+  CHECK(count_parameters(*made({.width = 6, .heads = 3, .input_bias = true, .output_bias = true})) ==
+        4 * 36 + 4 * 6);
+}
+
+TEST_CASE("headed: initial weights as the host wants them") {
+  const auto attention = made({.width = 128, .heads = 4, .init = Init::normal, .output_gain = 0.25});
+  CHECK(deviation(headed(*attention).query.weight) == Approx(0.02).epsilon(0.03));
+  CHECK(deviation(headed(*attention).output.weight) == Approx(0.005).epsilon(0.03));
+  const auto xavier = made({.width = 128, .heads = 4});
+  CHECK(deviation(headed(*xavier).value.weight) == Approx(std::sqrt(2.0 / 256)).epsilon(0.03));
+}
+
+TEST_CASE("headed: a memory grows in place without a tape, and keeps history with one") {
+  const auto attention = made({.width = 4, .heads = 2, .causal = true});
+  const Tensor x = random(Shape{1, 40, 4}, 2);
+  {
+    const NoTape quiet;
+    const auto memory = attention->start();
+    auto& kept = dynamic_cast<KeyValueMemory&>(*memory);
+    const void* place = nullptr;
+    int moves = 0;
+    for (int64_t t = 0; t < 40; ++t) {
+      const Tensor row = view::slice(x, 1, t, t + 1);
+      attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()});
+      if (kept.keys.raw() != place) ++moves;
+      place = kept.keys.raw();
+    }
+    CHECK(moves == 3);  // room for 16, 32, 64
+    CHECK(kept.length == 40);
+    CHECK(kept.queries == 40);
+    const Tensor all = transpose(reshape(headed(*attention).key(x), Shape{1, 40, 2, 2}), 1, 2);
+    const auto found = view::slice(kept.keys, 2, 0, 40).to_host(), expected = all.to_host();
+    for (size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-6));
+  }
+  const auto memory = attention->start();
+  const Tensor row = view::slice(x, 1, 0, 1);
+  attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()});
+  CHECK(dynamic_cast<KeyValueMemory&>(*memory).keys.node());
+}
+
+TEST_CASE("headed: what was taped before a memory grows stays as it was") {
+  // Frozen keys, a query that is trained: rows are written in place while the tape still holds earlier ones.
+  const auto attention = made({.width = 4, .heads = 2, .causal = true});
+  for (Linear* frozen : {&headed(*attention).key, &headed(*attention).value})
+    frozen->weight = frozen->weight.detach();
+  const Tensor x = random(Shape{1, 6, 4}, 3);
+  const auto gradient = [&](bool by_steps) {
+    headed(*attention).query.weight.node()->grad = Tensor();
+    Tensor total;
+    if (by_steps) {
+      const auto memory = attention->start();
+      for (int64_t t = 0; t < 6; ++t) {
+        const Tensor row = view::slice(x, 1, t, t + 1);
+        const Tensor y = sum(square(attention->forward(
+            {.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()})));
+        total = total ? total + y : y;
+      }
+    } else {
+      total = sum(square(attention->forward({.queries = x, .keys = x, .mask = Mask::causal()})));
+    }
+    backward(total);
+    return grad_of(headed(*attention).query.weight).to_host();
+  };
+  const auto whole = gradient(false), stepped = gradient(true);
+  for (size_t i = 0; i < whole.size(); ++i) CHECK(stepped[i] == Approx(whole[i]).margin(1e-5));
+}
+
+TEST_CASE("headed: heads that do not fit are refused") {
+  CHECK_THROWS_WITH(made({.width = 10, .heads = 4}), containing("4 heads do not divide the width 10"));
+  CHECK_THROWS_WITH(made({.width = 10, .heads = 0}), containing("0 heads"));
+  const auto attention = made({.width = 4, .heads = 2});
+  const Tensor wide = random(Shape{1, 2, 5}, 1);
+  CHECK_THROWS_WITH(attention->forward({.queries = wide, .keys = wide}), containing("[1, 2, 5]"));
+  const Tensor x = random(Shape{2, 2, 4}, 1), other = random(Shape{3, 2, 4}, 1);
+  CHECK_THROWS_AS(attention->forward({.queries = x, .keys = other}), Error);
+}
+
+}  // namespace heed

@@ -1,0 +1,166 @@
+// Rows of the op table: what works on rows of the last axis, losses, tables, dropout.
+#include <cmath>
+
+#include "core/kernels/dropout.h"
+#include "tests/autograd/op_case.h"
+
+namespace heed::plain {
+namespace {
+
+Plain soft(const Plain& x) {
+  Plain y(x.shape);
+  for (int64_t row = 0; row < rows(x); ++row) {
+    const int64_t at = row * width(x);
+    double most = -HUGE_VAL, total = 0;
+    for (int64_t i = 0; i < width(x); ++i) most = std::max(most, x[at + i]);
+    for (int64_t i = 0; i < width(x); ++i) total += y[at + i] = std::exp(x[at + i] - most);
+    for (int64_t i = 0; i < width(x); ++i) y[at + i] /= total;
+  }
+  return y;
+}
+
+Plain normed(const Plains& x, double epsilon, kernel::NormScale scale) {
+  Plain y(x[0].shape);
+  const int64_t d = width(x[0]);
+  for (int64_t row = 0; row < rows(x[0]); ++row) {
+    double mean = 0, squares = 0;
+    for (int64_t i = 0; i < d; ++i) mean += x[0][row * d + i] / static_cast<double>(d);
+    for (int64_t i = 0; i < d; ++i) squares += std::pow(x[0][row * d + i] - mean, 2);
+    const double deviation = scale == kernel::NormScale::variance
+                                 ? std::sqrt(squares / static_cast<double>(d) + epsilon)
+                                 : std::sqrt(squares / static_cast<double>(d - 1)) + epsilon;
+    for (int64_t i = 0; i < d; ++i) {
+      y[row * d + i] = x[1][i] * (x[0][row * d + i] - mean) / deviation + (x.size() > 2 ? x[2][i] : 0);
+    }
+  }
+  return y;
+}
+
+Plain entropy(const Plains& x, double smoothing, int64_t ignore) {
+  const Plain chances = soft(x[0]);
+  const int64_t classes = width(x[0]);
+  double total = 0, counted = 0;
+  for (int64_t row = 0; row < rows(x[0]); ++row) {
+    const auto target = static_cast<int64_t>(x[1][row]);
+    if (target == ignore) continue;
+    ++counted;
+    for (int64_t i = 0; i < classes; ++i) {
+      const double wanted = (i == target ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes);
+      total -= wanted * std::log(chances[row * classes + i]);
+    }
+  }
+  return Plain(Shape{}, counted > 0 ? total / counted : 0);
+}
+
+}  // namespace
+
+std::vector<OpCase> row_cases() {
+  const std::vector<Shapes> any = {{{2, 3, 5}}, {{7}}, {{1, 1}}, {{4, 1}}, {{0, 3}}};
+  return {
+      {.op = "softmax(x)",
+       .shapes = any,
+       .large = {{7, 31, 517}},
+       .apply = [](Inputs x) { return softmax(x[0]); },
+       .reference = [](const Plains& x) { return soft(x[0]); }},
+      {.op = "softmax(x)",
+       .note = "far from zero",
+       .shapes = {{{3, 5}}},
+       .large = {{31, 1100}},
+       .kinds = {between(-90, 90)},
+       .apply = [](Inputs x) { return softmax(x[0] * 2.0 + 300.0); },
+       .reference = [](const Plains& x) { return soft(map(x[0], [](double a) { return a * 2; })); },
+       .looser = 40,  // 300 is added in float
+       .looser_gradient = 100},
+      {.op = "log_softmax(x)",
+       .shapes = any,
+       .large = {{7, 31, 517}},
+       .apply = [](Inputs x) { return log_softmax(x[0]); },
+       .reference = [](const Plains& x) { return map(soft(x[0]), [](double a) { return std::log(a); }); },
+       .looser_gradient = 10},
+      {.op = "layer_norm(x, gain, bias, epsilon, scale)",
+       .shapes = {{{2, 3, 5}, {5}, {5}},
+                  {{7}, {7}, {7}},
+                  {{4, 1}, {1}, {1}},
+                  {{3, 17}, {17}, {17}},
+                  {{0, 3}, {3}, {3}}},
+       .large = {{9, 101, 130}, {130}, {130}},
+       .apply = [](Inputs x) { return layer_norm(x[0], x[1], x[2], 1e-3); },
+       .reference = [](const Plains& x) { return normed(x, 1e-3, kernel::NormScale::variance); },
+       .looser = 4,
+       .looser_gradient = 40},
+      {.op = "layer_norm(x, gain, bias, epsilon, scale)",
+       .note = "without bias",
+       .shapes = {{{3, 6}, {6}}},
+       .large = {{909, 64}, {64}},
+       .apply = [](Inputs x) { return layer_norm(x[0], x[1], Tensor()); },
+       .reference = [](const Plains& x) { return normed(x, 1e-5, kernel::NormScale::variance); },
+       .looser = 4,
+       .looser_gradient = 40},
+      {.op = "layer_norm(x, gain, bias, epsilon, scale)",
+       .note = "by the sample deviation",
+       .shapes = {{{3, 6}, {6}, {6}}, {{2, 2, 3}, {3}, {3}}},
+       .large = {{909, 64}, {64}, {64}},
+       .apply = [](Inputs x) { return layer_norm(x[0], x[1], x[2], 0.1, kernel::NormScale::deviation); },
+       .reference = [](const Plains& x) { return normed(x, 0.1, kernel::NormScale::deviation); },
+       .looser = 4,
+       .looser_gradient = 40},
+      {.op = "cross_entropy(logits, targets, smoothing, ignore)",
+       .shapes = {{{4, 5}, {4}}, {{2, 3, 3}, {2, 3}}, {{5}, {}}, {{1, 4}, {1}}},
+       .large = {{301, 1101}, {301}},
+       .kinds = {between(-4, 4), ids_below(3)},
+       .apply = [](Inputs x) { return cross_entropy(x[0], x[1]); },
+       .reference = [](const Plains& x) { return entropy(x, 0, -1); },
+       .looser_gradient = 10},
+      {.op = "cross_entropy(logits, targets, smoothing, ignore)",
+       .note = "smoothed, some ignored",
+       .shapes = {{{6, 5}, {6}}, {{3, 3, 4}, {3, 3}}},
+       .large = {{301, 1101}, {301}},
+       .kinds = {between(-4, 4), ids_below(4)},
+       .apply = [](Inputs x) { return cross_entropy(x[0], x[1], 0.1, 1); },
+       .reference = [](const Plains& x) { return entropy(x, 0.1, 1); },
+       .looser_gradient = 10},
+      {.op = "embedding(weight, ids)",
+       .shapes = {{{5, 3}, {2, 4}}, {{5, 1}, {6}}, {{5, 3}, {}}, {{5, 3}, {1, 1}}, {{5, 3}, {0}}},
+       .large = {{40, 150}, {31, 29}},
+       .kinds = {{}, ids_below(5)},
+       .apply = [](Inputs x) { return embedding(x[0], x[1]); },
+       .reference =
+           [](const Plains& x) {
+             Shape shape = x[1].shape;
+             shape.push_back(width(x[0]));
+             Plain y(shape);
+             for (int64_t i = 0; i < y.size(); ++i) {
+               const auto id = static_cast<int64_t>(x[1][i / width(x[0])]);
+               y[i] = x[0][id * width(x[0]) + i % width(x[0])];
+             }
+             return y;
+           },
+       .looser_gradient = 10},
+      {.op = "dropout(x, p, rng)",
+       .shapes = {{{2, 3, 5}}, {{7}}, {{}}, {{1, 1}}, {{0, 3}}},
+       .large = {{211, 353}},
+       .apply =
+           [](Inputs x) {
+             Rng rng(17, x[0].device());
+             rng.restore(5, 3);
+             return dropout(x[0], 0.25, &rng);
+           },
+       .reference =
+           [](const Plains& x) {
+             Plain y(x[0].shape);
+             for (int64_t i = 0; i < y.size(); ++i) {
+               const uint32_t bits = kernel::dropout_bits(17, Draw::high(3, 5), static_cast<uint64_t>(i));
+               y[i] = bits >= 16384 ? x[0][i] / 0.75 : 0;
+             }
+             return y;
+           }},
+      {.op = "dropout(x, p, rng)",
+       .note = "none",
+       .shapes = {{{2, 3}}},
+       .large = {{211, 353}},
+       .apply = [](Inputs x) { return dropout(x[0], 0.25, nullptr); },
+       .reference = [](const Plains& x) { return x[0]; }},
+  };
+}
+
+}  // namespace heed::plain

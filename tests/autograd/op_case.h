@@ -1,0 +1,50 @@
+// One row per op: what the generic tests of op_cases.cpp are run on.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "autograd/ops.h"
+#include "tests/autograd/plain.h"
+
+namespace heed::plain {
+
+/// The numbers that an input is filled with.
+struct Kind {
+  enum class What { real, distinct, ids, mask } what = What::real;
+  double low = -2, high = 2;  ///< real: uniform between these
+  double gap = 0;             ///< real: at least this far from 0, where a function has its kink
+  double shift = 0;           ///< distinct: multiples of 1/16 in a mixed order, plus this
+  int64_t count = 0;          ///< ids: below this
+};
+
+inline Kind between(double low, double high) { return {.low = low, .high = high}; }
+inline Kind away_from_zero(double gap) { return {.gap = gap}; }
+inline Kind distinct(double shift) { return {.what = Kind::What::distinct, .shift = shift}; }
+inline Kind ids_below(int64_t count) { return {.what = Kind::What::ids, .count = count}; }
+inline Kind mask() { return {.what = Kind::What::mask}; }
+
+using Shapes = std::vector<Shape>;  ///< of the inputs of one call
+using Inputs = std::span<const Tensor>;
+
+/// An op, inputs to call it on, and what it computes in plain doubles.
+struct OpCase {
+  std::string op;                ///< as in autograd/ops.h: "affine(x, scale, shift)"
+  std::string note = {};         ///< which of several rows of this op
+  std::vector<Shapes> shapes;    ///< small calls: odd, of size 1, empty, broadcast
+  Shapes large;                  ///< one call that is cut into pieces for threads
+  std::vector<Kind> kinds = {};  ///< of the inputs; those not listed are uniform in [-2, 2)
+  std::function<Tensor(Inputs)> apply;
+  std::function<Plain(const Plains&)> reference;
+  double looser = 1;           ///< factor on the tolerances of the values, for long sums
+  double looser_gradient = 1;  ///< factor on the tolerance of f32 gradients
+};
+
+std::vector<OpCase> arithmetic_cases();
+std::vector<OpCase> shape_cases();
+std::vector<OpCase> row_cases();
+std::vector<OpCase> attention_cases();
+
+}  // namespace heed::plain

@@ -1,0 +1,352 @@
+// The tape: what is recorded, how gradients meet, and that nothing is left behind.
+#include "autograd/tape.h"
+
+#include <array>
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "tests/device.h"
+
+namespace heed {
+namespace {
+
+using Floats = std::vector<float>;
+
+Tensor leaf_of(std::initializer_list<float> values) { return leaf(Tensor::from(values)); }
+
+/// A step whose gradient is whatever the test says.
+Tensor step(const Tensor& x, Vjp vjp) { return record("step", x.detach(), {&x}, std::move(vjp)); }
+
+TEST_CASE("tape: nothing is recorded without a leaf, nor under NoTape") {
+  const Tensor x = Tensor::from({1, 2});
+  CHECK_FALSE((x * x).node());
+  const Tensor p = leaf_of({3, 4});
+  CHECK((p * x).node());
+  {
+    const NoTape no_tape;
+    CHECK_FALSE(recording());
+    CHECK_FALSE((p * x).node());
+    {
+      const NoTape again;
+      CHECK_FALSE(recording());
+      const Retape on;
+      CHECK((p * x).node());
+    }
+    CHECK_FALSE(recording());
+  }
+  CHECK(recording());
+  CHECK_FALSE(p.detach().node());
+  CHECK_THROWS_WITH(backward(sum(x)), containing("backward: nothing was recorded"));
+}
+
+TEST_CASE("tape: a leaf keeps its gradient, and a second loss adds to it") {
+  const Tensor p = leaf_of({1, -2, 3});
+  CHECK_FALSE(grad_of(p));
+  backward(sum(square(p)));
+  CHECK(grad_of(p).to_host() == Floats{2, -4, 6});
+  const Tensor held = grad_of(p);
+  backward(sum(p));
+  CHECK(grad_of(p).to_host() == Floats{3, -3, 7});
+  CHECK(held.to_host() == Floats{2, -4, 6});  // what was handed out stays as it was
+  CHECK_THROWS_WITH(grad_of(Tensor::from({1})), containing("grad_of: not a leaf"));
+  CHECK_THROWS_WITH(grad_of(p * p), containing("grad_of: not a leaf"));
+}
+
+TEST_CASE("tape: a leaf may be the loss itself") {
+  const Tensor p = leaf_of({5});
+  backward(p);
+  backward(p);
+  CHECK(grad_of(p).to_host() == Floats{2});
+}
+
+TEST_CASE("tape: gradients of a shared input add up") {
+  const Tensor p = leaf_of({2, 3});
+  SECTION("used twice by one op") {
+    backward(sum(p * p));
+    CHECK(grad_of(p).to_host() == Floats{4, 6});
+  }
+  SECTION("handed to two inputs untouched") {
+    backward(sum(p + p));
+    CHECK(grad_of(p).to_host() == Floats{2, 2});
+  }
+  SECTION("a diamond, one side longer") {
+    const Tensor h = square(p);                 // p^2
+    backward(sum(exp(h * 0.0) * h + h * 2.0));  // 3 p^2
+    CHECK(grad_of(p).to_host() == Floats{12, 18});
+  }
+  SECTION("many uses") {
+    Tensor total = p;
+    for (int i = 0; i < 9; ++i) total = total + p;
+    backward(sum(total));
+    CHECK(grad_of(p).to_host() == Floats{10, 10});
+  }
+}
+
+TEST_CASE("tape: leaves own their gradients, dense, whatever the ops share") {
+  const Tensor a = leaf_of({1, 2}), b = leaf_of({3, 4});
+  const Tensor dy = Tensor::from({1, 1});
+  backward(a + b, dy);
+  CHECK(grad_of(a).storage() != grad_of(b).storage());
+  CHECK(grad_of(a).storage() != dy.storage());
+  const Tensor c = leaf(Tensor::full(Shape{3, 2}, 1));
+  backward(sum(c));
+  CHECK(grad_of(c).contiguous());
+}
+
+TEST_CASE("tape: gradients of both sides, and of one side only") {
+  const Tensor a = leaf_of({1, 2}), fixed = Tensor::from({5, 6});
+  backward(sum(a * fixed));
+  CHECK(grad_of(a).to_host() == Floats{5, 6});
+  const Tensor b = leaf_of({1, 2});
+  backward(sum(fixed / b - b));
+  CHECK(grad_of(b).to_host() == Floats{-6, -2.5});
+}
+
+TEST_CASE("tape: a million ops are let go, and swept, without deep recursion") {
+  const int64_t before = live_nodes();
+  const Tensor p = leaf_of({1, 2});
+  for (const bool sweeps : {false, true}) {
+    Tensor y = p;
+    for (int i = 0; i < 1'000'000; ++i) y = transpose(y, 0, 0);
+    CHECK(live_nodes() == before + 1'000'001);
+    if (sweeps) {
+      backward(y, Tensor::from({3, 4}));
+      CHECK(grad_of(p).to_host() == Floats{3, 4});
+      CHECK(live_nodes() == before + 2);  // p, and the one that y still holds
+    }
+    y = Tensor();
+    CHECK(live_nodes() == before + 1);
+  }
+}
+
+TEST_CASE("tape: memory falls while gradients are made") {
+  const int64_t each = 1 << 20;
+  const Tensor p = leaf(Tensor::full(Shape{each / 4}, 0.5));
+  const int64_t start = memory_use().live;
+  constexpr int count = 20;
+  int64_t halfway = 0;
+  {
+    Tensor y = p;
+    for (int i = 0; i < count; ++i) {
+      if (i == count / 2) {
+        y = step(y, [&](const Tensor& dy) -> Gradients {
+          halfway = memory_use().live - start;
+          return {dy};
+        });
+      }
+      y = tanh(y);
+    }
+    CHECK(memory_use().live - start >= count * each);
+    const Tensor dy = Tensor::full(p.shape(), 1);
+    y = record("end", y.detach(), {&y}, [](const Tensor& up) -> Gradients { return {up}; });
+    const int64_t full = memory_use().live - start;
+    reset_peak();
+    backward(y, dy);
+    CHECK(memory_use().peak - start <= full + 2 * each);
+    CHECK(halfway <= full * 7 / 10);
+  }
+  CHECK(memory_use().live - start <= each * 5 / 4);  // the leaf's gradient
+}
+
+TEST_CASE("tape: an op keeps only what its gradient reads") {
+  const int64_t each = 1 << 20;
+  const Tensor p = leaf(Tensor::full(Shape{each / 4}, 0.5));
+  const int64_t start = memory_use().live;
+  const Tensor y = exp(p * 2.0) + 1.0;  // exp keeps its result; the scaling and the sum keep nothing
+  CHECK(memory_use().live - start <= each * 9 / 4);
+}
+
+TEST_CASE("tape: leaves in an arena are written there") {
+  const Tensor arena = Tensor::full(Shape{5}, 99);
+  const Tensor p = leaf_of({1, 2, 3});
+  Node& node = *p.node();
+  node.grad = arena.seen_as(Shape{3}, Strides{1}, 1);
+  node.in_arena = true;
+  node.fresh = true;
+  CHECK_FALSE(grad_of(p));
+  backward(sum(p * 2.0));
+  CHECK(arena.to_host() == Floats{99, 2, 2, 2, 99});
+  CHECK_FALSE(node.fresh);
+  backward(sum(p * 3.0));
+  CHECK(arena.to_host() == Floats{99, 5, 5, 5, 99});
+  CHECK(grad_of(p).storage() == arena.storage());
+  node.fresh = true;
+  backward(sum(p) + sum(p));
+  CHECK(arena.to_host() == Floats{99, 2, 2, 2, 99});
+}
+
+TEST_CASE("tape: no node is left after a loop of training steps") {
+  const int64_t before = live_nodes();
+  {
+    Tensor w = leaf(Tensor::full(Shape{4, 3}, 0.1));
+    const Tensor b = leaf(Tensor::zeros(Shape{4}));
+    const Tensor x = Tensor::full(Shape{2, 3}, 0.5);
+    int64_t bytes = 0;
+    for (int i = 0; i < 20; ++i) {
+      w.node()->grad = Tensor();
+      b.node()->grad = Tensor();
+      const Tensor hidden = gelu(linear(x, w, b));
+      const Tensor loss = mean(square(softmax(hidden) - hidden));
+      backward(loss);
+      if (i == 1) bytes = memory_use().live;
+      if (i > 1) CHECK(memory_use().live == bytes);
+    }
+    CHECK(live_nodes() == before + 2);
+  }
+  CHECK(live_nodes() == before);
+}
+
+TEST_CASE("tape: what cannot be swept is refused kindly") {
+  const Tensor p = leaf_of({1, 2});
+  CHECK_THROWS_WITH(backward(p * 2.0), containing("the loss has shape [2]. Reduce it to one number"));
+  CHECK_THROWS_WITH(backward(Tensor()), containing("backward: the loss is empty"));
+  const Tensor y = p * 2.0;
+  CHECK_THROWS_WITH(backward(y, Tensor()), containing("empty"));
+  CHECK_THROWS_WITH(backward(y, Tensor::from({1, 2, 3})), containing("f32 [3], the result f32 [2]"));
+  CHECK_THROWS_WITH(backward(y, Tensor::zeros(Shape{2}, DType::f64)),
+                    containing("f64 [2], the result f32 [2]"));
+  CHECK_FALSE(grad_of(p));
+  const Tensor loss = sum(y);
+  backward(loss);
+  CHECK_THROWS_WITH(backward(loss), containing("sum_to was already swept. Compute the loss anew"));
+  CHECK(grad_of(p).to_host() == Floats{2, 2});
+}
+
+TEST_CASE("tape: a loss built on a swept part is refused before any gradient moves") {
+  const Tensor p = leaf_of({1, 2});
+  const Tensor hidden = square(p);
+  backward(sum(hidden));
+  const Tensor later = sum(hidden) + sum(p);
+  CHECK_THROWS_WITH(backward(later), containing("square was already swept") && containing("detach()"));
+  CHECK(grad_of(p).to_host() == Floats{2, 4});
+  backward(sum(hidden.detach() * p));
+  CHECK(grad_of(p).to_host() == Floats{3, 8});
+}
+
+TEST_CASE("tape: an error under backward names the op and leaves nothing behind") {
+  const Tensor p = leaf_of({1, 2});
+  const Tensor hidden = p * 2.0;
+  const Tensor wrong = step(hidden, [](const Tensor&) -> Gradients { fail(Fault::memory, "no room"); });
+  const Tensor loss = sum(hidden * 3.0) + sum(wrong);  // hidden has a gradient waiting when the step fails
+  try {
+    backward(loss);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()) == "backward of step: no room");
+    CHECK(error.fault() == Fault::memory);
+  }
+  CHECK(recording());
+  CHECK_FALSE(grad_of(p));
+  backward(sum(hidden));
+  CHECK(grad_of(p).to_host() == Floats{2, 2});
+}
+
+TEST_CASE("tape: a gradient that does not fit its input is refused") {
+  const Tensor p = leaf_of({1, 2});
+  const auto swept = [&](const Vjp& vjp) { backward(sum(step(p, vjp))); };
+  CHECK_THROWS_WITH(swept([](const Tensor&) -> Gradients { return {Tensor::from({1})}; }),
+                    containing("backward of step: the gradient of input 0 is f32 [1], the input f32 [2]"));
+  CHECK_THROWS_WITH(swept([](const Tensor& dy) -> Gradients { return {cast(dy, DType::f64)}; }),
+                    containing("f64 [2]"));
+  CHECK_THROWS_WITH(swept([](const Tensor& dy) -> Gradients {
+                      return {dy, dy};
+                    }),
+                    containing("2 gradients for 1 inputs"));
+  CHECK_FALSE(grad_of(p));
+  swept([](const Tensor&) -> Gradients { return {Tensor()}; });  // none flows
+  CHECK_FALSE(grad_of(p));
+}
+
+TEST_CASE("tape: an op with parameters of its own is recorded whatever its inputs") {
+  const Tensor x = Tensor::from({1, 2});
+  int swept = 0;
+  const Tensor y = record_always("block", x * 2.0, std::array{x}, [&](const Tensor&) -> Gradients {
+    ++swept;
+    return {Tensor()};
+  });
+  backward(sum(y));
+  CHECK(swept == 1);
+  const NoTape no_tape;
+  CHECK_FALSE(
+      record_always("block", x * 2.0, std::array{x}, [](const Tensor&) -> Gradients { return {}; }).node());
+}
+
+TEST_CASE("tape: a change between an op and its gradient is an error in debug builds") {
+  const Tensor p = leaf_of({1, 2});
+  const Tensor x = Tensor::from({3, 4});
+  const Tensor loss = sum(p * x);
+  ++x.storage()->version;
+#ifdef NDEBUG
+  CHECK_NOTHROW(backward(loss));
+#else
+  CHECK_THROWS_WITH(backward(loss), containing("a tensor that multiply has read or made was overwritten"));
+#endif
+}
+
+TEST_CASE("tape: Trace names the op and the module of the first value that is not finite") {
+  const int here = 0, outer = 1;
+  const auto name = [&](const void* module) -> std::string {
+    return module == &here ? "decoder.2.attention" : module == &outer ? "decoder" : "";
+  };
+  const Tensor x = leaf_of({1, -1});
+  SECTION("forward") {
+    const Trace trace(name);
+    const Within model(&outer);
+    const Tensor y = x * 2.0;
+    const Within module(&here);
+    CHECK_THROWS_WITH(log(y), containing("the result of log in decoder.2.attention holds 1 of 2 values"));
+    CHECK_NOTHROW(exp(y));
+  }
+  SECTION("backward") {
+    const Tensor zero = leaf_of({0, 1});
+    const Trace trace(name);
+    Tensor y;
+    {
+      const Within module(&here);
+      y = sqrt(zero);
+    }
+    try {
+      backward(sum(y));
+      FAIL("no error");
+    } catch (const Error& error) {
+      CHECK_THAT(error.what(), containing("the gradient of sqrt in decoder.2.attention"));
+      CHECK(error.fault() == Fault::numeric);
+    }
+  }
+  SECTION("errors of backward name the module too") {
+    const Trace trace(name);
+    Tensor y;
+    {
+      const Within module(&outer);
+      y = step(x, [](const Tensor&) -> Gradients { fail("wrong"); });
+    }
+    CHECK_THROWS_WITH(backward(sum(y)), containing("backward of step in decoder: wrong"));
+  }
+  SECTION("masks are not errors") {
+    const Trace trace(name);
+    const std::vector<uint8_t> seen = {1, 0};
+    const Tensor hidden = select(Tensor::of<uint8_t>(seen, Shape{2}), x, -HUGE_VAL);
+    CHECK_NOTHROW(backward(sum(softmax(hidden + x))));
+    CHECK(grad_of(x).to_host() == Floats{0, 0});
+    CHECK_THROWS_WITH(exp(-hidden), containing("affine"));  // +inf is one
+    CHECK_THROWS_WITH(log(x * 0.0), containing("log"));     // and so is -inf from finite numbers
+  }
+  SECTION("nothing is looked at without one") { CHECK_NOTHROW(log(x)); }
+}
+
+TEST_CASE("tape: Within nests") {
+  const int a = 0, b = 0;
+  CHECK(Within::innermost() == nullptr);
+  {
+    const Within outer(&a);
+    {
+      const Within inner(&b);
+      CHECK(Within::innermost() == &b);
+    }
+    CHECK((leaf_of({1}) * 2.0).node()->module == &a);
+  }
+  CHECK(Within::innermost() == nullptr);
+}
+
+}  // namespace
+}  // namespace heed

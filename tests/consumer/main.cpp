@@ -1,0 +1,9 @@
+// A stranger's first program: it uses an installed Heed and knows nothing of its source tree.
+#include <cstdio>
+
+#include "core/tensor.h"
+
+int main() {
+  const heed::Tensor x = heed::Tensor::from({1.f, 2.f, 3.f});
+  std::printf("%s %s\n", to_string(x.shape()).c_str(), x.to_host()[2] == 3.f ? "all well" : "wrong");
+}

@@ -1,0 +1,164 @@
+// Reading, atomic writing, appending, folders.
+#include "core/io.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "core/gzip.h"
+#include "tests/catch.h"
+#include "tests/scratch.h"
+
+using namespace heed;
+
+TEST_CASE("io: what is written is read back") {
+  Scratch scratch;
+  const Path path = scratch / "file";
+  std::string bytes(300000, 'x');
+  bytes[5] = '\0';
+  bytes[299999] = '\n';
+  io::write(path, bytes);
+  CHECK(io::read(path) == bytes);
+  CHECK(io::size(path) == 300000);
+  io::write(path, "short");
+  CHECK(io::read(path) == "short");
+  io::write(path, "");
+  CHECK(io::read(path).empty());
+  CHECK(io::list(scratch.path()) == std::vector<Path>{"file"});
+}
+
+TEST_CASE("io: errors name the path and the reason") {
+  Scratch scratch;
+  const Path missing = scratch / "missing";
+  CHECK(fault_of([&] { io::read(missing); }) == Fault::file);
+  CHECK_THROWS_WITH(io::read(missing), containing(missing.string()) && containing("No such file"));
+  CHECK_THROWS_WITH(io::read(scratch.path()), containing("it is a folder"));
+  CHECK_THROWS_WITH(io::write(scratch.path(), "x"), containing("it is a folder"));
+  CHECK_THROWS_WITH(io::write(scratch / "no/such/file", "x"), containing("No such file"));
+  CHECK_THROWS_WITH(io::Appender(scratch / "no/such"), containing("No such file"));
+  CHECK_THROWS_WITH(io::size(missing), containing("No such file"));
+}
+
+TEST_CASE("io: a read has a cap when asked for one") {
+  Scratch scratch;
+  io::write(scratch / "file", std::string(1000, 'x'));
+  CHECK(io::read(scratch / "file", 1000).size() == 1000);
+  CHECK(fault_of([&] { io::read(scratch / "file", 999); }) == Fault::data);
+  CHECK(fault_of([&] { io::read_text(scratch / "file", 999); }) == Fault::data);
+}
+
+TEST_CASE("io: text is inflated when it is gzip") {
+  Scratch scratch;
+  io::write(scratch / "plain", "two\nlines\n");
+  io::write(scratch / "packed", deflate("two\nlines\n"));
+  CHECK(io::read_text(scratch / "plain") == "two\nlines\n");
+  CHECK(io::read_text(scratch / "packed") == "two\nlines\n");
+  io::write(scratch / "bomb", deflate(std::string(10'000'000, '\0')));
+  CHECK(io::size(scratch / "bomb") < 20000);
+  CHECK(fault_of([&] { io::read_text(scratch / "bomb", 1'000'000); }) == Fault::data);
+}
+
+TEST_CASE("io: part of a file is read") {
+  Scratch scratch;
+  io::write(scratch / "file", "0123456789");
+  CHECK(io::read_range(scratch / "file", 3, 4) == "3456");
+  CHECK(io::read_range(scratch / "file", 8, 100) == "89");
+  CHECK(io::read_range(scratch / "file", 100, 5).empty());
+}
+
+TEST_CASE("io: a full device is an error that says so") {
+  const Path full = "/dev/full";
+  if (!io::exists(full)) {
+    WARN("there is no /dev/full here: skipped");
+    return;
+  }
+  CHECK(fault_of([&] { io::write(full, "x"); }) == Fault::file);
+  CHECK_THROWS_WITH(io::write(full, "x"), containing("No space left"));
+  io::Appender appender(full);
+  CHECK_THROWS_WITH(appender.line("x"), containing("No space left"));
+}
+
+TEST_CASE("io: a write that fails leaves the old file and nothing else") {
+  Scratch scratch;
+  io::write(scratch / "file", "old");
+  // A limit on the size of files stands for a disk that is full.
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit low = before;
+  low.rlim_cur = 10000;
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &low) == 0);
+  const bool thrown = [&] {
+    try {
+      io::write(scratch / "file", std::string(20000, 'x'));
+    } catch (const Error& error) {
+      return error.fault() == Fault::file;
+    }
+    return false;
+  }();
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(thrown);
+  CHECK(io::read(scratch / "file") == "old");
+  CHECK(io::list(scratch.path()) == std::vector<Path>{"file"});
+}
+
+TEST_CASE("io: lines are appended to what is there") {
+  Scratch scratch;
+  const Path path = scratch / "lines";
+  {
+    io::Appender appender(path);
+    appender.line("one");
+    io::Appender moved = std::move(appender);
+    moved.line("two");
+    moved.sync();
+  }
+  io::Appender(path).line("three");
+  CHECK(io::read(path) == "one\ntwo\nthree\n");
+}
+
+TEST_CASE("io: a file is cut at the first line that is past") {
+  Scratch scratch;
+  const Path path = scratch / "lines";
+  CHECK(io::truncate_after(path, [](std::string_view) { return true; }) == 0);
+  CHECK_FALSE(io::exists(path));
+  io::write(path, "1\n2\n3\n4\ntorn");
+  CHECK(io::truncate_after(path, [](std::string_view) { return false; }) == 4);
+  CHECK(io::read(path) == "1\n2\n3\n4\n");
+  CHECK(io::truncate_after(path, [](std::string_view line) { return line == "3"; }) == 2);
+  CHECK(io::read(path) == "1\n2\n");
+  io::truncate(path, 2);
+  CHECK(io::read(path) == "1\n");
+}
+
+TEST_CASE("io: folders are made, claimed, listed, renamed, replaced and removed") {
+  Scratch scratch;
+  const Path deep = scratch / "a/b/c";
+  io::make_directories(deep);
+  io::make_directories(deep);
+  CHECK(io::is_directory(deep));
+  io::write(deep / "file", "x");
+  CHECK_THROWS_WITH(io::make_directories(deep / "file"), containing("a file of that name"));
+
+  CHECK(io::claim_directory(scratch / "mine"));
+  CHECK_FALSE(io::claim_directory(scratch / "mine"));
+  CHECK(io::list(scratch.path()) == std::vector<Path>{"a", "mine"});
+  CHECK(io::list(scratch / "missing").empty());
+
+  io::write(scratch / "mine/file", "mine");
+  CHECK(fault_of([&] { io::rename_directory(deep, scratch / "mine"); }) == Fault::file);
+  CHECK(io::read(scratch / "mine/file") == "mine");
+  io::replace_directory(deep, scratch / "mine");
+  CHECK(io::read(scratch / "mine/file") == "x");
+  CHECK_FALSE(io::exists(deep));
+  io::rename_directory(scratch / "mine", scratch / "yours");
+  CHECK(io::list(scratch.path()) == std::vector<Path>{"a", "yours"});
+  io::remove_all(scratch / "yours");
+  io::remove_all(scratch / "yours");
+  CHECK_FALSE(io::exists(scratch / "yours"));
+}
+
+TEST_CASE("io: files without a size are read to their end") {
+  if (!io::exists("/proc/self/status")) return;
+  CHECK(io::read("/proc/self/status").find("Name:") != std::string::npos);
+}

@@ -1,0 +1,94 @@
+// Optimizer steps against a plain reference in double.
+#include "core/kernels/adamw.h"
+
+#include "core/kernels/reduce.h"
+#include "tests/core/numbers.h"
+
+using namespace heed;
+
+namespace {
+
+Tensor copy_of(const Tensor& x) {
+  Tensor out = like(x);
+  kernel::Copy::cpu(x, out);
+  return out;
+}
+
+Tensor state_of(double rate, double steps, const Tensor& gradient) {
+  Tensor total(Shape{1}, DType::f64);
+  kernel::SquareSum::cpu(gradient, total);
+  const std::vector<double> values = {rate, steps, total.item()};
+  return Tensor::of<double>(values, Shape{3});
+}
+
+double clip_factor(const std::vector<double>& gradient, double clip) {
+  double total = 0;
+  for (double g : gradient) total += g * g;
+  return clip > 0 && std::sqrt(total) > clip ? clip / std::sqrt(total) : 1;
+}
+
+}  // namespace
+
+TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  kernel::AdamWConstants constants;
+  constants.decoupled = GENERATE(true, false);
+  constants.clip = GENERATE(0.0, 1.0, 1e6);
+  constants.decay = GENERATE(0.0, 0.1);
+  constants.beta2 = 0.95;
+  const int64_t size = 20011;
+  Tensor values = random_tensor(Shape{size}, dtype, 1), first = Tensor::zeros(Shape{size}, dtype),
+         second = Tensor::zeros(Shape{size}, dtype);
+  auto w = values.to_doubles();
+  std::vector<double> m(w.size(), 0.0), v(w.size(), 0.0);
+  for (int step = 0; step < 4; ++step) {
+    const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(10 + step));
+    const double rate = 0.01 * (step + 1);
+    kernel::AdamW::cpu(values, gradient, first, second, state_of(rate, step, gradient), constants);
+    const auto slopes = gradient.to_doubles();
+    const double factor = clip_factor(slopes, constants.clip);
+    for (size_t i = 0; i < w.size(); ++i) {
+      const double g = factor * slopes[i] + (constants.decoupled ? 0 : constants.decay * w[i]);
+      m[i] = constants.beta1 * m[i] + (1 - constants.beta1) * g;
+      v[i] = constants.beta2 * v[i] + (1 - constants.beta2) * g * g;
+      const double mean = m[i] / (1 - std::pow(constants.beta1, step + 1));
+      const double square = v[i] / (1 - std::pow(constants.beta2, step + 1));
+      if (constants.decoupled) w[i] -= rate * constants.decay * w[i];
+      w[i] -= rate * mean / (std::sqrt(square) + constants.epsilon);
+    }
+  }
+  CHECK(distance(values, w) < (dtype == DType::f64 ? 1e-12 : 2e-6));
+  CHECK(distance(first, m) < (dtype == DType::f64 ? 1e-12 : 2e-6));
+  CHECK(distance(second, v) < (dtype == DType::f64 ? 1e-12 : 2e-6));
+}
+
+TEST_CASE("adamw: the first step goes by the rate against the sign; no gradient moves nothing") {
+  const Tensor start = Tensor::from({1, 1, 1}), gradient = Tensor::from({5, -1e-3F, 0});
+  Tensor values = copy_of(start), first = Tensor::zeros(Shape{3}), second = Tensor::zeros(Shape{3});
+  kernel::AdamW::cpu(values, gradient, first, second, state_of(0.1, 0, gradient), {});
+  const auto out = values.to_host();
+  CHECK(out[0] == Approx(0.9));
+  CHECK(out[1] == Approx(1.1).epsilon(1e-4));
+  CHECK(out[2] == 1);
+}
+
+TEST_CASE("sgd: momentum, decay and clipping") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const double clip = GENERATE(0.0, 2.0);
+  const int64_t size = 1003;
+  Tensor values = random_tensor(Shape{size}, dtype, 1), velocity = Tensor::zeros(Shape{size}, dtype);
+  auto w = values.to_doubles();
+  std::vector<double> speed(w.size(), 0.0);
+  for (int step = 0; step < 3; ++step) {
+    const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(5 + step));
+    kernel::Sgd::cpu(values, gradient, velocity, state_of(0.1, step, gradient), 0.9, 0.01, clip);
+    const auto slopes = gradient.to_doubles();
+    const double factor = clip_factor(slopes, clip);
+    for (size_t i = 0; i < w.size(); ++i) {
+      speed[i] = 0.9 * speed[i] + factor * slopes[i] + 0.01 * w[i];
+      w[i] -= 0.1 * speed[i];
+    }
+  }
+  CHECK(distance(values, w) < tolerance(dtype) / 10);
+  CHECK(distance(velocity, speed) < tolerance(dtype) / 10);
+}

@@ -1,0 +1,192 @@
+// Tests of core/kernels/block_attention.h against plain loops with a mask.
+#include "core/kernels/block_attention.h"
+
+#include <bit>
+
+#include "core/count.h"
+#include "core/parallel.h"
+#include "tests/catch.h"
+#include "tests/core/kernels/attention_reference.h"
+
+namespace heed {
+namespace {
+
+using test::blank_like;
+using test::distance;
+using test::heads;
+using Allowed = std::function<bool(int64_t h, int64_t i, int64_t j)>;
+
+std::shared_ptr<const kernel::Pattern> pattern(int64_t H, int64_t Tq, int64_t Tk, const Allowed& allowed) {
+  kernel::Pattern p{.heads = H, .queries = Tq, .keys = Tk, .first = {0}, .runs = {}};
+  for (int64_t h = 0; h < H; ++h) {
+    for (int64_t i = 0; i < Tq; ++i) {
+      for (int64_t j = 0; j < Tk; ++j) {
+        if (!allowed(h, i, j)) continue;
+        const bool joins = static_cast<int64_t>(p.runs.size()) > p.first.back() && p.runs.back().end == j;
+        if (joins) {
+          ++p.runs.back().end;
+        } else {
+          p.runs.push_back({static_cast<int32_t>(j), static_cast<int32_t>(j + 1)});
+        }
+      }
+      p.first.push_back(static_cast<int64_t>(p.runs.size()));
+    }
+  }
+  return std::make_shared<const kernel::Pattern>(std::move(p));
+}
+
+struct Sizes {
+  int64_t B, H, Tq, Tk, d, dv;
+};
+
+struct Inputs {
+  Tensor q, k, v, dout;
+  Inputs(const Sizes& s, DType dtype)
+      : q(heads(s.B, s.H, s.Tq, s.d, dtype, 1)),
+        k(heads(s.B, s.H, s.Tk, s.d, dtype, 2)),
+        v(heads(s.B, s.H, s.Tk, s.dv, dtype, 3)),
+        dout(heads(s.B, s.H, s.Tq, s.dv, dtype, 4)) {}
+};
+
+struct Outputs {
+  Tensor out, lse, dq, dk, dv;
+};
+
+Outputs run(const Inputs& x, const kernel::BlockTerms& terms) {
+  Outputs y{.out = blank_like(x.dout),
+            .lse = Tensor({x.q.extent(0), x.q.extent(1), x.q.extent(2)}, x.q.dtype()),
+            .dq = blank_like(x.q),
+            .dk = blank_like(x.k),
+            .dv = blank_like(x.v)};
+  kernel::BlockAttention::cpu(x.q, x.k, x.v, terms, y.out, y.lse);
+  kernel::BlockAttentionBack::cpu(x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv);
+  return y;
+}
+
+void compare(const Sizes& s, DType dtype, const Allowed& allowed, int64_t heads_of_pattern,
+             const std::vector<int32_t>& lengths = {}) {
+  const Inputs x(s, dtype);
+  kernel::BlockTerms terms{.scale = 0.6, .pattern = pattern(heads_of_pattern, s.Tq, s.Tk, allowed)};
+  if (!lengths.empty()) terms.key_lengths = Tensor::of<int32_t>(lengths, {s.B});
+  const Outputs y = run(x, terms);
+  const auto seen = [&](int64_t b, int64_t h, int64_t i, int64_t j) {
+    return allowed(heads_of_pattern == 1 ? 0 : h, i, j) &&
+           (lengths.empty() || j < lengths[static_cast<size_t>(b)]);
+  };
+  const test::MapResult want = test::reference(x.q, x.k, x.v, x.dout, {.scale = 0.6, .seen = seen});
+  const double near = dtype == DType::f64 ? 1e-13 : 2e-5;
+  CHECK(distance(y.out, want.out) < near);
+  CHECK(distance(y.lse, want.lse) < near);
+  CHECK(distance(y.dq, want.dq) < near);
+  CHECK(distance(y.dk, want.dk) < near);
+  CHECK(distance(y.dv, want.dv) < near);
+}
+
+struct Named {
+  const char* name;
+  Allowed allowed;
+};
+
+const std::vector<Named> patterns = {
+    {"everything", [](int64_t, int64_t, int64_t) { return true; }},
+    {"nothing", [](int64_t, int64_t, int64_t) { return false; }},
+    {"causal", [](int64_t, int64_t i, int64_t j) { return j <= i; }},
+    {"band", [](int64_t, int64_t i, int64_t j) { return std::abs(i - j) <= 3; }},
+    {"wide band", [](int64_t, int64_t i, int64_t j) { return std::abs(i - j) <= 40; }},
+    {"strided", [](int64_t, int64_t i, int64_t j) { return j <= i && (i - j) % 11 == 0; }},
+    {"band and first keys", [](int64_t, int64_t i, int64_t j) { return j < 2 || (j <= i && i - j < 5); }},
+    {"a global query", [](int64_t, int64_t i, int64_t j) { return i == 20 || j == 7 || i == j; }},
+    {"scattered", [](int64_t h, int64_t i, int64_t j) { return (i * 31 + j * 17 + h * 5) % 7 == 0; }},
+    {"some rows empty", [](int64_t, int64_t i, int64_t j) { return i % 5 != 0 && j > i; }},
+    {"one key far away", [](int64_t h, int64_t i, int64_t j) { return j == (i * 29 + h * 13) % 100; }},
+};
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  const auto x = a.to_doubles(), y = b.to_doubles();
+  return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), [](double p, double q) {
+           return std::bit_cast<uint64_t>(p) == std::bit_cast<uint64_t>(q);
+         });
+}
+
+}  // namespace
+
+TEST_CASE("block attention kernel: equals plain loops over every pattern") {
+  for (const Named& p : patterns) {
+    for (const Sizes& s :
+         {Sizes{1, 2, 1, 1, 1, 1}, Sizes{2, 2, 17, 17, 16, 16}, Sizes{1, 2, 130, 130, 32, 32},
+          Sizes{1, 2, 65, 101, 20, 33}, Sizes{1, 1, 70, 40, 5, 8}}) {
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        for (const bool shared : {true, false}) {
+          INFO(p.name << " Tq " << s.Tq << " Tk " << s.Tk << " d " << s.d << " shared " << shared);
+          compare(s, dtype, p.allowed, shared ? 1 : s.H);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("block attention kernel: key lengths cut the runs") {
+  for (const Named& p : patterns) {
+    INFO(p.name);
+    compare({4, 2, 70, 70, 16, 16}, DType::f64, p.allowed, 1, {0, 1, 33, 70});
+  }
+}
+
+TEST_CASE("block attention kernel: rows without keys are zero and get no gradient") {
+  const Inputs x({1, 1, 20, 20, 8, 8}, DType::f32);
+  const Outputs y =
+      run(x, {.pattern = pattern(1, 20, 20, [](int64_t, int64_t i, int64_t j) { return i > 3 && j < 9; })});
+  for (const Tensor& t :
+       {view::slice(y.out, 2, 0, 4), view::slice(y.dq, 2, 0, 4), view::slice(y.dk, 2, 9, 20)}) {
+    for (const double value : t.to_doubles()) CHECK(value == 0);
+  }
+  CHECK(std::isinf(y.lse.to_doubles()[0]));
+}
+
+TEST_CASE("block attention kernel: the same bits with any number of threads") {
+  const int before = threads();
+  for (const Named& p : patterns) {
+    const Inputs x({2, 3, 300, 300, 16, 16}, DType::f32);
+    const kernel::BlockTerms terms{.scale = 0.4, .pattern = pattern(3, 300, 300, p.allowed)};
+    set_threads(1);
+    const Outputs one = run(x, terms);
+    for (const int count : {2, 3, 4}) {
+      INFO(p.name << " with " << count << " threads");
+      set_threads(count);
+      const Outputs many = run(x, terms);
+      CHECK(same_bits(one.out, many.out));
+      CHECK(same_bits(one.lse, many.lse));
+      CHECK(same_bits(one.dq, many.dq));
+      CHECK(same_bits(one.dk, many.dk));
+      CHECK(same_bits(one.dv, many.dv));
+    }
+  }
+  set_threads(before);
+}
+
+TEST_CASE("block attention kernel: work follows what is kept") {
+  const auto use = [](int64_t T, const Allowed& allowed) {
+    const Inputs x({1, 1, T, T, 16, 16}, DType::f32);
+    const kernel::BlockTerms terms{.pattern = pattern(1, T, T, allowed)};
+    reset_peak();
+    const int64_t live = memory_use().live;
+    Count::reset();
+    run(x, terms);
+    return std::pair{static_cast<double>(memory_use().peak - live),
+                     static_cast<double>(Count::flops().load())};
+  };
+  const Allowed band = [](int64_t, int64_t i, int64_t j) { return std::abs(i - j) <= 32; };
+  const Allowed strided = [](int64_t, int64_t i, int64_t j) { return (i - j) % 64 == 0; };
+  const auto [memory, flops] = use(1024, band);
+  const auto [memory_twice, flops_twice] = use(2048, band);
+  CHECK(memory_twice < 2.2 * memory);
+  CHECK(flops_twice < 2.1 * flops);
+  const double kept = 2 * 7 * 16 * 1024.0 * 1024 / 64;
+  CHECK(use(1024, strided).second < 2 * kept);
+}
+
+TEST_CASE("block attention kernel: a pattern counts what it keeps") {
+  CHECK(pattern(2, 5, 5, [](int64_t, int64_t i, int64_t j) { return j <= i; })->kept() == 30);
+}
+
+}  // namespace heed

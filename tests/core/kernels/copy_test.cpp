@@ -1,0 +1,104 @@
+// Filling and copying between strides and dtypes.
+#include "core/kernels/copy.h"
+
+#include <limits>
+
+#include "tests/core/numbers.h"
+
+using namespace heed;
+
+TEST_CASE("copy: any strides give the elements in row-major order") {
+  const Tensor x = random_tensor(Shape{5, 7, 3, 33});
+  const auto from = x.to_doubles();
+  const std::vector<int64_t> axes = GENERATE(
+      std::vector<int64_t>{0, 1, 2, 3}, std::vector<int64_t>{0, 2, 1, 3}, std::vector<int64_t>{3, 2, 1, 0},
+      std::vector<int64_t>{0, 1, 3, 2}, std::vector<int64_t>{3, 0, 1, 2}, std::vector<int64_t>{1, 3, 0, 2});
+  const Tensor view = view::permute(x, axes);
+  Tensor dense(view.shape());
+  kernel::Copy::cpu(view, dense);
+  const float* out = dense.data<float>();
+  const Shape& s = view.shape();
+  bool right = true;
+  for (int64_t a = 0, i = 0; a < s[0]; ++a) {
+    for (int64_t b = 0; b < s[1]; ++b) {
+      for (int64_t c = 0; c < s[2]; ++c) {
+        for (int64_t d = 0; d < s[3]; ++d, ++i) {
+          const auto& stride = view.strides();
+          const int64_t at = a * stride[0] + b * stride[1] + c * stride[2] + d * stride[3];
+          right = right && static_cast<double>(out[i]) == from[static_cast<size_t>(at)];
+        }
+      }
+    }
+  }
+  CHECK(right);
+
+  // And back: a strided target receives what a dense source holds.
+  Tensor again = Tensor::zeros(x.shape());
+  kernel::Copy::cpu(dense, view::permute(again, axes));
+  CHECK(same_bits(again, x));
+}
+
+TEST_CASE("copy: large transpositions are exact for any number of threads") {
+  const Tensor x = random_tensor(Shape{300, 517});
+  const auto transposed = [&] {
+    Tensor out(Shape{517, 300});
+    kernel::Copy::cpu(view::transpose(x, 0, 1), out);
+    return out;
+  };
+  const Tensor y = transposed();
+  bool right = true;
+  for (int64_t i = 0; i < 300; ++i) {
+    for (int64_t j = 0; j < 517; ++j)
+      right = right && y.data<float>()[j * 300 + i] == x.data<float>()[i * 517 + j];
+  }
+  CHECK(right);
+  CHECK(same_for_any_threads(transposed));
+}
+
+TEST_CASE("copy: expanded axes repeat, slices leave their neighbours alone") {
+  const Tensor row = Tensor::from({1, 2, 3});
+  Tensor out(Shape{2, 3});
+  kernel::Copy::cpu(view::expand(row, Shape{2, 3}), out);
+  CHECK(out.to_host() == std::vector<float>{1, 2, 3, 1, 2, 3});
+  kernel::Copy::cpu(view::expand(Tensor::from({7}), Shape{2, 3}), out);
+  CHECK(out.to_host() == std::vector<float>(6, 7.F));
+
+  Tensor whole = Tensor::zeros(Shape{3, 4});
+  kernel::Copy::cpu(Tensor::full(Shape{3, 2}, 5), view::slice(whole, 1, 1, 3));
+  CHECK(whole.to_host() == std::vector<float>{0, 5, 5, 0, 0, 5, 5, 0, 0, 5, 5, 0});
+  kernel::Fill::cpu(view::slice(whole, 0, 1, 2), 9);
+  CHECK(whole.to_host() == std::vector<float>{0, 5, 5, 0, 9, 9, 9, 9, 0, 5, 5, 0});
+}
+
+TEST_CASE("copy: every pair of dtypes converts") {
+  const DType all[] = {DType::f32, DType::f64, DType::bf16, DType::i32, DType::i64, DType::u8};
+  const std::vector<double> values = {0, 1, 2, 100, 255};
+  for (DType from : all) {
+    Tensor x(Shape{5}, from);
+    kernel::Copy::cpu(Tensor::of<double>(values, Shape{5}), x);
+    CHECK(x.to_doubles() == values);
+    for (DType to : all) {
+      Tensor y(Shape{5}, to);
+      kernel::Copy::cpu(x, y);
+      CHECK(y.to_doubles() == values);
+    }
+  }
+}
+
+TEST_CASE("copy: what an integer cannot hold becomes its nearest value") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> odd = {-3.7, 3.7, 300, -infinity, infinity, std::nan("")};
+  const Tensor x = Tensor::of<double>(odd, Shape{6});
+  Tensor bytes(Shape{6}, DType::u8), words(Shape{6}, DType::i32);
+  kernel::Copy::cpu(x, bytes);
+  kernel::Copy::cpu(x, words);
+  CHECK(bytes.to_doubles() == std::vector<double>{0, 3, 255, 0, 255, 0});
+  CHECK(words.to_doubles() == std::vector<double>{-3, 3, 300, -2147483648.0, 2147483647.0, 0});
+}
+
+TEST_CASE("copy: nothing to copy is fine") {
+  Tensor x(Shape{0, 4}), y(Shape{0, 4});
+  kernel::Copy::cpu(x, y);
+  kernel::Fill::cpu(y, 1);
+  CHECK(y.size() == 0);
+}

@@ -1,0 +1,63 @@
+// Dropout against the bits that define it.
+#include "core/kernels/dropout.h"
+
+#include <algorithm>
+
+#include "tests/core/numbers.h"
+
+using namespace heed;
+
+namespace {
+
+Draw draw_of(uint64_t seed, uint64_t stream, int64_t tick) {
+  return {seed, stream, Tensor::full(Shape{1}, static_cast<double>(tick), DType::i64)};
+}
+
+Tensor dropped(const Tensor& x, double p, const Draw& draw) {
+  Tensor y = like(x);
+  kernel::Dropout::cpu(x, p, draw, y);
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("dropout: every element follows its own bits") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const int64_t size = GENERATE(1, 7, 8, 127, 128, 129, 20000, 50001);
+  const double p = GENERATE(0.0, 0.1, 0.5, 1.0);
+  const Draw draw = draw_of(0x123456789abcdefULL, 77, 5);
+  const Tensor x = random_tensor(Shape{size}, dtype);
+  const uint64_t high = Draw::high(77, 5);
+  std::vector<double> wanted = x.to_doubles();
+  const double threshold = std::round(p * 65536);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const bool kept = kernel::dropout_bits(draw.seed, high, i) >= threshold;
+    wanted[i] = kept ? wanted[i] / (1 - threshold / 65536) : 0;
+  }
+  CHECK(distance(dropped(x, p, draw), wanted) < (dtype == DType::f64 ? 1e-15 : 1e-6));
+}
+
+TEST_CASE("dropout: the share dropped, and other ticks, streams and seeds drop others") {
+  const Tensor x = Tensor::full(Shape{100000}, 1);
+  const auto pattern = [&](uint64_t seed, uint64_t stream, int64_t tick) {
+    return dropped(x, 0.3, draw_of(seed, stream, tick)).to_host();
+  };
+  const auto first = pattern(1, 0, 0);
+  const auto zeros = std::count(first.begin(), first.end(), 0.F);
+  CHECK(std::abs(static_cast<double>(zeros) - 30000) < 600);  // four deviations
+  for (const auto& other : {pattern(2, 0, 0), pattern(1, 1, 0), pattern(1, 0, 1)}) {
+    int64_t both = 0;
+    for (size_t i = 0; i < first.size(); ++i) both += first[i] == 0 && other[i] == 0 ? 1 : 0;
+    CHECK(std::abs(static_cast<double>(both) - 9000) < 400);
+  }
+  CHECK(pattern(1, 0, 0) == first);
+}
+
+TEST_CASE("dropout: the same bits for any number of threads; NaN stays hidden where it is dropped") {
+  const Tensor x = random_tensor(Shape{300, 333});
+  CHECK(same_for_any_threads([&] { return dropped(x, 0.2, draw_of(3, 2, 1)); }));
+  const auto out = dropped(Tensor::full(Shape{1000}, std::nan("")), 0.5, draw_of(3, 2, 1)).to_host();
+  const auto zeros = std::count(out.begin(), out.end(), 0.F);
+  CHECK(zeros > 400);
+  CHECK(zeros < 600);
+}

@@ -1,0 +1,235 @@
+// Elementwise kernels against the functions applied one by one, and the accuracy of the float functions.
+#include "core/kernels/map.h"
+
+#include <functional>
+#include <limits>
+
+#include "tests/core/numbers.h"
+
+using namespace heed;
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// The largest error in units of the last place over a sweep, where the result is a normal number.
+double worst_ulps(float (*fast)(float), double (*exact)(double), float low, float high) {
+  double worst = 0;
+  constexpr int steps = 400000;
+  for (int i = 0; i <= steps; ++i) {
+    const float x = low + (high - low) * (static_cast<float>(i) / steps);
+    const double wanted = exact(static_cast<double>(x));
+    const auto nearest = static_cast<float>(wanted);
+    const double unit = static_cast<double>(std::nextafter(std::abs(nearest), infinity)) -
+                        std::abs(static_cast<double>(nearest));
+    worst = std::max(worst, std::abs(static_cast<double>(fast(x)) - wanted) / unit);
+  }
+  return worst;
+}
+
+double exact_sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+template <class F>
+void check_function(double low, double high, const std::function<double(double)>& exact) {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  // Dense and long enough for vectors and a tail; then with gaps.
+  const Tensor x = random_tensor(Shape{37, 21}, dtype, 3, low, high);
+  const Tensor dy = random_tensor(Shape{37, 21}, dtype, 4);
+  for (const Tensor& view :
+       {x, view::transpose(x, 0, 1), view::slice(x, 1, 2, 20), view::slice(x, 1, 0, 1)}) {
+    Tensor y(view.shape(), dtype), dx(view.shape(), dtype);
+    kernel::Map<F>::cpu(view, y);
+    const auto in = view.to_doubles();
+    std::vector<double> wanted;
+    for (double value : in) wanted.push_back(exact(value));
+    CHECK(distance(y, wanted) < (dtype == DType::f64 ? 1e-14 : 1e-6));
+
+    // The slope against a central difference of the exact function.
+    const Tensor up = random_tensor(view.shape(), dtype, 5);
+    kernel::MapBack<F>::cpu(view, y, up, dx);
+    const auto g = up.to_doubles();
+    for (size_t i = 0; i < in.size(); ++i) {
+      const double h = 1e-5;
+      wanted[i] = g[i] * (exact(in[i] + h) - exact(in[i] - h)) / (2 * h);
+    }
+    CHECK(distance(dx, wanted) < (dtype == DType::f64 ? 1e-8 : 1e-5));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("math: float functions stay within a few units in the last place") {
+  CHECK(worst_ulps([](float x) { return math::exp(x); }, std::exp, -86, 88.7F) < 2);
+  CHECK(worst_ulps([](float x) { return math::exp(x); }, std::exp, -1e-3F, 1e-3F) < 1);
+  CHECK(worst_ulps([](float x) { return math::tanh(x); }, std::tanh, -12, 12) < 3);
+  CHECK(worst_ulps([](float x) { return math::tanh(x); }, std::tanh, -1e-4F, 1e-4F) < 2);
+  CHECK(worst_ulps([](float x) { return math::erf(x); }, std::erf, -5, 5) < 3);
+  CHECK(worst_ulps([](float x) { return math::erf(x); }, std::erf, -1e-4F, 1e-4F) < 2);
+  CHECK(worst_ulps([](float x) { return math::sigmoid(x); }, exact_sigmoid, -80, 80) < 4);
+}
+
+TEST_CASE("math: float functions at the ends of the range") {
+  // Through volatile, so that the vector code's scalar twin runs and nothing is folded.
+  const auto at = [](float (*f)(float), float x) {
+    volatile float hidden = x;
+    return f(hidden);
+  };
+  const auto exp = [](float x) { return math::exp(x); };
+  const auto tanh = [](float x) { return math::tanh(x); };
+  const auto erf = [](float x) { return math::erf(x); };
+  const auto sigmoid = [](float x) { return math::sigmoid(x); };
+  CHECK(at(exp, -infinity) == 0);
+  CHECK(at(exp, infinity) == infinity);
+  CHECK(at(exp, 0) == 1);
+  CHECK(at(exp, -1e30F) == 0);
+  CHECK(at(exp, 88.72F) == Approx(3.4e38).epsilon(0.01));
+  CHECK(at(exp, 88.73F) == infinity);
+  CHECK(std::isnan(at(exp, std::nanf(""))));
+  for (float huge : {20.F, 1e10F, 3e38F, infinity}) {
+    CHECK(at(tanh, huge) == 1);
+    CHECK(at(tanh, -huge) == -1);
+    CHECK(at(erf, huge) == 1);
+    CHECK(at(erf, -huge) == -1);
+  }
+  for (float tiny : {0.F, -0.F, 1e-10F, -1e-30F}) {
+    CHECK(at(tanh, tiny) == tiny);
+    CHECK(at(erf, tiny) == Approx(static_cast<double>(tiny) * 1.1283791670955126).epsilon(1e-6));
+  }
+  CHECK(std::isnan(at(tanh, std::nanf(""))));
+  CHECK(std::isnan(at(erf, std::nanf(""))));
+  CHECK(std::isnan(at(sigmoid, std::nanf(""))));
+  CHECK(at(sigmoid, -infinity) == 0);
+  CHECK(at(sigmoid, infinity) == 1);
+}
+
+TEST_CASE("map: each function and its slope") {
+  SECTION("exp") {
+    check_function<Exp>(-5, 2, [](double x) { return std::exp(x); });
+  }
+  SECTION("log") {
+    check_function<Log>(0.5, 9, [](double x) { return std::log(x); });
+  }
+  SECTION("tanh") {
+    check_function<Tanh>(-3, 3, [](double x) { return std::tanh(x); });
+  }
+  SECTION("sigmoid") { check_function<Sigmoid>(-5, 5, exact_sigmoid); }
+  SECTION("relu") {
+    check_function<Relu>(-1, 1, [](double x) { return std::max(x, 0.0); });
+  }
+  SECTION("gelu") {
+    check_function<Gelu>(-4, 4, [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); });
+  }
+  SECTION("gelu tanh") {
+    check_function<GeluTanh>(-4, 4, [](double x) {
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+    });
+  }
+  SECTION("silu") {
+    check_function<Silu>(-4, 4, [](double x) { return x * exact_sigmoid(x); });
+  }
+  SECTION("elu") {
+    check_function<Elu>(-4, 4, [](double x) { return x > 0 ? x : std::expm1(x); });
+  }
+  SECTION("square") {
+    check_function<Square>(-4, 4, [](double x) { return x * x; });
+  }
+  SECTION("sqrt") {
+    check_function<Sqrt>(0.5, 4, [](double x) { return std::sqrt(x); });
+  }
+  SECTION("reciprocal") {
+    check_function<Reciprocal>(0.5, 4, [](double x) { return 1 / x; });
+  }
+  SECTION("abs") {
+    check_function<Abs>(-4, 4, [](double x) { return std::abs(x); });
+  }
+}
+
+TEST_CASE("map: special values pass through vectors as through single numbers") {
+  std::vector<float> in;
+  for (int i = 0; i < 20; ++i) in.insert(in.end(), {-infinity, infinity, std::nanf(""), 0.F, 1.F});
+  const Tensor x = Tensor::from(in, Shape{100});
+  Tensor y(Shape{100});
+  kernel::Map<Exp>::cpu(x, y);
+  const auto out = y.to_host();
+  bool right = true;
+  for (size_t i = 0; i < 100; i += 5) {
+    right = right && out[i] == 0 && out[i + 1] == infinity && std::isnan(out[i + 2]) && out[i + 3] == 1;
+  }
+  CHECK(right);
+  kernel::Map<Relu>::cpu(x, y);
+  CHECK(y.to_host()[0] == 0);
+  CHECK(y.to_host()[1] == infinity);
+}
+
+TEST_CASE("zip: operands that broadcast in every way") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const Shape whole{4, 3, 50};
+  for (const Shape& left :
+       {Shape{4, 3, 50}, Shape{50}, Shape{3, 1}, Shape{4, 1, 50}, Shape{1}, Shape{4, 1, 1}}) {
+    for (const Shape& right : {Shape{4, 3, 50}, Shape{50}, Shape{3, 1}, Shape{4, 1, 50}, Shape{1}}) {
+      const Tensor a = view::expand(random_tensor(left, dtype, 1, 0.5, 2), whole);
+      const Tensor b = view::expand(random_tensor(right, dtype, 2, 0.5, 2), whole);
+      Tensor out(whole, dtype);
+      const auto x = a.to_doubles(), y = b.to_doubles();
+      const auto check = [&](double (*f)(double, double)) {
+        std::vector<double> wanted;
+        for (size_t i = 0; i < x.size(); ++i) wanted.push_back(f(x[i], y[i]));
+        return distance(out, wanted) < tolerance(dtype);
+      };
+      kernel::Zip<Add>::cpu(a, b, out);
+      CHECK(check([](double p, double q) { return p + q; }));
+      kernel::Zip<Subtract>::cpu(a, b, out);
+      CHECK(check([](double p, double q) { return p - q; }));
+      kernel::Zip<Multiply>::cpu(a, b, out);
+      CHECK(check([](double p, double q) { return p * q; }));
+      kernel::Zip<Divide>::cpu(a, b, out);
+      CHECK(check([](double p, double q) { return p / q; }));
+      kernel::Zip<Maximum>::cpu(a, b, out);
+      CHECK(check([](double p, double q) { return std::max(p, q); }));
+      kernel::Zip<NotLess>::cpu(a, b, out);
+      CHECK(check([](double p, double q) { return p >= q ? 1.0 : 0.0; }));
+    }
+  }
+}
+
+TEST_CASE("affine, accumulate and select") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const Tensor x = random_tensor(Shape{9, 41}, dtype);
+  const auto in = x.to_doubles();
+  Tensor y = random_tensor(Shape{9, 41}, dtype, 2);
+  const auto before = y.to_doubles();
+
+  kernel::Accumulate::cpu(x, y);
+  std::vector<double> wanted = before;
+  for (size_t i = 0; i < in.size(); ++i) wanted[i] += in[i];
+  CHECK(distance(y, wanted) < 1e-6);
+
+  kernel::Affine::cpu(y, 2, -3, y);  // in place
+  for (double& value : wanted) value = 2 * value - 3;
+  CHECK(distance(y, wanted) < 1e-6);
+
+  const std::vector<uint8_t> keep = {1, 0, 7, 0, 0, 1, 0, 1, 1};
+  const Tensor mask = view::expand(Tensor::of<uint8_t>(keep, Shape{9, 1}), Shape{9, 41});
+  kernel::Select::cpu(mask, x, -INFINITY, y);
+  for (size_t i = 0; i < in.size(); ++i) wanted[i] = keep[i / 41] != 0 ? in[i] : -INFINITY;
+  CHECK(distance(y, wanted) == 0);
+}
+
+TEST_CASE("count_bad: infinities and NaNs add up") {
+  std::vector<float> values(100000, 1.F);
+  values[5] = infinity;
+  values[77777] = std::nanf("");
+  values[99999] = -infinity;
+  const Tensor bad = Tensor::full(Shape{1}, 10, DType::i64);
+  kernel::CountBad::cpu(Tensor::from(values, Shape{100000}), bad);
+  CHECK(bad.item() == 13);
+}
+
+TEST_CASE("map: the same bits for any number of threads") {
+  const Tensor x = random_tensor(Shape{123457});
+  CHECK(same_for_any_threads([&] {
+    Tensor y = like(x);
+    kernel::Map<Gelu>::cpu(x, y);
+    return y;
+  }));
+}

@@ -1,0 +1,77 @@
+// Random tensors and comparisons for the tests of core.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "core/kernels/copy.h"
+#include "core/parallel.h"
+#include "core/tensor.h"
+#include "tests/catch.h"
+
+namespace heed {
+
+/// Numbers uniform in [low, high), the same for the same seed.
+inline Tensor random_tensor(const Shape& shape, DType dtype = DType::f32, uint32_t seed = 1, double low = -1,
+                            double high = 1) {
+  std::mt19937 engine(seed);
+  std::vector<double> values(static_cast<size_t>(shape.size()));
+  for (double& value : values) value = low + (high - low) * (engine() * 0x1p-32);
+  const Tensor wide = Tensor::of<double>(values, shape);
+  Tensor out(shape, dtype);
+  kernel::Copy::cpu(wide, out);
+  return out;
+}
+
+/// Values of [0, count).
+inline Tensor random_ids(const Shape& shape, int32_t count, uint32_t seed = 1) {
+  std::mt19937 engine(seed);
+  std::vector<int32_t> values(static_cast<size_t>(shape.size()));
+  for (int32_t& value : values) value = static_cast<int32_t>(engine() % static_cast<uint32_t>(count));
+  return Tensor::of<int32_t>(values, shape);
+}
+
+/// The largest |a - b| / max(1, |b|); infinity where only one of the two is NaN or they are different
+/// infinities.
+inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    const double gap = std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i]));
+    worst = std::isnan(gap) ? INFINITY : std::max(worst, gap);
+  }
+  return worst;
+}
+
+inline double distance(const Tensor& a, const std::vector<double>& b) { return distance(a.to_doubles(), b); }
+inline double distance(const Tensor& a, const Tensor& b) { return distance(a.to_doubles(), b.to_doubles()); }
+
+/// What a kernel may be off from a reference in double.
+inline double tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 2e-5; }
+
+/// True when the contiguous tensors hold the same bits.
+inline bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
+         std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0;
+}
+
+/// True when `make()` gives the same bits with 1, 2, 3 and 4 threads.
+template <class Make>
+bool same_for_any_threads(Make&& make) {
+  const int before = threads();
+  set_threads(1);
+  const Tensor alone = make();
+  bool same = true;
+  for (int count = 2; count <= 4; ++count) {
+    set_threads(count);
+    same = same && same_bits(alone, make());
+  }
+  set_threads(before);
+  return same;
+}
+
+}  // namespace heed

@@ -1,0 +1,78 @@
+// Windows over a text.
+#include "data/characters.h"
+
+#include <numeric>
+#include <set>
+
+#include "tests/data/scratch.h"
+
+using namespace heed;
+
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+Ids counting(int64_t count) {
+  Ids ids(static_cast<size_t>(count));
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
+/// Every row counts upwards, and the target is one ahead.
+void check(const WindowBatch& batch, int64_t rows, int64_t block) {
+  CHECK(batch.input.rows == rows);
+  CHECK(batch.input.columns == block);
+  CHECK(batch.target.rows == rows);
+  CHECK(batch.target.columns == block);
+  CHECK(batch.input.lengths == Ids(static_cast<size_t>(rows), static_cast<int32_t>(block)));
+  REQUIRE(batch.input.ids.size() == static_cast<size_t>(rows * block));
+  for (size_t i = 0; i < batch.input.ids.size(); ++i) {
+    CHECK(batch.target.ids[i] == batch.input.ids[i] + 1);
+    if (static_cast<int64_t>(i) % block != 0) CHECK(batch.input.ids[i] == batch.input.ids[i - 1] + 1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("characters: random windows depend on seed and step alone and reach every start") {
+  const TextWindows windows(counting(20), {.block = 5, .batch = 8, .seed = 3});
+  std::set<int32_t> starts;
+  for (int64_t step = 0; step < 100; ++step) {
+    const WindowBatch batch = windows.random(step);
+    check(batch, 8, 5);
+    for (size_t row = 0; row < 8; ++row) starts.insert(batch.input.ids[row * 5]);
+  }
+  CHECK(starts.size() == 15);
+  CHECK(*starts.rbegin() == 14);  // the last target is the last id, 19
+  CHECK(windows.random(7).input.ids == windows.random(7).input.ids);
+  CHECK(windows.random(7).input.ids != windows.random(8).input.ids);
+  CHECK(TextWindows(counting(20), {.block = 5, .batch = 8, .seed = 4}).random(7).input.ids !=
+        windows.random(7).input.ids);
+  refusal(Fault::usage, [&] { windows.random(-1); });
+}
+
+TEST_CASE("characters: blocks in order cover the text once") {
+  const TextWindows windows(counting(24), {.block = 5, .batch = 3});  // 23 predictions: 4 blocks, 3 are left
+  CHECK(windows.batches() == 2);
+  check(windows.in_order(0), 3, 5);
+  check(windows.in_order(1), 1, 5);
+  CHECK(windows.in_order(0).input.ids[5] == 5);
+  CHECK(windows.in_order(1).input.ids[0] == 15);
+  refusal(Fault::usage, [&] { windows.in_order(2); });
+  refusal(Fault::usage, [&] { windows.in_order(-1); });
+  CHECK(TextWindows(counting(6), {.block = 5}).batches() == 1);
+}
+
+TEST_CASE("characters: too short a text and impossible options are refused") {
+  CHECK_THAT(refusal(Fault::data, [] { TextWindows(counting(5), {.block = 5}); }), containing("5 ids"));
+  refusal(Fault::usage, [] { TextWindows(counting(5), {.block = 0}); });
+  refusal(Fault::usage, [] { TextWindows(counting(5), {.block = 1, .batch = 0}); });
+}
+
+TEST_CASE("characters: the split is contiguous, 90 to 10") {
+  const TextSplit split = split_text(counting(25));
+  CHECK(split.train == counting(22));
+  CHECK(split.validation == Ids{22, 23, 24});
+  refusal(Fault::usage, [] { split_text({}, 1.0); });
+  refusal(Fault::usage, [] { split_text({}, 0.0); });
+}

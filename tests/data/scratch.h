@@ -1,0 +1,108 @@
+// What the tests of this folder share: a folder that goes away, the real data, and refusals.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/io.h"
+#include "data/shuffle.h"
+#include "tests/catch.h"
+
+namespace heed {
+
+/// A new folder that is removed at the end of the test.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "heed-data-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    folder_ = name;
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  const Path& folder() const { return folder_; }
+  /// Writes a file into the folder and says where it is.
+  Path file(const std::string& name, std::string_view bytes) const {
+    std::ofstream(folder_ / name, std::ios::binary)
+        << bytes;  // io::write syncs, which thousands of files feel
+    return folder_ / name;
+  }
+
+ private:
+  Path folder_;
+};
+
+/// A file of the real data, or an empty path and a word that the test skips.
+inline Path real_data(const std::string& name) {
+  const char* named = std::getenv("HEED_DATA");
+  const Path folder = named != nullptr ? Path(named) : Path(HEED_SOURCE_DIR) / ".." / "shared" / "data";
+  const Path path = folder / name;
+  if (std::filesystem::exists(path)) return path;
+  WARN("skipped: " << path.string() << " is not there (set HEED_DATA to the folder of the real data)");
+  return {};
+}
+
+/// The text of the Error that `action` must throw, of this kind.
+template <class Action>
+std::string refusal(Fault fault, Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    INFO("the text: " << error.what());
+    CHECK(static_cast<int>(error.fault()) == static_cast<int>(fault));
+    return error.what();
+  }
+  FAIL_CHECK("nothing was thrown");
+  return {};
+}
+
+/// Damages bytes in one of many ways, chosen by the number: a flip, a cut, a doubled or removed piece.
+inline std::string damaged(std::string bytes, uint64_t number) {
+  const auto draw = [&](uint64_t which, size_t below) {
+    return static_cast<size_t>(counter_below(7, number, which, static_cast<int64_t>(below)));
+  };
+  if (bytes.empty()) return bytes;
+  const size_t at = draw(0, bytes.size());
+  switch (draw(1, 5)) {
+    case 0:
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << draw(2, 8)));
+      break;
+    case 1:
+      bytes.resize(at);
+      break;
+    case 2:
+      bytes.insert(at, bytes.substr(at, 1 + draw(2, 16)));
+      break;
+    case 3:
+      bytes.erase(at, 1 + draw(2, 16));
+      break;
+    default:
+      bytes[at] = static_cast<char>(draw(2, 256));
+      break;
+  }
+  return bytes;
+}
+
+/// Whether the action either succeeds or refuses its input as bad data; anything else fails the test.
+template <class Action>
+bool accepted(Action&& action) {
+  try {
+    action();
+    return true;
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data) FAIL_CHECK("not a fault of the data: " << error.what());
+    return false;
+  }
+}
+
+}  // namespace heed

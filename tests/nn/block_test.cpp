@@ -1,0 +1,118 @@
+// tests nn/block.h, nn/attention.h
+#include "nn/block.h"
+
+#include "autograd/node.h"
+#include "tests/catch.h"
+#include "tests/nn/plain_attention.h"
+
+namespace heed {
+namespace {
+
+Tensor random(const Shape& shape, uint64_t seed) {
+  Rng rng(seed);
+  const Tensor x(shape);
+  fill_normal(x, 0, 1, rng);
+  return x;
+}
+
+Block block_of(BlockOptions options, bool crossing, Rng& rng) {
+  options.width = 6;
+  options.feed_forward = 10;
+  return Block(options, plain_attention({.width = 6, .heads = 2}, rng),
+               crossing ? plain_attention({.width = 6, .heads = 2, .cross = true}, rng) : nullptr, rng);
+}
+
+void check_close(const Tensor& found, const Tensor& expected) {
+  REQUIRE(found.shape() == expected.shape());
+  const auto a = found.to_host(), b = expected.to_host();
+  for (size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).margin(1e-5));
+}
+
+/// An attention that cannot go step by step.
+struct AllAtOnce final : Attention {
+  Tensor forward(const Attend& call) override { return call.queries; }
+  void fields(Fields&) override {}
+};
+
+}  // namespace
+
+TEST_CASE("block: the norm before each part, or after each sum") {
+  for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
+    for (const bool crossing : {false, true}) {
+      Rng rng(3);
+      Block block = block_of({.norm_place = place}, crossing, rng);
+      const Tensor x = random(Shape{2, 4, 6}, 1), encoded = random(Shape{2, 3, 6}, 2);
+      const auto around = [&](const Tensor& input, const LayerNorm& norm, const auto& part) {
+        return place == NormPlace::pre ? input + part(norm(input)) : norm(input + part(input));
+      };
+      Tensor y = around(x, block.attention_norm, [&](const Tensor& h) {
+        return block.attention->forward({.queries = h, .keys = h, .mask = Mask::causal()});
+      });
+      if (crossing)
+        y = around(y, *block.cross_norm,
+                   [&](const Tensor& h) { return block.cross->forward({.queries = h, .keys = encoded}); });
+      y = around(y, block.forward_norm, [&](const Tensor& h) { return block.feed_forward(h, nullptr); });
+      check_close(block(x, Mask::causal(), encoded, Mask::none(), nullptr, {}), y);
+      const int64_t attention = 4 * 36, network = 6 * 10 + 10 + 60 + 6, norms = crossing ? 36 : 24;
+      CHECK(count_parameters(block) == attention * (crossing ? 2 : 1) + network + norms);
+      CHECK(name_of(block, block.attention.get()) == "attention");
+      CHECK(name_of(block, block.cross_norm.get()) == (crossing ? "cross_norm" : ""));
+    }
+  }
+}
+
+TEST_CASE("block: dropout only with noise, and the same for the same seed") {
+  Rng rng(3);
+  Block block = block_of({.dropout = 0.5}, false, rng);
+  const Tensor x = random(Shape{2, 4, 6}, 1);
+  const auto run = [&](Rng* noise) {
+    return block(x, Mask::none(), {}, {}, nullptr, {.noise = noise}).to_host();
+  };
+  Rng one(7), two(7), three(8);
+  const auto dropped = run(&one);
+  CHECK(dropped == run(&two));
+  CHECK(dropped != run(&three));
+  CHECK(dropped != run(nullptr));
+  CHECK(run(nullptr) == run(nullptr));
+}
+
+TEST_CASE("block: a probe sees self-attention, then cross-attention") {
+  Rng rng(3);
+  Block block = block_of({}, true, rng);
+  Probe probe;
+  block(random(Shape{2, 4, 6}, 1), Mask::none(), random(Shape{2, 3, 6}, 2), Mask::none(), nullptr,
+        {.probe = &probe});
+  REQUIRE(probe.maps.size() == 2);
+  CHECK(probe.maps[0].who == block.attention.get());
+  CHECK(probe.maps[0].weights.shape() == Shape{2, 2, 4, 4});
+  CHECK(probe.maps[1].who == block.cross.get());
+  CHECK(probe.maps[1].weights.shape() == Shape{2, 2, 4, 3});
+  CHECK_FALSE(probe.maps[1].weights.node());
+}
+
+TEST_CASE("block: an attention without steps is refused when decoding starts") {
+  Rng rng(3);
+  const Block block({.width = 6, .feed_forward = 4}, std::make_unique<AllAtOnce>(), nullptr, rng);
+  CHECK_THROWS_WITH(block.start(), containing("cannot go step by step"));
+  const Block half({.width = 6, .feed_forward = 4}, plain_attention({.width = 6}, rng),
+                   std::make_unique<AllAtOnce>(), rng);
+  CHECK_THROWS_WITH(half.start(), containing("cannot go step by step"));
+}
+
+TEST_CASE("memory: rows follow the order, repeated, dropped, and with their history") {
+  PlainAttention::Inputs memory;
+  const std::vector<int32_t> picks{2, 0, 2, 1};
+  const Tensor order = Tensor::of<int32_t>(picks, Shape{4});
+  reorder(memory, order);  // nothing is remembered yet
+  CHECK_FALSE(memory.seen);
+  const Tensor x = leaf(Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, Shape{3, 2, 1}));
+  memory.seen = x;
+  reorder(memory, order);
+  CHECK(memory.seen.shape() == Shape{4, 2, 1});
+  CHECK(memory.seen.to_host() == std::vector<float>{5, 6, 1, 2, 5, 6, 3, 4});
+  backward(sum(memory.seen));
+  CHECK(grad_of(x).to_host() == std::vector<float>{1, 1, 1, 1, 2, 2});
+  CHECK_THROWS_WITH(reorder(memory, Tensor::from({1, 0})), containing("i32 [B]"));
+}
+
+}  // namespace heed

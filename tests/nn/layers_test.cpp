@@ -1,0 +1,127 @@
+// tests nn/init.h, nn/linear.h, nn/embedding.h, nn/norm.h, nn/feed_forward.h
+#include <cmath>
+
+#include "autograd/node.h"
+#include "nn/embedding.h"
+#include "nn/feed_forward.h"
+#include "nn/norm.h"
+#include "tests/catch.h"
+
+namespace heed {
+namespace {
+
+struct Moments {
+  double mean = 0, deviation = 0, least = HUGE_VAL, most = -HUGE_VAL;
+  explicit Moments(const Tensor& x) {
+    const auto values = x.to_doubles();
+    for (const double v : values) {
+      mean += v / static_cast<double>(values.size());
+      least = std::min(least, v);
+      most = std::max(most, v);
+    }
+    for (const double v : values) deviation += (v - mean) * (v - mean) / static_cast<double>(values.size());
+    deviation = std::sqrt(deviation);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("init: xavier is uniform within sqrt(6 / (in + out))") {
+  Rng rng(4);
+  const double bound = std::sqrt(6.0 / 500);
+  const Moments m(weight(200, 300, Init::xavier, rng));
+  CHECK(m.mean == Approx(0).margin(3e-3));
+  CHECK(m.deviation == Approx(bound / std::sqrt(3.0)).epsilon(0.02));
+  CHECK(m.most <= bound);
+  CHECK(m.most > 0.99 * bound);
+  CHECK(m.least >= -bound);
+  CHECK(m.least < -0.99 * bound);
+  CHECK(Moments(weight(200, 300, Init::xavier, rng, 0.5)).most == Approx(0.5 * bound).epsilon(0.01));
+}
+
+TEST_CASE("init: normal has deviation 0.02 times the gain") {
+  Rng rng(4);
+  CHECK(Moments(weight(300, 200, Init::normal, rng)).deviation == Approx(0.02).epsilon(0.02));
+  CHECK(Moments(weight(300, 200, Init::normal, rng, 0.5)).deviation == Approx(0.01).epsilon(0.02));
+  CHECK(Moments(normal_parameter(Shape{300, 200}, 3, rng)).deviation == Approx(3).epsilon(0.02));
+  CHECK(constant_parameter(Shape{2}, 1.5).to_host() == std::vector<float>{1.5f, 1.5f});
+}
+
+TEST_CASE("init: leaves that differ, and are the same for the same seed") {
+  Rng one(5), two(5), three(6);
+  const Tensor a = weight(4, 4, Init::xavier, one), b = weight(4, 4, Init::xavier, one);
+  CHECK(a.node()->leaf);
+  CHECK(a.shape() == Shape{4, 4});
+  CHECK(a.to_host() != b.to_host());
+  CHECK(a.to_host() == weight(4, 4, Init::xavier, two).to_host());
+  CHECK(a.to_host() != weight(4, 4, Init::xavier, three).to_host());
+}
+
+TEST_CASE("linear: x W^T + b, with the bias at zero at first") {
+  Rng rng(1);
+  Linear layer(2, 3, rng), bare(2, 3, rng, {.bias = false});
+  CHECK(layer.bias.to_host() == std::vector<float>{0, 0, 0});
+  CHECK_FALSE(bare.bias);
+  CHECK(count_parameters(bare) == 6);
+  layer.weight = leaf(Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, Shape{3, 2}));
+  layer.bias = leaf(Tensor::from({10, 20, 30}));
+  const Tensor y = layer(Tensor::from(std::vector<float>{1, 1, 2, 0}, Shape{1, 2, 2}));
+  CHECK(y.shape() == Shape{1, 2, 3});
+  CHECK(y.to_host() == std::vector<float>{13, 27, 41, 12, 26, 40});
+  CHECK_THROWS_WITH(layer(Tensor::from({1, 2, 3})), containing("[3]") && containing("[3, 2]"));
+}
+
+TEST_CASE("embedding: rows by id, and gradients back to them") {
+  Rng rng(1);
+  Embedding table(4, 2, Init::normal, rng);
+  const auto rows = table.weight.to_host();
+  const std::vector<int32_t> ids{3, 0, 3};
+  const Tensor y = table(Tensor::of<int32_t>(ids, Shape{1, 3}));
+  CHECK(y.shape() == Shape{1, 3, 2});
+  CHECK(y.to_host() == std::vector<float>{rows[6], rows[7], rows[0], rows[1], rows[6], rows[7]});
+  backward(sum(y));
+  CHECK(grad_of(table.weight).to_host() == std::vector<float>{1, 1, 0, 0, 0, 0, 2, 2});
+}
+
+TEST_CASE("layer norm: both scales against the formula") {
+  const std::vector<double> x{1, 2, 4, 9};
+  const double mean = 4, squares = 9 + 4 + 0 + 25;
+  for (const auto scale : {kernel::NormScale::variance, kernel::NormScale::deviation}) {
+    LayerNorm norm(4, {.epsilon = 1e-3, .scale = scale});
+    norm.gain = leaf(Tensor::from({1, 2, 3, 4}));
+    norm.bias = leaf(Tensor::from({0, 0, 1, -1}));
+    const double by =
+        scale == kernel::NormScale::variance ? std::sqrt(squares / 4 + 1e-3) : std::sqrt(squares / 3) + 1e-3;
+    const auto y = norm(Tensor::from({1, 2, 4, 9})).to_host();
+    const double bias[] = {0, 0, 1, -1};
+    for (size_t i = 0; i < 4; ++i)
+      CHECK(y[i] == Approx(static_cast<double>(i + 1) * (x[i] - mean) / by + bias[i]).margin(1e-5));
+  }
+  LayerNorm bare(4, {.bias = false});
+  CHECK_FALSE(bare.bias);
+  CHECK(count_parameters(bare) == 4);
+}
+
+TEST_CASE("feed forward: down(activation(up(x))), and dropout only with noise") {
+  Rng rng(2);
+  FeedForward network(3, 5, {.activation = Activation::relu, .dropout = 0.5}, rng);
+  CHECK(count_parameters(network) == 3 * 5 + 5 + 5 * 3 + 3);
+  const Tensor x = Tensor::from(std::vector<float>{1, -2, 0.5f, 3, 1, -1}, Shape{2, 3});
+  const Tensor expected = network.down(relu(network.up(x)));
+  CHECK(network(x, nullptr).to_host() == expected.to_host());
+  Rng noise(1);
+  CHECK(network(x, &noise).to_host() != expected.to_host());
+  CHECK(count_parameters(*std::make_unique<FeedForward>(3, 5, FeedForward::Options{.bias = false}, rng)) ==
+        30);
+}
+
+TEST_CASE("feed forward: each activation is its function") {
+  const Tensor x = Tensor::from({-1, 0, 2});
+  const auto at = [&](Activation activation) { return activate(activation, x).to_host(); };
+  CHECK(at(Activation::relu) == std::vector<float>{0, 0, 2});
+  CHECK(at(Activation::gelu)[2] == Approx(2 * 0.5 * std::erfc(-std::sqrt(2.0))));
+  CHECK(at(Activation::gelu_tanh)[2] == Approx(1 + std::tanh(std::sqrt(2 / M_PI) * (2 + 0.044715 * 8))));
+  CHECK(at(Activation::silu)[0] == Approx(-1 / (1 + std::exp(1.0))));
+}
+
+}  // namespace heed

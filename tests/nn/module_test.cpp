@@ -1,0 +1,217 @@
+// tests nn/module.h, nn/fields.h
+#include "nn/module.h"
+
+#include <cmath>
+#include <type_traits>
+
+#include "autograd/node.h"
+#include "core/safetensors.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+#include "tests/catch.h"
+
+namespace heed {
+namespace {
+
+/// A module with a child, a list of children, one that may be absent, a parameter and a buffer of its own.
+struct Tree final : Module {
+  explicit Tree(Rng& rng)
+      : first(3, 4, rng),
+        gain(constant_parameter(Shape{2}, 1)),
+        waves(Tensor::from({1, 2, 3})),
+        norm(std::make_unique<LayerNorm>(4, LayerNorm::Options{})) {
+    for (int i = 0; i < 2; ++i)
+      layers.push_back(std::make_unique<Linear>(4, 4, rng, LinearOptions{.bias = i == 0}));
+  }
+  Tensor operator()(const Tensor& x) const {
+    return sum((*norm)((*layers[1])((*layers[0])(first(x))))) * sum(gain) + sum(waves);
+  }
+  void fields(Fields& f) override {
+    f("first", first);
+    f("layers", layers);
+    f("norm", norm);
+    f("absent", absent);
+    f("gain", gain);
+    f("waves", waves);
+  }
+  Linear first;
+  std::vector<std::unique_ptr<Linear>> layers;
+  Tensor gain, waves;
+  std::unique_ptr<LayerNorm> norm;
+  std::unique_ptr<Linear> absent;
+};
+
+std::vector<std::string> names(const std::vector<Named>& list) {
+  std::vector<std::string> out;
+  for (const Named& named : list) out.push_back(named.name);
+  return out;
+}
+
+using Names = std::vector<std::string>;
+
+// Modules move but do not copy: a copy would tie all its weights unseen.
+static_assert(!std::is_copy_constructible_v<Linear> && !std::is_copy_assignable_v<Linear>);
+static_assert(!std::is_copy_constructible_v<Module> && !std::is_copy_assignable_v<Tree>);
+static_assert(std::is_move_constructible_v<Linear> && std::is_move_assignable_v<Linear>);
+
+}  // namespace
+
+TEST_CASE("module: names are dotted, in the order of fields(), and buffers are no parameters") {
+  Rng rng(1);
+  Tree tree(rng);
+  const Names trained{"first.weight",    "first.bias", "layers.0.weight", "layers.0.bias",
+                      "layers.1.weight", "norm.gain",  "norm.bias",       "gain"};
+  CHECK(names(parameters(tree)) == trained);
+  Names all = trained;
+  all.push_back("waves");
+  CHECK(names(tensors(tree)) == all);
+  CHECK(count_parameters(tree) == 12 + 4 + 16 + 4 + 16 + 4 + 4 + 2);
+}
+
+TEST_CASE("module: assigning a parameter changes what parameters() finds") {
+  Rng rng(1);
+  Tree tree(rng);
+  const Tensor other = leaf(Tensor::full(Shape{4, 3}, 7));
+  tree.first.weight = other;
+  CHECK(parameters(tree)[0].tensor->node() == other.node());
+  tree.first.bias = Tensor();
+  CHECK(parameters(tree)[1].name == "layers.0.weight");
+  tree.layers.pop_back();
+  CHECK(parameters(tree).size() == 6);
+}
+
+TEST_CASE("module: a tied parameter is reported once, under its first name, and trained once") {
+  Rng rng(1);
+  Tree tree(rng);
+  tree.layers[1]->weight = tree.layers[0]->weight;
+  const Names found = names(parameters(tree));
+  CHECK(std::count(found.begin(), found.end(), "layers.0.weight") == 1);
+  CHECK(std::count(found.begin(), found.end(), "layers.1.weight") == 0);
+  CHECK(count_parameters(tree) == 62 - 16);
+  int visits = 0;
+  visit_tensors(tree, [&](const std::string&, Tensor&) { ++visits; });
+  CHECK(visits == 9);
+
+  // Both uses reach the one gradient.
+  Rng again(1);
+  Tree apart(again);
+  apart.layers[1]->weight = leaf(apart.layers[0]->weight);
+  const Tensor x = Tensor::from({0.3f, -1, 2});
+  backward(square(tree(x)));
+  backward(square(apart(x)));
+  const auto both = grad_of(tree.layers[0]->weight).to_host();
+  const auto one = grad_of(apart.layers[0]->weight).to_host(),
+             two = grad_of(apart.layers[1]->weight).to_host();
+  for (size_t i = 0; i < both.size(); ++i) CHECK(both[i] == Approx(one[i] + two[i]).margin(1e-5));
+}
+
+TEST_CASE("module: converting keeps ties, buffers and numbers") {
+  Rng rng(1);
+  Tree tree(rng);
+  tree.layers[1]->weight = tree.layers[0]->weight;
+  const auto before = tree.first.weight.to_host();
+  convert(tree, DType::f64);
+  for (const Named& named : tensors(tree)) CHECK(named.tensor->dtype() == DType::f64);
+  CHECK(tree.layers[1]->weight.node() == tree.layers[0]->weight.node());
+  CHECK(tree.layers[1]->weight.storage() == tree.layers[0]->weight.storage());
+  CHECK(tree.first.weight.to_host() == before);
+  CHECK(tree.first.weight.node()->leaf);
+  CHECK_FALSE(tree.waves.node());
+  CHECK(parameters(tree).size() == 7);
+  move_to(tree, Device::cpu);
+  CHECK(tree.layers[1]->weight.node() == tree.layers[0]->weight.node());
+}
+
+TEST_CASE("module: saved and loaded, ties and buffers included") {
+  Rng one(1), two(2);
+  Tree from(one), to(two);
+  fill_normal(from.waves, 0, 1, one);
+  const std::string bytes = save(from);
+  const Tensor held = to.first.weight;
+  load(to, bytes);
+  CHECK(to.first.weight.to_host() == from.first.weight.to_host());
+  CHECK(to.norm->bias.to_host() == from.norm->bias.to_host());
+  CHECK(to.waves.to_host() == from.waves.to_host());
+  CHECK(held.to_host() == from.first.weight.to_host());  // into the same leaf: optimizers keep theirs
+  CHECK(save(to) == bytes);
+  const SafeTensors file = SafeTensors::parse(bytes, "saved");
+  CHECK(file.entries().size() == 9);
+  CHECK(file.at("layers.1.weight").shape == std::vector<int64_t>{4, 4});
+}
+
+TEST_CASE("module: a parameter that lies turned in memory is saved and loaded as it reads") {
+  Rng rng(1);
+  Linear from(2, 3, rng, {.bias = false}), to(2, 3, rng, {.bias = false});
+  to.weight = leaf(view::transpose(Tensor::zeros(Shape{2, 3}), 0, 1));
+  load(to, save(from));
+  CHECK(to.weight.to_host() == from.weight.to_host());
+  CHECK(save(to) == save(from));
+}
+
+TEST_CASE("module: a file that does not fit is refused by tensor, and nothing is loaded of it") {
+  Rng rng(1);
+  Linear small(2, 3, rng), wide(2, 4, rng), bare(2, 3, rng, {.bias = false});
+  const auto before = small.weight.to_host();
+  CHECK_THROWS_WITH(load(small, save(wide)),
+                    containing("weight is f32 [4, 2] in the file, f32 [3, 2] in the model"));
+  CHECK_THROWS_WITH(load(small, save(bare)), containing("tensor bias [3] is missing in the file"));
+  CHECK_THROWS_WITH(load(bare, save(small)),
+                    containing("the file holds bias, which this model does not have"));
+  Linear precise(2, 3, rng);
+  convert(precise, DType::f64);
+  CHECK_THROWS_WITH(load(small, save(precise)), containing("is f64 [3] in the file, f32 [3] in the model") ||
+                                                    containing("is f64 [3, 2] in the file"));
+  CHECK_THROWS_AS(load(small, "no file"), Error);
+  CHECK(small.weight.to_host() == before);
+  try {
+    load(small, save(wide));
+  } catch (const Error& error) {
+    CHECK(error.fault() == Fault::data);
+  }
+}
+
+TEST_CASE("module: names of modules are found") {
+  Rng rng(1);
+  Tree tree(rng), stranger(rng);
+  CHECK(name_of(tree, &tree.first) == "first");
+  CHECK(name_of(tree, tree.layers[1].get()) == "layers.1");
+  CHECK(name_of(tree, tree.norm.get()) == "norm");
+  CHECK(name_of(tree, &stranger.first).empty());
+  CHECK(name_of(tree, nullptr).empty());
+}
+
+TEST_CASE("module: the summary counts by the first two words of a name") {
+  Rng rng(1);
+  Tree tree(rng);
+  const std::string table = summary(tree);
+  CHECK_THAT(table, containing("layers.0") && containing("layers.1") && containing("norm.gain"));
+  CHECK_THAT(table, containing("total") && containing("62"));
+  CHECK(table.find("waves") == std::string::npos);
+}
+
+namespace {
+
+/// What check_listed is for: mistakes in fields() and in a forward pass.
+struct Mistaken final : Module {
+  explicit Mistaken(Rng& rng) : named(2, 2, rng), hidden(leaf(Tensor::full(Shape{2, 5}, 1))) {}
+  void fields(Fields& f) override { f("named", named); }
+  Linear named;
+  Tensor hidden;
+};
+
+}  // namespace
+
+TEST_CASE("module: a parameter that is not used and a leaf that is not listed are named") {
+  Rng rng(1);
+  Mistaken module(rng);
+  const Tensor x = Tensor::from({1, 2});
+  CHECK_NOTHROW(check_listed(module, sum(module.named(x))));
+  CHECK_THROWS_WITH(check_listed(module, sum(linear(x, module.named.weight, {}))),
+                    containing("does not depend on the parameter named.bias [2]"));
+  CHECK_THROWS_WITH(check_listed(module, sum(module.named(x)) * sum(module.hidden)),
+                    containing("[2, 5]") && containing("that no module names"));
+  CHECK_THROWS_WITH(check_listed(module, sum(x)),
+                    containing("does not depend on the parameter named.weight"));
+}
+
+}  // namespace heed

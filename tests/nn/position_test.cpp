@@ -1,0 +1,61 @@
+// tests nn/position.h
+#include "nn/position.h"
+
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "tests/catch.h"
+
+namespace heed {
+
+TEST_CASE("position: sinusoids are those of the formula") {
+  Rng rng(1);
+  for (const int64_t width : {6, 7, 1}) {
+    Position position(PositionKind::sinusoid, 50, width, rng);
+    const auto y = position(Tensor::zeros(Shape{2, 40, width}), 10).to_doubles();
+    for (int64_t b = 0; b < 2; ++b) {
+      for (int64_t t = 0; t < 40; ++t) {
+        for (int64_t i = 0; i < width; ++i) {
+          const double pair = static_cast<double>(i - i % 2);
+          const double angle =
+              static_cast<double>(t + 10) / std::pow(10000.0, pair / static_cast<double>(width));
+          const double expected = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
+          CHECK(std::abs(y[static_cast<size_t>((b * 40 + t) * width + i)] - expected) < 1e-6);
+        }
+      }
+    }
+    CHECK(count_parameters(position) == 0);
+    CHECK(tensors(position).empty());
+  }
+}
+
+TEST_CASE("position: a learned table is trained") {
+  Rng rng(1);
+  Position position(PositionKind::learned, 5, 3, rng);
+  CHECK(count_parameters(position) == 15);
+  const Tensor y = position(Tensor::zeros(Shape{2, 2, 3}), 3);
+  const auto table = parameters(position)[0].tensor->to_host();
+  const auto values = y.to_host();
+  for (size_t i = 0; i < 12; ++i) CHECK(values[i] == table[9 + i % 6]);
+  backward(sum(y));
+  const auto gradient = grad_of(*parameters(position)[0].tensor).to_host();
+  for (size_t i = 0; i < 15; ++i) CHECK(gradient[i] == (i < 9 ? 0.0f : 2.0f));
+}
+
+TEST_CASE("position: none adds nothing, and doubles stay doubles") {
+  Rng rng(1);
+  const Tensor x = Tensor::from(std::vector<float>{1, 2}, Shape{1, 1, 2});
+  CHECK(Position(PositionKind::none, 1, 2, rng)(x, 100).to_host() == x.to_host());
+  CHECK(Position(PositionKind::sinusoid, 4, 2, rng)(cast(x, DType::f64), 0).dtype() == DType::f64);
+}
+
+TEST_CASE("position: past the longest input it says how to go on") {
+  Rng rng(1);
+  const Position position(PositionKind::sinusoid, 8, 2, rng);
+  CHECK_NOTHROW(position(Tensor::zeros(Shape{1, 8, 2}), 0));
+  CHECK_THROWS_WITH(position(Tensor::zeros(Shape{1, 9, 2}), 0),
+                    containing("9 tokens") && containing("made for 8") && containing("max-length"));
+  CHECK_THROWS_WITH(position(Tensor::zeros(Shape{1, 1, 2}), 8), containing("9 tokens"));
+}
+
+}  // namespace heed

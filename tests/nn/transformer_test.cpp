@@ -1,0 +1,372 @@
+// tests nn/transformer.h
+#include "nn/transformer.h"
+
+#include <cmath>
+
+#include "autograd/gradcheck.h"
+#include "autograd/node.h"
+#include "tests/catch.h"
+#include "tests/nn/plain_attention.h"
+
+namespace heed {
+namespace {
+
+const EncoderDecoder::Attentions plain{plain_attention, plain_attention, plain_attention};
+
+TransformerConfig tiny() {
+  TransformerConfig config;
+  config.width = 8;
+  config.heads = 2;
+  config.feed_forward = 12;
+  config.layers = 2;
+  config.max_length = 16;
+  config.dropout = config.attention_dropout = 0.1;
+  return config;
+}
+
+Tensor ids(const std::vector<int32_t>& values, int64_t batch) {
+  return Tensor::of<int32_t>(values, Shape{batch, static_cast<int64_t>(values.size()) / batch});
+}
+
+Tensor lengths(const std::vector<int32_t>& values) {
+  return Tensor::of<int32_t>(values, Shape{static_cast<int64_t>(values.size())});
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.shape() == b.shape());
+  const auto x = a.to_doubles(), y = b.to_doubles();
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(x[i] - y[i]));
+  return worst;
+}
+
+Tensor position(const Tensor& x, int64_t t) { return reshape(slice(x, 1, t, t + 1), Shape{x.extent(0), -1}); }
+
+std::vector<NormPlace> both_norms() { return {NormPlace::pre, NormPlace::post}; }
+
+}  // namespace
+
+TEST_CASE("encoder-decoder: decoding step by step gives the logits of one call") {
+  for (const NormPlace norm : both_norms()) {
+    const NoTape quiet;
+    Rng rng(1);
+    TransformerConfig config = tiny();
+    config.norm = norm;
+    const EncoderDecoder model(config, 11, 13, plain, rng);
+    const Tensor source = ids({1, 2, 3, 4, 5, 6, 7, 8, 9, 0}, 2),
+                 target = ids({1, 2, 3, 4, 5, 12, 11, 10}, 2), long_as = lengths({5, 3});
+    const Tensor encoded = model.encode(source, long_as, {});
+    const Tensor full = model.logits(model.decode(target, encoded, long_as, {}));
+    CHECK(full.shape() == Shape{2, 4, 13});
+    Decoding one = model.start(encoded, long_as);
+    for (int64_t t = 0; t < 4; ++t) {
+      CHECK(distance(model.next(view::slice(target, 1, t, t + 1), one), position(full, t)) < 1e-5);
+      CHECK(one.length == t + 1);
+    }
+    Decoding several = model.start(encoded, long_as);
+    CHECK(distance(model.next(view::slice(target, 1, 0, 3), several), position(full, 2)) < 1e-5);
+    CHECK(distance(model.next(view::slice(target, 1, 3, 4), several), position(full, 3)) < 1e-5);
+  }
+}
+
+TEST_CASE("encoder-decoder: what stands in the padding of the source changes nothing") {
+  const NoTape quiet;
+  Rng rng(1);
+  const EncoderDecoder model(tiny(), 11, 13, plain, rng);
+  const Tensor target = ids({1, 2, 3}, 1), three = lengths({3});
+  const auto logits = [&](const std::vector<int32_t>& source) {
+    return model.logits(model.decode(target, model.encode(ids(source, 1), three, {}), three, {}));
+  };
+  CHECK(distance(logits({4, 5, 6, 0, 0}), logits({4, 5, 6, 9, 10})) == 0);
+  CHECK(distance(logits({4, 5, 6, 0, 0}), logits({4, 5, 6})) < 1e-5);
+  CHECK(distance(logits({4, 5, 6, 0, 0}), logits({4, 5, 7, 0, 0})) > 1e-3);
+}
+
+TEST_CASE("encoder-decoder: reordered beams go on as hypotheses of their own") {
+  const NoTape quiet;
+  Rng rng(1);
+  const EncoderDecoder model(tiny(), 11, 13, plain, rng);
+  const Tensor source = ids({1, 2, 3, 4, 5, 6}, 2), long_as = lengths({3, 2});
+  const Tensor encoded = model.encode(source, long_as, {});
+  const std::vector<int32_t> order{1, 0, 1};
+  const auto pick = [&](const Tensor& x) {
+    return reshape(embedding(reshape(x, Shape{2, -1}), lengths(order)), Shape{3, x.extent(1), x.extent(2)});
+  };
+  const Tensor expected_encoded = pick(encoded);
+  const Tensor expected =
+      model.logits(model.decode(ids({7, 3, 5, 8, 7, 1}, 3), expected_encoded, lengths({2, 3, 2}), {}));
+
+  Decoding late = model.start(encoded, long_as);
+  model.next(ids({5, 7}, 2), late);
+  late.reorder({1, 0, 1});
+  CHECK(late.source.key_lengths().to_host() == std::vector<float>{2, 3, 2});
+  const Tensor found = model.next(ids({3, 8, 1}, 3), late);
+  CHECK(distance(found, position(model.logits(model.decode(ids({7, 3, 5, 8, 7, 1}, 3), expected_encoded,
+                                                           lengths({2, 3, 2}), {})),
+                                 1)) < 1e-5);
+
+  Decoding early = model.start(encoded, long_as);  // before anything is remembered
+  early.reorder({1, 0, 1});
+  CHECK(distance(model.next(ids({7, 5, 7}, 3), early), position(expected, 0)) < 1e-5);
+}
+
+TEST_CASE("decoder-only: decoding step by step gives the logits of one call") {
+  for (const NormPlace norm : both_norms()) {
+    for (const PositionKind kind : {PositionKind::sinusoid, PositionKind::learned, PositionKind::none}) {
+      const NoTape quiet;
+      Rng rng(2);
+      TransformerConfig config = tiny();
+      config.norm = norm;
+      config.position = kind;
+      const DecoderOnly model(config, 9, plain_attention, rng);
+      const Tensor text = ids({1, 2, 3, 4, 5, 6, 7, 8, 0, 1}, 2);
+      const Tensor full = model(text, {});
+      Decoding state = model.start();
+      for (int64_t t = 0; t < 5; ++t)
+        CHECK(distance(model.next(view::slice(text, 1, t, t + 1), state), position(full, t)) < 1e-5);
+      Decoding jump = model.start();
+      CHECK(distance(model.next(text, jump), position(full, 4)) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("decoder-only: the future is not seen, and the end of the table is said") {
+  const NoTape quiet;
+  Rng rng(2);
+  const DecoderOnly model(tiny(), 9, plain_attention, rng);
+  const Tensor a = model(ids({1, 2, 3, 4}, 1), {}), b = model(ids({1, 2, 3, 8}, 1), {});
+  for (int64_t t = 0; t < 3; ++t) CHECK(distance(position(a, t), position(b, t)) == 0);
+  CHECK(distance(position(a, 3), position(b, 3)) > 1e-3);
+  CHECK_THROWS_WITH(model(Tensor::zeros(Shape{1, 17}, DType::i32), {}),
+                    containing("17 tokens") && containing("made for 16"));
+}
+
+TEST_CASE("embedder: rows times sqrt(width), positions, dropout") {
+  Rng rng(3);
+  TransformerConfig config = tiny();
+  for (const bool scaled : {true, false}) {
+    config.scale_embedding = scaled;
+    const Embedder embedder(9, config, rng);
+    const Tensor y = embedder(ids({4, 7}, 1), 5, nullptr);
+    const Tensor rows = embedder.tokens(ids({4, 7}, 1)) * (scaled ? std::sqrt(8.0) : 1.0);
+    CHECK(distance(y, embedder.position(rows, 5)) < 1e-6);
+    Rng noise(1);
+    CHECK(distance(y, embedder(ids({4, 7}, 1), 5, &noise)) > 1e-3);
+  }
+}
+
+TEST_CASE("stack: branches start smaller the more there are") {
+  const auto deviation = [](const Tensor& x) {
+    double squares = 0;
+    for (const double value : x.to_doubles()) squares += value * value;
+    return std::sqrt(squares / static_cast<double>(x.size()));
+  };
+  Rng rng(3);
+  TransformerConfig config = tiny();
+  config.width = 64;
+  config.feed_forward = 128;
+  config.layers = 8;
+  config.init = Init::normal;
+  const Stack stack(config, {.causal = true}, plain_attention, {}, rng);
+  CHECK(deviation(stack.blocks[3]->feed_forward.down.weight) == Approx(0.02 / 4).epsilon(0.05));
+  CHECK(deviation(stack.blocks[3]->feed_forward.up.weight) == Approx(0.02).epsilon(0.05));
+}
+
+TEST_CASE("transformer: tied tables are one") {
+  Rng rng(3);
+  TransformerConfig config = tiny();
+  const auto count = [&](Tie tie) {
+    config.tie = tie;
+    EncoderDecoder model(config, 20, 20, plain, rng);
+    return count_parameters(model);
+  };
+  const int64_t apart = count(Tie::none);
+  CHECK(count(Tie::output) == apart - 20 * 8 - 20);
+  CHECK(count(Tie::all) == apart - 2 * 20 * 8 - 20);
+  EncoderDecoder model(config, 20, 20, plain, rng);
+  CHECK(model.source.tokens.weight.node() == model.target.tokens.weight.node());
+  CHECK_FALSE(model.output);
+  CHECK_THROWS_WITH(EncoderDecoder(config, 20, 21, plain, rng),
+                    containing("20") && containing("21") && containing("one vocabulary"));
+  config.tie = Tie::output;
+  DecoderOnly text(config, 20, plain_attention, rng);
+  CHECK_FALSE(text.output);
+  const Tensor hidden = text(ids({3}, 1), {});
+  CHECK(hidden.shape() == Shape{1, 1, 20});
+}
+
+TEST_CASE("transformer: the published one-block translator has the published size") {
+  // Width 512, 8 heads, feed-forward 2048, vocabularies of 15,698 and 22,463 words.
+  TransformerConfig config;
+  config.width = 512;
+  config.heads = 8;
+  config.feed_forward = 2048;
+  config.layers = 1;
+  config.max_length = 350;
+  config.norm_scale = kernel::NormScale::deviation;
+  config.norm_epsilon = 1e-6;
+  Rng rng(1);
+  EncoderDecoder model(config, 15698, 22463, plain, rng);
+  const int64_t embeddings = (15698 + 22463) * 512, output = 22463 * 512 + 22463;
+  const int64_t attention = 4 * 512 * 512, network = 512 * 2048 + 2048 + 2048 * 512 + 512, norm = 2 * 512;
+  const int64_t encoder = attention + network + 2 * norm + norm,
+                decoder = 2 * attention + network + 3 * norm + norm;
+  CHECK(count_parameters(model) == embeddings + output + encoder + decoder);
+  CHECK(count_parameters(model) == 38'414'271);
+  CHECK(count_parameters(model.encoder) == encoder);
+  CHECK(count_parameters(model.decoder) == decoder);
+}
+
+TEST_CASE("transformer: gradients of a whole model") {
+  Rng rng(4);
+  TransformerConfig config = tiny();
+  config.layers = 1;
+  config.activation = Activation::gelu;
+  config.attention_bias = true;
+  config.position = PositionKind::learned;
+  EncoderDecoder model(config, 5, 6, plain, rng);
+  convert(model, DType::f64);
+  const Tensor source = ids({1, 2, 3, 4, 0, 0}, 2), target = ids({1, 2, 3, 4, 5, 1}, 2),
+               labels = ids({2, 3, 4, 5, 1, -1}, 2), long_as = lengths({3, 1});
+  std::vector<Tensor> leaves;
+  for (const Named& named : parameters(model)) leaves.push_back(*named.tensor);
+  const auto loss = [&] {
+    const Tensor hidden = model.decode(target, model.encode(source, long_as, {}), long_as, {});
+    return cross_entropy(model.logits(hidden), labels, 0.1);
+  };
+  const GradcheckReport report = gradcheck(loss, leaves, {.samples = 12});
+  INFO(to_string(report));
+  CHECK(report.passed);
+  CHECK_NOTHROW(check_listed(model, loss()));
+}
+
+TEST_CASE("transformer: all parameters are used in every kind of model") {
+  Rng rng(5), noise(6);
+  for (const NormPlace norm : both_norms()) {
+    TransformerConfig config = tiny();
+    config.norm = norm;
+    config.attention_bias = true;
+    config.position = PositionKind::learned;
+    DecoderOnly text(config, 9, plain_attention, rng);
+    CHECK_NOTHROW(check_listed(text, sum(text(ids({1, 2, 3, 4}, 2), {.noise = &noise}))));
+    Classifier words(config, {.vocabulary = 9, .classes = 3, .head_hidden = 5}, plain_attention, rng);
+    CHECK_NOTHROW(check_listed(words, sum(words(ids({1, 2, 3, 4}, 2), lengths({2, 1}), {.noise = &noise}))));
+    Classifier patches(config, {.features = 4, .classes = 3, .pool = Pool::first}, plain_attention, rng);
+    CHECK_NOTHROW(
+        check_listed(patches, sum(patches(Tensor::full(Shape{2, 3, 4}, 0.5), {}, {.noise = &noise}))));
+  }
+}
+
+TEST_CASE("classifier: the mean is over real tokens") {
+  const NoTape quiet;
+  Rng rng(7);
+  const Classifier model(tiny(), {.vocabulary = 9, .classes = 3}, plain_attention, rng);
+  const Tensor padded = model(ids({1, 2, 3, 0, 0, 4, 5, 6, 7, 8}, 2), lengths({3, 5}), {});
+  CHECK(padded.shape() == Shape{2, 3});
+  const Tensor one = model(ids({1, 2, 3}, 1), {}, {}), two = model(ids({4, 5, 6, 7, 8}, 1), {}, {});
+  CHECK(distance(padded, concat(std::vector<Tensor>{one, two}, 0)) < 1e-5);
+  CHECK(distance(padded, model(ids({1, 2, 3, 8, 7, 4, 5, 6, 7, 8}, 2), lengths({3, 5}), {})) == 0);
+  for (const float value : model(ids({1, 2}, 1), lengths({0}), {}).to_host()) CHECK(std::isfinite(value));
+}
+
+TEST_CASE("classifier: a first token reads the input") {
+  const NoTape quiet;
+  Rng rng(7);
+  TransformerConfig config = tiny();
+  config.max_length = 5;
+  const Classifier model(config, {.features = 2, .classes = 4, .pool = Pool::first}, plain_attention, rng);
+  Tensor x(Shape{3, 4, 2});
+  fill_normal(x, 0, 1, rng);
+  const Tensor y = model(x, {}, {});
+  CHECK(y.shape() == Shape{3, 4});
+  CHECK(distance(view::slice(y, 0, 1, 2), model(view::slice(x, 0, 1, 2), {}, {})) < 1e-5);
+  CHECK(distance(view::slice(y, 0, 0, 1), view::slice(y, 0, 1, 2)) > 1e-4);
+  CHECK_THROWS_WITH(model(x, lengths({1, 2, 3}), {}), containing("pool = mean"));
+  CHECK_THROWS_WITH(model(Tensor(Shape{1, 5, 2}), {}, {}), containing("6 tokens"));
+  CHECK_THROWS_WITH(Classifier(config, {.vocabulary = 9, .pool = Pool::first}, plain_attention, rng),
+                    containing("pool = mean"));
+  CHECK_THROWS_WITH(Classifier(config, {.classes = 2}, plain_attention, rng),
+                    containing("neither a vocabulary nor features"));
+}
+
+TEST_CASE("transformer: dropout only with noise; a probe sees every attention by name") {
+  Rng rng(8), one(1), two(1);
+  EncoderDecoder model(tiny(), 9, 9, plain, rng);
+  const Tensor source = ids({1, 2, 3}, 1), target = ids({4, 5}, 1), long_as = lengths({3});
+  const auto run = [&](const Pass& pass) {
+    return model.decode(target, model.encode(source, long_as, pass), long_as, pass).to_host();
+  };
+  CHECK(run({}) == run({}));
+  const auto noisy = run({.noise = &one});
+  CHECK(noisy == run({.noise = &two}));
+  CHECK(noisy != run({}));
+  Probe probe;
+  CHECK(run({.probe = &probe}) == run({}));
+  std::vector<std::string> names;
+  for (const Probe::Map& map : probe.maps) names.push_back(name_of(model, map.who));
+  CHECK(names == std::vector<std::string>{"encoder.blocks.0.attention", "encoder.blocks.1.attention",
+                                          "decoder.blocks.0.attention", "decoder.blocks.0.cross",
+                                          "decoder.blocks.1.attention", "decoder.blocks.1.cross"});
+}
+
+TEST_CASE("transformer: hosts tell attentions what they are") {
+  Rng rng(9);
+  std::vector<AttentionConfig> seen;
+  const AttentionFactory watching = [&](const AttentionConfig& config, Rng& r) {
+    seen.push_back(config);
+    return plain_attention(config, r);
+  };
+  TransformerConfig config = tiny();
+  config.attention_dropout = 0.3;
+  config.init = Init::normal;
+  const EncoderDecoder model(config, 9, 9, {watching, watching, watching}, rng);
+  REQUIRE(seen.size() == 6);
+  for (const AttentionConfig& one : seen) {
+    CHECK(one.width == 8);
+    CHECK(one.heads == 2);
+    CHECK(one.layers == 2);
+    CHECK(one.max_length == 16);
+    CHECK(one.dropout == 0.3);
+  }
+  CHECK((!seen[0].causal && !seen[0].cross && seen[0].layer == 0));
+  CHECK(seen[1].layer == 1);
+  CHECK((seen[2].causal && !seen[2].cross));
+  CHECK((!seen[3].causal && seen[3].cross && seen[3].layer == 0));
+  CHECK((seen[4].causal && seen[4].layer == 1));
+  CHECK(seen[0].output_gain == Approx(0.5));                 // two layers of two branches
+  CHECK(seen[2].output_gain == Approx(1 / std::sqrt(6.0)));  // two layers of three
+}
+
+TEST_CASE("transformer: wrong sizes are refused with the legal ones") {
+  const auto wrong = [](const auto& change) {
+    TransformerConfig config;
+    change(config);
+    try {
+      config.check();
+    } catch (const Error& error) {
+      CHECK(error.fault() == Fault::usage);
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  CHECK(wrong([](auto&) {}) == "none");
+  CHECK_THAT(wrong([](auto& c) { c.heads = 6; }),
+             containing("model.heads = 6 does not divide model.width = 256") && containing("252 or 258"));
+  CHECK_THAT(wrong([](auto& c) { c.width = 4; }), containing("or width 8."));
+  CHECK_THAT(wrong([](auto& c) { c.layers = 0; }), containing("model.layers = 0. It must be at least 1."));
+  CHECK_THAT(wrong([](auto& c) { c.max_length = -5; }), containing("model.max_length = -5"));
+  CHECK_THAT(wrong([](auto& c) { c.dropout = 1; }),
+             containing("model.dropout = 1. It must be at least 0 and below 1."));
+  CHECK_THAT(wrong([](auto& c) { c.attention_dropout = -0.1; }),
+             containing("model.attention_dropout = -0.1"));
+  CHECK_THAT(wrong([](auto& c) { c.norm_epsilon = 0; }), containing("model.norm_epsilon = 0"));
+  // Models ask before they build anything.
+  TransformerConfig config = tiny();
+  config.max_length = -1;
+  Rng rng(1);
+  CHECK_THROWS_WITH(DecoderOnly(config, 9, plain_attention, rng), containing("model.max_length"));
+  CHECK_THROWS_WITH(Classifier(config, {.features = 2}, plain_attention, rng),
+                    containing("model.max_length"));
+}
+
+}  // namespace heed

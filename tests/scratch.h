@@ -1,0 +1,47 @@
+// A folder of its own for a test that writes files.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "core/error.h"
+
+namespace heed {
+
+/// A fresh folder under the system's temporary one; it goes away with the object.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "heed-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) fail(Fault::file, "cannot create a folder like ", name);
+    path_ = name;
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const Path& path() const { return path_; }
+  Path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  Path path_;
+};
+
+/// The kind of the Error that a call throws; a call that throws none fails the test.
+template <class Call>
+Fault fault_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.fault();
+  }
+  throw std::logic_error("no Error was thrown");
+}
+
+}  // namespace heed

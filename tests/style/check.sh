@@ -1,0 +1,134 @@
+#!/bin/sh
+# shellcheck disable=SC2086
+# The house style, one check a call: check.sh NAME ROOT. Says what is wrong and where; 1 for a fault, 77 for not applicable.
+set -u
+check=$1
+cd "$2" || exit 1
+LC_ALL=C
+export LC_ALL
+
+folders=
+for folder in core autograd nn attention data train tests; do [ ! -d $folder ] || folders="$folders $folder"; done
+sources() { find $folders -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.def' | sort; }
+texts() { # whatever is read by people, but for this folder, which names what it looks for
+  sources | grep -v '^tests/style/'
+  find $folders docs .ci -path tests/style -prune -o -name '*.sh' -o -name '*.cmake' -o -name '*.txt' -o -name '*.in' -o -name '*.md' -o -name '*.py' -o -name run 2>/dev/null | grep -v '^tests/style$'
+  find . -maxdepth 1 -type f ! -name LICENSE
+}
+verdict() { # faults on standard input, and what to do about them
+  faults=$(cat)
+  [ -n "$faults" ] || exit 0
+  printf '%s\n%s\n' "$faults" "$1"
+  exit 1
+}
+allowed() { # the folders that files of folder $1 may include
+  case $1 in
+    core) echo "core" ;;
+    autograd) echo "core autograd" ;;
+    nn) echo "core autograd nn" ;;
+    attention) echo "core autograd nn attention" ;;
+    data) echo "core data" ;;
+    train) echo "core autograd nn attention data train" ;;
+    tests) echo "core autograd nn attention data train tests" ;;
+  esac
+}
+
+case $check in
+  layering)
+    for folder in $folders; do
+      # tests/X may know what X may know
+      find "$folder" -name '*.h' -o -name '*.cpp' -o -name '*.cu' | sort | while read -r file; do
+        own=$folder
+        case $file in tests/*/*) own=${file#tests/} && own=${own%%/*} && [ -n "$(allowed "$own")" ] || own=tests ;; esac
+        known=" $(allowed "$own") tests "
+        [ "$folder" = tests ] || known=" $(allowed "$own") "
+        sed -n 's|^ *# *include *"\([a-z_]*\)/.*|\1|p' "$file" | sort -u | while read -r other; do
+          case $known in *" $other "*) ;; *) echo "$file: includes $other/, but $own may only include:$known" ;; esac
+        done
+      done
+    done | verdict "The rule: core <- autograd <- nn <- attention <- train <- tests, and data on core alone."
+    ;;
+  includes) # from the root, existing; headers stay light
+    sources | while read -r file; do
+      sed -n 's|^ *# *include *"\([^"]*\)".*|\1|p' "$file" | while read -r header; do
+        [ -f "$header" ] || echo "$file: \"$header\" does not exist (includes are written from the root)"
+      done
+      case $file in
+        tests/*) ;;
+        *.h) grep -HnE '^ *# *include *<(iostream|nlohmann/|toml\+\+/|CLI/|cblas|zlib|cuda|cublas|sentencepiece)' "$file" ;;
+      esac
+    done | verdict "Public headers include no streams, parsers, BLAS or CUDA: keep those in the .cpp."
+    ;;
+  length)
+    sources | while read -r file; do
+      most=400
+      case $file in tests/*) most=600 ;; esac
+      lines=$(wc -l <"$file")
+      [ "$lines" -le $most ] || echo "$file: $lines lines, at most $most"
+    done | verdict "One idea a file: split it."
+    ;;
+  comment)
+    sources | while read -r file; do
+      head -n 1 "$file" | grep -qE '^// .{10,}' || echo "$file:1: $(head -n 1 "$file")"
+    done | verdict "The first line of a file says what it is for: // ..."
+    ;;
+  marks)
+    texts | xargs grep -HnE '(^|[^A-Za-z])(TODO|FIXME|XXX|HACK|[Ff]or now|[Nn]ot implemented|[Pp]laceholder)([^A-Za-z]|$)' |
+      verdict "Work that is left belongs into an issue, or is done."
+    ;;
+  defines)
+    sources | xargs grep -HnE '^ *# *define ' | grep -vE 'define (HEED_BOTH|HEED_CUDA_BUILD|VARIANT|TASK)([( ]|$)' |
+      verdict "Macros are HEED_BOTH, HEED_CUDA_BUILD, VARIANT and TASK: use a function, a constant or a template."
+    ;;
+  lists)
+    while read -r list macro folder; do
+      [ -f "$list" ] || continue
+      names=$(sed -n "s/^$macro(\([a-z0-9_]*\)).*/\1/p" "$list" | sort)
+      echo "$names" | uniq -d | sed "s|^|$list: listed twice: |"
+      for name in $names; do [ -f "$folder/$name.cpp" ] || echo "$list: $folder/$name.cpp does not exist"; done
+      for file in "$folder"/*.cpp; do
+        name=$(basename "$file" .cpp)
+        part=${name%%_*} # a task may have parts beside it: translate_data.cpp
+        [ ! -f "$file" ] || echo "$names" | grep -qx "$name" || { [ $macro = TASK ] && echo "$names" | grep -qx "$part"; } ||
+          echo "$file: not listed in $list"
+      done
+    done <<END | verdict "One file, one line of the list."
+attention/variants.def VARIANT attention/variants
+train/tasks.def TASK train/tasks
+END
+    ;;
+  twins)
+    for header in core/kernels/*.h; do
+      [ -f "$header" ] || continue
+      grep -q 'static void cuda(' "$header" || continue # functors and tools, no kernel
+      [ -f "${header%.h}_cpu.cpp" ] || echo "$header: ${header%.h}_cpu.cpp does not exist"
+    done | verdict "A kernel is NAME.h with NAME_cpu.cpp, and NAME_cuda.cu where CUDA is built."
+    ;;
+  paths)
+    texts | xargs grep -HnE '(^|[^A-Za-z0-9_.)}])/(work|root|home|mnt|Users)/' |
+      verdict "A path of one machine means nothing on another."
+    ;;
+  readme)
+    for line in './heed train translate' './heed test'; do
+      grep -qF "$line" README.md 2>/dev/null || echo "README.md: does not show: $line"
+    done | verdict "README.md shows the two commands."
+    ;;
+  format)
+    version=$(clang-format --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/\1/p')
+    [ "$version" = 14 ] || { echo "clang-format 14 is not installed (found: ${version:-none}): not checked" && exit 77; }
+    find $folders -name '*.h' -o -name '*.cpp' -o -name '*.cu' | sort |
+      xargs -r clang-format --dry-run --Werror --ferror-limit=1 2>&1 | grep -E 'error:' |
+      verdict "Repair: clang-format -i FILE"
+    ;;
+  attention_page) # docs/attention.md is what `heed list attention --markdown` prints
+    [ -f docs/attention.md ] || { echo "docs/attention.md does not exist: not checked" && exit 77; }
+    page=$(mktemp) || exit 1
+    trap 'rm -f "$page"' EXIT
+    "$3" list attention --markdown >"$page" || exit 1
+    diff "$page" docs/attention.md | verdict "Regenerate: ./heed list attention --markdown > docs/attention.md"
+    ;;
+  *)
+    echo "check.sh: no check is called $check"
+    exit 1
+    ;;
+esac

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Each check of check.sh passes a tree without fault and finds the fault it is made for.
+set -eu
+here=$(cd "$(dirname -- "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+bad=0
+
+plant() { # a small tree without fault
+  rm -rf "$tree"
+  mkdir -p "$tree/core/kernels" "$tree/nn" "$tree/attention/variants" "$tree/data" "$tree/tests/core" "$tree/docs"
+  cd "$tree"
+  printf '// One row of numbers.\n#pragma once\n' >core/row.h
+  printf '// A kernel that copies.\n#include "core/row.h"\nstatic void cuda(int);\n' >core/kernels/copy.h
+  printf '// The CPU twin of copy.\n#include "core/kernels/copy.h"\n' >core/kernels/copy_cpu.cpp
+  printf '// A layer of numbers.\n#include "core/row.h"\n' >nn/layer.h
+  printf '// The list of variants.\nVARIANT(softmax)\n' >attention/variants.def
+  printf '// Softmax of scaled products.\n#include "nn/layer.h"\n' >attention/variants/softmax.cpp
+  printf '// The rows of a file.\n#include "core/row.h"\n' >data/rows.h
+  printf '// Tests of the row.\n#include "core/row.h"\n#include "tests/catch.h"\n' >tests/core/row_test.cpp
+  printf '// Catch2 under one name.\n' >tests/catch.h
+  printf './heed train translate\n./heed test\n' >README.md
+  echo page >docs/attention.md
+}
+expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
+  answer=$(sh "$here/check.sh" "$1" "$tree" "${4-}" 2>&1) && result=0 || result=$?
+  if [ "$result" != "$2" ] || ! echo "$answer" | grep -qF "${3-}"; then
+    echo "check $1: result $result instead of $2, answer: $answer" && bad=1
+  fi
+}
+
+plant
+for check in layering includes length comment marks defines lists twins paths readme; do expect $check 0; done
+expect attention_page 1 'Regenerate' true
+expect nothing_of_the_kind 1 'no check'
+
+plant && printf '#include "nn/layer.h"\n' >>core/row.h && expect layering 1 'core/row.h: includes nn/'
+plant && printf '#include "attention/x.h"\n' >>nn/layer.h && expect layering 1 'nn/layer.h: includes attention/'
+plant && printf '#include "nn/layer.h"\n' >>data/rows.h && expect layering 1 'data/rows.h: includes nn/'
+plant && printf '#include "data/rows.h"\n' >>tests/core/row_test.cpp && expect layering 1 'row_test.cpp: includes data/'
+plant && printf '#include "tests/catch.h"\n' >>nn/layer.h && expect layering 1 'nn/layer.h: includes tests/'
+plant && printf '#include "row.h"\n' >core/kernels/copy_cpu.cpp && expect includes 1 '"row.h" does not exist'
+plant && printf '#include <iostream>\n' >>core/row.h && expect includes 1 'core/row.h:3'
+plant && yes 'int x;' | head -n 400 >>core/row.h && expect length 1 'core/row.h: 402'
+plant && yes 'int x;' | head -n 500 >>tests/core/row_test.cpp && expect length 0
+plant && yes 'int x;' | head -n 600 >>tests/core/row_test.cpp && expect length 1 'row_test.cpp: 603'
+plant && printf 'int x;\n' >core/row.cpp && expect comment 1 'core/row.cpp:1'
+plant && printf '// TO''DO later\n' >>core/row.h && expect marks 1 'core/row.h:3'
+plant && printf 'Good enough for'' now.\n' >docs/index.md && expect marks 1 'docs/index.md:1'
+plant && printf '#define SQUARE(x) ((x) * (x))\n' >>core/row.h && expect defines 1 'SQUARE'
+plant && printf '#define HEED_BOTH\n' >>core/row.h && expect defines 0
+plant && printf 'VARIANT(linear)\n' >>attention/variants.def && expect lists 1 'variants/linear.cpp does not exist'
+plant && printf 'VARIANT(softmax)\n' >>attention/variants.def && expect lists 1 'listed twice: softmax'
+plant && printf '// Linear.\n' >attention/variants/linear.cpp && expect lists 1 'linear.cpp: not listed'
+plant && printf '// Softmax, too.\n' >attention/variants/softmax_two.cpp && expect lists 1 'softmax_two.cpp: not listed'
+plant && mkdir -p train/tasks && printf '// The tasks.\nTASK(lm)\n' >train/tasks.def && expect lists 1 'tasks/lm.cpp does not exist'
+echo '// Task.' | tee train/tasks/lm.cpp >train/tasks/lm_text.cpp && expect lists 0
+echo '// Task.' >train/tasks/other.cpp && expect lists 1 'other.cpp: not listed'
+plant && rm core/kernels/copy_cpu.cpp && expect twins 1 'copy_cpu.cpp does not exist'
+plant && printf 'cd /ho''me/somebody/heed\n' >docs/index.md && expect paths 1 'docs/index.md:1'
+plant && printf './heed test\n' >README.md && expect readme 1 './heed train translate'
+plant && printf '#!/bin/sh\necho page\n' >list && chmod +x list && expect attention_page 0 '' "$tree/list"
+plant && printf '#!/bin/sh\necho other\n' >list && chmod +x list && expect attention_page 1 'other' "$tree/list"
+plant && rm docs/attention.md && expect attention_page 77
+if [ "$(clang-format --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/\1/p')" = 14 ]; then
+  plant && expect format 0
+  plant && printf 'int   x  ;\n' >>core/row.h && expect format 1 'core/row.h:3'
+fi
+exit $bad

@@ -1,0 +1,108 @@
+// Axes at round numbers, lines inside the frame, gaps where values are not finite.
+#include "train/chart.h"
+
+#include <limits>
+
+#include "core/error.h"
+#include "tests/catch.h"
+
+using namespace heed;
+
+namespace {
+
+int64_t count(const std::string& text, const std::string& what) {
+  int64_t found = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+Series falling(int64_t points) {
+  Series series{"loss"};
+  for (int64_t i = 0; i < points; ++i) {
+    series.x.push_back(static_cast<double>(i));
+    series.y.push_back(8.0 / static_cast<double>(i + 1));
+  }
+  return series;
+}
+
+}  // namespace
+
+TEST_CASE("chart: ticks are round and enclose the values") {
+  CHECK(axis_ticks(0, 10, 5) == std::vector<double>{0, 2, 4, 6, 8, 10});
+  CHECK(axis_ticks(0.12, 0.31, 4) == std::vector<double>{0.1, 0.15, 0.2, 0.25, 0.3, 0.35});
+  CHECK(axis_ticks(-3, 4, 4) == std::vector<double>{-4, -2, 0, 2, 4});
+  CHECK(axis_ticks(0, 0.3, 3) == std::vector<double>{0, 0.1, 0.2, 0.3});
+  const auto flat = axis_ticks(5, 5, 4);
+  CHECK(flat.size() >= 2);
+  CHECK(flat.front() <= 5);
+  CHECK(flat.back() >= 5);
+  CHECK_THROWS_AS(axis_ticks(0, INFINITY, 4), Error);
+  CHECK_THROWS_AS(axis_ticks(2, 1, 4), Error);
+}
+
+TEST_CASE("chart: logarithmic ticks are powers of ten, with 2 and 5 in short ranges") {
+  CHECK(logarithmic_ticks(0.3, 7) == std::vector<double>{0.2, 0.5, 1, 2, 5, 10});
+  CHECK(logarithmic_ticks(1e-4, 50) == std::vector<double>{1e-4, 1e-3, 0.01, 0.1, 1, 10, 100});
+  CHECK(logarithmic_ticks(1, 1).size() >= 2);
+  CHECK_THROWS_AS(logarithmic_ticks(0, 1), Error);
+}
+
+TEST_CASE("chart: ticks read as people write them") {
+  CHECK(tick_text(0) == "0");
+  CHECK(tick_text(0.25) == "0.25");
+  CHECK(tick_text(0.0005) == "5e-4");
+  CHECK(tick_text(1500) == "1500");
+  CHECK(tick_text(12000) == "12k");
+  CHECK(tick_text(2.5e6) == "2.5M");
+  CHECK(tick_text(-3) == "-3");
+}
+
+TEST_CASE("chart: a figure has both scales, a legend with the last value, and its numbers") {
+  const std::string figure =
+      chart_figure({.title = "Loss <nats>", .series = {falling(9), {"</b>", {0, 8}, {1, 2}}}});
+  CHECK(count(figure, "<svg") == 2);
+  CHECK(figure.find("hidden=\"\"") != std::string::npos);
+  CHECK(figure.find("Loss &lt;nats&gt;") != std::string::npos);
+  CHECK(figure.find("&lt;/b&gt; 2<") != std::string::npos);
+  CHECK(figure.find("</b>") == std::string::npos);
+  CHECK(figure.find("\"y\":[8,4,2.66667,2,1.6,") != std::string::npos);
+}
+
+TEST_CASE("chart: values that are not finite leave a gap and do not stretch the axis") {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), huge = std::numeric_limits<double>::infinity();
+  const std::string figure =
+      chart_figure({.title = "a", .series = {{"s", {0, 1, 2, 3, 4}, {1, 2, nan, huge, 3}}}});
+  CHECK(figure.find("null,null") != std::string::npos);
+  CHECK(figure.find("nan") == std::string::npos);
+  CHECK(figure.find("inf") == std::string::npos);
+  CHECK(chart_figure({.title = "a", .series = {{"s", {0, 1}, {nan, nan}}}}).empty());
+  CHECK(chart_figure({.title = "a"}).empty());
+}
+
+TEST_CASE("chart: without a value above zero there is no logarithmic scale") {
+  const Chart chart{.title = "a", .series = {{"s", {0, 1}, {0, -1}}}};
+  CHECK(count(chart_figure(chart), "<svg") == 1);
+  CHECK_THROWS_WITH(chart_svg(chart, true), containing("above zero"));
+  CHECK_NOTHROW(chart_svg(chart));
+}
+
+TEST_CASE("chart: a single point is drawn, a long series is thinned but keeps its extremes") {
+  CHECK(chart_figure({.title = "a", .series = {{"s", {3}, {2}}}}).find("<circle") != std::string::npos);
+  Series series = falling(100000);
+  series.y[54321] = 9.5;
+  const std::string figure = chart_figure({.title = "a", .series = {series}, .smooth = true});
+  CHECK(figure.size() < 200000);
+  CHECK(figure.find(",9.5,") != std::string::npos);
+}
+
+TEST_CASE("chart: a file stands alone, with its colours and the best step") {
+  const std::string svg = chart_svg({.title = "Loss", .series = {falling(20)}, .mark = 12});
+  CHECK(svg.starts_with("<svg xmlns"));
+  CHECK(svg.find("prefers-color-scheme:dark") != std::string::npos);
+  CHECK(svg.find("best 12") != std::string::npos);
+}
+
+TEST_CASE("chart: x and y of different lengths are refused with their numbers") {
+  CHECK_THROWS_WITH(chart_figure({.title = "Loss", .series = {{"train", {1, 2}, {1}}}}),
+                    containing("'train' has 2 x but 1 y"));
+}

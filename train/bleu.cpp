@@ -1,0 +1,176 @@
+// BLEU: clipped n-gram counts over the corpus, their geometric mean, a penalty for brevity.
+#include "train/bleu.h"
+
+#include <cmath>
+#include <cstdio>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "train/words.h"
+
+namespace heed {
+namespace {
+
+constexpr size_t orders = 4;
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  std::string out;
+  size_t at = 0;
+  for (size_t found = text.find(from); found != std::string::npos; found = text.find(from, at)) {
+    out.append(text, at, found - at).append(to);
+    at = found + from.size();
+  }
+  out.append(text, at);
+  text = std::move(out);
+}
+
+bool period_or_comma(char letter) { return letter == '.' || letter == ','; }
+
+bool digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+/// ASCII punctuation and symbols but for the apostrophe, comma, dash and period.
+bool stands_alone(char letter) {
+  if (letter < ' ' || letter > '~') return false;
+  const bool alphanumeric =
+      digit(letter) || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+  return !alphanumeric && letter != '\'' && letter != ',' && letter != '-' && letter != '.';
+}
+
+/// One pass over neighbours: where `first` and `second` hold for a pair, both are written as `put` has it and
+/// passed; all else is copied. The passes are the successive substitutions of the original script. Bytes do:
+/// those of longer sequences are in none of the classes and count as "not a digit" either way.
+template <class First, class Second, class Put>
+std::string pairs(const std::string& text, First first, Second second, Put put) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i + 1 < text.size() && first(text[i]) && second(text[i + 1])) {
+      put(out, text[i], text[i + 1]);
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string_view without_trailing_space(std::string_view sentence) {
+  const std::vector<std::string_view> words = score_words(sentence);
+  if (words.empty()) return {};
+  return sentence.substr(0, static_cast<size_t>(words.back().data() - sentence.data()) + words.back().size());
+}
+
+/// Number of times each n-gram stands in a sentence; tokens hold no space, so a space can join them.
+std::unordered_map<std::string, int64_t> count_ngrams(const std::vector<std::string>& tokens, size_t order) {
+  std::unordered_map<std::string, int64_t> counts;
+  for (size_t i = 0; i + order <= tokens.size(); ++i) {
+    std::string joined = tokens[i];
+    for (size_t k = 1; k < order; ++k) joined.append(1, ' ').append(tokens[i + k]);
+    ++counts[joined];
+  }
+  return counts;
+}
+
+void finish(Bleu& bleu) {
+  if (bleu.length < bleu.reference_length) {
+    bleu.brevity_penalty =
+        bleu.length == 0
+            ? 0
+            : std::exp(1 - static_cast<double>(bleu.reference_length) / static_cast<double>(bleu.length));
+  }
+  if (bleu.correct[0] == 0) return;  // then no longer n-gram matches either
+  double smoothing = 1;
+  double logs = 0;
+  for (size_t n = 0; n < orders; ++n) {
+    if (bleu.total[n] == 0) return;  // no n-gram of this length at all: BLEU is 0 by definition
+    const auto total = static_cast<double>(bleu.total[n]);
+    if (bleu.correct[n] == 0) {
+      smoothing *= 2;
+      bleu.precisions[n] = 100 / (smoothing * total);
+    } else {
+      bleu.precisions[n] = 100 * static_cast<double>(bleu.correct[n]) / total;
+    }
+    logs += std::log(bleu.precisions[n]);
+  }
+  bleu.score = bleu.brevity_penalty * std::exp(logs / orders);
+}
+
+}  // namespace
+
+std::vector<std::string> tokenize_13a(std::string_view sentence) {
+  std::string text(without_trailing_space(sentence));
+  replace_all(text, "<skipped>", "");
+  replace_all(text, "-\n", "");
+  replace_all(text, "\n", " ");
+  replace_all(text, "&quot;", "\"");
+  replace_all(text, "&amp;", "&");
+  replace_all(text, "&lt;", "<");
+  replace_all(text, "&gt;", ">");
+
+  std::string spaced = " ";
+  for (const char letter : text) {
+    if (stands_alone(letter)) {
+      spaced.append(1, ' ').append(1, letter).append(1, ' ');
+    } else {
+      spaced += letter;
+    }
+  }
+  spaced += ' ';
+  const auto no_digit = [](char letter) { return !digit(letter); };
+  const auto dash = [](char letter) { return letter == '-'; };
+  const auto second_apart = [](std::string& out, char a, char b) {
+    out.append(1, a).append(1, ' ').append(1, b).append(1, ' ');
+  };
+  const auto first_apart = [](std::string& out, char a, char b) {
+    out.append(1, ' ').append(1, a).append(1, ' ').append(1, b);
+  };
+  spaced = pairs(spaced, no_digit, period_or_comma, second_apart);
+  spaced = pairs(spaced, period_or_comma, no_digit, first_apart);
+  spaced = pairs(spaced, digit, dash, second_apart);
+
+  std::vector<std::string> tokens;
+  for (const std::string_view word : score_words(spaced)) tokens.emplace_back(word);
+  return tokens;
+}
+
+Bleu corpus_bleu(std::span<const std::string> outputs, std::span<const std::string> references) {
+  if (outputs.size() != references.size()) {
+    fail("bleu: ", static_cast<int64_t>(outputs.size()), " sentences against ",
+         static_cast<int64_t>(references.size()), " references. One reference for each is needed.");
+  }
+  Bleu bleu;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::vector<std::string> output = tokenize_13a(outputs[i]);
+    const std::vector<std::string> reference = tokenize_13a(references[i]);
+    bleu.length += static_cast<int64_t>(output.size());
+    bleu.reference_length += static_cast<int64_t>(reference.size());
+    for (size_t n = 0; n < orders; ++n) {
+      const auto wanted = count_ngrams(reference, n + 1);
+      for (const auto& [ngram, count] : count_ngrams(output, n + 1)) {
+        bleu.total[n] += count;
+        const auto found = wanted.find(ngram);
+        if (found != wanted.end()) bleu.correct[n] += std::min(count, found->second);
+      }
+    }
+  }
+  finish(bleu);
+  return bleu;
+}
+
+double Bleu::ratio() const {
+  return reference_length == 0 ? 0 : static_cast<double>(length) / static_cast<double>(reference_length);
+}
+
+std::string Bleu::summary() const {
+  char line[200];
+  std::snprintf(line, sizeof line,
+                "BLEU = %.2f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %lld ref_len = %lld)",
+                score, precisions[0], precisions[1], precisions[2], precisions[3], brevity_penalty, ratio(),
+                static_cast<long long>(length), static_cast<long long>(reference_length));
+  return line;
+}
+
+std::string bleu_signature() {
+  return "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:heed-" HEED_VERSION;
+}
+
+}  // namespace heed

@@ -1,0 +1,306 @@
+// Lays out axes and lines, and writes them as SVG.
+#include "train/chart.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "attention/picture_encode.h"
+#include "core/error.h"
+
+namespace heed {
+namespace {
+
+using picture::escape;
+using picture::json;
+using picture::trimmed;
+
+constexpr double width = 480, height = 236, left = 48, right = 462, bottom = 200;
+constexpr size_t most_points = 1200;
+
+/// The colours of the page, for a chart that stands alone.
+constexpr std::string_view own_style =
+    "<style>svg{--paper:#fff;--text:#1c2024;--muted:#5c6670;--line:#e1e5ea;--strong:#c3cad2;--series-0:#"
+    "2b6cb0;"
+    "--series-1:#c2560c;--series-2:#2a8253;--series-3:#b02a77;--series-4:#6a45bf;--series-5:#8a6a06;"
+    "--series-6:#0d7780;--series-7:#9b2c2c}@media(prefers-color-scheme:dark){svg{--paper:#14161a;--text:#"
+    "e7e9ec;"
+    "--muted:#9ba5b0;--line:#2a2f36;--strong:#464d57;--series-0:#6aa9e9;--series-1:#f0975a;--series-2:#"
+    "62c08d;"
+    "--series-3:#ec7fbb;--series-4:#a88bef;--series-5:#d9b44a;--series-6:#4fc3cd;--series-7:#ee7f7f}}</"
+    "style>\n";
+
+struct Extent {
+  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  bool empty() const { return low > high; }
+};
+
+bool drawn(double value, bool logarithmic) { return std::isfinite(value) && (!logarithmic || value > 0); }
+
+/// Where numbers land on the picture.
+struct Frame {
+  Extent x, y;
+  bool logarithmic = false;
+  double top = 12;
+  std::vector<double> x_ticks, y_ticks;
+
+  double at_x(double value) const { return left + (value - x.low) / (x.high - x.low) * (right - left); }
+  double at_y(double value) const {
+    const auto place = [&](double v) { return logarithmic ? std::log10(v) : v; };
+    return bottom - (place(value) - place(y.low)) / (place(y.high) - place(y.low)) * (bottom - top);
+  }
+};
+
+Frame frame_of(const Chart& chart, bool logarithmic, double top) {
+  Frame frame;
+  frame.logarithmic = logarithmic;
+  frame.top = top;
+  for (const Series& series : chart.series) {
+    if (series.x.size() != series.y.size())
+      fail(Fault::data, "chart '", chart.title, "': series '", series.name, "' has ", series.x.size(),
+           " x but ", series.y.size(), " y. Give one y for each x.");
+    for (size_t i = 0; i < series.x.size(); ++i)
+      if (std::isfinite(series.x[i]) && drawn(series.y[i], logarithmic)) {
+        frame.x.add(series.x[i]);
+        frame.y.add(series.y[i]);
+      }
+  }
+  if (frame.y.empty()) return frame;
+  if (frame.x.low == frame.x.high) {
+    frame.x.low -= 0.5;
+    frame.x.high += 0.5;
+  }
+  if (!logarithmic && frame.y.low > 0 && frame.y.low < 0.35 * frame.y.high) frame.y.low = 0;
+  frame.y_ticks =
+      logarithmic ? logarithmic_ticks(frame.y.low, frame.y.high) : axis_ticks(frame.y.low, frame.y.high, 5);
+  frame.y.low = std::min(frame.y.low, frame.y_ticks.front());
+  frame.y.high = std::max(frame.y.high, frame.y_ticks.back());
+  for (const double tick : axis_ticks(frame.x.low, frame.x.high, 6))
+    if (tick >= frame.x.low && tick <= frame.x.high) frame.x_ticks.push_back(tick);
+  return frame;
+}
+
+/// A long series thinned to the smallest and largest value of each of many short stretches.
+Series thinned(const Series& series) {
+  if (series.x.size() <= most_points) return series;
+  Series out{series.name};
+  const size_t stretches = most_points / 2;
+  for (size_t part = 0; part < stretches; ++part) {
+    const size_t begin = part * series.x.size() / stretches, end = (part + 1) * series.x.size() / stretches;
+    const auto less = [&](size_t a, size_t b) { return series.y[a] < series.y[b]; };
+    size_t low = begin, high = begin;
+    for (size_t i = begin; i < end; ++i) {
+      if (less(i, low)) low = i;
+      if (less(high, i)) high = i;
+    }
+    for (const size_t i : {std::min(low, high), std::max(low, high)}) {
+      if (i == low && i == high && !out.x.empty() && out.x.back() == series.x[i]) continue;
+      out.x.push_back(series.x[i]);
+      out.y.push_back(series.y[i]);
+    }
+  }
+  return out;
+}
+
+/// A mean over as many values before as after, a thirtieth of the series where there are so many: it does not
+/// lag.
+Series smoothed(const Series& series) {
+  Series out{series.name, series.x};
+  const size_t count = series.y.size();
+  for (size_t i = 0; i < count; ++i) {
+    const size_t reach = std::min({i, count - 1 - i, count / 60});
+    double sum = 0, values = 0;
+    for (size_t j = i - reach; j <= i + reach; ++j)
+      if (std::isfinite(series.y[j])) {
+        sum += series.y[j];
+        values += 1;
+      }
+    out.y.push_back(std::isfinite(series.y[i]) ? sum / values : series.y[i]);
+  }
+  return out;
+}
+
+std::string line(const Series& series, const Frame& frame, size_t index, bool faint) {
+  std::string path;
+  bool pen_down = false;
+  size_t points = 0;
+  double last_x = 0, last_y = 0;
+  for (size_t i = 0; i < series.x.size(); ++i) {
+    if (!std::isfinite(series.x[i]) || !drawn(series.y[i], frame.logarithmic)) {
+      pen_down = false;
+      continue;
+    }
+    last_x = frame.at_x(series.x[i]);
+    last_y = frame.at_y(series.y[i]);
+    path += text(pen_down ? "L" : "M", trimmed(last_x, 1), " ", trimmed(last_y, 1));
+    pen_down = true;
+    ++points;
+  }
+  const size_t colour = index % 8;
+  if (points == 1)
+    return text("<circle cx=\"", trimmed(last_x, 1), "\" cy=\"", trimmed(last_y, 1),
+                "\" r=\"3\" fill=\"var(--series-", colour, ")\"/>\n");
+  return text("<path fill=\"none\" stroke=\"var(--series-", colour, ")\" stroke-width=\"",
+              faint ? "1" : "1.8", "\" stroke-linejoin=\"round\"", faint ? " stroke-opacity=\"0.3\"" : "",
+              " d=\"", path, "\"/>\n");
+}
+
+std::string words(double x, double y, std::string_view what, std::string_view more) {
+  return text("<text x=\"", trimmed(x, 1), "\" y=\"", trimmed(y, 1),
+              "\" font-size=\"11\" fill=\"var(--muted)\" ", more, ">", escape(what), "</text>\n");
+}
+
+bool is_smoothed(const Chart& chart, const Series& series) { return chart.smooth && series.y.size() > 60; }
+
+std::string body(const Chart& chart, const Frame& frame) {
+  std::string out;
+  for (const double tick : frame.y_ticks) {
+    const double y = frame.at_y(tick);
+    out += text("<path stroke=\"var(--line)\" d=\"M", left, " ", trimmed(y, 1), "H", right, "\"/>\n");
+    out += words(left - 7, y + 4, tick_text(tick), "text-anchor=\"end\"");
+  }
+  for (const double tick : frame.x_ticks)
+    out += words(frame.at_x(tick), bottom + 16, tick_text(tick), "text-anchor=\"middle\"");
+  out += text("<path stroke=\"var(--strong)\" d=\"M", left, " ", bottom, "H", right, "\"/>\n");
+  out += words(right, bottom + 31, chart.x_label, "text-anchor=\"end\"");
+  if (std::isfinite(chart.mark) && chart.mark >= frame.x.low && chart.mark <= frame.x.high) {
+    const double x = frame.at_x(chart.mark);
+    out += text("<path stroke=\"var(--muted)\" stroke-dasharray=\"3 3\" d=\"M", trimmed(x, 1), " ", frame.top,
+                "V", bottom, "\"/>\n");
+    const bool late = x > (left + right) / 2;
+    out += words(late ? x - 5 : x + 5, frame.top + 9, text("best ", tick_text(chart.mark)),
+                 late ? "text-anchor=\"end\"" : "");
+  }
+  for (size_t i = 0; i < chart.series.size(); ++i) {
+    const Series& series = chart.series[i];
+    const bool smooth = is_smoothed(chart, series);
+    out += line(thinned(series), frame, i, smooth);
+    if (smooth) out += line(thinned(smoothed(series)), frame, i, false);
+  }
+  return out;
+}
+
+std::string opening(const Chart& chart, const Frame& frame, const std::string& more) {
+  std::string names;
+  for (const Series& series : chart.series) names += (names.empty() ? "" : ", ") + series.name;
+  return text(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height,
+      "\" role=\"img\" aria-label=\"", escape(chart.title), ": ", escape(names), "\" ", more,
+      " data-frame=\"",
+      escape(text("{\"left\":", left, ",\"right\":", right, ",\"top\":", frame.top, ",\"bottom\":", bottom,
+                  ",\"x\":[", json(frame.x.low), ",", json(frame.x.high), "],\"y\":[", json(frame.y.low), ",",
+                  json(frame.y.high), "],\"logarithmic\":", frame.logarithmic, "}")),
+      "\">\n");
+}
+
+/// The last finite value of a series, for the legend.
+std::string last(const Series& series) {
+  for (size_t i = series.y.size(); i-- > 0;)
+    if (std::isfinite(series.y[i])) return tick_text(series.y[i]);
+  return "";
+}
+
+std::string numbers(const std::vector<double>& values) {
+  std::string out = "[";
+  for (size_t i = 0; i < values.size(); ++i) out += (i ? "," : "") + json(values[i]);
+  return out + "]";
+}
+
+}  // namespace
+
+std::vector<double> axis_ticks(double low, double high, int count) {
+  if (!std::isfinite(low) || !std::isfinite(high) || low > high || count < 1)
+    fail("axis_ticks: no ticks from ", low, " to ", high, " in ", count,
+         " steps. Give finite ends in rising order.");
+  const double span = high > low ? high - low : std::max(std::fabs(low), 1.0) * 0.1;
+  const double rough = span / count, power = std::pow(10, std::floor(std::log10(rough)));
+  double factor = 10;
+  for (const double candidate : {5.0, 2.0, 1.0})
+    if (candidate * power >= rough * 0.999) factor = candidate;
+  // Multiples of a power of ten below one are divisions by a whole number, so that 3 * 0.1 reads 0.3.
+  const bool small = power < 1;
+  const double scale = small ? std::round(1 / power) : power;
+  const auto tick = [&](double i) { return small ? i * factor / scale : i * factor * scale; };
+  const double step = factor * power, first = std::floor(low / step + 1e-9),
+               end = std::ceil(high / step - 1e-9);
+  std::vector<double> out;
+  for (double i = first; i <= std::max(end, first + 1); ++i) out.push_back(tick(i) + 0.0);
+  return out;
+}
+
+std::vector<double> logarithmic_ticks(double low, double high) {
+  if (!(low > 0) || !std::isfinite(high) || low > high)
+    fail("logarithmic_ticks: no ticks from ", low, " to ", high, ". Both ends must be above zero.");
+  const int first = static_cast<int>(std::floor(std::log10(low))),
+            last = static_cast<int>(std::ceil(std::log10(high)));
+  const bool few = std::log10(high / low) < 2.5;
+  std::vector<double> all;
+  for (int power = first; power <= std::max(last, first + 1); ++power)
+    for (const double factor : {1.0, 2.0, 5.0})
+      if (few || factor == 1.0)
+        all.push_back(power < 0 ? factor / std::pow(10, -power) : factor * std::pow(10, power));
+  const auto begin = std::upper_bound(all.begin(), all.end(), low * (1 + 1e-9)) - 1;
+  const auto end = std::lower_bound(all.begin(), all.end(), high * (1 - 1e-9));
+  std::vector<double> out(std::max(begin, all.begin()), end == all.end() ? end : end + 1);
+  if (out.size() == 1) out.push_back(out[0] * 2);
+  return out;
+}
+
+std::string tick_text(double value) {
+  const double size = std::fabs(value);
+  if (size == 0 || !std::isfinite(value)) return picture::fixed(value, 0);
+  if (size >= 1e6) return trimmed(value / 1e6, 2) + "M";
+  if (size >= 1e4) return trimmed(value / 1e3, 1) + "k";
+  if (size >= 0.001)
+    return trimmed(value, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4);
+  const double power = std::floor(std::log10(size) + 1e-9);
+  return trimmed(value / std::pow(10, power), 2) + text("e", static_cast<int>(power));
+}
+
+std::string chart_svg(const Chart& chart, bool logarithmic) {
+  const Frame frame = frame_of(chart, logarithmic, 54);
+  if (frame.y.empty())
+    fail("chart_svg: '", chart.title, "' has no ", logarithmic ? "value above zero" : "finite value",
+         " to draw.");
+  std::string out =
+      opening(chart, frame, "width=\"720\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\"");
+  out += own_style;
+  out += "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n";
+  out += text("<text x=\"14\" y=\"20\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
+              escape(chart.title), "</text>\n");
+  double x = 14;
+  for (size_t i = 0; i < chart.series.size(); ++i) {
+    const std::string label = chart.series[i].name + " " + last(chart.series[i]);
+    out += text("<path stroke=\"var(--series-", i % 8, ")\" stroke-width=\"3\" d=\"M", trimmed(x, 1),
+                " 35h14\"/>\n");
+    out += words(x + 20, 39, label, "");
+    x += 40 + 6.2 * static_cast<double>(picture::display_width(label));
+  }
+  return out + body(chart, frame) + "</svg>\n";
+}
+
+std::string chart_figure(const Chart& chart) {
+  const Frame linear = frame_of(chart, false, 12), logarithmic = frame_of(chart, true, 12);
+  if (linear.y.empty()) return "";
+  std::string legend, data;
+  for (size_t i = 0; i < chart.series.size(); ++i) {
+    const Series few = thinned(chart.series[i]);
+    legend += text("<span><i style=\"background:var(--series-", i % 8, ")\"></i>", escape(few.name), " ",
+                   last(chart.series[i]), "</span>");
+    data += text(i ? "," : "", "{\"name\":", json(few.name), ",\"x\":", numbers(few.x),
+                 ",\"y\":", numbers(few.y), "}");
+  }
+  std::string out = text("<figure class=\"chart\">\n<figcaption><span>", escape(chart.title),
+                         "</span></figcaption>\n<div class=\"legend\">", legend, "</div>\n");
+  out += opening(chart, linear, "tabindex=\"0\"") + body(chart, linear) + "</svg>\n";
+  if (!logarithmic.y.empty())
+    out += opening(chart, logarithmic, "tabindex=\"0\" hidden=\"\"") + body(chart, logarithmic) + "</svg>\n";
+  return out + text("<script type=\"application/json\">{\"title\":", json(chart.title),
+                    ",\"label\":", json(chart.x_label), ",\"series\":[", data, "]}</script>\n</figure>\n");
+}
+
+}  // namespace heed

@@ -1,0 +1,278 @@
+// Checkpoints: temporary folder, files, manifest, rename.
+#include "train/checkpoint.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+
+#include "core/hash.h"
+#include "core/io.h"
+#include "core/json.h"
+#include "core/safetensors.h"
+
+namespace heed {
+namespace {
+
+constexpr std::string_view manifest_name = "MANIFEST.json";
+constexpr std::string_view temporary_prefix = ".tmp-";
+constexpr std::string_view step_prefix = "step_";
+constexpr int64_t manifest_cap = 1 << 20;
+
+Path checkpoints_of(const Path& run) { return run / "ckpt"; }
+
+std::string step_name(int64_t step) {
+  std::string digits = std::to_string(step);
+  if (digits.size() < 6) digits.insert(0, 6 - digits.size(), '0');
+  return text(step_prefix, digits);
+}
+
+std::optional<int64_t> whole_number(std::string_view digits) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+/// Names out of a manifest become paths: nothing but a plain name may pass.
+bool name_is_plain(std::string_view name) {
+  return !name.empty() && name.size() <= 255 && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), [](char letter) {
+           return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
+                  (letter >= 'A' && letter <= 'Z') || letter == '.' || letter == '_' || letter == '-';
+         });
+}
+
+std::string hexadecimal(uint32_t value) {
+  std::string out;
+  for (int shift = 28; shift >= 0; shift -= 4) out += "0123456789abcdef"[value >> shift & 0xf];
+  return out;
+}
+
+std::string manifest_of(int64_t step, const std::vector<NamedBytes>& files) {
+  Json sums = Json::object();
+  for (const NamedBytes& file : files) {
+    sums.set(file.name, Json::object({{"size", Json(file.bytes.size())},
+                                      {"crc32c", Json(hexadecimal(crc32c(file.bytes)))},
+                                      {"sha256", Json(sha256_hex(file.bytes))}}));
+  }
+  return Json::object({{"format", 1}, {"step", step}, {"files", std::move(sums)}}).dump(2) + "\n";
+}
+
+/// What is wrong with a file whose check sum does not match, as near as can be said.
+std::string damage(const std::string& name, const std::string& bytes) {
+  if (!Path(name).extension().compare(".safetensors")) {
+    try {
+      const SafeTensors tensors = SafeTensors::parse(bytes, name);
+      if (const TensorEntry* bad = tensors.damaged()) {
+        return text(name, ", tensor ", bad->name, ", bytes ", bad->offset, "-", bad->offset + bad->size - 1,
+                    " do not match their checksum");
+      }
+    } catch (const Error&) {
+      return text(name, ", its header (from byte 0) does not match its checksum");
+    }
+    return text(name, ", its header does not match its checksum");
+  }
+  return text(name, ", bytes 0-", static_cast<int64_t>(bytes.size()) - 1, " do not match their checksum");
+}
+
+/// Reads one file and compares it with its line of the manifest; throws the bare complaint.
+std::string verified(const Path& folder, const std::string& name, const Json& line) {
+  const Path path = folder / name;
+  const int64_t size = line.at("size").integer();
+  if (!io::exists(path)) fail(Fault::data, name, " is missing");
+  const int64_t found = io::size(path);
+  if (found != size) fail(Fault::data, name, " has ", found, " bytes, ", size, " were written");
+  std::string bytes = io::read(path);
+  if (hexadecimal(crc32c(bytes)) != line.at("crc32c").text() ||
+      sha256_hex(bytes) != line.at("sha256").text()) {
+    fail(Fault::data, damage(name, bytes));
+  }
+  return bytes;
+}
+
+/// Reads a whole checkpoint; an Error with Fault::data holds the bare complaint.
+Checkpoint load(const Path& run, int64_t step) {
+  Checkpoint checkpoint{.folder = checkpoint_folder(run, step), .step = step, .files = {}};
+  const Path manifest_path = checkpoint.folder / manifest_name;
+  if (!io::exists(manifest_path)) fail(Fault::data, manifest_name, " is missing");
+  Json manifest;
+  try {
+    manifest = parse_json(io::read(manifest_path, manifest_cap), manifest_name);
+    if (manifest.at("step").integer() != step) {
+      fail(Fault::data, manifest_name, " speaks of step ", manifest.at("step").integer());
+    }
+    for (const JsonMember& file : manifest.at("files").members()) {
+      if (!name_is_plain(file.key))
+        fail(Fault::data, manifest_name, " has a name that is no plain file name");
+      checkpoint.files[file.key] = verified(checkpoint.folder, file.key, file.value);
+    }
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data) throw;
+    std::string_view what = error.what();
+    while (!what.empty() && what.back() == '.') what.remove_suffix(1);
+    fail(Fault::data, what);
+  }
+  return checkpoint;
+}
+
+/// The newest checkpoint but `damaged` that can be read, if any.
+std::optional<int64_t> newest_intact(const Path& run, int64_t damaged) {
+  std::vector<int64_t> steps = list_checkpoints(run);
+  std::reverse(steps.begin(), steps.end());
+  for (const int64_t step : steps) {
+    if (step == damaged) continue;
+    try {
+      load(run, step);
+      return step;
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return std::nullopt;
+}
+
+int64_t chosen_step(const Path& run, std::string_view which) {
+  const std::vector<int64_t> steps = list_checkpoints(run);
+  if (steps.empty()) {
+    fail(Fault::data, run, " has no checkpoint in ", checkpoints_of(run),
+         ". Is it the folder of a run that has saved?");
+  }
+  if (which == "last") return steps.back();
+  std::optional<int64_t> wanted;
+  if (which == "best") {
+    wanted = best_step(run);
+    if (!wanted)
+      fail(Fault::data, run, " has no record of its best checkpoint. Use last, which is ", steps.back(), ".");
+  } else {
+    wanted = whole_number(which);
+    if (!wanted) fail("checkpoint '", which, "' is neither last, best nor a number of steps.");
+  }
+  if (std::find(steps.begin(), steps.end(), *wanted) != steps.end()) return *wanted;
+  std::string known;
+  for (const int64_t step : steps) known += text(known.empty() ? "" : ", ", step);
+  fail(Fault::data, run, " has no checkpoint of step ", *wanted, ". It has: ", known, ".");
+}
+
+void check_names(const std::vector<NamedBytes>& files) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!name_is_plain(files[i].name) || files[i].name == manifest_name) {
+      fail(Fault::internal, "checkpoint: '", files[i].name, "' cannot name a file of a checkpoint");
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (files[i].name == files[j].name)
+        fail(Fault::internal, "checkpoint: two files named ", files[i].name);
+    }
+  }
+}
+
+}  // namespace
+
+const std::string& Checkpoint::file(std::string_view name) const {
+  const auto found = files.find(std::string(name));
+  if (found != files.end()) return found->second;
+  fail(Fault::data, "checkpoint ", folder, " has no file ", name,
+       ". Was it written by another version of heed?");
+}
+
+Path checkpoint_folder(const Path& run, int64_t step) { return checkpoints_of(run) / step_name(step); }
+
+Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedBytes>& files) {
+  if (step < 0) fail(Fault::internal, "checkpoint: step ", step, " is negative");
+  check_names(files);
+  io::make_directories(checkpoints_of(run));
+  const Path folder = checkpoint_folder(run, step);
+  const Path temporary =
+      checkpoints_of(run) / text(temporary_prefix, step_name(step), "-", static_cast<int64_t>(::getpid()));
+  io::remove_all(temporary);
+  try {
+    io::make_directories(temporary);
+    for (const NamedBytes& file : files) {
+      const std::string_view bytes = file.bytes;
+      io::write_plain(temporary / file.name, std::span(&bytes, 1));
+    }
+    const std::string manifest = manifest_of(step, files);
+    const std::string_view bytes = manifest;
+    io::write_plain(temporary / manifest_name, std::span(&bytes, 1));
+    io::sync_directory(temporary);
+    io::replace_directory(temporary, folder);
+  } catch (const Error&) {
+    try {
+      io::remove_all(temporary);
+    } catch (const Error&) {
+      // The disk refuses this as well: the next start clears it away, and the first reason is the one to
+      // tell.
+    }
+    throw;
+  }
+  return folder;
+}
+
+Checkpoint open_checkpoint(const Path& run, std::string_view which) {
+  const int64_t step = chosen_step(run, which);
+  try {
+    return load(run, step);
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data) throw;
+    const std::string complaint =
+        text("checkpoint ", checkpoint_folder(run, step), " is damaged: ", error.what(), ".");
+    if (const std::optional<int64_t> intact = newest_intact(run, step)) {
+      fail(Fault::data, complaint, "\n", step_name(*intact), " is intact: heed resume ", run, " --ckpt ",
+           *intact);
+    }
+    fail(Fault::data, complaint, "\nNo other checkpoint of this run is intact. Train again from the start.");
+  }
+}
+
+std::vector<int64_t> list_checkpoints(const Path& run) {
+  std::vector<int64_t> steps;
+  for (const Path& name : io::list(checkpoints_of(run))) {
+    const std::string whole = name.string();
+    if (!whole.starts_with(step_prefix)) continue;
+    const std::optional<int64_t> step = whole_number(std::string_view(whole).substr(step_prefix.size()));
+    if (step && step_name(*step) == whole) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+void prune_checkpoints(const Path& run, int64_t keep_last, std::optional<int64_t> best) {
+  const std::vector<int64_t> steps = list_checkpoints(run);
+  const auto count = static_cast<int64_t>(steps.size());
+  for (int64_t i = 0; i < count - std::max<int64_t>(keep_last, 1); ++i) {
+    const int64_t step = steps[static_cast<size_t>(i)];
+    if (best == step) continue;
+    // Renamed first: a folder with a checkpoint's name is never without some of its files.
+    const Path doomed =
+        checkpoints_of(run) / text(temporary_prefix, step_name(step), "-", static_cast<int64_t>(::getpid()));
+    io::remove_all(doomed);
+    io::rename_directory(checkpoint_folder(run, step), doomed);
+    io::remove_all(doomed);
+  }
+}
+
+void mark_best(const Path& run, int64_t step) {
+  io::make_directories(checkpoints_of(run));
+  io::write(checkpoints_of(run) / "best.json", Json::object({{"step", step}}).dump() + "\n");
+}
+
+std::optional<int64_t> best_step(const Path& run) {
+  try {
+    const std::string bytes = io::read(checkpoints_of(run) / "best.json", manifest_cap);
+    return parse_json(bytes, "best.json").at("step").integer();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+void clean_checkpoints(const Path& run) {
+  for (const Path& name : io::list(checkpoints_of(run))) {
+    const std::string whole = name.string();
+    const bool half_written =
+        whole.starts_with(temporary_prefix) || (whole.front() == '.' && whole.ends_with(".tmp"));
+    if (half_written) io::remove_all(checkpoints_of(run) / name);
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,81 @@
+// chrF: precision and recall of character n-grams, averaged over their lengths.
+#include "train/chrf.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "data/text.h"
+#include "train/words.h"
+
+namespace heed {
+namespace {
+
+constexpr size_t orders = 6;
+constexpr double beta_squared = 4;
+
+std::u32string without_space(std::string_view sentence) {
+  std::u32string out;
+  for (size_t at = 0; at < sentence.size();) {
+    const char32_t code = next_code_point(sentence, at);
+    if (!is_score_space(code)) out += code;
+  }
+  return out;
+}
+
+std::unordered_map<std::u32string_view, int64_t> count_ngrams(std::u32string_view text, size_t order) {
+  std::unordered_map<std::u32string_view, int64_t> counts;
+  for (size_t i = 0; i + order <= text.size(); ++i) ++counts[text.substr(i, order)];
+  return counts;
+}
+
+struct Counts {
+  int64_t output = 0;
+  int64_t reference = 0;
+  int64_t match = 0;
+};
+
+}  // namespace
+
+double corpus_chrf(std::span<const std::string> outputs, std::span<const std::string> references) {
+  if (outputs.size() != references.size()) {
+    fail("chrf: ", static_cast<int64_t>(outputs.size()), " sentences against ",
+         static_cast<int64_t>(references.size()), " references. One reference for each is needed.");
+  }
+  std::array<Counts, orders> sums;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::u32string output = without_space(outputs[i]);
+    const std::u32string reference = without_space(references[i]);
+    for (size_t n = 0; n < orders; ++n) {
+      const auto wanted = count_ngrams(reference, n + 1);
+      if (wanted.empty()) continue;  // a reference too short for this length says nothing about the output
+      sums[n].reference += static_cast<int64_t>(reference.size() - n);
+      for (const auto& [ngram, count] : count_ngrams(output, n + 1)) {
+        sums[n].output += count;
+        const auto found = wanted.find(ngram);
+        if (found != wanted.end()) sums[n].match += std::min(count, found->second);
+      }
+    }
+  }
+  double precision = 0;
+  double recall = 0;
+  int64_t used = 0;
+  for (const Counts& sum : sums) {
+    if (sum.output == 0 || sum.reference == 0) continue;
+    precision += static_cast<double>(sum.match) / static_cast<double>(sum.output);
+    recall += static_cast<double>(sum.match) / static_cast<double>(sum.reference);
+    ++used;
+  }
+  if (precision + recall == 0) return 0;
+  precision /= static_cast<double>(used);
+  recall /= static_cast<double>(used);
+  return 100 * (1 + beta_squared) * precision * recall / (beta_squared * precision + recall);
+}
+
+std::string chrf_signature() {
+  return "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:heed-" HEED_VERSION;
+}
+
+}  // namespace heed

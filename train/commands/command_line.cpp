@@ -1,0 +1,259 @@
+// Parsing: from argv to an Invocation. The only file that knows CLI11.
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <set>
+
+#include "attention/spec.h"
+#include "core/parallel.h"
+#include "core/storage.h"
+#include "train/commands/verb.h"
+#include "train/task.h"
+
+namespace heed {
+
+std::string Invocation::get(const std::string& name, const std::string& otherwise) const {
+  const auto found = options.find(name);
+  return found == options.end() || found->second.empty() ? otherwise : found->second.back();
+}
+
+namespace {
+
+template <class T>
+T parsed(const std::string& name, const std::string& value, const char* needed) {
+  T out{};
+  const char* end = value.data() + value.size();
+  const auto [at, fault] = std::from_chars(value.data(), end, out);
+  if (fault != std::errc() || at != end) fail("--", name, " = '", value, "' is not legal; it takes ", needed, ".");
+  return out;
+}
+
+}  // namespace
+
+int64_t Invocation::integer(const std::string& name, int64_t otherwise) const {
+  return has(name) ? parsed<int64_t>(name, get(name), "a whole number") : otherwise;
+}
+
+double Invocation::number(const std::string& name, double otherwise) const {
+  return has(name) ? parsed<double>(name, get(name), "a number") : otherwise;
+}
+
+std::string Invocation::command() const {
+  std::string out = "heed";
+  for (const std::string& argument : arguments) out += " " + argument;
+  return out;
+}
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  std::set<std::string> known;
+  std::map<std::string, int> uses;
+  for (const TaskEntry& entry : tasks()) {
+    Config config;
+    config.task = entry.make();
+    for (const OptionText& option : options_of(config)) {
+      if (!known.insert(option.name).second) continue;
+      all.push_back({option.name, option.name.substr(option.name.rfind('.') + 1), option.help, option.value, option.kind});
+      ++uses[all.back().option];
+    }
+  }
+  for (Setting& setting : all) {
+    if (setting.key == "data.path") setting.option = "data";
+    else if (uses[setting.option] > 1) setting.option = setting.key;
+    for (char& c : setting.option) c = c == '_' ? '-' : c;
+  }
+  return all;
+}
+
+void apply_settings(Config& config, const Invocation& call) {
+  if (call.has("attention")) {
+    config.set("attention.encoder", call.get("attention"), "--attention ");
+    config.set("attention.decoder", call.get("attention"), "--attention ");
+  }
+  if (call.has("cross-attention")) config.set("attention.cross", call.get("cross-attention"), "--cross-attention ");
+  // A length given in one unit replaces a preset's in the other.
+  if (call.has("steps") && !call.has("epochs")) config.train.epochs = 0;
+  if (call.has("epochs") && !call.has("steps")) config.train.steps = 0;
+  for (const Setting& setting : settings()) {
+    for (const std::string& name : {setting.option, setting.key}) {
+      if (call.has(name)) config.set(setting.key, call.get(name), "--" + name + ": ");
+    }
+  }
+  const auto sets = call.options.find("set");
+  if (sets == call.options.end()) return;
+  for (const std::string& one : sets->second) {
+    const size_t equals = one.find('=');
+    if (equals == std::string::npos) fail("--set ", one, ": write --set key=value, as in --set train.rate=1e-3.");
+    if (one.starts_with("train.steps=") && config.train.steps == 0) config.train.epochs = 0;
+    if (one.starts_with("train.epochs=") && config.train.epochs == 0) config.train.steps = 0;
+    config.set(one.substr(0, equals), one.substr(equals + 1), "--set ");
+  }
+}
+
+std::vector<VerbOption> with_machine(std::vector<VerbOption> options) {
+  options.push_back({"threads", "N", "threads that work; results do not depend on it"});
+  options.push_back({"device", "NAME", "auto, cpu or cuda"});
+  options.push_back({"memory", "MIB", "refuse to take more memory than this for tensors"});
+  return options;
+}
+
+void apply_machine(const Invocation& call) {
+  if (call.has("threads")) {
+    const int64_t count = call.integer("threads", 1);
+    if (count < 1 || count > 256) fail("--threads = ", count, ". It must be 1 to 256.");
+    set_threads(static_cast<int>(count));
+  }
+  device_named(call.get("device", "auto"));
+  if (call.has("memory")) {
+    const int64_t mebibytes = call.integer("memory", 0);
+    if (mebibytes < 1 || mebibytes > (int64_t{1} << 30)) fail("--memory = ", mebibytes, ". It must be at least 1 MiB.");
+    cap_memory(mebibytes << 20);
+  }
+}
+
+namespace {
+
+struct Parser {
+  CLI::App app{"Transformers with every way of attending, trained from C++."};
+  std::map<std::string, std::vector<std::string>> words;
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> values;
+  std::map<std::string, std::map<std::string, bool>> flags;
+  std::map<std::string, CLI::App*> subcommands;
+  bool version = false;
+
+  /// Knows all verbs, and the options of the one that was typed.
+  explicit Parser(const std::string& typed) {
+    app.name("heed");
+    // "translate" is a verb and a preset: after one verb, no word is a verb any more.
+    app.require_subcommand(0, 1);
+    app.set_help_flag("-h,--help", "say what there is");
+    app.add_flag("--version", version, "print the version");
+    app.footer("heed VERB --help tells the options of a verb.");
+    for (const Verb& verb : verbs()) add(verb, typed == verb.name);
+  }
+
+  void add(const Verb& verb, bool whole) {
+    CLI::App* sub = app.add_subcommand(verb.name, verb.about);
+    subcommands[verb.name] = sub;
+    if (!whole) return;
+    sub->allow_extras();
+    sub->set_help_flag("-h,--help", "say what there is");
+    if (verb.most > 0) sub->add_option(verb.words, words[verb.name], "")->type_name("")->expected(0, 1000000);
+    std::set<std::string> taken{"help"};
+    const auto option = [&](const std::string& names, const std::string& name, const std::string& help,
+                            const std::string& type, const std::string& group) {
+      if (!taken.insert(name).second) return;
+      sub->add_option(names, values[verb.name][name], help)->type_name(type)->group(group)->expected(1)->take_all();
+    };
+    for (const VerbOption& one : verb.options) {
+      const std::string dashed = "--" + std::string(one.name);
+      if (*one.value == '\0') {
+        if (taken.insert(one.name).second) sub->add_flag(dashed, flags[verb.name][one.name], one.help);
+      } else {
+        option(dashed, one.name, one.help, one.value, "Options");
+      }
+    }
+    if (!verb.settings) return;
+    option("--attention", "attention", "self-attention everywhere: name or name:key=value,...", "SPEC", "Options");
+    option("--cross-attention", "cross-attention", "attention from decoder to encoder", "SPEC", "Options");
+    option("--set", "set", "key=value for any dotted key; may be repeated", "KEY=VALUE", "Options");
+    for (const Setting& setting : settings()) {
+      const std::string group = "Settings: " + setting.key.substr(0, setting.key.find('.'));
+      const std::string help = setting.help + (setting.kind.find('|') != std::string::npos ? " (" + setting.kind + ")" : "");
+      option("--" + setting.option, setting.option, help, setting.kind.find('|') != std::string::npos ? "WORD" : "VALUE", group);
+      option("--" + setting.key, setting.key, "", "VALUE", "");
+    }
+  }
+
+  Invocation invocation(const Verb& verb) {
+    Invocation call;
+    call.verb = verb.name;
+    call.words = words[verb.name];
+    for (auto& [name, list] : values[verb.name]) {
+      if (!list.empty()) call.options[name] = list;
+    }
+    for (auto& [name, on] : flags[verb.name]) {
+      if (on) call.options[name] = {};
+    }
+    return call;
+  }
+};
+
+std::vector<std::string> verb_names() {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs()) names.emplace_back(verb.name);
+  return names;
+}
+
+void refuse_extras(Parser& parser, const Verb& verb) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : parser.subcommands[verb.name]->get_options()) {
+    if (!option->get_lnames().empty()) known.push_back("--" + option->get_lnames()[0]);
+  }
+  for (const std::string& extra : parser.subcommands[verb.name]->remaining()) {
+    if (extra.starts_with("-")) {
+      const std::string near = nearest(extra.substr(0, extra.find('=')), known);
+      fail("option ", extra, " is unknown.", near.empty() ? "" : " Did you mean " + near + "?", " heed ", verb.name,
+           " --help lists them.");
+    }
+    fail("heed ", verb.name, ": '", extra, "' is one word too many. It takes: ", *verb.words != '\0' ? verb.words : "no words", ".");
+  }
+}
+
+int parse_and_run(int count, char** arguments) {
+  if (count < 2) {
+    Parser parser("");
+    std::fputs(parser.app.help().c_str(), stdout);
+    return 0;
+  }
+  if (std::string(arguments[1]) == "--version") {  // before anything is built, so that it answers at once
+    std::puts("heed " HEED_VERSION);
+    return 0;
+  }
+  if (arguments[1][0] != '-') {
+    const std::vector<std::string> known = verb_names();
+    if (std::find(known.begin(), known.end(), arguments[1]) == known.end()) {
+      fail("verb '", std::string(arguments[1]), "' is unknown.", suggestion(arguments[1], known));
+    }
+  }
+  Parser parser(arguments[1]);
+  try {
+    parser.app.parse(count, arguments);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(parser.app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    fail(std::string(error.what()), ". heed ", std::string(arguments[1]), " --help lists the options.");
+  }
+  for (const Verb& verb : verbs()) {
+    if (!parser.app.got_subcommand(verb.name)) continue;
+    refuse_extras(parser, verb);
+    Invocation call = parser.invocation(verb);
+    if (call.words.size() > verb.most) {
+      fail("heed ", verb.name, ": '", call.words[verb.most], "' is one word too many. It takes: ", *verb.words != '\0' ? verb.words : "no words", ".");
+    }
+    for (int i = 1; i < count; ++i) call.arguments.emplace_back(arguments[i]);
+    if (call.words.size() < verb.least) fail("heed ", verb.name, " needs ", verb.words, ". heed ", verb.name, " --help says more.");
+    return verb.run(call);
+  }
+  fail("no verb is given.", suggestion("", verb_names()));
+}
+
+}  // namespace
+
+int run_program(int count, char** arguments) {
+  try {
+    return parse_and_run(count, arguments);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return static_cast<int>(error.fault());
+  } catch (const std::bad_alloc&) {
+    std::fputs("error: the machine has no memory left. Use a smaller batch, length or model.\n", stderr);
+    return static_cast<int>(Fault::memory);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s (this is a mistake of heed; please report it)\n", error.what());
+    return static_cast<int>(Fault::internal);
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,89 @@
+// heed inspect: the attention maps of one input.
+#include <cstdio>
+
+#include "attention/map_statistics.h"
+#include "attention/picture_html.h"
+#include "attention/picture_svg.h"
+#include "attention/picture_text.h"
+#include "core/io.h"
+#include "core/npy.h"
+#include "core/safetensors.h"
+#include "train/commands/loaded_run.h"
+#include "train/commands/verbs.h"
+
+namespace heed {
+namespace {
+
+std::string file_name(const MapView& map) {
+  std::string name = map.kind + "-" + std::to_string(map.layer);
+  for (char& c : name) c = c == ' ' ? '-' : c;
+  return name;
+}
+
+void write_files(const Path& out, const std::vector<MapView>& maps, const std::string& title, const std::string& caption) {
+  io::make_directories(out);
+  io::write(out / "maps.html", maps_page(maps, {.title = title, .subtitle = caption}));
+  io::write(out / "all-heads.svg", contact_sheet_svg(maps, caption));
+  std::vector<TensorBytes> tensors;
+  for (const MapView& map : maps) {
+    const std::vector<int64_t> shape{map.heads, map.queries, map.keys};
+    write_npy(out / (file_name(map) + ".npy"), Array::of<float>(shape, map.weights));
+    tensors.push_back({map.name, "f32", shape, std::as_bytes(std::span(map.weights))});
+    for (int64_t head = 0; head < map.heads; ++head) {
+      io::write(out / (file_name(map) + "-head-" + std::to_string(head) + ".svg"), map_svg(map, head));
+    }
+  }
+  write_safetensors(out / "maps.safetensors", tensors);
+}
+
+int run(const Invocation& call) {
+  apply_machine(call);
+  LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", call.words.size() < 2);
+  std::string caption;
+  const std::string input = call.words.size() > 1 ? call.words[1] : "";
+  std::vector<MapView> maps = run.config.task->maps(*run.model, input, caption);
+  if (maps.empty()) fail("inspect: the attentions of this run have no maps.");
+  const std::string kind = call.get("kind");
+  std::vector<MapView> wanted;
+  for (const MapView& map : maps) {
+    if ((kind.empty() || map.kind.find(kind) != std::string::npos) && (!call.has("layer") || map.layer == call.integer("layer", 0))) {
+      wanted.push_back(map);
+    }
+  }
+  if (wanted.empty()) {
+    std::string have;
+    for (const MapView& map : maps) have += (have.empty() ? "" : ", ") + map.kind + " layer " + std::to_string(map.layer);
+    fail("inspect: no map is of the kind and layer asked for. There are: ", have, ".");
+  }
+  HeadChoice chosen = first_head(wanted);
+  if (call.has("head")) {
+    const int64_t head = call.integer("head", 0);
+    const MapView& map = wanted[static_cast<size_t>(chosen.map)];
+    if (head < 0 || head >= map.heads) fail("--head = ", head, ". Heads are 0 to ", map.heads - 1, ".");
+    chosen.head = head;
+  }
+  std::printf("%s\n\n%s", caption.c_str(), map_text(wanted[static_cast<size_t>(chosen.map)], chosen.head, terminal_options()).c_str());
+  const Path out = call.get("out", (run.folder.path() / "inspect").string());
+  write_files(out, maps, run.folder.path().filename().string(), caption);
+  std::printf("\nall heads   %s\nmatrices    %s, one .npy a layer beside it\n", (out / "maps.html").c_str(), (out / "maps.safetensors").c_str());
+  return 0;
+}
+
+}  // namespace
+
+Verb verb::inspect() {
+  return {"inspect",
+          "show the attention maps of a trained run for one input",
+          "RUN [TEXT]",
+          1,
+          2,
+          with_machine({{"kind", "WORD", "encoder, decoder or cross: what is printed"},
+                        {"layer", "N", "from 0"},
+                        {"head", "N", "from 0; the sharpest when not given"},
+                        {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
+                        {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
+          false,
+          run};
+}
+
+}  // namespace heed

@@ -1,0 +1,59 @@
+// heed list: what there is.
+#include <cstdio>
+
+#include "attention/variant.h"
+#include "core/io.h"
+#include "data/download.h"
+#include "train/checkpoint.h"
+#include "train/commands/verbs.h"
+#include "train/task.h"
+
+namespace heed {
+namespace {
+
+void row(const std::string& name, const std::string& text) { std::printf("  %-18s %s\n", name.c_str(), text.c_str()); }
+
+void list_runs(const Path& folder) {
+  for (const Path& name : io::list(folder)) {
+    const Path run = folder / name;
+    if (!io::exists(run / "config.toml")) continue;
+    const std::vector<int64_t> steps = list_checkpoints(run);
+    row(run.string(), steps.empty() ? "no checkpoint yet" : text("saved at step ", steps.back(), best_step(run) ? text(", best at ", *best_step(run)) : std::string()));
+  }
+}
+
+int run(const Invocation& call) {
+  const std::string what = call.words[0];
+  if (what == "attention") {
+    std::fputs((call.has("markdown") ? variants_markdown() : call.has("json") ? variants_json() : variants_text()).c_str(), stdout);
+  } else if (what == "presets") {
+    for (const Preset& preset : presets()) row(preset.name, preset.about);
+  } else if (what == "tasks") {
+    for (const TaskEntry& entry : tasks()) row(entry.name, entry.about);
+  } else if (what == "runs") {
+    list_runs(call.get("out", "runs"));
+  } else if (what == "data") {
+    for (const RemoteCorpus& corpus : remote_corpora()) row(corpus.name, corpus.title);
+  } else {
+    const std::vector<std::string> known{"attention", "presets", "tasks", "runs", "data"};
+    fail("list: '", what, "' is unknown.", suggestion(what, known));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Verb verb::list() {
+  return {"list",
+          "list attention, presets, tasks, runs or data",
+          "WHAT",
+          1,
+          1,
+          {{"markdown", "", "attention as the page docs/attention.md"},
+           {"json", "", "attention as JSON"},
+           {"out", "FOLDER", "folder of all runs (default: runs)"}},
+          false,
+          run};
+}
+
+}  // namespace heed

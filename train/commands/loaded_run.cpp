@@ -1,0 +1,48 @@
+// Opening runs.
+#include "train/commands/loaded_run.h"
+
+#include <cstdio>
+#include <iostream>
+
+#include "core/io.h"
+
+namespace heed {
+
+std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint) {
+  std::vector<NamedBytes> out;
+  for (const auto& [name, bytes] : checkpoint.files) {
+    if (name.starts_with("tokenizer.")) out.push_back({name, bytes});
+  }
+  return out;
+}
+
+LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data) {
+  RunFolder folder = RunFolder::look(run);
+  Config config = read_config(io::read(folder.config()), folder.config().string());
+  std::string wanted = which;
+  if (wanted.empty()) wanted = best_step(run) ? "best" : "last";
+  Checkpoint checkpoint = open_checkpoint(run, wanted);
+  if (with_data) {
+    if (!path.empty()) config.set("data.path", path, "--data: ");
+    config.task->load(config, sealed_files(checkpoint), [](const std::string&) {});
+  } else {
+    config.task->load_sealed(config, sealed_files(checkpoint));
+  }
+  Rng rng(static_cast<uint64_t>(config.train.seed));
+  auto model = config.task->model(config, rng);
+  load(*model, checkpoint.file("model.safetensors"));
+  return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model)};
+}
+
+std::vector<std::string> input_lines(const std::vector<std::string>& words) {
+  if (!words.empty()) return words;
+  std::vector<std::string> lines;
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace heed

@@ -1,0 +1,32 @@
+// A run folder brought back to life.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "train/checkpoint.h"
+#include "train/config.h"
+#include "train/run_folder.h"
+#include "train/task.h"
+
+namespace heed {
+
+/// A run's config, task and trained model.
+struct LoadedRun {
+  RunFolder folder;
+  Config config;
+  Checkpoint checkpoint;
+  std::unique_ptr<Module> model;
+};
+
+/// Opens a run for use. `which`: best (the last where none is marked), last, or a step. With `data` its corpus is read too;
+/// `path` then replaces data.path when it is not empty.
+LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data);
+
+/// The sealed files of a checkpoint: everything that is not numbers or state.
+std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint);
+
+/// Lines of standard input, or the words given.
+std::vector<std::string> input_lines(const std::vector<std::string>& words);
+
+}  // namespace heed

@@ -1,0 +1,42 @@
+// heed resume: a run goes on as if it had never stopped.
+#include "core/io.h"
+#include "train/commands/session.h"
+#include "train/commands/verbs.h"
+
+namespace heed {
+namespace {
+
+int run(const Invocation& call) {
+  const Path path = call.words[0];
+  RunFolder folder = RunFolder::resume(path, call.command());
+  Config config = read_config(io::read(folder.config()), folder.config().string());
+  if (call.has("steps")) {
+    config.train.epochs = 0;
+    config.set("train.steps", call.get("steps"), "--steps: ");
+  }
+  if (call.has("time-limit")) config.set("train.time_limit", call.get("time-limit"), "--time-limit: ");
+  if (call.has("data")) config.set("data.path", call.get("data"), "--data: ");
+  config.check();
+  apply_machine(call);
+  if (list_checkpoints(path).empty()) return train_in(config, folder, std::nullopt, call);  // stopped before its first
+  return train_in(config, folder, open_checkpoint(path, call.get("ckpt", "last")), call);
+}
+
+}  // namespace
+
+Verb verb::resume() {
+  return {"resume",
+          "go on with a run that was stopped, or make a finished one longer",
+          "RUN",
+          1,
+          1,
+          with_machine({{"steps", "N", "total steps, to make the run longer"},
+                        {"time-limit", "SECONDS", "another time limit, counted over all sittings"},
+                        {"ckpt", "WHICH", "last, best or a step to go on from (default: last)"},
+                        {"data", "PATH", "where the same data lies now"},
+                        {"quiet", "", "say nothing while it works"}}),
+          false,
+          run};
+}
+
+}  // namespace heed

@@ -1,0 +1,157 @@
+// One sitting of a run.
+#include "train/commands/session.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/io.h"
+#include "core/parallel.h"
+#include "core/storage.h"
+#include "train/commands/loaded_run.h"
+
+namespace heed {
+namespace {
+
+std::string shortened(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.4g", value);
+  return buffer;
+}
+
+std::string score_line(const Scores& scores) {
+  std::string out;
+  for (const auto& [name, value] : scores.list) out += (out.empty() ? "" : "  ") + name + " " + shortened(value);
+  return out;
+}
+
+Chart chart_of(const std::vector<MetricSeries>& all, const std::string& title,
+               const std::vector<std::pair<std::string, std::string>>& names, double mark) {
+  Chart chart;
+  chart.title = title;
+  chart.mark = mark;
+  for (const auto& [key, label] : names) {
+    for (const MetricSeries& one : all) {
+      if (one.name != key) continue;
+      Series series{.name = label};
+      series.x.assign(one.steps.begin(), one.steps.end());
+      series.y = one.values;
+      chart.series.push_back(std::move(series));
+    }
+  }
+  return chart;
+}
+
+void write_manifest(Config& config, const RunFolder& folder, const Trainer& trainer, Module& model, const Invocation& call) {
+  Json facts = manifest_basics(call.arguments);
+  facts.set("blas_core", blas_core());
+  facts.set("threads", threads());
+  facts.set("device", "cpu");
+  facts.set("seed", config.train.seed);
+  facts.set("parameters", count_parameters(model));
+  facts.set("steps", trainer.total_steps());
+  facts.set("config_key", "config.toml holds every setting");
+  for (const auto& [name, value] : config.task->facts()) facts.set(name, value);
+  folder.write_manifest(facts);
+}
+
+/// Stops a resume on other data than the run began with: it would not end with the same bits.
+void check_same_data(const Config& config, const RunFolder& folder) {
+  if (!io::exists(folder.manifest())) return;
+  const Json manifest = parse_json(io::read(folder.manifest()), folder.manifest().string());
+  for (const auto& [name, value] : config.task->facts()) {
+    const Json* before = manifest.find(name);
+    if (before != nullptr && before->is_text() && before->text() != value) {
+      fail(Fault::data, "resume: the data changed: ", name, " was ", before->text(), " and is now ", value,
+           ". Give --data the file the run began with, or train anew.");
+    }
+  }
+}
+
+void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder) {
+  progress.say("device", text("cpu, ", threads(), " threads, OpenBLAS ", blas_core(), ", seed ", config.train.seed));
+  progress.say("model", text(short_number(static_cast<double>(count_parameters(trainer.model()))), " parameters, attention ",
+                             config.attention.encoder, " / ", config.attention.decoder, " / cross ", config.attention.cross));
+  progress.say("schedule", text(trainer.total_steps(), " steps", trainer.step() > 0 ? text(", going on from step ", trainer.step()) : std::string()));
+  progress.say("run folder", folder.path().string());
+}
+
+}  // namespace
+
+void write_report(Config& config, const RunFolder& folder, Module& model, const Evaluation& evaluation, const Outcome& outcome) {
+  const std::vector<MetricSeries> metrics = read_metrics(folder.metrics());
+  write_metrics_csv(folder.metrics(), folder.metrics_table());
+  ReportData report;
+  report.title = folder.path().filename().string();
+  report.subtitle = text("heed ", HEED_VERSION, ", task ", config.task_name, config.preset.empty() ? "" : ", preset " + config.preset);
+  for (const auto& [name, value] : evaluation.scores.list) {
+    report.cards.push_back({.name = name, .value = shortened(value), .note = "best checkpoint, held-out data"});
+  }
+  report.cards.push_back({.name = "best step", .value = text(outcome.best_step), .note = text("of ", outcome.step)});
+  report.cards.push_back({.name = "parameters", .value = short_number(static_cast<double>(count_parameters(model)))});
+  report.cards.push_back({.name = "training", .value = clock_text(outcome.seconds), .note = text(threads(), " threads, ", blas_core())});
+  report.cards.push_back({.name = "seed", .value = text(config.train.seed)});
+  const auto mark = static_cast<double>(outcome.best_step);
+  report.charts = {chart_of(metrics, "Loss", {{"loss", "training"}, {"valid_loss", "validation"}}, mark),
+                   chart_of(metrics, "Learning rate", {{"rate", "learning rate"}}, mark),
+                   chart_of(metrics, "Gradient norm", {{"gradient_norm", "gradient norm"}}, mark),
+                   chart_of(metrics, "Speed", {{"tokens_per_second", "tokens/s"}}, mark)};
+  for (const auto& [key, title] : {std::pair{"valid_bleu", "BLEU"}, std::pair{"valid_accuracy", "Accuracy"}}) {
+    Chart chart = chart_of(metrics, title, {{key, "validation"}}, mark);
+    if (!chart.series.empty()) report.charts.push_back(std::move(chart));
+  }
+  report.samples = evaluation.samples;
+  report.confusion = evaluation.confusion;
+  report.maps = config.task->maps(model, "", report.maps_caption);
+  report.settings = to_toml(config);
+  io::write(folder.report(), report_html(report));
+  std::string samples;
+  for (const ReportSample& sample : evaluation.samples) {
+    samples += "source      " + sample.source + "\nreference   " + sample.reference + "\nhypothesis  " + sample.hypothesis + "\n\n";
+  }
+  io::write(folder.samples(), samples);
+}
+
+int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume, const Invocation& call) {
+  Progress progress;
+  progress.quiet = call.has("quiet");
+  config.task->load(config, resume ? sealed_files(*resume) : std::vector<NamedBytes>{}, [&](const std::string& line) {
+    const size_t gap = line.find("  ");
+    progress.say(line.substr(0, gap), line.substr(std::min(line.find_first_not_of(' ', gap), line.size())));
+  });
+  if (resume) check_same_data(config, folder);
+  Trainer trainer(config, folder, resume, progress);
+  io::write(folder.config(), to_toml(config));
+  write_manifest(config, folder, trainer, trainer.model(), call);
+  print_head(progress, config, trainer, folder);
+  if (trainer.step() >= trainer.total_steps()) {
+    progress.say("done", text("the run has its ", trainer.total_steps(), " steps; resume it with --steps N to go on"));
+    return 0;
+  }
+  const Outcome outcome = trainer.run();
+  const std::string run = folder.path().string();
+  if (!outcome.finished()) {
+    progress.say("stopped", text("and saved at step ", outcome.step, "; go on with: heed resume ", run));
+    return 128 + outcome.stopped_by;
+  }
+  progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step));
+  // The checkpoint that is scored is read back from the disk: what is reported is what is kept.
+  const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
+  load(trainer.model(), best.file("model.safetensors"));
+  const Evaluation evaluation = config.task->test(trainer.model(), config.decode);
+  progress.say("test", score_line(evaluation.scores));
+  for (const std::string& note : evaluation.notes) progress.say("", note);
+  for (size_t i = 0; i < std::min<size_t>(evaluation.samples.size(), 3); ++i) {
+    progress.say("sample", evaluation.samples[i].source + "  \u2192  " + evaluation.samples[i].hypothesis);
+  }
+  Json scores = Json::object({{"step", best.step}});
+  for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
+  io::write(folder.path() / "scores.json", scores.dump(1) + "\n");
+  write_report(config, folder, trainer.model(), evaluation, outcome);
+  progress.say("memory", text(memory_use().peak >> 20, " MiB of tensors at the peak"));
+  progress.say("time", clock_text(outcome.seconds) + " of training");
+  progress.say("report", folder.report().string());
+  progress.say("next", "heed resume " + run + " --steps " + text(2 * outcome.step));
+  return 0;
+}
+
+}  // namespace heed

@@ -1,0 +1,52 @@
+// heed show: the settings and the model of a preset or run, without training.
+#include <cstdio>
+
+#include "core/io.h"
+#include "train/commands/loaded_run.h"
+#include "train/commands/verbs.h"
+
+namespace heed {
+namespace {
+
+int run(const Invocation& call) {
+  const Path path = call.words[0];
+  if (io::is_directory(path)) {
+    LoadedRun run = load_run(path, call.get("ckpt"), "", false);
+    std::fputs(to_toml(run.config).c_str(), stdout);
+    std::printf("\n# model of step %lld\n%s", static_cast<long long>(run.checkpoint.step), summary(*run.model).c_str());
+    return 0;
+  }
+  Config config = make_config(call.words[0]);
+  apply_settings(config, call);
+  config.check();
+  if (call.has("origin")) {
+    for (const OptionText& option : options_of(config)) {
+      const auto from = config.origin.find(option.name);
+      std::printf("%-28s %-14s %s\n", option.name.c_str(), option.value.c_str(), from == config.origin.end() ? "default" : from->second.c_str());
+    }
+    return 0;
+  }
+  std::fputs(to_toml(config).c_str(), stdout);
+  if (!call.has("model")) return 0;
+  config.task->load(config, {}, [](const std::string&) {});
+  Rng rng(static_cast<uint64_t>(config.train.seed));
+  std::printf("\n# model\n%s", summary(*config.task->model(config, rng)).c_str());
+  return 0;
+}
+
+}  // namespace
+
+Verb verb::show() {
+  return {"show",
+          "show the settings of a preset, file or run, and its model",
+          "PRESET|FILE|RUN",
+          1,
+          1,
+          {{"origin", "", "where each value comes from"},
+           {"model", "", "read the data and count the parameters too"},
+           {"ckpt", "WHICH", "of a run: best, last or a step"}},
+          true,
+          run};
+}
+
+}  // namespace heed

@@ -1,0 +1,43 @@
+// heed train: a new run.
+#include <cstdio>
+
+#include "core/io.h"
+#include "train/commands/session.h"
+#include "train/commands/verbs.h"
+
+namespace heed {
+namespace {
+
+int run(const Invocation& call) {
+  const std::string what = call.words.empty() ? "translate" : call.words[0];
+  Config config = make_config(what);
+  apply_settings(config, call);
+  config.check();
+  apply_machine(call);
+  if (call.has("dry-run")) {
+    std::fputs(to_toml(config).c_str(), stdout);
+    return 0;
+  }
+  const std::string base = what.ends_with(".toml") ? Path(what).stem().string() : what;
+  RunFolder folder = RunFolder::create({.out = call.get("out", "runs"), .name = call.get("name"), .base = base, .command = call.command()});
+  io::write(folder.config(), to_toml(config));
+  return train_in(config, folder, std::nullopt, call);
+}
+
+}  // namespace
+
+Verb verb::train() {
+  return {"train",
+          "train a model: a preset, or a .toml file of settings (default: translate)",
+          "PRESET|FILE",
+          0,
+          1,
+          with_machine({{"name", "NAME", "name of the run; numbered when not given"},
+                        {"out", "FOLDER", "folder of all runs (default: runs)"},
+                        {"dry-run", "", "print the settings and stop"},
+                        {"quiet", "", "say nothing while it works"}}),
+          true,
+          run};
+}
+
+}  // namespace heed

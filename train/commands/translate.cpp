@@ -1,0 +1,64 @@
+// heed translate: sentences in, sentences out.
+#include <cstdio>
+#include <iostream>
+#include <unistd.h>
+
+#include "data/tokenizer.h"
+#include "train/commands/loaded_run.h"
+#include "train/commands/verbs.h"
+#include "train/translator.h"
+
+namespace heed {
+namespace {
+
+int run(const Invocation& call) {
+  apply_machine(call);
+  LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
+  auto* model = dynamic_cast<EncoderDecoder*>(run.model.get());
+  if (model == nullptr) fail("translate: ", call.words[0], " is a run of the task ", run.config.task_name, ", not of a translator.");
+  if (call.has("beam")) run.config.set("decode.beam", call.get("beam"), "--beam: ");
+  if (call.has("length-penalty")) run.config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
+  run.config.check();
+  const std::vector<NamedBytes> files = sealed_files(run.checkpoint);
+  const auto tokenizer = [&](const std::string& prefix) -> std::unique_ptr<Tokenizer> {
+    for (const NamedBytes& file : files) {
+      if (file.name.starts_with(prefix)) return load_tokenizer(file.name.substr(prefix.size()), file.bytes);
+    }
+    return nullptr;
+  };
+  const auto source = tokenizer("tokenizer.source.");
+  const auto own = tokenizer("tokenizer.target.");
+  const Tokenizer& target = own ? *own : *source;
+  const auto put = [&](const std::vector<std::string>& sentences) {
+    for (const std::string& line :
+         translate_all(*model, sentences, *source, target, run.config.model.max_length, run.config.decode)) {
+      std::puts(line.c_str());
+    }
+  };
+  if (call.words.size() > 1) {
+    put({call.words.begin() + 1, call.words.end()});
+  } else if (isatty(STDIN_FILENO) == 1) {  // a person types: answer each line
+    std::string line;
+    while (std::getline(std::cin, line)) put({line});
+  } else {
+    put(input_lines({}));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Verb verb::translate() {
+  return {"translate",
+          "translate sentences with a trained run; reads standard input when none is given",
+          "RUN [TEXT...]",
+          1,
+          1000,
+          with_machine({{"beam", "N", "hypotheses of beam search; 1: greedy"},
+                        {"length-penalty", "ALPHA", "exponent of the length normalisation"},
+                        {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
+          false,
+          run};
+}
+
+}  // namespace heed

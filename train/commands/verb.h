@@ -1,0 +1,66 @@
+// A verb of the program, and what was typed after it.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train/config.h"
+
+namespace heed {
+
+/// A command line, taken apart.
+struct Invocation {
+  std::string verb;
+  std::vector<std::string> words;                           ///< what is no option
+  std::map<std::string, std::vector<std::string>> options;  ///< by name without dashes; a flag has no values
+  std::vector<std::string> arguments;                       ///< everything as typed
+
+  bool has(const std::string& name) const { return options.contains(name); }
+  /// The last value of an option.
+  std::string get(const std::string& name, const std::string& otherwise = "") const;
+  int64_t integer(const std::string& name, int64_t otherwise) const;  ///< Fails naming the option
+  double number(const std::string& name, double otherwise) const;     ///< Fails naming the option
+  std::string command() const;                                        ///< the arguments as one line
+};
+
+struct VerbOption {
+  const char* name;   ///< without dashes
+  const char* value;  ///< what it takes, in capitals; empty: a flag
+  const char* help;
+};
+
+/// One verb.
+struct Verb {
+  const char* name;
+  const char* about;
+  const char* words;  ///< "PRESET|FILE"
+  size_t least, most; ///< how many words
+  std::vector<VerbOption> options;
+  bool settings;      ///< takes every key of Config as an option too
+  int (*run)(const Invocation&);
+};
+
+/// All verbs, in the order of the help.
+std::span<const Verb> verbs();
+
+/// Settings that any config may be given, under their short and dotted names: --rate and --train.rate.
+struct Setting {
+  std::string key;      ///< "train.rate"
+  std::string option;   ///< "rate", or the dotted key where the last part is not unique
+  std::string help, value, kind;
+};
+std::vector<Setting> settings();
+
+/// Applies options and --set to a config, in this order.
+void apply_settings(Config& config, const Invocation& call);
+
+/// Threads, memory cap and the like: options every working verb takes.
+void apply_machine(const Invocation& call);
+std::vector<VerbOption> with_machine(std::vector<VerbOption> options);
+
+/// The program: parses, runs, prints errors, gives the exit code.
+int run_program(int count, char** arguments);
+
+}  // namespace heed

@@ -1,0 +1,14 @@
+// The list of verbs.
+#include "train/commands/verbs.h"
+
+#include <array>
+
+namespace heed {
+
+std::span<const Verb> verbs() {
+  static const std::array all{verb::train(),   verb::resume(), verb::evaluate(), verb::translate(), verb::generate(), verb::inspect(),
+                              verb::list(),    verb::show(),   verb::env(),      verb::data(),      verb::bench()};
+  return all;
+}
+
+}  // namespace heed

@@ -1,0 +1,18 @@
+// The entries of the list of verbs; each is defined in the file of its name.
+#pragma once
+
+#include "train/commands/verb.h"
+
+namespace heed::verb {
+Verb train();
+Verb resume();
+Verb evaluate();
+Verb translate();
+Verb generate();
+Verb inspect();
+Verb list();
+Verb show();
+Verb env();
+Verb data();
+Verb bench();
+}  // namespace heed::verb

@@ -1,0 +1,214 @@
+// Config: keys, files, precedence.
+#include "train/config.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <toml++/toml.h>
+
+#include "attention/variant.h"
+#include "core/io.h"
+#include "train/task.h"
+
+namespace heed {
+
+Config::Config() = default;
+Config::~Config() = default;
+Config::Config(Config&&) noexcept = default;
+Config& Config::operator=(Config&&) noexcept = default;
+
+void TrainOptions::fields(Fields& f) {
+  f("seed", seed, "of weights, data order and dropout");
+  f("steps", steps, "steps of the run; 0: given by epochs");
+  f("epochs", epochs, "passes over the data; 0: given by steps");
+  f("batch", batch, "examples a batch; 0: as many as fit into batch_tokens");
+  f("batch_tokens", batch_tokens, "target tokens a batch at most, padding included");
+  f("accumulate", accumulate, "batches whose gradients make one step");
+  f("smoothing", smoothing, "label smoothing");
+  schedule.fields(f);
+  optimizer.fields(f);
+  f("validate_every", validate_every, "steps between validations; 0: ten a run");
+  f("checkpoint_every", checkpoint_every, "steps between checkpoints; 0: one with each validation");
+  f("keep", keep, "newest checkpoints kept, beside the best");
+  f("patience", patience, "validations without a better one before the run stops; 0: never");
+  f("time_limit", time_limit, "seconds of training after which the run saves and stops; 0: none");
+  f("anomaly", anomaly, "look for values that are not finite after every op (slow)");
+}
+
+void Config::fields(Fields& f) {
+  f("model", model);
+  f("attention", attention);
+  f("data", *task);
+  f("train", train);
+  f("decode", decode);
+}
+
+void Config::set(const std::string& key, const std::string& value, const std::string& where) {
+  set_option(*this, key, value, where);
+  origin[key] = where;
+}
+
+void Config::check() const {
+  model.check();
+  const auto at_least = [](const char* key, double value, double least) {
+    if (!(value >= least)) fail("train.", key, " = ", value, ". It must be at least ", least, ".");
+  };
+  at_least("steps", static_cast<double>(train.steps), 0);
+  at_least("epochs", static_cast<double>(train.epochs), 0);
+  at_least("accumulate", static_cast<double>(train.accumulate), 1);
+  at_least("batch", static_cast<double>(train.batch), 0);
+  at_least("batch_tokens", static_cast<double>(train.batch_tokens), 1);
+  at_least("rate", train.schedule.rate, 0);
+  at_least("warmup", static_cast<double>(train.schedule.warmup), 0);
+  at_least("seed", static_cast<double>(train.seed), 0);
+  at_least("keep", static_cast<double>(train.keep), 1);
+  at_least("validate_every", static_cast<double>(train.validate_every), 0);
+  at_least("checkpoint_every", static_cast<double>(train.checkpoint_every), 0);
+  at_least("patience", static_cast<double>(train.patience), 0);
+  at_least("time_limit", train.time_limit, 0);
+  at_least("clip", train.optimizer.clip, 0);
+  at_least("decay", train.optimizer.decay, 0);
+  for (const double beta : {train.optimizer.beta1, train.optimizer.beta2, train.optimizer.momentum, train.smoothing}) {
+    if (!(beta >= 0 && beta < 1)) {
+      fail("train: beta1, beta2, momentum and smoothing are at least 0 and below 1; one of them is ", beta, ".");
+    }
+  }
+  if ((train.steps > 0) == (train.epochs > 0)) {
+    fail("train.steps = ", train.steps, " and train.epochs = ", train.epochs, ". Set one of them and leave the other 0.");
+  }
+  if (decode.beam < 1 || decode.beam > 1000) fail("decode.beam = ", decode.beam, ". It must be 1 to 1000.");
+  if (decode.extra < 1) fail("decode.extra = ", decode.extra, ". It must be at least 1.");
+  for (const std::string* spec : {&attention.encoder, &attention.decoder, &attention.cross}) full_spec(*spec);
+}
+
+namespace {
+
+std::string value_text(const toml::node& node, const std::string& where) {
+  if (const auto* s = node.as_string()) return s->get();
+  if (const auto* i = node.as_integer()) return std::to_string(i->get());
+  if (const auto* d = node.as_floating_point()) return detail::number(d->get());
+  if (const auto* b = node.as_boolean()) return b->get() ? "true" : "false";
+  fail(where, "a value must be a number, a text in quotes, or true or false.");
+}
+
+void apply(Config& config, const toml::table& table, const std::string& prefix, const std::string& name) {
+  const std::vector<OptionText> options = options_of(config);
+  for (const auto& [key, node] : table) {
+    const std::string path = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
+    const auto at = node.source().begin;
+    const std::string where = text(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ");
+    if (const auto* inner = node.as_table()) {
+      apply(config, *inner, path, name);
+      continue;
+    }
+    if (prefix.empty() && (path == "preset" || path == "task")) continue;
+    const std::string value = value_text(node, where);
+    const auto known = std::find_if(options.begin(), options.end(), [&](const OptionText& o) { return o.name == path; });
+    // Text where a number belongs is a slip worth its own words.
+    if (known != options.end() && node.is_string() && (known->kind == "number" || known->kind == "integer")) {
+      fail(where, path, " = \"", value, "\" is text; a number is needed. Write it without quotes.");
+    }
+    config.set(path, value, where);
+  }
+}
+
+toml::table parse(const std::string& text_of_file, const std::string& name) {
+  try {
+    return toml::parse(text_of_file, name);
+  } catch (const toml::parse_error& error) {
+    const auto at = error.source().begin;
+    fail(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ", std::string(error.description()),
+         ". Mend the TOML there.");
+  }
+}
+
+Config from_preset(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Preset& preset : presets()) {
+    known.emplace_back(preset.name);
+    if (name != preset.name) continue;
+    Config config;
+    config.preset = name;
+    config.task_name = preset.task;
+    config.task = make_task(preset.task);
+    apply(config, parse(preset.settings, name), "", "preset " + name);
+    for (auto& [key, origin] : config.origin) origin = "preset " + name;
+    return config;
+  }
+  fail("preset '", name, "' is unknown.", suggestion(name, known), " A .toml file works too.");
+}
+
+Config from_toml(const std::string& content, const std::string& name) {
+  const toml::table table = parse(content, name);
+  Config config;
+  if (const auto preset = table["preset"].value<std::string>()) {
+    config = from_preset(*preset);
+  } else if (const auto task = table["task"].value<std::string>()) {
+    config.task_name = *task;
+    config.task = make_task(*task);
+  } else {
+    fail(name, ": it names neither a preset nor a task. Begin it with preset = \"translate\" or task = \"translate\".");
+  }
+  apply(config, table, "", name);
+  return config;
+}
+
+void from_environment(Config& config) {
+  for (const OptionText& option : options_of(config)) {
+    std::string variable = "HEED_" + option.name;
+    for (char& c : variable) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (const char* value = std::getenv(variable.c_str())) config.set(option.name, value, variable + ": ");
+  }
+}
+
+bool is_number(const std::string& kind) { return kind == "integer" || kind == "number"; }
+
+std::string in_quotes(const std::string& value) {
+  std::string out = "\"";
+  for (char c : value) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+Config make_config(const std::string& preset_or_file) {
+  const bool file = preset_or_file.ends_with(".toml");
+  Config config = file ? from_toml(io::read_text(preset_or_file), preset_or_file) : from_preset(preset_or_file);
+  from_environment(config);
+  return config;
+}
+
+Config read_config(const std::string& toml, const std::string& name) {
+  const toml::table table = parse(toml, name);
+  Config config;
+  const auto task = table["task"].value<std::string>();
+  if (!task) fail(Fault::data, name, ": it names no task, so it is not a run's configuration.");
+  config.task_name = *task;
+  config.preset = table["preset"].value_or(std::string());
+  config.task = make_task(*task);
+  apply(config, table, "", name);
+  return config;
+}
+
+std::string to_toml(Config& config) {
+  std::string out = "# Every setting of the run. `heed train config.toml` runs it again.\n";
+  out += "task = " + in_quotes(config.task_name) + "\n";
+  if (!config.preset.empty()) out += "preset = " + in_quotes(config.preset) + "\n";
+  std::string group;
+  for (const OptionText& option : options_of(config)) {
+    const size_t dot = option.name.find('.');
+    if (option.name.substr(0, dot) != group) {
+      group = option.name.substr(0, dot);
+      out += "\n[" + group + "]\n";
+    }
+    const bool bare = is_number(option.kind) || option.kind == "true or false";
+    std::string line = option.name.substr(dot + 1) + " = " + (bare ? option.value : in_quotes(option.value));
+    if (line.size() < 32) line += std::string(32 - line.size(), ' ');
+    out += line + "  # " + option.help + "\n";
+  }
+  return out;
+}
+
+}  // namespace heed

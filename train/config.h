@@ -1,0 +1,100 @@
+// Config: everything that decides a run, in one struct of structs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/spec.h"
+#include "nn/transformer.h"
+#include "train/optimizer.h"
+#include "train/schedule.h"
+
+namespace heed {
+
+class Task;
+
+/// Which attention stands where, each a spec "name:key=value,...".
+struct AttentionOptions {
+  std::string encoder = "softmax", decoder = "softmax", cross = "softmax";
+  void fields(Fields& f) {
+    f("encoder", encoder, "self-attention of the encoder");
+    f("decoder", decoder, "self-attention of the decoder");
+    f("cross", cross, "attention from decoder to encoder");
+  }
+};
+
+/// How long and how a run trains.
+struct TrainOptions {
+  int64_t seed = 1;
+  int64_t steps = 0, epochs = 0;  ///< one of them is set; the other is 0
+  int64_t batch = 0;              ///< examples a batch; 0: as many as fit into batch_tokens
+  int64_t batch_tokens = 4096;    ///< target tokens a batch, padding included
+  int64_t accumulate = 1;         ///< batches a step
+  double smoothing = 0.1;         ///< of labels
+  Schedule schedule;
+  OptimizerOptions optimizer;
+  int64_t validate_every = 0;     ///< steps; 0: ten times a run
+  int64_t checkpoint_every = 0;   ///< steps; 0: with each validation
+  int64_t keep = 2;               ///< newest checkpoints kept, beside the best
+  int64_t patience = 0;           ///< validations without a better one before the run stops; 0: never
+  double time_limit = 0;          ///< seconds of training; 0: none
+  bool anomaly = false;           ///< check every op for values that are not finite
+  void fields(Fields& f);
+};
+
+/// How outputs are made when scoring and translating.
+struct DecodeOptions {
+  int64_t beam = 1;
+  double length_penalty = 1.0;  ///< alpha of ((5 + length) / 6)^alpha, Wu et al. 2016, arXiv 1609.08144
+  int64_t extra = 50;           ///< an output may be this much longer than its source
+  void fields(Fields& f) {
+    f("beam", beam, "hypotheses kept; 1: greedy");
+    f("length_penalty", length_penalty, "exponent of the length normalisation of beams");
+    f("extra", extra, "tokens an output may be longer than its source");
+  }
+};
+
+/// Everything that decides a run. Dotted names (model.width) are the same in files, on the command line and in --set.
+struct Config {
+  Config();
+  ~Config();
+  Config(Config&&) noexcept;
+  Config& operator=(Config&&) noexcept;
+
+  std::string preset;          ///< where it came from
+  std::string task_name;
+  std::unique_ptr<Task> task;  ///< its options are the group "data"
+  TransformerConfig model;
+  AttentionOptions attention;
+  TrainOptions train;
+  DecodeOptions decode;
+  std::map<std::string, std::string> origin;  ///< key -> who set it last
+
+  void fields(Fields& f);
+  /// Sets one dotted key; `where` is who asks: "--set ", "my.toml:3:1: ".
+  void set(const std::string& key, const std::string& value, const std::string& where);
+  /// Fails on values that do not go together.
+  void check() const;
+};
+
+/// One named recipe.
+struct Preset {
+  const char* name;
+  const char* task;
+  const char* about;     ///< one line
+  const char* settings;  ///< lines of `key = value`
+};
+
+std::span<const Preset> presets();
+
+/// The config of a preset or of a .toml file (which may begin from a preset: `preset = "translate"`), then HEED_* from the
+/// environment. Fails with the nearest preset.
+Config make_config(const std::string& preset_or_file);
+/// The text of a config.toml from a run folder, as it was written by to_toml.
+Config read_config(const std::string& toml, const std::string& name);
+/// Every key with its value, in TOML; with comments saying what each is.
+std::string to_toml(Config& config);
+
+}  // namespace heed

@@ -1,0 +1,250 @@
+// Greedy, beam and random decoding.
+#include "train/decode.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/parallel.h"
+
+namespace heed {
+namespace {
+
+constexpr float impossible = -std::numeric_limits<float>::infinity();
+
+Tensor column(const std::vector<int32_t>& ids) {
+  return Tensor::of<int32_t>(ids, Shape{static_cast<int64_t>(ids.size()), 1});
+}
+
+void forbid(std::vector<float>& logits, int64_t vocabulary, const std::vector<int32_t>& forbidden) {
+  for (size_t row = 0; row < logits.size(); row += static_cast<size_t>(vocabulary)) {
+    for (int32_t id : forbidden) logits[row + static_cast<size_t>(id)] = impossible;
+  }
+}
+
+/// log softmax of one row in place
+void normalise(float* row, int64_t count) {
+  const float most = *std::max_element(row, row + count);
+  double total = 0;
+  for (int64_t i = 0; i < count; ++i) total += std::exp(static_cast<double>(row[i]) - most);
+  const auto shift = static_cast<float>(most + std::log(total));
+  for (int64_t i = 0; i < count; ++i) row[i] -= shift;
+}
+
+}  // namespace
+
+std::vector<Hypothesis> greedy(const Generator& model, Decoding state, const std::vector<int64_t>& longest, const DecodeIds& ids) {
+  const NoTape no_tape;
+  std::vector<Hypothesis> out(longest.size());
+  std::vector<size_t> active(longest.size());
+  std::iota(active.begin(), active.end(), size_t{0});
+  std::vector<int32_t> last(longest.size(), ids.start);
+  while (!active.empty()) {
+    std::vector<float> logits = model.next(column(last), state).to_host();
+    const auto vocabulary = static_cast<int64_t>(logits.size() / active.size());
+    forbid(logits, vocabulary, ids.forbidden);
+    std::vector<size_t> still;
+    std::vector<int32_t> kept;
+    last.clear();
+    for (size_t row = 0; row < active.size(); ++row) {
+      float* scores = logits.data() + row * static_cast<size_t>(vocabulary);
+      const auto best = static_cast<int32_t>(std::max_element(scores, scores + vocabulary) - scores);
+      normalise(scores, vocabulary);
+      Hypothesis& hypothesis = out[active[row]];
+      hypothesis.score += scores[best];
+      if (best == ids.end) continue;
+      hypothesis.ids.push_back(best);
+      if (static_cast<int64_t>(hypothesis.ids.size()) >= longest[active[row]]) continue;
+      still.push_back(active[row]);
+      kept.push_back(static_cast<int32_t>(row));
+      last.push_back(best);
+    }
+    if (kept.size() < active.size() && !kept.empty()) state.reorder(kept);
+    active = std::move(still);
+  }
+  return out;
+}
+
+namespace {
+
+struct Live {
+  std::vector<int32_t> ids;
+  double score = 0;
+};
+
+/// One sentence's search.
+struct Search {
+  size_t row = 0;  // of the input
+  std::vector<Live> live;
+  Hypothesis best;
+  double best_score = -std::numeric_limits<double>::infinity();
+  bool done = false;
+};
+
+struct Candidate {
+  float score;
+  int32_t beam, id;
+  bool operator<(const Candidate& other) const {
+    // Ties go to the earlier beam and the smaller id, so that the result depends on nothing else.
+    if (score != other.score) return score > other.score;
+    return beam != other.beam ? beam < other.beam : id < other.id;
+  }
+};
+
+double penalty(int64_t length, double alpha) { return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha); }
+
+/// The `count` best continuations of a sentence's hypotheses.
+std::vector<Candidate> best_of(const Search& search, const float* logits, int64_t vocabulary, int64_t count) {
+  std::vector<Candidate> heap;
+  heap.reserve(static_cast<size_t>(count) + 1);
+  for (size_t b = 0; b < search.live.size(); ++b) {
+    const float* row = logits + static_cast<int64_t>(b) * vocabulary;
+    const auto base = static_cast<float>(search.live[b].score);
+    for (int64_t id = 0; id < vocabulary; ++id) {
+      const Candidate candidate{base + row[id], static_cast<int32_t>(b), static_cast<int32_t>(id)};
+      if (static_cast<int64_t>(heap.size()) == count && !(candidate < heap.front())) continue;
+      heap.push_back(candidate);
+      std::push_heap(heap.begin(), heap.end());
+      if (static_cast<int64_t>(heap.size()) > count) {
+        std::pop_heap(heap.begin(), heap.end());
+        heap.pop_back();
+      }
+    }
+  }
+  std::sort_heap(heap.begin(), heap.end());
+  return heap;
+}
+
+/// Puts the candidates into the search; returns which beams live on.
+std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candidates, const DecodeIds& ids,
+                            const DecodeOptions& options, int64_t longest) {
+  std::vector<Live> next;
+  std::vector<int32_t> from;
+  const auto finish = [&](const std::vector<int32_t>& tokens, double score, int64_t length) {
+    const double value = score / penalty(length, options.length_penalty);
+    if (value <= search.best_score) return;
+    search.best_score = value;
+    search.best = {tokens, value};
+  };
+  for (const Candidate& candidate : candidates) {
+    if (candidate.score == impossible || static_cast<int64_t>(next.size()) == options.beam) break;
+    const Live& parent = search.live[static_cast<size_t>(candidate.beam)];
+    const auto length = static_cast<int64_t>(parent.ids.size()) + 1;
+    if (candidate.id == ids.end) {
+      finish(parent.ids, candidate.score, length);
+      continue;
+    }
+    Live child = parent;
+    child.ids.push_back(candidate.id);
+    child.score = candidate.score;
+    next.push_back(std::move(child));
+    from.push_back(candidate.beam);
+  }
+  search.live = std::move(next);
+  const int64_t length = search.live.empty() ? longest : static_cast<int64_t>(search.live[0].ids.size());
+  if (length >= longest) {
+    for (const Live& live : search.live) finish(live.ids, live.score, length);
+    search.live.clear();
+  }
+  // Log probabilities only fall: the best living hypothesis can at most keep its sum over the greatest length.
+  const double hope = search.live.empty() ? -std::numeric_limits<double>::infinity()
+                                          : search.live[0].score / penalty(longest, std::max(0.0, options.length_penalty));
+  search.done = search.live.empty() || hope <= search.best_score;
+  return from;
+}
+
+}  // namespace
+
+std::vector<Hypothesis> beam_search(const Generator& model, Decoding state, const std::vector<int64_t>& longest,
+                                    const DecodeIds& ids, const DecodeOptions& options) {
+  if (options.beam < 1 || options.beam > 1000) fail("decode.beam = ", options.beam, ". It must be 1 to 1000.");
+  const NoTape no_tape;
+  std::vector<Hypothesis> out(longest.size());
+  std::vector<Search> searches(longest.size());
+  for (size_t i = 0; i < searches.size(); ++i) {
+    searches[i].row = i;
+    searches[i].live = {Live{}};
+  }
+  while (!searches.empty()) {
+    std::vector<int32_t> last;
+    for (const Search& search : searches) {
+      for (const Live& live : search.live) last.push_back(live.ids.empty() ? ids.start : live.ids.back());
+    }
+    std::vector<float> logits = model.next(column(last), state).to_host();
+    const auto vocabulary = static_cast<int64_t>(logits.size() / last.size());
+    forbid(logits, vocabulary, ids.forbidden);
+    std::vector<int64_t> first;  // row of each search's first beam
+    int64_t rows = 0;
+    for (const Search& search : searches) {
+      first.push_back(rows);
+      rows += static_cast<int64_t>(search.live.size());
+    }
+    std::vector<std::vector<int32_t>> parents(searches.size());
+    parallel_for(static_cast<int64_t>(searches.size()), [&](int64_t s) {
+      Search& search = searches[static_cast<size_t>(s)];
+      float* scores = logits.data() + first[static_cast<size_t>(s)] * vocabulary;
+      for (size_t b = 0; b < search.live.size(); ++b) normalise(scores + static_cast<int64_t>(b) * vocabulary, vocabulary);
+      parents[static_cast<size_t>(s)] =
+          extend(search, best_of(search, scores, vocabulary, 2 * options.beam), ids, options, longest[search.row]);
+    });
+    std::vector<int32_t> order;
+    std::vector<Search> still;
+    for (size_t s = 0; s < searches.size(); ++s) {
+      if (searches[s].done) {
+        out[searches[s].row] = searches[s].best;
+        continue;
+      }
+      for (int32_t beam : parents[s]) order.push_back(static_cast<int32_t>(first[s]) + beam);
+      still.push_back(std::move(searches[s]));
+    }
+    searches = std::move(still);
+    if (!searches.empty()) state.reorder(order);
+  }
+  return out;
+}
+
+void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_length, const SampleOptions& options, Rng& rng,
+            const std::function<bool(int32_t)>& out) {
+  if (prompt.empty()) fail("generate: the prompt is empty. Give at least one token.");
+  if (options.temperature < 0) fail("generate: temperature = ", options.temperature, ". It must be at least 0.");
+  const NoTape no_tape;
+  std::vector<int32_t> context = std::move(prompt);
+  Decoding state;
+  std::vector<int32_t> fresh;
+  for (int64_t made = 0; made < options.tokens; ++made) {
+    if (made == 0 || static_cast<int64_t>(context.size()) > max_length) {
+      const auto room = static_cast<size_t>(made == 0 ? max_length : std::max<int64_t>(max_length / 2, 1));
+      if (context.size() > room) context.erase(context.begin(), context.end() - static_cast<int64_t>(room));
+      state = model.start();
+      fresh = context;
+    }
+    std::vector<float> logits =
+        model.next(Tensor::of<int32_t>(fresh, Shape{1, static_cast<int64_t>(fresh.size())}), state).to_host();
+    std::vector<int32_t> order(logits.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto count = static_cast<int64_t>(order.size());
+    const int64_t kept = options.temperature == 0 ? 1 : (options.top_k > 0 ? std::min(options.top_k, count) : count);
+    std::partial_sort(order.begin(), order.begin() + kept, order.end(), [&](int32_t a, int32_t b) {
+      const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+      return x != y ? x > y : a < b;
+    });
+    int32_t chosen = order[0];
+    if (kept > 1) {
+      std::vector<double> mass;
+      double total = 0;
+      for (int64_t i = 0; i < kept; ++i) {
+        const double gap = logits[static_cast<size_t>(order[static_cast<size_t>(i)])] - logits[static_cast<size_t>(order[0])];
+        total += std::exp(gap / options.temperature);
+        mass.push_back(total);
+      }
+      const auto at = std::upper_bound(mass.begin(), mass.end(), rng.uniform() * total) - mass.begin();
+      chosen = order[static_cast<size_t>(std::min<int64_t>(at, kept - 1))];
+    }
+    context.push_back(chosen);
+    fresh = {chosen};
+    if (!out(chosen)) return;
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,113 @@
+// Lines of metrics: written, cut back, read.
+#include "train/metrics_log.h"
+
+#include <cmath>
+#include <map>
+
+#include "core/json.h"
+
+namespace heed {
+namespace {
+
+/// The object of one line; none when the line is not one of ours.
+std::optional<Json> parsed(std::string_view line) {
+  try {
+    Json object = parse_json(line, "metrics");
+    if (object.is_object() && object.at("step").is_integer()) return object;
+  } catch (const Error&) {
+    // Torn by a kill; what is whole before and after it counts.
+  }
+  return std::nullopt;
+}
+
+/// Calls `visit(line, object)` for each whole line that ends in a newline.
+template <class Visit>
+void each_line(const std::string& bytes, Visit visit) {
+  size_t at = 0;
+  for (size_t end = bytes.find('\n'); end != std::string::npos; end = bytes.find('\n', at)) {
+    const std::string_view line = std::string_view(bytes).substr(at, end - at);
+    at = end + 1;
+    if (const std::optional<Json> object = parsed(line)) visit(line, *object);
+  }
+}
+
+std::string shortest(double value) { return std::isfinite(value) ? detail::number(value) : "null"; }
+
+/// A cell of the table: quoted where its text would break the row.
+std::string cell(const std::string& name) {
+  if (name.find_first_of(",\"\n") == std::string::npos) return name;
+  std::string out = "\"";
+  for (const char letter : name) out.append(letter == '"' ? 2 : 1, letter);
+  return out + "\"";
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const Path& lines, const Path& tensorboard) : path_(lines), tensorboard_(tensorboard) {
+  io::truncate_after(path_, [](std::string_view) { return false; });
+  lines_.emplace(path_);
+}
+
+void MetricsLog::log(int64_t step, const std::vector<Scalar>& numbers) {
+  std::string line = text("{\"step\": ", step);
+  for (const auto& [name, value] : numbers) line += text(", ", Json(name).dump(), ": ", shortest(value));
+  lines_->line(line + "}");
+  tensorboard_.write(step, numbers);
+}
+
+void MetricsLog::rewind(int64_t step) {
+  lines_.reset();
+  if (io::exists(path_)) {
+    const std::string bytes = io::read(path_);
+    std::string kept;
+    each_line(bytes, [&](std::string_view line, const Json& object) {
+      if (object.at("step").integer() <= step) kept.append(line).append(1, '\n');
+    });
+    if (kept.size() != bytes.size()) io::write(path_, kept);
+  }
+  lines_.emplace(path_);
+  tensorboard_.rewind(step);
+}
+
+void MetricsLog::sync() { lines_->sync(); }
+
+std::vector<MetricSeries> read_metrics(const Path& lines) {
+  std::vector<MetricSeries> all;
+  if (!io::exists(lines)) return all;
+  std::map<std::string, size_t> places;
+  each_line(io::read(lines), [&](std::string_view, const Json& object) {
+    const int64_t step = object.at("step").integer();
+    for (const auto& [name, value] : object.members()) {
+      if (name == "step" || !(value.is_number() || value.is_null())) continue;
+      const auto [place, fresh] = places.try_emplace(name, all.size());
+      if (fresh) all.push_back({.name = name, .steps = {}, .values = {}});
+      MetricSeries& series = all[place->second];
+      series.steps.push_back(step);
+      series.values.push_back(value.real());
+    }
+  });
+  return all;
+}
+
+void write_metrics_csv(const Path& lines, const Path& table) {
+  const std::vector<MetricSeries> all = read_metrics(lines);
+  std::map<int64_t, std::vector<std::string>> rows;
+  std::string out = "step";
+  for (size_t column = 0; column < all.size(); ++column) {
+    out += text(",", cell(all[column].name));
+    for (size_t i = 0; i < all[column].steps.size(); ++i) {
+      std::vector<std::string>& row = rows[all[column].steps[i]];
+      row.resize(all.size());
+      row[column] = std::isfinite(all[column].values[i]) ? detail::number(all[column].values[i]) : "";
+    }
+  }
+  out += '\n';
+  for (const auto& [step, row] : rows) {
+    out += std::to_string(step);
+    for (const std::string& value : row) out += text(",", value);
+    out += '\n';
+  }
+  io::write(table, out);
+}
+
+}  // namespace heed

@@ -1,0 +1,146 @@
+// The arena and its updates.
+#include "train/optimizer.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "core/kernels/adamw.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/reduce.h"
+#include "core/launch.h"
+#include "core/safetensors.h"
+
+namespace heed {
+
+void OptimizerOptions::fields(Fields& f) {
+  f("optimizer", Choice(kind, {"adamw", "adam", "sgd"}), "what turns gradients into steps");
+  f("beta1", beta1, "decay of the mean of gradients");
+  f("beta2", beta2, "decay of the mean of squared gradients");
+  f("epsilon", epsilon, "added to the root of the squares");
+  f("momentum", momentum, "of sgd");
+  f("decay", decay, "weight decay on matrices");
+  f("clip", clip, "largest norm of the gradient; 0: not clipped");
+}
+
+namespace {
+
+// Cache lines: every parameter starts on one, so that rows stay aligned.
+int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
+
+}  // namespace
+
+Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_(options) {
+  const std::vector<Named> named = parameters(module);
+  if (named.empty()) fail("optimizer: the module has no parameters. List them in its fields().");
+  const DType dtype = named[0].tensor->dtype();
+  const Device device = named[0].tensor->device();
+  std::vector<const Named*> order;
+  for (const bool matrices : {true, false}) {
+    for (const Named& one : named) {
+      if ((one.tensor->rank() >= 2) == matrices) order.push_back(&one);
+    }
+    if (matrices) {
+      for (const Named* one : order) decayed_ += padded(one->tensor->size());
+    }
+  }
+  int64_t total = 0;
+  for (const Named* one : order) total += padded(one->tensor->size());
+  values_ = Tensor::zeros(Shape{total}, dtype, device);
+  gradients_ = Tensor::zeros(Shape{total}, dtype, device);
+  first_ = Tensor::zeros(Shape{total}, dtype, device);
+  second_ = Tensor::zeros(Shape{options.kind == OptimizerKind::sgd ? 0 : total}, dtype, device);
+  state_ = Tensor::zeros(Shape{3}, DType::f64, device);
+  std::vector<std::pair<const Node*, Tensor>> moved;
+  int64_t at = 0;
+  for (const Named* one : order) {
+    const Tensor old = *one->tensor;
+    Tensor place = values_.seen_as(old.shape(), Strides::contiguous(old.shape()), at);
+    launch<kernel::Copy>(device, old.detach(), place);
+    Node& node = *old.node();
+    node.grad = gradients_.seen_as(old.shape(), Strides::contiguous(old.shape()), at);
+    node.in_arena = true;
+    node.fresh = true;
+    place.set_node(old.node());
+    moved.emplace_back(old.node().get(), place);
+    leaves_.push_back(place);
+    at += padded(old.size());
+  }
+  // Tied parameters stand in several modules under one node: all of them move.
+  visit_tensors(module, [&](const std::string&, Tensor& tensor) {
+    for (const auto& [node, place] : moved) {
+      if (tensor.node().get() == node) {
+        tensor = place;
+        return;
+      }
+    }
+  });
+}
+
+void Optimizer::step(double rate) {
+  const NoTape no_tape;
+  const Device device = values_.device();
+  for (const Tensor& leaf : leaves_) {
+    // No gradient has arrived: what lies there is of an earlier step.
+    if (leaf.node()->fresh) launch<kernel::Fill>(device, leaf.node()->grad, 0.0);
+  }
+  launch<kernel::Fill>(device, view::slice(state_, 0, 0, 1), rate);
+  launch<kernel::Fill>(device, view::slice(state_, 0, 1, 2), static_cast<double>(steps_));
+  launch<kernel::SquareSum>(device, gradients_, view::slice(state_, 0, 2, 3));
+  const auto run = [&](int64_t begin, int64_t end, double decay) {
+    if (begin == end) return;
+    const auto part = [&](const Tensor& x) { return view::slice(x, 0, begin, end); };
+    if (options_.kind == OptimizerKind::sgd) {
+      launch<kernel::Sgd>(device, part(values_), part(gradients_), part(first_), state_, options_.momentum, decay, options_.clip);
+    } else {
+      launch<kernel::AdamW>(device, part(values_), part(gradients_), part(first_), part(second_), state_,
+                            kernel::AdamWConstants{.beta1 = options_.beta1,
+                                                   .beta2 = options_.beta2,
+                                                   .epsilon = options_.epsilon,
+                                                   .decay = decay,
+                                                   .decoupled = options_.kind == OptimizerKind::adamw,
+                                                   .clip = options_.clip});
+    }
+  };
+  run(0, decayed_, options_.decay);
+  run(decayed_, values_.size(), 0);
+  ++values_.storage()->version;
+  ++steps_;
+  clear();
+}
+
+void Optimizer::clear() {
+  for (const Tensor& leaf : leaves_) leaf.node()->fresh = true;
+}
+
+double Optimizer::gradient_norm() const { return std::sqrt(view::slice(state_, 0, 2, 3).item()); }
+
+std::string Optimizer::save() const {
+  const int64_t count = steps_;
+  std::vector<TensorBytes> list;
+  const auto add = [&](const char* name, const Tensor& x) {
+    if (x.size() == 0) return;
+    list.push_back({name, to_string(x.dtype()), {x.size()}, std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
+  };
+  add("first", first_);
+  add("second", second_);
+  list.push_back({"steps", "i64", {1}, std::as_bytes(std::span(&count, 1))});
+  return encode_safetensors(list);
+}
+
+void Optimizer::load(const std::string& bytes) {
+  const SafeTensors file = SafeTensors::parse(bytes, "optim.safetensors");
+  const auto put = [&](const char* name, void* to, int64_t size) {
+    if (size == 0) return;
+    const auto from = file.bytes(file.at(name));
+    if (static_cast<int64_t>(from.size()) != size) {
+      fail(Fault::data, "optimizer: ", name, " has ", static_cast<int64_t>(from.size()), " bytes, this model needs ", size,
+           ". Resume with the configuration of the run.");
+    }
+    std::memcpy(to, from.data(), from.size());
+  };
+  put("first", first_.raw(), first_.bytes());
+  put("second", second_.size() > 0 ? second_.raw() : nullptr, second_.bytes());
+  put("steps", &steps_, sizeof steps_);
+}
+
+}  // namespace heed

@@ -1,0 +1,55 @@
+// Optimizers over one flat arena.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nn/module.h"
+
+namespace heed {
+
+enum class OptimizerKind { adamw, adam, sgd };
+
+/// AdamW: Loshchilov and Hutter 2019, arXiv 1711.05101. Adam: Kingma and Ba 2015, arXiv 1412.6980.
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::adamw;
+  double beta1 = 0.9, beta2 = 0.98, epsilon = 1e-9;
+  double momentum = 0.9;  ///< of sgd
+  double decay = 0;       ///< weight decay, on parameters of two or more axes
+  double clip = 1;        ///< largest norm of the whole gradient; 0: none
+  void fields(Fields& f);
+};
+
+/// Moves all parameters of a module into one storage and their gradients into another, decayed ones first, so that
+/// clipping, updating, clearing and saving are each one pass. The module must outlive it and keep its parameters.
+class Optimizer {
+ public:
+  Optimizer(Module& module, const OptimizerOptions& options);
+
+  /// Clips, updates and clears, with this learning rate. Nothing waits for the device.
+  void step(double rate);
+  /// Forgets the gradients without using them.
+  void clear();
+  /// The norm of the gradient that the last step() met, before clipping. Waits for the device.
+  double gradient_norm() const;
+
+  int64_t steps() const { return steps_; }
+  int64_t size() const { return values_.size(); }
+  const Tensor& values() const { return values_; }      ///< [n], every parameter
+  const Tensor& gradients() const { return gradients_; }  ///< [n]
+
+  /// Moments and step count as the bytes of a safetensors file.
+  std::string save() const;
+  /// Fails (Fault::data) when the file belongs to another model.
+  void load(const std::string& bytes);
+
+ private:
+  OptimizerOptions options_;
+  std::vector<Tensor> leaves_;        // sharing the arena, in its order
+  int64_t decayed_ = 0;               // the first this many elements are decayed
+  Tensor values_, gradients_, first_, second_;  // [n]
+  Tensor state_;                      // f64 [3] on the device: rate, steps done, sum of squares
+  int64_t steps_ = 0;
+};
+
+}  // namespace heed

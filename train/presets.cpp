@@ -1,0 +1,196 @@
+// Named recipes.
+#include <array>
+
+#include "train/config.h"
+
+namespace heed {
+namespace {
+
+constexpr std::array all{
+    Preset{"translate", "translate", "English to Italian on the embedded phrasebook: the first five minutes", R"(
+[model]
+width = 128
+heads = 4
+feed_forward = 512
+layers = 1
+max_length = 64
+dropout = 0.0
+attention_dropout = 0.0
+tie = "output"
+[data]
+tokenizer = "word"
+minimum = 1
+validation = 500
+test = 500
+[train]
+steps = 1500
+batch_tokens = 1536
+smoothing = 0.05
+schedule = "cosine"
+rate = 3e-3
+warmup = 150
+beta2 = 0.98
+clip = 1.0
+validate_every = 250
+)"},
+    Preset{"translate-small", "translate", "our 1-block model for real text: joint 8k subwords, tied tables, length buckets", R"(
+[model]
+width = 256
+heads = 8
+feed_forward = 1024
+layers = 1
+max_length = 256
+dropout = 0.1
+attention_dropout = 0.0
+tie = "all"
+[data]
+tokenizer = "unigram"
+vocabulary = 8000
+joint = true
+[train]
+epochs = 10
+batch_tokens = 4096
+smoothing = 0.1
+schedule = "cosine"
+rate = 2e-3
+warmup = 300
+beta2 = 0.98
+decay = 0.01
+clip = 1.0
+)"},
+    Preset{"translate-conti", "translate", "the published opus_books recipe to the letter: 1 block, width 512, words", R"(
+[model]
+width = 512
+heads = 8
+feed_forward = 2048
+layers = 1
+max_length = 350
+dropout = 0.1
+attention_dropout = 0.1
+activation = "relu"
+norm = "pre"
+norm_scale = "deviation"
+norm_epsilon = 1e-6
+position = "sinusoid"
+init = "xavier"
+tie = "none"
+scale_embedding = true
+attention_bias = false
+output_bias = true
+[data]
+tokenizer = "word"
+blanks = true
+minimum = 2
+most = 30000
+vocabulary_on_all = true
+distinct = false
+longest = 0
+validation = 3234
+test = 0
+buckets = false
+fixed_length = 350
+[train]
+epochs = 20
+batch = 8
+smoothing = 0.1
+optimizer = "adam"
+schedule = "constant"
+rate = 1e-4
+warmup = 0
+beta1 = 0.9
+beta2 = 0.999
+epsilon = 1e-9
+decay = 0.0
+clip = 0.0
+)"},
+    Preset{"lm", "lm", "a small character language model on embedded verse", R"(
+[model]
+width = 128
+heads = 4
+feed_forward = 512
+layers = 2
+max_length = 64
+dropout = 0.0
+attention_dropout = 0.0
+activation = "gelu"
+position = "learned"
+init = "normal"
+tie = "output"
+scale_embedding = false
+[train]
+steps = 1000
+batch = 16
+smoothing = 0.0
+schedule = "cosine"
+rate = 2e-3
+warmup = 100
+final_share = 0.1
+beta2 = 0.99
+epsilon = 1e-8
+decay = 0.1
+clip = 1.0
+)"},
+    Preset{"shakespeare-cpu", "lm", "nanoGPT's CPU recipe for Tiny Shakespeare; give --data tinyshakespeare.txt", R"(
+[model]
+width = 128
+heads = 4
+feed_forward = 512
+layers = 4
+max_length = 64
+dropout = 0.0
+attention_dropout = 0.0
+activation = "gelu"
+position = "learned"
+init = "normal"
+tie = "output"
+scale_embedding = false
+attention_bias = false
+feed_forward_bias = false
+norm_bias = false
+[train]
+steps = 2000
+batch = 12
+smoothing = 0.0
+schedule = "cosine"
+rate = 1e-3
+warmup = 100
+final_share = 0.1
+beta2 = 0.99
+epsilon = 1e-8
+decay = 0.1
+clip = 1.0
+validate_every = 500
+)"},
+    Preset{"mnist", "mnist", "handwritten digits as patches: embedded digits, or real ones through --data", R"(
+[model]
+width = 64
+heads = 4
+feed_forward = 128
+layers = 2
+max_length = 64
+dropout = 0.0
+attention_dropout = 0.0
+activation = "gelu"
+position = "learned"
+init = "xavier"
+scale_embedding = false
+[train]
+epochs = 2
+batch = 128
+smoothing = 0.0
+schedule = "cosine"
+rate = 2e-3
+warmup = 100
+final_share = 0.02
+beta2 = 0.98
+epsilon = 1e-8
+decay = 0.01
+clip = 1.0
+)"},
+};
+
+}  // namespace
+
+std::span<const Preset> presets() { return all; }
+
+}  // namespace heed

@@ -1,0 +1,95 @@
+// Lines for people who wait.
+#include "train/progress.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace heed {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string clock_text(double seconds) {
+  const auto s = static_cast<int64_t>(seconds + 0.5);
+  char buffer[64];
+  if (s >= 3600) {
+    std::snprintf(buffer, sizeof buffer, "%lld:%02lld:%02lld", static_cast<long long>(s / 3600),
+                  static_cast<long long>(s / 60 % 60), static_cast<long long>(s % 60));
+  } else {
+    std::snprintf(buffer, sizeof buffer, "%lld:%02lld", static_cast<long long>(s / 60), static_cast<long long>(s % 60));
+  }
+  return buffer;
+}
+
+std::string short_number(double value) {
+  char buffer[32];
+  if (value >= 1e6) std::snprintf(buffer, sizeof buffer, "%.2fM", value / 1e6);
+  else if (value >= 1e3) std::snprintf(buffer, sizeof buffer, "%.1fk", value / 1e3);
+  else std::snprintf(buffer, sizeof buffer, "%.0f", value);
+  return buffer;
+}
+
+Progress::Progress() {
+  const char* kind = std::getenv("TERM");
+  terminal_ = isatty(STDERR_FILENO) == 1 && !(kind != nullptr && std::strcmp(kind, "dumb") == 0);
+}
+
+void Progress::finish_line() {
+  if (open_) std::fputc('\n', stderr);
+  open_ = false;
+}
+
+void Progress::say(const std::string& label, const std::string& text) {
+  if (quiet) return;
+  finish_line();
+  std::fprintf(stderr, "  %-11s %s\n", label.c_str(), text.c_str());
+}
+
+std::string Progress::line(const Now& now) const {
+  char buffer[256];
+  const int wide = std::snprintf(nullptr, 0, "%lld", static_cast<long long>(now.total));
+  int used = std::snprintf(buffer, sizeof buffer, "  step %*lld/%lld", wide, static_cast<long long>(now.step),
+                           static_cast<long long>(now.total));
+  std::string out(buffer, static_cast<size_t>(used));
+  if (terminal_) {
+    const int64_t full = now.total > 0 ? 18 * now.step / now.total : 0;
+    out += " [" + std::string(static_cast<size_t>(full), '#') + std::string(static_cast<size_t>(18 - full), '.') + "]";
+  }
+  used = std::snprintf(buffer, sizeof buffer, " %3lld%%  train %.3f", static_cast<long long>(now.total > 0 ? 100 * now.step / now.total : 0),
+                       now.loss);
+  out += std::string(buffer, static_cast<size_t>(used));
+  const auto add = [&](const char* format, double value) {
+    const int n = std::snprintf(buffer, sizeof buffer, format, value);
+    out += std::string(buffer, static_cast<size_t>(n));
+  };
+  if (now.validation >= 0) add("  valid %.3f", now.validation);
+  if (now.bleu >= 0) add("  bleu %4.1f", now.bleu);
+  out += "  " + short_number(now.tokens_per_second) + " tok/s";
+  add("  grad %.2f", now.norm);
+  out += "  eta " + clock_text(now.seconds_left);
+  return out;
+}
+
+void Progress::step(const Now& now) {
+  if (quiet) return;
+  const double time = seconds_now();
+  const bool last = now.step == now.total;
+  if (terminal_) {
+    if (!last && time - printed_at_ < 0.2) return;
+    std::fprintf(stderr, "\r%s\033[K", line(now).c_str());
+    std::fflush(stderr);
+    open_ = true;
+  } else {
+    const bool milestone = now.total >= 10 && now.step % (now.total / 10) == 0;
+    if (!last && !milestone && now.step != 1 && time - printed_at_ < 10) return;
+    std::fprintf(stderr, "%s\n", line(now).c_str());
+  }
+  printed_at_ = time;
+}
+
+}  // namespace heed

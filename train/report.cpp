@@ -1,0 +1,103 @@
+// Puts the parts of a report one below the other.
+#include "train/report.h"
+
+#include <algorithm>
+
+#include "attention/picture_encode.h"
+#include "attention/picture_html.h"
+#include "attention/picture_script.h"
+#include "core/error.h"
+
+namespace heed {
+namespace {
+
+using picture::escape;
+
+std::string cards(const std::vector<ReportCard>& all) {
+  if (all.empty()) return "";
+  std::string out = "<dl class=\"cards\">\n";
+  for (const ReportCard& card : all) {
+    out += text("<div><dt>", escape(card.name), "</dt><dd>", escape(card.value), "</dd>");
+    if (!card.note.empty()) out += text("<dd class=\"note\">", escape(card.note), "</dd>");
+    out += "</div>\n";
+  }
+  return out + "</dl>\n";
+}
+
+std::string charts(const std::vector<Chart>& all) {
+  std::string figures;
+  for (const Chart& chart : all) figures += chart_figure(chart);
+  if (figures.empty()) return "";
+  return text("<h2>Curves</h2>\n<div class=\"charts\">\n", figures, "</div>\n");
+}
+
+std::string samples(const std::vector<ReportSample>& all) {
+  if (all.empty()) return "";
+  const bool referenced = std::any_of(all.begin(), all.end(),
+                                      [](const ReportSample& sample) { return !sample.reference.empty(); });
+  std::string out = text(
+      "<h2>Samples</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Samples\">\n"
+      "<table class=\"words\">\n<thead><tr><th scope=\"col\">source</th>",
+      referenced ? "<th scope=\"col\">reference</th>" : "",
+      "<th scope=\"col\">model</th></tr></thead>\n<tbody>\n");
+  for (const ReportSample& sample : all) {
+    out += text("<tr><td>", escape(sample.source), "</td>");
+    if (referenced) out += text("<td>", escape(sample.reference), "</td>");
+    out += text("<td>", escape(sample.hypothesis), "</td></tr>\n");
+  }
+  return out + "</tbody>\n</table>\n</div>\n";
+}
+
+/// Counts, shaded by their share of the true class.
+std::string confusion_table(const Confusion& confusion) {
+  const auto& labels = confusion.labels;
+  const size_t classes = labels.size();
+  if (confusion.counts.size() != classes * classes)
+    fail(Fault::data, "report: the confusion matrix has ", confusion.counts.size(), " counts, but ", classes,
+         " labels need ", classes * classes, ".");
+  std::string out =
+      "<h2>Confusion</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Confusion "
+      "matrix\">\n"
+      "<table class=\"confusion\">\n<caption>Rows are true classes, columns are predictions; the last column "
+      "is the "
+      "share that was right.</caption>\n<thead><tr><td></td>";
+  for (const auto& label : labels) out += text("<th scope=\"col\">", escape(label), "</th>");
+  out += "<th scope=\"col\">right</th></tr></thead>\n<tbody>\n";
+  for (size_t truth = 0; truth < classes; ++truth) {
+    int64_t sum = 0;
+    for (size_t guess = 0; guess < classes; ++guess) sum += confusion.counts[truth * classes + guess];
+    const auto share = [&](int64_t count) {
+      return sum ? static_cast<double>(count) / static_cast<double>(sum) : 0;
+    };
+    out += text("<tr><th scope=\"row\">", escape(labels[truth]), "</th>");
+    for (size_t guess = 0; guess < classes; ++guess) {
+      const int64_t count = confusion.counts[truth * classes + guess];
+      const double shade = guess == truth ? 45 * share(count) : std::min(70.0, 400 * share(count));
+      out += text("<td style=\"background:color-mix(in srgb,var(--", guess == truth ? "good" : "bad", ") ",
+                  picture::fixed(shade, 0), "%,transparent)\">", count, "</td>");
+    }
+    const int64_t right = confusion.counts[truth * classes + truth];
+    out += text("<th>", sum ? picture::fixed(100 * share(right), 1) + " %" : "none", "</th></tr>\n");
+  }
+  return out + "</tbody>\n</table>\n</div>\n";
+}
+
+}  // namespace
+
+std::string report_html(const ReportData& report) {
+  std::string body = cards(report.cards) + charts(report.charts) + samples(report.samples);
+  if (report.confusion) body += confusion_table(*report.confusion);
+  if (!report.maps.empty()) {
+    body += "<h2>Attention</h2>\n";
+    if (!report.maps_caption.empty())
+      body += text("<p class=\"subtitle\">", escape(report.maps_caption), "</p>\n");
+    body += maps_section(report.maps);
+  }
+  if (!report.settings.empty())
+    body += text("<h2>Settings</h2>\n<pre tabindex=\"0\">", escape(report.settings), "</pre>\n");
+  return picture::page(
+      report.title, report.subtitle, body,
+      {picture::script_tools(), picture::script_views(), picture::script_maps(), picture::script_charts()});
+}
+
+}  // namespace heed

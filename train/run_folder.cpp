@@ -1,0 +1,190 @@
+// Run folders: claimed by renaming a locked folder into place.
+#include "train/run_folder.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <ctime>
+#include <thread>
+
+#include "core/io.h"
+#include "train/checkpoint.h"
+
+namespace heed {
+namespace {
+
+constexpr std::string_view claim_suffix = ".claim";
+
+void check_name(const std::string& name) {
+  const bool plain = !name.empty() && name.size() <= 100 && name.front() != '.' && name.front() != '-' &&
+                     std::all_of(name.begin(), name.end(), [](char letter) {
+                       return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
+                              (letter >= 'A' && letter <= 'Z') || letter == '.' || letter == '_' ||
+                              letter == '-';
+                     });
+  if (!plain) {
+    fail("--name '", name,
+         "' cannot name a run: use letters, digits, '.', '_' and '-' (at most 100, the first a letter "
+         "or digit). The folder that runs go into is --out.");
+  }
+}
+
+int64_t number_in(std::string_view digits) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc() && end == digits.data() + digits.size() ? value : -1;
+}
+
+/// The number behind the largest one in use.
+int64_t next_number(const Path& out, const std::string& base) {
+  int64_t largest = 0;
+  for (const Path& entry : io::list(out)) {
+    const std::string name = entry.string();
+    if (!name.starts_with(base + "-")) continue;
+    largest = std::max(largest, number_in(std::string_view(name).substr(base.size() + 1)));
+  }
+  return largest + 1;
+}
+
+std::string numbered(const std::string& base, int64_t number) {
+  std::string digits = std::to_string(number);
+  if (digits.size() < 3) digits.insert(0, 3 - digits.size(), '0');
+  return text(base, "-", digits);
+}
+
+/// Claims are called .NAME.PID.claim; those of processes that are gone are of no use to anyone.
+void clean_claims(const Path& out) {
+  for (const Path& entry : io::list(out)) {
+    std::string_view name = entry.native();
+    if (!name.starts_with('.') || !name.ends_with(claim_suffix)) continue;
+    name.remove_suffix(claim_suffix.size());
+    const int64_t process = number_in(name.substr(name.rfind('.') + 1));
+    if (process <= 0) continue;
+    if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) io::remove_all(out / entry);
+  }
+}
+
+/// Whether the locked folder got the name; false when the name is taken.
+bool put_in_place(const Path& claim, const Path& run) {
+  try {
+    io::rename_directory(claim, run);
+    return true;
+  } catch (const Error&) {
+    if (io::exists(run)) return false;
+    throw;
+  }
+}
+
+[[noreturn]] void name_is_taken(const Path& run, const std::string& name) {
+  if (const std::optional<std::string> holder = run_holder(run)) {
+    fail(Fault::busy, run, " is in use by ", *holder, ". Choose another --name, or stop that one.");
+  }
+  fail("the run ", run, " exists already (--name ", name, "). Go on with it: heed resume ", run,
+       ". Or choose another --name.");
+}
+
+void clean_folder(const Path& folder) {
+  for (const Path& entry : io::list(folder)) {
+    const std::string& name = entry.native();
+    if (name.starts_with('.') && name.ends_with(".tmp")) io::remove_all(folder / entry);
+  }
+}
+
+std::string cpu_model() {
+  try {
+    const std::string facts = io::read("/proc/cpuinfo");
+    const size_t line = facts.find("model name");
+    const size_t colon = facts.find(": ", line);
+    if (line == std::string::npos || colon == std::string::npos) return "unknown";
+    return facts.substr(colon + 2, facts.find('\n', colon) - colon - 2);
+  } catch (const Error&) {
+    return "unknown";
+  }
+}
+
+std::string time_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char buffer[32];
+  std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return buffer;
+}
+
+}  // namespace
+
+RunFolder RunFolder::create(const RunOptions& options) {
+  check_name(options.name.empty() ? options.base : options.name);
+  io::make_directories(options.out);
+  clean_claims(options.out);
+  if (const Path run = options.out / options.name; !options.name.empty() && io::exists(run)) {
+    if (!io::is_directory(run) || !io::list(run).empty()) name_is_taken(run, options.name);
+  }
+  const std::string wanted = options.name.empty() ? options.base : options.name;
+  const Path claim = options.out / text(".", wanted, ".", static_cast<int64_t>(::getpid()), claim_suffix);
+  io::make_directories(claim);
+  try {
+    RunLock lock(claim, options.command);
+    for (;;) {
+      const std::string name = options.name.empty()
+                                   ? numbered(options.base, next_number(options.out, options.base))
+                                   : options.name;
+      RunFolder run(options.out / name);
+      if (put_in_place(claim, run.path_)) {
+        run.lock_ = std::move(lock);
+        return run;
+      }
+      if (!options.name.empty()) name_is_taken(run.path_, name);
+    }
+  } catch (const Error&) {
+    io::remove_all(claim);
+    throw;
+  }
+}
+
+RunFolder RunFolder::look(const Path& run) {
+  RunFolder made(run);
+  if (!io::is_directory(run)) {
+    fail(Fault::file, "there is no run ", run, ". See which there are: heed list runs");
+  }
+  if (!io::exists(made.config())) {
+    fail(Fault::file, run,
+         " is not the folder of a run: it has no config.toml. See which there are: heed list runs");
+  }
+  return made;
+}
+
+RunFolder RunFolder::resume(const Path& run, std::string_view command) {
+  RunFolder made = look(run);
+  made.lock_.emplace(run, command);
+  clean_folder(run);
+  clean_folder(made.tensorboard());
+  clean_checkpoints(run);
+  return made;
+}
+
+void RunFolder::write_manifest(const Json& facts) const { io::write(manifest(), facts.dump(2) + "\n"); }
+
+Json manifest_basics(std::span<const std::string> arguments) {
+  Json command = Json::List();
+  for (const std::string& argument : arguments) command.push(Json(argument));
+  const char* core = std::getenv("OPENBLAS_CORETYPE");
+#ifdef __clang__
+  const std::string compiler = __VERSION__;  // names itself
+#else
+  const std::string compiler = text("g++ ", __VERSION__);
+#endif
+  return Json::object({{"heed", Json(HEED_VERSION)},
+                       {"compiler", Json(compiler)},
+                       {"cpu", Json(cpu_model())},
+                       {"cpu_threads", Json(std::thread::hardware_concurrency())},
+                       {"openblas_coretype", core == nullptr ? Json() : Json(core)},
+                       {"started", Json(time_now())},
+                       {"command", std::move(command)}});
+}
+
+}  // namespace heed

@@ -1,0 +1,93 @@
+// Task: a problem with its data, its model, its loss and its scores.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attention/map_view.h"
+#include "nn/transformer.h"
+#include "train/checkpoint.h"
+#include "train/config.h"
+#include "train/report.h"
+
+namespace heed {
+
+/// What a task puts into tensors for one forward pass.
+struct Batch {
+  std::vector<Tensor> tensors;  ///< the task knows which is which
+  double weight = 0;            ///< what the loss is a mean over: target tokens or examples
+  int64_t tokens = 0;           ///< for speed
+};
+
+/// Named numbers; the first decides which checkpoint is the best.
+struct Scores {
+  std::vector<std::pair<std::string, double>> list;
+  bool lower_is_better = true;
+  double first() const { return list.front().second; }
+  bool better_than(const Scores& other) const {
+    return lower_is_better ? first() < other.first() : first() > other.first();
+  }
+};
+
+/// What a finished scoring has to show.
+struct Evaluation {
+  Scores scores;
+  std::vector<std::string> notes;           ///< lines such as a metric's signature
+  std::vector<ReportSample> samples;
+  std::optional<Confusion> confusion;
+};
+
+/// A problem. One object is made from a config, loaded once, and lives as long as its run.
+class Task {
+ public:
+  virtual ~Task() = default;
+  /// Options of the data, the group "data" of the config.
+  virtual void fields(Fields& f) = 0;
+  /// Reads or makes the data. `sealed` holds the tokenizers of a checkpoint, or is empty: then they are trained.
+  /// Says what it does through `say`.
+  virtual void load(const Config& config, const std::vector<NamedBytes>& sealed, const std::function<void(const std::string&)>& say) = 0;
+  /// Only what is needed to use a trained model: tokenizers.
+  virtual void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) = 0;
+  virtual std::unique_ptr<Module> model(const Config& config, Rng& rng) const = 0;
+  /// What a checkpoint must carry besides numbers: tokenizers.
+  virtual std::vector<NamedBytes> sealed() const = 0;
+  /// Facts for the manifest: hashes, sizes, counts.
+  virtual std::vector<std::pair<std::string, std::string>> facts() const = 0;
+
+  /// Plans an epoch, a pure function of (seed, epoch); tells how many batches it has.
+  virtual int64_t plan(int64_t epoch) = 0;
+  /// Batch number `position` of the planned epoch.
+  virtual Batch batch(int64_t position) const = 0;
+  /// Mean loss over the batch's weight, rank 0.
+  virtual Tensor loss(Module& model, const Batch& batch, const Pass& pass) const = 0;
+
+  /// Scores on the validation split, quick enough to run often.
+  virtual Scores validate(Module& model) const = 0;
+  /// Scores on the test split, in full.
+  virtual Evaluation test(Module& model, const DecodeOptions& decode) const = 0;
+  /// The maps of one example, given as text (empty: one of the validation split), with a caption.
+  virtual std::vector<MapView> maps(Module& model, const std::string& text, std::string& caption) const = 0;
+};
+
+/// A registered task.
+struct TaskEntry {
+  const char* name;
+  const char* about;
+  std::unique_ptr<Task> (*make)();
+};
+
+std::span<const TaskEntry> tasks();
+/// Fails with the nearest name and the list.
+std::unique_ptr<Task> make_task(const std::string& name);
+
+/// Attention maps collected by a probe, named and cut to the given lengths.
+MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, int64_t layer,
+                 const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens);
+
+/// The path of data given by --data: as it stands, or inside HEED_DATA. Fails naming both places.
+Path find_data(const std::string& path);
+
+}  // namespace heed

@@ -1,0 +1,60 @@
+// The list of tasks, and what they share.
+#include <array>
+#include <cstdlib>
+
+#include "attention/spec.h"
+#include "core/io.h"
+#include "train/task_list.h"
+
+namespace heed {
+
+std::span<const TaskEntry> tasks() {
+  static const std::array all{
+#define TASK(name) task::name(),
+#include "train/tasks.def"
+#undef TASK
+  };
+  return all;
+}
+
+std::unique_ptr<Task> make_task(const std::string& name) {
+  std::vector<std::string> known;
+  for (const TaskEntry& entry : tasks()) {
+    if (name == entry.name) return entry.make();
+    known.emplace_back(entry.name);
+  }
+  fail("task '", name, "' is unknown.", suggestion(name, known));
+}
+
+MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, int64_t layer,
+                 const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens) {
+  const auto queries = static_cast<int64_t>(query_tokens.size());
+  const auto keys = static_cast<int64_t>(key_tokens.size());
+  MapView view;
+  view.name = name_of(model, map.who);
+  view.kind = kind;
+  view.layer = layer;
+  view.heads = map.weights.extent(1);
+  view.queries = queries;
+  view.keys = keys;
+  view.query_tokens = query_tokens;
+  view.key_tokens = key_tokens;
+  const Tensor cut = view::slice(view::slice(view::slice(map.weights, 0, 0, 1), 2, 0, queries), 3, 0, keys);
+  view.weights = cut.to_host();
+  return view;
+}
+
+Path find_data(const std::string& path) {
+  if (io::exists(path)) return path;
+  const char* root = std::getenv("HEED_DATA");
+  if (root != nullptr && !Path(path).is_absolute()) {
+    Path inside = Path(root) / path;
+    if (io::exists(inside)) return inside;
+    fail(Fault::file, "data: neither ", path, " nor ", inside, " exists. Give --data a file or folder that does.");
+  }
+  // A Moses pair is named by what its two files have in common.
+  if (io::is_directory(Path(path).parent_path().empty() ? Path(".") : Path(path).parent_path())) return path;
+  fail(Fault::file, "data: ", path, " does not exist. Give --data a file or folder that does, or set HEED_DATA.");
+}
+
+}  // namespace heed

@@ -1,0 +1,216 @@
+// Digits: patches of images, a classifier, accuracy.
+#include <algorithm>
+#include <charconv>
+
+#include "attention/variant.h"
+#include "core/hash.h"
+#include "data/digits.h"
+#include "data/idx.h"
+#include "data/shuffle.h"
+#include "train/task_list.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  std::string path;
+  int64_t images = 20000, held_out = 2000;
+  int64_t patch = 7;
+  int64_t head = 0;
+  Pool pool = Pool::mean;
+  int64_t validation = 5000;
+  void fields(Fields& f) {
+    f("path", path, "folder of the MNIST idx files; empty: embedded digits");
+    f("images", images, "training images of the embedded digits");
+    f("held_out", held_out, "test images of the embedded digits");
+    f("patch", patch, "side of a square patch; must divide 28");
+    f("head", head, "hidden width of the classifying head; 0: none");
+    f("pool", Choice(pool, {"mean", "first"}), "what is classified: the mean of all tokens, or a token put first");
+    f("validation", validation, "training images held out to choose the best checkpoint, at most a tenth");
+  }
+};
+
+class Mnist final : public Task {
+ public:
+  void fields(Fields& f) override { options_.fields(f); }
+
+  void load(const Config& config, const std::vector<NamedBytes>&, const std::function<void(const std::string&)>& say) override {
+    if (options_.patch < 1 || 28 % options_.patch != 0) fail("data.patch = ", options_.patch, ". It must divide 28: 1, 2, 4, 7, 14 or 28.");
+    if (config.train.batch < 1) fail("train.batch = ", config.train.batch, ". The task mnist counts images: give at least 1.");
+    batch_ = config.train.batch;
+    seed_ = static_cast<uint64_t>(config.train.seed);
+    smoothing_ = config.train.smoothing;
+    if (options_.path.empty()) {
+      train_ = digits(options_.images, 1);
+      test_ = digits(options_.held_out, 2);
+      say("data        digits drawn by strokes of our own; real ones: --data FOLDER, or heed data get mnist");
+    } else {
+      const Path folder = find_data(options_.path);
+      train_ = read_mnist(folder, false);
+      test_ = read_mnist(folder, true);
+      say(text("data        ", options_.path));
+    }
+    for (const LabelledImages* set : {&train_, &test_}) {
+      if (set->images.rows != 28 || set->images.columns != 28 || set->images.count < 10) {
+        fail(Fault::data, "mnist: ", set->images.count, " images of ", set->images.rows, " x ", set->images.columns, "; at least 10 of 28 x 28 are needed.");
+      }
+    }
+    held_ = std::min(options_.validation, train_.images.count / 10);
+    const auto hash = [](const LabelledImages& set) {
+      return sha256_hex(std::string_view(reinterpret_cast<const char*>(set.images.pixels.data()), set.images.pixels.size()));
+    };
+    facts_ = {{"sha256 training images", hash(train_)}, {"sha256 test images", hash(test_)}};
+    say(text("images      ", train_.images.count - held_, " train, ", held_, " validation, ", test_.images.count, " test"));
+  }
+
+  void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
+    load(config, sealed, [](const std::string&) {});
+  }
+
+  std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
+    return std::make_unique<Classifier>(config.model,
+                                        Classifier::Options{.features = options_.patch * options_.patch,
+                                                            .classes = 10,
+                                                            .pool = options_.pool,
+                                                            .head_hidden = options_.head},
+                                        attention_factory(config.attention.encoder), rng);
+  }
+
+  std::vector<NamedBytes> sealed() const override { return {}; }
+  std::vector<std::pair<std::string, std::string>> facts() const override { return facts_; }
+
+  // The last images of the file are held out; the others are shuffled by (seed, epoch).
+  int64_t plan(int64_t epoch) override {
+    order_ = shuffled(train_.images.count - held_, seed_, static_cast<uint64_t>(epoch));
+    return (static_cast<int64_t>(order_.size()) + batch_ - 1) / batch_;
+  }
+
+  Batch batch(int64_t position) const override {
+    const int64_t begin = position * batch_;
+    const int64_t end = std::min(begin + batch_, static_cast<int64_t>(order_.size()));
+    return tensors(train_, {order_.begin() + begin, order_.begin() + end});
+  }
+
+  Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
+    return cross_entropy(dynamic_cast<Classifier&>(model)(batch.tensors[0], {}, pass), batch.tensors[1],
+                         pass.noise != nullptr ? smoothing_ : 0);
+  }
+
+  Scores validate(Module& model) const override {
+    const Result result = classify(model, train_, train_.images.count - held_, train_.images.count);
+    return {.list = {{"accuracy", result.accuracy}, {"loss", result.loss}}, .lower_is_better = false};
+  }
+
+  Evaluation test(Module& model, const DecodeOptions&) const override {
+    const Result result = classify(model, test_, 0, test_.images.count);
+    Evaluation out;
+    out.scores.lower_is_better = false;
+    out.scores.list = {{"accuracy", result.accuracy}, {"loss", result.loss}};
+    std::vector<int64_t> share(10);
+    for (const uint8_t label : test_.labels) ++share[label];
+    out.notes = {text(test_.images.count, " test images; always the commonest digit: ",
+                      static_cast<double>(*std::max_element(share.begin(), share.end())) / static_cast<double>(test_.images.count))};
+    Confusion confusion;
+    for (int i = 0; i < 10; ++i) confusion.labels.push_back(std::to_string(i));
+    confusion.counts = result.counts;
+    out.confusion = confusion;
+    return out;
+  }
+
+  std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
+    const NoTape no_tape;
+    int64_t index = 0;
+    if (!given.empty()) {
+      const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
+      if (fault != std::errc() || at != given.data() + given.size() || index < 0 || index >= test_.images.count) {
+        fail("inspect: '", given, "' is no test image. Give its number, 0 to ", test_.images.count - 1, ".");
+      }
+    }
+    Probe probe;
+    dynamic_cast<Classifier&>(module)(tensors(test_, {index}).tensors[0], {}, {.probe = &probe});
+    caption = text("test image ", index, ", a ", static_cast<int64_t>(test_.labels[static_cast<size_t>(index)]));
+    std::vector<std::string> labels;
+    if (options_.pool == Pool::first) labels.emplace_back("first");
+    const int64_t side = 28 / options_.patch;
+    for (int64_t i = 0; i < side * side; ++i) labels.push_back(text(i / side, ",", i % side));
+    std::vector<MapView> views;
+    for (const Probe::Map& map : probe.maps) {
+      views.push_back(map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
+    }
+    return views;
+  }
+
+ private:
+  struct Result {
+    double accuracy = 0, loss = 0;
+    std::vector<int64_t> counts;  // [10, 10], true class by prediction
+  };
+
+  /// [0] patches [B, T, patch^2] in 0..1, [1] labels i32 [B]
+  Batch tensors(const LabelledImages& set, const std::vector<int64_t>& indices) const {
+    const int64_t p = options_.patch, side = 28 / p;
+    const auto count = static_cast<int64_t>(indices.size());
+    std::vector<float> values(static_cast<size_t>(count * 784));
+    std::vector<int32_t> labels;
+    float* to = values.data();
+    for (int64_t index : indices) {
+      const uint8_t* image = set.images.pixels.data() + index * 784;
+      for (int64_t patch = 0; patch < side * side; ++patch) {
+        const uint8_t* corner = image + patch / side * p * 28 + patch % side * p;
+        for (int64_t y = 0; y < p; ++y) {
+          for (int64_t x = 0; x < p; ++x) *to++ = static_cast<float>(corner[y * 28 + x]) / 255.0f;
+        }
+      }
+      labels.push_back(set.labels[static_cast<size_t>(index)]);
+    }
+    Batch batch;
+    batch.tensors = {Tensor::of<float>(values, Shape{count, side * side, p * p}), Tensor::of<int32_t>(labels, Shape{count})};
+    batch.weight = static_cast<double>(count);
+    batch.tokens = count * side * side;
+    return batch;
+  }
+
+  Result classify(Module& module, const LabelledImages& set, int64_t begin, int64_t end) const {
+    const NoTape no_tape;
+    auto& model = dynamic_cast<Classifier&>(module);
+    Result result;
+    result.counts.assign(100, 0);
+    int64_t right = 0;
+    for (int64_t first = begin; first < end; first += 500) {
+      std::vector<int64_t> indices;
+      for (int64_t i = first; i < std::min(first + 500, end); ++i) indices.push_back(i);
+      const Batch batch = tensors(set, indices);
+      const Tensor logits = model(batch.tensors[0], {}, {});
+      result.loss += cross_entropy(logits, batch.tensors[1]).item() * batch.weight;
+      const std::vector<float> scores = logits.to_host();
+      for (size_t i = 0; i < indices.size(); ++i) {
+        const float* row = scores.data() + i * 10;
+        const auto guess = std::max_element(row, row + 10) - row;
+        const auto label = set.labels[static_cast<size_t>(indices[i])];
+        ++result.counts[static_cast<size_t>(label * 10 + guess)];
+        right += guess == label ? 1 : 0;
+      }
+    }
+    const double count = static_cast<double>(std::max<int64_t>(end - begin, 1));
+    result.accuracy = static_cast<double>(right) / count;
+    result.loss /= count;
+    return result;
+  }
+
+  Options options_;
+  LabelledImages train_, test_;
+  int64_t held_ = 0, batch_ = 1;
+  uint64_t seed_ = 1;
+  double smoothing_ = 0;
+  std::vector<int64_t> order_;
+  std::vector<std::pair<std::string, std::string>> facts_;
+};
+
+}  // namespace
+
+TaskEntry task::mnist() {
+  return {"mnist", "handwritten digits as patches: encoder, accuracy",
+          []() -> std::unique_ptr<Task> { return std::make_unique<Mnist>(); }};
+}
+
+}  // namespace heed

@@ -1,0 +1,158 @@
+// Translation: pairs of sentences, an encoder-decoder, BLEU.
+#include <algorithm>
+#include <numeric>
+
+#include "attention/variant.h"
+#include "core/parallel.h"
+#include "train/bleu.h"
+#include "train/chrf.h"
+#include "train/edit_distance.h"
+#include "train/task_list.h"
+#include "train/translate_data.h"
+#include "train/translator.h"
+
+namespace heed {
+namespace {
+
+class Translate final : public Task {
+ public:
+  void fields(Fields& f) override { data_.options.fields(f); }
+
+  void load(const Config& config, const std::vector<NamedBytes>& sealed,
+            const std::function<void(const std::string&)>& say) override {
+    data_.load(config, sealed, say);
+  }
+
+  void load_sealed(const Config&, const std::vector<NamedBytes>& sealed) override { data_.load_tokenizers(sealed); }
+
+  std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
+    return std::make_unique<EncoderDecoder>(config.model, data_.source().size(), data_.target().size(),
+                                            EncoderDecoder::Attentions{attention_factory(config.attention.encoder),
+                                                                       attention_factory(config.attention.decoder),
+                                                                       attention_factory(config.attention.cross)},
+                                            rng);
+  }
+
+  std::vector<NamedBytes> sealed() const override { return data_.sealed(); }
+  std::vector<std::pair<std::string, std::string>> facts() const override { return data_.facts(); }
+
+  int64_t plan(int64_t epoch) override {
+    plan_ = data_.train->epoch(epoch);
+    return static_cast<int64_t>(plan_.size());
+  }
+
+  Batch batch(int64_t position) const override {
+    return tensors(data_.train->make(plan_.at(static_cast<size_t>(position))));
+  }
+
+  Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
+    return cross_entropy(logits(model, batch, pass), batch.tensors[3], pass.noise != nullptr ? data_.smoothing : 0);
+  }
+
+  Scores validate(Module& model) const override {
+    Scores scores;
+    scores.list.emplace_back("loss", mean_loss(model, *data_.validation));
+    const auto count = std::min<int64_t>(data_.options.bleu_pairs, data_.validation->size());
+    if (count > 0) {
+      const std::vector<Pair> some(data_.validation_text.begin(), data_.validation_text.begin() + count);
+      scores.list.emplace_back("bleu", corpus_bleu(outputs(model, some, {}), references(some)).score);
+    }
+    return scores;
+  }
+
+  Evaluation test(Module& model, const DecodeOptions& decode) const override {
+    const bool held = !data_.test_text.empty();
+    const std::vector<Pair>& pairs = held ? data_.test_text : data_.validation_text;
+    const std::vector<std::string> made = outputs(model, pairs, decode);
+    const std::vector<std::string> wanted = references(pairs);
+    const Bleu bleu = corpus_bleu(made, wanted);
+    Evaluation out;
+    out.scores.lower_is_better = false;
+    out.scores.list = {{"bleu", bleu.score},
+                       {"chrf", corpus_chrf(made, wanted)},
+                       {"wer", word_error_rate(made, wanted).rate()},
+                       {"cer", character_error_rate(made, wanted).rate()},
+                       {"loss", mean_loss(model, held ? *data_.test : *data_.validation)},
+                       {"length_ratio", bleu.ratio()}};
+    std::vector<std::string> copied;
+    for (const Pair& pair : pairs) copied.push_back(pair.source);
+    out.notes = {text(pairs.size(), held ? " test" : " validation", " pairs, ",
+                      decode.beam == 1 ? std::string("greedy")
+                                       : text("beam ", decode.beam, ", length penalty ", decode.length_penalty)),
+                 "BLEU  " + bleu_signature(), "chrF  " + chrf_signature(), bleu.summary(),
+                 text("copying the source scores BLEU ", corpus_bleu(copied, wanted).score)};
+    for (size_t i = 0; i < std::min<size_t>(pairs.size(), 20); ++i) out.samples.push_back({pairs[i].source, wanted[i], made[i]});
+    return out;
+  }
+
+  std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const override {
+    const std::string sentence =
+        !given.empty() ? given : (data_.validation_text.empty() ? std::string("The old man smiles.") : data_.validation_text[0].source);
+    return translation_maps(dynamic_cast<EncoderDecoder&>(model), sentence, data_.source(), data_.target(), caption);
+  }
+
+ private:
+  /// [0] source, [1] source lengths, [2] decoder input, [3] wanted tokens that are not padding, [4] where they stand
+  Batch tensors(const PairBatch& pairs) const {
+    const auto rectangle = [](const Rows& rows) { return Tensor::of<int32_t>(rows.ids, Shape{rows.rows, rows.columns}); };
+    std::vector<int32_t> wanted, places;
+    for (int64_t b = 0; b < pairs.target_out.rows; ++b) {
+      for (int64_t t = 0; t < pairs.target_out.lengths[static_cast<size_t>(b)]; ++t) {
+        const int64_t at = b * pairs.target_out.columns + t;
+        wanted.push_back(pairs.target_out.ids[static_cast<size_t>(at)]);
+        places.push_back(static_cast<int32_t>(at));
+      }
+    }
+    Batch batch;
+    batch.tensors = {rectangle(pairs.source), Tensor::of<int32_t>(pairs.source.lengths, Shape{pairs.source.rows}),
+                     rectangle(pairs.target_in), Tensor::of<int32_t>(wanted, Shape{static_cast<int64_t>(wanted.size())}),
+                     Tensor::of<int32_t>(places, Shape{static_cast<int64_t>(places.size())})};
+    batch.weight = static_cast<double>(wanted.size());
+    batch.tokens = static_cast<int64_t>(wanted.size());
+    return batch;
+  }
+
+  /// The output layer sees real tokens only: padding costs nothing where the vocabulary is wide. [n, V]
+  static Tensor logits(Module& module, const Batch& batch, const Pass& pass) {
+    auto& model = dynamic_cast<EncoderDecoder&>(module);
+    const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], pass);
+    const Tensor hidden = model.decode(batch.tensors[2], encoded, batch.tensors[1], pass);
+    return model.logits(embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), batch.tensors[4]));
+  }
+
+  /// Nats a token, without smoothing.
+  double mean_loss(Module& model, const PairBatches& batches) const {
+    const NoTape no_tape;
+    double total = 0, weight = 0;
+    for (const auto& indices : batches.in_order()) {
+      const Batch batch = tensors(batches.make(indices));
+      total += loss(model, batch, {}).item() * batch.weight;
+      weight += batch.weight;
+    }
+    return weight > 0 ? total / weight : 0;
+  }
+
+  std::vector<std::string> outputs(Module& model, const std::vector<Pair>& pairs, const DecodeOptions& decode) const {
+    std::vector<std::string> sentences;
+    for (const Pair& pair : pairs) sentences.push_back(pair.source);
+    return translate_all(dynamic_cast<EncoderDecoder&>(model), sentences, data_.source(), data_.target(), data_.max_length, decode);
+  }
+
+  std::vector<std::string> references(const std::vector<Pair>& pairs) const {
+    std::vector<std::string> out;
+    for (const Pair& pair : pairs) out.push_back(data_.reference(pair.target));
+    return out;
+  }
+
+  TranslateData data_;
+  BatchPlan plan_;
+};
+
+}  // namespace
+
+TaskEntry task::translate() {
+  return {"translate", "sentence pairs to a translator: encoder-decoder, BLEU",
+          []() -> std::unique_ptr<Task> { return std::make_unique<Translate>(); }};
+}
+
+}  // namespace heed

@@ -1,0 +1,232 @@
+// The training loop.
+#include "train/trainer.h"
+
+#include <cmath>
+#include <csignal>
+
+#include "core/json.h"
+
+namespace heed {
+namespace {
+
+volatile std::sig_atomic_t stop_signal = 0;
+
+void on_signal(int number) {
+  if (stop_signal != 0) {
+    std::signal(number, SIG_DFL);
+    std::raise(number);
+  }
+  stop_signal = number;
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  stop_signal = 0;
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+}
+
+StopSignals::~StopSignals() {
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+int StopSignals::received() { return stop_signal; }
+
+Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume, Progress& progress)
+    : config_(config),
+      folder_(folder),
+      progress_(progress),
+      rng_(static_cast<uint64_t>(config.train.seed)),
+      metrics_(folder.metrics_log()) {
+  model_ = config.task->model(config, rng_);
+  rng_.advance();  // tick 0 made the weights; step t draws at tick t
+  optimizer_ = std::make_unique<Optimizer>(*model_, config.train.optimizer);
+  batches_ = config.task->plan(0);
+  if (batches_ < 1) fail(Fault::data, "train: the training split makes no batch. Give more data.");
+  const int64_t per_epoch = std::max<int64_t>(batches_ / config.train.accumulate, 1);
+  total_ = config.train.steps > 0 ? config.train.steps : config.train.epochs * per_epoch;
+  if (resume) restore(*resume);
+}
+
+std::string Trainer::state() const {
+  Json json = Json::object();
+  json.set("step", step_);
+  json.set("epoch", epoch_);
+  json.set("position", position_);
+  json.set("tick", rng_.tick());
+  json.set("draws", rng_.draws());
+  json.set("validated", validated_);
+  json.set("best_step", best_step_);
+  json.set("without_better", without_better_);
+  json.set("seconds", earlier_seconds_);
+  if (best_) {
+    json.set("lower_is_better", best_->lower_is_better);
+    Json list = Json::object();
+    for (const auto& [name, value] : best_->list) list.set(name, value);
+    json.set("best", list);
+  }
+  return json.dump(1) + "\n";
+}
+
+void Trainer::restore(const Checkpoint& checkpoint) {
+  load(*model_, checkpoint.file("model.safetensors"));
+  optimizer_->load(checkpoint.file("optim.safetensors"));
+  const Json json = parse_json(checkpoint.file("state.json"), (checkpoint.folder / "state.json").string());
+  step_ = json.at("step").integer();
+  epoch_ = json.at("epoch").integer();
+  position_ = json.at("position").integer();
+  validated_ = json.at("validated").integer();
+  best_step_ = json.at("best_step").integer();
+  without_better_ = json.at("without_better").integer();
+  earlier_seconds_ = json.at("seconds").real();
+  rng_.restore(json.at("tick").integer(), json.at("draws").integer());
+  if (json.find("best") != nullptr) {
+    Scores scores;
+    scores.lower_is_better = json.at("lower_is_better").boolean();
+    for (const auto& [name, value] : json.at("best").members()) scores.list.emplace_back(name, value.real());
+    best_ = scores;
+  }
+  batches_ = config_.task->plan(epoch_);
+  saved_ = step_;
+  metrics_.rewind(step_);
+}
+
+int64_t Trainer::next_position() {
+  if (position_ == batches_) {
+    batches_ = config_.task->plan(++epoch_);
+    position_ = 0;
+  }
+  return position_++;
+}
+
+void Trainer::check_finite(double loss, double norm) {
+  if (std::isfinite(loss) && std::isfinite(norm)) return;
+  const std::string good = saved_ >= 0 ? text(" Last good: step ", saved_, ".") : "";
+  fail(Fault::numeric, "train: ", std::isfinite(loss) ? "the gradient norm" : "the loss", " became ", std::isfinite(loss) ? norm : loss,
+       " at step ", step_, ".", good, " Lower train.rate (now ", config_.train.schedule.rate,
+       "), or find the place with --anomaly true.");
+}
+
+bool Trainer::validate() {
+  const NoTape no_tape;
+  const Scores scores = config_.task->validate(*model_);
+  std::vector<Scalar> numbers;
+  for (const auto& [name, value] : scores.list) numbers.emplace_back("valid_" + name, value);
+  metrics_.log(step_, numbers);
+  validated_ = step_;
+  const bool better = !best_ || scores.better_than(*best_);
+  if (better) {
+    best_ = scores;
+    best_step_ = step_;
+    without_better_ = 0;
+  } else {
+    ++without_better_;
+  }
+  return better;
+}
+
+void Trainer::save() {
+  if (saved_ == step_) return;
+  metrics_.sync();
+  std::vector<NamedBytes> files = config_.task->sealed();
+  files.push_back({"model.safetensors", heed::save(*model_)});
+  files.push_back({"optim.safetensors", optimizer_->save()});
+  files.push_back({"state.json", state()});
+  write_checkpoint(folder_.path(), step_, files);
+  saved_ = step_;
+  if (best_step_ == step_ && best_) mark_best(folder_.path(), step_);
+  prune_checkpoints(folder_.path(), config_.train.keep, best_step(folder_.path()));
+}
+
+Outcome Trainer::run() {
+  const StopSignals signals;
+  const TrainOptions& options = config_.train;
+  const int64_t validate_every = options.validate_every > 0 ? options.validate_every : std::max<int64_t>(total_ / 10, 1);
+  const int64_t checkpoint_every = options.checkpoint_every > 0 ? options.checkpoint_every : validate_every;
+  const int64_t log_every = std::max<int64_t>(1, std::min<int64_t>(10, total_ / 200));
+  const double began = seconds_now();
+  const double before = earlier_seconds_;
+  double window_start = began;
+  double window_tokens = 0, window_loss = 0;
+  int64_t window_steps = 0, first_step = step_;
+  Outcome outcome;
+  Progress::Now now;
+  now.total = total_;
+  std::optional<Trace> trace;
+  if (options.anomaly) trace.emplace([this](const void* module) { return name_of(*model_, module); });
+  while (step_ < total_) {
+    std::vector<Batch> batches;
+    double weight = 0;
+    for (int64_t i = 0; i < options.accumulate; ++i) {
+      batches.push_back(config_.task->batch(next_position()));
+      weight += batches.back().weight;
+    }
+    const Pass pass{.noise = &rng_};
+    double loss_value = 0;
+    for (const Batch& batch : batches) {
+      Tensor loss = config_.task->loss(*model_, batch, pass);
+      if (step_ == first_step) check_listed(*model_, loss);
+      const double share = weight > 0 ? batch.weight / weight : 0;
+      loss_value += loss.item() * share;
+      if (batches.size() > 1) loss = loss * share;
+      backward(loss);
+      window_tokens += static_cast<double>(batch.tokens);
+    }
+    ++step_;
+    const double rate = options.schedule.at(step_, total_, config_.model.width);
+    optimizer_->step(rate);
+    rng_.advance();
+    const double norm = optimizer_->gradient_norm();
+    check_finite(loss_value, norm);
+    window_loss += loss_value;
+    ++window_steps;
+    const double time = seconds_now();
+    now.step = step_;
+    now.loss = loss_value;
+    now.norm = norm;
+    now.tokens_per_second = window_tokens / std::max(time - window_start, 1e-9);
+    now.seconds_left = (time - began) / static_cast<double>(step_ - first_step) * static_cast<double>(total_ - step_);
+    earlier_seconds_ = before + time - began;
+    if (step_ % log_every == 0 || step_ == total_) {
+      metrics_.log(step_, {{"loss", window_loss / static_cast<double>(window_steps)},
+                           {"rate", rate},
+                           {"gradient_norm", norm},
+                           {"tokens_per_second", now.tokens_per_second}});
+      window_loss = window_tokens = 0;
+      window_steps = 0;
+      window_start = time;
+    }
+    const int signal = StopSignals::received();
+    const bool over = options.time_limit > 0 && time - began + before >= options.time_limit;
+    const bool last = step_ == total_;
+    if (signal == 0 && (last || over || step_ % validate_every == 0)) {
+      const double paused = seconds_now();
+      validate();
+      const Scores& best = *best_;
+      for (const auto& [name, value] : best.list) {
+        if (name == "loss" || &name == &best.list.front().first) now.validation = value;
+        if (name == "bleu") now.bleu = value;
+      }
+      window_start += seconds_now() - paused;
+      earlier_seconds_ = before + seconds_now() - began;
+    }
+    progress_.step(now);
+    const bool tired = options.patience > 0 && without_better_ >= options.patience;
+    if (signal != 0 || last || over || tired || step_ % checkpoint_every == 0 || validated_ == step_) save();
+    if (signal != 0 || over || tired) {
+      outcome.stopped_by = signal;
+      outcome.early = signal == 0 && !last;
+      break;
+    }
+  }
+  progress_.finish_line();
+  outcome.step = step_;
+  outcome.best_step = best_step_;
+  if (best_) outcome.best = *best_;
+  outcome.seconds = earlier_seconds_;
+  return outcome;
+}
+
+}  // namespace heed

@@ -1,0 +1,71 @@
+// The loop: from a config to a trained model in a run folder.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "train/config.h"
+#include "train/progress.h"
+#include "train/run_folder.h"
+#include "train/task.h"
+
+namespace heed {
+
+/// How a run ended.
+struct Outcome {
+  int64_t step = 0;
+  int64_t best_step = 0;
+  Scores best;
+  double seconds = 0;    ///< of training, validations included, over all sittings
+  int stopped_by = 0;    ///< a signal's number, or 0
+  bool early = false;    ///< patience or the time limit ended it
+  bool finished() const { return stopped_by == 0; }
+};
+
+/// Trains one run. Every step is a function of (config, step), so a resumed run ends with the bits of one that never stopped.
+class Trainer {
+ public:
+  /// The task is loaded, the folder locked. `resume` holds the checkpoint to go on from.
+  Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume, Progress& progress);
+
+  /// Trains to the end, a signal, or a limit; saves on the way and at the end.
+  Outcome run();
+  Module& model() { return *model_; }
+  int64_t total_steps() const { return total_; }
+  int64_t step() const { return step_; }
+
+ private:
+  void restore(const Checkpoint& checkpoint);
+  void one_step();
+  bool validate();
+  void save();
+  int64_t next_position();
+  void check_finite(double loss, double norm);
+  std::string state() const;
+
+  Config& config_;
+  RunFolder& folder_;
+  Progress& progress_;
+  Rng rng_;
+  std::unique_ptr<Module> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  MetricsLog metrics_;
+  int64_t total_ = 0;
+  int64_t step_ = 0, epoch_ = 0, position_ = 0, batches_ = 0;  // position_: batches of this epoch already used
+  int64_t saved_ = -1, validated_ = -1, best_step_ = 0, without_better_ = 0;
+  std::optional<Scores> best_;
+  double earlier_seconds_ = 0;  // of sittings before this one
+};
+
+/// Sets the flag of SIGINT and SIGTERM instead of ending the process; a second signal ends it at once.
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  static int received();  ///< the signal's number, or 0
+};
+
+}  // namespace heed

@@ -1,0 +1,172 @@
+// From files, or the phrasebook, to batches of ids.
+#include "train/translate_data.h"
+
+#include "core/hash.h"
+#include "core/parallel.h"
+#include "data/phrasebook.h"
+#include "data/sentencepiece.h"
+#include "data/vocabulary.h"
+
+namespace heed {
+
+void TranslateOptions::fields(Fields& f) {
+  f("path", path, "TSV (plain or gzip), Moses pair, or JSON lines; empty: the embedded phrasebook");
+  f("from", from, "source language, as file names and JSON keys spell it");
+  f("into", into, "target language");
+  f("pairs", pairs, "sentences of the embedded phrasebook");
+  f("tokenizer", Choice(tokenizer, {"word", "unigram", "bpe"}), "pieces of text");
+  f("vocabulary", vocabulary, "subword pieces");
+  f("joint", joint, "one subword vocabulary for both languages");
+  f("minimum", minimum, "how often a word must occur to have an id");
+  f("most", most, "largest word vocabulary");
+  f("blanks", blanks, "compare words joined by blanks, as the published recipe does");
+  f("vocabulary_on_all", vocabulary_on_all, "count words of held-out pairs too, as the published recipe does");
+  f("source_vocabulary", source_vocabulary, "a word-level tokenizer file (JSON) instead of counting");
+  f("target_vocabulary", target_vocabulary, "the same for the target");
+  f("distinct", distinct, "drop exact repeats before anything is held out");
+  f("longest", longest, "words a side at most; 0: all pairs");
+  f("validation", validation, "pairs held out to choose the best checkpoint");
+  f("test", test, "pairs held out for the final score");
+  f("split_seed", split_seed, "of the one shuffle before holding out");
+  f("buckets", buckets, "batches of like length");
+  f("fixed_length", fixed_length, "pad every row to this length; 0: to the longest of the batch");
+  f("bleu_pairs", bleu_pairs, "validation pairs translated at each validation");
+}
+
+void TranslateData::load_tokenizers(const std::vector<NamedBytes>& sealed) {
+  const auto find = [&](const std::string& name) -> std::unique_ptr<Tokenizer> {
+    for (const NamedBytes& file : sealed) {
+      // tokenizer.source.word: the kind is the end of the name
+      if (file.name.starts_with(name)) return load_tokenizer(file.name.substr(name.size()), file.bytes);
+    }
+    return nullptr;
+  };
+  source_ = find("tokenizer.source.");
+  target_ = find("tokenizer.target.");
+  if (!source_) fail(Fault::data, "translate: the checkpoint holds no tokenizer. Its files are tokenizer.source.* and tokenizer.target.*.");
+}
+
+std::vector<NamedBytes> TranslateData::sealed() const {
+  std::vector<NamedBytes> out{{"tokenizer.source." + source_->kind(), source_->save()}};
+  if (target_) out.push_back({"tokenizer.target." + target_->kind(), target_->save()});
+  return out;
+}
+
+void TranslateData::train_tokenizers(const ParallelCorpus& corpus, const std::function<void(const std::string&)>& say) {
+  std::vector<Pair> seen = corpus.train;
+  if (options.vocabulary_on_all) {
+    seen.insert(seen.end(), corpus.validation.begin(), corpus.validation.end());
+    seen.insert(seen.end(), corpus.test.begin(), corpus.test.end());
+  }
+  if (options.tokenizer == TokenizerChoice::word) {
+    const auto make = [&](const std::string& path, const std::vector<std::string_view>& sentences) {
+      Vocabulary vocabulary = path.empty() ? Vocabulary::train(sentences, {.minimum = options.minimum, .most = options.most})
+                                           : Vocabulary::load_huggingface(find_data(path));
+      return make_word_tokenizer(std::move(vocabulary), options.blanks ? Joining::blanks : Joining::natural);
+    };
+    source_ = make(options.source_vocabulary, sources(seen));
+    target_ = make(options.target_vocabulary, targets(seen));
+  } else {
+    const SubwordOptions subwords{.model = options.tokenizer == TokenizerChoice::bpe ? SubwordModel::bpe : SubwordModel::unigram,
+                                  .size = options.vocabulary};
+    if (options.joint) {
+      std::vector<std::string_view> both = sources(seen);
+      const std::vector<std::string_view> other = targets(seen);
+      both.insert(both.end(), other.begin(), other.end());
+      source_ = train_sentencepiece(both, subwords);
+    } else {
+      source_ = train_sentencepiece(sources(seen), subwords);
+      target_ = train_sentencepiece(targets(seen), subwords);
+    }
+  }
+  say(target_ ? text("vocabulary  ", source_->size(), " source, ", target_->size(), " target")
+              : text("vocabulary  ", source_->size(), " subwords, one for both languages"));
+}
+
+std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, bool drop_long, int64_t& long_pairs) const {
+  std::vector<EncodedPair> all(pairs.size());
+  parallel_rows(static_cast<int64_t>(pairs.size()), 256, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      all[i] = {source().encode(pairs[i].source), target().encode(pairs[i].target)};
+    }
+  });
+  // Start and end take two places of the source, one of the target.
+  const auto source_room = static_cast<size_t>(max_length - 2), target_room = static_cast<size_t>(max_length - 1);
+  std::vector<EncodedPair> out;
+  out.reserve(all.size());
+  for (EncodedPair& pair : all) {
+    if (pair.source.size() > source_room || pair.target.size() > target_room) {
+      ++long_pairs;
+      if (drop_long) continue;
+      pair.source.resize(std::min(pair.source.size(), source_room));
+      pair.target.resize(std::min(pair.target.size(), target_room));
+    }
+    out.push_back(std::move(pair));
+  }
+  return out;
+}
+
+void TranslateData::load(const Config& config, const std::vector<NamedBytes>& sealed_files,
+                         const std::function<void(const std::string&)>& say) {
+  max_length = config.model.max_length;
+  smoothing = config.train.smoothing;
+  if (max_length < 4) fail("model.max_length = ", max_length, ". Sentences need at least 4.");
+  PairFile file;
+  if (options.path.empty()) {
+    file.pairs = phrasebook({.count = options.pairs});
+    file.format = "embedded phrasebook";
+    file.lines = static_cast<int64_t>(file.pairs.size());
+    say("data        an English-Italian grammar of our own; real text: --data FILE, or heed data get opus_books");
+  } else {
+    file = read_pairs(find_data(options.path), {.source = options.from, .target = options.into});
+  }
+  ParallelCorpus corpus = make_corpus(std::move(file), {.validation = options.validation,
+                                                        .test = options.test,
+                                                        .longest = options.longest,
+                                                        .distinct = options.distinct,
+                                                        .seed = static_cast<uint64_t>(options.split_seed)});
+  say("data        " + to_string(corpus.report));
+  if (sealed_files.empty()) {
+    train_tokenizers(corpus, say);
+  } else {
+    load_tokenizers(sealed_files);
+  }
+  BatchOptions batches{.tokens = config.train.batch_tokens,
+                       .sentences = config.train.batch,
+                       .buckets = options.buckets,
+                       .fixed_length = options.fixed_length,
+                       .seed = static_cast<uint64_t>(config.train.seed),
+                       .special = source_->special()};
+  int64_t dropped = 0, cut = 0;
+  train = std::make_unique<PairBatches>(encode(corpus.train, true, dropped), batches);
+  // Scores do not depend on how a batch is put together, so held-out pairs always go by length.
+  batches.sentences = 0;
+  batches.tokens = std::max<int64_t>(batches.tokens, 4096);
+  batches.buckets = true;
+  batches.fixed_length = 0;
+  validation = std::make_unique<PairBatches>(encode(corpus.validation, false, cut), batches);
+  test = std::make_unique<PairBatches>(encode(corpus.test, false, cut), batches);
+  validation_text = std::move(corpus.validation);
+  test_text = std::move(corpus.test);
+  if (train->size() == 0) fail(Fault::data, "translate: no training pair fits into model.max_length = ", max_length, ". Raise it.");
+  if (validation->size() == 0) fail(Fault::data, "translate: no pair is held out. Set data.validation above 0.");
+  say(text("pairs       ", train->size(), " train, ", validation->size(), " validation, ", test->size(), " test",
+           dropped + cut > 0 ? text("; ", dropped, " too long for model.max_length, left out; ", cut, " held-out ones cut") : std::string()));
+  facts_ = {{"data", to_string(corpus.report)},
+            {"train_pairs", text(train->size())},
+            {"validation_pairs", text(validation->size())},
+            {"test_pairs", text(test->size())},
+            {"source_vocabulary", text(source().size())},
+            {"target_vocabulary", text(target().size())}};
+  for (const SourceFile& one : corpus.report.files) facts_.emplace_back("sha256 " + Path(one.path).filename().string(), one.sha256);
+  for (const NamedBytes& one : sealed()) facts_.emplace_back("sha256 " + one.name, sha256_hex(one.bytes));
+}
+
+std::string TranslateData::reference(const std::string& text) const {
+  if (!options.blanks) return text;
+  std::string out;
+  for (const std::string_view piece : word_pieces(text)) out += (out.empty() ? "" : " ") + std::string(piece);
+  return out;
+}
+
+}  // namespace heed

@@ -1,0 +1,24 @@
+// Using a trained encoder-decoder: sentences in, sentences out, and its maps.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attention/map_view.h"
+#include "data/tokenizer.h"
+#include "nn/transformer.h"
+#include "train/config.h"
+
+namespace heed {
+
+/// Translates sentences in batches of like length. A sentence longer than the model can read is cut.
+std::vector<std::string> translate_all(const EncoderDecoder& model, const std::vector<std::string>& sentences,
+                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
+                                       const DecodeOptions& options);
+
+/// Translates one sentence greedily and shows every map of that pass: encoder self, decoder self, cross; evaluation mode,
+/// no padding. Rows of cross maps are the words written, rows of decoder maps the words read.
+std::vector<MapView> translation_maps(EncoderDecoder& model, const std::string& sentence, const Tokenizer& source,
+                                      const Tokenizer& target, std::string& caption);
+
+}  // namespace heed

@@ -1,0 +1,23 @@
+// Splitting at white space.
+#include "train/words.h"
+
+#include "data/text.h"
+
+namespace heed {
+
+bool is_score_space(char32_t code) { return is_space(code) || (code >= 0x1C && code <= 0x1F); }
+
+std::vector<std::string_view> score_words(std::string_view text) {
+  std::vector<std::string_view> words;
+  size_t begin = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t here = at;
+    if (!is_score_space(next_code_point(text, at))) continue;
+    if (here > begin) words.push_back(text.substr(begin, here - begin));
+    begin = at;
+  }
+  if (begin < text.size()) words.push_back(text.substr(begin));
+  return words;
+}
+
+}  // namespace heed
