@@ -20,7 +20,7 @@ class Redraw {
           "checkpoint: the random source was advanced before the gradient was taken. Call advance() after "
           "backward().");
     }
-    now_ = *rng_;
+    now_ = std::make_unique<Rng>(*rng_);
     *rng_ = *then;
   }
   ~Redraw() {
@@ -31,7 +31,7 @@ class Redraw {
 
  private:
   Rng* rng_;
-  std::optional<Rng> now_;
+  std::unique_ptr<const Rng> now_;
 };
 
 }  // namespace

@@ -30,17 +30,23 @@ enum class DType : uint8_t { f32, f64, bf16, i32, i64, u8 };
 constexpr int64_t bytes_of(DType dtype) {
   switch (dtype) {
     case DType::f64:
-    case DType::i64: return 8;
+    case DType::i64:
+      return 8;
     case DType::f32:
-    case DType::i32: return 4;
-    case DType::bf16: return 2;
-    case DType::u8: return 1;
+    case DType::i32:
+      return 4;
+    case DType::bf16:
+      return 2;
+    case DType::u8:
+      return 1;
   }
   return 0;
 }
 
 const char* to_string(DType dtype);  ///< "f32"
-constexpr bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16; }
+constexpr bool is_float(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16;
+}
 
 template <class T>
 struct Type {
@@ -49,24 +55,36 @@ struct Type {
 
 template <class T>
 inline constexpr DType dtype_of = [] {
-  if constexpr (std::is_same_v<T, float>) return DType::f32;
-  else if constexpr (std::is_same_v<T, double>) return DType::f64;
-  else if constexpr (std::is_same_v<T, bf16>) return DType::bf16;
-  else if constexpr (std::is_same_v<T, int32_t>) return DType::i32;
-  else if constexpr (std::is_same_v<T, int64_t>) return DType::i64;
-  else if constexpr (std::is_same_v<T, uint8_t>) return DType::u8;
+  if constexpr (std::is_same_v<T, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::f64;
+  else if constexpr (std::is_same_v<T, bf16>)
+    return DType::bf16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return DType::i32;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return DType::i64;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return DType::u8;
 }();
 
 /// Calls f(Type<T>{}) with the C++ type of `dtype`.
 template <class F>
 decltype(auto) visit(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f32: return f(Type<float>{});
-    case DType::f64: return f(Type<double>{});
-    case DType::bf16: return f(Type<bf16>{});
-    case DType::i32: return f(Type<int32_t>{});
-    case DType::i64: return f(Type<int64_t>{});
-    case DType::u8: return f(Type<uint8_t>{});
+    case DType::f32:
+      return f(Type<float>{});
+    case DType::f64:
+      return f(Type<double>{});
+    case DType::bf16:
+      return f(Type<bf16>{});
+    case DType::i32:
+      return f(Type<int32_t>{});
+    case DType::i64:
+      return f(Type<int64_t>{});
+    case DType::u8:
+      return f(Type<uint8_t>{});
   }
   __builtin_unreachable();
 }

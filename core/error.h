@@ -76,8 +76,7 @@ template <class... Parts>
 
 /// Throws a usage Error: an argument of a call is wrong.
 template <class First, class... Parts>
-  requires(!std::is_same_v<First, Fault>)
-[[noreturn]] void fail(const First& first, const Parts&... parts) {
+requires(!std::is_same_v<First, Fault>) [[noreturn]] void fail(const First& first, const Parts&... parts) {
   throw Error(Fault::usage, text(first, parts...));
 }
 

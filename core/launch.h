@@ -15,12 +15,14 @@
 
 namespace heed {
 
-/// Leaving a twin out does not compile, on any machine; leaving it undefined does not link where CUDA is built.
+/// Leaving a twin out does not compile, on any machine; leaving it undefined does not link where CUDA is
+/// built.
 template <class K>
 concept Kernel = requires {
   &K::cpu;
   &K::cuda;
-} && std::same_as<decltype(K::cpu), decltype(K::cuda)>;
+}
+&&std::same_as<decltype(K::cpu), decltype(K::cuda)>;
 
 /// Runs K on the device. Kernels write into the outputs given to them and never wait for the device.
 template <Kernel K, class... Args>

@@ -35,8 +35,8 @@ int default_threads() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
-// Each job is handed to all workers; pieces are claimed from one counter. A worker that finds no job spins for a
-// moment before it sleeps, because the next op of a training step follows within microseconds.
+// Each job is handed to all workers; pieces are claimed from one counter. A worker that finds no job spins
+// for a moment before it sleeps, because the next op of a training step follows within microseconds.
 class Pool {
  public:
   explicit Pool(int count) {

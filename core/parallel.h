@@ -7,7 +7,8 @@
 
 namespace heed {
 
-/// How many threads work, the caller included. Starts as HEED_THREADS or the number of cores this process may use.
+/// How many threads work, the caller included. Starts as HEED_THREADS or the number of cores this process may
+/// use.
 int threads();
 /// Between calls of parallel_for only. Results do not change with it, to the bit.
 void set_threads(int count);
@@ -19,13 +20,14 @@ namespace detail {
 void run_pieces(int64_t pieces, void (*piece)(void*, int64_t), void* context);
 }
 
-/// Calls f(piece) once for each 0 <= piece < pieces, on all threads, in no fixed order; returns when all are done.
-/// f writes only what belongs to its piece, so the result is the same for any number of threads.
-/// Inside another parallel_for it runs in the calling thread. The first exception is rethrown.
+/// Calls f(piece) once for each 0 <= piece < pieces, on all threads, in no fixed order; returns when all are
+/// done. f writes only what belongs to its piece, so the result is the same for any number of threads. Inside
+/// another parallel_for it runs in the calling thread. The first exception is rethrown.
 template <class F>
 void parallel_for(int64_t pieces, F&& f) {
   detail::run_pieces(
-      pieces, [](void* context, int64_t piece) { (*static_cast<std::remove_reference_t<F>*>(context))(piece); },
+      pieces,
+      [](void* context, int64_t piece) { (*static_cast<std::remove_reference_t<F>*>(context))(piece); },
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 

@@ -39,11 +39,13 @@ struct Draw {
   Tensor tick;          ///< i64 [1], on the device
 
   /// The counter's high half. Kernels call it with the tick they have read.
-  HEED_BOTH static uint64_t high(uint64_t stream, int64_t tick) { return (static_cast<uint64_t>(tick) << 24) ^ stream; }
+  HEED_BOTH static uint64_t high(uint64_t stream, int64_t tick) {
+    return (static_cast<uint64_t>(tick) << 24) ^ stream;
+  }
 };
 
-/// A source of random numbers whose whole state is three integers: seed, tick, and the draws since the last tick.
-/// Copies share the tick. Ops take a Draw from next(); a training loop calls advance() once a step.
+/// A source of random numbers whose whole state is three integers: seed, tick, and the draws since the last
+/// tick. Copies share the tick. Ops take a Draw from next(); a training loop calls advance() once a step.
 class Rng {
  public:
   explicit Rng(uint64_t seed, Device device = Device::cpu);

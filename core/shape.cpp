@@ -16,7 +16,9 @@ void Extents::erase(int64_t axis) {
   --rank_;
 }
 
-bool Extents::operator==(const Extents& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
+bool Extents::operator==(const Extents& other) const {
+  return std::equal(begin(), end(), other.begin(), other.end());
+}
 
 void Extents::out_of_range(int64_t axis) const {
   fail("shape: axis ", axis, " of ", to_string(*this), ". Axes are ", -rank_, " to ", rank_ - 1, ".");
@@ -25,7 +27,8 @@ void Extents::out_of_range(int64_t axis) const {
 int64_t Shape::size() const {
   int64_t size = 1;
   for (int64_t extent : *this) {
-    if (extent < 0 || __builtin_mul_overflow(size, extent, &size)) fail("shape: ", to_string(*this), " is no shape.");
+    if (extent < 0 || __builtin_mul_overflow(size, extent, &size))
+      fail("shape: ", to_string(*this), " is no shape.");
   }
   return size;
 }
@@ -55,8 +58,8 @@ Shape broadcast(const char* op, const Shape& a, const Shape& b) {
     const int64_t left = -axis <= a.rank() ? a[axis] : 1;
     const int64_t right = -axis <= b.rank() ? b[axis] : 1;
     if (left != right && left != 1 && right != 1) {
-      fail(op, ": ", to_string(a), " and ", to_string(b), " do not broadcast: axis ", axis, " has ", left, " and ", right,
-           ". Extents must be equal, or one of them 1.");
+      fail(op, ": ", to_string(a), " and ", to_string(b), " do not broadcast: axis ", axis, " has ", left,
+           " and ", right, ". Extents must be equal, or one of them 1.");
     }
     out.push_back(left == 1 ? right : left);
   }

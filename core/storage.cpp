@@ -49,16 +49,19 @@ Cache& cache() {
 constexpr int64_t huge_page = int64_t{2} << 20;
 
 void* map(int64_t bytes) {
-  void* block = std::aligned_alloc(static_cast<size_t>(bytes >= 2 * huge_page ? huge_page : 64),
-                                   static_cast<size_t>((bytes + 63) / 64 * 64));
-  if (block != nullptr && bytes >= 2 * huge_page) madvise(block, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  // aligned_alloc takes whole multiples of the alignment only.
+  const int64_t alignment = bytes >= 2 * huge_page ? huge_page : 64;
+  const int64_t whole = (bytes + alignment - 1) / alignment * alignment;
+  void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(whole));
+  if (block != nullptr && alignment == huge_page) madvise(block, static_cast<size_t>(whole), MADV_HUGEPAGE);
   return block;
 }
 
 }  // namespace
 
 Storage::Storage(int64_t bytes, Device device) : bytes_(bytes), class_(size_class(bytes)), device_(device) {
-  if (device != Device::cpu) fail(Fault::device, "storage: no memory on ", to_string(device), ": ", why_no_cuda(), ".");
+  if (device != Device::cpu)
+    fail(Fault::device, "storage: no memory on ", to_string(device), ": ", why_no_cuda(), ".");
   Cache& c = cache();
   const std::lock_guard lock(c.mutex);
   if (auto& blocks = c.free[class_]; !blocks.empty()) {
@@ -74,7 +77,8 @@ Storage::Storage(int64_t bytes, Device device) : bytes_(bytes), class_(size_clas
     }
     if (data_ == nullptr) {
       fail(Fault::memory, "memory: ", bytes, " bytes are asked for while ", c.use.live, " are in use",
-           c.cap > 0 ? text(" and the cap is ", c.cap) : std::string(), ". Use a smaller batch, length or model.");
+           c.cap > 0 ? text(" and the cap is ", c.cap) : std::string(),
+           ". Use a smaller batch, length or model.");
     }
     c.use.reserved += class_;
     ++c.use.mapped;

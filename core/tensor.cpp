@@ -18,7 +18,8 @@ Tensor::Tensor(Shape shape, DType dtype, Device device)
 Tensor Tensor::copied(const void* values, size_t count, const Shape& shape, DType dtype, Device device) {
   Tensor out(shape, dtype, device);
   if (static_cast<int64_t>(count) != out.size()) {
-    fail("tensor: ", count, " values do not fill the shape ", to_string(shape), ", which has ", out.size(), ".");
+    fail("tensor: ", count, " values do not fill the shape ", to_string(shape), ", which has ", out.size(),
+         ".");
   }
   if (count > 0) std::memcpy(out.raw(), values, static_cast<size_t>(out.bytes()));
   return out;
@@ -99,7 +100,8 @@ Tensor like(const Tensor& x, const Shape& shape) { return Tensor(shape, x.dtype(
 
 namespace {
 
-void print(std::string& out, const std::vector<double>& values, const Shape& shape, int64_t axis, int64_t offset) {
+void print(std::string& out, const std::vector<double>& values, const Shape& shape, int64_t axis,
+           int64_t offset) {
   if (axis == shape.rank()) {
     out += detail::number(static_cast<float>(values[static_cast<size_t>(offset)]));
     return;
@@ -139,13 +141,15 @@ Tensor transpose(const Tensor& x, int64_t a, int64_t b) {
 }
 
 Tensor permute(const Tensor& x, std::span<const int64_t> axes) {
-  if (static_cast<int64_t>(axes.size()) != x.rank()) fail("permute: ", axes.size(), " axes for ", x.shape(), ".");
+  if (static_cast<int64_t>(axes.size()) != x.rank())
+    fail("permute: ", axes.size(), " axes for ", x.shape(), ".");
   Shape shape;
   Strides strides;
   uint64_t seen = 0;
   for (int64_t axis : axes) {
     const int64_t from = x.shape().checked(axis);
-    if ((seen >> from) & 1U) fail("permute: axis ", axis, " of ", x.shape(), " is named twice. Name each axis once.");
+    if ((seen >> from) & 1U)
+      fail("permute: axis ", axis, " of ", x.shape(), " is named twice. Name each axis once.");
     seen |= uint64_t{1} << from;
     shape.push_back(x.shape()[from]);
     strides.push_back(x.strides()[from]);
@@ -156,7 +160,8 @@ Tensor permute(const Tensor& x, std::span<const int64_t> axes) {
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
   axis = x.shape().checked(axis);
   if (begin < 0 || end < begin || end > x.extent(axis)) {
-    fail("slice: [", begin, ", ", end, ") of axis ", axis, " of ", x.shape(), ". Bounds are 0 to ", x.extent(axis), ".");
+    fail("slice: [", begin, ", ", end, ") of axis ", axis, " of ", x.shape(), ". Bounds are 0 to ",
+         x.extent(axis), ".");
   }
   Shape shape = x.shape();
   shape[axis] = end - begin;
@@ -188,8 +193,10 @@ Shape resolved(const Shape& shape, int64_t size) {
   int64_t known = 1;
   int64_t open = -1;
   for (int64_t axis = 0; axis < shape.rank(); ++axis) {
-    if (shape[axis] == -1 && open < 0) open = axis;
-    else known *= shape[axis];
+    if (shape[axis] == -1 && open < 0)
+      open = axis;
+    else
+      known *= shape[axis];
   }
   if (open >= 0) out[open] = known > 0 ? size / known : 0;
   if (out.size() != size) fail("reshape: ", size, " elements do not fill ", shape, ".");

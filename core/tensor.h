@@ -59,9 +59,9 @@ class Tensor {
 
   /// The only element, as a double. Waits for the device. Fails when there is more than one.
   double item() const;
-  std::vector<float> to_host() const;       ///< all elements in row-major order, converted to float
-  std::vector<double> to_doubles() const;   ///< the same in double
-  Tensor detach() const;                    ///< the same numbers without their history
+  std::vector<float> to_host() const;      ///< all elements in row-major order, converted to float
+  std::vector<double> to_doubles() const;  ///< the same in double
+  Tensor detach() const;                   ///< the same numbers without their history
 
   const std::shared_ptr<Node>& node() const { return node_; }  ///< autograd's; opaque here
   void set_node(std::shared_ptr<Node> node) { node_ = std::move(node); }
@@ -89,7 +89,8 @@ Tensor like(const Tensor& x, const Shape& shape);
 /// Numbers, shape and dtype as text, long axes shortened.
 std::string to_string(const Tensor& x);
 
-/// Views: the same numbers seen otherwise, without history (the ops of the same names in autograd/ops.h keep it).
+/// Views: the same numbers seen otherwise, without history (the ops of the same names in autograd/ops.h keep
+/// it).
 namespace view {
 Tensor transpose(const Tensor& x, int64_t a, int64_t b);
 Tensor permute(const Tensor& x, std::span<const int64_t> axes);

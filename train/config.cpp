@@ -2,6 +2,7 @@
 #include "train/config.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <toml++/toml.h>
 
@@ -142,6 +143,10 @@ Config from_toml(const std::string& content, const std::string& name) {
   Config config;
   if (const auto preset = table["preset"].value<std::string>()) {
     config = from_preset(*preset);
+    const auto task = table["task"].value<std::string>();
+    if (task && *task != config.task_name) {
+      fail(name, ": task = \"", *task, "\", but the preset ", *preset, " is of the task ", config.task_name, ". Take one of them out.");
+    }
   } else if (const auto task = table["task"].value<std::string>()) {
     config.task_name = *task;
     config.task = make_task(*task);
@@ -166,7 +171,13 @@ std::string in_quotes(const std::string& value) {
   std::string out = "\"";
   for (char c : value) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c == '\n' ? ' ' : c;
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04X", static_cast<unsigned>(c));
+      out += code;
+    } else {
+      out += c;
+    }
   }
   return out + "\"";
 }

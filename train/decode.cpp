@@ -19,7 +19,9 @@ Tensor column(const std::vector<int32_t>& ids) {
 
 void forbid(std::vector<float>& logits, int64_t vocabulary, const std::vector<int32_t>& forbidden) {
   for (size_t row = 0; row < logits.size(); row += static_cast<size_t>(vocabulary)) {
-    for (int32_t id : forbidden) logits[row + static_cast<size_t>(id)] = impossible;
+    for (int32_t id : forbidden) {
+      if (id >= 0 && id < vocabulary) logits[row + static_cast<size_t>(id)] = impossible;  // -1: the tokenizer has none
+    }
   }
 }
 

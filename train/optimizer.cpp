@@ -114,6 +114,12 @@ void Optimizer::clear() {
 
 double Optimizer::gradient_norm() const { return std::sqrt(view::slice(state_, 0, 2, 3).item()); }
 
+double Optimizer::value_norm() const {
+  const Tensor sum(Shape{1}, DType::f64, values_.device());
+  launch<kernel::SquareSum>(values_.device(), values_, sum);
+  return std::sqrt(sum.item());
+}
+
 std::string Optimizer::save() const {
   const int64_t count = steps_;
   std::vector<TensorBytes> list;
@@ -129,14 +135,23 @@ std::string Optimizer::save() const {
 
 void Optimizer::load(const std::string& bytes) {
   const SafeTensors file = SafeTensors::parse(bytes, "optim.safetensors");
-  const auto put = [&](const char* name, void* to, int64_t size) {
+  // Everything is compared before anything is written.
+  const auto check = [&](const char* name, int64_t size) {
     if (size == 0) return;
-    const auto from = file.bytes(file.at(name));
-    if (static_cast<int64_t>(from.size()) != size) {
-      fail(Fault::data, "optimizer: ", name, " has ", static_cast<int64_t>(from.size()), " bytes, this model needs ", size,
+    const auto found = static_cast<int64_t>(file.bytes(file.at(name)).size());
+    if (found != size) {
+      fail(Fault::data, "optimizer: ", name, " has ", found, " bytes, this model needs ", size,
            ". Resume with the configuration of the run.");
     }
-    std::memcpy(to, from.data(), from.size());
+  };
+  check("first", first_.bytes());
+  check("second", second_.bytes());
+  if (second_.size() == 0 && file.find("second") != nullptr) {
+    fail(Fault::data, "optimizer: the file holds second moments, which sgd does not have. Resume with the configuration of the run.");
+  }
+  check("steps", sizeof steps_);
+  const auto put = [&](const char* name, void* to, int64_t size) {
+    if (size > 0) std::memcpy(to, file.bytes(file.at(name)).data(), static_cast<size_t>(size));
   };
   put("first", first_.raw(), first_.bytes());
   put("second", second_.size() > 0 ? second_.raw() : nullptr, second_.bytes());

@@ -32,6 +32,8 @@ class Optimizer {
   void clear();
   /// The norm of the gradient that the last step() met, before clipping. Waits for the device.
   double gradient_norm() const;
+  /// The norm of all parameters. Waits for the device.
+  double value_norm() const;
 
   int64_t steps() const { return steps_; }
   int64_t size() const { return values_.size(); }

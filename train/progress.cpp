@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -60,13 +61,13 @@ std::string Progress::line(const Now& now) const {
     const int64_t full = now.total > 0 ? 18 * now.step / now.total : 0;
     out += " [" + std::string(static_cast<size_t>(full), '#') + std::string(static_cast<size_t>(18 - full), '.') + "]";
   }
-  used = std::snprintf(buffer, sizeof buffer, " %3lld%%  train %.3f", static_cast<long long>(now.total > 0 ? 100 * now.step / now.total : 0),
-                       now.loss);
+  used = std::snprintf(buffer, sizeof buffer, " %3lld%%", static_cast<long long>(now.total > 0 ? 100 * now.step / now.total : 0));
   out += std::string(buffer, static_cast<size_t>(used));
   const auto add = [&](const char* format, double value) {
     const int n = std::snprintf(buffer, sizeof buffer, format, value);
-    out += std::string(buffer, static_cast<size_t>(n));
+    out += std::string(buffer, std::min(static_cast<size_t>(n), sizeof buffer - 1));
   };
+  add("  train %.3f", now.loss);
   if (now.validation >= 0) add("  valid %.3f", now.validation);
   if (now.bleu >= 0) add("  bleu %4.1f", now.bleu);
   out += "  " + short_number(now.tokens_per_second) + " tok/s";

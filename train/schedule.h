@@ -32,7 +32,7 @@ struct Schedule {
     const double step = static_cast<double>(t);
     const double ramp = static_cast<double>(std::max<int64_t>(warmup, 1));
     const double rise = std::min(1.0, step / ramp);
-    const double left = static_cast<double>(std::max<int64_t>(total - warmup, 1));
+    const double left = std::max(static_cast<double>(total) - ramp, 1.0);
     const double done = std::clamp((step - ramp) / left, 0.0, 1.0);
     switch (kind) {
       case ScheduleKind::constant: return warmup > 0 ? rate * rise : rate;

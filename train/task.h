@@ -1,6 +1,7 @@
 // Task: a problem with its data, its model, its loss and its scores.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@ struct Scores {
   bool lower_is_better = true;
   double first() const { return list.front().second; }
   bool better_than(const Scores& other) const {
+    if (std::isnan(first()) || std::isnan(other.first())) return !std::isnan(first());
     return lower_is_better ? first() < other.first() : first() > other.first();
   }
 };

@@ -1,15 +1,18 @@
 // The training loop.
 #include "train/trainer.h"
 
+#include <atomic>
 #include <cmath>
 #include <csignal>
 
+#include "core/io.h"
 #include "core/json.h"
 
 namespace heed {
 namespace {
 
-volatile std::sig_atomic_t stop_signal = 0;
+std::atomic<int> stop_signal = 0;
+static_assert(std::atomic<int>::is_always_lock_free);  // so a handler may touch it
 
 void on_signal(int number) {
   if (stop_signal != 0) {
@@ -48,6 +51,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
   const int64_t per_epoch = std::max<int64_t>(batches_ / config.train.accumulate, 1);
   total_ = config.train.steps > 0 ? config.train.steps : config.train.epochs * per_epoch;
   if (resume) restore(*resume);
+  metrics_.rewind(step_);
 }
 
 std::string Trainer::state() const {
@@ -61,6 +65,8 @@ std::string Trainer::state() const {
   json.set("best_step", best_step_);
   json.set("without_better", without_better_);
   json.set("seconds", earlier_seconds_);
+  json.set("window_loss", window_loss_);
+  json.set("window_steps", window_steps_);
   if (best_) {
     json.set("lower_is_better", best_->lower_is_better);
     Json list = Json::object();
@@ -81,6 +87,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   best_step_ = json.at("best_step").integer();
   without_better_ = json.at("without_better").integer();
   earlier_seconds_ = json.at("seconds").real();
+  if (json.find("window_loss") != nullptr) {
+    window_loss_ = json.at("window_loss").real();
+    window_steps_ = json.at("window_steps").integer();
+  }
   rng_.restore(json.at("tick").integer(), json.at("draws").integer());
   if (json.find("best") != nullptr) {
     Scores scores;
@@ -90,7 +100,6 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   }
   batches_ = config_.task->plan(epoch_);
   saved_ = step_;
-  metrics_.rewind(step_);
 }
 
 int64_t Trainer::next_position() {
@@ -129,6 +138,12 @@ bool Trainer::validate() {
 
 void Trainer::save() {
   if (saved_ == step_) return;
+  // The last update may have left the range of numbers although loss and gradient had not: such weights are not kept.
+  if (!std::isfinite(optimizer_->value_norm())) {
+    fail(Fault::numeric, "train: the weights stopped being finite at step ", step_, ".",
+         saved_ >= 0 ? text(" Last good: step ", saved_, ".") : std::string(), " Lower train.rate (now ",
+         config_.train.schedule.rate, ").");
+  }
   metrics_.sync();
   std::vector<NamedBytes> files = config_.task->sealed();
   files.push_back({"model.safetensors", heed::save(*model_)});
@@ -136,7 +151,18 @@ void Trainer::save() {
   files.push_back({"state.json", state()});
   write_checkpoint(folder_.path(), step_, files);
   saved_ = step_;
-  if (best_step_ == step_ && best_) mark_best(folder_.path(), step_);
+  // A run that went on from an earlier checkpoint leaves what came after that behind.
+  bool best_is_there = false;
+  for (const int64_t step : list_checkpoints(folder_.path())) {
+    if (step > step_) io::remove_all(checkpoint_folder(folder_.path(), step));
+    best_is_there = best_is_there || step == best_step_;
+  }
+  const std::optional<int64_t> marked = best_step(folder_.path());
+  if (best_ && best_step_ == step_) {
+    mark_best(folder_.path(), step_);
+  } else if (marked && *marked > step_) {
+    mark_best(folder_.path(), best_is_there ? best_step_ : step_);
+  }
   prune_checkpoints(folder_.path(), config_.train.keep, best_step(folder_.path()));
 }
 
@@ -149,14 +175,22 @@ Outcome Trainer::run() {
   const double began = seconds_now();
   const double before = earlier_seconds_;
   double window_start = began;
-  double window_tokens = 0, window_loss = 0;
-  int64_t window_steps = 0, first_step = step_;
+  double window_tokens = 0;
+  const int64_t first_step = step_;
   Outcome outcome;
   Progress::Now now;
   now.total = total_;
   std::optional<Trace> trace;
   if (options.anomaly) trace.emplace([this](const void* module) { return name_of(*model_, module); });
-  while (step_ < total_) {
+  const auto due = [&] { return step_ == total_ || step_ % validate_every == 0; };
+  const auto tired = [&] { return options.patience > 0 && without_better_ >= options.patience; };
+  const auto over = [&] { return options.time_limit > 0 && seconds_now() - began + before >= options.time_limit; };
+  if (step_ > 0 && due() && validated_ != step_) {  // a signal came between this step and its validation
+    validate();
+    saved_ = -1;
+    save();
+  }
+  while (step_ < total_ && !tired() && (saved_ < 0 || !over())) {  // a run that has nothing to show takes one step
     std::vector<Batch> batches;
     double weight = 0;
     for (int64_t i = 0; i < options.accumulate; ++i) {
@@ -180,8 +214,8 @@ Outcome Trainer::run() {
     rng_.advance();
     const double norm = optimizer_->gradient_norm();
     check_finite(loss_value, norm);
-    window_loss += loss_value;
-    ++window_steps;
+    window_loss_ += loss_value;
+    ++window_steps_;
     const double time = seconds_now();
     now.step = step_;
     now.loss = loss_value;
@@ -190,18 +224,17 @@ Outcome Trainer::run() {
     now.seconds_left = (time - began) / static_cast<double>(step_ - first_step) * static_cast<double>(total_ - step_);
     earlier_seconds_ = before + time - began;
     if (step_ % log_every == 0 || step_ == total_) {
-      metrics_.log(step_, {{"loss", window_loss / static_cast<double>(window_steps)},
+      metrics_.log(step_, {{"loss", window_loss_ / static_cast<double>(window_steps_)},
                            {"rate", rate},
                            {"gradient_norm", norm},
                            {"tokens_per_second", now.tokens_per_second}});
-      window_loss = window_tokens = 0;
-      window_steps = 0;
+      window_loss_ = window_tokens = 0;
+      window_steps_ = 0;
       window_start = time;
     }
     const int signal = StopSignals::received();
-    const bool over = options.time_limit > 0 && time - began + before >= options.time_limit;
-    const bool last = step_ == total_;
-    if (signal == 0 && (last || over || step_ % validate_every == 0)) {
+    const bool late = over();
+    if (signal == 0 && (due() || late)) {
       const double paused = seconds_now();
       validate();
       const Scores& best = *best_;
@@ -213,16 +246,13 @@ Outcome Trainer::run() {
       earlier_seconds_ = before + seconds_now() - began;
     }
     progress_.step(now);
-    const bool tired = options.patience > 0 && without_better_ >= options.patience;
-    if (signal != 0 || last || over || tired || step_ % checkpoint_every == 0 || validated_ == step_) save();
-    if (signal != 0 || over || tired) {
-      outcome.stopped_by = signal;
-      outcome.early = signal == 0 && !last;
-      break;
-    }
+    if (signal != 0 || late || step_ % checkpoint_every == 0 || validated_ == step_) save();
+    outcome.stopped_by = signal;
+    if (signal != 0 || late) break;
   }
   progress_.finish_line();
   outcome.step = step_;
+  outcome.early = outcome.stopped_by == 0 && step_ < total_;
   outcome.best_step = best_step_;
   if (best_) outcome.best = *best_;
   outcome.seconds = earlier_seconds_;

@@ -37,7 +37,6 @@ class Trainer {
 
  private:
   void restore(const Checkpoint& checkpoint);
-  void one_step();
   bool validate();
   void save();
   int64_t next_position();
@@ -56,6 +55,8 @@ class Trainer {
   int64_t saved_ = -1, validated_ = -1, best_step_ = 0, without_better_ = 0;
   std::optional<Scores> best_;
   double earlier_seconds_ = 0;  // of sittings before this one
+  double window_loss_ = 0;      // summed since the last line of metrics
+  int64_t window_steps_ = 0;
 };
 
 /// Sets the flag of SIGINT and SIGTERM instead of ending the process; a second signal ends it at once.

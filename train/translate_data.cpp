@@ -131,7 +131,7 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
   } else {
     load_tokenizers(sealed_files);
   }
-  BatchOptions batches{.tokens = config.train.batch_tokens,
+  BatchOptions batches{.tokens = config.train.batch > 0 ? 0 : config.train.batch_tokens,
                        .sentences = config.train.batch,
                        .buckets = options.buckets,
                        .fixed_length = options.fixed_length,

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<int32_t> framed(const Tokenizer& tokenizer, const std::string& sentence, int64_t max_length) {
   std::vector<int32_t> ids = tokenizer.encode(sentence);
-  if (max_length > 2) ids.resize(std::min(ids.size(), static_cast<size_t>(max_length - 2)));
+  ids.resize(std::min(ids.size(), static_cast<size_t>(max_length - 2)));
   ids.insert(ids.begin(), tokenizer.start());
   ids.push_back(tokenizer.end());
   return ids;
@@ -78,13 +78,13 @@ std::vector<std::string> translate_all(const EncoderDecoder& model, const std::v
 }
 
 std::vector<MapView> translation_maps(EncoderDecoder& model, const std::string& sentence, const Tokenizer& source,
-                                      const Tokenizer& target, std::string& caption) {
+                                      const Tokenizer& target, int64_t max_length, std::string& caption) {
   const NoTape no_tape;
-  const std::vector<int32_t> ids = framed(source, sentence, 0);
+  const std::vector<int32_t> ids = framed(source, sentence, max_length);
   const Source batch = rectangle({ids}, source.pad());
   Probe encoder_probe, decoder_probe;
   const Tensor states = model.encode(batch.ids, batch.lengths, {.probe = &encoder_probe});
-  const auto room = static_cast<int64_t>(ids.size()) + 50;
+  const int64_t room = std::min<int64_t>(static_cast<int64_t>(ids.size()) + 50, max_length - 1);
   const std::vector<int32_t> made = greedy(model, model.start(states, batch.lengths), {room}, decode_ids(target))[0].ids;
   std::vector<int32_t> read = made, written = made;
   read.insert(read.begin(), target.start());

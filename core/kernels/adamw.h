@@ -8,13 +8,14 @@ namespace heed::kernel {
 /// Constants of Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019).
 struct AdamWConstants {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double decay = 0;         ///< weight decay
-  bool decoupled = true;    ///< AdamW: value -= rate decay value; else Adam: decay value is added to the gradient
-  double clip = 0;          ///< largest norm of the whole gradient; 0: not clipped
+  double decay = 0;  ///< weight decay
+  bool decoupled =
+      true;         ///< AdamW: value -= rate decay value; else Adam: decay value is added to the gradient
+  double clip = 0;  ///< largest norm of the whole gradient; 0: not clipped
 };
 
-/// values, gradient, first, second: f32 or f64 [n], contiguous. state is f64 [3] on the device: rate, steps done before this
-/// one, and the sum of squares of the whole gradient. Writes values, first and second.
+/// values, gradient, first, second: f32 or f64 [n], contiguous. state is f64 [3] on the device: rate, steps
+/// done before this one, and the sum of squares of the whole gradient. Writes values, first and second.
 struct AdamW {
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
                   const Tensor& state, const AdamWConstants& constants);

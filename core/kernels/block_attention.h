@@ -9,8 +9,9 @@
 
 namespace heed::kernel {
 
-/// Which keys each query may look at, as runs: query i of head h owns runs[first[h Tq + i]] up to first[h Tq + i + 1],
-/// each [begin, end) of keys, in order and without overlap. One head's pattern may serve all (heads = 1).
+/// Which keys each query may look at, as runs: query i of head h owns runs[first[h Tq + i]] up to first[h Tq
+/// + i + 1], each [begin, end) of keys, in order and without overlap. One head's pattern may serve all (heads
+/// = 1).
 struct Pattern {
   int64_t heads = 1, queries = 0, keys = 0;
   std::vector<int64_t> first;  ///< [heads Tq + 1]
@@ -30,17 +31,19 @@ struct BlockTerms {
 
 /// Shapes as in kernel::Attention.
 struct BlockAttention {
-  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms, const Tensor& out,
-                  const Tensor& lse);
-  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms, const Tensor& out,
-                   const Tensor& lse);
+  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                  const Tensor& out, const Tensor& lse);
+  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                   const Tensor& out, const Tensor& lse);
 };
 
 struct BlockAttentionBack {
-  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms, const Tensor& out,
-                  const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv);
-  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms, const Tensor& out,
-                   const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv);
+  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                  const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
+                  const Tensor& dk, const Tensor& dv);
+  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                   const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
+                   const Tensor& dk, const Tensor& dv);
 };
 
 }  // namespace heed::kernel

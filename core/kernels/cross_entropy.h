@@ -6,21 +6,23 @@
 namespace heed::kernel {
 
 /// logits [N, V], targets i32 [N]; rows whose target is `ignore` do not count. With smoothing s a row costs
-/// lse - (1 - s) logit[target] - s mean(logits) (Szegedy et al. 2016). Writes lse [N], the mean over counted rows into
-/// loss [1], and the number of counted rows into counted [1] (dtype of the logits), all on the device.
+/// lse - (1 - s) logit[target] - s mean(logits) (Szegedy et al. 2016). Writes lse [N], the mean over counted
+/// rows into loss [1], and the number of counted rows into counted [1] (dtype of the logits), all on the
+/// device.
 struct CrossEntropy {
-  static void cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore, const Tensor& lse,
-                  const Tensor& loss, const Tensor& counted);
-  static void cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore, const Tensor& lse,
-                   const Tensor& loss, const Tensor& counted);
+  static void cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
+                  const Tensor& lse, const Tensor& loss, const Tensor& counted);
+  static void cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
+                   const Tensor& lse, const Tensor& loss, const Tensor& counted);
 };
 
-/// dlogits = dloss / counted (softmax - (1 - s) onehot - s / V); zero in ignored rows. dlogits may be logits itself.
+/// dlogits = dloss / counted (softmax - (1 - s) onehot - s / V); zero in ignored rows. dlogits may be logits
+/// itself.
 struct CrossEntropyBack {
-  static void cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore, const Tensor& lse,
-                  const Tensor& counted, const Tensor& dloss, const Tensor& dlogits);
-  static void cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore, const Tensor& lse,
-                   const Tensor& counted, const Tensor& dloss, const Tensor& dlogits);
+  static void cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
+                  const Tensor& lse, const Tensor& counted, const Tensor& dloss, const Tensor& dlogits);
+  static void cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
+                   const Tensor& lse, const Tensor& counted, const Tensor& dloss, const Tensor& dlogits);
 };
 
 }  // namespace heed::kernel

@@ -5,7 +5,8 @@
 
 namespace heed::kernel {
 
-/// out[i] = table[ids[i]]; table [V, d], ids i32 (n elements, contiguous), out [n, d] contiguous. Fails on an id outside the table.
+/// out[i] = table[ids[i]]; table [V, d], ids i32 (n elements, contiguous), out [n, d] contiguous. Fails on an
+/// id outside the table.
 struct Gather {
   static void cpu(const Tensor& table, const Tensor& ids, const Tensor& out);
   static void cuda(const Tensor& table, const Tensor& ids, const Tensor& out);

@@ -5,9 +5,10 @@
 
 namespace heed::kernel {
 
-/// c = alpha a b + beta c, with a [batch..., M, K], b [batch..., K, N], c [batch..., M, N]; batch axes equal (expanded
-/// views repeat by stride 0). In a and b one of the last two strides is 1, in c the last: a transposed matrix or one
-/// head of [B, T, H, d] is a view, not a copy. Cut into tiles fixed by the shape; f32 and f64.
+/// c = alpha a b + beta c, with a [batch..., M, K], b [batch..., K, N], c [batch..., M, N]; batch axes equal
+/// (expanded views repeat by stride 0). In a and b one of the last two strides is 1, in c the last: a
+/// transposed matrix or one head of [B, T, H, d] is a view, not a copy. Cut into tiles fixed by the shape;
+/// f32 and f64.
 struct Gemm {
   static void cpu(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta);
   static void cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta);

@@ -9,11 +9,11 @@ namespace heed::kernel {
 /// `deviation` by (sample deviation + epsilon), as the published opus_books recipe does.
 enum class NormScale { variance, deviation };
 
-/// y = gain (x - mean) rstd + bias over the last axis; x [N, d], gain and bias [d] (bias may be empty), mean and rstd [N]
-/// are kept for the gradient.
+/// y = gain (x - mean) rstd + bias over the last axis; x [N, d], gain and bias [d] (bias may be empty), mean
+/// and rstd [N] are kept for the gradient.
 struct LayerNorm {
-  static void cpu(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, NormScale scale, const Tensor& y,
-                  const Tensor& mean, const Tensor& rstd);
+  static void cpu(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, NormScale scale,
+                  const Tensor& y, const Tensor& mean, const Tensor& rstd);
   static void cuda(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, NormScale scale,
                    const Tensor& y, const Tensor& mean, const Tensor& rstd);
 };
@@ -21,9 +21,11 @@ struct LayerNorm {
 /// dx [N, d], dgain and dbias [d] (dbias may be empty), from what LayerNorm kept.
 struct LayerNormBack {
   static void cpu(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& rstd, double epsilon,
-                  NormScale scale, const Tensor& dy, const Tensor& dx, const Tensor& dgain, const Tensor& dbias);
-  static void cuda(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& rstd, double epsilon,
-                   NormScale scale, const Tensor& dy, const Tensor& dx, const Tensor& dgain, const Tensor& dbias);
+                  NormScale scale, const Tensor& dy, const Tensor& dx, const Tensor& dgain,
+                  const Tensor& dbias);
+  static void cuda(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& rstd,
+                   double epsilon, NormScale scale, const Tensor& dy, const Tensor& dx, const Tensor& dgain,
+                   const Tensor& dbias);
 };
 
 }  // namespace heed::kernel

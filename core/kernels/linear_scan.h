@@ -9,18 +9,20 @@ namespace heed::kernel {
 /// phi_q, phi_k [B, H, T, f], v [B, H, T, d], start [B, H, f, d] or empty, out [B, H, T, d]; last stride 1.
 /// end [B, H, f, d] or empty receives S_T.
 struct LinearScan {
-  static void cpu(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start, const Tensor& out,
-                  const Tensor& end);
-  static void cuda(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start, const Tensor& out,
-                   const Tensor& end);
+  static void cpu(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start,
+                  const Tensor& out, const Tensor& end);
+  static void cuda(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start,
+                   const Tensor& out, const Tensor& end);
 };
 
 /// Gradients (overwritten) of the call above from dout and dend (empty: zero); dstart may be empty.
 struct LinearScanBack {
-  static void cpu(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start, const Tensor& dout,
-                  const Tensor& dend, const Tensor& dphi_q, const Tensor& dphi_k, const Tensor& dv, const Tensor& dstart);
-  static void cuda(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start, const Tensor& dout,
-                   const Tensor& dend, const Tensor& dphi_q, const Tensor& dphi_k, const Tensor& dv, const Tensor& dstart);
+  static void cpu(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start,
+                  const Tensor& dout, const Tensor& dend, const Tensor& dphi_q, const Tensor& dphi_k,
+                  const Tensor& dv, const Tensor& dstart);
+  static void cuda(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start,
+                   const Tensor& dout, const Tensor& dend, const Tensor& dphi_q, const Tensor& dphi_k,
+                   const Tensor& dv, const Tensor& dstart);
 };
 
 }  // namespace heed::kernel

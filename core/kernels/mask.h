@@ -5,8 +5,8 @@
 
 namespace heed::kernel {
 
-/// y [B, 1, Tq, Tk] = 0 where query i may look at key j, -inf where not: j <= i + first_query when causal, and j below
-/// lengths[b] (i32 [B], or empty). Contiguous, f32 or f64.
+/// y [B, 1, Tq, Tk] = 0 where query i may look at key j, -inf where not: j <= i + first_query when causal,
+/// and j below lengths[b] (i32 [B], or empty). Contiguous, f32 or f64.
 struct DenseMask {
   static void cpu(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y);
   static void cuda(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y);

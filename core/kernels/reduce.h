@@ -11,8 +11,8 @@ struct Sum {
   static void cuda(const Tensor& x, const Tensor& y);
 };
 
-/// y = the largest x over those axes; `index` (i64, shape of y) is the first place it stands, counted along the reduced
-/// axes in row-major order.
+/// y = the largest x over those axes; `index` (i64, shape of y) is the first place it stands, counted along
+/// the reduced axes in row-major order.
 struct Max {
   static void cpu(const Tensor& x, const Tensor& y, const Tensor& index);
   static void cuda(const Tensor& x, const Tensor& y, const Tensor& index);

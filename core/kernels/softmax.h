@@ -5,7 +5,8 @@
 
 namespace heed::kernel {
 
-/// y = softmax of each row of the last axis. A row in which every x is -inf becomes zeros, not NaN. Contiguous.
+/// y = softmax of each row of the last axis. A row in which every x is -inf becomes zeros, not NaN.
+/// Contiguous.
 struct Softmax {
   static void cpu(const Tensor& x, const Tensor& y);
   static void cuda(const Tensor& x, const Tensor& y);

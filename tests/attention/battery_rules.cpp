@@ -13,10 +13,12 @@ Report gradient(const Setting& setting) {
     Sizes sizes;
     int64_t samples;
     bool padded;
+    bool noisy = false;
   };
   for (const Try& attempt :
        {Try{{.queries = 5, .keys = 7}, 0, false}, Try{{.queries = 5, .keys = 7}, 0, true},
         Try{{.queries = 1, .keys = 1, .width = 3, .heads = 3}, 0, false},
+        Try{{.queries = 6, .keys = 6, .width = 6, .dropout = 0.3}, 0, true, true},
         Try{{.queries = 70, .keys = 83, .width = 6}, 4, true}}) {
     if (attempt.padded && !setting.variant.traits.padding) continue;
     Host host = host_of(setting, attempt.sizes, DType::f64);
@@ -29,9 +31,12 @@ Report gradient(const Setting& setting) {
     const auto leaves = host.leaves();
     std::vector<Tensor> tensors;
     for (const auto& [name, tensor] : leaves) tensors.push_back(tensor);
-    const GradcheckReport check =
-        gradcheck([&] { return host.forward(); }, tensors,
-                  {.tolerance = 1e-6 * setting.variant.traits.tolerance, .samples = attempt.samples});
+    const auto forward = [&] {
+      Rng noise(9, setting.device);  // the same dice at each call
+      return host.forward({.noise = attempt.noisy ? &noise : nullptr});
+    };
+    const GradcheckReport check = gradcheck(
+        forward, tensors, {.tolerance = 1e-6 * setting.variant.traits.tolerance, .samples = attempt.samples});
     if (!check.passed) {
       note(report, "the gradient of ",
            check.input >= 0 ? leaves[static_cast<size_t>(check.input)].first : "nothing", ": ",

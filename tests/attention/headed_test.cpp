@@ -105,6 +105,28 @@ TEST_CASE("headed: what was taped before a memory grows stays as it was") {
   for (size_t i = 0; i < whole.size(); ++i) CHECK(stepped[i] == Approx(whole[i]).margin(1e-5));
 }
 
+TEST_CASE("headed: dropout is on weights that sum to one, and leaves the mean") {
+  for (const char* spec : {"softmax", "additive"}) {
+    CAPTURE(spec);
+    Rng rng(1), noise(2);
+    const auto attention = make_attention(spec, {.width = 2, .cross = true, .dropout = 0.25}, rng);
+    headed(*attention).output.weight = Tensor::from(std::vector<float>{1, 0, 0, 1}, Shape{2, 2});
+    // All values are the same vector: a row gives it times the sum of its weights, kept ones scaled by 4 / 3.
+    const Tensor keys = Tensor::full(Shape{1, 4, 2}, 1), queries = random(Shape{1, 500, 2}, 3);
+    const float value = headed(*attention).value(keys).to_host()[0];
+    const auto y =
+        attention->forward({.queries = queries, .keys = keys, .pass = {.noise = &noise}}).to_host();
+    double mean = 0;
+    for (size_t i = 0; i < 1000; i += 2) {
+      const double sum = y[i] / value;
+      mean += sum / 500;
+      CHECK(sum * 3 == Approx(std::round(sum * 3)).margin(1e-4));  // keys are alike, so are their weights
+    }
+    CHECK(mean == Approx(1).epsilon(0.05));
+    CHECK(mean != Approx(1).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("headed: heads that do not fit are refused") {
   CHECK_THROWS_WITH(made({.width = 10, .heads = 4}), containing("4 heads do not divide the width 10"));
   CHECK_THROWS_WITH(made({.width = 10, .heads = 0}), containing("0 heads"));

@@ -112,6 +112,8 @@ END
     for line in './heed train translate' './heed test'; do
       grep -qF "$line" README.md 2>/dev/null || echo "README.md: does not show: $line"
     done | verdict "README.md shows the two commands."
+    [ ! -f tests/example/training_loop.cpp ] || sed -n '/^```cpp$/,/^```$/p' README.md | sed '1d;$d' |
+      cmp -s - tests/example/training_loop.cpp || { echo "README.md: its loop is not tests/example/training_loop.cpp" && exit 1; }
     ;;
   format)
     version=$(clang-format --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/\1/p')

@@ -67,6 +67,15 @@ void check_same_data(const Config& config, const RunFolder& folder) {
   }
 }
 
+/// Whether the scores of a run of so many steps are already there.
+bool scored(const RunFolder& folder, int64_t steps) {
+  const Path path = folder.path() / "scores.json";
+  if (!io::exists(path)) return false;
+  const Json scores = parse_json(io::read(path), path.string());
+  const Json* of = scores.find("of");
+  return of != nullptr && of->is_integer() && of->integer() == steps;
+}
+
 void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder) {
   progress.say("device", text("cpu, ", threads(), " threads, OpenBLAS ", blas_core(), ", seed ", config.train.seed));
   progress.say("model", text(short_number(static_cast<double>(count_parameters(trainer.model()))), " parameters, attention ",
@@ -123,7 +132,7 @@ int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>&
   io::write(folder.config(), to_toml(config));
   write_manifest(config, folder, trainer, trainer.model(), call);
   print_head(progress, config, trainer, folder);
-  if (trainer.step() >= trainer.total_steps()) {
+  if (trainer.step() >= trainer.total_steps() && scored(folder, trainer.step())) {
     progress.say("done", text("the run has its ", trainer.total_steps(), " steps; resume it with --steps N to go on"));
     return 0;
   }
@@ -143,7 +152,7 @@ int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>&
   for (size_t i = 0; i < std::min<size_t>(evaluation.samples.size(), 3); ++i) {
     progress.say("sample", evaluation.samples[i].source + "  \u2192  " + evaluation.samples[i].hypothesis);
   }
-  Json scores = Json::object({{"step", best.step}});
+  Json scores = Json::object({{"step", best.step}, {"of", outcome.step}});
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
   io::write(folder.path() / "scores.json", scores.dump(1) + "\n");
   write_report(config, folder, trainer.model(), evaluation, outcome);

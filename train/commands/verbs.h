@@ -12,6 +12,7 @@ Verb generate();
 Verb inspect();
 Verb list();
 Verb show();
+Verb export_model();
 Verb env();
 Verb data();
 Verb bench();

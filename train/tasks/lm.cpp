@@ -51,12 +51,16 @@ class LanguageModel final : public Task {
                                 .batch = config.train.batch,
                                 .seed = static_cast<uint64_t>(config.train.seed)};
     train_ = std::make_unique<TextWindows>(std::move(split.train), windows);
-    validation_text_.assign(split.validation.begin(), split.validation.begin() + std::min<int64_t>(64, static_cast<int64_t>(split.validation.size())));
+    max_length_ = config.model.max_length;
+    smoothing_ = config.train.smoothing;
+    const int64_t shown = std::min({int64_t{64}, max_length_, static_cast<int64_t>(split.validation.size())});
+    validation_text_.assign(split.validation.begin(), split.validation.begin() + shown);
     // Scores do not depend on the batch; many windows at once keep the cores busy.
     validation_ = std::make_unique<TextWindows>(std::move(split.validation), WindowOptions{.block = config.model.max_length, .batch = 64});
   }
 
-  void load_sealed(const Config&, const std::vector<NamedBytes>& sealed) override {
+  void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
+    max_length_ = config.model.max_length;
     for (const NamedBytes& file : sealed) {
       if (file.name.starts_with("tokenizer.")) tokenizer_ = load_tokenizer(file.name.substr(file.name.rfind('.') + 1), file.bytes);
     }
@@ -79,7 +83,8 @@ class LanguageModel final : public Task {
   Batch batch(int64_t position) const override { return tensors(train_->random(epoch_ * train_->batches() + position)); }
 
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
-    return cross_entropy(dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], pass), batch.tensors[1]);
+    return cross_entropy(dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], pass), batch.tensors[1],
+                         pass.noise != nullptr ? smoothing_ : 0);
   }
 
   Scores validate(Module& model) const override {
@@ -101,7 +106,7 @@ class LanguageModel final : public Task {
     const auto& language = dynamic_cast<DecoderOnly&>(model);
     Rng rng(1);
     std::string made;
-    sample(language, {validation_text_[0]}, 0x7fff, {.tokens = std::min<int64_t>(400, 0x7fff)}, rng, [&](int32_t id) {
+    sample(language, {validation_text_[0]}, max_length_, {.tokens = 400}, rng, [&](int32_t id) {
       made += tokenizer_->decode(std::vector<int32_t>{id});
       return true;
     });
@@ -114,6 +119,9 @@ class LanguageModel final : public Task {
     auto& model = dynamic_cast<DecoderOnly&>(module);
     std::vector<int32_t> ids = given.empty() ? validation_text_ : tokenizer_->encode(given);
     if (ids.empty()) fail("inspect: give a text of at least one character.");
+    if (static_cast<int64_t>(ids.size()) > max_length_) {
+      fail("inspect: the text has ", ids.size(), " characters, the model reads ", max_length_, " at most. Shorten it.");
+    }
     caption = tokenizer_->decode(ids);
     Probe probe;
     model(Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())}), {.probe = &probe});
@@ -141,7 +149,8 @@ class LanguageModel final : public Task {
   std::unique_ptr<TextWindows> train_, validation_;
   std::vector<int32_t> validation_text_;  // its first characters, for maps and samples
   std::vector<std::pair<std::string, std::string>> facts_;
-  int64_t epoch_ = 0;
+  int64_t epoch_ = 0, max_length_ = 0;
+  double smoothing_ = 0;
 };
 
 }  // namespace

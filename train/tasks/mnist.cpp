@@ -37,6 +37,7 @@ class Mnist final : public Task {
   void load(const Config& config, const std::vector<NamedBytes>&, const std::function<void(const std::string&)>& say) override {
     if (options_.patch < 1 || 28 % options_.patch != 0) fail("data.patch = ", options_.patch, ". It must divide 28: 1, 2, 4, 7, 14 or 28.");
     if (config.train.batch < 1) fail("train.batch = ", config.train.batch, ". The task mnist counts images: give at least 1.");
+    if (options_.validation < 1) fail("data.validation = ", options_.validation, ". Hold out at least 1 image.");
     batch_ = config.train.batch;
     seed_ = static_cast<uint64_t>(config.train.seed);
     smoothing_ = config.train.smoothing;

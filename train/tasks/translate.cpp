@@ -23,7 +23,10 @@ class Translate final : public Task {
     data_.load(config, sealed, say);
   }
 
-  void load_sealed(const Config&, const std::vector<NamedBytes>& sealed) override { data_.load_tokenizers(sealed); }
+  void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
+    data_.max_length = config.model.max_length;
+    data_.load_tokenizers(sealed);
+  }
 
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
     return std::make_unique<EncoderDecoder>(config.model, data_.source().size(), data_.target().size(),
@@ -88,7 +91,7 @@ class Translate final : public Task {
   std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const override {
     const std::string sentence =
         !given.empty() ? given : (data_.validation_text.empty() ? std::string("The old man smiles.") : data_.validation_text[0].source);
-    return translation_maps(dynamic_cast<EncoderDecoder&>(model), sentence, data_.source(), data_.target(), caption);
+    return translation_maps(dynamic_cast<EncoderDecoder&>(model), sentence, data_.source(), data_.target(), data_.max_length, caption);
   }
 
  private:

@@ -1,0 +1,345 @@
+// The program as people use it: verbs, options, exit codes, files, and what is said about mistakes.
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <set>
+
+#include "core/io.h"
+#include "core/json.h"
+#include "tests/catch.h"
+#include "tests/scratch.h"
+#include "train/config.h"
+#include "train/checkpoint.h"
+#include "train/progress.h"
+#include "train/run_folder.h"
+#include "train/task.h"
+
+extern char** environ;
+
+using namespace heed;
+
+namespace {
+
+struct Result {
+  int code = -1;
+  std::string out, err;
+  double seconds = 0;
+};
+
+/// The program in a folder of its own.
+struct Shell {
+  Scratch scratch;
+
+  pid_t start(const std::vector<std::string>& words, const std::string& input = "") const {
+    io::write(scratch / "input", input);
+    std::vector<std::string> all{"env", "-C", scratch.path().string(), HEED_PROGRAM};
+    all.insert(all.end(), words.begin(), words.end());
+    std::vector<char*> arguments;
+    for (std::string& word : all) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t files;
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawn_file_actions_addopen(&files, 0, (scratch / "input").c_str(), O_RDONLY, 0);
+    ::posix_spawn_file_actions_addopen(&files, 1, (scratch / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::posix_spawn_file_actions_addopen(&files, 2, (scratch / "err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    pid_t child = 0;
+    REQUIRE(::posix_spawnp(&child, "env", &files, nullptr, arguments.data(), environ) == 0);
+    ::posix_spawn_file_actions_destroy(&files);
+    return child;
+  }
+
+  Result end(pid_t child) const {
+    Result result;
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    result.out = io::read(scratch / "out");
+    result.err = io::read(scratch / "err");
+    return result;
+  }
+
+  Result run(const std::vector<std::string>& words, const std::string& input = "") const {
+    const double began = seconds_now();
+    const pid_t child = start(words, input);
+    Result result = end(child);
+    result.seconds = seconds_now() - began;
+    return result;
+  }
+};
+
+const std::vector<std::string> small{"--width", "16",  "--heads", "2", "--feed-forward", "16",  "--max-length", "16",
+                                     "--pairs", "200", "--data.validation", "10", "--data.test", "6", "--bleu-pairs", "2",
+                                     "--steps", "4",   "--batch-tokens", "200", "--validate-every", "2", "--threads", "2"};
+
+std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// Wrong input: this code, these words in one to three lines on standard error, nothing on standard output, at once.
+void check_refused(const Shell& shell, const std::vector<std::string>& words, int code, const std::vector<std::string>& parts) {
+  std::string line;
+  for (const std::string& word : words) line += word + " ";
+  CAPTURE(line);
+  Result result = shell.run(words);
+  if (result.seconds > 0.1) result.seconds = std::min(result.seconds, shell.run(words).seconds);  // a busy machine
+  CHECK(result.code == code);
+  CHECK(result.out.empty());
+  CHECK(result.err.starts_with("error: "));
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') <= 3);
+  CHECK(result.seconds < 0.5);
+  for (const std::string& part : parts) CHECK_THAT(result.err, containing(part));
+}
+
+}  // namespace
+
+TEST_CASE("command line: version and help answer at once") {
+  const Shell shell;
+  Result version = shell.run({"--version"});
+  CHECK(version.code == 0);
+  CHECK(version.out == "heed " HEED_VERSION "\n");
+  CHECK(version.err.empty());
+  if (version.seconds > 0.1) version.seconds = std::min(version.seconds, shell.run({"--version"}).seconds);
+  CHECK(version.seconds < 0.5);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{}, {"--help"}, {"-h"}}) {
+    const Result help = shell.run(words);
+    CHECK(help.code == 0);
+    for (const char* verb : {"train", "resume", "evaluate", "translate", "generate", "inspect", "list", "show", "env", "data", "bench"}) {
+      CHECK_THAT(help.out, containing(verb));
+      const Result its = shell.run({verb, "--help"});
+      CHECK(its.code == 0);
+      CHECK_THAT(its.out, containing("--help"));
+    }
+  }
+  CHECK_THAT(shell.run({"train", "--help"}).out, containing("--feed-forward"));
+}
+
+TEST_CASE("command line: wrong usage is named with the nearest right one, exit code 2") {
+  const Shell shell;
+  check_refused(shell, {"trian"}, 2, {"verb 'trian' is unknown.", "Did you mean 'train'?"});
+  check_refused(shell, {"--versoin"}, 2, {"--versoin"});
+  check_refused(shell, {"train", "translat"}, 2, {"preset 'translat' is unknown.", "Did you mean 'translate'?", ".toml"});
+  check_refused(shell, {"train", "--widht", "3"}, 2, {"option --widht is unknown.", "Did you mean --width?"});
+  check_refused(shell, {"train", "--widht=3"}, 2, {"option --widht", "Did you mean --width?"});
+  check_refused(shell, {"train", "--width", "wide"}, 2, {"--width", "model.width = wide is not legal; it takes a whole number"});
+  check_refused(shell, {"train", "--width"}, 2, {"--width"});
+  check_refused(shell, {"train", "--heads", "5"}, 2, {"heads = 5"});
+  check_refused(shell, {"train", "--rate", "-1"}, 2, {"train.rate = -1"});
+  check_refused(shell, {"train", "--schedule", "cosin"}, 2, {"'cosin'", "Did you mean 'cosine'?"});
+  check_refused(shell, {"train", "--attention", "sotfmax"}, 2, {"sotfmax", "Did you mean 'softmax'?"});
+  check_refused(shell, {"train", "--set", "train.rat=1"}, 2, {"--set", "'train.rat' is unknown", "Did you mean 'train.rate'?"});
+  check_refused(shell, {"train", "--set", "train.rate"}, 2, {"--set key=value"});
+  check_refused(shell, {"train", "--threads", "0"}, 2, {"--threads = 0", "1 to 256"});
+  check_refused(shell, {"train", "--memory", "much"}, 2, {"--memory", "'much'", "whole number"});
+  check_refused(shell, {"train", "--device", "gpu"}, 2, {"gpu"});
+  check_refused(shell, {"train", "translate", "lm"}, 2, {"'lm' is one word too many"});
+  check_refused(shell, {"train", "--name", "a/b", "--dry-run=maybe"}, 2, {"dry-run"});
+  check_refused(shell, with({"train", "translate", "--name", "a/b"}, small), 2, {"a/b"});
+  check_refused(shell, {"list", "preset"}, 2, {"'preset'", "Did you mean 'presets'?"});
+  check_refused(shell, {"list"}, 2, {"heed list needs WHAT"});
+  check_refused(shell, {"data", "gte"}, 2, {"'gte'", "Did you mean 'get'?"});
+  check_refused(shell, {"env", "now"}, 2, {"'now' is one word too many"});
+  CHECK(!io::exists(shell.scratch / "runs"));
+}
+
+TEST_CASE("command line: missing and damaged files have their own exit codes") {
+  const Shell shell;
+  check_refused(shell, {"show", "absent.toml"}, 5, {"absent.toml"});
+  check_refused(shell, {"resume", "runs/none"}, 5, {"runs/none"});
+  check_refused(shell, {"evaluate", "runs/none"}, 5, {"runs/none"});
+  io::write(shell.scratch / "bad.tsv", "one side only\nand another\n");
+  Result result = shell.run(with({"train", "translate", "--quiet", "--data", "bad.tsv"}, small));
+  CHECK(result.code == 3);
+  CHECK_THAT(result.err, containing("bad.tsv:1"));
+  result = shell.run(with({"train", "translate", "--quiet", "--data", "no/such.tsv"}, small));
+  CHECK(result.code == 5);
+  CHECK_THAT(result.err, containing("no/such.tsv"));
+}
+
+TEST_CASE("command line: settings are shown with their origin, and a dry run trains nothing") {
+  const Shell shell;
+  const Result dry = shell.run({"train", "translate", "--rate", "0.25", "--attention", "linear", "--seed", "-0", "--dry-run"});
+  CHECK(dry.code == 0);
+  Config config = read_config(dry.out, "dry");
+  CHECK(config.train.schedule.rate == 0.25);
+  CHECK(config.attention.encoder == "linear");
+  CHECK(config.attention.decoder == "linear");
+  CHECK(config.attention.cross == "softmax");
+  CHECK(!io::exists(shell.scratch / "runs"));
+  const Result show = shell.run({"show", "lm", "--set", "model.width=96"});
+  CHECK(show.code == 0);
+  CHECK(read_config(show.out, "show").model.width == 96);
+  const Result origin = shell.run({"show", "mnist", "--origin", "--rate", "0.5"});
+  CHECK(origin.code == 0);
+  CHECK_THAT(origin.out, containing("preset mnist"));
+  CHECK_THAT(origin.out, containing("--rate"));
+  CHECK_THAT(origin.out, containing("default"));
+  const Result model = shell.run({"show", "lm", "--model", "--characters", "3000"});
+  CHECK(model.code == 0);
+  CHECK_THAT(model.out, containing("# model"));
+}
+
+TEST_CASE("command line: everything that can be listed is") {
+  const Shell shell;
+  const Result presets_list = shell.run({"list", "presets"});
+  for (const Preset& preset : presets()) CHECK_THAT(presets_list.out, containing(preset.name));
+  const Result tasks_list = shell.run({"list", "tasks"});
+  for (const TaskEntry& task : tasks()) CHECK_THAT(tasks_list.out, containing(task.name));
+  for (const char* name : {"softmax", "linear", "additive"}) {
+    CHECK_THAT(shell.run({"list", "attention"}).out, containing(name));
+    CHECK_THAT(shell.run({"list", "attention", "--markdown"}).out, containing(name));
+  }
+  CHECK(parse_json(shell.run({"list", "attention", "--json"}).out, "list").list().size() >= 3);
+  CHECK_THAT(shell.run({"list", "data"}).out, containing("opus_books"));
+  const Result none = shell.run({"list", "runs"});
+  CHECK(none.code == 0);
+  CHECK(none.out.empty());
+}
+
+TEST_CASE("command line: env is text for people and JSON for programs") {
+  const Shell shell;
+  const Result json = shell.run({"env", "--json"});
+  CHECK(json.code == 0);
+  const Json facts = parse_json(json.out, "env");
+  CHECK(facts.at("threads").integer() >= 1);
+  CHECK(!facts.at("blas_core").text().empty());
+  CHECK_THAT(shell.run({"env"}).out, containing("blas_core"));
+}
+
+TEST_CASE("command line: a translator from its first step to its maps") {
+  const Shell shell;
+  const Path run = shell.scratch / "runs/first";
+  const Result trained = shell.run(with({"train", "translate", "--name", "first"}, small));
+  INFO(trained.err);
+  REQUIRE(trained.code == 0);
+  CHECK(trained.out.empty());
+  for (const char* part : {"parameters", "step 4/4", "bleu", "copying the source", "runs/first/report.html", "heed resume runs/first --steps 8"}) {
+    CHECK_THAT(trained.err, containing(part));
+  }
+  for (const char* name : {"config.toml", "manifest.json", "metrics.jsonl", "metrics.csv", "scores.json", "samples.txt", "report.html"}) {
+    CAPTURE(name);
+    CHECK(io::exists(run / name));
+  }
+  CHECK(!io::list(run / "tb").empty());
+  CHECK(list_checkpoints(run).back() == 4);
+  const Json manifest = parse_json(io::read(run / "manifest.json"), "manifest");
+  CHECK(manifest.at("parameters").integer() > 0);
+  CHECK(manifest.at("seed").integer() == 1);
+  CHECK_THAT(io::read(run / "report.html"), containing("<svg"));
+
+  const Result scored = shell.run({"evaluate", "runs/first", "--json"});
+  REQUIRE(scored.code == 0);
+  const Json scores = parse_json(scored.out, "scores"), kept = parse_json(io::read(run / "scores.json"), "kept");
+  for (const char* name : {"bleu", "chrf", "wer", "cer", "loss"}) CHECK(scores.at(name).real() == kept.at(name).real());
+  CHECK(shell.run({"evaluate", "runs/first", "--beam", "2", "--ckpt", "last"}).code == 0);
+  check_refused(shell, {"evaluate", "runs/first", "--beam", "0"}, 2, {"decode.beam = 0"});
+  check_refused(shell, {"evaluate", "runs/first", "--ckpt", "777"}, 3, {"777"});
+
+  const Result words = shell.run({"translate", "runs/first", "The man sees a dog.", "Good."});
+  CHECK(words.code == 0);
+  CHECK(std::count(words.out.begin(), words.out.end(), '\n') == 2);
+  const Result lines = shell.run({"translate", "runs/first"}, "The man sees a dog.\r\nGood.\n");
+  CHECK(lines.out == words.out);
+  CHECK(shell.run({"translate", "runs/first"}, "").out.empty());
+  CHECK(shell.run({"translate", "runs/first", "--beam", "3"}, "\n\xff\xfe broken\n").code != 1);
+  check_refused(shell, {"generate", "runs/first"}, 2, {"runs/first is a run of the task translate"});
+
+  const Result looked = shell.run({"inspect", "runs/first", "The old man smiled."});
+  INFO(looked.err);
+  CHECK(looked.code == 0);
+  CHECK_THAT(looked.out, containing("The old man smiled."));
+  for (const char* name : {"maps.html", "all-heads.svg", "maps.safetensors", "cross-0.npy", "encoder-self-0.npy", "decoder-self-0-head-1.svg"}) {
+    CAPTURE(name);
+    CHECK(io::exists(run / "inspect" / name));
+  }
+  CHECK(shell.run({"inspect", "runs/first", "--kind", "cross", "--layer", "0", "--head", "1", "--out", "there"}).code == 0);
+  CHECK(io::exists(shell.scratch / "there/maps.html"));
+  check_refused(shell, {"inspect", "runs/first", "A man.", "--head", "9"}, 2, {"--head = 9"});
+  check_refused(shell, {"inspect", "runs/first", "A man.", "--layer", "9"}, 2, {"There are: encoder self layer 0"});
+
+  CHECK_THAT(shell.run({"list", "runs"}).out, containing("runs/first"));
+  CHECK_THAT(shell.run({"show", "runs/first"}).out, containing("# model of step"));
+  check_refused(shell, with({"train", "translate", "--name", "first"}, small), 2, {"first"});
+
+  const Result done = shell.run({"resume", "runs/first"});
+  CHECK(done.code == 0);
+  CHECK_THAT(done.err, containing("the run has its 4 steps"));
+  const Result longer = shell.run({"resume", "runs/first", "--steps", "6"});
+  CHECK(longer.code == 0);
+  CHECK_THAT(longer.err, containing("going on from step 4"));
+  CHECK(list_checkpoints(run).back() == 6);
+  CHECK(parse_json(io::read(run / "scores.json"), "kept").at("of").integer() == 6);
+}
+
+TEST_CASE("command line: a run whose scores were never written gets them by resuming") {
+  const Shell shell;
+  REQUIRE(shell.run(with({"train", "translate", "--name", "a", "--quiet"}, small)).code == 0);
+  const std::string before = io::read(shell.scratch / "runs/a/scores.json");
+  io::remove_all(shell.scratch / "runs/a/scores.json");
+  io::remove_all(shell.scratch / "runs/a/report.html");
+  CHECK(shell.run({"resume", "runs/a", "--quiet"}).code == 0);
+  CHECK(io::read(shell.scratch / "runs/a/scores.json") == before);
+  CHECK(io::exists(shell.scratch / "runs/a/report.html"));
+}
+
+TEST_CASE("command line: a busy folder is 6, a stopped run 143, and resuming goes on from there") {
+  const Shell shell;
+  const pid_t child = shell.start(with({"train", "translate", "--name", "long", "--set", "train.steps=100000"}, small));
+  const Path run = shell.scratch / "runs/long";
+  for (int i = 0; i < 500 && list_checkpoints(run).empty(); ++i) ::usleep(10'000);
+  REQUIRE(!list_checkpoints(run).empty());
+  CHECK(fault_of([&] { RunFolder::resume(run, "test"); }) == Fault::busy);
+  const Shell other;
+  check_refused(other, {"resume", run.string()}, 6, {"pid " + std::to_string(child), "heed train translate"});
+  ::kill(child, SIGTERM);
+  const Result stopped = shell.end(child);
+  CHECK(stopped.code == 143);
+  CHECK_THAT(stopped.err, containing("go on with: heed resume runs/long"));
+  const int64_t step = list_checkpoints(run).back();
+  const Result resumed = shell.run({"resume", "runs/long", "--steps", std::to_string(step + 2)});
+  CHECK(resumed.code == 0);
+  CHECK_THAT(resumed.err, containing("going on from step " + std::to_string(step)));
+}
+
+TEST_CASE("command line: resuming with other data is refused and changes nothing") {
+  const Shell shell;
+  std::string lines;
+  for (int i = 0; i < 60; ++i) lines += text("number ", i % 7, " and ", i, "\tnumero ", i % 7, " e ", i, "\n");
+  io::write(shell.scratch / "pairs.tsv", lines);
+  const auto words = with({"train", "translate", "--name", "a", "--quiet", "--data", "pairs.tsv"}, small);
+  REQUIRE(shell.run(words).code == 0);
+  const std::string config = io::read(shell.scratch / "runs/a/config.toml");
+  io::write(shell.scratch / "pairs.tsv", lines + "one more\tuno di piu\n");
+  check_refused(shell, {"resume", "runs/a", "--steps", "8", "--quiet"}, 3, {"the data changed"});
+  CHECK(io::read(shell.scratch / "runs/a/config.toml") == config);
+  CHECK(list_checkpoints(shell.scratch / "runs/a").back() == 4);
+  io::write(shell.scratch / "moved.tsv", lines);
+  io::remove_all(shell.scratch / "pairs.tsv");
+  check_refused(shell, {"resume", "runs/a", "--steps", "8", "--quiet"}, 5, {"pairs.tsv"});
+}
+
+TEST_CASE("command line: a language model goes on with a text") {
+  const Shell shell;
+  REQUIRE(shell.run({"train", "lm", "--name", "l", "--quiet", "--characters", "3000", "--width", "16", "--heads", "2", "--feed-forward", "16",
+                     "--layers", "1", "--max-length", "16", "--steps", "2", "--batch", "4"}).code == 0);
+  const auto made = [&](const std::vector<std::string>& more) {
+    return shell.run(with({"generate", "runs/l", "--prompt", "the ", "--tokens", "40"}, more));
+  };
+  const Result one = made({});
+  CHECK(one.code == 0);
+  CHECK(one.out.starts_with("the "));
+  CHECK(one.out.size() >= 44);
+  CHECK(one.out == made({}).out);
+  CHECK(one.out != made({"--seed", "2"}).out);
+  CHECK(made({"--temperature", "0"}).out == made({"--top-k", "1", "--seed", "7"}).out);
+  const std::string two = made({"--samples", "2"}).out;
+  CHECK(two.find("\n---\nthe ") != std::string::npos);
+  check_refused(shell, {"generate", "runs/l", "--temperature", "-1"}, 2, {"--temperature"});
+  check_refused(shell, {"generate", "runs/l", "--tokens", "many"}, 2, {"--tokens", "'many'"});
+  check_refused(shell, {"translate", "runs/l", "Good."}, 2, {"runs/l is a run of the task lm"});
+  CHECK(shell.run({"inspect", "runs/l", "the thing"}).code == 0);
+  CHECK(shell.run({"evaluate", "runs/l", "--json"}).code == 0);
+}

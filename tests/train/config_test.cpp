@@ -1,0 +1,199 @@
+// Settings: presets, files, the environment, the command line, and what is said about wrong ones.
+#include "train/config.h"
+
+#include <cstdlib>
+
+#include "core/io.h"
+#include "tests/catch.h"
+#include "tests/scratch.h"
+#include "train/commands/verb.h"
+#include "train/task.h"
+
+using namespace heed;
+
+namespace {
+
+std::map<std::string, std::string> values_of(Config& config) {
+  std::map<std::string, std::string> out;
+  for (const OptionText& option : options_of(config)) out[option.name] = option.value;
+  return out;
+}
+
+/// An environment variable that goes away with the object.
+struct Variable {
+  Variable(const char* variable, const char* value) : name(variable) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name); }
+  const char* name;
+};
+
+std::string message_of(const Path& path, const std::string& content) {
+  io::write(path, content);
+  try {
+    make_config(path.string()).check();
+  } catch (const Error& error) {
+    CHECK(error.fault() == Fault::usage);
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("config: every preset can be read, checked, written and read again") {
+  CHECK(presets().size() >= 6);
+  for (const Preset& preset : presets()) {
+    CAPTURE(preset.name);
+    Config config = make_config(preset.name);
+    config.check();
+    CHECK(config.task_name == preset.task);
+    CHECK(config.preset == preset.name);
+    Config again = read_config(to_toml(config), "config.toml");
+    CHECK(values_of(again) == values_of(config));
+    CHECK(again.preset == preset.name);
+    CHECK(again.task_name == preset.task);
+    CHECK(to_toml(again) == to_toml(config));
+  }
+}
+
+TEST_CASE("config: what is awkward in TOML comes back from it too") {
+  Config config = make_config("translate");
+  config.train.schedule.rate = 1.0 / 3;
+  config.train.optimizer.epsilon = 1e-300;
+  config.train.seed = INT64_MAX;
+  for (const std::string path : {"a \"b\" \\ c", "tab\there", "line\nbreak", "delete\x7f", "perché", ""}) {
+    CAPTURE(path);
+    config.set("data.path", path, "");
+    Config again = read_config(to_toml(config), "config.toml");
+    CHECK(values_of(again) == values_of(config));
+  }
+}
+
+TEST_CASE("config: a written file trains the same run again") {
+  Scratch scratch;
+  Config config = make_config("mnist");
+  config.set("train.epochs", "7", "");
+  io::write(scratch / "again.toml", to_toml(config));
+  Config again = make_config((scratch / "again.toml").string());
+  CHECK(values_of(again) == values_of(config));
+}
+
+TEST_CASE("config: preset, then file, then environment, then option, then --set") {
+  Scratch scratch;
+  const Path file = scratch / "mine.toml";
+  io::write(file, "preset = \"translate\"\n[train]\nrate = 0.11\nwarmup = 11\nclip = 0.11\nseed = 11\n");
+  const Variable rate("HEED_TRAIN_WARMUP", "12"), clip("HEED_TRAIN_CLIP", "0.12"), seed("HEED_TRAIN_SEED", "12");
+  Config config = make_config(file.string());
+  Invocation call;
+  call.options = {{"clip", {"0.13"}}, {"seed", {"13"}}, {"set", {"train.seed=14", "model.width=96"}}};
+  apply_settings(config, call);
+  CHECK(config.train.smoothing == 0.05);  // preset
+  CHECK(config.train.schedule.rate == 0.11);
+  CHECK(config.train.schedule.warmup == 12);
+  CHECK(config.train.optimizer.clip == 0.13);
+  CHECK(config.train.seed == 14);
+  CHECK(config.model.width == 96);
+  CHECK(config.origin.at("train.smoothing") == "preset translate");
+  CHECK_THAT(config.origin.at("train.rate"), containing("mine.toml:3"));
+  CHECK_THAT(config.origin.at("train.warmup"), containing("HEED_TRAIN_WARMUP"));
+  CHECK_THAT(config.origin.at("train.clip"), containing("--clip"));
+  CHECK_THAT(config.origin.at("train.seed"), containing("--set"));
+  CHECK(!config.origin.contains("train.patience"));
+}
+
+TEST_CASE("config: a length in one unit replaces a preset's in the other") {
+  const auto with = [](const std::string& preset, std::map<std::string, std::vector<std::string>> options) {
+    Config config = make_config(preset);
+    Invocation call;
+    call.options = std::move(options);
+    apply_settings(config, call);
+    config.check();
+    return std::pair{config.train.steps, config.train.epochs};
+  };
+  CHECK(with("mnist", {{"steps", {"5"}}}) == std::pair<int64_t, int64_t>{5, 0});
+  CHECK(with("translate", {{"epochs", {"3"}}}) == std::pair<int64_t, int64_t>{0, 3});
+  CHECK(with("mnist", {{"set", {"train.steps=5"}}}) == std::pair<int64_t, int64_t>{5, 0});
+  CHECK_THROWS_WITH(with("translate", {{"epochs", {"3"}}, {"steps", {"5"}}}), containing("Set one of them"));
+}
+
+TEST_CASE("config: mistakes in a file are named with file, line, column and the nearest key") {
+  Scratch scratch;
+  const Path file = scratch / "my.toml";
+  const std::string head = "preset = \"translate\"\n[train]\n";
+  std::string said = message_of(file, head + "seeed = 3\n");
+  CHECK_THAT(said, containing("my.toml:3:9: option 'train.seeed' is unknown. Did you mean 'train.seed'?"));
+  said = message_of(file, head + "rate = \"3e-4\"\n");
+  CHECK_THAT(said, containing("my.toml:3:8: train.rate = \"3e-4\" is text; a number is needed. Write it without quotes."));
+  said = message_of(file, head + "schedule = \"cosin\"\n");
+  CHECK_THAT(said, containing("my.toml:3:12: train.schedule = 'cosin' is unknown. Did you mean 'cosine'?"));
+  said = message_of(file, head + "seed = 1.5\n");
+  CHECK_THAT(said, containing("my.toml:3:8: train.seed = 1.5 is not legal; it takes a whole number"));
+  said = message_of(file, head + "rate = [1, 2]\n");
+  CHECK_THAT(said, containing("my.toml:3:8: "));
+  said = message_of(file, head + "rate = \n");
+  CHECK_THAT(said, containing("my.toml:3:"));
+  said = message_of(file, "[train]\nsteps = 3\n");
+  CHECK_THAT(said, containing("neither a preset nor a task"));
+  said = message_of(file, "preset = \"translat\"\n");
+  CHECK_THAT(said, containing("Did you mean 'translate'?"));
+  said = message_of(file, "task = \"lmm\"\n");
+  CHECK_THAT(said, containing("Did you mean 'lm'?"));
+  said = message_of(file, "preset = \"lm\"\ntask = \"mnist\"\n");
+  CHECK_THAT(said, containing("task = \"mnist\", but the preset lm is of the task lm"));
+  said = message_of(file, head + "steps = 3\nepochs = 2\n");
+  CHECK_THAT(said, containing("train.steps = 3 and train.epochs = 2"));
+  CHECK(fault_of([&] { make_config((scratch / "absent.toml").string()); }) == Fault::file);
+}
+
+TEST_CASE("config: values that do not go together are refused with their numbers") {
+  const auto refused = [](const std::string& key, const std::string& value) -> std::string {
+    Config config = make_config("translate");
+    try {
+      config.set(key, value, "--set ");
+      config.check();
+    } catch (const Error& error) {
+      CHECK(error.fault() == Fault::usage);
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK_THAT(refused("model.heads", "6"), containing("heads = 6"));
+  CHECK_THAT(refused("train.accumulate", "0"), containing("train.accumulate = 0"));
+  CHECK_THAT(refused("train.batch_tokens", "0"), containing("train.batch_tokens = 0"));
+  CHECK_THAT(refused("train.beta2", "1"), containing("below 1"));
+  CHECK_THAT(refused("train.rate", "-1"), containing("train.rate = -1"));
+  CHECK_THAT(refused("train.rate", "nan"), containing("--set train.rate = nan"));
+  CHECK_THAT(refused("train.steps", "0"), containing("Set one of them"));
+  CHECK_THAT(refused("decode.beam", "0"), containing("decode.beam = 0"));
+  CHECK_THAT(refused("decode.extra", "0"), containing("decode.extra = 0"));
+  CHECK_THAT(refused("attention.cross", "softmaxx"), containing("Did you mean 'softmax'?"));
+  CHECK_THAT(refused("attention.encoder", "linear:epsiln=1"), containing("epsiln"));
+}
+
+TEST_CASE("config: a setting in the environment is refused by its variable's name") {
+  const Variable wrong("HEED_MODEL_WIDTH", "wide");
+  CHECK_THROWS_WITH(make_config("lm"), containing("HEED_MODEL_WIDTH: model.width = wide"));
+}
+
+TEST_CASE("config: translate-conti has the published settings to the letter") {
+  Config config = make_config("translate-conti");
+  const std::map<std::string, std::string> published{
+      {"model.width", "512"}, {"model.heads", "8"}, {"model.feed_forward", "2048"}, {"model.layers", "1"},
+      {"model.max_length", "350"}, {"model.dropout", "0.1"}, {"model.attention_dropout", "0.1"}, {"model.activation", "relu"},
+      {"model.norm", "pre"}, {"model.norm_scale", "deviation"}, {"model.norm_epsilon", "1e-06"}, {"model.position", "sinusoid"},
+      {"model.init", "xavier"}, {"model.tie", "none"}, {"model.scale_embedding", "true"}, {"model.attention_bias", "false"},
+      {"model.feed_forward_bias", "true"}, {"model.norm_bias", "true"}, {"model.output_bias", "true"},
+      {"attention.encoder", "softmax"}, {"attention.decoder", "softmax"}, {"attention.cross", "softmax"},
+      {"data.tokenizer", "word"}, {"data.blanks", "true"}, {"data.minimum", "2"}, {"data.most", "30000"},
+      {"data.vocabulary_on_all", "true"}, {"data.distinct", "false"}, {"data.longest", "0"}, {"data.validation", "3234"},
+      {"data.test", "0"}, {"data.buckets", "false"}, {"data.fixed_length", "350"},
+      {"train.epochs", "20"}, {"train.steps", "0"}, {"train.batch", "8"}, {"train.accumulate", "1"}, {"train.smoothing", "0.1"},
+      {"train.optimizer", "adam"}, {"train.schedule", "constant"}, {"train.rate", "1e-04"}, {"train.warmup", "0"},
+      {"train.beta1", "0.9"}, {"train.beta2", "0.999"}, {"train.epsilon", "1e-09"}, {"train.decay", "0"}, {"train.clip", "0"},
+      {"decode.beam", "1"}};
+  const auto values = values_of(config);
+  for (const auto& [key, value] : published) {
+    CAPTURE(key);
+    CHECK(values.at(key) == value);
+  }
+  for (const int64_t step : {1, 1000, 72760}) CHECK(config.train.schedule.at(step, 72760, 512) == 1e-4);
+}

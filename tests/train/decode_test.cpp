@@ -1,0 +1,254 @@
+// Greedy, beam and random decoding against full decodes and exhaustive search.
+#include "train/decode.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/variant.h"
+#include "tests/catch.h"
+
+using namespace heed;
+
+namespace {
+
+constexpr int64_t vocabulary = 6;  // 0 unknown, 1 pad, 2 start, 3 end, 4 and 5 words
+const DecodeIds with_all{.start = 2, .end = 3, .forbidden = {0, 1, 2}};
+
+TransformerConfig tiny() {
+  TransformerConfig config;
+  config.width = 8;
+  config.heads = 2;
+  config.feed_forward = 8;
+  config.max_length = 12;
+  config.dropout = config.attention_dropout = 0;
+  return config;
+}
+
+/// A random translator with its sources encoded.
+struct Fixture {
+  explicit Fixture(uint64_t seed, int64_t words = vocabulary)
+      : rng(seed), model(tiny(), 9, words, {attention_factory("softmax"), attention_factory("softmax"), attention_factory("softmax")}, rng) {
+    // Steeper logits, so that what is likely differs from row to row.
+    for (const Named& named : parameters(model)) {
+      if (named.name.starts_with("output")) fill_normal(*named.tensor, 0, 1.5, rng);
+    }
+    const NoTape no_tape;
+    ids = Tensor::of<int32_t>(std::vector<int32_t>{2, 4, 5, 6, 3, 2, 8, 3, 1, 1, 2, 7, 7, 3, 1}, Shape{3, 5});
+    lengths = Tensor::of<int32_t>(std::vector<int32_t>{5, 3, 4}, Shape{3});
+    encoded = model.encode(ids, lengths, {});
+  }
+  Decoding start() const { return model.start(encoded, lengths); }
+  /// Log probabilities of what follows `prefix` for a row, by one full decode; forbidden ids have none.
+  std::vector<double> after(int64_t row, const std::vector<int32_t>& prefix) const {
+    const NoTape no_tape;
+    std::vector<int32_t> read{with_all.start};
+    read.insert(read.end(), prefix.begin(), prefix.end());
+    const auto count = static_cast<int64_t>(read.size());
+    const Tensor hidden = model.decode(Tensor::of<int32_t>(read, Shape{1, count}), view::slice(encoded, 0, row, row + 1),
+                                       view::slice(lengths, 0, row, row + 1), {});
+    std::vector<double> logits = model.logits(slice(hidden, 1, count - 1, count)).to_doubles();
+    for (const int32_t id : with_all.forbidden) logits[static_cast<size_t>(id)] = -INFINITY;
+    double total = 0;
+    for (const double x : logits) total += std::exp(x);
+    for (double& x : logits) x -= std::log(total);
+    return logits;
+  }
+  Rng rng;
+  EncoderDecoder model;
+  Tensor ids, lengths, encoded;
+};
+
+Hypothesis plain_greedy(const Fixture& f, int64_t row, int64_t longest) {
+  Hypothesis out;
+  while (static_cast<int64_t>(out.ids.size()) < longest) {
+    const std::vector<double> scores = f.after(row, out.ids);
+    const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
+    out.score += scores[static_cast<size_t>(best)];
+    if (best == with_all.end) break;
+    out.ids.push_back(static_cast<int32_t>(best));
+  }
+  return out;
+}
+
+double penalty(size_t length, double alpha) { return std::pow((5.0 + static_cast<double>(length)) / 6, alpha); }
+
+/// The best of all outputs of at most `longest` tokens.
+void search_all(const Fixture& f, int64_t row, int64_t longest, double alpha, const Hypothesis& prefix, Hypothesis& best) {
+  const std::vector<double> scores = f.after(row, prefix.ids);
+  const auto offer = [&](const std::vector<int32_t>& ids, double score, size_t length) {
+    if (score / penalty(length, alpha) > best.score) best = {ids, score / penalty(length, alpha)};
+  };
+  offer(prefix.ids, prefix.score + scores[3], prefix.ids.size() + 1);
+  for (int32_t id = 4; id < static_cast<int32_t>(scores.size()); ++id) {
+    Hypothesis next = prefix;
+    next.ids.push_back(id);
+    next.score += scores[static_cast<size_t>(id)];
+    if (static_cast<int64_t>(next.ids.size()) == longest) offer(next.ids, next.score, next.ids.size());
+    else search_all(f, row, longest, alpha, next, best);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("decode: greedy takes the most probable token of a full decode at every step") {
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    const Fixture f(seed);
+    const std::vector<int64_t> longest{8, 5, 7};
+    const std::vector<Hypothesis> found = greedy(f.model, f.start(), longest, with_all);
+    REQUIRE(found.size() == 3);
+    for (int64_t row = 0; row < 3; ++row) {
+      const auto at = static_cast<size_t>(row);
+      CAPTURE(seed, row);
+      const Hypothesis plain = plain_greedy(f, row, longest[at]);
+      CHECK(found[at].ids == plain.ids);
+      CHECK(found[at].score == Approx(plain.score).epsilon(1e-4));
+      CHECK(static_cast<int64_t>(found[at].ids.size()) <= longest[at]);
+    }
+  }
+}
+
+TEST_CASE("decode: a beam of one without length penalty is greedy") {
+  for (const uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    const Fixture f(seed);
+    const auto one = greedy(f.model, f.start(), {6, 6, 6}, with_all);
+    const auto other = beam_search(f.model, f.start(), {6, 6, 6}, with_all, {.beam = 1, .length_penalty = 0});
+    for (size_t row = 0; row < 3; ++row) CHECK(one[row].ids == other[row].ids);
+  }
+}
+
+TEST_CASE("decode: a beam wide enough finds what exhaustive search finds") {
+  for (const uint64_t seed : {1, 2, 3}) {
+    for (const double alpha : {0.0, 1.0}) {
+      const Fixture f(seed);
+      const std::vector<int64_t> longest{4, 3, 4};
+      const auto found = beam_search(f.model, f.start(), longest, with_all, {.beam = 40, .length_penalty = alpha});
+      for (int64_t row = 0; row < 3; ++row) {
+        const auto at = static_cast<size_t>(row);
+        CAPTURE(seed, alpha, row);
+        Hypothesis best{{}, -INFINITY};
+        search_all(f, row, longest[at], alpha, {}, best);
+        CHECK(found[at].ids == best.ids);
+        CHECK(found[at].score == Approx(best.score).epsilon(1e-4));
+      }
+    }
+  }
+}
+
+TEST_CASE("decode: a wider beam is never less probable where only the sum counts, at full width") {
+  const Fixture f(7);
+  const auto narrow = beam_search(f.model, f.start(), {5, 5, 5}, with_all, {.beam = 2, .length_penalty = 0});
+  const auto wide = beam_search(f.model, f.start(), {5, 5, 5}, with_all, {.beam = 64, .length_penalty = 0});
+  for (size_t row = 0; row < 3; ++row) CHECK(wide[row].score >= narrow[row].score - 1e-5);
+}
+
+TEST_CASE("decode: rows that leave the batch do not change the others") {
+  const Fixture f(5, 12);
+  const DecodeIds ids{.start = 2, .end = 3, .forbidden = {0, 1, 2}};
+  const auto together = greedy(f.model, f.start(), {1, 9, 4}, ids);
+  const auto beams = beam_search(f.model, f.start(), {1, 9, 4}, ids, {.beam = 3});
+  for (const size_t row : {0, 1, 2}) {
+    CAPTURE(row);
+    const auto at = static_cast<int64_t>(row);
+    const int64_t longest = std::vector<int64_t>{1, 9, 4}[row];
+    const Tensor states = view::slice(f.encoded, 0, at, at + 1), lengths = view::slice(f.lengths, 0, at, at + 1);
+    CHECK(greedy(f.model, f.model.start(states, lengths), {longest}, ids)[0].ids == together[row].ids);
+    CHECK(beam_search(f.model, f.model.start(states, lengths), {longest}, ids, {.beam = 3})[0].ids == beams[row].ids);
+  }
+}
+
+TEST_CASE("decode: forbidden ids are never made, and ids outside the vocabulary forbid nothing") {
+  for (const uint64_t seed : {1, 2, 3, 4, 5}) {
+    const Fixture f(seed, 12);
+    const DecodeIds ids{.start = 2, .end = 3, .forbidden = {0, 1, 2, 3, 7, 8, -1, 12, 1000}};
+    for (const auto& found : {greedy(f.model, f.start(), {9, 9, 9}, ids), beam_search(f.model, f.start(), {9, 9, 9}, ids, {.beam = 4})}) {
+      for (const Hypothesis& one : found) {
+        CHECK(one.ids.size() == 9);  // the end is forbidden too
+        for (const int32_t id : one.ids) CHECK((id >= 4 && id < 12 && id != 7 && id != 8));
+      }
+    }
+  }
+}
+
+TEST_CASE("decode: a width that makes no sense is refused") {
+  const Fixture f(1);
+  CHECK_THROWS_WITH(beam_search(f.model, f.start(), {3, 3, 3}, with_all, {.beam = 0}), containing("decode.beam = 0"));
+}
+
+namespace {
+
+struct Language {
+  Language() : rng(3), model(tiny(), 20, attention_factory("softmax"), rng) {
+    for (const Named& named : parameters(model)) {
+      if (named.name.starts_with("output")) fill_normal(*named.tensor, 0, 1, rng);
+    }
+  }
+  std::vector<int32_t> drawn(const SampleOptions& options, uint64_t seed = 1, std::vector<int32_t> prompt = {4, 5}) const {
+    Rng draws(seed);
+    std::vector<int32_t> out;
+    sample(model, std::move(prompt), 12, options, draws, [&](int32_t id) {
+      out.push_back(id);
+      return true;
+    });
+    return out;
+  }
+  Rng rng;
+  DecoderOnly model;
+};
+
+}  // namespace
+
+TEST_CASE("decode: sampling at temperature zero or among one token is greedy") {
+  const Language language;
+  std::vector<int32_t> context{4, 5};
+  const NoTape no_tape;
+  for (int i = 0; i < 8; ++i) {
+    const auto count = static_cast<int64_t>(context.size());
+    const auto logits = slice(language.model(Tensor::of<int32_t>(context, Shape{1, count}), {}), 1, count - 1, count).to_host();
+    context.push_back(static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+  }
+  const std::vector<int32_t> plain(context.begin() + 2, context.end());
+  CHECK(language.drawn({.temperature = 0, .tokens = 8}) == plain);
+  CHECK(language.drawn({.temperature = 1.5, .top_k = 1, .tokens = 8}) == plain);
+}
+
+TEST_CASE("decode: sampling depends on the seed alone, and top-k bounds what is drawn") {
+  const Language language;
+  const auto one = language.drawn({.temperature = 1, .top_k = 0, .tokens = 30}, 1);
+  CHECK(one == language.drawn({.temperature = 1, .top_k = 0, .tokens = 30}, 1));
+  CHECK(one != language.drawn({.temperature = 1, .top_k = 0, .tokens = 30}, 2));
+  const NoTape no_tape;
+  const auto logits = slice(language.model(Tensor::of<int32_t>(std::vector<int32_t>{4, 5}, Shape{1, 2}), {}), 1, 1, 2).to_host();
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const int32_t first = language.drawn({.temperature = 3, .top_k = 2, .tokens = 1}, seed)[0];
+    CHECK(std::count_if(logits.begin(), logits.end(), [&](float x) { return x > logits[static_cast<size_t>(first)]; }) < 2);
+  }
+}
+
+TEST_CASE("decode: sampling frequencies are the softmax at the temperature") {
+  const Language language;
+  const NoTape no_tape;
+  const auto logits = slice(language.model(Tensor::of<int32_t>(std::vector<int32_t>{4, 5}, Shape{1, 2}), {}), 1, 1, 2).to_host();
+  const double temperature = 0.7;
+  double total = 0;
+  for (const float x : logits) total += std::exp(x / temperature);
+  std::vector<double> seen(20);
+  constexpr int draws = 1500;
+  for (uint64_t seed = 1; seed <= draws; ++seed) ++seen[static_cast<size_t>(language.drawn({.temperature = temperature, .tokens = 1}, seed)[0])];
+  for (size_t id = 0; id < 20; ++id) {
+    const double p = std::exp(logits[id] / temperature) / total;
+    CHECK(std::abs(seen[id] / draws - p) < 5 * std::sqrt(p * (1 - p) / draws) + 1e-3);
+  }
+}
+
+TEST_CASE("decode: sampling goes on past the longest context and starts from prompts longer than it") {
+  const Language language;
+  CHECK(language.drawn({.temperature = 1, .tokens = 60}).size() == 60);
+  CHECK(language.drawn({.temperature = 1, .tokens = 30}, 1, std::vector<int32_t>(40, 6)).size() == 30);
+  CHECK(language.drawn({.temperature = 1, .tokens = 0}).empty());
+  CHECK_THROWS_WITH(language.drawn({.tokens = 5}, 1, {}), containing("prompt is empty"));
+  CHECK_THROWS_WITH(language.drawn({.temperature = -1}), containing("temperature = -1"));
+  Rng draws(1);
+  int made = 0;
+  sample(language.model, {4}, 12, {.tokens = 50}, draws, [&](int32_t) { return ++made < 7; });
+  CHECK(made == 7);
+}

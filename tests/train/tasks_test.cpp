@@ -1,0 +1,274 @@
+// Every task with every variant that fits: a few steps, scores, maps; and what single tasks promise.
+#include "train/task.h"
+
+#include <cmath>
+#include <set>
+
+#include "attention/variant.h"
+#include "tests/catch.h"
+#include "tests/scratch.h"
+#include "train/trainer.h"
+
+using namespace heed;
+
+namespace {
+
+/// A task with its defaults and little of everything; keys that it does not have are passed over.
+Config tiny(const std::string& task, const std::vector<std::pair<std::string, std::string>>& more = {}) {
+  Config config = read_config("task = \"" + task + "\"\n", "tiny");
+  std::vector<std::pair<std::string, std::string>> settings{
+      {"data.pairs", "200"},   {"data.characters", "3000"}, {"data.images", "60"},       {"data.held_out", "20"}, {"data.validation", "10"},
+      {"data.test", "8"},      {"data.bleu_pairs", "2"},    {"data.patch", "14"},        {"model.width", "16"},   {"model.heads", "2"},
+      {"model.feed_forward", "16"}, {"model.layers", "2"},  {"model.max_length", "16"},  {"train.steps", "3"},    {"train.batch", "6"},
+      {"train.rate", "1e-2"},  {"train.warmup", "1"}};
+  settings.insert(settings.end(), more.begin(), more.end());
+  std::set<std::string> known;
+  for (const OptionText& option : options_of(config)) known.insert(option.name);
+  for (const auto& [key, value] : settings) {
+    if (known.contains(key)) config.set(key, value, "");
+  }
+  config.check();
+  return config;
+}
+
+void load(Config& config) {
+  config.task->load(config, {}, [](const std::string&) {});
+}
+
+/// Trains and leaves the model where it is.
+struct Trained {
+  explicit Trained(Config made) : config(std::move(made)), folder(RunFolder::create({.out = scratch.path(), .name = "run"})) {
+    progress.quiet = true;
+    load(config);
+    trainer = std::make_unique<Trainer>(config, folder, std::nullopt, progress);
+    outcome = trainer->run();
+  }
+  Scratch scratch;
+  Config config;
+  RunFolder folder;
+  Progress progress;
+  std::unique_ptr<Trainer> trainer;
+  Outcome outcome;
+};
+
+void check_maps(const std::vector<MapView>& maps, bool exact) {
+  CHECK(!maps.empty());
+  for (const MapView& map : maps) {
+    CAPTURE(map.name, map.kind);
+    heed::check(map);
+    CHECK(!map.name.empty());
+    CHECK(static_cast<int64_t>(map.query_tokens.size()) == map.queries);
+    CHECK(static_cast<int64_t>(map.key_tokens.size()) == map.keys);
+    for (const std::string& token : map.key_tokens) CHECK(token != "[PAD]");
+    for (int64_t head = 0; head < map.heads; ++head) {
+      for (int64_t query = 0; query < map.queries; ++query) {
+        double sum = 0;
+        for (int64_t key = 0; key < map.keys; ++key) {
+          sum += map.at(head, query, key);
+          if (map.kind == "decoder self" && key > query) CHECK(map.at(head, query, key) == 0);
+        }
+        if (exact) CHECK(sum == Approx(1).margin(1e-4));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("tasks: every task trains, scores and shows its maps with every variant that fits") {
+  for (const TaskEntry& entry : tasks()) {
+    for (const Variant& variant : variants()) {
+      CAPTURE(entry.name, variant.traits.name);
+      Config config = tiny(entry.name);
+      bool exact = true, used = false;
+      const auto put = [&](std::string& place, bool fits) {
+        if (!fits) return;
+        place = variant.traits.name;
+        used = true;
+        exact = exact && variant.traits.map == MapKind::exact;
+      };
+      const bool decodes = variant.traits.causal && variant.traits.steps;
+      const bool encodes = std::string(entry.name) != "lm";
+      put(config.attention.encoder, encodes);
+      put(config.attention.decoder, decodes);
+      put(config.attention.cross, variant.traits.cross && variant.traits.steps && variant.traits.padding);
+      if (!used) continue;
+      Trained run(std::move(config));
+      CHECK(run.outcome.step == 3);
+      REQUIRE(!run.outcome.best.list.empty());
+      for (const auto& [name, value] : run.outcome.best.list) CHECK(std::isfinite(value));
+      const Evaluation scored = run.config.task->test(run.trainer->model(), run.config.decode);
+      REQUIRE(!scored.scores.list.empty());
+      for (const auto& [name, value] : scored.scores.list) {
+        CAPTURE(name);
+        CHECK(std::isfinite(value));
+      }
+      if (variant.traits.map == MapKind::none) continue;
+      std::string caption;
+      check_maps(run.config.task->maps(run.trainer->model(), "", caption), exact);
+      CHECK(!caption.empty());
+    }
+  }
+}
+
+TEST_CASE("tasks: every preset trains when it is made small") {
+  for (const Preset& preset : presets()) {
+    CAPTURE(preset.name);
+    Config config = make_config(preset.name);
+    const bool counted = config.train.batch > 0;
+    std::set<std::string> known;
+    for (const OptionText& option : options_of(config)) known.insert(option.name);
+    for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
+             {"data.pairs", "200"}, {"data.characters", "3000"}, {"data.images", "60"}, {"data.held_out", "20"}, {"data.validation", "6"},
+             {"data.bleu_pairs", "2"}, {"data.vocabulary", "150"}, {"data.fixed_length", preset.name == std::string("translate-conti") ? "32" : "0"},
+             {"model.width", "16"}, {"model.feed_forward", "16"}, {"model.max_length", "32"}, {"train.epochs", "0"}, {"train.steps", "2"},
+             {counted ? "train.batch" : "train.batch_tokens", counted ? "4" : "100"}}) {
+      if (known.contains(key)) config.set(key, value, "");
+    }
+    if (std::string(preset.task) == "translate" && preset.name != std::string("translate-conti")) config.set("data.test", "6", "");
+    config.check();
+    Trained run(std::move(config));
+    CHECK(run.outcome.step == 2);
+    CHECK(!run.config.task->test(run.trainer->model(), run.config.decode).scores.list.empty());
+  }
+}
+
+TEST_CASE("tasks: data, batches and first loss depend on the seed alone") {
+  for (const TaskEntry& entry : tasks()) {
+    CAPTURE(entry.name);
+    const auto losses = [&](const std::string& seed) {
+      Config config = tiny(entry.name, {{"train.seed", seed}});
+      load(config);
+      Rng rng(static_cast<uint64_t>(config.train.seed));
+      const auto model = config.task->model(config, rng);
+      const NoTape no_tape;
+      std::vector<double> out;
+      for (const int64_t epoch : {0, 1, 0}) {
+        REQUIRE(config.task->plan(epoch) >= 2);
+        const Batch batch = config.task->batch(1);
+        CHECK(batch.weight > 0);
+        CHECK(batch.tokens > 0);
+        out.push_back(config.task->loss(*model, batch, {}).item());
+      }
+      return out;
+    };
+    const std::vector<double> one = losses("1");
+    CHECK(one == losses("1"));
+    CHECK(one != losses("2"));
+    CHECK(one[0] == one[2]);
+    CHECK(one[0] != one[1]);
+  }
+}
+
+TEST_CASE("tasks: a task uses the labels' smoothing while it trains, and never when it scores") {
+  for (const TaskEntry& entry : tasks()) {
+    CAPTURE(entry.name);
+    const auto loss = [&](const std::string& smoothing, bool training) {
+      Config config = tiny(entry.name, {{"train.smoothing", smoothing}, {"model.dropout", "0"}, {"model.attention_dropout", "0"}});
+      load(config);
+      Rng rng(1);
+      const auto model = config.task->model(config, rng);
+      config.task->plan(0);
+      const NoTape no_tape;
+      return config.task->loss(*model, config.task->batch(0), {.noise = training ? &rng : nullptr}).item();
+    };
+    CHECK(loss("0.5", true) != loss("0", true));
+    CHECK(loss("0.5", false) == loss("0", false));
+    CHECK(loss("0", true) == loss("0", false));
+  }
+}
+
+TEST_CASE("tasks: a tokenizer sealed in a checkpoint is used instead of a new one") {
+  for (const TaskEntry& entry : tasks()) {
+    CAPTURE(entry.name);
+    Config first = tiny(entry.name);
+    load(first);
+    const std::vector<NamedBytes> sealed = first.task->sealed();
+    Config second = tiny(entry.name, {{"data.pairs", "100"}, {"data.characters", "2000"}, {"data.minimum", "3"}});
+    second.task->load(second, sealed, [](const std::string&) {});
+    const std::vector<NamedBytes> again = second.task->sealed();
+    REQUIRE(again.size() == sealed.size());
+    for (size_t i = 0; i < sealed.size(); ++i) {
+      CHECK(again[i].name == sealed[i].name);
+      CHECK((again[i].bytes == sealed[i].bytes));
+    }
+    if (sealed.empty()) continue;
+    Config third = tiny(entry.name);
+    CHECK(fault_of([&] { third.task->load_sealed(third, {{"tokenizer.other.word", ""}, {"stray", ""}}); }) == Fault::data);
+  }
+}
+
+TEST_CASE("tasks: the maps of a sentence longer than the model reads are cut, not refused") {
+  for (const std::string position : {"sinusoid", "learned"}) {
+    Config config = tiny("translate", {{"model.position", position}});
+    load(config);
+    Rng rng(1);
+    const auto model = config.task->model(config, rng);
+    std::string sentence, caption;
+    for (int i = 0; i < 60; ++i) sentence += "man ";
+    const std::vector<MapView> maps = config.task->maps(*model, sentence, caption);
+    check_maps(maps, true);
+    for (const MapView& map : maps) CHECK((map.queries <= 16 && map.keys <= 16));
+    check_maps(config.task->maps(*model, "A word nobodyknows.", caption), true);
+  }
+}
+
+TEST_CASE("tasks: lm cuts its own example to the model and refuses texts that are longer") {
+  for (const std::string position : {"sinusoid", "learned"}) {
+    Config config = tiny("lm", {{"model.position", position}});
+    load(config);
+    Rng rng(1);
+    const auto model = config.task->model(config, rng);
+    std::string caption;
+    check_maps(config.task->maps(*model, "", caption), true);
+    CHECK_THROWS_WITH(config.task->maps(*model, std::string(17, 'e'), caption), containing("17 characters, the model reads 16"));
+    // A sample longer than the model's reach.
+    CHECK(config.task->test(*model, {}).samples.at(0).hypothesis.size() >= 400);
+  }
+}
+
+TEST_CASE("tasks: mnist has a confusion of all test images, both pools, and names wrong images") {
+  for (const std::string pool : {"mean", "first"}) {
+    Config config = tiny("mnist", {{"data.pool", pool}, {"data.head", "8"}});
+    load(config);
+    Rng rng(1);
+    const auto model = config.task->model(config, rng);
+    const Evaluation scored = config.task->test(*model, {});
+    REQUIRE(scored.confusion);
+    int64_t images = 0;
+    for (const int64_t count : scored.confusion->counts) images += count;
+    CHECK(images == 20);
+    std::string caption;
+    const std::vector<MapView> maps = config.task->maps(*model, "19", caption);
+    CHECK(maps.at(0).keys == (pool == "first" ? 5 : 4));
+    CHECK_THROWS_WITH(config.task->maps(*model, "20", caption), containing("'20' is no test image. Give its number, 0 to 19."));
+    CHECK_THROWS_WITH(config.task->maps(*model, "seven", caption), containing("'seven'"));
+  }
+}
+
+TEST_CASE("tasks: settings that leave nothing to train or score on are refused in words") {
+  const auto refused = [](const std::string& task, const std::string& key, const std::string& value) -> std::string {
+    try {
+      Config config = tiny(task, {{key, value}});
+      load(config);
+    } catch (const Error& error) {
+      CHECK((error.fault() == Fault::usage || error.fault() == Fault::data || error.fault() == Fault::file));
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK_THAT(refused("translate", "data.pairs", "-1"), containing("-1"));
+  CHECK_THAT(refused("translate", "data.validation", "0"), containing("data.validation"));
+  CHECK_THAT(refused("translate", "data.validation", "-5"), containing("-5"));
+  CHECK_THAT(refused("translate", "data.validation", "500"), containing("500"));
+  CHECK_THAT(refused("translate", "model.max_length", "3"), containing("model.max_length = 3"));
+  CHECK_THAT(refused("translate", "data.vocabulary", "-5"), !containing("internal"));
+  CHECK_THAT(refused("lm", "data.share", "1"), containing("data.share = 1"));
+  CHECK_THAT(refused("lm", "data.characters", "100"), containing("too short"));
+  CHECK_THAT(refused("lm", "data.characters", "-1"), containing("-1"));
+  CHECK_THAT(refused("lm", "train.batch", "0"), containing("train.batch = 0"));
+  CHECK_THAT(refused("mnist", "data.patch", "5"), containing("data.patch = 5"));
+  CHECK_THAT(refused("mnist", "data.validation", "-1"), containing("data.validation = -1"));
+  CHECK_THAT(refused("mnist", "data.images", "0"), containing("0"));
+  CHECK_THAT(refused("mnist", "data.path", "nowhere/at/all"), containing("nowhere/at/all"));
+}

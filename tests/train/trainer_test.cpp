@@ -1,0 +1,297 @@
+// The training loop: stopping, going on, stopping early, and what it says when numbers go wrong.
+#include "train/trainer.h"
+
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "core/io.h"
+#include "core/parallel.h"
+#include "core/storage.h"
+#include "tests/catch.h"
+#include "tests/scratch.h"
+#include "train/checkpoint.h"
+#include "train/commands/loaded_run.h"
+
+using namespace heed;
+
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// About 12 batches an epoch, 2 a step: 12 steps are two epochs.
+Config tiny(const Settings& more = {}) {
+  Config config = make_config("translate");
+  const Settings settings{{"data.pairs", "300"},       {"data.validation", "12"},      {"data.test", "8"},
+                          {"data.bleu_pairs", "2"},    {"model.width", "16"},          {"model.heads", "2"},
+                          {"model.feed_forward", "16"}, {"model.max_length", "32"},    {"model.dropout", "0.2"},
+                          {"model.attention_dropout", "0.1"}, {"train.steps", "12"},   {"train.batch_tokens", "200"},
+                          {"train.accumulate", "2"},   {"train.warmup", "4"},          {"train.rate", "1e-2"},
+                          {"train.validate_every", "3"}};
+  for (const Settings& list : {settings, more}) {
+    for (const auto& [key, value] : list) config.set(key, value, "");
+  }
+  config.check();
+  return config;
+}
+
+/// Another task that sends SIGTERM from a thread of its own when batch number `at` is asked for.
+class StopAt final : public Task {
+ public:
+  StopAt(std::unique_ptr<Task> inner, int64_t at) : inner_(std::move(inner)), at_(at) {}
+  void fields(Fields& f) override { inner_->fields(f); }
+  void load(const Config& c, const std::vector<NamedBytes>& s, const std::function<void(const std::string&)>& say) override {
+    inner_->load(c, s, say);
+  }
+  void load_sealed(const Config& c, const std::vector<NamedBytes>& s) override { inner_->load_sealed(c, s); }
+  std::unique_ptr<Module> model(const Config& c, Rng& rng) const override { return inner_->model(c, rng); }
+  std::vector<NamedBytes> sealed() const override { return inner_->sealed(); }
+  std::vector<std::pair<std::string, std::string>> facts() const override { return inner_->facts(); }
+  int64_t plan(int64_t epoch) override { return inner_->plan(epoch); }
+  Batch batch(int64_t position) const override {
+    if (asked_++ == at_) std::thread([] { ::kill(::getpid(), SIGTERM); }).join();
+    return inner_->batch(position);
+  }
+  Tensor loss(Module& m, const Batch& b, const Pass& p) const override { return inner_->loss(m, b, p); }
+  Scores validate(Module& m) const override { return inner_->validate(m); }
+  Evaluation test(Module& m, const DecodeOptions& d) const override { return inner_->test(m, d); }
+  std::vector<MapView> maps(Module& m, const std::string& t, std::string& c) const override { return inner_->maps(m, t, c); }
+
+ private:
+  std::unique_ptr<Task> inner_;
+  int64_t at_;
+  mutable int64_t asked_ = 0;
+};
+
+/// One sitting in a folder: a new run, or the one that is there. `stop_at`: batches until a signal comes; below 0: none.
+Outcome sit(const Path& run, Config config, int64_t stop_at = -1, const std::string& which = "last") {
+  const bool there = io::exists(run);
+  RunFolder folder = there ? RunFolder::resume(run, "test")
+                           : RunFolder::create({.out = run.parent_path(), .name = run.filename().string(), .command = "test"});
+  if (!there) io::write(folder.config(), to_toml(config));
+  std::optional<Checkpoint> from;
+  if (!list_checkpoints(run).empty()) from = open_checkpoint(run, which);
+  config.task->load(config, from ? sealed_files(*from) : std::vector<NamedBytes>{}, [](const std::string&) {});
+  if (stop_at >= 0) config.task = std::make_unique<StopAt>(std::move(config.task), stop_at);
+  Progress progress;
+  progress.quiet = true;
+  Trainer trainer(config, folder, from, progress);
+  return trainer.run();
+}
+
+std::string bytes_of(const Path& run, int64_t step, const std::string& name) { return io::read(checkpoint_folder(run, step) / name); }
+
+/// state.json without the clock.
+std::string state_of(const Path& run, int64_t step) {
+  Json state = parse_json(bytes_of(run, step, "state.json"), "state");
+  return state.set("seconds", 0).dump();
+}
+
+/// Every logged number but the speed, as text.
+std::set<std::string> metrics_of(const Path& run) {
+  std::set<std::string> out;
+  for (const MetricSeries& series : read_metrics(run / "metrics.jsonl")) {
+    for (size_t i = 0; i < series.steps.size(); ++i) {
+      if (i > 0) CHECK(series.steps[i] > series.steps[i - 1]);  // each once, in order
+      if (series.name != "tokens_per_second") out.insert(text(series.name, " ", series.steps[i], " ", series.values[i]));
+    }
+  }
+  return out;
+}
+
+void check_same(const Path& one, const Path& other, int64_t step) {
+  CHECK((bytes_of(one, step, "model.safetensors") == bytes_of(other, step, "model.safetensors")));
+  CHECK((bytes_of(one, step, "optim.safetensors") == bytes_of(other, step, "optim.safetensors")));
+  CHECK(state_of(one, step) == state_of(other, step));
+  CHECK(best_step(one) == best_step(other));
+  CHECK(metrics_of(one) == metrics_of(other));
+}
+
+}  // namespace
+
+TEST_CASE("trainer: a run stopped anywhere and resumed ends with the bits of one that never stopped") {
+  Scratch scratch;
+  const int before = threads();
+  set_threads(2);
+  const Outcome whole = sit(scratch / "whole", tiny());
+  CHECK(whole.step == 12);
+  CHECK(whole.stopped_by == 0);
+  CHECK(!whole.early);
+  CHECK(metrics_of(scratch / "whole").size() == 12 * 3 + 4 * 2);
+  // Batches asked for: 2 a step. 1: first step; 7 and 8: in and between steps; 11: a step with a validation; 23: the last.
+  for (const int64_t at : {0, 1, 7, 8, 11, 23}) {
+    CAPTURE(at);
+    const Path run = scratch / ("stopped" + std::to_string(at));
+    set_threads(2);
+    const Outcome stopped = sit(run, tiny(), at);
+    CHECK(stopped.stopped_by == SIGTERM);
+    CHECK(!stopped.finished());
+    CHECK(stopped.step == at / 2 + 1);
+    CHECK(list_checkpoints(run).back() == stopped.step);
+    set_threads(at % 2 == 0 ? 1 : 3);
+    const Outcome resumed = sit(run, tiny());
+    CHECK(resumed.step == 12);
+    CHECK(resumed.best_step == whole.best_step);
+    CHECK(resumed.best.list == whole.best.list);
+    check_same(scratch / "whole", run, 12);
+  }
+  set_threads(before);
+}
+
+TEST_CASE("trainer: a run stopped many times is the same run") {
+  Scratch scratch;
+  const Settings settings{{"train.validate_every", "2"}, {"train.patience", "50"}, {"train.optimizer", "sgd"}, {"train.rate", "0.5"}};
+  sit(scratch / "whole", tiny(settings));
+  Outcome outcome;
+  int sittings = 0;
+  do {
+    outcome = sit(scratch / "pieces", tiny(settings), 3);
+    ++sittings;
+  } while (outcome.stopped_by != 0);
+  CHECK(sittings == 7);  // the last of six stops comes after the last step
+  check_same(scratch / "whole", scratch / "pieces", 12);
+}
+
+TEST_CASE("trainer: metrics gathered over several steps survive a stop between them") {
+  Scratch scratch;
+  const Settings settings{{"train.steps", "600"}, {"train.validate_every", "200"}, {"train.accumulate", "1"}, {"train.batch_tokens", "20"},
+                          {"data.pairs", "60"},   {"model.width", "4"},            {"model.feed_forward", "4"}};
+  sit(scratch / "whole", tiny(settings));
+  CHECK(sit(scratch / "stopped", tiny(settings), 100).step == 101);  // lines come every third step
+  sit(scratch / "stopped", tiny(settings));
+  CHECK(metrics_of(scratch / "whole") == metrics_of(scratch / "stopped"));
+}
+
+TEST_CASE("trainer: a run killed before its first checkpoint begins anew without old lines") {
+  Scratch scratch;
+  sit(scratch / "whole", tiny());
+  sit(scratch / "killed", tiny(), 9);
+  io::remove_all(scratch / "killed/ckpt");
+  CHECK(sit(scratch / "killed", tiny()).step == 12);
+  check_same(scratch / "whole", scratch / "killed", 12);
+}
+
+TEST_CASE("trainer: going on from an earlier checkpoint leaves later ones behind and ends the same") {
+  Scratch scratch;
+  const Settings settings{{"train.keep", "5"}};
+  sit(scratch / "whole", tiny(settings));
+  sit(scratch / "again", tiny(settings));
+  CHECK(list_checkpoints(scratch / "again") == std::vector<int64_t>{3, 6, 9, 12});
+  CHECK(sit(scratch / "again", tiny(settings), 1, "3").step == 4);
+  CHECK(list_checkpoints(scratch / "again") == std::vector<int64_t>{3, 4});
+  CHECK(best_step(scratch / "again").value_or(0) <= 4);
+  CHECK(open_checkpoint(scratch / "again", "best").step <= 4);
+  sit(scratch / "again", tiny(settings));
+  check_same(scratch / "whole", scratch / "again", 12);
+}
+
+TEST_CASE("trainer: patience ends a run, keeps its best checkpoint, and stays ended") {
+  Scratch scratch;
+  const Settings settings{{"train.rate", "0"}, {"train.validate_every", "1"}, {"train.patience", "2"}, {"train.keep", "1"}};
+  const Outcome outcome = sit(scratch / "run", tiny(settings));
+  CHECK(outcome.step == 3);  // the first validation is the best; two more are none better
+  CHECK(outcome.best_step == 1);
+  CHECK(outcome.early);
+  CHECK(outcome.finished());
+  CHECK(list_checkpoints(scratch / "run") == std::vector<int64_t>{1, 3});
+  CHECK(best_step(scratch / "run") == std::optional<int64_t>(1));
+  CHECK(sit(scratch / "run", tiny(settings)).step == 3);
+  // Stopped by a signal in the last step before that: the resumed run counts as the other one did.
+  CHECK(sit(scratch / "stopped", tiny(settings), 4).step == 3);
+  CHECK(sit(scratch / "stopped", tiny(settings)).step == 3);
+  check_same(scratch / "run", scratch / "stopped", 3);
+}
+
+TEST_CASE("trainer: a time limit validates, saves and stops; a greater one goes on to the same end") {
+  Scratch scratch;
+  const Outcome outcome = sit(scratch / "run", tiny({{"train.time_limit", "1e-6"}}));
+  CHECK(outcome.step == 1);
+  CHECK(outcome.early);
+  CHECK(outcome.finished());
+  CHECK(outcome.best.list.size() == 2);
+  CHECK(list_checkpoints(scratch / "run") == std::vector<int64_t>{1});
+  CHECK(sit(scratch / "run", tiny({{"train.time_limit", "1e-6"}})).step == 1);
+  CHECK(sit(scratch / "run", tiny()).step == 12);
+  sit(scratch / "whole", tiny());
+  CHECK((bytes_of(scratch / "run", 12, "model.safetensors") == bytes_of(scratch / "whole", 12, "model.safetensors")));
+}
+
+TEST_CASE("trainer: epochs are turned into steps") {
+  Scratch scratch;
+  Config config = tiny({{"train.steps", "0"}, {"train.epochs", "2"}, {"train.accumulate", "1"}});
+  config.task->load(config, {}, [](const std::string&) {});
+  const int64_t batches = config.task->plan(0);
+  CHECK(batches > 4);
+  RunFolder folder = RunFolder::create({.out = scratch.path(), .name = "run"});
+  Progress progress;
+  progress.quiet = true;
+  CHECK(Trainer(config, folder, std::nullopt, progress).total_steps() == 2 * batches);
+  config.train.accumulate = 3;
+  CHECK(Trainer(config, folder, std::nullopt, progress).total_steps() == 2 * (batches / 3));
+}
+
+TEST_CASE("trainer: a rate that is too great is an error that names the step and keeps the last good checkpoint") {
+  Scratch scratch;
+  const Settings huge{{"train.rate", "1e30"}, {"train.schedule", "constant"}, {"train.warmup", "0"}, {"train.clip", "0"},
+                      {"train.checkpoint_every", "1"}, {"train.validate_every", "100"}};
+  const auto message = [&](const std::string& name, const Settings& settings) -> std::string {
+    try {
+      sit(scratch / name, tiny(settings));
+    } catch (const Error& error) {
+      CHECK(error.fault() == Fault::numeric);
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string said = message("run", huge);
+  CHECK_THAT(said, containing(" at step 2. Last good: step 1. Lower train.rate (now 1e+30)"));
+  CHECK(list_checkpoints(scratch / "run") == std::vector<int64_t>{1});
+  CHECK(open_checkpoint(scratch / "run").step == 1);
+  // Weights may leave the range while loss and gradient are still fine: they are not saved as good.
+  Settings beyond = huge;
+  beyond[0].second = "1e39";
+  CHECK_THAT(message("beyond", beyond), containing("the weights stopped being finite at step 1"));
+  CHECK(list_checkpoints(scratch / "beyond").empty());
+  Settings watched = huge;
+  watched.emplace_back("train.anomaly", "true");
+  const std::string seen = message("watched", watched);
+  CAPTURE(seen);
+  CHECK_THAT(seen, containing("finite"));
+}
+
+TEST_CASE("trainer: a folder in use is busy") {
+  Scratch scratch;
+  Config config = tiny();
+  config.task->load(config, {}, [](const std::string&) {});
+  RunFolder folder = RunFolder::create({.out = scratch.path(), .name = "run", .command = "the first"});
+  io::write(folder.config(), to_toml(config));
+  Progress progress;
+  progress.quiet = true;
+  Trainer first(config, folder, std::nullopt, progress);
+  CHECK(fault_of([&] { sit(scratch / "run", tiny()); }) == Fault::busy);
+  CHECK_THROWS_WITH(sit(scratch / "run", tiny()), containing("the first"));
+}
+
+TEST_CASE("trainer: the checkpoint of another model is refused") {
+  Scratch scratch;
+  sit(scratch / "run", tiny(), 1);
+  CHECK(fault_of([&] { sit(scratch / "run", tiny({{"model.width", "32"}})); }) == Fault::data);
+  CHECK(fault_of([&] { sit(scratch / "run", tiny({{"train.optimizer", "sgd"}})); }) == Fault::data);
+}
+
+TEST_CASE("trainer: live memory does not grow over a run") {
+  Scratch scratch;
+  const int64_t before = memory_use().live;
+  sit(scratch / "run", tiny());
+  CHECK(memory_use().live == before);
+}
+
+TEST_CASE("trainer: scores that are not numbers are never the best") {
+  const Scores nan{.list = {{"loss", NAN}}}, two{.list = {{"loss", 2}}}, one{.list = {{"loss", 1}}};
+  CHECK(one.better_than(two));
+  CHECK(!two.better_than(one));
+  CHECK(one.better_than(nan));
+  CHECK(!nan.better_than(one));
+  const Scores high{.list = {{"bleu", 5}}, .lower_is_better = false}, low{.list = {{"bleu", 4}}, .lower_is_better = false};
+  CHECK(high.better_than(low));
+}

@@ -1,0 +1,140 @@
+// heed export: a model, and what it learns from, in files that other programs read.
+#include <array>
+#include <cstdio>
+
+#include "core/io.h"
+#include "core/json.h"
+#include "core/safetensors.h"
+#include "train/commands/loaded_run.h"
+#include "train/commands/verbs.h"
+
+namespace heed {
+namespace {
+
+constexpr std::array parts_of_translate{"source", "source_lengths", "target_in", "targets", "places"};
+
+Path new_folder(const Invocation& call) {
+  const Path folder = call.get("out");
+  if (folder.empty()) fail("heed export needs --out DIR, the folder that takes the files.");
+  if (!io::list(folder).empty())
+    fail("export: ", folder, " is not empty. Give --out a new folder; nothing is overwritten.");
+  return folder;
+}
+
+void write_model(const Path& folder, Config& config, const std::string& model,
+                 const std::vector<NamedBytes>& tokenizers) {
+  io::make_directories(folder);
+  io::write(folder / "config.toml", to_toml(config));
+  for (const NamedBytes& one : tokenizers) io::write(folder / one.name, one.bytes);
+  io::write(folder / "model.safetensors", model);
+}
+
+/// Every number that turns the gradients of these batches into the steps of a run.
+Json rates(const Config& config, int64_t total, int64_t steps) {
+  const TrainOptions& train = config.train;
+  Json list = Json::List();
+  for (int64_t step = 1; step <= steps; ++step) list.push(train.schedule.at(step, total, config.model.width));
+  const OptimizerKind kind = train.optimizer.kind;
+  return Json::object({{"optimizer", kind == OptimizerKind::adamw  ? "adamw"
+                                     : kind == OptimizerKind::adam ? "adam"
+                                                                   : "sgd"},
+                       {"total_steps", total},
+                       {"accumulate", train.accumulate},
+                       {"smoothing", train.smoothing},
+                       {"beta1", train.optimizer.beta1},
+                       {"beta2", train.optimizer.beta2},
+                       {"epsilon", train.optimizer.epsilon},
+                       {"momentum", train.optimizer.momentum},
+                       {"decay", train.optimizer.decay},
+                       {"clip", train.optimizer.clip},
+                       {"rates", std::move(list)}});
+}
+
+/// The first batches in the order in which the trainer meets them.
+void write_batches(const Path& folder, const Config& config, int64_t rounds) {
+  std::vector<Tensor> kept;
+  std::vector<TensorBytes> list;
+  int64_t epoch = 0, position = 0, planned = config.task->plan(0);
+  if (planned < 1) fail(Fault::data, "export: the training split makes no batch. Give more data.");
+  const int64_t accumulate = config.train.accumulate;
+  const int64_t total = config.train.steps > 0
+                            ? config.train.steps
+                            : config.train.epochs * std::max<int64_t>(planned / accumulate, 1);
+  for (int64_t round = 0; round < rounds; ++round) {
+    if (position == planned) {
+      planned = config.task->plan(++epoch);
+      position = 0;
+    }
+    const Batch batch = config.task->batch(position++);
+    std::string number = std::to_string(round);
+    number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
+    for (size_t i = 0; i < parts_of_translate.size(); ++i) {
+      const Tensor& x = kept.emplace_back(contiguous(batch.tensors.at(i)));
+      list.push_back({number + "." + parts_of_translate[i], to_string(x.dtype()),
+                      std::vector<int64_t>(x.shape().begin(), x.shape().end()),
+                      std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
+    }
+  }
+  write_safetensors(folder / "batches.safetensors", list);
+  io::write(folder / "rates.json",
+            rates(config, total, (rounds + accumulate - 1) / accumulate).dump(1) + "\n");
+}
+
+int export_run(const Invocation& call) {
+  for (const auto& [name, values] : call.options) {
+    if (name == "out" || name == "ckpt" || name == "threads" || name == "device" || name == "memory")
+      continue;
+    fail("export: --", name, " does not go with a run, whose settings and weights are given. Give ",
+         call.words[0], "/config.toml instead of the folder to export where such a run would begin.");
+  }
+  const Path folder = new_folder(call);
+  LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
+  write_model(folder, run.config, run.checkpoint.file("model.safetensors"), sealed_files(run.checkpoint));
+  std::printf("%s: the model of step %lld\n", folder.c_str(), static_cast<long long>(run.checkpoint.step));
+  return 0;
+}
+
+int run(const Invocation& call) {
+  apply_machine(call);
+  if (io::is_directory(call.words[0])) return export_run(call);
+  if (call.has("ckpt"))
+    fail("export: --ckpt chooses among the checkpoints of a run, and ", call.words[0],
+         " is none. Leave it out.");
+  const int64_t rounds = call.integer("rounds", 0);
+  if (rounds < 0) fail("--rounds = ", rounds, ". It must be at least 0.");
+  const Path folder = new_folder(call);
+  Config config = make_config(call.words[0]);
+  apply_settings(config, call);
+  config.check();
+  if (rounds > 0 && config.task_name != "translate") {
+    fail("export: --rounds writes batches of the task translate, and this one is ", config.task_name,
+         ". Leave it out.");
+  }
+  config.task->load(config, {}, [](const std::string&) {});
+  // The trainer begins with the same draws.
+  Rng rng(static_cast<uint64_t>(config.train.seed));
+  const auto model = config.task->model(config, rng);
+  write_model(folder, config, save(*model), config.task->sealed());
+  if (rounds > 0) write_batches(folder, config, rounds);
+  std::printf("%s: the model before its first step%s\n", folder.c_str(),
+              rounds > 0 ? text(", and ", rounds, " batches").c_str() : "");
+  return 0;
+}
+
+}  // namespace
+
+Verb verb::export_model() {
+  return {
+      "export",
+      "write a model as safetensors, with the batches it begins to learn from",
+      "PRESET|FILE|RUN",
+      1,
+      1,
+      with_machine({{"out", "DIR", "new folder for the files"},
+                    {"rounds", "N", "of a preset or file: the first N batches and their learning rates too"},
+                    {"ckpt", "WHICH", "of a run: best, last or a step (default: best)"}}),
+      true,
+      run};
+}
+
+}  // namespace heed
