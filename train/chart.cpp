@@ -245,9 +245,10 @@ std::vector<double> logarithmic_ticks(double low, double high) {
         all.push_back(power < 0 ? factor / std::pow(10, -power) : factor * std::pow(10, power));
   const auto begin = std::upper_bound(all.begin(), all.end(), low * (1 + 1e-9)) - 1;
   const auto end = std::lower_bound(all.begin(), all.end(), high * (1 - 1e-9));
-  std::vector<double> out(std::max(begin, all.begin()), end == all.end() ? end : end + 1);
-  if (out.size() == 1) out.push_back(out[0] * 2);
-  return out;
+  const auto from = std::max(begin, all.begin());
+  const auto to = end == all.end() ? end : end + 1;
+  if (to - from == 1) return {*from, *from * 2};
+  return {from, to};
 }
 
 std::string tick_text(double value) {

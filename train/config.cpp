@@ -1,10 +1,10 @@
 // Config: keys, files, precedence.
 #include "train/config.h"
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <toml++/toml.h>
 
 #include "attention/variant.h"
 #include "core/io.h"
@@ -68,13 +68,16 @@ void Config::check() const {
   at_least("time_limit", train.time_limit, 0);
   at_least("clip", train.optimizer.clip, 0);
   at_least("decay", train.optimizer.decay, 0);
-  for (const double beta : {train.optimizer.beta1, train.optimizer.beta2, train.optimizer.momentum, train.smoothing}) {
+  for (const double beta :
+       {train.optimizer.beta1, train.optimizer.beta2, train.optimizer.momentum, train.smoothing}) {
     if (!(beta >= 0 && beta < 1)) {
-      fail("train: beta1, beta2, momentum and smoothing are at least 0 and below 1; one of them is ", beta, ".");
+      fail("train: beta1, beta2, momentum and smoothing are at least 0 and below 1; one of them is ", beta,
+           ".");
     }
   }
   if ((train.steps > 0) == (train.epochs > 0)) {
-    fail("train.steps = ", train.steps, " and train.epochs = ", train.epochs, ". Set one of them and leave the other 0.");
+    fail("train.steps = ", train.steps, " and train.epochs = ", train.epochs,
+         ". Set one of them and leave the other 0.");
   }
   if (decode.beam < 1 || decode.beam > 1000) fail("decode.beam = ", decode.beam, ". It must be 1 to 1000.");
   if (decode.extra < 1) fail("decode.extra = ", decode.extra, ". It must be at least 1.");
@@ -96,14 +99,16 @@ void apply(Config& config, const toml::table& table, const std::string& prefix, 
   for (const auto& [key, node] : table) {
     const std::string path = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
     const auto at = node.source().begin;
-    const std::string where = text(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ");
+    const std::string where =
+        text(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ");
     if (const auto* inner = node.as_table()) {
       apply(config, *inner, path, name);
       continue;
     }
     if (prefix.empty() && (path == "preset" || path == "task")) continue;
     const std::string value = value_text(node, where);
-    const auto known = std::find_if(options.begin(), options.end(), [&](const OptionText& o) { return o.name == path; });
+    const auto known =
+        std::find_if(options.begin(), options.end(), [&](const OptionText& o) { return o.name == path; });
     // Text where a number belongs is a slip worth its own words.
     if (known != options.end() && node.is_string() && (known->kind == "number" || known->kind == "integer")) {
       fail(where, path, " = \"", value, "\" is text; a number is needed. Write it without quotes.");
@@ -117,8 +122,8 @@ toml::table parse(const std::string& text_of_file, const std::string& name) {
     return toml::parse(text_of_file, name);
   } catch (const toml::parse_error& error) {
     const auto at = error.source().begin;
-    fail(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ", std::string(error.description()),
-         ". Mend the TOML there.");
+    fail(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ",
+         std::string(error.description()), ". Mend the TOML there.");
   }
 }
 
@@ -145,13 +150,16 @@ Config from_toml(const std::string& content, const std::string& name) {
     config = from_preset(*preset);
     const auto task = table["task"].value<std::string>();
     if (task && *task != config.task_name) {
-      fail(name, ": task = \"", *task, "\", but the preset ", *preset, " is of the task ", config.task_name, ". Take one of them out.");
+      fail(name, ": task = \"", *task, "\", but the preset ", *preset, " is of the task ", config.task_name,
+           ". Take one of them out.");
     }
   } else if (const auto task = table["task"].value<std::string>()) {
     config.task_name = *task;
     config.task = make_task(*task);
   } else {
-    fail(name, ": it names neither a preset nor a task. Begin it with preset = \"translate\" or task = \"translate\".");
+    fail(name,
+         ": it names neither a preset nor a task. Begin it with preset = \"translate\" or task = "
+         "\"translate\".");
   }
   apply(config, table, "", name);
   return config;
@@ -160,7 +168,8 @@ Config from_toml(const std::string& content, const std::string& name) {
 void from_environment(Config& config) {
   for (const OptionText& option : options_of(config)) {
     std::string variable = "HEED_" + option.name;
-    for (char& c : variable) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    for (char& c : variable)
+      c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     if (const char* value = std::getenv(variable.c_str())) config.set(option.name, value, variable + ": ");
   }
 }
@@ -186,7 +195,8 @@ std::string in_quotes(const std::string& value) {
 
 Config make_config(const std::string& preset_or_file) {
   const bool file = preset_or_file.ends_with(".toml");
-  Config config = file ? from_toml(io::read_text(preset_or_file), preset_or_file) : from_preset(preset_or_file);
+  Config config =
+      file ? from_toml(io::read_text(preset_or_file), preset_or_file) : from_preset(preset_or_file);
   from_environment(config);
   return config;
 }

@@ -35,12 +35,12 @@ struct TrainOptions {
   double smoothing = 0.1;         ///< of labels
   Schedule schedule;
   OptimizerOptions optimizer;
-  int64_t validate_every = 0;     ///< steps; 0: ten times a run
-  int64_t checkpoint_every = 0;   ///< steps; 0: with each validation
-  int64_t keep = 2;               ///< newest checkpoints kept, beside the best
-  int64_t patience = 0;           ///< validations without a better one before the run stops; 0: never
-  double time_limit = 0;          ///< seconds of training; 0: none
-  bool anomaly = false;           ///< check every op for values that are not finite
+  int64_t validate_every = 0;    ///< steps; 0: ten times a run
+  int64_t checkpoint_every = 0;  ///< steps; 0: with each validation
+  int64_t keep = 2;              ///< newest checkpoints kept, beside the best
+  int64_t patience = 0;          ///< validations without a better one before the run stops; 0: never
+  double time_limit = 0;         ///< seconds of training; 0: none
+  bool anomaly = false;          ///< check every op for values that are not finite
   void fields(Fields& f);
 };
 
@@ -56,14 +56,15 @@ struct DecodeOptions {
   }
 };
 
-/// Everything that decides a run. Dotted names (model.width) are the same in files, on the command line and in --set.
+/// Everything that decides a run. Dotted names (model.width) are the same in files, on the command line and
+/// in --set.
 struct Config {
   Config();
   ~Config();
   Config(Config&&) noexcept;
   Config& operator=(Config&&) noexcept;
 
-  std::string preset;          ///< where it came from
+  std::string preset;  ///< where it came from
   std::string task_name;
   std::unique_ptr<Task> task;  ///< its options are the group "data"
   TransformerConfig model;
@@ -89,8 +90,8 @@ struct Preset {
 
 std::span<const Preset> presets();
 
-/// The config of a preset or of a .toml file (which may begin from a preset: `preset = "translate"`), then HEED_* from the
-/// environment. Fails with the nearest preset.
+/// The config of a preset or of a .toml file (which may begin from a preset: `preset = "translate"`), then
+/// HEED_* from the environment. Fails with the nearest preset.
 Config make_config(const std::string& preset_or_file);
 /// The text of a config.toml from a run folder, as it was written by to_toml.
 Config read_config(const std::string& toml, const std::string& name);

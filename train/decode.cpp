@@ -20,7 +20,8 @@ Tensor column(const std::vector<int32_t>& ids) {
 void forbid(std::vector<float>& logits, int64_t vocabulary, const std::vector<int32_t>& forbidden) {
   for (size_t row = 0; row < logits.size(); row += static_cast<size_t>(vocabulary)) {
     for (int32_t id : forbidden) {
-      if (id >= 0 && id < vocabulary) logits[row + static_cast<size_t>(id)] = impossible;  // -1: the tokenizer has none
+      if (id >= 0 && id < vocabulary)
+        logits[row + static_cast<size_t>(id)] = impossible;  // -1: the tokenizer has none
     }
   }
 }
@@ -36,7 +37,8 @@ void normalise(float* row, int64_t count) {
 
 }  // namespace
 
-std::vector<Hypothesis> greedy(const Generator& model, Decoding state, const std::vector<int64_t>& longest, const DecodeIds& ids) {
+std::vector<Hypothesis> greedy(const Generator& model, Decoding state, const std::vector<int64_t>& longest,
+                               const DecodeIds& ids) {
   const NoTape no_tape;
   std::vector<Hypothesis> out(longest.size());
   std::vector<size_t> active(longest.size());
@@ -94,7 +96,9 @@ struct Candidate {
   }
 };
 
-double penalty(int64_t length, double alpha) { return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha); }
+double penalty(int64_t length, double alpha) {
+  return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha);
+}
 
 /// The `count` best continuations of a sentence's hypotheses.
 std::vector<Candidate> best_of(const Search& search, const float* logits, int64_t vocabulary, int64_t count) {
@@ -149,18 +153,22 @@ std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candid
     for (const Live& live : search.live) finish(live.ids, live.score, length);
     search.live.clear();
   }
-  // Log probabilities only fall: the best living hypothesis can at most keep its sum over the greatest length.
-  const double hope = search.live.empty() ? -std::numeric_limits<double>::infinity()
-                                          : search.live[0].score / penalty(longest, std::max(0.0, options.length_penalty));
+  // Log probabilities only fall: the best living hypothesis can at most keep its sum over the greatest
+  // length.
+  const double hope = search.live.empty()
+                          ? -std::numeric_limits<double>::infinity()
+                          : search.live[0].score / penalty(longest, std::max(0.0, options.length_penalty));
   search.done = search.live.empty() || hope <= search.best_score;
   return from;
 }
 
 }  // namespace
 
-std::vector<Hypothesis> beam_search(const Generator& model, Decoding state, const std::vector<int64_t>& longest,
-                                    const DecodeIds& ids, const DecodeOptions& options) {
-  if (options.beam < 1 || options.beam > 1000) fail("decode.beam = ", options.beam, ". It must be 1 to 1000.");
+std::vector<Hypothesis> beam_search(const Generator& model, Decoding state,
+                                    const std::vector<int64_t>& longest, const DecodeIds& ids,
+                                    const DecodeOptions& options) {
+  if (options.beam < 1 || options.beam > 1000)
+    fail("decode.beam = ", options.beam, ". It must be 1 to 1000.");
   const NoTape no_tape;
   std::vector<Hypothesis> out(longest.size());
   std::vector<Search> searches(longest.size());
@@ -186,9 +194,10 @@ std::vector<Hypothesis> beam_search(const Generator& model, Decoding state, cons
     parallel_for(static_cast<int64_t>(searches.size()), [&](int64_t s) {
       Search& search = searches[static_cast<size_t>(s)];
       float* scores = logits.data() + first[static_cast<size_t>(s)] * vocabulary;
-      for (size_t b = 0; b < search.live.size(); ++b) normalise(scores + static_cast<int64_t>(b) * vocabulary, vocabulary);
-      parents[static_cast<size_t>(s)] =
-          extend(search, best_of(search, scores, vocabulary, 2 * options.beam), ids, options, longest[search.row]);
+      for (size_t b = 0; b < search.live.size(); ++b)
+        normalise(scores + static_cast<int64_t>(b) * vocabulary, vocabulary);
+      parents[static_cast<size_t>(s)] = extend(search, best_of(search, scores, vocabulary, 2 * options.beam),
+                                               ids, options, longest[search.row]);
     });
     std::vector<int32_t> order;
     std::vector<Search> still;
@@ -206,10 +215,11 @@ std::vector<Hypothesis> beam_search(const Generator& model, Decoding state, cons
   return out;
 }
 
-void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_length, const SampleOptions& options, Rng& rng,
-            const std::function<bool(int32_t)>& out) {
+void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_length,
+            const SampleOptions& options, Rng& rng, const std::function<bool(int32_t)>& out) {
   if (prompt.empty()) fail("generate: the prompt is empty. Give at least one token.");
-  if (options.temperature < 0) fail("generate: temperature = ", options.temperature, ". It must be at least 0.");
+  if (options.temperature < 0)
+    fail("generate: temperature = ", options.temperature, ". It must be at least 0.");
   const NoTape no_tape;
   std::vector<int32_t> context = std::move(prompt);
   Decoding state;
@@ -226,7 +236,8 @@ void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_l
     std::vector<int32_t> order(logits.size());
     std::iota(order.begin(), order.end(), 0);
     const auto count = static_cast<int64_t>(order.size());
-    const int64_t kept = options.temperature == 0 ? 1 : (options.top_k > 0 ? std::min(options.top_k, count) : count);
+    const int64_t kept =
+        options.temperature == 0 ? 1 : (options.top_k > 0 ? std::min(options.top_k, count) : count);
     std::partial_sort(order.begin(), order.begin() + kept, order.end(), [&](int32_t a, int32_t b) {
       const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
       return x != y ? x > y : a < b;
@@ -236,7 +247,8 @@ void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_l
       std::vector<double> mass;
       double total = 0;
       for (int64_t i = 0; i < kept; ++i) {
-        const double gap = logits[static_cast<size_t>(order[static_cast<size_t>(i)])] - logits[static_cast<size_t>(order[0])];
+        const double gap = logits[static_cast<size_t>(order[static_cast<size_t>(i)])] -
+                           logits[static_cast<size_t>(order[0])];
         total += std::exp(gap / options.temperature);
         mass.push_back(total);
       }

@@ -25,12 +25,14 @@ struct Hypothesis {
 
 /// The most probable token at each step, for all rows at once; rows that have ended leave the batch.
 /// longest[i] is the most tokens of row i.
-std::vector<Hypothesis> greedy(const Generator& model, Decoding state, const std::vector<int64_t>& longest, const DecodeIds& ids);
+std::vector<Hypothesis> greedy(const Generator& model, Decoding state, const std::vector<int64_t>& longest,
+                               const DecodeIds& ids);
 
 /// Beam search: the best finished of `options.beam` hypotheses for each row, by log probability over
 /// ((5 + length) / 6)^alpha (Wu et al. 2016, arXiv 1609.08144, equation 14).
-std::vector<Hypothesis> beam_search(const Generator& model, Decoding state, const std::vector<int64_t>& longest,
-                                    const DecodeIds& ids, const DecodeOptions& options);
+std::vector<Hypothesis> beam_search(const Generator& model, Decoding state,
+                                    const std::vector<int64_t>& longest, const DecodeIds& ids,
+                                    const DecodeOptions& options);
 
 /// How tokens are drawn.
 struct SampleOptions {
@@ -44,9 +46,10 @@ struct SampleOptions {
   }
 };
 
-/// Continues a prompt by drawing from the model; each token is handed to `out` as it is made, and drawing stops when it
-/// returns false. The context is cut to the newest half of `max_length` tokens whenever it is full.
-void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_length, const SampleOptions& options, Rng& rng,
-            const std::function<bool(int32_t)>& out);
+/// Continues a prompt by drawing from the model; each token is handed to `out` as it is made, and drawing
+/// stops when it returns false. The context is cut to the newest half of `max_length` tokens whenever it is
+/// full.
+void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_length,
+            const SampleOptions& options, Rng& rng, const std::function<bool(int32_t)>& out);
 
 }  // namespace heed

@@ -90,7 +90,8 @@ void Optimizer::step(double rate) {
     if (begin == end) return;
     const auto part = [&](const Tensor& x) { return view::slice(x, 0, begin, end); };
     if (options_.kind == OptimizerKind::sgd) {
-      launch<kernel::Sgd>(device, part(values_), part(gradients_), part(first_), state_, options_.momentum, decay, options_.clip);
+      launch<kernel::Sgd>(device, part(values_), part(gradients_), part(first_), state_, options_.momentum,
+                          decay, options_.clip);
     } else {
       launch<kernel::AdamW>(device, part(values_), part(gradients_), part(first_), part(second_), state_,
                             kernel::AdamWConstants{.beta1 = options_.beta1,
@@ -125,7 +126,10 @@ std::string Optimizer::save() const {
   std::vector<TensorBytes> list;
   const auto add = [&](const char* name, const Tensor& x) {
     if (x.size() == 0) return;
-    list.push_back({name, to_string(x.dtype()), {x.size()}, std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
+    list.push_back({name,
+                    to_string(x.dtype()),
+                    {x.size()},
+                    std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
   };
   add("first", first_);
   add("second", second_);
@@ -147,7 +151,9 @@ void Optimizer::load(const std::string& bytes) {
   check("first", first_.bytes());
   check("second", second_.bytes());
   if (second_.size() == 0 && file.find("second") != nullptr) {
-    fail(Fault::data, "optimizer: the file holds second moments, which sgd does not have. Resume with the configuration of the run.");
+    fail(Fault::data,
+         "optimizer: the file holds second moments, which sgd does not have. Resume with the configuration "
+         "of the run.");
   }
   check("steps", sizeof steps_);
   const auto put = [&](const char* name, void* to, int64_t size) {

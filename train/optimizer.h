@@ -20,8 +20,9 @@ struct OptimizerOptions {
   void fields(Fields& f);
 };
 
-/// Moves all parameters of a module into one storage and their gradients into another, decayed ones first, so that
-/// clipping, updating, clearing and saving are each one pass. The module must outlive it and keep its parameters.
+/// Moves all parameters of a module into one storage and their gradients into another, decayed ones first, so
+/// that clipping, updating, clearing and saving are each one pass. The module must outlive it and keep its
+/// parameters.
 class Optimizer {
  public:
   Optimizer(Module& module, const OptimizerOptions& options);
@@ -37,7 +38,7 @@ class Optimizer {
 
   int64_t steps() const { return steps_; }
   int64_t size() const { return values_.size(); }
-  const Tensor& values() const { return values_; }      ///< [n], every parameter
+  const Tensor& values() const { return values_; }        ///< [n], every parameter
   const Tensor& gradients() const { return gradients_; }  ///< [n]
 
   /// Moments and step count as the bytes of a safetensors file.
@@ -47,10 +48,10 @@ class Optimizer {
 
  private:
   OptimizerOptions options_;
-  std::vector<Tensor> leaves_;        // sharing the arena, in its order
-  int64_t decayed_ = 0;               // the first this many elements are decayed
+  std::vector<Tensor> leaves_;                  // sharing the arena, in its order
+  int64_t decayed_ = 0;                         // the first this many elements are decayed
   Tensor values_, gradients_, first_, second_;  // [n]
-  Tensor state_;                      // f64 [3] on the device: rate, steps done, sum of squares
+  Tensor state_;                                // f64 [3] on the device: rate, steps done, sum of squares
   int64_t steps_ = 0;
 };
 

@@ -7,7 +7,8 @@ namespace heed {
 namespace {
 
 constexpr std::array all{
-    Preset{"translate", "translate", "English to Italian on the embedded phrasebook: the first five minutes", R"(
+    Preset{"translate", "translate", "English to Italian on the embedded phrasebook: the first five minutes",
+           R"(
 [model]
 width = 128
 heads = 4
@@ -33,7 +34,8 @@ beta2 = 0.98
 clip = 1.0
 validate_every = 250
 )"},
-    Preset{"translate-small", "translate", "our 1-block model for real text: joint 8k subwords, tied tables, length buckets", R"(
+    Preset{"translate-small", "translate",
+           "our 1-block model for real text: joint 8k subwords, tied tables, length buckets", R"(
 [model]
 width = 256
 heads = 8
@@ -58,7 +60,8 @@ beta2 = 0.98
 decay = 0.01
 clip = 1.0
 )"},
-    Preset{"translate-conti", "translate", "the published opus_books recipe to the letter: 1 block, width 512, words", R"(
+    Preset{"translate-conti", "translate",
+           "the published opus_books recipe to the letter: 1 block, width 512, words", R"(
 [model]
 width = 512
 heads = 8
@@ -130,7 +133,8 @@ epsilon = 1e-8
 decay = 0.1
 clip = 1.0
 )"},
-    Preset{"shakespeare-cpu", "lm", "nanoGPT's CPU recipe for Tiny Shakespeare; give --data tinyshakespeare.txt", R"(
+    Preset{"shakespeare-cpu", "lm",
+           "nanoGPT's CPU recipe for Tiny Shakespeare; give --data tinyshakespeare.txt", R"(
 [model]
 width = 128
 heads = 4
@@ -161,7 +165,8 @@ decay = 0.1
 clip = 1.0
 validate_every = 500
 )"},
-    Preset{"mnist", "mnist", "handwritten digits as patches: embedded digits, or real ones through --data", R"(
+    Preset{"mnist", "mnist", "handwritten digits as patches: embedded digits, or real ones through --data",
+           R"(
 [model]
 width = 64
 heads = 4

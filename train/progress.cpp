@@ -22,16 +22,20 @@ std::string clock_text(double seconds) {
     std::snprintf(buffer, sizeof buffer, "%lld:%02lld:%02lld", static_cast<long long>(s / 3600),
                   static_cast<long long>(s / 60 % 60), static_cast<long long>(s % 60));
   } else {
-    std::snprintf(buffer, sizeof buffer, "%lld:%02lld", static_cast<long long>(s / 60), static_cast<long long>(s % 60));
+    std::snprintf(buffer, sizeof buffer, "%lld:%02lld", static_cast<long long>(s / 60),
+                  static_cast<long long>(s % 60));
   }
   return buffer;
 }
 
 std::string short_number(double value) {
   char buffer[32];
-  if (value >= 1e6) std::snprintf(buffer, sizeof buffer, "%.2fM", value / 1e6);
-  else if (value >= 1e3) std::snprintf(buffer, sizeof buffer, "%.1fk", value / 1e3);
-  else std::snprintf(buffer, sizeof buffer, "%.0f", value);
+  if (value >= 1e6)
+    std::snprintf(buffer, sizeof buffer, "%.2fM", value / 1e6);
+  else if (value >= 1e3)
+    std::snprintf(buffer, sizeof buffer, "%.1fk", value / 1e3);
+  else
+    std::snprintf(buffer, sizeof buffer, "%.0f", value);
   return buffer;
 }
 
@@ -59,9 +63,11 @@ std::string Progress::line(const Now& now) const {
   std::string out(buffer, static_cast<size_t>(used));
   if (terminal_) {
     const int64_t full = now.total > 0 ? 18 * now.step / now.total : 0;
-    out += " [" + std::string(static_cast<size_t>(full), '#') + std::string(static_cast<size_t>(18 - full), '.') + "]";
+    out += " [" + std::string(static_cast<size_t>(full), '#') +
+           std::string(static_cast<size_t>(18 - full), '.') + "]";
   }
-  used = std::snprintf(buffer, sizeof buffer, " %3lld%%", static_cast<long long>(now.total > 0 ? 100 * now.step / now.total : 0));
+  used = std::snprintf(buffer, sizeof buffer, " %3lld%%",
+                       static_cast<long long>(now.total > 0 ? 100 * now.step / now.total : 0));
   out += std::string(buffer, static_cast<size_t>(used));
   const auto add = [&](const char* format, double value) {
     const int n = std::snprintf(buffer, sizeof buffer, format, value);

@@ -6,7 +6,8 @@
 
 namespace heed {
 
-/// Prints to standard error. On a terminal the last line is rewritten; elsewhere a line is printed now and then.
+/// Prints to standard error. On a terminal the last line is rewritten; elsewhere a line is printed now and
+/// then.
 class Progress {
  public:
   Progress();
@@ -16,11 +17,12 @@ class Progress {
   struct Now {
     int64_t step = 0, total = 0;
     double loss = 0, rate = 0, norm = 0;
-    double validation = -1;         ///< last validation's first score; below 0: none yet
-    double bleu = -1;               ///< below 0: none
+    double validation = -1;  ///< last validation's first score; below 0: none yet
+    double bleu = -1;        ///< below 0: none
     double tokens_per_second = 0, seconds_left = 0;
   };
-  /// Called each step; prints at most five times a second on a terminal, else about every tenth of the run or 10 seconds.
+  /// Called each step; prints at most five times a second on a terminal, else about every tenth of the run or
+  /// 10 seconds.
   void step(const Now& now);
   void finish_line();  ///< ends the living line, if there is one
   bool quiet = false;

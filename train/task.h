@@ -37,7 +37,7 @@ struct Scores {
 /// What a finished scoring has to show.
 struct Evaluation {
   Scores scores;
-  std::vector<std::string> notes;           ///< lines such as a metric's signature
+  std::vector<std::string> notes;  ///< lines such as a metric's signature
   std::vector<ReportSample> samples;
   std::optional<Confusion> confusion;
 };
@@ -48,9 +48,10 @@ class Task {
   virtual ~Task() = default;
   /// Options of the data, the group "data" of the config.
   virtual void fields(Fields& f) = 0;
-  /// Reads or makes the data. `sealed` holds the tokenizers of a checkpoint, or is empty: then they are trained.
-  /// Says what it does through `say`.
-  virtual void load(const Config& config, const std::vector<NamedBytes>& sealed, const std::function<void(const std::string&)>& say) = 0;
+  /// Reads or makes the data. `sealed` holds the tokenizers of a checkpoint, or is empty: then they are
+  /// trained. Says what it does through `say`.
+  virtual void load(const Config& config, const std::vector<NamedBytes>& sealed,
+                    const std::function<void(const std::string&)>& say) = 0;
   /// Only what is needed to use a trained model: tokenizers.
   virtual void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) = 0;
   virtual std::unique_ptr<Module> model(const Config& config, Rng& rng) const = 0;

@@ -50,11 +50,13 @@ Path find_data(const std::string& path) {
   if (root != nullptr && !Path(path).is_absolute()) {
     Path inside = Path(root) / path;
     if (io::exists(inside)) return inside;
-    fail(Fault::file, "data: neither ", path, " nor ", inside, " exists. Give --data a file or folder that does.");
+    fail(Fault::file, "data: neither ", path, " nor ", inside,
+         " exists. Give --data a file or folder that does.");
   }
   // A Moses pair is named by what its two files have in common.
   if (io::is_directory(Path(path).parent_path().empty() ? Path(".") : Path(path).parent_path())) return path;
-  fail(Fault::file, "data: ", path, " does not exist. Give --data a file or folder that does, or set HEED_DATA.");
+  fail(Fault::file, "data: ", path,
+       " does not exist. Give --data a file or folder that does, or set HEED_DATA.");
 }
 
 }  // namespace heed

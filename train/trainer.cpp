@@ -37,7 +37,8 @@ StopSignals::~StopSignals() {
 
 int StopSignals::received() { return stop_signal; }
 
-Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume, Progress& progress)
+Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
+                 Progress& progress)
     : config_(config),
       folder_(folder),
       progress_(progress),
@@ -113,9 +114,9 @@ int64_t Trainer::next_position() {
 void Trainer::check_finite(double loss, double norm) {
   if (std::isfinite(loss) && std::isfinite(norm)) return;
   const std::string good = saved_ >= 0 ? text(" Last good: step ", saved_, ".") : "";
-  fail(Fault::numeric, "train: ", std::isfinite(loss) ? "the gradient norm" : "the loss", " became ", std::isfinite(loss) ? norm : loss,
-       " at step ", step_, ".", good, " Lower train.rate (now ", config_.train.schedule.rate,
-       "), or find the place with --anomaly true.");
+  fail(Fault::numeric, "train: ", std::isfinite(loss) ? "the gradient norm" : "the loss", " became ",
+       std::isfinite(loss) ? norm : loss, " at step ", step_, ".", good, " Lower train.rate (now ",
+       config_.train.schedule.rate, "), or find the place with --anomaly true.");
 }
 
 bool Trainer::validate() {
@@ -138,7 +139,8 @@ bool Trainer::validate() {
 
 void Trainer::save() {
   if (saved_ == step_) return;
-  // The last update may have left the range of numbers although loss and gradient had not: such weights are not kept.
+  // The last update may have left the range of numbers although loss and gradient had not: such weights are
+  // not kept.
   if (!std::isfinite(optimizer_->value_norm())) {
     fail(Fault::numeric, "train: the weights stopped being finite at step ", step_, ".",
          saved_ >= 0 ? text(" Last good: step ", saved_, ".") : std::string(), " Lower train.rate (now ",
@@ -169,7 +171,8 @@ void Trainer::save() {
 Outcome Trainer::run() {
   const StopSignals signals;
   const TrainOptions& options = config_.train;
-  const int64_t validate_every = options.validate_every > 0 ? options.validate_every : std::max<int64_t>(total_ / 10, 1);
+  const int64_t validate_every =
+      options.validate_every > 0 ? options.validate_every : std::max<int64_t>(total_ / 10, 1);
   const int64_t checkpoint_every = options.checkpoint_every > 0 ? options.checkpoint_every : validate_every;
   const int64_t log_every = std::max<int64_t>(1, std::min<int64_t>(10, total_ / 200));
   const double began = seconds_now();
@@ -184,13 +187,16 @@ Outcome Trainer::run() {
   if (options.anomaly) trace.emplace([this](const void* module) { return name_of(*model_, module); });
   const auto due = [&] { return step_ == total_ || step_ % validate_every == 0; };
   const auto tired = [&] { return options.patience > 0 && without_better_ >= options.patience; };
-  const auto over = [&] { return options.time_limit > 0 && seconds_now() - began + before >= options.time_limit; };
+  const auto over = [&] {
+    return options.time_limit > 0 && seconds_now() - began + before >= options.time_limit;
+  };
   if (step_ > 0 && due() && validated_ != step_) {  // a signal came between this step and its validation
     validate();
     saved_ = -1;
     save();
   }
-  while (step_ < total_ && !tired() && (saved_ < 0 || !over())) {  // a run that has nothing to show takes one step
+  while (step_ < total_ && !tired() &&
+         (saved_ < 0 || !over())) {  // a run that has nothing to show takes one step
     std::vector<Batch> batches;
     double weight = 0;
     for (int64_t i = 0; i < options.accumulate; ++i) {
@@ -221,7 +227,8 @@ Outcome Trainer::run() {
     now.loss = loss_value;
     now.norm = norm;
     now.tokens_per_second = window_tokens / std::max(time - window_start, 1e-9);
-    now.seconds_left = (time - began) / static_cast<double>(step_ - first_step) * static_cast<double>(total_ - step_);
+    now.seconds_left =
+        (time - began) / static_cast<double>(step_ - first_step) * static_cast<double>(total_ - step_);
     earlier_seconds_ = before + time - began;
     if (step_ % log_every == 0 || step_ == total_) {
       metrics_.log(step_, {{"loss", window_loss_ / static_cast<double>(window_steps_)},

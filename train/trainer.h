@@ -17,13 +17,14 @@ struct Outcome {
   int64_t step = 0;
   int64_t best_step = 0;
   Scores best;
-  double seconds = 0;    ///< of training, validations included, over all sittings
-  int stopped_by = 0;    ///< a signal's number, or 0
-  bool early = false;    ///< patience or the time limit ended it
+  double seconds = 0;  ///< of training, validations included, over all sittings
+  int stopped_by = 0;  ///< a signal's number, or 0
+  bool early = false;  ///< patience or the time limit ended it
   bool finished() const { return stopped_by == 0; }
 };
 
-/// Trains one run. Every step is a function of (config, step), so a resumed run ends with the bits of one that never stopped.
+/// Trains one run. Every step is a function of (config, step), so a resumed run ends with the bits of one
+/// that never stopped.
 class Trainer {
  public:
   /// The task is loaded, the folder locked. `resume` holds the checkpoint to go on from.
@@ -51,7 +52,8 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   MetricsLog metrics_;
   int64_t total_ = 0;
-  int64_t step_ = 0, epoch_ = 0, position_ = 0, batches_ = 0;  // position_: batches of this epoch already used
+  int64_t step_ = 0, epoch_ = 0, position_ = 0,
+          batches_ = 0;  // position_: batches of this epoch already used
   int64_t saved_ = -1, validated_ = -1, best_step_ = 0, without_better_ = 0;
   std::optional<Scores> best_;
   double earlier_seconds_ = 0;  // of sittings before this one

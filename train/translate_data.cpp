@@ -20,7 +20,8 @@ void TranslateOptions::fields(Fields& f) {
   f("minimum", minimum, "how often a word must occur to have an id");
   f("most", most, "largest word vocabulary");
   f("blanks", blanks, "compare words joined by blanks, as the published recipe does");
-  f("vocabulary_on_all", vocabulary_on_all, "count words of held-out pairs too, as the published recipe does");
+  f("vocabulary_on_all", vocabulary_on_all,
+    "count words of held-out pairs too, as the published recipe does");
   f("source_vocabulary", source_vocabulary, "a word-level tokenizer file (JSON) instead of counting");
   f("target_vocabulary", target_vocabulary, "the same for the target");
   f("distinct", distinct, "drop exact repeats before anything is held out");
@@ -43,7 +44,10 @@ void TranslateData::load_tokenizers(const std::vector<NamedBytes>& sealed) {
   };
   source_ = find("tokenizer.source.");
   target_ = find("tokenizer.target.");
-  if (!source_) fail(Fault::data, "translate: the checkpoint holds no tokenizer. Its files are tokenizer.source.* and tokenizer.target.*.");
+  if (!source_)
+    fail(Fault::data,
+         "translate: the checkpoint holds no tokenizer. Its files are tokenizer.source.* and "
+         "tokenizer.target.*.");
 }
 
 std::vector<NamedBytes> TranslateData::sealed() const {
@@ -52,7 +56,8 @@ std::vector<NamedBytes> TranslateData::sealed() const {
   return out;
 }
 
-void TranslateData::train_tokenizers(const ParallelCorpus& corpus, const std::function<void(const std::string&)>& say) {
+void TranslateData::train_tokenizers(const ParallelCorpus& corpus,
+                                     const std::function<void(const std::string&)>& say) {
   std::vector<Pair> seen = corpus.train;
   if (options.vocabulary_on_all) {
     seen.insert(seen.end(), corpus.validation.begin(), corpus.validation.end());
@@ -60,15 +65,17 @@ void TranslateData::train_tokenizers(const ParallelCorpus& corpus, const std::fu
   }
   if (options.tokenizer == TokenizerChoice::word) {
     const auto make = [&](const std::string& path, const std::vector<std::string_view>& sentences) {
-      Vocabulary vocabulary = path.empty() ? Vocabulary::train(sentences, {.minimum = options.minimum, .most = options.most})
-                                           : Vocabulary::load_huggingface(find_data(path));
+      Vocabulary vocabulary =
+          path.empty() ? Vocabulary::train(sentences, {.minimum = options.minimum, .most = options.most})
+                       : Vocabulary::load_huggingface(find_data(path));
       return make_word_tokenizer(std::move(vocabulary), options.blanks ? Joining::blanks : Joining::natural);
     };
     source_ = make(options.source_vocabulary, sources(seen));
     target_ = make(options.target_vocabulary, targets(seen));
   } else {
-    const SubwordOptions subwords{.model = options.tokenizer == TokenizerChoice::bpe ? SubwordModel::bpe : SubwordModel::unigram,
-                                  .size = options.vocabulary};
+    const SubwordOptions subwords{
+        .model = options.tokenizer == TokenizerChoice::bpe ? SubwordModel::bpe : SubwordModel::unigram,
+        .size = options.vocabulary};
     if (options.joint) {
       std::vector<std::string_view> both = sources(seen);
       const std::vector<std::string_view> other = targets(seen);
@@ -83,7 +90,8 @@ void TranslateData::train_tokenizers(const ParallelCorpus& corpus, const std::fu
               : text("vocabulary  ", source_->size(), " subwords, one for both languages"));
 }
 
-std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, bool drop_long, int64_t& long_pairs) const {
+std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, bool drop_long,
+                                               int64_t& long_pairs) const {
   std::vector<EncodedPair> all(pairs.size());
   parallel_rows(static_cast<int64_t>(pairs.size()), 256, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
@@ -91,7 +99,8 @@ std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, b
     }
   });
   // Start and end take two places of the source, one of the target.
-  const auto source_room = static_cast<size_t>(max_length - 2), target_room = static_cast<size_t>(max_length - 1);
+  const auto source_room = static_cast<size_t>(max_length - 2),
+             target_room = static_cast<size_t>(max_length - 1);
   std::vector<EncodedPair> out;
   out.reserve(all.size());
   for (EncodedPair& pair : all) {
@@ -116,7 +125,8 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
     file.pairs = phrasebook({.count = options.pairs});
     file.format = "embedded phrasebook";
     file.lines = static_cast<int64_t>(file.pairs.size());
-    say("data        an English-Italian grammar of our own; real text: --data FILE, or heed data get opus_books");
+    say("data        an English-Italian grammar of our own; real text: --data FILE, or heed data get "
+        "opus_books");
   } else {
     file = read_pairs(find_data(options.path), {.source = options.from, .target = options.into});
   }
@@ -148,17 +158,23 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
   test = std::make_unique<PairBatches>(encode(corpus.test, false, cut), batches);
   validation_text = std::move(corpus.validation);
   test_text = std::move(corpus.test);
-  if (train->size() == 0) fail(Fault::data, "translate: no training pair fits into model.max_length = ", max_length, ". Raise it.");
-  if (validation->size() == 0) fail(Fault::data, "translate: no pair is held out. Set data.validation above 0.");
-  say(text("pairs       ", train->size(), " train, ", validation->size(), " validation, ", test->size(), " test",
-           dropped + cut > 0 ? text("; ", dropped, " too long for model.max_length, left out; ", cut, " held-out ones cut") : std::string()));
+  if (train->size() == 0)
+    fail(Fault::data, "translate: no training pair fits into model.max_length = ", max_length, ". Raise it.");
+  if (validation->size() == 0)
+    fail(Fault::data, "translate: no pair is held out. Set data.validation above 0.");
+  say(text("pairs       ", train->size(), " train, ", validation->size(), " validation, ", test->size(),
+           " test",
+           dropped + cut > 0
+               ? text("; ", dropped, " too long for model.max_length, left out; ", cut, " held-out ones cut")
+               : std::string()));
   facts_ = {{"data", to_string(corpus.report)},
             {"train_pairs", text(train->size())},
             {"validation_pairs", text(validation->size())},
             {"test_pairs", text(test->size())},
             {"source_vocabulary", text(source().size())},
             {"target_vocabulary", text(target().size())}};
-  for (const SourceFile& one : corpus.report.files) facts_.emplace_back("sha256 " + Path(one.path).filename().string(), one.sha256);
+  for (const SourceFile& one : corpus.report.files)
+    facts_.emplace_back("sha256 " + Path(one.path).filename().string(), one.sha256);
   for (const NamedBytes& one : sealed()) facts_.emplace_back("sha256 " + one.name, sha256_hex(one.bytes));
 }
 

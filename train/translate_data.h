@@ -17,14 +17,14 @@ enum class TokenizerChoice { word, unigram, bpe };
 
 /// Options of the group "data".
 struct TranslateOptions {
-  std::string path;             ///< empty: the embedded phrasebook
+  std::string path;  ///< empty: the embedded phrasebook
   std::string from = "en", into = "it";
-  int64_t pairs = 48000;        ///< of the phrasebook
+  int64_t pairs = 48000;  ///< of the phrasebook
   TokenizerChoice tokenizer = TokenizerChoice::word;
-  int64_t vocabulary = 8000;    ///< of subwords
-  bool joint = true;            ///< one subword vocabulary for both languages
+  int64_t vocabulary = 8000;  ///< of subwords
+  bool joint = true;          ///< one subword vocabulary for both languages
   int64_t minimum = 2, most = 30000;
-  bool blanks = false;          ///< words joined by blanks, references too
+  bool blanks = false;  ///< words joined by blanks, references too
   bool vocabulary_on_all = false;
   std::string source_vocabulary, target_vocabulary;
   bool distinct = true;
@@ -42,13 +42,15 @@ class TranslateData {
  public:
   TranslateOptions options;
 
-  void load(const Config& config, const std::vector<NamedBytes>& sealed, const std::function<void(const std::string&)>& say);
+  void load(const Config& config, const std::vector<NamedBytes>& sealed,
+            const std::function<void(const std::string&)>& say);
   void load_tokenizers(const std::vector<NamedBytes>& sealed);
   std::vector<NamedBytes> sealed() const;
   std::vector<std::pair<std::string, std::string>> facts() const { return facts_; }
   const Tokenizer& source() const { return *source_; }
   const Tokenizer& target() const { return target_ ? *target_ : *source_; }
-  /// What outputs are compared with: the text as it is, or its pieces joined by blanks (the published recipe).
+  /// What outputs are compared with: the text as it is, or its pieces joined by blanks (the published
+  /// recipe).
   std::string reference(const std::string& text) const;
 
   std::unique_ptr<PairBatches> train, validation, test;

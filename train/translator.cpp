@@ -19,7 +19,9 @@ std::vector<int32_t> framed(const Tokenizer& tokenizer, const std::string& sente
 }
 
 DecodeIds decode_ids(const Tokenizer& target) {
-  return {.start = target.start(), .end = target.end(), .forbidden = {target.pad(), target.unknown(), target.start()}};
+  return {.start = target.start(),
+          .end = target.end(),
+          .forbidden = {target.pad(), target.unknown(), target.start()}};
 }
 
 struct Source {
@@ -36,7 +38,8 @@ Source rectangle(const std::vector<std::vector<int32_t>>& rows, int32_t pad) {
     ids.insert(ids.end(), widest - row.size(), pad);
   }
   const auto count = static_cast<int64_t>(rows.size());
-  return {Tensor::of<int32_t>(ids, Shape{count, static_cast<int64_t>(widest)}), Tensor::of<int32_t>(lengths, Shape{count})};
+  return {Tensor::of<int32_t>(ids, Shape{count, static_cast<int64_t>(widest)}),
+          Tensor::of<int32_t>(lengths, Shape{count})};
 }
 
 std::vector<std::string> pieces(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
@@ -56,7 +59,8 @@ std::vector<std::string> translate_all(const EncoderDecoder& model, const std::v
   for (const std::string& sentence : sentences) encoded.push_back(framed(source, sentence, max_length));
   std::vector<size_t> order(sentences.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return encoded[a].size() < encoded[b].size(); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return encoded[a].size() < encoded[b].size(); });
   std::vector<std::string> out(sentences.size());
   for (size_t begin = 0; begin < order.size(); begin += most) {
     const size_t end = std::min(begin + most, order.size());
@@ -64,7 +68,8 @@ std::vector<std::string> translate_all(const EncoderDecoder& model, const std::v
     std::vector<int64_t> longest;
     for (size_t i = begin; i < end; ++i) {
       rows.push_back(encoded[order[i]]);
-      longest.push_back(std::min<int64_t>(static_cast<int64_t>(rows.back().size()) + options.extra, max_length - 1));
+      longest.push_back(
+          std::min<int64_t>(static_cast<int64_t>(rows.back().size()) + options.extra, max_length - 1));
     }
     const Source batch = rectangle(rows, source.pad());
     const Tensor states = model.encode(batch.ids, batch.lengths, {});
@@ -77,15 +82,17 @@ std::vector<std::string> translate_all(const EncoderDecoder& model, const std::v
   return out;
 }
 
-std::vector<MapView> translation_maps(EncoderDecoder& model, const std::string& sentence, const Tokenizer& source,
-                                      const Tokenizer& target, int64_t max_length, std::string& caption) {
+std::vector<MapView> translation_maps(EncoderDecoder& model, const std::string& sentence,
+                                      const Tokenizer& source, const Tokenizer& target, int64_t max_length,
+                                      std::string& caption) {
   const NoTape no_tape;
   const std::vector<int32_t> ids = framed(source, sentence, max_length);
   const Source batch = rectangle({ids}, source.pad());
   Probe encoder_probe, decoder_probe;
   const Tensor states = model.encode(batch.ids, batch.lengths, {.probe = &encoder_probe});
   const int64_t room = std::min<int64_t>(static_cast<int64_t>(ids.size()) + 50, max_length - 1);
-  const std::vector<int32_t> made = greedy(model, model.start(states, batch.lengths), {room}, decode_ids(target))[0].ids;
+  const std::vector<int32_t> made =
+      greedy(model, model.start(states, batch.lengths), {room}, decode_ids(target))[0].ids;
   std::vector<int32_t> read = made, written = made;
   read.insert(read.begin(), target.start());
   written.push_back(target.end());
@@ -104,7 +111,8 @@ std::vector<MapView> translation_maps(EncoderDecoder& model, const std::string& 
     } else if (name.find(".cross") != std::string::npos) {
       views.push_back(map_view(model, map, "cross", layer_of(name), pieces(target, written), in));
     } else {
-      views.push_back(map_view(model, map, "decoder self", layer_of(name), pieces(target, read), pieces(target, read)));
+      views.push_back(
+          map_view(model, map, "decoder self", layer_of(name), pieces(target, read), pieces(target, read)));
     }
   };
   for (const Probe::Map& map : encoder_probe.maps) show(map);

@@ -102,7 +102,7 @@ TEST_CASE("picture text: dark cells stand below their labels whatever the width 
   CHECK(all.back().find("rows are queries") != std::string::npos);
 }
 
-TEST_CASE("picture text: a narrow terminal gets upright labels, then blocks; long maps are cut with a note") {
+TEST_CASE("picture text: a narrow terminal gets upright labels, then blocks, long maps are cut with a note") {
   TextOptions options;
   options.width = 30;
   const auto upright = lines(map_text(translated(), 0, options));

@@ -289,7 +289,7 @@ TEST_CASE("classifier: a first token reads the input") {
                     containing("neither a vocabulary nor features"));
 }
 
-TEST_CASE("transformer: dropout only with noise; a probe sees every attention by name") {
+TEST_CASE("transformer: dropout only with noise, and a probe sees every attention by name") {
   Rng rng(8), one(1), two(1);
   EncoderDecoder model(tiny(), 9, 9, plain, rng);
   const Tensor source = ids({1, 2, 3}, 1), target = ids({4, 5}, 1), long_as = lengths({3});

@@ -2,17 +2,17 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <fcntl.h>
 #include <csignal>
 #include <cstring>
-#include <fcntl.h>
 #include <set>
 
 #include "core/io.h"
 #include "core/json.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
-#include "train/config.h"
 #include "train/checkpoint.h"
+#include "train/config.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
 #include "train/task.h"
@@ -43,8 +43,10 @@ struct Shell {
     posix_spawn_file_actions_t files;
     ::posix_spawn_file_actions_init(&files);
     ::posix_spawn_file_actions_addopen(&files, 0, (scratch / "input").c_str(), O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(&files, 1, (scratch / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    ::posix_spawn_file_actions_addopen(&files, 2, (scratch / "err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::posix_spawn_file_actions_addopen(&files, 1, (scratch / "out").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                       0600);
+    ::posix_spawn_file_actions_addopen(&files, 2, (scratch / "err").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                       0600);
     pid_t child = 0;
     REQUIRE(::posix_spawnp(&child, "env", &files, nullptr, arguments.data(), environ) == 0);
     ::posix_spawn_file_actions_destroy(&files);
@@ -70,22 +72,26 @@ struct Shell {
   }
 };
 
-const std::vector<std::string> small{"--width", "16",  "--heads", "2", "--feed-forward", "16",  "--max-length", "16",
-                                     "--pairs", "200", "--data.validation", "10", "--data.test", "6", "--bleu-pairs", "2",
-                                     "--steps", "4",   "--batch-tokens", "200", "--validate-every", "2", "--threads", "2"};
+const std::vector<std::string> small{
+    "--width", "16",  "--heads",           "2",   "--feed-forward",   "16", "--max-length", "16",
+    "--pairs", "200", "--data.validation", "10",  "--data.test",      "6",  "--bleu-pairs", "2",
+    "--steps", "4",   "--batch-tokens",    "200", "--validate-every", "2",  "--threads",    "2"};
 
 std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
 
-/// Wrong input: this code, these words in one to three lines on standard error, nothing on standard output, at once.
-void check_refused(const Shell& shell, const std::vector<std::string>& words, int code, const std::vector<std::string>& parts) {
+/// Wrong input: this code, these words in one to three lines on standard error, nothing on standard output,
+/// at once.
+void check_refused(const Shell& shell, const std::vector<std::string>& words, int code,
+                   const std::vector<std::string>& parts) {
   std::string line;
   for (const std::string& word : words) line += word + " ";
   CAPTURE(line);
   Result result = shell.run(words);
-  if (result.seconds > 0.1) result.seconds = std::min(result.seconds, shell.run(words).seconds);  // a busy machine
+  if (result.seconds > 0.1)
+    result.seconds = std::min(result.seconds, shell.run(words).seconds);  // a busy machine
   CHECK(result.code == code);
   CHECK(result.out.empty());
   CHECK(result.err.starts_with("error: "));
@@ -104,10 +110,12 @@ TEST_CASE("command line: version and help answer at once") {
   CHECK(version.err.empty());
   if (version.seconds > 0.1) version.seconds = std::min(version.seconds, shell.run({"--version"}).seconds);
   CHECK(version.seconds < 0.5);
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{}, {"--help"}, {"-h"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{}, {"--help"}, {"-h"}}) {
     const Result help = shell.run(words);
     CHECK(help.code == 0);
-    for (const char* verb : {"train", "resume", "evaluate", "translate", "generate", "inspect", "list", "show", "env", "data", "bench"}) {
+    for (const char* verb : {"train", "resume", "evaluate", "translate", "generate", "inspect", "list",
+                             "show", "env", "data", "bench"}) {
       CHECK_THAT(help.out, containing(verb));
       const Result its = shell.run({verb, "--help"});
       CHECK(its.code == 0);
@@ -121,16 +129,19 @@ TEST_CASE("command line: wrong usage is named with the nearest right one, exit c
   const Shell shell;
   check_refused(shell, {"trian"}, 2, {"verb 'trian' is unknown.", "Did you mean 'train'?"});
   check_refused(shell, {"--versoin"}, 2, {"--versoin"});
-  check_refused(shell, {"train", "translat"}, 2, {"preset 'translat' is unknown.", "Did you mean 'translate'?", ".toml"});
+  check_refused(shell, {"train", "translat"}, 2,
+                {"preset 'translat' is unknown.", "Did you mean 'translate'?", ".toml"});
   check_refused(shell, {"train", "--widht", "3"}, 2, {"option --widht is unknown.", "Did you mean --width?"});
   check_refused(shell, {"train", "--widht=3"}, 2, {"option --widht", "Did you mean --width?"});
-  check_refused(shell, {"train", "--width", "wide"}, 2, {"--width", "model.width = wide is not legal; it takes a whole number"});
+  check_refused(shell, {"train", "--width", "wide"}, 2,
+                {"--width", "model.width = wide is not legal; it takes a whole number"});
   check_refused(shell, {"train", "--width"}, 2, {"--width"});
   check_refused(shell, {"train", "--heads", "5"}, 2, {"heads = 5"});
   check_refused(shell, {"train", "--rate", "-1"}, 2, {"train.rate = -1"});
   check_refused(shell, {"train", "--schedule", "cosin"}, 2, {"'cosin'", "Did you mean 'cosine'?"});
   check_refused(shell, {"train", "--attention", "sotfmax"}, 2, {"sotfmax", "Did you mean 'softmax'?"});
-  check_refused(shell, {"train", "--set", "train.rat=1"}, 2, {"--set", "'train.rat' is unknown", "Did you mean 'train.rate'?"});
+  check_refused(shell, {"train", "--set", "train.rat=1"}, 2,
+                {"--set", "'train.rat' is unknown", "Did you mean 'train.rate'?"});
   check_refused(shell, {"train", "--set", "train.rate"}, 2, {"--set key=value"});
   check_refused(shell, {"train", "--threads", "0"}, 2, {"--threads = 0", "1 to 256"});
   check_refused(shell, {"train", "--memory", "much"}, 2, {"--memory", "'much'", "whole number"});
@@ -161,7 +172,8 @@ TEST_CASE("command line: missing and damaged files have their own exit codes") {
 
 TEST_CASE("command line: settings are shown with their origin, and a dry run trains nothing") {
   const Shell shell;
-  const Result dry = shell.run({"train", "translate", "--rate", "0.25", "--attention", "linear", "--seed", "-0", "--dry-run"});
+  const Result dry = shell.run(
+      {"train", "translate", "--rate", "0.25", "--attention", "linear", "--seed", "-0", "--dry-run"});
   CHECK(dry.code == 0);
   Config config = read_config(dry.out, "dry");
   CHECK(config.train.schedule.rate == 0.25);
@@ -169,6 +181,13 @@ TEST_CASE("command line: settings are shown with their origin, and a dry run tra
   CHECK(config.attention.decoder == "linear");
   CHECK(config.attention.cross == "softmax");
   CHECK(!io::exists(shell.scratch / "runs"));
+  const Result before = shell.run(
+      {"train", "--dry-run", "--rate", "0.25", "--set", "train.seed=3", "--set", "train.clip=2", "lm"});
+  CHECK(before.code == 0);
+  Config lm = read_config(before.out, "dry");
+  CHECK(lm.task_name == "lm");
+  CHECK(lm.train.seed == 3);
+  CHECK(lm.train.optimizer.clip == 2);
   const Result show = shell.run({"show", "lm", "--set", "model.width=96"});
   CHECK(show.code == 0);
   CHECK(read_config(show.out, "show").model.width == 96);
@@ -216,10 +235,12 @@ TEST_CASE("command line: a translator from its first step to its maps") {
   INFO(trained.err);
   REQUIRE(trained.code == 0);
   CHECK(trained.out.empty());
-  for (const char* part : {"parameters", "step 4/4", "bleu", "copying the source", "runs/first/report.html", "heed resume runs/first --steps 8"}) {
+  for (const char* part : {"parameters", "step 4/4", "bleu", "copying the source", "runs/first/report.html",
+                           "heed resume runs/first --steps 8"}) {
     CHECK_THAT(trained.err, containing(part));
   }
-  for (const char* name : {"config.toml", "manifest.json", "metrics.jsonl", "metrics.csv", "scores.json", "samples.txt", "report.html"}) {
+  for (const char* name : {"config.toml", "manifest.json", "metrics.jsonl", "metrics.csv", "scores.json",
+                           "samples.txt", "report.html"}) {
     CAPTURE(name);
     CHECK(io::exists(run / name));
   }
@@ -232,8 +253,10 @@ TEST_CASE("command line: a translator from its first step to its maps") {
 
   const Result scored = shell.run({"evaluate", "runs/first", "--json"});
   REQUIRE(scored.code == 0);
-  const Json scores = parse_json(scored.out, "scores"), kept = parse_json(io::read(run / "scores.json"), "kept");
-  for (const char* name : {"bleu", "chrf", "wer", "cer", "loss"}) CHECK(scores.at(name).real() == kept.at(name).real());
+  const Json scores = parse_json(scored.out, "scores"),
+             kept = parse_json(io::read(run / "scores.json"), "kept");
+  for (const char* name : {"bleu", "chrf", "wer", "cer", "loss"})
+    CHECK(scores.at(name).real() == kept.at(name).real());
   CHECK(shell.run({"evaluate", "runs/first", "--beam", "2", "--ckpt", "last"}).code == 0);
   check_refused(shell, {"evaluate", "runs/first", "--beam", "0"}, 2, {"decode.beam = 0"});
   check_refused(shell, {"evaluate", "runs/first", "--ckpt", "777"}, 3, {"777"});
@@ -244,6 +267,12 @@ TEST_CASE("command line: a translator from its first step to its maps") {
   const Result lines = shell.run({"translate", "runs/first"}, "The man sees a dog.\r\nGood.\n");
   CHECK(lines.out == words.out);
   CHECK(shell.run({"translate", "runs/first"}, "").out.empty());
+  CHECK(shell.run({"translate", "runs/first", "--beam", "1", "The man sees a dog.", "Good."}).out ==
+        words.out);
+  CHECK(shell
+            .run({"translate", "--beam", "1", "runs/first", "The man sees a dog.", "--length-penalty", "-0.5",
+                  "Good."})
+            .out == words.out);
   CHECK(shell.run({"translate", "runs/first", "--beam", "3"}, "\n\xff\xfe broken\n").code != 1);
   check_refused(shell, {"generate", "runs/first"}, 2, {"runs/first is a run of the task translate"});
 
@@ -251,14 +280,18 @@ TEST_CASE("command line: a translator from its first step to its maps") {
   INFO(looked.err);
   CHECK(looked.code == 0);
   CHECK_THAT(looked.out, containing("The old man smiled."));
-  for (const char* name : {"maps.html", "all-heads.svg", "maps.safetensors", "cross-0.npy", "encoder-self-0.npy", "decoder-self-0-head-1.svg"}) {
+  for (const char* name : {"maps.html", "all-heads.svg", "maps.safetensors", "cross-0.npy",
+                           "encoder-self-0.npy", "decoder-self-0-head-1.svg"}) {
     CAPTURE(name);
     CHECK(io::exists(run / "inspect" / name));
   }
-  CHECK(shell.run({"inspect", "runs/first", "--kind", "cross", "--layer", "0", "--head", "1", "--out", "there"}).code == 0);
+  CHECK(
+      shell.run({"inspect", "runs/first", "--kind", "cross", "--layer", "0", "--head", "1", "--out", "there"})
+          .code == 0);
   CHECK(io::exists(shell.scratch / "there/maps.html"));
   check_refused(shell, {"inspect", "runs/first", "A man.", "--head", "9"}, 2, {"--head = 9"});
-  check_refused(shell, {"inspect", "runs/first", "A man.", "--layer", "9"}, 2, {"There are: encoder self layer 0"});
+  check_refused(shell, {"inspect", "runs/first", "A man.", "--layer", "9"}, 2,
+                {"There are: encoder self layer 0"});
 
   CHECK_THAT(shell.run({"list", "runs"}).out, containing("runs/first"));
   CHECK_THAT(shell.run({"show", "runs/first"}).out, containing("# model of step"));
@@ -287,7 +320,8 @@ TEST_CASE("command line: a run whose scores were never written gets them by resu
 
 TEST_CASE("command line: a busy folder is 6, a stopped run 143, and resuming goes on from there") {
   const Shell shell;
-  const pid_t child = shell.start(with({"train", "translate", "--name", "long", "--set", "train.steps=100000"}, small));
+  const pid_t child =
+      shell.start(with({"train", "translate", "--name", "long", "--set", "train.steps=100000"}, small));
   const Path run = shell.scratch / "runs/long";
   for (int i = 0; i < 500 && list_checkpoints(run).empty(); ++i) ::usleep(10'000);
   REQUIRE(!list_checkpoints(run).empty());
@@ -307,7 +341,8 @@ TEST_CASE("command line: a busy folder is 6, a stopped run 143, and resuming goe
 TEST_CASE("command line: resuming with other data is refused and changes nothing") {
   const Shell shell;
   std::string lines;
-  for (int i = 0; i < 60; ++i) lines += text("number ", i % 7, " and ", i, "\tnumero ", i % 7, " e ", i, "\n");
+  for (int i = 0; i < 60; ++i)
+    lines += text("number ", i % 7, " and ", i, "\tnumero ", i % 7, " e ", i, "\n");
   io::write(shell.scratch / "pairs.tsv", lines);
   const auto words = with({"train", "translate", "--name", "a", "--quiet", "--data", "pairs.tsv"}, small);
   REQUIRE(shell.run(words).code == 0);
@@ -323,8 +358,14 @@ TEST_CASE("command line: resuming with other data is refused and changes nothing
 
 TEST_CASE("command line: a language model goes on with a text") {
   const Shell shell;
-  REQUIRE(shell.run({"train", "lm", "--name", "l", "--quiet", "--characters", "3000", "--width", "16", "--heads", "2", "--feed-forward", "16",
-                     "--layers", "1", "--max-length", "16", "--steps", "2", "--batch", "4"}).code == 0);
+  REQUIRE(shell
+              .run({"train",   "lm",           "--name", "l",
+                    "--quiet", "--characters", "3000",   "--width",
+                    "16",      "--heads",      "2",      "--feed-forward",
+                    "16",      "--layers",     "1",      "--max-length",
+                    "16",      "--steps",      "2",      "--batch",
+                    "4"})
+              .code == 0);
   const auto made = [&](const std::vector<std::string>& more) {
     return shell.run(with({"generate", "runs/l", "--prompt", "the ", "--tokens", "40"}, more));
   };
@@ -338,6 +379,7 @@ TEST_CASE("command line: a language model goes on with a text") {
   const std::string two = made({"--samples", "2"}).out;
   CHECK(two.find("\n---\nthe ") != std::string::npos);
   check_refused(shell, {"generate", "runs/l", "--temperature", "-1"}, 2, {"--temperature"});
+  check_refused(shell, {"generate", "runs/l", "--samples", "-3"}, 2, {"--samples = -3"});
   check_refused(shell, {"generate", "runs/l", "--tokens", "many"}, 2, {"--tokens", "'many'"});
   check_refused(shell, {"translate", "runs/l", "Good."}, 2, {"runs/l is a run of the task lm"});
   CHECK(shell.run({"inspect", "runs/l", "the thing"}).code == 0);

@@ -81,7 +81,8 @@ TEST_CASE("config: preset, then file, then environment, then option, then --set"
   Scratch scratch;
   const Path file = scratch / "mine.toml";
   io::write(file, "preset = \"translate\"\n[train]\nrate = 0.11\nwarmup = 11\nclip = 0.11\nseed = 11\n");
-  const Variable rate("HEED_TRAIN_WARMUP", "12"), clip("HEED_TRAIN_CLIP", "0.12"), seed("HEED_TRAIN_SEED", "12");
+  const Variable rate("HEED_TRAIN_WARMUP", "12"), clip("HEED_TRAIN_CLIP", "0.12"),
+      seed("HEED_TRAIN_SEED", "12");
   Config config = make_config(file.string());
   Invocation call;
   call.options = {{"clip", {"0.13"}}, {"seed", {"13"}}, {"set", {"train.seed=14", "model.width=96"}}};
@@ -122,7 +123,9 @@ TEST_CASE("config: mistakes in a file are named with file, line, column and the 
   std::string said = message_of(file, head + "seeed = 3\n");
   CHECK_THAT(said, containing("my.toml:3:9: option 'train.seeed' is unknown. Did you mean 'train.seed'?"));
   said = message_of(file, head + "rate = \"3e-4\"\n");
-  CHECK_THAT(said, containing("my.toml:3:8: train.rate = \"3e-4\" is text; a number is needed. Write it without quotes."));
+  CHECK_THAT(
+      said,
+      containing("my.toml:3:8: train.rate = \"3e-4\" is text; a number is needed. Write it without quotes."));
   said = message_of(file, head + "schedule = \"cosin\"\n");
   CHECK_THAT(said, containing("my.toml:3:12: train.schedule = 'cosin' is unknown. Did you mean 'cosine'?"));
   said = message_of(file, head + "seed = 1.5\n");
@@ -176,20 +179,54 @@ TEST_CASE("config: a setting in the environment is refused by its variable's nam
 
 TEST_CASE("config: translate-conti has the published settings to the letter") {
   Config config = make_config("translate-conti");
-  const std::map<std::string, std::string> published{
-      {"model.width", "512"}, {"model.heads", "8"}, {"model.feed_forward", "2048"}, {"model.layers", "1"},
-      {"model.max_length", "350"}, {"model.dropout", "0.1"}, {"model.attention_dropout", "0.1"}, {"model.activation", "relu"},
-      {"model.norm", "pre"}, {"model.norm_scale", "deviation"}, {"model.norm_epsilon", "1e-06"}, {"model.position", "sinusoid"},
-      {"model.init", "xavier"}, {"model.tie", "none"}, {"model.scale_embedding", "true"}, {"model.attention_bias", "false"},
-      {"model.feed_forward_bias", "true"}, {"model.norm_bias", "true"}, {"model.output_bias", "true"},
-      {"attention.encoder", "softmax"}, {"attention.decoder", "softmax"}, {"attention.cross", "softmax"},
-      {"data.tokenizer", "word"}, {"data.blanks", "true"}, {"data.minimum", "2"}, {"data.most", "30000"},
-      {"data.vocabulary_on_all", "true"}, {"data.distinct", "false"}, {"data.longest", "0"}, {"data.validation", "3234"},
-      {"data.test", "0"}, {"data.buckets", "false"}, {"data.fixed_length", "350"},
-      {"train.epochs", "20"}, {"train.steps", "0"}, {"train.batch", "8"}, {"train.accumulate", "1"}, {"train.smoothing", "0.1"},
-      {"train.optimizer", "adam"}, {"train.schedule", "constant"}, {"train.rate", "1e-04"}, {"train.warmup", "0"},
-      {"train.beta1", "0.9"}, {"train.beta2", "0.999"}, {"train.epsilon", "1e-09"}, {"train.decay", "0"}, {"train.clip", "0"},
-      {"decode.beam", "1"}};
+  const std::map<std::string, std::string> published{{"model.width", "512"},
+                                                     {"model.heads", "8"},
+                                                     {"model.feed_forward", "2048"},
+                                                     {"model.layers", "1"},
+                                                     {"model.max_length", "350"},
+                                                     {"model.dropout", "0.1"},
+                                                     {"model.attention_dropout", "0.1"},
+                                                     {"model.activation", "relu"},
+                                                     {"model.norm", "pre"},
+                                                     {"model.norm_scale", "deviation"},
+                                                     {"model.norm_epsilon", "1e-06"},
+                                                     {"model.position", "sinusoid"},
+                                                     {"model.init", "xavier"},
+                                                     {"model.tie", "none"},
+                                                     {"model.scale_embedding", "true"},
+                                                     {"model.attention_bias", "false"},
+                                                     {"model.feed_forward_bias", "true"},
+                                                     {"model.norm_bias", "true"},
+                                                     {"model.output_bias", "true"},
+                                                     {"attention.encoder", "softmax"},
+                                                     {"attention.decoder", "softmax"},
+                                                     {"attention.cross", "softmax"},
+                                                     {"data.tokenizer", "word"},
+                                                     {"data.blanks", "true"},
+                                                     {"data.minimum", "2"},
+                                                     {"data.most", "30000"},
+                                                     {"data.vocabulary_on_all", "true"},
+                                                     {"data.distinct", "false"},
+                                                     {"data.longest", "0"},
+                                                     {"data.validation", "3234"},
+                                                     {"data.test", "0"},
+                                                     {"data.buckets", "false"},
+                                                     {"data.fixed_length", "350"},
+                                                     {"train.epochs", "20"},
+                                                     {"train.steps", "0"},
+                                                     {"train.batch", "8"},
+                                                     {"train.accumulate", "1"},
+                                                     {"train.smoothing", "0.1"},
+                                                     {"train.optimizer", "adam"},
+                                                     {"train.schedule", "constant"},
+                                                     {"train.rate", "1e-04"},
+                                                     {"train.warmup", "0"},
+                                                     {"train.beta1", "0.9"},
+                                                     {"train.beta2", "0.999"},
+                                                     {"train.epsilon", "1e-09"},
+                                                     {"train.decay", "0"},
+                                                     {"train.clip", "0"},
+                                                     {"decode.beam", "1"}};
   const auto values = values_of(config);
   for (const auto& [key, value] : published) {
     CAPTURE(key);

@@ -27,7 +27,10 @@ TransformerConfig tiny() {
 /// A random translator with its sources encoded.
 struct Fixture {
   explicit Fixture(uint64_t seed, int64_t words = vocabulary)
-      : rng(seed), model(tiny(), 9, words, {attention_factory("softmax"), attention_factory("softmax"), attention_factory("softmax")}, rng) {
+      : rng(seed),
+        model(tiny(), 9, words,
+              {attention_factory("softmax"), attention_factory("softmax"), attention_factory("softmax")},
+              rng) {
     // Steeper logits, so that what is likely differs from row to row.
     for (const Named& named : parameters(model)) {
       if (named.name.starts_with("output")) fill_normal(*named.tensor, 0, 1.5, rng);
@@ -44,8 +47,9 @@ struct Fixture {
     std::vector<int32_t> read{with_all.start};
     read.insert(read.end(), prefix.begin(), prefix.end());
     const auto count = static_cast<int64_t>(read.size());
-    const Tensor hidden = model.decode(Tensor::of<int32_t>(read, Shape{1, count}), view::slice(encoded, 0, row, row + 1),
-                                       view::slice(lengths, 0, row, row + 1), {});
+    const Tensor hidden =
+        model.decode(Tensor::of<int32_t>(read, Shape{1, count}), view::slice(encoded, 0, row, row + 1),
+                     view::slice(lengths, 0, row, row + 1), {});
     std::vector<double> logits = model.logits(slice(hidden, 1, count - 1, count)).to_doubles();
     for (const int32_t id : with_all.forbidden) logits[static_cast<size_t>(id)] = -INFINITY;
     double total = 0;
@@ -70,10 +74,13 @@ Hypothesis plain_greedy(const Fixture& f, int64_t row, int64_t longest) {
   return out;
 }
 
-double penalty(size_t length, double alpha) { return std::pow((5.0 + static_cast<double>(length)) / 6, alpha); }
+double penalty(size_t length, double alpha) {
+  return std::pow((5.0 + static_cast<double>(length)) / 6, alpha);
+}
 
 /// The best of all outputs of at most `longest` tokens.
-void search_all(const Fixture& f, int64_t row, int64_t longest, double alpha, const Hypothesis& prefix, Hypothesis& best) {
+void search_all(const Fixture& f, int64_t row, int64_t longest, double alpha, const Hypothesis& prefix,
+                Hypothesis& best) {
   const std::vector<double> scores = f.after(row, prefix.ids);
   const auto offer = [&](const std::vector<int32_t>& ids, double score, size_t length) {
     if (score / penalty(length, alpha) > best.score) best = {ids, score / penalty(length, alpha)};
@@ -83,8 +90,10 @@ void search_all(const Fixture& f, int64_t row, int64_t longest, double alpha, co
     Hypothesis next = prefix;
     next.ids.push_back(id);
     next.score += scores[static_cast<size_t>(id)];
-    if (static_cast<int64_t>(next.ids.size()) == longest) offer(next.ids, next.score, next.ids.size());
-    else search_all(f, row, longest, alpha, next, best);
+    if (static_cast<int64_t>(next.ids.size()) == longest)
+      offer(next.ids, next.score, next.ids.size());
+    else
+      search_all(f, row, longest, alpha, next, best);
   }
 }
 
@@ -121,7 +130,8 @@ TEST_CASE("decode: a beam wide enough finds what exhaustive search finds") {
     for (const double alpha : {0.0, 1.0}) {
       const Fixture f(seed);
       const std::vector<int64_t> longest{4, 3, 4};
-      const auto found = beam_search(f.model, f.start(), longest, with_all, {.beam = 40, .length_penalty = alpha});
+      const auto found =
+          beam_search(f.model, f.start(), longest, with_all, {.beam = 40, .length_penalty = alpha});
       for (int64_t row = 0; row < 3; ++row) {
         const auto at = static_cast<size_t>(row);
         CAPTURE(seed, alpha, row);
@@ -150,9 +160,11 @@ TEST_CASE("decode: rows that leave the batch do not change the others") {
     CAPTURE(row);
     const auto at = static_cast<int64_t>(row);
     const int64_t longest = std::vector<int64_t>{1, 9, 4}[row];
-    const Tensor states = view::slice(f.encoded, 0, at, at + 1), lengths = view::slice(f.lengths, 0, at, at + 1);
+    const Tensor states = view::slice(f.encoded, 0, at, at + 1),
+                 lengths = view::slice(f.lengths, 0, at, at + 1);
     CHECK(greedy(f.model, f.model.start(states, lengths), {longest}, ids)[0].ids == together[row].ids);
-    CHECK(beam_search(f.model, f.model.start(states, lengths), {longest}, ids, {.beam = 3})[0].ids == beams[row].ids);
+    CHECK(beam_search(f.model, f.model.start(states, lengths), {longest}, ids, {.beam = 3})[0].ids ==
+          beams[row].ids);
   }
 }
 
@@ -160,7 +172,8 @@ TEST_CASE("decode: forbidden ids are never made, and ids outside the vocabulary 
   for (const uint64_t seed : {1, 2, 3, 4, 5}) {
     const Fixture f(seed, 12);
     const DecodeIds ids{.start = 2, .end = 3, .forbidden = {0, 1, 2, 3, 7, 8, -1, 12, 1000}};
-    for (const auto& found : {greedy(f.model, f.start(), {9, 9, 9}, ids), beam_search(f.model, f.start(), {9, 9, 9}, ids, {.beam = 4})}) {
+    for (const auto& found : {greedy(f.model, f.start(), {9, 9, 9}, ids),
+                              beam_search(f.model, f.start(), {9, 9, 9}, ids, {.beam = 4})}) {
       for (const Hypothesis& one : found) {
         CHECK(one.ids.size() == 9);  // the end is forbidden too
         for (const int32_t id : one.ids) CHECK((id >= 4 && id < 12 && id != 7 && id != 8));
@@ -171,7 +184,8 @@ TEST_CASE("decode: forbidden ids are never made, and ids outside the vocabulary 
 
 TEST_CASE("decode: a width that makes no sense is refused") {
   const Fixture f(1);
-  CHECK_THROWS_WITH(beam_search(f.model, f.start(), {3, 3, 3}, with_all, {.beam = 0}), containing("decode.beam = 0"));
+  CHECK_THROWS_WITH(beam_search(f.model, f.start(), {3, 3, 3}, with_all, {.beam = 0}),
+                    containing("decode.beam = 0"));
 }
 
 namespace {
@@ -182,7 +196,8 @@ struct Language {
       if (named.name.starts_with("output")) fill_normal(*named.tensor, 0, 1, rng);
     }
   }
-  std::vector<int32_t> drawn(const SampleOptions& options, uint64_t seed = 1, std::vector<int32_t> prompt = {4, 5}) const {
+  std::vector<int32_t> drawn(const SampleOptions& options, uint64_t seed = 1,
+                             std::vector<int32_t> prompt = {4, 5}) const {
     Rng draws(seed);
     std::vector<int32_t> out;
     sample(model, std::move(prompt), 12, options, draws, [&](int32_t id) {
@@ -203,7 +218,9 @@ TEST_CASE("decode: sampling at temperature zero or among one token is greedy") {
   const NoTape no_tape;
   for (int i = 0; i < 8; ++i) {
     const auto count = static_cast<int64_t>(context.size());
-    const auto logits = slice(language.model(Tensor::of<int32_t>(context, Shape{1, count}), {}), 1, count - 1, count).to_host();
+    const auto logits =
+        slice(language.model(Tensor::of<int32_t>(context, Shape{1, count}), {}), 1, count - 1, count)
+            .to_host();
     context.push_back(static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
   }
   const std::vector<int32_t> plain(context.begin() + 2, context.end());
@@ -217,23 +234,29 @@ TEST_CASE("decode: sampling depends on the seed alone, and top-k bounds what is 
   CHECK(one == language.drawn({.temperature = 1, .top_k = 0, .tokens = 30}, 1));
   CHECK(one != language.drawn({.temperature = 1, .top_k = 0, .tokens = 30}, 2));
   const NoTape no_tape;
-  const auto logits = slice(language.model(Tensor::of<int32_t>(std::vector<int32_t>{4, 5}, Shape{1, 2}), {}), 1, 1, 2).to_host();
+  const auto logits =
+      slice(language.model(Tensor::of<int32_t>(std::vector<int32_t>{4, 5}, Shape{1, 2}), {}), 1, 1, 2)
+          .to_host();
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const int32_t first = language.drawn({.temperature = 3, .top_k = 2, .tokens = 1}, seed)[0];
-    CHECK(std::count_if(logits.begin(), logits.end(), [&](float x) { return x > logits[static_cast<size_t>(first)]; }) < 2);
+    CHECK(std::count_if(logits.begin(), logits.end(),
+                        [&](float x) { return x > logits[static_cast<size_t>(first)]; }) < 2);
   }
 }
 
 TEST_CASE("decode: sampling frequencies are the softmax at the temperature") {
   const Language language;
   const NoTape no_tape;
-  const auto logits = slice(language.model(Tensor::of<int32_t>(std::vector<int32_t>{4, 5}, Shape{1, 2}), {}), 1, 1, 2).to_host();
+  const auto logits =
+      slice(language.model(Tensor::of<int32_t>(std::vector<int32_t>{4, 5}, Shape{1, 2}), {}), 1, 1, 2)
+          .to_host();
   const double temperature = 0.7;
   double total = 0;
   for (const float x : logits) total += std::exp(x / temperature);
   std::vector<double> seen(20);
   constexpr int draws = 1500;
-  for (uint64_t seed = 1; seed <= draws; ++seed) ++seen[static_cast<size_t>(language.drawn({.temperature = temperature, .tokens = 1}, seed)[0])];
+  for (uint64_t seed = 1; seed <= draws; ++seed)
+    ++seen[static_cast<size_t>(language.drawn({.temperature = temperature, .tokens = 1}, seed)[0])];
   for (size_t id = 0; id < 20; ++id) {
     const double p = std::exp(logits[id] / temperature) / total;
     CHECK(std::abs(seen[id] / draws - p) < 5 * std::sqrt(p * (1 - p) / draws) + 1e-3);

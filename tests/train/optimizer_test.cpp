@@ -30,14 +30,17 @@ struct Tiny final : Module {
     f("idle", idle);
   }
   /// Its gradient: weight + 3 for the matrix (1 of it through the tied name), 4 bias for the vector.
-  Tensor loss() const { return sum(affine(square(weight), 0.5, 0) + affine(tied, 3, 0)) + sum(affine(square(bias), 2, 0)); }
+  Tensor loss() const {
+    return sum(affine(square(weight), 0.5, 0) + affine(tied, 3, 0)) + sum(affine(square(bias), 2, 0));
+  }
   Tensor bias, weight, tied, idle;
 };
 
 struct Plain {
   std::vector<double> value, first, second;
   bool matrix = false;
-  explicit Plain(const Tensor& x, bool decayed) : value(x.to_doubles()), first(value.size()), second(value.size()), matrix(decayed) {}
+  explicit Plain(const Tensor& x, bool decayed)
+      : value(x.to_doubles()), first(value.size()), second(value.size()), matrix(decayed) {}
   double gradient(size_t i, bool used) const { return !used ? 0 : matrix ? value[i] + 3 : 4 * value[i]; }
 };
 
@@ -61,7 +64,8 @@ void plain_step(std::vector<Plain>& all, const OptimizerOptions& o, double rate,
       if (o.kind == OptimizerKind::adam) g += decay * x.value[i];
       x.first[i] = o.beta1 * x.first[i] + (1 - o.beta1) * g;
       x.second[i] = o.beta2 * x.second[i] + (1 - o.beta2) * g * g;
-      const double m = x.first[i] / (1 - std::pow(o.beta1, step)), v = x.second[i] / (1 - std::pow(o.beta2, step));
+      const double m = x.first[i] / (1 - std::pow(o.beta1, step)),
+                   v = x.second[i] / (1 - std::pow(o.beta2, step));
       if (o.kind == OptimizerKind::adamw) x.value[i] -= rate * decay * x.value[i];
       x.value[i] -= rate * m / (std::sqrt(v) + o.epsilon);
     }
@@ -83,14 +87,22 @@ TEST_CASE("optimizer: five steps of each kind equal a plain loop in double") {
       for (const double decay : {0.0, 0.3}) {
         CAPTURE(static_cast<int>(kind), clip, decay);
         Tiny module;
-        std::vector<Plain> plain{Plain(module.weight, true), Plain(module.bias, false), Plain(module.idle, true)};
-        const OptimizerOptions options{.kind = kind, .beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-3, .momentum = 0.7, .decay = decay, .clip = clip};
+        std::vector<Plain> plain{Plain(module.weight, true), Plain(module.bias, false),
+                                 Plain(module.idle, true)};
+        const OptimizerOptions options{.kind = kind,
+                                       .beta1 = 0.8,
+                                       .beta2 = 0.9,
+                                       .epsilon = 1e-3,
+                                       .momentum = 0.7,
+                                       .decay = decay,
+                                       .clip = clip};
         Optimizer optimizer(module, options);
         for (int step = 1; step <= 5; ++step) {
           const double rate = 0.1 / step;
           double norm = 0;
           for (size_t p = 0; p < 2; ++p) {
-            for (size_t i = 0; i < plain[p].value.size(); ++i) norm += std::pow(plain[p].gradient(i, true), 2);
+            for (size_t i = 0; i < plain[p].value.size(); ++i)
+              norm += std::pow(plain[p].gradient(i, true), 2);
           }
           backward(module.loss());
           optimizer.step(rate);
@@ -117,7 +129,8 @@ TEST_CASE("optimizer: parameters and gradients live in the arena, each on a line
   CHECK(module.tied.offset() == module.weight.offset());
   CHECK(module.bias.storage() == optimizer.values().storage());
   CHECK(module.idle.storage() == optimizer.values().storage());
-  CHECK(module.bias.offset() > std::max(module.weight.offset(), module.idle.offset()));  // decayed ones come first
+  CHECK(module.bias.offset() >
+        std::max(module.weight.offset(), module.idle.offset()));  // decayed ones come first
   CHECK(module.bias.offset() % 16 == 0);
   CHECK(optimizer.size() == 3 * 16);
   backward(module.loss());
@@ -178,7 +191,8 @@ TEST_CASE("optimizer: the state of another model is refused, and so is a module 
   CHECK_THROWS_WITH(optimizer.load(bytes), containing("first has 256 bytes, this model needs 384"));
   CHECK(fault_of([&] { optimizer.load(bytes.substr(0, 40)); }) == Fault::data);
   Tiny kin;
-  CHECK(fault_of([&] { optimizer.load(Optimizer(kin, {.kind = OptimizerKind::sgd}).save()); }) == Fault::data);
+  CHECK(fault_of([&] { optimizer.load(Optimizer(kin, {.kind = OptimizerKind::sgd}).save()); }) ==
+        Fault::data);
   Tiny plain;
   Optimizer sgd(plain, {.kind = OptimizerKind::sgd});
   CHECK(fault_of([&] { sgd.load(optimizer.save()); }) == Fault::data);

@@ -26,7 +26,8 @@ TEST_CASE("schedule: noam is equation 3 of Vaswani et al.") {
   const Schedule schedule{.kind = ScheduleKind::noam, .rate = 2, .warmup = 16};
   for (const int64_t step : {1, 7, 16, 17, 64, 100}) {
     const double s = static_cast<double>(step);
-    CHECK(rate(schedule, step) == Approx(2 * std::pow(64.0, -0.5) * std::min(std::pow(s, -0.5), s * std::pow(16.0, -1.5))));
+    CHECK(rate(schedule, step) ==
+          Approx(2 * std::pow(64.0, -0.5) * std::min(std::pow(s, -0.5), s * std::pow(16.0, -1.5))));
   }
   CHECK(rate(schedule, 16) == Approx(2.0 / 8 / 4));  // the peak
   CHECK(schedule.at(16, total, 4 * width) == Approx(rate(schedule, 16) / 2));
@@ -61,7 +62,8 @@ TEST_CASE("schedule: one-cycle rises from a 25th and ends at a 250,000th") {
   CHECK(rate(schedule, 100) == Approx(1 / 250000.0));
 }
 
-TEST_CASE("schedule: without warm-up the first step has the peak and the last one the end, whatever the kind") {
+TEST_CASE(
+    "schedule: without warm-up the first step has the peak and the last one the end, whatever the kind") {
   for (const ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::linear}) {
     const Schedule schedule{.kind = kind, .rate = 0.8, .warmup = 0, .final_share = 0.5};
     CHECK(rate(schedule, 1) == Approx(0.8));

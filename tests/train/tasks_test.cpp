@@ -17,10 +17,12 @@ namespace {
 Config tiny(const std::string& task, const std::vector<std::pair<std::string, std::string>>& more = {}) {
   Config config = read_config("task = \"" + task + "\"\n", "tiny");
   std::vector<std::pair<std::string, std::string>> settings{
-      {"data.pairs", "200"},   {"data.characters", "3000"}, {"data.images", "60"},       {"data.held_out", "20"}, {"data.validation", "10"},
-      {"data.test", "8"},      {"data.bleu_pairs", "2"},    {"data.patch", "14"},        {"model.width", "16"},   {"model.heads", "2"},
-      {"model.feed_forward", "16"}, {"model.layers", "2"},  {"model.max_length", "16"},  {"train.steps", "3"},    {"train.batch", "6"},
-      {"train.rate", "1e-2"},  {"train.warmup", "1"}};
+      {"data.pairs", "200"},      {"data.characters", "3000"},  {"data.images", "60"},
+      {"data.held_out", "20"},    {"data.validation", "10"},    {"data.test", "8"},
+      {"data.bleu_pairs", "2"},   {"data.patch", "14"},         {"model.width", "16"},
+      {"model.heads", "2"},       {"model.feed_forward", "16"}, {"model.layers", "2"},
+      {"model.max_length", "16"}, {"train.steps", "3"},         {"train.batch", "6"},
+      {"train.rate", "1e-2"},     {"train.warmup", "1"}};
   settings.insert(settings.end(), more.begin(), more.end());
   std::set<std::string> known;
   for (const OptionText& option : options_of(config)) known.insert(option.name);
@@ -37,7 +39,8 @@ void load(Config& config) {
 
 /// Trains and leaves the model where it is.
 struct Trained {
-  explicit Trained(Config made) : config(std::move(made)), folder(RunFolder::create({.out = scratch.path(), .name = "run"})) {
+  explicit Trained(Config made)
+      : config(std::move(made)), folder(RunFolder::create({.out = scratch.path(), .name = "run"})) {
     progress.quiet = true;
     load(config);
     trainer = std::make_unique<Trainer>(config, folder, std::nullopt, progress);
@@ -119,13 +122,24 @@ TEST_CASE("tasks: every preset trains when it is made small") {
     std::set<std::string> known;
     for (const OptionText& option : options_of(config)) known.insert(option.name);
     for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
-             {"data.pairs", "200"}, {"data.characters", "3000"}, {"data.images", "60"}, {"data.held_out", "20"}, {"data.validation", "6"},
-             {"data.bleu_pairs", "2"}, {"data.vocabulary", "150"}, {"data.fixed_length", preset.name == std::string("translate-conti") ? "32" : "0"},
-             {"model.width", "16"}, {"model.feed_forward", "16"}, {"model.max_length", "32"}, {"train.epochs", "0"}, {"train.steps", "2"},
+             {"data.pairs", "200"},
+             {"data.characters", "3000"},
+             {"data.images", "60"},
+             {"data.held_out", "20"},
+             {"data.validation", "6"},
+             {"data.bleu_pairs", "2"},
+             {"data.vocabulary", "150"},
+             {"data.fixed_length", preset.name == std::string("translate-conti") ? "32" : "0"},
+             {"model.width", "16"},
+             {"model.feed_forward", "16"},
+             {"model.max_length", "32"},
+             {"train.epochs", "0"},
+             {"train.steps", "2"},
              {counted ? "train.batch" : "train.batch_tokens", counted ? "4" : "100"}}) {
       if (known.contains(key)) config.set(key, value, "");
     }
-    if (std::string(preset.task) == "translate" && preset.name != std::string("translate-conti")) config.set("data.test", "6", "");
+    if (std::string(preset.task) == "translate" && preset.name != std::string("translate-conti"))
+      config.set("data.test", "6", "");
     config.check();
     Trained run(std::move(config));
     CHECK(run.outcome.step == 2);
@@ -164,7 +178,9 @@ TEST_CASE("tasks: a task uses the labels' smoothing while it trains, and never w
   for (const TaskEntry& entry : tasks()) {
     CAPTURE(entry.name);
     const auto loss = [&](const std::string& smoothing, bool training) {
-      Config config = tiny(entry.name, {{"train.smoothing", smoothing}, {"model.dropout", "0"}, {"model.attention_dropout", "0"}});
+      Config config =
+          tiny(entry.name,
+               {{"train.smoothing", smoothing}, {"model.dropout", "0"}, {"model.attention_dropout", "0"}});
       load(config);
       Rng rng(1);
       const auto model = config.task->model(config, rng);
@@ -184,7 +200,8 @@ TEST_CASE("tasks: a tokenizer sealed in a checkpoint is used instead of a new on
     Config first = tiny(entry.name);
     load(first);
     const std::vector<NamedBytes> sealed = first.task->sealed();
-    Config second = tiny(entry.name, {{"data.pairs", "100"}, {"data.characters", "2000"}, {"data.minimum", "3"}});
+    Config second =
+        tiny(entry.name, {{"data.pairs", "100"}, {"data.characters", "2000"}, {"data.minimum", "3"}});
     second.task->load(second, sealed, [](const std::string&) {});
     const std::vector<NamedBytes> again = second.task->sealed();
     REQUIRE(again.size() == sealed.size());
@@ -194,7 +211,9 @@ TEST_CASE("tasks: a tokenizer sealed in a checkpoint is used instead of a new on
     }
     if (sealed.empty()) continue;
     Config third = tiny(entry.name);
-    CHECK(fault_of([&] { third.task->load_sealed(third, {{"tokenizer.other.word", ""}, {"stray", ""}}); }) == Fault::data);
+    CHECK(fault_of([&] {
+            third.task->load_sealed(third, {{"tokenizer.other.word", ""}, {"stray", ""}});
+          }) == Fault::data);
   }
 }
 
@@ -221,7 +240,8 @@ TEST_CASE("tasks: lm cuts its own example to the model and refuses texts that ar
     const auto model = config.task->model(config, rng);
     std::string caption;
     check_maps(config.task->maps(*model, "", caption), true);
-    CHECK_THROWS_WITH(config.task->maps(*model, std::string(17, 'e'), caption), containing("17 characters, the model reads 16"));
+    CHECK_THROWS_WITH(config.task->maps(*model, std::string(17, 'e'), caption),
+                      containing("17 characters, the model reads 16"));
     // A sample longer than the model's reach.
     CHECK(config.task->test(*model, {}).samples.at(0).hypothesis.size() >= 400);
   }
@@ -241,13 +261,15 @@ TEST_CASE("tasks: mnist has a confusion of all test images, both pools, and name
     std::string caption;
     const std::vector<MapView> maps = config.task->maps(*model, "19", caption);
     CHECK(maps.at(0).keys == (pool == "first" ? 5 : 4));
-    CHECK_THROWS_WITH(config.task->maps(*model, "20", caption), containing("'20' is no test image. Give its number, 0 to 19."));
+    CHECK_THROWS_WITH(config.task->maps(*model, "20", caption),
+                      containing("'20' is no test image. Give its number, 0 to 19."));
     CHECK_THROWS_WITH(config.task->maps(*model, "seven", caption), containing("'seven'"));
   }
 }
 
 TEST_CASE("tasks: settings that leave nothing to train or score on are refused in words") {
-  const auto refused = [](const std::string& task, const std::string& key, const std::string& value) -> std::string {
+  const auto refused = [](const std::string& task, const std::string& key,
+                          const std::string& value) -> std::string {
     try {
       Config config = tiny(task, {{key, value}});
       load(config);

@@ -22,12 +22,14 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 /// About 12 batches an epoch, 2 a step: 12 steps are two epochs.
 Config tiny(const Settings& more = {}) {
   Config config = make_config("translate");
-  const Settings settings{{"data.pairs", "300"},       {"data.validation", "12"},      {"data.test", "8"},
-                          {"data.bleu_pairs", "2"},    {"model.width", "16"},          {"model.heads", "2"},
-                          {"model.feed_forward", "16"}, {"model.max_length", "32"},    {"model.dropout", "0.2"},
-                          {"model.attention_dropout", "0.1"}, {"train.steps", "12"},   {"train.batch_tokens", "200"},
-                          {"train.accumulate", "2"},   {"train.warmup", "4"},          {"train.rate", "1e-2"},
-                          {"train.validate_every", "3"}};
+  const Settings settings{{"data.pairs", "300"},        {"data.validation", "12"},
+                          {"data.test", "8"},           {"data.bleu_pairs", "2"},
+                          {"model.width", "16"},        {"model.heads", "2"},
+                          {"model.feed_forward", "16"}, {"model.max_length", "32"},
+                          {"model.dropout", "0.2"},     {"model.attention_dropout", "0.1"},
+                          {"train.steps", "12"},        {"train.batch_tokens", "200"},
+                          {"train.accumulate", "2"},    {"train.warmup", "4"},
+                          {"train.rate", "1e-2"},       {"train.validate_every", "3"}};
   for (const Settings& list : {settings, more}) {
     for (const auto& [key, value] : list) config.set(key, value, "");
   }
@@ -40,7 +42,8 @@ class StopAt final : public Task {
  public:
   StopAt(std::unique_ptr<Task> inner, int64_t at) : inner_(std::move(inner)), at_(at) {}
   void fields(Fields& f) override { inner_->fields(f); }
-  void load(const Config& c, const std::vector<NamedBytes>& s, const std::function<void(const std::string&)>& say) override {
+  void load(const Config& c, const std::vector<NamedBytes>& s,
+            const std::function<void(const std::string&)>& say) override {
     inner_->load(c, s, say);
   }
   void load_sealed(const Config& c, const std::vector<NamedBytes>& s) override { inner_->load_sealed(c, s); }
@@ -55,7 +58,9 @@ class StopAt final : public Task {
   Tensor loss(Module& m, const Batch& b, const Pass& p) const override { return inner_->loss(m, b, p); }
   Scores validate(Module& m) const override { return inner_->validate(m); }
   Evaluation test(Module& m, const DecodeOptions& d) const override { return inner_->test(m, d); }
-  std::vector<MapView> maps(Module& m, const std::string& t, std::string& c) const override { return inner_->maps(m, t, c); }
+  std::vector<MapView> maps(Module& m, const std::string& t, std::string& c) const override {
+    return inner_->maps(m, t, c);
+  }
 
  private:
   std::unique_ptr<Task> inner_;
@@ -63,15 +68,19 @@ class StopAt final : public Task {
   mutable int64_t asked_ = 0;
 };
 
-/// One sitting in a folder: a new run, or the one that is there. `stop_at`: batches until a signal comes; below 0: none.
+/// One sitting in a folder: a new run, or the one that is there. `stop_at`: batches until a signal comes;
+/// below 0: none.
 Outcome sit(const Path& run, Config config, int64_t stop_at = -1, const std::string& which = "last") {
   const bool there = io::exists(run);
-  RunFolder folder = there ? RunFolder::resume(run, "test")
-                           : RunFolder::create({.out = run.parent_path(), .name = run.filename().string(), .command = "test"});
+  RunFolder folder =
+      there
+          ? RunFolder::resume(run, "test")
+          : RunFolder::create({.out = run.parent_path(), .name = run.filename().string(), .command = "test"});
   if (!there) io::write(folder.config(), to_toml(config));
   std::optional<Checkpoint> from;
   if (!list_checkpoints(run).empty()) from = open_checkpoint(run, which);
-  config.task->load(config, from ? sealed_files(*from) : std::vector<NamedBytes>{}, [](const std::string&) {});
+  config.task->load(config, from ? sealed_files(*from) : std::vector<NamedBytes>{},
+                    [](const std::string&) {});
   if (stop_at >= 0) config.task = std::make_unique<StopAt>(std::move(config.task), stop_at);
   Progress progress;
   progress.quiet = true;
@@ -79,7 +88,9 @@ Outcome sit(const Path& run, Config config, int64_t stop_at = -1, const std::str
   return trainer.run();
 }
 
-std::string bytes_of(const Path& run, int64_t step, const std::string& name) { return io::read(checkpoint_folder(run, step) / name); }
+std::string bytes_of(const Path& run, int64_t step, const std::string& name) {
+  return io::read(checkpoint_folder(run, step) / name);
+}
 
 /// state.json without the clock.
 std::string state_of(const Path& run, int64_t step) {
@@ -93,7 +104,8 @@ std::set<std::string> metrics_of(const Path& run) {
   for (const MetricSeries& series : read_metrics(run / "metrics.jsonl")) {
     for (size_t i = 0; i < series.steps.size(); ++i) {
       if (i > 0) CHECK(series.steps[i] > series.steps[i - 1]);  // each once, in order
-      if (series.name != "tokens_per_second") out.insert(text(series.name, " ", series.steps[i], " ", series.values[i]));
+      if (series.name != "tokens_per_second")
+        out.insert(text(series.name, " ", series.steps[i], " ", series.values[i]));
     }
   }
   return out;
@@ -118,7 +130,8 @@ TEST_CASE("trainer: a run stopped anywhere and resumed ends with the bits of one
   CHECK(whole.stopped_by == 0);
   CHECK(!whole.early);
   CHECK(metrics_of(scratch / "whole").size() == 12 * 3 + 4 * 2);
-  // Batches asked for: 2 a step. 1: first step; 7 and 8: in and between steps; 11: a step with a validation; 23: the last.
+  // Batches asked for: 2 a step. 1: first step; 7 and 8: in and between steps; 11: a step with a validation;
+  // 23: the last.
   for (const int64_t at : {0, 1, 7, 8, 11, 23}) {
     CAPTURE(at);
     const Path run = scratch / ("stopped" + std::to_string(at));
@@ -140,7 +153,10 @@ TEST_CASE("trainer: a run stopped anywhere and resumed ends with the bits of one
 
 TEST_CASE("trainer: a run stopped many times is the same run") {
   Scratch scratch;
-  const Settings settings{{"train.validate_every", "2"}, {"train.patience", "50"}, {"train.optimizer", "sgd"}, {"train.rate", "0.5"}};
+  const Settings settings{{"train.validate_every", "2"},
+                          {"train.patience", "50"},
+                          {"train.optimizer", "sgd"},
+                          {"train.rate", "0.5"}};
   sit(scratch / "whole", tiny(settings));
   Outcome outcome;
   int sittings = 0;
@@ -154,8 +170,10 @@ TEST_CASE("trainer: a run stopped many times is the same run") {
 
 TEST_CASE("trainer: metrics gathered over several steps survive a stop between them") {
   Scratch scratch;
-  const Settings settings{{"train.steps", "600"}, {"train.validate_every", "200"}, {"train.accumulate", "1"}, {"train.batch_tokens", "20"},
-                          {"data.pairs", "60"},   {"model.width", "4"},            {"model.feed_forward", "4"}};
+  const Settings settings{{"train.steps", "600"},     {"train.validate_every", "200"},
+                          {"train.accumulate", "1"},  {"train.batch_tokens", "20"},
+                          {"data.pairs", "60"},       {"model.width", "4"},
+                          {"model.feed_forward", "4"}};
   sit(scratch / "whole", tiny(settings));
   CHECK(sit(scratch / "stopped", tiny(settings), 100).step == 101);  // lines come every third step
   sit(scratch / "stopped", tiny(settings));
@@ -187,7 +205,8 @@ TEST_CASE("trainer: going on from an earlier checkpoint leaves later ones behind
 
 TEST_CASE("trainer: patience ends a run, keeps its best checkpoint, and stays ended") {
   Scratch scratch;
-  const Settings settings{{"train.rate", "0"}, {"train.validate_every", "1"}, {"train.patience", "2"}, {"train.keep", "1"}};
+  const Settings settings{
+      {"train.rate", "0"}, {"train.validate_every", "1"}, {"train.patience", "2"}, {"train.keep", "1"}};
   const Outcome outcome = sit(scratch / "run", tiny(settings));
   CHECK(outcome.step == 3);  // the first validation is the best; two more are none better
   CHECK(outcome.best_step == 1);
@@ -202,7 +221,7 @@ TEST_CASE("trainer: patience ends a run, keeps its best checkpoint, and stays en
   check_same(scratch / "run", scratch / "stopped", 3);
 }
 
-TEST_CASE("trainer: a time limit validates, saves and stops; a greater one goes on to the same end") {
+TEST_CASE("trainer: a time limit validates, saves and stops, a greater one goes on to the same end") {
   Scratch scratch;
   const Outcome outcome = sit(scratch / "run", tiny({{"train.time_limit", "1e-6"}}));
   CHECK(outcome.step == 1);
@@ -213,7 +232,8 @@ TEST_CASE("trainer: a time limit validates, saves and stops; a greater one goes 
   CHECK(sit(scratch / "run", tiny({{"train.time_limit", "1e-6"}})).step == 1);
   CHECK(sit(scratch / "run", tiny()).step == 12);
   sit(scratch / "whole", tiny());
-  CHECK((bytes_of(scratch / "run", 12, "model.safetensors") == bytes_of(scratch / "whole", 12, "model.safetensors")));
+  CHECK((bytes_of(scratch / "run", 12, "model.safetensors") ==
+         bytes_of(scratch / "whole", 12, "model.safetensors")));
 }
 
 TEST_CASE("trainer: epochs are turned into steps") {
@@ -230,9 +250,11 @@ TEST_CASE("trainer: epochs are turned into steps") {
   CHECK(Trainer(config, folder, std::nullopt, progress).total_steps() == 2 * (batches / 3));
 }
 
-TEST_CASE("trainer: a rate that is too great is an error that names the step and keeps the last good checkpoint") {
+TEST_CASE(
+    "trainer: a rate that is too great is an error that names the step and keeps the last good checkpoint") {
   Scratch scratch;
-  const Settings huge{{"train.rate", "1e30"}, {"train.schedule", "constant"}, {"train.warmup", "0"}, {"train.clip", "0"},
+  const Settings huge{{"train.rate", "1e30"},          {"train.schedule", "constant"},
+                      {"train.warmup", "0"},           {"train.clip", "0"},
                       {"train.checkpoint_every", "1"}, {"train.validate_every", "100"}};
   const auto message = [&](const std::string& name, const Settings& settings) -> std::string {
     try {
@@ -292,6 +314,7 @@ TEST_CASE("trainer: scores that are not numbers are never the best") {
   CHECK(!two.better_than(one));
   CHECK(one.better_than(nan));
   CHECK(!nan.better_than(one));
-  const Scores high{.list = {{"bleu", 5}}, .lower_is_better = false}, low{.list = {{"bleu", 4}}, .lower_is_better = false};
+  const Scores high{.list = {{"bleu", 5}}, .lower_is_better = false},
+      low{.list = {{"bleu", 4}}, .lower_is_better = false};
   CHECK(high.better_than(low));
 }

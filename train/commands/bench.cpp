@@ -1,10 +1,10 @@
 // heed bench: times of products, attention and training steps, with what they depend on.
 #include <algorithm>
-#include <cstdio>
 #include <cmath>
+#include <cstdio>
 
-#include "autograd/ops.h"
 #include "attention/variant.h"
+#include "autograd/ops.h"
 #include "core/count.h"
 #include "core/json.h"
 #include "core/kernels/gemm.h"
@@ -36,7 +36,8 @@ void print(const Json& row, bool json) {
     return;
   }
   std::string line;
-  for (const auto& [name, value] : row.members()) line += "  " + name + " " + (value.is_text() ? value.text() : value.dump());
+  for (const auto& [name, value] : row.members())
+    line += "  " + name + " " + (value.is_text() ? value.text() : value.dump());
   std::puts(line.c_str());
 }
 
@@ -50,11 +51,25 @@ Tensor random(const Shape& shape, Rng& rng) {
 
 void bench_gemm(bool json) {
   Rng rng(1);
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{512, 512, 512}, {1024, 1024, 1024}, {4096, 1536, 384}, {384, 1536, 4096},
-                                {4096, 256, 256}, {4096, 8000, 256}, {8000, 256, 4096}, {1, 768, 768}, {8, 768, 768}, {32, 768, 768}}) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{512, 512, 512},
+                                {1024, 1024, 1024},
+                                {4096, 1536, 384},
+                                {384, 1536, 4096},
+                                {4096, 256, 256},
+                                {4096, 8000, 256},
+                                {8000, 256, 4096},
+                                {1, 768, 768},
+                                {8, 768, 768},
+                                {32, 768, 768}}) {
     const Tensor a = random(Shape{m, k}, rng), b = random(Shape{k, n}, rng), c(Shape{m, n});
-    const double time = median_time([&, a = a, b = b] { launch<kernel::Gemm>(Device::cpu, a, b, c, 1.0, 0.0); });
-    print(Json::object({{"m", m}, {"n", n}, {"k", k}, {"ms", rounded(1e3 * time)}, {"gflops", rounded(2e-9 * static_cast<double>(m * n * k) / time)}}), json);
+    const double time =
+        median_time([&, a = a, b = b] { launch<kernel::Gemm>(Device::cpu, a, b, c, 1.0, 0.0); });
+    print(Json::object({{"m", m},
+                        {"n", n},
+                        {"k", k},
+                        {"ms", rounded(1e3 * time)},
+                        {"gflops", rounded(2e-9 * static_cast<double>(m * n * k) / time)}}),
+          json);
   }
 }
 
@@ -132,7 +147,8 @@ int run(const Invocation& call) {
     bench_gemm(json);
   } else if (what == "attention") {
     const int64_t longest = call.integer("longest", 2048);
-    if (longest < 64 || longest > (int64_t{1} << 24)) fail("--longest = ", longest, ". It must be 64 to 16777216.");
+    if (longest < 64 || longest > (int64_t{1} << 24))
+      fail("--longest = ", longest, ". It must be 64 to 16777216.");
     if (call.words.size() > 1) {
       bench_attention(call.words[1], longest, json);
     } else {

@@ -24,7 +24,8 @@ T parsed(const std::string& name, const std::string& value, const char* needed) 
   T out{};
   const char* end = value.data() + value.size();
   const auto [at, fault] = std::from_chars(value.data(), end, out);
-  if (fault != std::errc() || at != end) fail("--", name, " = '", value, "' is not legal; it takes ", needed, ".");
+  if (fault != std::errc() || at != end)
+    fail("--", name, " = '", value, "' is not legal; it takes ", needed, ".");
   return out;
 }
 
@@ -53,13 +54,16 @@ std::vector<Setting> settings() {
     config.task = entry.make();
     for (const OptionText& option : options_of(config)) {
       if (!known.insert(option.name).second) continue;
-      all.push_back({option.name, option.name.substr(option.name.rfind('.') + 1), option.help, option.value, option.kind});
+      all.push_back({option.name, option.name.substr(option.name.rfind('.') + 1), option.help, option.value,
+                     option.kind});
       ++uses[all.back().option];
     }
   }
   for (Setting& setting : all) {
-    if (setting.key == "data.path") setting.option = "data";
-    else if (uses[setting.option] > 1) setting.option = setting.key;
+    if (setting.key == "data.path")
+      setting.option = "data";
+    else if (uses[setting.option] > 1)
+      setting.option = setting.key;
     for (char& c : setting.option) c = c == '_' ? '-' : c;
   }
   return all;
@@ -70,7 +74,8 @@ void apply_settings(Config& config, const Invocation& call) {
     config.set("attention.encoder", call.get("attention"), "--attention ");
     config.set("attention.decoder", call.get("attention"), "--attention ");
   }
-  if (call.has("cross-attention")) config.set("attention.cross", call.get("cross-attention"), "--cross-attention ");
+  if (call.has("cross-attention"))
+    config.set("attention.cross", call.get("cross-attention"), "--cross-attention ");
   // A length given in one unit replaces a preset's in the other.
   if (call.has("steps") && !call.has("epochs")) config.train.epochs = 0;
   if (call.has("epochs") && !call.has("steps")) config.train.steps = 0;
@@ -83,7 +88,8 @@ void apply_settings(Config& config, const Invocation& call) {
   if (sets == call.options.end()) return;
   for (const std::string& one : sets->second) {
     const size_t equals = one.find('=');
-    if (equals == std::string::npos) fail("--set ", one, ": write --set key=value, as in --set train.rate=1e-3.");
+    if (equals == std::string::npos)
+      fail("--set ", one, ": write --set key=value, as in --set train.rate=1e-3.");
     if (one.starts_with("train.steps=") && config.train.steps == 0) config.train.epochs = 0;
     if (one.starts_with("train.epochs=") && config.train.epochs == 0) config.train.steps = 0;
     config.set(one.substr(0, equals), one.substr(equals + 1), "--set ");
@@ -106,7 +112,8 @@ void apply_machine(const Invocation& call) {
   device_named(call.get("device", "auto"));
   if (call.has("memory")) {
     const int64_t mebibytes = call.integer("memory", 0);
-    if (mebibytes < 1 || mebibytes > (int64_t{1} << 30)) fail("--memory = ", mebibytes, ". It must be at least 1 MiB.");
+    if (mebibytes < 1 || mebibytes > (int64_t{1} << 30))
+      fail("--memory = ", mebibytes, ". It must be at least 1 MiB.");
     cap_memory(mebibytes << 20);
   }
 }
@@ -143,7 +150,12 @@ struct Parser {
     const auto option = [&](const std::string& names, const std::string& name, const std::string& help,
                             const std::string& type, const std::string& group) {
       if (!taken.insert(name).second) return;
-      sub->add_option(names, values[verb.name][name], help)->type_name(type)->group(group)->expected(1)->take_all();
+      sub->add_option(names, values[verb.name][name], help)
+          ->type_name(type)
+          ->group(group)
+          ->expected(1)
+          ->allow_extra_args(false)
+          ->take_all();
     };
     for (const VerbOption& one : verb.options) {
       const std::string dashed = "--" + std::string(one.name);
@@ -154,13 +166,16 @@ struct Parser {
       }
     }
     if (!verb.settings) return;
-    option("--attention", "attention", "self-attention everywhere: name or name:key=value,...", "SPEC", "Options");
+    option("--attention", "attention", "self-attention everywhere: name or name:key=value,...", "SPEC",
+           "Options");
     option("--cross-attention", "cross-attention", "attention from decoder to encoder", "SPEC", "Options");
     option("--set", "set", "key=value for any dotted key; may be repeated", "KEY=VALUE", "Options");
     for (const Setting& setting : settings()) {
       const std::string group = "Settings: " + setting.key.substr(0, setting.key.find('.'));
-      const std::string help = setting.help + (setting.kind.find('|') != std::string::npos ? " (" + setting.kind + ")" : "");
-      option("--" + setting.option, setting.option, help, setting.kind.find('|') != std::string::npos ? "WORD" : "VALUE", group);
+      const std::string help =
+          setting.help + (setting.kind.find('|') != std::string::npos ? " (" + setting.kind + ")" : "");
+      option("--" + setting.option, setting.option, help,
+             setting.kind.find('|') != std::string::npos ? "WORD" : "VALUE", group);
       option("--" + setting.key, setting.key, "", "VALUE", "");
     }
   }
@@ -193,10 +208,11 @@ void refuse_extras(Parser& parser, const Verb& verb) {
   for (const std::string& extra : parser.subcommands[verb.name]->remaining()) {
     if (extra.starts_with("-")) {
       const std::string near = nearest(extra.substr(0, extra.find('=')), known);
-      fail("option ", extra, " is unknown.", near.empty() ? "" : " Did you mean " + near + "?", " heed ", verb.name,
-           " --help lists them.");
+      fail("option ", extra, " is unknown.", near.empty() ? "" : " Did you mean " + near + "?", " heed ",
+           verb.name, " --help lists them.");
     }
-    fail("heed ", verb.name, ": '", extra, "' is one word too many. It takes: ", *verb.words != '\0' ? verb.words : "no words", ".");
+    fail("heed ", verb.name, ": '", extra,
+         "' is one word too many. It takes: ", *verb.words != '\0' ? verb.words : "no words", ".");
   }
 }
 
@@ -230,10 +246,12 @@ int parse_and_run(int count, char** arguments) {
     refuse_extras(parser, verb);
     Invocation call = parser.invocation(verb);
     if (call.words.size() > verb.most) {
-      fail("heed ", verb.name, ": '", call.words[verb.most], "' is one word too many. It takes: ", *verb.words != '\0' ? verb.words : "no words", ".");
+      fail("heed ", verb.name, ": '", call.words[verb.most],
+           "' is one word too many. It takes: ", *verb.words != '\0' ? verb.words : "no words", ".");
     }
     for (int i = 1; i < count; ++i) call.arguments.emplace_back(arguments[i]);
-    if (call.words.size() < verb.least) fail("heed ", verb.name, " needs ", verb.words, ". heed ", verb.name, " --help says more.");
+    if (call.words.size() < verb.least)
+      fail("heed ", verb.name, " needs ", verb.words, ". heed ", verb.name, " --help says more.");
     return verb.run(call);
   }
   fail("no verb is given.", suggestion("", verb_names()));

@@ -11,22 +11,26 @@ namespace {
 
 int get(const Invocation& call) {
   if (call.words.size() != 2) fail("data get: name one corpus. `heed list data` lists them.");
-  const Downloaded done = download(call.words[1], {.folder = call.get("out", "data-" + call.words[1]),
-                                                   .url = call.get("url"),
-                                                   .say = [](std::string_view line) {
-                                                     std::fprintf(stderr, "  %.*s\n", static_cast<int>(line.size()), line.data());
-                                                   }});
+  const Downloaded done =
+      download(call.words[1], {.folder = call.get("out", "data-" + call.words[1]),
+                               .url = call.get("url"),
+                               .say = [](std::string_view line) {
+                                 std::fprintf(stderr, "  %.*s\n", static_cast<int>(line.size()), line.data());
+                               }});
   std::printf("%s\n", done.data.c_str());
   return 0;
 }
 
 int check(const Invocation& call) {
   if (call.words.size() != 2) fail("data check: name one file or folder of sentence pairs.");
-  PairFile file = read_pairs(find_data(call.words[1]), {.source = call.get("from", "en"), .target = call.get("into", "it")});
+  PairFile file = read_pairs(find_data(call.words[1]),
+                             {.source = call.get("from", "en"), .target = call.get("into", "it")});
   const ParallelCorpus corpus = make_corpus(std::move(file));
-  std::printf("%s\n%zu train, %zu validation, %zu test pairs with the default split\n", to_string(corpus.report).c_str(),
-              corpus.train.size(), corpus.validation.size(), corpus.test.size());
-  for (const SourceFile& one : corpus.report.files) std::printf("sha256 %s  %s\n", one.sha256.c_str(), one.path.c_str());
+  std::printf("%s\n%zu train, %zu validation, %zu test pairs with the default split\n",
+              to_string(corpus.report).c_str(), corpus.train.size(), corpus.validation.size(),
+              corpus.test.size());
+  for (const SourceFile& one : corpus.report.files)
+    std::printf("sha256 %s  %s\n", one.sha256.c_str(), one.path.c_str());
   return 0;
 }
 
@@ -40,17 +44,18 @@ int run(const Invocation& call) {
 }  // namespace
 
 Verb verb::data() {
-  return {"data",
-          "get NAME: fetch a corpus from its publisher; check PATH: read sentence pairs and say what they are",
-          "get|check NAME|PATH",
-          1,
-          2,
-          {{"out", "FOLDER", "where the files go (default: data-NAME)"},
-           {"url", "URL", "fetch from this folder instead of the publisher's"},
-           {"from", "LANGUAGE", "source language of check (default: en)"},
-           {"into", "LANGUAGE", "target language of check (default: it)"}},
-          false,
-          run};
+  return {
+      "data",
+      "get NAME: fetch a corpus from its publisher; check PATH: read sentence pairs and say what they are",
+      "get|check NAME|PATH",
+      1,
+      2,
+      {{"out", "FOLDER", "where the files go (default: data-NAME)"},
+       {"url", "URL", "fetch from this folder instead of the publisher's"},
+       {"from", "LANGUAGE", "source language of check (default: en)"},
+       {"into", "LANGUAGE", "target language of check (default: it)"}},
+      false,
+      run};
 }
 
 }  // namespace heed

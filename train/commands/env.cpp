@@ -31,7 +31,9 @@ int run(const Invocation& call) {
   }
   const char* core = std::getenv("OPENBLAS_CORETYPE");
   if (core != nullptr && std::string(core) == "Haswell" && __builtin_cpu_supports("avx512f")) {
-    std::puts("\nnote: OPENBLAS_CORETYPE=Haswell is set although this CPU has AVX-512; unsetting it may be about twice as fast.");
+    std::puts(
+        "\nnote: OPENBLAS_CORETYPE=Haswell is set although this CPU has AVX-512; unsetting it may be about "
+        "twice as fast.");
   }
   return 0;
 }
@@ -39,7 +41,8 @@ int run(const Invocation& call) {
 }  // namespace
 
 Verb verb::env() {
-  return {"env", "say what this machine and this build are", "", 0, 0, {{"json", "", "one JSON object"}}, false, run};
+  return {"env", "say what this machine and this build are", "",    0,
+          0,     {{"json", "", "one JSON object"}},          false, run};
 }
 
 }  // namespace heed

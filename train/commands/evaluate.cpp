@@ -12,7 +12,8 @@ int run(const Invocation& call) {
   apply_machine(call);
   LoadedRun run = load_run(call.words[0], call.get("ckpt"), call.get("data"), true);
   if (call.has("beam")) run.config.set("decode.beam", call.get("beam"), "--beam: ");
-  if (call.has("length-penalty")) run.config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
+  if (call.has("length-penalty"))
+    run.config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
   run.config.check();
   const Evaluation evaluation = run.config.task->test(*run.model, run.config.decode);
   if (call.has("json")) {
@@ -21,7 +22,8 @@ int run(const Invocation& call) {
     std::puts(out.dump().c_str());
     return 0;
   }
-  std::printf("%s, checkpoint of step %lld\n", call.words[0].c_str(), static_cast<long long>(run.checkpoint.step));
+  std::printf("%s, checkpoint of step %lld\n", call.words[0].c_str(),
+              static_cast<long long>(run.checkpoint.step));
   for (const auto& [name, value] : evaluation.scores.list) std::printf("  %-13s %.4f\n", name.c_str(), value);
   for (const std::string& note : evaluation.notes) std::printf("  %s\n", note.c_str());
   return 0;

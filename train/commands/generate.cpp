@@ -13,7 +13,9 @@ int run(const Invocation& call) {
   apply_machine(call);
   LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
   auto* model = dynamic_cast<DecoderOnly*>(run.model.get());
-  if (model == nullptr) fail("generate: ", call.words[0], " is a run of the task ", run.config.task_name, ", not of a language model.");
+  if (model == nullptr)
+    fail("generate: ", call.words[0], " is a run of the task ", run.config.task_name,
+         ", not of a language model.");
   const std::vector<NamedBytes> files = sealed_files(run.checkpoint);
   if (files.empty()) fail(Fault::data, "generate: the checkpoint holds no tokenizer.");
   const auto tokenizer = load_tokenizer(files[0].name.substr(files[0].name.rfind('.') + 1), files[0].bytes);
@@ -27,6 +29,7 @@ int run(const Invocation& call) {
   const std::string prompt = call.get("prompt", "\n");
   const std::vector<int32_t> ids = tokenizer->encode(prompt);
   const int64_t samples = call.integer("samples", 1);
+  if (samples < 1) fail("--samples = ", samples, ". It must be at least 1.");
   for (int64_t i = 0; i < samples; ++i) {
     Rng rng(static_cast<uint64_t>(call.integer("seed", 1) + i));
     if (call.has("prompt")) std::fputs(prompt.c_str(), stdout);
@@ -43,20 +46,21 @@ int run(const Invocation& call) {
 }  // namespace
 
 Verb verb::generate() {
-  return {"generate",
-          "let a language model go on with a text",
-          "RUN",
-          1,
-          1,
-          with_machine({{"prompt", "TEXT", "what it goes on from (default: a new line)"},
-                        {"temperature", "T", "divides the logits; 0: always the most probable (default: 0.8)"},
-                        {"top-k", "K", "draw among the K most probable; 0: all (default: 200)"},
-                        {"tokens", "N", "how many to make (default: 500)"},
-                        {"samples", "N", "how many texts (default: 1)"},
-                        {"seed", "N", "of the draws (default: 1)"},
-                        {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
-          false,
-          run};
+  return {
+      "generate",
+      "let a language model go on with a text",
+      "RUN",
+      1,
+      1,
+      with_machine({{"prompt", "TEXT", "what it goes on from (default: a new line)"},
+                    {"temperature", "T", "divides the logits; 0: always the most probable (default: 0.8)"},
+                    {"top-k", "K", "draw among the K most probable; 0: all (default: 200)"},
+                    {"tokens", "N", "how many to make (default: 500)"},
+                    {"samples", "N", "how many texts (default: 1)"},
+                    {"seed", "N", "of the draws (default: 1)"},
+                    {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
+      false,
+      run};
 }
 
 }  // namespace heed

@@ -20,7 +20,8 @@ std::string file_name(const MapView& map) {
   return name;
 }
 
-void write_files(const Path& out, const std::vector<MapView>& maps, const std::string& title, const std::string& caption) {
+void write_files(const Path& out, const std::vector<MapView>& maps, const std::string& title,
+                 const std::string& caption) {
   io::make_directories(out);
   io::write(out / "maps.html", maps_page(maps, {.title = title, .subtitle = caption}));
   io::write(out / "all-heads.svg", contact_sheet_svg(maps, caption));
@@ -46,13 +47,15 @@ int run(const Invocation& call) {
   const std::string kind = call.get("kind");
   std::vector<MapView> wanted;
   for (const MapView& map : maps) {
-    if ((kind.empty() || map.kind.find(kind) != std::string::npos) && (!call.has("layer") || map.layer == call.integer("layer", 0))) {
+    if ((kind.empty() || map.kind.find(kind) != std::string::npos) &&
+        (!call.has("layer") || map.layer == call.integer("layer", 0))) {
       wanted.push_back(map);
     }
   }
   if (wanted.empty()) {
     std::string have;
-    for (const MapView& map : maps) have += (have.empty() ? "" : ", ") + map.kind + " layer " + std::to_string(map.layer);
+    for (const MapView& map : maps)
+      have += (have.empty() ? "" : ", ") + map.kind + " layer " + std::to_string(map.layer);
     fail("inspect: no map is of the kind and layer asked for. There are: ", have, ".");
   }
   HeadChoice chosen = first_head(wanted);
@@ -62,10 +65,12 @@ int run(const Invocation& call) {
     if (head < 0 || head >= map.heads) fail("--head = ", head, ". Heads are 0 to ", map.heads - 1, ".");
     chosen.head = head;
   }
-  std::printf("%s\n\n%s", caption.c_str(), map_text(wanted[static_cast<size_t>(chosen.map)], chosen.head, terminal_options()).c_str());
+  std::printf("%s\n\n%s", caption.c_str(),
+              map_text(wanted[static_cast<size_t>(chosen.map)], chosen.head, terminal_options()).c_str());
   const Path out = call.get("out", (run.folder.path() / "inspect").string());
   write_files(out, maps, run.folder.path().filename().string(), caption);
-  std::printf("\nall heads   %s\nmatrices    %s, one .npy a layer beside it\n", (out / "maps.html").c_str(), (out / "maps.safetensors").c_str());
+  std::printf("\nall heads   %s\nmatrices    %s, one .npy a layer beside it\n", (out / "maps.html").c_str(),
+              (out / "maps.safetensors").c_str());
   return 0;
 }
 

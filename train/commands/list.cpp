@@ -11,21 +11,30 @@
 namespace heed {
 namespace {
 
-void row(const std::string& name, const std::string& text) { std::printf("  %-18s %s\n", name.c_str(), text.c_str()); }
+void row(const std::string& name, const std::string& text) {
+  std::printf("  %-18s %s\n", name.c_str(), text.c_str());
+}
 
 void list_runs(const Path& folder) {
   for (const Path& name : io::list(folder)) {
     const Path run = folder / name;
     if (!io::exists(run / "config.toml")) continue;
     const std::vector<int64_t> steps = list_checkpoints(run);
-    row(run.string(), steps.empty() ? "no checkpoint yet" : text("saved at step ", steps.back(), best_step(run) ? text(", best at ", *best_step(run)) : std::string()));
+    row(run.string(), steps.empty()
+                          ? "no checkpoint yet"
+                          : text("saved at step ", steps.back(),
+                                 best_step(run) ? text(", best at ", *best_step(run)) : std::string()));
   }
 }
 
 int run(const Invocation& call) {
   const std::string what = call.words[0];
   if (what == "attention") {
-    std::fputs((call.has("markdown") ? variants_markdown() : call.has("json") ? variants_json() : variants_text()).c_str(), stdout);
+    std::fputs((call.has("markdown") ? variants_markdown()
+                : call.has("json")   ? variants_json()
+                                     : variants_text())
+                   .c_str(),
+               stdout);
   } else if (what == "presets") {
     for (const Preset& preset : presets()) row(preset.name, preset.about);
   } else if (what == "tasks") {

@@ -19,8 +19,8 @@ struct LoadedRun {
   std::unique_ptr<Module> model;
 };
 
-/// Opens a run for use. `which`: best (the last where none is marked), last, or a step. With `data` its corpus is read too;
-/// `path` then replaces data.path when it is not empty.
+/// Opens a run for use. `which`: best (the last where none is marked), last, or a step. With `data` its
+/// corpus is read too; `path` then replaces data.path when it is not empty.
 LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data);
 
 /// The sealed files of a checkpoint: everything that is not numbers or state.

@@ -18,7 +18,8 @@ int run(const Invocation& call) {
   if (call.has("data")) config.set("data.path", call.get("data"), "--data: ");
   config.check();
   apply_machine(call);
-  if (list_checkpoints(path).empty()) return train_in(config, folder, std::nullopt, call);  // stopped before its first
+  if (list_checkpoints(path).empty())
+    return train_in(config, folder, std::nullopt, call);  // stopped before its first
   return train_in(config, folder, open_checkpoint(path, call.get("ckpt", "last")), call);
 }
 

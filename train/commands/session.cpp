@@ -20,7 +20,8 @@ std::string shortened(double value) {
 
 std::string score_line(const Scores& scores) {
   std::string out;
-  for (const auto& [name, value] : scores.list) out += (out.empty() ? "" : "  ") + name + " " + shortened(value);
+  for (const auto& [name, value] : scores.list)
+    out += (out.empty() ? "" : "  ") + name + " " + shortened(value);
   return out;
 }
 
@@ -41,7 +42,8 @@ Chart chart_of(const std::vector<MetricSeries>& all, const std::string& title,
   return chart;
 }
 
-void write_manifest(Config& config, const RunFolder& folder, const Trainer& trainer, Module& model, const Invocation& call) {
+void write_manifest(Config& config, const RunFolder& folder, const Trainer& trainer, Module& model,
+                    const Invocation& call) {
   Json facts = manifest_basics(call.arguments);
   facts.set("blas_core", blas_core());
   facts.set("threads", threads());
@@ -77,34 +79,46 @@ bool scored(const RunFolder& folder, int64_t steps) {
 }
 
 void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder) {
-  progress.say("device", text("cpu, ", threads(), " threads, OpenBLAS ", blas_core(), ", seed ", config.train.seed));
-  progress.say("model", text(short_number(static_cast<double>(count_parameters(trainer.model()))), " parameters, attention ",
-                             config.attention.encoder, " / ", config.attention.decoder, " / cross ", config.attention.cross));
-  progress.say("schedule", text(trainer.total_steps(), " steps", trainer.step() > 0 ? text(", going on from step ", trainer.step()) : std::string()));
+  progress.say("device",
+               text("cpu, ", threads(), " threads, OpenBLAS ", blas_core(), ", seed ", config.train.seed));
+  progress.say("model", text(short_number(static_cast<double>(count_parameters(trainer.model()))),
+                             " parameters, attention ", config.attention.encoder, " / ",
+                             config.attention.decoder, " / cross ", config.attention.cross));
+  progress.say("schedule",
+               text(trainer.total_steps(), " steps",
+                    trainer.step() > 0 ? text(", going on from step ", trainer.step()) : std::string()));
   progress.say("run folder", folder.path().string());
 }
 
 }  // namespace
 
-void write_report(Config& config, const RunFolder& folder, Module& model, const Evaluation& evaluation, const Outcome& outcome) {
+void write_report(Config& config, const RunFolder& folder, Module& model, const Evaluation& evaluation,
+                  const Outcome& outcome) {
   const std::vector<MetricSeries> metrics = read_metrics(folder.metrics());
   write_metrics_csv(folder.metrics(), folder.metrics_table());
   ReportData report;
   report.title = folder.path().filename().string();
-  report.subtitle = text("heed ", HEED_VERSION, ", task ", config.task_name, config.preset.empty() ? "" : ", preset " + config.preset);
+  report.subtitle = text("heed ", HEED_VERSION, ", task ", config.task_name,
+                         config.preset.empty() ? "" : ", preset " + config.preset);
   for (const auto& [name, value] : evaluation.scores.list) {
-    report.cards.push_back({.name = name, .value = shortened(value), .note = "best checkpoint, held-out data"});
+    report.cards.push_back(
+        {.name = name, .value = shortened(value), .note = "best checkpoint, held-out data"});
   }
-  report.cards.push_back({.name = "best step", .value = text(outcome.best_step), .note = text("of ", outcome.step)});
-  report.cards.push_back({.name = "parameters", .value = short_number(static_cast<double>(count_parameters(model)))});
-  report.cards.push_back({.name = "training", .value = clock_text(outcome.seconds), .note = text(threads(), " threads, ", blas_core())});
+  report.cards.push_back(
+      {.name = "best step", .value = text(outcome.best_step), .note = text("of ", outcome.step)});
+  report.cards.push_back(
+      {.name = "parameters", .value = short_number(static_cast<double>(count_parameters(model)))});
+  report.cards.push_back({.name = "training",
+                          .value = clock_text(outcome.seconds),
+                          .note = text(threads(), " threads, ", blas_core())});
   report.cards.push_back({.name = "seed", .value = text(config.train.seed)});
   const auto mark = static_cast<double>(outcome.best_step);
   report.charts = {chart_of(metrics, "Loss", {{"loss", "training"}, {"valid_loss", "validation"}}, mark),
                    chart_of(metrics, "Learning rate", {{"rate", "learning rate"}}, mark),
                    chart_of(metrics, "Gradient norm", {{"gradient_norm", "gradient norm"}}, mark),
                    chart_of(metrics, "Speed", {{"tokens_per_second", "tokens/s"}}, mark)};
-  for (const auto& [key, title] : {std::pair{"valid_bleu", "BLEU"}, std::pair{"valid_accuracy", "Accuracy"}}) {
+  for (const auto& [key, title] :
+       {std::pair{"valid_bleu", "BLEU"}, std::pair{"valid_accuracy", "Accuracy"}}) {
     Chart chart = chart_of(metrics, title, {{key, "validation"}}, mark);
     if (!chart.series.empty()) report.charts.push_back(std::move(chart));
   }
@@ -115,25 +129,30 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   io::write(folder.report(), report_html(report));
   std::string samples;
   for (const ReportSample& sample : evaluation.samples) {
-    samples += "source      " + sample.source + "\nreference   " + sample.reference + "\nhypothesis  " + sample.hypothesis + "\n\n";
+    samples += "source      " + sample.source + "\nreference   " + sample.reference + "\nhypothesis  " +
+               sample.hypothesis + "\n\n";
   }
   io::write(folder.samples(), samples);
 }
 
-int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume, const Invocation& call) {
+int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
+             const Invocation& call) {
   Progress progress;
   progress.quiet = call.has("quiet");
-  config.task->load(config, resume ? sealed_files(*resume) : std::vector<NamedBytes>{}, [&](const std::string& line) {
-    const size_t gap = line.find("  ");
-    progress.say(line.substr(0, gap), line.substr(std::min(line.find_first_not_of(' ', gap), line.size())));
-  });
+  config.task->load(config, resume ? sealed_files(*resume) : std::vector<NamedBytes>{},
+                    [&](const std::string& line) {
+                      const size_t gap = line.find("  ");
+                      progress.say(line.substr(0, gap),
+                                   line.substr(std::min(line.find_first_not_of(' ', gap), line.size())));
+                    });
   if (resume) check_same_data(config, folder);
   Trainer trainer(config, folder, resume, progress);
   io::write(folder.config(), to_toml(config));
   write_manifest(config, folder, trainer, trainer.model(), call);
   print_head(progress, config, trainer, folder);
   if (trainer.step() >= trainer.total_steps() && scored(folder, trainer.step())) {
-    progress.say("done", text("the run has its ", trainer.total_steps(), " steps; resume it with --steps N to go on"));
+    progress.say(
+        "done", text("the run has its ", trainer.total_steps(), " steps; resume it with --steps N to go on"));
     return 0;
   }
   const Outcome outcome = trainer.run();

@@ -8,10 +8,13 @@
 
 namespace heed {
 
-/// Loads the data, trains, scores, writes the report. Returns the exit code: 0, or 128 + signal when stopped and saved.
-int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume, const Invocation& call);
+/// Loads the data, trains, scores, writes the report. Returns the exit code: 0, or 128 + signal when stopped
+/// and saved.
+int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
+             const Invocation& call);
 
 /// Writes report.html from what the folder holds and the model as it is.
-void write_report(Config& config, const RunFolder& folder, Module& model, const Evaluation& evaluation, const Outcome& outcome);
+void write_report(Config& config, const RunFolder& folder, Module& model, const Evaluation& evaluation,
+                  const Outcome& outcome);
 
 }  // namespace heed

@@ -13,7 +13,8 @@ int run(const Invocation& call) {
   if (io::is_directory(path)) {
     LoadedRun run = load_run(path, call.get("ckpt"), "", false);
     std::fputs(to_toml(run.config).c_str(), stdout);
-    std::printf("\n# model of step %lld\n%s", static_cast<long long>(run.checkpoint.step), summary(*run.model).c_str());
+    std::printf("\n# model of step %lld\n%s", static_cast<long long>(run.checkpoint.step),
+                summary(*run.model).c_str());
     return 0;
   }
   Config config = make_config(call.words[0]);
@@ -22,7 +23,8 @@ int run(const Invocation& call) {
   if (call.has("origin")) {
     for (const OptionText& option : options_of(config)) {
       const auto from = config.origin.find(option.name);
-      std::printf("%-28s %-14s %s\n", option.name.c_str(), option.value.c_str(), from == config.origin.end() ? "default" : from->second.c_str());
+      std::printf("%-28s %-14s %s\n", option.name.c_str(), option.value.c_str(),
+                  from == config.origin.end() ? "default" : from->second.c_str());
     }
     return 0;
   }

@@ -1,7 +1,7 @@
 // heed translate: sentences in, sentences out.
+#include <unistd.h>
 #include <cstdio>
 #include <iostream>
-#include <unistd.h>
 
 #include "data/tokenizer.h"
 #include "train/commands/loaded_run.h"
@@ -15,9 +15,12 @@ int run(const Invocation& call) {
   apply_machine(call);
   LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
   auto* model = dynamic_cast<EncoderDecoder*>(run.model.get());
-  if (model == nullptr) fail("translate: ", call.words[0], " is a run of the task ", run.config.task_name, ", not of a translator.");
+  if (model == nullptr)
+    fail("translate: ", call.words[0], " is a run of the task ", run.config.task_name,
+         ", not of a translator.");
   if (call.has("beam")) run.config.set("decode.beam", call.get("beam"), "--beam: ");
-  if (call.has("length-penalty")) run.config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
+  if (call.has("length-penalty"))
+    run.config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
   run.config.check();
   const std::vector<NamedBytes> files = sealed_files(run.checkpoint);
   const auto tokenizer = [&](const std::string& prefix) -> std::unique_ptr<Tokenizer> {

@@ -35,10 +35,10 @@ struct VerbOption {
 struct Verb {
   const char* name;
   const char* about;
-  const char* words;  ///< "PRESET|FILE"
-  size_t least, most; ///< how many words
+  const char* words;   ///< "PRESET|FILE"
+  size_t least, most;  ///< how many words
   std::vector<VerbOption> options;
-  bool settings;      ///< takes every key of Config as an option too
+  bool settings;  ///< takes every key of Config as an option too
   int (*run)(const Invocation&);
 };
 
@@ -47,8 +47,8 @@ std::span<const Verb> verbs();
 
 /// Settings that any config may be given, under their short and dotted names: --rate and --train.rate.
 struct Setting {
-  std::string key;      ///< "train.rate"
-  std::string option;   ///< "rate", or the dotted key where the last part is not unique
+  std::string key;     ///< "train.rate"
+  std::string option;  ///< "rate", or the dotted key where the last part is not unique
   std::string help, value, kind;
 };
 std::vector<Setting> settings();

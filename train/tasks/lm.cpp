@@ -33,20 +33,25 @@ class LanguageModel final : public Task {
 
   void load(const Config& config, const std::vector<NamedBytes>& sealed,
             const std::function<void(const std::string&)>& say) override {
-    if (!(options_.share > 0 && options_.share < 1)) fail("data.share = ", options_.share, ". It must be between 0 and 1.");
-    if (config.train.batch < 1) fail("train.batch = ", config.train.batch, ". The task lm counts windows: give at least 1.");
+    if (!(options_.share > 0 && options_.share < 1))
+      fail("data.share = ", options_.share, ". It must be between 0 and 1.");
+    if (config.train.batch < 1)
+      fail("train.batch = ", config.train.batch, ". The task lm counts windows: give at least 1.");
     const bool embedded = options_.path.empty();
-    const std::string whole = embedded ? verse(options_.characters, 1) : io::read_text(find_data(options_.path));
+    const std::string whole =
+        embedded ? verse(options_.characters, 1) : io::read_text(find_data(options_.path));
     say(embedded ? "data        verse made by a grammar of our own; real text: --data FILE"
                  : text("data        ", options_.path, ", ", whole.size(), " bytes"));
     if (sealed.empty()) {
-      tokenizer_ = make_character_tokenizer(whole, options_.bytes ? CharacterUnit::byte : CharacterUnit::code_point);
+      tokenizer_ =
+          make_character_tokenizer(whole, options_.bytes ? CharacterUnit::byte : CharacterUnit::code_point);
     } else {
       load_sealed(config, sealed);
     }
     TextSplit split = split_text(tokenizer_->encode(whole), options_.share);
     facts_ = {{"sha256 text", sha256_hex(whole)}, {"characters", text(tokenizer_->size())}};
-    say(text("split       ", split.train.size(), " train, ", split.validation.size(), " validation, ", tokenizer_->size(), " characters"));
+    say(text("split       ", split.train.size(), " train, ", split.validation.size(), " validation, ",
+             tokenizer_->size(), " characters"));
     const WindowOptions windows{.block = config.model.max_length,
                                 .batch = config.train.batch,
                                 .seed = static_cast<uint64_t>(config.train.seed)};
@@ -56,22 +61,27 @@ class LanguageModel final : public Task {
     const int64_t shown = std::min({int64_t{64}, max_length_, static_cast<int64_t>(split.validation.size())});
     validation_text_.assign(split.validation.begin(), split.validation.begin() + shown);
     // Scores do not depend on the batch; many windows at once keep the cores busy.
-    validation_ = std::make_unique<TextWindows>(std::move(split.validation), WindowOptions{.block = config.model.max_length, .batch = 64});
+    validation_ = std::make_unique<TextWindows>(std::move(split.validation),
+                                                WindowOptions{.block = config.model.max_length, .batch = 64});
   }
 
   void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
     max_length_ = config.model.max_length;
     for (const NamedBytes& file : sealed) {
-      if (file.name.starts_with("tokenizer.")) tokenizer_ = load_tokenizer(file.name.substr(file.name.rfind('.') + 1), file.bytes);
+      if (file.name.starts_with("tokenizer."))
+        tokenizer_ = load_tokenizer(file.name.substr(file.name.rfind('.') + 1), file.bytes);
     }
     if (!tokenizer_) fail(Fault::data, "lm: the checkpoint holds no tokenizer.");
   }
 
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
-    return std::make_unique<DecoderOnly>(config.model, tokenizer_->size(), attention_factory(config.attention.decoder), rng);
+    return std::make_unique<DecoderOnly>(config.model, tokenizer_->size(),
+                                         attention_factory(config.attention.decoder), rng);
   }
 
-  std::vector<NamedBytes> sealed() const override { return {{"tokenizer.text." + tokenizer_->kind(), tokenizer_->save()}}; }
+  std::vector<NamedBytes> sealed() const override {
+    return {{"tokenizer.text." + tokenizer_->kind(), tokenizer_->save()}};
+  }
   std::vector<std::pair<std::string, std::string>> facts() const override { return facts_; }
 
   // Windows start anywhere, so an epoch is as many batches as would cover the text once.
@@ -80,7 +90,9 @@ class LanguageModel final : public Task {
     return train_->batches();
   }
 
-  Batch batch(int64_t position) const override { return tensors(train_->random(epoch_ * train_->batches() + position)); }
+  Batch batch(int64_t position) const override {
+    return tensors(train_->random(epoch_ * train_->batches() + position));
+  }
 
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
     return cross_entropy(dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], pass), batch.tensors[1],
@@ -120,7 +132,8 @@ class LanguageModel final : public Task {
     std::vector<int32_t> ids = given.empty() ? validation_text_ : tokenizer_->encode(given);
     if (ids.empty()) fail("inspect: give a text of at least one character.");
     if (static_cast<int64_t>(ids.size()) > max_length_) {
-      fail("inspect: the text has ", ids.size(), " characters, the model reads ", max_length_, " at most. Shorten it.");
+      fail("inspect: the text has ", ids.size(), " characters, the model reads ", max_length_,
+           " at most. Shorten it.");
     }
     caption = tokenizer_->decode(ids);
     Probe probe;
@@ -129,7 +142,8 @@ class LanguageModel final : public Task {
     for (int32_t id : ids) labels.push_back(tokenizer_->piece(id));
     std::vector<MapView> views;
     for (const Probe::Map& map : probe.maps) {
-      views.push_back(map_view(model, map, "decoder self", static_cast<int64_t>(views.size()), labels, labels));
+      views.push_back(
+          map_view(model, map, "decoder self", static_cast<int64_t>(views.size()), labels, labels));
     }
     return views;
   }
@@ -138,7 +152,8 @@ class LanguageModel final : public Task {
   static Batch tensors(const WindowBatch& windows) {
     const Shape shape{windows.input.rows, windows.input.columns};
     Batch batch;
-    batch.tensors = {Tensor::of<int32_t>(windows.input.ids, shape), Tensor::of<int32_t>(windows.target.ids, shape)};
+    batch.tensors = {Tensor::of<int32_t>(windows.input.ids, shape),
+                     Tensor::of<int32_t>(windows.target.ids, shape)};
     batch.tokens = shape.size();
     batch.weight = static_cast<double>(batch.tokens);
     return batch;

@@ -25,7 +25,8 @@ struct Options {
     f("held_out", held_out, "test images of the embedded digits");
     f("patch", patch, "side of a square patch; must divide 28");
     f("head", head, "hidden width of the classifying head; 0: none");
-    f("pool", Choice(pool, {"mean", "first"}), "what is classified: the mean of all tokens, or a token put first");
+    f("pool", Choice(pool, {"mean", "first"}),
+      "what is classified: the mean of all tokens, or a token put first");
     f("validation", validation, "training images held out to choose the best checkpoint, at most a tenth");
   }
 };
@@ -34,10 +35,14 @@ class Mnist final : public Task {
  public:
   void fields(Fields& f) override { options_.fields(f); }
 
-  void load(const Config& config, const std::vector<NamedBytes>&, const std::function<void(const std::string&)>& say) override {
-    if (options_.patch < 1 || 28 % options_.patch != 0) fail("data.patch = ", options_.patch, ". It must divide 28: 1, 2, 4, 7, 14 or 28.");
-    if (config.train.batch < 1) fail("train.batch = ", config.train.batch, ". The task mnist counts images: give at least 1.");
-    if (options_.validation < 1) fail("data.validation = ", options_.validation, ". Hold out at least 1 image.");
+  void load(const Config& config, const std::vector<NamedBytes>&,
+            const std::function<void(const std::string&)>& say) override {
+    if (options_.patch < 1 || 28 % options_.patch != 0)
+      fail("data.patch = ", options_.patch, ". It must divide 28: 1, 2, 4, 7, 14 or 28.");
+    if (config.train.batch < 1)
+      fail("train.batch = ", config.train.batch, ". The task mnist counts images: give at least 1.");
+    if (options_.validation < 1)
+      fail("data.validation = ", options_.validation, ". Hold out at least 1 image.");
     batch_ = config.train.batch;
     seed_ = static_cast<uint64_t>(config.train.seed);
     smoothing_ = config.train.smoothing;
@@ -53,15 +58,18 @@ class Mnist final : public Task {
     }
     for (const LabelledImages* set : {&train_, &test_}) {
       if (set->images.rows != 28 || set->images.columns != 28 || set->images.count < 10) {
-        fail(Fault::data, "mnist: ", set->images.count, " images of ", set->images.rows, " x ", set->images.columns, "; at least 10 of 28 x 28 are needed.");
+        fail(Fault::data, "mnist: ", set->images.count, " images of ", set->images.rows, " x ",
+             set->images.columns, "; at least 10 of 28 x 28 are needed.");
       }
     }
     held_ = std::min(options_.validation, train_.images.count / 10);
     const auto hash = [](const LabelledImages& set) {
-      return sha256_hex(std::string_view(reinterpret_cast<const char*>(set.images.pixels.data()), set.images.pixels.size()));
+      return sha256_hex(std::string_view(reinterpret_cast<const char*>(set.images.pixels.data()),
+                                         set.images.pixels.size()));
     };
     facts_ = {{"sha256 training images", hash(train_)}, {"sha256 test images", hash(test_)}};
-    say(text("images      ", train_.images.count - held_, " train, ", held_, " validation, ", test_.images.count, " test"));
+    say(text("images      ", train_.images.count - held_, " train, ", held_, " validation, ",
+             test_.images.count, " test"));
   }
 
   void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
@@ -110,7 +118,8 @@ class Mnist final : public Task {
     std::vector<int64_t> share(10);
     for (const uint8_t label : test_.labels) ++share[label];
     out.notes = {text(test_.images.count, " test images; always the commonest digit: ",
-                      static_cast<double>(*std::max_element(share.begin(), share.end())) / static_cast<double>(test_.images.count))};
+                      static_cast<double>(*std::max_element(share.begin(), share.end())) /
+                          static_cast<double>(test_.images.count))};
     Confusion confusion;
     for (int i = 0; i < 10; ++i) confusion.labels.push_back(std::to_string(i));
     confusion.counts = result.counts;
@@ -123,20 +132,23 @@ class Mnist final : public Task {
     int64_t index = 0;
     if (!given.empty()) {
       const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
-      if (fault != std::errc() || at != given.data() + given.size() || index < 0 || index >= test_.images.count) {
+      if (fault != std::errc() || at != given.data() + given.size() || index < 0 ||
+          index >= test_.images.count) {
         fail("inspect: '", given, "' is no test image. Give its number, 0 to ", test_.images.count - 1, ".");
       }
     }
     Probe probe;
     dynamic_cast<Classifier&>(module)(tensors(test_, {index}).tensors[0], {}, {.probe = &probe});
-    caption = text("test image ", index, ", a ", static_cast<int64_t>(test_.labels[static_cast<size_t>(index)]));
+    caption =
+        text("test image ", index, ", a ", static_cast<int64_t>(test_.labels[static_cast<size_t>(index)]));
     std::vector<std::string> labels;
     if (options_.pool == Pool::first) labels.emplace_back("first");
     const int64_t side = 28 / options_.patch;
     for (int64_t i = 0; i < side * side; ++i) labels.push_back(text(i / side, ",", i % side));
     std::vector<MapView> views;
     for (const Probe::Map& map : probe.maps) {
-      views.push_back(map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
+      views.push_back(
+          map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
     }
     return views;
   }
@@ -165,7 +177,8 @@ class Mnist final : public Task {
       labels.push_back(set.labels[static_cast<size_t>(index)]);
     }
     Batch batch;
-    batch.tensors = {Tensor::of<float>(values, Shape{count, side * side, p * p}), Tensor::of<int32_t>(labels, Shape{count})};
+    batch.tensors = {Tensor::of<float>(values, Shape{count, side * side, p * p}),
+                     Tensor::of<int32_t>(labels, Shape{count})};
     batch.weight = static_cast<double>(count);
     batch.tokens = count * side * side;
     return batch;

@@ -29,11 +29,12 @@ class Translate final : public Task {
   }
 
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
-    return std::make_unique<EncoderDecoder>(config.model, data_.source().size(), data_.target().size(),
-                                            EncoderDecoder::Attentions{attention_factory(config.attention.encoder),
-                                                                       attention_factory(config.attention.decoder),
-                                                                       attention_factory(config.attention.cross)},
-                                            rng);
+    return std::make_unique<EncoderDecoder>(
+        config.model, data_.source().size(), data_.target().size(),
+        EncoderDecoder::Attentions{attention_factory(config.attention.encoder),
+                                   attention_factory(config.attention.decoder),
+                                   attention_factory(config.attention.cross)},
+        rng);
   }
 
   std::vector<NamedBytes> sealed() const override { return data_.sealed(); }
@@ -49,7 +50,8 @@ class Translate final : public Task {
   }
 
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
-    return cross_entropy(logits(model, batch, pass), batch.tensors[3], pass.noise != nullptr ? data_.smoothing : 0);
+    return cross_entropy(logits(model, batch, pass), batch.tensors[3],
+                         pass.noise != nullptr ? data_.smoothing : 0);
   }
 
   Scores validate(Module& model) const override {
@@ -79,25 +81,33 @@ class Translate final : public Task {
                        {"length_ratio", bleu.ratio()}};
     std::vector<std::string> copied;
     for (const Pair& pair : pairs) copied.push_back(pair.source);
-    out.notes = {text(pairs.size(), held ? " test" : " validation", " pairs, ",
-                      decode.beam == 1 ? std::string("greedy")
-                                       : text("beam ", decode.beam, ", length penalty ", decode.length_penalty)),
-                 "BLEU  " + bleu_signature(), "chrF  " + chrf_signature(), bleu.summary(),
-                 text("copying the source scores BLEU ", corpus_bleu(copied, wanted).score)};
-    for (size_t i = 0; i < std::min<size_t>(pairs.size(), 20); ++i) out.samples.push_back({pairs[i].source, wanted[i], made[i]});
+    out.notes = {
+        text(pairs.size(), held ? " test" : " validation", " pairs, ",
+             decode.beam == 1 ? std::string("greedy")
+                              : text("beam ", decode.beam, ", length penalty ", decode.length_penalty)),
+        "BLEU  " + bleu_signature(), "chrF  " + chrf_signature(), bleu.summary(),
+        text("copying the source scores BLEU ", corpus_bleu(copied, wanted).score)};
+    for (size_t i = 0; i < std::min<size_t>(pairs.size(), 20); ++i)
+      out.samples.push_back({pairs[i].source, wanted[i], made[i]});
     return out;
   }
 
   std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const override {
-    const std::string sentence =
-        !given.empty() ? given : (data_.validation_text.empty() ? std::string("The old man smiles.") : data_.validation_text[0].source);
-    return translation_maps(dynamic_cast<EncoderDecoder&>(model), sentence, data_.source(), data_.target(), data_.max_length, caption);
+    const std::string sentence = !given.empty()
+                                     ? given
+                                     : (data_.validation_text.empty() ? std::string("The old man smiles.")
+                                                                      : data_.validation_text[0].source);
+    return translation_maps(dynamic_cast<EncoderDecoder&>(model), sentence, data_.source(), data_.target(),
+                            data_.max_length, caption);
   }
 
  private:
-  /// [0] source, [1] source lengths, [2] decoder input, [3] wanted tokens that are not padding, [4] where they stand
+  /// [0] source, [1] source lengths, [2] decoder input, [3] wanted tokens that are not padding, [4] where
+  /// they stand
   Batch tensors(const PairBatch& pairs) const {
-    const auto rectangle = [](const Rows& rows) { return Tensor::of<int32_t>(rows.ids, Shape{rows.rows, rows.columns}); };
+    const auto rectangle = [](const Rows& rows) {
+      return Tensor::of<int32_t>(rows.ids, Shape{rows.rows, rows.columns});
+    };
     std::vector<int32_t> wanted, places;
     for (int64_t b = 0; b < pairs.target_out.rows; ++b) {
       for (int64_t t = 0; t < pairs.target_out.lengths[static_cast<size_t>(b)]; ++t) {
@@ -107,9 +117,10 @@ class Translate final : public Task {
       }
     }
     Batch batch;
-    batch.tensors = {rectangle(pairs.source), Tensor::of<int32_t>(pairs.source.lengths, Shape{pairs.source.rows}),
-                     rectangle(pairs.target_in), Tensor::of<int32_t>(wanted, Shape{static_cast<int64_t>(wanted.size())}),
-                     Tensor::of<int32_t>(places, Shape{static_cast<int64_t>(places.size())})};
+    batch.tensors = {
+        rectangle(pairs.source), Tensor::of<int32_t>(pairs.source.lengths, Shape{pairs.source.rows}),
+        rectangle(pairs.target_in), Tensor::of<int32_t>(wanted, Shape{static_cast<int64_t>(wanted.size())}),
+        Tensor::of<int32_t>(places, Shape{static_cast<int64_t>(places.size())})};
     batch.weight = static_cast<double>(wanted.size());
     batch.tokens = static_cast<int64_t>(wanted.size());
     return batch;
@@ -135,10 +146,12 @@ class Translate final : public Task {
     return weight > 0 ? total / weight : 0;
   }
 
-  std::vector<std::string> outputs(Module& model, const std::vector<Pair>& pairs, const DecodeOptions& decode) const {
+  std::vector<std::string> outputs(Module& model, const std::vector<Pair>& pairs,
+                                   const DecodeOptions& decode) const {
     std::vector<std::string> sentences;
     for (const Pair& pair : pairs) sentences.push_back(pair.source);
-    return translate_all(dynamic_cast<EncoderDecoder&>(model), sentences, data_.source(), data_.target(), data_.max_length, decode);
+    return translate_all(dynamic_cast<EncoderDecoder&>(model), sentences, data_.source(), data_.target(),
+                         data_.max_length, decode);
   }
 
   std::vector<std::string> references(const std::vector<Pair>& pairs) const {

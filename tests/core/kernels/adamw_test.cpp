@@ -62,7 +62,7 @@ TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
   CHECK(distance(second, v) < (dtype == DType::f64 ? 1e-12 : 2e-6));
 }
 
-TEST_CASE("adamw: the first step goes by the rate against the sign; no gradient moves nothing") {
+TEST_CASE("adamw: the first step goes by the rate against the sign, no gradient moves nothing") {
   const Tensor start = Tensor::from({1, 1, 1}), gradient = Tensor::from({5, -1e-3F, 0});
   Tensor values = copy_of(start), first = Tensor::zeros(Shape{3}), second = Tensor::zeros(Shape{3});
   kernel::AdamW::cpu(values, gradient, first, second, state_of(0.1, 0, gradient), {});

@@ -53,7 +53,7 @@ TEST_CASE("dropout: the share dropped, and other ticks, streams and seeds drop o
   CHECK(pattern(1, 0, 0) == first);
 }
 
-TEST_CASE("dropout: the same bits for any number of threads; NaN stays hidden where it is dropped") {
+TEST_CASE("dropout: the same bits for any number of threads, NaN stays hidden where it is dropped") {
   const Tensor x = random_tensor(Shape{300, 333});
   CHECK(same_for_any_threads([&] { return dropped(x, 0.2, draw_of(3, 2, 1)); }));
   const auto out = dropped(Tensor::full(Shape{1000}, std::nan("")), 0.5, draw_of(3, 2, 1)).to_host();

@@ -81,7 +81,7 @@ TEST_CASE("layer_norm: gradients by central differences") {
   CHECK(distance(dbias, slopes(biases)) < 1e-8);
 }
 
-TEST_CASE("layer_norm: float gradients follow the double ones; an empty bias gets none") {
+TEST_CASE("layer_norm: float gradients follow the double ones, an empty bias gets none") {
   const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation);
   const int64_t rows = 300, width = 200;
   const auto run = [&](DType dtype, bool with_bias) {
