@@ -24,7 +24,7 @@ minimum = 1
 validation = 500
 test = 500
 [train]
-steps = 1500
+steps = 1200
 batch_tokens = 1536
 smoothing = 0.05
 schedule = "cosine"
@@ -32,7 +32,7 @@ rate = 3e-3
 warmup = 150
 beta2 = 0.98
 clip = 1.0
-validate_every = 250
+validate_every = 200
 )"},
     Preset{"translate-small", "translate",
            "our 1-block model for real text: joint 8k subwords, tied tables, length buckets", R"(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attention/map_view.h"
+#include "data/tokenizer.h"
 #include "nn/transformer.h"
 #include "train/checkpoint.h"
 #include "train/config.h"
@@ -89,6 +90,9 @@ std::unique_ptr<Task> make_task(const std::string& name);
 /// Attention maps collected by a probe, named and cut to the given lengths.
 MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, int64_t layer,
                  const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens);
+
+/// The tokenizer sealed in a checkpoint as tokenizer.ROLE.KIND; null when there is none of this role.
+std::unique_ptr<Tokenizer> sealed_tokenizer(const std::vector<NamedBytes>& files, const std::string& role);
 
 /// The path of data given by --data: as it stands, or inside HEED_DATA. Fails naming both places.
 Path find_data(const std::string& path);

@@ -44,6 +44,14 @@ MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, 
   return view;
 }
 
+std::unique_ptr<Tokenizer> sealed_tokenizer(const std::vector<NamedBytes>& files, const std::string& role) {
+  const std::string prefix = "tokenizer." + role + ".";
+  for (const NamedBytes& file : files) {
+    if (file.name.starts_with(prefix)) return load_tokenizer(file.name.substr(prefix.size()), file.bytes);
+  }
+  return nullptr;
+}
+
 Path find_data(const std::string& path) {
   if (io::exists(path)) return path;
   const char* root = std::getenv("HEED_DATA");

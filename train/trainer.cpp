@@ -119,22 +119,21 @@ void Trainer::check_finite(double loss, double norm) {
        config_.train.schedule.rate, "), or find the place with --anomaly true.");
 }
 
-bool Trainer::validate() {
+Scores Trainer::validate() {
   const NoTape no_tape;
   const Scores scores = config_.task->validate(*model_);
   std::vector<Scalar> numbers;
   for (const auto& [name, value] : scores.list) numbers.emplace_back("valid_" + name, value);
   metrics_.log(step_, numbers);
   validated_ = step_;
-  const bool better = !best_ || scores.better_than(*best_);
-  if (better) {
+  if (!best_ || scores.better_than(*best_)) {
     best_ = scores;
     best_step_ = step_;
     without_better_ = 0;
   } else {
     ++without_better_;
   }
-  return better;
+  return scores;
 }
 
 void Trainer::save() {
@@ -204,12 +203,12 @@ Outcome Trainer::run() {
       weight += batches.back().weight;
     }
     const Pass pass{.noise = &rng_};
-    double loss_value = 0;
+    std::vector<std::pair<Tensor, double>> losses;
     for (const Batch& batch : batches) {
       Tensor loss = config_.task->loss(*model_, batch, pass);
       if (step_ == first_step) check_listed(*model_, loss);
       const double share = weight > 0 ? batch.weight / weight : 0;
-      loss_value += loss.item() * share;
+      losses.emplace_back(loss.detach(), share);
       if (batches.size() > 1) loss = loss * share;
       backward(loss);
       window_tokens += static_cast<double>(batch.tokens);
@@ -218,6 +217,9 @@ Outcome Trainer::run() {
     const double rate = options.schedule.at(step_, total_, config_.model.width);
     optimizer_->step(rate);
     rng_.advance();
+    // Up to here nothing has waited for the device; numbers are read when the whole step has been asked for.
+    double loss_value = 0;
+    for (const auto& [loss, share] : losses) loss_value += loss.item() * share;
     const double norm = optimizer_->gradient_norm();
     check_finite(loss_value, norm);
     window_loss_ += loss_value;
@@ -243,10 +245,9 @@ Outcome Trainer::run() {
     const bool late = over();
     if (signal == 0 && (due() || late)) {
       const double paused = seconds_now();
-      validate();
-      const Scores& best = *best_;
-      for (const auto& [name, value] : best.list) {
-        if (name == "loss" || &name == &best.list.front().first) now.validation = value;
+      const Scores scores = validate();
+      for (const auto& [name, value] : scores.list) {
+        if (name == "loss" || &name == &scores.list.front().first) now.validation = value;
         if (name == "bleu") now.bleu = value;
       }
       window_start += seconds_now() - paused;

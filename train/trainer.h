@@ -38,7 +38,7 @@ class Trainer {
 
  private:
   void restore(const Checkpoint& checkpoint);
-  bool validate();
+  Scores validate();  ///< and keeps the best
   void save();
   int64_t next_position();
   void check_finite(double loss, double norm);

@@ -35,19 +35,13 @@ void TranslateOptions::fields(Fields& f) {
 }
 
 void TranslateData::load_tokenizers(const std::vector<NamedBytes>& sealed) {
-  const auto find = [&](const std::string& name) -> std::unique_ptr<Tokenizer> {
-    for (const NamedBytes& file : sealed) {
-      // tokenizer.source.word: the kind is the end of the name
-      if (file.name.starts_with(name)) return load_tokenizer(file.name.substr(name.size()), file.bytes);
-    }
-    return nullptr;
-  };
-  source_ = find("tokenizer.source.");
-  target_ = find("tokenizer.target.");
-  if (!source_)
+  source_ = sealed_tokenizer(sealed, "source");
+  target_ = sealed_tokenizer(sealed, "target");
+  if (!source_) {
     fail(Fault::data,
          "translate: the checkpoint holds no tokenizer. Its files are tokenizer.source.* and "
          "tokenizer.target.*.");
+  }
 }
 
 std::vector<NamedBytes> TranslateData::sealed() const {
@@ -118,6 +112,7 @@ std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, b
 void TranslateData::load(const Config& config, const std::vector<NamedBytes>& sealed_files,
                          const std::function<void(const std::string&)>& say) {
   max_length = config.model.max_length;
+  extra = config.decode.extra;
   smoothing = config.train.smoothing;
   if (max_length < 4) fail("model.max_length = ", max_length, ". Sentences need at least 4.");
   PairFile file;

@@ -56,7 +56,7 @@ class TranslateData {
   std::unique_ptr<PairBatches> train, validation, test;
   std::vector<Pair> validation_text, test_text;
   double smoothing = 0;
-  int64_t max_length = 0;
+  int64_t max_length = 0, extra = 0;  ///< tokens a sentence has at most, and an output more than its source
 
  private:
   void train_tokenizers(const ParallelCorpus& corpus, const std::function<void(const std::string&)>& say);

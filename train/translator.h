@@ -18,9 +18,9 @@ std::vector<std::string> translate_all(const EncoderDecoder& model, const std::v
 
 /// Translates one sentence greedily and shows every map of that pass: encoder self, decoder self, cross;
 /// evaluation mode, no padding. Rows of cross maps are the words written, rows of decoder maps the words
-/// read. A sentence longer than the model can read is cut.
+/// read. A sentence longer than the model can read is cut; the output is at most `extra` tokens longer.
 std::vector<MapView> translation_maps(EncoderDecoder& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
-                                      std::string& caption);
+                                      int64_t extra, std::string& caption);
 
 }  // namespace heed

@@ -115,6 +115,14 @@ END
     [ ! -f tests/example/training_loop.cpp ] || sed -n '/^```cpp$/,/^```$/p' README.md | sed '1d;$d' |
       cmp -s - tests/example/training_loop.cpp || { echo "README.md: its loop is not tests/example/training_loop.cpp" && exit 1; }
     ;;
+  links)
+    for page in README.md CONTRIBUTING.md docs/*.md docs/results/*.md; do
+      [ -f "$page" ] || continue
+      grep -oE '\]\([^)#: ]+' "$page" | sed 's/^](//' | while read -r link; do
+        [ -e "$(dirname "$page")/$link" ] || echo "$page: there is no $link"
+      done
+    done | verdict "A link leads to a file of the repository."
+    ;;
   format)
     version=$(clang-format --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/\1/p')
     [ "$version" = 14 ] || { echo "clang-format 14 is not installed (found: ${version:-none}): not checked" && exit 77; }

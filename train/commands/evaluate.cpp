@@ -32,18 +32,19 @@ int run(const Invocation& call) {
 }  // namespace
 
 Verb verb::evaluate() {
-  return {"evaluate",
-          "score a run on its test data",
-          "RUN",
-          1,
-          1,
-          with_machine({{"ckpt", "WHICH", "best, last or a step (default: best)"},
-                        {"data", "PATH", "where the same data lies now"},
-                        {"beam", "N", "hypotheses of beam search; 1: greedy"},
-                        {"length-penalty", "ALPHA", "exponent of the length normalisation"},
-                        {"json", "", "one JSON object"}}),
-          false,
-          run};
+  return {
+      "evaluate",
+      "score a run on its test data",
+      "RUN",
+      1,
+      1,
+      with_machine({{"ckpt", "WHICH", "best, last or a step (default: best)"},
+                    {"data", "PATH", "score on this data instead of the run's (held out by the same rule)"},
+                    {"beam", "N", "hypotheses of beam search; 1: greedy"},
+                    {"length-penalty", "ALPHA", "exponent of the length normalisation of beams"},
+                    {"json", "", "one JSON object"}}),
+      false,
+      run};
 }
 
 }  // namespace heed

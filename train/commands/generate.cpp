@@ -16,13 +16,14 @@ int run(const Invocation& call) {
   if (model == nullptr)
     fail("generate: ", call.words[0], " is a run of the task ", run.config.task_name,
          ", not of a language model.");
-  const std::vector<NamedBytes> files = sealed_files(run.checkpoint);
-  if (files.empty()) fail(Fault::data, "generate: the checkpoint holds no tokenizer.");
-  const auto tokenizer = load_tokenizer(files[0].name.substr(files[0].name.rfind('.') + 1), files[0].bytes);
+  const auto tokenizer = sealed_tokenizer(sealed_files(run.checkpoint), "text");
+  if (!tokenizer) fail(Fault::data, "generate: the checkpoint holds no tokenizer.");
   SampleOptions options;
-  options.temperature = call.number("temperature", options.temperature);
-  options.top_k = call.integer("top-k", options.top_k);
-  options.tokens = call.integer("tokens", options.tokens);
+  for (const OptionText& option : options_of(options)) {
+    std::string dashed = option.name;
+    for (char& c : dashed) c = c == '_' ? '-' : c;
+    if (call.has(dashed)) set_option(options, option.name, call.get(dashed), "--" + dashed + ": ");
+  }
   if (options.temperature < 0 || options.top_k < 0 || options.tokens < 0) {
     fail("generate: --temperature, --top-k and --tokens are at least 0.");
   }

@@ -82,11 +82,12 @@ Verb verb::inspect() {
           "RUN [TEXT]",
           1,
           2,
-          with_machine({{"kind", "WORD", "encoder, decoder or cross: what is printed"},
-                        {"layer", "N", "from 0"},
-                        {"head", "N", "from 0; the sharpest when not given"},
-                        {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
-                        {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
+          with_machine(
+              {{"kind", "WORD", "encoder, decoder or cross: what is printed"},
+               {"layer", "N", "from 0"},
+               {"head", "N", "from 0; when not given the sharpest, of cross-attention where there is any"},
+               {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
+               {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
           false,
           run};
 }

@@ -29,6 +29,9 @@ void list_runs(const Path& folder) {
 
 int run(const Invocation& call) {
   const std::string what = call.words[0];
+  if (what != "attention" && (call.has("json") || call.has("markdown"))) {
+    fail("list ", what, ": --json and --markdown are for attention.");
+  }
   if (what == "attention") {
     std::fputs((call.has("markdown") ? variants_markdown()
                 : call.has("json")   ? variants_json()

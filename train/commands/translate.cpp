@@ -23,14 +23,9 @@ int run(const Invocation& call) {
     run.config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
   run.config.check();
   const std::vector<NamedBytes> files = sealed_files(run.checkpoint);
-  const auto tokenizer = [&](const std::string& prefix) -> std::unique_ptr<Tokenizer> {
-    for (const NamedBytes& file : files) {
-      if (file.name.starts_with(prefix)) return load_tokenizer(file.name.substr(prefix.size()), file.bytes);
-    }
-    return nullptr;
-  };
-  const auto source = tokenizer("tokenizer.source.");
-  const auto own = tokenizer("tokenizer.target.");
+  const auto source = sealed_tokenizer(files, "source");
+  const auto own = sealed_tokenizer(files, "target");
+  if (!source) fail(Fault::data, "translate: the checkpoint holds no tokenizer.");
   const Tokenizer& target = own ? *own : *source;
   const auto put = [&](const std::vector<std::string>& sentences) {
     for (const std::string& line :
@@ -58,7 +53,7 @@ Verb verb::translate() {
           1,
           1000,
           with_machine({{"beam", "N", "hypotheses of beam search; 1: greedy"},
-                        {"length-penalty", "ALPHA", "exponent of the length normalisation"},
+                        {"length-penalty", "ALPHA", "exponent of the length normalisation of beams"},
                         {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
           false,
           run};

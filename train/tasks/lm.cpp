@@ -67,10 +67,7 @@ class LanguageModel final : public Task {
 
   void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
     max_length_ = config.model.max_length;
-    for (const NamedBytes& file : sealed) {
-      if (file.name.starts_with("tokenizer."))
-        tokenizer_ = load_tokenizer(file.name.substr(file.name.rfind('.') + 1), file.bytes);
-    }
+    tokenizer_ = sealed_tokenizer(sealed, "text");
     if (!tokenizer_) fail(Fault::data, "lm: the checkpoint holds no tokenizer.");
   }
 

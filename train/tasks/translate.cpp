@@ -25,6 +25,7 @@ class Translate final : public Task {
 
   void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
     data_.max_length = config.model.max_length;
+    data_.extra = config.decode.extra;
     data_.load_tokenizers(sealed);
   }
 
@@ -98,7 +99,7 @@ class Translate final : public Task {
                                      : (data_.validation_text.empty() ? std::string("The old man smiles.")
                                                                       : data_.validation_text[0].source);
     return translation_maps(dynamic_cast<EncoderDecoder&>(model), sentence, data_.source(), data_.target(),
-                            data_.max_length, caption);
+                            data_.max_length, data_.extra, caption);
   }
 
  private:
