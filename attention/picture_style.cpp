@@ -95,9 +95,8 @@ caption { text-align: left; color: var(--muted); font-size: 13px; padding-bottom
 .numbers tr[aria-selected=true] { background: var(--accent-soft); }
 .numbers .meter { background: linear-gradient(var(--accent), var(--accent)) no-repeat 0 100% / calc(var(--part) * 100%) 2px; }
 
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 1px; margin: 24px 0 0;
-  background: var(--line); border: 1px solid var(--line); border-radius: 10px; overflow: hidden; }
-.cards div { background: var(--paper); padding: 12px 16px; }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: 1px; margin: 24px 0 0; padding: 1px; }
+.cards div { box-shadow: 0 0 0 1px var(--line); padding: 12px 16px; }
 .cards dt { color: var(--muted); font-size: 12.5px; }
 .cards dd { margin: 0; font-size: 19px; font-weight: 600; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .cards dd.note { font-size: 12.5px; font-weight: 400; margin: 0; }

@@ -59,6 +59,7 @@ echo '// Task.' >train/tasks/other.cpp && expect lists 1 'other.cpp: not listed'
 plant && rm core/kernels/copy_cpu.cpp && expect twins 1 'copy_cpu.cpp does not exist'
 plant && printf 'cd /ho''me/somebody/heed\n' >docs/index.md && expect paths 1 'docs/index.md:1'
 plant && printf './heed test\n' >README.md && expect readme 1 './heed train translate'
+plant && mkdir -p tests/example && printf 'int main() {}\n' >tests/example/training_loop.cpp && expect readme 1 'its loop is not'
 plant && printf 'See [this](no/such.md).\n' >docs/index.md && expect links 1 'there is no no/such.md'
 plant && printf '#!/bin/sh\necho page\n' >list && chmod +x list && expect attention_page 0 '' "$tree/list"
 plant && printf '#!/bin/sh\necho other\n' >list && chmod +x list && expect attention_page 1 'other' "$tree/list"

@@ -370,7 +370,8 @@ TEST_CASE("command line: a language model goes on with a text") {
   CHECK(two.find("\n---\nthe ") != std::string::npos);
   check_refused(shell, {"generate", "runs/l", "--temperature", "-1"}, 2, {"--temperature"});
   check_refused(shell, {"generate", "runs/l", "--samples", "-3"}, 2, {"--samples = -3"});
-  check_refused(shell, {"generate", "runs/l", "--tokens", "many"}, 2, {"--tokens", "'many'"});
+  check_refused(shell, {"generate", "runs/l", "--tokens", "many"}, 2,
+                {"--tokens", "tokens = many is not legal"});
   check_refused(shell, {"translate", "runs/l", "Good."}, 2, {"runs/l is a run of the task lm"});
   CHECK(shell.run({"inspect", "runs/l", "the thing"}).code == 0);
   CHECK(shell.run({"evaluate", "runs/l", "--json"}).code == 0);
