@@ -1,4 +1,5 @@
 // The list of tasks, and what they share.
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -52,19 +53,32 @@ std::unique_ptr<Tokenizer> sealed_tokenizer(const std::vector<NamedBytes>& files
   return nullptr;
 }
 
+namespace {
+
+/// A file or folder, or what the names of a Moses pair have in common (corpus of corpus.en and corpus.it).
+bool is_there(const Path& path) {
+  if (io::exists(path)) return true;
+  const std::string stem = path.filename().string() + ".";
+  const Path folder = path.parent_path().empty() ? Path(".") : path.parent_path();
+  if (!io::is_directory(folder)) return false;
+  const std::vector<Path> names = io::list(folder);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const Path& name) { return name.string().starts_with(stem); });
+}
+
+}  // namespace
+
 Path find_data(const std::string& path) {
-  if (io::exists(path)) return path;
+  if (is_there(path)) return path;
   const char* root = std::getenv("HEED_DATA");
-  if (root != nullptr && !Path(path).is_absolute()) {
-    Path inside = Path(root) / path;
-    if (io::exists(inside)) return inside;
-    fail(Fault::file, "data: neither ", path, " nor ", inside,
-         " exists. Give --data a file or folder that does.");
+  if (root == nullptr || Path(path).is_absolute()) {
+    fail(Fault::file, "data: ", path,
+         " does not exist. Give --data a file or folder that does, or name their folder in HEED_DATA.");
   }
-  // A Moses pair is named by what its two files have in common.
-  if (io::is_directory(Path(path).parent_path().empty() ? Path(".") : Path(path).parent_path())) return path;
-  fail(Fault::file, "data: ", path,
-       " does not exist. Give --data a file or folder that does, or set HEED_DATA.");
+  Path inside = Path(root) / path;
+  if (is_there(inside)) return inside;
+  fail(Fault::file, "data: neither ", path, " nor ", inside,
+       " exists. Give --data a file or folder that does.");
 }
 
 }  // namespace heed

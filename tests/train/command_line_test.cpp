@@ -376,3 +376,12 @@ TEST_CASE("command line: a language model goes on with a text") {
   CHECK(shell.run({"inspect", "runs/l", "the thing"}).code == 0);
   CHECK(shell.run({"evaluate", "runs/l", "--json"}).code == 0);
 }
+
+TEST_CASE("command line: a start that fails leaves no run behind") {
+  const Shell shell;
+  check_refused(shell, {"train", "translate", "--data", "no-such.tsv"}, 5,
+                {"no-such.tsv", "exist", "--data"});
+  io::write(shell.scratch / "one.tsv", "only one side\n");
+  check_refused(shell, {"train", "translate", "--data", "one.tsv"}, 3, {"one.tsv:1"});
+  CHECK(io::list(shell.scratch / "runs").empty());
+}

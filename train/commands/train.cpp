@@ -22,7 +22,13 @@ int run(const Invocation& call) {
   RunFolder folder = RunFolder::create(
       {.out = call.get("out", "runs"), .name = call.get("name"), .base = base, .command = call.command()});
   io::write(folder.config(), to_toml(config));
-  return train_in(config, folder, std::nullopt, call);
+  try {
+    return train_in(config, folder, std::nullopt, call);
+  } catch (...) {
+    // A run that failed before its first step has nothing to keep.
+    if (!io::exists(folder.metrics()) || io::size(folder.metrics()) == 0) io::remove_all(folder.path());
+    throw;
+  }
 }
 
 }  // namespace
