@@ -55,29 +55,30 @@ std::unique_ptr<Tokenizer> sealed_tokenizer(const std::vector<NamedBytes>& files
 
 namespace {
 
-/// A file or folder, or what the names of a Moses pair have in common (corpus of corpus.en and corpus.it).
-bool is_there(const Path& path) {
-  if (io::exists(path)) return true;
+/// What the names of a Moses pair have in common: corpus of corpus.en and corpus.it.
+bool is_pair(const Path& path) {
   const std::string stem = path.filename().string() + ".";
-  const Path folder = path.parent_path().empty() ? Path(".") : path.parent_path();
-  if (!io::is_directory(folder)) return false;
-  const std::vector<Path> names = io::list(folder);
-  return std::any_of(names.begin(), names.end(),
-                     [&](const Path& name) { return name.string().starts_with(stem); });
+  const std::vector<Path> names = io::list(path.parent_path().empty() ? Path(".") : path.parent_path());
+  return std::count_if(names.begin(), names.end(),
+                       [&](const Path& name) { return name.string().starts_with(stem); }) > 1;
 }
 
 }  // namespace
 
 Path find_data(const std::string& path) {
-  if (is_there(path)) return path;
   const char* root = std::getenv("HEED_DATA");
-  if (root == nullptr || Path(path).is_absolute()) {
+  std::vector<Path> places{path};
+  if (root != nullptr && !Path(path).is_absolute()) places.push_back(Path(root) / path);
+  for (const auto there : {io::exists, is_pair}) {
+    for (const Path& place : places) {
+      if (there(place)) return place;
+    }
+  }
+  if (places.size() == 1) {
     fail(Fault::file, "data: ", path,
          " does not exist. Give --data a file or folder that does, or name their folder in HEED_DATA.");
   }
-  Path inside = Path(root) / path;
-  if (is_there(inside)) return inside;
-  fail(Fault::file, "data: neither ", path, " nor ", inside,
+  fail(Fault::file, "data: neither ", path, " nor ", places[1],
        " exists. Give --data a file or folder that does.");
 }
 
