@@ -2,7 +2,6 @@
 #include "train/translator.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "train/decode.h"
 #include "train/task.h"
@@ -57,8 +56,10 @@ std::vector<std::string> translate_all(const EncoderDecoder& model, const std::v
   constexpr size_t most = 128;
   std::vector<std::vector<int32_t>> encoded;
   for (const std::string& sentence : sentences) encoded.push_back(framed(source, sentence, max_length));
-  std::vector<size_t> order(sentences.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<size_t> order;  // a line without words stays empty: there is nothing to translate
+  for (size_t i = 0; i < sentences.size(); ++i) {
+    if (encoded[i].size() > 2) order.push_back(i);
+  }
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return encoded[a].size() < encoded[b].size(); });
   std::vector<std::string> out(sentences.size());

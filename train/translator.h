@@ -11,7 +11,8 @@
 
 namespace heed {
 
-/// Translates sentences in batches of like length. A sentence longer than the model can read is cut.
+/// Translates sentences in batches of like length. A sentence longer than the model can read is cut;
+/// one without words stays empty.
 std::vector<std::string> translate_all(const EncoderDecoder& model, const std::vector<std::string>& sentences,
                                        const Tokenizer& source, const Tokenizer& target, int64_t max_length,
                                        const DecodeOptions& options);
