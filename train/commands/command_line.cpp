@@ -103,6 +103,20 @@ std::vector<VerbOption> with_machine(std::vector<VerbOption> options) {
   return options;
 }
 
+std::vector<VerbOption> with_decoding(std::vector<VerbOption> options) {
+  options.push_back({"beam", "N", "hypotheses of beam search; 1: greedy"});
+  options.push_back({"length-penalty", "ALPHA", "exponent of the length normalisation of beams"});
+  return options;
+}
+
+void apply_decoding(Config& config, const Invocation& call) {
+  if (call.has("beam")) config.set("decode.beam", call.get("beam"), "--beam: ");
+  if (call.has("length-penalty")) {
+    config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
+  }
+  config.check();
+}
+
 void apply_machine(const Invocation& call) {
   if (call.has("threads")) {
     const int64_t count = call.integer("threads", 1);
@@ -120,6 +134,11 @@ void apply_machine(const Invocation& call) {
 
 namespace {
 
+/// The usage line says the words of a verb as its entry does.
+class Usage : public CLI::Formatter {
+  std::string make_option_usage(const CLI::Option* option) const override { return option->get_name(true); }
+};
+
 struct Parser {
   CLI::App app{"Transformers with every way of attending, trained from C++."};
   std::map<std::string, std::vector<std::string>> words;
@@ -131,6 +150,7 @@ struct Parser {
   /// Knows all verbs, and the options of the one that was typed.
   explicit Parser(const std::string& typed) {
     app.name("heed");
+    app.formatter(std::make_shared<Usage>());
     // "translate" is a verb and a preset: after one verb, no word is a verb any more.
     app.require_subcommand(0, 1);
     app.set_help_flag("-h,--help", "say what there is");

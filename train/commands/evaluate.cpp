@@ -11,10 +11,7 @@ namespace {
 int run(const Invocation& call) {
   apply_machine(call);
   LoadedRun run = load_run(call.words[0], call.get("ckpt"), call.get("data"), true);
-  if (call.has("beam")) run.config.set("decode.beam", call.get("beam"), "--beam: ");
-  if (call.has("length-penalty"))
-    run.config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
-  run.config.check();
+  apply_decoding(run.config, call);
   const Evaluation evaluation = run.config.task->test(*run.model, run.config.decode);
   if (call.has("json")) {
     Json out = Json::object({{"run", call.words[0]}, {"step", run.checkpoint.step}});
@@ -32,19 +29,17 @@ int run(const Invocation& call) {
 }  // namespace
 
 Verb verb::evaluate() {
-  return {
-      "evaluate",
-      "score a run on its test data",
-      "RUN",
-      1,
-      1,
-      with_machine({{"ckpt", "WHICH", "best, last or a step (default: best)"},
-                    {"data", "PATH", "score on this data instead of the run's (held out by the same rule)"},
-                    {"beam", "N", "hypotheses of beam search; 1: greedy"},
-                    {"length-penalty", "ALPHA", "exponent of the length normalisation of beams"},
-                    {"json", "", "one JSON object"}}),
-      false,
-      run};
+  return {"evaluate",
+          "score a run on its test data",
+          "RUN",
+          1,
+          1,
+          with_machine(with_decoding(
+              {{"ckpt", "WHICH", "best, last or a step (default: best)"},
+               {"data", "PATH", "score on this data instead of the run's (held out by the same rule)"},
+               {"json", "", "one JSON object"}})),
+          false,
+          run};
 }
 
 }  // namespace heed

@@ -18,10 +18,7 @@ int run(const Invocation& call) {
   if (model == nullptr)
     fail("translate: ", call.words[0], " is a run of the task ", run.config.task_name,
          ", not of a translator.");
-  if (call.has("beam")) run.config.set("decode.beam", call.get("beam"), "--beam: ");
-  if (call.has("length-penalty"))
-    run.config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
-  run.config.check();
+  apply_decoding(run.config, call);
   const std::vector<NamedBytes> files = sealed_files(run.checkpoint);
   const auto source = sealed_tokenizer(files, "source");
   const auto own = sealed_tokenizer(files, "target");
@@ -52,9 +49,7 @@ Verb verb::translate() {
           "RUN [TEXT...]",
           1,
           1000,
-          with_machine({{"beam", "N", "hypotheses of beam search; 1: greedy"},
-                        {"length-penalty", "ALPHA", "exponent of the length normalisation of beams"},
-                        {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
+          with_machine(with_decoding({{"ckpt", "WHICH", "best, last or a step (default: best)"}})),
           false,
           run};
 }

@@ -60,6 +60,10 @@ void apply_settings(Config& config, const Invocation& call);
 void apply_machine(const Invocation& call);
 std::vector<VerbOption> with_machine(std::vector<VerbOption> options);
 
+/// --beam and --length-penalty, of verbs that decode with a run's model; checks the config afterwards.
+void apply_decoding(Config& config, const Invocation& call);
+std::vector<VerbOption> with_decoding(std::vector<VerbOption> options);
+
 /// The program: parses, runs, prints errors, gives the exit code.
 int run_program(int count, char** arguments);
 
