@@ -11,6 +11,7 @@
 #include "core/parallel.h"
 #include "tests/autograd/op_case.h"
 #include "tests/device.h"
+#include "tests/places.h"
 
 namespace heed::plain {
 namespace {
@@ -347,7 +348,7 @@ std::string signature(const std::string& name, const std::string& parameters) {
 }
 
 TEST_CASE("ops: every op declared in autograd/ops.h has a row") {
-  std::ifstream file(std::string(HEED_SOURCE_DIR) + "/autograd/ops.h");
+  std::ifstream file(source_folder() + "/autograd/ops.h");
   REQUIRE(file);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   std::set<std::string> declared, tested;

@@ -10,6 +10,7 @@
 #include "core/io.h"
 #include "core/json.h"
 #include "tests/catch.h"
+#include "tests/places.h"
 #include "tests/scratch.h"
 #include "train/checkpoint.h"
 #include "train/config.h"
@@ -34,7 +35,7 @@ struct Shell {
 
   pid_t start(const std::vector<std::string>& words, const std::string& input = "") const {
     io::write(scratch / "input", input);
-    std::vector<std::string> all{"env", "-C", scratch.path().string(), HEED_PROGRAM};
+    std::vector<std::string> all{"env", "-C", scratch.path().string(), program()};
     all.insert(all.end(), words.begin(), words.end());
     std::vector<char*> arguments;
     for (std::string& word : all) arguments.push_back(word.data());
