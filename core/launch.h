@@ -6,6 +6,7 @@
 
 #include "core/device.h"
 #include "core/error.h"
+#include "core/isa.h"
 
 #ifdef __CUDACC__
 #define HEED_BOTH __host__ __device__
@@ -16,18 +17,25 @@
 namespace heed {
 
 /// Leaving a twin out does not compile, on any machine; leaving it undefined does not link where CUDA is
-/// built.
+/// built. The twin of the CPU exists once for each Isa.
 template <class K>
 concept Kernel = requires {
-  &K::cpu;
+  &K::template cpu<Isa::portable>;
   &K::cuda;
 }
-&&std::same_as<decltype(K::cpu), decltype(K::cuda)>;
+&&std::same_as<decltype(&K::template cpu<Isa::portable>), decltype(&K::cuda)>;
 
 /// Runs K on the device. Kernels write into the outputs given to them and never wait for the device.
 template <Kernel K, class... Args>
 void launch(Device device, Args&&... args) {
-  if (device == Device::cpu) return K::cpu(std::forward<Args>(args)...);
+  if (device == Device::cpu) {
+    if constexpr (all_isas) {
+      const Isa best = isa();
+      if (best == Isa::avx512) return K::template cpu<Isa::avx512>(std::forward<Args>(args)...);
+      if (best == Isa::avx2) return K::template cpu<Isa::avx2>(std::forward<Args>(args)...);
+    }
+    return K::template cpu<Isa::portable>(std::forward<Args>(args)...);
+  }
   if constexpr (built_with_cuda) {
     K::cuda(std::forward<Args>(args)...);
   } else {

@@ -1,6 +1,7 @@
 // One optimizer step over a flat arena.
 #pragma once
 
+#include "core/isa.h"
 #include "core/tensor.h"
 
 namespace heed::kernel {
@@ -17,6 +18,7 @@ struct AdamWConstants {
 /// values, gradient, first, second: f32 or f64 [n], contiguous. state is f64 [3] on the device: rate, steps
 /// done before this one, and the sum of squares of the whole gradient. Writes values, first and second.
 struct AdamW {
+  template <Isa>
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
                   const Tensor& state, const AdamWConstants& constants);
   static void cuda(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
@@ -25,6 +27,7 @@ struct AdamW {
 
 /// SGD with momentum: velocity = momentum velocity + g + decay value; value -= rate velocity.
 struct Sgd {
+  template <Isa>
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
                   double momentum, double decay, double clip);
   static void cuda(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,

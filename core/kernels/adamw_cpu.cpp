@@ -1,5 +1,6 @@
 // Optimizer steps on the CPU.
 #include "core/kernels/adamw.h"
+#include "core/kernels/here.h"
 
 #include <cmath>
 
@@ -17,8 +18,9 @@ double clip_scale(double square_sum, double clip) {
 
 }  // namespace
 
-void AdamW::cpu(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
-                const Tensor& state, const AdamWConstants& constants) {
+template <>
+void AdamW::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
+                      const Tensor& state, const AdamWConstants& constants) {
   const auto* now = state.data<double>();
   const double rate = now[0], steps = now[1] + 1;
   visit_float("adamw", values.dtype(), [&](auto type) {
@@ -48,8 +50,9 @@ void AdamW::cpu(const Tensor& values, const Tensor& gradient, const Tensor& firs
   Count::add(values.size());
 }
 
-void Sgd::cpu(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
-              double momentum, double decay, double clip) {
+template <>
+void Sgd::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
+                    double momentum, double decay, double clip) {
   const auto* now = state.data<double>();
   visit_float("sgd", values.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

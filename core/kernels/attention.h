@@ -2,6 +2,7 @@
 // 2021, arXiv 2112.05682.
 #pragma once
 
+#include "core/isa.h"
 #include "core/random.h"
 
 namespace heed::kernel {
@@ -21,6 +22,7 @@ struct AttentionTerms {
 /// other strides. lse [B, H, Tq] (contiguous) keeps the log of each row's sum. A row with no key gives zeros
 /// and lse = -inf.
 struct Attention {
+  template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                   const Tensor& out, const Tensor& lse);
   static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
@@ -29,6 +31,7 @@ struct Attention {
 
 /// dq, dk, dv (views like q, k, v; overwritten) from dout, recomputing the weights tile by tile.
 struct AttentionBack {
+  template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                   const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
                   const Tensor& dk, const Tensor& dv);

@@ -1,5 +1,6 @@
 // Tiled attention on the CPU: which tiles there are, what each sees, and how they fall on threads.
 #include "core/kernels/attention.h"
+#include "core/kernels/here.h"
 
 #include "core/count.h"
 #include "core/kernels/attention_dropout.h"
@@ -310,8 +311,9 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
 
 }  // namespace
 
-void Attention::cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
-                    const Tensor& out, const Tensor& lse) {
+template <>
+void Attention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+                          const Tensor& out, const Tensor& lse) {
   visit_float("attention", q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     if (q.extent(2) <= few_queries && dropout_threshold(terms.dropout) == 0)
@@ -320,9 +322,10 @@ void Attention::cpu(const Tensor& q, const Tensor& k, const Tensor& v, const Att
   });
 }
 
-void AttentionBack::cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
-                        const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                        const Tensor& dk, const Tensor& dv) {
+template <>
+void AttentionBack::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+                              const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
+                              const Tensor& dk, const Tensor& dv) {
   visit_float("attention", q.dtype(), [&](auto type) {
     backward<typename decltype(type)::type>(q, k, v, terms, out, lse, dout, dq, dk, dv);
   });

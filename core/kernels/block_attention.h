@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/isa.h"
 #include "core/tensor.h"
 
 namespace heed::kernel {
@@ -31,6 +32,7 @@ struct BlockTerms {
 
 /// Shapes as in kernel::Attention.
 struct BlockAttention {
+  template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
                   const Tensor& out, const Tensor& lse);
   static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
@@ -38,6 +40,7 @@ struct BlockAttention {
 };
 
 struct BlockAttentionBack {
+  template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
                   const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
                   const Tensor& dk, const Tensor& dv);

@@ -1,6 +1,7 @@
 // Attention over the runs of a pattern on the CPU: tiles of queries against the parts of the keys that any of
 // them sees.
 #include "core/kernels/block_attention.h"
+#include "core/kernels/here.h"
 
 #include "core/count.h"
 #include "core/kernels/block_walk.h"
@@ -155,15 +156,17 @@ int64_t Pattern::kept() const {
   return total;
 }
 
-void BlockAttention::cpu(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
-                         const Tensor& out, const Tensor& lse) {
+template <>
+void BlockAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                               const Tensor& out, const Tensor& lse) {
   visit_float("block_attention", q.dtype(),
               [&](auto type) { forward<typename decltype(type)::type>(q, k, v, terms, out, lse); });
 }
 
-void BlockAttentionBack::cpu(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
-                             const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                             const Tensor& dk, const Tensor& dv) {
+template <>
+void BlockAttentionBack::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                                   const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
+                                   const Tensor& dk, const Tensor& dv) {
   visit_float("block_attention", q.dtype(), [&](auto type) {
     backward<typename decltype(type)::type>(q, k, v, terms, out, lse, dout, dq, dk, dv);
   });

@@ -1,5 +1,6 @@
 // Filling and copying on the CPU.
 #include "core/kernels/copy.h"
+#include "core/kernels/here.h"
 
 #include <cmath>
 #include <cstring>
@@ -99,7 +100,8 @@ void copy_crossed(Walk<2> walk, size_t axis, const From* from, To* to) {
 
 }  // namespace
 
-void Fill::cpu(const Tensor& x, double value) {
+template <>
+void Fill::cpu<here>(const Tensor& x, double value) {
   visit(x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T number = converted<T>(value);
@@ -116,7 +118,8 @@ void Fill::cpu(const Tensor& x, double value) {
   });
 }
 
-void Copy::cpu(const Tensor& from, const Tensor& to) {
+template <>
+void Copy::cpu<here>(const Tensor& from, const Tensor& to) {
   const Walk<2> walk(to.shape(), {&from.strides(), &to.strides()});
   const size_t crossed = crossed_axis(walk);
   visit(from.dtype(), [&](auto from_type) {

@@ -1,6 +1,7 @@
 // Softmax and cross entropy in one, with label smoothing.
 #pragma once
 
+#include "core/isa.h"
 #include "core/tensor.h"
 
 namespace heed::kernel {
@@ -10,6 +11,7 @@ namespace heed::kernel {
 /// rows into loss [1], and the number of counted rows into counted [1] (dtype of the logits), all on the
 /// device.
 struct CrossEntropy {
+  template <Isa>
   static void cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
                   const Tensor& lse, const Tensor& loss, const Tensor& counted);
   static void cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
@@ -19,6 +21,7 @@ struct CrossEntropy {
 /// dlogits = dloss / counted (softmax - (1 - s) onehot - s / V); zero in ignored rows. dlogits may be logits
 /// itself.
 struct CrossEntropyBack {
+  template <Isa>
   static void cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
                   const Tensor& lse, const Tensor& counted, const Tensor& dloss, const Tensor& dlogits);
   static void cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,

@@ -1,5 +1,6 @@
 // Cross entropy on the CPU.
 #include "core/kernels/cross_entropy.h"
+#include "core/kernels/here.h"
 
 #include <algorithm>
 #include <cmath>
@@ -54,8 +55,9 @@ void check(const Tensor& targets, int64_t width, int32_t ignore) {
 
 }  // namespace
 
-void CrossEntropy::cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
-                       const Tensor& lse, const Tensor& loss, const Tensor& counted) {
+template <>
+void CrossEntropy::cpu<here>(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
+                             const Tensor& lse, const Tensor& loss, const Tensor& counted) {
   const int64_t rows = logits.extent(0), width = logits.extent(1);
   check(targets, width, ignore);
   const int32_t* target = targets.data<int32_t>();
@@ -89,9 +91,10 @@ void CrossEntropy::cpu(const Tensor& logits, const Tensor& targets, double smoot
   Count::add(logits.size());
 }
 
-void CrossEntropyBack::cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
-                           const Tensor& lse, const Tensor& counted, const Tensor& dloss,
-                           const Tensor& dlogits) {
+template <>
+void CrossEntropyBack::cpu<here>(const Tensor& logits, const Tensor& targets, double smoothing,
+                                 int32_t ignore, const Tensor& lse, const Tensor& counted,
+                                 const Tensor& dloss, const Tensor& dlogits) {
   const int64_t rows = logits.extent(0), width = logits.extent(1);
   const int32_t* target = targets.data<int32_t>();
   visit_float("cross_entropy", logits.dtype(), [&](auto type) {
@@ -103,7 +106,7 @@ void CrossEntropyBack::cpu(const Tensor& logits, const Tensor& targets, double s
     const double share = count > 0 ? static_cast<double>(*dloss.data<T>()) / count : 0;
     const T scale = static_cast<T>(share);
     const T everywhere = static_cast<T>(share * smoothing / static_cast<double>(width));
-    const T here = static_cast<T>(share * (1 - smoothing));
+    const T at_target = static_cast<T>(share * (1 - smoothing));
     parallel_rows(rows, light_grain / 4 / std::max<int64_t>(width, 1), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* in = x + row * width;
@@ -115,7 +118,7 @@ void CrossEntropyBack::cpu(const Tensor& logits, const Tensor& targets, double s
         const T log_sum = kept[row];
 #pragma GCC ivdep
         for (int64_t i = 0; i < width; ++i) out[i] = scale * math::exp(in[i] - log_sum) - everywhere;
-        out[target[row]] -= here;
+        out[target[row]] -= at_target;
       }
     });
   });

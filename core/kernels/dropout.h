@@ -1,6 +1,7 @@
 // Dropout whose mask is made from counters and never stored.
 #pragma once
 
+#include "core/isa.h"
 #include "core/random.h"
 
 namespace heed::kernel {
@@ -8,6 +9,7 @@ namespace heed::kernel {
 /// y = x / (1 - p) where the element is kept, else 0. Element i is kept when 16 bits of the draw at i are at
 /// least p 65536; so p is a multiple of 1/65536. The gradient is the same kernel on dy. Contiguous.
 struct Dropout {
+  template <Isa>
   static void cpu(const Tensor& x, double p, const Draw& draw, const Tensor& y);
   static void cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y);
 };

@@ -1,5 +1,6 @@
 // Dropout on the CPU: the bits of many blocks at a time, in vector lanes.
 #include "core/kernels/dropout.h"
+#include "core/kernels/here.h"
 
 #include <algorithm>
 #include <bit>
@@ -58,7 +59,8 @@ void keep(const uint16_t* bits, uint32_t least, T scale, const T* from, T* to, i
 
 }  // namespace
 
-void Dropout::cpu(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
+template <>
+void Dropout::cpu<here>(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
   visit_float("dropout", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* from = x.data<T>();

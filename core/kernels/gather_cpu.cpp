@@ -1,5 +1,6 @@
 // Rows of a table on the CPU.
 #include "core/kernels/gather.h"
+#include "core/kernels/here.h"
 
 #include <algorithm>
 #include <cstring>
@@ -25,7 +26,8 @@ void check(const char* op, const Tensor& ids, int64_t rows) {
 
 }  // namespace
 
-void Gather::cpu(const Tensor& table, const Tensor& ids, const Tensor& out) {
+template <>
+void Gather::cpu<here>(const Tensor& table, const Tensor& ids, const Tensor& out) {
   const int64_t width = table.extent(-1);
   check("gather", ids, table.extent(0));
   const int32_t* id = ids.data<int32_t>();
@@ -48,7 +50,8 @@ void Gather::cpu(const Tensor& table, const Tensor& ids, const Tensor& out) {
   Count::add(out.size());
 }
 
-void ScatterAdd::cpu(const Tensor& ids, const Tensor& rows, const Tensor& table) {
+template <>
+void ScatterAdd::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& table) {
   const int64_t width = table.extent(-1);
   check("scatter_add", ids, table.extent(0));
   const int32_t* id = ids.data<int32_t>();

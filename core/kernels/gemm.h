@@ -1,6 +1,7 @@
 // Products of matrices, batched and strided.
 #pragma once
 
+#include "core/isa.h"
 #include "core/tensor.h"
 
 namespace heed::kernel {
@@ -10,6 +11,7 @@ namespace heed::kernel {
 /// transposed matrix or one head of [B, T, H, d] is a view, not a copy. Cut into tiles fixed by the shape;
 /// f32 and f64.
 struct Gemm {
+  template <Isa>
   static void cpu(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta);
   static void cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta);
 };

@@ -1,6 +1,7 @@
 // Products of matrices on the CPU: cut into tiles fixed by the shape, which our threads compute one by one,
 // in single precision with our own loops where vectors are wide enough, else with OpenBLAS at one thread.
 #include "core/kernels/gemm.h"
+#include "core/kernels/here.h"
 
 #include <cblas.h>
 
@@ -186,7 +187,8 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta) {
   }
   if (c.size() == 0) return;
   // BLAS refuses the leading dimension of a matrix without columns.
-  if (k == 0) return beta == T(0) ? Fill::cpu(c, 0) : Affine::cpu(c, static_cast<double>(beta), 0, c);
+  if (k == 0)
+    return beta == T(0) ? Fill::cpu<here>(c, 0) : Affine::cpu<here>(c, static_cast<double>(beta), 0, c);
   const Products<T> products{layout(a),
                              layout(b),
                              m == 1 ? n : c.strides()[-2],
@@ -209,7 +211,8 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta) {
 
 }  // namespace
 
-void Gemm::cpu(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta) {
+template <>
+void Gemm::cpu<here>(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta) {
   visit_float("gemm", c.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     gemm<T>(a, b, c, static_cast<T>(alpha), static_cast<T>(beta));

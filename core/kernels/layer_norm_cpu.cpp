@@ -1,4 +1,5 @@
 // Layer normalisation on the CPU.
+#include "core/kernels/here.h"
 #include "core/kernels/layer_norm.h"
 
 #include <algorithm>
@@ -45,8 +46,9 @@ T pull(T sum_gh, int64_t width, T rstd, double epsilon, NormScale scale) {
 
 }  // namespace
 
-void LayerNorm::cpu(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, NormScale scale,
-                    const Tensor& y, const Tensor& mean, const Tensor& rstd) {
+template <>
+void LayerNorm::cpu<here>(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon,
+                          NormScale scale, const Tensor& y, const Tensor& mean, const Tensor& rstd) {
   const int64_t width = x.extent(-1);
   if (x.size() == 0) return;
   visit_float("layer_norm", x.dtype(), [&](auto type) {
@@ -77,9 +79,10 @@ void LayerNorm::cpu(const Tensor& x, const Tensor& gain, const Tensor& bias, dou
   Count::add(x.size());
 }
 
-void LayerNormBack::cpu(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& rstd,
-                        double epsilon, NormScale scale, const Tensor& dy, const Tensor& dx,
-                        const Tensor& dgain, const Tensor& dbias) {
+template <>
+void LayerNormBack::cpu<here>(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& rstd,
+                              double epsilon, NormScale scale, const Tensor& dy, const Tensor& dx,
+                              const Tensor& dgain, const Tensor& dbias) {
   const int64_t width = x.extent(-1);
   const int64_t rows = width > 0 ? x.size() / width : 0;
   visit_float("layer_norm", x.dtype(), [&](auto type) {

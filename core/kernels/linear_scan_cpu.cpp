@@ -1,6 +1,7 @@
 // Causal sums in chunks on the CPU: a running state carries what lies before a chunk, small products with a
 // triangular map do the rest. The backward pass is one sweep with a state from the left and one with a state
 // from the right.
+#include "core/kernels/here.h"
 #include "core/kernels/linear_scan.h"
 
 #include "core/count.h"
@@ -281,15 +282,17 @@ void backward(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const T
 
 }  // namespace
 
-void LinearScan::cpu(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start,
-                     const Tensor& out, const Tensor& end) {
+template <>
+void LinearScan::cpu<here>(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start,
+                           const Tensor& out, const Tensor& end) {
   visit_float("linear_scan", phi_q.dtype(),
               [&](auto type) { forward<typename decltype(type)::type>(phi_q, phi_k, v, start, out, end); });
 }
 
-void LinearScanBack::cpu(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start,
-                         const Tensor& dout, const Tensor& dend, const Tensor& dphi_q, const Tensor& dphi_k,
-                         const Tensor& dv, const Tensor& dstart) {
+template <>
+void LinearScanBack::cpu<here>(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v, const Tensor& start,
+                               const Tensor& dout, const Tensor& dend, const Tensor& dphi_q,
+                               const Tensor& dphi_k, const Tensor& dv, const Tensor& dstart) {
   visit_float("linear_scan", phi_q.dtype(), [&](auto type) {
     backward<typename decltype(type)::type>(phi_q, phi_k, v, start, dout, dend, dphi_q, dphi_k, dv, dstart);
   });

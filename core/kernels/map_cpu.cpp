@@ -1,4 +1,5 @@
 // Elementwise kernels on the CPU.
+#include "core/kernels/here.h"
 #include "core/kernels/map.h"
 
 #include "core/count.h"
@@ -7,6 +8,7 @@
 namespace heed::kernel {
 
 template <class F>
+template <Isa>
 void Map<F>::cpu(const Tensor& x, const Tensor& y) {
   visit_float("map", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -30,6 +32,7 @@ void Map<F>::cpu(const Tensor& x, const Tensor& y) {
 }
 
 template <class F>
+template <Isa>
 void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) {
   visit_float("map", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -59,6 +62,7 @@ void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const T
 }
 
 template <class F>
+template <Isa>
 void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
   visit_float("zip", out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -92,7 +96,8 @@ void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
   Count::add(out.size());
 }
 
-void Affine::cpu(const Tensor& x, double scale, double shift, const Tensor& y) {
+template <>
+void Affine::cpu<here>(const Tensor& x, double scale, double shift, const Tensor& y) {
   visit_float("affine", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T factor = static_cast<T>(scale);
@@ -116,7 +121,8 @@ void Affine::cpu(const Tensor& x, double scale, double shift, const Tensor& y) {
   Count::add(y.size());
 }
 
-void Accumulate::cpu(const Tensor& x, const Tensor& y) {
+template <>
+void Accumulate::cpu<here>(const Tensor& x, const Tensor& y) {
   visit_float("accumulate", y.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const Walk<2> walk(y.shape(), {&x.strides(), &y.strides()});
@@ -138,7 +144,8 @@ void Accumulate::cpu(const Tensor& x, const Tensor& y) {
   Count::add(y.size());
 }
 
-void Select::cpu(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y) {
+template <>
+void Select::cpu<here>(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y) {
   visit_float("select", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T other = static_cast<T>(otherwise);
@@ -165,7 +172,8 @@ void Select::cpu(const Tensor& mask, const Tensor& x, double otherwise, const Te
   Count::add(y.size());
 }
 
-void CountBad::cpu(const Tensor& x, const Tensor& bad) {
+template <>
+void CountBad::cpu<here>(const Tensor& x, const Tensor& bad) {
   visit_float("count_bad", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const Walk<1> walk(x.shape(), {&x.strides()});
@@ -183,39 +191,39 @@ void CountBad::cpu(const Tensor& x, const Tensor& bad) {
   Count::add(x.size());
 }
 
-template struct Map<Exp>;
-template struct Map<Log>;
-template struct Map<Tanh>;
-template struct Map<Sigmoid>;
-template struct Map<Relu>;
-template struct Map<Gelu>;
-template struct Map<GeluTanh>;
-template struct Map<Silu>;
-template struct Map<Elu>;
-template struct Map<Square>;
-template struct Map<Sqrt>;
-template struct Map<Reciprocal>;
-template struct Map<Abs>;
+template void Map<Exp>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Log>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Tanh>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Sigmoid>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Relu>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Gelu>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<GeluTanh>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Silu>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Elu>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Square>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Sqrt>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Reciprocal>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Abs>::cpu<here>(const Tensor&, const Tensor&);
 
-template struct MapBack<Exp>;
-template struct MapBack<Log>;
-template struct MapBack<Tanh>;
-template struct MapBack<Sigmoid>;
-template struct MapBack<Relu>;
-template struct MapBack<Gelu>;
-template struct MapBack<GeluTanh>;
-template struct MapBack<Silu>;
-template struct MapBack<Elu>;
-template struct MapBack<Square>;
-template struct MapBack<Sqrt>;
-template struct MapBack<Reciprocal>;
-template struct MapBack<Abs>;
+template void MapBack<Exp>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Log>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Tanh>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Sigmoid>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Relu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Gelu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<GeluTanh>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Silu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Elu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Square>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Sqrt>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Reciprocal>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Abs>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 
-template struct Zip<Add>;
-template struct Zip<Subtract>;
-template struct Zip<Multiply>;
-template struct Zip<Divide>;
-template struct Zip<Maximum>;
-template struct Zip<NotLess>;
+template void Zip<Add>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
+template void Zip<Subtract>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
+template void Zip<Multiply>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
+template void Zip<Divide>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
+template void Zip<Maximum>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
+template void Zip<NotLess>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
 
 }  // namespace heed::kernel

@@ -1,6 +1,7 @@
 // Masks made on the device from what was said.
 #pragma once
 
+#include "core/isa.h"
 #include "core/tensor.h"
 
 namespace heed::kernel {
@@ -8,12 +9,14 @@ namespace heed::kernel {
 /// y [B, 1, Tq, Tk] = 0 where query i may look at key j, -inf where not: j <= i + first_query when causal,
 /// and j below lengths[b] (i32 [B], or empty). Contiguous, f32 or f64.
 struct DenseMask {
+  template <Isa>
   static void cpu(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y);
   static void cuda(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y);
 };
 
 /// y [B, 1, T, 1] = 1 where first + t is below lengths[b], else 0.
 struct KeptRows {
+  template <Isa>
   static void cpu(const Tensor& lengths, int64_t first, const Tensor& y);
   static void cuda(const Tensor& lengths, int64_t first, const Tensor& y);
 };

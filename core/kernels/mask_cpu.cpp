@@ -1,12 +1,14 @@
 // Masks on the CPU.
 #include <limits>
 
+#include "core/kernels/here.h"
 #include "core/kernels/mask.h"
 #include "core/parallel.h"
 
 namespace heed::kernel {
 
-void DenseMask::cpu(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
+template <>
+void DenseMask::cpu<here>(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
   const int64_t batch = y.extent(0), queries = y.extent(2), keys = y.extent(3);
   const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {
@@ -23,7 +25,8 @@ void DenseMask::cpu(const Tensor& lengths, bool causal, int64_t first_query, con
   });
 }
 
-void KeptRows::cpu(const Tensor& lengths, int64_t first, const Tensor& y) {
+template <>
+void KeptRows::cpu<here>(const Tensor& lengths, int64_t first, const Tensor& y) {
   const int64_t batch = y.extent(0), rows = y.extent(2);
   const int32_t* length = lengths.data<int32_t>();
   visit_float("mask", y.dtype(), [&]<class T>(Type<T>) {

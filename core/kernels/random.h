@@ -1,6 +1,7 @@
 // Random fills and the step counter of random numbers.
 #pragma once
 
+#include "core/isa.h"
 #include "core/kernels/copy.h"
 #include "core/random.h"
 
@@ -8,18 +9,21 @@ namespace heed::kernel {
 
 /// x = mean + deviation * normal (Box and Muller 1958); f32 or f64, contiguous.
 struct FillNormal {
+  template <Isa>
   static void cpu(const Tensor& x, double mean, double deviation, const Draw& draw);
   static void cuda(const Tensor& x, double mean, double deviation, const Draw& draw);
 };
 
 /// x uniform in [low, high); f32 or f64, contiguous.
 struct FillUniform {
+  template <Isa>
   static void cpu(const Tensor& x, double low, double high, const Draw& draw);
   static void cuda(const Tensor& x, double low, double high, const Draw& draw);
 };
 
 /// tick += 1; i64 [1].
 struct Advance {
+  template <Isa>
   static void cpu(const Tensor& tick);
   static void cuda(const Tensor& tick);
 };

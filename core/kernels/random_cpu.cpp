@@ -1,4 +1,5 @@
 // Random fills on the CPU.
+#include "core/kernels/here.h"
 #include "core/kernels/random.h"
 
 #include <algorithm>
@@ -71,7 +72,8 @@ void fill_blocks(const Tensor& x, const Draw& draw, Make&& make) {
 
 }  // namespace
 
-void FillNormal::cpu(const Tensor& x, double mean, double deviation, const Draw& draw) {
+template <>
+void FillNormal::cpu<here>(const Tensor& x, double mean, double deviation, const Draw& draw) {
   visit_float("fill_normal", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     fill_blocks<T>(x, draw, [&](const Philox& block, T* to) {
@@ -80,7 +82,8 @@ void FillNormal::cpu(const Tensor& x, double mean, double deviation, const Draw&
   });
 }
 
-void FillUniform::cpu(const Tensor& x, double low, double high, const Draw& draw) {
+template <>
+void FillUniform::cpu<here>(const Tensor& x, double low, double high, const Draw& draw) {
   visit_float("fill_uniform", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     fill_blocks<T>(x, draw, [&](const Philox& block, T* to) {
@@ -89,6 +92,9 @@ void FillUniform::cpu(const Tensor& x, double low, double high, const Draw& draw
   });
 }
 
-void Advance::cpu(const Tensor& tick) { ++*tick.data<int64_t>(); }
+template <>
+void Advance::cpu<here>(const Tensor& tick) {
+  ++*tick.data<int64_t>();
+}
 
 }  // namespace heed::kernel

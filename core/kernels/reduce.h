@@ -1,12 +1,14 @@
 // Reductions. The output has the rank of the input, with extent 1 along the axes that are summed away.
 #pragma once
 
+#include "core/isa.h"
 #include "core/tensor.h"
 
 namespace heed::kernel {
 
 /// y = sum of x over the axes where y has extent 1 and x has more. Added in an order fixed by the shape.
 struct Sum {
+  template <Isa>
   static void cpu(const Tensor& x, const Tensor& y);
   static void cuda(const Tensor& x, const Tensor& y);
 };
@@ -14,24 +16,28 @@ struct Sum {
 /// y = the largest x over those axes; `index` (i64, shape of y) is the first place it stands, counted along
 /// the reduced axes in row-major order.
 struct Max {
+  template <Isa>
   static void cpu(const Tensor& x, const Tensor& y, const Tensor& index);
   static void cuda(const Tensor& x, const Tensor& y, const Tensor& index);
 };
 
 /// dx = dy at `index`, zero elsewhere: the gradient of Max.
 struct MaxBack {
+  template <Isa>
   static void cpu(const Tensor& index, const Tensor& dy, const Tensor& dx);
   static void cuda(const Tensor& index, const Tensor& dy, const Tensor& dx);
 };
 
 /// y_t = x_0 + ... + x_t along an axis; `reverse` sums from the end. y contiguous.
 struct CumulativeSum {
+  template <Isa>
   static void cpu(const Tensor& x, int64_t axis, bool reverse, const Tensor& y);
   static void cuda(const Tensor& x, int64_t axis, bool reverse, const Tensor& y);
 };
 
 /// total (f64 [1]) = sum of squares of x, contiguous.
 struct SquareSum {
+  template <Isa>
   static void cpu(const Tensor& x, const Tensor& total);
   static void cuda(const Tensor& x, const Tensor& total);
 };

@@ -1,4 +1,5 @@
 // Reductions on the CPU.
+#include "core/kernels/here.h"
 #include "core/kernels/reduce.h"
 
 #include <cmath>
@@ -181,8 +182,9 @@ Best<T> best_of_dense(const T* x, int64_t count) {
 
 }  // namespace
 
-void Sum::cpu(const Tensor& x, const Tensor& y) {
-  if (x.size() == 0) return Fill::cpu(y, 0);
+template <>
+void Sum::cpu<here>(const Tensor& x, const Tensor& y) {
+  if (x.size() == 0) return Fill::cpu<here>(y, 0);
   const Parts parts = split(x, y);
   visit_float("sum", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -195,7 +197,8 @@ void Sum::cpu(const Tensor& x, const Tensor& y) {
   Count::add(x.size());
 }
 
-void Max::cpu(const Tensor& x, const Tensor& y, const Tensor& index) {
+template <>
+void Max::cpu<here>(const Tensor& x, const Tensor& y, const Tensor& index) {
   if (x.size() == 0 && y.size() > 0)
     fail("max: ", x.shape(), " has an axis without elements, so there is no largest one.");
   if (x.size() == 0) return;
@@ -227,8 +230,9 @@ void Max::cpu(const Tensor& x, const Tensor& y, const Tensor& index) {
   Count::add(x.size());
 }
 
-void MaxBack::cpu(const Tensor& index, const Tensor& dy, const Tensor& dx) {
-  Fill::cpu(dx, 0);
+template <>
+void MaxBack::cpu<here>(const Tensor& index, const Tensor& dy, const Tensor& dx) {
+  Fill::cpu<here>(dx, 0);
   if (dx.size() == 0) return;
   const Parts parts = split(dx, dy);
   const Parts places = split(dx, index);
@@ -247,7 +251,8 @@ void MaxBack::cpu(const Tensor& index, const Tensor& dy, const Tensor& dx) {
   Count::add(dx.size());
 }
 
-void CumulativeSum::cpu(const Tensor& x, int64_t axis, bool reverse, const Tensor& y) {
+template <>
+void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const Tensor& y) {
   if (x.size() == 0) return;
   axis = x.shape().checked(axis);
   // The other axes are walked; along `axis` sums are carried in double.
@@ -288,7 +293,8 @@ void CumulativeSum::cpu(const Tensor& x, int64_t axis, bool reverse, const Tenso
   Count::add(x.size());
 }
 
-void SquareSum::cpu(const Tensor& x, const Tensor& total) {
+template <>
+void SquareSum::cpu<here>(const Tensor& x, const Tensor& total) {
   visit_float("square_sum", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* from = x.data<T>();

@@ -1,4 +1,5 @@
 // Softmax of rows on the CPU.
+#include "core/kernels/here.h"
 #include "core/kernels/softmax.h"
 
 #include <algorithm>
@@ -100,7 +101,8 @@ void for_rows(const Tensor& like, F&& f) {
 
 }  // namespace
 
-void Softmax::cpu(const Tensor& x, const Tensor& y) {
+template <>
+void Softmax::cpu<here>(const Tensor& x, const Tensor& y) {
   visit_float("softmax", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* from = x.data<T>();
@@ -122,7 +124,8 @@ void Softmax::cpu(const Tensor& x, const Tensor& y) {
   Count::add(x.size());
 }
 
-void SoftmaxBack::cpu(const Tensor& y, const Tensor& dy, const Tensor& dx) {
+template <>
+void SoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx) {
   visit_float("softmax", y.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* py = y.data<T>();
@@ -138,7 +141,8 @@ void SoftmaxBack::cpu(const Tensor& y, const Tensor& dy, const Tensor& dx) {
   });
 }
 
-void LogSoftmax::cpu(const Tensor& x, const Tensor& y) {
+template <>
+void LogSoftmax::cpu<here>(const Tensor& x, const Tensor& y) {
   visit_float("log_softmax", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* from = x.data<T>();
@@ -154,7 +158,8 @@ void LogSoftmax::cpu(const Tensor& x, const Tensor& y) {
   });
 }
 
-void LogSoftmaxBack::cpu(const Tensor& y, const Tensor& dy, const Tensor& dx) {
+template <>
+void LogSoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx) {
   visit_float("log_softmax", y.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* py = y.data<T>();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/kernels/copy.h"
+#include "core/launch.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
 #include "tests/catch.h"
@@ -22,7 +23,7 @@ inline Tensor random_tensor(const Shape& shape, DType dtype = DType::f32, uint32
   for (double& value : values) value = low + (high - low) * (engine() * 0x1p-32);
   const Tensor wide = Tensor::of<double>(values, shape);
   Tensor out(shape, dtype);
-  kernel::Copy::cpu(wide, out);
+  launch<kernel::Copy>(Device::cpu, wide, out);
   return out;
 }
 

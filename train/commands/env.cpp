@@ -1,8 +1,8 @@
 // heed env: what this machine and this build are, to be pasted into an issue.
 #include <cstdio>
-#include <cstdlib>
 
 #include "core/device.h"
+#include "core/isa.h"
 #include "core/parallel.h"
 #include "train/commands/verbs.h"
 #include "train/run_folder.h"
@@ -15,13 +15,8 @@ int run(const Invocation& call) {
   facts.set("blas_core", blas_core());
   facts.set("threads", threads());
   facts.set("cuda", why_no_cuda().empty() ? std::string("yes") : "no: " + why_no_cuda());
-#ifdef __AVX512F__
-  facts.set("built_for", "AVX-512");
-#elif defined(__AVX2__)
-  facts.set("built_for", "AVX2");
-#else
-  facts.set("built_for", "baseline");
-#endif
+  facts.set("isa", to_string(isa()));
+  facts.set("bf16_products", has_bf16_products());
   if (call.has("json")) {
     std::puts(facts.dump().c_str());
     return 0;
@@ -29,14 +24,6 @@ int run(const Invocation& call) {
   for (const auto& [name, value] : facts.members()) {
     std::printf("  %-20s %s\n", name.c_str(), value.is_text() ? value.text().c_str() : value.dump().c_str());
   }
-#ifndef __AVX512F__  // with it, products in f32 are our own and do not mind
-  const char* core = std::getenv("OPENBLAS_CORETYPE");
-  if (core != nullptr && std::string(core) == "Haswell" && __builtin_cpu_supports("avx512f")) {
-    std::puts(
-        "\nnote: OPENBLAS_CORETYPE=Haswell is set although this CPU has AVX-512; unsetting it may be about "
-        "twice as fast.");
-  }
-#endif
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/io.h"
+#include "core/isa.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "train/commands/loaded_run.h"
@@ -45,6 +46,7 @@ Chart chart_of(const std::vector<MetricSeries>& all, const std::string& title,
 void write_manifest(Config& config, const RunFolder& folder, const Trainer& trainer, Module& model,
                     const Invocation& call) {
   Json facts = manifest_basics(call.arguments);
+  facts.set("isa", to_string(isa()));
   facts.set("blas_core", blas_core());
   facts.set("threads", threads());
   facts.set("device", "cpu");
@@ -79,8 +81,8 @@ bool scored(const RunFolder& folder, int64_t steps) {
 }
 
 void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder) {
-  progress.say("device",
-               text("cpu, ", threads(), " threads, OpenBLAS ", blas_core(), ", seed ", config.train.seed));
+  progress.say("device", text("cpu, ", threads(), " threads, kernels ", to_string(isa()), ", OpenBLAS ",
+                              blas_core(), ", seed ", config.train.seed));
   progress.say("model", text(short_number(static_cast<double>(count_parameters(trainer.model()))),
                              " parameters, attention ", config.attention.encoder, " / ",
                              config.attention.decoder, " / cross ", config.attention.cross));

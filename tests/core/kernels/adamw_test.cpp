@@ -1,5 +1,6 @@
 // Optimizer steps against a plain reference in double.
 #include "core/kernels/adamw.h"
+#include "core/launch.h"
 
 #include "core/kernels/reduce.h"
 #include "tests/core/numbers.h"
@@ -10,13 +11,13 @@ namespace {
 
 Tensor copy_of(const Tensor& x) {
   Tensor out = like(x);
-  kernel::Copy::cpu(x, out);
+  launch<kernel::Copy>(Device::cpu, x, out);
   return out;
 }
 
 Tensor state_of(double rate, double steps, const Tensor& gradient) {
   Tensor total(Shape{1}, DType::f64);
-  kernel::SquareSum::cpu(gradient, total);
+  launch<kernel::SquareSum>(Device::cpu, gradient, total);
   const std::vector<double> values = {rate, steps, total.item()};
   return Tensor::of<double>(values, Shape{3});
 }
@@ -44,7 +45,8 @@ TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
   for (int step = 0; step < 4; ++step) {
     const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(10 + step));
     const double rate = 0.01 * (step + 1);
-    kernel::AdamW::cpu(values, gradient, first, second, state_of(rate, step, gradient), constants);
+    launch<kernel::AdamW>(Device::cpu, values, gradient, first, second, state_of(rate, step, gradient),
+                          constants);
     const auto slopes = gradient.to_doubles();
     const double factor = clip_factor(slopes, constants.clip);
     for (size_t i = 0; i < w.size(); ++i) {
@@ -65,7 +67,8 @@ TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
 TEST_CASE("adamw: the first step goes by the rate against the sign, no gradient moves nothing") {
   const Tensor start = Tensor::from({1, 1, 1}), gradient = Tensor::from({5, -1e-3F, 0});
   Tensor values = copy_of(start), first = Tensor::zeros(Shape{3}), second = Tensor::zeros(Shape{3});
-  kernel::AdamW::cpu(values, gradient, first, second, state_of(0.1, 0, gradient), {});
+  launch<kernel::AdamW>(Device::cpu, values, gradient, first, second, state_of(0.1, 0, gradient),
+                        kernel::AdamWConstants{});
   const auto out = values.to_host();
   CHECK(out[0] == Approx(0.9));
   CHECK(out[1] == Approx(1.1).epsilon(1e-4));
@@ -81,7 +84,8 @@ TEST_CASE("sgd: momentum, decay and clipping") {
   std::vector<double> speed(w.size(), 0.0);
   for (int step = 0; step < 3; ++step) {
     const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(5 + step));
-    kernel::Sgd::cpu(values, gradient, velocity, state_of(0.1, step, gradient), 0.9, 0.01, clip);
+    launch<kernel::Sgd>(Device::cpu, values, gradient, velocity, state_of(0.1, step, gradient), 0.9, 0.01,
+                        clip);
     const auto slopes = gradient.to_doubles();
     const double factor = clip_factor(slopes, clip);
     for (size_t i = 0; i < w.size(); ++i) {

@@ -1,5 +1,6 @@
 // Tests of core/kernels/attention.h against plain loops.
 #include "core/kernels/attention.h"
+#include "core/launch.h"
 
 #include <bit>
 
@@ -39,8 +40,8 @@ Outputs run(const Inputs& x, const kernel::AttentionTerms& terms) {
             .dq = blank_like(x.q),
             .dk = blank_like(x.k),
             .dv = blank_like(x.v)};
-  kernel::Attention::cpu(x.q, x.k, x.v, terms, y.out, y.lse);
-  kernel::AttentionBack::cpu(x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv);
+  launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse);
+  launch<kernel::AttentionBack>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv);
   return y;
 }
 

@@ -1,5 +1,6 @@
 // Tests of core/kernels/block_attention.h against plain loops with a mask.
 #include "core/kernels/block_attention.h"
+#include "core/launch.h"
 
 #include <bit>
 
@@ -58,8 +59,9 @@ Outputs run(const Inputs& x, const kernel::BlockTerms& terms) {
             .dq = blank_like(x.q),
             .dk = blank_like(x.k),
             .dv = blank_like(x.v)};
-  kernel::BlockAttention::cpu(x.q, x.k, x.v, terms, y.out, y.lse);
-  kernel::BlockAttentionBack::cpu(x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv);
+  launch<kernel::BlockAttention>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse);
+  launch<kernel::BlockAttentionBack>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk,
+                                     y.dv);
   return y;
 }
 

@@ -1,5 +1,6 @@
 // Cross entropy with smoothing and ignored rows against plain loops.
 #include "core/kernels/cross_entropy.h"
+#include "core/launch.h"
 
 #include <algorithm>
 
@@ -50,10 +51,12 @@ struct Run {
 Run run(const Tensor& logits, const Tensor& targets, double smoothing, double dloss, bool in_place = false) {
   Run out{Tensor(Shape{logits.extent(0)}, logits.dtype()), Tensor(Shape{1}, logits.dtype()),
           Tensor(Shape{1}, logits.dtype()), like(logits)};
-  kernel::CrossEntropy::cpu(logits, targets, smoothing, ignore, out.lse, out.loss, out.counted);
-  if (in_place) kernel::Copy::cpu(logits, out.slopes);
-  kernel::CrossEntropyBack::cpu(in_place ? out.slopes : logits, targets, smoothing, ignore, out.lse,
-                                out.counted, Tensor::full(Shape{1}, dloss, logits.dtype()), out.slopes);
+  launch<kernel::CrossEntropy>(Device::cpu, logits, targets, smoothing, ignore, out.lse, out.loss,
+                               out.counted);
+  if (in_place) launch<kernel::Copy>(Device::cpu, logits, out.slopes);
+  launch<kernel::CrossEntropyBack>(Device::cpu, in_place ? out.slopes : logits, targets, smoothing, ignore,
+                                   out.lse, out.counted, Tensor::full(Shape{1}, dloss, logits.dtype()),
+                                   out.slopes);
   return out;
 }
 

@@ -1,5 +1,6 @@
 // Dropout against the bits that define it.
 #include "core/kernels/dropout.h"
+#include "core/launch.h"
 
 #include <algorithm>
 
@@ -15,7 +16,7 @@ Draw draw_of(uint64_t seed, uint64_t stream, int64_t tick) {
 
 Tensor dropped(const Tensor& x, double p, const Draw& draw) {
   Tensor y = like(x);
-  kernel::Dropout::cpu(x, p, draw, y);
+  launch<kernel::Dropout>(Device::cpu, x, p, draw, y);
   return y;
 }
 

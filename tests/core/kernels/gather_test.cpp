@@ -1,5 +1,6 @@
 // Rows of a table by index, and their gradient.
 #include "core/kernels/gather.h"
+#include "core/launch.h"
 
 #include "tests/core/numbers.h"
 
@@ -12,7 +13,7 @@ TEST_CASE("gather: rows by index, also of a strided table") {
   const Tensor ids = random_ids(Shape{7, 90}, 50);
   for (const Tensor& table : {dense, view::transpose(random_tensor(Shape{width, 50}, dtype, 2), 0, 1)}) {
     Tensor out(Shape{7, 90, width}, dtype);
-    kernel::Gather::cpu(table, ids, out);
+    launch<kernel::Gather>(Device::cpu, table, ids, out);
     const auto rows = table.to_doubles();
     std::vector<double> wanted;
     for (double id : ids.to_doubles()) {
@@ -31,8 +32,8 @@ TEST_CASE("scatter_add: repeated ids add up, in the same order for any threads")
   const Tensor start = random_tensor(Shape{30, width}, dtype, 2);
   const auto scattered = [&] {
     Tensor table(Shape{30, width}, dtype);
-    kernel::Copy::cpu(start, table);
-    kernel::ScatterAdd::cpu(ids, rows, table);
+    launch<kernel::Copy>(Device::cpu, start, table);
+    launch<kernel::ScatterAdd>(Device::cpu, ids, rows, table);
     return table;
   };
   auto wanted = start.to_doubles();
@@ -51,8 +52,8 @@ TEST_CASE("gather: an id outside the table is named with its place") {
   const Tensor table = random_tensor(Shape{10, 4});
   Tensor out(Shape{3, 4});
   const std::vector<int32_t> high = {1, 10, 2}, low = {1, 2, -1};
-  CHECK_THROWS_WITH(kernel::Gather::cpu(table, Tensor::of<int32_t>(high, Shape{3}), out),
+  CHECK_THROWS_WITH(launch<kernel::Gather>(Device::cpu, table, Tensor::of<int32_t>(high, Shape{3}), out),
                     containing("id 10 at position 1") && containing("0 to 9"));
-  CHECK_THROWS_WITH(kernel::ScatterAdd::cpu(Tensor::of<int32_t>(low, Shape{3}), out, table),
+  CHECK_THROWS_WITH(launch<kernel::ScatterAdd>(Device::cpu, Tensor::of<int32_t>(low, Shape{3}), out, table),
                     containing("id -1 at position 2"));
 }

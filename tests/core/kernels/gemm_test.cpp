@@ -1,5 +1,6 @@
 // Products of matrices in every layout against plain loops.
 #include "core/kernels/gemm.h"
+#include "core/launch.h"
 
 #include "core/count.h"
 #include "tests/core/numbers.h"
@@ -47,7 +48,7 @@ TEST_CASE("gemm: sizes, layouts and factors") {
           const Tensor b = matrix(k, n, (layout & 2) != 0, dtype, 2);
           Tensor c = random_tensor(Shape{m, n}, dtype, 3);
           const auto wanted = product(a, b, c.to_doubles(), 0.5, 2);
-          kernel::Gemm::cpu(a, b, c, 0.5, 2);
+          launch<kernel::Gemm>(Device::cpu, a, b, c, 0.5, 2);
           CHECK(distance(c, wanted) < tolerance(dtype));
         }
       }
@@ -69,8 +70,8 @@ TEST_CASE("gemm: large products, cut into tiles and chunks, in every layout") {
       const Tensor start = random_tensor(Shape{s.m, s.n}, dtype, 3);
       for (double beta : {0.0, 1.0}) {
         Tensor c(start.shape(), dtype);
-        kernel::Copy::cpu(start, c);
-        kernel::Gemm::cpu(a, b, c, 2, beta);
+        launch<kernel::Copy>(Device::cpu, start, c);
+        launch<kernel::Gemm>(Device::cpu, a, b, c, 2, beta);
         CHECK(distance(c, product(a, b, start.to_doubles(), 2, beta)) < 4 * tolerance(dtype));
       }
     }
@@ -80,25 +81,26 @@ TEST_CASE("gemm: large products, cut into tiles and chunks, in every layout") {
 TEST_CASE("gemm: beta 0 overwrites whatever stands there") {
   const Tensor a = random_tensor(Shape{20, 30}), b = random_tensor(Shape{30, 40});
   Tensor c = Tensor::full(Shape{20, 40}, std::nan(""));
-  kernel::Gemm::cpu(a, b, c, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, a, b, c, 1, 0);
   CHECK(distance(c, product(a, b, std::vector<double>(800), 1, 0)) < 2e-5);
   Tensor wide = Tensor::full(Shape{8, 4000}, std::nan(""));
   const Tensor left = random_tensor(Shape{8, 500}), right = random_tensor(Shape{500, 4000});
-  kernel::Gemm::cpu(left, right, wide, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, left, right, wide, 1, 0);
   CHECK(distance(wide, product(left, right, std::vector<double>(32000), 1, 0)) < 2e-5);
 }
 
 TEST_CASE("gemm: nothing to add up gives beta c, empty results are fine") {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   Tensor c = Tensor::full(Shape{2, 3, 4}, 5, dtype);
-  kernel::Gemm::cpu(Tensor(Shape{2, 3, 0}, dtype), Tensor(Shape{2, 0, 4}, dtype), c, 1, 2);
+  launch<kernel::Gemm>(Device::cpu, Tensor(Shape{2, 3, 0}, dtype), Tensor(Shape{2, 0, 4}, dtype), c, 1, 2);
   CHECK(c.to_doubles() == std::vector<double>(24, 10.0));
-  kernel::Gemm::cpu(Tensor(Shape{2, 3, 0}, dtype), Tensor(Shape{2, 0, 4}, dtype), c, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, Tensor(Shape{2, 3, 0}, dtype), Tensor(Shape{2, 0, 4}, dtype), c, 1, 0);
   CHECK(c.to_doubles() == std::vector<double>(24, 0.0));
   Tensor none(Shape{0, 4}, dtype);
-  kernel::Gemm::cpu(Tensor(Shape{0, 3}, dtype), Tensor(Shape{3, 4}, dtype), none, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, Tensor(Shape{0, 3}, dtype), Tensor(Shape{3, 4}, dtype), none, 1, 0);
   Tensor no_batch(Shape{0, 2, 2}, dtype);
-  kernel::Gemm::cpu(Tensor(Shape{0, 2, 3}, dtype), Tensor(Shape{0, 3, 2}, dtype), no_batch, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, Tensor(Shape{0, 2, 3}, dtype), Tensor(Shape{0, 3, 2}, dtype), no_batch, 1,
+                       0);
 }
 
 TEST_CASE("gemm: heads are strides, batches may repeat") {
@@ -108,23 +110,23 @@ TEST_CASE("gemm: heads are strides, batches may repeat") {
   const Tensor k = view::transpose(random_tensor(Shape{batch, length, heads, width}, dtype, 2), 1, 2);
   const Tensor kt = view::transpose(k, 2, 3);
   Tensor scores(Shape{batch, heads, length, length}, dtype);
-  kernel::Gemm::cpu(q, kt, scores, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, q, kt, scores, 1, 0);
   CHECK(distance(scores, product(q, kt, std::vector<double>(1200), 1, 0)) < tolerance(dtype));
 
   // The result as a strided view.
   Tensor joined(Shape{batch, length, heads, width}, dtype);
   const Tensor out = view::transpose(joined, 1, 2);
-  kernel::Gemm::cpu(scores, k, out, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, scores, k, out, 1, 0);
   CHECK(distance(out, product(scores, k, std::vector<double>(1920), 1, 0)) < tolerance(dtype));
 
   // One matrix for all of the batch, and one for each head.
   const Tensor shared = view::expand(random_tensor(Shape{width, 5}, dtype, 3), Shape{batch, heads, width, 5});
   Tensor y(Shape{batch, heads, length, 5}, dtype);
-  kernel::Gemm::cpu(q, shared, y, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, q, shared, y, 1, 0);
   CHECK(distance(y, product(q, shared, std::vector<double>(600), 1, 0)) < tolerance(dtype));
   const Tensor each =
       view::expand(random_tensor(Shape{heads, width, 5}, dtype, 3), Shape{batch, heads, width, 5});
-  kernel::Gemm::cpu(q, each, y, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, q, each, y, 1, 0);
   CHECK(distance(y, product(q, each, std::vector<double>(600), 1, 0)) < tolerance(dtype));
 }
 
@@ -138,15 +140,15 @@ TEST_CASE("gemm: extents of 1 with odd strides") {
   REQUIRE(kernel::gemm_ready(row));
   REQUIRE(kernel::gemm_ready(wide));
   Tensor c(Shape{6, 1, 5});
-  kernel::Gemm::cpu(row, wide, c, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, row, wide, c, 1, 0);
   CHECK(distance(c, product(row, wide, std::vector<double>(30), 1, 0)) < 2e-5);
   const Tensor left = random_tensor(Shape{1, 3, 8});
   Tensor d(Shape{1, 3, 1});
-  kernel::Gemm::cpu(left, column, d, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, left, column, d, 1, 0);
   CHECK(distance(d, product(left, column, std::vector<double>(3), 1, 0)) < 2e-5);
   const Tensor outer = random_tensor(Shape{1, 1, 7});
   Tensor e(Shape{1, 8, 7});
-  kernel::Gemm::cpu(column, outer, e, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, column, outer, e, 1, 0);
   CHECK(distance(e, product(column, outer, std::vector<double>(56), 1, 0)) < 2e-5);
   CHECK_FALSE(
       kernel::gemm_ready(view::slice(view::expand(random_tensor(Shape{1, 4}), Shape{3, 4}), 1, 0, 4)));
@@ -164,7 +166,7 @@ TEST_CASE("gemm: the same bits for any number of threads") {
     const Tensor b = random_tensor(Shape{s.batch, s.k, s.n}, DType::f32, 2);
     CHECK(same_for_any_threads([&] {
       Tensor c(Shape{s.batch, s.m, s.n});
-      kernel::Gemm::cpu(a, b, c, 1, 0);
+      launch<kernel::Gemm>(Device::cpu, a, b, c, 1, 0);
       return c;
     }));
   }
@@ -173,6 +175,6 @@ TEST_CASE("gemm: the same bits for any number of threads") {
 TEST_CASE("gemm: counts two operations a multiply-add") {
   Count::reset();
   Tensor c(Shape{2, 3, 4});
-  kernel::Gemm::cpu(random_tensor(Shape{2, 3, 5}), random_tensor(Shape{2, 5, 4}), c, 1, 0);
+  launch<kernel::Gemm>(Device::cpu, random_tensor(Shape{2, 3, 5}), random_tensor(Shape{2, 5, 4}), c, 1, 0);
   CHECK(Count::flops() == 2 * 2 * 3 * 4 * 5);
 }

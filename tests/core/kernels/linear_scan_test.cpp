@@ -1,5 +1,6 @@
 // Tests of core/kernels/linear_scan.h against the recurrence, position by position.
 #include "core/kernels/linear_scan.h"
+#include "core/launch.h"
 
 #include <bit>
 
@@ -44,8 +45,9 @@ Outputs run(const Inputs& x) {
             .dk = blank_like(x.k),
             .dv = blank_like(x.v),
             .dstart = x.start ? blank_like(x.start) : Tensor()};
-  kernel::LinearScan::cpu(x.q, x.k, x.v, x.start, y.out, y.end);
-  kernel::LinearScanBack::cpu(x.q, x.k, x.v, x.start, x.dout, x.dend, y.dq, y.dk, y.dv, y.dstart);
+  launch<kernel::LinearScan>(Device::cpu, x.q, x.k, x.v, x.start, y.out, y.end);
+  launch<kernel::LinearScanBack>(Device::cpu, x.q, x.k, x.v, x.start, x.dout, x.dend, y.dq, y.dk, y.dv,
+                                 y.dstart);
   return y;
 }
 
@@ -137,7 +139,7 @@ TEST_CASE("linear scan kernel: pieces joined by their states are the whole") {
   for (const int64_t end : {1, 2, 66, 100}) {
     const auto part = [&, begin](const Tensor& t) { return view::slice(t, 2, begin, end); };
     const Tensor next = blank_like(x.start);
-    kernel::LinearScan::cpu(part(x.q), part(x.k), part(x.v), state, part(out), next);
+    launch<kernel::LinearScan>(Device::cpu, part(x.q), part(x.k), part(x.v), state, part(out), next);
     state = next;
     begin = end;
   }

@@ -1,5 +1,6 @@
 // Elementwise kernels against the functions applied one by one, and the accuracy of the float functions.
 #include "core/kernels/map.h"
+#include "core/launch.h"
 
 #include <functional>
 #include <limits>
@@ -38,7 +39,7 @@ void check_function(double low, double high, const std::function<double(double)>
   for (const Tensor& view :
        {x, view::transpose(x, 0, 1), view::slice(x, 1, 2, 20), view::slice(x, 1, 0, 1)}) {
     Tensor y(view.shape(), dtype), dx(view.shape(), dtype);
-    kernel::Map<F>::cpu(view, y);
+    launch<kernel::Map<F>>(Device::cpu, view, y);
     const auto in = view.to_doubles();
     std::vector<double> wanted;
     for (double value : in) wanted.push_back(exact(value));
@@ -46,7 +47,7 @@ void check_function(double low, double high, const std::function<double(double)>
 
     // The slope against a central difference of the exact function.
     const Tensor up = random_tensor(view.shape(), dtype, 5);
-    kernel::MapBack<F>::cpu(view, y, up, dx);
+    launch<kernel::MapBack<F>>(Device::cpu, view, y, up, dx);
     const auto g = up.to_doubles();
     for (size_t i = 0; i < in.size(); ++i) {
       const double h = 1e-5;
@@ -149,14 +150,14 @@ TEST_CASE("map: special values pass through vectors as through single numbers") 
   for (int i = 0; i < 20; ++i) in.insert(in.end(), {-infinity, infinity, std::nanf(""), 0.F, 1.F});
   const Tensor x = Tensor::from(in, Shape{100});
   Tensor y(Shape{100});
-  kernel::Map<Exp>::cpu(x, y);
+  launch<kernel::Map<Exp>>(Device::cpu, x, y);
   const auto out = y.to_host();
   bool right = true;
   for (size_t i = 0; i < 100; i += 5) {
     right = right && out[i] == 0 && out[i + 1] == infinity && std::isnan(out[i + 2]) && out[i + 3] == 1;
   }
   CHECK(right);
-  kernel::Map<Relu>::cpu(x, y);
+  launch<kernel::Map<Relu>>(Device::cpu, x, y);
   CHECK(y.to_host()[0] == 0);
   CHECK(y.to_host()[1] == infinity);
 }
@@ -176,17 +177,17 @@ TEST_CASE("zip: operands that broadcast in every way") {
         for (size_t i = 0; i < x.size(); ++i) wanted.push_back(f(x[i], y[i]));
         return distance(out, wanted) < tolerance(dtype);
       };
-      kernel::Zip<Add>::cpu(a, b, out);
+      launch<kernel::Zip<Add>>(Device::cpu, a, b, out);
       CHECK(check([](double p, double q) { return p + q; }));
-      kernel::Zip<Subtract>::cpu(a, b, out);
+      launch<kernel::Zip<Subtract>>(Device::cpu, a, b, out);
       CHECK(check([](double p, double q) { return p - q; }));
-      kernel::Zip<Multiply>::cpu(a, b, out);
+      launch<kernel::Zip<Multiply>>(Device::cpu, a, b, out);
       CHECK(check([](double p, double q) { return p * q; }));
-      kernel::Zip<Divide>::cpu(a, b, out);
+      launch<kernel::Zip<Divide>>(Device::cpu, a, b, out);
       CHECK(check([](double p, double q) { return p / q; }));
-      kernel::Zip<Maximum>::cpu(a, b, out);
+      launch<kernel::Zip<Maximum>>(Device::cpu, a, b, out);
       CHECK(check([](double p, double q) { return std::max(p, q); }));
-      kernel::Zip<NotLess>::cpu(a, b, out);
+      launch<kernel::Zip<NotLess>>(Device::cpu, a, b, out);
       CHECK(check([](double p, double q) { return p >= q ? 1.0 : 0.0; }));
     }
   }
@@ -199,18 +200,18 @@ TEST_CASE("affine, accumulate and select") {
   Tensor y = random_tensor(Shape{9, 41}, dtype, 2);
   const auto before = y.to_doubles();
 
-  kernel::Accumulate::cpu(x, y);
+  launch<kernel::Accumulate>(Device::cpu, x, y);
   std::vector<double> wanted = before;
   for (size_t i = 0; i < in.size(); ++i) wanted[i] += in[i];
   CHECK(distance(y, wanted) < 1e-6);
 
-  kernel::Affine::cpu(y, 2, -3, y);  // in place
+  launch<kernel::Affine>(Device::cpu, y, 2, -3, y);  // in place
   for (double& value : wanted) value = 2 * value - 3;
   CHECK(distance(y, wanted) < 1e-6);
 
   const std::vector<uint8_t> keep = {1, 0, 7, 0, 0, 1, 0, 1, 1};
   const Tensor mask = view::expand(Tensor::of<uint8_t>(keep, Shape{9, 1}), Shape{9, 41});
-  kernel::Select::cpu(mask, x, -INFINITY, y);
+  launch<kernel::Select>(Device::cpu, mask, x, -INFINITY, y);
   for (size_t i = 0; i < in.size(); ++i) wanted[i] = keep[i / 41] != 0 ? in[i] : -INFINITY;
   CHECK(distance(y, wanted) == 0);
 }
@@ -221,7 +222,7 @@ TEST_CASE("count_bad: infinities and NaNs add up") {
   values[77777] = std::nanf("");
   values[99999] = -infinity;
   const Tensor bad = Tensor::full(Shape{1}, 10, DType::i64);
-  kernel::CountBad::cpu(Tensor::from(values, Shape{100000}), bad);
+  launch<kernel::CountBad>(Device::cpu, Tensor::from(values, Shape{100000}), bad);
   CHECK(bad.item() == 13);
 }
 
@@ -229,7 +230,7 @@ TEST_CASE("map: the same bits for any number of threads") {
   const Tensor x = random_tensor(Shape{123457});
   CHECK(same_for_any_threads([&] {
     Tensor y = like(x);
-    kernel::Map<Gelu>::cpu(x, y);
+    launch<kernel::Map<Gelu>>(Device::cpu, x, y);
     return y;
   }));
 }

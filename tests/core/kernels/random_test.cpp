@@ -1,5 +1,6 @@
 // Random fills: their statistics, and that they depend on counters alone.
 #include "core/kernels/random.h"
+#include "core/launch.h"
 
 #include <algorithm>
 
@@ -15,7 +16,7 @@ Draw draw_of(uint64_t seed, uint64_t stream = 0, int64_t tick = 0) {
 
 Tensor normal(int64_t size, DType dtype, const Draw& draw, double mean = 0, double deviation = 1) {
   Tensor x(Shape{size}, dtype);
-  kernel::FillNormal::cpu(x, mean, deviation, draw);
+  launch<kernel::FillNormal>(Device::cpu, x, mean, deviation, draw);
   return x;
 }
 
@@ -56,7 +57,7 @@ TEST_CASE("fill_normal: moments, tails and independence of neighbours") {
 TEST_CASE("fill_uniform: moments and bounds") {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   Tensor x(Shape{400000}, dtype);
-  kernel::FillUniform::cpu(x, -1, 3, draw_of(2));
+  launch<kernel::FillUniform>(Device::cpu, x, -1, 3, draw_of(2));
   const auto values = x.to_doubles();
   const Moments m = moments(values);
   CHECK(std::abs(m.mean - 1) < 0.008);
@@ -69,7 +70,7 @@ TEST_CASE("fill_uniform: moments and bounds") {
 TEST_CASE("fill_uniform: rounding never gives the upper bound") {
   // Between 2^24 and 2^24 + 2 there is one float step, so half of the numbers would round up to the bound.
   Tensor x(Shape{1000});
-  kernel::FillUniform::cpu(x, 16777216, 16777218, draw_of(2));
+  launch<kernel::FillUniform>(Device::cpu, x, 16777216, 16777218, draw_of(2));
   for (float value : x.to_host()) REQUIRE(value == 16777216.F);
 }
 
@@ -99,6 +100,6 @@ TEST_CASE("fill_normal: float and double agree with their blocks") {
 
 TEST_CASE("advance: the tick grows by one") {
   const Tensor tick = Tensor::full(Shape{1}, 41, DType::i64);
-  kernel::Advance::cpu(tick);
+  launch<kernel::Advance>(Device::cpu, tick);
   CHECK(tick.item() == 42);
 }

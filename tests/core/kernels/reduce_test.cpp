@@ -1,5 +1,6 @@
 // Reductions over every choice of axes against plain loops.
 #include "core/kernels/reduce.h"
+#include "core/launch.h"
 
 #include <limits>
 
@@ -60,7 +61,7 @@ TEST_CASE("sum: every choice of axes, with and without gaps") {
     const auto in = x.to_doubles();
     for (const Shape& small : reductions(x.shape())) {
       Tensor y(small, dtype);
-      kernel::Sum::cpu(x, y);
+      launch<kernel::Sum>(Device::cpu, x, y);
       std::vector<double> wanted(static_cast<size_t>(small.size()), 0.0);
       const Places at = places(x.shape(), small);
       for (size_t i = 0; i < in.size(); ++i) wanted[at.group[i]] += in[i];
@@ -74,14 +75,14 @@ TEST_CASE("sum: long axes are exact to float's last places") {
   const auto in = x.to_doubles();
   for (const Shape& small : {Shape{1, 1}, Shape{1, 65}, Shape{3000, 1}}) {
     Tensor y(small);
-    kernel::Sum::cpu(x, y);
+    launch<kernel::Sum>(Device::cpu, x, y);
     std::vector<double> wanted(static_cast<size_t>(small.size()), 0.0);
     const Places at = places(x.shape(), small);
     for (size_t i = 0; i < in.size(); ++i) wanted[at.group[i]] += in[i];
     CHECK(distance(y, wanted) < 5e-7);
     CHECK(same_for_any_threads([&] {
       Tensor again(small);
-      kernel::Sum::cpu(x, again);
+      launch<kernel::Sum>(Device::cpu, x, again);
       return again;
     }));
   }
@@ -90,18 +91,18 @@ TEST_CASE("sum: long axes are exact to float's last places") {
 TEST_CASE("sum: an expanded input and a strided output") {
   const Tensor x = view::expand(Tensor::from({1, 2, 3}), Shape{4, 3});
   Tensor y(Shape{1, 3}), z(Shape{4, 1});
-  kernel::Sum::cpu(x, y);
-  kernel::Sum::cpu(x, z);
+  launch<kernel::Sum>(Device::cpu, x, y);
+  launch<kernel::Sum>(Device::cpu, x, z);
   CHECK(y.to_host() == std::vector<float>{4, 8, 12});
   CHECK(z.to_host() == std::vector<float>{6, 6, 6, 6});
   Tensor whole = Tensor::zeros(Shape{3, 2});
-  kernel::Sum::cpu(x, view::transpose(view::slice(whole, 1, 1, 2), 0, 1));
+  launch<kernel::Sum>(Device::cpu, x, view::transpose(view::slice(whole, 1, 1, 2), 0, 1));
   CHECK(whole.to_host() == std::vector<float>{0, 4, 0, 8, 0, 12});
 }
 
 TEST_CASE("sum: of nothing is zero") {
   Tensor x(Shape{0, 4}), y(Shape{1, 4});
-  kernel::Sum::cpu(x, y);
+  launch<kernel::Sum>(Device::cpu, x, y);
   CHECK(y.to_host() == std::vector<float>(4, 0.F));
 }
 
@@ -118,7 +119,7 @@ TEST_CASE("max: values, first places and gradient for every choice of axes") {
     const auto in = x.to_doubles();
     for (const Shape& small : reductions(x.shape())) {
       Tensor y(small, dtype), index(small, DType::i64);
-      kernel::Max::cpu(x, y, index);
+      launch<kernel::Max>(Device::cpu, x, y, index);
       const auto size = static_cast<size_t>(small.size());
       std::vector<double> wanted(size, -INFINITY), first(size, 0.0);
       const Places at = places(x.shape(), small);
@@ -133,7 +134,7 @@ TEST_CASE("max: values, first places and gradient for every choice of axes") {
 
       const Tensor dy = random_tensor(small, dtype, 9);
       Tensor dx = like(x, x.shape());
-      kernel::MaxBack::cpu(index, dy, dx);
+      launch<kernel::MaxBack>(Device::cpu, index, dy, dx);
       const auto g = dy.to_doubles();
       std::vector<double> slope(in.size(), 0.0);
       for (size_t i = 0; i < in.size(); ++i) {
@@ -149,14 +150,14 @@ TEST_CASE("max: a NaN is found wherever it stands, rows of -inf have a place") {
   values[70] = std::nanf("");
   const Tensor x = Tensor::from(values, Shape{2, 40});
   Tensor y(Shape{2, 1}), index(Shape{2, 1}, DType::i64);
-  kernel::Max::cpu(x, y, index);
+  launch<kernel::Max>(Device::cpu, x, y, index);
   CHECK(y.to_host()[0] == 1);
   CHECK(std::isnan(y.to_host()[1]));
   CHECK(index.to_doubles()[1] == 30);
-  kernel::Max::cpu(Tensor::full(Shape{2, 40}, -INFINITY), y, index);
+  launch<kernel::Max>(Device::cpu, Tensor::full(Shape{2, 40}, -INFINITY), y, index);
   CHECK(y.to_host()[0] == -INFINITY);
   CHECK(index.to_doubles()[0] == 0);
-  CHECK_THROWS_WITH(kernel::Max::cpu(Tensor(Shape{2, 0}), y, index), containing("[2, 0]"));
+  CHECK_THROWS_WITH(launch<kernel::Max>(Device::cpu, Tensor(Shape{2, 0}), y, index), containing("[2, 0]"));
 }
 
 TEST_CASE("cumulative_sum: along each axis, both ways") {
@@ -166,7 +167,7 @@ TEST_CASE("cumulative_sum: along each axis, both ways") {
     for (int64_t axis = 0; axis < 3; ++axis) {
       for (bool reverse : {false, true}) {
         Tensor y = like(x, x.shape());
-        kernel::CumulativeSum::cpu(x, axis, reverse, y);
+        launch<kernel::CumulativeSum>(Device::cpu, x, axis, reverse, y);
         std::vector<double> wanted = x.to_doubles();
         const Shape& s = x.shape();
         int64_t step = 1;
@@ -191,14 +192,14 @@ TEST_CASE("square_sum: in double, beyond float's range, the same for any threads
   for (double value : x.to_doubles()) wanted += value * value;
   const auto total = [&] {
     Tensor out(Shape{1}, DType::f64);
-    kernel::SquareSum::cpu(x, out);
+    launch<kernel::SquareSum>(Device::cpu, x, out);
     return out;
   };
   CHECK(total().item() == Approx(wanted).epsilon(1e-12));
   CHECK(same_for_any_threads(total));
   Tensor out(Shape{1}, DType::f64);
-  kernel::SquareSum::cpu(Tensor::full(Shape{3}, 1e30), out);
+  launch<kernel::SquareSum>(Device::cpu, Tensor::full(Shape{3}, 1e30), out);
   CHECK(out.item() == Approx(3e60));
-  kernel::SquareSum::cpu(Tensor(Shape{0}), out);
+  launch<kernel::SquareSum>(Device::cpu, Tensor(Shape{0}), out);
   CHECK(out.item() == 0);
 }

@@ -1,5 +1,6 @@
 // Softmax and its logarithm against plain loops, and their masked rows.
 #include "core/kernels/softmax.h"
+#include "core/launch.h"
 
 #include <algorithm>
 
@@ -32,9 +33,9 @@ TEST_CASE("softmax: rows of any width, and the gradient") {
   const auto p = exact_softmax(x.to_doubles(), w);
   const auto g = dy.to_doubles();
 
-  kernel::Softmax::cpu(x, y);
+  launch<kernel::Softmax>(Device::cpu, x, y);
   CHECK(distance(y, p) < tolerance(dtype) / 10);
-  kernel::SoftmaxBack::cpu(y, dy, dx);
+  launch<kernel::SoftmaxBack>(Device::cpu, y, dy, dx);
   std::vector<double> wanted(p.size());
   for (size_t row = 0; row < p.size(); row += w) {
     double inner = 0;
@@ -43,10 +44,10 @@ TEST_CASE("softmax: rows of any width, and the gradient") {
   }
   CHECK(distance(dx, wanted) < tolerance(dtype) / 10);
 
-  kernel::LogSoftmax::cpu(x, y);
+  launch<kernel::LogSoftmax>(Device::cpu, x, y);
   for (size_t i = 0; i < p.size(); ++i) wanted[i] = std::log(p[i]);
   CHECK(distance(y, wanted) < tolerance(dtype) / 10);
-  kernel::LogSoftmaxBack::cpu(y, dy, dx);
+  launch<kernel::LogSoftmaxBack>(Device::cpu, y, dy, dx);
   for (size_t row = 0; row < p.size(); row += w) {
     double sum = 0;
     for (size_t i = row; i < row + w; ++i) sum += g[i];
@@ -64,23 +65,23 @@ TEST_CASE("softmax: masked entries are exactly zero, masked rows are zeros") {
     values.push_back(row == 1 || (row == 2 && column > 0) || (row == 3 && column % 2 == 0) ? -INFINITY : 0.5);
   }
   Tensor x(Shape{4, width}, dtype), y = like(x), dx = like(x);
-  kernel::Copy::cpu(Tensor::of<double>(values, Shape{4, width}), x);
-  kernel::Softmax::cpu(x, y);
+  launch<kernel::Copy>(Device::cpu, Tensor::of<double>(values, Shape{4, width}), x);
+  launch<kernel::Softmax>(Device::cpu, x, y);
   CHECK(distance(y, exact_softmax(values, static_cast<size_t>(width))) < tolerance(dtype));
   const auto out = y.to_doubles();
   bool zeros = true;
   for (size_t i = 0; i < out.size(); ++i) zeros = zeros && (values[i] != -INFINITY || out[i] == 0);
   CHECK(zeros);
-  kernel::SoftmaxBack::cpu(y, random_tensor(x.shape(), dtype), dx);
+  launch<kernel::SoftmaxBack>(Device::cpu, y, random_tensor(x.shape(), dtype), dx);
   for (double slope : dx.to_doubles()) zeros = zeros && std::isfinite(slope);
   CHECK(zeros);
 
-  kernel::LogSoftmax::cpu(x, y);
+  launch<kernel::LogSoftmax>(Device::cpu, x, y);
   const auto logs = y.to_doubles();
   for (size_t i = 0; i < out.size(); ++i)
     zeros = zeros && !std::isnan(logs[i]) && (values[i] != -INFINITY || logs[i] == -INFINITY);
   CHECK(zeros);
-  kernel::LogSoftmaxBack::cpu(y, random_tensor(x.shape(), dtype), dx);
+  launch<kernel::LogSoftmaxBack>(Device::cpu, y, random_tensor(x.shape(), dtype), dx);
   for (double slope : dx.to_doubles()) zeros = zeros && std::isfinite(slope);
   CHECK(zeros);
 }
@@ -91,14 +92,14 @@ TEST_CASE("softmax: large numbers do not overflow, a NaN shows") {
   values[static_cast<size_t>(width) + 1] = std::nanf("");
   const Tensor x = Tensor::from(values, Shape{2, width});
   Tensor y = like(x);
-  kernel::Softmax::cpu(x, y);
+  launch<kernel::Softmax>(Device::cpu, x, y);
   const auto out = y.to_host();
   CHECK(out[0] == Approx(1.0 / static_cast<double>(width)));
   CHECK(std::all_of(out.begin() + width, out.end(), [](float v) { return std::isnan(v); }));
   std::vector<float> hidden(static_cast<size_t>(width), -INFINITY);
   hidden[1] = std::nanf("");
   Tensor z(Shape{1, width});
-  kernel::Softmax::cpu(Tensor::from(hidden, Shape{1, width}), z);
+  launch<kernel::Softmax>(Device::cpu, Tensor::from(hidden, Shape{1, width}), z);
   CHECK(std::isnan(z.to_host()[0]));
 }
 
@@ -107,12 +108,12 @@ TEST_CASE("softmax: the same bits for any number of threads, in place as well") 
   const Tensor x = random_tensor(Shape{123, width});
   const auto soft = [&] {
     Tensor y = like(x);
-    kernel::Softmax::cpu(x, y);
+    launch<kernel::Softmax>(Device::cpu, x, y);
     return y;
   };
   CHECK(same_for_any_threads(soft));
   Tensor inside = like(x);
-  kernel::Copy::cpu(x, inside);
-  kernel::Softmax::cpu(inside, inside);
+  launch<kernel::Copy>(Device::cpu, x, inside);
+  launch<kernel::Softmax>(Device::cpu, inside, inside);
   CHECK(same_bits(inside, soft()));
 }

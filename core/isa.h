@@ -1,0 +1,31 @@
+// Which vector instructions the kernels of the CPU use.
+#pragma once
+
+#include <cstdint>
+
+namespace heed {
+
+/// Sets of instructions that the kernels are compiled for. `portable` is what every 64-bit x86 of the last
+/// fifteen years has (x86-64-v2), or what the compiler takes for the machine elsewhere.
+enum class Isa : uint8_t { portable, avx2, avx512 };
+
+/// True when this library holds the kernels of every Isa; else they are all `portable`, compiled for the
+/// machine at hand.
+#if defined(HEED_ALL_ISAS) && HEED_ALL_ISAS
+inline constexpr bool all_isas = true;
+#else
+inline constexpr bool all_isas = false;
+#endif
+
+/// What the kernels use: the widest that this CPU has. The environment variable HEED_ISA asks for another one
+/// by name; one that is unknown or not there is an error that lists those that are. Sums are added in another
+/// order, so results differ in their last bits from one Isa to another.
+Isa isa();
+
+/// "portable", "avx2", "avx512"; "native" where the kernels were compiled for one machine only.
+const char* to_string(Isa isa);
+
+/// True when the CPU multiplies bfloat16 numbers in pairs (AVX512-BF16).
+bool has_bf16_products();
+
+}  // namespace heed
