@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "autograd/precision.h"
 #include "autograd/tape.h"
 
 namespace heed {
@@ -53,10 +54,11 @@ Tensor checkpoint(const std::function<Tensor(std::span<const Tensor>)>& f, std::
     values.push_back(input.detach());
     nodes.emplace_back(input.node());
   }
-  const auto vjp = [f, values, nodes, rng, then,
-                    module = Within::innermost()](const Tensor& dy) -> Gradients {
+  const auto vjp = [f, values, nodes, rng, then, module = Within::innermost(),
+                    precision = product_precision()](const Tensor& dy) -> Gradients {
     std::vector<Tensor> again = values;
     for (size_t i = 0; i < again.size(); ++i) again[i].set_node(nodes[i].lock());
+    const ProductsIn as_then(precision);
     const uint64_t first = detail::next_order();
     Tensor result;
     {

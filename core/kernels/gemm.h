@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/isa.h"
+#include "core/precision.h"
 #include "core/tensor.h"
 
 namespace heed::kernel {
@@ -9,11 +10,14 @@ namespace heed::kernel {
 /// c = alpha a b + beta c, with a [batch..., M, K], b [batch..., K, N], c [batch..., M, N]; batch axes equal
 /// (expanded views repeat by stride 0). In a and b one of the last two strides is 1, in c the last: a
 /// transposed matrix or one head of [B, T, H, d] is a view, not a copy. Cut into tiles fixed by the shape;
-/// f32 and f64.
+/// f32 and f64. In bf16, factors of f32 are rounded; products with an extent below 32 stay exact, since
+/// rounding them would cost what it saves.
 struct Gemm {
   template <Isa>
-  static void cpu(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta);
-  static void cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta);
+  static void cpu(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
+                  Precision precision);
+  static void cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
+                   Precision precision);
 };
 
 /// True when Gemm takes the last two axes of x as they lie (also where an extent is 1).

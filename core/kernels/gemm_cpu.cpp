@@ -6,12 +6,15 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/count.h"
 #include "core/kernels/copy.h"
+#include "core/kernels/gemm_bf16.h"
 #include "core/kernels/gemm_tiles.h"
 #include "core/kernels/loops.h"
 #include "core/kernels/map.h"
+#include "core/kernels/scratch.h"
 
 namespace heed::kernel {
 namespace {
@@ -120,6 +123,22 @@ struct Products {
   Walk<3> walk;
   Operands<T> first;
   int64_t batch;
+  Scratch* rounded;  ///< room for tiles of rounded factors; null: exact products
+
+  /// One tile, or one chunk of it.
+  void tile(int64_t rows, int64_t columns, int64_t inner, const T* a, const T* b, T factor, T* to,
+            int64_t ld) const {
+    if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
+      if (rounded != nullptr) {
+        const Scratch::Part part(*rounded);
+        auto* strip = part.data<uint32_t>();
+        const tiles::Left left{a, la.transposed ? 1 : la.step, la.transposed ? la.step : 1};
+        return bf16_tiles::multiply(left, {b, lb.step, lb.transposed}, to, ld, rows, columns, inner,
+                                    {alpha, factor}, strip + bf16_tiles::words_of_strip, strip);
+      }
+    }
+    multiply(la, lb, rows, columns, inner, alpha, a, b, factor, to, ld);
+  }
 
   Operands<T> operands(int64_t i) const {
     const auto at = walk.at(i / walk.inner);
@@ -137,8 +156,8 @@ struct Products {
       for (int64_t i = begin; i < end; ++i) {
         const Operands<T> one = operands(i / (down * right));
         const int64_t row = i / right % down * cut.rows, column = i % right * cut.columns;
-        multiply(la, lb, std::min(cut.rows, m - row), std::min(cut.columns, n - column), k, alpha,
-                 one.a + la.at(row, 0), one.b + lb.at(0, column), beta, one.c + row * ldc + column, ldc);
+        tile(std::min(cut.rows, m - row), std::min(cut.columns, n - column), k, one.a + la.at(row, 0),
+             one.b + lb.at(0, column), beta, one.c + row * ldc + column, ldc);
       }
     });
   }
@@ -154,9 +173,9 @@ struct Products {
       const Operands<T> one = operands(matrix);
       const int64_t row = i / right % down * cut.rows, column = i % right * cut.columns;
       const int64_t chunk = i / right / down % deep, inner = chunk * cut.inner;
-      multiply(la, lb, std::min(cut.rows, m - row), std::min(cut.columns, n - column),
-               std::min(cut.inner, k - inner), alpha, one.a + la.at(row, inner), one.b + lb.at(inner, column),
-               T(0), parts + ((chunk * batch + matrix) * m + row) * n + column, n);
+      tile(std::min(cut.rows, m - row), std::min(cut.columns, n - column), std::min(cut.inner, k - inner),
+           one.a + la.at(row, inner), one.b + lb.at(inner, column), T(0),
+           parts + ((chunk * batch + matrix) * m + row) * n + column, n);
     });
     parallel_rows(batch * m, light_grain / (deep * n), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -175,7 +194,7 @@ struct Products {
 };
 
 template <class T>
-void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta) {
+void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bool rounded) {
   const int64_t m = c.extent(-2), n = c.extent(-1), k = a.extent(-1);
   Shape batch;
   Strides stride_a, stride_b, stride_c;
@@ -189,6 +208,10 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta) {
   // BLAS refuses the leading dimension of a matrix without columns.
   if (k == 0)
     return beta == T(0) ? Fill::cpu<here>(c, 0) : Affine::cpu<here>(c, static_cast<double>(beta), 0, c);
+  const Cut cut = cut_for(m, n, k, batch.size());
+  std::optional<Scratch> room;
+  if (rounded)
+    room.emplace((bf16_tiles::words_of_rows(std::min(m, cut.rows)) + bf16_tiles::words_of_strip) * 4);
   const Products<T> products{layout(a),
                              layout(b),
                              m == 1 ? n : c.strides()[-2],
@@ -199,8 +222,8 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta) {
                              beta,
                              Walk<3>(batch, {&stride_a, &stride_b, &stride_c}),
                              {a.data<T>(), b.data<T>(), c.data<T>()},
-                             batch.size()};
-  const Cut cut = cut_for(m, n, k, products.batch);
+                             batch.size(),
+                             room ? &*room : nullptr};
   if (cut.inner < k) {
     products.by_chunks(cut);
   } else {
@@ -209,13 +232,31 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta) {
   Count::add(2 * m * n * k * products.batch);
 }
 
+/// x rounded to bf16 and back, for CPUs that cannot multiply such numbers.
+Tensor rounded(const Tensor& x) {
+  const Tensor narrow(x.shape(), DType::bf16), wide(x.shape());
+  Copy::cpu<here>(x, narrow);
+  Copy::cpu<here>(narrow, wide);
+  return wide;
+}
+
+/// Whether rounding saves more than it costs.
+bool large(const Tensor& a, const Tensor& c) {
+  constexpr int64_t least = 32;
+  return c.extent(-2) >= least && c.extent(-1) >= least && a.extent(-1) >= least;
+}
+
 }  // namespace
 
 template <>
-void Gemm::cpu<here>(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta) {
+void Gemm::cpu<here>(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
+                     Precision precision) {
+  const bool narrow = precision == Precision::bf16 && c.dtype() == DType::f32 && large(a, c);
+  const bool native = bf16_tiles::built && has_bf16_products();
+  if (narrow && !native) return cpu<here>(rounded(a), rounded(b), c, alpha, beta, Precision::f32);
   visit_float("gemm", c.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    gemm<T>(a, b, c, static_cast<T>(alpha), static_cast<T>(beta));
+    gemm<T>(a, b, c, static_cast<T>(alpha), static_cast<T>(beta), narrow);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "core/kernels/lanes.h"
 
@@ -110,21 +111,20 @@ void strip_of(const Left& a, int64_t rows, const float* strip, int64_t stride, i
   }
 }
 
-/// One round of the transposition: halves of the vectors `step` apart change places.
-template <int step>
-inline void exchange(Vector (&x)[16]) {
-  using Places = lanes::vector<int32_t>;
-  Places low, high;
-  for (int i = 0; i < 16; ++i) {
-    low[i] = (i & step) == 0 ? i : 16 + i - step;
-    high[i] = (i & step) == 0 ? i + step : 16 + i;
-  }
+template <int step, int... lane>
+inline void exchange(Vector (&x)[16], std::integer_sequence<int, lane...>) {
   for (int i = 0; i < 16; ++i) {
     if ((i & step) != 0) continue;
     const Vector a = x[i], b = x[i + step];
-    x[i] = __builtin_shuffle(a, b, low);
-    x[i + step] = __builtin_shuffle(a, b, high);
+    x[i] = __builtin_shufflevector(a, b, ((lane & step) == 0 ? lane : 16 + lane - step)...);
+    x[i + step] = __builtin_shufflevector(a, b, ((lane & step) == 0 ? lane + step : 16 + lane)...);
   }
+}
+
+/// One round of the transposition: halves of the vectors `step` apart change places.
+template <int step>
+inline void exchange(Vector (&x)[16]) {
+  exchange<step>(x, std::make_integer_sequence<int, 16>{});
 }
 
 /// strip[l, j] = b[j, l] for 16 columns j, ldb apart, and 16 rows l.

@@ -63,7 +63,7 @@ void bench_gemm(bool json) {
                                 {32, 768, 768}}) {
     const Tensor a = random(Shape{m, k}, rng), b = random(Shape{k, n}, rng), c(Shape{m, n});
     const double time =
-        median_time([&, a = a, b = b] { launch<kernel::Gemm>(Device::cpu, a, b, c, 1.0, 0.0); });
+        median_time([&, a = a, b = b] { launch<kernel::Gemm>(Device::cpu, a, b, c, 1.0, 0.0, Precision::f32); });
     print(Json::object({{"m", m},
                         {"n", n},
                         {"k", k},

@@ -3,11 +3,17 @@
 #include "core/launch.h"
 
 #include "core/count.h"
+#include "core/kernels/copy.h"
 #include "tests/core/numbers.h"
 
 using namespace heed;
 
 namespace {
+
+void gemm(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
+          Precision precision = Precision::f32) {
+  launch<kernel::Gemm>(Device::cpu, a, b, c, alpha, beta, precision);
+}
 
 /// alpha a b + beta c, in double.
 std::vector<double> product(const Tensor& a, const Tensor& b, const std::vector<double>& c, double alpha,
@@ -48,7 +54,7 @@ TEST_CASE("gemm: sizes, layouts and factors") {
           const Tensor b = matrix(k, n, (layout & 2) != 0, dtype, 2);
           Tensor c = random_tensor(Shape{m, n}, dtype, 3);
           const auto wanted = product(a, b, c.to_doubles(), 0.5, 2);
-          launch<kernel::Gemm>(Device::cpu, a, b, c, 0.5, 2);
+          gemm(a, b, c, 0.5, 2);
           CHECK(distance(c, wanted) < tolerance(dtype));
         }
       }
@@ -71,7 +77,7 @@ TEST_CASE("gemm: large products, cut into tiles and chunks, in every layout") {
       for (double beta : {0.0, 1.0}) {
         Tensor c(start.shape(), dtype);
         launch<kernel::Copy>(Device::cpu, start, c);
-        launch<kernel::Gemm>(Device::cpu, a, b, c, 2, beta);
+        gemm(a, b, c, 2, beta);
         CHECK(distance(c, product(a, b, start.to_doubles(), 2, beta)) < 4 * tolerance(dtype));
       }
     }
@@ -81,26 +87,25 @@ TEST_CASE("gemm: large products, cut into tiles and chunks, in every layout") {
 TEST_CASE("gemm: beta 0 overwrites whatever stands there") {
   const Tensor a = random_tensor(Shape{20, 30}), b = random_tensor(Shape{30, 40});
   Tensor c = Tensor::full(Shape{20, 40}, std::nan(""));
-  launch<kernel::Gemm>(Device::cpu, a, b, c, 1, 0);
+  gemm(a, b, c, 1, 0);
   CHECK(distance(c, product(a, b, std::vector<double>(800), 1, 0)) < 2e-5);
   Tensor wide = Tensor::full(Shape{8, 4000}, std::nan(""));
   const Tensor left = random_tensor(Shape{8, 500}), right = random_tensor(Shape{500, 4000});
-  launch<kernel::Gemm>(Device::cpu, left, right, wide, 1, 0);
+  gemm(left, right, wide, 1, 0);
   CHECK(distance(wide, product(left, right, std::vector<double>(32000), 1, 0)) < 2e-5);
 }
 
 TEST_CASE("gemm: nothing to add up gives beta c, empty results are fine") {
   const DType dtype = GENERATE(DType::f32, DType::f64);
   Tensor c = Tensor::full(Shape{2, 3, 4}, 5, dtype);
-  launch<kernel::Gemm>(Device::cpu, Tensor(Shape{2, 3, 0}, dtype), Tensor(Shape{2, 0, 4}, dtype), c, 1, 2);
+  gemm(Tensor(Shape{2, 3, 0}, dtype), Tensor(Shape{2, 0, 4}, dtype), c, 1, 2);
   CHECK(c.to_doubles() == std::vector<double>(24, 10.0));
-  launch<kernel::Gemm>(Device::cpu, Tensor(Shape{2, 3, 0}, dtype), Tensor(Shape{2, 0, 4}, dtype), c, 1, 0);
+  gemm(Tensor(Shape{2, 3, 0}, dtype), Tensor(Shape{2, 0, 4}, dtype), c, 1, 0);
   CHECK(c.to_doubles() == std::vector<double>(24, 0.0));
   Tensor none(Shape{0, 4}, dtype);
-  launch<kernel::Gemm>(Device::cpu, Tensor(Shape{0, 3}, dtype), Tensor(Shape{3, 4}, dtype), none, 1, 0);
+  gemm(Tensor(Shape{0, 3}, dtype), Tensor(Shape{3, 4}, dtype), none, 1, 0);
   Tensor no_batch(Shape{0, 2, 2}, dtype);
-  launch<kernel::Gemm>(Device::cpu, Tensor(Shape{0, 2, 3}, dtype), Tensor(Shape{0, 3, 2}, dtype), no_batch, 1,
-                       0);
+  gemm(Tensor(Shape{0, 2, 3}, dtype), Tensor(Shape{0, 3, 2}, dtype), no_batch, 1, 0);
 }
 
 TEST_CASE("gemm: heads are strides, batches may repeat") {
@@ -110,23 +115,23 @@ TEST_CASE("gemm: heads are strides, batches may repeat") {
   const Tensor k = view::transpose(random_tensor(Shape{batch, length, heads, width}, dtype, 2), 1, 2);
   const Tensor kt = view::transpose(k, 2, 3);
   Tensor scores(Shape{batch, heads, length, length}, dtype);
-  launch<kernel::Gemm>(Device::cpu, q, kt, scores, 1, 0);
+  gemm(q, kt, scores, 1, 0);
   CHECK(distance(scores, product(q, kt, std::vector<double>(1200), 1, 0)) < tolerance(dtype));
 
   // The result as a strided view.
   Tensor joined(Shape{batch, length, heads, width}, dtype);
   const Tensor out = view::transpose(joined, 1, 2);
-  launch<kernel::Gemm>(Device::cpu, scores, k, out, 1, 0);
+  gemm(scores, k, out, 1, 0);
   CHECK(distance(out, product(scores, k, std::vector<double>(1920), 1, 0)) < tolerance(dtype));
 
   // One matrix for all of the batch, and one for each head.
   const Tensor shared = view::expand(random_tensor(Shape{width, 5}, dtype, 3), Shape{batch, heads, width, 5});
   Tensor y(Shape{batch, heads, length, 5}, dtype);
-  launch<kernel::Gemm>(Device::cpu, q, shared, y, 1, 0);
+  gemm(q, shared, y, 1, 0);
   CHECK(distance(y, product(q, shared, std::vector<double>(600), 1, 0)) < tolerance(dtype));
   const Tensor each =
       view::expand(random_tensor(Shape{heads, width, 5}, dtype, 3), Shape{batch, heads, width, 5});
-  launch<kernel::Gemm>(Device::cpu, q, each, y, 1, 0);
+  gemm(q, each, y, 1, 0);
   CHECK(distance(y, product(q, each, std::vector<double>(600), 1, 0)) < tolerance(dtype));
 }
 
@@ -140,15 +145,15 @@ TEST_CASE("gemm: extents of 1 with odd strides") {
   REQUIRE(kernel::gemm_ready(row));
   REQUIRE(kernel::gemm_ready(wide));
   Tensor c(Shape{6, 1, 5});
-  launch<kernel::Gemm>(Device::cpu, row, wide, c, 1, 0);
+  gemm(row, wide, c, 1, 0);
   CHECK(distance(c, product(row, wide, std::vector<double>(30), 1, 0)) < 2e-5);
   const Tensor left = random_tensor(Shape{1, 3, 8});
   Tensor d(Shape{1, 3, 1});
-  launch<kernel::Gemm>(Device::cpu, left, column, d, 1, 0);
+  gemm(left, column, d, 1, 0);
   CHECK(distance(d, product(left, column, std::vector<double>(3), 1, 0)) < 2e-5);
   const Tensor outer = random_tensor(Shape{1, 1, 7});
   Tensor e(Shape{1, 8, 7});
-  launch<kernel::Gemm>(Device::cpu, column, outer, e, 1, 0);
+  gemm(column, outer, e, 1, 0);
   CHECK(distance(e, product(column, outer, std::vector<double>(56), 1, 0)) < 2e-5);
   CHECK_FALSE(
       kernel::gemm_ready(view::slice(view::expand(random_tensor(Shape{1, 4}), Shape{3, 4}), 1, 0, 4)));
@@ -166,7 +171,7 @@ TEST_CASE("gemm: the same bits for any number of threads") {
     const Tensor b = random_tensor(Shape{s.batch, s.k, s.n}, DType::f32, 2);
     CHECK(same_for_any_threads([&] {
       Tensor c(Shape{s.batch, s.m, s.n});
-      launch<kernel::Gemm>(Device::cpu, a, b, c, 1, 0);
+      gemm(a, b, c, 1, 0);
       return c;
     }));
   }
@@ -175,6 +180,68 @@ TEST_CASE("gemm: the same bits for any number of threads") {
 TEST_CASE("gemm: counts two operations a multiply-add") {
   Count::reset();
   Tensor c(Shape{2, 3, 4});
-  launch<kernel::Gemm>(Device::cpu, random_tensor(Shape{2, 3, 5}), random_tensor(Shape{2, 5, 4}), c, 1, 0);
+  gemm(random_tensor(Shape{2, 3, 5}), random_tensor(Shape{2, 5, 4}), c, 1, 0);
   CHECK(Count::flops() == 2 * 2 * 3 * 4 * 5);
+}
+
+TEST_CASE("gemm: in bf16 the factors are rounded, the sums are not") {
+  const auto rounded = [](const Tensor& x) {
+    const Tensor narrow(x.shape(), DType::bf16), wide(x.shape());
+    launch<kernel::Copy>(Device::cpu, x, narrow);
+    launch<kernel::Copy>(Device::cpu, narrow, wide);
+    return wide;
+  };
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{32, 32, 32},
+                                {33, 47, 35},
+                                {70, 129, 1025},
+                                {64, 64, 63},
+                                {300, 200, 2100},
+                                {37, 40, 9000}}) {
+    for (int layout = 0; layout < 4; ++layout) {
+      CAPTURE(m, n, k, layout);
+      const Tensor a = matrix(m, k, (layout & 1) != 0, DType::f32, 1);
+      const Tensor b = matrix(k, n, (layout & 2) != 0, DType::f32, 2);
+      const Tensor c = random_tensor(Shape{m, n}, DType::f32, 3);
+      const Tensor exact = random_tensor(Shape{m, n}, DType::f32, 3);
+      const auto wanted = product(rounded(a), rounded(b), c.to_doubles(), 0.5, 2);
+      gemm(a, b, c, 0.5, 2, Precision::bf16);
+      CHECK(distance(c, wanted) < 2e-5);
+      gemm(a, b, exact, 0.5, 2);
+      CHECK(distance(exact, wanted) > 1e-3);  // so the factors were rounded
+    }
+  }
+}
+
+/// x in row-major order.
+Tensor dense_copy(const Tensor& x) {
+  const Tensor y(x.shape(), x.dtype());
+  launch<kernel::Copy>(Device::cpu, x, y);
+  return y;
+}
+
+TEST_CASE("gemm: in bf16 small products and doubles stay exact, batches and views work") {
+  const Tensor a = random_tensor(Shape{31, 64}), b = random_tensor(Shape{64, 64});
+  const Tensor c(Shape{31, 64}), d(Shape{31, 64});
+  gemm(a, b, c, 1, 0);
+  gemm(a, b, d, 1, 0, Precision::bf16);
+  CHECK(c.to_host() == d.to_host());
+  const Tensor x = random_tensor(Shape{40, 40}, DType::f64), y(Shape{40, 40}, DType::f64);
+  gemm(x, x, y, 1, 0, Precision::bf16);
+  CHECK(distance(y, product(x, x, std::vector<double>(1600), 1, 0)) < 1e-12);
+  const Tensor q = view::transpose(random_tensor(Shape{2, 50, 3, 40}), 1, 2);
+  const Tensor scores(Shape{2, 3, 50, 50});
+  gemm(q, view::transpose(q, -1, -2), scores, 1, 0, Precision::bf16);
+  const Tensor dense = dense_copy(q);
+  CHECK(distance(scores, product(dense, dense_copy(view::transpose(dense, -1, -2)),
+                                 std::vector<double>(2 * 3 * 50 * 50), 1, 0)) < 0.1);
+}
+
+TEST_CASE("gemm: a value that is not finite survives the rounding") {
+  const Tensor a = random_tensor(Shape{64, 64}), b = random_tensor(Shape{64, 64}), c(Shape{64, 64});
+  a.data<float>()[5 * 64 + 7] = std::nanf("");
+  a.data<float>()[9 * 64 + 7] = std::numeric_limits<float>::infinity();
+  gemm(a, b, c, 1, 0, Precision::bf16);
+  CHECK(std::isnan(c.data<float>()[5 * 64 + 3]));
+  CHECK(!std::isfinite(c.data<float>()[9 * 64 + 3]));
+  CHECK(std::isfinite(c.data<float>()[6 * 64 + 3]));
 }
