@@ -18,12 +18,12 @@ plant() { # a checkout whose path has a blank, nothing built, nothing missing, u
   cp "$script" "$room/a tree/heed"
   for file in CMakeLists.txt CMakePresets.json core/a.h core/b.h; do echo old >"$room/a tree/$file"; done
   log=$room/log && : >"$log"
-  for tool in sh find head dirname readlink grep cat mkdir mv rm df awk printf flock getconf touch chmod; do
+  for tool in sh find head dirname readlink grep cat mkdir mv rm df awk printf flock getconf touch chmod cp; do
     ln -s "$(command -v $tool)" "$room/bin/" 2>/dev/null || true
   done
   export ROOM="$room" LOG="$log" USER_ID=0
   unset CI CXX HEED_PRESET 2>/dev/null || true
-  for tool in c++ ninja pkg-config; do play $tool </dev/null; done
+  for tool in c++ ninja pkg-config strace; do play $tool </dev/null; done
   play id <<'END'
 echo "$USER_ID"
 END
@@ -51,7 +51,7 @@ if [ "$1" = --preset ]; then
 else
   [ -z "${BUILD_RESULT:-}" ] || exit "$BUILD_RESULT"
   { echo '#!/bin/sh' && echo 'echo "program in $PWD:" && for word; do echo "[$word]"; done && cat && exit 3'; } >"$2/heed"
-  chmod +x "$2/heed"
+  chmod +x "$2/heed" && mkdir -p "$2/tests" && cp "$2/heed" "$2/tests/scorecard"
 fi
 END
 }
@@ -116,8 +116,13 @@ plant && start test --fast -R 'some name'
 returned 0 'tests pass' && holds "$room/err" 'all tests passed' 'tests pass'
 holds "$log" '-L fast -R some name' 'options reach ctest'
 lacks "$log" '--target' 'test builds everything'
+start test --scorecard L1,L2 --json
+returned 3 'the scorecard' && lacks "$log" ctest 'the scorecard is no ctest'
+[ "$(sed 1d "$room/out" | tr '\n' ' ')" = '[--long] [L1,L2] [--json] ' ] || say "words of the scorecard: $(cat "$room/out")"
 export CTEST_RESULT=8 && start test
 returned 1 'tests fail' && holds "$room/err" 'a test failed' 'tests fail'
 unset CTEST_RESULT && export HEED_PRESET=dev && start test
 holds "$log" 'cmake --preset dev' 'another preset'
+plant && rm "$room/bin/strace" && start train && lacks "$log" strace 'strace is for tests only'
+plant && rm "$room/bin/strace" && start test && holds "$log" '--no-install-recommends strace' 'tests install strace'
 exit $bad
