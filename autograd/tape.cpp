@@ -28,8 +28,12 @@ thread_local std::vector<Trace::Name> traces;
 
 std::string place(const void* module) {
   if (module == nullptr || traces.empty() || !traces.back()) return "";
-  const std::string name = traces.back()(module);
-  return name.empty() ? "" : " in " + name;
+  return traces.back()(module);
+}
+
+std::string in_place(const void* module) {
+  const std::string where = place(module);
+  return where.empty() ? "" : " in " + where;
 }
 
 bool computes(const Tensor& x) { return x && (x.dtype() == DType::f32 || x.dtype() == DType::f64); }
@@ -54,13 +58,24 @@ bool only_masked(std::string_view op, const Tensor& x, std::span<const Tensor* c
          });
 }
 
-[[noreturn]] void not_finite(const char* op, const char* what, const Tensor& x, const void* module) {
-  fail(Fault::numeric, "trace: the ", what, " of ", op, place(module), " holds ", count_bad(x), " of ",
-       x.size(), " values that are not finite, shape ", x.shape(),
-       ". Lower the learning rate, or look at its inputs.");
+void check_finite(const char* what, const char* op, const Tensor& x, const void* module) {
+  const std::string where = place(module);
+  const std::string found =
+      first_bad_value(x, where.empty() ? "what no module computed" : where, text(what, op));
+  if (!found.empty()) throw NotFinite(found);
 }
 
 }  // namespace
+
+std::string first_bad_value(const Tensor& x, const std::string& where, const std::string& what) {
+  const int64_t bad = count_bad(x);
+  if (bad == 0) return "";
+  const std::vector<double> values = x.to_doubles();
+  const auto first =
+      std::find_if_not(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+  return text("first bad value in ", where, " (", *first, "): ", what, ", ", bad, " of ", x.size(),
+              " values, shape ", x.shape());
+}
 
 Node::Node() : order(created.fetch_add(1, std::memory_order_relaxed)) {
   alive.fetch_add(1, std::memory_order_relaxed);
@@ -127,7 +142,7 @@ Tensor note(const char* op, const Tensor& y, std::vector<std::shared_ptr<Node>> 
 Tensor recorded(const char* op, const Tensor& y, std::span<const Tensor* const> inputs, Vjp vjp,
                 bool always) {
   if (!traces.empty() && count_bad(y) > 0 && !only_masked(op, y, inputs)) {
-    not_finite(op, "result", y, Within::innermost());
+    check_finite("the result of ", op, y, Within::innermost());
   }
   if (!recording()) return y;
   const auto has_node = [](const Tensor* input) { return input->node() != nullptr; };
@@ -233,7 +248,7 @@ void check_unchanged(const Node& node) {
   for (const auto& [weak, version] : node.seen) {
     const auto storage = weak.lock();
     if (storage && storage->version != version) {
-      fail("backward: a tensor that ", node.op, place(node.module),
+      fail("backward: a tensor that ", node.op, in_place(node.module),
            " has read or made was overwritten before its gradient was taken. ",
            "Step the optimizer or change a memory after backward().");
     }
@@ -253,8 +268,10 @@ Gradients gradients_of(const Node& node, const Tensor& dy) {
   Gradients gradients;
   try {
     gradients = node.vjp(dy);
+  } catch (const NotFinite&) {
+    throw;
   } catch (const Error& error) {
-    throw Error(error.fault(), text("backward of ", node.op, place(node.module), ": ", error.what()));
+    throw Error(error.fault(), text("backward of ", node.op, in_place(node.module), ": ", error.what()));
   }
   if (gradients.size() != node.inputs.size()) {
     fail(Fault::internal, "backward of ", node.op, ": ", gradients.size(), " gradients for ",
@@ -283,9 +300,7 @@ void sweep(const Tensor& y, const Tensor& dy, uint64_t first,
       for (size_t i = 0; i < gradients.size(); ++i) {
         if (!node.inputs[i] || !gradients[i]) continue;
         check_gradient(node, i, gradients[i]);
-        if (!traces.empty() && count_bad(gradients[i]) > 0) {
-          not_finite(node.op, "gradient", gradients[i], node.module);
-        }
+        if (!traces.empty()) check_finite("a gradient of ", node.op, gradients[i], node.module);
         add_to(*node.inputs[i], std::move(gradients[i]));
       }
     }

@@ -59,8 +59,24 @@ struct Within {
   static const void* innermost();
 };
 
+/// "first bad value in WHERE (inf): WHAT, 3 of 4096 values, shape [2, 64, 32]" for the first value of x that
+/// is not finite; empty when there is none. Waits for the device.
+std::string first_bad_value(const Tensor& x, const std::string& where, const std::string& what);
+
+/// What Trace throws (Fault::numeric).
+class NotFinite : public Error {
+ public:
+  explicit NotFinite(const std::string& sentence)
+      : Error(Fault::numeric, "trace: " + sentence + ". Look at its inputs, or lower the learning rate."),
+        sentence_(sentence) {}
+  const std::string& sentence() const { return sentence_; }  ///< of first_bad_value()
+
+ private:
+  std::string sentence_;
+};
+
 /// While one lives, the first op whose result (forward) or gradient (backward) holds a value that is not
-/// finite is an Error (Fault::numeric) that names the op and, through `name`, the module it ran in. Masks are
+/// finite throws NotFinite, which names the op and, through `name`, the module it ran in. Masks are
 /// not errors: -inf may come out of select() and out of ops that read -inf. It waits for the device after
 /// every op: for looking, not for training.
 class Trace {

@@ -12,7 +12,10 @@ class Embedding final : public Module {
  public:
   Embedding(int64_t vocabulary, int64_t width, Init init, Rng& rng)
       : weight(heed::weight(vocabulary, width, init, rng)) {}
-  Tensor operator()(const Tensor& ids) const { return embedding(weight, ids); }
+  Tensor operator()(const Tensor& ids) const {
+    const Within within(this);
+    return embedding(weight, ids);
+  }
   void fields(Fields& f) override { f("weight", weight); }
 
   Tensor weight;  ///< [vocabulary, width]

@@ -24,6 +24,7 @@ class FeedForward final : public Module {
         down(hidden, width, rng, {.bias = options.bias, .init = options.init, .gain = options.out_gain}),
         options_(options) {}
   Tensor operator()(const Tensor& x, Rng* noise) const {
+    const Within within(this);
     return down(dropout(activate(options_.activation, up(x)), options_.dropout, noise));
   }
   void fields(Fields& f) override {

@@ -20,7 +20,10 @@ class Linear final : public Module {
   Linear(int64_t in, int64_t out, Rng& rng, const LinearOptions& options = {})
       : weight(heed::weight(out, in, options.init, rng, options.gain)),
         bias(options.bias ? constant_parameter(Shape{out}, 0) : Tensor()) {}
-  Tensor operator()(const Tensor& x) const { return linear(x, weight, bias); }
+  Tensor operator()(const Tensor& x) const {
+    const Within within(this);
+    return linear(x, weight, bias);
+  }
   void fields(Fields& f) override {
     f("weight", weight);
     f("bias", bias);

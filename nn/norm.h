@@ -20,6 +20,7 @@ class LayerNorm final : public Module {
         bias(options.bias ? constant_parameter(Shape{width}, 0) : Tensor()),
         options_(options) {}
   Tensor operator()(const Tensor& x) const {
+    const Within within(this);
     return layer_norm(x, gain, bias, options_.epsilon, options_.scale);
   }
   void fields(Fields& f) override {

@@ -27,6 +27,7 @@ Position::Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rn
 
 Tensor Position::operator()(const Tensor& x, int64_t first) const {
   if (!table_) return x;
+  const Within within(this);
   const int64_t last = first + x.extent(1);
   if (last > table_.extent(0)) {
     fail("position: ", last, " tokens, but positions were made for ", table_.extent(0),

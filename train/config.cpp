@@ -8,6 +8,7 @@
 
 #include "attention/variant.h"
 #include "core/io.h"
+#include "train/anomaly.h"
 #include "train/task.h"
 
 namespace heed {
@@ -32,6 +33,8 @@ void TrainOptions::fields(Fields& f) {
   f("keep", keep, "newest checkpoints kept, beside the best");
   f("patience", patience, "validations without a better one before the run stops; 0: never");
   f("time_limit", time_limit, "seconds of training after which the run saves and stops; 0: none");
+  f("on_nan", Choice(on_nan, {"stop", "skip"}), "at a step whose loss or gradient is not finite");
+  f("skip_limit", skip_limit, "steps skipped in a row before a run with on_nan = skip stops all the same");
   f("anomaly", anomaly, "look for values that are not finite after every op (slow)");
 }
 
@@ -44,6 +47,11 @@ void Config::fields(Fields& f) {
 }
 
 void Config::set(const std::string& key, const std::string& value, const std::string& where) {
+  if (key == "test.plant") {
+    parse_plant(value);
+    plant = value;
+    return;
+  }
   set_option(*this, key, value, where);
   origin[key] = where;
 }
@@ -64,6 +72,7 @@ void Config::check() const {
   at_least("keep", static_cast<double>(train.keep), 1);
   at_least("validate_every", static_cast<double>(train.validate_every), 0);
   at_least("checkpoint_every", static_cast<double>(train.checkpoint_every), 0);
+  at_least("skip_limit", static_cast<double>(train.skip_limit), 1);
   at_least("patience", static_cast<double>(train.patience), 0);
   at_least("time_limit", train.time_limit, 0);
   at_least("clip", train.optimizer.clip, 0);

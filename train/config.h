@@ -25,6 +25,9 @@ struct AttentionOptions {
   }
 };
 
+/// What a run does at a step whose loss or gradient is not finite.
+enum class OnNan { stop, skip };
+
 /// How long and how a run trains.
 struct TrainOptions {
   int64_t seed = 1;
@@ -40,6 +43,8 @@ struct TrainOptions {
   int64_t keep = 2;              ///< newest checkpoints kept, beside the best
   int64_t patience = 0;          ///< validations without a better one before the run stops; 0: never
   double time_limit = 0;         ///< seconds of training; 0: none
+  OnNan on_nan = OnNan::stop;    ///< at a step whose loss or gradient is not finite
+  int64_t skip_limit = 10;       ///< skipped steps in a row before a run that skips stops all the same
   bool anomaly = false;          ///< check every op for values that are not finite
   void fields(Fields& f);
 };
@@ -72,6 +77,7 @@ struct Config {
   TrainOptions train;
   DecodeOptions decode;
   std::map<std::string, std::string> origin;  ///< key -> who set it last
+  std::string plant;                          ///< test.plant, of this sitting only: see parse_plant
 
   void fields(Fields& f);
   /// Sets one dotted key; `where` is who asks: "--set ", "my.toml:3:1: ".

@@ -1,6 +1,7 @@
 // Optimizers over one flat arena.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,11 @@ class Optimizer {
  public:
   Optimizer(Module& module, const OptimizerOptions& options);
 
-  /// Clips, updates and clears, with this learning rate. Nothing waits for the device.
-  void step(double rate);
+  /// Clips, updates and clears, with this learning rate. Nothing waits for the device. Where the gradient or
+  /// one of `losses` is not finite, no parameter and no moment changes, and gradient_norm() is not finite.
+  void step(double rate, std::span<const Tensor> losses = {});
+  /// Counts the last step() as not done: for one that met a gradient that is not finite.
+  void forget_step() { --steps_; }
   /// Forgets the gradients without using them.
   void clear();
   /// The norm of the gradient that the last step() met, before clipping. Waits for the device.

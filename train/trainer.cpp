@@ -1,42 +1,14 @@
 // The training loop.
 #include "train/trainer.h"
 
-#include <atomic>
 #include <cmath>
-#include <csignal>
 
 #include "core/io.h"
 #include "core/json.h"
+#include "train/anomaly.h"
+#include "train/stop_signals.h"
 
 namespace heed {
-namespace {
-
-std::atomic<int> stop_signal = 0;
-static_assert(std::atomic<int>::is_always_lock_free);  // so a handler may touch it
-
-void on_signal(int number) {
-  if (stop_signal != 0) {
-    std::signal(number, SIG_DFL);
-    std::raise(number);
-  }
-  stop_signal = number;
-}
-
-}  // namespace
-
-StopSignals::StopSignals() {
-  stop_signal = 0;
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
-}
-
-StopSignals::~StopSignals() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
-}
-
-int StopSignals::received() { return stop_signal; }
-
 Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
                  Progress& progress)
     : config_(config),
@@ -51,6 +23,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
   if (batches_ < 1) fail(Fault::data, "train: the training split makes no batch. Give more data.");
   const int64_t per_epoch = std::max<int64_t>(batches_ / config.train.accumulate, 1);
   total_ = config.train.steps > 0 ? config.train.steps : config.train.epochs * per_epoch;
+  plant_ = parse_plant(config.plant);
   if (resume) restore(*resume);
   metrics_.rewind(step_);
 }
@@ -68,6 +41,10 @@ std::string Trainer::state() const {
   json.set("seconds", earlier_seconds_);
   json.set("window_loss", window_loss_);
   json.set("window_steps", window_steps_);
+  if (skipped_ > 0) {
+    json.set("skipped", skipped_);
+    json.set("skipped_in_a_row", skipped_in_a_row_);
+  }
   if (best_) {
     json.set("lower_is_better", best_->lower_is_better);
     Json list = Json::object();
@@ -92,6 +69,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     window_loss_ = json.at("window_loss").real();
     window_steps_ = json.at("window_steps").integer();
   }
+  if (json.find("skipped") != nullptr) {
+    skipped_ = json.at("skipped").integer();
+    skipped_in_a_row_ = json.at("skipped_in_a_row").integer();
+  }
   rng_.restore(json.at("tick").integer(), json.at("draws").integer());
   if (json.find("best") != nullptr) {
     Scores scores;
@@ -111,12 +92,9 @@ int64_t Trainer::next_position() {
   return position_++;
 }
 
-void Trainer::check_finite(double loss, double norm) {
-  if (std::isfinite(loss) && std::isfinite(norm)) return;
-  const std::string good = saved_ >= 0 ? text(" Last good: step ", saved_, ".") : "";
-  fail(Fault::numeric, "train: ", std::isfinite(loss) ? "the gradient norm" : "the loss", " became ",
-       std::isfinite(loss) ? norm : loss, " at step ", step_, ".", good, " Lower train.rate (now ",
-       config_.train.schedule.rate, "), or find the place with --anomaly true.");
+std::string Trainer::last_good() const {
+  return saved_ > 0 ? text(" Last good: ", checkpoint_folder(folder_.path(), saved_).filename(), ".")
+                    : " No checkpoint was there yet.";
 }
 
 Scores Trainer::validate() {
@@ -141,8 +119,8 @@ void Trainer::save() {
   // The last update may have left the range of numbers although loss and gradient had not: such weights are
   // not kept.
   if (!std::isfinite(optimizer_->value_norm())) {
-    fail(Fault::numeric, "train: the weights stopped being finite at step ", step_, ".",
-         saved_ >= 0 ? text(" Last good: step ", saved_, ".") : std::string(), " Lower train.rate (now ",
+    fail(Fault::numeric, "train: the weights stopped being finite at step ", step_, ": ",
+         find_bad_value(*model_, {}, [] {}), ".", last_good(), " Lower train.rate (now ",
          config_.train.schedule.rate, ").");
   }
   metrics_.sync();
@@ -167,93 +145,172 @@ void Trainer::save() {
   prune_checkpoints(folder_.path(), config_.train.keep, best_step(folder_.path()));
 }
 
+std::vector<Batch> Trainer::next_batches() {
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < config_.train.accumulate; ++i)
+    batches.push_back(config_.task->batch(next_position()));
+  return batches;
+}
+
+std::vector<Tensor> Trainer::sweep(const std::vector<Batch>& batches, bool first) {
+  double weight = 0;
+  for (const Batch& batch : batches) weight += batch.weight;
+  const Pass pass{.noise = &rng_};
+  std::vector<Tensor> losses;
+  for (const Batch& batch : batches) {
+    Tensor loss = config_.task->loss(*model_, batch, pass);
+    if (first) check_listed(*model_, loss);
+    losses.push_back(loss.detach());
+    if (batches.size() > 1) loss = loss * (weight > 0 ? batch.weight / weight : 0);
+    backward(loss);
+  }
+  if (plant_.due(Plant::Where::gradient, step_)) plant_gradient(plant_, *model_);
+  return losses;
+}
+
+Trainer::Step Trainer::take_step(bool first) {
+  Step done;
+  std::vector<Batch> batches = next_batches();
+  ++step_;
+  if (plant_.due(Plant::Where::parameter, step_)) plant_parameter(plant_, *model_);
+  if (plant_.due(Plant::Where::input, step_)) plant_input(plant_, batches[0]);
+  const int64_t tick = rng_.tick(), draws = rng_.draws();
+  done.rate = config_.train.schedule.at(step_, total_, config_.model.width);
+  std::string bad;
+  try {
+    const std::vector<Tensor> losses = sweep(batches, first);
+    optimizer_->step(done.rate, losses);
+    // Up to here nothing has waited for the device; numbers are read when the whole step has been asked for.
+    double weight = 0;
+    for (const Batch& batch : batches) weight += batch.weight;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      done.loss += losses[i].item() * (weight > 0 ? batches[i].weight / weight : 0);
+      done.tokens += static_cast<double>(batches[i].tokens);
+    }
+    done.norm = optimizer_->gradient_norm();
+  } catch (const NotFinite& error) {  // of anomaly = true
+    optimizer_->clear();
+    bad = error.sentence();
+  }
+  if (!bad.empty() || !std::isfinite(done.loss) || !std::isfinite(done.norm)) {
+    done.skipped = true;
+    if (bad.empty()) {
+      optimizer_->forget_step();
+      // The update was left out, so the same step can be computed again with the same random numbers.
+      bad = find_bad_value(*model_, batches, [&] {
+        rng_.restore(tick, draws);
+        sweep(batches, false);
+      });
+      optimizer_->clear();
+      rng_.restore(tick, draws);
+      stop_or_skip(done, bad);
+    } else {
+      done.loss = NAN;
+      stop_or_skip(done, bad);
+    }
+  } else {
+    skipped_in_a_row_ = 0;
+  }
+  rng_.advance();
+  return done;
+}
+
+void Trainer::stop_or_skip(const Step& step, const std::string& bad) {
+  const std::string what =
+      text(std::isfinite(step.loss) ? "the gradient norm" : "the loss", " became ",
+           std::isfinite(step.loss) ? step.norm : step.loss, " at step ", step_, ": ", bad, ".");
+  if (config_.train.on_nan == OnNan::stop) {
+    fail(Fault::numeric, "train: ", what, last_good(), " Lower train.rate (now ", config_.train.schedule.rate,
+         "), or leave such steps out with --on-nan skip.");
+  }
+  if (!std::isfinite(optimizer_->value_norm())) {
+    fail(Fault::numeric, "train: ", what, last_good(),
+         " The weights themselves are not finite, so leaving steps out does not help. Lower train.rate (now ",
+         config_.train.schedule.rate, ").");
+  }
+  ++skipped_;
+  ++skipped_in_a_row_;
+  metrics_.log(step_, {{"skipped", static_cast<double>(skipped_)}});
+  progress_.say("skipped", what);
+  if (skipped_in_a_row_ >= config_.train.skip_limit) {
+    fail(Fault::numeric, "train: ", what, last_good(), " ", skipped_in_a_row_,
+         " steps in a row were left out (train.skip_limit). Lower train.rate (now ",
+         config_.train.schedule.rate, ").");
+  }
+}
+
+bool Trainer::over(const Sitting& now) const {
+  return config_.train.time_limit > 0 &&
+         seconds_now() - now.began + now.earlier_seconds >= config_.train.time_limit;
+}
+
+bool Trainer::tired() const {
+  return config_.train.patience > 0 && without_better_ >= config_.train.patience;
+}
+
+void Trainer::note(Sitting& sitting, const Step& done) {
+  Progress::Now& now = sitting.now;
+  const double time = seconds_now();
+  sitting.window_tokens += done.tokens;
+  now.step = step_;
+  if (!done.skipped) {
+    window_loss_ += done.loss;
+    ++window_steps_;
+    now.loss = done.loss;
+    now.norm = done.norm;
+  }
+  now.tokens_per_second = sitting.window_tokens / std::max(time - sitting.window_start, 1e-9);
+  now.seconds_left = (time - sitting.began) / static_cast<double>(step_ - sitting.first_step) *
+                     static_cast<double>(total_ - step_);
+  earlier_seconds_ = sitting.earlier_seconds + time - sitting.began;
+  if ((step_ % sitting.log_every == 0 || step_ == total_) && window_steps_ > 0) {
+    metrics_.log(step_, {{"loss", window_loss_ / static_cast<double>(window_steps_)},
+                         {"rate", done.rate},
+                         {"gradient_norm", now.norm},
+                         {"tokens_per_second", now.tokens_per_second}});
+    window_loss_ = sitting.window_tokens = 0;
+    window_steps_ = 0;
+    sitting.window_start = time;
+  }
+}
+
+void Trainer::validate_in(Sitting& sitting) {
+  const double paused = seconds_now();
+  const Scores scores = validate();
+  for (const auto& [name, value] : scores.list) {
+    if (name == "loss" || &name == &scores.list.front().first) sitting.now.validation = value;
+    if (name == "bleu") sitting.now.bleu = value;
+  }
+  sitting.window_start += seconds_now() - paused;
+  earlier_seconds_ = sitting.earlier_seconds + seconds_now() - sitting.began;
+}
+
 Outcome Trainer::run() {
   const StopSignals signals;
   const TrainOptions& options = config_.train;
   const int64_t validate_every =
       options.validate_every > 0 ? options.validate_every : std::max<int64_t>(total_ / 10, 1);
   const int64_t checkpoint_every = options.checkpoint_every > 0 ? options.checkpoint_every : validate_every;
-  const int64_t log_every = std::max<int64_t>(1, std::min<int64_t>(10, total_ / 200));
-  const double began = seconds_now();
-  const double before = earlier_seconds_;
-  double window_start = began;
-  double window_tokens = 0;
-  const int64_t first_step = step_;
+  Sitting sitting{.began = seconds_now(), .earlier_seconds = earlier_seconds_, .first_step = step_};
+  sitting.log_every = std::max<int64_t>(1, std::min<int64_t>(10, total_ / 200));
+  sitting.window_start = sitting.began;
+  sitting.now.total = total_;
   Outcome outcome;
-  Progress::Now now;
-  now.total = total_;
   std::optional<Trace> trace;
-  if (options.anomaly) trace.emplace([this](const void* module) { return name_of(*model_, module); });
+  if (options.anomaly) trace.emplace(names_in(*model_));
   const auto due = [&] { return step_ == total_ || step_ % validate_every == 0; };
-  const auto tired = [&] { return options.patience > 0 && without_better_ >= options.patience; };
-  const auto over = [&] {
-    return options.time_limit > 0 && seconds_now() - began + before >= options.time_limit;
-  };
   if (step_ > 0 && due() && validated_ != step_) {  // a signal came between this step and its validation
     validate();
     saved_ = -1;
     save();
   }
   while (step_ < total_ && !tired() &&
-         (saved_ < 0 || !over())) {  // a run that has nothing to show takes one step
-    std::vector<Batch> batches;
-    double weight = 0;
-    for (int64_t i = 0; i < options.accumulate; ++i) {
-      batches.push_back(config_.task->batch(next_position()));
-      weight += batches.back().weight;
-    }
-    const Pass pass{.noise = &rng_};
-    std::vector<std::pair<Tensor, double>> losses;
-    for (const Batch& batch : batches) {
-      Tensor loss = config_.task->loss(*model_, batch, pass);
-      if (step_ == first_step) check_listed(*model_, loss);
-      const double share = weight > 0 ? batch.weight / weight : 0;
-      losses.emplace_back(loss.detach(), share);
-      if (batches.size() > 1) loss = loss * share;
-      backward(loss);
-      window_tokens += static_cast<double>(batch.tokens);
-    }
-    ++step_;
-    const double rate = options.schedule.at(step_, total_, config_.model.width);
-    optimizer_->step(rate);
-    rng_.advance();
-    // Up to here nothing has waited for the device; numbers are read when the whole step has been asked for.
-    double loss_value = 0;
-    for (const auto& [loss, share] : losses) loss_value += loss.item() * share;
-    const double norm = optimizer_->gradient_norm();
-    check_finite(loss_value, norm);
-    window_loss_ += loss_value;
-    ++window_steps_;
-    const double time = seconds_now();
-    now.step = step_;
-    now.loss = loss_value;
-    now.norm = norm;
-    now.tokens_per_second = window_tokens / std::max(time - window_start, 1e-9);
-    now.seconds_left =
-        (time - began) / static_cast<double>(step_ - first_step) * static_cast<double>(total_ - step_);
-    earlier_seconds_ = before + time - began;
-    if (step_ % log_every == 0 || step_ == total_) {
-      metrics_.log(step_, {{"loss", window_loss_ / static_cast<double>(window_steps_)},
-                           {"rate", rate},
-                           {"gradient_norm", norm},
-                           {"tokens_per_second", now.tokens_per_second}});
-      window_loss_ = window_tokens = 0;
-      window_steps_ = 0;
-      window_start = time;
-    }
+         (saved_ < 0 || !over(sitting))) {  // a run that has nothing to show takes one step
+    note(sitting, take_step(step_ == sitting.first_step));
     const int signal = StopSignals::received();
-    const bool late = over();
-    if (signal == 0 && (due() || late)) {
-      const double paused = seconds_now();
-      const Scores scores = validate();
-      for (const auto& [name, value] : scores.list) {
-        if (name == "loss" || &name == &scores.list.front().first) now.validation = value;
-        if (name == "bleu") now.bleu = value;
-      }
-      window_start += seconds_now() - paused;
-      earlier_seconds_ = before + seconds_now() - began;
-    }
-    progress_.step(now);
+    const bool late = over(sitting);
+    if (signal == 0 && (due() || late)) validate_in(sitting);
+    progress_.step(sitting.now);
     if (signal != 0 || late || step_ % checkpoint_every == 0 || validated_ == step_) save();
     outcome.stopped_by = signal;
     if (signal != 0 || late) break;
@@ -264,6 +321,7 @@ Outcome Trainer::run() {
   outcome.best_step = best_step_;
   if (best_) outcome.best = *best_;
   outcome.seconds = earlier_seconds_;
+  outcome.skipped = skipped_;
   return outcome;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "train/anomaly.h"
 #include "train/config.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
@@ -17,9 +18,10 @@ struct Outcome {
   int64_t step = 0;
   int64_t best_step = 0;
   Scores best;
-  double seconds = 0;  ///< of training, validations included, over all sittings
-  int stopped_by = 0;  ///< a signal's number, or 0
-  bool early = false;  ///< patience or the time limit ended it
+  double seconds = 0;   ///< of training, validations included, over all sittings
+  int stopped_by = 0;   ///< a signal's number, or 0
+  int64_t skipped = 0;  ///< steps left out because their numbers were not finite
+  bool early = false;   ///< patience or the time limit ended it
   bool finished() const { return stopped_by == 0; }
 };
 
@@ -37,11 +39,34 @@ class Trainer {
   int64_t step() const { return step_; }
 
  private:
+  /// What one step gave.
+  struct Step {
+    double loss = 0, norm = 0, rate = 0;
+    double tokens = 0;
+    bool skipped = false;  // loss or gradient was not finite, and nothing was changed
+  };
+  /// What lasts as long as one run().
+  struct Sitting {
+    double began = 0, earlier_seconds = 0;  // of sittings before this one
+    int64_t first_step = 0, log_every = 1;
+    double window_start = 0, window_tokens = 0;  // since the last line of metrics
+    Progress::Now now = {};
+  };
+
   void restore(const Checkpoint& checkpoint);
-  Scores validate();  ///< and keeps the best
-  void save();
+  Step take_step(bool first);
+  std::vector<Batch> next_batches();
   int64_t next_position();
-  void check_finite(double loss, double norm);
+  /// Forward and backward; the losses of the batches.
+  std::vector<Tensor> sweep(const std::vector<Batch>& batches, bool first);
+  void stop_or_skip(const Step& step, const std::string& bad);
+  std::string last_good() const;
+  void note(Sitting& sitting, const Step& done);  // in the metrics and on the line of progress
+  bool over(const Sitting& sitting) const;
+  bool tired() const;
+  Scores validate();  // and keeps the best
+  void validate_in(Sitting& sitting);
+  void save();
   std::string state() const;
 
   Config& config_;
@@ -56,19 +81,11 @@ class Trainer {
           batches_ = 0;  // position_: batches of this epoch already used
   int64_t saved_ = -1, validated_ = -1, best_step_ = 0, without_better_ = 0;
   std::optional<Scores> best_;
-  double earlier_seconds_ = 0;  // of sittings before this one
+  int64_t skipped_ = 0, skipped_in_a_row_ = 0;
+  Plant plant_;
+  double earlier_seconds_ = 0;  // of training so far
   double window_loss_ = 0;      // summed since the last line of metrics
   int64_t window_steps_ = 0;
-};
-
-/// Sets the flag of SIGINT and SIGTERM instead of ending the process; a second signal ends it at once.
-class StopSignals {
- public:
-  StopSignals();
-  ~StopSignals();
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-  static int received();  ///< the signal's number, or 0
 };
 
 }  // namespace heed

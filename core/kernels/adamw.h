@@ -16,7 +16,8 @@ struct AdamWConstants {
 };
 
 /// values, gradient, first, second: f32 or f64 [n], contiguous. state is f64 [3] on the device: rate, steps
-/// done before this one, and the sum of squares of the whole gradient. Writes values, first and second.
+/// done before this one, and the sum of squares of the whole gradient. Writes values, first and second; where
+/// that sum is not finite, nothing.
 struct AdamW {
   template <Isa>
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
@@ -25,7 +26,8 @@ struct AdamW {
                    const Tensor& state, const AdamWConstants& constants);
 };
 
-/// SGD with momentum: velocity = momentum velocity + g + decay value; value -= rate velocity.
+/// SGD with momentum: velocity = momentum velocity + g + decay value; value -= rate velocity. Nothing is
+/// written where the sum of squares is not finite.
 struct Sgd {
   template <Isa>
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,

@@ -22,6 +22,7 @@ template <>
 void AdamW::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
                       const Tensor& state, const AdamWConstants& constants) {
   const auto* now = state.data<double>();
+  if (!std::isfinite(now[2])) return;
   const double rate = now[0], steps = now[1] + 1;
   visit_float("adamw", values.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
@@ -54,6 +55,7 @@ template <>
 void Sgd::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
                     double momentum, double decay, double clip) {
   const auto* now = state.data<double>();
+  if (!std::isfinite(now[2])) return;
   visit_float("sgd", values.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T rate = static_cast<T>(now[0]);

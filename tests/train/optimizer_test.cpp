@@ -213,3 +213,24 @@ TEST_CASE("optimizer: steps leave no memory behind") {
   }
   CHECK(memory_use().live == live);
 }
+
+TEST_CASE("optimizer: a loss or gradient that is not finite changes nothing") {
+  Tiny module;
+  Optimizer optimizer(module, {});
+  backward(module.loss());
+  optimizer.step(0.1, std::vector<Tensor>{Tensor::full(Shape{}, 2, DType::f64, Device::cpu)});
+  CHECK(std::isfinite(optimizer.gradient_norm()));
+  const std::vector<double> values = optimizer.values().to_doubles();
+  const std::string moments = optimizer.save();
+  backward(module.loss());
+  optimizer.step(0.1, std::vector<Tensor>{Tensor::full(Shape{}, 1, DType::f64, Device::cpu),
+                                          Tensor::full(Shape{}, HUGE_VAL, DType::f32, Device::cpu)});
+  CHECK(!std::isfinite(optimizer.gradient_norm()));
+  backward(module.loss() * std::nan(""));
+  optimizer.step(0.1);
+  CHECK(!std::isfinite(optimizer.gradient_norm()));
+  optimizer.forget_step();
+  optimizer.forget_step();
+  CHECK(optimizer.values().to_doubles() == values);
+  CHECK((optimizer.save() == moments));
+}

@@ -96,3 +96,21 @@ TEST_CASE("sgd: momentum, decay and clipping") {
   CHECK(distance(values, w) < tolerance(dtype) / 10);
   CHECK(distance(velocity, speed) < tolerance(dtype) / 10);
 }
+
+TEST_CASE("adamw: where the gradient is not finite, nothing is written") {
+  const DType dtype = GENERATE(DType::f32, DType::f64);
+  const double bad = GENERATE(double(NAN), HUGE_VAL, -HUGE_VAL);
+  const int64_t size = 100;
+  Tensor gradient = random_tensor(Shape{size}, dtype, 1);
+  kernel::Fill::cpu(view::slice(gradient, 0, 70, 71), bad);
+  const Tensor values = random_tensor(Shape{size}, dtype, 2), first = random_tensor(Shape{size}, dtype, 3),
+               second = random_tensor(Shape{size}, dtype, 4);
+  const auto w = values.to_doubles(), m = first.to_doubles(), v = second.to_doubles();
+  kernel::AdamW::cpu(values, gradient, first, second, state_of(0.1, 3, gradient), {});
+  CHECK(values.to_doubles() == w);
+  CHECK(first.to_doubles() == m);
+  CHECK(second.to_doubles() == v);
+  kernel::Sgd::cpu(values, gradient, first, state_of(0.1, 3, gradient), 0.9, 0.1, 1);
+  CHECK(values.to_doubles() == w);
+  CHECK(first.to_doubles() == m);
+}
