@@ -40,7 +40,6 @@ int default_threads() {
 class Pool {
  public:
   explicit Pool(int count) {
-    openblas_set_num_threads(1);
     for (int i = 1; i < count; ++i) workers_.emplace_back([this] { work(); });
   }
 
@@ -98,7 +97,6 @@ class Pool {
   }
 
   void work() {
-    openblas_set_num_threads(1);
     uint64_t seen = 0;
     for (;;) {
       for (int spin = 0; generation_.load(std::memory_order_acquire) == seen && spin < 4000; ++spin) relax();

@@ -3,11 +3,10 @@
 #include "core/kernels/gemm.h"
 #include "core/kernels/here.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <optional>
 
+#include "core/blas.h"
 #include "core/count.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/gemm_bf16.h"
@@ -45,18 +44,12 @@ void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, float alpha
     const tiles::Left left{a, la.transposed ? 1 : la.step, la.transposed ? la.step : 1};
     return tiles::multiply(left, {b, lb.step, lb.transposed}, c, ldc, m, n, k, {alpha, beta});
   }
-  cblas_sgemm(CblasRowMajor, la.transposed ? CblasTrans : CblasNoTrans,
-              lb.transposed ? CblasTrans : CblasNoTrans, static_cast<int>(m), static_cast<int>(n),
-              static_cast<int>(k), alpha, a, static_cast<int>(la.step), b, static_cast<int>(lb.step), beta, c,
-              static_cast<int>(ldc));
+  blas::gemm(m, n, k, alpha, {a, la.step, la.transposed}, {b, lb.step, lb.transposed}, beta, c, ldc);
 }
 
 void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, double alpha, const double* a,
               const double* b, double beta, double* c, int64_t ldc) {
-  cblas_dgemm(CblasRowMajor, la.transposed ? CblasTrans : CblasNoTrans,
-              lb.transposed ? CblasTrans : CblasNoTrans, static_cast<int>(m), static_cast<int>(n),
-              static_cast<int>(k), alpha, a, static_cast<int>(la.step), b, static_cast<int>(lb.step), beta, c,
-              static_cast<int>(ldc));
+  blas::gemm(m, n, k, alpha, {a, la.step, la.transposed}, {b, lb.step, lb.transposed}, beta, c, ldc);
 }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
