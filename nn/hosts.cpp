@@ -75,7 +75,7 @@ Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const 
   if (embedder_) {
     x = (*embedder_)(input, 0, pass.noise);
   } else {
-    x = (*patches_)(input);
+    x = (*patches_)(cast(input, patches_->weight.dtype()));
     if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
     x = dropout(position_(x, 0), dropout_, pass.noise);
   }

@@ -28,6 +28,9 @@ struct AttentionOptions {
 /// What a run does at a step whose loss or gradient is not finite.
 enum class OnNan { stop, skip };
 
+/// What weights, gradients and moments are kept and computed in.
+enum class Precision { f32, f64 };
+
 /// How long and how a run trains.
 struct TrainOptions {
   int64_t seed = 1;
@@ -36,6 +39,7 @@ struct TrainOptions {
   int64_t batch_tokens = 4096;    ///< target tokens a batch, padding included
   int64_t accumulate = 1;         ///< batches a step
   double smoothing = 0.1;         ///< of labels
+  Precision precision = Precision::f32;
   Schedule schedule;
   OptimizerOptions optimizer;
   int64_t validate_every = 0;    ///< steps; 0: ten times a run

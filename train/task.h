@@ -65,6 +65,8 @@ class Task {
   virtual int64_t plan(int64_t epoch) = 0;
   /// Batch number `position` of the planned epoch.
   virtual Batch batch(int64_t position) const = 0;
+  /// What the tensors of a batch are called, in their order.
+  virtual std::vector<std::string> parts() const = 0;
   /// Mean loss over the batch's weight, rank 0.
   virtual Tensor loss(Module& model, const Batch& batch, const Pass& pass) const = 0;
 
@@ -86,6 +88,9 @@ struct TaskEntry {
 std::span<const TaskEntry> tasks();
 /// Fails with the nearest name and the list.
 std::unique_ptr<Task> make_task(const std::string& name);
+
+/// The task's model with its initial weights, in the precision of the config. The data are loaded.
+std::unique_ptr<Module> new_model(const Config& config, Rng& rng);
 
 /// Attention maps collected by a probe, named and cut to the given lengths.
 MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, int64_t layer,

@@ -27,6 +27,13 @@ std::unique_ptr<Task> make_task(const std::string& name) {
   fail("task '", name, "' is unknown.", suggestion(name, known));
 }
 
+std::unique_ptr<Module> new_model(const Config& config, Rng& rng) {
+  std::unique_ptr<Module> model = config.task->model(config, rng);
+  // Drawn in single precision and then widened, so that both begin with the same numbers.
+  if (config.train.precision == Precision::f64) convert(*model, DType::f64);
+  return model;
+}
+
 MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, int64_t layer,
                  const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens) {
   const auto queries = static_cast<int64_t>(query_tokens.size());

@@ -16,7 +16,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
       progress_(progress),
       rng_(static_cast<uint64_t>(config.train.seed)),
       metrics_(folder.metrics_log()) {
-  model_ = config.task->model(config, rng_);
+  model_ = new_model(config, rng_);
   rng_.advance();  // tick 0 made the weights; step t draws at tick t
   optimizer_ = std::make_unique<Optimizer>(*model_, config.train.optimizer);
   batches_ = config.task->plan(0);

@@ -1,148 +1,30 @@
-# Trains what `heed export PRESET --out DIR --rounds N` wrote, in plain PyTorch: same weights, batches, rates, optimizer.
-# Needs PyTorch, NumPy and Python 3.11; see README.md beside it. Prints one JSON line a step.
-import argparse
-import json
-import math
-import os
-import shutil
-import struct
-import sys
-import time
-import tomllib
+# The translator in plain PyTorch, trained on what `heed export PRESET --out DIR --rounds N` wrote; see README.md beside it.
+import torch
+import torch.nn.functional as F
 
-TYPES = {'F32': '<f4', 'F64': '<f8', 'I32': '<i4', 'I64': '<i8', 'U8': 'u1'}
+import heed_torch
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description='The translator of Heed in plain PyTorch.')
-    parser.add_argument('folder', help='what heed export wrote')
-    parser.add_argument('--steps', type=int, default=0, help='stop after this many; 0: as many as were exported')
-    parser.add_argument('--time', type=float, default=0, help='stop after this many seconds of training; 0: never')
-    parser.add_argument('--dtype', choices=('f32', 'f64'), default='f32')
-    parser.add_argument('--threads', type=int, default=1)
-    parser.add_argument('--dropout', action='store_true', help='apply the dropout of config.toml (other draws than Heed)')
-    parser.add_argument('--seed', type=int, default=1, help='of dropout')
-    parser.add_argument('--compare', metavar='FILE', help="metrics.jsonl of Heed's run of the same settings")
-    parser.add_argument('--run', metavar='DIR', help='write the trained model as a run folder, for heed evaluate')
-    parser.add_argument('--quiet', action='store_true', help='print the last lines only')
-    return parser.parse_args()
+class Translator(heed_torch.Model):
+    """The encoder-decoder."""
 
-
-ARGUMENTS = arguments()
-for variable in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):  # read when PyTorch is loaded
-    os.environ[variable] = str(ARGUMENTS.threads)
-
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
-
-
-class SafeTensors:
-    """A safetensors file, mapped: eight bytes of header length, a JSON header, the bytes of the tensors."""
-
-    def __init__(self, path):
-        with open(path, 'rb') as file:
-            length = struct.unpack('<Q', file.read(8))[0]
-            self.entries = json.loads(file.read(length))
-        self.entries.pop('__metadata__', None)
-        self.bytes = np.memmap(path, dtype=np.uint8, mode='r', offset=8 + length)
-
-    def __getitem__(self, name):
-        entry = self.entries[name]
-        begin, end = entry['data_offsets']
-        numbers = self.bytes[begin:end].tobytes()
-        return torch.from_numpy(np.frombuffer(bytearray(numbers), TYPES[entry['dtype']]).reshape(entry['shape']))
-
-
-class Model:
-    """The encoder-decoder over a flat dictionary of named weights."""
+    attentions = ('encoder', 'decoder', 'cross')
 
     def __init__(self, weights, config, with_dropout):
-        c = config['model']
-        for name in ('encoder', 'decoder', 'cross'):
-            if config['attention'][name].split(':')[0] != 'softmax' or 'scale' in config['attention'][name]:
-                sys.exit(f'attention.{name} = {config["attention"][name]}: only plain softmax is known here')
-        self.weights = weights
-        self.width, self.heads, self.layers = c['width'], c['heads'], c['layers']
-        self.pre, self.deviation, self.epsilon = c['norm'] == 'pre', c['norm_scale'] == 'deviation', c['norm_epsilon']
-        self.dropout = c['dropout'] if with_dropout else 0.0
-        self.attention_dropout = c['attention_dropout'] if with_dropout else 0.0
-        self.scale = math.sqrt(self.width) if c['scale_embedding'] else 1.0
-        self.activation = {'relu': F.relu, 'gelu': F.gelu, 'silu': F.silu,
-                           'gelu_tanh': lambda x: F.gelu(x, approximate='tanh')}[c['activation']]
+        super().__init__(weights, config, with_dropout)
         # Tied tables are in the file once, under the first of their names.
-        self.tables = {'source': 'source.tokens.weight',
-                       'target': 'source.tokens.weight' if c['tie'] == 'all' else 'target.tokens.weight'}
-        self.positions = {}
-        for side in ('source', 'target'):
-            if c['position'] == 'learned':
-                self.positions[side] = weights[f'{side}.position.table']
-            elif c['position'] == 'sinusoid':
-                self.positions[side] = self.waves(c['max_length'])
-
-    def waves(self, length):
-        place = torch.arange(length, dtype=torch.float64)[:, None]
-        even = torch.arange(0, self.width, 2, dtype=torch.float64)
-        angle = place * torch.exp(-even * math.log(10000.0) / self.width)
-        table = torch.stack((angle.sin(), angle.cos()), -1).reshape(length, -1)[:, :self.width]
-        return table.float().to(self.weights[self.tables['source']].dtype)
-
-    def drop(self, x):
-        return F.dropout(x, self.dropout) if self.dropout > 0 else x
-
-    def linear(self, x, name):
-        return F.linear(x, self.weights[name + '.weight'], self.weights.get(name + '.bias'))
-
-    def norm(self, x, name):
-        gain, bias = self.weights[name + '.gain'], self.weights.get(name + '.bias')
-        if not self.deviation:
-            return F.layer_norm(x, (self.width,), gain, bias, self.epsilon)
-        y = gain * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + self.epsilon)
-        return y if bias is None else y + bias
+        tied = config['model']['tie'] == 'all'
+        self.tables = {'source': 'source.tokens.weight', 'target': f'{"source" if tied else "target"}.tokens.weight'}
+        self.positions = {side: self.position(side + '.position') for side in ('source', 'target')}
 
     def embed(self, ids, side):
-        x = F.embedding(ids, self.weights[self.tables[side]]) * self.scale
-        if side in self.positions:
-            x = x + self.positions[side][:ids.shape[1]]
-        return self.drop(x)
-
-    def attention(self, queries, keys, hidden, name):
-        """hidden: True where a query must not look, [B or 1, 1, Tq or 1, Tk]."""
-        def split(x):
-            return x.view(x.shape[0], x.shape[1], self.heads, -1).transpose(1, 2)
-        q = split(self.linear(queries, name + '.query'))
-        k, v = (split(self.linear(keys, f'{name}.{part}')) for part in ('key', 'value'))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-        weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
-        if self.attention_dropout > 0:
-            weights = F.dropout(weights, self.attention_dropout)
-        return self.linear((weights @ v).transpose(1, 2).reshape(queries.shape), name + '.output')
-
-    def feed_forward(self, x, name):
-        return self.linear(self.drop(self.activation(self.linear(x, name + '.up'))), name + '.down')
-
-    def residual(self, x, norm, part):
-        if self.pre:
-            return x + self.drop(part(self.norm(x, norm)))
-        return self.norm(x + self.drop(part(x)), norm)
-
-    def stack(self, x, hidden, name, encoded=None, encoded_hidden=None):
-        for i in range(self.layers):
-            block = f'{name}.blocks.{i}'
-            x = self.residual(x, block + '.attention_norm',
-                              lambda h: self.attention(h, h, hidden, block + '.attention'))
-            if encoded is not None:
-                x = self.residual(x, block + '.cross_norm',
-                                  lambda h: self.attention(h, encoded, encoded_hidden, block + '.cross'))
-            x = self.residual(x, block + '.forward_norm', lambda h: self.feed_forward(h, block + '.feed_forward'))
-        return self.norm(x, name + '.norm') if self.pre else x
+        return self.placed(F.embedding(ids, self.weights[self.tables[side]]) * self.scale, self.positions[side])
 
     def loss(self, batch, smoothing):
         source, target = batch['source'], batch['target_in']
         padding = (torch.arange(source.shape[1])[None] >= batch['source_lengths'][:, None])[:, None, None]
-        future = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)[None, None]
         encoded = self.stack(self.embed(source, 'source'), padding, 'encoder')
-        x = self.stack(self.embed(target, 'target'), future, 'decoder', encoded, padding)
+        x = self.stack(self.embed(target, 'target'), heed_torch.future(target.shape[1]), 'decoder', encoded, padding)
         x = x.reshape(-1, self.width)[batch['places']]
         if 'output.weight' in self.weights:
             logits = self.linear(x, 'output')
@@ -151,131 +33,4 @@ class Model:
         return F.cross_entropy(logits, batch['targets'], label_smoothing=smoothing)
 
 
-def optimizer_of(weights, rates):
-    matrices = [w for w in weights.values() if w.dim() >= 2]
-    vectors = [w for w in weights.values() if w.dim() < 2]
-    groups = [{'params': matrices, 'weight_decay': rates['decay']}, {'params': vectors, 'weight_decay': 0.0}]
-    if rates['optimizer'] == 'sgd':
-        return torch.optim.SGD(groups, lr=1.0, momentum=rates['momentum'])
-    kind = torch.optim.AdamW if rates['optimizer'] == 'adamw' else torch.optim.Adam
-    return kind(groups, lr=1.0, betas=(rates['beta1'], rates['beta2']), eps=rates['epsilon'])
-
-
-def clip(weights, most):
-    """Scales the whole gradient down to the norm `most`; gives the norm it had."""
-    gradients = [w.grad for w in weights.values()]
-    norm = torch.stack([g.norm() for g in gradients]).norm()
-    if 0 < most < norm:
-        for gradient in gradients:
-            gradient.mul_(most / norm)
-    return float(norm)
-
-
-def compare(path, losses, norms):
-    """The largest relative difference to the losses that Heed logged, each a mean since the line before."""
-    before, worst, worst_norm, lines = 0, (0.0, 0), (0.0, 0), 0
-    with open(path) as file:
-        for line in map(json.loads, file):
-            step = line['step']
-            if 'loss' not in line or step > len(losses):
-                continue
-            mean = sum(losses[before:step]) / (step - before)
-            worst = max(worst, (abs(mean - line['loss']) / abs(mean), step))
-            worst_norm = max(worst_norm, (abs(norms[step - 1] - line['gradient_norm']) / norms[step - 1], step))
-            before, lines = step, lines + 1
-    return {'compared': lines, 'largest_relative_difference': worst[0], 'at_step': worst[1],
-            'of_gradient_norm': worst_norm[0], 'norm_at_step': worst_norm[1]}
-
-
-def crc32c(data):
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)
-        table.append(value)
-    sum_ = 0xffffffff
-    for byte in data:
-        sum_ = sum_ >> 8 ^ table[(sum_ ^ byte) & 0xff]
-    return f'{sum_ ^ 0xffffffff:08x}'
-
-
-def write_run(exported, folder, weights, step):
-    """A run folder with one checkpoint, which `heed evaluate` and `heed translate` take."""
-    import hashlib
-    place = os.path.join(folder, 'ckpt', f'step_{step:06d}')
-    os.makedirs(place)
-    shutil.copy(os.path.join(exported, 'config.toml'), folder)
-    names = [n for n in os.listdir(exported) if n.startswith('tokenizer.')]
-    for name in names:
-        shutil.copy(os.path.join(exported, name), place)
-    header, parts, at = {}, [], 0
-    for name in sorted(weights):
-        numbers = weights[name].detach().float().numpy().astype('<f4')
-        header[name] = {'dtype': 'F32', 'shape': list(numbers.shape), 'data_offsets': [at, at + numbers.nbytes]}
-        at += numbers.nbytes
-        parts.append(numbers.tobytes())
-    text = json.dumps(header).encode()
-    text += b' ' * (-len(text) % 8)
-    with open(os.path.join(place, 'model.safetensors'), 'wb') as file:
-        file.write(struct.pack('<Q', len(text)) + text + b''.join(parts))
-    files = {}
-    for name in names + ['model.safetensors']:
-        with open(os.path.join(place, name), 'rb') as file:
-            data = file.read()
-        files[name] = {'size': len(data), 'crc32c': crc32c(data), 'sha256': hashlib.sha256(data).hexdigest()}
-    with open(os.path.join(place, 'MANIFEST.json'), 'w') as file:
-        json.dump({'format': 1, 'step': step, 'files': files}, file)
-
-
-def main():
-    a = ARGUMENTS
-    torch.set_num_threads(a.threads)
-    torch.manual_seed(a.seed)
-    with open(os.path.join(a.folder, 'config.toml'), 'rb') as file:
-        config = tomllib.load(file)
-    with open(os.path.join(a.folder, 'rates.json')) as file:
-        rates = json.load(file)
-    stored = SafeTensors(os.path.join(a.folder, 'model.safetensors'))
-    batches = SafeTensors(os.path.join(a.folder, 'batches.safetensors'))
-    dtype = torch.float64 if a.dtype == 'f64' else torch.float32
-    weights = {name: stored[name].to(dtype).requires_grad_() for name in stored.entries}
-    model = Model(weights, config, a.dropout)
-    optimizer = optimizer_of(weights, rates)
-    accumulate = rates['accumulate']
-    rounds = sum(name.endswith('.source') for name in batches.entries)
-    steps = min(a.steps or rounds // accumulate, rounds // accumulate)
-    losses, norms, tokens, spent = [], [], 0, 0.0
-    cpu = time.process_time()
-    for step in range(1, steps + 1):
-        group = [{part: batches[f'{i:06d}.{part}'].long() for part in
-                  ('source', 'source_lengths', 'target_in', 'targets', 'places')}
-                 for i in range((step - 1) * accumulate, step * accumulate)]
-        began = time.perf_counter()
-        weight = sum(len(batch['targets']) for batch in group)
-        optimizer.zero_grad(set_to_none=True)
-        total = 0.0
-        for batch in group:
-            loss = model.loss(batch, rates['smoothing']) * (len(batch['targets']) / weight)
-            loss.backward()
-            total += float(loss.detach())
-        norms.append(clip(weights, rates['clip']))
-        for one in optimizer.param_groups:
-            one['lr'] = rates['rates'][step - 1]
-        optimizer.step()
-        spent += time.perf_counter() - began
-        losses.append(total)
-        tokens += weight
-        if not a.quiet:
-            print(json.dumps({'step': step, 'loss': total, 'gradient_norm': norms[-1]}), flush=True)
-        if 0 < a.time <= spent:
-            break
-    if a.run:
-        write_run(a.folder, a.run, weights, len(losses))
-    print(json.dumps({'steps': len(losses), 'seconds': round(spent, 2), 'tokens': tokens,
-                      'tokens_per_second': round(tokens / spent, 1),
-                      'cpu_seconds': round(time.process_time() - cpu, 2), 'dtype': a.dtype, 'threads': a.threads}))
-    if a.compare:
-        print(json.dumps(compare(a.compare, losses, norms)))
-
-
-main()
+heed_torch.train(Translator)

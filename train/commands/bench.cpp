@@ -106,7 +106,7 @@ void bench_train(const Invocation& call, bool json) {
   config.check();
   config.task->load(config, {}, [](const std::string&) {});
   Rng rng(static_cast<uint64_t>(config.train.seed));
-  const auto model = config.task->model(config, rng);
+  const auto model = new_model(config, rng);
   Optimizer optimizer(*model, config.train.optimizer);
   const int64_t batches = config.task->plan(0);
   const int64_t steps = std::clamp<int64_t>(call.integer("rounds", 20), 1, 100000);

@@ -1,5 +1,4 @@
 // heed export: a model, and what it learns from, in files that other programs read.
-#include <array>
 #include <cstdio>
 
 #include "core/io.h"
@@ -10,8 +9,6 @@
 
 namespace heed {
 namespace {
-
-constexpr std::array parts_of_translate{"source", "source_lengths", "target_in", "targets", "places"};
 
 Path new_folder(const Invocation& call) {
   const Path folder = call.get("out");
@@ -52,6 +49,7 @@ Json rates(const Config& config, int64_t total, int64_t steps) {
 
 /// The first batches in the order in which the trainer meets them.
 void write_batches(const Path& folder, const Config& config, int64_t rounds) {
+  const std::vector<std::string> parts = config.task->parts();
   std::vector<Tensor> kept;
   std::vector<TensorBytes> list;
   int64_t epoch = 0, position = 0, planned = config.task->plan(0);
@@ -68,9 +66,9 @@ void write_batches(const Path& folder, const Config& config, int64_t rounds) {
     const Batch batch = config.task->batch(position++);
     std::string number = std::to_string(round);
     number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
-    for (size_t i = 0; i < parts_of_translate.size(); ++i) {
+    for (size_t i = 0; i < parts.size(); ++i) {
       const Tensor& x = kept.emplace_back(contiguous(batch.tensors.at(i)));
-      list.push_back({number + "." + parts_of_translate[i], to_string(x.dtype()),
+      list.push_back({number + "." + parts[i], to_string(x.dtype()),
                       std::vector<int64_t>(x.shape().begin(), x.shape().end()),
                       std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
     }
@@ -106,14 +104,10 @@ int run(const Invocation& call) {
   Config config = make_config(call.words[0]);
   apply_settings(config, call);
   config.check();
-  if (rounds > 0 && config.task_name != "translate") {
-    fail("export: --rounds writes batches of the task translate, and this one is ", config.task_name,
-         ". Leave it out.");
-  }
   config.task->load(config, {}, [](const std::string&) {});
   // The trainer begins with the same draws.
   Rng rng(static_cast<uint64_t>(config.train.seed));
-  const auto model = config.task->model(config, rng);
+  const auto model = new_model(config, rng);
   write_model(folder, config, save(*model), config.task->sealed());
   if (rounds > 0) write_batches(folder, config, rounds);
   std::printf("%s: the model before its first step%s\n", folder.c_str(),

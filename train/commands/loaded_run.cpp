@@ -29,7 +29,7 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
     config.task->load_sealed(config, sealed_files(checkpoint));
   }
   Rng rng(static_cast<uint64_t>(config.train.seed));
-  auto model = config.task->model(config, rng);
+  auto model = new_model(config, rng);
   load(*model, checkpoint.file("model.safetensors"));
   return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model)};
 }

@@ -32,7 +32,7 @@ int run(const Invocation& call) {
   if (!call.has("model")) return 0;
   config.task->load(config, {}, [](const std::string&) {});
   Rng rng(static_cast<uint64_t>(config.train.seed));
-  std::printf("\n# model\n%s", summary(*config.task->model(config, rng)).c_str());
+  std::printf("\n# model\n%s", summary(*new_model(config, rng)).c_str());
   return 0;
 }
 

@@ -91,6 +91,8 @@ class LanguageModel final : public Task {
     return tensors(train_->random(epoch_ * train_->batches() + position));
   }
 
+  std::vector<std::string> parts() const override { return {"input", "targets"}; }
+
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
     return cross_entropy(dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], pass), batch.tensors[1],
                          pass.noise != nullptr ? smoothing_ : 0);

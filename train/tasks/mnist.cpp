@@ -100,6 +100,8 @@ class Mnist final : public Task {
     return tensors(train_, {order_.begin() + begin, order_.begin() + end});
   }
 
+  std::vector<std::string> parts() const override { return {"patches", "targets"}; }
+
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
     return cross_entropy(dynamic_cast<Classifier&>(model)(batch.tensors[0], {}, pass), batch.tensors[1],
                          pass.noise != nullptr ? smoothing_ : 0);

@@ -50,6 +50,10 @@ class Translate final : public Task {
     return tensors(data_.train->make(plan_.at(static_cast<size_t>(position))));
   }
 
+  std::vector<std::string> parts() const override {
+    return {"source", "source_lengths", "target_in", "targets", "places"};
+  }
+
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
     return cross_entropy(logits(model, batch, pass), batch.tensors[3],
                          pass.noise != nullptr ? data_.smoothing : 0);
