@@ -1,8 +1,12 @@
-// Floating-point operations counted by the kernels; read by the tests of declared costs.
+// Floating-point operations counted by the kernels, read by the tests of declared costs; and, where somebody
+// asks, the products they were.
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <cstdint>
+#include <mutex>
+#include <vector>
 
 namespace heed {
 
@@ -11,6 +15,43 @@ struct Count {
   static std::atomic<int64_t>& flops();  ///< one in the program, whichever kernels add to it
   static void add(int64_t flops) { Count::flops().fetch_add(flops, std::memory_order_relaxed); }
   static void reset() { flops().store(0); }
+};
+
+/// A product of matrices that a kernel does: c [batch, m, n] = a [batch, m, k] b [batch, k, n].
+struct Product {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  bool a_turned = false, b_turned = false;  ///< lies transposed in memory
+  bool added = false;                       ///< to what c held before
+  auto operator<=>(const Product&) const = default;
+  int64_t flops() const { return 2 * batch * m * n * k; }
+};
+
+/// While one lives, kernels that multiply matrices note what they do: the floor of their time, which
+/// `heed bench` replays alone. One at a time.
+class ProductLog {
+ public:
+  ProductLog() { open() = this; }
+  ~ProductLog() { open() = nullptr; }
+  ProductLog(const ProductLog&) = delete;
+  ProductLog& operator=(const ProductLog&) = delete;
+
+  static bool wanted() { return open() != nullptr; }
+  /// Does nothing while no log lives; products without elements are left out.
+  static void note(const Product& product) {
+    ProductLog* log = open();
+    if (log == nullptr || product.flops() == 0) return;
+    const std::lock_guard lock(log->mutex_);
+    log->list_.push_back(product);
+  }
+  const std::vector<Product>& list() const { return list_; }
+
+ private:
+  static std::atomic<ProductLog*>& open() {
+    static std::atomic<ProductLog*> one{nullptr};
+    return one;
+  }
+  std::mutex mutex_;
+  std::vector<Product> list_;
 };
 
 }  // namespace heed

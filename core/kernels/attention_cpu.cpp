@@ -4,6 +4,7 @@
 
 #include "core/count.h"
 #include "core/kernels/attention_dropout.h"
+#include "core/kernels/attention_products.h"
 #include "core/kernels/attention_row.h"
 #include "core/kernels/scratch.h"
 
@@ -125,6 +126,7 @@ template <class T>
 void forward_rows(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                   const Tensor& out, const Tensor& lse) {
   const Call<T> call(q, k, v, terms);
+  if (ProductLog::wanted()) note_products(call, false);
   const Heads<const T> qs(q), ks(k), vs(v);
   const Heads<T> outs(out);
   T* sums = lse.data<T>();
@@ -159,6 +161,7 @@ template <class T>
 void forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
              const Tensor& out, const Tensor& lse) {
   const Call<T> call(q, k, v, terms);
+  if (ProductLog::wanted()) note_products(call, false);
   const Heads<const T> qs(q), ks(k), vs(v);
   const Heads<T> outs(out);
   T* sums = lse.data<T>();
@@ -213,6 +216,7 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
               const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk,
               const Tensor& dv) {
   const Call<T> call(q, k, v, terms);
+  if (ProductLog::wanted()) note_products(call, true);
   const Heads<const T> qs(q), ks(k), vs(v), outs(out), douts(dout);
   const Heads<T> dqs(dq), dks(dk), dvs(dv);
   const T* sums = lse.data<T>();

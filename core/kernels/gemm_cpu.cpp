@@ -223,6 +223,7 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
     products.by_tiles(cut);
   }
   Count::add(2 * m * n * k * products.batch);
+  ProductLog::note({products.batch, m, n, k, products.la.transposed, products.lb.transposed, beta != T(0)});
 }
 
 /// x rounded to bf16 and back, for CPUs that cannot multiply such numbers.

@@ -1,0 +1,130 @@
+// heed bench gemm: products of the shapes that transformers have.
+#include "core/kernels/gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "core/launch.h"
+#include "core/parallel.h"
+#include "core/random.h"
+#include "train/bench/bench.h"
+#include "train/bench/blas.h"
+#include "train/bench/limits.h"
+#include "train/bench/measure.h"
+#include "train/progress.h"
+
+namespace heed::bench {
+namespace {
+
+struct Case {
+  const char* name;
+  Product product;
+};
+
+constexpr std::array cases{
+    Case{"512 square", {1, 512, 512, 512}},
+    Case{"1024 square", {1, 1024, 1024, 1024}},
+    Case{"2048 square", {1, 2048, 2048, 2048}},
+    Case{"4096 x 1536 x 384", {1, 4096, 1536, 384}},
+    Case{"same, weight turned", {1, 4096, 1536, 384, false, true}},
+    Case{"its weight gradient", {1, 1536, 384, 4096, true, false}},
+    Case{"768 x 512 x 128", {1, 768, 512, 128, false, true}},
+    Case{"QK' 256 x 256 x 64", {48, 256, 256, 64, false, true}},
+    Case{"PV 256 x 64 x 256", {48, 256, 64, 256}},
+    Case{"QK' 64 x 64 x 32", {48, 64, 64, 32, false, true}},
+    Case{"PV 64 x 32 x 64", {48, 64, 32, 64}},
+    Case{"1 row x 768 x 768", {1, 1, 768, 768, false, true}},
+    Case{"4 rows x 768 x 768", {1, 4, 768, 768, false, true}},
+    Case{"8 rows x 768 x 768", {1, 8, 768, 768, false, true}},
+    Case{"16 rows x 768 x 768", {1, 16, 768, 768, false, true}},
+    Case{"32 rows x 768 x 768", {1, 32, 768, 768, false, true}},
+    Case{"1 row x 22463 x 512", {1, 1, 22463, 512, false, true}},
+};
+
+/// Median operations a second of each of several ways to do the same, which take turns.
+std::vector<double> rates(double flops, std::span<const std::function<void()>> ways) {
+  std::vector<std::vector<double>> times(ways.size());
+  // Enough calls in a row that the clock and what lies in the cache do not matter.
+  const auto calls = std::clamp<int64_t>(static_cast<int64_t>(2e8 / flops), 1, 2000);
+  for (int turn = 0; turn < 9; ++turn) {
+    for (size_t way = 0; way < ways.size(); ++way) {
+      ways[way]();
+      times[way].push_back(timed([&] {
+                             for (int64_t i = 0; i < calls; ++i) ways[way]();
+                           }) /
+                           static_cast<double>(calls));
+    }
+  }
+  std::vector<double> out;
+  for (std::vector<double>& one : times) out.push_back(flops / median(std::move(one)));
+  return out;
+}
+
+struct Operands {
+  Tensor a, b, c;
+};
+
+Operands operands(const Product& p) {
+  Rng rng(1);
+  const auto lying = [&](int64_t rows, int64_t columns, bool turned) {
+    const Tensor x(turned ? Shape{p.batch, columns, rows} : Shape{p.batch, rows, columns});
+    fill_normal(x, 0, 1, rng);
+    return turned ? view::transpose(x, 1, 2) : x;
+  };
+  return {lying(p.m, p.k, p.a_turned), lying(p.k, p.n, p.b_turned), Tensor(Shape{p.batch, p.m, p.n})};
+}
+
+}  // namespace
+
+void bench_gemm(const Invocation& call) {
+  print_machine(call.has("json"));
+  Table table({{"product", "product"},
+               {"GFLOP/s", "gflops", 0},
+               {"of peak", "share"},
+               {"1 thread", "gflops_1", 0},
+               {"of peak", "share_1"},
+               {"OpenBLAS 1 thread", "openblas_1", 0},
+               {"ratio", "ratio"}},
+              call.has("json"));
+  const int all = threads();
+  const double peak = fma_peak();
+  std::vector<double> together;
+  for (const Case& one : cases) {
+    const Operands x = operands(one.product);
+    const std::function<void()> ours = [&] { launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, 0.0); };
+    together.push_back(rates(static_cast<double>(one.product.flops()), std::span(&ours, 1))[0]);
+  }
+  set_threads(1);
+  const double peak_1 = fma_peak();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Product& p = cases[i].product;
+    const Operands x = operands(p);
+    const std::function<void()> ways[] = {[&] { launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, 0.0); },
+                                          [&] { blas_product(p, x.a, x.b, x.c); }};
+    const Interruptions interruptions;
+    const std::vector<double> alone = rates(static_cast<double>(p.flops()), ways);
+    Json row = Json::object({{"product", cases[i].name},
+                             {"batch", p.batch},
+                             {"m", p.m},
+                             {"n", p.n},
+                             {"k", p.k},
+                             {"gflops", 1e-9 * together[i]},
+                             {"share", together[i] / peak},
+                             {"gflops_1", 1e-9 * alone[0]},
+                             {"share_1", alone[0] / peak_1},
+                             {"openblas_1", 1e-9 * alone[1]},
+                             {"ratio", alone[0] / alone[1]},
+                             {"peak", 1e-9 * peak},
+                             {"peak_1", 1e-9 * peak_1},
+                             {"interruptions_per_s", interruptions.per_second()}});
+    row = with_machine_facts(std::move(row));
+    row.set("threads", all);
+    table.row(row);
+  }
+  if (!call.has("json"))
+    std::printf("\nPeak of multiply-adds: %.0f GFLOP/s, %.0f with one thread.\n", 1e-9 * peak, 1e-9 * peak_1);
+  set_threads(all);
+}
+
+}  // namespace heed::bench

@@ -1,0 +1,105 @@
+// Peak rate of multiply-adds and of memory.
+#include "train/bench/limits.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/parallel.h"
+#include "core/tensor.h"
+#include "train/bench/measure.h"
+
+namespace heed::bench {
+namespace {
+
+constexpr int64_t rounds = 100000;
+constexpr int chains = 12;  // sums that do not wait for each other
+
+using Floats16 __attribute__((vector_size(64))) = float;
+using Floats8 __attribute__((vector_size(32))) = float;
+using Floats4 __attribute__((vector_size(16))) = float;
+
+/// What the sums come to, so that the compiler cannot leave them out.
+template <class V>
+[[gnu::always_inline]] inline float multiply_add(float factor) {
+  V sum[chains];
+  for (int c = 0; c < chains; ++c) sum[c] = V{} + static_cast<float>(c);
+  const V x = V{} + factor, y = V{} + 1e-9F;
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+    for (int c = 0; c < chains; ++c) sum[c] = sum[c] * x + y;
+  }
+  float total = 0;
+  for (int c = 0; c < chains; ++c) total += sum[c][0];
+  return total;
+}
+
+struct Width {
+  float (*run)(float);
+  int64_t floats;
+};
+
+#if defined(__x86_64__)
+[[gnu::target("avx512f"), gnu::optimize("O2", "fp-contract=fast")]] float by_16(float x) {
+  return multiply_add<Floats16>(x);
+}
+[[gnu::target("avx2,fma"), gnu::optimize("O2", "fp-contract=fast")]] float by_8(float x) {
+  return multiply_add<Floats8>(x);
+}
+#endif
+[[gnu::optimize("O2", "fp-contract=fast")]] float by_4(float x) { return multiply_add<Floats4>(x); }
+
+Width widest() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return {by_16, 16};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {by_8, 8};
+#endif
+  return {by_4, 4};
+}
+
+}  // namespace
+
+double fma_peak() {
+  const Width width = widest();
+  const int64_t pieces = 4 * threads();
+  std::vector<float> sums(static_cast<size_t>(pieces));
+  const double time = median_time(
+      [&] {
+        parallel_for(pieces, [&](int64_t piece) {
+          sums[static_cast<size_t>(piece)] = width.run(0.5F + static_cast<float>(piece) * 1e-3F);
+        });
+      },
+      0.2);
+  return 2.0 * static_cast<double>(rounds * chains * width.floats * pieces) / time;
+}
+
+double pass_time(int64_t read, int64_t written) {
+  const auto numbers = [](int64_t bytes) { return Tensor::zeros(Shape{std::max<int64_t>(bytes / 4, 1)}); };
+  const Tensor from = numbers(read), to = numbers(written);
+  const int64_t in = from.size(), out = to.size(), longest = std::max(in, out);
+  const float* x = from.data<float>();
+  float* y = to.data<float>();
+  constexpr int64_t grain = 2 * light_grain;
+  std::vector<float> sums(static_cast<size_t>((longest + grain - 1) / grain));
+  return median_time(
+      [&] {
+        parallel_rows(longest, grain, [&](int64_t begin, int64_t end) {
+          // What is both read and written is copied; the rest is only read, or only written.
+          const int64_t copied = std::min(end, std::min(in, out));
+          if (begin < copied) std::memcpy(y + begin, x + begin, static_cast<size_t>(copied - begin) * 4);
+          const int64_t rest = std::max(begin, copied);
+          if (in > out) {
+            float lane[16] = {};
+            for (int64_t i = rest; i + 16 <= end; i += 16) {
+              for (int64_t l = 0; l < 16; ++l) lane[l] += x[i + l];
+            }
+            sums[static_cast<size_t>(begin / grain)] = lane[0] + lane[7];
+          } else if (rest < end) {
+            std::memset(y + rest, 0, static_cast<size_t>(end - rest) * 4);
+          }
+        });
+      },
+      0.1);
+}
+
+}  // namespace heed::bench

@@ -1,0 +1,144 @@
+// Timing, tables, and the memory of the process.
+#include "train/bench/measure.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/io.h"
+#include "core/parallel.h"
+#include "train/progress.h"
+
+namespace heed::bench {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<int64_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double median_time(const std::function<void()>& work, double budget, size_t least) {
+  work();
+  std::vector<double> times;
+  const double began = seconds_now();
+  while (times.size() < least || (seconds_now() - began < budget && times.size() < 10000)) {
+    const double start = seconds_now();
+    work();
+    times.push_back(seconds_now() - start);
+  }
+  return median(std::move(times));
+}
+
+double timed(const std::function<void()>& work) {
+  const double start = seconds_now();
+  work();
+  return seconds_now() - start;
+}
+
+namespace {
+
+int64_t interruptions() {
+  rusage use{};
+  ::getrusage(RUSAGE_SELF, &use);
+  return use.ru_nivcsw;
+}
+
+std::string cell(const Json* value, int decimals) {
+  if (value == nullptr || value->is_null()) return "";
+  if (value->is_text()) return value->text();
+  if (!value->is_number()) return value->dump();
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value->real());
+  return buffer;
+}
+
+}  // namespace
+
+Interruptions::Interruptions() : before_(interruptions()), began_(seconds_now()) {}
+
+double Interruptions::per_second() const {
+  return static_cast<double>(interruptions() - before_) / std::max(1e-3, seconds_now() - began_);
+}
+
+void Table::row(const Json& row) {
+  const Json* interrupted = row.find("interruptions_per_s");
+  if (interrupted != nullptr && interrupted->real() > 60)
+    disturbed_ += (disturbed_.empty() ? "" : ", ") + cell(row.find(columns_[0].key), 0);
+  if (json_) {
+    std::puts(row.dump().c_str());
+    std::fflush(stdout);
+    return;
+  }
+  // The first column holds names, the others numbers; rows appear as they are measured, so widths are fixed.
+  const auto width = [&](size_t i) {
+    return i == 0 ? 24 : std::max(8, static_cast<int>(std::string(columns_[i].heading).size()));
+  };
+  if (!begun_) {
+    std::string heads, rule;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      char buffer[96];
+      std::snprintf(buffer, sizeof buffer, i == 0 ? "| %-*s |" : " %*s |", width(i), columns_[i].heading);
+      heads += buffer;
+      rule +=
+          (i == 0 ? "|-" : "-") + std::string(static_cast<size_t>(width(i)), '-') + (i == 0 ? "-|" : ":|");
+    }
+    std::printf("%s\n%s\n", heads.c_str(), rule.c_str());
+    begun_ = true;
+  }
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const std::string text = cell(row.find(columns_[i].key), columns_[i].decimals);
+    std::printf(i == 0 ? "| %-*s |" : " %*s |", width(i), text.c_str());
+  }
+  std::puts("");
+  std::fflush(stdout);
+}
+
+Table::~Table() {
+  if (json_ || disturbed_.empty()) return;
+  std::printf("\nOther programs were at work on this machine during: %s. Measure these again.\n",
+              disturbed_.c_str());
+}
+
+Json with_machine_facts(Json row) {
+  row.set("threads", threads());
+  row.set("blas_core", blas_core());
+  const char* forced = std::getenv("OPENBLAS_CORETYPE");
+  row.set("blas_core_forced", forced != nullptr ? forced : "");
+  return row;
+}
+
+void print_machine(bool json) {
+  if (json) return;
+  const char* forced = std::getenv("OPENBLAS_CORETYPE");
+  std::printf("%d thread%s, OpenBLAS %s%s\n\n", threads(), threads() == 1 ? "" : "s", blas_core().c_str(),
+              forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
+}
+
+int64_t resident_peak() {
+  try {
+    const std::string status = io::read("/proc/self/status");
+    const size_t at = status.find("VmHWM:");
+    if (at != std::string::npos) return std::atoll(status.c_str() + at + 6) * 1024;
+  } catch (const Error&) {  // no /proc: what the system says of the whole life of the process
+  }
+  rusage use{};
+  ::getrusage(RUSAGE_SELF, &use);
+  return int64_t{use.ru_maxrss} * 1024;
+}
+
+void reset_resident_peak() {
+  malloc_trim(0);
+  // A switch of the kernel rather than a file: 5 makes the peak what is resident now.
+  const int handle = ::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+  if (handle < 0) return;
+  if (::write(handle, "5", 1) != 1) std::fputs("", stderr);
+  ::close(handle);
+}
+
+}  // namespace heed::bench

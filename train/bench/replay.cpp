@@ -1,0 +1,78 @@
+// Replaying products through kernel::Gemm.
+#include "train/bench/replay.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/kernels/gemm.h"
+#include "core/launch.h"
+#include "core/parallel.h"
+#include "core/random.h"
+
+namespace heed::bench {
+namespace {
+
+/// Runs of numbers by size and role: products that are alike share them.
+class Numbers {
+ public:
+  Tensor at(int64_t batch, int64_t rows, int64_t columns, bool turned, int64_t role) {
+    const Shape shape = turned ? Shape{batch, columns, rows} : Shape{batch, rows, columns};
+    Tensor& kept = known_[{shape.size(), role}];
+    if (!kept) {
+      kept = Tensor(Shape{shape.size()});
+      fill_normal(kept, 0, 1, rng_);
+    }
+    const Tensor x = view::reshape(kept, shape);
+    return turned ? view::transpose(x, 1, 2) : x;
+  }
+
+ private:
+  std::map<std::pair<int64_t, int64_t>, Tensor> known_;
+  Rng rng_{1};
+};
+
+/// How a product is replayed: pieces that run side by side, calls in each, matrices in a call.
+struct Split {
+  int64_t pieces, times, abreast;
+};
+
+Split split(const Product& p) {
+  constexpr int64_t cached = int64_t{128} << 10, small = 8'000'000;
+  const int64_t each = 4 * (p.m * p.k + p.k * p.n + p.m * p.n), pieces = 4 * threads();
+  if (p.batch < 4 * pieces || p.flops() / p.batch > small) return {1, 1, p.batch};
+  const int64_t share = (p.batch + pieces - 1) / pieces;
+  Split best{pieces, share, 1};
+  for (int64_t abreast = 2; abreast <= std::min<int64_t>({share, cached / each, 8}); ++abreast) {
+    const int64_t times = (share + abreast - 1) / abreast;
+    if (times * abreast <= best.times * best.abreast) best = {pieces, times, abreast};
+  }
+  return best;
+}
+
+}  // namespace
+
+Replay::Replay(std::span<const Product> products) {
+  Numbers numbers;
+  for (const Product& p : products) {
+    const Split how = split(p);
+    Work work{{}, p.added ? 1.0 : 0.0, how.times};
+    for (int64_t piece = 0; piece < how.pieces; ++piece) {
+      work.pieces.push_back({numbers.at(how.abreast, p.m, p.k, p.a_turned, 3 * piece),
+                             numbers.at(how.abreast, p.k, p.n, p.b_turned, 3 * piece + 1),
+                             numbers.at(how.abreast, p.m, p.n, false, 3 * piece + 2)});
+    }
+    work_.push_back(std::move(work));
+  }
+}
+
+void Replay::once() const {
+  for (const Work& work : work_) {
+    parallel_for(static_cast<int64_t>(work.pieces.size()), [&](int64_t piece) {
+      const Work::Operands& x = work.pieces[static_cast<size_t>(piece)];
+      for (int64_t i = 0; i < work.times; ++i)
+        launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, work.beta);
+    });
+  }
+}
+
+}  // namespace heed::bench

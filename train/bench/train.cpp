@@ -1,0 +1,157 @@
+// heed bench train: the step of a shape or preset, and what its products alone take.
+#include <algorithm>
+
+#include "autograd/tape.h"
+#include "core/parallel.h"
+#include "core/storage.h"
+#include "train/bench/bench.h"
+#include "train/bench/measure.h"
+#include "train/bench/replay.h"
+#include "train/bench/workload.h"
+#include "train/progress.h"
+
+namespace heed::bench {
+namespace {
+
+constexpr double mebibyte = 1 << 20;
+
+/// What training a workload takes; times in seconds, sizes in bytes.
+struct Times {
+  double step = 0;           ///< the mean over the period of each step's median
+  double products = 0;       ///< of a step, alone
+  double product_flops = 0;  ///< of a step
+  double tokens = 0;         ///< of a step, on average
+  int64_t timed = 0;         ///< steps
+  int64_t mapped = 0;        ///< taken from the system after the warm-up
+  int64_t tensors = 0;       ///< most at once
+  int64_t resident = 0;      ///< most of the process at once
+  double interruptions = 0;  ///< a second
+};
+
+class Stepper {
+ public:
+  explicit Stepper(Workload& work)
+      : work_(work),
+        optimizer_(*work.model, work.config->train.optimizer),
+        noise_(static_cast<uint64_t>(work.config->train.seed)) {}
+
+  void operator()(int64_t step) {
+    backward(work_.loss(step, {.noise = &noise_}));
+    optimizer_.step(work_.config->train.schedule.rate);
+    noise_.advance();
+  }
+
+ private:
+  Workload& work_;
+  Optimizer optimizer_;
+  Rng noise_;
+};
+
+/// Medians of what takes turns: steps by their place in the period, and their products alone.
+struct Turns {
+  std::vector<std::vector<double>> steps;
+  std::vector<double> products;
+};
+
+/// Runs of steps and of their products alone in turn, so that a machine that changes its pace changes both.
+Times time_steps(Workload& work, int64_t rounds) {
+  Times out;
+  Stepper step(work);
+  // Steps of one shape have all their memory after two; where lengths differ, after each was seen once.
+  const int64_t period = work.period, warm = std::max<int64_t>(2, period);
+  for (int64_t i = 0; i < warm; ++i) step(i);
+  std::vector<Product> products;
+  {
+    const ProductLog log;
+    for (int64_t i = 0; i < period; ++i) step(i);
+    products = log.list();
+  }
+  for (const Product& product : products) out.product_flops += static_cast<double>(product.flops());
+  out.product_flops /= static_cast<double>(period);
+  const MemoryUse before = memory_use();
+  for (int64_t i = 0; i < warm; ++i) step(i);
+  const MemoryUse after = memory_use();
+  out.mapped = after.mapped == before.mapped ? 0 : std::max<int64_t>(after.reserved - before.reserved, 1);
+  out.tensors = after.peak;
+  out.resident = resident_peak();
+  const Replay replay(products);
+  replay.once();
+  Turns turns{std::vector<std::vector<double>>(static_cast<size_t>(period)), {}};
+  const Interruptions interruptions;
+  constexpr double budget = 4, turn = 0.5;
+  double spent = 0;
+  while (rounds > 0 ? out.timed < rounds : out.timed < std::max<int64_t>(7, period) || spent < budget) {
+    for (double taken = 0; taken < turn && (rounds == 0 || out.timed < rounds); ++out.timed) {
+      const double one = timed([&] { step(out.timed); });
+      turns.steps[static_cast<size_t>(out.timed % period)].push_back(one);
+      taken += one;
+      spent += one;
+    }
+    for (double taken = 0; taken < turn / 2;) {
+      turns.products.push_back(timed([&] { replay.once(); }));
+      taken += turns.products.back();
+    }
+  }
+  out.interruptions = interruptions.per_second();
+  double met = 0;
+  for (int64_t i = 0; i < period; ++i) {
+    const std::vector<double>& times = turns.steps[static_cast<size_t>(i)];
+    if (times.empty()) continue;
+    out.step += median(times);
+    out.tokens += work.tokens(i);
+    ++met;
+  }
+  out.step /= met;
+  out.tokens /= met;
+  out.products = median(turns.products) / static_cast<double>(period);
+  return out;
+}
+
+Json measured(const std::string& name, const Invocation& call) {
+  release_cached();
+  reset_peak();
+  reset_resident_peak();
+  Workload work = workload(name, call);
+  const Times times = time_steps(work, call.integer("rounds", 0));
+  return with_machine_facts(Json::object({{"row", name},
+                                          {"step_ms", 1e3 * times.step},
+                                          {"tokens_per_s", times.tokens / times.step},
+                                          {"products_ms", 1e3 * times.products},
+                                          {"ratio", times.step / times.products},
+                                          {"gflops", 1e-9 * times.product_flops / times.step},
+                                          {"products_gflops", 1e-9 * times.product_flops / times.products},
+                                          {"tensors_mib", static_cast<double>(times.tensors) / mebibyte},
+                                          {"process_mib", static_cast<double>(times.resident) / mebibyte},
+                                          {"mapped_bytes", times.mapped},
+                                          {"tokens", times.tokens},
+                                          {"steps", times.timed},
+                                          {"interruptions_per_s", times.interruptions},
+                                          {"parameters", count_parameters(*work.model)}}));
+}
+
+}  // namespace
+
+void bench_train(const Invocation& call) {
+  std::vector<std::string> names(call.words.begin() + 1, call.words.end());
+  if (names.empty()) {
+    for (const Row& row : rows()) names.emplace_back(row.name);
+  }
+  for (const std::string& name : names) check_name(name);
+  if (call.has("rounds") && (call.integer("rounds", 1) < 1 || call.integer("rounds", 1) > 100000))
+    fail("--rounds = ", call.integer("rounds", 1), ". It must be 1 to 100000.");
+  print_machine(call.has("json"));
+  Table table({{"row", "row"},
+               {"step ms", "step_ms"},
+               {"tokens/s", "tokens_per_s", 0},
+               {"products ms", "products_ms"},
+               {"ratio", "ratio"},
+               {"GFLOP/s", "gflops", 0},
+               {"alone", "products_gflops", 0},
+               {"tensors MiB", "tensors_mib", 0},
+               {"process MiB", "process_mib", 0},
+               {"mapped", "mapped_bytes", 0}},
+              call.has("json"));
+  for (const std::string& name : names) table.row(measured(name, call));
+}
+
+}  // namespace heed::bench
