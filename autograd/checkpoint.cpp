@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "autograd/precision.h"
+#include "autograd/rounding.h"
 #include "autograd/tape.h"
 
 namespace heed {
@@ -55,10 +55,10 @@ Tensor checkpoint(const std::function<Tensor(std::span<const Tensor>)>& f, std::
     nodes.emplace_back(input.node());
   }
   const auto vjp = [f, values, nodes, rng, then, module = Within::innermost(),
-                    precision = product_precision()](const Tensor& dy) -> Gradients {
+                    rounding = product_rounding()](const Tensor& dy) -> Gradients {
     std::vector<Tensor> again = values;
     for (size_t i = 0; i < again.size(); ++i) again[i].set_node(nodes[i].lock());
-    const ProductsIn as_then(precision);
+    const ProductsRounded as_then(rounding);
     const uint64_t first = detail::next_order();
     Tensor result;
     {

@@ -1,4 +1,4 @@
-// The one counter.
+// The one counter and the one log of the program, whichever copy of the kernels writes to them.
 #include "core/count.h"
 
 namespace heed {
@@ -6,6 +6,18 @@ namespace heed {
 std::atomic<int64_t>& Count::flops() {
   static std::atomic<int64_t> total{0};
   return total;
+}
+
+std::atomic<ProductLog*>& ProductLog::open() {
+  static std::atomic<ProductLog*> one{nullptr};
+  return one;
+}
+
+void ProductLog::note(const Product& product) {
+  ProductLog* log = open();
+  if (log == nullptr || product.flops() == 0) return;
+  const std::lock_guard lock(log->mutex_);
+  log->list_.push_back(product);
 }
 
 }  // namespace heed

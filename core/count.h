@@ -8,6 +8,8 @@
 #include <mutex>
 #include <vector>
 
+#include "core/rounding.h"
+
 namespace heed {
 
 /// Operations since the last reset: two for a multiply-add, one for each element of anything lighter.
@@ -22,6 +24,7 @@ struct Product {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   bool a_turned = false, b_turned = false;  ///< lies transposed in memory
   bool added = false;                       ///< to what c held before
+  Rounding rounding = Rounding::none;       ///< of the factors
   auto operator<=>(const Product&) const = default;
   int64_t flops() const { return 2 * batch * m * n * k; }
 };
@@ -37,19 +40,11 @@ class ProductLog {
 
   static bool wanted() { return open() != nullptr; }
   /// Does nothing while no log lives; products without elements are left out.
-  static void note(const Product& product) {
-    ProductLog* log = open();
-    if (log == nullptr || product.flops() == 0) return;
-    const std::lock_guard lock(log->mutex_);
-    log->list_.push_back(product);
-  }
+  static void note(const Product& product);
   const std::vector<Product>& list() const { return list_; }
 
  private:
-  static std::atomic<ProductLog*>& open() {
-    static std::atomic<ProductLog*> one{nullptr};
-    return one;
-  }
+  static std::atomic<ProductLog*>& open();
   std::mutex mutex_;
   std::vector<Product> list_;
 };

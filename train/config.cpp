@@ -26,7 +26,8 @@ void TrainOptions::fields(Fields& f) {
   f("batch_tokens", batch_tokens, "target tokens a batch at most, padding included");
   f("accumulate", accumulate, "batches whose gradients make one step");
   f("smoothing", smoothing, "label smoothing");
-  f("precision", Choice(precision, {"f32", "f64"}), "what weights are kept and computed in");
+  f("precision", Choice(precision, {"f32", "f64", "bf16"}),
+    "what weights are kept and computed in; bf16: factors of products are rounded, all else is f32");
   schedule.fields(f);
   optimizer.fields(f);
   f("validate_every", validate_every, "steps between validations; 0: ten a run");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention/spec.h"
+#include "core/rounding.h"
 #include "nn/transformer.h"
 #include "train/optimizer.h"
 #include "train/schedule.h"
@@ -28,8 +29,13 @@ struct AttentionOptions {
 /// What a run does at a step whose loss or gradient is not finite.
 enum class OnNan { stop, skip };
 
-/// What weights, gradients and moments are kept and computed in.
-enum class Precision { f32, f64 };
+/// What weights, gradients and moments are kept and computed in. bf16 keeps them in f32 and rounds the
+/// factors of matrix products.
+enum class Precision { f32, f64, bf16 };
+
+constexpr Rounding rounding_of(Precision precision) {
+  return precision == Precision::bf16 ? Rounding::bf16 : Rounding::none;
+}
 
 /// How long and how a run trains.
 struct TrainOptions {

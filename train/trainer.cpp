@@ -14,6 +14,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
     : config_(config),
       folder_(folder),
       progress_(progress),
+      rounding_(rounding_of(config.train.precision)),
       rng_(static_cast<uint64_t>(config.train.seed)),
       metrics_(folder.metrics_log()) {
   model_ = new_model(config, rng_);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "autograd/rounding.h"
 #include "train/anomaly.h"
 #include "train/config.h"
 #include "train/progress.h"
@@ -72,6 +73,7 @@ class Trainer {
   Config& config_;
   RunFolder& folder_;
   Progress& progress_;
+  ProductsRounded rounding_;  // while this lives: of training and validation
   Rng rng_;
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -1,7 +1,7 @@
 // Products of matrices.
 #include "autograd/ops.h"
 #include "autograd/ops/agree.h"
-#include "autograd/precision.h"
+#include "autograd/rounding.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/gemm.h"
 #include "core/launch.h"
@@ -12,7 +12,7 @@ namespace {
 Tensor ready(const Tensor& x) { return kernel::gemm_ready(x) ? x.detach() : contiguous(x.detach()); }
 
 /// c = a b without history, batch axes broadcast. [..., M, K] [..., K, N] -> [..., M, N]
-Tensor product(const Tensor& a, const Tensor& b, Precision precision) {
+Tensor product(const Tensor& a, const Tensor& b, Rounding rounding) {
   if (a.rank() < 2 || b.rank() < 2) {
     fail("matmul: ", a.shape(), " times ", b.shape(), ". Both need at least two axes; add one with reshape.");
   }
@@ -33,7 +33,7 @@ Tensor product(const Tensor& a, const Tensor& b, Precision precision) {
   shape_c.push_back(b.extent(-1));
   const Tensor c = like(a, shape_c);
   launch<kernel::Gemm>(a.device(), view::expand(ready(a), shape_a), view::expand(ready(b), shape_b), c, 1.0,
-                       0.0, precision);
+                       0.0, rounding);
   return c;
 }
 
@@ -41,12 +41,12 @@ Tensor product(const Tensor& a, const Tensor& b, Precision precision) {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   // Only the factor that the other's gradient needs is kept.
-  const Precision precision = product_precision();
-  return record("matmul", product(a, b, precision), {&a, &b},
+  const Rounding rounding = product_rounding();
+  return record("matmul", product(a, b, rounding), {&a, &b},
                 [a = b.node() ? a.detach() : Tensor(), b = a.node() ? b.detach() : Tensor(), sa = a.shape(),
-                 sb = b.shape(), precision](const Tensor& dy) -> Gradients {
-                  return {b ? sum_to(product(dy, view::transpose(b, -1, -2), precision), sa) : Tensor(),
-                          a ? sum_to(product(view::transpose(a, -1, -2), dy, precision), sb) : Tensor()};
+                 sb = b.shape(), rounding](const Tensor& dy) -> Gradients {
+                  return {b ? sum_to(product(dy, view::transpose(b, -1, -2), rounding), sa) : Tensor(),
+                          a ? sum_to(product(view::transpose(a, -1, -2), dy, rounding), sb) : Tensor()};
                 });
 }
 
@@ -69,17 +69,17 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
       view::reshape(contiguous(x.detach()), Shape{in > 0 ? x.size() / in : 0, in});  // [N, in]
   const Tensor y = like(rows, Shape{rows.extent(0), out});                           // [N, out]
   if (bias) launch<kernel::Copy>(y.device(), view::expand(bias, y.shape()), y);
-  const Precision precision = product_precision();
+  const Rounding rounding = product_rounding();
   launch<kernel::Gemm>(y.device(), rows, ready(view::transpose(weight, 0, 1)), y, 1.0, bias ? 1.0 : 0.0,
-                       precision);
+                       rounding);
   const auto vjp = [rows = weight.node() ? rows : Tensor(), weight = weight.detach(), from = x.shape(),
-                    wx = x.node() != nullptr, wb = bias.node() != nullptr, precision](const Tensor& dy) {
+                    wx = x.node() != nullptr, wb = bias.node() != nullptr, rounding](const Tensor& dy) {
     const int64_t width = weight.extent(0);
     const Tensor flat =
         view::reshape(contiguous(dy), Shape{width > 0 ? dy.size() / width : 0, width});  // [N, out]
     Gradients gradients(3);
-    if (wx) gradients[0] = view::reshape(product(flat, weight, precision), from);
-    if (rows) gradients[1] = product(view::transpose(flat, 0, 1), rows, precision);
+    if (wx) gradients[0] = view::reshape(product(flat, weight, rounding), from);
+    if (rows) gradients[1] = product(view::transpose(flat, 0, 1), rows, rounding);
     if (wb) gradients[2] = sum_to(flat, Shape{width});
     return gradients;
   };

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/isa.h"
-#include "core/precision.h"
+#include "core/rounding.h"
 #include "core/tensor.h"
 
 namespace heed::kernel {
@@ -15,9 +15,9 @@ namespace heed::kernel {
 struct Gemm {
   template <Isa>
   static void cpu(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
-                  Precision precision);
+                  Rounding rounding);
   static void cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
-                   Precision precision);
+                   Rounding rounding);
 };
 
 /// True when Gemm takes the last two axes of x as they lie (also where an extent is 1).

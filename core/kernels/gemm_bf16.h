@@ -1,6 +1,5 @@
-// The product of one tile in bfloat16 with sums in float, for CPUs with AVX512-BF16: operands are rounded
-// while they are packed, two neighbours of the inner extent to a word, which one instruction multiplies and
-// adds.
+// Products in bfloat16 with sums in float, for CPUs with AVX512-BF16: both operands are rounded and packed
+// once, two neighbours of the inner extent to a word, which one instruction multiplies and adds.
 #pragma once
 
 #include "core/kernels/gemm_tiles.h"
@@ -17,11 +16,17 @@ using tiles::Left;
 using tiles::Right;
 using tiles::width;
 
-inline constexpr int64_t most_depth = 1024;  ///< of the inner extent at a time: two to a word of a strip
+inline constexpr int64_t most_pairs = 512;  ///< of a strip at a time: what stays in the cache
 
-/// Words that the packed rows of a tile take, and those of a strip.
-constexpr int64_t words_of_rows(int64_t rows) { return rows * (most_depth / 2); }
-inline constexpr int64_t words_of_strip = columns * (most_depth / 2);
+/// How two packed matrices lie: the left one in lines of `pairs` words, a line a row; the right one in strips
+/// of `columns`, a row of a strip for each pair.
+struct Packed {
+  int64_t m, n, k;
+  int64_t pairs() const { return (k + 1) / 2; }
+  int64_t strips() const { return (n + columns - 1) / columns; }
+  int64_t left_words() const { return m * pairs(); }
+  int64_t right_words() const { return strips() * columns * pairs(); }
+};
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__x86_64__)
 inline constexpr bool built = true;
@@ -43,65 +48,121 @@ __attribute__((target("avx512bf16"))) inline __m512i neighbours(const float* x, 
   return (__m512i)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(second, x + 16), _mm512_maskz_loadu_ps(first, x));
 }
 
-/// Words of `count` lines dense along the inner extent, one line after the other, `pairs` words each.
-__attribute__((target("avx512bf16"))) inline void pack_lines(const float* x, int64_t stride, int64_t count,
-                                                             int64_t depth, int64_t pairs, uint32_t* to) {
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t l = 0; l < depth; l += 32) {
-      const auto kept = static_cast<__mmask16>(pairs - l / 2 >= 16 ? 0xffff : (1 << (pairs - l / 2)) - 1);
-      _mm512_mask_storeu_epi32(to + i * pairs + l / 2, kept, neighbours(x + i * stride + l, depth - l));
-    }
-  }
+/// A mask of the first `count` of sixteen lanes.
+inline __mmask16 first_of(int64_t count) {
+  return static_cast<__mmask16>(count >= 16 ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
 }
 
-/// to[pair, i] for `count` numbers i dense in memory, `stride` words from pair to pair; zeros up to whole
-/// vectors where `stride` has the room.
-__attribute__((target("avx512bf16"))) inline void pack_across(const float* x, int64_t step, int64_t count,
-                                                              int64_t depth, int64_t stride, uint32_t* to) {
-  for (int64_t l = 0; l < depth; l += 2) {
-    uint32_t* row = to + l / 2 * stride;
-    for (int64_t i = 0; i < count; i += 16) {
-      const auto kept = static_cast<__mmask16>(count - i >= 16 ? 0xffff : (1 << (count - i)) - 1);
-      const auto stored = static_cast<__mmask16>(stride - i >= 16 ? 0xffff : (1 << (stride - i)) - 1);
-      const __m512 low = _mm512_maskz_loadu_ps(kept, x + l * step + i);
-      const __m512 high =
-          l + 1 < depth ? _mm512_maskz_loadu_ps(kept, x + (l + 1) * step + i) : _mm512_setzero_ps();
-      _mm512_mask_storeu_epi32(row + i, stored, paired(low, high));
-    }
-  }
+inline void transpose(__m512i (&words)[16]) {
+  tiles::Vector x[16];
+  std::memcpy(x, words, sizeof x);
+  tiles::exchange<8>(x);
+  tiles::exchange<4>(x);
+  tiles::exchange<2>(x);
+  tiles::exchange<1>(x);
+  std::memcpy(words, x, sizeof x);
 }
 
-/// to[pair, j] for `count` columns j dense along the inner extent, `stride` floats apart.
-__attribute__((target("avx512bf16"))) inline void pack_turned(const float* b, int64_t stride, int64_t count,
+/// to[i, pair] for lines i that are dense along the inner extent.
+__attribute__((target("avx512bf16"))) inline void lines_along(const float* x, int64_t stride, int64_t count,
                                                               int64_t depth, uint32_t* to) {
-  for (int64_t j = 0; j < count; j += 16) {
+  const int64_t pairs = (depth + 1) / 2;
+  for (int64_t i = 0; i < count; ++i, x += stride, to += pairs) {
+    int64_t l = 0;
+    for (; l + 32 <= depth; l += 32) {
+      const __m512 low = _mm512_loadu_ps(x + l), high = _mm512_loadu_ps(x + l + 16);
+      _mm512_storeu_si512(to + l / 2, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    }
+    if (l < depth)
+      _mm512_mask_storeu_epi32(to + l / 2, first_of(pairs - l / 2), neighbours(x + l, depth - l));
+  }
+}
+
+/// to[i, pair] for lines i that lie side by side, `step` floats from one element of a line to the next.
+__attribute__((target("avx512bf16"))) inline void lines_across(const float* x, int64_t step, int64_t count,
+                                                               int64_t depth, uint32_t* to) {
+  const int64_t pairs = (depth + 1) / 2;
+  for (int64_t i = 0; i < count; i += 16) {
+    const __mmask16 kept = first_of(count - i);
     for (int64_t l = 0; l < depth; l += 32) {
-      tiles::Vector x[16];
-      for (int64_t i = 0; i < 16; ++i) {
-        const __m512i words =
-            j + i < count ? neighbours(b + (j + i) * stride + l, depth - l) : _mm512_setzero_si512();
-        std::memcpy(&x[i], &words, sizeof words);
+      __m512i words[16];
+      for (int64_t p = 0; p < 16; ++p) {
+        const int64_t at = l + 2 * p;
+        const __m512 low = at < depth ? _mm512_maskz_loadu_ps(kept, x + at * step + i) : _mm512_setzero_ps();
+        const __m512 high =
+            at + 1 < depth ? _mm512_maskz_loadu_ps(kept, x + (at + 1) * step + i) : _mm512_setzero_ps();
+        words[p] = paired(low, high);
       }
-      tiles::exchange<8>(x);
-      tiles::exchange<4>(x);
-      tiles::exchange<2>(x);
-      tiles::exchange<1>(x);
-      const int64_t pairs = (std::min<int64_t>(32, depth - l) + 1) / 2;
-      for (int64_t i = 0; i < pairs; ++i) std::memcpy(to + (l / 2 + i) * columns + j, &x[i], sizeof x[i]);
+      transpose(words);
+      const int64_t high = std::min<int64_t>(16, count - i);
+      const __mmask16 stored = first_of(pairs - l / 2);
+      for (int64_t r = 0; r < high; ++r)
+        _mm512_mask_storeu_epi32(to + (i + r) * pairs + l / 2, stored, words[r]);
     }
   }
 }
 
-/// R rows and V vectors of columns. Word (r, p) of the left is at r row + p step.
+/// to[pair, j] for up to 64 columns j of a matrix with dense rows.
+__attribute__((target("avx512bf16"))) inline void strip_along(const float* b, int64_t stride, int64_t count,
+                                                              int64_t depth, uint32_t* to) {
+  for (int64_t l = 0; l < depth; l += 2, to += columns) {
+    for (int64_t j = 0; j < columns; j += 16) {
+      const __mmask16 kept = first_of(count - j);
+      const __m512 low = _mm512_maskz_loadu_ps(kept, b + l * stride + j);
+      const __m512 high =
+          l + 1 < depth ? _mm512_maskz_loadu_ps(kept, b + (l + 1) * stride + j) : _mm512_setzero_ps();
+      _mm512_storeu_si512(to + j, paired(low, high));
+    }
+  }
+}
+
+/// to[pair, j] for up to 64 columns j of a matrix with dense columns, `stride` floats apart.
+__attribute__((target("avx512bf16"))) inline void strip_across(const float* b, int64_t stride, int64_t count,
+                                                               int64_t depth, uint32_t* to) {
+  for (int64_t j = 0; j < columns; j += 16) {
+    for (int64_t l = 0; l < depth; l += 32) {
+      __m512i words[16];
+      for (int64_t i = 0; i < 16; ++i) {
+        words[i] = j + i < count ? neighbours(b + (j + i) * stride + l, depth - l) : _mm512_setzero_si512();
+      }
+      transpose(words);
+      const int64_t pairs = (std::min<int64_t>(32, depth - l) + 1) / 2;
+      for (int64_t p = 0; p < pairs; ++p) _mm512_storeu_si512(to + (l / 2 + p) * columns + j, words[p]);
+    }
+  }
+}
+
+/// Rows [begin, end) of the left matrix of an m x k product.
+inline void pack_left(const Left& a, int64_t begin, int64_t end, int64_t k, uint32_t* words) {
+  uint32_t* to = words + begin * ((k + 1) / 2);
+  if (a.step == 1) {
+    lines_along(a.at + begin * a.row, a.row, end - begin, k, to);
+  } else {
+    lines_across(a.at + begin, a.step, end - begin, k, to);
+  }
+}
+
+/// One strip of the right matrix of a k x n product.
+inline void pack_right(const Right& b, int64_t strip, int64_t n, int64_t k, uint32_t* words) {
+  uint32_t* to = words + strip * columns * ((k + 1) / 2);
+  const int64_t column = strip * columns, count = std::min(columns, n - column);
+  if (b.turned) {
+    strip_across(b.at + column * b.stride, b.stride, count, k, to);
+  } else {
+    strip_along(b.at + column, b.stride, count, k, to);
+  }
+}
+
+/// R rows and V vectors of columns; a line of the left is `row` words from the next.
 template <int R, int V>
-__attribute__((target("avx512bf16"))) void micro(const uint32_t* left, int64_t row, int64_t step,
-                                                 const uint32_t* strip, int64_t pairs, Factors factors,
-                                                 float* c, int64_t ldc, int64_t count) {
+__attribute__((target("avx512bf16"))) void micro(const uint32_t* left, int64_t row, const uint32_t* strip,
+                                                 int64_t pairs, Factors factors, float* c, int64_t ldc,
+                                                 int64_t count) {
   __m512 sum[R][V];
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) sum[r][v] = _mm512_setzero_ps();
   }
-  for (int64_t p = 0; p < pairs; ++p, strip += columns, left += step) {
+  for (int64_t p = 0; p < pairs; ++p, strip += columns, ++left) {
     __m512i part[V];
     for (int v = 0; v < V; ++v) part[v] = _mm512_loadu_si512(strip + v * width);
     for (int r = 0; r < R; ++r) {
@@ -112,8 +173,7 @@ __attribute__((target("avx512bf16"))) void micro(const uint32_t* left, int64_t r
   }
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      const int64_t rest = count - v * width;
-      const auto kept = static_cast<__mmask16>(rest >= width ? 0xffff : (1 << rest) - 1);
+      const __mmask16 kept = first_of(count - v * width);
       float* to = c + r * ldc + v * width;
       __m512 out = _mm512_mul_ps(_mm512_set1_ps(factors.alpha), sum[r][v]);
       if (factors.beta != 0)
@@ -124,69 +184,60 @@ __attribute__((target("avx512bf16"))) void micro(const uint32_t* left, int64_t r
 }
 
 template <int R, int V>
-void micro_of(int64_t rows, const uint32_t* left, int64_t row, int64_t step, const uint32_t* strip,
-              int64_t pairs, Factors factors, float* c, int64_t ldc, int64_t count) {
-  if (rows == R) return micro<R, V>(left, row, step, strip, pairs, factors, c, ldc, count);
-  if constexpr (R > 1) micro_of<R - 1, V>(rows, left, row, step, strip, pairs, factors, c, ldc, count);
+void micro_of(int64_t rows, const uint32_t* left, int64_t row, const uint32_t* strip, int64_t pairs,
+              Factors factors, float* c, int64_t ldc, int64_t count) {
+  if (rows == R) return micro<R, V>(left, row, strip, pairs, factors, c, ldc, count);
+  if constexpr (R > 1) micro_of<R - 1, V>(rows, left, row, strip, pairs, factors, c, ldc, count);
 }
 
 template <int V>
-void rows_of(const uint32_t* left, int64_t row, int64_t step, int64_t rows, const uint32_t* strip,
-             int64_t pairs, Factors factors, float* c, int64_t ldc, int64_t count) {
+void rows_of(const uint32_t* left, int64_t row, int64_t rows, const uint32_t* strip, int64_t pairs,
+             Factors factors, float* c, int64_t ldc, int64_t count) {
   const int64_t blocks = (rows + tiles::block<V> - 1) / tiles::block<V>;
   for (int64_t i = 0; i < blocks; ++i) {
     const int64_t first = i * rows / blocks;
-    micro_of<tiles::block<V>, V>((i + 1) * rows / blocks - first, left + first * row, row, step, strip, pairs,
+    micro_of<tiles::block<V>, V>((i + 1) * rows / blocks - first, left + first * row, row, strip, pairs,
                                  factors, c + first * ldc, ldc, count);
   }
 }
 
-/// c = alpha a b + beta c for a tile of m x n. Room: `left` for words_of_rows(m), `strip` for words_of_strip.
-inline void multiply(const Left& a, const Right& b, float* c, int64_t ldc, int64_t m, int64_t n, int64_t k,
-                     Factors factors, uint32_t* left, uint32_t* strip) {
-  const int64_t chunks = std::max<int64_t>(1, (k + most_depth - 1) / most_depth);
-  int64_t first = 0;
+/// A tile of c = alpha a b + beta c, rows x wide, over `depth` of the inner extent from `inner` (even) on:
+/// `left` and `right` are where the packed rows and strips of the tile begin.
+inline void multiply(const Packed& shape, const uint32_t* left, const uint32_t* right, int64_t rows,
+                     int64_t wide, int64_t inner, int64_t depth, Factors factors, float* c, int64_t ldc) {
+  const int64_t line = shape.pairs(), begin = inner / 2, all = (depth + 1) / 2;
+  const int64_t chunks = std::max<int64_t>(1, (all + most_pairs - 1) / most_pairs);
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const int64_t end = chunk + 1 == chunks ? k : (chunk + 1) * k / chunks / 2 * 2;
-    const int64_t depth = end - first, pairs = (depth + 1) / 2;
-    const bool lines = a.step == 1;
-    if (lines) {
-      pack_lines(a.at + first, a.row, m, depth, pairs, left);
-    } else {
-      pack_across(a.at + first * a.step, a.step, m, depth, m, left);
-    }
-    const int64_t row = lines ? pairs : 1, step = lines ? 1 : m;
+    const int64_t first = begin + chunk * all / chunks, pairs = begin + (chunk + 1) * all / chunks - first;
     const Factors now{factors.alpha, chunk == 0 ? factors.beta : 1.0F};
-    for (int64_t j = 0; j < n; j += columns) {
-      const int64_t count = std::min(columns, n - j);
-      if (b.turned) {
-        pack_turned(b.at + j * b.stride + first, b.stride, count, depth, strip);
-      } else {
-        pack_across(b.at + first * b.stride + j, b.stride, count, depth, columns, strip);
-      }
+    for (int64_t j = 0; j < wide; j += columns) {
+      const int64_t count = std::min(columns, wide - j);
+      const uint32_t* strip = right + (j * line + first * columns);
       switch ((count + width - 1) / width) {
         case 1:
-          rows_of<1>(left, row, step, m, strip, pairs, now, c + j, ldc, count);
+          rows_of<1>(left + first, line, rows, strip, pairs, now, c + j, ldc, count);
           break;
         case 2:
-          rows_of<2>(left, row, step, m, strip, pairs, now, c + j, ldc, count);
+          rows_of<2>(left + first, line, rows, strip, pairs, now, c + j, ldc, count);
           break;
         case 3:
-          rows_of<3>(left, row, step, m, strip, pairs, now, c + j, ldc, count);
+          rows_of<3>(left + first, line, rows, strip, pairs, now, c + j, ldc, count);
           break;
         default:
-          rows_of<4>(left, row, step, m, strip, pairs, now, c + j, ldc, count);
+          rows_of<4>(left + first, line, rows, strip, pairs, now, c + j, ldc, count);
           break;
       }
     }
-    first = end;
   }
 }
 #else
 inline constexpr bool built = false;
 
-inline void multiply(const Left&, const Right&, float*, int64_t, int64_t, int64_t, int64_t, Factors,
-                     uint32_t*, uint32_t*) {}
+// Never called: the names that a branch of another CPU mentions.
+void pack_left(const Left& a, int64_t begin, int64_t end, int64_t k, uint32_t* words);
+void pack_right(const Right& b, int64_t strip, int64_t n, int64_t k, uint32_t* words);
+void multiply(const Packed& shape, const uint32_t* left, const uint32_t* right, int64_t rows, int64_t wide,
+              int64_t inner, int64_t depth, Factors factors, float* c, int64_t ldc);
 #endif
 
 }  // namespace heed::kernel::bf16_tiles

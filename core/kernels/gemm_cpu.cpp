@@ -1,10 +1,9 @@
 // Products of matrices on the CPU: cut into tiles fixed by the shape, which our threads compute one by one,
-// in single precision with our own loops where vectors are wide enough, else with OpenBLAS at one thread.
+// in single rounding with our own loops where vectors are wide enough, else with OpenBLAS at one thread.
 #include "core/kernels/gemm.h"
 #include "core/kernels/here.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "core/blas.h"
 #include "core/count.h"
@@ -13,7 +12,6 @@
 #include "core/kernels/gemm_tiles.h"
 #include "core/kernels/loops.h"
 #include "core/kernels/map.h"
-#include "core/kernels/scratch.h"
 
 namespace heed::kernel {
 namespace {
@@ -116,21 +114,54 @@ struct Products {
   Walk<3> walk;
   Operands<T> first;
   int64_t batch;
-  Scratch* rounded;  ///< room for tiles of rounded factors; null: exact products
+  const uint32_t* packed = nullptr;  ///< of every matrix: its rounded left operand, then its right one
 
-  /// One tile, or one chunk of it.
-  void tile(int64_t rows, int64_t columns, int64_t inner, const T* a, const T* b, T factor, T* to,
+  /// One tile from (row, column) on over `depth` of the inner extent, times alpha, added to factor `to`.
+  void tile(int64_t matrix, int64_t row, int64_t column, int64_t inner, const Cut& cut, T factor, T* to,
             int64_t ld) const {
+    const int64_t rows = std::min(cut.rows, m - row), wide = std::min(cut.columns, n - column),
+                  depth = std::min(cut.inner, k - inner);
     if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
-      if (rounded != nullptr) {
-        const Scratch::Part part(*rounded);
-        auto* strip = part.data<uint32_t>();
-        const tiles::Left left{a, la.transposed ? 1 : la.step, la.transposed ? la.step : 1};
-        return bf16_tiles::multiply(left, {b, lb.step, lb.transposed}, to, ld, rows, columns, inner,
-                                    {alpha, factor}, strip + bf16_tiles::words_of_strip, strip);
+      if (packed != nullptr) {
+        const bf16_tiles::Packed shape{m, n, k};
+        const uint32_t* left = packed + matrix * (shape.left_words() + shape.right_words());
+        const uint32_t* right = left + shape.left_words();
+        return bf16_tiles::multiply(shape, left + row * shape.pairs(), right + column * shape.pairs(), rows,
+                                    wide, inner, depth, {alpha, factor}, to, ld);
       }
     }
-    multiply(la, lb, rows, columns, inner, alpha, a, b, factor, to, ld);
+    const Operands<T> one = operands(matrix);
+    multiply(la, lb, rows, wide, depth, alpha, one.a + la.at(row, inner), one.b + lb.at(inner, column),
+             factor, to, ld);
+  }
+
+  /// Rounds and packs the operands of all matrices.
+  Tensor pack() const {
+    if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
+      const bf16_tiles::Packed shape{m, n, k};
+      const int64_t each = shape.left_words() + shape.right_words();
+      const Tensor words(Shape{batch * each}, DType::i32);
+      auto* to = reinterpret_cast<uint32_t*>(words.data<int32_t>());
+      constexpr int64_t rows = 64;
+      const int64_t lefts = ceil_div(m, rows), all = lefts + shape.strips();
+      parallel_rows(
+          batch * all, std::max<int64_t>(1, light_grain / (rows * k)), [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+              const Operands<T> one = operands(i / all);
+              uint32_t* left = to + i / all * each;
+              const int64_t part = i % all, row = part * rows;
+              if (part < lefts) {
+                const tiles::Left a{one.a, la.transposed ? 1 : la.step, la.transposed ? la.step : 1};
+                bf16_tiles::pack_left(a, row, std::min(row + rows, m), k, left);
+              } else {
+                bf16_tiles::pack_right({one.b, lb.step, lb.transposed}, part - lefts, n, k,
+                                       left + shape.left_words());
+              }
+            }
+          });
+      return words;
+    }
+    return {};
   }
 
   Operands<T> operands(int64_t i) const {
@@ -147,10 +178,9 @@ struct Products {
     const int64_t grain = down * right > 1 ? 1 : (int64_t{1} << 20) / std::max<int64_t>(1, m * n * k);
     parallel_rows(batch * down * right, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const Operands<T> one = operands(i / (down * right));
+        const int64_t matrix = i / (down * right);
         const int64_t row = i / right % down * cut.rows, column = i % right * cut.columns;
-        tile(std::min(cut.rows, m - row), std::min(cut.columns, n - column), k, one.a + la.at(row, 0),
-             one.b + lb.at(0, column), beta, one.c + row * ldc + column, ldc);
+        tile(matrix, row, column, 0, cut, beta, operands(matrix).c + row * ldc + column, ldc);
       }
     });
   }
@@ -163,11 +193,9 @@ struct Products {
     T* parts = partial.data<T>();
     parallel_for(batch * deep * down * right, [&](int64_t i) {
       const int64_t matrix = i / right / down / deep;
-      const Operands<T> one = operands(matrix);
       const int64_t row = i / right % down * cut.rows, column = i % right * cut.columns;
-      const int64_t chunk = i / right / down % deep, inner = chunk * cut.inner;
-      tile(std::min(cut.rows, m - row), std::min(cut.columns, n - column), std::min(cut.inner, k - inner),
-           one.a + la.at(row, inner), one.b + lb.at(inner, column), T(0),
+      const int64_t chunk = i / right / down % deep;
+      tile(matrix, row, column, chunk * cut.inner, cut, T(0),
            parts + ((chunk * batch + matrix) * m + row) * n + column, n);
     });
     parallel_rows(batch * m, light_grain / (deep * n), [&](int64_t begin, int64_t end) {
@@ -202,28 +230,27 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
   if (k == 0)
     return beta == T(0) ? Fill::cpu<here>(c, 0) : Affine::cpu<here>(c, static_cast<double>(beta), 0, c);
   const Cut cut = cut_for(m, n, k, batch.size());
-  std::optional<Scratch> room;
-  if (rounded)
-    room.emplace((bf16_tiles::words_of_rows(std::min(m, cut.rows)) + bf16_tiles::words_of_strip) * 4);
-  const Products<T> products{layout(a),
-                             layout(b),
-                             m == 1 ? n : c.strides()[-2],
-                             m,
-                             n,
-                             k,
-                             alpha,
-                             beta,
-                             Walk<3>(batch, {&stride_a, &stride_b, &stride_c}),
-                             {a.data<T>(), b.data<T>(), c.data<T>()},
-                             batch.size(),
-                             room ? &*room : nullptr};
+  Products<T> products{layout(a),
+                       layout(b),
+                       m == 1 ? n : c.strides()[-2],
+                       m,
+                       n,
+                       k,
+                       alpha,
+                       beta,
+                       Walk<3>(batch, {&stride_a, &stride_b, &stride_c}),
+                       {a.data<T>(), b.data<T>(), c.data<T>()},
+                       batch.size()};
+  const Tensor packed = rounded ? products.pack() : Tensor();
+  if (packed) products.packed = reinterpret_cast<const uint32_t*>(packed.data<int32_t>());
   if (cut.inner < k) {
     products.by_chunks(cut);
   } else {
     products.by_tiles(cut);
   }
   Count::add(2 * m * n * k * products.batch);
-  ProductLog::note({products.batch, m, n, k, products.la.transposed, products.lb.transposed, beta != T(0)});
+  ProductLog::note({products.batch, m, n, k, products.la.transposed, products.lb.transposed, beta != T(0),
+                    rounded ? Rounding::bf16 : Rounding::none});
 }
 
 /// x rounded to bf16 and back, for CPUs that cannot multiply such numbers.
@@ -244,10 +271,10 @@ bool large(const Tensor& a, const Tensor& c) {
 
 template <>
 void Gemm::cpu<here>(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
-                     Precision precision) {
-  const bool narrow = precision == Precision::bf16 && c.dtype() == DType::f32 && large(a, c);
+                     Rounding rounding) {
+  const bool narrow = rounding == Rounding::bf16 && c.dtype() == DType::f32 && large(a, c);
   const bool native = bf16_tiles::built && has_bf16_products();
-  if (narrow && !native) return cpu<here>(rounded(a), rounded(b), c, alpha, beta, Precision::f32);
+  if (narrow && !native) return cpu<here>(rounded(a), rounded(b), c, alpha, beta, Rounding::none);
   visit_float("gemm", c.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     gemm<T>(a, b, c, static_cast<T>(alpha), static_cast<T>(beta), narrow);

@@ -92,7 +92,9 @@ void bench_gemm(const Invocation& call) {
   std::vector<double> together;
   for (const Case& one : cases) {
     const Operands x = operands(one.product);
-    const std::function<void()> ours = [&] { launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, 0.0); };
+    const std::function<void()> ours = [&] {
+      launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, 0.0, Rounding::none);
+    };
     together.push_back(rates(static_cast<double>(one.product.flops()), std::span(&ours, 1))[0]);
   }
   set_threads(1);
@@ -100,8 +102,9 @@ void bench_gemm(const Invocation& call) {
   for (size_t i = 0; i < cases.size(); ++i) {
     const Product& p = cases[i].product;
     const Operands x = operands(p);
-    const std::function<void()> ways[] = {[&] { launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, 0.0); },
-                                          [&] { blas_product(p, x.a, x.b, x.c); }};
+    const std::function<void()> ways[] = {
+        [&] { launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, 0.0, Rounding::none); },
+        [&] { blas_product(p, x.a, x.b, x.c); }};
     const Interruptions interruptions;
     const std::vector<double> alone = rates(static_cast<double>(p.flops()), ways);
     Json row = Json::object({{"product", cases[i].name},

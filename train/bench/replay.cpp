@@ -55,7 +55,7 @@ Replay::Replay(std::span<const Product> products) {
   Numbers numbers;
   for (const Product& p : products) {
     const Split how = split(p);
-    Work work{{}, p.added ? 1.0 : 0.0, how.times};
+    Work work{{}, p.added ? 1.0 : 0.0, how.times, p.rounding};
     for (int64_t piece = 0; piece < how.pieces; ++piece) {
       work.pieces.push_back({numbers.at(how.abreast, p.m, p.k, p.a_turned, 3 * piece),
                              numbers.at(how.abreast, p.k, p.n, p.b_turned, 3 * piece + 1),
@@ -70,7 +70,7 @@ void Replay::once() const {
     parallel_for(static_cast<int64_t>(work.pieces.size()), [&](int64_t piece) {
       const Work::Operands& x = work.pieces[static_cast<size_t>(piece)];
       for (int64_t i = 0; i < work.times; ++i)
-        launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, work.beta);
+        launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, work.beta, work.rounding);
     });
   }
 }

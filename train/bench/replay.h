@@ -26,6 +26,7 @@ class Replay {
     std::vector<Operands> pieces;
     double beta = 0;
     int64_t times = 1;
+    Rounding rounding = Rounding::none;
   };
   std::vector<Work> work_;
 };

@@ -1,6 +1,7 @@
 // heed bench train: the step of a shape or preset, and what its products alone take.
 #include <algorithm>
 
+#include "autograd/rounding.h"
 #include "autograd/tape.h"
 #include "core/parallel.h"
 #include "core/storage.h"
@@ -112,6 +113,7 @@ Json measured(const std::string& name, const Invocation& call) {
   reset_peak();
   reset_resident_peak();
   Workload work = workload(name, call);
+  const ProductsRounded rounding(rounding_of(work.config->train.precision));
   const Times times = time_steps(work, call.integer("rounds", 0));
   return with_machine_facts(Json::object({{"row", name},
                                           {"step_ms", 1e3 * times.step},

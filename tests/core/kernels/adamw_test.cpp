@@ -102,15 +102,16 @@ TEST_CASE("adamw: where the gradient is not finite, nothing is written") {
   const double bad = GENERATE(double(NAN), HUGE_VAL, -HUGE_VAL);
   const int64_t size = 100;
   Tensor gradient = random_tensor(Shape{size}, dtype, 1);
-  kernel::Fill::cpu(view::slice(gradient, 0, 70, 71), bad);
+  launch<kernel::Fill>(Device::cpu, view::slice(gradient, 0, 70, 71), bad);
   const Tensor values = random_tensor(Shape{size}, dtype, 2), first = random_tensor(Shape{size}, dtype, 3),
                second = random_tensor(Shape{size}, dtype, 4);
   const auto w = values.to_doubles(), m = first.to_doubles(), v = second.to_doubles();
-  kernel::AdamW::cpu(values, gradient, first, second, state_of(0.1, 3, gradient), {});
+  launch<kernel::AdamW>(Device::cpu, values, gradient, first, second, state_of(0.1, 3, gradient),
+                        kernel::AdamWConstants{});
   CHECK(values.to_doubles() == w);
   CHECK(first.to_doubles() == m);
   CHECK(second.to_doubles() == v);
-  kernel::Sgd::cpu(values, gradient, first, state_of(0.1, 3, gradient), 0.9, 0.1, 1);
+  launch<kernel::Sgd>(Device::cpu, values, gradient, first, state_of(0.1, 3, gradient), 0.9, 0.1, 1);
   CHECK(values.to_doubles() == w);
   CHECK(first.to_doubles() == m);
 }

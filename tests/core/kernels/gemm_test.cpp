@@ -11,8 +11,8 @@ using namespace heed;
 namespace {
 
 void gemm(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
-          Precision precision = Precision::f32) {
-  launch<kernel::Gemm>(Device::cpu, a, b, c, alpha, beta, precision);
+          Rounding rounding = Rounding::none) {
+  launch<kernel::Gemm>(Device::cpu, a, b, c, alpha, beta, rounding);
 }
 
 /// alpha a b + beta c, in double.
@@ -204,7 +204,7 @@ TEST_CASE("gemm: in bf16 the factors are rounded, the sums are not") {
       const Tensor c = random_tensor(Shape{m, n}, DType::f32, 3);
       const Tensor exact = random_tensor(Shape{m, n}, DType::f32, 3);
       const auto wanted = product(rounded(a), rounded(b), c.to_doubles(), 0.5, 2);
-      gemm(a, b, c, 0.5, 2, Precision::bf16);
+      gemm(a, b, c, 0.5, 2, Rounding::bf16);
       CHECK(distance(c, wanted) < 2e-5);
       gemm(a, b, exact, 0.5, 2);
       CHECK(distance(exact, wanted) > 1e-3);  // so the factors were rounded
@@ -223,14 +223,14 @@ TEST_CASE("gemm: in bf16 small products and doubles stay exact, batches and view
   const Tensor a = random_tensor(Shape{31, 64}), b = random_tensor(Shape{64, 64});
   const Tensor c(Shape{31, 64}), d(Shape{31, 64});
   gemm(a, b, c, 1, 0);
-  gemm(a, b, d, 1, 0, Precision::bf16);
+  gemm(a, b, d, 1, 0, Rounding::bf16);
   CHECK(c.to_host() == d.to_host());
   const Tensor x = random_tensor(Shape{40, 40}, DType::f64), y(Shape{40, 40}, DType::f64);
-  gemm(x, x, y, 1, 0, Precision::bf16);
+  gemm(x, x, y, 1, 0, Rounding::bf16);
   CHECK(distance(y, product(x, x, std::vector<double>(1600), 1, 0)) < 1e-12);
   const Tensor q = view::transpose(random_tensor(Shape{2, 50, 3, 40}), 1, 2);
   const Tensor scores(Shape{2, 3, 50, 50});
-  gemm(q, view::transpose(q, -1, -2), scores, 1, 0, Precision::bf16);
+  gemm(q, view::transpose(q, -1, -2), scores, 1, 0, Rounding::bf16);
   const Tensor dense = dense_copy(q);
   CHECK(distance(scores, product(dense, dense_copy(view::transpose(dense, -1, -2)),
                                  std::vector<double>(2 * 3 * 50 * 50), 1, 0)) < 0.1);
@@ -240,7 +240,7 @@ TEST_CASE("gemm: a value that is not finite survives the rounding") {
   const Tensor a = random_tensor(Shape{64, 64}), b = random_tensor(Shape{64, 64}), c(Shape{64, 64});
   a.data<float>()[5 * 64 + 7] = std::nanf("");
   a.data<float>()[9 * 64 + 7] = std::numeric_limits<float>::infinity();
-  gemm(a, b, c, 1, 0, Precision::bf16);
+  gemm(a, b, c, 1, 0, Rounding::bf16);
   CHECK(std::isnan(c.data<float>()[5 * 64 + 3]));
   CHECK(!std::isfinite(c.data<float>()[9 * 64 + 3]));
   CHECK(std::isfinite(c.data<float>()[6 * 64 + 3]));
