@@ -315,7 +315,7 @@ TEST_CASE("ops: the number of threads changes no bit") {
     const std::vector<Tensor> x = tensors(row, filled(row, row.large), DType::f32, device);
     set_threads(1);
     const Swept one = swept(row, x);
-    for (const int count : {2, 3}) {
+    for (const int count : {2, 3, 4, 8}) {
       INFO(count << " threads");
       set_threads(count);
       const Swept more = swept(row, x);

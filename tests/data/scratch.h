@@ -13,7 +13,7 @@
 #include "core/io.h"
 #include "data/shuffle.h"
 #include "tests/catch.h"
-#include "tests/places.h"
+#include "tests/real_data.h"
 
 namespace heed {
 
@@ -42,16 +42,6 @@ class Scratch {
  private:
   Path folder_;
 };
-
-/// A file of the real data, or an empty path and a word that the test skips.
-inline Path real_data(const std::string& name) {
-  const char* named = std::getenv("HEED_DATA");
-  const Path folder = named != nullptr ? Path(named) : Path(source_folder()) / ".." / "shared" / "data";
-  const Path path = folder / name;
-  if (std::filesystem::exists(path)) return path;
-  WARN("skipped: " << path.string() << " is not there (set HEED_DATA to the folder of the real data)");
-  return {};
-}
 
 /// The text of the Error that `action` must throw, of this kind.
 template <class Action>

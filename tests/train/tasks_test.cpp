@@ -7,6 +7,7 @@
 #include "attention/variant.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
+#include "tests/train/small_presets.h"
 #include "train/trainer.h"
 
 using namespace heed;
@@ -117,30 +118,7 @@ TEST_CASE("tasks: every task trains, scores and shows its maps with every varian
 TEST_CASE("tasks: every preset trains when it is made small") {
   for (const Preset& preset : presets()) {
     CAPTURE(preset.name);
-    Config config = make_config(preset.name);
-    const bool counted = config.train.batch > 0;
-    std::set<std::string> known;
-    for (const OptionText& option : options_of(config)) known.insert(option.name);
-    for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
-             {"data.pairs", "200"},
-             {"data.characters", "3000"},
-             {"data.images", "60"},
-             {"data.held_out", "20"},
-             {"data.validation", "6"},
-             {"data.bleu_pairs", "2"},
-             {"data.vocabulary", "150"},
-             {"data.fixed_length", preset.name == std::string("translate-conti") ? "32" : "0"},
-             {"model.width", "16"},
-             {"model.feed_forward", "16"},
-             {"model.max_length", "32"},
-             {"train.epochs", "0"},
-             {"train.steps", "2"},
-             {counted ? "train.batch" : "train.batch_tokens", counted ? "4" : "100"}}) {
-      if (known.contains(key)) config.set(key, value, "");
-    }
-    if (std::string(preset.task) == "translate" && preset.name != std::string("translate-conti"))
-      config.set("data.test", "6", "");
-    config.check();
+    Config config = small_preset(preset.name);
     Trained run(std::move(config));
     CHECK(run.outcome.step == 2);
     CHECK(!run.config.task->test(run.trainer->model(), run.config.decode).scores.list.empty());

@@ -152,7 +152,7 @@ TEST_CASE("block attention kernel: the same bits with any number of threads") {
     const kernel::BlockTerms terms{.scale = 0.4, .pattern = pattern(3, 300, 300, p.allowed)};
     set_threads(1);
     const Outputs one = run(x, terms);
-    for (const int count : {2, 3, 4}) {
+    for (const int count : {2, 3, 4, 8}) {
       INFO(p.name << " with " << count << " threads");
       set_threads(count);
       const Outputs many = run(x, terms);

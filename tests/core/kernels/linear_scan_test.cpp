@@ -188,7 +188,7 @@ TEST_CASE("linear scan kernel: the same bits with any number of threads") {
     const Inputs x(s, DType::f32, true);
     set_threads(1);
     const Outputs one = run(x);
-    for (const int count : {2, 3, 4}) {
+    for (const int count : {2, 3, 4, 8}) {
       set_threads(count);
       const Outputs many = run(x);
       CHECK(same_bits(one.out, many.out));

@@ -1,0 +1,71 @@
+// heed export: other programs can begin where a run begins, with any task and in both precisions.
+#include "core/json.h"
+#include "core/safetensors.h"
+#include "tests/catch.h"
+#include "tests/scratch.h"
+#include "tests/train/small_presets.h"
+#include "tests/train/small_run.h"
+#include "train/commands/verb.h"
+
+using namespace heed;
+
+namespace {
+
+int heed_program(std::vector<std::string> words) {
+  words.insert(words.begin(), "heed");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  return run_program(static_cast<int>(arguments.size()), arguments.data());
+}
+
+std::string preset_of(const TaskEntry& entry) {
+  for (const Preset& preset : presets()) {
+    if (std::string(preset.task) == entry.name) return preset.name;
+  }
+  FAIL("no preset is of the task " << entry.name);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("export: weights, batches and rates of a run's beginning, for every task and precision") {
+  for (const TaskEntry& entry : tasks()) {
+    for (const std::string precision : {"f32", "f64"}) {
+      CAPTURE(entry.name, precision);
+      const std::string preset = preset_of(entry);
+      Scratch scratch;
+      const std::string folder = (scratch / "start").string(), file_name = (scratch / "run.toml").string();
+      Config config = small_preset(preset_of(entry), 9);
+      config.set("train.accumulate", "2", "");
+      config.set("train.precision", precision, "");
+      io::write(file_name, to_toml(config));
+      REQUIRE(heed_program({"export", file_name, "--out", folder, "--rounds", "4"}) == 0);
+      config.task->load(config, {}, [](const std::string&) {});
+      Rng rng(static_cast<uint64_t>(config.train.seed));
+      const auto model = new_model(config, rng);
+      CHECK((io::read(scratch / "start/model.safetensors") == save(*model)));
+      CHECK(tensors(*model)[0].tensor->dtype() == (precision == "f64" ? DType::f64 : DType::f32));
+
+      const std::string bytes = io::read(scratch / "start/batches.safetensors");
+      const SafeTensors file = SafeTensors::parse(bytes, "batches");
+      const std::vector<std::string> parts = config.task->parts();
+      CHECK(file.entries().size() == 4 * parts.size());
+      config.task->plan(0);
+      for (int64_t i = 0; i < 4; ++i) {
+        const Batch batch = config.task->batch(i);
+        REQUIRE(batch.tensors.size() == parts.size());
+        for (size_t j = 0; j < parts.size(); ++j) {
+          const auto found = file.bytes(file.at("00000" + std::to_string(i) + "." + parts[j]));
+          const Tensor x = contiguous(batch.tensors[j]);
+          REQUIRE(static_cast<int64_t>(found.size()) == x.bytes());
+          CHECK(std::memcmp(found.data(), x.raw(), found.size()) == 0);
+        }
+      }
+      const Json rates = parse_json(io::read(scratch / "start/rates.json"), "rates");
+      CHECK(rates.at("total_steps").integer() == 9);
+      REQUIRE(rates.at("rates").list().size() == 2);
+      CHECK(rates.at("rates").list()[1].real() == config.train.schedule.at(2, 9, config.model.width));
+      CHECK(heed_program({"export", file_name, "--out", folder}) == static_cast<int>(Fault::usage));
+    }
+  }
+}

@@ -1,0 +1,202 @@
+// A checkpoint trained elsewhere: a small model of GPT-2's shape that sorts letters, with every intermediate
+// of its forward pass on three sequences.
+#include <array>
+#include <cmath>
+
+#include "attention/headed.h"
+#include "attention/variant.h"
+#include "core/io.h"
+#include "core/json.h"
+#include "core/kernels/copy.h"
+#include "core/launch.h"
+#include "nn/transformer.h"
+#include "tests/catch.h"
+#include "tests/real_data.h"
+
+using namespace heed;
+
+namespace {
+
+std::string from_base64(std::string_view letters) {
+  std::array<int, 256> value{};
+  value.fill(-1);
+  int next = 0;
+  for (const char letter :
+       std::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"))
+    value[static_cast<unsigned char>(letter)] = next++;
+  std::string out;
+  uint32_t bits = 0;
+  int held = 0;
+  for (const char letter : letters) {
+    if (letter == '=') break;
+    const int six = value[static_cast<unsigned char>(letter)];
+    if (six < 0) fail(Fault::data, "base64: '", std::string(1, letter), "' is none of its letters.");
+    bits = bits << 6 | static_cast<uint32_t>(six);
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    out += static_cast<char>(bits >> held & 0xffU);
+  }
+  return out;
+}
+
+/// A JSON object of tensors {shape, data: base64 of little-endian f32}.
+class Tensors {
+ public:
+  explicit Tensors(const Path& path) : json_(parse_json(io::read(path), path.string())) {}
+
+  Tensor operator[](const std::string& name) const {
+    const Json& entry = json_.at(name);
+    Shape shape;
+    for (const Json& extent : entry.at("shape").list()) shape.push_back(extent.integer());
+    const std::string bytes = from_base64(entry.at("data").text());
+    REQUIRE(static_cast<int64_t>(bytes.size()) == shape.size() * 4);
+    return Tensor::of<float>({reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4}, shape);
+  }
+  int64_t number(const std::string& name) const { return json_.at("config").at(name).integer(); }
+
+ private:
+  Json json_;
+};
+
+void put(const Tensor& parameter, const Tensor& numbers) {
+  REQUIRE(parameter.shape() == numbers.shape());
+  launch<kernel::Copy>(Device::cpu, numbers, parameter.detach());
+}
+
+void put(const Linear& layer, const Tensor& weight, const Tensor& bias) {
+  put(layer.weight, weight);
+  if (layer.bias) put(layer.bias, bias);
+}
+
+DecoderOnly sorter(const Tensors& file) {
+  TransformerConfig config{.width = file.number("n_embd"),
+                           .heads = file.number("n_head"),
+                           .feed_forward = 4 * file.number("n_embd"),
+                           .layers = file.number("n_layer"),
+                           .max_length = file.number("block_size"),
+                           .dropout = 0,
+                           .attention_dropout = 0,
+                           .activation = Activation::gelu_tanh,
+                           .position = PositionKind::learned,
+                           .scale_embedding = false,
+                           .attention_bias = true,
+                           .output_bias = false};
+  Rng rng(1);
+  DecoderOnly model(config, file.number("vocab_size"), attention_factory("softmax"), rng);
+  put(model.embedder.tokens.weight, file["transformer.wte.weight"]);
+  visit_tensors(model, [&](const std::string& name, Tensor& tensor) {
+    if (name == "embedder.position.table") put(tensor, file["transformer.wpe.weight"]);
+  });
+  const int64_t width = config.width;
+  for (size_t i = 0; i < model.decoder.blocks.size(); ++i) {
+    const std::string from = text("transformer.h.", i, ".");
+    const auto tensor = [&](const char* name) { return file[from + name]; };
+    Block& block = *model.decoder.blocks[i];
+    auto& heads = dynamic_cast<HeadedAttention&>(*block.attention);
+    int64_t row = 0;
+    for (const Linear* part : {&heads.query, &heads.key, &heads.value}) {
+      put(*part, view::slice(tensor("attn.c_attn.weight"), 0, row, row + width),
+          view::slice(tensor("attn.c_attn.bias"), 0, row, row + width));
+      row += width;
+    }
+    put(heads.output, tensor("attn.c_proj.weight"), tensor("attn.c_proj.bias"));
+    put(block.attention_norm.gain, tensor("ln_1.weight"));
+    put(block.attention_norm.bias, tensor("ln_1.bias"));
+    put(block.forward_norm.gain, tensor("ln_2.weight"));
+    put(block.forward_norm.bias, tensor("ln_2.bias"));
+    put(block.feed_forward.up, tensor("mlp.c_fc.weight"), tensor("mlp.c_fc.bias"));
+    put(block.feed_forward.down, tensor("mlp.c_proj.weight"), tensor("mlp.c_proj.bias"));
+  }
+  put(model.decoder.norm->gain, file["transformer.ln_f.weight"]);
+  put(model.decoder.norm->bias, file["transformer.ln_f.bias"]);
+  put(*model.output, file["lm_head.weight"], {});
+  return model;
+}
+
+/// The largest difference of an element; infinite where what is -inf there is not -inf here.
+double distance(const Tensor& found, const Tensor& expected) {
+  REQUIRE(found.shape() == expected.shape());
+  const std::vector<double> a = found.to_doubles(), b = expected.to_doubles();
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    worst = std::max(worst, std::isfinite(a[i] - b[i]) ? std::abs(a[i] - b[i]) : HUGE_VAL);
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("real checkpoint: every intermediate of a GPT-2 trained elsewhere, and it sorts") {
+  const Path weights = real_data("gpt2/gpt-nano-sort-model.json");
+  const Path seen = real_data("gpt2/gpt-nano-sort-t0-partials.json");
+  if (weights.empty() || seen.empty()) return;
+  const NoTape no_tape;
+  DecoderOnly model = sorter(Tensors(weights));
+  const Tensors partials(seen);
+  const auto check = [&](const char* name, const Tensor& found) {
+    INFO(name);
+    CHECK(distance(found, partials[name]) <= 1e-5);
+  };
+  const Tensor ids = cast(partials["idx"], DType::i32);
+  const int64_t B = ids.extent(0), T = ids.extent(1);
+  CHECK(count_parameters(model) == 85728);
+
+  check("tok_emb", model.embedder.tokens(ids));
+  const Tensor x = model.embedder(ids, 0, nullptr);
+  check("pos_emb", view::slice(x - model.embedder.tokens(ids), 0, 0, 1));
+  check("x", x);
+
+  Block& block = *model.decoder.blocks[0];
+  auto& heads = dynamic_cast<HeadedAttention&>(*block.attention);
+  const Tensor h = block.attention_norm(x);
+  check("ln1", h);
+  const auto split = [&](const Tensor& y) {
+    return transpose(reshape(y, Shape{B, T, 3, y.extent(2) / 3}), 1, 2);
+  };
+  const Tensor q = split(heads.query(h)), k = split(heads.key(h)), v = split(heads.value(h));
+  check("q", q);
+  check("k", k);
+  check("v", v);
+  check("qkv", concat(std::vector<Tensor>{heads.query(h), heads.key(h), heads.value(h)}, 2));
+  const Tensor scores = matmul(q, transpose(k, 2, 3)) * (1 / std::sqrt(16.0));
+  check("att", scores + Mask::causal().dense(scores, 0));
+  Probe probe;
+  const Tensor attended =
+      heads.forward({.queries = h, .keys = h, .mask = Mask::causal(), .pass = {.probe = &probe}});
+  check("attSm", probe.maps.at(0).weights);
+  check("y", reshape(transpose(matmul(probe.maps[0].weights, v), 1, 2), h.shape()));
+  check("yProj", attended);
+  const Tensor after = x + attended;
+  check("attnResid", after);
+  const Tensor h2 = block.forward_norm(after);
+  check("ln2", h2);
+  const Tensor up = block.feed_forward.up(h2);
+  check("fc", up);
+  check("gelu", gelu_tanh(up));
+  check("mlp", block.feed_forward(h2, nullptr));
+  check("mlpResid", after + block.feed_forward(h2, nullptr));
+
+  Tensor y = x;
+  for (size_t i = 0; i < 3; ++i) {
+    y = (*model.decoder.blocks[i])(y, Mask::causal(), {}, {}, nullptr, {});
+    check(text("block", i).c_str(), y);
+  }
+  check("ln_f", (*model.decoder.norm)(y));
+  check("lm_head", model(ids, {}));
+  check("probs", softmax(model(ids, {})));
+
+  // What it was trained for: six letters, and then the same letters in order.
+  std::vector<int32_t> letters{2, 1, 0, 1, 2, 0};
+  Decoding state = model.start();
+  std::vector<int32_t> made;
+  std::vector<int32_t> next = letters;
+  for (int i = 0; i < 6; ++i) {
+    const std::vector<float> logits =
+        model.next(Tensor::of<int32_t>(next, Shape{1, static_cast<int64_t>(next.size())}), state).to_host();
+    next = {static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin())};
+    made.push_back(next[0]);
+  }
+  CHECK(made == std::vector<int32_t>{0, 0, 1, 1, 2, 2});
+}
