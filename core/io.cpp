@@ -1,14 +1,17 @@
 // Files through POSIX calls, each checked.
 #include "core/io.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>  // renameat2
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "core/gzip.h"
@@ -295,16 +298,36 @@ bool claim_directory(const Path& path) {
   refuse("create the folder", path, errno);
 }
 
+Turn::Turn(const Path& folder, const std::function<void()>& waiting) {
+  folder_ = again([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  if (folder_ < 0) refuse("open the folder", folder, errno);
+  if (again([&] { return ::flock(folder_, LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK) return;
+  if (waiting) waiting();
+  again([&] { return ::flock(folder_, LOCK_EX); });
+}
+
+Turn::~Turn() { ::close(folder_); }
+
 std::vector<Path> list(const Path& path) {
   std::vector<Path> names;
-  std::error_code code;
-  std::filesystem::directory_iterator entry(path, code);
-  if (code == std::errc::no_such_file_or_directory) return names;
-  while (!code && entry != std::filesystem::directory_iterator()) {
-    names.push_back(entry->path().filename());
-    entry.increment(code);
+  const auto close = [](DIR* open) { ::closedir(open); };
+  std::unique_ptr<DIR, decltype(close)> folder(nullptr, close);
+  do {
+    folder.reset(::opendir(path.c_str()));
+  } while (folder == nullptr && errno == EINTR);
+  if (folder == nullptr) {
+    if (errno == ENOENT) return names;
+    refuse("list the folder", path, errno);
   }
-  if (code) refuse("list the folder", path, code.value());
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(folder.get());
+    if (entry == nullptr && errno == 0) break;
+    if (entry == nullptr && errno != EINTR) refuse("list the folder", path, errno);
+    if (entry == nullptr) continue;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -318,7 +341,9 @@ bool exists(const Path& path) {
 
 bool is_directory(const Path& path) {
   struct stat found {};
-  return stat_of(path, found) && S_ISDIR(found.st_mode);
+  if (stat_of(path, found)) return S_ISDIR(found.st_mode);
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  refuse("look at", path, errno);
 }
 
 int64_t size(const Path& path) {

@@ -83,6 +83,20 @@ void sync_directory(const Path& path);
 /// Creates one folder and says whether it was new: false when the name is taken. For claiming a name.
 bool claim_directory(const Path& path);
 
+/// Holds a folder while it lives, so that processes which would fill it do so one after the other. It ends
+/// with the process and leaves no file; where the file system knows no locks it holds nobody up.
+class Turn {
+ public:
+  /// Waits for whoever holds it; calls `waiting` once before that.
+  explicit Turn(const Path& folder, const std::function<void()>& waiting = {});
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn();
+
+ private:
+  int folder_ = -1;
+};
+
 /// The names in a folder, sorted; empty when it does not exist.
 std::vector<Path> list(const Path& path);
 

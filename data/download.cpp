@@ -118,6 +118,9 @@ std::span<const RemoteCorpus> remote_corpora() { return corpora; }
 std::string fetch(const RemoteFile& file, const DownloadOptions& options,
                   const std::function<void(std::string_view)>& inspect) {
   io::make_directories(options.folder);
+  const io::Turn turn(options.folder, [&] {
+    say(options, text("another process is filling ", options.folder, "; waiting for it"));
+  });
   const Path place = options.folder / file.name;
   const Path record = options.folder / (file.name + ".sha256");
   const Path part = options.folder / (file.name + ".part");

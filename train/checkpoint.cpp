@@ -258,10 +258,12 @@ void mark_best(const Path& run, int64_t step) {
 }
 
 std::optional<int64_t> best_step(const Path& run) {
+  const Path path = checkpoints_of(run) / "best.json";
+  if (!io::exists(path)) return std::nullopt;
   try {
-    const std::string bytes = io::read(checkpoints_of(run) / "best.json", manifest_cap);
-    return parse_json(bytes, "best.json").at("step").integer();
-  } catch (const Error&) {
+    return parse_json(io::read(path, manifest_cap), "best.json").at("step").integer();
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data) throw;  // a disk that fails is not a run without a best
     return std::nullopt;
   }
 }

@@ -74,7 +74,7 @@ bool put_in_place(const Path& claim, const Path& run) {
     io::rename_directory(claim, run);
     return true;
   } catch (const Error&) {
-    if (io::exists(run)) return false;
+    if (io::exists(claim) && io::exists(run)) return false;
     throw;
   }
 }
@@ -129,6 +129,8 @@ RunFolder RunFolder::create(const RunOptions& options) {
   io::make_directories(claim);
   try {
     RunLock lock(claim, options.command);
+    if (!options.config.empty())
+      io::write(claim / "config.toml", options.config);  // which syncs the folder too
     for (;;) {
       const std::string name = options.name.empty()
                                    ? numbered(options.base, next_number(options.out, options.base))

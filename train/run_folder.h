@@ -18,6 +18,7 @@ struct RunOptions {
   std::string name = {};     ///< as the user wants it; numbered after `base` when empty
   std::string base = "run";  ///< translate gives translate-001, translate-002, ...
   std::string command = {};  ///< the command line, told to those who find the run busy
+  std::string config = {};   ///< config.toml, there from the moment that the folder is
 };
 
 /// A run's folder and the names in it. One that was created or resumed holds the run's lock.

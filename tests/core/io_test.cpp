@@ -3,7 +3,9 @@
 
 #include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
+#include <thread>
 
 #include "core/gzip.h"
 #include "tests/catch.h"
@@ -156,6 +158,34 @@ TEST_CASE("io: folders are made, claimed, listed, renamed, replaced and removed"
   io::remove_all(scratch / "yours");
   io::remove_all(scratch / "yours");
   CHECK_FALSE(io::exists(scratch / "yours"));
+}
+
+TEST_CASE("io: a folder is filled by one after the other") {
+  Scratch scratch;
+  std::string order;
+  std::thread other;
+  {
+    const io::Turn first(scratch.path());
+    std::atomic<bool> waits = false;
+    other = std::thread([&] {
+      const io::Turn second(scratch.path(), [&] { waits = true; });
+      order += "second";
+    });
+    while (!waits) std::this_thread::yield();
+    order += "first ";
+  }
+  other.join();
+  CHECK(order == "first second");
+  CHECK(io::list(scratch.path()).empty());
+  CHECK(fault_of([&] { io::Turn none(scratch / "none"); }) == Fault::file);
+}
+
+TEST_CASE("io: a folder that cannot be looked at is not one that is not there") {
+  Scratch scratch;
+  const std::string name(300, 'a');  // longer than any file system takes
+  CHECK(fault_of([&] { io::is_directory(scratch / name); }) == Fault::file);
+  CHECK_FALSE(io::is_directory(scratch / "none"));
+  CHECK(fault_of([&] { io::list(scratch / name); }) == Fault::file);
 }
 
 TEST_CASE("io: files without a size are read to their end") {

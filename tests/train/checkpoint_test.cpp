@@ -188,6 +188,16 @@ TEST_CASE("checkpoint: a manifest opens nothing outside its folder") {
   CHECK(io::read(run / "secret") == "x");
 }
 
+TEST_CASE("checkpoint: a record of the best that cannot be read is no missing one") {
+  Scratch scratch;
+  CHECK_FALSE(best_step(scratch.path()));
+  io::make_directories(scratch / "ckpt" / "best.json");
+  CHECK(fault_of([&] { best_step(scratch.path()); }) == Fault::file);
+  io::remove_all(scratch / "ckpt" / "best.json");
+  io::write(scratch / "ckpt" / "best.json", "torn");
+  CHECK_FALSE(best_step(scratch.path()));
+}
+
 TEST_CASE("checkpoint: pruning keeps the newest and the best") {
   Scratch scratch;
   const Path& run = scratch.path();

@@ -35,6 +35,13 @@ int exit_code(pid_t child) {
 
 }  // namespace
 
+TEST_CASE("run folder: the settings are there from the moment that the folder is") {
+  Scratch scratch;
+  const RunFolder run = RunFolder::create({.out = scratch.path(), .name = "a", .config = "task = \"lm\"\n"});
+  CHECK(io::read(run.config()) == "task = \"lm\"\n");
+  CHECK(RunFolder::look(run.path()).path() == run.path());
+}
+
 TEST_CASE("run folder: runs without a name are numbered") {
   Scratch scratch;
   const Path out = scratch / "deep/runs";

@@ -1,7 +1,10 @@
 // Parsing: from argv to an Invocation. The only file that knows CLI11.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <set>
 
 #include "attention/spec.h"
@@ -280,8 +283,13 @@ int parse_and_run(int count, char** arguments) {
 }  // namespace
 
 int run_program(int count, char** arguments) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, which names it
   try {
-    return parse_and_run(count, arguments);
+    const int code = parse_and_run(count, arguments);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      fail(Fault::file, "cannot write the answer to standard output: ", std::strerror(errno), ".");
+    }
+    return code;
   } catch (const Error& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return static_cast<int>(error.fault());

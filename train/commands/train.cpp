@@ -19,9 +19,11 @@ int run(const Invocation& call) {
     return 0;
   }
   const std::string base = what.ends_with(".toml") ? Path(what).stem().string() : what;
-  RunFolder folder = RunFolder::create(
-      {.out = call.get("out", "runs"), .name = call.get("name"), .base = base, .command = call.command()});
-  io::write(folder.config(), to_toml(config));
+  RunFolder folder = RunFolder::create({.out = call.get("out", "runs"),
+                                        .name = call.get("name"),
+                                        .base = base,
+                                        .command = call.command(),
+                                        .config = to_toml(config)});
   try {
     return train_in(config, folder, std::nullopt, call);
   } catch (...) {
