@@ -9,7 +9,15 @@ namespace {
 // clang-format off
 constexpr std::array all{
     Row{"L1", "kill -9 at random moments, resume, compare the last weights", "all the same SHA-256; at most 20 steps lost", killed_and_resumed},
+    Row{"L2", "kill at every system call of a run that saves, replaces and prunes", "always a loadable checkpoint; the same SHA-256 in the end", killed_at_every_call},
+    Row{"L3", "every system call fails: EIO, ENOSPC, EDQUOT, EINTR, short reads and writes", "goes on, or code 5 with the reason; last good intact; EINTR and short unseen", failed_at_every_call},
+    Row{"L4", "disks full at every stage, without names, read only; ulimit -f; /dev/full", "code 5 and the reason, old checkpoint intact, no half file with a final name", disk_full},
     Row{"L5", "metrics.jsonl and the TensorBoard file after such kills", "at most a torn last line; then each step once", logs_after_kills},
+    Row{"S1", "SIGTERM and SIGINT at random moments; a second signal", "at most 2 s and a step, code 143/130, the same bits later; second at most 0.2 s", stopped_by_signal},
+    Row{"S2", "8 starts at once in one run folder; a killed holder", "1 runs, 7 end with code 6 naming its pid; a stale lock never blocks", one_at_a_time},
+    Row{"S3", "8 fetch and prepare one corpus in one folder at once", "1 fetches, the others use it; one SHA-256", prepared_once},
+    Row{"D1", "the same seed twice, each preset", "all losses and weights bit-identical", same_seed},
+    Row{"D2", "threads 1, 2, 3, 4, 8, each preset", "all losses and weights bit-identical", any_threads},
     Row{"D3", "OpenBLAS as pthread, serial and OpenMP build", "the same bits, or refused with the reason", any_blas},
     Row{"G1", "gradient checks: ops and attention variants, shapes, masks, odd sizes", "all within 1e-5 + 1e-3 relative; backward twice identical", gradients},
     Row{"G2", "registered ops and variants that have a gradient check", "all", gradients_of_all},

@@ -12,20 +12,6 @@
 namespace heed::scorecard {
 namespace {
 
-void plant_text(const Scene& scene) {
-  const Path path = scene.room / "text.txt";
-  if (io::exists(path)) return;
-  constexpr const char* words[] = {"the",  "old",   "man",  "sees", "a",    "red", "house",
-                                   "over", "river", "runs", "slow", "down", "a",   "hill"};
-  std::mt19937 dice(7);
-  std::string text;
-  for (int line = 0; line < 300; ++line) {
-    for (int word = 0; word < 8; ++word) text.append(words[dice() % std::size(words)]).append(" ");
-    text += '\n';
-  }
-  io::write(path, text);
-}
-
 /// Scalars of one TensorBoard file: (step, count) a record, until the first record that is not whole. Only
 /// framing and step are read, by a reader of the scorecard's own.
 std::vector<int64_t> event_steps(const std::string& bytes, bool& torn) {
@@ -109,6 +95,21 @@ std::vector<int64_t> tensorboard_steps(const Path& run, bool& torn) {
 }
 
 }  // namespace
+
+std::string plant_text(const Scene& scene) {
+  const Path path = scene.room / "text.txt";
+  if (io::exists(path)) return "text.txt";
+  constexpr const char* words[] = {"the",  "old",   "man",  "sees", "a",    "red", "house",
+                                   "over", "river", "runs", "slow", "down", "a",   "hill"};
+  std::mt19937 dice(7);
+  std::string text;
+  for (int line = 0; line < 300; ++line) {
+    for (int word = 0; word < 8; ++word) text.append(words[dice() % std::size(words)]).append(" ");
+    text += '\n';
+  }
+  io::write(path, text);
+  return "text.txt";
+}
 
 std::vector<std::string> tiny_train(const Scene& scene, const std::string& name,
                                     const std::vector<std::string>& more) {
@@ -197,10 +198,21 @@ std::vector<std::string> loss_lines(const Path& run) {
   return out;
 }
 
-std::string finish(const Scene& scene, const std::string& name, const std::vector<std::string>& more) {
+std::string finish(const Scene& scene, const std::string& name, const std::vector<std::string>& for_train,
+                   const std::vector<std::string>& for_resume) {
   const bool there = io::exists(run_of(scene, name));
-  const Ended end = run(scene.heed(there ? tiny_resume(name) : tiny_train(scene, name, more)));
+  const Ended end =
+      run(scene.heed(there ? tiny_resume(name, for_resume) : tiny_train(scene, name, for_train)));
   return end.ok() ? "" : text(there ? "resume: " : "train anew: ", end.said());
+}
+
+std::string leftovers(const Scene& scene) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(scene.room / "runs", ignored)) {
+    if (entry.path().filename().native().front() == '.')
+      return text(entry.path().lexically_relative(scene.room.path()), " was left behind");
+  }
+  return "";
 }
 
 std::string complaint_on_torn_logs(const Path& run) {

@@ -14,6 +14,9 @@ namespace heed::scorecard {
 /// Steps of a tiny run, and steps between two of its checkpoints and validations.
 inline constexpr int64_t tiny_steps = 200, tiny_checkpoint = 20, tiny_validation = 50;
 
+/// Puts a text of 12 KB into the room, once; its name.
+std::string plant_text(const Scene& scene);
+
 /// Words of `heed train`: a character model of a thousand parameters with dropout and accumulation, whose
 /// steps all write to metrics.jsonl. `more` comes last and wins. Plants text.txt in the room.
 std::vector<std::string> tiny_train(const Scene& scene, const std::string& name,
@@ -34,9 +37,15 @@ std::string weights_hash(const Path& run);
 /// The losses, validations included, as they stand in metrics.jsonl: one text a line, without the speed.
 std::vector<std::string> loss_lines(const Path& run);
 
-/// Goes on with a run to its end, or begins it where a kill left no folder. Returns what is wrong, if
-/// anything.
-std::string finish(const Scene& scene, const std::string& name, const std::vector<std::string>& more = {});
+/// Goes on with a run to its end, or begins it where a kill left no folder, with these further words. Returns
+/// what is wrong, if anything.
+std::string finish(const Scene& scene, const std::string& name,
+                   const std::vector<std::string>& for_train = {},
+                   const std::vector<std::string>& for_resume = {});
+
+/// What a disturbance left behind in runs/ that has no business there: names that begin with a dot. Empty
+/// when clean.
+std::string leftovers(const Scene& scene);
 
 /// What is wrong with metrics.jsonl and the TensorBoard file as a kill left them: a line that cannot be read
 /// which is not a torn last one, a step twice or out of order.

@@ -1,0 +1,98 @@
+// Rows D1 and D2: the same numbers again, and for any number of threads.
+#include "core/io.h"
+#include "tests/scorecard/rows.h"
+#include "tests/scorecard/tiny_runs.h"
+
+namespace heed::scorecard {
+namespace {
+
+/// A preset, with less data than it would take: the arithmetic of a step stays what it is.
+struct Recipe {
+  std::string preset;
+  std::vector<std::string> less;
+};
+
+std::vector<Recipe> recipes(const Scene& scene) {
+  std::vector<Recipe> all;
+  const Ended end = run(scene.heed({"list", "presets"}));
+  for (size_t at = 0; at < end.out.size(); at = end.out.find('\n', at) + 1) {
+    const size_t begin = end.out.find_first_not_of(' ', at);
+    Recipe recipe{.preset = end.out.substr(begin, end.out.find(' ', begin) - begin), .less = {}};
+    const Ended shown = run(scene.heed({"train", recipe.preset, "--dry-run"}));
+    const auto has = [&](const char* key) {
+      return shown.out.find(text("\n", key, " = ")) != std::string::npos;
+    };
+    if (has("pairs")) recipe.less = {"--pairs", "2000", "--test", "16", "--bleu-pairs", "4"};
+    if (has("pairs") && has("validation")) recipe.less.insert(recipe.less.end(), {"--validation", "16"});
+    if (shown.out.find("task = \"lm\"") != std::string::npos) {
+      recipe.less = {"--data", plant_text(scene)};
+    }
+    if (has("vocabulary")) recipe.less.insert(recipe.less.end(), {"--vocabulary", "300"});
+    all.push_back(std::move(recipe));
+  }
+  return all;
+}
+
+struct Trained {
+  std::string hash, wrong;
+  std::vector<std::string> losses;
+};
+
+Trained trained(const Scene& scene, const Recipe& recipe, int64_t steps, int64_t threads) {
+  static int64_t number = 0;
+  const std::string name = text("run", number++);
+  std::vector<std::string> words{"train",   recipe.preset, "--name",    name,         "--quiet",
+                                 "--steps", text(steps),   "--threads", text(threads)};
+  words.insert(words.end(), recipe.less.begin(), recipe.less.end());
+  Command command = scene.heed(words);
+  command.seconds = 600;
+  const Ended end = run(command);
+  if (!end.ok()) return {.hash = "", .wrong = end.said(), .losses = {}};
+  const Path folder = run_of(scene, name);
+  Trained out{.hash = weights_hash(folder), .wrong = "", .losses = loss_lines(folder)};
+  io::remove_all(folder);
+  return out;
+}
+
+std::string difference(const Trained& a, const Trained& b) {
+  if (!a.wrong.empty() || !b.wrong.empty()) return a.wrong + b.wrong;
+  for (size_t i = 0; i < std::max(a.losses.size(), b.losses.size()); ++i) {
+    if (i >= a.losses.size() || i >= b.losses.size()) return "another number of lines";
+    if (a.losses[i] != b.losses[i]) return text(a.losses[i], " and ", b.losses[i]);
+  }
+  if (a.losses.empty()) return "no loss was logged";
+  return a.hash == b.hash ? "" : "the same losses, but other weights";
+}
+
+/// Each preset with each of these numbers of threads, compared with the first of them.
+Result compared(const Scene& scene, const std::vector<int64_t>& threads, const std::string& behind) {
+  Tally tally;
+  const int64_t steps = scene.amount(2, 20);
+  const std::vector<Recipe> all = recipes(scene);
+  int64_t presets = 0;
+  for (const Recipe& recipe : all) {
+    const bool large = recipe.preset != "translate" && recipe.preset != "lm" && recipe.preset != "mnist";
+    if (large && !scene.whole) continue;
+    ++presets;
+    const Trained first = trained(scene, recipe, steps, threads.front());
+    for (size_t i = 1; i < threads.size(); ++i) {
+      tally.add(text(recipe.preset, ", ", threads[i], " threads against ", threads.front()),
+                difference(first, trained(scene, recipe, steps, threads[i])));
+    }
+  }
+  return tally.result(
+      text(" pairs of runs (", presets, " of ", all.size(), " presets, ", steps, " steps) ", behind));
+}
+
+}  // namespace
+
+Result same_seed(const Scene& scene) {
+  return compared(scene, {2, 2}, "have the same losses and weights, bit for bit");
+}
+
+Result any_threads(const Scene& scene) {
+  if (!scene.whole) return compared(scene, {1, 3}, "have the same losses and weights, bit for bit");
+  return compared(scene, {1, 2, 3, 4, 8}, "have the same losses and weights, bit for bit");
+}
+
+}  // namespace heed::scorecard
