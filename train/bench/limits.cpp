@@ -89,11 +89,14 @@ double pass_time(int64_t read, int64_t written) {
           if (begin < copied) std::memcpy(y + begin, x + begin, static_cast<size_t>(copied - begin) * 4);
           const int64_t rest = std::max(begin, copied);
           if (in > out) {
-            float lane[16] = {};
-            for (int64_t i = rest; i + 16 <= end; i += 16) {
-              for (int64_t l = 0; l < 16; ++l) lane[l] += x[i + l];
+            Floats16 lanes[2] = {};
+            for (int64_t i = rest; i + 32 <= end; i += 32) {
+              Floats16 some[2];
+              std::memcpy(some, x + i, sizeof some);
+              lanes[0] += some[0];
+              lanes[1] += some[1];
             }
-            sums[static_cast<size_t>(begin / grain)] = lane[0] + lane[7];
+            sums[static_cast<size_t>(begin / grain)] = (lanes[0] + lanes[1])[0];
           } else if (rest < end) {
             std::memset(y + rest, 0, static_cast<size_t>(end - rest) * 4);
           }

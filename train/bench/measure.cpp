@@ -68,8 +68,10 @@ double Interruptions::per_second() const {
 
 void Table::row(const Json& row) {
   const Json* interrupted = row.find("interruptions_per_s");
-  if (interrupted != nullptr && interrupted->real() > 60)
-    disturbed_ += (disturbed_.empty() ? "" : ", ") + cell(row.find(columns_[0].key), 0);
+  if (interrupted != nullptr && interrupted->real() > 60) {
+    const std::string name = cell(row.find(columns_[0].key), 0);
+    if (!disturbed_.ends_with(name)) disturbed_ += (disturbed_.empty() ? "" : ", ") + name;
+  }
   if (json_) {
     std::puts(row.dump().c_str());
     std::fflush(stdout);

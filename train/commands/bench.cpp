@@ -1,4 +1,4 @@
-// heed bench: how fast this machine trains, against what it can.
+// heed bench: how fast this machine trains and decodes, against what it can.
 #include <array>
 
 #include "train/bench/bench.h"
@@ -11,10 +11,12 @@ namespace {
 struct Part {
   const char* name;
   void (*run)(const Invocation&);
+  size_t most;  ///< words after its name
 };
 
-constexpr std::array parts{Part{"train", bench::bench_train}, Part{"attention", bench::bench_attention},
-                           Part{"gemm", bench::bench_gemm}};
+constexpr std::array parts{Part{"train", bench::bench_train, 64},
+                           Part{"attention", bench::bench_attention, 64}, Part{"gemm", bench::bench_gemm, 0},
+                           Part{"ops", bench::bench_ops, 1}, Part{"decode", bench::bench_decode, 64}};
 
 int run(const Invocation& call) {
   apply_machine(call);
@@ -22,25 +24,45 @@ int run(const Invocation& call) {
   for (const Part& part : parts) {
     known.emplace_back(part.name);
     if (call.words[0] != part.name) continue;
+    if (call.words.size() > part.most + 1) {
+      fail("bench ", part.name, ": '", call.words[part.most + 1], "' is one word too many.");
+    }
     part.run(call);
     return 0;
   }
   fail("bench: '", call.words[0], "' is unknown.", suggestion(call.words[0], known));
 }
 
+std::string what_there_is() {
+  std::string text =
+      "  train [ROW|PRESET|FILE.toml ...]  steps, each beside its products alone; nothing named: all rows\n"
+      "  attention [SPEC ...]              one layer against length; nothing named: all variants\n"
+      "  gemm                              products beside OpenBLAS and the peak of multiply-adds\n"
+      "  ops [WORD]                        what is no product, against one pass over its memory\n"
+      "  decode [ROW ...]                  greedy and beam decoding, one and 32 at once\n\nRows:\n";
+  for (const bench::Row& row : bench::rows()) {
+    std::string name = row.name;
+    name.resize(std::max<size_t>(name.size(), 20), ' ');
+    text += "  " + name + " " + row.about + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 Verb verb::bench() {
   return {"bench",
-          "time training steps, attention, products and ops against what the machine can do",
-          "train|attention|gemm [NAME ...]",
+          "time training, decoding, products and ops against what the machine can do",
+          "train|attention|gemm|ops|decode [NAME ...]",
           1,
-          64,
-          with_machine({{"rounds", "N", "steps that train times (default: as many as fit into 6 seconds)"},
+          65,
+          with_machine({{"rounds", "N", "steps that train times (default: as many as fit into 4 seconds)"},
                         {"longest", "N", "greatest length of attention (default: 2048)"},
+                        {"out", "DIR", "decode: keep weights and outputs here, for other programs"},
                         {"json", "", "one JSON object a line"}}),
           true,
-          run};
+          run,
+          what_there_is};
 }
 
 }  // namespace heed

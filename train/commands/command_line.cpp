@@ -166,6 +166,7 @@ struct Parser {
     CLI::App* sub = app.add_subcommand(verb.name, verb.about);
     subcommands[verb.name] = sub;
     if (!whole) return;
+    if (verb.more != nullptr) sub->description(text(verb.about, "\n\n", verb.more()));
     sub->allow_extras();
     sub->set_help_flag("-h,--help", "say what there is");
     if (verb.most > 0) sub->add_option(verb.words, words[verb.name], "")->type_name("")->expected(0, 1000000);

@@ -40,6 +40,7 @@ struct Verb {
   std::vector<VerbOption> options;
   bool settings;  ///< takes every key of Config as an option too
   int (*run)(const Invocation&);
+  std::string (*more)() = nullptr;  ///< what its own help says besides `about`
 };
 
 /// All verbs, in the order of the help.

@@ -1,0 +1,121 @@
+// heed bench decode: tokens a second of greedy and beam decoding.
+#include "train/decode.h"
+
+#include <array>
+
+#include "core/io.h"
+#include "core/storage.h"
+#include "train/bench/bench.h"
+#include "train/bench/measure.h"
+#include "train/bench/workload.h"
+
+namespace heed::bench {
+namespace {
+
+constexpr int64_t source_tokens = 30, translated = 40;
+constexpr int32_t start_id = 2;
+constexpr int32_t never = -1;  // no token ends an output: all have the same length
+
+/// A model with what it decodes.
+struct Decoder {
+  std::string row;
+  Workload work;
+  const DecoderOnly* language_model = nullptr;
+  const EncoderDecoder* translator = nullptr;
+  int64_t tokens = 0;           ///< of an output
+  std::vector<int32_t> source;  ///< ids of a translator's input
+
+  Decoder(const std::string& name, const Invocation& call) : row(name), work(workload(name, call)) {
+    language_model = dynamic_cast<const DecoderOnly*>(work.model.get());
+    translator = dynamic_cast<const EncoderDecoder*>(work.model.get());
+    const int64_t longest = work.config->model.max_length;
+    if (translator == nullptr && language_model == nullptr)
+      fail("bench decode: ", name, " makes no tokens. Use baby, gpt-6x6x384 or translator-literal.");
+    tokens = translator != nullptr ? std::min(translated, longest - 1) : longest - 1;
+    if (translator == nullptr) return;
+    Rng rng(1);
+    for (int64_t i = 0; i < std::min(source_tokens, longest); ++i)
+      source.push_back(static_cast<int32_t>(4 + rng.below(translator->source.tokens.weight.extent(0) - 4)));
+  }
+
+  /// `batch` outputs at once.
+  std::vector<Hypothesis> decode(int64_t batch, int64_t beam) const {
+    const NoTape no_tape;
+    const std::vector<int64_t> longest(static_cast<size_t>(batch), tokens);
+    Decoding state;
+    if (translator != nullptr) {
+      std::vector<int32_t> ids, lengths(static_cast<size_t>(batch), static_cast<int32_t>(source.size()));
+      for (int64_t i = 0; i < batch; ++i) ids.insert(ids.end(), source.begin(), source.end());
+      const Tensor many = Tensor::of<int32_t>(lengths, Shape{batch});
+      state = translator->start(
+          translator->encode(Tensor::of<int32_t>(ids, Shape{batch, static_cast<int64_t>(source.size())}),
+                             many, {}),
+          many);
+    } else {
+      state = language_model->start();
+    }
+    const auto& model = dynamic_cast<const Generator&>(*work.model);
+    const DecodeIds ids{.start = start_id, .end = never, .forbidden = {}};
+    return beam == 1 ? greedy(model, std::move(state), longest, ids)
+                     : beam_search(model, std::move(state), longest, ids, {.beam = beam});
+  }
+};
+
+/// Weights and greedy outputs, for programs that do the same.
+void keep(const Decoder& decoder, const Path& folder) {
+  io::make_directories(folder);
+  Json made = Json::List(), source = Json::List();
+  for (const int32_t id : decoder.decode(1, 1)[0].ids) made.push(id);
+  for (const int32_t id : decoder.source) source.push(id);
+  io::write(folder / (decoder.row + ".safetensors"), save(*decoder.work.model));
+  io::write(folder / (decoder.row + ".json"), Json::object({{"row", decoder.row},
+                                                            {"start", start_id},
+                                                            {"source", source},
+                                                            {"ids", made},
+                                                            {"heads", decoder.work.config->model.heads},
+                                                            {"layers", decoder.work.config->model.layers}})
+                                                  .dump());
+}
+
+void measure(const Decoder& decoder, int64_t batch, int64_t beam, Table& table) {
+  const Interruptions interruptions;
+  reset_peak();
+  const double taken = median_time([&] { decoder.decode(batch, beam); }, 0.6, 3);
+  const auto made = static_cast<double>(batch * decoder.tokens);
+  table.row(
+      with_machine_facts(Json::object({{"row", decoder.row},
+                                       {"batch", batch},
+                                       {"beam", beam},
+                                       {"tokens", decoder.tokens},
+                                       {"tokens_per_s", made / taken},
+                                       {"us_per_step", 1e6 * taken / static_cast<double>(decoder.tokens)},
+                                       {"ms", 1e3 * taken},
+                                       {"tensors_mib", static_cast<double>(memory_use().peak) / (1 << 20)},
+                                       {"interruptions_per_s", interruptions.per_second()}})));
+}
+
+}  // namespace
+
+void bench_decode(const Invocation& call) {
+  std::vector<std::string> names(call.words.begin() + 1, call.words.end());
+  if (names.empty()) names = {"baby", "gpt-6x6x384", "translator-literal"};
+  for (const std::string& name : names) check_name(name);
+  print_machine(call.has("json"));
+  Table table({{"row", "row"},
+               {"batch", "batch", 0},
+               {"beam", "beam", 0},
+               {"tokens", "tokens", 0},
+               {"tokens/s", "tokens_per_s", 0},
+               {"us a step", "us_per_step", 0},
+               {"tensors MiB", "tensors_mib", 0}},
+              call.has("json"));
+  for (const std::string& name : names) {
+    const Decoder decoder(name, call);
+    if (call.has("out")) keep(decoder, call.get("out"));
+    for (const int64_t beam : {1, 4}) {
+      for (const int64_t batch : {1, 32}) measure(decoder, batch, beam, table);
+    }
+  }
+}
+
+}  // namespace heed::bench

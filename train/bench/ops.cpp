@@ -1,0 +1,173 @@
+// heed bench ops: kernels that are no products, against one pass over the memory they must touch.
+#include <array>
+#include <cstdio>
+
+#include "autograd/ops.h"
+#include "core/kernels/adamw.h"
+#include "core/kernels/cross_entropy.h"
+#include "core/kernels/dropout.h"
+#include "core/kernels/gather.h"
+#include "core/kernels/map.h"
+#include "core/kernels/reduce.h"
+#include "core/kernels/softmax.h"
+#include "core/launch.h"
+#include "train/bench/bench.h"
+#include "train/bench/limits.h"
+#include "train/bench/measure.h"
+
+namespace heed::bench {
+namespace {
+
+constexpr Device cpu = Device::cpu;
+
+/// Numbers of the ops, made once.
+class Bench {
+ public:
+  Bench(Table& table, const std::string& filter) : table_(table), filter_(filter) {}
+
+  /// Times work() on `elements` numbers, of which it must read and write so many times all.
+  void time(const char* name, int64_t elements, double reads, double writes,
+            const std::function<void()>& work) {
+    if (std::string(name).find(filter_) == std::string::npos) return;
+    const Interruptions interruptions;
+    const double taken = median_time(work);
+    const auto bytes = [&](double times) {
+      return static_cast<int64_t>(times * 4 * static_cast<double>(elements));
+    };
+    const auto each = 1e9 / static_cast<double>(elements);
+    Json row =
+        Json::object({{"op", name}, {"elements", elements}, {"ns", each * taken}, {"ms", 1e3 * taken}});
+    if (reads + writes > 0) {
+      const double pass = pass_time(bytes(reads), bytes(writes));
+      row.set("pass_ns", each * pass);
+      row.set("ratio", taken / pass);
+      row.set("gb_per_s", 1e-9 * static_cast<double>(bytes(reads + writes)) / taken);
+    }
+    row.set("interruptions_per_s", interruptions.per_second());
+    table_.row(with_machine_facts(std::move(row)));
+  }
+
+ private:
+  Table& table_;
+  std::string filter_;
+};
+
+Tensor numbers(const Shape& shape, Rng& rng) {
+  const Tensor x(shape);
+  fill_normal(x, 0, 1, rng);
+  return x;
+}
+
+Tensor ids(int64_t count, int64_t below, Rng& rng) {
+  std::vector<int32_t> out(static_cast<size_t>(count));
+  for (int32_t& id : out) id = static_cast<int32_t>(rng.below(below));
+  return Tensor::of<int32_t>(out, Shape{count});
+}
+
+void elementwise(Bench& bench, Rng& rng) {
+  const Shape shape{2048, 1536};
+  const int64_t n = shape.size();
+  const Tensor a = numbers(shape, rng), b = numbers(shape, rng), y(shape), dx(shape);
+  const Draw draw = rng.next();
+  bench.time("copy", n, 1, 1, [&] { launch<kernel::Affine>(cpu, a, 1, 0, y); });
+  bench.time("add", n, 2, 1, [&] { launch<kernel::Zip<Add>>(cpu, a, b, y); });
+  bench.time("exp", n, 1, 1, [&] { launch<kernel::Map<Exp>>(cpu, a, y); });
+  bench.time("gelu", n, 1, 1, [&] { launch<kernel::Map<Gelu>>(cpu, a, y); });
+  bench.time("gelu, back", n, 2, 1, [&] { launch<kernel::MapBack<Gelu>>(cpu, a, y, b, dx); });
+  bench.time("gelu_tanh", n, 1, 1, [&] { launch<kernel::Map<GeluTanh>>(cpu, a, y); });
+  bench.time("gelu_tanh, back", n, 2, 1, [&] { launch<kernel::MapBack<GeluTanh>>(cpu, a, y, b, dx); });
+  bench.time("relu", n, 1, 1, [&] { launch<kernel::Map<Relu>>(cpu, a, y); });
+  bench.time("dropout 0.2", n, 1, 1, [&] { launch<kernel::Dropout>(cpu, a, 0.2, draw, y); });
+}
+
+void rows(Bench& bench, Rng& rng) {
+  {
+    const Shape shape{8192, 384};
+    const Tensor x = numbers(shape, rng), dy = numbers(shape, rng), y(shape), dx(shape);
+    const Tensor gain = numbers(Shape{384}, rng), bias = numbers(Shape{384}, rng), dgain(Shape{384}),
+                 dbias(Shape{384}), mean(Shape{8192}), rstd(Shape{8192});
+    const auto variance = kernel::NormScale::variance;
+    bench.time("layer norm of 384", shape.size(), 1, 1,
+               [&] { launch<kernel::LayerNorm>(cpu, x, gain, bias, 1e-5, variance, y, mean, rstd); });
+    bench.time("layer norm of 384, back", shape.size(), 2, 1, [&] {
+      launch<kernel::LayerNormBack>(cpu, x, gain, mean, rstd, 1e-5, variance, dy, dx, dgain, dbias);
+    });
+  }
+  const Shape shape{65536, 64};
+  const Tensor x = numbers(shape, rng), y(shape), dx(shape);
+  bench.time("softmax of 64", shape.size(), 1, 1, [&] { launch<kernel::Softmax>(cpu, x, y); });
+  bench.time("softmax of 64, back", shape.size(), 2, 1, [&] { launch<kernel::SoftmaxBack>(cpu, y, x, dx); });
+  const Tensor scores = view::reshape(x, Shape{1024, 1, 64, 64});
+  const Mask causal = Mask::causal();
+  bench.time("softmax of 64, causal", shape.size(), 1, 1, [&] {
+    const NoTape no_tape;
+    softmax(scores + causal.dense(scores, 0));
+  });
+}
+
+void words(Bench& bench, Rng& rng) {
+  constexpr int64_t count = 2800, vocabulary = 22463, width = 512;
+  {
+    const Tensor logits = numbers(Shape{count, vocabulary}, rng), slopes(logits.shape()), lse(Shape{count}),
+                 loss(Shape{1}), counted(Shape{1}), one = Tensor::full(Shape{1}, 1);
+    const Tensor wanted = ids(count, vocabulary, rng);
+    bench.time("cross entropy, both ways", logits.size(), 1, 1, [&] {
+      launch<kernel::CrossEntropy>(cpu, logits, wanted, 0.1, -1, lse, loss, counted);
+      launch<kernel::CrossEntropyBack>(cpu, logits, wanted, 0.1, -1, lse, counted, one, slopes);
+    });
+  }
+  const Tensor table = numbers(Shape{vocabulary, width}, rng), vectors(Shape{count, width});
+  const Tensor wanted = ids(count, vocabulary, rng);
+  bench.time("embedding", vectors.size(), 1, 1, [&] { launch<kernel::Gather>(cpu, table, wanted, vectors); });
+  bench.time("embedding, back", vectors.size(), 2, 1,
+             [&] { launch<kernel::ScatterAdd>(cpu, wanted, vectors, table); });
+}
+
+void optimizer(Bench& bench, Rng& rng) {
+  const std::vector<double> state_values{1e-4, 10, 1};
+  const Tensor state = Tensor::of<double>(state_values, Shape{3});
+  for (const auto& [name, count] :
+       {std::pair{"AdamW of 0.8M", int64_t{800'000}}, std::pair{"AdamW of 23M", int64_t{23'000'000}}}) {
+    const Shape shape{count};
+    const Tensor values = numbers(shape, rng), gradient = numbers(shape, rng), first = Tensor::zeros(shape),
+                 second = Tensor::zeros(shape);
+    bench.time(name, count, 4, 3, [&, v = values, g = gradient, m = first, s = second] {
+      launch<kernel::AdamW>(cpu, v, g, m, s, state, kernel::AdamWConstants{.clip = 1});
+    });
+  }
+}
+
+/// What an op costs besides its numbers, in nanoseconds a call.
+void calls(Bench& bench, Rng& rng) {
+  constexpr int64_t many = 1000;
+  const Tensor a = numbers(Shape{16}, rng), b = leaf(numbers(Shape{16}, rng));
+  bench.time("call of add", many, 0, 0, [&] {
+    const NoTape no_tape;
+    for (int64_t i = 0; i < many; ++i) a + b;
+  });
+  bench.time("call of add, recorded", many, 0, 0, [&] {
+    for (int64_t i = 0; i < many; ++i) a + b;
+  });
+}
+
+}  // namespace
+
+void bench_ops(const Invocation& call) {
+  print_machine(call.has("json"));
+  Table table({{"op", "op"},
+               {"elements", "elements", 0},
+               {"ns each", "ns", 3},
+               {"one pass", "pass_ns", 3},
+               {"ratio", "ratio"},
+               {"GB/s", "gb_per_s", 0}},
+              call.has("json"));
+  Rng rng(1);
+  Bench bench(table, call.words.size() > 1 ? call.words[1] : "");
+  elementwise(bench, rng);
+  rows(bench, rng);
+  words(bench, rng);
+  optimizer(bench, rng);
+  calls(bench, rng);
+}
+
+}  // namespace heed::bench
