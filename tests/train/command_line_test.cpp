@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 #include <set>
+#include <sstream>
 
 #include "core/io.h"
 #include "core/json.h"
@@ -144,6 +145,40 @@ TEST_CASE("command line: wrong usage is named with the nearest right one, exit c
   check_refused(shell, {"data", "gte"}, 2, {"'gte'", "Did you mean 'get'?"});
   check_refused(shell, {"env", "now"}, 2, {"'now' is one word too many"});
   CHECK(!io::exists(shell.scratch / "runs"));
+}
+
+TEST_CASE("command line: bench says what it measures, and refuses what it does not know") {
+  const Shell shell;
+  const Result help = shell.run({"bench", "--help"});
+  for (const char* part : {"train", "attention", "gemm", "ops", "decode", "gpt-6x6x384-dropout"})
+    CHECK_THAT(help.out, containing(part));
+  check_refused(shell, {"bench"}, 2, {"heed bench needs"});
+  check_refused(shell, {"bench", "trian"}, 2, {"'trian' is unknown.", "Did you mean 'train'?"});
+  check_refused(shell, {"bench", "train", "babi"}, 2, {"'babi' is unknown.", "Did you mean 'baby'?"});
+  check_refused(shell, {"bench", "train", "baby", "--rounds", "0"}, 2, {"--rounds = 0"});
+  check_refused(shell, {"bench", "attention", "sotfmax"}, 2, {"Did you mean 'softmax'?"});
+  check_refused(shell, {"bench", "gemm", "512"}, 2, {"'512' is one word too many"});
+  check_refused(shell, {"bench", "decode", "lra"}, 2, {"lra makes no tokens"});
+  const Result steps = shell.run({"bench", "train", "baby", "lm", "--rounds", "3", "--layers", "1", "--width",
+                                  "32", "--batch", "2", "--max-length", "16", "--json", "--threads", "2"});
+  CHECK(steps.code == 0);
+  std::istringstream lines(steps.out);
+  std::string line;
+  for (const char* row : {"baby", "lm"}) {
+    REQUIRE(std::getline(lines, line));
+    const Json json = parse_json(line, row);
+    CHECK(json.at("row").text() == row);
+    CHECK(json.at("threads").integer() == 2);
+    CHECK(json.at("steps").integer() == 3);
+    CHECK(json.at("mapped_bytes").integer() == 0);
+    CHECK(json.at("ratio").real() == Approx(json.at("step_ms").real() / json.at("products_ms").real()));
+    CHECK(json.at("process_mib").real() > json.at("tensors_mib").real());
+    CHECK(json.at("tokens_per_s").real() > 0);
+  }
+  const Result table = shell.run({"bench", "attention", "linear", "--longest", "64", "--threads", "1"});
+  CHECK(table.code == 0);
+  CHECK_THAT(table.out, containing("1 thread, OpenBLAS"));
+  CHECK_THAT(table.out, containing("| attention"));
 }
 
 TEST_CASE("command line: missing and damaged files have their own exit codes") {

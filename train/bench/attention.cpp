@@ -57,7 +57,6 @@ void bench_attention(const Invocation& call) {
     for (const Variant& variant : variants()) specs.emplace_back(variant.traits.name);
   }
   for (const std::string& spec : specs) full_spec(spec);  // a wrong name ends here
-  print_machine(call.has("json"));
   Table table({{"attention", "attention"},
                {"causal", "causal"},
                {"length", "length", 0},

@@ -100,7 +100,6 @@ void bench_decode(const Invocation& call) {
   std::vector<std::string> names(call.words.begin() + 1, call.words.end());
   if (names.empty()) names = {"baby", "gpt-6x6x384", "translator-literal"};
   for (const std::string& name : names) check_name(name);
-  print_machine(call.has("json"));
   Table table({{"row", "row"},
                {"batch", "batch", 0},
                {"beam", "beam", 0},

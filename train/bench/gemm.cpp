@@ -78,7 +78,6 @@ Operands operands(const Product& p) {
 }  // namespace
 
 void bench_gemm(const Invocation& call) {
-  print_machine(call.has("json"));
   Table table({{"product", "product"},
                {"GFLOP/s", "gflops", 0},
                {"of peak", "share"},

@@ -73,32 +73,50 @@ double fma_peak() {
   return 2.0 * static_cast<double>(rounds * chains * width.floats * pieces) / time;
 }
 
-double pass_time(int64_t read, int64_t written) {
+namespace {
+
+/// Reads [begin, end) of x; the result keeps the compiler from leaving it out.
+float read(const float* x, int64_t begin, int64_t end) {
+  Floats16 sum[2] = {}, some[2];
+  for (int64_t i = begin; i + 32 <= end; i += 32) {
+    std::memcpy(some, x + i, sizeof some);
+    sum[0] += some[0];
+    sum[1] += some[1];
+  }
+  return (sum[0] + sum[1])[0];
+}
+
+void change(float* x, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i + 16 <= end; i += 16) {
+    Floats16 some;
+    std::memcpy(&some, x + i, sizeof some);
+    some += 1.0F;
+    std::memcpy(x + i, &some, sizeof some);
+  }
+}
+
+}  // namespace
+
+double pass_time(const Pass& pass) {
   const auto numbers = [](int64_t bytes) { return Tensor::zeros(Shape{std::max<int64_t>(bytes / 4, 1)}); };
-  const Tensor from = numbers(read), to = numbers(written);
-  const int64_t in = from.size(), out = to.size(), longest = std::max(in, out);
-  const float* x = from.data<float>();
-  float* y = to.data<float>();
+  const Tensor from = numbers(pass.read), to = numbers(pass.in_place ? 0 : pass.written);
+  const int64_t in = pass.read / 4, out = pass.written / 4, both = std::min(in, out);
+  float *x = from.data<float>(), *y = to.data<float>();
   constexpr int64_t grain = 2 * light_grain;
-  std::vector<float> sums(static_cast<size_t>((longest + grain - 1) / grain));
+  std::vector<float> sums(static_cast<size_t>(std::max(in, out) / grain + 1));
   return median_time(
       [&] {
-        parallel_rows(longest, grain, [&](int64_t begin, int64_t end) {
-          // What is both read and written is copied; the rest is only read, or only written.
-          const int64_t copied = std::min(end, std::min(in, out));
-          if (begin < copied) std::memcpy(y + begin, x + begin, static_cast<size_t>(copied - begin) * 4);
-          const int64_t rest = std::max(begin, copied);
+        parallel_rows(std::max(in, out), grain, [&](int64_t begin, int64_t end) {
+          const int64_t middle = std::clamp(both, begin, end);
+          if (pass.in_place) {
+            change(x, begin, middle);
+          } else if (begin < middle) {
+            std::memcpy(y + begin, x + begin, static_cast<size_t>(middle - begin) * 4);
+          }
           if (in > out) {
-            Floats16 lanes[2] = {};
-            for (int64_t i = rest; i + 32 <= end; i += 32) {
-              Floats16 some[2];
-              std::memcpy(some, x + i, sizeof some);
-              lanes[0] += some[0];
-              lanes[1] += some[1];
-            }
-            sums[static_cast<size_t>(begin / grain)] = (lanes[0] + lanes[1])[0];
-          } else if (rest < end) {
-            std::memset(y + rest, 0, static_cast<size_t>(end - rest) * 4);
+            sums[static_cast<size_t>(begin / grain)] = read(x, middle, end);
+          } else if (middle < end) {
+            std::memset(y + middle, 0, static_cast<size_t>(end - middle) * 4);
           }
         });
       },

@@ -9,8 +9,13 @@ namespace heed::bench {
 /// widest vectors that the processor has.
 double fma_peak();
 
-/// Seconds of one pass over `read` + `written` bytes of memory on all threads: reading the one, writing the
-/// other. What an op that does nothing else would take.
-double pass_time(int64_t read, int64_t written);
+/// The memory that an op must touch, in bytes.
+struct Pass {
+  int64_t read = 0, written = 0;
+  bool in_place = false;  ///< what is written is a part of what is read
+};
+
+/// Seconds of touching it once on all threads and doing nothing else.
+double pass_time(const Pass& pass);
 
 }  // namespace heed::bench

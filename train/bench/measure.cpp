@@ -58,6 +58,12 @@ std::string cell(const Json* value, int decimals) {
   return buffer;
 }
 
+void print_machine() {
+  const char* forced = std::getenv("OPENBLAS_CORETYPE");
+  std::printf("%d thread%s, OpenBLAS %s%s\n\n", threads(), threads() == 1 ? "" : "s", blas_core().c_str(),
+              forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
+}
+
 }  // namespace
 
 Interruptions::Interruptions() : before_(interruptions()), began_(seconds_now()) {}
@@ -90,6 +96,7 @@ void Table::row(const Json& row) {
       rule +=
           (i == 0 ? "|-" : "-") + std::string(static_cast<size_t>(width(i)), '-') + (i == 0 ? "-|" : ":|");
     }
+    print_machine();
     std::printf("%s\n%s\n", heads.c_str(), rule.c_str());
     begun_ = true;
   }
@@ -113,13 +120,6 @@ Json with_machine_facts(Json row) {
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
   row.set("blas_core_forced", forced != nullptr ? forced : "");
   return row;
-}
-
-void print_machine(bool json) {
-  if (json) return;
-  const char* forced = std::getenv("OPENBLAS_CORETYPE");
-  std::printf("%d thread%s, OpenBLAS %s%s\n\n", threads(), threads() == 1 ? "" : "s", blas_core().c_str(),
-              forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
 }
 
 int64_t resident_peak() {

@@ -39,7 +39,8 @@ struct Column {
   int decimals = 2;
 };
 
-/// Rows printed as they come: a Markdown table that lines up in a terminal, or one JSON object a line.
+/// Rows printed as they come: a line about the machine and a Markdown table that lines up in a terminal, or
+/// one JSON object a line.
 class Table {
  public:
   Table(std::vector<Column> columns, bool json) : columns_(std::move(columns)), json_(json) {}
@@ -56,9 +57,7 @@ class Table {
   std::string disturbed_;
 };
 
-/// Threads, OpenBLAS core: what every figure depends on.
-void print_machine(bool json);
-/// The same, put into a row.
+/// Puts into a row what every figure depends on: threads, OpenBLAS core.
 Json with_machine_facts(Json row);
 
 /// Bytes of the process that were in memory at once since the last reset_resident_peak(), or since it

@@ -20,15 +20,19 @@ namespace {
 
 constexpr Device cpu = Device::cpu;
 
-/// Numbers of the ops, made once.
+enum class InPlace { no, yes };
+
+/// Times ops whose name has the word asked for.
 class Bench {
  public:
   Bench(Table& table, const std::string& filter) : table_(table), filter_(filter) {}
 
   /// Times work() on `elements` numbers, of which it must read and write so many times all.
   void time(const char* name, int64_t elements, double reads, double writes,
-            const std::function<void()>& work) {
+            const std::function<void()>& work, InPlace in_place = InPlace::no) {
+    known_.emplace_back(name);
     if (std::string(name).find(filter_) == std::string::npos) return;
+    found_ = true;
     const Interruptions interruptions;
     const double taken = median_time(work);
     const auto bytes = [&](double times) {
@@ -38,7 +42,7 @@ class Bench {
     Json row =
         Json::object({{"op", name}, {"elements", elements}, {"ns", each * taken}, {"ms", 1e3 * taken}});
     if (reads + writes > 0) {
-      const double pass = pass_time(bytes(reads), bytes(writes));
+      const double pass = pass_time({bytes(reads), bytes(writes), in_place == InPlace::yes});
       row.set("pass_ns", each * pass);
       row.set("ratio", taken / pass);
       row.set("gb_per_s", 1e-9 * static_cast<double>(bytes(reads + writes)) / taken);
@@ -47,9 +51,16 @@ class Bench {
     table_.row(with_machine_facts(std::move(row)));
   }
 
+  /// Fails where no op had the word.
+  void check_found() const {
+    if (!found_) fail("bench ops: no op has '", filter_, "' in its name.", suggestion(filter_, known_));
+  }
+
  private:
   Table& table_;
   std::string filter_;
+  std::vector<std::string> known_;
+  bool found_ = false;
 };
 
 Tensor numbers(const Shape& shape, Rng& rng) {
@@ -119,8 +130,9 @@ void words(Bench& bench, Rng& rng) {
   const Tensor table = numbers(Shape{vocabulary, width}, rng), vectors(Shape{count, width});
   const Tensor wanted = ids(count, vocabulary, rng);
   bench.time("embedding", vectors.size(), 1, 1, [&] { launch<kernel::Gather>(cpu, table, wanted, vectors); });
-  bench.time("embedding, back", vectors.size(), 2, 1,
-             [&] { launch<kernel::ScatterAdd>(cpu, wanted, vectors, table); });
+  bench.time(
+      "embedding, back", vectors.size(), 2, 1,
+      [&] { launch<kernel::ScatterAdd>(cpu, wanted, vectors, table); }, InPlace::yes);
 }
 
 void optimizer(Bench& bench, Rng& rng) {
@@ -131,9 +143,12 @@ void optimizer(Bench& bench, Rng& rng) {
     const Shape shape{count};
     const Tensor values = numbers(shape, rng), gradient = numbers(shape, rng), first = Tensor::zeros(shape),
                  second = Tensor::zeros(shape);
-    bench.time(name, count, 4, 3, [&, v = values, g = gradient, m = first, s = second] {
-      launch<kernel::AdamW>(cpu, v, g, m, s, state, kernel::AdamWConstants{.clip = 1});
-    });
+    bench.time(
+        name, count, 4, 3,
+        [&, v = values, g = gradient, m = first, s = second] {
+          launch<kernel::AdamW>(cpu, v, g, m, s, state, kernel::AdamWConstants{.clip = 1});
+        },
+        InPlace::yes);
   }
 }
 
@@ -153,7 +168,6 @@ void calls(Bench& bench, Rng& rng) {
 }  // namespace
 
 void bench_ops(const Invocation& call) {
-  print_machine(call.has("json"));
   Table table({{"op", "op"},
                {"elements", "elements", 0},
                {"ns each", "ns", 3},
@@ -168,6 +182,7 @@ void bench_ops(const Invocation& call) {
   words(bench, rng);
   optimizer(bench, rng);
   calls(bench, rng);
+  bench.check_found();
 }
 
 }  // namespace heed::bench

@@ -141,7 +141,6 @@ void bench_train(const Invocation& call) {
   for (const std::string& name : names) check_name(name);
   if (call.has("rounds") && (call.integer("rounds", 1) < 1 || call.integer("rounds", 1) > 100000))
     fail("--rounds = ", call.integer("rounds", 1), ". It must be 1 to 100000.");
-  print_machine(call.has("json"));
   Table table({{"row", "row"},
                {"step ms", "step_ms"},
                {"tokens/s", "tokens_per_s", 0},
