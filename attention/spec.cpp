@@ -67,6 +67,8 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
   std::string best;
   size_t distance = 3;
   for (const std::string& candidate : known) {
+    // The distance is at least the difference of the lengths; a word out of a file may be of any length.
+    if (word.size() >= candidate.size() + distance) continue;
     const size_t d = edits(word, candidate);
     if (d < distance && d < candidate.size()) {
       distance = d;
@@ -127,7 +129,8 @@ class Setting : public Listing {
 
  private:
   [[noreturn]] void wrong(const std::string& needed) const {
-    fail(where_, name_, " = ", value_.empty() ? "''" : value_, " is not legal; it takes ", needed, ".");
+    fail(where_, name_, " = ", value_.empty() ? "''" : shown(value_), " is not legal; it takes ", needed,
+         ".");
   }
   bool mine(const char* name) { return path(name) == name_ ? (done = true) : false; }
   template <class T>
@@ -162,7 +165,7 @@ class Setting : public Listing {
     Listing::on(name, x, help);
     if (!mine(name) || x.choose(value_)) return;
     std::vector<std::string> words(x.words().begin(), x.words().end());
-    fail(where_, name_, " = '", value_, "' is unknown.", suggestion(value_, words));
+    fail(where_, name_, " = '", shown(value_), "' is unknown.", suggestion(value_, words));
   }
   std::string name_, value_, where_;
 };
@@ -182,8 +185,8 @@ void detail::set_option(const std::function<void(Fields&)>& fields, const std::s
   if (setting.done) return;
   std::vector<std::string> known;
   for (const OptionText& option : setting.found) known.push_back(option.name);
-  if (known.empty()) fail(where, "'", name, "' is unknown: there are no options here.");
-  fail(where, "option '", name, "' is unknown.", suggestion(name, known));
+  if (known.empty()) fail(where, "'", shown(name), "' is unknown: there are no options here.");
+  fail(where, "option '", shown(name), "' is unknown.", suggestion(name, known));
 }
 
 }  // namespace heed

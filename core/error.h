@@ -60,6 +60,10 @@ void append(std::string& out, const Part& part) {
 
 }  // namespace detail
 
+/// Text out of a file as a message may show it: at most `most` bytes, and `?` for whatever is no UTF-8 or
+/// would be obeyed by a terminal.
+std::string shown(std::string_view text, size_t most = 60);
+
 /// All parts in one string: `text("matmul: ", a.shape(), " times ", b.shape())`.
 template <class... Parts>
 std::string text(const Parts&... parts) {

@@ -52,7 +52,8 @@ bool is_gzip(std::string_view bytes) {
 }
 
 std::string inflate(std::string_view bytes, int64_t cap, std::string_view name) {
-  if (!is_gzip(bytes)) fail(Fault::data, name, " is not a gzip file: it does not begin with 1f 8b 08.");
+  if (!is_gzip(bytes))
+    fail(Fault::data, name, " is not a gzip file: it does not begin with 1f 8b 08 (at byte 0).");
   Inflater inflater;
   z_stream& stream = inflater.stream;
   std::string_view rest = bytes;
@@ -64,11 +65,12 @@ std::string inflate(std::string_view bytes, int64_t cap, std::string_view name) 
     stream.avail_out = static_cast<uInt>(buffer.size());
     const int state = ::inflate(&stream, Z_NO_FLUSH);
     const size_t made = buffer.size() - stream.avail_out;
+    const size_t at = bytes.size() - rest.size() - stream.avail_in;
     if (static_cast<int64_t>(out.size() + made) > cap) {
-      fail(Fault::data, name, " inflates to more than the ", cap, " bytes that are accepted here.");
+      fail(Fault::data, name, " inflates to more than the ", cap, " bytes that are accepted here (at byte ",
+           at, " of ", bytes.size(), "). Is it the right file?");
     }
     out.append(buffer, 0, made);
-    const size_t at = bytes.size() - rest.size() - stream.avail_in;
     if (state == Z_STREAM_END) {
       const std::string_view next = bytes.substr(at);
       // Zeros pad files on tapes; anything else after a member must be another member.
@@ -85,7 +87,7 @@ std::string inflate(std::string_view bytes, int64_t cap, std::string_view name) 
            stream.msg != nullptr ? stream.msg : "bad data", "). Fetch or pack it again.");
     }
     if (stream.avail_in == 0 && rest.empty() && stream.avail_out != 0) {
-      fail(Fault::data, name, " is cut short: it ends after ", bytes.size(), " bytes. Fetch it again.");
+      fail(Fault::data, name, " is cut short: it ends at byte ", bytes.size(), ". Fetch it again.");
     }
   }
 }

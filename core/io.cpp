@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -126,6 +127,7 @@ std::string read(const Path& path, int64_t cap) {
   if (S_ISDIR(found.st_mode)) {
     fail(Fault::file, "cannot read ", path, ": it is a folder. Name a file in it.");
   }
+  if (cap == 0 && !S_ISREG(found.st_mode)) cap = stream_cap;  // a device may have no end
   check_cap(path, found.st_size, cap);
   // The size is a hint only: it is 0 for pipes and /proc, and a file may grow meanwhile.
   std::string bytes(static_cast<size_t>(std::max<int64_t>(found.st_size, 0)), '\0');
@@ -226,6 +228,40 @@ void Appender::raw(std::string_view bytes) {
 
 void Appender::sync() {
   if (file_ >= 0) io::sync(file_, path_);
+}
+
+std::optional<std::string> InputLines::next() {
+  static constexpr size_t longest = size_t{1} << 20;
+  const Path input = "standard input";
+  size_t seen = 0;
+  for (;;) {
+    const size_t end = have_.find('\n', seen);
+    if (end != std::string::npos || ended_) {
+      if (have_.empty()) return std::nullopt;
+      ++line_;
+      std::string line = have_.substr(0, end);
+      have_.erase(0, end == std::string::npos ? end : end + 1);
+      if (line.ends_with('\r')) line.pop_back();
+      return line;
+    }
+    seen = have_.size();
+    if (seen > longest) {
+      fail(Fault::data, input, ":", line_ + 1, ": the line has more than the ", longest,
+           " bytes that are accepted. Is this text with one sentence a line?");
+    }
+    char more[4096];
+    const ssize_t count = again([&] { return ::read(STDIN_FILENO, more, sizeof more); });
+    if (count < 0) refuse("read", input, errno);
+    ended_ = count == 0;
+    have_.append(more, static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  }
+}
+
+void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    refuse("write", "standard output", errno != 0 ? errno : EIO);
+  }
 }
 
 int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& past) {

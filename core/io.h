@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,8 +19,11 @@ namespace heed::io {
 /// Largest text that `read_text` inflates out of a gzip file unless told otherwise, in bytes.
 inline constexpr int64_t text_cap = int64_t{4} << 30;
 
-/// The whole file. A folder is refused; `cap` bounds the size in bytes, 0 for no bound (Fault::data beyond
-/// it).
+/// Most that is read of what is no regular file, such as a pipe or a device, in bytes.
+inline constexpr int64_t stream_cap = int64_t{256} << 20;
+
+/// The whole file. A folder is refused; `cap` bounds the size in bytes (Fault::data beyond it), 0 for no
+/// bound but `stream_cap` where it is no regular file.
 std::string read(const Path& path, int64_t cap = 0);
 
 /// The whole file, inflated where its first bytes are those of gzip. Fault::data when it is damaged or larger
@@ -58,6 +62,22 @@ class Appender {
   Path path_;
   int file_ = -1;
 };
+
+/// The lines of standard input.
+class InputLines {
+ public:
+  /// The next line without its end, `\n` or `\r\n`; none when there is no more. Fault::data naming the line
+  /// when it has more than 1 MiB.
+  std::optional<std::string> next();
+
+ private:
+  std::string have_;
+  int64_t line_ = 0;
+  bool ended_ = false;
+};
+
+/// Pushes out what waits for standard output. Fault::file when it, or anything before, could not be written.
+void flush_output();
 
 /// Drops the first line for which `past` holds and everything after it, and a torn last line; the file is
 /// replaced atomically. A file that does not exist is left so. Returns the number of lines that stay.

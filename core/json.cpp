@@ -1,8 +1,10 @@
 // JSON: the grammar is read by nlohmann's event parser, the tree and the text are ours.
 #include "core/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
@@ -33,12 +35,47 @@ std::string plain_words(std::string what) {
   return what;
 }
 
+/// Walks over the text for the parser and keeps how far it has come.
+class Cursor {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  Cursor(const char* at, const char*& furthest) : at_(at), furthest_(&furthest) {}
+  reference operator*() const { return *at_; }
+  Cursor& operator++() {
+    *furthest_ = ++at_;
+    return *this;
+  }
+  Cursor operator++(int) {
+    const Cursor before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const Cursor& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  const char** furthest_;
+};
+
 /// Builds the tree from the parser's events and stops at the first thing that is refused.
 class Builder {
  public:
   using Text = nlohmann::json::string_t;
 
-  explicit Builder(const JsonLimits& limits) : limits_(limits) {}
+  Builder(std::string_view text, const JsonLimits& limits)
+      : text_(text), reached_(text.data()), limits_(limits) {
+    limits_.memory += static_cast<int64_t>(text.size());
+  }
+
+  bool parse() {
+    const char* end = text_.data() + text_.size();
+    return nlohmann::json::sax_parse(Cursor(text_.data(), reached_), Cursor(end, reached_), this);
+  }
 
   bool null() { return add(Json()); }
   bool boolean(bool value) { return add(Json(value)); }
@@ -55,7 +92,11 @@ class Builder {
   bool start_object(size_t) { return open(Json::object()); }
   bool end_object() { return close(); }
   bool key(Text& value) {
-    if (!open_.back().keys.insert(value).second) return refuse(text("the member '", value, "' twice"));
+    if (open_.back().keys.contains(value)) return refuse(text("the member '", shown(value), "' twice"));
+    const int64_t cost = key_cost + on_heap(value);
+    if (!spend(cost)) return false;
+    open_.back().keys_cost += cost;
+    open_.back().keys.insert(value);
     open_.back().key = std::move(value);
     return true;
   }
@@ -65,7 +106,7 @@ class Builder {
     return false;
   }
 
-  std::string complaint() const { return where_.empty() ? text("it has ", why_) : text(where_, ": ", why_); }
+  std::string complaint() const { return text(where_, ": ", why_); }
   Json take() { return std::move(root_); }
 
  private:
@@ -73,31 +114,60 @@ class Builder {
     Json value;
     std::string key;
     std::unordered_set<std::string> keys;
+    int64_t keys_cost = 0;
   };
 
+  static constexpr int64_t key_cost = 80;  // a node of the set with its bucket
+
+  /// Bytes of a text beyond those of the object itself.
+  static int64_t on_heap(const std::string& value) {
+    return value.capacity() <= 15 ? 0 : static_cast<int64_t>(value.capacity()) + 1;
+  }
+
   bool refuse(std::string why) {
+    where_ = text("byte ", static_cast<int64_t>(reached_ - text_.data()));
     why_ = std::move(why);
     return false;
+  }
+
+  /// Counts memory before it is taken; `passing` is given back at once.
+  bool spend(int64_t bytes, int64_t passing = 0) {
+    spent_ += bytes;
+    return spent_ + passing <= limits_.memory ||
+           refuse(text("its values would take more than ", limits_.memory, " bytes of memory"));
+  }
+
+  /// One more item: a vector that is full doubles, and holds the old items meanwhile.
+  template <class Items>
+  bool spend_on(const Items& items) {
+    if (items.size() < items.capacity()) return true;
+    const auto size = static_cast<int64_t>(items.capacity() * sizeof(items[0]));
+    return spend(std::max<int64_t>(size, sizeof(items[0])), size);
   }
 
   bool count() {
     return ++values_ <= limits_.values || refuse(text("more than ", limits_.values, " values"));
   }
 
-  void place(Json value) {
+  bool place(Json value) {
     if (open_.empty()) {
       root_ = std::move(value);
-    } else if (Open& within = open_.back(); within.value.is_object()) {
+      return true;
+    }
+    Open& within = open_.back();
+    if (within.value.is_object()) {
+      if (!spend_on(within.value.members()) || !spend(on_heap(within.key))) return false;
       within.value.append(std::move(within.key), std::move(value));
     } else {
+      if (!spend_on(within.value.list())) return false;
       within.value.push(std::move(value));
     }
+    return true;
   }
 
   bool add(Json value) {
-    if (!count()) return false;
-    place(std::move(value));
-    return true;
+    if (!count() || (value.is_text() && !spend(on_heap(value.text())))) return false;
+    return place(std::move(value));
   }
 
   bool open(Json value) {
@@ -105,19 +175,22 @@ class Builder {
     if (static_cast<int64_t>(open_.size()) >= limits_.depth) {
       return refuse(text("more than ", limits_.depth, " lists and objects within each other"));
     }
-    open_.push_back({.value = std::move(value), .key = {}, .keys = {}});
+    open_.push_back({.value = std::move(value), .key = {}, .keys = {}, .keys_cost = 0});
     return true;
   }
 
   bool close() {
     Json value = std::move(open_.back().value);
+    spent_ -= open_.back().keys_cost;
     open_.pop_back();
-    place(std::move(value));
-    return true;
+    return place(std::move(value));
   }
 
+  std::string_view text_;
+  const char* reached_;
   JsonLimits limits_;
   int64_t values_ = 0;
+  int64_t spent_ = 0;
   std::vector<Open> open_;
   Json root_;
   std::string where_;
@@ -282,8 +355,8 @@ std::string Json::dump(int indent) const {
 }
 
 Json parse_json(std::string_view text, std::string_view name, const JsonLimits& limits) {
-  Builder builder(limits);
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
+  Builder builder(text, limits);
+  if (!builder.parse()) {
     fail(Fault::data, name, " is not the JSON it should be: ", builder.complaint(), ".");
   }
   return builder.take();

@@ -79,8 +79,9 @@ struct JsonMember {
 
 /// What a parser accepts.
 struct JsonLimits {
-  int64_t values = 16'000'000;  ///< values in the whole text
-  int64_t depth = 64;           ///< lists and objects within each other
+  int64_t values = 16'000'000;         ///< values in the whole text
+  int64_t depth = 64;                  ///< lists and objects within each other
+  int64_t memory = int64_t{40} << 20;  ///< bytes that the values may take, beyond those of the text
 };
 
 /// Reads one JSON text (RFC 8259, UTF-8). Fault::data that names `name` and the byte when it is not one,

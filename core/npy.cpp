@@ -41,7 +41,7 @@ class HeaderParser {
       } else if (key == "shape" && !shape) {
         shape = tuple();
       } else {
-        refuse(text("an unexpected key '", key, "'"));
+        refuse(text("an unexpected key '", shown(key), "'"));
       }
       if (!accept(',')) {
         expect('}');
@@ -144,8 +144,9 @@ std::string dtype_of(const std::string& descr, std::string_view name) {
   for (const Code& code : codes) {
     if (code.npy == descr) return std::string(code.dtype);
   }
-  fail(Fault::data, name, " holds numbers of the type '", descr,
-       "'; <f4, <f8, <i4, <i8, |u1 and |b1 can be read. Convert it with numpy's astype.");
+  fail(Fault::data, name, " holds numbers of the type '", shown(descr),
+       "' (in its header, from byte 10 on); <f4, <f8, <i4, <i8, |u1 and |b1 can be read. Convert it with "
+       "numpy's astype.");
 }
 
 /// The bytes of a column-major array in row-major order.
@@ -173,21 +174,23 @@ std::vector<std::byte> row_major(std::string_view from, const std::vector<int64_
 
 Array decode_npy(std::string_view bytes, std::string_view name) {
   if (bytes.substr(0, magic.size()) != magic || bytes.size() < 10) {
-    fail(Fault::data, name, " is not a .npy file: it does not begin with \\x93NUMPY.");
+    fail(Fault::data, name, " is not a .npy file: it does not begin with \\x93NUMPY (at byte 0).");
   }
   const auto byte = [&](size_t at) { return static_cast<size_t>(static_cast<unsigned char>(bytes[at])); };
   const size_t version = byte(6);
   if (version < 1 || version > 3) {
     fail(Fault::data, name, " is a .npy file of format ", static_cast<int64_t>(version),
-         "; 1 to 3 can be read.");
+         " (at byte 6); 1 to 3 can be read.");
   }
   const size_t start = version == 1 ? 10 : 12;
-  if (bytes.size() < start) fail(Fault::data, name, " is cut short in its header.");
+  if (bytes.size() < start)
+    fail(Fault::data, name, " is cut short in its header (at byte ", bytes.size(), ").");
   const size_t length =
       version == 1 ? byte(8) | byte(9) << 8 : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
   if (length > largest_header || length > bytes.size() - start) {
-    fail(Fault::data, name, " claims a header of ", static_cast<int64_t>(length), " bytes; it has ",
-         static_cast<int64_t>(bytes.size()), " in all, and at most 65536 are accepted.");
+    fail(Fault::data, name, " claims a header of ", static_cast<int64_t>(length),
+         " bytes (at byte 8); it has ", static_cast<int64_t>(bytes.size()),
+         " in all, and at most 65536 are accepted.");
   }
   Header header = HeaderParser(bytes.substr(start, length), name).parse();
   Array array{.dtype = dtype_of(header.descr, name), .shape = std::move(header.shape), .bytes = {}};

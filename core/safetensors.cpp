@@ -13,7 +13,7 @@ namespace heed {
 namespace {
 
 constexpr int64_t largest_header = 100'000'000;
-constexpr int64_t most_tensors = 65'536;
+constexpr int64_t most_tensors = 32'768;
 constexpr size_t most_extents = 8;
 constexpr size_t longest_name = 256;
 constexpr std::string_view crc_prefix = "crc32c.";
@@ -26,15 +26,6 @@ int64_t length_of(std::string_view bytes) { return static_cast<int64_t>(bytes.si
 bool name_is_fine(std::string_view name) {
   return !name.empty() && name.size() <= longest_name &&
          std::all_of(name.begin(), name.end(), [](char letter) { return letter >= ' ' && letter <= '~'; });
-}
-
-/// A name as it may be shown: cut, and without bytes that a terminal may not like.
-std::string shown(std::string_view name) {
-  std::string out(name.substr(0, 60));
-  for (char& letter : out) {
-    if (letter < ' ' || letter > '~') letter = '?';
-  }
-  return name.size() > 60 ? out + "..." : out;
 }
 
 std::string hexadecimal(uint32_t value) {
@@ -88,7 +79,8 @@ class Reader {
     Json parsed;
     try {
       // Seven values and up to eight extents for a tensor, one for a line of metadata.
-      parsed = parse_json(header, "its header", {.values = 16 * most_tensors, .depth = 3});
+      parsed = parse_json(header, "its header",
+                          {.values = 16 * most_tensors, .depth = 3, .memory = int64_t{40} << 20});
     } catch (const Error& error) {
       std::string_view what = error.what();
       if (!what.empty() && what.back() == '.') what.remove_suffix(1);
@@ -207,7 +199,7 @@ const TensorEntry* SafeTensors::find(std::string_view tensor) const {
 const TensorEntry& SafeTensors::at(std::string_view tensor) const {
   if (const TensorEntry* found = find(tensor)) return *found;
   fail(Fault::data, name_, " has no tensor '", tensor, "' (it has ", static_cast<int64_t>(entries_.size()),
-       "). Was it saved by a model of another shape?");
+       "; they are named from byte 8 on). Was it saved by a model of another shape?");
 }
 
 std::span<const std::byte> SafeTensors::bytes(const TensorEntry& entry) const {

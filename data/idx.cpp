@@ -35,12 +35,12 @@ IdxFile read_idx(const Path& path, size_t rank) {
   file.head = 4 + 4 * rank;
   const auto size = static_cast<int64_t>(file.bytes.size());
   if (size < static_cast<int64_t>(file.head)) {
-    fail(Fault::data, path, ": ", size, " bytes; the head of an idx file with ", rank, " extents has ",
-         file.head, ".");
+    fail(Fault::data, path, ": ", size, " bytes; the head of an idx file with ", rank,
+         " extents ends at byte ", file.head, ". Fetch it again.");
   }
   const uint32_t magic = big_endian(file.bytes, 0);
   if (magic != ((byte_type << 8) | rank)) {
-    fail(Fault::data, path, ": the magic number is ", magic, "; ", (byte_type << 8) | rank,
+    fail(Fault::data, path, ": the magic number at byte 0 is ", magic, "; ", (byte_type << 8) | rank,
          rank == 3 ? " (images)" : " (labels)", " is needed. Are images and labels interchanged?");
   }
   int64_t volume = 1;
@@ -54,7 +54,7 @@ IdxFile read_idx(const Path& path, size_t rank) {
   }
   if (volume != size - static_cast<int64_t>(file.head)) {
     fail(Fault::data, path, ": the head says ", shape, " bytes, but ", size - static_cast<int64_t>(file.head),
-         " follow it. The file is damaged or cut short; fetch it again.");
+         " follow it from byte ", file.head, " on. The file is damaged or cut short; fetch it again.");
   }
   return file;
 }
@@ -73,7 +73,8 @@ Path plain_or_gzip(const Path& folder, const std::string& name) {
 ImageFile read_idx_images(const Path& path) {
   const IdxFile file = read_idx(path, 3);
   if (file.extents[1] == 0 || file.extents[2] == 0) {
-    fail(Fault::data, path, ": images of ", file.extents[1], " x ", file.extents[2], " pixels.");
+    fail(Fault::data, path, ": images of ", file.extents[1], " x ", file.extents[2],
+         " pixels (at byte 8). Every image must have some.");
   }
   return {
       .count = file.extents[0], .rows = file.extents[1], .columns = file.extents[2], .pixels = body(file)};
@@ -86,12 +87,12 @@ LabelledImages read_labelled_images(const Path& images, const Path& labels, int6
   const auto count = static_cast<int64_t>(out.labels.size());
   if (count != out.images.count) {
     fail(Fault::data, images, " has ", out.images.count, " images and ", labels, " has ", count,
-         " labels. They do not belong together.");
+         " labels (at byte 4 of each). They do not belong together.");
   }
   for (size_t i = 0; i < out.labels.size(); ++i) {
     if (out.labels[i] < classes) continue;
-    fail(Fault::data, labels, ": label ", i, " is ", static_cast<int>(out.labels[i]), "; labels are 0 .. ",
-         classes - 1, ".");
+    fail(Fault::data, labels, ": label ", i, " is ", static_cast<int>(out.labels[i]), " (byte ", i + 8,
+         "); labels are 0 .. ", classes - 1, ".");
   }
   return out;
 }

@@ -23,6 +23,8 @@ struct TextFile {
   SourceFile source;
 };
 
+std::string place(std::string_view name, size_t line) { return text(name, ":", line + 1); }
+
 TextFile open(const Path& path) {
   std::string bytes = io::read(path);
   TextFile file;
@@ -30,14 +32,13 @@ TextFile open(const Path& path) {
   file.source = {.path = file.name, .bytes = static_cast<int64_t>(bytes.size()), .sha256 = sha256_hex(bytes)};
   file.text = is_gzip(bytes) ? inflate(bytes, io::text_cap, file.name) : std::move(bytes);
   if (file.text.starts_with("PK\x03\x04") || file.text.starts_with("PAR1")) {
-    fail(Fault::data, file.name, ": this is a ", file.text[1] == 'K' ? "zip archive" : "parquet file",
+    fail(Fault::data, place(file.name, 0), ": this is a ",
+         file.text[1] == 'K' ? "zip archive" : "parquet file",
          ", not text. Unpack it to tab-separated text, a pair of text files, or JSON lines.");
   }
   check_text(file.text, file.name);
   return file;
 }
-
-std::string place(std::string_view name, size_t line) { return text(name, ":", line + 1); }
 
 std::vector<std::string_view> lines_of(const TextFile& file) {
   std::vector<std::string_view> lines = split_lines(file.text);
@@ -97,8 +98,8 @@ void read_json_lines(const TextFile& file, const Languages& languages, PairFile&
       if (found != nullptr && found->is_text()) return found->text();
       std::string keys;
       for (const JsonMember& member : translation->members()) keys += (keys.empty() ? "" : ", ") + member.key;
-      fail(Fault::data, where, ": no text for the language '", language, "'. Languages of this line: ", keys,
-           ".");
+      fail(Fault::data, where, ": no text for the language '", language,
+           "'. Languages of this line: ", shown(keys, 200), ".");
     };
     const std::string source = side(languages.source);
     const std::string target = side(languages.target);
@@ -116,7 +117,8 @@ void read_sides(const Path& source_path, const Path& target_path, PairFile& out)
   const auto target_lines = lines_of(target);
   if (source_lines.size() != target_lines.size()) {
     fail(Fault::data, source.name, " has ", source_lines.size(), " lines and ", target.name, " has ",
-         target_lines.size(), "; line n of one must be the translation of line n of the other.");
+         target_lines.size(), "; from line ", std::min(source_lines.size(), target_lines.size()) + 1,
+         " on one side is missing. Line n of one must be the translation of line n of the other.");
   }
   for (size_t i = 0; i < source_lines.size(); ++i) add(out, source_lines[i], target_lines[i], source.name, i);
   out.files.push_back(source.source);
@@ -171,7 +173,8 @@ void read_one(const Path& path, const Languages& languages, PairFile& out) {
   const auto lines = split_lines(file.text);
   const auto first =
       std::find_if(lines.begin(), lines.end(), [](auto line) { return !trimmed(line).empty(); });
-  if (first == lines.end()) fail(Fault::data, file.name, ": the file is empty. It must hold sentence pairs.");
+  if (first == lines.end())
+    fail(Fault::data, place(file.name, 0), ": the file is empty. It must hold sentence pairs.");
   const bool tabbed = first->find('\t') != std::string_view::npos;
   const bool braced = trimmed(*first).starts_with('{');
   if (braced && !tabbed) {
@@ -184,7 +187,7 @@ void read_one(const Path& path, const Languages& languages, PairFile& out) {
   }
   const std::string ending = path.extension().string();
   if (!tabbed && (ending == "." + languages.source || ending == "." + languages.target)) {
-    fail(Fault::data, file.name,
+    fail(Fault::data, place(file.name, 0),
          ": one side of a pair of files. Give their prefix: ", Path(path).replace_extension(), ".");
   }
   out.format = "tsv";
@@ -198,8 +201,8 @@ PairFile read_pairs(std::span<const Path> paths, const Languages& languages) {
   PairFile out;
   for (const Path& path : paths) read_one(path, languages, out);
   if (out.pairs.empty()) {
-    fail(Fault::data, paths.front(), ": no pair with two sides in ", out.lines,
-         " lines. Every line must be source<TAB>target.");
+    fail(Fault::data, place(paths.front().string(), 0), ": no pair with two sides from here to line ",
+         out.lines, ". Every line must be source<TAB>target.");
   }
   return out;
 }

@@ -2,6 +2,7 @@
 #include "data/sentencepiece.h"
 
 #include <algorithm>
+#include <exception>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -32,13 +33,29 @@ std::string reason(const sp::util::Status& status) {
   return rest.empty() ? message : rest;
 }
 
+/// The library throws exceptions of its own kind where a model is damaged in a way it does not look for.
+template <class Call>
+void guarded(Call call) {
+  try {
+    call();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail(Fault::data, "sentencepiece: the model is damaged: ", shown(error.what(), 200), ".");
+  }
+}
+
 /// Saved form: title, SHA-256 of the model in hexadecimal, newline, the model as the library serialises it.
 /// The library accepts most damaged models, so the hash decides.
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(std::string model) : Tokenizer(SpecialIds{}), model_(std::move(model)) {
-    const auto status = processor_.LoadFromSerializedProto(model_);
-    if (!status.ok()) fail(Fault::data, "sentencepiece: the model cannot be loaded: ", reason(status), ".");
+    guarded([&] {
+      const auto status = processor_.LoadFromSerializedProto(model_);
+      if (!status.ok()) {
+        fail(Fault::data, "sentencepiece: the model cannot be loaded: ", shown(reason(status), 200), ".");
+      }
+    });
     if (processor_.unk_id() != unknown() || processor_.pad_id() != pad() || processor_.bos_id() != start() ||
         processor_.eos_id() != end()) {
       fail(Fault::data, "sentencepiece: the model has the ids unknown ", processor_.unk_id(), ", pad ",
@@ -152,22 +169,28 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view>
 
 namespace detail {
 
-std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes) {
+std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes, std::string_view name) {
+  constexpr std::string_view remedy = " Take the one of another checkpoint of the run.";
   const size_t head = title.size() + hash_digits + 1;
-  if (!bytes.starts_with(title) || bytes.size() <= head || bytes[head - 1] != '\n') {
-    fail(Fault::data, "sentencepiece: the ", bytes.size(),
-         " bytes are no saved tokenizer. Take the one of another checkpoint of the run.");
+  if (!bytes.starts_with(title)) {
+    fail(Fault::data, name, ": byte 0: this is no saved sentencepiece model.", remedy);
+  }
+  if (bytes.size() <= head || bytes[head - 1] != '\n') {
+    fail(Fault::data, name, ": byte ", title.size(), ": the SHA-256 and the model are cut short.", remedy);
   }
   const std::string_view model = bytes.substr(head);
   if (model.size() > model_cap) {
-    fail(Fault::data, "sentencepiece: a model of ", model.size(), " bytes; at most ", model_cap,
-         " are accepted.");
+    fail(Fault::data, name, ": a model of ", model.size(), " bytes from byte ", head, " on; at most ",
+         model_cap, " are accepted.");
   }
   if (sha256_hex(model) != bytes.substr(title.size(), hash_digits)) {
-    fail(Fault::data, "sentencepiece: the model of ", model.size(),
-         " bytes does not match its SHA-256. Take the one of another checkpoint of the run.");
+    fail(Fault::data, name, ": bytes ", head, "-", bytes.size() - 1, " do not match their SHA-256.", remedy);
   }
-  return std::make_unique<SentencePieceTokenizer>(std::string(model));
+  try {
+    return std::make_unique<SentencePieceTokenizer>(std::string(model));
+  } catch (const Error& error) {
+    fail(Fault::data, name, ": from byte ", head, " on: ", error.what());
+  }
 }
 
 }  // namespace detail
@@ -191,7 +214,7 @@ namespace {
 std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view>, const SubwordOptions&) {
   absent();
 }
-std::unique_ptr<Tokenizer> detail::load_sentencepiece(std::string_view) { absent(); }
+std::unique_ptr<Tokenizer> detail::load_sentencepiece(std::string_view, std::string_view) { absent(); }
 
 }  // namespace heed
 

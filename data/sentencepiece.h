@@ -31,7 +31,7 @@ std::unique_ptr<Tokenizer> train_sentencepiece(std::span<const std::string_view>
                                                const SubwordOptions& options = {});
 
 namespace detail {
-std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes);
+std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes, std::string_view name);
 }  // namespace detail
 
 }  // namespace heed

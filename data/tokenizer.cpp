@@ -20,8 +20,9 @@ constexpr std::string_view character_title = "heed character vocabulary 1";
 /// The lines of a saved vocabulary; every complaint names the line.
 class SavedLines {
  public:
-  SavedLines(std::string_view bytes, std::string_view title) : rest_(bytes) {
-    check_text(bytes, "saved vocabulary");
+  SavedLines(std::string_view bytes, std::string_view title, std::string_view name)
+      : rest_(bytes), name_(name) {
+    check_text(bytes, name);
     if (next() != title) damaged("it must be '", title, "'");
   }
 
@@ -49,8 +50,8 @@ class SavedLines {
     const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     // Every entry takes two bytes at least, which bounds what a damaged number can ask for.
     if (end.ec != std::errc{} || end.ptr != digits.data() + digits.size() || number < 0 ||
-        number > static_cast<int64_t>(rest_.size() / 2)) {
-      damaged("'", digits, "' is no possible count");
+        std::to_string(number) != digits || number > static_cast<int64_t>(rest_.size() / 2)) {
+      damaged("'", shown(digits), "' is no possible count");
     }
     return number;
   }
@@ -61,12 +62,13 @@ class SavedLines {
 
   template <class... Parts>
   [[noreturn]] void damaged(const Parts&... parts) const {
-    fail(Fault::data, "saved vocabulary, line ", line_, ": ", parts...,
+    fail(Fault::data, name_, ", line ", line_, ": ", parts...,
          ". The bytes are damaged; take the tokenizer of another checkpoint of the run.");
   }
 
  private:
   std::string_view rest_;
+  std::string_view name_;
   int64_t line_ = 0;
 };
 
@@ -236,10 +238,11 @@ std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text, Chara
 
 namespace detail {
 
-std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes) {
-  SavedLines lines(bytes, word_title);
+std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes, std::string_view name) {
+  SavedLines lines(bytes, word_title, name);
   const std::string_view joining = lines.value("joining");
-  if (joining != "natural" && joining != "blanks") lines.damaged("'", joining, "' is no way of joining");
+  if (joining != "natural" && joining != "blanks")
+    lines.damaged("'", shown(joining), "' is no way of joining");
   const int64_t count = lines.count();
   std::vector<std::string> pieces;
   for (int64_t i = 0; i < count; ++i) {
@@ -247,14 +250,18 @@ std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes) {
     if (pieces.back().empty()) lines.damaged("the piece is empty");
   }
   lines.finish();
-  return make_word_tokenizer(Vocabulary(std::move(pieces)),
-                             joining == "natural" ? Joining::natural : Joining::blanks);
+  try {
+    return make_word_tokenizer(Vocabulary(std::move(pieces)),
+                               joining == "natural" ? Joining::natural : Joining::blanks);
+  } catch (const Error& error) {  // a piece that is there twice
+    fail(Fault::data, name, ", from line 4 on: ", error.what());
+  }
 }
 
-std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes) {
-  SavedLines lines(bytes, character_title);
+std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes, std::string_view name) {
+  SavedLines lines(bytes, character_title, name);
   const std::string_view word = lines.value("unit");
-  if (word != "byte" && word != "code_point") lines.damaged("'", word, "' is no unit");
+  if (word != "byte" && word != "code_point") lines.damaged("'", shown(word), "' is no unit");
   const CharacterUnit unit = word == "byte" ? CharacterUnit::byte : CharacterUnit::code_point;
   const char32_t largest = unit == CharacterUnit::byte ? 0xFF : 0x10FFFF;
   const int64_t count = lines.count();
@@ -266,7 +273,7 @@ std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes) {
     if (line.size() > 2) std::from_chars(line.data() + 2, line.data() + line.size(), value, 16);
     const auto character = static_cast<char32_t>(value);
     if (character > largest || CharacterTokenizer::name(character, unit) != line) {
-      lines.damaged("'", line, "' is no character");
+      lines.damaged("'", shown(line), "' is no character");
     }
     if (!characters.empty() && characters.back() >= character) lines.damaged("the characters must rise");
     characters.push_back(character);
@@ -277,11 +284,13 @@ std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes) {
 
 }  // namespace detail
 
-std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, std::string_view bytes) {
-  if (kind == "word") return detail::load_word_tokenizer(bytes);
-  if (kind == "character") return detail::load_character_tokenizer(bytes);
-  if (kind == "sentencepiece") return detail::load_sentencepiece(bytes);
-  fail("tokenizer: the kind '", kind, "' is unknown. Known: word, character, sentencepiece.");
+std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, std::string_view bytes,
+                                          std::string_view name) {
+  if (kind == "word") return detail::load_word_tokenizer(bytes, name);
+  if (kind == "character") return detail::load_character_tokenizer(bytes, name);
+  if (kind == "sentencepiece") return detail::load_sentencepiece(bytes, name);
+  fail(Fault::data, name, ": tokenizers of the kind '", shown(kind),
+       "' are unknown. Known: word, character, sentencepiece.");
 }
 
 }  // namespace heed

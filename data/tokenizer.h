@@ -53,8 +53,9 @@ class Tokenizer {
   SpecialIds special_;
 };
 
-/// A tokenizer out of the bytes of `save`. Fault::data when they are not exactly what `save` writes,
-/// Fault::usage when the kind is unknown.
-std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, std::string_view bytes);
+/// A tokenizer out of the bytes of `save`. Fault::data naming `name` and the place when they are not exactly
+/// what `save` writes, or when the kind is unknown.
+std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, std::string_view bytes,
+                                          std::string_view name = "saved tokenizer");
 
 }  // namespace heed

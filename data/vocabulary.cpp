@@ -43,7 +43,7 @@ Vocabulary::Vocabulary(std::vector<std::string> pieces) {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     if (pieces_[i].empty()) fail(Fault::data, "vocabulary: piece ", i, " is empty.");
     if (!ids_.emplace(pieces_[i], static_cast<int32_t>(i)).second) {
-      fail(Fault::data, "vocabulary: piece ", i, ", '", pieces_[i], "', is there twice.");
+      fail(Fault::data, "vocabulary: piece ", i, ", '", shown(pieces_[i]), "', is there twice.");
     }
   }
 }
@@ -79,7 +79,7 @@ Vocabulary Vocabulary::load_huggingface(const Path& path) {
   const Json* vocab = type != nullptr ? model->find("vocab") : nullptr;
   if (vocab == nullptr || !vocab->is_object() || !type->is_text() || type->text() != "WordLevel") {
     fail(Fault::data, path,
-         ": no word-level vocabulary; model.type must be \"WordLevel\", model.vocab an object.");
+         ":1: no word-level vocabulary; model.type must be \"WordLevel\", model.vocab an object.");
   }
   const Json::Members& members = vocab->members();
   const auto count = static_cast<int64_t>(members.size());
@@ -88,18 +88,22 @@ Vocabulary Vocabulary::load_huggingface(const Path& path) {
   for (const auto& [piece, id] : members) {
     const int64_t at = id.is_integer() ? id.integer() : -1;
     if (at < 0 || at >= count || taken[static_cast<size_t>(at)]) {
-      fail(Fault::data, path, ": piece '", piece, "' has the id ", id.dump(), "; the ids must be 0 .. ",
-           count - 1, ", each once.");
+      fail(Fault::data, path, ":1: in model.vocab, piece '", shown(piece), "' has the id ", shown(id.dump()),
+           "; the ids must be 0 .. ", count - 1, ", each once.");
     }
     taken[static_cast<size_t>(at)] = true;
     pieces[static_cast<size_t>(at)] = piece;
   }
   for (size_t i = 0; i < std::size(special_names); ++i) {
     if (i < pieces.size() && pieces[i] == special_names[i]) continue;
-    fail(Fault::data, path, ": id ", i, " must be ", special_names[i], ".");
+    fail(Fault::data, path, ":1: in model.vocab, id ", i, " must be ", special_names[i], ".");
   }
   pieces.erase(pieces.begin(), pieces.begin() + std::size(special_names));
-  return Vocabulary(std::move(pieces));
+  try {
+    return Vocabulary(std::move(pieces));
+  } catch (const Error& error) {
+    fail(Fault::data, path, ":1: in model.vocab: ", error.what());
+  }
 }
 
 int32_t Vocabulary::id(std::string_view piece) const {

@@ -78,8 +78,8 @@ std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text,
                                                     CharacterUnit unit = CharacterUnit::code_point);
 
 namespace detail {
-std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes);
-std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes);
+std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes, std::string_view name);
+std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes, std::string_view name);
 }  // namespace detail
 
 }  // namespace heed

@@ -25,13 +25,13 @@ struct Reader {
   std::string_view name;
 
   template <class... Parts>
-  [[noreturn]] void refuse(const Parts&... parts) const {
-    fail(Fault::data, name, ": ", parts..., " Nothing was unpacked; fetch the archive again.");
+  [[noreturn]] void refuse(uint64_t at, const Parts&... parts) const {
+    fail(Fault::data, name, ": byte ", at, ": ", parts..., " Nothing was unpacked; fetch the archive again.");
   }
   std::string_view part(uint64_t at, uint64_t count) const {
     if (at > bytes.size() || count > bytes.size() - at) {
-      refuse("the archive is cut short: ", count, " bytes are needed at byte ", at, " of ", bytes.size(),
-             ".");
+      refuse(at, "the archive is cut short: ", count, " bytes are needed here, of ", bytes.size(),
+             " in all.");
     }
     return bytes.substr(at, count);
   }
@@ -48,37 +48,39 @@ struct Reader {
 struct Listed {
   std::string name;
   uint32_t flags, method, crc, packed, size, offset, mode;
+  uint64_t at;  ///< of the line itself
   bool folder() const { return name.ends_with('/'); }
 };
 
 /// Where the record at the end begins: it is last but for a comment of up to 64 KiB.
 size_t find_end(const Reader& in) {
   const size_t size = in.bytes.size();
-  if (size < end_bytes) in.refuse(size, " bytes are no zip archive.");
+  if (size < end_bytes) in.refuse(0, size, " bytes are no zip archive.");
   const size_t lowest = size - std::min<size_t>(size, end_bytes + 0xFFFF);
   for (size_t at = size - end_bytes + 1; at-- > lowest;) {
     if (in.number(at, 4) == end_mark && at + end_bytes + in.number(at + 20, 2) == size) return at;
   }
-  in.refuse("this is no zip archive: it has no directory at its end.");
+  in.refuse(lowest, "this is no zip archive: from here on there is no record that ends it.");
 }
 
-void check_name(const Reader& in, const std::string& name) {
+void check_name(const Reader& in, uint64_t at, const std::string& name) {
   const auto bad = [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == '\\' || c == ':' || c == 0x7F;
   };
   if (name.empty() || name.size() > 255 || invalid_utf8(name) != std::string::npos ||
       std::any_of(name.begin(), name.end(), bad)) {
-    in.refuse("an entry has a name that no file may have.");
+    in.refuse(at, "the entry '", shown(name), "' has a name that no file may have.");
   }
-  if (name.front() == '/') in.refuse("the entry '", name, "' has an absolute path.");
+  if (name.front() == '/') in.refuse(at, "the entry '", shown(name), "' has an absolute path.");
   for (const std::string_view step :
        split_fields(std::string_view(name).substr(0, name.size() - (name.back() == '/')), '/')) {
-    if (step == ".." || step == "." || step.empty()) in.refuse("the entry '", name, "' leaves its folder.");
+    if (step == ".." || step == "." || step.empty())
+      in.refuse(at, "the entry '", shown(name), "' leaves its folder.");
   }
 }
 
 Listed read_listed(const Reader& in, uint64_t at) {
-  if (in.number(at, 4) != directory_mark) in.refuse("the directory is damaged at byte ", at, ".");
+  if (in.number(at, 4) != directory_mark) in.refuse(at, "the directory is damaged.");
   Listed entry{.name = std::string(in.part(at + directory_bytes, in.number(at + 28, 2))),
                .flags = in.number(at + 8, 2),
                .method = in.number(at + 10, 2),
@@ -86,26 +88,47 @@ Listed read_listed(const Reader& in, uint64_t at) {
                .packed = in.number(at + 20, 4),
                .size = in.number(at + 24, 4),
                .offset = in.number(at + 42, 4),
-               .mode = in.number(at + 5, 1) == unix_system ? in.number(at + 40, 2) : 0};
-  check_name(in, entry.name);
+               .mode = in.number(at + 5, 1) == unix_system ? in.number(at + 40, 2) : 0,
+               .at = at};
+  check_name(in, at, entry.name);
   const uint32_t type = entry.mode & file_type;
-  if (type == link_type) in.refuse("the entry '", entry.name, "' is a symbolic link.");
+  if (type == link_type) in.refuse(at, "the entry '", shown(entry.name), "' is a symbolic link.");
   if (type != 0 && type != regular_type && type != folder_type) {
-    in.refuse("the entry '", entry.name, "' is neither a file nor a folder.");
+    in.refuse(at, "the entry '", shown(entry.name), "' is neither a file nor a folder.");
   }
   if ((entry.flags & (encrypted | strong_encryption | masked)) != 0) {
-    in.refuse("the entry '", entry.name, "' is encrypted.");
+    in.refuse(at, "the entry '", shown(entry.name), "' is encrypted.");
   }
   if (entry.method != stored && entry.method != deflated) {
-    in.refuse("the entry '", entry.name, "' is packed by method ", entry.method, "; only 0 and 8 are read.");
+    in.refuse(at, "the entry '", shown(entry.name), "' is packed by method ", entry.method,
+              "; only 0 and 8 are read.");
   }
   if (entry.method == stored && entry.packed != entry.size) {
-    in.refuse("the entry '", entry.name, "' is stored, but its two sizes differ.");
+    in.refuse(at, "the entry '", shown(entry.name), "' is stored, but its two sizes differ.");
   }
   if (entry.size / 1100 > entry.packed) {  // deflate makes nothing smaller than 1/1032
-    in.refuse("the entry '", entry.name, "' announces ", entry.size, " bytes out of ", entry.packed, ".");
+    in.refuse(at, "the entry '", shown(entry.name), "' announces ", entry.size, " bytes out of ",
+              entry.packed, ".");
   }
   return entry;
+}
+
+/// Where the bytes of an entry lie; checks that the entry begins as the directory says.
+struct Span {
+  uint64_t begin, data, end;
+};
+Span span_of(const Reader& in, const Listed& entry, uint64_t directory) {
+  const uint64_t at = entry.offset;
+  if (in.number(at, 4) != entry_mark)
+    in.refuse(at, "the entry '", shown(entry.name), "' is not here, where the directory says.");
+  const uint32_t name_bytes = in.number(at + 26, 2);
+  const uint64_t begin = at + entry_bytes + name_bytes + in.number(at + 28, 2);
+  if (in.part(at + entry_bytes, name_bytes) != entry.name || in.number(at + 8, 2) != entry.method) {
+    in.refuse(at, "the entry '", shown(entry.name), "' is called otherwise where it begins.");
+  }
+  if (begin + entry.packed > directory)
+    in.refuse(at, "the entry '", shown(entry.name), "' reaches into the directory.");
+  return {.begin = at, .data = begin, .end = begin + entry.packed};
 }
 
 /// Raw deflate of a size that is known: not one byte more is ever made.
@@ -121,26 +144,18 @@ std::string inflate_raw(const Reader& in, const Listed& entry, std::string_view 
   const bool whole = state == Z_STREAM_END && stream.avail_in == 0 && stream.total_out == entry.size;
   inflateEnd(&stream);
   if (!whole)
-    in.refuse("the entry '", entry.name, "' does not inflate to the ", entry.size, " bytes it announces.");
+    in.refuse(entry.at, "the entry '", shown(entry.name), "' does not inflate to the ", entry.size,
+              " bytes it announces.");
   out.resize(entry.size);
   return out;
 }
 
-std::string unpack(const Reader& in, const Listed& entry, uint64_t directory) {
-  const uint64_t at = entry.offset;
-  if (in.number(at, 4) != entry_mark)
-    in.refuse("the entry '", entry.name, "' is not where the directory says.");
-  const uint32_t name_bytes = in.number(at + 26, 2);
-  const uint64_t begin = at + entry_bytes + name_bytes + in.number(at + 28, 2);
-  if (in.part(at + entry_bytes, name_bytes) != entry.name || in.number(at + 8, 2) != entry.method) {
-    in.refuse("the entry '", entry.name, "' is called otherwise where it begins.");
-  }
-  if (begin + entry.packed > directory) in.refuse("the entry '", entry.name, "' reaches into the directory.");
-  const std::string_view packed = in.part(begin, entry.packed);
+std::string unpack(const Reader& in, const Listed& entry, const Span& span) {
+  const std::string_view packed = in.part(span.data, entry.packed);
   std::string bytes = entry.method == stored ? std::string(packed) : inflate_raw(in, entry, packed);
   const auto crc =
       static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-  if (crc != entry.crc) in.refuse("the entry '", entry.name, "' does not match its CRC-32.");
+  if (crc != entry.crc) in.refuse(entry.at, "the entry '", shown(entry.name), "' does not match its CRC-32.");
   return bytes;
 }
 
@@ -152,11 +167,12 @@ std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, con
   const uint32_t count = in.number(end + 10, 2);
   const uint64_t directory = in.number(end + 16, 4);
   if (in.number(end + 4, 2) != 0 || in.number(end + 6, 2) != 0 || in.number(end + 8, 2) != count) {
-    in.refuse("the archive is one of several volumes.");
+    in.refuse(end, "the archive is one of several volumes.");
   }
-  if (directory + in.number(end + 12, 4) != end) in.refuse("the directory is not where the end record says.");
+  if (directory + in.number(end + 12, 4) != end)
+    in.refuse(end, "the directory is not where this end record says.");
   if (static_cast<int64_t>(count) > limits.entries) {
-    in.refuse(count, " entries; at most ", limits.entries, " are accepted.");
+    in.refuse(end, count, " entries; at most ", limits.entries, " are accepted.");
   }
   std::vector<Listed> listed;
   std::set<std::string> names;
@@ -168,14 +184,24 @@ std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, con
     at += directory_bytes + entry.name.size() + in.number(at + 30, 2) + in.number(at + 32, 2);
     total += entry.size;
     if (total > limits.bytes) {
-      in.refuse("the entries unpack to more than the ", limits.bytes, " bytes that are accepted.");
+      in.refuse(entry.at, "the entries unpack to more than the ", limits.bytes, " bytes that are accepted.");
     }
-    if (!names.insert(entry.name).second) in.refuse("the entry '", entry.name, "' is there twice.");
+    if (!names.insert(entry.name).second)
+      in.refuse(entry.at, "the entry '", shown(entry.name), "' is there twice.");
   }
-  if (at != end) in.refuse("the directory has bytes after its last entry.");
+  if (at != end) in.refuse(at, "the directory has bytes after its last entry.");
+  // Entries that share bytes would unpack to more than the archive can hold.
+  std::vector<Span> spans;
+  for (const Listed& entry : listed) spans.push_back(span_of(in, entry, directory));
+  std::vector<Span> sorted = spans;
+  std::sort(sorted.begin(), sorted.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i].begin < sorted[i - 1].end) in.refuse(sorted[i].begin, "two entries overlap.");
+  }
   std::vector<ZipEntry> entries;
-  for (const Listed& entry : listed) {
-    if (!entry.folder()) entries.push_back({.name = entry.name, .bytes = unpack(in, entry, directory)});
+  for (size_t i = 0; i < listed.size(); ++i) {
+    if (listed[i].folder()) continue;
+    entries.push_back({.name = listed[i].name, .bytes = unpack(in, listed[i], spans[i])});
   }
   return entries;
 }

@@ -160,8 +160,8 @@ std::string save(Module& module) {
   return encode_safetensors(list);
 }
 
-void load(Module& module, const std::string& bytes) {
-  const SafeTensors file = SafeTensors::parse(bytes, "model");
+void load(Module& module, const std::string& bytes, const std::string& name) {
+  const SafeTensors file = SafeTensors::parse(bytes, name);
   const std::vector<Named> all = tensors(module);
   std::set<std::string> wanted;
   // Nothing is written before everything is known to fit.
@@ -170,17 +170,23 @@ void load(Module& module, const std::string& bytes) {
     const TensorEntry* found = file.find(named.name);
     const Tensor& x = *named.tensor;
     if (found == nullptr)
-      fail(Fault::data, "load: tensor ", named.name, " ", x.shape(), " is missing in the file.");
-    const Shape shape(std::span<const int64_t>(found->shape));
-    if (found->dtype != to_string(x.dtype()) || !(shape == x.shape())) {
-      fail(Fault::data, "load: tensor ", named.name, " is ", found->dtype, " ", shape, " in the file, ",
-           x.dtype(), " ", x.shape(), " in the model. Load it with the configuration it was saved with.");
+      fail(Fault::data, name, ": tensor ", named.name, " ", x.shape(),
+           " is missing in the file (in its header, from byte 8 on).");
+    const bool same =
+        std::equal(found->shape.begin(), found->shape.end(), x.shape().begin(), x.shape().end());
+    if (found->dtype != to_string(x.dtype()) || !same) {
+      std::string shape;
+      for (const int64_t extent : found->shape) shape += text(shape.empty() ? "" : ", ", extent);
+      fail(Fault::data, name, ": tensor ", named.name, " is ", found->dtype, " [", shape, "] in the file, ",
+           x.dtype(), " ", x.shape(), " in the model (at byte ", found->offset,
+           "). Load it with the configuration it was saved with.");
     }
   }
   for (const TensorEntry& entry : file.entries()) {
     if (!wanted.contains(entry.name)) {
-      fail(Fault::data, "load: the file holds ", entry.name,
-           ", which this model does not have. Load it with the configuration it was saved with.");
+      fail(Fault::data, name, ": the file holds ", shown(entry.name),
+           ", which this model does not have (at byte ", entry.offset,
+           "). Load it with the configuration it was saved with.");
     }
   }
   for (const Named& named : all) {

@@ -49,8 +49,9 @@ std::string summary(Module& module);
 
 /// The tensors as the bytes of a safetensors file.
 std::string save(Module& module);
-/// Puts saved numbers into the tensors. Fails (Fault::data) on a missing or unknown name, or another shape.
-void load(Module& module, const std::string& bytes);
+/// Puts saved numbers into the tensors. Fails (Fault::data) on a missing or unknown name, or another shape,
+/// and then changes nothing; `name` is what the error calls the file.
+void load(Module& module, const std::string& bytes, const std::string& name = "model.safetensors");
 
 /// Parameters that `loss` does not depend on, and leaves it depends on that no module names: both are
 /// mistakes in fields() or in a forward(). Fails naming them. The trainer asks before its first step.

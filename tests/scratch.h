@@ -11,11 +11,11 @@
 
 namespace heed {
 
-/// A fresh folder under the system's temporary one; it goes away with the object.
+/// A fresh folder under the system's temporary one, or another; it goes away with the object.
 class Scratch {
  public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "heed-test-XXXXXX").string();
+  explicit Scratch(const Path& within = std::filesystem::temp_directory_path()) {
+    std::string name = (within / "heed-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) fail(Fault::file, "cannot create a folder like ", name);
     path_ = name;
   }

@@ -19,6 +19,7 @@ constexpr std::string_view manifest_name = "MANIFEST.json";
 constexpr std::string_view temporary_prefix = ".tmp-";
 constexpr std::string_view step_prefix = "step_";
 constexpr int64_t manifest_cap = 1 << 20;
+constexpr int64_t manifest_format = 1;
 
 Path checkpoints_of(const Path& run) { return run / "ckpt"; }
 
@@ -57,14 +58,16 @@ std::string manifest_of(int64_t step, const std::vector<NamedBytes>& files) {
                                       {"crc32c", Json(hexadecimal(crc32c(file.bytes)))},
                                       {"sha256", Json(sha256_hex(file.bytes))}}));
   }
-  return Json::object({{"format", 1}, {"step", step}, {"files", std::move(sums)}}).dump(2) + "\n";
+  return Json::object({{"format", manifest_format}, {"step", step}, {"files", std::move(sums)}}).dump(2) +
+         "\n";
 }
 
 /// What is wrong with a file whose check sum does not match, as near as can be said.
-std::string damage(const std::string& name, const std::string& bytes) {
+std::string damage(const std::string& name, std::string bytes) {
+  const size_t size = bytes.size();
   if (!Path(name).extension().compare(".safetensors")) {
     try {
-      const SafeTensors tensors = SafeTensors::parse(bytes, name);
+      const SafeTensors tensors = SafeTensors::parse(std::move(bytes), name);
       if (const TensorEntry* bad = tensors.damaged()) {
         return text(name, ", tensor ", bad->name, ", bytes ", bad->offset, "-", bad->offset + bad->size - 1,
                     " do not match their checksum");
@@ -72,22 +75,53 @@ std::string damage(const std::string& name, const std::string& bytes) {
     } catch (const Error&) {
       return text(name, ", its header (from byte 0) does not match its checksum");
     }
-    return text(name, ", its header does not match its checksum");
+    return text(name, ", its header (from byte 0) does not match its checksum");
   }
-  return text(name, ", bytes 0-", static_cast<int64_t>(bytes.size()) - 1, " do not match their checksum");
+  return text(name, ", bytes 0-", static_cast<int64_t>(size) - 1, " do not match their checksum");
+}
+
+/// What the manifest says of one file.
+struct Sum {
+  std::string name;
+  int64_t size = 0;
+  std::string crc32c, sha256;
+};
+
+/// The lines of a manifest; throws the bare complaint.
+std::vector<Sum> read_manifest(const std::string& bytes, int64_t step) {
+  const Json manifest = parse_json(bytes, manifest_name);
+  std::vector<Sum> sums;
+  try {
+    if (const int64_t format = manifest.at("format").integer(); format != manifest_format)
+      fail(Fault::data, "it is of format ", format, ", this program reads ", manifest_format);
+    if (const int64_t found = manifest.at("step").integer(); found != step)
+      fail(Fault::data, "it speaks of step ", found);
+    for (const JsonMember& file : manifest.at("files").members()) {
+      if (!name_is_plain(file.key)) fail(Fault::data, "'", shown(file.key), "' is no plain file name");
+      sums.push_back({.name = file.key,
+                      .size = file.value.at("size").integer(),
+                      .crc32c = file.value.at("crc32c").text(),
+                      .sha256 = file.value.at("sha256").text()});
+    }
+  } catch (const Error& error) {
+    fail(Fault::data, manifest_name, ", bytes 0-", bytes.size() - 1, ": ", error.what());
+  }
+  return sums;
 }
 
 /// Reads one file and compares it with its line of the manifest; throws the bare complaint.
-std::string verified(const Path& folder, const std::string& name, const Json& line) {
-  const Path path = folder / name;
-  const int64_t size = line.at("size").integer();
-  if (!io::exists(path)) fail(Fault::data, name, " is missing");
-  const int64_t found = io::size(path);
-  if (found != size) fail(Fault::data, name, " has ", found, " bytes, ", size, " were written");
+std::string verified(const Path& folder, const Sum& sum) {
+  const Path path = folder / sum.name;
+  if (!io::exists(path)) fail(Fault::data, sum.name, " is missing (all of its bytes 0-", sum.size - 1, ")");
+  const int64_t found = io::is_directory(path) ? -1 : io::size(path);
+  if (found < 0) fail(Fault::data, sum.name, " is a folder, not the bytes 0-", sum.size - 1);
+  if (found != sum.size) {
+    fail(Fault::data, sum.name, " has ", found, " bytes, ", sum.size, " were written: it differs from byte ",
+         std::max<int64_t>(0, std::min(found, sum.size)), " on");
+  }
   std::string bytes = io::read(path);
-  if (hexadecimal(crc32c(bytes)) != line.at("crc32c").text() ||
-      sha256_hex(bytes) != line.at("sha256").text()) {
-    fail(Fault::data, damage(name, bytes));
+  if (hexadecimal(crc32c(bytes)) != sum.crc32c || sha256_hex(bytes) != sum.sha256) {
+    fail(Fault::data, damage(sum.name, std::move(bytes)));
   }
   return bytes;
 }
@@ -97,16 +131,9 @@ Checkpoint load(const Path& run, int64_t step) {
   Checkpoint checkpoint{.folder = checkpoint_folder(run, step), .step = step, .files = {}};
   const Path manifest_path = checkpoint.folder / manifest_name;
   if (!io::exists(manifest_path)) fail(Fault::data, manifest_name, " is missing");
-  Json manifest;
   try {
-    manifest = parse_json(io::read(manifest_path, manifest_cap), manifest_name);
-    if (manifest.at("step").integer() != step) {
-      fail(Fault::data, manifest_name, " speaks of step ", manifest.at("step").integer());
-    }
-    for (const JsonMember& file : manifest.at("files").members()) {
-      if (!name_is_plain(file.key))
-        fail(Fault::data, manifest_name, " has a name that is no plain file name");
-      checkpoint.files[file.key] = verified(checkpoint.folder, file.key, file.value);
+    for (const Sum& sum : read_manifest(io::read(manifest_path, manifest_cap), step)) {
+      checkpoint.files[sum.name] = verified(checkpoint.folder, sum);
     }
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;

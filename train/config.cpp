@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "attention/variant.h"
 #include "core/io.h"
@@ -97,6 +98,12 @@ void Config::check() const {
 
 namespace {
 
+/// "FILE:3:8: ", the place of a value.
+std::string place_of(const toml::node& node, const std::string& name) {
+  const auto at = node.source().begin;
+  return text(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ");
+}
+
 std::string value_text(const toml::node& node, const std::string& where) {
   if (const auto* s = node.as_string()) return s->get();
   if (const auto* i = node.as_integer()) return std::to_string(i->get());
@@ -109,9 +116,7 @@ void apply(Config& config, const toml::table& table, const std::string& prefix, 
   const std::vector<OptionText> options = options_of(config);
   for (const auto& [key, node] : table) {
     const std::string path = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
-    const auto at = node.source().begin;
-    const std::string where =
-        text(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ");
+    const std::string where = place_of(node, name);
     if (const auto* inner = node.as_table()) {
       apply(config, *inner, path, name);
       continue;
@@ -122,7 +127,7 @@ void apply(Config& config, const toml::table& table, const std::string& prefix, 
         std::find_if(options.begin(), options.end(), [&](const OptionText& o) { return o.name == path; });
     // Text where a number belongs is a slip worth its own words.
     if (known != options.end() && node.is_string() && (known->kind == "number" || known->kind == "integer")) {
-      fail(where, path, " = \"", value, "\" is text; a number is needed. Write it without quotes.");
+      fail(where, path, " = \"", shown(value), "\" is text; a number is needed. Write it without quotes.");
     }
     config.set(path, value, where);
   }
@@ -134,7 +139,7 @@ toml::table parse(const std::string& text_of_file, const std::string& name) {
   } catch (const toml::parse_error& error) {
     const auto at = error.source().begin;
     fail(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ",
-         std::string(error.description()), ". Mend the TOML there.");
+         shown(error.description(), 300), ". Mend the TOML there.");
   }
 }
 
@@ -151,25 +156,44 @@ Config from_preset(const std::string& name) {
     for (auto& [key, origin] : config.origin) origin = "preset " + name;
     return config;
   }
-  fail("preset '", name, "' is unknown.", suggestion(name, known), " A .toml file works too.");
+  fail("preset '", shown(name), "' is unknown.", suggestion(name, known), " A .toml file works too.");
+}
+
+/// The text of a key at the top of the file; none when it is not there.
+std::optional<std::string> top_text(const toml::table& table, std::string_view key, const std::string& name) {
+  const toml::node* node = table.get(key);
+  if (node == nullptr) return std::nullopt;
+  if (const auto* value = node->as_string()) return value->get();
+  fail(place_of(*node, name), key, " must be a text in quotes.");
+}
+
+/// Calls what may refuse the value of a key, and puts the key's place before what it says.
+template <class Call>
+auto at_place(const toml::table& table, std::string_view key, const std::string& name, Call call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    throw Error(error.fault(), place_of(*table.get(key), name) + error.what());
+  }
 }
 
 Config from_toml(const std::string& content, const std::string& name) {
   const toml::table table = parse(content, name);
   Config config;
-  if (const auto preset = table["preset"].value<std::string>()) {
-    config = from_preset(*preset);
-    const auto task = table["task"].value<std::string>();
+  const auto preset = top_text(table, "preset", name);
+  const auto task = top_text(table, "task", name);
+  if (preset) {
+    config = at_place(table, "preset", name, [&] { return from_preset(*preset); });
     if (task && *task != config.task_name) {
-      fail(name, ": task = \"", *task, "\", but the preset ", *preset, " is of the task ", config.task_name,
-           ". Take one of them out.");
+      fail(place_of(*table.get("task"), name), "task = \"", shown(*task), "\", but the preset ", *preset,
+           " is of the task ", config.task_name, ". Take one of them out.");
     }
-  } else if (const auto task = table["task"].value<std::string>()) {
+  } else if (task) {
     config.task_name = *task;
-    config.task = make_task(*task);
+    config.task = at_place(table, "task", name, [&] { return make_task(*task); });
   } else {
     fail(name,
-         ": it names neither a preset nor a task. Begin it with preset = \"translate\" or task = "
+         ":1: it names neither a preset nor a task. Begin it with preset = \"translate\" or task = "
          "\"translate\".");
   }
   apply(config, table, "", name);
@@ -215,11 +239,11 @@ Config make_config(const std::string& preset_or_file) {
 Config read_config(const std::string& toml, const std::string& name) {
   const toml::table table = parse(toml, name);
   Config config;
-  const auto task = table["task"].value<std::string>();
-  if (!task) fail(Fault::data, name, ": it names no task, so it is not a run's configuration.");
+  const auto task = top_text(table, "task", name);
+  if (!task) fail(Fault::data, name, ":1: it names no task, so it is not a run's configuration.");
   config.task_name = *task;
-  config.preset = table["preset"].value_or(std::string());
-  config.task = make_task(*task);
+  config.preset = top_text(table, "preset", name).value_or("");
+  config.task = at_place(table, "task", name, [&] { return make_task(*task); });
   apply(config, table, "", name);
   return config;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/file_lock.h"
 
 namespace heed {
 
@@ -15,12 +16,9 @@ class RunLock {
  public:
   /// Fault::busy naming process, start and command when another process (or another RunLock) holds it.
   RunLock(const Path& run, std::string_view command);
-  RunLock(RunLock&& other) noexcept;
-  RunLock& operator=(RunLock&& other) noexcept;
-  ~RunLock();
 
  private:
-  int file_ = -1;
+  std::optional<io::FileLock> lock_;
 };
 
 /// Who holds the run's lock, as in "pid 4711 since 14:02 (started by: heed train translate)"; none when

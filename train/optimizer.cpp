@@ -152,15 +152,15 @@ void Optimizer::load(const std::string& bytes) {
     if (size == 0) return;
     const auto found = static_cast<int64_t>(file.bytes(file.at(name)).size());
     if (found != size) {
-      fail(Fault::data, "optimizer: ", name, " has ", found, " bytes, this model needs ", size,
-           ". Resume with the configuration of the run.");
+      fail(Fault::data, "optim.safetensors: ", name, " has ", found, " bytes, this model needs ", size,
+           " (at byte ", file.at(name).offset, "). Resume with the configuration of the run.");
     }
   };
   check("first", first_.bytes());
   check("second", second_.bytes());
   if (second_.size() == 0 && file.find("second") != nullptr) {
-    fail(Fault::data,
-         "optimizer: the file holds second moments, which sgd does not have. Resume with the configuration "
+    fail(Fault::data, "optim.safetensors: at byte ", file.at("second").offset,
+         " are second moments, which sgd does not have. Resume with the configuration "
          "of the run.");
   }
   check("steps", sizeof steps_);

@@ -24,7 +24,7 @@ std::unique_ptr<Task> make_task(const std::string& name) {
     if (name == entry.name) return entry.make();
     known.emplace_back(entry.name);
   }
-  fail("task '", name, "' is unknown.", suggestion(name, known));
+  fail("task '", shown(name), "' is unknown.", suggestion(name, known));
 }
 
 std::unique_ptr<Module> new_model(const Config& config, Rng& rng) {
@@ -55,7 +55,8 @@ MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, 
 std::unique_ptr<Tokenizer> sealed_tokenizer(const std::vector<NamedBytes>& files, const std::string& role) {
   const std::string prefix = "tokenizer." + role + ".";
   for (const NamedBytes& file : files) {
-    if (file.name.starts_with(prefix)) return load_tokenizer(file.name.substr(prefix.size()), file.bytes);
+    if (file.name.starts_with(prefix))
+      return load_tokenizer(file.name.substr(prefix.size()), file.bytes, file.name);
   }
   return nullptr;
 }

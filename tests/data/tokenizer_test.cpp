@@ -113,7 +113,7 @@ TEST_CASE("tokenizer: saved bytes give the same tokenizer") {
     CHECK(again->save() == tokenizer->save());
     CHECK(again->encode("è𝄞") == tokenizer->encode("è𝄞"));
   }
-  CHECK_THAT(refusal(Fault::usage, [] { load_tokenizer("wird", ""); }), containing("Known: word"));
+  CHECK_THAT(refusal(Fault::data, [] { load_tokenizer("wird", ""); }), containing("Known: word"));
 }
 
 TEST_CASE("tokenizer: damaged bytes are refused, never crash") {

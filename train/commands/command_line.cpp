@@ -8,6 +8,7 @@
 #include <set>
 
 #include "attention/spec.h"
+#include "core/io.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "train/commands/verb.h"
@@ -287,9 +288,7 @@ int run_program(int count, char** arguments) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, which names it
   try {
     const int code = parse_and_run(count, arguments);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      fail(Fault::file, "cannot write the answer to standard output: ", std::strerror(errno), ".");
-    }
+    io::flush_output();
     return code;
   } catch (const Error& error) {
     std::fprintf(stderr, "error: %s\n", error.what());

@@ -2,7 +2,6 @@
 #include "train/commands/loaded_run.h"
 
 #include <cstdio>
-#include <iostream>
 
 #include "core/io.h"
 
@@ -37,11 +36,8 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
 std::vector<std::string> input_lines(const std::vector<std::string>& words) {
   if (!words.empty()) return words;
   std::vector<std::string> lines;
-  std::string line;
-  while (std::getline(std::cin, line)) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    lines.push_back(line);
-  }
+  io::InputLines input;
+  while (auto line = input.next()) lines.push_back(std::move(*line));
   return lines;
 }
 

@@ -1,8 +1,8 @@
 // heed translate: sentences in, sentences out.
 #include <unistd.h>
 #include <cstdio>
-#include <iostream>
 
+#include "core/io.h"
 #include "data/tokenizer.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/verbs.h"
@@ -33,8 +33,8 @@ int run(const Invocation& call) {
   if (call.words.size() > 1) {
     put({call.words.begin() + 1, call.words.end()});
   } else if (isatty(STDIN_FILENO) == 1) {  // a person types: answer each line
-    std::string line;
-    while (std::getline(std::cin, line)) put({line});
+    io::InputLines input;
+    while (const auto line = input.next()) put({*line});
   } else {
     put(input_lines({}));
   }

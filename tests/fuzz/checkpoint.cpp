@@ -1,0 +1,28 @@
+// Fuzz target: the manifest of a checkpoint, beside files that are whole.
+#include "train/checkpoint.h"
+#include "core/io.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/law.h"
+
+using namespace heed;
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view input = bytes_of(data, size);
+  static const Path run = [] {
+    const Path folder = law::planted_folder();
+    write_checkpoint(folder, 7, {{"state.json", "{\"step\": 7}\n"}, {"tokenizer.source.word", "bytes\n"}});
+    return folder;
+  }();
+  const Path manifest = checkpoint_folder(run, 7) / "MANIFEST.json";
+  io::write_plain(manifest, std::span(&input, 1));
+  io::write_plain(run / "ckpt/best.json", std::span(&input, 1));
+  Checkpoint checkpoint;
+  if (law::obeys(checkpoint_folder(run, 7).string(), input, [&] { checkpoint = open_checkpoint(run); })) {
+    law::demand(checkpoint.step == 7, "a checkpoint is of its step");
+    for (const auto& [name, bytes] : checkpoint.files) {
+      law::demand(io::read(checkpoint.folder / name) == bytes, "a file is what lies on the disk");
+    }
+  }
+  (void)best_step(run);
+  return 0;
+}

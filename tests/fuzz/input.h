@@ -1,0 +1,16 @@
+// The entry point of a fuzz target, under the name that libFuzzer and our own driver call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace heed {
+
+inline std::string_view bytes_of(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+}  // namespace heed

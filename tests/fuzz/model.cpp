@@ -1,0 +1,24 @@
+// Fuzz target: the weights and the optimizer's state of a checkpoint, into a model that is there already.
+#include "core/random.h"
+#include "nn/linear.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/law.h"
+#include "train/optimizer.h"
+
+using namespace heed;
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view input = bytes_of(data, size);
+  Rng rng(1);
+  Linear model(3, 2, rng);
+  const std::string before = save(model);
+  if (law::obeys("model.safetensors", input, [&] { load(model, std::string(input)); })) {
+    law::demand(save(model).size() == before.size(), "a model keeps its shape");
+  } else {
+    law::demand(save(model) == before, "what is refused changes nothing");
+  }
+  Optimizer optimizer(model, {});
+  if (law::obeys("optim.safetensors", input, [&] { optimizer.load(std::string(input)); }))
+    (void)optimizer.save();
+  return 0;
+}

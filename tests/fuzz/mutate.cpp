@@ -1,0 +1,190 @@
+// Damage by number.
+#include "tests/fuzz/mutate.h"
+
+#include <algorithm>
+#include <array>
+
+namespace heed {
+namespace {
+
+/// Numbers of Steele, Lea and Flood's SplitMix (2014).
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    uint64_t z = state_ += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+  }
+  /// Below `count`, or 0 when that is 0.
+  size_t below(size_t count) { return count == 0 ? 0 : static_cast<size_t>(next() % count); }
+
+ private:
+  uint64_t state_;
+};
+
+constexpr uint64_t awkward[] = {0,
+                                1,
+                                0x7F,
+                                0x80,
+                                0xFF,
+                                0x7FFF,
+                                0x8000,
+                                0xFFFF,
+                                0x10000,
+                                0x7FFFFFFF,
+                                0x80000000,
+                                0xFFFFFFFF,
+                                0x100000000,
+                                0x7FFFFFFFFFFFFFFF,
+                                0x8000000000000000,
+                                0xFFFFFFFFFFFFFFFF,
+                                0x3FFFFFFFFFFFFFFF,
+                                100'000'000,
+                                100'000'001,
+                                64 << 10};
+
+constexpr std::string_view awkward_text[] = {"-1",
+                                             "0",
+                                             "1e999",
+                                             "nan",
+                                             "9223372036854775807",
+                                             "9223372036854775808",
+                                             "18446744073709551616",
+                                             "\"",
+                                             "{",
+                                             "}",
+                                             "[[[[[[[[",
+                                             "]",
+                                             ",",
+                                             ":",
+                                             "\\u0000",
+                                             "\\ud800",
+                                             "\t",
+                                             "\r\n",
+                                             "\n",
+                                             "\xEF\xBB\xBF",
+                                             "\xFF",
+                                             "\xC0\x80",
+                                             "\xED\xA0\x80",
+                                             "\xF4\x90\x80\x80",
+                                             "../",
+                                             "/",
+                                             "\x1b[2J",
+                                             "U+110000",
+                                             "0x100"};
+
+/// A number written over the bytes, little- or big-endian, 1 to 8 of them.
+void overwrite_number(std::string& bytes, Dice& dice) {
+  const size_t width = size_t{1} << dice.below(4);
+  if (bytes.size() < width) return;
+  // Length fields are more often found near the start and the end.
+  const size_t near = std::min<size_t>(bytes.size() - width + 1, 64);
+  size_t at = dice.below(bytes.size() - width + 1);
+  if (dice.below(2) == 0)
+    at = dice.below(2) == 0 ? dice.below(near) : bytes.size() - width - dice.below(near);
+  uint64_t value = awkward[dice.below(std::size(awkward))];
+  if (dice.below(4) == 0) value = bytes.size() + dice.below(33) - 16;
+  const bool little = dice.below(2) == 0;
+  for (size_t i = 0; i < width; ++i) {
+    bytes[little ? at + i : at + width - 1 - i] = static_cast<char>(value >> (8 * i) & 0xFF);
+  }
+}
+
+/// A run of digits replaced by another number.
+bool overwrite_digits(std::string& bytes, Dice& dice) {
+  const size_t from = dice.below(bytes.size());
+  const auto digit = [&](size_t at) { return bytes[at] >= '0' && bytes[at] <= '9'; };
+  size_t at = from;
+  while (at < bytes.size() && !digit(at)) ++at;
+  size_t end = at;
+  while (end < bytes.size() && digit(end)) ++end;
+  if (at == end) return false;
+  const size_t choice = dice.below(3);
+  const std::string number = choice == 0   ? std::to_string(awkward[dice.below(std::size(awkward))])
+                             : choice == 1 ? std::string(awkward_text[dice.below(7)])
+                                           : std::to_string(dice.below(300));
+  bytes.replace(at, end - at, number);
+  return true;
+}
+
+const char* damage(std::string& bytes, std::span<const std::string> others, Dice& dice) {
+  if (bytes.empty()) {
+    bytes.assign(1 + dice.below(8), static_cast<char>(dice.next() & 0xFF));
+    return "bytes made";
+  }
+  const size_t at = dice.below(bytes.size());
+  const size_t most = std::min<size_t>(bytes.size() - at, size_t{1} << dice.below(12));
+  const size_t count = 1 + dice.below(most);
+  switch (dice.below(11)) {
+    case 0:
+    case 1:
+      bytes[at] = static_cast<char>(bytes[at] ^ 1 << dice.below(8));
+      return "bit flip";
+    case 2:
+      bytes[at] = static_cast<char>(dice.next() & 0xFF);
+      return "byte set";
+    case 3:
+      bytes.resize(at);
+      return "truncation";
+    case 4:
+      bytes.erase(at, count);
+      return "part cut out";
+    case 5:
+      bytes.insert(dice.below(bytes.size() + 1), bytes.substr(at, count));
+      return "part doubled";
+    case 6:
+      overwrite_number(bytes, dice);
+      return "length field";
+    case 7:
+      if (overwrite_digits(bytes, dice)) return "digits";
+      overwrite_number(bytes, dice);
+      return "length field";
+    case 8: {
+      const std::string_view word = awkward_text[dice.below(std::size(awkward_text))];
+      if (dice.below(2) == 0) {
+        bytes.insert(at, word);
+      } else {
+        bytes.replace(at, std::min(word.size(), bytes.size() - at), word);
+      }
+      return "awkward text";
+    }
+    case 9: {
+      if (others.empty()) break;
+      const std::string& other = others[dice.below(others.size())];
+      const size_t cut = dice.below(other.size());
+      if (dice.below(2) == 0) {
+        bytes = bytes.substr(0, at) + other.substr(cut);
+      } else {
+        bytes.insert(at, other.substr(cut, count));
+      }
+      return "splice";
+    }
+    default:
+      break;
+  }
+  std::string extra(1 + dice.below(32), static_cast<char>(dice.next() & 0xFF));
+  bytes.insert(dice.below(2) == 0 ? bytes.size() : at, extra);
+  return "bytes added";
+}
+
+}  // namespace
+
+Mutation mutate(std::string_view base, std::span<const std::string> others, uint64_t number) {
+  Dice dice(number);
+  Mutation made{.bytes = std::string(base), .kind = ""};
+  const size_t times = dice.below(3) == 0 ? 1 + dice.below(6) : 1;
+  for (size_t i = 0; i < times; ++i) made.kind = damage(made.bytes, others, dice);
+  return made;
+}
+
+std::string flip_bit(std::string_view base, size_t begin, size_t end, uint64_t number) {
+  Dice dice(number);
+  std::string bytes(base);
+  const size_t at = begin + dice.below(end - begin);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1 << dice.below(8));
+  return bytes;
+}
+
+}  // namespace heed

@@ -1,0 +1,25 @@
+// Fuzz target: files of sentence pairs, tab-separated or JSON lines, plain or gzip.
+#include "core/gzip.h"
+#include "data/parallel_text.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/law.h"
+
+using namespace heed;
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view input = bytes_of(data, size);
+  const Path path = law::planted(input, ".tsv");
+  const law::Bounds bounds{.per_byte = is_gzip(input) ? 1 << 14 : 64};
+  PairFile file;
+  if (!law::obeys(
+          path.string(), input, [&] { file = read_pairs(path); }, bounds))
+    return 0;
+  law::demand(!file.pairs.empty(), "an accepted file has a pair");
+  law::demand(file.lines == file.empty + static_cast<int64_t>(file.pairs.size()), "every line is counted");
+  if (file.format != "tsv") return 0;
+  std::string lines = "\n";  // a byte order mark is one at the very start only
+  for (const Pair& pair : file.pairs) lines += pair.source + "\t" + pair.target + "\n";
+  law::demand(read_pairs(law::planted(lines, ".again.tsv")).pairs == file.pairs,
+              "writing and reading keeps the pairs");
+  return 0;
+}
