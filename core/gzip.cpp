@@ -51,7 +51,18 @@ bool is_gzip(std::string_view bytes) {
   return bytes.size() >= 3 && bytes[0] == '\x1f' && bytes[1] == '\x8b' && bytes[2] == '\x08';
 }
 
-std::string inflate(std::string_view bytes, int64_t cap, std::string_view name) {
+namespace {
+
+/// Where inflating ends: with an Error beyond `cap` or `ratio` times the packed bytes read so far (0: any),
+/// or in peace at `start` bytes.
+struct Bounds {
+  int64_t cap = 0, ratio = 0;
+  size_t start = std::numeric_limits<size_t>::max();
+};
+
+constexpr int64_t never_a_bomb = 1 << 20;  // bytes
+
+std::string inflate_within(std::string_view bytes, const Bounds& bounds, std::string_view name) {
   if (!is_gzip(bytes))
     fail(Fault::data, name, " is not a gzip file: it does not begin with 1f 8b 08 (at byte 0).");
   Inflater inflater;
@@ -66,11 +77,18 @@ std::string inflate(std::string_view bytes, int64_t cap, std::string_view name) 
     const int state = ::inflate(&stream, Z_NO_FLUSH);
     const size_t made = buffer.size() - stream.avail_out;
     const size_t at = bytes.size() - rest.size() - stream.avail_in;
-    if (static_cast<int64_t>(out.size() + made) > cap) {
-      fail(Fault::data, name, " inflates to more than the ", cap, " bytes that are accepted here (at byte ",
-           at, " of ", bytes.size(), "). Is it the right file?");
+    const auto size = static_cast<int64_t>(out.size() + made);
+    if (bounds.ratio > 0 && size > std::max(never_a_bomb, bounds.ratio * static_cast<int64_t>(at))) {
+      fail(Fault::data, name, " inflates to more than ", bounds.ratio, " times its size (at byte ", at,
+           " of ", bytes.size(),
+           "), which is beyond the cap for text. Is it the right file? Unpack it first, if it is.");
+    }
+    if (size > bounds.cap) {
+      fail(Fault::data, name, " inflates to more than the ", bounds.cap,
+           " bytes that are accepted here (at byte ", at, " of ", bytes.size(), "). Is it the right file?");
     }
     out.append(buffer, 0, made);
+    if (out.size() >= bounds.start) return out.substr(0, bounds.start);
     if (state == Z_STREAM_END) {
       const std::string_view next = bytes.substr(at);
       // Zeros pad files on tapes; anything else after a member must be another member.
@@ -90,6 +108,20 @@ std::string inflate(std::string_view bytes, int64_t cap, std::string_view name) 
       fail(Fault::data, name, " is cut short: it ends at byte ", bytes.size(), ". Fetch it again.");
     }
   }
+}
+
+}  // namespace
+
+std::string inflate(std::string_view bytes, int64_t cap, std::string_view name) {
+  return inflate_within(bytes, {.cap = cap}, name);
+}
+
+std::string inflate_text(std::string_view bytes, int64_t cap, std::string_view name) {
+  return inflate_within(bytes, {.cap = cap, .ratio = 100}, name);
+}
+
+std::string inflate_start(std::string_view bytes, size_t count, std::string_view name) {
+  return inflate_within(bytes, {.cap = std::numeric_limits<int64_t>::max(), .start = count}, name);
 }
 
 std::string deflate(std::string_view bytes) {

@@ -148,7 +148,7 @@ std::string read(const Path& path, int64_t cap) {
 
 std::string read_text(const Path& path, int64_t cap) {
   std::string bytes = read(path);
-  if (is_gzip(bytes)) return inflate(bytes, cap, path.string());
+  if (is_gzip(bytes)) return inflate_text(bytes, cap, path.string());
   check_cap(path, static_cast<int64_t>(bytes.size()), cap);
   return bytes;
 }

@@ -30,15 +30,15 @@ uint32_t big_endian(std::string_view bytes, size_t at) {
 IdxFile read_idx(const Path& path, size_t rank) {
   IdxFile file;
   std::string stored = io::read(path, largest);
-  const auto cap = std::min(largest, static_cast<int64_t>(stored.size()) * ratio);
-  file.bytes = is_gzip(stored) ? inflate(stored, cap, path.string()) : std::move(stored);
+  const bool packed = is_gzip(stored);
   file.head = 4 + 4 * rank;
-  const auto size = static_cast<int64_t>(file.bytes.size());
-  if (size < static_cast<int64_t>(file.head)) {
-    fail(Fault::data, path, ": ", size, " bytes; the head of an idx file with ", rank,
+  const std::string head =
+      packed ? inflate_start(stored, file.head, path.string()) : stored.substr(0, file.head);
+  if (head.size() < file.head) {
+    fail(Fault::data, path, ": ", head.size(), " bytes; the head of an idx file with ", rank,
          " extents ends at byte ", file.head, ". Fetch it again.");
   }
-  const uint32_t magic = big_endian(file.bytes, 0);
+  const uint32_t magic = big_endian(head, 0);
   if (magic != ((byte_type << 8) | rank)) {
     fail(Fault::data, path, ": the magic number at byte 0 is ", magic, "; ", (byte_type << 8) | rank,
          rank == 3 ? " (images)" : " (labels)", " is needed. Are images and labels interchanged?");
@@ -46,15 +46,25 @@ IdxFile read_idx(const Path& path, size_t rank) {
   int64_t volume = 1;
   std::string shape;
   for (size_t i = 0; i < rank; ++i) {
-    const int64_t extent = big_endian(file.bytes, 4 + 4 * i);
+    const int64_t extent = big_endian(head, 4 + 4 * i);
     file.extents.push_back(extent);
     shape += text(i == 0 ? "" : " x ", extent);
     // Each factor is below 2^32 and the product stops growing beyond 2^31, so it cannot overflow.
     volume = volume > largest ? volume : volume * extent;
   }
-  if (volume != size - static_cast<int64_t>(file.head)) {
-    fail(Fault::data, path, ": the head says ", shape, " bytes, but ", size - static_cast<int64_t>(file.head),
-         " follow it from byte ", file.head, " on. The file is damaged or cut short; fetch it again.");
+  const int64_t most =
+      packed ? static_cast<int64_t>(stored.size()) * ratio : static_cast<int64_t>(stored.size());
+  if (volume > std::min(most, largest)) {
+    fail(Fault::data, path, ": the head says ", shape, " bytes, but no more than ",
+         std::max<int64_t>(0, most - static_cast<int64_t>(file.head)), " follow it from byte ", file.head,
+         " on. The file is damaged or cut short; fetch it again.");
+  }
+  const int64_t cap = static_cast<int64_t>(file.head) + volume;
+  file.bytes = packed ? inflate(stored, cap, path.string()) : std::move(stored);
+  const int64_t found = static_cast<int64_t>(file.bytes.size() - file.head);
+  if (volume != found) {
+    fail(Fault::data, path, ": the head says ", shape, " bytes, but ", found, " follow it from byte ",
+         file.head, " on. The file is damaged or cut short; fetch it again.");
   }
   return file;
 }

@@ -30,7 +30,7 @@ TextFile open(const Path& path) {
   TextFile file;
   file.name = path.string();
   file.source = {.path = file.name, .bytes = static_cast<int64_t>(bytes.size()), .sha256 = sha256_hex(bytes)};
-  file.text = is_gzip(bytes) ? inflate(bytes, io::text_cap, file.name) : std::move(bytes);
+  file.text = is_gzip(bytes) ? inflate_text(bytes, io::text_cap, file.name) : std::move(bytes);
   if (file.text.starts_with("PK\x03\x04") || file.text.starts_with("PAR1")) {
     fail(Fault::data, place(file.name, 0), ": this is a ",
          file.text[1] == 'K' ? "zip archive" : "parquet file",

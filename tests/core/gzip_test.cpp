@@ -73,3 +73,20 @@ TEST_CASE("gzip: flipped bits are refused or harmless") {
     }
   }
 }
+
+TEST_CASE("gzip: text that packs a hundredfold is a bomb, and is refused before it goes off") {
+  const std::string bomb = deflate(std::string(20'000'000, 'a'));
+  CHECK(inflate(bomb, 20'000'000).size() == 20'000'000);
+  CHECK_THROWS_WITH(inflate_text(bomb, 20'000'000, "a.gz"),
+                    containing("a.gz inflates to more than 100 times its size") && containing("cap"));
+  const std::string small(1 << 20, 'a');
+  CHECK(inflate_text(deflate(small), 1 << 20) == small);
+}
+
+TEST_CASE("gzip: the start of a file is read without the rest") {
+  const std::string packed = deflate("0123456789");
+  CHECK(inflate_start(packed, 4) == "0123");
+  CHECK(inflate_start(packed, 100) == "0123456789");
+  CHECK(inflate_start(packed, 0).empty());
+  CHECK_THROWS_AS(inflate_start(packed.substr(0, 11), 4), Error);
+}

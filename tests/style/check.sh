@@ -104,6 +104,17 @@ END
       [ -f "${header%.h}_cpu.cpp" ] || echo "$header: ${header%.h}_cpu.cpp does not exist"
     done | verdict "A kernel is NAME.h with NAME_cpu.cpp, and NAME_cuda.cu where CUDA is built."
     ;;
+  files) # touched in one place; tests may do as they like
+    sources | grep -vE '^(tests/|core/(io|file_lock)\.cpp$)' | while read -r file; do
+      # starting a program needs the names of open's flags: data/transfer.cpp
+      headers='fstream|fcntl\.h|dirent\.h|sys/(stat|file|uio)\.h'
+      [ "$file" != data/transfer.cpp ] || headers='fstream|dirent\.h|sys/(stat|file|uio)\.h'
+      grep -HnE "^ *# *include *<($headers)>" "$file"
+      grep -HnE '(^|[^A-Za-z0-9_.>:])(::|std::)?(fopen|freopen|fdopen|tmpfile|mkstemp|mkdtemp|creat|openat|opendir|unlink|rmdir|symlink|fsync)\(' "$file"
+      grep -HnE '(^|[^A-Za-z0-9_:])::(open|rename|remove|mkdir|stat|lstat|truncate|ftruncate|chmod|link)\(|std::(rename|remove)\([^,]*\)' "$file"
+      grep -HnE 'std::cin|filesystem::(exists|is_|file_size|copy|rename|remove|create_|resize|permissions|[a-z_]*directory_iterator|last_write|status|canonical|absolute|read_symlink|space)' "$file"
+    done | verdict "Files are touched by core/io.cpp alone, and locked by core/file_lock.cpp: use core/io.h."
+    ;;
   paths)
     texts | xargs grep -HnE '(^|[^A-Za-z0-9_.)}])/(work|root|home|mnt|Users)/' |
       verdict "A path of one machine means nothing on another."

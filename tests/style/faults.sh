@@ -30,7 +30,7 @@ expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
 }
 
 plant
-for check in layering includes length comment marks defines lists twins paths readme links; do expect $check 0; done
+for check in layering includes length comment marks defines lists twins files paths readme links; do expect $check 0; done
 expect attention_page 1 'Regenerate' true
 expect nothing_of_the_kind 1 'no check'
 
@@ -57,6 +57,16 @@ plant && mkdir -p train/tasks && printf '// The tasks.\nTASK(lm)\n' >train/tasks
 echo '// Task.' | tee train/tasks/lm.cpp >train/tasks/lm_text.cpp && expect lists 0
 echo '// Task.' >train/tasks/other.cpp && expect lists 1 'other.cpp: not listed'
 plant && rm core/kernels/copy_cpu.cpp && expect twins 1 'copy_cpu.cpp does not exist'
+plant && printf '#include <fstream>\n' >>core/row.h && expect files 1 'core/row.h:3'
+plant && printf '#include <fcntl.h>\n' >>core/kernels/copy_cpu.cpp && expect files 1 'copy_cpu.cpp:3'
+plant && printf 'auto* f = std::fopen(name, "r");\n' >>data/rows.h && expect files 1 'data/rows.h:3'
+plant && printf 'int f = ::open(name, 0);\n' >>data/rows.h && expect files 1 'data/rows.h:3'
+plant && printf 'std::rename(a, b), ::unlink(a);\n' >>data/rows.h && expect files 1 'data/rows.h:3'
+plant && printf 'std::filesystem::create_directories(a);\n' >>nn/layer.h && expect files 1 'nn/layer.h:3'
+plant && printf 'std::getline(std::cin, line);\n' >>nn/layer.h && expect files 1 'nn/layer.h:3'
+plant && printf 'io::rename_directory(a, b), io::remove_all(b), open(x), std::remove(first, last, x);\n' >>nn/layer.h && expect files 0
+plant && printf '// Files.\n#include <fcntl.h>\nint f = ::open(name, 0);\n' >core/io.cpp && expect files 0
+plant && printf '#include <fstream>\n' >>tests/core/row_test.cpp && expect files 0
 plant && printf 'cd /ho''me/somebody/heed\n' >docs/index.md && expect paths 1 'docs/index.md:1'
 plant && printf './heed test\n' >README.md && expect readme 1 './heed train translate'
 plant && mkdir -p tests/example && printf 'int main() {}\n' >tests/example/training_loop.cpp && expect readme 1 'its loop is not'
