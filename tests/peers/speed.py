@@ -1,4 +1,4 @@
-# Steps of Heed and of PyTorch in turn, and the table of their ratios. See README.md beside it.
+# Training steps, and decoded tokens, of Heed and of PyTorch in turn, and the table of their ratios. See README.md beside it.
 import argparse
 import json
 import os
@@ -6,6 +6,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Heed's row, PyTorch's row. Real work only stands beside each way of feeding PyTorch the same sentences.
@@ -14,6 +15,7 @@ PAIRS = (('baby', 'baby'), ('baby-dropout', 'baby-dropout'), ('gpt-6x6x384', 'gp
          ('translator-padded', 'translator-literal'), ('translator-real', 'translator-literal'),
          ('translator-real', 'translator-batch'), ('translator-real', 'translator-buckets'), ('lra', 'lra'),
          ('pixels', 'pixels'), ('patches', 'patches'))
+DECODED = (('baby', 1), ('gpt-6x6x384', 1), ('translator-literal', 1), ('gpt-6x6x384', 32), ('translator-literal', 32))
 DECIDING = ('OPENBLAS_', 'OMP_', 'MKL_', 'ATEN_', 'MALLOC_', 'KMP_', 'GOMP_')
 
 
@@ -28,6 +30,7 @@ def arguments():
     parser.add_argument('--threads', type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument('--rounds', type=int, default=3, help='times each program takes its turn')
     parser.add_argument('--seconds', type=float, default=3, help='of steps in a turn')
+    parser.add_argument('--decode', action='store_true', help='greedy decoding from the same weights instead of training')
     parser.add_argument('--keep', metavar='FILE', help='add what is measured to this file, and show all that it holds')
     parser.add_argument('--show', action='store_true', help='measure nothing: show what --keep holds')
     return parser.parse_args()
@@ -49,37 +52,57 @@ def best(options, debian):
 
 
 def programs(options):
-    """Name, command of a pair of rows, environment."""
-    seconds = str(options.seconds)
-
-    def torch(python, more):
-        return lambda heed, row: [python, str(HERE / 'speed_torch.py'), row, '--seconds', seconds] + more
-
-    threads = ['--threads', str(options.threads)]
-    out = [('heed', lambda heed, row: [options.heed, 'bench', 'train', heed, '--json', *threads], plain()),
-           ('best', torch(options.torch, threads + ['--best']), best(options, True)),
-           ('installed', torch(options.torch, threads), plain())]
+    """Name, Python of its PyTorch (none: Heed), environment."""
+    out = [('heed', None, plain()), ('best', options.torch, best(options, True)), ('installed', options.torch, plain())]
     if options.torch2:
-        out += [('best2', torch(options.torch2, threads + ['--best']), best(options, False)),
-                ('installed2', torch(options.torch2, threads), plain())]
+        out += [('best2', options.torch2, best(options, False)), ('installed2', options.torch2, plain())]
     return out
 
 
-def measure(options, pair, sink):
+def run(command, environment):
+    """The JSON lines that a command prints; none, with its last words, when it fails."""
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        print(f'{" ".join(command)}: {done.stderr.strip()[-400:]}', file=sys.stderr)
+        return []
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{')]
+
+
+def measure(options, what, commands, pick, sink):
+    """`commands` gives what a program is asked; `pick` is true for the line that counts; `what` names the pair."""
     for _ in range(options.rounds):
-        done = {}
-        for name, command, environment in programs(options):
-            run = subprocess.run(command(*pair), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            lines = [line for line in run.stdout.splitlines() if line.startswith('{')]
-            if run.returncode != 0 or not lines:
-                print(f'{name} failed on {pair}: {run.stderr.strip()[-400:]}', file=sys.stderr)
-                continue
-            result = json.loads(lines[-1]) | {'program': name, 'heed_row': pair[0], 'torch_row': pair[1],
-                                              'asked_threads': options.threads}
-            done[name] = result
-            sink(result)
-        said = ', '.join(f'{name} {one["step_ms"]:.1f} ms' for name, one in done.items())
-        print(f'{pair[0]} against {pair[1]}: {said}', file=sys.stderr, flush=True)
+        said = []
+        for name, python, environment in programs(options):
+            lines = [line for line in run(commands(python, name), environment) if pick(line)]
+            if lines:
+                sink(lines[-1] | what | {'program': name, 'asked_threads': options.threads})
+                said.append(f'{name} {lines[-1]["tokens_per_s"]:.0f} tokens/s')
+        print(f'{what["heed_row"]} against {what["torch_row"]}: {", ".join(said)}', file=sys.stderr, flush=True)
+
+
+def measure_training(options, pair, sink):
+    threads = ['--threads', str(options.threads)]
+
+    def commands(python, name):
+        if python is None:
+            return [options.heed, 'bench', 'train', pair[0], '--json', *threads]
+        more = ['--best'] if name.startswith('best') else []
+        return [python, str(HERE / 'speed_torch.py'), pair[1], '--seconds', str(options.seconds), *threads, *more]
+
+    measure(options, {'heed_row': pair[0], 'torch_row': pair[1]}, commands, lambda line: 'step_ms' in line, sink)
+
+
+def measure_decoding(options, row, batch, sink):
+    threads = ['--threads', str(options.threads)]
+    with tempfile.TemporaryDirectory() as folder:
+        def commands(python, name):
+            if python is None:
+                return [options.heed, 'bench', 'decode', row, '--json', '--out', folder, *threads]
+            return [python, str(HERE / 'decode_torch.py'), folder, row, '--batch', str(batch),
+                    '--seconds', str(options.seconds), *threads]
+
+        measure(options, {'heed_row': row, 'torch_row': f'decode, batch {batch}'}, commands,
+                lambda line: line['batch'] == batch and line['beam'] == 1, sink)
 
 
 def median_of(results, program, pair, key):
@@ -100,28 +123,36 @@ def ratio(results, pair, program):
     return f'{statistics.median(both):.2f}x' if both else ''
 
 
-def show(results, threads):
+def show(results, threads, decode):
+    """The table; rows of which Heed was not measured are left out."""
     results = [r for r in results if r['asked_threads'] == threads]
     versions = {r['program']: r['version'] for r in results if 'version' in r}
-    second = 'best2' in versions
+    names = ['best', 'installed'] + (['best2', 'installed2'] if 'best2' in versions else [])
+    titles = {'heed': 'Heed', 'best': 'best', 'installed': 'as installed', 'best2': '2.x best', 'installed2': '2.x as installed'}
+    key, unit = ('tokens_per_s', 'tokens/s') if decode else ('step_ms', 'ms')
+    pairs = [(row, f'decode, batch {batch}') for row, batch in DECODED] if decode else PAIRS
     print(f'{threads} threads; PyTorch {versions.get("best", "not measured")}'
-          + (f' and {versions["best2"]}' if second else '') + '; medians; ratios of real tokens a second\n')
-    heads = ['Heed', 'PyTorch', 'Heed ms', 'best ms', 'ratio', 'as installed ms', 'ratio']
-    if second:
-        heads += ['2.x best ms', 'ratio', '2.x as installed ms', 'ratio']
-    heads += ['Heed MiB', 'best MiB', 'as installed MiB'] + (['2.x MiB'] if second else [])
+          + (f' and {versions["best2"]}' if 'best2' in versions else '')
+          + f'; medians; ratios of {"" if decode else "real "}tokens a second\n')
+    heads = ['Heed', 'PyTorch', f'Heed {unit}']
+    for name in names:
+        heads += [f'{titles[name]} {unit}', 'ratio']
+    if not decode:
+        heads += [f'{titles[name]} MiB' for name in ['heed', *names]]
     print('| ' + ' | '.join(heads) + ' |')
     print('|---|---|' + '---:|' * (len(heads) - 2))
-    for pair in PAIRS:
-        if median_of(results, 'heed', pair, 'step_ms') is None:
+    for pair in pairs:
+        if median_of(results, 'heed', pair, key) is None:
             continue
-        names = ['best', 'installed'] + (['best2', 'installed2'] if second else [])
-        cells = [*pair, number(median_of(results, 'heed', pair, 'step_ms'))]
+        cells = [*pair, number(median_of(results, 'heed', pair, key))]
         for name in names:
-            cells += [number(median_of(results, name, pair, 'step_ms')), ratio(results, pair, name)]
-        for name in ['heed', 'best', 'installed'] + (['best2'] if second else []):
-            cells.append(number(median_of(results, name, pair, 'process_mib'), 0))
+            cells += [number(median_of(results, name, pair, key)), ratio(results, pair, name)]
+        if not decode:
+            cells += [number(median_of(results, name, pair, 'process_mib'), 0) for name in ['heed', *names]]
         print('| ' + ' | '.join(cells) + ' |')
+    parted = [r for r in results if r.get('same_tokens', r.get('tokens')) != r.get('tokens') and 'version' in r]
+    if decode and parted:
+        print(f'\nOutputs differed in {len(parted)} runs of PyTorch.')
 
 
 def main():
@@ -129,9 +160,10 @@ def main():
     results = []
     if options.keep and pathlib.Path(options.keep).exists():
         results = [json.loads(line) for line in pathlib.Path(options.keep).read_text().splitlines()]
-    unknown = [row for row in options.rows if row not in {heed for heed, _ in PAIRS}]
+    known = list(dict.fromkeys(row for row, _ in (DECODED if options.decode else PAIRS)))
+    unknown = [row for row in options.rows if row not in known]
     if unknown:
-        sys.exit(f'unknown: {", ".join(unknown)}. Known: {", ".join(dict.fromkeys(heed for heed, _ in PAIRS))}')
+        sys.exit(f'unknown: {", ".join(unknown)}. Known: {", ".join(known)}')
 
     def sink(result):
         results.append(result)
@@ -139,10 +171,14 @@ def main():
             with open(options.keep, 'a') as file:
                 file.write(json.dumps(result) + '\n')
 
-    for pair in PAIRS:
-        if not options.show and (not options.rows or pair[0] in options.rows):
-            measure(options, pair, sink)
-    show(results, options.threads)
+    for row, other in () if options.show else DECODED if options.decode else PAIRS:
+        if options.rows and row not in options.rows:
+            continue
+        if options.decode:
+            measure_decoding(options, row, other, sink)
+        else:
+            measure_training(options, (row, other), sink)
+    show(results, options.threads, options.decode)
 
 
 main()

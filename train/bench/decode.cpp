@@ -65,29 +65,36 @@ struct Decoder {
 void keep(const Decoder& decoder, const Path& folder) {
   io::make_directories(folder);
   Json made = Json::List(), source = Json::List();
-  for (const int32_t id : decoder.decode(1, 1)[0].ids) made.push(id);
+  const std::vector<Hypothesis> outputs = decoder.decode(1, 1);
+  for (const int32_t id : outputs[0].ids) made.push(id);
   for (const int32_t id : decoder.source) source.push(id);
   io::write(folder / (decoder.row + ".safetensors"), save(*decoder.work.model));
-  io::write(folder / (decoder.row + ".json"), Json::object({{"row", decoder.row},
-                                                            {"start", start_id},
-                                                            {"source", source},
-                                                            {"ids", made},
-                                                            {"heads", decoder.work.config->model.heads},
-                                                            {"layers", decoder.work.config->model.layers}})
-                                                  .dump());
+  const TransformerConfig& model = decoder.work.config->model;
+  const Json facts = Json::object(
+      {{"row", decoder.row},
+       {"start", start_id},
+       {"source", source},
+       {"ids", made},
+       {"heads", model.heads},
+       {"layers", model.layers},
+       {"scale_embedding", model.scale_embedding},
+       {"norm_epsilon", model.norm_epsilon},
+       {"norm_scale", model.norm_scale == kernel::NormScale::deviation ? "deviation" : "variance"},
+       {"activation", model.activation == Activation::gelu ? "gelu" : "relu"}});
+  io::write(folder / (decoder.row + ".json"), facts.dump());
 }
 
 void measure(const Decoder& decoder, int64_t batch, int64_t beam, Table& table) {
   const Interruptions interruptions;
   reset_peak();
   const double taken = median_time([&] { decoder.decode(batch, beam); }, 0.6, 3);
-  const auto made = static_cast<double>(batch * decoder.tokens);
+  const auto total = static_cast<double>(batch * decoder.tokens);
   table.row(
       with_machine_facts(Json::object({{"row", decoder.row},
                                        {"batch", batch},
                                        {"beam", beam},
                                        {"tokens", decoder.tokens},
-                                       {"tokens_per_s", made / taken},
+                                       {"tokens_per_s", total / taken},
                                        {"us_per_step", 1e6 * taken / static_cast<double>(decoder.tokens)},
                                        {"ms", 1e3 * taken},
                                        {"tensors_mib", static_cast<double>(memory_use().peak) / (1 << 20)},
