@@ -49,4 +49,9 @@ void gemm(int64_t m, int64_t n, int64_t k, double alpha, Factor<double> a, Facto
               beta, c, static_cast<int>(ldc));
 }
 
+const char* build() {
+  const int kind = openblas_get_parallel();
+  return kind == OPENBLAS_SEQUENTIAL ? "serial" : kind == OPENBLAS_OPENMP ? "openmp" : "pthread";
+}
+
 }  // namespace heed::blas

@@ -20,4 +20,7 @@ void gemm(int64_t m, int64_t n, int64_t k, float alpha, Factor<float> a, Factor<
 void gemm(int64_t m, int64_t n, int64_t k, double alpha, Factor<double> a, Factor<double> b, double beta,
           double* c, int64_t ldc);
 
+/// How the library that was found deals with threads: "pthread", "openmp" or "serial".
+const char* build();
+
 }  // namespace heed::blas

@@ -28,7 +28,7 @@ int64_t flops(const std::vector<Product>& products) {
 TEST_CASE("count: a log holds the products done while it lives, as they lay") {
   const Tensor a = numbers(Shape{3, 5, 7}), b = numbers(Shape{3, 9, 7}), c(Shape{3, 5, 9});
   const auto multiply = [&](double beta) {
-    launch<kernel::Gemm>(Device::cpu, a, view::transpose(b, 1, 2), c, 1.0, beta);
+    launch<kernel::Gemm>(Device::cpu, a, view::transpose(b, 1, 2), c, 1.0, beta, Rounding::none);
   };
   multiply(0);  // nobody listens
   std::vector<Product> seen;

@@ -1,12 +1,168 @@
 // Rows D3, G1 and G2: any BLAS library, and gradients of everything that has one.
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/io.h"
 #include "tests/scorecard/rows.h"
+#include "tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
+namespace {
 
-Result any_blas(const Scene&) { return skip("no measure is written yet"); }
+namespace fs = std::filesystem;
 
-Result gradients(const Scene&) { return skip("no measure is written yet"); }
+/// A build of OpenBLAS that can be put before the system's own.
+struct Library {
+  std::string build;  ///< as `heed env` names it
+  Path folder;        ///< of its libopenblas.so.0
+};
 
-Result gradients_of_all(const Scene&) { return skip("no measure is written yet"); }
+/// The folder openblas-BUILD below `root` that holds the library, as Debian's packages lay it; or nothing.
+Path below(const Path& root, const std::string& build) {
+  std::error_code ignored;
+  for (auto at = fs::recursive_directory_iterator(root, ignored); at != fs::recursive_directory_iterator();
+       at.increment(ignored)) {
+    if (ignored) break;
+    if (at->path().filename() == "openblas-" + build && io::exists(at->path() / "libopenblas.so.0"))
+      return at->path();
+  }
+  return {};
+}
+
+/// What is installed, or lies in the folder that HEED_OPENBLAS names, or (in the long form) can be unpacked
+/// from a package without being installed.
+std::vector<Library> libraries(const Scene& scene) {
+  std::vector<Library> found;
+  const char* named = std::getenv("HEED_OPENBLAS");
+  for (const std::string build : {"pthread", "serial", "openmp"}) {
+    Path folder = named != nullptr ? below(named, build) : Path();
+    for (const char* machine : {"x86_64-linux-gnu", "aarch64-linux-gnu"}) {
+      const Path installed = Path("/usr/lib") / machine / ("openblas-" + build);
+      if (folder.empty() && io::exists(installed / "libopenblas.so.0")) folder = installed;
+    }
+    if (folder.empty() && scene.whole && have("apt-get") && have("dpkg-deb")) {
+      const Path place = scene.room / build;
+      io::make_directories(place);
+      run({.words = {"sh", "-c", "apt-get download libopenblas0-" + build + " && dpkg-deb -x *.deb ."},
+           .folder = place});
+      folder = below(place, build);
+    }
+    if (!folder.empty()) found.push_back({build, folder});
+  }
+  return found;
+}
+
+/// The build that a run with these settings really gets.
+std::string build_in_use(const Scene& scene,
+                         const std::vector<std::pair<std::string, std::string>>& environment) {
+  Command command = scene.heed({"env", "--json"});
+  command.environment = environment;
+  const Ended end = run(command);
+  return end.ok() ? parse_json(end.out, "heed env").at("blas_build").text() : end.said();
+}
+
+/// A program of tests and those of its cases to run: how many checks passed, or what is wrong.
+struct Checked {
+  int64_t checks = 0;
+  std::string wrong;
+};
+
+Checked checked(const Scene& scene, const std::string& tests, const std::string& cases) {
+  const Path program = scene.build / "tests" / tests;
+  const Ended end = run({.words = {program.string(), cases}, .folder = scene.room.path(), .seconds = 600});
+  const size_t passed = end.out.find("All tests passed (");
+  if (end.ok() && passed != std::string::npos)
+    return {.checks = std::atoll(end.out.c_str() + passed + 18), .wrong = ""};
+  return {.checks = 0, .wrong = end.ok() ? "there is no such test" : end.said()};
+}
+
+std::vector<std::string> variant_names(const Scene& scene) {
+  std::vector<std::string> names;
+  const Ended end = run(scene.heed({"list", "attention", "--json"}));
+  const Json list = parse_json(end.out, "heed list");
+  for (const Json& one : list.list()) names.push_back(one.at("name").text());
+  return names;
+}
+
+constexpr const char* of_ops = "ops: the gradient is that of central differences*";
+
+}  // namespace
+
+Result any_blas(const Scene& scene) {
+  const std::vector<Library> all = libraries(scene);
+  if (all.size() < 2) {
+    return skip(text("only ", all.empty() ? "an unknown" : "the " + all[0].build,
+                     " build is installed; --long unpacks the others, or HEED_OPENBLAS names their folder"));
+  }
+  Tally tally;
+  int64_t number = 0;
+  std::string names;
+  for (const Library& library : all) names += (names.empty() ? "" : ", ") + library.build;
+  // In single precision wide CPUs use products of our own; a narrower set of instructions brings BLAS back.
+  std::vector<std::string> sets{""};
+  Command narrow = scene.heed({"env"});
+  narrow.environment = {{"HEED_ISA", "avx2"}};
+  if (scene.whole && run(narrow).ok()) sets.emplace_back("avx2");
+  for (const std::string& isa : sets) {
+    for (const std::string precision : {"f32", "f64"}) {
+      std::string first;
+      for (const Library& library : all) {
+        const std::vector<std::pair<std::string, std::string>> environment{
+            {"LD_LIBRARY_PATH", library.folder.string()}, {"HEED_ISA", isa}};
+        if (const std::string found = build_in_use(scene, environment); found != library.build) {
+          tally.fault(text("LD_LIBRARY_PATH = ", library.folder, " gives the build ", found));
+          continue;
+        }
+        for (const int64_t threads : {1, 2, 4}) {
+          const std::string name = text("run", number++);
+          Command command = scene.heed({"train", "lm", "--characters", "20000", "--width", "128", "--batch",
+                                        "32", "--precision", precision, "--steps", text(scene.amount(3, 20)),
+                                        "--threads", text(threads), "--name", name, "--quiet"});
+          command.environment = environment;
+          command.seconds = 600;
+          const Ended end = run(command);
+          const std::string hash = end.ok() ? weights_hash(run_of(scene, name)) : "";
+          if (first.empty()) first = hash;
+          tally.add(
+              text(precision, " ", isa, " with the ", library.build, " build and ", threads, " threads"),
+              !end.ok()       ? end.said()
+              : hash == first ? ""
+                              : "other weights");
+        }
+      }
+    }
+  }
+  return tally.result(text(" runs (", names, "; 1, 2 and 4 threads; f32 and f64",
+                           sets.size() > 1 ? "; avx2 too" : "", ") end with the same weights"));
+}
+
+Result gradients(const Scene& scene) {
+  if (!io::exists(scene.build / "tests/autograd_tests")) return skip("the tests are not built");
+  Tally tally;
+  const Checked ops = checked(scene, "autograd_tests", of_ops);
+  tally.add("ops", ops.wrong);
+  const std::vector<std::string> names = variant_names(scene);
+  for (const std::string& name : names)
+    tally.add(name, checked(scene, "attention_tests", name + ": gradients are those of the function").wrong);
+  return tally.result(text(" hold: the op table (", ops.checks, " checks within 1e-6 relative in f64) and ",
+                           names.size(),
+                           " variants, each alone, causal and across, padded and with dropout"));
+}
+
+Result gradients_of_all(const Scene& scene) {
+  if (!io::exists(scene.build / "tests/autograd_tests")) return skip("the tests are not built");
+  Tally tally;
+  tally.add("ops",
+            checked(scene, "autograd_tests", "ops: every op declared in autograd/ops.h has a row").wrong);
+  const Ended listed = run({.words = {(scene.build / "tests/attention_tests").string(), "--list-tests"},
+                            .folder = scene.room.path()});
+  const std::vector<std::string> names = variant_names(scene);
+  for (const std::string& name : names) {
+    const bool there = listed.out.find("\n  " + name + ": gradients are those") != std::string::npos;
+    tally.add(name, there ? "" : "its gradient is not checked");
+  }
+  return tally.result(text(": every op of autograd/ops.h and each of ", names.size(), " variants"));
+}
 
 }  // namespace heed::scorecard

@@ -250,6 +250,8 @@ TEST_CASE("command line: env is text for people and JSON for programs") {
   const Json facts = parse_json(json.out, "env");
   CHECK(facts.at("threads").integer() >= 1);
   CHECK(!facts.at("blas_core").text().empty());
+  const std::string blas = facts.at("blas_build").text();
+  CHECK((blas == "pthread" || blas == "openmp" || blas == "serial"));
   CHECK_THAT(shell.run({"env"}).out, containing("blas_core"));
 }
 

@@ -1,6 +1,7 @@
 // heed env: what this machine and this build are, to be pasted into an issue.
 #include <cstdio>
 
+#include "core/blas.h"
 #include "core/device.h"
 #include "core/isa.h"
 #include "core/parallel.h"
@@ -13,6 +14,7 @@ namespace {
 int run(const Invocation& call) {
   Json facts = manifest_basics(call.arguments);
   facts.set("blas_core", blas_core());
+  facts.set("blas_build", blas::build());
   facts.set("threads", threads());
   facts.set("cuda", why_no_cuda().empty() ? std::string("yes") : "no: " + why_no_cuda());
   facts.set("isa", to_string(isa()));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/blas.h"
 #include "core/io.h"
 #include "core/isa.h"
 #include "core/parallel.h"
@@ -48,6 +49,7 @@ void write_manifest(Config& config, const RunFolder& folder, const Trainer& trai
   Json facts = manifest_basics(call.arguments);
   facts.set("isa", to_string(isa()));
   facts.set("blas_core", blas_core());
+  facts.set("blas_build", blas::build());
   facts.set("threads", threads());
   facts.set("device", "cpu");
   facts.set("seed", config.train.seed);
