@@ -56,16 +56,20 @@ TEST_CASE("same bits: every preset with 1, 2, 3, 4 and 8 threads", "[slow]") {
   }
 }
 
-TEST_CASE("same bits: double precision, with dropout and accumulation, and any number of threads") {
-  Config config = in_pieces("translate");
-  config.set("train.precision", "f64", "");
-  config.set("model.dropout", "0.2", "");
-  config.set("model.attention_dropout", "0.1", "");
-  config.set("train.accumulate", "2", "");
-  check_any_threads(std::move(config));
+TEST_CASE("same bits: the other precisions, with dropout and accumulation, and any number of threads",
+          "[slow]") {
+  for (const char* precision : {"f64", "bf16"}) {
+    CAPTURE(precision);
+    Config config = in_pieces("translate");
+    config.set("train.precision", precision, "");
+    config.set("model.dropout", "0.2", "");
+    config.set("model.attention_dropout", "0.1", "");
+    config.set("train.accumulate", "2", "");
+    check_any_threads(std::move(config));
+  }
 }
 
-TEST_CASE("same bits: both precisions begin with the same weights and stay near each other") {
+TEST_CASE("same bits: single and double precision begin with the same weights and stay near each other") {
   Scratch scratch;
   for (const Preset& preset : presets()) {
     CAPTURE(preset.name);
