@@ -123,7 +123,7 @@ TEST_CASE("bench: ten thousand steps leave the heap as it was", "[slow]") {
   const std::string row = GENERATE("baby-dropout", "patches");
   CAPTURE(row);
   Loop loop(row);
-  for (int64_t i = 0; i < 100; ++i) loop.step(i);
+  for (int64_t i = 0; i < 1000; ++i) loop.step(i);
   const auto in_use = [] {
     const auto heap = mallinfo2();
     return heap.uordblks + heap.hblkhd;

@@ -1,7 +1,6 @@
 // Timing, tables, and the memory of the process.
 #include "train/bench/measure.h"
 
-#include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -136,11 +135,11 @@ int64_t resident_peak() {
 
 void reset_resident_peak() {
   malloc_trim(0);
-  // A switch of the kernel rather than a file: 5 makes the peak what is resident now.
-  const int handle = ::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-  if (handle < 0) return;
-  if (::write(handle, "5", 1) != 1) std::fputs("", stderr);
-  ::close(handle);
+  try {
+    const std::string_view peak_is_now = "5";  // a switch of the kernel
+    io::write_plain("/proc/self/clear_refs", {&peak_is_now, 1});
+  } catch (const Error&) {  // no /proc: the peak stays that of the whole life of the process
+  }
 }
 
 }  // namespace heed::bench
