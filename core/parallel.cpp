@@ -35,8 +35,10 @@ int default_threads() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
-// Each job is handed to all workers; pieces are claimed from one counter. A worker that finds no job spins
-// for a moment before it sleeps, because the next op of a training step follows within microseconds.
+// Each job is open to all workers; pieces are claimed from one counter. The caller waits for the workers that
+// have entered, not for one that the system has not woken yet: on a busy machine that may take milliseconds.
+// A worker that finds no job spins for a moment before it sleeps, because the next op of a training step
+// follows within microseconds.
 class Pool {
  public:
   explicit Pool(int count) {
@@ -62,14 +64,15 @@ class Pool {
     context_ = context;
     error_ = nullptr;
     next_.store(0, std::memory_order_relaxed);
-    busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+    entered_.store(open, std::memory_order_release);
     {
       const std::lock_guard lock(mutex_);
       generation_.fetch_add(1, std::memory_order_release);
     }
     wake_.notify_all();
     take();
-    for (int spin = 0; busy_.load(std::memory_order_acquire) != 0; ++spin) {
+    entered_.fetch_sub(open, std::memory_order_acq_rel);
+    for (int spin = 0; entered_.load(std::memory_order_acquire) != 0; ++spin) {
       if (spin < 4000) {
         relax();
       } else {
@@ -96,6 +99,15 @@ class Pool {
     inside = false;
   }
 
+  /// False when the job is over. While a worker is inside, the fields of the job stay as they are.
+  bool enter() {
+    int now = entered_.load(std::memory_order_relaxed);
+    while (now >= open) {
+      if (entered_.compare_exchange_weak(now, now + 1, std::memory_order_acquire)) return true;
+    }
+    return false;
+  }
+
   void work() {
     uint64_t seen = 0;
     for (;;) {
@@ -106,8 +118,9 @@ class Pool {
       }
       seen = generation_.load(std::memory_order_acquire);
       if (stop_) return;
+      if (!enter()) continue;
       take();
-      busy_.fetch_sub(1, std::memory_order_release);
+      entered_.fetch_sub(1, std::memory_order_release);
     }
   }
 
@@ -117,12 +130,13 @@ class Pool {
   std::condition_variable wake_;
   std::atomic<uint64_t> generation_{0};
   std::atomic<int64_t> next_{0};
-  std::atomic<int> busy_{0};
+  static constexpr int open = 1 << 20;
+  std::atomic<int> entered_{0};  // workers inside the job, and `open` while more may come
   int64_t pieces_ = 0;
   void (*piece_)(void*, int64_t) = nullptr;
   void* context_ = nullptr;
   std::exception_ptr error_;
-  bool stop_ = false;
+  std::atomic<bool> stop_{false};
 };
 
 std::unique_ptr<Pool>& pool() {
