@@ -42,6 +42,13 @@ void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, float alpha
     const tiles::Left left{a, la.transposed ? 1 : la.step, la.transposed ? la.step : 1};
     return tiles::multiply(left, {b, lb.step, lb.transposed}, c, ldc, m, n, k, {alpha, beta});
   }
+  // BLAS turns the matrix even for a single row, as in decoding: five times the time of reading it.
+  if (tiles::rows_worthwhile && m <= 2 && lb.transposed && !la.transposed && k >= 2 * tiles::width) {
+    for (int64_t r = 0; r < m; ++r)
+      tiles::multiply_dots({a + r * la.step, la.step, 1}, b, lb.step, c + r * ldc, ldc, 1, n, k,
+                           {alpha, beta});
+    return;
+  }
   blas::gemm(m, n, k, alpha, {a, la.step, la.transposed}, {b, lb.step, lb.transposed}, beta, c, ldc);
 }
 

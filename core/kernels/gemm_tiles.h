@@ -16,6 +16,11 @@ inline constexpr bool worthwhile = true;
 #else
 inline constexpr bool worthwhile = false;  ///< too few registers: BLAS does better
 #endif
+#if defined(__AVX2__)
+inline constexpr bool rows_worthwhile = true;  ///< products of one row
+#else
+inline constexpr bool rows_worthwhile = false;
+#endif
 
 inline constexpr int64_t width = 16;        ///< floats in a vector
 inline constexpr int64_t columns = 64;      ///< of a strip
