@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "core/io.h"
+#include "core/isa.h"
 #include "core/parallel.h"
 #include "train/progress.h"
 
@@ -59,8 +60,8 @@ std::string cell(const Json* value, int decimals) {
 
 void print_machine() {
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
-  std::printf("%d thread%s, OpenBLAS %s%s\n\n", threads(), threads() == 1 ? "" : "s", blas_core().c_str(),
-              forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
+  std::printf("%d thread%s, kernels %s, OpenBLAS %s%s\n\n", threads(), threads() == 1 ? "" : "s",
+              to_string(isa()), blas_core().c_str(), forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
 }
 
 }  // namespace
@@ -115,6 +116,7 @@ Table::~Table() {
 
 Json with_machine_facts(Json row) {
   row.set("threads", threads());
+  row.set("isa", to_string(isa()));
   row.set("blas_core", blas_core());
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
   row.set("blas_core_forced", forced != nullptr ? forced : "");

@@ -57,7 +57,7 @@ class Table {
   std::string disturbed_;
 };
 
-/// Puts into a row what every figure depends on: threads, OpenBLAS core.
+/// Puts into a row what every figure depends on: threads, instruction set, OpenBLAS core.
 Json with_machine_facts(Json row);
 
 /// Bytes of the process that were in memory at once since the last reset_resident_peak(), or since it
