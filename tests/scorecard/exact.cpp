@@ -116,9 +116,10 @@ Result any_blas(const Scene& scene) {
         }
         for (const int64_t threads : {1, 2, 4}) {
           const std::string name = text("run", number++);
+          const std::string steps = text(scene.amount(8, 40));
           Command command = scene.heed({"train", "lm", "--characters", "20000", "--width", "128", "--batch",
-                                        "32", "--precision", precision, "--steps", text(scene.amount(3, 20)),
-                                        "--threads", text(threads), "--name", name, "--quiet"});
+                                        "32", "--precision", precision, "--steps", steps, "--validate-every",
+                                        steps, "--threads", text(threads), "--name", name, "--quiet"});
           command.environment = environment;
           command.seconds = 600;
           const Ended end = run(command);
