@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "data/sentencepiece_model.h"
 #include "data/text.h"
 
 #if HEED_HAS_SENTENCEPIECE
@@ -186,6 +187,7 @@ std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes, std::strin
   if (sha256_hex(model) != bytes.substr(title.size(), hash_digits)) {
     fail(Fault::data, name, ": bytes ", head, "-", bytes.size() - 1, " do not match their SHA-256.", remedy);
   }
+  check_sentencepiece_model(model, name, static_cast<int64_t>(head));
   try {
     return std::make_unique<SentencePieceTokenizer>(std::string(model));
   } catch (const Error& error) {

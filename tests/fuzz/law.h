@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "tests/fuzz/refusal.h"
 
 namespace heed::law {
 
@@ -18,18 +19,25 @@ struct Bounds {
   bool usage = false;                ///< a refusal may be a usage error too: what is read is a configuration
 };
 
-/// Calls the reader, which throws an Error when it refuses the input. Aborts with the reason unless
-/// - nothing but an Error is thrown, and it is Fault::data;
-/// - its text names the file `name` and a place in it (a byte or a line), is UTF-8 without control
-/// characters,
-///   and no longer than 4,000 bytes;
-/// - heap and time stay within the bounds.
-/// Returns whether the input was accepted; `message`, when given, gets the text of the refusal.
-bool obeys(std::string_view name, std::string_view input, const std::function<void()>& reader,
-           const Bounds& bounds = {}, std::string* message = nullptr);
+/// What became of one input.
+struct Outcome {
+  bool accepted = false;
+  std::string message;  ///< of the refusal
+  std::string broken;   ///< the law that was broken; empty when none was
+  double seconds = 0;
+  int64_t heap = 0;  ///< bytes at the peak
+};
 
-/// What is wrong with a refusal; empty when nothing is.
-std::string fault_of_refusal(std::string_view name, std::string_view message);
+/// Calls the reader, which throws an Error when it refuses the input. The law:
+/// - nothing but an Error is thrown, and it is Fault::data;
+/// - its words are in order: see refusal.h;
+/// - heap and time stay within the bounds.
+Outcome outcome_of(std::string_view name, std::string_view input, const std::function<void()>& reader,
+                   const Bounds& bounds = {});
+
+/// The same; aborts with the reason when the law is broken. Returns whether the input was accepted.
+bool obeys(std::string_view name, std::string_view input, const std::function<void()>& reader,
+           const Bounds& bounds = {});
 
 /// Aborts with the words when something does not hold that must, such as a round trip.
 void demand(bool holds, std::string_view words);

@@ -34,6 +34,7 @@ Result gradients_of_all(const Scene& scene);
 Result mutated_checkpoints(const Scene& scene);
 Result mutated_tokenizers(const Scene& scene);
 Result mutated_data(const Scene& scene);
+/// archives.cpp
 Result hostile_archives(const Scene& scene);
 
 /// wrong_use.cpp, with the list wrong_use.txt.
