@@ -265,6 +265,7 @@ void check_gradient(const Node& node, size_t index, const Tensor& gradient) {
 
 Gradients gradients_of(const Node& node, const Tensor& dy) {
   check_unchanged(node);
+  const Owned owned(node.module);
   Gradients gradients;
   try {
     gradients = node.vjp(dy);
@@ -346,8 +347,14 @@ NoTape::~NoTape() { --silent; }
 Retape::Retape() : before_(silent) { silent = 0; }
 Retape::~Retape() { silent = before_; }
 
-Within::Within(const void* module) { modules.push_back(module); }
-Within::~Within() { modules.pop_back(); }
+Within::Within(const void* module) {
+  modules.push_back(module);
+  memory_owner = module;
+}
+Within::~Within() {
+  modules.pop_back();
+  memory_owner = innermost();
+}
 const void* Within::innermost() { return modules.empty() ? nullptr : modules.back(); }
 
 Trace::Trace(Name name) { traces.push_back(std::move(name)); }

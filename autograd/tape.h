@@ -50,7 +50,8 @@ struct Retape {
   int before_;
 };
 
-/// Ops recorded while one lives belong to `module`, which Trace and errors of backward() name.
+/// Ops recorded while one lives belong to `module`, which Trace and errors of backward() name; so does the
+/// memory they take.
 struct Within {
   explicit Within(const void* module);
   ~Within();

@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "core/device.h"
 
 namespace heed {
 
-/// A run of bytes on a device, aligned to 64. Freed memory is kept for the next request of its size class,
-/// so a training step maps nothing after the second one. Fails (Fault::memory) past the cap.
+/// A run of bytes on a device, aligned to 64. Freed memory is kept for later requests, so training maps
+/// nothing once it has seen its largest batch. Fails (Fault::memory) past the cap.
 class Storage {
  public:
   Storage(int64_t bytes, Device device);
@@ -24,11 +25,31 @@ class Storage {
   uint64_t version = 0;
 
  private:
+  friend struct StorageList;
   void* data_ = nullptr;
   int64_t bytes_ = 0;
-  int64_t class_ = 0;
+  int64_t room_ = 0;
+  const void* owner_;
+  Storage *before_ = nullptr, *after_ = nullptr;  // all that live, in a list
   Device device_;
 };
+
+/// Whom storage made in this thread belongs to: a module, or one of memory_kinds; null: nobody in particular.
+inline thread_local const void* memory_owner = nullptr;
+
+/// Storage made in this thread while one lives belongs to `owner`.
+struct Owned {
+  explicit Owned(const void* owner) : outer_(memory_owner) { memory_owner = owner; }
+  ~Owned() { memory_owner = outer_; }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+
+ private:
+  const void* outer_;
+};
+
+/// Owners that are no modules; the address of an entry is the owner.
+inline constexpr const char* memory_kinds[] = {"weights", "gradients", "moments", "batches"};
 
 /// Bytes asked of Storage on one device.
 struct MemoryUse {
@@ -37,6 +58,19 @@ struct MemoryUse {
   int64_t reserved = 0;  ///< taken from the system, live or cached
   int64_t mapped = 0;    ///< how many times the system was asked
 };
+
+struct MemoryUser {
+  const void* owner;
+  int64_t bytes;
+};
+
+/// Who holds how much, the largest first; owners past the 500th are left out.
+std::vector<MemoryUser> memory_users();
+/// The same, as it was when memory last ran out.
+std::vector<MemoryUser> memory_users_at_failure();
+/// For std::set_new_handler: gives cached memory back to the system when the heap has none left; where there
+/// is none, notes who holds how much and throws std::bad_alloc.
+void make_room();
 
 MemoryUse memory_use(Device device = Device::cpu);
 void reset_peak(Device device = Device::cpu);

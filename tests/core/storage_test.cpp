@@ -2,6 +2,8 @@
 #include "core/storage.h"
 
 #include <cstdint>
+#include <cstring>
+#include <new>
 
 #include "core/tensor.h"
 #include "tests/catch.h"
@@ -9,17 +11,66 @@
 using namespace heed;
 
 TEST_CASE("storage: aligned, and freed memory serves the next request of its size") {
-  const void* first = nullptr;
+  const int64_t bytes = GENERATE(1, 64, 1000, 65536, 65537, 100000, 5 << 20);
+  CAPTURE(bytes);
   {
-    const Storage one(100000, Device::cpu);
-    first = one.data();
-    CHECK(reinterpret_cast<uintptr_t>(first) % 64 == 0);
-    CHECK(one.bytes() == 100000);
+    const Storage one(bytes, Device::cpu);
+    CHECK(reinterpret_cast<uintptr_t>(one.data()) % 64 == 0);
+    CHECK(one.bytes() == bytes);
+    std::memset(one.data(), 1, static_cast<size_t>(bytes));
   }
-  const int64_t mapped = memory_use().mapped;
-  const Storage two(99999, Device::cpu);
-  CHECK(two.data() == first);
+  const int64_t mapped = memory_use().mapped, reserved = memory_use().reserved;
+  const Storage two(bytes, Device::cpu);
   CHECK(memory_use().mapped == mapped);
+  CHECK(memory_use().reserved == reserved);
+}
+
+TEST_CASE("storage: batches of many shapes share the memory of the largest") {
+  const auto step = [](int64_t rows) {
+    std::vector<Tensor> kept;
+    for (int i = 0; i < 20; ++i) kept.push_back(Tensor::zeros(Shape{rows, 100 + 7 * i}));
+    return kept.size();
+  };
+  release_cached();
+  step(2000);
+  const int64_t reserved = memory_use().reserved;
+  for (int64_t rows = 300; rows < 2000; rows += 17) step(rows);
+  CHECK(memory_use().reserved <= reserved);
+}
+
+TEST_CASE("storage: memory is counted by owner") {
+  const int one = 0;
+  const auto of = [](const std::vector<MemoryUser>& users, const void* owner) {
+    for (const MemoryUser& user : users) {
+      if (user.owner == owner) return user.bytes;
+    }
+    return int64_t{0};
+  };
+  {
+    const Owned owned(&one);
+    const Tensor x(Shape{1 << 20});
+    const Tensor y(Shape{1 << 10});
+    {
+      const Owned nobody(nullptr);
+      const Tensor z(Shape{1 << 22});
+      CHECK(of(memory_users(), &one) == (4 << 20) + (4 << 10));
+      CHECK(of(memory_users(), nullptr) >= 16 << 20);
+    }
+    cap_memory(memory_use().reserved + (1 << 20));
+    release_cached();
+    CHECK_THROWS_AS(Tensor(Shape{1 << 27}), Error);
+    cap_memory(0);
+  }
+  CHECK(of(memory_users(), &one) == 0);
+  CHECK(of(memory_users_at_failure(), &one) == (4 << 20) + (4 << 10));
+}
+
+TEST_CASE("storage: when the heap has no memory left, cached memory makes room for it") {
+  { const Tensor x(Shape{1 << 20}); }
+  CHECK(memory_use().reserved > memory_use().live);
+  make_room();  // as operator new calls it
+  CHECK(memory_use().reserved == memory_use().live);
+  CHECK_THROWS_AS(make_room(), std::bad_alloc);
 }
 
 TEST_CASE("storage: a training step maps nothing after the second one") {

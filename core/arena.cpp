@@ -1,0 +1,126 @@
+// Splitting, joining, and growing by adjacent mappings.
+#include "core/arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace heed {
+namespace {
+
+// A wish only: far from where programs, libraries and stacks lie, so that there is room to grow without a
+// gap.
+char* const quiet = reinterpret_cast<char*>(uintptr_t{1} << 45);
+constexpr int64_t huge_page = int64_t{2} << 20;
+
+int64_t rounded(int64_t bytes) { return (bytes + huge_page - 1) / huge_page * huge_page; }
+
+char* map(char* wish, int64_t bytes) {
+  void* at =
+      mmap(wish, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  return static_cast<char*>(at);
+}
+
+}  // namespace
+
+/// Enough spares for one more block, for what is left when it is split, and for newly mapped memory.
+void Arena::prepare() {
+  const size_t enough = static_cast<size_t>(out_) + 3;
+  const size_t most = std::max(enough, spares_.size()) + free_.size();
+  if (spares_.capacity() < most) spares_.reserve(2 * most);
+  while (spares_.size() < enough) {
+    Blocks block{{nullptr, 0}};
+    Sizes size{{0, nullptr}};
+    spares_.push_back({block.extract(block.begin()), size.extract(size.begin())});
+  }
+}
+
+void Arena::add(char* block, int64_t bytes) noexcept {
+  Spare spare = std::move(spares_.back());
+  spares_.pop_back();
+  spare.block.key() = block;
+  spare.block.mapped() = bytes;
+  spare.size.value() = {bytes, block};
+  free_.insert(std::move(spare.block));
+  sizes_.insert(std::move(spare.size));
+}
+
+void Arena::remove(Blocks::iterator block) noexcept {
+  auto size = sizes_.extract({block->second, block->first});
+  spares_.push_back({free_.extract(block), std::move(size)});
+}
+
+char* Arena::grow(int64_t bytes, int64_t allowance) {
+  // What is free at the end counts, if the new memory follows it directly.
+  const auto last = free_.empty() ? free_.end() : std::prev(free_.end());
+  const int64_t tail =
+      end_ != nullptr && last != free_.end() && last->first + last->second == end_ ? last->second : 0;
+  for (const int64_t wanted : {rounded(bytes - tail), bytes - tail, rounded(bytes), bytes}) {
+    if (wanted > allowance) continue;
+    char* at = map(end_ != nullptr ? end_ : quiet, wanted);
+    if (at == nullptr) continue;
+    if (wanted < bytes && at != end_) {
+      munmap(at, static_cast<size_t>(wanted));
+      continue;
+    }
+    reserved_ += wanted;
+    ++mapped_;
+    end_ = at + wanted;
+    ++out_;
+    give(at, wanted);
+    return at;
+  }
+  return nullptr;
+}
+
+void* Arena::take(int64_t bytes, int64_t allowance) {
+  prepare();
+  auto fit = sizes_.lower_bound({bytes, nullptr});
+  if (fit == sizes_.end()) {
+    if (grow(bytes, allowance) == nullptr) return nullptr;
+    fit = sizes_.lower_bound({bytes, nullptr});
+  }
+  char* const block = fit->second;
+  const int64_t whole = fit->first;
+  remove(free_.find(block));
+  if (whole > bytes) add(block + bytes, whole - bytes);
+  ++out_;
+  return block;
+}
+
+void Arena::give(void* returned, int64_t bytes) noexcept {
+  --out_;
+  char* block = static_cast<char*>(returned);
+  auto next = free_.lower_bound(block);
+  if (next != free_.end() && block + bytes == next->first) {
+    bytes += next->second;
+    const auto gone = next++;
+    remove(gone);
+  }
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == block) {
+      block = before->first;
+      bytes += before->second;
+      remove(before);
+    }
+  }
+  add(block, bytes);
+}
+
+int64_t Arena::release() {
+  int64_t given = 0;
+  for (const auto& [block, bytes] : free_) {
+    munmap(block, static_cast<size_t>(bytes));
+    given += bytes;
+    if (block + bytes == end_) end_ = block;
+  }
+  while (!free_.empty()) remove(free_.begin());
+  reserved_ -= given;
+  return given;
+}
+
+}  // namespace heed

@@ -1,0 +1,50 @@
+// Large blocks of memory in one stretch of addresses, split and joined.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace heed {
+
+/// Hands out blocks of whole pages. The smallest free block that fits is split; a block given back is joined
+/// with its free neighbours, so batches of many shapes share the same memory. Not thread-safe.
+class Arena {
+ public:
+  static constexpr int64_t page = 4096;
+
+  /// `bytes` is a multiple of `page`. Asks the system for at most `allowance` bytes when no free block fits;
+  /// nullptr when that is too little or the system has none.
+  void* take(int64_t bytes, int64_t allowance);
+  void give(void* block, int64_t bytes) noexcept;
+  /// Gives free blocks back to the system. Returns their bytes.
+  int64_t release();
+
+  int64_t reserved() const { return reserved_; }  ///< bytes held, taken or free
+  int64_t mapped() const { return mapped_; }      ///< how many times the system was asked
+
+ private:
+  using Blocks = std::map<char*, int64_t>;
+  using Sizes = std::set<std::pair<int64_t, char*>>;
+  struct Spare {
+    Blocks::node_type block;
+    Sizes::node_type size;
+  };
+
+  char* grow(int64_t bytes, int64_t allowance);
+  void prepare();
+  void add(char* block, int64_t bytes) noexcept;
+  void remove(Blocks::iterator block) noexcept;
+
+  Blocks free_;  // by address; no two of them touch
+  Sizes sizes_;  // the same by size
+  // One for every block that is out, so that giving back needs no memory: it happens in destructors.
+  std::vector<Spare> spares_;
+  int64_t out_ = 0;      // blocks taken and not given back
+  char* end_ = nullptr;  // of what was mapped last
+  int64_t reserved_ = 0, mapped_ = 0;
+};
+
+}  // namespace heed
