@@ -11,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -42,7 +43,11 @@ int default_threads() {
 class Pool {
  public:
   explicit Pool(int count) {
-    for (int i = 1; i < count; ++i) workers_.emplace_back([this] { work(); });
+    try {
+      for (int i = 1; i < count; ++i) workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      // The system gives no more threads: fewer do the same work, to the same bits.
+    }
   }
 
   ~Pool() {

@@ -100,7 +100,7 @@ Trace::Name names_in(Module& module) {
 }
 
 std::string find_bad_value(Module& module, std::span<const Batch> batches,
-                           const std::function<void()>& again) {
+                           const std::vector<std::string>& parts, const std::function<void()>& again) {
   const std::vector<Named> all = parameters(module);
   for (const Named& one : all) {
     const std::string found = first_bad_value(*one.tensor, one.name, "a parameter");
@@ -109,7 +109,7 @@ std::string find_bad_value(Module& module, std::span<const Batch> batches,
   for (const Batch& batch : batches) {
     for (size_t i = 0; i < batch.tensors.size(); ++i) {
       const std::string found =
-          first_bad_value(batch.tensors[i], "the input", text("tensor ", i, " of the batch"));
+          first_bad_value(batch.tensors[i], "the input", text(parts.at(i), " of the batch"));
       if (!found.empty()) return found;
     }
   }

@@ -36,9 +36,9 @@ void plant_input(const Plant& plant, Batch& batch);
 Trace::Name names_in(Module& module);
 
 /// The first value that is not finite in a step, as the words "first bad value in MODULE (inf): ...". Looks
-/// at the parameters, at what the batches hold, at every result and gradient while `again` computes the step
-/// once more, and at the gradients that reached the parameters.
+/// at the parameters, at what the batches hold (`parts` are the names of their tensors), at every result and
+/// gradient while `again` computes the step once more, and at the gradients that reached the parameters.
 std::string find_bad_value(Module& module, std::span<const Batch> batches,
-                           const std::function<void()>& again);
+                           const std::vector<std::string>& parts, const std::function<void()>& again);
 
 }  // namespace heed

@@ -46,8 +46,15 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
   }
   int64_t total = 0;
   for (const Named* one : order) total += padded(one->tensor->size());
-  values_ = Tensor::zeros(Shape{total}, dtype, device);
-  gradients_ = Tensor::zeros(Shape{total}, dtype, device);
+  {
+    const Owned owned(&memory_kinds[0]);
+    values_ = Tensor::zeros(Shape{total}, dtype, device);
+  }
+  {
+    const Owned owned(&memory_kinds[1]);
+    gradients_ = Tensor::zeros(Shape{total}, dtype, device);
+  }
+  const Owned owned(&memory_kinds[2]);
   first_ = Tensor::zeros(Shape{total}, dtype, device);
   second_ = Tensor::zeros(Shape{options.kind == OptimizerKind::sgd ? 0 : total}, dtype, device);
   state_ = Tensor::zeros(Shape{3}, DType::f64, device);
@@ -114,6 +121,13 @@ void Optimizer::step(double rate, std::span<const Tensor> losses) {
   run(decayed_, values_.size(), 0);
   ++values_.storage()->version;
   ++steps_;
+  clear();
+}
+
+void Optimizer::reset() {
+  launch<kernel::Fill>(first_.device(), first_, 0.0);
+  if (second_.size() > 0) launch<kernel::Fill>(second_.device(), second_, 0.0);
+  steps_ = 0;
   clear();
 }
 

@@ -33,6 +33,8 @@ class Optimizer {
   void step(double rate, std::span<const Tensor> losses = {});
   /// Counts the last step() as not done: for one that met a gradient that is not finite.
   void forget_step() { --steps_; }
+  /// As if no step had been taken: moments and count are 0, the parameters as they are.
+  void reset();
   /// Forgets the gradients without using them.
   void clear();
   /// The norm of the gradient that the last step() met, before clipping. Waits for the device.
@@ -44,6 +46,8 @@ class Optimizer {
   int64_t size() const { return values_.size(); }
   const Tensor& values() const { return values_; }        ///< [n], every parameter
   const Tensor& gradients() const { return gradients_; }  ///< [n]
+
+  int64_t moment_bytes() const { return first_.bytes() + second_.bytes(); }
 
   /// Moments and step count as the bytes of a safetensors file.
   std::string save() const;

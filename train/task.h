@@ -24,6 +24,12 @@ struct Batch {
   int64_t tokens = 0;           ///< for speed
 };
 
+/// How a batch compares with others of its run.
+struct Effort {
+  double work = 1;    ///< time it takes
+  double memory = 1;  ///< memory it takes
+};
+
 /// Named numbers; the first decides which checkpoint is the best.
 struct Scores {
   std::vector<std::pair<std::string, double>> list;
@@ -65,6 +71,10 @@ class Task {
   virtual int64_t plan(int64_t epoch) = 0;
   /// Batch number `position` of the planned epoch.
   virtual Batch batch(int64_t position) const = 0;
+  /// What batch number `position` of the planned epoch takes, in a unit of the task's own.
+  virtual Effort effort(int64_t) const { return {}; }
+  /// Computes what validation needs most memory for.
+  virtual void rehearse(Module&) const {}
   /// What the tensors of a batch are called, in their order.
   virtual std::vector<std::string> parts() const = 0;
   /// Mean loss over the batch's weight, rank 0.

@@ -5,6 +5,7 @@
 
 #include "core/io.h"
 #include "core/json.h"
+#include "core/storage.h"
 #include "train/anomaly.h"
 #include "train/stop_signals.h"
 
@@ -17,14 +18,18 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
       rounding_(rounding_of(config.train.precision)),
       rng_(static_cast<uint64_t>(config.train.seed)),
       metrics_(folder.metrics_log()) {
-  model_ = new_model(config, rng_);
-  rng_.advance();  // tick 0 made the weights; step t draws at tick t
-  optimizer_ = std::make_unique<Optimizer>(*model_, config.train.optimizer);
-  batches_ = config.task->plan(0);
-  if (batches_ < 1) fail(Fault::data, "train: the training split makes no batch. Give more data.");
-  const int64_t per_epoch = std::max<int64_t>(batches_ / config.train.accumulate, 1);
-  total_ = config.train.steps > 0 ? config.train.steps : config.train.epochs * per_epoch;
+  try {
+    const Owned owned(&memory_kinds[0]);
+    model_ = new_model(config, rng_);
+    rng_.advance();  // tick 0 made the weights; step t draws at tick t
+    optimizer_ = std::make_unique<Optimizer>(*model_, config.train.optimizer);
+  } catch (...) {
+    explain_memory(config, nullptr, "while the model was made");
+  }
+  total_ = steps_of(config);
   plant_ = parse_plant(config.plant);
+  estimate_ = estimate_run(config, *model_, *optimizer_, rng_, total_);
+  batches_ = config.task->plan(0);
   if (resume) restore(*resume);
   metrics_.rewind(step_);
 }
@@ -121,7 +126,7 @@ void Trainer::save() {
   // not kept.
   if (!std::isfinite(optimizer_->value_norm())) {
     fail(Fault::numeric, "train: the weights stopped being finite at step ", step_, ": ",
-         find_bad_value(*model_, {}, [] {}), ".", last_good(), " Lower train.rate (now ",
+         find_bad_value(*model_, {}, {}, [] {}), ".", last_good(), " Lower train.rate (now ",
          config_.train.schedule.rate, ").");
   }
   metrics_.sync();
@@ -147,6 +152,7 @@ void Trainer::save() {
 }
 
 std::vector<Batch> Trainer::next_batches() {
+  const Owned owned(&memory_kinds[3]);
   std::vector<Batch> batches;
   for (int64_t i = 0; i < config_.train.accumulate; ++i)
     batches.push_back(config_.task->batch(next_position()));
@@ -171,6 +177,7 @@ std::vector<Tensor> Trainer::sweep(const std::vector<Batch>& batches, bool first
 
 Trainer::Step Trainer::take_step(bool first) {
   Step done;
+  const double began = seconds_now();
   std::vector<Batch> batches = next_batches();
   ++step_;
   if (plant_.due(Plant::Where::parameter, step_)) plant_parameter(plant_, *model_);
@@ -198,7 +205,7 @@ Trainer::Step Trainer::take_step(bool first) {
     if (bad.empty()) {
       optimizer_->forget_step();
       // The update was left out, so the same step can be computed again with the same random numbers.
-      bad = find_bad_value(*model_, batches, [&] {
+      bad = find_bad_value(*model_, batches, config_.task->parts(), [&] {
         rng_.restore(tick, draws);
         sweep(batches, false);
       });
@@ -213,6 +220,7 @@ Trainer::Step Trainer::take_step(bool first) {
     skipped_in_a_row_ = 0;
   }
   rng_.advance();
+  step_seconds_ += seconds_now() - began;
   return done;
 }
 
@@ -287,6 +295,14 @@ void Trainer::validate_in(Sitting& sitting) {
 }
 
 Outcome Trainer::run() {
+  try {
+    return train();
+  } catch (...) {
+    explain_memory(config_, model_.get(), text("at step ", step_, ".", last_good()));
+  }
+}
+
+Outcome Trainer::train() {
   const StopSignals signals;
   const TrainOptions& options = config_.train;
   const int64_t validate_every =
@@ -323,6 +339,8 @@ Outcome Trainer::run() {
   if (best_) outcome.best = *best_;
   outcome.seconds = earlier_seconds_;
   outcome.skipped = skipped_;
+  outcome.step_seconds = step_seconds_;
+  outcome.steps_taken = step_ - sitting.first_step;
   return outcome;
 }
 

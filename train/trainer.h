@@ -8,6 +8,7 @@
 #include "autograd/rounding.h"
 #include "train/anomaly.h"
 #include "train/config.h"
+#include "train/estimate.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
 #include "train/task.h"
@@ -19,10 +20,12 @@ struct Outcome {
   int64_t step = 0;
   int64_t best_step = 0;
   Scores best;
-  double seconds = 0;   ///< of training, validations included, over all sittings
-  int stopped_by = 0;   ///< a signal's number, or 0
-  int64_t skipped = 0;  ///< steps left out because their numbers were not finite
-  bool early = false;   ///< patience or the time limit ended it
+  double step_seconds = 0;  ///< of the steps of this sitting alone
+  int64_t steps_taken = 0;  ///< in this sitting
+  double seconds = 0;       ///< of training, validations included, over all sittings
+  int stopped_by = 0;       ///< a signal's number, or 0
+  int64_t skipped = 0;      ///< steps left out because their numbers were not finite
+  bool early = false;       ///< patience or the time limit ended it
   bool finished() const { return stopped_by == 0; }
 };
 
@@ -36,6 +39,8 @@ class Trainer {
   /// Trains to the end, a signal, or a limit; saves on the way and at the end.
   Outcome run();
   Module& model() { return *model_; }
+  /// What the whole run is expected to take.
+  const Estimate& estimate() const { return estimate_; }
   int64_t total_steps() const { return total_; }
   int64_t step() const { return step_; }
 
@@ -54,6 +59,7 @@ class Trainer {
     Progress::Now now = {};
   };
 
+  Outcome train();
   void restore(const Checkpoint& checkpoint);
   Step take_step(bool first);
   std::vector<Batch> next_batches();
@@ -85,6 +91,8 @@ class Trainer {
   std::optional<Scores> best_;
   int64_t skipped_ = 0, skipped_in_a_row_ = 0;
   Plant plant_;
+  Estimate estimate_;
+  double step_seconds_ = 0;
   double earlier_seconds_ = 0;  // of training so far
   double window_loss_ = 0;      // summed since the last line of metrics
   int64_t window_steps_ = 0;

@@ -73,7 +73,7 @@ TEST_CASE("anomaly: a planted value is caught at its step, and its module and te
 TEST_CASE("anomaly: a bad number in the input is told from one that was computed") {
   Scratch scratch;
   const std::string said = message(scratch / "digits", digits_config({{"test.plant", "input:inf@4"}}));
-  CHECK_THAT(said, containing("at step 4: first bad value in the input (inf): tensor 0 of the batch, 1 of "));
+  CHECK_THAT(said, containing("at step 4: first bad value in the input (inf): patches of the batch, 1 of "));
   CHECK_THAT(said, containing("Last good: step_000003"));
   CHECK_THROWS_WITH(sit(scratch / "words", tiny({{"test.plant", "input@2"}})),
                     containing("whole numbers only"));

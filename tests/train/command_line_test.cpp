@@ -135,7 +135,12 @@ TEST_CASE("command line: wrong usage is named with the nearest right one, exit c
                 {"--set", "'train.rat' is unknown", "Did you mean 'train.rate'?"});
   check_refused(shell, {"train", "--set", "train.rate"}, 2, {"--set key=value"});
   check_refused(shell, {"train", "--threads", "0"}, 2, {"--threads = 0", "1 to 256"});
-  check_refused(shell, {"train", "--memory", "much"}, 2, {"--memory", "'much'", "whole number"});
+  check_refused(shell, {"train", "--memory", "much"}, 2, {"--memory", "'much'", "256M"});
+  check_refused(shell, {"train", "--memory", "G"}, 2, {"--memory", "'G'", "256M"});
+  check_refused(shell, {"train", "--memory", "0M"}, 2, {"--memory = 0M", "at least 1M"});
+  check_refused(shell, {"train", "--on-nan", "skpi"}, 2, {"--on-nan", "'skpi'", "Did you mean 'skip'?"});
+  check_refused(shell, {"train", "--set", "test.plant=weights@3"}, 2,
+                {"test.plant = 'weights@3'", "gradient@STEP"});
   check_refused(shell, {"train", "--device", "gpu"}, 2, {"gpu"});
   check_refused(shell, {"train", "translate", "lm"}, 2, {"'lm' is one word too many"});
   check_refused(shell, {"train", "--name", "a/b", "--dry-run=maybe"}, 2, {"dry-run"});
@@ -423,4 +428,45 @@ TEST_CASE("command line: a start that fails leaves no run behind") {
   io::write(shell.scratch / "one.tsv", "only one side\n");
   check_refused(shell, {"train", "translate", "--data", "one.tsv"}, 3, {"one.tsv:1"});
   CHECK(io::list(shell.scratch / "runs").empty());
+}
+
+TEST_CASE("command line: what a run takes is told before it begins and compared when it ends") {
+  const Shell shell;
+  const Result show = shell.run(with({"show", "translate"}, {small.begin(), small.end() - 2}));
+  CHECK(show.code == 0);
+  for (const char* label : {"# parameters ", "# step ", "# memory ", "# time "})
+    CHECK_THAT(show.out, containing(label));
+  CHECK_THAT(show.out, containing("weights ") && containing("activations by module: "));
+  CHECK_THAT(shell.run({"show", "lm", "--data", "absent.txt"}).out,
+             containing("# estimate     needs the data: "));
+  CHECK_THAT(shell.run(with({"train", "--dry-run"}, small)).out, containing("# memory "));
+  const Result train = shell.run(with({"train", "--name", "a"}, small));
+  CHECK(train.code == 0);
+  CHECK_THAT(train.err, containing(" peak (estimate); tensors ") && containing("for 4 steps (estimate)"));
+  const Json manifest = parse_json(io::read(shell.scratch / "runs/a/manifest.json"), "manifest");
+  CHECK(manifest.at("estimate").at("memory_bytes").integer() > 1 << 20);
+  CHECK(std::abs(manifest.at("took").at("memory_estimate_off").real()) < 0.1);
+  CHECK(manifest.at("took").at("seconds_of_steps").real() > 0);
+  const Result capped = shell.run(with({"train", "--name", "b", "--memory", "1M"}, small));
+  CHECK(capped.code == 7);
+  for (const char* part :
+       {"error: memory: ", "the cap is 1048576", "Most was held by ", "Try --batch-tokens 100"})
+    CHECK_THAT(capped.err, containing(part));
+  CHECK(!io::exists(shell.scratch / "runs/b"));
+}
+
+TEST_CASE("command line: a value that is not finite ends a run with code 4, or is stepped over") {
+  const Shell shell;
+  const Result stopped = shell.run(with({"train", "--name", "a", "--set", "test.plant=gradient@3"}, small));
+  CHECK(stopped.code == 4);
+  CHECK_THAT(stopped.err, containing("at step 3: first bad value in the gradient of ") &&
+                              containing("Last good: step_000002"));
+  CHECK(io::read(shell.scratch / "runs/a/config.toml").find("plant") == std::string::npos);
+  CHECK(shell.run({"resume", "runs/a", "--on-nan", "skip"}).code == 0);
+  const Result skipped =
+      shell.run(with({"train", "--name", "b", "--on-nan", "skip", "--set", "test.plant=gradient@3"}, small));
+  CHECK(skipped.code == 0);
+  CHECK_THAT(skipped.err,
+             containing("  skipped     the gradient norm became nan at step 3: first bad value in"));
+  CHECK_THAT(io::read(shell.scratch / "runs/b/metrics.jsonl"), containing("\"skipped\": 1}"));
 }

@@ -78,10 +78,10 @@ inline Outcome sit(const Path& run, Config config, int64_t stop_at = -1, const s
   if (!list_checkpoints(run).empty()) from = open_checkpoint(run, which);
   config.task->load(config, from ? sealed_files(*from) : std::vector<NamedBytes>{},
                     [](const std::string&) {});
-  if (stop_at >= 0) config.task = std::make_unique<StopAt>(std::move(config.task), stop_at);
   Progress progress;
   progress.quiet = true;
   Trainer trainer(config, folder, from, progress);
+  if (stop_at >= 0) config.task = std::make_unique<StopAt>(std::move(config.task), stop_at);
   return trainer.run();
 }
 

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <set>
 
 #include "attention/spec.h"
@@ -103,7 +104,8 @@ void apply_settings(Config& config, const Invocation& call) {
 std::vector<VerbOption> with_machine(std::vector<VerbOption> options) {
   options.push_back({"threads", "N", "threads that work; results do not depend on it"});
   options.push_back({"device", "NAME", "auto, cpu or cuda"});
-  options.push_back({"memory", "MIB", "refuse to take more memory than this for tensors"});
+  options.push_back(
+      {"memory", "SIZE", "most memory for tensors, such as 256M or 2G (default: what is free)"});
   return options;
 }
 
@@ -121,6 +123,24 @@ void apply_decoding(Config& config, const Invocation& call) {
   config.check();
 }
 
+namespace {
+
+/// "256M", "2G"; a bare number is of MiB.
+int64_t memory_size(const std::string& value) {
+  std::string digits = value;
+  int64_t unit = int64_t{1} << 20;
+  if (!digits.empty() && (digits.back() == 'M' || digits.back() == 'G')) {
+    if (digits.back() == 'G') unit <<= 10;
+    digits.pop_back();
+  }
+  const auto count =
+      parsed<int64_t>("memory", digits.empty() ? value : digits, "a whole number with M or G: 256M");
+  if (count < 1 || count > (int64_t{1} << 20)) fail("--memory = ", value, ". It must be at least 1M.");
+  return count * unit;
+}
+
+}  // namespace
+
 void apply_machine(const Invocation& call) {
   if (call.has("threads")) {
     const int64_t count = call.integer("threads", 1);
@@ -128,12 +148,7 @@ void apply_machine(const Invocation& call) {
     set_threads(static_cast<int>(count));
   }
   device_named(call.get("device", "auto"));
-  if (call.has("memory")) {
-    const int64_t mebibytes = call.integer("memory", 0);
-    if (mebibytes < 1 || mebibytes > (int64_t{1} << 30))
-      fail("--memory = ", mebibytes, ". It must be at least 1 MiB.");
-    cap_memory(mebibytes << 20);
-  }
+  if (call.has("memory")) cap_memory(memory_size(call.get("memory")));
 }
 
 namespace {
@@ -286,6 +301,7 @@ int parse_and_run(int count, char** arguments) {
 
 int run_program(int count, char** arguments) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, which names it
+  std::set_new_handler(make_room);
   try {
     const int code = parse_and_run(count, arguments);
     io::flush_output();
@@ -294,7 +310,7 @@ int run_program(int count, char** arguments) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return static_cast<int>(error.fault());
   } catch (const std::bad_alloc&) {
-    std::fputs("error: the machine has no memory left. Use a smaller batch, length or model.\n", stderr);
+    std::fputs("error: memory: the machine has none left. Use a smaller batch, length or model.\n", stderr);
     return static_cast<int>(Fault::memory);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s (this is a mistake of heed; please report it)\n", error.what());

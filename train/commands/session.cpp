@@ -2,6 +2,7 @@
 #include "train/commands/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "core/blas.h"
@@ -10,6 +11,7 @@
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "train/commands/loaded_run.h"
+#include "train/machine_memory.h"
 
 namespace heed {
 namespace {
@@ -56,6 +58,7 @@ void write_manifest(Config& config, const RunFolder& folder, const Trainer& trai
   facts.set("parameters", count_parameters(model));
   facts.set("steps", trainer.total_steps());
   facts.set("config_key", "config.toml holds every setting");
+  facts.set("estimate", estimate_facts(trainer.estimate()));
   for (const auto& [name, value] : config.task->facts()) facts.set(name, value);
   folder.write_manifest(facts);
 }
@@ -91,7 +94,33 @@ void print_head(Progress& progress, const Config& config, Trainer& trainer, cons
   progress.say("schedule",
                text(trainer.total_steps(), " steps",
                     trainer.step() > 0 ? text(", going on from step ", trainer.step()) : std::string()));
+  for (const auto& [label, words] : words_of(trainer.estimate(), trainer.total_steps())) {
+    if (label == "memory" || label == "time") progress.say(label, words);
+  }
   progress.say("run folder", folder.path().string());
+}
+
+/// Says how far the estimate was off, here and in the manifest. The time of a sitting is compared with that
+/// of as many steps.
+void tell_what_it_took(Progress& progress, const RunFolder& folder, const Trainer& trainer,
+                       const Outcome& outcome) {
+  Estimate expected = trainer.estimate();
+  expected.seconds *= static_cast<double>(outcome.steps_taken) / static_cast<double>(trainer.total_steps());
+  const Json took = took_facts(expected, outcome.step_seconds);
+  Json manifest = parse_json(io::read(folder.manifest()), folder.manifest().string());
+  manifest.set("took", took);
+  folder.write_manifest(manifest);
+  const auto off = [&](const char* key) {
+    const auto percent = static_cast<int64_t>(std::lround(100 * took.at(key).real()));
+    return percent == 0 ? std::string("as estimated")
+                        : text("estimated ", percent < 0 ? -percent : percent, " % too ",
+                               percent < 0 ? "low" : "high");
+  };
+  progress.say("memory",
+               text(bytes_text(took.at("memory_bytes").integer()), " at the peak, ",
+                    off("memory_estimate_off"), "; tensors ", bytes_text(took.at("tensor_bytes").integer())));
+  progress.say("time", text(clock_text(outcome.seconds), " of training; ", clock_text(outcome.step_seconds),
+                            " of it in steps, ", off("time_estimate_off")));
 }
 
 }  // namespace
@@ -150,6 +179,7 @@ int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>&
                                    line.substr(std::min(line.find_first_not_of(' ', gap), line.size())));
                     });
   if (resume) check_same_data(config, folder);
+  if (!call.has("memory")) cap_memory(memory_use().reserved + free_bytes());
   Trainer trainer(config, folder, resume, progress);
   io::write(folder.config(), to_toml(config));
   write_manifest(config, folder, trainer, trainer.model(), call);
@@ -179,8 +209,7 @@ int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>&
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
   io::write(folder.path() / "scores.json", scores.dump(1) + "\n");
   write_report(config, folder, trainer.model(), evaluation, outcome);
-  progress.say("memory", text(memory_use().peak >> 20, " MiB of tensors at the peak"));
-  progress.say("time", clock_text(outcome.seconds) + " of training");
+  tell_what_it_took(progress, folder, trainer, outcome);
   progress.say("report", folder.report().string());
   progress.say("next", "heed resume " + run + " --steps " + text(2 * outcome.step));
   return 0;

@@ -3,6 +3,7 @@
 
 #include "core/io.h"
 #include "train/commands/loaded_run.h"
+#include "train/commands/preview.h"
 #include "train/commands/verbs.h"
 
 namespace heed {
@@ -29,6 +30,7 @@ int run(const Invocation& call) {
     return 0;
   }
   std::fputs(to_toml(config).c_str(), stdout);
+  print_estimate(config);
   if (!call.has("model")) return 0;
   config.task->load(config, {}, [](const std::string&) {});
   Rng rng(static_cast<uint64_t>(config.train.seed));
@@ -40,12 +42,12 @@ int run(const Invocation& call) {
 
 Verb verb::show() {
   return {"show",
-          "show the settings of a preset, file or run, and its model",
+          "show the settings of a preset, file or run, and what it takes",
           "PRESET|FILE|RUN",
           1,
           1,
           {{"origin", "", "where each value comes from"},
-           {"model", "", "read the data and count the parameters too"},
+           {"model", "", "count the parameters part by part too"},
            {"ckpt", "WHICH", "of a run: best, last or a step"}},
           true,
           run};

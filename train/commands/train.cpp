@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "core/io.h"
+#include "train/commands/preview.h"
 #include "train/commands/session.h"
 #include "train/commands/verbs.h"
 
@@ -16,6 +17,7 @@ int run(const Invocation& call) {
   apply_machine(call);
   if (call.has("dry-run")) {
     std::fputs(to_toml(config).c_str(), stdout);
+    print_estimate(config);
     return 0;
   }
   const std::string base = what.ends_with(".toml") ? Path(what).stem().string() : what;
@@ -43,7 +45,7 @@ Verb verb::train() {
           1,
           with_machine({{"name", "NAME", "name of the run; numbered when not given"},
                         {"out", "FOLDER", "folder of all runs (default: runs)"},
-                        {"dry-run", "", "print the settings and stop"},
+                        {"dry-run", "", "print the settings and what the run would take, and stop"},
                         {"quiet", "", "say nothing while it works"}}),
           true,
           run};

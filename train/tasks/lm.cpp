@@ -109,6 +109,11 @@ class LanguageModel final : public Task {
     return {.list = {{"loss", total / weight}}};
   }
 
+  void rehearse(Module& model) const override {
+    const NoTape no_tape;
+    if (validation_->batches() > 0) loss(model, tensors(validation_->in_order(0)), {});
+  }
+
   Evaluation test(Module& model, const DecodeOptions&) const override {
     Evaluation out;
     const double loss = validate(model).first();

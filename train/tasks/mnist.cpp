@@ -112,6 +112,11 @@ class Mnist final : public Task {
     return {.list = {{"accuracy", result.accuracy}, {"loss", result.loss}}, .lower_is_better = false};
   }
 
+  void rehearse(Module& model) const override {
+    const int64_t end = train_.images.count, begin = std::max(end - held_, end - scored_at_once);
+    classify(model, train_, begin, end);
+  }
+
   Evaluation test(Module& model, const DecodeOptions&) const override {
     const Result result = classify(model, test_, 0, test_.images.count);
     Evaluation out;
@@ -192,9 +197,9 @@ class Mnist final : public Task {
     Result result;
     result.counts.assign(100, 0);
     int64_t right = 0;
-    for (int64_t first = begin; first < end; first += 500) {
+    for (int64_t first = begin; first < end; first += scored_at_once) {
       std::vector<int64_t> indices;
-      for (int64_t i = first; i < std::min(first + 500, end); ++i) indices.push_back(i);
+      for (int64_t i = first; i < std::min(first + scored_at_once, end); ++i) indices.push_back(i);
       const Batch batch = tensors(set, indices);
       const Tensor logits = model(batch.tensors[0], {}, {});
       result.loss += cross_entropy(logits, batch.tensors[1]).item() * batch.weight;
@@ -213,6 +218,7 @@ class Mnist final : public Task {
     return result;
   }
 
+  static constexpr int64_t scored_at_once = 500;
   Options options_;
   LabelledImages train_, test_;
   int64_t held_ = 0, batch_ = 1;

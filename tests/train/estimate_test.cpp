@@ -1,0 +1,158 @@
+// What a run will take, said before it begins: near what it takes, without a trace, and refused where it is
+// too much.
+#include "train/estimate.h"
+
+#include <cmath>
+
+#include "core/storage.h"
+#include "tests/scratch.h"
+#include "tests/train/small_run.h"
+#include "train/machine_memory.h"
+
+using namespace heed;
+
+namespace {
+
+Config loaded(Config config) {
+  config.task->load(config, {}, [](const std::string&) {});
+  return config;
+}
+
+/// Smaller data and fewer steps of a preset; the shapes of its batches stay.
+Config shortened(const std::string& preset) {
+  Config config = make_config(preset);
+  Settings settings{{"train.epochs", "0"}, {"train.steps", "30"}, {"train.validate_every", "15"}};
+  if (preset == "translate") {
+    settings.insert(
+        settings.end(),
+        {{"data.pairs", "4000"}, {"data.validation", "100"}, {"data.test", "10"}, {"data.bleu_pairs", "5"}});
+  } else if (preset == "mnist") {
+    settings.insert(settings.end(), {{"data.images", "6000"}, {"data.held_out", "100"}});
+  } else {
+    settings.emplace_back("data.characters", "60000");
+  }
+  for (const auto& [key, value] : settings) config.set(key, value, "");
+  config.check();
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("estimate: the memory of tensors is within a tenth of what the run takes", "[slow]") {
+  const std::string preset = GENERATE("translate", "lm", "mnist");
+  CAPTURE(preset);
+  Scratch scratch;
+  Config config = loaded(shortened(preset));
+  RunFolder folder = RunFolder::create({.out = scratch.path(), .name = "run"});
+  Progress progress;
+  progress.quiet = true;
+  release_cached();
+  Trainer trainer(config, folder, std::nullopt, progress);
+  const Estimate expected = trainer.estimate();
+  reset_peak();
+  trainer.run();
+  const auto measured = static_cast<double>(memory_use().peak);
+  CHECK(std::abs(static_cast<double>(expected.tensors) - measured) < 0.1 * measured);
+  CHECK(expected.parameters == count_parameters(trainer.model()));
+  CHECK(expected.weights >= 4 * expected.parameters);
+  CHECK(expected.gradients == expected.weights);
+  CHECK(expected.moments == 2 * expected.weights);
+  CHECK(expected.activations > 0);
+  CHECK(expected.tensors >
+        expected.weights + expected.gradients + expected.moments + expected.activations / 2);
+  CHECK(expected.peak >= expected.now);
+  CHECK(expected.flops > 6.0 * static_cast<double>(expected.parameters));
+  CHECK(expected.seconds > 0);
+  CHECK(!expected.users.empty());
+}
+
+TEST_CASE("estimate: nothing is left behind: weights, moments, random numbers, memory") {
+  const Config config = loaded(tiny());
+  Rng rng(5);
+  const auto model = new_model(config, rng);
+  Optimizer optimizer(*model, config.train.optimizer);
+  rng.advance();
+  rng.next();
+  const std::string weights = save(*model), moments = optimizer.save();
+  const int64_t live = memory_use().live;
+  estimate_run(config, *model, optimizer, rng, 12);
+  CHECK((save(*model) == weights));
+  CHECK((optimizer.save() == moments));
+  CHECK(rng.tick() == 1);
+  CHECK(rng.draws() == 1);
+  CHECK(memory_use().live == live);
+  for (const Named& named : parameters(*model)) CHECK(!grad_of(*named.tensor));
+}
+
+TEST_CASE("estimate: every optimizer is put back") {
+  const Config config = loaded(tiny({{"train.optimizer", "sgd"}}));
+  Rng rng(5);
+  const auto model = new_model(config, rng);
+  Optimizer optimizer(*model, config.train.optimizer);
+  const std::string weights = save(*model), moments = optimizer.save();
+  CHECK(estimate_run(config, *model, optimizer, rng, 12).moments == optimizer.values().bytes());
+  CHECK((save(*model) == weights));
+  CHECK((optimizer.save() == moments));
+}
+
+TEST_CASE("estimate: a run that does not fit is refused with the largest users and a way out") {
+  const Config config = loaded(tiny());
+  Rng rng(5);
+  const auto model = new_model(config, rng);
+  Optimizer optimizer(*model, config.train.optimizer);
+  release_cached();
+  cap_memory(memory_use().reserved + 300000);
+  std::string said;
+  try {
+    estimate_run(config, *model, optimizer, rng, 12);
+  } catch (const Error& error) {
+    CHECK(error.fault() == Fault::memory);
+    said = error.what();
+  }
+  cap_memory(0);
+  for (const char* part : {"and the cap is ", "computed before the first step", "Most was held by ",
+                           "weights ", "Try --batch-tokens 100 (now 200) with --accumulate 4"}) {
+    CHECK_THAT(said, containing(part));
+  }
+}
+
+TEST_CASE("estimate: other errors pass through, and bad_alloc is one of memory") {
+  const Config config = tiny();
+  const auto explained = [&](const auto& thrown) {
+    try {
+      try {
+        throw thrown;
+      } catch (...) {
+        explain_memory(config, nullptr, "in a test");
+      }
+    } catch (const Error& error) {
+      return std::make_pair(error.fault(), std::string(error.what()));
+    }
+  };
+  CHECK(explained(Error(Fault::data, "other")) == std::make_pair(Fault::data, std::string("other")));
+  const auto [fault, what] = explained(std::bad_alloc());
+  CHECK(fault == Fault::memory);
+  CHECK_THAT(what, containing("none left") && containing("It ran out in a test"));
+}
+
+TEST_CASE("estimate: batches of a translator differ, and the largest is among the heaviest") {
+  const Config config = loaded(tiny());
+  const int64_t count = config.task->plan(0);
+  double least = HUGE_VAL, most = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const Effort effort = config.task->effort(i);
+    CHECK(effort.work > 0);
+    least = std::min(least, effort.memory);
+    most = std::max(most, effort.memory);
+  }
+  CHECK(most > least);
+}
+
+TEST_CASE("estimate: memory of this process and machine") {
+  CHECK(resident_bytes() > 1 << 20);
+  CHECK(peak_resident_bytes() >= resident_bytes());
+  CHECK(free_bytes() > 1 << 20);
+  CHECK(bytes_text(2300000) == "2.3 MB");
+  CHECK(bytes_text(231400000) == "231 MB");
+  CHECK(bytes_text(41000000000) == "41.0 GB");
+}

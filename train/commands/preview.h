@@ -1,0 +1,12 @@
+// What show and train --dry-run tell about a run that has not been made.
+#pragma once
+
+#include "train/config.h"
+
+namespace heed {
+
+/// Prints parameters, operations, memory and time as comments, so that the settings above stay a file that
+/// can be trained. Loads the task; where its data are not there, says so instead.
+void print_estimate(const Config& config);
+
+}  // namespace heed

@@ -1,0 +1,214 @@
+// The rehearsal of a run.
+#include "train/estimate.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "autograd/rounding.h"
+#include "core/count.h"
+#include "core/parallel.h"
+#include "core/storage.h"
+#include "train/anomaly.h"
+#include "train/machine_memory.h"
+#include "train/progress.h"
+
+namespace heed {
+namespace {
+
+/// A batch by where it is planned.
+struct Place {
+  int64_t epoch = 0, position = 0;
+};
+
+/// What planning tells about the batches to come.
+struct Survey {
+  Place largest, typical;
+  double mean = 0, typical_work = 0;  // of Effort::work
+};
+
+Survey survey(Task& task, int64_t wanted) {
+  constexpr int64_t enough = 20000;
+  Survey out;
+  double most = -1, total = 0;
+  int64_t seen = 0;
+  for (int64_t epoch = 0; seen < std::min(wanted, enough); ++epoch) {
+    const int64_t batches = task.plan(epoch);
+    for (int64_t i = 0; i < batches && seen < wanted; ++i, ++seen) {
+      const Effort effort = task.effort(i);
+      total += effort.work;
+      if (effort.memory > most) {
+        most = effort.memory;
+        out.largest = {epoch, i};
+      }
+    }
+  }
+  out.mean = total / static_cast<double>(seen);
+  const int64_t batches = std::min(task.plan(0), wanted);
+  for (int64_t i = 0; i < batches; ++i) {
+    const double work = task.effort(i).work;
+    if (i > 0 && std::abs(work - out.mean) >= std::abs(out.typical_work - out.mean)) continue;
+    out.typical = {0, i};
+    out.typical_work = work;
+  }
+  return out;
+}
+
+std::string name_of_owner(const void* owner, Module* model) {
+  if (owner == nullptr) return "other";
+  for (const char* const& kind : memory_kinds) {
+    if (owner == &kind) return kind;
+  }
+  return model != nullptr ? names_in(*model)(owner) : "the model";
+}
+
+/// "decoder.blocks.0.cross 50 MB, ...", at most five.
+std::string list_of(const std::vector<std::pair<std::string, int64_t>>& users) {
+  std::string out;
+  for (size_t i = 0; i < std::min<size_t>(users.size(), 5); ++i) {
+    out += (i > 0 ? ", " : "") + users[i].first + " " + bytes_text(users[i].second);
+  }
+  return out;
+}
+
+}  // namespace
+
+Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps) {
+  Task& task = *config.task;
+  const Survey batches = survey(task, steps * config.train.accumulate);
+  const int64_t tick = rng.tick(), draws = rng.draws();
+  Estimate out;
+  out.parameters = count_parameters(model);
+  out.weights = optimizer.values().bytes();
+  out.gradients = optimizer.gradients().bytes();
+  out.moments = optimizer.moment_bytes();
+  const auto make = [&](const Place& place) {
+    const Owned owned(&memory_kinds[3]);
+    task.plan(place.epoch);
+    return task.batch(place.position);
+  };
+  const auto step = [&](const Batch& batch, bool look) {
+    const Tensor loss = task.loss(model, batch, {.noise = &rng});
+    if (look) {
+      for (const MemoryUser& user : memory_users()) {
+        const std::string name = name_of_owner(user.owner, &model);
+        if (name == "weights" || name == "gradients" || name == "moments") continue;
+        out.activations += user.bytes;
+        out.users.emplace_back(name, user.bytes);
+      }
+    }
+    backward(loss);
+    rng.restore(tick, draws);
+  };
+  try {
+    reset_peak();
+    step(make(batches.largest), true);
+    optimizer.clear();
+    task.rehearse(model);
+    // Memory is warm now: a typical step is timed, with an update that changes no weight.
+    const Batch batch = make(batches.typical);
+    const int64_t flops = Count::flops();
+    const double began = seconds_now();
+    for (int64_t i = 0; i < config.train.accumulate; ++i) step(batch, false);
+    optimizer.step(0);
+    out.step_seconds = seconds_now() - began;
+    out.flops = static_cast<double>(Count::flops() - flops);
+    optimizer.reset();
+  } catch (...) {
+    explain_memory(config, &model,
+                   "in the largest batch, computed before the first step to see what is needed");
+  }
+  out.tensors = memory_use().peak;
+  out.seconds = out.step_seconds * batches.mean / batches.typical_work * static_cast<double>(steps);
+  // A checkpoint is put together in memory, and the best one is read back whole; the report is the small
+  // rest.
+  const int64_t later = out.weights + out.moments + (int64_t{2} << 20);
+  out.now = resident_bytes();
+  out.peak = std::max(peak_resident_bytes(), out.now + later);
+  if (const int64_t left = free_bytes(); later > left) {
+    fail(Fault::memory, "memory: this run needs about ", bytes_text(out.peak), ", and beside the ",
+         bytes_text(out.now), " it holds only ", bytes_text(left), " are free; a checkpoint takes ",
+         bytes_text(later), ". Use a smaller model.width or vocabulary.");
+  }
+  return out;
+}
+
+int64_t steps_of(const Config& config) {
+  const int64_t batches = config.task->plan(0);
+  if (batches < 1) fail(Fault::data, "train: the training split makes no batch. Give more data.");
+  const int64_t per_epoch = std::max<int64_t>(batches / config.train.accumulate, 1);
+  return config.train.steps > 0 ? config.train.steps : config.train.epochs * per_epoch;
+}
+
+Estimate estimate_run(const Config& config) {
+  const ProductsRounded rounding(rounding_of(config.train.precision));
+  Rng rng(static_cast<uint64_t>(config.train.seed));
+  const int64_t steps = steps_of(config);
+  const std::unique_ptr<Module> model = new_model(config, rng);
+  Optimizer optimizer(*model, config.train.optimizer);
+  return estimate_run(config, *model, optimizer, rng, steps);
+}
+
+std::vector<std::pair<std::string, std::string>> words_of(const Estimate& e, int64_t steps) {
+  char flops[32];
+  std::snprintf(flops, sizeof flops, "%.3g GFLOP", e.flops * 1e-9);
+  return {{"parameters", short_number(static_cast<double>(e.parameters))},
+          {"step", text(flops, ", about ", static_cast<int64_t>(e.step_seconds * 1000 + 0.5), " ms with ",
+                        threads(), " threads")},
+          {"memory", text(bytes_text(e.now), " now, ", bytes_text(e.peak), " peak (estimate); tensors ",
+                          bytes_text(e.tensors))},
+          {"", text("weights ", bytes_text(e.weights), ", gradients ", bytes_text(e.gradients), ", moments ",
+                    bytes_text(e.moments), ", activations ", bytes_text(e.activations))},
+          {"", "activations by module: " + list_of(e.users)},
+          {"time",
+           text("about ", clock_text(e.seconds), " for ", steps, " steps (estimate), validations apart")}};
+}
+
+Json estimate_facts(const Estimate& e) {
+  return Json::object({{"memory_bytes", e.peak},
+                       {"tensor_bytes", e.tensors},
+                       {"weight_bytes", e.weights},
+                       {"gradient_bytes", e.gradients},
+                       {"moment_bytes", e.moments},
+                       {"activation_bytes", e.activations},
+                       {"flops_a_step", e.flops},
+                       {"seconds_of_steps", e.seconds}});
+}
+
+Json took_facts(const Estimate& e, double step_seconds) {
+  const int64_t tensors = memory_use().peak, peak = peak_resident_bytes();
+  const auto off = [](double estimated, double measured) {
+    return measured > 0 ? (estimated - measured) / measured : 0.0;
+  };
+  return Json::object(
+      {{"memory_bytes", peak},
+       {"tensor_bytes", tensors},
+       {"seconds_of_steps", step_seconds},
+       {"memory_estimate_off", off(static_cast<double>(e.peak), static_cast<double>(peak))},
+       {"tensor_estimate_off", off(static_cast<double>(e.tensors), static_cast<double>(tensors))},
+       {"time_estimate_off", off(e.seconds, step_seconds)}});
+}
+
+void explain_memory(const Config& config, Module* model, const std::string& when) {
+  std::string what = "memory: the machine has none left.";
+  try {
+    throw;
+  } catch (const Error& error) {
+    if (error.fault() != Fault::memory) throw;
+    what = error.what();
+  } catch (const std::bad_alloc&) {
+  }
+  std::vector<std::pair<std::string, int64_t>> users;
+  for (const MemoryUser& user : memory_users_at_failure())
+    users.emplace_back(name_of_owner(user.owner, model), user.bytes);
+  std::string help = "model.width";
+  if (config.train.batch > 1)
+    help = text("--batch ", config.train.batch / 2, " (now ", config.train.batch, ")");
+  else if (config.train.batch == 0 && config.train.batch_tokens > 1)
+    help = text("--batch-tokens ", config.train.batch_tokens / 2, " (now ", config.train.batch_tokens, ")");
+  fail(Fault::memory, what, " It ran out ", when, ". Most was held by ", list_of(users), ". Try ", help,
+       " with --accumulate ", 2 * config.train.accumulate,
+       ", or a greater --memory where that is the limit.");
+}
+
+}  // namespace heed

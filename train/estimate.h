@@ -1,0 +1,48 @@
+// What a run will take, measured before it begins on its largest batch.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/json.h"
+#include "train/optimizer.h"
+#include "train/task.h"
+
+namespace heed {
+
+/// What a run is expected to take. Bytes and seconds.
+struct Estimate {
+  int64_t parameters = 0;
+  int64_t weights = 0, gradients = 0, moments = 0;
+  int64_t activations = 0;  ///< alive between forward and backward of the largest batch
+  std::vector<std::pair<std::string, int64_t>> users;  ///< of the activations, the largest first
+  int64_t tensors = 0;                                 ///< peak of all tensors
+  int64_t now = 0, peak = 0;                           ///< of the process
+  double flops = 0;                                    ///< of a typical step
+  double step_seconds = 0;                             ///< of a typical step
+  double seconds = 0;                                  ///< of all steps, validations apart
+};
+
+/// Computes the largest batch the run has planned, and what validation needs, as the run will; then puts the
+/// random numbers, the gradients and the optimizer (which has taken no step yet) back to where they were. The
+/// task's plan is left on some epoch. Fails (Fault::memory) naming who holds how much when it does not fit.
+Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps);
+
+/// The same for a run that has not been made: loads nothing, so the task is loaded.
+Estimate estimate_run(const Config& config);
+/// How many steps a run takes: train.steps, or as many as train.epochs has.
+int64_t steps_of(const Config& config);
+
+/// Labels and words: parameters, a step, memory, time.
+std::vector<std::pair<std::string, std::string>> words_of(const Estimate& estimate, int64_t steps);
+
+/// The estimate beside what was measured, for the manifest.
+Json estimate_facts(const Estimate& estimate);
+Json took_facts(const Estimate& estimate, double step_seconds);
+
+/// `model` may be null. Inside a catch block for any exception: rethrows it; where memory ran out, as an
+/// Error that also says when, who held how much, and what would help.
+[[noreturn]] void explain_memory(const Config& config, Module* model, const std::string& when);
+
+}  // namespace heed

@@ -1,0 +1,77 @@
+// Read from /proc, /sys and the limits of the process.
+#include "train/machine_memory.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <limits>
+#include <optional>
+
+#include "core/io.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+/// The number behind a word of a file; none when file or word is not there.
+std::optional<int64_t> number_after(const Path& path, const std::string& word) {
+  try {
+    const std::string facts = io::read(path);
+    size_t at = word.empty() ? 0 : facts.find(word);
+    if (at == std::string::npos) return std::nullopt;
+    at = facts.find_first_not_of(" \t", at + word.size());
+    int64_t value = 0;
+    if (at == std::string::npos ||
+        std::from_chars(facts.data() + at, facts.data() + facts.size(), value).ec != std::errc())
+      return std::nullopt;
+    return value;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+int64_t of_this_process(const char* word) {
+  return number_after("/proc/self/status", word).value_or(0) * 1024;
+}
+
+/// What a control group leaves; files it has cached are given up when memory is needed.
+int64_t left_by_group() {
+  const Path group = "/sys/fs/cgroup";
+  const auto most = number_after(group / "memory.max", "");
+  const auto now = number_after(group / "memory.current", "");
+  if (!most || !now) return unlimited;
+  return *most - *now + number_after(group / "memory.stat", "inactive_file ").value_or(0);
+}
+
+int64_t left_by_limit(__rlimit_resource limit, const char* word) {
+  rlimit most{};
+  if (getrlimit(limit, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return unlimited;
+  return static_cast<int64_t>(most.rlim_cur) - of_this_process(word);
+}
+
+}  // namespace
+
+int64_t resident_bytes() { return of_this_process("VmRSS:"); }
+int64_t peak_resident_bytes() { return of_this_process("VmHWM:"); }
+
+int64_t free_bytes() {
+  const auto machine = number_after("/proc/meminfo", "MemAvailable:");
+  const int64_t left = std::min({machine ? *machine * 1024 : unlimited, left_by_group(),
+                                 left_by_limit(RLIMIT_AS, "VmSize:"), left_by_limit(RLIMIT_DATA, "VmData:")});
+  return std::max<int64_t>(left, 0);
+}
+
+std::string bytes_text(int64_t bytes) {
+  char buffer[32];
+  const auto value = static_cast<double>(bytes);
+  if (value >= 1e9)
+    std::snprintf(buffer, sizeof buffer, "%.1f GB", value / 1e9);
+  else
+    std::snprintf(buffer, sizeof buffer, value < 1e7 ? "%.1f MB" : "%.0f MB", value / 1e6);
+  return buffer;
+}
+
+}  // namespace heed

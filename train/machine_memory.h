@@ -1,0 +1,19 @@
+// How much memory this process holds, and how much more it may take.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace heed {
+
+/// Bytes of this process in the machine's memory now; 0 where the system does not tell.
+int64_t resident_bytes();
+/// The most it has been.
+int64_t peak_resident_bytes();
+/// What this process may still take: the least of what the machine, its control group and its limits leave.
+int64_t free_bytes();
+
+/// "231 MB", in millions of bytes as they are sold; "1.5 GB" from a thousand of them on.
+std::string bytes_text(int64_t bytes);
+
+}  // namespace heed
