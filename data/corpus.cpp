@@ -50,9 +50,11 @@ ParallelCorpus make_corpus(PairFile file, const CorpusOptions& options) {
 
   const auto held_out = options.validation + options.test;
   if (static_cast<int64_t>(pairs.size()) <= held_out) {
-    fail(Fault::data, "corpus: ", pairs.size(), " pairs are left of ", report.lines, " lines (", report.empty,
-         " with an empty side, ", report.repeats, " repeats, ", report.longer, " too long), and ",
-         options.validation, " + ", options.test,
+    const std::string where =
+        report.files.empty() ? "corpus" : text(report.files.front().path, ":", report.lines);
+    fail(Fault::data, where, ": ", pairs.size(), " pairs are left of ", report.lines, " lines (",
+         report.empty, " with an empty side, ", report.repeats, " repeats, ", report.longer,
+         " too long), and ", options.validation, " + ", options.test,
          " are to be held out: none is left to train on. Hold out fewer, or bring more pairs.");
   }
   shuffle(std::span(pairs), options.seed, split_stream);

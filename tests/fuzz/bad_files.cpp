@@ -261,7 +261,8 @@ class Tokenizers {
   void one(Counts& counts, int64_t case_number) {
     const auto number = static_cast<uint64_t>(case_number);
     const NamedBytes& file = files_[number % files_.size()];
-    const std::string bytes = mutate(file.bytes, {}, number).bytes;
+    std::string bytes = mutate(file.bytes, {}, number).bytes;
+    if (bytes == file.bytes) bytes += '?';
     put(folder_ / file.name, bytes);
     const law::Outcome outcome =
         law::outcome_of(file.name, bytes, [&] { (void)open_checkpoint(room_ / "run"); });

@@ -13,13 +13,18 @@ namespace {
 std::atomic<int64_t> live{0};
 std::atomic<int64_t> peak{0};
 
-void* counted(void* block) {
-  if (block == nullptr) throw std::bad_alloc();
+void* counted_or_null(void* block) {
+  if (block == nullptr) return nullptr;
   const int64_t now = live += static_cast<int64_t>(malloc_usable_size(block));
   int64_t seen = peak.load();
   while (now > seen && !peak.compare_exchange_weak(seen, now)) {
   }
   return block;
+}
+
+void* counted(void* block) {
+  if (block == nullptr) throw std::bad_alloc();
+  return counted_or_null(block);
 }
 
 void give_back(void* block) {
@@ -38,6 +43,12 @@ void* aligned(size_t size, std::align_val_t alignment) {
 
 void* operator new(size_t size) { return counted(std::malloc(size == 0 ? 1 : size)); }
 void* operator new[](size_t size) { return counted(std::malloc(size == 0 ? 1 : size)); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return counted_or_null(std::malloc(size == 0 ? 1 : size));
+}
+void* operator new[](size_t size, const std::nothrow_t&) noexcept {
+  return counted_or_null(std::malloc(size == 0 ? 1 : size));
+}
 void* operator new(size_t size, std::align_val_t alignment) { return aligned(size, alignment); }
 void* operator new[](size_t size, std::align_val_t alignment) { return aligned(size, alignment); }
 void operator delete(void* block) noexcept { give_back(block); }
