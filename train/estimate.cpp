@@ -125,7 +125,9 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   const int64_t later = out.weights + out.moments + (int64_t{2} << 20);
   out.now = resident_bytes();
   out.peak = std::max(peak_resident_bytes(), out.now + later);
-  if (const int64_t left = free_bytes(); later > left) {
+  // What is cached is given back where a checkpoint needs it.
+  const MemoryUse use = memory_use();
+  if (const int64_t left = free_bytes() + use.reserved - use.live; later > left) {
     fail(Fault::memory, "memory: this run needs about ", bytes_text(out.peak), ", and beside the ",
          bytes_text(out.now), " it holds only ", bytes_text(left), " are free; a checkpoint takes ",
          bytes_text(later), ". Use a smaller model.width or vocabulary.");

@@ -1,4 +1,16 @@
 // The program heed.
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/error.h"
 #include "train/commands/verb.h"
 
-int main(int count, char** arguments) { return heed::run_program(count, arguments); }
+int main(int count, char** arguments) {
+  const int code = heed::run_program(count, arguments);
+  if (code == static_cast<int>(heed::Fault::memory)) {
+    // Threads of OpenBLAS that found no memory look for it for ever, and an ordinary end waits for them.
+    std::fflush(nullptr);
+    std::quick_exit(code);
+  }
+  return code;
+}

@@ -7,6 +7,7 @@
 #include "core/json.h"
 #include "core/storage.h"
 #include "train/anomaly.h"
+#include "train/machine_memory.h"
 #include "train/stop_signals.h"
 
 namespace heed {
@@ -130,6 +131,8 @@ void Trainer::save() {
          config_.train.schedule.rate, ").");
   }
   metrics_.sync();
+  // It is put together in memory, which idle tensors may hold.
+  if (free_bytes() < 2 * (optimizer_->values().bytes() + optimizer_->moment_bytes())) release_cached();
   std::vector<NamedBytes> files = config_.task->sealed();
   files.push_back({"model.safetensors", heed::save(*model_)});
   files.push_back({"optim.safetensors", optimizer_->save()});
@@ -198,27 +201,23 @@ Trainer::Step Trainer::take_step(bool first) {
     done.norm = optimizer_->gradient_norm();
   } catch (const NotFinite& error) {  // of anomaly = true
     optimizer_->clear();
+    done.loss = NAN;
     bad = error.sentence();
   }
-  if (!bad.empty() || !std::isfinite(done.loss) || !std::isfinite(done.norm)) {
-    done.skipped = true;
-    if (bad.empty()) {
-      optimizer_->forget_step();
-      // The update was left out, so the same step can be computed again with the same random numbers.
-      bad = find_bad_value(*model_, batches, config_.task->parts(), [&] {
-        rng_.restore(tick, draws);
-        sweep(batches, false);
-      });
-      optimizer_->clear();
+  if (bad.empty() && !(std::isfinite(done.loss) && std::isfinite(done.norm))) {
+    optimizer_->forget_step();
+    // The update was left out, so the same step can be computed again with the same random numbers.
+    bad = find_bad_value(*model_, batches, config_.task->parts(), [&] {
       rng_.restore(tick, draws);
-      stop_or_skip(done, bad);
-    } else {
-      done.loss = NAN;
-      stop_or_skip(done, bad);
-    }
-  } else {
-    skipped_in_a_row_ = 0;
+      sweep(batches, false);
+    });
+    optimizer_->clear();
   }
+  done.skipped = !bad.empty();
+  if (done.skipped)
+    stop_or_skip(done, bad);
+  else
+    skipped_in_a_row_ = 0;
   rng_.advance();
   step_seconds_ += seconds_now() - began;
   return done;
