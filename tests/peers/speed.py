@@ -150,6 +150,9 @@ def show(results, threads, decode):
         if not decode:
             cells += [number(median_of(results, name, pair, 'process_mib'), 0) for name in ['heed', *names]]
         print('| ' + ' | '.join(cells) + ' |')
+    disturbed = {r['heed_row'] for r in results if r.get('interruptions_per_s', 0) > 100}
+    if disturbed:
+        print(f'\nOther programs were at work on this machine during: {", ".join(sorted(disturbed))}.')
     parted = [r for r in results if r.get('same_tokens', r.get('tokens')) != r.get('tokens') and 'version' in r]
     if decode and parted:
         print(f'\nOutputs differed in {len(parted)} runs of PyTorch.')

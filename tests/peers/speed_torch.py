@@ -175,7 +175,7 @@ def translator(kind, batch=8):
         second = (first * torch.exp(torch.randn(count) * 0.15 - 0.01125)).round().clamp(4, 348)
         return [(int(s), int(t)) for s, t in zip(first, second)]
 
-    pairs = lengths(64 * batch)
+    pairs = lengths(16 * batch)
     if kind == 'buckets':
         pairs.sort(key=lambda pair: (-pair[1], -pair[0]))
     steps = [pairs[i:i + batch] for i in range(0, len(pairs), batch)]

@@ -169,7 +169,7 @@ Workload translator_real(std::shared_ptr<Config> config) {
   Rng rng = fresh(*config);
   const auto batch = static_cast<size_t>(config->train.batch);
   std::vector<Lengths> lengths =
-      draw_lengths(64 * static_cast<int64_t>(batch), config->model.max_length - 2, rng);
+      draw_lengths(16 * static_cast<int64_t>(batch), config->model.max_length - 2, rng);
   // The longest come first, so that the first step takes the memory that all need.
   std::sort(lengths.begin(), lengths.end(), [](const Lengths& a, const Lengths& b) {
     return a.target != b.target ? a.target > b.target : a.source > b.source;
