@@ -46,19 +46,44 @@ std::string to_string(const Spec& spec) {
 
 namespace {
 
+constexpr size_t most_listed = 24;  // names that still make a line
+
+char small(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; }
+
+/// Letters put in, left out, changed, or two neighbours exchanged, until one word is the other; case aside.
 size_t edits(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> before, above, row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    before = std::move(above);
+    above = row;
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
+      const bool same = small(a[i - 1]) == small(b[j - 1]);
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
+      const bool exchanged =
+          i > 1 && j > 1 && small(a[i - 1]) == small(b[j - 2]) && small(a[i - 2]) == small(b[j - 1]);
+      if (exchanged) row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row[b.size()];
+}
+
+/// Letters that tell a word from others: --to has two.
+size_t letters_of(std::string_view word) {
+  return word.size() - std::min(word.find_first_not_of('-'), word.size());
+}
+
+/// What a long list comes down to: the groups that its dotted names begin with.
+std::string groups_of(std::span<const std::string> known) {
+  std::vector<std::string> groups;
+  for (const std::string& name : known) {
+    std::string group = name.substr(0, name.find('.'));
+    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(std::move(group));
+  }
+  std::string out;
+  for (const std::string& group : groups) out += (out.empty() ? "" : ", ") + group;
+  return out;
 }
 
 }  // namespace
@@ -69,8 +94,9 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
   for (const std::string& candidate : known) {
     // The distance is at least the difference of the lengths; a word out of a file may be of any length.
     if (word.size() >= candidate.size() + distance) continue;
+    if (!word.empty() && candidate.ends_with(text(".", word))) return candidate;
     const size_t d = edits(word, candidate);
-    if (d < distance && d < candidate.size()) {
+    if (d < distance && d < std::min(letters_of(word), letters_of(candidate))) {
       distance = d;
       best = candidate;
     }
@@ -81,6 +107,10 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
 std::string suggestion(std::string_view word, std::span<const std::string> known) {
   const std::string near = nearest(word, known);
   std::string out = near.empty() ? "" : " Did you mean '" + near + "'?";
+  if (known.size() > most_listed) {
+    if (!near.empty()) return out;
+    return text(" There are ", known.size(), ", which begin with: ", groups_of(known), ".");
+  }
   out += " Known:";
   for (size_t i = 0; i < known.size(); ++i) out += (i > 0 ? ", " : " ") + known[i];
   return out + ".";
@@ -186,7 +216,8 @@ void detail::set_option(const std::function<void(Fields&)>& fields, const std::s
   std::vector<std::string> known;
   for (const OptionText& option : setting.found) known.push_back(option.name);
   if (known.empty()) fail(where, "'", shown(name), "' is unknown: there are no options here.");
-  fail(where, "option '", shown(name), "' is unknown.", suggestion(name, known));
+  fail(where, "option '", shown(name), "' is unknown.", suggestion(name, known),
+       known.size() > most_listed ? " heed show lists them." : "");
 }
 
 }  // namespace heed

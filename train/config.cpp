@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "attention/variant.h"
 #include "core/io.h"
@@ -59,10 +60,17 @@ void Config::set(const std::string& key, const std::string& value, const std::st
   origin[key] = where;
 }
 
-void Config::check() const {
-  model.check();
+namespace {
+
+void check_values(const Config& config) {
+  const TrainOptions& train = config.train;
+  const DecodeOptions& decode = config.decode;
+  config.model.check();
   const auto at_least = [](const char* key, double value, double least) {
     if (!(value >= least)) fail("train.", key, " = ", value, ". It must be at least ", least, ".");
+  };
+  const auto share = [](const char* key, double value) {
+    if (!(value >= 0 && value < 1)) fail("train.", key, " = ", value, ". It must be at least 0 and below 1.");
   };
   at_least("steps", static_cast<double>(train.steps), 0);
   at_least("epochs", static_cast<double>(train.epochs), 0);
@@ -80,20 +88,56 @@ void Config::check() const {
   at_least("time_limit", train.time_limit, 0);
   at_least("clip", train.optimizer.clip, 0);
   at_least("decay", train.optimizer.decay, 0);
-  for (const double beta :
-       {train.optimizer.beta1, train.optimizer.beta2, train.optimizer.momentum, train.smoothing}) {
-    if (!(beta >= 0 && beta < 1)) {
-      fail("train: beta1, beta2, momentum and smoothing are at least 0 and below 1; one of them is ", beta,
-           ".");
-    }
-  }
+  share("beta1", train.optimizer.beta1);
+  share("beta2", train.optimizer.beta2);
+  share("momentum", train.optimizer.momentum);
+  share("smoothing", train.smoothing);
+  if (!(train.optimizer.epsilon > 0))
+    fail("train.epsilon = ", train.optimizer.epsilon, ". It must be above 0, such as 1e-8.");
+  if (!(train.schedule.final_share >= 0 && train.schedule.final_share <= 1))
+    fail("train.final_share = ", train.schedule.final_share, ". It must be 0 to 1.");
   if ((train.steps > 0) == (train.epochs > 0)) {
     fail("train.steps = ", train.steps, " and train.epochs = ", train.epochs,
          ". Set one of them and leave the other 0.");
   }
   if (decode.beam < 1 || decode.beam > 1000) fail("decode.beam = ", decode.beam, ". It must be 1 to 1000.");
   if (decode.extra < 1) fail("decode.extra = ", decode.extra, ". It must be at least 1.");
-  for (const std::string* spec : {&attention.encoder, &attention.decoder, &attention.cross}) full_spec(*spec);
+  for (const auto& [key, spec] : {std::pair{"encoder", &config.attention.encoder},
+                                  {"decoder", &config.attention.decoder},
+                                  {"cross", &config.attention.cross}}) {
+    try {
+      full_spec(*spec);
+    } catch (const Error& error) {
+      throw Error(error.fault(), text("attention.", key, ": ", error.what()));
+    }
+  }
+}
+
+/// Where the first of the keys that a message names was set, other than by the preset: "my.toml:3:8: ",
+/// "--rate: ".
+std::string place_of_keys(const Config& config, const std::string& message) {
+  std::string place;
+  size_t first = message.find(". ");  // what follows is advice
+  for (const auto& [key, where] : config.origin) {
+    const size_t at = message.find(key);
+    if (at >= first || where.starts_with("preset ")) continue;
+    const char after = at + key.size() < message.size() ? message[at + key.size()] : ' ';
+    if (after != ' ' && after != ':') continue;
+    first = at;
+    place = where;
+  }
+  return place;
+}
+
+}  // namespace
+
+void Config::check() const {
+  try {
+    check_values(*this);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    throw Error(error.fault(), place_of_keys(*this, message) + message);
+  }
 }
 
 namespace {
@@ -104,12 +148,12 @@ std::string place_of(const toml::node& node, const std::string& name) {
   return text(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ");
 }
 
-std::string value_text(const toml::node& node, const std::string& where) {
+std::string value_text(const toml::node& node, const std::string& where, const std::string& key) {
   if (const auto* s = node.as_string()) return s->get();
   if (const auto* i = node.as_integer()) return std::to_string(i->get());
   if (const auto* d = node.as_floating_point()) return detail::number(d->get());
   if (const auto* b = node.as_boolean()) return b->get() ? "true" : "false";
-  fail(where, "a value must be a number, a text in quotes, or true or false.");
+  fail(where, key, " must be a number, a text in quotes, or true or false.");
 }
 
 void apply(Config& config, const toml::table& table, const std::string& prefix, const std::string& name) {
@@ -122,7 +166,7 @@ void apply(Config& config, const toml::table& table, const std::string& prefix, 
       continue;
     }
     if (prefix.empty() && (path == "preset" || path == "task")) continue;
-    const std::string value = value_text(node, where);
+    const std::string value = value_text(node, where, path);
     const auto known =
         std::find_if(options.begin(), options.end(), [&](const OptionText& o) { return o.name == path; });
     // Text where a number belongs is a slip worth its own words.

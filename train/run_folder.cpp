@@ -11,6 +11,7 @@
 #include <ctime>
 #include <thread>
 
+#include "attention/spec.h"
 #include "core/io.h"
 #include "train/checkpoint.h"
 
@@ -87,6 +88,22 @@ bool put_in_place(const Path& claim, const Path& run) {
        ". Or choose another --name.");
 }
 
+/// A run beside the one that is not there, with a name much like it.
+std::string near_run(const Path& run) {
+  try {
+    const Path folder = run.parent_path();
+    std::vector<std::string> names;
+    for (const Path& entry : io::list(folder.empty() ? "." : folder)) {
+      const std::string name = entry.string();
+      if (!name.starts_with('.') && io::exists(folder / entry / "config.toml")) names.push_back(name);
+    }
+    const std::string near = nearest(run.filename().string(), names);
+    return near.empty() ? "" : text(" Did you mean ", folder / near, "?");
+  } catch (const Error&) {
+    return "";  // the folder cannot be looked into; that is not what was asked
+  }
+}
+
 void clean_folder(const Path& folder) {
   for (const Path& entry : io::list(folder)) {
     const std::string& name = entry.native();
@@ -151,7 +168,7 @@ RunFolder RunFolder::create(const RunOptions& options) {
 RunFolder RunFolder::look(const Path& run) {
   RunFolder made(run);
   if (!io::is_directory(run)) {
-    fail(Fault::file, "there is no run ", run, ". See which there are: heed list runs");
+    fail(Fault::file, "there is no run ", run, ".", near_run(run), " See which there are: heed list runs");
   }
   if (!io::exists(made.config())) {
     fail(Fault::file, run,

@@ -69,7 +69,9 @@ TEST_CASE("spec: text that is none is refused, with the form to write") {
 TEST_CASE("spec: the nearest word within two edits") {
   const std::vector<std::string> known{"softmax", "linear", "additive"};
   CHECK(nearest("liner", known) == "linear");
-  CHECK(nearest("sofmxa", known).empty());
+  CHECK(nearest("sofxa", known).empty());
+  CHECK(nearest("sofmxa", known) == "softmax");  // a letter left out and two exchanged
+  CHECK(nearest("SoftMax", known) == "softmax");
   CHECK(nearest("softmx", known) == "softmax");
   CHECK(nearest("aditive", known) == "additive");
   CHECK(nearest("performer", known).empty());

@@ -76,11 +76,11 @@ std::vector<Setting> settings() {
 
 void apply_settings(Config& config, const Invocation& call) {
   if (call.has("attention")) {
-    config.set("attention.encoder", call.get("attention"), "--attention ");
-    config.set("attention.decoder", call.get("attention"), "--attention ");
+    config.set("attention.encoder", call.get("attention"), "--attention: ");
+    config.set("attention.decoder", call.get("attention"), "--attention: ");
   }
   if (call.has("cross-attention"))
-    config.set("attention.cross", call.get("cross-attention"), "--cross-attention ");
+    config.set("attention.cross", call.get("cross-attention"), "--cross-attention: ");
   // A length given in one unit replaces a preset's in the other.
   if (call.has("steps") && !call.has("epochs")) config.train.epochs = 0;
   if (call.has("epochs") && !call.has("steps")) config.train.steps = 0;
@@ -200,7 +200,8 @@ struct Parser {
     for (const VerbOption& one : verb.options) {
       const std::string dashed = "--" + std::string(one.name);
       if (*one.value == '\0') {
-        if (taken.insert(one.name).second) sub->add_flag(dashed, flags[verb.name][one.name], one.help);
+        if (taken.insert(one.name).second)
+          sub->add_flag(dashed, flags[verb.name][one.name], one.help)->disable_flag_override();
       } else {
         option(dashed, one.name, one.help, one.value, "Options");
       }
@@ -266,7 +267,12 @@ int parse_and_run(int count, char** arguments) {
     std::puts("heed " HEED_VERSION);
     return 0;
   }
-  if (arguments[1][0] != '-') {
+  const std::string first = arguments[1];
+  if (first.starts_with('-') && first != "-h" && first != "--help") {
+    const std::vector<std::string> known{"--version", "--help"};
+    fail("option ", first, " is unknown here.", suggestion(first, known), " Options of a verb follow it.");
+  }
+  if (!first.starts_with('-')) {
     const std::vector<std::string> known = verb_names();
     if (std::find(known.begin(), known.end(), arguments[1]) == known.end()) {
       fail("verb '", std::string(arguments[1]), "' is unknown.", suggestion(arguments[1], known));

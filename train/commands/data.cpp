@@ -1,4 +1,5 @@
 // heed data: fetching corpora, and checking files before a run.
+#include <algorithm>
 #include <cstdio>
 
 #include "data/corpus.h"
@@ -11,6 +12,13 @@ namespace {
 
 int get(const Invocation& call) {
   if (call.words.size() != 2) fail("data get: name one corpus. `heed list data` lists them.");
+  std::vector<std::string> known;
+  for (const RemoteCorpus& corpus : remote_corpora()) known.push_back(corpus.name);
+  if (std::find(known.begin(), known.end(), call.words[1]) == known.end())
+    fail("data get: corpus '", call.words[1], "' is unknown.", suggestion(call.words[1], known));
+  const std::string url = call.get("url");
+  if (call.has("url") && !url.starts_with("http://") && !url.starts_with("https://"))
+    fail("--url ", url, " is no http:// or https:// address.");
   const Downloaded done =
       download(call.words[1], {.folder = call.get("out", "data-" + call.words[1]),
                                .url = call.get("url"),

@@ -24,9 +24,12 @@ int run(const Invocation& call) {
     for (char& c : dashed) c = c == '_' ? '-' : c;
     if (call.has(dashed)) set_option(options, option.name, call.get(dashed), "--" + dashed + ": ");
   }
-  if (options.temperature < 0 || options.top_k < 0 || options.tokens < 0) {
-    fail("generate: --temperature, --top-k and --tokens are at least 0.");
-  }
+  const auto at_least_zero = [](const char* name, double value) {
+    if (!(value >= 0)) fail("--", name, " = ", value, ". It must be at least 0.");
+  };
+  at_least_zero("temperature", options.temperature);
+  at_least_zero("top-k", static_cast<double>(options.top_k));
+  at_least_zero("tokens", static_cast<double>(options.tokens));
   const std::string prompt = call.get("prompt", "\n");
   const std::vector<int32_t> ids = tokenizer->encode(prompt);
   const int64_t samples = call.integer("samples", 1);

@@ -1,4 +1,5 @@
 // heed inspect: the attention maps of one input.
+#include <algorithm>
 #include <cstdio>
 
 #include "attention/map_statistics.h"
@@ -45,6 +46,9 @@ int run(const Invocation& call) {
   std::vector<MapView> maps = run.config.task->maps(*run.model, input, caption);
   if (maps.empty()) fail("inspect: the attentions of this run have no maps.");
   const std::string kind = call.get("kind");
+  const std::vector<std::string> kinds{"encoder", "decoder", "cross"};
+  if (call.has("kind") && std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
+    fail("--kind '", kind, "' is unknown.", suggestion(kind, kinds));
   std::vector<MapView> wanted;
   for (const MapView& map : maps) {
     if ((kind.empty() || map.kind.find(kind) != std::string::npos) &&

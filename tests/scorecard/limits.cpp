@@ -1,0 +1,288 @@
+// Rows N1, M1-M3 and K1: numbers that are not finite, memory, and what saving costs.
+#include <signal.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/io.h"
+#include "tests/scorecard/rows.h"
+#include "tests/scorecard/tiny_runs.h"
+
+namespace heed::scorecard {
+namespace {
+
+/// Names of all parameters, out of the header of a checkpoint's weights.
+std::vector<std::string> parameters_of(const Path& run) {
+  std::string digits = text(checkpoints_of(run).back());
+  digits.insert(0, 6 - digits.size(), '0');
+  const std::string bytes = io::read(run / "ckpt" / ("step_" + digits) / "model.safetensors");
+  uint64_t length = 0;
+  for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(bytes[i]);
+  std::vector<std::string> names;
+  const Json header = parse_json(std::string_view(bytes).substr(8, length), "model.safetensors");
+  for (const JsonMember& one : header.members()) {
+    if (one.key != "__metadata__") names.push_back(one.key);
+  }
+  return names;
+}
+
+/// One planted value: where, and the words that must name it.
+struct Planted {
+  std::string where, named;
+};
+
+std::string caught(const Scene& scene, const Planted& planted, int64_t step, const std::string& hash) {
+  const Path folder = run_of(scene, "planted");
+  io::remove_all(folder);
+  const std::string plan = text("test.plant=", planted.where, "@", step);
+  const Ended end = run(
+      scene.heed(tiny_train(scene, "planted", {"--steps", "60", "--validate-every", "20", "--set", plan})));
+  if (end.code != 4) return "not code 4: " + end.said();
+  for (const std::string& part : {text("at step ", step), planted.named}) {
+    if (end.err.find(part) == std::string::npos) return text("does not say '", part, "': ", end.err);
+  }
+  const int64_t good = (step - 1) / tiny_checkpoint * tiny_checkpoint;
+  const std::vector<int64_t> kept = checkpoints_of(folder);
+  if ((kept.empty() ? 0 : kept.back()) != good) return text("step ", good, " is not the last checkpoint");
+  if (good > 0 && end.err.find(text("Last good: step_0000", good)) == std::string::npos) {
+    return "does not name the last good checkpoint: " + end.err;
+  }
+  const std::string wrong = finish(scene, "planted", {"--steps", "60", "--validate-every", "20"});
+  if (!wrong.empty()) return wrong;
+  return weights_hash(folder) == hash ? "" : "it ends with other weights";
+}
+
+std::string skipped(const Scene& scene, const Planted& planted, int64_t step) {
+  const Path folder = run_of(scene, "skipped");
+  io::remove_all(folder);
+  const std::string plan = text("test.plant=", planted.where, "@", step);
+  const Ended end =
+      run(scene.heed(tiny_train(scene, "skipped", {"--steps", "60", "--on-nan", "skip", "--set", plan})));
+  if (!end.ok()) return "--on-nan skip does not go on: " + end.said();
+  if (io::read(folder / "metrics.jsonl").find(text("{\"step\": ", step, ", \"skipped\": 1}")) ==
+      std::string::npos) {
+    return "the skipped step is not counted in metrics.jsonl";
+  }
+  return "";
+}
+
+/// What one look at /proc says of a process.
+struct Look {
+  int64_t step = 0;
+  double kib = 0, cpu = 0;
+  int64_t files = 0;
+};
+
+Look look_at(pid_t id, const Path& metrics) {
+  Look look;
+  const Path folder = text("/proc/", id);
+  const std::string status = io::read(folder / "status");
+  const size_t resident = status.find("VmRSS:");
+  if (resident != std::string::npos) look.kib = std::strtod(status.c_str() + resident + 6, nullptr);
+  look.files = static_cast<int64_t>(io::list(folder / "fd").size());
+  const std::string times = io::read(folder / "stat");
+  size_t at = times.rfind(')') + 2;
+  for (int field = 3; field < 14; ++field) at = times.find(' ', at) + 1;
+  char* next = nullptr;
+  look.cpu = std::strtod(times.c_str() + at, &next) + std::strtod(next, nullptr);
+  if (!io::exists(metrics)) return look;
+  const int64_t size = io::size(metrics);
+  const std::string tail = io::read_range(metrics, std::max<int64_t>(0, size - 500), 500);
+  const size_t end = tail.rfind('\n');
+  const size_t begin = end == std::string::npos ? end : tail.rfind("{\"step\": ", end);
+  if (begin != std::string::npos) {
+    std::from_chars(tail.data() + begin + 9, tail.data() + tail.size(), look.step);
+  }
+  return look;
+}
+
+double share_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+std::string two_digits(double value) { return text(std::round(100 * value) / 100); }
+
+/// Seconds of processor a step, between two shares of the run.
+double step_time(const std::vector<Look>& looks, double from, double to, int64_t last) {
+  const auto at = [&](double share) {
+    return *std::min_element(looks.begin(), looks.end(), [&](const Look& a, const Look& b) {
+      const double wanted = share * static_cast<double>(last);
+      return std::abs(static_cast<double>(a.step) - wanted) < std::abs(static_cast<double>(b.step) - wanted);
+    });
+  };
+  const Look begin = at(from), end = at(to);
+  return (end.cpu - begin.cpu) / static_cast<double>(std::max<int64_t>(end.step - begin.step, 1));
+}
+
+}  // namespace
+
+Result planted_nan(const Scene& scene) {
+  const std::string hash = reference_run(scene, {"--steps", "60", "--validate-every", "20"}).hash;
+  const std::vector<std::string> names = parameters_of(run_of(scene, "reference"));
+  std::vector<Planted> all;
+  for (const std::string& name : names) {
+    for (const char* value : {"nan", "inf", "-inf"}) {
+      all.push_back(
+          {text("parameter:", name, ":", value), text("first bad value in ", name, " (", value, ")")});
+      all.push_back({text("gradient:", name, ":", value), text("gradient of ", name, " (", value, ")")});
+    }
+  }
+  std::mt19937_64 dice(scene.seed);
+  if (!scene.whole) {
+    std::shuffle(all.begin(), all.end(), dice);
+    all.resize(6);
+  }
+  Tally tally;
+  int64_t skips = 0;
+  for (const Planted& planted : all) {
+    const auto step = static_cast<int64_t>(1 + dice() % 60);
+    tally.add(text(planted.where, "@", step), caught(scene, planted, step, hash));
+    if (planted.where.starts_with("gradient")) {
+      tally.add(text(planted.where, "@", step, ", skipped"), skipped(scene, planted, step));
+      ++skips;
+    }
+  }
+  // Only digits are floats before they reach a model.
+  for (const char* value : {"nan", "inf"}) {
+    const Ended end = run(scene.heed({"train",
+                                      "mnist",
+                                      "--images",
+                                      "200",
+                                      "--held-out",
+                                      "50",
+                                      "--width",
+                                      "8",
+                                      "--heads",
+                                      "2",
+                                      "--layers",
+                                      "1",
+                                      "--feed-forward",
+                                      "8",
+                                      "--batch",
+                                      "8",
+                                      "--steps",
+                                      "6",
+                                      "--quiet",
+                                      "--set",
+                                      text("test.plant=input:", value, "@4")}));
+    const bool named =
+        end.err.find(text("at step 4: first bad value in the input (", value, ")")) != std::string::npos;
+    tally.add(text("input:", value), end.code == 4 && named ? "" : end.said());
+  }
+  return tally.result(text(" planted (", names.size(),
+                           " parameters and their gradients, inputs) caught at their step and named, last "
+                           "good kept, the same weights on resume; ",
+                           skips, " skipped and counted"));
+}
+
+Result soak(const Scene& scene) {
+  const int64_t steps = scene.hours > 0 ? int64_t{1} << 40 : scene.amount(10000, 1000000);
+  Process process(scene.heed(
+      tiny_train(scene, "soak",
+                 {"--steps", text(steps), "--validate-every", text(std::min<int64_t>(steps / 50, 20000)),
+                  "--checkpoint-every", text(std::min<int64_t>(steps / 50, 20000)), "--accumulate", "1"})));
+  const double until = scene.hours > 0 ? scene.hours * 3600 : 7200;
+  const double pause = scene.hours > 0 ? 10 : scene.whole ? 0.25 : 0.02;
+  std::vector<Look> looks;
+  const Path metrics = run_of(scene, "soak") / "metrics.jsonl";
+  bool stopped = false;
+  while (process.running() && process.seconds() < until + 60) {
+    try {
+      const Look look = look_at(process.id(), metrics);
+      if (look.step > 0 && look.step < steps) looks.push_back(look);
+    } catch (const Error&) {
+      break;  // it ended meanwhile
+    }
+    if (process.seconds() > until && !stopped) {
+      process.signal(SIGTERM);
+      stopped = true;
+    }
+    sleep_for(pause);
+  }
+  const Ended end = process.wait();
+  if (end.code != (stopped ? 143 : 0))
+    return {.verdict = Verdict::miss, .reached = "the run failed: " + end.said()};
+  if (looks.size() < 10)
+    return {.verdict = Verdict::miss, .reached = text("only ", looks.size(), " looks at /proc")};
+  const int64_t last = looks.back().step;
+  // The last tenth counts against what came after the first tenth, which is for warming up.
+  double early = 0, late = 0;
+  int64_t most_files = 0, fewest_files = INT64_MAX;
+  for (const Look& look : looks) {
+    const double share = static_cast<double>(look.step) / static_cast<double>(last);
+    if (share < 0.1) continue;
+    // A checkpoint or a log has a file open for a moment: the fewest count.
+    fewest_files = std::min(fewest_files, look.files);
+    most_files = std::max(most_files, look.files);
+    if (share < 0.3) early = std::max(early, look.kib);
+    if (share > 0.8) late = std::max(late, look.kib);
+  }
+  const double growth = share_of(late - early, early);
+  const double before = step_time(looks, 0.1, 0.4, last), after = step_time(looks, 0.7, 1, last);
+  const double drift = share_of(after - before, before);
+  Result result{.verdict = Verdict::ok,
+                .reached = text(last, " steps in ", static_cast<int64_t>(end.seconds), " s: memory ",
+                                two_digits(growth), " % (", static_cast<int64_t>(early), " to ",
+                                static_cast<int64_t>(late), " KiB), files open ", fewest_files, " to ",
+                                most_files, ", step time ", two_digits(drift), " %")};
+  const double steady = scene.whole ? 5 : 50;  // a second of it says little of time
+  if (growth > 1 || drift > steady || most_files > fewest_files + 3) result.verdict = Verdict::miss;
+  return result;
+}
+
+Result checkpoint_overhead(const Scene& scene) {
+  Result result{.verdict = Verdict::ok, .reached = ""};
+  const std::vector<std::string> presets =
+      scene.whole ? std::vector<std::string>{"translate", "lm", "shakespeare-cpu", "mnist"}
+                  : std::vector<std::string>{"lm"};
+  for (const std::string& preset : presets) {
+    std::vector<std::string> less;
+    if (preset == "translate")
+      less = {"--pairs", "3000", "--validation", "16", "--test", "16", "--bleu-pairs", "1"};
+    if (preset == "lm" || preset == "shakespeare-cpu") less = {"--data", plant_text(scene)};
+    int64_t number = 0;
+    const auto seconds = [&](int64_t steps, int64_t every) {
+      double best = INFINITY;
+      for (int64_t i = 0; i < scene.amount(1, 3); ++i) {
+        std::vector<std::string> words{"train",
+                                       preset,
+                                       "--quiet",
+                                       "--name",
+                                       text(preset, number++),
+                                       "--steps",
+                                       text(steps),
+                                       "--checkpoint-every",
+                                       text(every),
+                                       "--validate-every",
+                                       "1000000"};
+        words.insert(words.end(), less.begin(), less.end());
+        const Ended end = run(scene.heed(words));
+        if (!end.ok()) fail(Fault::internal, preset, ": ", end.said());
+        best = std::min(best, end.seconds);
+      }
+      return best;
+    };
+    const int64_t steps = scene.amount(20, 60);
+    const double short_run = seconds(steps / 2, 1000000), plain = seconds(steps, 1000000),
+                 saving = seconds(steps, 1);
+    const double step = std::max(plain - short_run, 1e-6) / static_cast<double>(steps - steps / 2);
+    const double save = std::max(saving - plain, 0.0) / static_cast<double>(steps - 1);
+    // By default a run saves where it validates.
+    const Ended shown = run(scene.heed({"train", preset, "--dry-run"}));
+    const auto value = [&](const std::string& key) {
+      const size_t at = shown.out.find(text("\n", key, " = "));
+      return at == std::string::npos ? 0.0 : std::strtod(shown.out.c_str() + at + key.size() + 4, nullptr);
+    };
+    double interval = value("validate_every");
+    if (interval == 0) interval = std::max(value("steps") / 10, 1.0);
+    if (value("steps") == 0) interval = 90;  // mnist: a tenth of two passes over its digits
+    const double overhead = share_of(save, interval * step + save);
+    result.reached +=
+        text(result.reached.empty() ? "" : "; ", preset, " ", two_digits(overhead), " % (a save ",
+             two_digits(1000 * save), " ms, every ", interval, " steps of ", two_digits(1000 * step), " ms)");
+    const double most = scene.whole ? 3.5 : 35;  // two short runs beside other tests say little of time
+    if (overhead > most) result.verdict = Verdict::miss;
+  }
+  return result;
+}
+
+}  // namespace heed::scorecard
