@@ -10,6 +10,7 @@
 
 #include "attention/variant.h"
 #include "core/io.h"
+#include "data/text.h"
 #include "train/anomaly.h"
 #include "train/task.h"
 
@@ -177,7 +178,26 @@ void apply(Config& config, const toml::table& table, const std::string& prefix, 
   }
 }
 
+/// TOML is UTF-8 without control characters. The parser takes that for granted in places: toml++ 3.3 fails an
+/// assertion on `[` and NUL.
+void check_letters(const std::string& text_of_file, const std::string& name) {
+  check_text(text_of_file, name);
+  int64_t line = 1;
+  size_t begin = 0;
+  for (size_t at = 0; at < text_of_file.size(); ++at) {
+    const auto letter = static_cast<unsigned char>(text_of_file[at]);
+    if (letter == '\n') {
+      ++line;
+      begin = at + 1;
+    } else if ((letter < 0x20 && letter != '\t' && letter != '\r') || letter == 0x7F) {
+      fail(name, ":", line, ":", at - begin + 1, ": a control character (", static_cast<int>(letter),
+           "). Take it out.");
+    }
+  }
+}
+
 toml::table parse(const std::string& text_of_file, const std::string& name) {
+  check_letters(text_of_file, name);
   try {
     return toml::parse(text_of_file, name);
   } catch (const toml::parse_error& error) {

@@ -64,23 +64,41 @@ std::string Trainer::state() const {
 void Trainer::restore(const Checkpoint& checkpoint) {
   load(*model_, checkpoint.file("model.safetensors"));
   optimizer_->load(checkpoint.file("optim.safetensors"));
-  const Json json = parse_json(checkpoint.file("state.json"), (checkpoint.folder / "state.json").string());
-  step_ = json.at("step").integer();
-  epoch_ = json.at("epoch").integer();
-  position_ = json.at("position").integer();
+  const std::string& bytes = checkpoint.file("state.json");
+  const std::string name = (checkpoint.folder / "state.json").string();
+  const Json json = parse_json(bytes, name);
+  try {
+    restore_state(json);
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data) throw;
+    fail(Fault::data, name, ", bytes 0-", bytes.size() - 1, ": ", error.what(),
+         " Take another checkpoint: --ckpt.");
+  }
+  saved_ = step_;
+}
+
+void Trainer::restore_state(const Json& json) {
+  const auto count = [&](const char* key) {
+    const int64_t value = json.at(key).integer();
+    if (value < 0) fail(Fault::data, key, " is ", value, ", and counts something.");
+    return value;
+  };
+  step_ = count("step");
+  epoch_ = count("epoch");
+  position_ = count("position");
   validated_ = json.at("validated").integer();
   best_step_ = json.at("best_step").integer();
   without_better_ = json.at("without_better").integer();
   earlier_seconds_ = json.at("seconds").real();
   if (json.find("window_loss") != nullptr) {
     window_loss_ = json.at("window_loss").real();
-    window_steps_ = json.at("window_steps").integer();
+    window_steps_ = count("window_steps");
   }
   if (json.find("skipped") != nullptr) {
     skipped_ = json.at("skipped").integer();
     skipped_in_a_row_ = json.at("skipped_in_a_row").integer();
   }
-  rng_.restore(json.at("tick").integer(), json.at("draws").integer());
+  rng_.restore(count("tick"), count("draws"));
   if (json.find("best") != nullptr) {
     Scores scores;
     scores.lower_is_better = json.at("lower_is_better").boolean();
@@ -88,7 +106,10 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     best_ = scores;
   }
   batches_ = config_.task->plan(epoch_);
-  saved_ = step_;
+  if (position_ > batches_) {
+    fail(Fault::data, "position is ", position_, ", but epoch ", epoch_, " has ", batches_,
+         " batches: the data is not what the run was trained on.");
+  }
 }
 
 int64_t Trainer::next_position() {

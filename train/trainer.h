@@ -61,6 +61,7 @@ class Trainer {
 
   Outcome train();
   void restore(const Checkpoint& checkpoint);
+  void restore_state(const Json& json);
   Step take_step(bool first);
   std::vector<Batch> next_batches();
   int64_t next_position();

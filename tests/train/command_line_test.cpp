@@ -470,3 +470,24 @@ TEST_CASE("command line: a value that is not finite ends a run with code 4, or i
              containing("  skipped     the gradient norm became nan at step 3: first bad value in"));
   CHECK_THAT(io::read(shell.scratch / "runs/b/metrics.jsonl"), containing("\"skipped\": 1}"));
 }
+
+TEST_CASE("command line: output that cannot be written is an error of the file system") {
+  if (!io::exists("/dev/full")) return;
+  const Shell shell;
+  REQUIRE(::symlink("/dev/full", (shell.scratch / "out").c_str()) == 0);
+  for (const char* what : {"attention", "presets"}) {
+    const pid_t child = shell.start({"list", what});
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WEXITSTATUS(status) == 5);
+    CHECK_THAT(io::read(shell.scratch / "err"), containing("standard output: No space left"));
+  }
+}
+
+TEST_CASE("command line: a line of standard input that has no end is refused") {
+  const Shell shell;
+  REQUIRE(shell.run(with({"train", "translate", "--name", "a", "--quiet"}, small)).code == 0);
+  const Result result = shell.run({"translate", "runs/a"}, "the cat\n" + std::string(2 << 20, 'x'));
+  CHECK(result.code == 3);
+  CHECK_THAT(result.err, containing("standard input:2: the line has more than"));
+}

@@ -234,3 +234,11 @@ TEST_CASE("config: translate-conti has the published settings to the letter") {
   }
   for (const int64_t step : {1, 1000, 72760}) CHECK(config.train.schedule.at(step, 72760, 512) == 1e-4);
 }
+
+TEST_CASE("config: bytes that TOML does not know are refused with their place") {
+  CHECK_THROWS_WITH(read_config("task = \"lm\"\n[" + std::string(1, '\0') + "model]\n", "a.toml"),
+                    containing("a.toml:2:2") && containing("NUL"));
+  CHECK_THROWS_WITH(read_config("task = \"lm\"\n# \x01\n", "a.toml"), containing("a.toml:2:3: a control"));
+  CHECK_THROWS_WITH(read_config("task = \"l\xFFm\"\n", "a.toml"),
+                    containing("a.toml:1:") && containing("UTF-8"));
+}

@@ -207,3 +207,27 @@ TEST_CASE("trainer: scores that are not numbers are never the best") {
       low{.list = {{"bleu", 4}}, .lower_is_better = false};
   CHECK(high.better_than(low));
 }
+
+TEST_CASE("trainer: a state that cannot be is refused with its file, whatever its check sums say") {
+  Scratch scratch;
+  const Path run = scratch / "run";
+  sit(run, tiny(), 9);
+  const Checkpoint good = open_checkpoint(run);
+  const auto with = [&](const std::string& key, const std::string& value) {
+    std::vector<NamedBytes> files;
+    for (const auto& [name, bytes] : good.files) {
+      files.push_back({name, bytes});
+      if (name != "state.json") continue;
+      const size_t at = bytes.find("\"" + key + "\": ") + key.size() + 4;
+      files.back().bytes.replace(at, bytes.find_first_of(",\n", at) - at, value);
+    }
+    write_checkpoint(run, good.step, files);
+    sit(run, tiny());
+  };
+  for (const char* key : {"step", "epoch", "position", "tick", "draws"}) {
+    CHECK(fault_of([&] { with(key, "-1"); }) == Fault::data);
+    CHECK_THROWS_WITH(with(key, "-1"), containing("state.json, bytes 0-") && containing(key));
+    CHECK_THROWS_WITH(with(key, "\"1\""), containing("state.json, bytes 0-"));
+  }
+  CHECK_THROWS_WITH(with("position", "1000000"), containing("position is 1000000"));
+}
