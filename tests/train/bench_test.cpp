@@ -132,7 +132,9 @@ TEST_CASE("bench: ten thousand steps leave the heap as it was", "[slow]") {
   const MemoryUse before = memory_use();
   const int64_t pages = mapped_pages();
   for (int64_t i = 0; i < 10000; ++i) loop.step(i);
-  CHECK(in_use() == heap);
+  // What the caches of the threads keep counts as used and depends on how pieces fell; a leak of sixteen
+  // bytes a step would be 160,000.
+  CHECK(in_use() <= heap + (size_t{64} << 10));
   CHECK(memory_use().mapped == before.mapped);
   CHECK(memory_use().live == before.live);
   CHECK(mapped_pages() == pages);
