@@ -233,9 +233,10 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
   const int64_t length = std::min(runs.length, std::max<int64_t>(call.Tk, 1));
   Storage shares(runs.count > 1 ? static_cast<int64_t>(sizeof(T)) * runs.count * heads * call.Tq * call.d : 0,
                  Device::cpu);
-  const int64_t copied =
-      (wide_d == call.d ? 0 : length * wide_d) + (wide_dv == call.dv ? 0 : length * wide_dv);
-  const int64_t numbers = BackTile<T>::scratch(call.d, call.dv) + length * (wide_d + wide_dv) + copied;
+  // Whole lines of each array, as Carve hands them out: narrow vectors leave a part of the last one.
+  const int64_t sums_d = Carve<T>::rounded(length * wide_d), sums_dv = Carve<T>::rounded(length * wide_dv);
+  const int64_t copied = (wide_d == call.d ? 0 : sums_d) + (wide_dv == call.dv ? 0 : sums_dv);
+  const int64_t numbers = BackTile<T>::scratch(call.d, call.dv) + sums_d + sums_dv + copied;
   Scratch scratch(static_cast<int64_t>(sizeof(StepTerms<T>)) + static_cast<int64_t>(sizeof(T)) * numbers);
   const int64_t each = 4 * call.Tq * length * (call.d + call.dv);
   parallel_rows(heads * runs.count, piece_flops / each, [&](int64_t begin, int64_t end) {

@@ -94,10 +94,10 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerm
   const Plan plan(call.pattern);
   const int64_t tiles = pieces_of(call.Tq, tile);
   const int64_t wide_d = simd::padded<T>(call.d), wide_dv = simd::padded<T>(call.dv);
-  const int64_t copied =
-      (wide_d == call.d ? 0 : call.Tk * wide_d) + (wide_dv == call.dv ? 0 : call.Tk * wide_dv);
+  const int64_t sums_d = Carve<T>::rounded(call.Tk * wide_d), sums_dv = Carve<T>::rounded(call.Tk * wide_dv);
+  const int64_t copied = (wide_d == call.d ? 0 : sums_d) + (wide_dv == call.dv ? 0 : sums_dv);
   const int64_t numbers = BackTile<T>::scratch(call.d, call.dv) + BackRow<T>::scratch(call.d, call.dv) +
-                          call.Tk * (wide_d + wide_dv) + copied;
+                          sums_d + sums_dv + copied;
   Scratch scratch(static_cast<int64_t>(sizeof(Walker<T>) + sizeof(T) * numbers));
   parallel_rows(call.B * call.H, piece_flops / (2 * call.flops_of_head()), [&](int64_t begin, int64_t end) {
     const Scratch::Part part(scratch);
