@@ -6,6 +6,7 @@
 namespace heed::bench {
 
 void blas_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor& c) {
+  openblas_set_num_threads(1);
   for (int64_t i = 0; i < p.batch; ++i) {
     cblas_sgemm(CblasRowMajor, p.a_turned ? CblasTrans : CblasNoTrans, p.b_turned ? CblasTrans : CblasNoTrans,
                 static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), 1.0F,
