@@ -49,13 +49,16 @@ void KeyValueMemory::remember(Heads& heads) {
   heads.v = slice(values, 2, 0, length);
 }
 
-HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng)
+HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Project project)
     : query(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init}),
-      key(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init}),
+      key(project == Project::qkv
+              ? Linear(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init})
+              : Linear()),
       value(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init}),
       output(config.width, config.width, rng,
              {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
-      config_(config) {
+      config_(config),
+      project_(project) {
   if (config.heads < 1 || config.width % config.heads != 0) {
     fail("attention: ", config.heads, " heads do not divide the width ", config.width,
          ". Use a divisor of it.");
@@ -72,12 +75,22 @@ Tensor HeadedAttention::forward(const Attend& call) {
     fail("attention: no keys and no memory. Give keys, or a memory that holds them.");
   Heads heads{split(query(call.queries)), {}, {}};
   if (call.keys) {
-    heads.k = split(key(call.keys));
     heads.v = split(value(call.keys));
+    // Where no score looks at keys, the values stand in for their number.
+    if (project_ == Project::qv)
+      heads.k = heads.v;
+    else
+      heads.k = split(project_ == Project::qkv ? key(call.keys) : query(call.keys));
   }
-  const Tensor joined = transpose(attend(std::move(heads), call), 1, 2);  // [B, Tq, H, d]
-  if (call.memory != nullptr) call.memory->queries += call.queries.extent(1);
+  const Tensor joined = transpose(on_heads(std::move(heads), call), 1, 2);  // [B, Tq, H, d]
   return output(reshape(joined, call.queries.shape()));
+}
+
+Tensor HeadedAttention::on_heads(Heads heads, const Attend& call) {
+  const int64_t asked = heads.q.extent(2);
+  Tensor y = attend(std::move(heads), call);
+  if (call.memory != nullptr) call.memory->queries += asked;
+  return y;
 }
 
 int64_t HeadedAttention::recall(Heads& heads, const Attend& call) const {
@@ -91,7 +104,7 @@ int64_t HeadedAttention::recall(Heads& heads, const Attend& call) const {
 
 void HeadedAttention::fields(Fields& f) {
   f("query", query);
-  f("key", key);
+  if (project_ == Project::qkv) f("key", key);
   f("value", value);
   f("output", output);
 }

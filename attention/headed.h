@@ -23,15 +23,25 @@ struct KeyValueMemory final : Memory {
   void remember(Heads& heads);
 };
 
+/// Which projections of the input an attention has.
+enum class Project {
+  qkv,        ///< one each for queries, keys and values
+  shared_qk,  ///< keys are projected as queries are
+  qv          ///< no keys: the score does not look at them
+};
+
 /// Splits the model width into heads, attends, joins: Concat(head_1, ..., head_H) W^O (Vaswani et al. 2017,
 /// section 3.2.2).
 class HeadedAttention : public Attention {
  public:
-  HeadedAttention(const AttentionConfig& config, Rng& rng);
+  HeadedAttention(const AttentionConfig& config, Rng& rng, Project project = Project::qkv);
   Tensor forward(const Attend& call) final;
+  /// The attention alone, on heads that are given and without projections: what a formula is compared with.
+  /// Of `call`, queries and keys are what the heads were projected from, and may be empty. -> [B, H, Tq, dv]
+  Tensor on_heads(Heads heads, const Attend& call);
   void fields(Fields& f) override;
 
-  Linear query, key, value, output;
+  Linear query, key, value, output;  ///< key is empty unless Project::qkv
 
  protected:
   /// heads -> [B, H, Tq, d], given the projected heads of this call. Memory is the variant's to use: see
@@ -49,6 +59,7 @@ class HeadedAttention : public Attention {
 
  private:
   AttentionConfig config_;
+  Project project_;
 };
 
 }  // namespace heed

@@ -17,6 +17,7 @@ struct LinearOptions {
 /// x [..., in] -> [..., out]. The bias starts at zero.
 class Linear final : public Module {
  public:
+  Linear() = default;  ///< has nothing, and is not called
   Linear(int64_t in, int64_t out, Rng& rng, const LinearOptions& options = {})
       : weight(heed::weight(out, in, options.init, rng, options.gain)),
         bias(options.bias ? constant_parameter(Shape{out}, 0) : Tensor()) {}
