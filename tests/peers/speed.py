@@ -46,8 +46,7 @@ def best(options, debian):
                 'MALLOC_TOP_PAD_': '67108864'}
     if debian:
         settings |= {'ATEN_CPU_CAPABILITY': 'avx512', 'OPENBLAS_CORETYPE': 'SkylakeX'}
-        if pathlib.Path(options.openblas).is_dir():
-            settings['LD_LIBRARY_PATH'] = options.openblas
+        settings['LD_LIBRARY_PATH'] = options.openblas
     return plain() | settings
 
 
@@ -167,6 +166,9 @@ def main():
     unknown = [row for row in options.rows if row not in known]
     if unknown:
         sys.exit(f'unknown: {", ".join(unknown)}. Known: {", ".join(known)}')
+    if not options.show and not pathlib.Path(options.openblas).is_dir():
+        sys.exit(f'--openblas {options.openblas}: there is no such folder. PyTorch is not at its best without the OpenMP build '
+                 'of OpenBLAS: install libopenblas0-openmp, or name the folder it was unpacked into.')
 
     def sink(result):
         results.append(result)

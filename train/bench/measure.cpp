@@ -58,10 +58,13 @@ std::string cell(const Json* value, int decimals) {
   return buffer;
 }
 
-void print_machine() {
+void print_machine(const Json& row) {
+  const Json* set = row.find("threads");
+  const int64_t count = set != nullptr ? set->integer() : threads();
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
-  std::printf("%d thread%s, kernels %s, OpenBLAS %s%s\n\n", threads(), threads() == 1 ? "" : "s",
-              to_string(isa()), blas_core().c_str(), forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
+  std::printf("%lld thread%s, kernels %s, OpenBLAS %s%s\n\n", static_cast<long long>(count),
+              count == 1 ? "" : "s", to_string(isa()), blas_core().c_str(),
+              forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
 }
 
 }  // namespace
@@ -96,7 +99,7 @@ void Table::row(const Json& row) {
       rule +=
           (i == 0 ? "|-" : "-") + std::string(static_cast<size_t>(width(i)), '-') + (i == 0 ? "-|" : ":|");
     }
-    print_machine();
+    print_machine(row);
     std::printf("%s\n%s\n", heads.c_str(), rule.c_str());
     begun_ = true;
   }
