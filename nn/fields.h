@@ -43,9 +43,12 @@ class Fields {
  public:
   virtual ~Fields() = default;
 
-  /// A parameter, buffer or remembered tensor; an empty one is passed over.
+  /// A parameter, buffer or remembered tensor; an empty one is passed over, unless a visitor fills places.
   void operator()(const char* name, Tensor& tensor) {
-    if (tensor) on(name, tensor);
+    if (tensor)
+      on(name, tensor);
+    else
+      on_empty(name, tensor);
   }
   void operator()(const char* name, Module& child) { on(name, child); }
   template <class M>
@@ -76,6 +79,7 @@ class Fields {
 
  protected:
   virtual void on(const char*, Tensor&) {}
+  virtual void on_empty(const char*, Tensor&) {}
   virtual void on(const char*, Module&) {}
   virtual void on(const char*, int64_t&, const char*) {}
   virtual void on(const char*, double&, const char*) {}

@@ -31,12 +31,15 @@ class Walk : public Fields {
  public:
   using OnTensor = std::function<void(const std::string&, Tensor&)>;
   using OnModule = std::function<void(const std::string&, Module&)>;
-  Walk(OnTensor on_tensor, OnModule on_module)
-      : on_tensor_(std::move(on_tensor)), on_module_(std::move(on_module)) {}
+  Walk(OnTensor on_tensor, OnModule on_module, OnTensor on_empty = {})
+      : on_tensor_(std::move(on_tensor)), on_module_(std::move(on_module)), on_empty_(std::move(on_empty)) {}
 
  private:
   void on(const char* name, Tensor& tensor) override {
     if (on_tensor_) on_tensor_(path(name), tensor);
+  }
+  void on_empty(const char* name, Tensor& tensor) override {
+    if (on_empty_) on_empty_(path(name), tensor);
   }
   void on(const char* name, Module& child) override {
     const std::string outer = prefix_;
@@ -49,6 +52,7 @@ class Walk : public Fields {
 
   OnTensor on_tensor_;
   OnModule on_module_;
+  OnTensor on_empty_;
   std::string prefix_;
 };
 
@@ -61,6 +65,11 @@ const void* identity(const Tensor& tensor) {
 
 void visit_tensors(Module& module, const std::function<void(const std::string&, Tensor&)>& f) {
   Walk walk(f, {});
+  module.fields(walk);
+}
+
+void visit_places(Module& module, const std::function<void(const std::string&, Tensor&)>& f) {
+  Walk walk(f, {}, f);
   module.fields(walk);
 }
 

@@ -59,5 +59,7 @@ void check_listed(Module& module, const Tensor& loss);
 
 /// A visitor that calls f(dotted name, tensor) for every tensor of a module, tied ones each time.
 void visit_tensors(Module& module, const std::function<void(const std::string&, Tensor&)>& f);
+/// The same, and for places that are empty now, such as a draw that nobody has fixed.
+void visit_places(Module& module, const std::function<void(const std::string&, Tensor&)>& f);
 
 }  // namespace heed

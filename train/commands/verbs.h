@@ -10,6 +10,7 @@ Verb evaluate();
 Verb translate();
 Verb generate();
 Verb inspect();
+Verb attend();
 Verb list();
 Verb show();
 Verb export_model();

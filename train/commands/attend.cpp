@@ -1,0 +1,305 @@
+// heed attend: one attention on tensors of the caller's own, with its map and all gradients.
+#include <algorithm>
+#include <cstdio>
+
+#include "attention/headed.h"
+#include "attention/variant.h"
+#include "autograd/ops.h"
+#include "core/io.h"
+#include "core/npy.h"
+#include "train/commands/verbs.h"
+
+namespace heed {
+namespace {
+
+std::string extents(const std::vector<int64_t>& shape) {
+  std::string out = "[";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
+  return out + "]";
+}
+
+Shape shape_of(const Array& array, const std::string& option) {
+  if (array.shape.size() > 6) fail("--", option, ": shape ", extents(array.shape), " has more than 6 axes.");
+  Shape shape;
+  for (const int64_t extent : array.shape) {
+    if (extent < 1) fail("--", option, ": shape ", extents(array.shape), " has an axis without elements.");
+    shape.push_back(extent);
+  }
+  return shape;
+}
+
+Array read_option(const Invocation& call, const std::string& option) {
+  if (!call.has(option)) fail("heed attend needs --", option, " FILE.npy. heed attend --help says more.");
+  return read_npy(call.get(option));
+}
+
+/// Floats in the dtype of the computation.
+Tensor floats(const Array& array, const std::string& option, DType dtype) {
+  const Shape shape = shape_of(array, option);
+  if (array.dtype == "f32") return cast(Tensor::of<float>(array.values<float>(), shape), dtype);
+  if (array.dtype == "f64") return cast(Tensor::of<double>(array.values<double>(), shape), dtype);
+  fail("--", option, ": it holds ", array.dtype, "; float32 or float64 is needed.");
+}
+
+/// Whole numbers, for lengths and for tables of indices.
+std::vector<int32_t> integers(const Array& array, const std::string& option) {
+  std::vector<int32_t> out;
+  if (array.dtype == "i32") return array.values<int32_t>();
+  if (array.dtype != "i64") fail("--", option, ": it holds ", array.dtype, "; int32 or int64 is needed.");
+  for (const int64_t value : array.values<int64_t>()) {
+    if (value < INT32_MIN || value > INT32_MAX) fail("--", option, ": ", value, " does not fit 32 bits.");
+    out.push_back(static_cast<int32_t>(value));
+  }
+  return out;
+}
+
+struct Inputs {
+  Tensor q, k, v;  // [B, H, N, D], [B, H, M, D], [B, H, M, Dv]
+};
+
+Inputs read_inputs(const Invocation& call) {
+  const Array q = read_option(call, "q"), k = read_option(call, "k"), v = read_option(call, "v");
+  const std::string word = call.get("dtype", q.dtype == "f64" ? "f64" : "f32");
+  const std::vector<std::string> known{"f32", "f64"};
+  if (std::find(known.begin(), known.end(), word) == known.end())
+    fail("--dtype '", word, "' is unknown.", suggestion(word, known));
+  const DType dtype = word == "f64" ? DType::f64 : DType::f32;
+  const Inputs in{floats(q, "q", dtype), floats(k, "k", dtype), floats(v, "v", dtype)};
+  const auto check = [](const Tensor& x, const char* name, const char* axes) {
+    if (x.rank() != 4) fail("--", name, ": shape ", x.shape(), ". It must be ", axes, ".");
+  };
+  check(in.q, "q", "[B, H, N, D]");
+  check(in.k, "k", "[B, H, M, D]");
+  check(in.v, "v", "[B, H, M, Dv]");
+  const Shape &a = in.q.shape(), &b = in.k.shape(), &c = in.v.shape();
+  if (a[0] != b[0] || a[1] != b[1] || a[3] != b[3]) {
+    fail("attend: queries ", a, " and keys ", b,
+         " do not fit. They share batch, heads and head width: [B, H, N, D] and [B, H, M, D].");
+  }
+  if (b[0] != c[0] || b[1] != c[1] || b[2] != c[2])
+    fail("attend: keys ", b, " and values ", c,
+         " do not fit. Each key has one value: [B, H, M, D] and [B, H, M, Dv].");
+  return in;
+}
+
+Tensor key_lengths(const Invocation& call, const Inputs& in) {
+  const Array array = read_option(call, "key-lengths");
+  const std::vector<int32_t> lengths = integers(array, "key-lengths");
+  if (array.shape != std::vector<int64_t>{in.q.extent(0)})
+    fail("--key-lengths: shape ", extents(array.shape), ". It must be one length a batch row: [",
+         in.q.extent(0), "].");
+  for (const int32_t length : lengths) {
+    if (length < 0 || length > in.k.extent(2))
+      fail("--key-lengths: ", length, " is not legal; there are ", in.k.extent(2), " keys.");
+  }
+  return Tensor::of<int32_t>(lengths, Shape{in.q.extent(0)});
+}
+
+/// Who may look at whom, as something added to the scores: 0 where the pattern is not zero, -inf elsewhere.
+Tensor pattern(const Invocation& call, const Inputs& in) {
+  const Array array = read_option(call, "pattern");
+  if (array.dtype != "u8") fail("--pattern: it holds ", array.dtype, "; booleans or uint8 are needed.");
+  const Shape whole{in.q.extent(0), in.q.extent(1), in.q.extent(2), in.k.extent(2)};
+  std::vector<int64_t> shape = array.shape;
+  while (shape.size() < 4) shape.insert(shape.begin(), 1);
+  bool fits = shape.size() == 4 && shape[2] == whole[2] && shape[3] == whole[3];
+  for (int64_t axis = 0; fits && axis < 2; ++axis)
+    fits = shape[static_cast<size_t>(axis)] == 1 || shape[static_cast<size_t>(axis)] == whole[axis];
+  if (!fits) {
+    fail("--pattern: shape ", extents(array.shape),
+         " does not fit. It must be [N, M], [H, N, M] or [B, H, N, M] with B, H, N, M = ", whole, ".");
+  }
+  std::vector<float> bias;
+  for (const uint8_t allowed : array.values<uint8_t>())
+    bias.push_back(allowed ? 0.0F : -std::numeric_limits<float>::infinity());
+  return cast(Tensor::from(bias, Shape{shape[0], shape[1], shape[2], shape[3]}), in.q.dtype());
+}
+
+bool is_projection(const std::string& name) {
+  return name.starts_with("query.") || name.starts_with("key.") || name.starts_with("value.") ||
+         name.starts_with("output.");
+}
+
+/// The attention's own parameters and draws by name; empty ones are places that --param may fill.
+std::vector<Named> own_tensors(Attention& attention) {
+  std::vector<Named> out;
+  visit_places(attention, [&](const std::string& name, Tensor& tensor) {
+    if (!is_projection(name)) out.push_back({name, &tensor});
+  });
+  return out;
+}
+
+void set_parameters(const Invocation& call, const std::string& spec, const std::vector<Named>& own,
+                    DType dtype) {
+  const auto given = call.options.find("param");
+  if (given == call.options.end()) return;
+  std::vector<std::string> known;
+  for (const Named& one : own) known.push_back(one.name);
+  for (const std::string& one : given->second) {
+    const size_t equals = one.find('=');
+    if (equals == std::string::npos) fail("--param ", one, ": write --param NAME=FILE.npy.");
+    const std::string name = one.substr(0, equals), option = "param " + name;
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end()) {
+      if (known.empty())
+        fail("--", option, ": attention '", spec,
+             "' has no parameters besides its projections, which attend leaves out.");
+      fail("--", option, ": attention '", spec, "' has no such parameter.", suggestion(name, known));
+    }
+    Tensor& place = *own[static_cast<size_t>(found - known.begin())].tensor;
+    const Array array = read_npy(one.substr(equals + 1));
+    const bool whole = place ? !is_float(place.dtype()) : array.dtype.starts_with("i");
+    const Tensor value = whole ? Tensor::of<int32_t>(integers(array, option), shape_of(array, option))
+                               : floats(array, option, dtype);
+    if (place && place.shape() != value.shape())
+      fail("--", option, ": shape ", value.shape(), ". It must be ", place.shape(), ".");
+    place = place && !place.node() ? value : whole ? value : leaf(value);
+  }
+}
+
+class Writer {
+ public:
+  explicit Writer(Path out) : out_(std::move(out)) { io::make_directories(out_); }
+  void operator()(const std::string& name, const Tensor& x) const {
+    std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
+    const Tensor whole = contiguous(x.detach());
+    const Path path = out_ / (name + ".npy");
+    const auto count = static_cast<size_t>(whole.size());
+    if (x.dtype() == DType::f64)
+      write_npy(path, Array::of<double>(shape, {whole.data<double>(), count}));
+    else if (x.dtype() == DType::i32)
+      write_npy(path, Array::of<int32_t>(shape, {whole.data<int32_t>(), count}));
+    else
+      write_npy(path, Array::of<float>(shape, {whole.data<float>(), count}));
+    std::printf("%-24s %s\n", (name + ".npy").c_str(), text(x.shape()).c_str());
+  }
+
+ private:
+  Path out_;
+};
+
+/// A gradient that did not arrive is zero.
+Tensor gradient(const Tensor& x) {
+  const Tensor found = grad_of(x);
+  return found ? found : Tensor::zeros(x.shape(), x.dtype());
+}
+
+std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant, const Inputs& in,
+                                bool causal, Rng& rng) {
+  const int64_t heads = in.q.extent(1), queries = in.q.extent(2), keys = in.k.extent(2);
+  const bool cross = !causal && queries != keys;
+  if (causal && queries > keys)
+    fail("attend: ", queries, " causal queries for ", keys,
+         " keys. The last query stands at the last key, so there can be no more queries than keys.");
+  if (queries != keys && !variant.traits.cross)
+    fail("attend: ", queries, " queries for ", keys, " keys. Attention '", variant.traits.name,
+         "' needs as many queries as keys.");
+  return make_attention(variant, parse_spec(spec),
+                        {.width = heads * in.q.extent(3),
+                         .heads = heads,
+                         .causal = causal,
+                         .cross = cross,
+                         .max_length = std::max(queries, keys)},
+                        rng);
+}
+
+int run(const Invocation& call) {
+  apply_machine(call);
+  const std::string spec = call.words[0];
+  full_spec(spec);
+  const Variant& variant = variant_named(parse_spec(spec).name);
+  if (!call.has("out")) fail("heed attend needs --out DIR, the folder that takes the files.");
+  const Inputs read = read_inputs(call);
+  const DType dtype = read.q.dtype();
+  Rng rng(static_cast<uint64_t>(call.integer("seed", 1)));
+  const bool causal = call.has("causal");
+  const auto made = make(spec, variant, read, causal, rng);
+  auto* attention = dynamic_cast<HeadedAttention*>(made.get());
+  if (attention == nullptr) {
+    fail("attend: attention '", variant.traits.name,
+         "' makes its queries, keys and values itself, step by step from the layer's input, so it has no "
+         "form on tensors that are given.");
+  }
+  convert(*attention, dtype);
+  const std::vector<Named> own = own_tensors(*attention);
+  set_parameters(call, spec, own, dtype);
+
+  const Inputs in{leaf(read.q), leaf(read.k), leaf(read.v)};
+  Probe probe;
+  Terms terms;
+  Attend ask;
+  if (causal) ask.mask = Mask::causal();
+  if (call.has("key-lengths")) {
+    if (!variant.traits.padding)
+      fail("attend: attention '", variant.traits.name, "' knows no padding. Leave --key-lengths out.");
+    ask.mask = ask.mask & Mask::lengths(key_lengths(call, read));
+  }
+  if (call.has("pattern")) ask.mask = ask.mask.with(pattern(call, read));
+  if (!call.has("no-map") && variant.traits.map != MapKind::none) ask.pass.probe = &probe;
+  if (call.has("sample")) {
+    ask.pass.noise = &rng;
+    ask.pass.terms = &terms;
+  }
+  const Tensor out = attention->on_heads({in.q, in.k, in.v}, ask);
+
+  const Writer write(call.get("out"));
+  write("out", out);
+  for (size_t i = 0; i < probe.maps.size(); ++i)
+    write(i == 0 ? "map" : "map-" + std::to_string(i), probe.maps[i].weights);
+  for (const Named& one : own) {
+    if (*one.tensor) write(one.name, *one.tensor);
+  }
+  if (!call.has("grad-out")) return 0;
+  const Tensor grad_out = floats(read_npy(call.get("grad-out")), "grad-out", dtype);
+  if (grad_out.shape() != out.shape())
+    fail("--grad-out: shape ", grad_out.shape(), ". It must be the output's, ", out.shape(), ".");
+  backward(out, grad_out);
+  write("dq", gradient(in.q));
+  write("dk", gradient(in.k));
+  write("dv", gradient(in.v));
+  for (const Named& one : own) {
+    if (*one.tensor && one.tensor->node()) write("d" + one.name, gradient(*one.tensor));
+  }
+  return 0;
+}
+
+std::string what_it_writes() {
+  return "Files are NumPy's .npy, float32 or float64, in C or Fortran order: --q [B, H, N, D], --k [B, H, M, "
+         "D],\n"
+         "--v [B, H, M, Dv]. DIR gets out.npy, map.npy, one NAME.npy for each parameter and draw of the "
+         "attention\n"
+         "itself, and with --grad-out dq.npy, dk.npy, dv.npy and a dNAME.npy for each parameter. Projections "
+         "and\n"
+         "their names (query, key, value, output) belong to a layer and are left out. With --causal, query i "
+         "of N\n"
+         "sees the keys j <= i + M - N. heed list attention names every attention with its options.";
+}
+
+}  // namespace
+
+Verb verb::attend() {
+  return {
+      "attend",
+      "one attention on your own tensors: output, map and gradients",
+      "SPEC",
+      1,
+      1,
+      with_machine({{"q", "FILE", "queries [B, H, N, D]"},
+                    {"k", "FILE", "keys [B, H, M, D]"},
+                    {"v", "FILE", "values [B, H, M, Dv]"},
+                    {"causal", "", "no key after its query"},
+                    {"key-lengths", "FILE", "integers [B]: keys at or past a length are padding"},
+                    {"pattern", "FILE", "booleans [N, M], [H, N, M] or [B, H, N, M]: who may look at whom"},
+                    {"param", "NAME=FILE", "a parameter or fixed draw of the attention; may be repeated"},
+                    {"grad-out", "FILE", "gradient of the output [B, H, N, Dv]: gradients are written too"},
+                    {"dtype", "NAME", "f32 or f64: of the computation (default: that of the queries)"},
+                    {"seed", "N", "of parameters and draws that are not given (default: 1)"},
+                    {"sample", "", "draw as in training, where the attention is a random one"},
+                    {"no-map", "", "write no map, which has N x M numbers a head"},
+                    {"out", "DIR", "where the files go"}}),
+      false,
+      run,
+      what_it_writes};
+}
+
+}  // namespace heed
