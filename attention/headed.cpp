@@ -79,6 +79,8 @@ Tensor HeadedAttention::forward(const Attend& call) {
     // Where no score looks at keys, the values stand in for their number.
     if (project_ == Project::qv)
       heads.k = heads.v;
+    else if (project_ == Project::shared_qk && !config_.cross)
+      heads.k = heads.q;
     else
       heads.k = split(project_ == Project::qkv ? key(call.keys) : query(call.keys));
   }
@@ -100,6 +102,27 @@ int64_t HeadedAttention::recall(Heads& heads, const Attend& call) const {
   const int64_t first = config_.cross ? memory->queries : memory->length;
   memory->remember(heads);
   return first;
+}
+
+kernel::AttentionTerms HeadedAttention::terms(const Attend& call, double scale) const {
+  kernel::AttentionTerms terms{.scale = scale};
+  if (call.pass.noise != nullptr && config_.dropout > 0) {
+    terms.dropout = config_.dropout;
+    terms.draw = call.pass.noise->next();
+  }
+  return terms;
+}
+
+void HeadedAttention::refuse_extras(const char* name, const Attend& call) {
+  if (call.mask.bias()) {
+    fail("attention '", name,
+         "': it has no score for each pair of positions to add a bias to. Leave the bias out, ",
+         "or use softmax.");
+  }
+  if (call.memory != nullptr) {
+    fail("attention '", name,
+         "': it looks at all keys at once and keeps no memory. Give all keys in one call.");
+  }
 }
 
 void HeadedAttention::fields(Fields& f) {

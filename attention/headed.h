@@ -51,6 +51,10 @@ class HeadedAttention : public Attention {
   /// Adds what call.memory holds to the heads (a KeyValueMemory), and tells the position of the first query:
   /// among the keys for self-attention, among the queries asked so far for cross-attention.
   int64_t recall(Heads& heads, const Attend& call) const;
+  /// What a fused op takes from a pass: its dropout and the draw for it.
+  kernel::AttentionTerms terms(const Attend& call, double scale) const;
+  /// Fails where the call has a bias or a memory: for variants that can use neither.
+  static void refuse_extras(const char* name, const Attend& call);
   /// [B, T, width] -> [B, H, T, d], a view.
   Tensor split(const Tensor& x) const;
 

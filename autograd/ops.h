@@ -78,12 +78,22 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double smoothing = 0, int32_t ignore = -1);
 /// Rows of weight [V, d] at ids (i32 [...]) -> [..., d].
 Tensor embedding(const Tensor& weight, const Tensor& ids);
+/// Rows of each head by an index of its own: x [B, H, T, d] at ids (i32 [B, H, n], an extent of 1 where
+/// shared)
+/// -> [B, H, n, d]. An id of -1 gives zeros.
+Tensor take_rows(const Tensor& x, const Tensor& ids);
+/// The reverse: rows [B, H, n, d] added up at their ids -> [B, H, length, d]; those of id -1 are left out.
+Tensor put_rows(const Tensor& rows, const Tensor& ids, int64_t length);
 /// Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when rng is null or p is
 /// 0.
 Tensor dropout(const Tensor& x, double p, Rng* rng);
 
 // Attention, fused. Shapes as in core/kernels/attention.h.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionTerms& terms);
+/// The same, with the log of each row's sum of exponentials behind its output: [B, H, Tq, dv + 1]. Where no
+/// key is seen that is -inf, and its gradient must be zero.
+Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const kernel::AttentionTerms& terms);
 Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::BlockTerms& terms);
 /// Causal sums of kernelized attention: out_i = phi_q_i . sum over j <= i of phi_k_j v_j^T.
 Tensor linear_scan(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v);

@@ -43,7 +43,7 @@ class Fields {
  public:
   virtual ~Fields() = default;
 
-  /// A parameter, buffer or remembered tensor; an empty one is passed over, unless a visitor fills places.
+  /// A parameter, buffer or remembered tensor; most visitors pass over an empty one.
   void operator()(const char* name, Tensor& tensor) {
     if (tensor)
       on(name, tensor);
@@ -79,6 +79,7 @@ class Fields {
 
  protected:
   virtual void on(const char*, Tensor&) {}
+  /// A tensor that is not there: random numbers drawn anew at each call, unless somebody puts theirs here.
   virtual void on_empty(const char*, Tensor&) {}
   virtual void on(const char*, Module&) {}
   virtual void on(const char*, int64_t&, const char*) {}

@@ -3,6 +3,7 @@
 
 #include "autograd/ops.h"
 #include "autograd/ops/agree.h"
+#include "core/kernels/copy.h"
 #include "core/kernels/linear_scan.h"
 #include "core/launch.h"
 
@@ -100,6 +101,35 @@ Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, 
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionTerms& terms) {
   return fused<kernel::Attention, kernel::AttentionBack>("attention", q, k, v, terms);
+}
+
+Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const kernel::AttentionTerms& given) {
+  check("attention_with_sums", q, k, v);
+  const kernel::AttentionTerms terms = settled("attention_with_sums", q, k, given);
+  const Tensor rq = rows(q), rk = rows(k);
+  const int64_t dv = v.extent(3);
+  // One more column of values, all zero: the kernel leaves room for the sums behind its output.
+  const Tensor rv = like(v, Shape{v.extent(0), v.extent(1), v.extent(2), dv + 1});
+  launch<kernel::Copy>(v.device(), v.detach(), view::slice(rv, 3, 0, dv));
+  launch<kernel::Fill>(v.device(), view::slice(rv, 3, dv, dv + 1), 0.0);
+  const Tensor out = like(q, Shape{q.extent(0), q.extent(1), q.extent(2), dv + 1});
+  const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  launch<kernel::Attention>(q.device(), rq, rk, rv, terms, out, lse);
+  const Tensor last = view::slice(out, 3, dv, dv + 1);
+  launch<kernel::Copy>(q.device(), view::reshape(lse, last.shape()), last);
+  return record("attention_with_sums", out, {&q, &k, &v},
+                [rq, rk, rv, terms, out, lse, dv](const Tensor& dout) -> Gradients {
+                  // d lse_i / d s_ij is the weight itself: a value of 0 whose output counts as -1 adds it.
+                  const Tensor output = like(out);
+                  launch<kernel::Copy>(out.device(), view::slice(out, 3, 0, dv),
+                                       view::slice(output, 3, 0, dv));
+                  launch<kernel::Fill>(out.device(), view::slice(output, 3, dv, dv + 1), -1.0);
+                  const Tensor dq = like(rq), dk = like(rk), dv_wide = like(rv);
+                  launch<kernel::AttentionBack>(rq.device(), rq, rk, rv, terms, output, lse, rows(dout), dq,
+                                                dk, dv_wide);
+                  return {dq, dk, contiguous(view::slice(dv_wide, 3, 0, dv))};
+                });
 }
 
 Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::BlockTerms& terms) {

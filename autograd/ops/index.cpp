@@ -1,7 +1,8 @@
-// Rows of a table, and dropout: ops that go by index or counter.
+// Rows of a table or of each head, and dropout: ops that go by index or counter.
 #include "autograd/ops.h"
 #include "core/kernels/dropout.h"
 #include "core/kernels/gather.h"
+#include "core/kernels/take.h"
 #include "core/launch.h"
 
 namespace heed {
@@ -22,6 +23,53 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
                                dtable);
     return {dtable};
   });
+}
+
+namespace {
+
+/// The ids as [B, H, n] of x, shared ones repeated by strides of 0.
+Tensor ids_for(const char* op, const Tensor& x, const Tensor& ids) {
+  const bool fits = x.rank() == 4 && ids.rank() == 3 && ids.dtype() == DType::i32 &&
+                    (ids.extent(0) == 1 || ids.extent(0) == x.extent(0)) &&
+                    (ids.extent(1) == 1 || ids.extent(1) == x.extent(1));
+  if (!fits) {
+    fail(op, ": rows ", x.shape(), " at ids of ", ids.dtype(), " ", ids.shape(),
+         "; they must be [B, H, T, d] at i32 [B or 1, H or 1, n].");
+  }
+  return view::expand(ids.detach(), Shape{x.extent(0), x.extent(1), ids.extent(2)});
+}
+
+Tensor taken(const Tensor& x, const Tensor& ids) {
+  const bool dense = x.strides()[-1] == 1 || x.extent(-1) == 1;
+  const Tensor y = like(x, Shape{x.extent(0), x.extent(1), ids.extent(2), x.extent(3)});
+  launch<kernel::TakeRows>(x.device(), dense ? x.detach() : contiguous(x.detach()), ids, y);
+  return y;
+}
+
+Tensor put(const Tensor& rows, const Tensor& ids, int64_t length) {
+  const bool dense = rows.strides()[-1] == 1 || rows.extent(-1) == 1;
+  const Tensor y = Tensor::zeros(Shape{rows.extent(0), rows.extent(1), length, rows.extent(3)}, rows.dtype(),
+                                 rows.device());
+  launch<kernel::PutRows>(rows.device(), ids, dense ? rows.detach() : contiguous(rows.detach()), y);
+  return y;
+}
+
+}  // namespace
+
+Tensor take_rows(const Tensor& x, const Tensor& ids) {
+  const Tensor each = ids_for("take_rows", x, ids);
+  return record(
+      "take_rows", taken(x, each), {&x},
+      [each, length = x.extent(2)](const Tensor& dy) -> Gradients { return {put(dy, each, length)}; });
+}
+
+Tensor put_rows(const Tensor& rows, const Tensor& ids, int64_t length) {
+  const Tensor each = ids_for("put_rows", rows, ids);
+  if (each.extent(2) != rows.extent(2)) {
+    fail("put_rows: ", each.extent(2), " ids for rows ", rows.shape(), ". Give one id a row.");
+  }
+  return record("put_rows", put(rows, each, length), {&rows},
+                [each](const Tensor& dy) -> Gradients { return {taken(dy, each)}; });
 }
 
 Tensor dropout(const Tensor& x, double p, Rng* rng) {

@@ -1,4 +1,5 @@
 // The battery on costs: operations and bytes are counted at two sizes. No clock, so no flakiness.
+#include <algorithm>
 #include <cmath>
 
 #include "core/count.h"
@@ -79,11 +80,21 @@ Cost cost_of(const Setting& setting, const Extent& extent) {
 
 /// Where to start doubling so that the leading term of what is declared outweighs the rest. Bytes linear in
 /// the length are looked at in a batch: kernels cut a lone sequence into shares for threads.
-Extent start_of(const Growth& growth, bool bytes, bool by_width) {
+Extent usual_start(const Growth& growth, bool bytes, bool by_width) {
   const bool pairs = growth.length >= 1.5;  // something for each pair of positions
   if (bytes && pairs && growth.width == 0) return {1, by_width ? 1024 : 512, 8};
   if (bytes) return pairs ? Extent{1, by_width ? 192 : 128, 16} : Extent{16, 256, by_width ? 32 : 64};
   return {1, 256, by_width && growth.width >= 1.5 ? 512 : 16};
+}
+
+/// The same, at the length that the traits name if that is longer.
+Extent start_of(const Traits& traits, bool bytes, bool by_width) {
+  Extent start = usual_start(bytes ? traits.memory : traits.time, bytes, by_width);
+  if (traits.from > start.length) {
+    start.batch = std::min<int64_t>(start.batch, 4);
+    start.length = traits.from;
+  }
+  return start;
 }
 
 void compare(Report& report, const char* what, const char* doubled, double low, double high,
@@ -107,7 +118,7 @@ Report cost(const Setting& setting) {
       return bytes ? found.bytes : found.operations;
     };
     const char* what = bytes ? "bytes" : "operations";
-    const Extent s = start_of(growth, bytes, false), t = start_of(growth, bytes, true);
+    const Extent s = start_of(traits, bytes, false), t = start_of(traits, bytes, true);
     compare(report, what, "length", measured(s), measured({s.batch, 2 * s.length, s.width}), growth.length);
     compare(report, what, "width", measured(t), measured({t.batch, t.length, 2 * t.width}), growth.width);
   }

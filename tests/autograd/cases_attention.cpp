@@ -194,9 +194,42 @@ std::vector<OpCase> whole_cases() {
   };
 }
 
+/// `attended`, with the log of each row's sum of exp(0.5 q k) over the keys j <= i + 1 as a last column.
+Plain with_sums(const Plains& x, const Score& score) {
+  const Plain out = attended(x, score);
+  const int64_t Tq = x[0].extent(2), Tk = x[1].extent(2), d = x[0].extent(3), dv = x[2].extent(3);
+  Plain y(Shape{out.extent(0), out.extent(1), Tq, dv + 1});
+  for (int64_t row = 0; row < rows(out); ++row) {
+    double total = 0;
+    for (int64_t j = 0; j < Tk; ++j) {
+      double dot = 0;
+      for (int64_t c = 0; c < d; ++c) dot += x[0][row * d + c] * x[1][(row / Tq * Tk + j) * d + c];
+      total += std::exp(score(0, 0, row % Tq, j, dot));
+    }
+    for (int64_t c = 0; c < dv; ++c) y[row * (dv + 1) + c] = out[row * dv + c];
+    y[row * (dv + 1) + dv] = std::log(total);
+  }
+  return y;
+}
+
 std::vector<OpCase> pattern_cases() {
   const double hidden = -HUGE_VAL;
   return {
+      {.op = "attention_with_sums(q, k, v, terms)",
+       .shapes = {heads(2, 2, 5, 6, 3, 2), heads(1, 1, 1, 1, 1, 1), heads(0, 1, 2, 2, 3, 3)},
+       .large = heads(2, 3, 141, 135, 24, 17),
+       .apply =
+           [](Inputs x) {
+             return attention_with_sums(x[0], x[1], x[2], {.scale = 0.5, .causal = true, .first_query = 1});
+           },
+       .reference =
+           [hidden](const Plains& x) {
+             return with_sums(x, [hidden](auto, auto, int64_t i, int64_t j, double dot) {
+               return j <= i + 1 ? 0.5 * dot : hidden;
+             });
+           },
+       .looser = 4,
+       .looser_gradient = 20},
       {.op = "block_attention(q, k, v, terms)",
        .shapes = {heads(2, 2, 7, 7, 3, 2), heads(1, 1, 1, 1, 1, 1), heads(1, 3, 4, 9, 2, 3)},
        .large = heads(2, 2, 150, 150, 16, 12),

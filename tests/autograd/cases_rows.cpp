@@ -52,6 +52,31 @@ Plain entropy(const Plains& x, double smoothing, int64_t ignore) {
   return Plain(Shape{}, counted > 0 ? total / counted : 0);
 }
 
+/// Where row i of head h goes or comes from, among `length`; every fifth goes nowhere.
+int32_t id_of(int64_t h, int64_t i, int64_t length) {
+  const int64_t mixed = i * 7 + h * 3 + i / 4;
+  return mixed % 5 == 4 ? -1 : static_cast<int32_t>(mixed % length);
+}
+
+/// [1, H, n]: all batch rows share them.
+Tensor ids_for(const Tensor& x, int64_t count, int64_t length) {
+  std::vector<int32_t> ids;
+  for (int64_t h = 0; h < x.extent(1); ++h) {
+    for (int64_t i = 0; i < count; ++i) ids.push_back(id_of(h, i, length));
+  }
+  return Tensor::of<int32_t>(ids, Shape{1, x.extent(1), count}, x.device());
+}
+
+/// Calls f(element of the rows, element of the places) for all pairs that ids join.
+template <class F>
+void each_pair(const Shape& rows, int64_t length, F&& f) {
+  for (int64_t i = 0; i < rows.size(); ++i) {
+    const auto at = indices(rows, i);
+    const int32_t id = id_of(at[1], at[2], length);
+    if (id >= 0) f(i, ((at[0] * rows[1] + at[1]) * length + id) * rows[3] + at[3]);
+  }
+}
+
 }  // namespace
 
 std::vector<OpCase> row_cases() {
@@ -136,6 +161,32 @@ std::vector<OpCase> row_cases() {
              return y;
            },
        .looser_gradient = 10},
+      {.op = "take_rows(x, ids)",
+       .shapes = {{{2, 3, 5, 4}}, {{1, 1, 1, 1}}, {{1, 2, 7, 1}}, {{0, 1, 2, 2}}},
+       .large = {{2, 3, 150, 33}},
+       .apply = [](Inputs x) { return take_rows(x[0], ids_for(x[0], 2 * x[0].extent(2), x[0].extent(2))); },
+       .reference =
+           [](const Plains& x) {
+             Shape shape = x[0].shape;
+             shape[2] *= 2;
+             Plain y(shape);
+             each_pair(shape, x[0].extent(2), [&](int64_t row, int64_t place) { y[row] = x[0][place]; });
+             return y;
+           },
+       .looser_gradient = 10},
+      {.op = "put_rows(rows, ids, length)",
+       .shapes = {{{2, 3, 5, 4}}, {{1, 1, 1, 1}}, {{1, 2, 7, 1}}, {{0, 1, 2, 2}}},
+       .large = {{2, 3, 150, 33}},
+       .apply = [](Inputs x) { return put_rows(x[0], ids_for(x[0], x[0].extent(2), 4), 4); },
+       .reference =
+           [](const Plains& x) {
+             Shape shape = x[0].shape;
+             shape[2] = 4;
+             Plain y(shape);
+             each_pair(x[0].shape, 4, [&](int64_t row, int64_t place) { y[place] += x[0][row]; });
+             return y;
+           },
+       .looser = 10},
       {.op = "dropout(x, p, rng)",
        .shapes = {{{2, 3, 5}}, {{7}}, {{}}, {{1, 1}}, {{0, 3}}},
        .large = {{211, 353}},

@@ -1,0 +1,83 @@
+// Orders of rows on the CPU.
+#include "core/kernels/here.h"
+#include "core/kernels/sort.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "core/count.h"
+#include "core/parallel.h"
+
+namespace heed::kernel {
+namespace {
+
+int64_t levels(int64_t n) { return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(n, 1))); }
+
+template <class T>
+bool before(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) return a < b || (std::isnan(b) && !std::isnan(a));
+  return a < b;
+}
+
+template <class T>
+void sort_rows(const Tensor& keys, const Tensor& order) {
+  const int64_t n = keys.extent(-1);
+  const int64_t rows = n == 0 ? 0 : keys.size() / n;
+  const T* key = keys.data<T>();
+  int32_t* out = order.data<int32_t>();
+  parallel_rows(rows, light_grain / (n * levels(n)), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* of = key + row * n;
+      std::iota(out + row * n, out + (row + 1) * n, 0);
+      std::stable_sort(out + row * n, out + (row + 1) * n,
+                       [of](int32_t a, int32_t b) { return before(of[a], of[b]); });
+    }
+  });
+  Count::add(keys.size() * levels(n));
+}
+
+template <class T>
+void choose_rows(const Tensor& x, const Tensor& which) {
+  const int64_t n = x.extent(-1), k = which.extent(-1);
+  const int64_t rows = k == 0 ? 0 : which.size() / k;
+  const T* value = x.data<T>();
+  int32_t* out = which.data<int32_t>();
+  parallel_rows(rows, light_grain / std::max<int64_t>(n, 1), [&](int64_t begin, int64_t end) {
+    std::vector<int32_t> open;
+    for (int64_t row = begin; row < end; ++row) {
+      const T* of = value + row * n;
+      open.clear();
+      for (int64_t i = 0; i < n; ++i) {
+        if (of[i] > -std::numeric_limits<T>::infinity()) open.push_back(static_cast<int32_t>(i));
+      }
+      if (static_cast<int64_t>(open.size()) > k) {
+        std::nth_element(open.begin(), open.begin() + k, open.end(),
+                         [of](int32_t a, int32_t b) { return of[a] > of[b] || (of[a] == of[b] && a < b); });
+        open.resize(static_cast<size_t>(k));
+        std::sort(open.begin(), open.end());
+      }
+      std::fill(std::copy(open.begin(), open.end(), out + row * k), out + (row + 1) * k, -1);
+    }
+  });
+  Count::add(x.size() + which.size() * levels(k));
+}
+
+}  // namespace
+
+template <>
+void Argsort::cpu<here>(const Tensor& keys, const Tensor& order) {
+  if (keys.dtype() == DType::i32) return sort_rows<int32_t>(keys, order);
+  visit_float("argsort", keys.dtype(),
+              [&](auto type) { sort_rows<typename decltype(type)::type>(keys, order); });
+}
+
+template <>
+void Largest::cpu<here>(const Tensor& x, const Tensor& which) {
+  visit_float("largest", x.dtype(), [&](auto type) { choose_rows<typename decltype(type)::type>(x, which); });
+}
+
+}  // namespace heed::kernel
