@@ -6,33 +6,6 @@
 namespace heed::scorecard {
 namespace {
 
-/// A preset, with less data than it would take: the arithmetic of a step stays what it is.
-struct Recipe {
-  std::string preset;
-  std::vector<std::string> less;
-};
-
-std::vector<Recipe> recipes(const Scene& scene) {
-  std::vector<Recipe> all;
-  const Ended end = run(scene.heed({"list", "presets"}));
-  for (size_t at = 0; at < end.out.size(); at = end.out.find('\n', at) + 1) {
-    const size_t begin = end.out.find_first_not_of(' ', at);
-    Recipe recipe{.preset = end.out.substr(begin, end.out.find(' ', begin) - begin), .less = {}};
-    const Ended shown = run(scene.heed({"train", recipe.preset, "--dry-run"}));
-    const auto has = [&](const char* key) {
-      return shown.out.find(text("\n", key, " = ")) != std::string::npos;
-    };
-    if (has("pairs")) recipe.less = {"--pairs", "2000", "--test", "16", "--bleu-pairs", "4"};
-    if (has("pairs") && has("validation")) recipe.less.insert(recipe.less.end(), {"--validation", "16"});
-    if (shown.out.find("task = \"lm\"") != std::string::npos) {
-      recipe.less = {"--data", plant_text(scene)};
-    }
-    if (has("vocabulary")) recipe.less.insert(recipe.less.end(), {"--vocabulary", "300"});
-    all.push_back(std::move(recipe));
-  }
-  return all;
-}
-
 struct Trained {
   std::string hash, wrong;
   std::vector<std::string> losses;
@@ -69,19 +42,14 @@ Result compared(const Scene& scene, const std::vector<int64_t>& threads, const s
   Tally tally;
   const int64_t steps = scene.amount(2, 20);
   const std::vector<Recipe> all = recipes(scene);
-  int64_t presets = 0;
   for (const Recipe& recipe : all) {
-    const bool large = recipe.preset != "translate" && recipe.preset != "lm" && recipe.preset != "mnist";
-    if (large && !scene.whole) continue;
-    ++presets;
     const Trained first = trained(scene, recipe, steps, threads.front());
     for (size_t i = 1; i < threads.size(); ++i) {
       tally.add(text(recipe.preset, ", ", threads[i], " threads against ", threads.front()),
                 difference(first, trained(scene, recipe, steps, threads[i])));
     }
   }
-  return tally.result(
-      text(" pairs of runs (", presets, " of ", all.size(), " presets, ", steps, " steps) ", behind));
+  return tally.result(text(" pairs of runs (", all.size(), " presets, ", steps, " steps) ", behind));
 }
 
 }  // namespace

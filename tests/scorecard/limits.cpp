@@ -174,6 +174,77 @@ Result planted_nan(const Scene& scene) {
                            skips, " skipped and counted"));
 }
 
+Result memory_limits(const Scene& scene) {
+  // A step of this takes 600 MB.
+  const auto attempt = [&](int64_t number, const std::vector<std::string>& more, int64_t address_space) {
+    std::vector<std::string> words = tiny_train(scene, text("limit", number),
+                                                {"--batch", "64", "--max-length", "256", "--width", "128",
+                                                 "--layers", "4", "--steps", "1", "--accumulate", "1"});
+    words.insert(words.end(), more.begin(), more.end());
+    Command command = scene.heed(words);
+    command.address_space = address_space;
+    return run(command);
+  };
+  Tally tally;
+  int64_t refused = 0;
+  double longest = 0;
+  const auto judge = [&](const std::string& what, const Ended& end, bool must_refuse) {
+    std::string wrong;
+    longest = std::max(longest, end.seconds);
+    if (end.hung || (end.code != 0 && end.code != 7)) wrong = end.said();
+    if (must_refuse && end.ok()) wrong = "it went beyond the limit";
+    if (wrong.empty() && end.code == 7) {
+      ++refused;
+      for (const char* part : {"error: memory: ", "Most was held by ", "Try "}) {
+        if (end.err.find(part) == std::string::npos) wrong = text("does not say '", part, "': ", end.said());
+      }
+    }
+    tally.add(what, wrong);
+  };
+  const int64_t count = scene.amount(2, 10);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t cap = 64 + (768 - 64) * i / (count - 1);
+    judge(text("--memory ", cap, "M"), attempt(i, {"--memory", text(cap, "M")}, -1), cap < 512);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t space = 300 + (1000 - 300) * i / (count - 1);
+    judge(text("address space of ", space, " MB"), attempt(count + i, {}, space * 1000 * 1000), space < 550);
+  }
+  return tally.result(
+      text(" limits (--memory 64M to 768M, address space 300 to 1000 MB, 620 MB needed): ", refused,
+           " refused before the first step with code 7 and the largest users, the others trained; at most ",
+           two_digits(longest), " s"));
+}
+
+Result memory_estimate(const Scene& scene) {
+  Tally tally;
+  std::string reached;
+  for (const Recipe& recipe : recipes(scene)) {
+    std::vector<std::string> words{
+        "train", recipe.preset, "--quiet", "--name", recipe.preset, "--steps", text(scene.amount(3, 20))};
+    words.insert(words.end(), recipe.less.begin(), recipe.less.end());
+    Command command = scene.heed(words);
+    command.seconds = 900;
+    const Ended end = run(command);
+    if (!end.ok()) {
+      tally.add(recipe.preset, end.said());
+      continue;
+    }
+    const Json manifest =
+        parse_json(io::read(run_of(scene, recipe.preset) / "manifest.json"), "manifest.json");
+    const double estimate = manifest.at("estimate").at("memory_bytes").real();
+    const double peak = static_cast<double>(end.peak_kib) * 1024;
+    const double off = share_of(estimate - peak, peak);
+    reached += text(reached.empty() ? " presets within 10 %: " : ", ", recipe.preset, " ", two_digits(off),
+                    " % of ", static_cast<int64_t>(peak / 1e6), " MB");
+    tally.add(recipe.preset, std::abs(off) <= 10 ? ""
+                                                 : text("estimated ", static_cast<int64_t>(estimate / 1e6),
+                                                        " MB, it took ", static_cast<int64_t>(peak / 1e6)));
+    io::remove_all(run_of(scene, recipe.preset));
+  }
+  return tally.result(reached);
+}
+
 Result soak(const Scene& scene) {
   const int64_t steps = scene.hours > 0 ? int64_t{1} << 40 : scene.amount(10000, 1000000);
   Process process(scene.heed(

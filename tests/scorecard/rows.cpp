@@ -27,11 +27,14 @@ constexpr std::array all{
     Row{"B4", "hostile archives and names: .., absolute, links, gzip of zeros", "0 bytes outside; the cap is named", hostile_archives},
     Row{"B5", "wrong use: 150 wrong command lines and settings", "the right code within 100 ms; names the key and its place; suggests what is near", wrong_use},
     Row{"N1", "NaN and infinities planted in parameters, inputs and gradients", "caught at their step, named, last good kept, code 4; or skipped and counted", planted_nan},
+    Row{"M1", "memory limits: --memory and address space, 20 sizes", "trains, or code 7 with the largest users before the first step; never hangs", memory_limits},
     Row{"M2", "soak: a million tiny steps", "memory grows at most 1 % after warm-up, files constant, steps at most 5 % slower", soak},
+    Row{"M3", "estimated against measured peak of memory, each preset", "within 10 %", memory_estimate},
     Row{"U1", "cold start of heed --version", "at most 20 ms and 16 MiB, no CUDA library", cold_start},
     Row{"U2", "clean container to the first training", "2 commands, at most 5 min, 300 MiB of packages, 0 questions", clean_container},
     Row{"U3", "no network", "everything works with data given; clear words otherwise", no_network},
     Row{"C1", "ASan with UBSan, and TSan, over the whole suite", "0 reports, 0 suppressions", sanitizers},
+    Row{"C3", "line coverage of core, autograd, nn, attention", "at least 95 % each", coverage},
     Row{"K1", "what checkpoints cost at the default interval", "at most 3.5 % of the time", checkpoint_overhead},
 };
 // clang-format on

@@ -42,4 +42,24 @@ Result sanitizers(const Scene& scene) {
   return result;
 }
 
+Result coverage(const Scene& scene) {
+  if (!scene.whole) return skip("in the long form only: it builds the suite once more");
+  if (!have("gcov")) return skip("gcov is not installed");
+  const Ended end = run({.words = {"sh", "tests/coverage.sh"}, .folder = scene.source, .seconds = 2 * 3600});
+  Result result{.verdict = end.ok() ? Verdict::ok : Verdict::miss, .reached = ""};
+  for (const char* folder : {"core", "autograd", "nn", "attention"}) {
+    const size_t at = end.out.rfind(text("\n", folder, " "));
+    const size_t share = end.out.rfind(" %", at == std::string::npos ? at : end.out.find('\n', at + 1));
+    if (at == std::string::npos || share == std::string::npos) continue;
+    const size_t number = end.out.rfind(' ', share - 1) + 1;
+    result.reached +=
+        text(result.reached.empty() ? "" : ", ", folder, " ", end.out.substr(number, share - number), " %");
+  }
+  if (!end.ok())
+    result.notes.push_back(end.said() + " " +
+                           end.out.substr(end.out.size() - std::min<size_t>(end.out.size(), 300)));
+  if (result.reached.empty()) result.reached = "no coverage was measured";
+  return result;
+}
+
 }  // namespace heed::scorecard

@@ -206,6 +206,27 @@ std::string finish(const Scene& scene, const std::string& name, const std::vecto
   return end.ok() ? "" : text(there ? "resume: " : "train anew: ", end.said());
 }
 
+std::vector<Recipe> recipes(const Scene& scene) {
+  std::vector<Recipe> all;
+  const Ended end = run(scene.heed({"list", "presets"}));
+  for (size_t at = 0; at < end.out.size(); at = end.out.find('\n', at) + 1) {
+    const size_t begin = end.out.find_first_not_of(' ', at);
+    Recipe recipe{.preset = end.out.substr(begin, end.out.find(' ', begin) - begin), .less = {}};
+    const bool quick = recipe.preset == "translate" || recipe.preset == "lm" || recipe.preset == "mnist";
+    if (!scene.whole && !quick) continue;
+    const Ended shown = run(scene.heed({"show", recipe.preset, "--origin"}));
+    const auto has = [&](const char* key) {
+      return shown.out.find(text("data.", key, " ")) != std::string::npos;
+    };
+    if (has("pairs"))
+      recipe.less = {"--pairs", "2000",         "--test", "16",           "--bleu-pairs",
+                     "4",       "--validation", "16",     "--vocabulary", "300"};
+    if (!has("pairs") && !has("images")) recipe.less = {"--data", plant_text(scene)};
+    all.push_back(std::move(recipe));
+  }
+  return all;
+}
+
 std::string leftovers(const Scene& scene) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(scene.room / "runs", ignored)) {

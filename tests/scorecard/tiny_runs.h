@@ -43,6 +43,14 @@ std::string finish(const Scene& scene, const std::string& name,
                    const std::vector<std::string>& for_train = {},
                    const std::vector<std::string>& for_resume = {});
 
+/// A preset, with less data than it would take: the arithmetic of a step stays what it is.
+struct Recipe {
+  std::string preset;
+  std::vector<std::string> less;
+};
+/// All presets; in the short form the three that are quick.
+std::vector<Recipe> recipes(const Scene& scene);
+
 /// What a disturbance left behind in runs/ that has no business there: names that begin with a dot. Empty
 /// when clean.
 std::string leftovers(const Scene& scene);
