@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/count.h"
 #include "core/storage.h"
 #include "tests/scratch.h"
 #include "tests/train/small_run.h"
@@ -93,6 +94,21 @@ TEST_CASE("estimate: every optimizer is put back") {
   CHECK(estimate_run(config, *model, optimizer, rng, 12).moments == optimizer.values().bytes());
   CHECK((save(*model) == weights));
   CHECK((optimizer.save() == moments));
+}
+
+TEST_CASE("estimate: a step of many batches is rehearsed by a few of them") {
+  const auto rehearsed = [](const char* accumulate, int64_t& computed) {
+    const Config config = loaded(tiny({{"train.accumulate", accumulate}}));
+    const int64_t before = Count::flops();
+    const Estimate estimate = estimate_run(config);
+    computed = Count::flops() - before;
+    return estimate.flops;
+  };
+  int64_t of_four = 0, of_sixty_four = 0;
+  const double four = rehearsed("4", of_four), sixty_four = rehearsed("64", of_sixty_four);
+  CHECK(sixty_four > 12 * four);
+  CHECK(sixty_four < 20 * four);
+  CHECK(of_sixty_four < 2 * of_four);
 }
 
 TEST_CASE("estimate: a run that does not fit is refused with the largest users and a way out") {
