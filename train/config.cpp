@@ -178,20 +178,44 @@ void apply(Config& config, const toml::table& table, const std::string& prefix, 
   }
 }
 
-/// TOML is UTF-8 without control characters. The parser takes that for granted in places: toml++ 3.3 fails an
-/// assertion on `[` and NUL.
+/// The end of what a quote or # at `at` opens: behind the closing quote, or the end of a line that lacks it.
+size_t end_of_quote(std::string_view all, size_t at) {
+  const char quote = all[at];
+  if (quote == '#') return std::min(all.find('\n', at), all.size());
+  const bool three = at + 2 < all.size() && all[at + 1] == quote && all[at + 2] == quote;
+  const std::string_view closing = all.substr(at, three ? 3 : 1);
+  for (at += closing.size(); at < all.size(); ++at) {
+    if (!three && all[at] == '\n') return at;
+    if (all.substr(at, closing.size()) == closing) {
+      at += closing.size();
+      for (int more = 0; three && more < 2 && at < all.size() && all[at] == quote; ++more) ++at;
+      return at;
+    }
+    if (quote == '"' && all[at] == '\\') ++at;
+  }
+  return all.size();
+}
+
+/// TOML is UTF-8 without control characters, and ASCII outside of quotes and comments. The parser takes that
+/// for granted in places: toml++ 3.3 fails an assertion on `[` and NUL, and has no answer to a bare letter é.
 void check_letters(const std::string& text_of_file, const std::string& name) {
   check_text(text_of_file, name);
   int64_t line = 1;
-  size_t begin = 0;
+  size_t begin = 0, quoted = 0;  // up to there
   for (size_t at = 0; at < text_of_file.size(); ++at) {
     const auto letter = static_cast<unsigned char>(text_of_file[at]);
+    const auto refuse = [&](const auto&... words) {
+      fail(name, ":", line, ":", at - begin + 1, ": ", words...);
+    };
+    if (at >= quoted && (letter == '"' || letter == '\'' || letter == '#'))
+      quoted = end_of_quote(text_of_file, at);
     if (letter == '\n') {
       ++line;
       begin = at + 1;
     } else if ((letter < 0x20 && letter != '\t' && letter != '\r') || letter == 0x7F) {
-      fail(name, ":", line, ":", at - begin + 1, ": a control character (", static_cast<int>(letter),
-           "). Take it out.");
+      refuse("a control character (", static_cast<int>(letter), "). Take it out.");
+    } else if (letter >= 0x80 && at >= quoted && !(at < 3 && text_of_file.starts_with("\xEF\xBB\xBF"))) {
+      refuse("a letter beyond ASCII outside of quotes. Put the name or value that it is part of in quotes.");
     }
   }
 }

@@ -242,3 +242,20 @@ TEST_CASE("config: bytes that TOML does not know are refused with their place") 
   CHECK_THROWS_WITH(read_config("task = \"l\xFFm\"\n", "a.toml"),
                     containing("a.toml:1:") && containing("UTF-8"));
 }
+
+TEST_CASE("config: letters beyond ASCII stand in quotes and comments only") {
+  for (const char* bare :
+       {"\"\" # x\n\u00E9 = 1\n", "# \u00E9\n\u00E9 = 1\n", "'\\'\n\u00E9", "\"\\\"\"\n\u00E9",
+        "\"unclosed\n\u00E9", "\"\"\"a\"\"\"\"\"\n\u00E9", "'''\"'''\n\u00E9"}) {
+    CAPTURE(bare);
+    CHECK_THROWS_WITH(read_config(bare, "a.toml"),
+                      containing("a.toml:2:1: a letter beyond ASCII outside of quotes"));
+  }
+  for (const char* quoted :
+       {"\"\u00E9\\\"\u00E9\"", "'\u00E9\\'", "\"\"\"\n\"\u00E9\"\"\"\"", "'''\u00E9''\n'\u00E9'''"}) {
+    CAPTURE(quoted);
+    Config config =
+        read_config(text("\xEF\xBB\xBFtask = \"lm\" # caff\u00E8\n[data]\npath = ", quoted, "\n"), "a.toml");
+    CHECK_THAT(to_toml(config), containing("\u00E9"));
+  }
+}
