@@ -175,23 +175,29 @@ Result planted_nan(const Scene& scene) {
 }
 
 Result memory_limits(const Scene& scene) {
-  // A step of this takes 600 MB.
   const auto attempt = [&](int64_t number, const std::vector<std::string>& more, int64_t address_space) {
     std::vector<std::string> words = tiny_train(scene, text("limit", number),
-                                                {"--batch", "64", "--max-length", "256", "--width", "128",
+                                                {"--batch", "128", "--max-length", "256", "--width", "128",
                                                  "--layers", "4", "--steps", "1", "--accumulate", "1"});
     words.insert(words.end(), more.begin(), more.end());
     Command command = scene.heed(words);
     command.address_space = address_space;
     return run(command);
   };
+  const int64_t count = scene.amount(2, 10), mebibyte = int64_t{1} << 20;
+  if (const Ended end = attempt(2 * count, {}, -1); !end.ok()) {
+    return {.verdict = Verdict::miss, .reached = "without a limit it fails: " + end.said()};
+  }
+  const Path facts = run_of(scene, text("limit", 2 * count)) / "manifest.json";
+  const int64_t needed =
+      parse_json(io::read(facts), "manifest.json").at("estimate").at("tensor_bytes").integer();
   Tally tally;
   int64_t refused = 0;
   double longest = 0;
-  const auto judge = [&](const std::string& what, const Ended& end, bool must_refuse) {
+  const auto judge = [&](const std::string& what, const Ended& end, bool must_refuse, bool must_train) {
     std::string wrong;
     longest = std::max(longest, end.seconds);
-    if (end.hung || (end.code != 0 && end.code != 7)) wrong = end.said();
+    if (end.hung || (end.code != 0 && (end.code != 7 || must_train))) wrong = end.said();
     if (must_refuse && end.ok()) wrong = "it went beyond the limit";
     if (wrong.empty() && end.code == 7) {
       ++refused;
@@ -201,17 +207,19 @@ Result memory_limits(const Scene& scene) {
     }
     tally.add(what, wrong);
   };
-  const int64_t count = scene.amount(2, 10);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t cap = 64 + (768 - 64) * i / (count - 1);
-    judge(text("--memory ", cap, "M"), attempt(i, {"--memory", text(cap, "M")}, -1), cap < 512);
+    judge(text("--memory ", cap, "M"), attempt(i, {"--memory", text(cap, "M")}, -1),
+          cap * mebibyte<needed, cap * mebibyte> needed / 10 * 11);
   }
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t space = 300 + (1000 - 300) * i / (count - 1);
-    judge(text("address space of ", space, " MB"), attempt(count + i, {}, space * 1000 * 1000), space < 550);
+    const int64_t space = (300 + (1200 - 300) * i / (count - 1)) * mebibyte;
+    judge(text("address space of ", space / mebibyte, " MiB"), attempt(count + i, {}, space),
+          space<needed, space> needed + 500 * mebibyte);
   }
   return tally.result(
-      text(" limits (--memory 64M to 768M, address space 300 to 1000 MB, 620 MB needed): ", refused,
+      text(" limits (--memory 64 to 768 MiB, address space 300 to 1200 MiB; ", needed / mebibyte,
+           " MiB are needed): ", refused,
            " refused before the first step with code 7 and the largest users, the others trained; at most ",
            two_digits(longest), " s"));
 }
