@@ -1,5 +1,10 @@
-// What all memories share.
+// What all memories share, and extra terms of a loss.
 #include "nn/attention.h"
+
+#include <algorithm>
+
+#include "core/kernels/cross_entropy.h"
+#include "core/launch.h"
 
 namespace heed {
 namespace {
@@ -18,7 +23,60 @@ class Reorder final : public Fields {
   Tensor order_;
 };
 
+/// logits [N, V], targets [N], sequences one after the other.
+Likelihood likelihood_of(const Tensor& logits, const Tensor& targets, std::span<const int64_t> rows,
+                         int32_t ignore) {
+  const auto batch = static_cast<int64_t>(rows.size());
+  const Tensor all = contiguous(logits.detach()), wanted = contiguous(targets.detach());
+  const Tensor mean = Tensor::zeros(Shape{batch}, all.dtype(), all.device()), count = like(mean);
+  const Tensor lse = like(all, Shape{all.extent(0)});
+  int64_t at = 0;
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t end = at + rows[static_cast<size_t>(b)];
+    launch<kernel::CrossEntropy>(all.device(), view::slice(all, 0, at, end), view::slice(wanted, 0, at, end),
+                                 0.0, ignore, view::slice(lse, 0, at, end), view::slice(mean, 0, b, b + 1),
+                                 view::slice(count, 0, b, b + 1));
+    at = end;
+  }
+  return {-(mean * count), sum(count)};
+}
+
 }  // namespace
+
+void Terms::settle(const Likelihood& likelihood) {
+  for (const auto& [name, make] : waiting) list.emplace_back(name, make(likelihood));
+  waiting.clear();
+}
+
+Tensor Terms::sum() const {
+  if (!waiting.empty()) {
+    fail("loss: the term '", waiting.front().first,
+         "' of an attention waits for the likelihood of each sequence, which this task does not tell. Call "
+         "settle_terms() beside its cross entropy.");
+  }
+  Tensor total;
+  for (const auto& [name, term] : list) total = total ? total + term : term;
+  return total;
+}
+
+void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, std::span<const int64_t> rows,
+                  int32_t ignore) {
+  if (terms == nullptr || terms->waiting.empty()) return;
+  Likelihood likelihood;
+  {
+    const NoTape quiet;
+    likelihood = likelihood_of(logits, targets, rows, ignore);
+  }
+  terms->settle(likelihood);
+}
+
+void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, int32_t ignore) {
+  if (terms == nullptr || terms->waiting.empty()) return;
+  const int64_t batch = targets.extent(0);
+  const std::vector<int64_t> rows(static_cast<size_t>(batch), targets.size() / std::max<int64_t>(batch, 1));
+  settle_terms(terms, reshape(logits.detach(), Shape{-1, logits.extent(-1)}),
+               reshape(targets.detach(), Shape{-1}), rows, ignore);
+}
 
 void reorder(Memory& memory, const Tensor& order) {
   if (order.dtype() != DType::i32 || order.rank() != 1) {

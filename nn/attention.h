@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,16 +33,46 @@ struct Probe {
   struct Map {
     const Module* who;
     Tensor weights;
+    Tensor drawn = {};  ///< where an attention picks single keys: 1 at those, 0 elsewhere
   };
-  void see(const Module& who, const Tensor& map) { maps.push_back({&who, map.detach()}); }
+  void see(const Module& who, const Tensor& map, const Tensor& drawn = {}) {
+    maps.push_back({&who, map.detach(), drawn ? drawn.detach() : Tensor()});
+  }
   std::vector<Map> maps;
 };
 
-/// Extra terms of the loss, such as those of stochastic attention or routing.
-struct Terms {
-  void add(const char* name, const Tensor& term) { list.emplace_back(name, term); }
-  std::vector<std::pair<std::string, Tensor>> list;
+/// What a model said of a batch: for terms that need to know how well it did.
+struct Likelihood {
+  Tensor of_sequences;  ///< [B], nats: log p of the targets of each sequence, without history
+  Tensor weight;        ///< rank 0: what the loss is a mean over, tokens or examples of the batch
 };
+
+/// Extra terms of the loss, such as those of stochastic attention or routing. Whoever takes the step adds
+/// sum() to the loss of the task.
+struct Terms {
+  using FromLikelihood = std::function<Tensor(const Likelihood&)>;
+
+  /// A term of rank 0, in the unit of the loss.
+  void add(const char* name, const Tensor& term) { list.emplace_back(name, term); }
+  /// A term made once the likelihood is known: settle() asks for it.
+  void add(const char* name, FromLikelihood make) { waiting.emplace_back(name, std::move(make)); }
+  /// Turns what waits into terms. The task calls it; see settle_terms().
+  void settle(const Likelihood& likelihood);
+  /// Of all terms; empty when there are none. Fails when some still wait for a likelihood.
+  Tensor sum() const;
+
+  std::vector<std::pair<std::string, Tensor>> list;
+  std::vector<std::pair<std::string, FromLikelihood>> waiting;
+  bool rehearsal = false;  ///< a step that is only tried out: nothing is to be remembered of it
+};
+
+/// Gives terms that wait the likelihood of `targets` (i32 [B, ...]) under `logits` [B, ..., V]; targets equal
+/// to `ignore` do not count. Does nothing when none wait.
+void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, int32_t ignore = -1);
+/// The same for logits [N, V] and targets [N] that hold the sequences one after the other: `rows` tells how
+/// many each has.
+void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, std::span<const int64_t> rows,
+                  int32_t ignore = -1);
 
 /// What a whole forward pass carries: noise while training, somebody who looks, extra terms.
 struct Pass {

@@ -88,7 +88,10 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     return task.batch(place.position);
   };
   const auto step = [&](const Batch& batch, bool look) {
-    const Tensor loss = task.loss(model, batch, {.noise = &rng});
+    Terms terms;
+    terms.rehearsal = true;
+    Tensor loss = task.loss(model, batch, {.noise = &rng, .terms = &terms});
+    if (const Tensor more = terms.sum()) loss = loss + more;
     if (look) {
       for (const MemoryUser& user : memory_users()) {
         const std::string name = name_of_owner(user.owner, &model);

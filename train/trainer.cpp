@@ -186,12 +186,13 @@ std::vector<Batch> Trainer::next_batches() {
 std::vector<Tensor> Trainer::sweep(const std::vector<Batch>& batches, bool first) {
   double weight = 0;
   for (const Batch& batch : batches) weight += batch.weight;
-  const Pass pass{.noise = &rng_};
   std::vector<Tensor> losses;
   for (const Batch& batch : batches) {
-    Tensor loss = config_.task->loss(*model_, batch, pass);
-    if (first) check_listed(*model_, loss);
+    Terms terms;
+    Tensor loss = config_.task->loss(*model_, batch, {.noise = &rng_, .terms = &terms});
     losses.push_back(loss.detach());
+    if (const Tensor more = terms.sum()) loss = loss + more;
+    if (first) check_listed(*model_, loss);
     if (batches.size() > 1) loss = loss * (weight > 0 ? batch.weight / weight : 0);
     backward(loss);
   }

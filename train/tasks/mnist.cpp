@@ -103,8 +103,9 @@ class Mnist final : public Task {
   std::vector<std::string> parts() const override { return {"patches", "targets"}; }
 
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
-    return cross_entropy(dynamic_cast<Classifier&>(model)(batch.tensors[0], {}, pass), batch.tensors[1],
-                         pass.noise != nullptr ? smoothing_ : 0);
+    const Tensor logits = dynamic_cast<Classifier&>(model)(batch.tensors[0], {}, pass);
+    settle_terms(pass.terms, logits, batch.tensors[1]);
+    return cross_entropy(logits, batch.tensors[1], pass.noise != nullptr ? smoothing_ : 0);
   }
 
   Scores validate(Module& model) const override {

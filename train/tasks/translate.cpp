@@ -86,8 +86,10 @@ class Translate final : public Task {
   }
 
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
-    return cross_entropy(logits(model, batch, pass), batch.tensors[3],
-                         pass.noise != nullptr ? data_.smoothing : 0);
+    const Tensor scores = logits(model, batch, pass);
+    if (pass.terms != nullptr && !pass.terms->waiting.empty())
+      settle_terms(pass.terms, scores, batch.tensors[3], rows_of(batch));
+    return cross_entropy(scores, batch.tensors[3], pass.noise != nullptr ? data_.smoothing : 0);
   }
 
   Scores validate(Module& model) const override {
@@ -160,6 +162,14 @@ class Translate final : public Task {
     batch.weight = static_cast<double>(wanted.size());
     batch.tokens = static_cast<int64_t>(wanted.size());
     return batch;
+  }
+
+  /// How many wanted tokens each sentence has.
+  static std::vector<int64_t> rows_of(const Batch& batch) {
+    std::vector<int64_t> rows(static_cast<size_t>(batch.tensors[2].extent(0)));
+    const double columns = static_cast<double>(batch.tensors[2].extent(1));
+    for (const double place : batch.tensors[4].to_doubles()) ++rows.at(static_cast<size_t>(place / columns));
+    return rows;
   }
 
   /// The output layer sees real tokens only: padding costs nothing where the vocabulary is wide. [n, V]
