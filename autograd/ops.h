@@ -4,9 +4,11 @@
 #include <span>
 
 #include "autograd/tape.h"
+#include "core/kernels/addressing.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/block_attention.h"
 #include "core/kernels/layer_norm.h"
+#include "core/kernels/local_attention.h"
 #include "core/random.h"
 
 namespace heed {
@@ -97,5 +99,17 @@ Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
 Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::BlockTerms& terms);
 /// Causal sums of kernelized attention: out_i = phi_q_i . sum over j <= i of phi_k_j v_j^T.
 Tensor linear_scan(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v);
+/// units . tanh(left_i + right_j) for each pair: left [B, H, Tq, A], right [B, H, Tk, A], units [H, A] ->
+/// [B, H, Tq, Tk]. What the tanh gives is not kept.
+Tensor additive_scores(const Tensor& left, const Tensor& right, const Tensor& units);
+/// Attention to the keys near centre [B, H, Tq]. core/kernels/local_attention.h
+Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+                       const kernel::LocalTerms& terms);
+/// Gate, shift and sharpen weights by content [B, H, Tq, Tk], query after query. Shapes, and what may be
+/// empty, as in core/kernels/addressing.h.
+struct AddressingSteps {
+  Tensor before, gate, shift, sharp;
+};
+Tensor addressing(const Tensor& content, const AddressingSteps& steps, const kernel::AddressingTerms& terms);
 
 }  // namespace heed

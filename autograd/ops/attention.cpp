@@ -3,6 +3,7 @@
 
 #include "autograd/ops.h"
 #include "autograd/ops/agree.h"
+#include "autograd/ops/heads.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/linear_scan.h"
 #include "core/launch.h"
@@ -68,16 +69,6 @@ kernel::BlockTerms settled(const char* op, const Tensor& q, const Tensor& k, ker
          " keys for q ", q.shape(), " and k ", k.shape(), ".");
   }
   return terms;
-}
-
-/// Heads stay strided views of [B, T, H, d]; only a broken last axis is copied.
-Tensor rows(const Tensor& x) {
-  return x.strides()[-1] == 1 || x.extent(-1) == 1 ? x.detach() : contiguous(x.detach());
-}
-
-/// [B, H, T, d] as a view of fresh [B, T, H, d]: joining the heads afterwards costs nothing.
-Tensor heads_like(const Tensor& x, int64_t length, int64_t width) {
-  return view::transpose(like(x, Shape{x.extent(0), length, x.extent(1), width}), 1, 2);
 }
 
 template <class Forward, class Backward, class Terms>

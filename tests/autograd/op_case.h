@@ -46,5 +46,6 @@ std::vector<OpCase> arithmetic_cases();
 std::vector<OpCase> shape_cases();
 std::vector<OpCase> row_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> score_cases();
 
 }  // namespace heed::plain

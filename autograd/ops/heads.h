@@ -1,0 +1,19 @@
+// How the fused ops take and make heads.
+#pragma once
+
+#include "autograd/ops.h"
+
+namespace heed {
+
+/// Heads stay strided views of [B, T, H, d]; only a broken last axis is copied.
+inline Tensor rows(const Tensor& x) {
+  return x.strides()[-1] == 1 || x.extent(-1) == 1 ? x.detach() : contiguous(x.detach());
+}
+
+/// [B, H, length, width] as a view of fresh [B, length, H, width]: joining the heads afterwards costs
+/// nothing.
+inline Tensor heads_like(const Tensor& x, int64_t length, int64_t width) {
+  return view::transpose(like(x, Shape{x.extent(0), length, x.extent(1), width}), 1, 2);
+}
+
+}  // namespace heed

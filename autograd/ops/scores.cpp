@@ -1,0 +1,102 @@
+// Scores and weights of the recurrent era: additive scores, windows around a centre, addressing.
+#include "autograd/ops.h"
+#include "autograd/ops/agree.h"
+#include "autograd/ops/heads.h"
+#include "core/kernels/additive_score.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+/// Lengths without history, checked against the batch.
+Tensor settled(const char* op, const Tensor& lengths, int64_t batch) {
+  if (!lengths) return {};
+  if (lengths.dtype() != DType::i32 || !(lengths.shape() == Shape{batch})) {
+    fail(op, ": key lengths ", lengths.dtype(), " ", lengths.shape(), "; they must be i32 [", batch,
+         "], one a sequence.");
+  }
+  return contiguous(lengths.detach());
+}
+
+}  // namespace
+
+Tensor additive_scores(const Tensor& left, const Tensor& right, const Tensor& units) {
+  if (left.rank() != 4 || right.rank() != 4 || units.rank() != 2 || left.extent(0) != right.extent(0) ||
+      left.extent(1) != right.extent(1) || left.extent(3) != right.extent(3) ||
+      units.extent(0) != left.extent(1) || units.extent(1) != left.extent(3)) {
+    fail("additive_scores: left ", left.shape(), ", right ", right.shape(), ", units ", units.shape(),
+         "; they must be [B, H, Tq, A], [B, H, Tk, A], [H, A].");
+  }
+  agree("additive_scores", left, right);
+  agree("additive_scores", left, units);
+  const Tensor l = contiguous(left.detach()), u = contiguous(units.detach());
+  const Tensor r = contiguous(view::transpose(right.detach(), 2, 3));  // [B, H, A, Tk]
+  const Tensor score = like(l, Shape{l.extent(0), l.extent(1), l.extent(2), r.extent(3)});
+  launch<kernel::AdditiveScore>(l.device(), l, r, u, score);
+  return record("additive_scores", score, {&left, &right, &units}, [l, r, u](const Tensor& dy) -> Gradients {
+    const Tensor dl = like(l), dr = like(r);
+    const Tensor du = like(l, Shape{l.extent(0), l.extent(1), l.extent(3)});
+    launch<kernel::AdditiveScoreBack>(l.device(), l, r, u, contiguous(dy), dl, dr, du);
+    return {dl, view::transpose(dr, 2, 3), sum_to(du, u.shape())};
+  });
+}
+
+Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+                       const kernel::LocalTerms& given) {
+  const char* op = "local_attention";
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q.extent(0) != k.extent(0) ||
+      q.extent(1) != k.extent(1) || q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) ||
+      k.extent(1) != v.extent(1) || k.extent(2) != v.extent(2) ||
+      !(centre.shape() == Shape{q.extent(0), q.extent(1), q.extent(2)})) {
+    fail(op, ": q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(), ", centre ", centre.shape(),
+         "; they must be [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv], [B, H, Tq].");
+  }
+  for (const Tensor* other : {&k, &v, &centre}) agree(op, q, *other);
+  if (given.reach < 0) fail(op, ": a reach of ", given.reach, ". It must be at least 0.");
+  if (!(given.sigma > 0)) fail(op, ": sigma = ", given.sigma, ". It must be above 0.");
+  kernel::LocalTerms terms = given;
+  terms.key_lengths = settled(op, given.key_lengths, q.extent(0));
+  const Tensor rq = rows(q), rk = rows(k), rv = rows(v), at = contiguous(centre.detach());
+  const Tensor out = heads_like(q, q.extent(2), v.extent(3));
+  launch<kernel::LocalAttention>(q.device(), rq, rk, rv, at, terms, out);
+  return record(op, out, {&q, &k, &v, &centre}, [rq, rk, rv, at, terms](const Tensor& dout) -> Gradients {
+    const Tensor dq = heads_like(rq, rq.extent(2), rq.extent(3));
+    const Tensor dk = heads_like(rk, rk.extent(2), rk.extent(3));
+    const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3)), dcentre = like(at);
+    launch<kernel::LocalAttentionBack>(rq.device(), rq, rk, rv, at, terms, rows(dout), dq, dk, dv, dcentre);
+    return {dq, dk, dv, dcentre};
+  });
+}
+
+Tensor addressing(const Tensor& content, const AddressingSteps& steps, const kernel::AddressingTerms& given) {
+  const char* op = "addressing";
+  if (content.rank() != 4) fail(op, ": content ", content.shape(), "; it must be [B, H, Tq, Tk].");
+  const int64_t b = content.extent(0), h = content.extent(1), n = content.extent(2), keys = content.extent(3);
+  const auto given_as = [&](const char* name, const Tensor& x, const Shape& wanted) {
+    if (!x) return Tensor();
+    if (!(x.shape() == wanted)) fail(op, ": ", name, " ", x.shape(), "; it must be ", wanted, ".");
+    agree(op, content, x);
+    return contiguous(x.detach());
+  };
+  const int64_t shifts = steps.shift && steps.shift.rank() == 4 ? steps.shift.extent(3) : 1;
+  if (shifts % 2 == 0) fail(op, ": ", shifts, " shifts. They must be odd in number, from -r to r.");
+  const Tensor c = contiguous(content.detach());
+  const Tensor before = given_as("before", steps.before, Shape{b, h, keys});
+  const Tensor gate = given_as("gate", steps.gate, Shape{b, h, n});
+  const Tensor shift = given_as("shift", steps.shift, Shape{b, h, n, shifts});
+  const Tensor sharp = given_as("sharp", steps.sharp, Shape{b, h, n});
+  kernel::AddressingTerms terms = given;
+  terms.key_lengths = settled(op, given.key_lengths, b);
+  const Tensor out = like(c);
+  launch<kernel::Addressing>(c.device(), c, before, gate, shift, sharp, terms, out);
+  const std::vector<Tensor> inputs{content, steps.before, steps.gate, steps.shift, steps.sharp};
+  return record(op, out, inputs, [=](const Tensor& dout) -> Gradients {
+    const auto room = [](const Tensor& x) { return x ? like(x) : Tensor(); };
+    Gradients d{like(c), room(before), room(gate), room(shift), room(sharp)};
+    launch<kernel::AddressingBack>(c.device(), c, before, gate, shift, sharp, terms, out, contiguous(dout),
+                                   d[0], d[1], d[2], d[3], d[4]);
+    return d;
+  });
+}
+
+}  // namespace heed

@@ -1,0 +1,45 @@
+// The addressing of a neural Turing machine's head: from weights by content to weights by content and place.
+#pragma once
+
+#include "core/isa.h"
+#include "core/tensor.h"
+
+namespace heed::kernel {
+
+/// Who may be looked at, as in AttentionTerms.
+struct AddressingTerms {
+  bool causal = false;
+  int64_t first_query = 0;
+  Tensor key_lengths = {};  ///< i32 [B] or empty
+};
+
+/// Graves et al. 2014, arXiv 1410.5401, equations 7 to 9, for one query after the other:
+///
+///   w_g = gate c_i + (1 - gate) w_(i-1);  w~(j) = sum over s of shift_s w_g(j - s);  w_i = w~^sharp / sum
+///
+/// where places go round among the n keys that query i may see. content [B, H, Tq, Tk]: rows that sum to one.
+/// Each of the rest may be empty, and its step is then left out: gate [B, H, Tq], before [B, H, Tk] (w of the
+/// query before the first; without it the first query takes its content alone), shift [B, H, Tq, 2r + 1]
+/// (from -r to r), sharp [B, H, Tq]. out [B, H, Tq, Tk]. All contiguous. A query without keys gets zeros.
+struct Addressing {
+  template <Isa>
+  static void cpu(const Tensor& content, const Tensor& before, const Tensor& gate, const Tensor& shift,
+                  const Tensor& sharp, const AddressingTerms& terms, const Tensor& out);
+  static void cuda(const Tensor& content, const Tensor& before, const Tensor& gate, const Tensor& shift,
+                   const Tensor& sharp, const AddressingTerms& terms, const Tensor& out);
+};
+
+/// Gradients (overwritten) from dout, of what is not empty.
+struct AddressingBack {
+  template <Isa>
+  static void cpu(const Tensor& content, const Tensor& before, const Tensor& gate, const Tensor& shift,
+                  const Tensor& sharp, const AddressingTerms& terms, const Tensor& out, const Tensor& dout,
+                  const Tensor& dcontent, const Tensor& dbefore, const Tensor& dgate, const Tensor& dshift,
+                  const Tensor& dsharp);
+  static void cuda(const Tensor& content, const Tensor& before, const Tensor& gate, const Tensor& shift,
+                   const Tensor& sharp, const AddressingTerms& terms, const Tensor& out, const Tensor& dout,
+                   const Tensor& dcontent, const Tensor& dbefore, const Tensor& dgate, const Tensor& dshift,
+                   const Tensor& dsharp);
+};
+
+}  // namespace heed::kernel

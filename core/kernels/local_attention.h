@@ -1,0 +1,57 @@
+// Attention to the keys near a centre that each query has of its own: time and memory follow the window.
+#pragma once
+
+#include "core/isa.h"
+#include "core/tensor.h"
+
+namespace heed::kernel {
+
+/// What decides which keys lie near a centre p.
+enum class WindowCentre {
+  real,   ///< |j - p| <= reach
+  floor,  ///< |j - floor(p)| <= reach
+};
+
+/// Where the Gaussian exp(-(j - p)^2 / (2 sigma^2)) goes.
+enum class Gauss {
+  none,
+  post,       ///< multiplies the weights, which are not normalised again: rows sum to at most 1
+  pre_score,  ///< multiplies the scores before the softmax
+};
+
+/// What a call fixes besides q, k, v and the centres. Mask and lengths as in AttentionTerms.
+struct LocalTerms {
+  double scale = 1;
+  int64_t reach = 10;
+  double sigma = 5;
+  WindowCentre window = WindowCentre::real;
+  Gauss gauss = Gauss::post;
+  bool causal = false;
+  int64_t first_query = 0;  ///< position of query 0 among the keys
+  Tensor key_lengths = {};  ///< i32 [B] or empty
+};
+
+/// Luong et al. 2015, arXiv 1508.04025, equations 9 and 10. q [B, H, Tq, d], k [B, H, Tk, d], v [B, H, Tk,
+/// dv], out [B, H, Tq, dv], each of last stride 1; centre [B, H, Tq], contiguous. A query without keys gets
+/// zeros.
+struct LocalAttention {
+  template <Isa>
+  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+                  const LocalTerms& terms, const Tensor& out);
+  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+                   const LocalTerms& terms, const Tensor& out);
+};
+
+/// Gradients (overwritten) from dout; the weights are computed again. The window itself has none: it is a
+/// step.
+struct LocalAttentionBack {
+  template <Isa>
+  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+                  const LocalTerms& terms, const Tensor& dout, const Tensor& dq, const Tensor& dk,
+                  const Tensor& dv, const Tensor& dcentre);
+  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+                   const LocalTerms& terms, const Tensor& dout, const Tensor& dq, const Tensor& dk,
+                   const Tensor& dv, const Tensor& dcentre);
+};
+
+}  // namespace heed::kernel

@@ -1,0 +1,211 @@
+// Attention to windows on the CPU, query by query; its gradient head by head.
+#include "core/kernels/here.h"
+#include "core/kernels/local_attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/count.h"
+#include "core/kernels/heads.h"
+#include "core/kernels/lanes.h"
+#include "core/kernels/scratch.h"
+#include "core/parallel.h"
+
+namespace heed::kernel {
+namespace {
+
+template <class T>
+struct Call {
+  int64_t batch, heads, queries, keys, d, dv;
+  T scale, narrow;  // narrow: 1 / sigma^2
+  const LocalTerms& terms;
+  const int32_t* lengths;
+
+  Call(const Tensor& q, const Tensor& k, const Tensor& v, const LocalTerms& t)
+      : batch(q.extent(0)),
+        heads(q.extent(1)),
+        queries(q.extent(2)),
+        keys(k.extent(2)),
+        d(q.extent(3)),
+        dv(v.extent(3)),
+        scale(static_cast<T>(t.scale)),
+        narrow(static_cast<T>(1 / (t.sigma * t.sigma))),
+        terms(t),
+        lengths(t.key_lengths ? t.key_lengths.data<int32_t>() : nullptr) {}
+
+  int64_t most() const { return std::min(2 * std::min(terms.reach, keys) + 1, keys); }
+  int64_t grain() const { return piece_flops / (2 * (most() + 1) * (d + dv + 8)) + 1; }
+};
+
+/// The weights of one query over its window, and what their gradient needs.
+template <class T>
+class Window {
+ public:
+  static int64_t scratch(const Call<T>& call) { return 4 * Carve<T>::rounded(call.most()); }
+  Window(const Call<T>& call, T* memory) : call_(call), carve_(memory) {
+    weights = carve_.take(call.most());
+    bell_ = carve_.take(call.most());
+    scores_ = carve_.take(call.most());
+    soft_ = carve_.take(call.most());
+  }
+
+  int64_t first = 0, count = 0;
+  T* weights;  // of the values: Gaussian and all
+
+  /// Flops done. A centre that is no number gives no window and sets `broken`.
+  int64_t look(int64_t b, int64_t i, T centre, const T* q, Rows<T> k) {
+    const LocalTerms& t = call_.terms;
+    broken = centre != centre;
+    centre_ = static_cast<double>(centre);
+    int64_t open = call_.keys;
+    if (call_.lengths != nullptr) open = std::clamp<int64_t>(call_.lengths[b], 0, open);
+    if (t.causal) open = std::clamp<int64_t>(t.first_query + i + 1, 0, open);
+    count = 0;
+    if (broken || open == 0) return 0;
+    const auto far = static_cast<double>(call_.keys + t.reach) + 2;
+    const double middle = std::clamp(centre_, -far, far);
+    const auto reach = static_cast<double>(t.reach);
+    const bool real = t.window == WindowCentre::real;
+    first = static_cast<int64_t>(real ? std::ceil(middle - reach) : std::floor(middle) - reach);
+    const auto last = static_cast<int64_t>(real ? std::floor(middle + reach) : std::floor(middle) + reach);
+    first = std::max<int64_t>(first, 0);
+    count = std::max<int64_t>(std::min(last + 1, open) - first, 0);
+    if (count == 0) return 0;
+    T most = -std::numeric_limits<T>::infinity();
+    for (int64_t c = 0; c < count; ++c) {
+      const double off = static_cast<double>(first + c) - centre_;
+      bell_[c] =
+          t.gauss == Gauss::none ? T(1) : static_cast<T>(std::exp(-off * off / (2 * t.sigma * t.sigma)));
+      scores_[c] = call_.scale * lanes::dot(q, k.from(first + c).data, call_.d);
+      soft_[c] = t.gauss == Gauss::pre_score ? scores_[c] * bell_[c] : scores_[c];
+      most = std::max(most, soft_[c]);
+    }
+    T total = 0;
+    for (int64_t c = 0; c < count; ++c) total += soft_[c] = std::exp(soft_[c] - most);
+    for (int64_t c = 0; c < count; ++c) {
+      soft_[c] /= total;
+      weights[c] = t.gauss == Gauss::post ? soft_[c] * bell_[c] : soft_[c];
+    }
+    return count * (2 * call_.d + 8);
+  }
+
+  /// From the gradients of `weights` to those of the scaled products (in place) and of the centre.
+  T bend(T* dweights) {
+    const LocalTerms& t = call_.terms;
+    const bool post = t.gauss == Gauss::post;
+    T inner = 0, dcentre = 0;
+    for (int64_t c = 0; c < count; ++c) inner += weights[c] * dweights[c];
+    for (int64_t c = 0; c < count; ++c) {
+      const T pull = (static_cast<T>(static_cast<double>(first + c) - centre_)) * call_.narrow;
+      if (post) dcentre += weights[c] * dweights[c] * pull;
+      const T dscore = soft_[c] * ((post ? bell_[c] : T(1)) * dweights[c] - inner);
+      if (t.gauss == Gauss::pre_score) dcentre += dscore * scores_[c] * bell_[c] * pull;
+      dweights[c] = t.gauss == Gauss::pre_score ? dscore * bell_[c] : dscore;
+    }
+    return dcentre;
+  }
+
+  bool broken = false;
+
+ private:
+  const Call<T>& call_;
+  Carve<T> carve_;
+  T *bell_, *scores_, *soft_;
+  double centre_ = 0;
+};
+
+template <class T>
+void add_scaled(T* to, const T* from, T factor, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t c = 0; c < count; ++c) to[c] += factor * from[c];
+}
+
+template <class T>
+void forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre, const LocalTerms& terms,
+             const Tensor& out) {
+  const Call<T> call(q, k, v, terms);
+  const Heads<const T> qs(q), ks(k), vs(v);
+  const Heads<T> outs(out);
+  const T* centres = centre.data<T>();
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * Window<T>::scratch(call));
+  parallel_rows(call.batch * call.heads * call.queries, call.grain(), [&](int64_t begin, int64_t end) {
+    const Scratch::Part part(scratch);
+    Window<T> window(call, part.template data<T>());
+    int64_t flops = 0;
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t i = row % call.queries, head = row / call.queries;
+      const int64_t b = head / call.heads, h = head % call.heads;
+      flops += window.look(b, i, centres[row], qs.at(b, h, i), {ks.at(b, h, 0), ks.ld});
+      T* to = outs.at(b, h, i);
+      std::fill_n(to, call.dv, window.broken ? std::numeric_limits<T>::quiet_NaN() : T(0));
+      for (int64_t c = 0; c < window.count; ++c)
+        add_scaled(to, vs.at(b, h, window.first + c), window.weights[c], call.dv);
+      flops += 2 * window.count * call.dv;
+    }
+    Count::add(flops);
+  });
+}
+
+template <class T>
+void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+              const LocalTerms& terms, const Tensor& dout, const Tensor& dq, const Tensor& dk,
+              const Tensor& dv, const Tensor& dcentre) {
+  const Call<T> call(q, k, v, terms);
+  const Heads<const T> qs(q), ks(k), vs(v), douts(dout);
+  const Heads<T> dqs(dq), dks(dk), dvs(dv);
+  const T* centres = centre.data<T>();
+  T* dcentres = dcentre.data<T>();
+  const int64_t slopes = Carve<T>::rounded(call.most());
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (Window<T>::scratch(call) + slopes));
+  parallel_rows(call.batch * call.heads, call.grain() / (2 * call.queries + 1),
+                [&](int64_t begin, int64_t end) {
+                  const Scratch::Part part(scratch);
+                  T* dweights = part.template data<T>();
+                  Window<T> window(call, dweights + slopes);
+                  int64_t flops = 0;
+                  for (int64_t head = begin; head < end; ++head) {
+                    const int64_t b = head / call.heads, h = head % call.heads;
+                    zero_rows(dks.at(b, h, 0), dks.ld, call.keys, call.d);
+                    zero_rows(dvs.at(b, h, 0), dvs.ld, call.keys, call.dv);
+                    for (int64_t i = 0; i < call.queries; ++i) {
+                      const int64_t row = head * call.queries + i;
+                      const T *own = qs.at(b, h, i), *slope = douts.at(b, h, i);
+                      flops += window.look(b, i, centres[row], own, {ks.at(b, h, 0), ks.ld});
+                      for (int64_t c = 0; c < window.count; ++c) {
+                        dweights[c] = lanes::dot(slope, vs.at(b, h, window.first + c), call.dv);
+                        add_scaled(dvs.at(b, h, window.first + c), slope, window.weights[c], call.dv);
+                      }
+                      dcentres[row] = window.bend(dweights);
+                      T* down = dqs.at(b, h, i);
+                      std::fill_n(down, call.d, T(0));
+                      for (int64_t c = 0; c < window.count; ++c) {
+                        const T dscore = call.scale * dweights[c];
+                        add_scaled(down, ks.at(b, h, window.first + c), dscore, call.d);
+                        add_scaled(dks.at(b, h, window.first + c), own, dscore, call.d);
+                      }
+                      flops += window.count * 4 * (call.d + call.dv);
+                    }
+                  }
+                  Count::add(flops);
+                });
+}
+
+}  // namespace
+
+template <>
+void LocalAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+                               const LocalTerms& terms, const Tensor& out) {
+  visit_float("local_attention", q.dtype(),
+              [&](auto type) { forward<typename decltype(type)::type>(q, k, v, centre, terms, out); });
+}
+
+template <>
+void LocalAttentionBack::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
+                                   const LocalTerms& terms, const Tensor& dout, const Tensor& dq,
+                                   const Tensor& dk, const Tensor& dv, const Tensor& dcentre) {
+  visit_float("local_attention", q.dtype(), [&](auto type) {
+    backward<typename decltype(type)::type>(q, k, v, centre, terms, dout, dq, dk, dv, dcentre);
+  });
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,19 @@
+// One key a row: the heaviest, or one drawn.
+#pragma once
+
+#include "core/isa.h"
+#include "core/random.h"
+
+namespace heed::kernel {
+
+/// picked [..., K] u8 = 1 at one element of each row of weights [..., K] (f32 or f64, none negative), 0
+/// elsewhere; rows of zeros pick nothing. Without a tick the draw is none, and the first of the heaviest is
+/// picked; else row r takes element j with probability weight_j / sum, by the first word of block r. Both
+/// contiguous.
+struct Pick {
+  template <Isa>
+  static void cpu(const Tensor& weights, const Draw& draw, const Tensor& picked);
+  static void cuda(const Tensor& weights, const Draw& draw, const Tensor& picked);
+};
+
+}  // namespace heed::kernel

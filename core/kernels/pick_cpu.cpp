@@ -1,0 +1,63 @@
+// Picking one key a row on the CPU.
+#include "core/kernels/here.h"
+#include "core/kernels/pick.h"
+
+#include <algorithm>
+
+#include "core/count.h"
+#include "core/parallel.h"
+
+namespace heed::kernel {
+namespace {
+
+template <class T>
+int64_t heaviest(const T* row, int64_t width) {
+  const T* most = std::max_element(row, row + width);
+  return most != row + width && *most > 0 ? most - row : -1;
+}
+
+/// The element at which the running sum passes `share` of the whole.
+template <class T>
+int64_t at_share(const T* row, int64_t width, double share) {
+  double total = 0, passed = 0;
+  for (int64_t j = 0; j < width; ++j) total += static_cast<double>(row[j]);
+  int64_t last = -1;
+  for (int64_t j = 0; j < width; ++j) {
+    if (!(row[j] > 0)) continue;
+    last = j;
+    passed += static_cast<double>(row[j]);
+    if (passed > share * total) break;
+  }
+  return last;
+}
+
+}  // namespace
+
+template <>
+void Pick::cpu<here>(const Tensor& weights, const Draw& draw, const Tensor& picked) {
+  const int64_t width = weights.extent(-1);
+  if (weights.size() == 0) return;
+  uint8_t* to = picked.data<uint8_t>();
+  const bool drawn = static_cast<bool>(draw.tick);
+  const uint64_t high = drawn ? Draw::high(draw.stream, *draw.tick.data<int64_t>()) : 0;
+  visit_float("pick", weights.dtype(), [&]<class T>(Type<T>) {
+    const T* from = weights.data<T>();
+    parallel_rows(weights.size() / width, light_grain / width + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* x = from + row * width;
+        int64_t j = -1;
+        if (drawn) {
+          const Philox block = Philox::at(draw.seed, static_cast<uint64_t>(row), high);
+          j = at_share(x, width, static_cast<double>(block.word[0]) * 0x1p-32);
+        } else {
+          j = heaviest(x, width);
+        }
+        std::fill_n(to + row * width, width, uint8_t{0});
+        if (j >= 0) to[row * width + j] = 1;
+      }
+    });
+  });
+  Count::add(weights.size());
+}
+
+}  // namespace heed::kernel

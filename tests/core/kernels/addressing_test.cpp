@@ -1,0 +1,51 @@
+// tests core/kernels/addressing.h: what the op table does not: steps that are left out, sums, huge powers
+#include "core/kernels/addressing.h"
+
+#include "core/launch.h"
+#include "tests/core/numbers.h"
+
+using namespace heed;
+
+namespace {
+
+Tensor shares(const Shape& shape, uint32_t seed) {
+  const Tensor x = random_tensor(shape, DType::f64, seed, 0, 1);
+  double* value = x.data<double>();
+  const int64_t width = shape[-1];
+  for (int64_t row = 0; row < x.size() / width; ++row) {
+    double total = 0;
+    for (int64_t j = 0; j < width; ++j) total += value[row * width + j];
+    for (int64_t j = 0; j < width; ++j) value[row * width + j] /= total;
+  }
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("addressing: without steps the content comes out") {
+  const Tensor content = shares(Shape{2, 1, 3, 6}, 1), out = like(content);
+  launch<kernel::Addressing>(Device::cpu, content, Tensor(), Tensor(), Tensor(), Tensor(),
+                             kernel::AddressingTerms{}, out);
+  CHECK(distance(out, content) == 0);
+}
+
+TEST_CASE("addressing: weights go on summing to one, and a high power leaves one key") {
+  const Tensor content = shares(Shape{1, 2, 9, 7}, 2),
+               gate = random_tensor(Shape{1, 2, 9}, DType::f64, 3, 0, 1);
+  const Tensor shift = shares(Shape{1, 2, 9, 3}, 4), out = like(content);
+  for (const double power : {1.0, 3.0, 4000.0}) {
+    const Tensor sharp = Tensor::full(Shape{1, 2, 9}, power, DType::f64);
+    launch<kernel::Addressing>(Device::cpu, content, Tensor(), gate, shift, sharp, kernel::AddressingTerms{},
+                               out);
+    const auto weights = out.to_doubles();
+    for (size_t row = 0; row < 18; ++row) {
+      double total = 0, most = 0;
+      for (size_t j = 0; j < 7; ++j) {
+        total += weights[row * 7 + j];
+        most = std::max(most, weights[row * 7 + j]);
+      }
+      CHECK(total == Approx(1));
+      if (power == 4000) CHECK(most > 0.9);
+    }
+  }
+}

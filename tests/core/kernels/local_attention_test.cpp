@@ -1,0 +1,40 @@
+// tests core/kernels/local_attention.h: what the op table does not: costs, and centres that are no places
+#include "core/kernels/local_attention.h"
+
+#include <limits>
+
+#include "core/count.h"
+#include "core/launch.h"
+#include "tests/core/numbers.h"
+
+using namespace heed;
+
+namespace {
+
+Tensor attended(int64_t keys, double centre, const kernel::LocalTerms& terms) {
+  const Tensor q = random_tensor(Shape{1, 1, 1, 4}), k = random_tensor(Shape{1, 1, keys, 4}, DType::f32, 2);
+  const Tensor at = Tensor::full(Shape{1, 1, 1}, centre), out(q.shape());
+  launch<kernel::LocalAttention>(Device::cpu, q, k, k, at, terms, out);
+  return out;
+}
+
+int64_t flops(int64_t keys, int64_t reach) {
+  Count::reset();
+  attended(keys, static_cast<double>(keys) / 2, {.reach = reach});
+  return Count::flops().load();
+}
+
+}  // namespace
+
+TEST_CASE("local_attention: work follows the window, not the keys") {
+  CHECK(flops(100, 5) == flops(10000, 5));
+  CHECK(flops(10000, 10) > 18 * flops(10000, 0));
+}
+
+TEST_CASE("local_attention: a window beside all keys gives zeros, a centre that is no number shows") {
+  for (const double centre : {-50.0, 60.0, 1e30, -1e30}) {
+    for (const double value : attended(9, centre, {.reach = 3}).to_doubles()) CHECK(value == 0);
+  }
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  for (const double value : attended(9, none, {.reach = 3}).to_doubles()) CHECK(std::isnan(value));
+}
