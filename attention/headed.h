@@ -13,7 +13,7 @@ struct Heads {
 };
 
 /// Keys and values seen so far: what a variant remembers that needs all of them.
-struct KeyValueMemory final : Memory {
+struct KeyValueMemory : Memory {
   Tensor keys, values;  ///< [B, H, capacity, d]; the first `length` rows count
   void fields(Fields& f) override;
 

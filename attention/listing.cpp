@@ -93,6 +93,7 @@ std::string variants_markdown() {
   }
   for (const Variant& variant : variants()) {
     out += "\n## " + std::string(variant.traits.name) + "\n\n" + variant.traits.idea + "\n";
+    if (*variant.traits.also != 0) out += "Also called " + std::string(variant.traits.also) + ".\n";
     const auto options = variant.options({variant.traits.name, {}});
     if (!options.empty()) out += "\n| option | default | takes | what it does |\n|---|---|---|---|\n";
     for (const OptionText& option : options) {
@@ -115,6 +116,7 @@ std::string variants_json() {
           {{"name", option.name}, {"default", option.value}, {"takes", option.kind}, {"help", option.help}}));
     }
     out.push(Json::object({{"name", t.name},
+                           {"also", t.also},
                            {"idea", t.idea},
                            {"paper", t.paper},
                            {"time", growth_json(t.time)},

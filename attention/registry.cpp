@@ -17,7 +17,7 @@ std::span<const Variant> variants() {
 const Variant& variant_named(const std::string& name) {
   std::vector<std::string> known;
   for (const Variant& variant : variants()) {
-    if (name == variant.traits.name) return variant;
+    if (name == variant.traits.name || (!name.empty() && name == variant.traits.also)) return variant;
     known.emplace_back(variant.traits.name);
   }
   fail("attention '", name, "' is unknown.", suggestion(name, known));

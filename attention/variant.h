@@ -27,6 +27,7 @@ enum class MapKind {
 /// What a variant promises. The battery holds it to every word.
 struct Traits {
   const char* name = "";
+  const char* also = "";  ///< another name that people know it by; empty: none
   const char* paper = "";
   const char* idea = "";  ///< one line
   Growth time, memory;    ///< of training, memory beyond inputs and outputs; checked by counting

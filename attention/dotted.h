@@ -1,0 +1,25 @@
+// Rung 2, in tiles: scores that are dot products of queries and keys made ready; a variant overrides align().
+#pragma once
+
+#include "attention/scored.h"
+
+namespace heed {
+
+/// Softmax of scaled dot products that never holds a map: memory follows the length. A probe makes the map
+/// from the same numbers, and a bias that is trained needs it.
+class DottedAttention : public ScoredAttention {
+ protected:
+  DottedAttention(const AttentionConfig& config, Rng& rng, double scale, Project project = Project::qkv)
+      : ScoredAttention(config, rng, project), scale_(scale) {}
+
+  /// Makes the queries of this call and all keys ready for the product.
+  virtual void align(Heads& heads) const { static_cast<void>(heads); }
+
+  Tensor score(const Tensor& q, const Tensor& k, const Attend& call) const final;
+  Tensor attend(Heads heads, const Attend& call) override;
+
+ private:
+  double scale_;
+};
+
+}  // namespace heed

@@ -1,0 +1,88 @@
+// The scores one can choose. Luong et al. 2015, arXiv 1508.04025, equation 8; Bahdanau et al. 2015.
+#include "attention/score.h"
+
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "nn/init.h"
+
+namespace heed {
+namespace {
+
+class DotScore final : public Score {
+ public:
+  explicit DotScore(double scale) : scale_(scale) {}
+  Tensor operator()(const Tensor& q, const Tensor& k) const override {
+    const Tensor products = matmul(q, transpose(k, 2, 3));
+    return scale_ == 1 ? products : products * scale_;
+  }
+  void fields(Fields&) override {}
+
+ private:
+  double scale_;
+};
+
+class GeneralScore final : public Score {
+ public:
+  GeneralScore(const ScoreOptions& o, Rng& rng)
+      : between_(uniform_parameter(Shape{o.heads, o.width, o.width},
+                                   std::sqrt(3.0 / static_cast<double>(o.width)), rng)) {}
+  Tensor operator()(const Tensor& q, const Tensor& k) const override {
+    return matmul(matmul(q, between_), transpose(k, 2, 3));
+  }
+  void fields(Fields& f) override { f("general", between_); }
+
+ private:
+  Tensor between_;  // [H, d, d]
+};
+
+class AdditiveScore final : public Score {
+ public:
+  AdditiveScore(const ScoreOptions& o, Rng& rng) {
+    if (o.hidden < 0) fail("attention: hidden = ", o.hidden, ". It must be at least 0.");
+    const int64_t d = o.width, a = o.hidden > 0 ? o.hidden : d;
+    if (!o.project_keys && a != d) {
+      fail("attention: hidden = ", a, " without a projection of the keys, which have ", d,
+           " numbers. Leave hidden out, or set project_keys=true.");
+    }
+    const double bound = std::sqrt(6.0 / static_cast<double>(a + d));
+    from_query_ = uniform_parameter(Shape{o.heads, d, a}, bound, rng);
+    if (o.project_keys) from_key_ = uniform_parameter(Shape{o.heads, d, a}, bound, rng);
+    if (o.bias) bias_ = constant_parameter(Shape{o.heads, 1, a}, 0);
+    units_ = uniform_parameter(Shape{o.heads, a}, std::sqrt(6.0 / static_cast<double>(a + 1)), rng);
+  }
+  Tensor operator()(const Tensor& q, const Tensor& k) const override {
+    Tensor left = matmul(q, from_query_);  // [B, H, Tq, A]
+    if (bias_) left = left + bias_;
+    return additive_scores(left, from_key_ ? matmul(k, from_key_) : k, units_);
+  }
+  void fields(Fields& f) override {
+    f("from_query", from_query_);
+    f("from_key", from_key_);
+    f("bias", bias_);
+    f("units", units_);
+  }
+
+ private:
+  Tensor from_query_, from_key_;  // [H, d, A]
+  Tensor bias_;                   // [H, 1, A]
+  Tensor units_;                  // [H, A]
+};
+
+}  // namespace
+
+std::unique_ptr<Score> make_score(ScoreKind kind, const ScoreOptions& options, Rng& rng) {
+  switch (kind) {
+    case ScoreKind::softmax:
+      return std::make_unique<DotScore>(1 / std::sqrt(static_cast<double>(options.width)));
+    case ScoreKind::dot:
+      return std::make_unique<DotScore>(1);
+    case ScoreKind::general:
+      return std::make_unique<GeneralScore>(options, rng);
+    case ScoreKind::additive:
+      return std::make_unique<AdditiveScore>(options, rng);
+  }
+  return nullptr;
+}
+
+}  // namespace heed

@@ -1,0 +1,173 @@
+// Content addressing by cosine, and the whole addressing of a neural Turing machine. Graves et al. 2014,
+// "Neural Turing machines", arXiv 1410.5401, equations 5 to 9.
+//
+//   c_i = softmax_j( b cos(q_i, k_j) ),      b > 0 for each head; |x| is taken as at least 1e-8
+//
+// That is the attention, unless gate, shift or sharpen are asked for. They make query i's weights w_i of c_i
+// and of the query before it:
+//
+//   w_g = g c_i + (1 - g) w_(i-1),   g = sigmoid(u_g . q_i + b_g); the first query has nobody before it: w_g
+//   = c_0 w~(j) = sum over -r <= s <= r of p_s w_g(j - s),   p = softmax(U_s q_i + b_s); places go round
+//   among the
+//           keys that query i may look at
+//   w_i = w~^y / sum,   y = 1 + softplus(u_y . q_i + b_y)
+//
+// Query after query, in one call or step by step.
+//
+// Parameters: sharpness [H, 1, 1] b = softplus of it; with predict: sharpness_weight [H, d, 1], b = softplus
+// of sharpness + sharpness_weight . q; with gate: gate_weight [H, d, 1], gate_bias [H, 1, 1]; with shift = r:
+// shift_weight [H, d, 2r + 1], shift_bias [H, 1, 2r + 1], from p_-r to p_r; with sharpen: sharpen_weight
+// [H, d, 1], sharpen_bias [H, 1, 1]
+#include <cmath>
+
+#include "attention/dotted.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  double sharpness = 5;
+  bool predict = false, gate = false, sharpen = false;
+  int64_t shift = 0;
+  void fields(Fields& f) {
+    f("sharpness", sharpness, "b at the start; it is trained");
+    f("predict", predict, "b from the query");
+    f("gate", gate, "mix with the weights of the query before");
+    f("shift", shift, "how far weights may move to either side, around the keys; 0: they do not");
+    f("sharpen", sharpen, "raise the weights to a power from the query");
+  }
+};
+
+/// log(1 + e^x) without overflow.
+Tensor positive(const Tensor& x) {
+  const Tensor most = relu(x).detach();
+  return log(exp(x - most) + exp(-most)) + most;
+}
+
+Tensor unit(const Tensor& x) {
+  const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-16, x.dtype(), x.device());
+  return x / sqrt(maximum(sum(square(x), 3), least));
+}
+
+/// Besides keys and values: the weights of the last query.
+struct AddressingMemory final : KeyValueMemory {
+  Tensor weights;  ///< [B, H, keys it saw]
+  void fields(Fields& f) override {
+    KeyValueMemory::fields(f);
+    f("weights", weights);
+  }
+};
+
+class CosineAttention final : public DottedAttention {
+ public:
+  CosineAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : DottedAttention(config, rng, 1), options_(o) {
+    if (!(o.sharpness > 0)) fail("attention 'cosine': sharpness = ", o.sharpness, ". It must be above 0.");
+    if (o.shift < 0) fail("attention 'cosine': shift = ", o.shift, ". It must be at least 0.");
+    const int64_t h = config.heads, d = head_width();
+    const double bound = std::sqrt(6.0 / static_cast<double>(d + 1));
+    sharpness_ = constant_parameter(Shape{h, 1, 1}, std::log(std::expm1(o.sharpness)));
+    if (o.predict) sharpness_weight_ = uniform_parameter(Shape{h, d, 1}, bound, rng);
+    if (o.gate) {
+      gate_weight_ = uniform_parameter(Shape{h, d, 1}, bound, rng);
+      gate_bias_ = constant_parameter(Shape{h, 1, 1}, 0);
+    }
+    if (o.shift > 0) {
+      const int64_t shifts = 2 * o.shift + 1;
+      shift_weight_ =
+          uniform_parameter(Shape{h, d, shifts}, std::sqrt(6.0 / static_cast<double>(d + shifts)), rng);
+      shift_bias_ = constant_parameter(Shape{h, 1, shifts}, 0);
+    }
+    if (o.sharpen) {
+      sharpen_weight_ = uniform_parameter(Shape{h, d, 1}, bound, rng);
+      sharpen_bias_ = constant_parameter(Shape{h, 1, 1}, 0);
+    }
+  }
+
+  std::unique_ptr<Memory> start() const override {
+    if (options_.gate) return std::make_unique<AddressingMemory>();
+    return DottedAttention::start();
+  }
+
+  void fields(Fields& f) override {
+    DottedAttention::fields(f);
+    f("sharpness", sharpness_);
+    f("sharpness_weight", sharpness_weight_);
+    f("gate_weight", gate_weight_);
+    f("gate_bias", gate_bias_);
+    f("shift_weight", shift_weight_);
+    f("shift_bias", shift_bias_);
+    f("sharpen_weight", sharpen_weight_);
+    f("sharpen_bias", sharpen_bias_);
+  }
+
+ private:
+  void align(Heads& heads) const override {
+    const Tensor sharpness =
+        sharpness_weight_ ? matmul(heads.q, sharpness_weight_) + sharpness_ : sharpness_;  // [B, H, Tq, 1]
+    heads.q = unit(heads.q) * positive(sharpness);
+    heads.k = unit(heads.k);
+  }
+
+  Tensor attend(Heads heads, const Attend& call) override {
+    if (!options_.gate && options_.shift == 0 && !options_.sharpen)
+      return DottedAttention::attend(std::move(heads), call);
+    const int64_t first_query = recall(heads, call);
+    const AddressingSteps steps = steps_of(heads, call);
+    align(heads);
+    const Tensor map = addressing(weights(heads, call, first_query), steps,
+                                  {.causal = call.mask.is_causal(),
+                                   .first_query = first_query,
+                                   .key_lengths = call.mask.key_lengths()});
+    if (auto* memory = dynamic_cast<AddressingMemory*>(call.memory)) memory->weights = last_of(map);
+    if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
+    return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
+  }
+
+  AddressingSteps steps_of(const Heads& heads, const Attend& call) const {
+    const Tensor& q = heads.q;
+    const Shape queries{q.extent(0), q.extent(1), q.extent(2)};
+    AddressingSteps steps;
+    if (options_.gate) steps.gate = reshape(sigmoid(matmul(q, gate_weight_) + gate_bias_), queries);
+    if (options_.shift > 0) steps.shift = softmax(matmul(q, shift_weight_) + shift_bias_);
+    if (options_.sharpen)
+      steps.sharp = reshape(positive(matmul(q, sharpen_weight_) + sharpen_bias_) + 1, queries);
+    const auto* memory = dynamic_cast<const AddressingMemory*>(call.memory);
+    if (memory == nullptr || !memory->weights) return steps;
+    // Keys that came since have no weight yet.
+    steps.before = memory->weights;
+    const int64_t added = heads.k.extent(2) - steps.before.extent(2);
+    if (added > 0) {
+      const Tensor none = Tensor::zeros(Shape{q.extent(0), q.extent(1), added}, q.dtype(), q.device());
+      steps.before = concat(std::vector<Tensor>{steps.before, none}, 2);
+    }
+    return steps;
+  }
+
+  static Tensor last_of(const Tensor& map) {
+    const int64_t queries = map.extent(2);
+    return reshape(slice(map, 2, queries - 1, queries), Shape{map.extent(0), map.extent(1), map.extent(3)});
+  }
+
+  Options options_;
+  Tensor sharpness_, sharpness_weight_;  // [H, 1, 1], [H, d, 1]
+  Tensor gate_weight_, gate_bias_, shift_weight_, shift_bias_, sharpen_weight_, sharpen_bias_;
+};
+
+}  // namespace
+
+Variant variant::cosine() {
+  return describe<CosineAttention, Options>(
+      {.name = "cosine",
+       .paper = "Graves et al. 2014",
+       .idea = "Softmax of sharpened cosines; addressing by place besides.",
+       .time = {.length = 2, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact});
+}
+
+}  // namespace heed

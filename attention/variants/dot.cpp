@@ -1,0 +1,36 @@
+// Dot-product attention without a scale. Luong et al. 2015, "Effective approaches to attention-based neural
+// machine translation", arXiv 1508.04025, section 3.1.
+//
+//   a_i = softmax_j( q_i . k_j )
+#include "attention/dotted.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  double scale = 1;
+  void fields(Fields& f) { f("scale", scale, "multiplies the scores"); }
+};
+
+class DotAttention final : public DottedAttention {
+ public:
+  DotAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : DottedAttention(config, rng, o.scale) {}
+};
+
+}  // namespace
+
+Variant variant::dot() {
+  return describe<DotAttention, Options>({.name = "dot",
+                                          .paper = "Luong et al. 2015",
+                                          .idea = "Softmax of dot products as they are, in tiles.",
+                                          .time = {.length = 2, .width = 1},
+                                          .memory = {.length = 1, .width = 1},
+                                          .causal = true,
+                                          .cross = true,
+                                          .steps = true,
+                                          .map = MapKind::exact});
+}
+
+}  // namespace heed

@@ -1,0 +1,53 @@
+// Bilinear attention. Luong et al. 2015, "Effective approaches to attention-based neural machine
+// translation", arXiv 1508.04025, section 3.1: "general".
+//
+//   a_i = softmax_j( q_i . W k_j )
+//
+// Parameters: general [H, d, d] W: its rows take the query, its columns the key
+#include <cmath>
+
+#include "attention/dotted.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  double scale = 1;
+  void fields(Fields& f) { f("scale", scale, "multiplies the scores"); }
+};
+
+class GeneralAttention final : public DottedAttention {
+ public:
+  GeneralAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : DottedAttention(config, rng, o.scale) {
+    const int64_t d = head_width();
+    between_ = uniform_parameter(Shape{config.heads, d, d}, std::sqrt(3.0 / static_cast<double>(d)), rng);
+  }
+  void fields(Fields& f) override {
+    DottedAttention::fields(f);
+    f("general", between_);
+  }
+
+ private:
+  void align(Heads& heads) const override { heads.q = matmul(heads.q, between_); }
+
+  Tensor between_;  // [H, d, d]
+};
+
+}  // namespace
+
+Variant variant::general() {
+  return describe<GeneralAttention, Options>(
+      {.name = "general",
+       .paper = "Luong et al. 2015",
+       .idea = "Softmax of dot products with a learned matrix between.",
+       .time = {.length = 2, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact});
+}
+
+}  // namespace heed

@@ -1,0 +1,201 @@
+// Hard attention. Xu et al. 2015, "Show, attend and tell: neural image caption generation with visual
+// attention", arXiv 1502.03044, section 4.1.
+//
+//   a_i = softmax_j( temperature score(q_i, k_j) ),      y_i = v_s with s drawn from a_i
+//
+// mode=sample learns by REINFORCE: for each sequence with log-likelihood L, the loss gets
+//   - reward (L - b) log p(s) - entropy H(a) + coverage sum over j of (1 - sum over i of a_ij)^2,
+// log p(s) and H summed over heads and queries, all over what the loss is a mean over; b follows L by
+// b <- decay b + (1 - decay) L. With probability `soft` a batch takes the expectation instead of a sample.
+// Without a source of noise, `test` decides: the expectation or the likeliest key. Without Pass::terms
+// samples teach the scores nothing. mode=straight_through draws by Gumbel noise, mode=argmax takes the
+// likeliest key; both hand the gradient of the soft weights on. mode=expect is the soft attention.
+//
+// Parameters: those of the score. score=general: general [H, d, d], its rows take the query; score=additive:
+// from_query [H, d, hidden], from_key [H, d, hidden], bias [H, 1, hidden], units [H, hidden]. Buffers:
+// baseline [2], a sum of rewards and of its weights: b is their ratio. Fixed draw: choices i32 [B, H, Tq],
+// the keys to take
+#include <cmath>
+
+#include "attention/score.h"
+#include "attention/scored.h"
+#include "attention/variant.h"
+#include "core/kernels/pick.h"
+
+namespace heed {
+namespace {
+
+enum class HardMode { sample, argmax, expect, straight_through };
+enum class Test { expect, argmax };
+
+struct Options {
+  ScoreKind score = ScoreKind::additive;
+  int64_t hidden = 0;
+  HardMode mode = HardMode::sample;
+  Test test = Test::expect;
+  double temperature = 1, soft = 0.5, reward = 0.1, decay = 0.9, entropy = 0.002, coverage = 0;
+  void fields(Fields& f) {
+    f("score", Choice(score, {"softmax", "dot", "general", "additive"}),
+      "of a pair; softmax: q . k / sqrt(d)");
+    f("hidden", hidden, "of score=additive: units that score a pair; 0: the width of a head");
+    f("mode", Choice(mode, {"sample", "argmax", "expect", "straight_through"}), "how keys are taken");
+    f("test", Choice(test, {"expect", "argmax"}), "of mode=sample and straight_through, without noise");
+    f("temperature", temperature, "multiplies the scores");
+    f("soft", soft, "how often a batch takes the expectation");
+    f("reward", reward, "weight of the reward");
+    f("decay", decay, "of the moving baseline");
+    f("entropy", entropy, "weight of the weights' entropy");
+    f("coverage", coverage, "weight of what keys lack of being looked at once");
+  }
+};
+
+class HardAttention final : public ScoredAttention {
+ public:
+  HardAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : ScoredAttention(config, rng),
+        options_(o),
+        score_(make_score(o.score, {.heads = config.heads, .width = head_width(), .hidden = o.hidden}, rng)) {
+    const auto share = [](const char* name, double given) {
+      if (!(given >= 0 && given <= 1))
+        fail("attention 'hard': ", name, " = ", given, ". It must be from 0 to 1.");
+    };
+    share("soft", o.soft);
+    share("decay", o.decay);
+    if (!(o.temperature > 0))
+      fail("attention 'hard': temperature = ", o.temperature, ". It must be above 0.");
+    if (o.mode == HardMode::sample) baseline_ = Tensor::zeros(Shape{2});
+  }
+  void fields(Fields& f) override {
+    ScoredAttention::fields(f);
+    score_->fields(f);
+    f("baseline", baseline_);
+    f("choices", choices_);
+  }
+
+ private:
+  Tensor score(const Tensor& q, const Tensor& k, const Attend&) const override {
+    const Tensor scores = (*score_)(q, k);
+    return options_.temperature == 1 ? scores : scores * options_.temperature;
+  }
+
+  Tensor attend(Heads heads, const Attend& call) override {
+    const int64_t first_query = recall(heads, call);
+    Tensor scores = score(heads.q, heads.k, call);
+    if (const Tensor mask = call.mask.dense(scores, first_query)) scores = scores + mask;
+    const Tensor map = softmax(scores);
+    const Tensor taken = take(scores, map, call);  // u8; empty: the expectation
+    if (call.pass.probe != nullptr) show(map, taken, call);
+    if (!taken) return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
+    const Tensor one_hot = cast(taken, map.dtype());
+    if (options_.mode != HardMode::sample) return matmul(one_hot + (map - map.detach()), heads.v);
+    if (call.pass.terms != nullptr && recording()) teach(scores, map, taken, *call.pass.terms);
+    return matmul(one_hot, heads.v);
+  }
+
+  /// A probe sees the weights, and the keys taken beside them; at test time what the output is made of.
+  void show(const Tensor& map, const Tensor& taken, const Attend& call) const {
+    const NoTape looking;
+    if (!taken) return call.pass.probe->see(*this, map);
+    const Tensor one_hot = cast(taken, map.dtype());
+    call.pass.probe->see(*this, call.pass.noise == nullptr ? one_hot : map, one_hot);
+  }
+
+  /// The keys taken, as u8 [B, H, Tq, Tk]; empty where the expectation is.
+  Tensor take(const Tensor& scores, const Tensor& map, const Attend& call) {
+    if (options_.mode == HardMode::expect) return {};
+    if (choices_) return chosen(map);
+    const NoTape quiet;
+    Rng* noise = call.pass.noise;
+    if (options_.mode == HardMode::argmax || (noise == nullptr && options_.test == Test::argmax))
+      return pick(map, {});
+    if (noise == nullptr) return {};
+    if (options_.mode == HardMode::straight_through) {
+      const Tensor u = like(map);
+      fill_uniform(u, 1e-9, 1, *noise);
+      return pick(softmax(scores - log(-log(u))), {});
+    }
+    if (noise->uniform() < options_.soft) return {};
+    return pick(map, noise->next());
+  }
+
+  static Tensor pick(const Tensor& map, const Draw& draw) {
+    const Tensor picked(map.shape(), DType::u8, map.device());
+    launch<kernel::Pick>(map.device(), contiguous(map.detach()), draw, picked);
+    return picked;
+  }
+
+  Tensor chosen(const Tensor& map) const {
+    const int64_t keys = map.extent(3), rows = map.size() / std::max<int64_t>(keys, 1);
+    const std::vector<double> choices = choices_.to_doubles();
+    if (static_cast<int64_t>(choices.size()) != rows) {
+      fail("attention 'hard': choices ", choices_.shape(), " for ", map.shape(),
+           " weights. It must be [B, H, Tq].");
+    }
+    std::vector<uint8_t> picked(static_cast<size_t>(map.size()), 0);
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto choice = static_cast<int64_t>(choices[static_cast<size_t>(row)]);
+      if (choice < 0 || choice >= keys)
+        fail("attention 'hard': choice ", choice, " of row ", row, " is none of the ", keys, " keys.");
+      picked[static_cast<size_t>(row * keys + choice)] = 1;
+    }
+    return Tensor::of<uint8_t>(picked, map.shape(), map.device());
+  }
+
+  /// Puts what is learnt from a sample into the terms.
+  void teach(const Tensor& scores, const Tensor& map, const Tensor& taken, Terms& terms) {
+    const auto of_sequences = [](const Tensor& x) {
+      return reshape(sum(reshape(x, Shape{x.extent(0), -1}), 1), Shape{x.extent(0)});
+    };
+    const Tensor log_chance = of_sequences(select(taken, log_softmax(scores), 0));
+    Tensor own;  // what needs no reward, [B]
+    if (options_.entropy != 0) {
+      const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-30, map.dtype(), map.device());
+      own = of_sequences(map * log(maximum(map, least))) * options_.entropy;
+    }
+    if (options_.coverage != 0) {
+      const Tensor lacking = of_sequences(square(affine(sum(map, 2), -1, 1))) * options_.coverage;
+      own = own ? own + lacking : lacking;
+    }
+    terms.add("hard", [this, &terms, log_chance, own](const Likelihood& likelihood) {
+      const Tensor gain = advantage(likelihood.of_sequences, terms.rehearsal);
+      const Tensor reinforced = gain * log_chance * -options_.reward;
+      return sum(own ? reinforced + own : reinforced) / likelihood.weight;
+    });
+  }
+
+  /// L - b, after which b has moved.
+  Tensor advantage(const Tensor& reward, bool rehearsal) {
+    const NoTape quiet;
+    const Tensor total = cast(slice(baseline_, 0, 0, 1), reward.dtype());
+    const Tensor weight = cast(slice(baseline_, 0, 1, 2), reward.dtype());
+    const Tensor least = Tensor::full(Shape{1}, 1e-30, reward.dtype(), reward.device());
+    const Tensor gain = reward - total / maximum(weight, least);
+    if (!rehearsal) {
+      const double rest = 1 - options_.decay;
+      const Tensor next[] = {total * options_.decay + reshape(mean(reward), Shape{1}) * rest,
+                             weight * options_.decay + rest};
+      baseline_ = cast(concat(next, 0), baseline_.dtype());
+    }
+    return gain;
+  }
+
+  Options options_;
+  std::unique_ptr<Score> score_;
+  Tensor baseline_, choices_;  // [2]; i32 [B, H, Tq] or empty
+};
+
+}  // namespace
+
+Variant variant::hard() {
+  return describe<HardAttention, Options>({.name = "hard",
+                                           .paper = "Xu et al. 2015",
+                                           .idea = "One key a query, drawn from the weights of any score.",
+                                           .time = {.length = 2, .width = 1},
+                                           .memory = {.length = 2, .width = 0},
+                                           .causal = true,
+                                           .cross = true,
+                                           .steps = true,
+                                           .map = MapKind::exact});
+}
+
+}  // namespace heed

@@ -1,0 +1,113 @@
+// Attention as a kernel smoother. Tsai et al. 2019, "Transformer dissection: a unified understanding of
+// transformer's attention via the lens of kernel", arXiv 1908.11775.
+//
+//   a_ij = k(q_i, k_j) / sum over j of k(q_i, k_j)
+//
+//   linear  q . k                              poly    (q . k / sqrt(d) + offset)^degree
+//   exp     exp(q . k / sqrt(d))               taylor  sum over n <= degree of (q . k / sqrt(d))^n / n!
+//   rbf     exp(-|q - k|^2 / sqrt(d))
+//
+// The map is made whole. linear, and poly and taylor of odd degree, may be negative: such weights can leave
+// [0, 1], and a row whose sum comes near 0 is as large as it says. Nothing is clamped.
+// symmetric=true projects keys as it does queries, so that k(x, y) = k(y, x).
+#include <cmath>
+
+#include "attention/scored.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+enum class Kind { linear, poly, taylor, exp, rbf };
+
+struct Options {
+  Kind kernel = Kind::rbf;
+  int64_t degree = 2;
+  double offset = 1, scale = 0;
+  bool symmetric = false;
+  void fields(Fields& f) {
+    f("kernel", Choice(kernel, {"linear", "poly", "taylor", "exp", "rbf"}), "k(q, k)");
+    f("degree", degree, "of poly and taylor");
+    f("offset", offset, "of poly");
+    f("scale", scale, "multiplies q . k, or the squared distance; 0: 1 / sqrt(d), for linear 1");
+    f("symmetric", symmetric, "one projection for queries and keys");
+  }
+};
+
+class KernelAttention final : public ScoredAttention {
+ public:
+  KernelAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : ScoredAttention(config, rng, o.symmetric ? Project::shared_qk : Project::qkv), options_(o) {
+    if (o.degree < 1 || o.degree > 16)
+      fail("attention 'kernel': degree = ", o.degree, ". It must be from 1 to 16.");
+    if (options_.scale == 0)
+      options_.scale = o.kernel == Kind::linear ? 1 : 1 / std::sqrt(static_cast<double>(head_width()));
+  }
+
+ private:
+  /// Of exp and rbf the logarithm of k, of the others q . k scaled.
+  Tensor score(const Tensor& q, const Tensor& k, const Attend&) const override {
+    const Tensor products = matmul(q, transpose(k, 2, 3));
+    if (options_.kernel != Kind::rbf) return products * options_.scale;
+    const Tensor from_k = transpose(sum(square(k), 3), 2, 3);  // [B, H, 1, Tk]
+    return (products * 2 - sum(square(q), 3) - from_k) * options_.scale;
+  }
+
+  Tensor attend(Heads heads, const Attend& call) override {
+    if (options_.kernel == Kind::exp || options_.kernel == Kind::rbf)
+      return ScoredAttention::attend(std::move(heads), call);
+    const int64_t first_query = recall(heads, call);
+    Tensor scores = score(heads.q, heads.k, call);
+    Mask structure = call.mask.is_causal() ? Mask::causal() : Mask::none();
+    if (call.mask.key_lengths()) structure = structure & Mask::lengths(call.mask.key_lengths());
+    Tensor open = structure.dense(scores, first_query);  // 1 where a query may look, 0 where not
+    if (open) {
+      open = exp(open);
+      scores = scores * open;  // what is masked may hold anything, and must not be raised to a power
+    }
+    Tensor weight = powers(scores);
+    if (open) weight = weight * open;
+    if (call.mask.bias()) weight = weight * exp(call.mask.bias());
+    Tensor total = sum(weight, 3);
+    if (open) total = total + affine(max(open, 3), -1, 1);  // a row without keys is divided by 1
+    const Tensor map = weight / total;
+    if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
+    return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
+  }
+
+  Tensor powers(const Tensor& scores) const {
+    if (options_.kernel == Kind::linear) return scores;
+    const Tensor base = options_.kernel == Kind::poly ? scores + options_.offset : scores;
+    Tensor power = base;
+    if (options_.kernel == Kind::poly) {
+      for (int64_t n = 2; n <= options_.degree; ++n) power = power * base;
+      return power;
+    }
+    Tensor total = base + 1;
+    for (int64_t n = 2; n <= options_.degree; ++n) {
+      power = power * base * (1 / static_cast<double>(n));
+      total = total + power;
+    }
+    return total;
+  }
+
+  Options options_;
+};
+
+}  // namespace
+
+Variant variant::kernel() {
+  return describe<KernelAttention, Options>(
+      {.name = "kernel",
+       .also = "tsai",
+       .paper = "Tsai et al. 2019",
+       .idea = "Any kernel of query and key, divided by its sum: rbf, exp, polynomial, Taylor, linear.",
+       .time = {.length = 2, .width = 1},
+       .memory = {.length = 2, .width = 0},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact});
+}
+
+}  // namespace heed

@@ -1,0 +1,72 @@
+// Location-based attention. Luong et al. 2015, "Effective approaches to attention-based neural machine
+// translation", arXiv 1508.04025, equation 8.
+//
+//   a_i = softmax_j( w_j . q_i ),      j below the source's length
+//
+// Each place has a row of weights, and no key is looked at: the order of keys is all that matters, and a
+// source longer than the table cannot be read.
+//
+// Parameters: places [H, length, d] w
+#include <cmath>
+
+#include "attention/dotted.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t length = 0;
+  double scale = 1;
+  void fields(Fields& f) {
+    f("length", length, "the longest source; 0: the model's max_length");
+    f("scale", scale, "multiplies the scores");
+  }
+};
+
+class LocationAttention final : public DottedAttention {
+ public:
+  LocationAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : DottedAttention(config, rng, o.scale, Project::qv) {
+    const int64_t length = o.length > 0 ? o.length : config.max_length;
+    if (o.length < 0 || length < 1) {
+      fail("attention 'location': length = ", o.length,
+           ", and the model names no longest input. It has a weight for each place: set length.");
+    }
+    places_ = uniform_parameter(Shape{config.heads, length, head_width()},
+                                std::sqrt(3.0 / static_cast<double>(head_width())), rng);
+  }
+  void fields(Fields& f) override {
+    DottedAttention::fields(f);
+    f("places", places_);
+  }
+
+ private:
+  void align(Heads& heads) const override {
+    const int64_t keys = heads.v.extent(2), known = places_.extent(1);
+    if (keys > known) {
+      fail("attention 'location': ", keys, " keys, but it knows ", known,
+           " places. Set length (or model.max_length) to the longest source.");
+    }
+    const Tensor rows = reshape(slice(places_, 1, 0, keys), Shape{1, places_.extent(0), keys, -1});
+    heads.k = expand(rows, Shape{heads.q.extent(0), heads.q.extent(1), keys, heads.q.extent(3)});
+  }
+
+  Tensor places_;  // [H, length, d]
+};
+
+}  // namespace
+
+Variant variant::location() {
+  return describe<LocationAttention, Options>({.name = "location",
+                                               .paper = "Luong et al. 2015",
+                                               .idea = "The query alone says which places to look at.",
+                                               .time = {.length = 2, .width = 1},
+                                               .memory = {.length = 1, .width = 1},
+                                               .causal = true,
+                                               .cross = true,
+                                               .steps = true,
+                                               .map = MapKind::exact});
+}
+
+}  // namespace heed

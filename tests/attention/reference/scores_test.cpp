@@ -1,0 +1,216 @@
+// The scores of the recurrent era against their formulas, and their closed forms.
+#include <cmath>
+
+#include "tests/attention/reference/scores.h"
+
+namespace heed::reference {
+namespace {
+
+double root(const Head& head) { return std::sqrt(static_cast<double>(head.q.columns)); }
+
+TEST_CASE("reference: dot, general and location", "[scores]") {
+  compare_edges("dot", dot_map(1));
+  compare_edges("dot:scale=0.3", dot_map(0.3));
+  compare_edges("general", general_map);
+  for (const Extents& x : edges()) compare_on_heads("location", x, location_map(x.keys + 2));
+}
+
+TEST_CASE("reference: additive on heads, and its second name", "[scores]") {
+  const auto map = [](int64_t hidden, bool bias, bool project) {
+    return [=](const Head& head) {
+      const int64_t units = hidden > 0 ? hidden : head.q.columns;
+      return softmax_of(head, additive_scores(head, units, bias, project));
+    };
+  };
+  compare_edges("additive", map(0, true, true));
+  compare_edges("concat:hidden=7", map(7, true, true));
+  compare_edges("additive:bias=false,project_keys=false", map(0, false, false));
+}
+
+TEST_CASE("reference: cosine and the addressing of a Turing machine", "[scores]") {
+  compare_edges("cosine", cosine_map);
+  compare_edges("cosine:gate=true", addressing_map({.gate = true}));
+  compare_edges("cosine:shift=1", addressing_map({.shift = 1}));
+  compare_edges("cosine:sharpen=true", addressing_map({.sharpen = true}));
+  compare_edges("cosine:gate=true,shift=2,sharpen=true",
+                addressing_map({.gate = true, .shift = 2, .sharpen = true}));
+}
+
+TEST_CASE("reference: local_p in both conventions and with each Gaussian", "[scores]") {
+  using Bell = LocalParts::Bell;
+  compare_edges("local_p", local_map({}));
+  compare_edges("local_p:window=2", local_map({.window = 2, .sigma = 1}));
+  compare_edges("local_p:window=3,sigma=0.8,score=general",
+                local_map({.window = 3, .sigma = 0.8, .general = true}));
+  compare_edges("local_p:window=2,convention=code",
+                local_map({.window = 2, .sigma = 1, .last = true, .floor = true}));
+  compare_edges("local_p:window=2,span=S-1", local_map({.window = 2, .sigma = 1, .last = true}));
+  compare_edges("local_p:window=2,window_center=floor", local_map({.window = 2, .sigma = 1, .floor = true}));
+  compare_edges("local_p:window=4,gauss=pre_score",
+                local_map({.window = 4, .sigma = 2, .bell = Bell::pre_score}));
+  compare_edges("local_p:window=4,gauss=none", local_map({.window = 4, .bell = Bell::none}));
+}
+
+TEST_CASE("reference: kernels", "[scores]") {
+  compare_edges("kernel", kernel_map([](const Head& head, int64_t i, int64_t j) {
+                  double square = 0;
+                  for (int64_t c = 0; c < head.q.columns; ++c)
+                    square += std::pow(head.q.at(i, c) - head.k.at(j, c), 2);
+                  return std::exp(-square / root(head));
+                }));
+  compare_edges("tsai:kernel=exp", kernel_map([](const Head& head, int64_t i, int64_t j) {
+                  return std::exp(dot(head.q, i, head.k, j) / root(head));
+                }));
+  compare_edges("kernel:kernel=taylor,degree=4", kernel_map([](const Head& head, int64_t i, int64_t j) {
+                  const double s = dot(head.q, i, head.k, j) / root(head);
+                  return 1 + s + s * s / 2 + s * s * s / 6 + s * s * s * s / 24;
+                }));
+  compare_edges("kernel:kernel=poly,degree=3,offset=6",
+                kernel_map([](const Head& head, int64_t i, int64_t j) {
+                  return std::pow(dot(head.q, i, head.k, j) / root(head) + 6, 3);
+                }));
+  // Sums of products of both signs come near 0: few keys, and numbers that a hand can check.
+  Rng rng(1);
+  const auto linear = make_attention("kernel:kernel=linear", {.width = 1, .cross = true}, rng);
+  Probe probe;
+  const Tensor q = Tensor::from(std::vector<float>{2}, Shape{1, 1, 1, 1});
+  const Tensor k = Tensor::from(std::vector<float>{3, -1, 2}, Shape{1, 1, 3, 1});
+  dynamic_cast<HeadedAttention&>(*linear).on_heads({q, k, k}, {.pass = {.probe = &probe}});
+  const auto map = probe.maps.at(0).weights.to_host();
+  CHECK(map[0] == Approx(0.75));
+  CHECK(map[1] == Approx(-0.25));
+  CHECK(map[2] == Approx(0.5));
+}
+
+TEST_CASE("reference: symmetric kernels project queries and keys alike", "[scores]") {
+  Rng rng(4);
+  const auto made = make_attention("kernel:symmetric=true", {.width = 4, .heads = 2}, rng);
+  CHECK(count_parameters(*made) == 3 * 16);
+  const Tensor x(Shape{1, 5, 4});
+  fill_normal(x, 0, 1, rng);
+  Probe probe;
+  made->forward({.queries = x, .keys = x, .pass = {.probe = &probe}});
+  const auto map = probe.maps.at(0).weights.to_host();
+  // exp(-0) is the largest value of the kernel: each row peaks at its own key.
+  for (size_t row = 0; row < 10; ++row) {
+    for (size_t j = 0; j < 5; ++j) CHECK(map[row * 5 + j] <= map[row * 5 + row % 5]);
+  }
+}
+
+/// The map of one head on given numbers.
+std::vector<float> map_on(const std::string& spec, const Tensor& q, const Tensor& k,
+                          const std::function<void(Module&)>& set = {}) {
+  Rng rng(2);
+  const auto made =
+      make_attention(spec, {.width = q.extent(3), .cross = true, .max_length = k.extent(2)}, rng);
+  if (set) set(*made);
+  Probe probe;
+  dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, k}, {.pass = {.probe = &probe}});
+  return probe.maps.at(0).weights.to_host();
+}
+
+Tensor normal(const Shape& shape, uint64_t seed) {
+  Rng rng(seed);
+  const Tensor x(shape);
+  fill_normal(x, 0, 1, rng);
+  return x;
+}
+
+void set_all(Module& module, const std::string& name, double value) {
+  for (const Named& named : tensors(module)) {
+    if (named.name == name) *named.tensor = Tensor::full(named.tensor->shape(), value);
+  }
+}
+
+TEST_CASE("closed form: local_p with p = 2, window 2, equal scores has rows of 0.49674", "[scores]") {
+  const Tensor zero = Tensor::zeros(Shape{1, 1, 1, 1});  // sigmoid(0) of 4 places and one more is p = 2
+  const auto set = [](Module& module) { set_all(module, "place_units", 1); };
+  const auto map = map_on("local_p:window=2,span=S-1", zero, Tensor::zeros(Shape{1, 1, 5, 1}), set);
+  const double bells[] = {std::exp(-2), std::exp(-0.5), 1, std::exp(-0.5), std::exp(-2)};
+  double sum = 0;
+  for (size_t j = 0; j < 5; ++j) {
+    CHECK(map[j] == Approx(0.2 * bells[j]).epsilon(1e-5));
+    sum += map[j];
+  }
+  CHECK(sum == Approx(0.49674).margin(1e-5));
+}
+
+TEST_CASE("closed form: local_p with a wide window and a flat Gaussian is its score's attention",
+          "[scores]") {
+  const Tensor q = normal(Shape{1, 1, 9, 4}, 3), k = normal(Shape{1, 1, 13, 4}, 4);
+  const auto global = map_on("dot", q, k), local = map_on("local_p:window=20,sigma=1e6", q, k);
+  for (size_t i = 0; i < global.size(); ++i) CHECK(local[i] == Approx(global[i]).margin(1e-6));
+  const auto narrow = map_on("local_p:window=3", q, k);
+  for (size_t row = 0; row < 9; ++row) {
+    double sum = 0;
+    for (size_t j = 0; j < 13; ++j) sum += narrow[row * 13 + j];
+    CHECK(sum <= 1 + 1e-6);
+  }
+}
+
+TEST_CASE("closed form: cosine does not see sizes, and its sharpness bounds the weights", "[scores]") {
+  const Tensor q = normal(Shape{1, 1, 6, 3}, 5), k = normal(Shape{1, 1, 8, 3}, 6);
+  const auto map = map_on("cosine:sharpness=2", q, k);
+  const auto scaled = map_on("cosine:sharpness=2", q * 7.5, k * 0.01);
+  for (size_t i = 0; i < map.size(); ++i) CHECK(scaled[i] == Approx(map[i]).epsilon(1e-4));
+  for (size_t row = 0; row < 6; ++row) {
+    const auto [low, high] = std::minmax_element(map.begin() + static_cast<std::ptrdiff_t>(row * 8),
+                                                 map.begin() + static_cast<std::ptrdiff_t>(row * 8 + 8));
+    CHECK(*high / *low <= std::exp(2 * 2.0) * (1 + 1e-5));
+  }
+  for (const float weight : map_on("cosine:sharpness=1e-7", q, k))
+    CHECK(weight == Approx(0.125).epsilon(1e-5));
+}
+
+TEST_CASE("closed form: a shift by one place turns the weights, and a closed gate keeps them", "[scores]") {
+  const Tensor q = normal(Shape{1, 1, 3, 2}, 7), k = normal(Shape{1, 1, 5, 2}, 8);
+  const auto content = map_on("cosine", q, k);
+  const auto turned = map_on("cosine:shift=1", q, k, [](Module& module) {
+    set_all(module, "shift_weight", 0);
+    for (const Named& named : tensors(module)) {
+      if (named.name == "shift_bias")
+        *named.tensor = Tensor::from(std::vector<float>{-40, -40, 40}, Shape{1, 1, 3});
+    }
+  });
+  for (size_t row = 0; row < 3; ++row) {
+    for (size_t j = 0; j < 5; ++j)
+      CHECK(turned[row * 5 + (j + 1) % 5] == Approx(content[row * 5 + j]).epsilon(1e-5));
+  }
+  const auto kept = map_on("cosine:gate=true", q, k, [](Module& module) {
+    set_all(module, "gate_weight", 0);
+    set_all(module, "gate_bias", -40);
+  });
+  for (size_t i = 0; i < 15; ++i) CHECK(kept[i] == Approx(content[i % 5]).epsilon(1e-5));
+}
+
+TEST_CASE("closed form: location looks at places, not at keys, and knows only so many", "[scores]") {
+  const Tensor q = normal(Shape{1, 1, 4, 3}, 9);
+  CHECK(map_on("location:length=6", q, normal(Shape{1, 1, 6, 3}, 10)) ==
+        map_on("location:length=6", q, normal(Shape{1, 1, 6, 3}, 11)));
+  CHECK_THROWS_WITH(map_on("location:length=6", q, normal(Shape{1, 1, 7, 3}, 10)),
+                    containing("7 keys") && containing("6 places"));
+  Rng rng(1);
+  CHECK_THROWS_WITH(make_attention("location", {.width = 4}, rng), containing("set length"));
+}
+
+TEST_CASE("scores: options that make no sense are refused", "[scores]") {
+  Rng rng(1);
+  const auto refused = [&](const char* spec, const char* why) {
+    CHECK_THROWS_WITH(make_attention(spec, {.width = 4, .heads = 2, .max_length = 4}, rng), containing(why));
+  };
+  refused("cosine:sharpness=0", "above 0");
+  refused("cosine:shift=-1", "at least 0");
+  refused("local_p:window=-1", "at least 0");
+  refused("local_p:sigma=-1", "above 0");
+  refused("local_p:gauss=both", "pre_score");
+  refused("kernel:degree=0", "from 1 to 16");
+  refused("kernel:kernel=cubic", "taylor");
+  refused("additive:hidden=-2", "at least 0");
+  refused("additive:hidden=3,project_keys=false", "project_keys=true");
+  refused("hard:temperature=0", "above 0");
+  refused("hard:soft=2", "from 0 to 1");
+  refused("hard:score=cosine", "general");
+}
+
+}  // namespace
+}  // namespace heed::reference
