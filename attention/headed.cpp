@@ -49,24 +49,49 @@ void KeyValueMemory::remember(Heads& heads) {
   heads.v = slice(values, 2, 0, length);
 }
 
-HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Project project)
-    : query(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init}),
-      key(project == Project::qkv
-              ? Linear(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init})
-              : Linear()),
-      value(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init}),
-      output(config.width, config.width, rng,
-             {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
-      config_(config),
-      project_(project) {
+namespace {
+
+/// The width that keys and values of all their heads have. Fails where heads do not divide.
+int64_t key_width(const AttentionConfig& config) {
   if (config.heads < 1 || config.width % config.heads != 0) {
     fail("attention: ", config.heads, " heads do not divide the width ", config.width,
          ". Use a divisor of it.");
   }
+  if (config.key_heads == 0) return config.width;
+  if (config.key_heads < 0 || config.heads % config.key_heads != 0) {
+    fail("attention: ", config.key_heads, " key heads do not divide ", config.heads,
+         " heads. Use a divisor of them, or 0 for as many.");
+  }
+  return config.width / config.heads * config.key_heads;
+}
+
+}  // namespace
+
+HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Project project)
+    : query(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init}),
+      key(project == Project::qkv
+              ? Linear(config.width, key_width(config), rng, {.bias = config.input_bias, .init = config.init})
+              : Linear()),
+      value(config.width, key_width(config), rng, {.bias = config.input_bias, .init = config.init}),
+      output(config.width, config.width, rng,
+             {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
+      config_(config),
+      project_(project),
+      modifiers_(config, rng) {
+  const Modifiers& m = config.modifiers;
+  if (project == Project::shared_qk && key_heads() != config.heads)
+    fail(
+        "attention: keys are projected as queries are, so there are as many heads of them. Leave key_heads "
+        "0.");
+  const bool turned = m.position == PositionKind::rope || m.position == PositionKind::rope_interleaved;
+  if (project == Project::qv && (turned || m.qk_norm != QkNorm::none))
+    fail(
+        "attention: this score does not look at keys, so rope and qk_norm have nothing to act on. Set them "
+        "to none.");
 }
 
 Tensor HeadedAttention::split(const Tensor& x) const {
-  return transpose(reshape(x, Shape{x.extent(0), x.extent(1), config_.heads, head_width()}), 1, 2);
+  return transpose(reshape(x, Shape{x.extent(0), x.extent(1), -1, head_width()}), 1, 2);
 }
 
 Tensor HeadedAttention::forward(const Attend& call) {
@@ -84,12 +109,27 @@ Tensor HeadedAttention::forward(const Attend& call) {
     else
       heads.k = split(project_ == Project::qkv ? key(call.keys) : query(call.keys));
   }
+  const int64_t kept = call.memory != nullptr ? call.memory->length : 0;
+  const int64_t behind =
+      heads.k && call.memory == nullptr && !config_.cross ? heads.k.extent(2) - heads.q.extent(2) : kept;
+  heads.q = modifiers_.ready_query(heads.q, behind);
+  if (heads.k && project_ != Project::qv) heads.k = modifiers_.ready_key(heads.k, kept);
   const Tensor joined = transpose(on_heads(std::move(heads), call), 1, 2);  // [B, Tq, H, d]
   return output(reshape(joined, call.queries.shape()));
 }
 
 Tensor HeadedAttention::on_heads(Heads heads, const Attend& call) {
-  const int64_t asked = heads.q.extent(2);
+  const int64_t asked = heads.q.extent(2), asked_heads = heads.q.extent(1);
+  if (heads.k && (heads.k.extent(1) < 1 || asked_heads % heads.k.extent(1) != 0)) {
+    fail("attention: q ", heads.q.shape(), " and k ", heads.k.shape(),
+         ". Heads of k must divide those of q.");
+  }
+  // A KeyValueMemory keeps the heads there are; recall() repeats them afterwards.
+  const bool remembers = dynamic_cast<KeyValueMemory*>(call.memory) != nullptr;
+  if (heads.k && !remembers && !shares_keys()) {
+    heads.k = repeated(heads.k, asked_heads);
+    heads.v = repeated(heads.v, asked_heads);
+  }
   Tensor y = attend(std::move(heads), call);
   if (call.memory != nullptr) call.memory->queries += asked;
   return y;
@@ -101,6 +141,10 @@ int64_t HeadedAttention::recall(Heads& heads, const Attend& call) const {
   if (memory == nullptr) fail("attention: this memory is another attention's. Use the one from start().");
   const int64_t first = config_.cross ? memory->queries : memory->length;
   memory->remember(heads);
+  if (!shares_keys()) {
+    heads.k = repeated(heads.k, heads.q.extent(1));
+    heads.v = repeated(heads.v, heads.q.extent(1));
+  }
   return first;
 }
 
@@ -130,6 +174,7 @@ void HeadedAttention::fields(Fields& f) {
   if (project_ == Project::qkv) f("key", key);
   f("value", value);
   f("output", output);
+  modifiers_.fields(f);
 }
 
 }  // namespace heed

@@ -1,20 +1,21 @@
 // Rung 3: projections and heads; a variant overrides attend().
 #pragma once
 
+#include "attention/modified.h"
 #include "nn/attention.h"
 #include "nn/linear.h"
 
 namespace heed {
 
 /// Queries, keys and values of all heads, views of [B, T, H, d]. k and v are empty when the call gave no
-/// keys.
+/// keys. Where query heads share keys, k and v have fewer heads until attend() or recall() repeats them.
 struct Heads {
-  Tensor q, k, v;  ///< [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, d]
+  Tensor q, k, v;  ///< [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv]
 };
 
 /// Keys and values seen so far: what a variant remembers that needs all of them.
 struct KeyValueMemory : Memory {
-  Tensor keys, values;  ///< [B, H, capacity, d]; the first `length` rows count
+  Tensor keys, values;  ///< [B, Hk, capacity, d]; the first `length` rows count
   void fields(Fields& f) override;
 
   /// Appends heads.k and heads.v (where given) and puts all that is remembered into them. While a tape
@@ -37,8 +38,14 @@ class HeadedAttention : public Attention {
   HeadedAttention(const AttentionConfig& config, Rng& rng, Project project = Project::qkv);
   Tensor forward(const Attend& call) final;
   /// The attention alone, on heads that are given and without projections: what a formula is compared with.
-  /// Of `call`, queries and keys are what the heads were projected from, and may be empty. -> [B, H, Tq, dv]
+  /// Of `call`, queries and keys are what the heads were projected from, and may be empty: what a variant
+  /// makes of them is then a place among its fields() that must be filled. k and v may have fewer heads,
+  /// which groups of query heads share. Normalised or turned queries and keys (qk_norm, rope) are the
+  /// caller's to make. -> [B, H, Tq, dv]
   Tensor on_heads(Heads heads, const Attend& call);
+  /// True when biases, a softcap and a sink act on this attention's scores; where not, make_attention()
+  /// refuses them.
+  virtual bool modifies_scores() const { return false; }
   void fields(Fields& f) override;
 
   Linear query, key, value, output;  ///< key is empty unless Project::qkv
@@ -55,15 +62,20 @@ class HeadedAttention : public Attention {
   kernel::AttentionTerms terms(const Attend& call, double scale) const;
   /// Fails where the call has a bias or a memory: for variants that can use neither.
   static void refuse_extras(const char* name, const Attend& call);
-  /// [B, T, width] -> [B, H, T, d], a view.
+  /// True when attend() takes k and v with the heads they have; otherwise they are repeated for it.
+  virtual bool shares_keys() const { return false; }
+  /// [B, T, H d] -> [B, H, T, d], a view.
   Tensor split(const Tensor& x) const;
 
   const AttentionConfig& config() const { return config_; }
+  const HeadModifiers& modifiers() const { return modifiers_; }
   int64_t head_width() const { return config_.width / config_.heads; }
+  int64_t key_heads() const { return config_.key_heads > 0 ? config_.key_heads : config_.heads; }
 
  private:
   AttentionConfig config_;
   Project project_;
+  HeadModifiers modifiers_;
 };
 
 }  // namespace heed

@@ -47,8 +47,8 @@ std::vector<Row> rows() {
       {"name", "time", "memory", "causal", "cross", "padding", "steps", "map", "options", "paper"}};
   for (const Variant& variant : variants()) {
     const Traits& t = variant.traits;
-    out.push_back({t.name, growth(t.time), growth(t.memory), yes(t.causal), yes(t.cross), yes(t.padding),
-                   yes(t.steps), map_word(t.map), options_text(variant), t.paper});
+    out.push_back({t.name, growth(t.time), growth(t.memory), t.full ? yes(t.causal) : "only", yes(t.cross),
+                   yes(t.padding), yes(t.steps), map_word(t.map), options_text(variant), t.paper});
   }
   return out;
 }
@@ -79,7 +79,8 @@ std::string variants_markdown() {
       "head; time and\n"
       "memory are those of training, memory without inputs and outputs. The battery of `tests/attention` "
       "counts both.\n"
-      "A map is *exact* when its rows sum to one, *signed* when they need not; either way map times values "
+      "Causal *only* looks back and nowhere else. A map is *exact* when its rows sum to one, *signed* when "
+      "they need not; either way map times values "
       "is the output.\n\n";
   const std::vector<Row> table = rows();
   for (const Row& row : table) {
@@ -122,6 +123,7 @@ std::string variants_json() {
                            {"time", growth_json(t.time)},
                            {"memory", growth_json(t.memory)},
                            {"causal", t.causal},
+                           {"full", t.full},
                            {"cross", t.cross},
                            {"padding", t.padding},
                            {"steps", t.steps},

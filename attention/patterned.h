@@ -23,6 +23,7 @@ class KeySet {
 class PatternedAttention : public ScoredAttention {
  public:
   using ScoredAttention::ScoredAttention;
+  bool modifies_scores() const override { return false; }
 
  protected:
   /// Which keys may query i look at? Asked once for each length and kept. `length` is the number of keys.

@@ -1,6 +1,7 @@
 // The list of variants, and making one by name.
 #include <array>
 
+#include "attention/headed.h"
 #include "attention/variant.h"
 
 namespace heed {
@@ -23,6 +24,35 @@ const Variant& variant_named(const std::string& name) {
   fail("attention '", name, "' is unknown.", suggestion(name, known));
 }
 
+namespace {
+
+/// Fails where a modifier would change nothing, or something else than it says.
+void check_modifiers(const std::string& name, const AttentionConfig& config, const Attention& made) {
+  const Modifiers& m = config.modifiers;
+  const auto* headed = dynamic_cast<const HeadedAttention*>(&made);
+  const bool placed =
+      m.position == PositionKind::alibi || m.position == PositionKind::t5 || m.position == PositionKind::shaw;
+  const auto refuse = [&](bool asked, const char* what, const char* why) {
+    if (asked) fail("attention '", name, "' takes no ", what, ": ", why);
+  };
+  refuse(config.cross && inside_attention(m.position), "position inside it here",
+         "places in two inputs have no distance. Choose position = none for cross-attention.");
+  if (headed == nullptr) {
+    const char* why = "it has projections of its own. Leave it out, or choose another attention.";
+    refuse(config.key_heads != 0, "key_heads", why);
+    refuse(inside_attention(m.position), "position inside it", why);
+    refuse(m.qk_norm != QkNorm::none, "qk_norm", why);
+  }
+  if (headed != nullptr && headed->modifies_scores()) return;
+  const char* why =
+      "it has no softmax over scores of pairs that it could act on. Leave it out, or use softmax.";
+  refuse(placed, "bias by position (alibi, t5, shaw)", why);
+  refuse(m.softcap != 0, "softcap", why);
+  refuse(m.sink != Sink::none, "sink", why);
+}
+
+}  // namespace
+
 std::unique_ptr<Attention> make_attention(const Variant& variant, const Spec& spec,
                                           const AttentionConfig& config, Rng& rng) {
   const char* name = variant.traits.name;
@@ -33,7 +63,11 @@ std::unique_ptr<Attention> make_attention(const Variant& variant, const Spec& sp
   if (config.cross && !variant.traits.cross) {
     fail("attention '", name, "' needs queries and keys from one input. Choose another --cross-attention.");
   }
-  return variant.make(config, spec, rng);
+  if (!config.causal && !config.cross && !variant.traits.full)
+    fail("attention '", name, "' looks back only. Use it in a decoder, or choose another for the encoder.");
+  auto made = variant.make(config, spec, rng);
+  check_modifiers(name, config, *made);
+  return made;
 }
 
 std::unique_ptr<Attention> make_attention(const std::string& spec, const AttentionConfig& config, Rng& rng) {

@@ -8,16 +8,21 @@ Tensor ScoredAttention::weigh(const Tensor& scores, const Tensor&, const Attend&
 }
 
 Tensor ScoredAttention::weights(const Heads& heads, const Attend& call, int64_t first_query) const {
-  Tensor scores = score(heads.q, heads.k, call);
+  Tensor scores = score(heads.q, repeated(heads.k, heads.q.extent(1)), call);
+  if (modifiers().on_scores()) scores = modifiers().scores(scores, heads.q, first_query);
   if (const Tensor mask = call.mask.dense(scores, first_query)) scores = scores + mask;
-  return weigh(scores, heads.q, call);
+  return modifiers().shared_with_sink(weigh(scores, heads.q, call), scores);
 }
 
 Tensor ScoredAttention::attend(Heads heads, const Attend& call) {
   const int64_t first_query = recall(heads, call);
+  return attend_by_map(heads, call, first_query);
+}
+
+Tensor ScoredAttention::attend_by_map(const Heads& heads, const Attend& call, int64_t first_query) {
   const Tensor map = weights(heads, call, first_query);
   if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
-  return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
+  return matmul(dropout(map, config().dropout, call.pass.noise), repeated(heads.v, heads.q.extent(1)));
 }
 
 }  // namespace heed

@@ -10,6 +10,7 @@ class ScoredAttention : public HeadedAttention {
  public:
   using HeadedAttention::HeadedAttention;
   std::unique_ptr<Memory> start() const override { return std::make_unique<KeyValueMemory>(); }
+  bool modifies_scores() const override { return true; }
 
  protected:
   /// q [B, H, Tq, d], k [B, H, Tk, d] -> scores [B, H, Tq, Tk], unmasked.
@@ -18,6 +19,8 @@ class ScoredAttention : public HeadedAttention {
   virtual Tensor weigh(const Tensor& scores, const Tensor& q, const Attend& call) const;
 
   Tensor attend(Heads heads, const Attend& call) override;
+  /// The same once the memory has been recalled: by the map, written out.
+  Tensor attend_by_map(const Heads& heads, const Attend& call, int64_t first_query);
   /// The weights before dropout: what a probe sees. first_query as in Mask::dense.
   Tensor weights(const Heads& heads, const Attend& call, int64_t first_query) const;
 };

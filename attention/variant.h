@@ -32,6 +32,7 @@ struct Traits {
   const char* idea = "";  ///< one line
   Growth time, memory;    ///< of training, memory beyond inputs and outputs; checked by counting
   bool causal = false;    ///< can be masked to look back only
+  bool full = true;       ///< can look both ways, as an encoder does
   bool cross = false;     ///< queries and keys may come from different inputs
   bool padding = true;    ///< honours key lengths
   bool steps = false;     ///< decodes step by step with a memory

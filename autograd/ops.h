@@ -7,8 +7,10 @@
 #include "core/kernels/addressing.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/block_attention.h"
+#include "core/kernels/decay_scan.h"
 #include "core/kernels/layer_norm.h"
 #include "core/kernels/local_attention.h"
+#include "core/kernels/rotary.h"
 #include "core/random.h"
 
 namespace heed {
@@ -39,6 +41,7 @@ Tensor gelu(const Tensor& x);       ///< by the error function
 Tensor gelu_tanh(const Tensor& x);  ///< GPT-2's form
 Tensor silu(const Tensor& x);
 Tensor elu(const Tensor& x);
+Tensor softplus(const Tensor& x);  ///< log(1 + e^x)
 Tensor square(const Tensor& x);
 Tensor sqrt(const Tensor& x);
 Tensor reciprocal(const Tensor& x);
@@ -111,5 +114,11 @@ struct AddressingSteps {
   Tensor before, gate, shift, sharp;
 };
 Tensor addressing(const Tensor& content, const AddressingSteps& steps, const kernel::AddressingTerms& terms);
+/// Causal sums that fade, or the delta rule: see core/kernels/decay_scan.h. -> [B, H, T, d]; with keep_end
+/// [B, H, T + f, d], the outputs and below them the f rows of the state after the last.
+Tensor decay_scan(const kernel::DecayInputs& x, bool keep_end);
+/// Turns pairs of x [B, H, T, d] by the angles of table [T, n]: see core/kernels/rotary.h. The table gets no
+/// gradient.
+Tensor rotary(const Tensor& x, const Tensor& table, kernel::RotaryPairs pairs);
 
 }  // namespace heed

@@ -12,6 +12,7 @@
 #include "nn/init.h"
 #include "nn/mask.h"
 #include "nn/module.h"
+#include "nn/position.h"
 
 namespace heed {
 
@@ -99,10 +100,29 @@ class Attention : public Module {
   virtual std::unique_ptr<Memory> start() const { return nullptr; }
 };
 
+/// How queries and keys are normalised before they meet: by their root mean square, with a gain for each
+/// element (as in Qwen 3), or to length one, with a gain for each head (Henry et al. 2020).
+enum class QkNorm { none, rms, l2 };
+
+/// One more score in the softmax of each row, which has no value: 0 ("softmax off by one") or trained.
+enum class Sink { none, zero, learned };
+
+/// What combines with most attentions and is none itself. Where one makes no sense it is refused.
+struct Modifiers {
+  PositionKind position = PositionKind::none;  ///< of those inside an attention
+  double position_base = 10000;   ///< of rope: pair i of d / 2 turns by base^(-2 i / d) a position
+  int64_t position_buckets = 32;  ///< of t5
+  int64_t position_span = 128;    ///< t5: distances from here on share a bucket; shaw: a vector
+  QkNorm qk_norm = QkNorm::none;
+  double softcap = 0;  ///< scores s become softcap tanh(s / softcap); 0: they stay as they are
+  Sink sink = Sink::none;
+};
+
 /// What the host knows when it makes an attention.
 struct AttentionConfig {
   int64_t width = 0;
   int64_t heads = 1;
+  int64_t key_heads = 0;   ///< heads of keys and values, which groups of query heads share; 0: as many
   bool causal = false;     ///< the host is a decoder
   bool cross = false;      ///< keys come from elsewhere
   int64_t max_length = 0;  ///< the longest input; 0: not known
@@ -112,6 +132,7 @@ struct AttentionConfig {
   bool output_bias = false;
   Init init = Init::xavier;
   double output_gain = 1;  ///< of the output projection's initial weights
+  Modifiers modifiers = {};
 };
 
 /// How a model gets its attentions without knowing any variant.

@@ -1,15 +1,22 @@
-// Where a token stands: what is added to its embedding.
+// Where a token stands: what is added to its embedding, or acts inside an attention.
 #pragma once
 
 #include "nn/module.h"
 
 namespace heed {
 
-/// none: nothing; sinusoid: fixed waves (Vaswani et al. 2017, section 3.5, sine and cosine in turn); learned:
-/// a trained table.
-enum class PositionKind { none, sinusoid, learned };
+/// none: nothing. Added to embeddings: sinusoid: fixed waves (Vaswani et al. 2017, section 3.5, sine and
+/// cosine in turn); learned: a trained table. Inside self-attention: rope: queries and keys turn with their
+/// position, pairs are halves of a head or neighbours (Su et al. 2021); alibi: scores fall with the distance
+/// (Press et al. 2021); t5: a trained bias for each bucket of distances (Raffel et al. 2019); shaw: a trained
+/// vector for each distance, added to the key (Shaw et al. 2018).
+enum class PositionKind { none, sinusoid, learned, rope, rope_interleaved, alibi, t5, shaw };
 
-/// Adds vectors of positions first, first + 1, ... to x [B, T, width]. Fails past max_length.
+/// True for those that act inside an attention.
+constexpr bool inside_attention(PositionKind kind) { return kind >= PositionKind::rope; }
+
+/// Adds vectors of positions first, first + 1, ... to x [B, T, width]. Fails past max_length. Kinds that act
+/// inside an attention add nothing.
 class Position final : public Module {
  public:
   Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rng);

@@ -8,6 +8,8 @@ namespace heed {
 void TransformerConfig::fields(Fields& f) {
   f("width", width, "model width");
   f("heads", heads, "attention heads; must divide width");
+  f("key_heads", key_heads,
+    "heads of keys and values, shared by groups of heads; must divide heads; 0: heads");
   f("feed_forward", feed_forward, "hidden width of the feed-forward network");
   f("layers", layers, "blocks in each stack");
   f("max_length", max_length, "longest input in tokens");
@@ -18,7 +20,18 @@ void TransformerConfig::fields(Fields& f) {
   f("norm_scale", Choice(norm_scale, {"variance", "deviation"}),
     "divide by sqrt(variance + eps), or by sample deviation + eps");
   f("norm_epsilon", norm_epsilon, "keeps the norm's division finite");
-  f("position", Choice(position, {"none", "sinusoid", "learned"}), "what tells positions apart");
+  f("position",
+    Choice(position, {"none", "sinusoid", "learned", "rope", "rope_interleaved", "alibi", "t5", "shaw"}),
+    "what tells positions apart: added to embeddings, or (from rope on) inside self-attention");
+  f("position_base", modifiers.position_base, "of rope: the slowest pair takes about this many positions");
+  f("position_buckets", modifiers.position_buckets,
+    "of t5: distances that have a bias of their own or share one");
+  f("position_span", modifiers.position_span, "of t5 and shaw: distances from here on are alike");
+  f("qk_norm", Choice(modifiers.qk_norm, {"none", "rms", "l2"}),
+    "queries and keys normalised, with a trained gain");
+  f("softcap", modifiers.softcap, "scores stay between minus and plus this, by tanh; 0: as they are");
+  f("sink", Choice(modifiers.sink, {"none", "zero", "learned"}),
+    "one more score in each softmax, without a value");
   f("init", Choice(init, {"xavier", "normal"}), "initial weights");
   f("tie", Choice(tie, {"none", "output", "all"}),
     "tables that are one: output layer and decoder embedding, or all three");
@@ -44,6 +57,20 @@ const TransformerConfig& TransformerConfig::check() const {
          ". Use a divisor of it, or width ", below > 0 ? text(below, " or ") : std::string(), below + heads,
          ".");
   }
+  const Modifiers& m = modifiers;
+  if (key_heads < 0 || (key_heads > 0 && heads % key_heads != 0)) {
+    fail("model.key_heads = ", key_heads, " does not divide model.heads = ", heads,
+         ". Use a divisor of it, or 0 for as many.");
+  }
+  if (!(m.position_base > 1)) fail("model.position_base = ", m.position_base, ". It must be above 1.");
+  if (m.position_buckets < 2 || m.position_buckets % 2 != 0)
+    fail("model.position_buckets = ", m.position_buckets, ". It must be even and at least 2.");
+  if (m.position_span < 1 || (position == PositionKind::t5 && m.position_span <= m.position_buckets / 2)) {
+    fail("model.position_span = ", m.position_span,
+         ". It must be above half of position_buckets = ", m.position_buckets,
+         ", or nothing is left to share.");
+  }
+  if (!(m.softcap >= 0)) fail("model.softcap = ", m.softcap, ". It must be above 0, or 0 for none.");
   const auto probability = [](const char* name, double value) {
     if (!(value >= 0 && value < 1))
       fail("model.", name, " = ", value, ". It must be at least 0 and below 1.");
@@ -101,6 +128,7 @@ Stack::Stack(const TransformerConfig& config, Role role, const AttentionFactory&
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     AttentionConfig attention{.width = config.width,
                               .heads = config.heads,
+                              .key_heads = config.key_heads,
                               .causal = role.causal,
                               .max_length = config.max_length,
                               .layer = layer,
@@ -109,10 +137,13 @@ Stack::Stack(const TransformerConfig& config, Role role, const AttentionFactory&
                               .input_bias = config.attention_bias,
                               .output_bias = config.attention_bias,
                               .init = config.init,
-                              .output_gain = out_gain};
+                              .output_gain = out_gain,
+                              .modifiers = config.modifiers};
+    if (inside_attention(config.position)) attention.modifiers.position = config.position;
     auto own = self(attention, rng);
     attention.causal = false;
     attention.cross = true;
+    attention.modifiers.position = PositionKind::none;  // places in two inputs have no distance
     auto across = role.cross ? cross(attention, rng) : nullptr;
     blocks.push_back(
         std::make_unique<Block>(block_options(config, out_gain), std::move(own), std::move(across), rng));

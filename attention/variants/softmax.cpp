@@ -28,11 +28,18 @@ class SoftmaxAttention final : public ScoredAttention {
     return matmul(q, transpose(k, 2, 3)) * scale_;
   }
 
+  bool shares_keys() const override { return true; }
+
+  /// Some gradients need the map: of a bias that is trained, of vectors, of a trained bias below a cap.
+  bool needs_map(const Attend& call) const {
+    const bool bias = call.mask.bias() && call.mask.bias().node();
+    return modifiers().has_vectors() ||
+           (recording() && (bias || (modifiers().softcap() > 0 && modifiers().relative_is_trained())));
+  }
+
   Tensor attend(Heads heads, const Attend& call) override {
-    // A bias that is trained needs the map for its gradient.
-    if (call.mask.bias() && call.mask.bias().node() && recording())
-      return ScoredAttention::attend(std::move(heads), call);
     const int64_t first_query = recall(heads, call);
+    if (needs_map(call)) return attend_by_map(heads, call, first_query);
     if (call.pass.probe != nullptr) {
       const NoTape looking;
       call.pass.probe->see(*this, weights(heads, call, first_query));
@@ -44,6 +51,9 @@ class SoftmaxAttention final : public ScoredAttention {
                       .first_query = first_query,
                       .key_lengths = call.mask.key_lengths(),
                       .bias = call.mask.bias(),
+                      .relative = modifiers().relative(heads.q, heads.k.extent(2), first_query),
+                      .sink = modifiers().sink(heads.q),
+                      .softcap = modifiers().softcap(),
                       .dropout = drop ? config().dropout : 0,
                       .draw = drop ? call.pass.noise->next() : Draw{}});
   }

@@ -11,12 +11,17 @@
 namespace heed {
 namespace {
 
-void check(const char* op, const Tensor& q, const Tensor& k, const Tensor& v) {
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q.extent(0) != k.extent(0) ||
-      q.extent(1) != k.extent(1) || q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) ||
-      k.extent(1) != v.extent(1) || k.extent(2) != v.extent(2)) {
+/// `shared`: heads of q may share those of k and v.
+void check(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, bool shared = false) {
+  const bool heads_agree =
+      q.rank() == 4 && k.rank() == 4 &&
+      (q.extent(1) == k.extent(1) || (shared && k.extent(1) > 0 && q.extent(1) % k.extent(1) == 0));
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q.extent(0) != k.extent(0) || !heads_agree ||
+      q.extent(3) != k.extent(3) || k.extent(0) != v.extent(0) || k.extent(1) != v.extent(1) ||
+      k.extent(2) != v.extent(2)) {
     fail(op, ": q ", q.shape(), ", k ", k.shape(), ", v ", v.shape(),
-         "; they must be [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv].");
+         "; they must be [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv]",
+         shared ? ", and heads of k and v may be fewer if they divide H." : ".");
   }
   agree(op, q, k);
   agree(op, q, v);
@@ -39,6 +44,27 @@ kernel::AttentionTerms settled(const char* op, const Tensor& q, const Tensor& k,
     fail(op, ": dropout ", terms.dropout, ". It must be at least 0 and below 1.");
   }
   if (terms.dropout > 0 && !terms.draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
+  if (!(terms.softcap >= 0)) fail(op, ": softcap ", terms.softcap, ". It must be above 0, or 0 for none.");
+  const int64_t H = q.extent(1), span = q.extent(2) + k.extent(2) - 1;
+  if (terms.relative) {
+    agree(op, q, terms.relative);
+    if (!(terms.relative.shape() == Shape{H, span})) {
+      fail(op, ": a relative bias ", terms.relative.shape(), " for q ", q.shape(), " and k ", k.shape(),
+           ". It must be ", Shape{H, span}, ": one number for each distance.");
+    }
+    if (terms.softcap > 0 && terms.relative.node() && recording()) {
+      fail(op,
+           ": with a softcap the relative bias gets no gradient. Use matmul and softmax, or detach() it.");
+    }
+    terms.relative = contiguous(terms.relative.detach());
+  }
+  if (terms.sink) {
+    agree(op, q, terms.sink);
+    if (!(terms.sink.shape() == Shape{H})) {
+      fail(op, ": a sink ", terms.sink.shape(), " for ", H, " heads. It must be ", Shape{H}, ".");
+    }
+    terms.sink = contiguous(terms.sink.detach());
+  }
   if (terms.bias) {
     agree(op, q, terms.bias);
     const Shape scores{q.extent(0), q.extent(1), q.extent(2), k.extent(2)};
@@ -71,27 +97,36 @@ kernel::BlockTerms settled(const char* op, const Tensor& q, const Tensor& k, ker
   return terms;
 }
 
-template <class Forward, class Backward, class Terms>
-Tensor fused(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Terms& given) {
-  check(op, q, k, v);
-  const Terms terms = settled(op, q, k, given);
-  const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
-  const Tensor out = heads_like(q, q.extent(2), v.extent(3));
-  const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
-  launch<Forward>(q.device(), rq, rk, rv, terms, out, lse);
-  return record(op, out, {&q, &k, &v}, [rq, rk, rv, terms, out, lse](const Tensor& dout) -> Gradients {
-    const Tensor dq = heads_like(rq, rq.extent(2), rq.extent(3));
-    const Tensor dk = heads_like(rk, rk.extent(2), rk.extent(3));
-    const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3));
-    launch<Backward>(rq.device(), rq, rk, rv, terms, out, lse, rows(dout), dq, dk, dv);
-    return {dq, dk, dv};
-  });
+/// dL/dz of a sink: it takes the share exp(z - lse) of each row, and gives nothing back. -> [H]
+Tensor sink_gradient(const Tensor& sink, const Tensor& out, const Tensor& lse, const Tensor& dout) {
+  const Shape per_row{lse.extent(0), lse.extent(1), lse.extent(2), 1};
+  const Tensor share = exp(reshape(sink, Shape{1, sink.extent(0), 1, 1}) - reshape(lse, per_row));
+  const Tensor lost = sum(dout * out, -1) * share;  // [B, H, Tq, 1]
+  return -reshape(sum_to(lost, Shape{1, sink.extent(0), 1, 1}), sink.shape());
 }
 
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionTerms& terms) {
-  return fused<kernel::Attention, kernel::AttentionBack>("attention", q, k, v, terms);
+  check("attention", q, k, v, true);
+  const kernel::AttentionTerms settled_terms = settled("attention", q, k, terms);
+  const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
+  const Tensor out = heads_like(q, q.extent(2), v.extent(3));
+  const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  launch<kernel::Attention>(q.device(), rq, rk, rv, settled_terms, out, lse);
+  const bool slanted = terms.relative && terms.relative.node();
+  return record("attention", out, {&q, &k, &v, &terms.relative, &terms.sink},
+                [rq, rk, rv, settled_terms, out, lse, slanted](const Tensor& given) -> Gradients {
+                  const Tensor dout = rows(given);
+                  const Tensor dq = heads_like(rq, rq.extent(2), rq.extent(3));
+                  const Tensor dk = heads_like(rk, rk.extent(2), rk.extent(3));
+                  const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3));
+                  const Tensor drelative = slanted ? like(settled_terms.relative) : Tensor();
+                  launch<kernel::AttentionBack>(rq.device(), rq, rk, rv, settled_terms, out, lse, dout, dq,
+                                                dk, dv, drelative);
+                  const Tensor& sink = settled_terms.sink;
+                  return {dq, dk, dv, drelative, sink ? sink_gradient(sink, out, lse, dout) : Tensor()};
+                });
 }
 
 Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -118,13 +153,27 @@ Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
                   launch<kernel::Fill>(out.device(), view::slice(output, 3, dv, dv + 1), -1.0);
                   const Tensor dq = like(rq), dk = like(rk), dv_wide = like(rv);
                   launch<kernel::AttentionBack>(rq.device(), rq, rk, rv, terms, output, lse, rows(dout), dq,
-                                                dk, dv_wide);
+                                                dk, dv_wide, Tensor());
                   return {dq, dk, contiguous(view::slice(dv_wide, 3, 0, dv))};
                 });
 }
 
 Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::BlockTerms& terms) {
-  return fused<kernel::BlockAttention, kernel::BlockAttentionBack>("block_attention", q, k, v, terms);
+  check("block_attention", q, k, v);
+  const kernel::BlockTerms settled_terms = settled("block_attention", q, k, terms);
+  const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
+  const Tensor out = heads_like(q, q.extent(2), v.extent(3));
+  const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  launch<kernel::BlockAttention>(q.device(), rq, rk, rv, settled_terms, out, lse);
+  return record("block_attention", out, {&q, &k, &v},
+                [rq, rk, rv, settled_terms, out, lse](const Tensor& dout) -> Gradients {
+                  const Tensor dq = heads_like(rq, rq.extent(2), rq.extent(3));
+                  const Tensor dk = heads_like(rk, rk.extent(2), rk.extent(3));
+                  const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3));
+                  launch<kernel::BlockAttentionBack>(rq.device(), rq, rk, rv, settled_terms, out, lse,
+                                                     rows(dout), dq, dk, dv);
+                  return {dq, dk, dv};
+                });
 }
 
 Tensor linear_scan(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v) {

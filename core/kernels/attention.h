@@ -13,14 +13,18 @@ struct AttentionTerms {
   bool causal = false;      ///< query i sees keys j <= i + first_query
   int64_t first_query = 0;  ///< absolute position of query 0 (Tk - Tq when decoding)
   Tensor key_lengths = {};  ///< i32 [B]; keys at or past it are not seen; empty: all are
-  Tensor bias = {};    ///< [1|B, 1|H, 1|Tq, 1|Tk], added to the scores; empty: none. Gets no gradient here.
+  Tensor bias = {};      ///< [1|B, 1|H, 1|Tq, 1|Tk], added to the scores; empty: none. Gets no gradient here.
+  Tensor relative = {};  ///< [H, Tq + Tk - 1], at i - j + Tk - 1 what is added to the score of query i and
+                         ///< key j; empty: none
+  Tensor sink = {};      ///< [H], one more score in the sum of each row, without a value; empty: none
+  double softcap = 0;    ///< above 0: a score s becomes softcap tanh(s / softcap), before anything is added
   double dropout = 0;  ///< on the normalised weights; element (b, h, i, j) draws at ((b H + h) Tq + i) Tk + j
   Draw draw = {};
 };
 
-/// q [B, H, Tq, d], k [B, H, Tk, d], v [B, H, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1, any
-/// other strides. lse [B, H, Tq] (contiguous) keeps the log of each row's sum. A row with no key gives zeros
-/// and lse = -inf.
+/// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,
+/// any other strides. Hk divides H: head h has the keys of head h Hk / H. lse [B, H, Tq] (contiguous) keeps
+/// the log of each row's sum. A row with no key gives zeros, and lse = -inf or the sink.
 struct Attention {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
@@ -29,15 +33,16 @@ struct Attention {
                    const Tensor& out, const Tensor& lse);
 };
 
-/// dq, dk, dv (views like q, k, v; overwritten) from dout, recomputing the weights tile by tile.
+/// dq, dk, dv (views like q, k, v; overwritten) from dout, recomputing the weights tile by tile. drelative
+/// [H, Tq + Tk - 1] (contiguous) or empty; it cannot be had together with a softcap.
 struct AttentionBack {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                   const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                  const Tensor& dk, const Tensor& dv);
+                  const Tensor& dk, const Tensor& dv, const Tensor& drelative);
   static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                    const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                   const Tensor& dk, const Tensor& dv);
+                   const Tensor& dk, const Tensor& dv, const Tensor& drelative);
 };
 
 }  // namespace heed::kernel

@@ -81,18 +81,22 @@ class ForwardRow {
     weights_ = carve.take(tile);
   }
 
-  void start(const T* q, T factor) {
+  /// `sink`: as for ForwardTile.
+  void start(const T* q, T factor, T sink = nothing) {
     simd::scaled(q, d_, factor, q_);
     std::fill(q_ + d_, q_ + simd::padded<T>(d_), T(0));
     std::fill_n(sum_, wide_, T(0));
-    most_ = nothing;
-    total_ = 0;
+    most_ = sink;
+    total_ = sink == nothing ? T(0) : T(1);
   }
 
-  /// k and v point at the rows that the index counts from. `bias`: one for each key in log2 units, or null.
-  int64_t keys(Rows<T> k, Rows<T> v, Picked picked, const T* bias) {
+  /// k and v point at the rows that the index counts from. `bias`: one for each key in log2 units, or null;
+  /// `cap` as in Between.
+  int64_t keys(Rows<T> k, Rows<T> v, Picked picked, const T* bias, T cap = 0) {
     if (picked.count == 0) return 0;
     dots_of_picked(q_, d_, k, picked, nothing, weights_);
+    for (int64_t j = 0; cap != 0 && j < picked.count; ++j)
+      weights_[j] = cap * bounded<T>(simd::splat(weights_[j] / cap))[0];
     for (int64_t j = 0; bias != nullptr && j < picked.count; ++j) weights_[j] += bias[j];
     simd::Vector<T> mosts = simd::splat(most_);
     for (int64_t j = 0; j < picked.count; j += simd::Lanes<T>::count) {

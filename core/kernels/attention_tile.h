@@ -71,7 +71,18 @@ struct Between {
   const PairBits<T>* kept = nullptr;     ///< pairs that dropout keeps; null: all
   T keep_scale = 1;
   const T* bias = nullptr;  ///< [key, query] as the scores, in log2 units; null: none
+  T cap = 0;                ///< of the scores, in log2 units; 0: none
+
+  bool masked() const { return visible != nullptr || bias != nullptr || cap != 0; }
 };
+
+/// tanh x by one exp2: absolute error of a rounding, which is all that a bounded score needs.
+template <class T>
+simd::Vector<T> bounded(simd::Vector<T> x) {
+  const simd::Vector<T> high = simd::splat(T(15)), low = simd::splat(T(-15));
+  x = x > high ? high : x < low ? low : x;
+  return T(1) - T(2) / (T(1) + simd::exp2<T>(x * static_cast<T>(2 * log2_e)));
+}
 
 /// The forward pass of one tile of queries.
 template <class T>
@@ -92,14 +103,16 @@ class ForwardTile {
     shrink_ = carve.take(tile);
   }
 
-  /// q [queries, d] with leading dimension ldq. `factor` is the scale times log2 e.
-  void start(const T* q, int64_t ldq, int64_t queries, T factor) {
+  /// q [queries, d] with leading dimension ldq. `factor` is the scale times log2 e; `sink` a score in log2
+  /// units that each row begins with, -inf: none.
+  void start(const T* q, int64_t ldq, int64_t queries, T factor,
+             T sink = -std::numeric_limits<T>::infinity()) {
     queries_ = queries;
     width_ = simd::padded<T>(queries);
     simd::turn(q, ldq, queries, d_, factor, turned_, width_);
     std::fill_n(sum_, queries * wide_, T(0));
-    std::fill_n(most_, width_, -std::numeric_limits<T>::infinity());
-    std::fill_n(total_, width_, T(0));
+    std::fill_n(most_, width_, sink);
+    std::fill_n(total_, width_, sink == -std::numeric_limits<T>::infinity() ? T(0) : T(1));
     fresh_ = true;
   }
 
@@ -112,8 +125,7 @@ class ForwardTile {
       flops += small_gemm(Left::straight, upto - before, width_ - from, d_, k + before * ldk, ldk,
                           turned_ + from, width_, scores_ + before * width_ + from, width_, false);
     });
-    const bool masked = between.visible != nullptr || between.bias != nullptr;
-    if (masked) {
+    if (between.masked()) {
       between.kept != nullptr ? weigh<true, true>(stairs, between) : weigh<true, false>(stairs, between);
     } else {
       between.kept != nullptr ? weigh<false, true>(stairs, between) : weigh<false, false>(stairs, between);
@@ -160,6 +172,7 @@ class ForwardTile {
         const auto look = [&](int64_t j, V& most) {
           V s = simd::load(column + j * width_);
           if constexpr (masked) {
+            if (between.cap != 0) s = between.cap * bounded<T>(s / between.cap);
             if (between.bias != nullptr) s += simd::load(between.bias + j * width_ + lane);
             if (between.visible != nullptr) s = between.visible->select(j, lane, s, nothing);
             simd::store(column + j * width_, s);
@@ -252,8 +265,10 @@ class BackTile {
     std::fill(lse_ + queries, lse_ + width_, infinity);
   }
 
-  /// k and v: rows of whole vectors from the step's first key on; dk and dv likewise, and added to.
-  int64_t keys(Rows<T> k, Rows<T> v, const Stairs& stairs, const Between<T>& between, T* dk, T* dv) {
+  /// k and v: rows of whole vectors from the step's first key on; dk and dv likewise, and added to. The
+  /// gradient of the score of lane i and key j is added to diagonals[i - j], where those are wanted.
+  int64_t keys(Rows<T> k, Rows<T> v, const Stairs& stairs, const Between<T>& between, T* dk, T* dv,
+               T* diagonals = nullptr) {
     int64_t flops = 0;
     stairs.each(width_, [&](int64_t from, int64_t, int64_t upto, int64_t before) {
       const int64_t at = before * width_ + from;
@@ -262,12 +277,12 @@ class BackTile {
       flops += small_gemm(Left::straight, upto - before, width_ - from, dv_, v.data + before * v.ld, v.ld,
                           turned_dout_ + from, width_, slopes_ + at, width_, false);
     });
-    const bool masked = between.visible != nullptr || between.bias != nullptr;
-    if (masked) {
+    if (between.masked()) {
       between.kept != nullptr ? slope<true, true>(stairs, between) : slope<true, false>(stairs, between);
     } else {
       between.kept != nullptr ? slope<false, true>(stairs, between) : slope<false, false>(stairs, between);
     }
+    if (diagonals != nullptr) add_diagonals(stairs, diagonals);
     stairs.each(queries_, [&](int64_t from, int64_t to, int64_t upto, int64_t before) {
       const int64_t at = before * width_ + from;
       flops += small_gemm(Left::straight, upto - before, wide_dv_, queries_ - from, weights_ + at, width_,
@@ -300,7 +315,13 @@ class BackTile {
           T* weight = weights_ + j * width_ + lane;
           T* gradient = slopes_ + j * width_ + lane;
           V s = simd::load(weight);
+          [[maybe_unused]] V steep = simd::splat(T(1));
           if constexpr (masked) {
+            if (between.cap != 0) {
+              const V bound = bounded<T>(s / between.cap);
+              s = between.cap * bound;
+              steep = T(1) - bound * bound;
+            }
             if (between.bias != nullptr) s += simd::load(between.bias + j * width_ + lane);
             if (between.visible != nullptr) s = between.visible->select(j, lane, s, nothing);
           }
@@ -312,8 +333,20 @@ class BackTile {
           } else {
             simd::store(weight, p);
           }
-          simd::store(gradient, p * (dp - delta));
+          if constexpr (masked) {
+            simd::store(gradient, p * (dp - delta) * steep);
+          } else {
+            simd::store(gradient, p * (dp - delta));
+          }
         }
+      }
+    });
+  }
+
+  void add_diagonals(const Stairs& stairs, T* diagonals) const {
+    stairs.each(queries_, [&](int64_t from, int64_t, int64_t upto, int64_t before) {
+      for (int64_t j = before; j < upto; ++j) {
+        for (int64_t i = from; i < queries_; ++i) diagonals[i - j] += slopes_[j * width_ + i];
       }
     });
   }

@@ -107,6 +107,17 @@ struct Elu {
     return x > T(0) ? dy : dy * (y + T(1));
   }
 };
+/// log(1 + e^x), by the exponential of -|x|.
+struct Softplus {
+  template <class T>
+  HEED_BOTH static T value(T x) {
+    return (x > T(0) ? x : T(0)) + std::log1p(math::exp(x > T(0) ? -x : x));
+  }
+  template <class T>
+  HEED_BOTH static T slope(T x, T, T dy) {
+    return dy * math::sigmoid(x);
+  }
+};
 struct Square {
   template <class T>
   HEED_BOTH static T value(T x) {

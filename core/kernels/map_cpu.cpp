@@ -200,6 +200,7 @@ template void Map<Gelu>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<GeluTanh>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Silu>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Elu>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Softplus>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Square>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Sqrt>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Reciprocal>::cpu<here>(const Tensor&, const Tensor&);
@@ -214,6 +215,7 @@ template void MapBack<Gelu>::cpu<here>(const Tensor&, const Tensor&, const Tenso
 template void MapBack<GeluTanh>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void MapBack<Silu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void MapBack<Elu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Softplus>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void MapBack<Square>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void MapBack<Sqrt>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void MapBack<Reciprocal>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);

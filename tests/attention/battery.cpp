@@ -29,13 +29,16 @@ void hold(const Variant& variant, battery::Report (*property)(const battery::Set
   TEST_CASE(#name ": nothing outlives a step", "[battery]") { hold(variant::name(), battery::leaks); }   \
   TEST_CASE(#name ": same bits everywhere", "[battery]") { hold(variant::name(), battery::devices); }    \
   TEST_CASE(#name ": round trips", "[battery]") { hold(variant::name(), battery::round_trip); }          \
-  TEST_CASE(#name ": refuses what it must", "[battery]") { hold(variant::name(), battery::refusal); }
+  TEST_CASE(#name ": refuses what it must", "[battery]") { hold(variant::name(), battery::refusal); }    \
+  TEST_CASE(#name ": modifiers act or are refused", "[battery]") {                                       \
+    hold(variant::name(), battery::modifiers);                                                           \
+  }
 #include "attention/variants.def"
 #undef VARIANT
 
-TEST_CASE("battery: there are variants and eleven properties", "[battery]") {
+TEST_CASE("battery: there are variants and twelve properties", "[battery]") {
   CHECK(variants().size() >= 3);
-  CHECK(battery::properties().size() == 11);
+  CHECK(battery::properties().size() == 12);
 }
 
 }  // namespace heed

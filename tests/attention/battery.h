@@ -19,6 +19,8 @@ struct Setting {
   Variant variant;
   Mode mode = Mode::self;
   Device device = Device::cpu;
+  int64_t key_heads = 0;
+  Modifiers modifiers = {};
 };
 
 /// Every use that the traits allow, on every device.
@@ -53,6 +55,10 @@ Report devices(const Setting& setting);
 Report round_trip(const Setting& setting);
 /// What the traits deny, and what is no legal call, is an Error that says why.
 Report refusal(const Setting& setting);
+
+/// Grouped key heads, positions inside, normalised queries and keys, a cap, a sink: each is refused with the
+/// reason, or changes the output as it should, with true gradients, padding and steps.
+Report modifiers(const Setting& setting);
 
 /// A property with its name.
 struct Property {

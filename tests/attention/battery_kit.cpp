@@ -22,9 +22,9 @@ const char* to_string(Mode mode) {
 std::vector<Setting> settings(const Variant& variant) {
   std::vector<Setting> out;
   for (const Device device : heed::devices()) {
-    out.push_back({variant, Mode::self, device});
-    if (variant.traits.causal) out.push_back({variant, Mode::causal, device});
-    if (variant.traits.cross) out.push_back({variant, Mode::cross, device});
+    if (variant.traits.full) out.push_back({.variant = variant, .mode = Mode::self, .device = device});
+    if (variant.traits.causal) out.push_back({.variant = variant, .mode = Mode::causal, .device = device});
+    if (variant.traits.cross) out.push_back({.variant = variant, .mode = Mode::cross, .device = device});
   }
   return out;
 }
@@ -32,10 +32,12 @@ std::vector<Setting> settings(const Variant& variant) {
 AttentionConfig config_of(const Setting& setting, const Sizes& sizes) {
   return {.width = sizes.width,
           .heads = sizes.heads,
+          .key_heads = setting.key_heads,
           .causal = setting.mode == Mode::causal,
           .cross = setting.mode == Mode::cross,
           .max_length = std::max(sizes.queries, sizes.keys),
-          .dropout = sizes.dropout};
+          .dropout = sizes.dropout,
+          .modifiers = setting.modifiers};
 }
 
 Tensor numbers(const Shape& shape, uint64_t seed, DType dtype, Device device) {

@@ -186,6 +186,8 @@ Report refusal(const Setting& setting) {
   AttentionConfig config = config_of(setting, {});
   if (!traits.causal)
     refused("a causal host", traits.name, [&] { make({.width = 8, .heads = 2, .causal = true}, plain); });
+  if (!traits.full)
+    refused("a host that looks both ways", traits.name, [&] { make({.width = 8, .heads = 2}, plain); });
   if (!traits.cross)
     refused("a crossing host", traits.name, [&] { make({.width = 8, .heads = 2, .cross = true}, plain); });
   if (!traits.padding) {
@@ -222,7 +224,7 @@ std::span<const Property> properties() {
                                      {"memory", memory},     {"map", map},
                                      {"cost", cost},         {"leaks", leaks},
                                      {"devices", devices},   {"round trip", round_trip},
-                                     {"refusal", refusal}};
+                                     {"refusal", refusal},   {"modifiers", modifiers}};
   return all;
 }
 

@@ -23,6 +23,7 @@ enum class Flaw {
   unseeded,
   draws_when_seen,
   deaf_to_bias,
+  deaf_to_modifiers,
 };
 
 Tensor wrongly_doubled(const Tensor& x) {
@@ -66,7 +67,8 @@ class Flawed final : public ScoredAttention {
       memory.keys = memory.keys.detach();
       memory.values = memory.values.detach();
     }
-    Tensor map = weights(heads, seen, first);
+    Tensor map =
+        flaw == Flaw::deaf_to_modifiers ? unmodified(heads, seen, first) : weights(heads, seen, first);
     if (flaw == Flaw::unseeded) {
       static int calls = 0;
       map = map * (1 + 1e-3 * ++calls);
@@ -77,6 +79,12 @@ class Flawed final : public ScoredAttention {
       call.pass.probe->see(*this, flaw == Flaw::lying_map ? softmax(map) : map);
     }
     return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
+  }
+
+  Tensor unmodified(const Heads& heads, const Attend& call, int64_t first) const {
+    const Tensor scores = score(heads.q, heads.k, call);
+    const Tensor mask = call.mask.dense(scores, first);
+    return softmax(mask ? scores + mask : scores);
   }
 
   static std::vector<Tensor>& kept() {
@@ -94,11 +102,12 @@ constexpr Traits honest{.name = "flawed",
                         .steps = true,
                         .map = MapKind::exact};
 
-/// The names of the properties that find something.
+/// The names of the properties that find something; without that on modifiers, which repeats others.
 std::vector<std::string> findings(const Variant& variant, bool with_cost = false) {
   std::vector<std::string> out;
   for (const battery::Property& property : battery::properties()) {
-    if (!with_cost && property.name == std::string("cost")) continue;
+    if (!with_cost && (property.name == std::string("cost") || property.name == std::string("modifiers")))
+      continue;
     if (!battery::over_all_settings(variant, property.holds).empty()) out.emplace_back(property.name);
   }
   return out;
@@ -173,6 +182,15 @@ TEST_CASE("bites: numbers that no seed decides", "[battery]") {
 
 TEST_CASE("bites: a probe that changes the dice", "[battery]") {
   CHECK(findings<Flaw::draws_when_seen>() == Names{"map"});
+}
+
+TEST_CASE("bites: modifiers that are taken and ignored", "[battery]") {
+  CHECK(findings<Flaw::deaf_to_modifiers>() == Names{});
+  for (const char* ignored : {"alibi", "t5", "shaw", "softcap", "sink zero", "sink learned"}) {
+    CHECK_THAT(finding(describe<Flawed<Flaw::deaf_to_modifiers>>(honest), "modifiers"),
+               containing(text(ignored, ": ")));
+  }
+  CHECK_THAT(finding(describe<Flawed<Flaw::forgets_a_key>>(honest), "modifiers"), containing("key_heads: "));
 }
 
 TEST_CASE("bites: a bias that is ignored", "[battery]") {

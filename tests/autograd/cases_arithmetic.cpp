@@ -107,6 +107,9 @@ std::vector<OpCase> arithmetic_cases() {
           "elu(x)", [](Inputs x) { return elu(x[0]); }, [](double x) { return x > 0 ? x : std::exp(x) - 1; },
           away_from_zero(0.1)),
       one(
+          "softplus(x)", [](Inputs x) { return softplus(x[0]); },
+          [](double x) { return x > 30 ? x : std::log1p(std::exp(x)); }, between(-40, 40)),
+      one(
           "square(x)", [](Inputs x) { return square(x[0]); }, [](double x) { return x * x; }),
       one(
           "sqrt(x)", [](Inputs x) { return sqrt(x[0]); }, [](double x) { return std::sqrt(x); }, positive),

@@ -47,5 +47,7 @@ std::vector<OpCase> shape_cases();
 std::vector<OpCase> row_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> score_cases();
+std::vector<OpCase> position_cases();
+std::vector<OpCase> scan_cases();
 
 }  // namespace heed::plain

@@ -72,9 +72,11 @@ Inputs read_inputs(const Invocation& call) {
   check(in.k, "k", "[B, H, M, D]");
   check(in.v, "v", "[B, H, M, Dv]");
   const Shape &a = in.q.shape(), &b = in.k.shape(), &c = in.v.shape();
-  if (a[0] != b[0] || a[1] != b[1] || a[3] != b[3]) {
+  if (a[0] != b[0] || a[1] % b[1] != 0 || a[3] != b[3]) {
     fail("attend: queries ", a, " and keys ", b,
-         " do not fit. They share batch, heads and head width: [B, H, N, D] and [B, H, M, D].");
+         " do not fit. They share batch, heads and head width: [B, H, N, D] and [B, H, M, D]. Heads of keys "
+         "may "
+         "be fewer, if they divide H.");
   }
   if (b[0] != c[0] || b[1] != c[1] || b[2] != c[2])
     fail("attend: keys ", b, " and values ", c,
@@ -197,6 +199,7 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
   return make_attention(variant, parse_spec(spec),
                         {.width = heads * in.q.extent(3),
                          .heads = heads,
+                         .key_heads = in.k.extent(1) == heads ? 0 : in.k.extent(1),
                          .causal = causal,
                          .cross = cross,
                          .max_length = std::max(queries, keys)},

@@ -41,7 +41,8 @@ Outputs run(const Inputs& x, const kernel::AttentionTerms& terms) {
             .dk = blank_like(x.k),
             .dv = blank_like(x.v)};
   launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse);
-  launch<kernel::AttentionBack>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv);
+  launch<kernel::AttentionBack>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv,
+                                Tensor());
   return y;
 }
 

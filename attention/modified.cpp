@@ -1,0 +1,190 @@
+// Modifiers of heads and scores.
+#include "attention/modified.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heed {
+
+std::vector<double> alibi_slopes(int64_t heads) {
+  std::vector<double> slopes;
+  int64_t power = 1;
+  while (power * 2 <= heads) power *= 2;
+  for (int64_t h = 1; h <= power; ++h)
+    slopes.push_back(std::exp2(-8 * static_cast<double>(h) / static_cast<double>(power)));
+  for (int64_t h = 1; static_cast<int64_t>(slopes.size()) < heads; h += 2)
+    slopes.push_back(std::exp2(-8 * static_cast<double>(h) / static_cast<double>(2 * power)));
+  return slopes;
+}
+
+int64_t t5_bucket(int64_t distance, bool causal, int64_t buckets, int64_t span) {
+  int64_t first = 0, away = -distance;
+  if (causal) {
+    away = std::max<int64_t>(away, 0);
+  } else {
+    buckets /= 2;
+    if (distance > 0) first = buckets;
+    away = std::abs(distance);
+  }
+  const int64_t exact = buckets / 2;
+  if (away < exact) return first + away;
+  if (exact == 0) return first;
+  const double share = std::log(static_cast<double>(away) / static_cast<double>(exact)) /
+                       std::log(static_cast<double>(span) / static_cast<double>(exact));
+  const auto beyond = static_cast<int64_t>(share * static_cast<double>(buckets - exact));
+  return first + std::min(exact + beyond, buckets - 1);
+}
+
+Tensor rotary_table(const Tensor& x, int64_t length, int64_t d, double base) {
+  std::vector<double> values(static_cast<size_t>(length * d));
+  const int64_t pairs = d / 2;
+  for (int64_t p = 0; p < pairs; ++p) {
+    const double rate = std::pow(base, -2 * static_cast<double>(p) / static_cast<double>(d));
+    for (int64_t t = 0; t < length; ++t) {
+      values[static_cast<size_t>(t * d + p)] = std::cos(static_cast<double>(t) * rate);
+      values[static_cast<size_t>(t * d + pairs + p)] = std::sin(static_cast<double>(t) * rate);
+    }
+  }
+  return cast(Tensor::of<double>(values, Shape{length, d}, x.device()), x.dtype());
+}
+
+Tensor repeated(const Tensor& x, int64_t heads) {
+  const int64_t own = x.extent(1), group = heads / own;
+  if (own == heads) return x;
+  if (own == 1) return expand(x, Shape{x.extent(0), heads, x.extent(2), x.extent(3)});
+  const Shape apart{x.extent(0), own, 1, x.extent(2), x.extent(3)};
+  const Shape wide{x.extent(0), own, group, x.extent(2), x.extent(3)};
+  return reshape(expand(reshape(x, apart), wide), Shape{x.extent(0), heads, x.extent(2), x.extent(3)});
+}
+
+HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
+    : modifiers_(config.modifiers), heads_(config.heads), causal_(config.causal) {
+  const int64_t d = config.width / config.heads;
+  const Modifiers& m = modifiers_;
+  const bool turns = m.position == PositionKind::rope || m.position == PositionKind::rope_interleaved;
+  if (turns && d % 2 != 0) {
+    fail("attention: rope turns pairs, but a head is ", d, " wide (width ", config.width, ", ", config.heads,
+         " heads). Choose heads of an even width.");
+  }
+  if (m.qk_norm == QkNorm::rms) {
+    query_gain_ = constant_parameter(Shape{d}, 1);
+    key_gain_ = constant_parameter(Shape{d}, 1);
+  } else if (m.qk_norm == QkNorm::l2) {
+    // Scores begin as large as with rms: sqrt(d) times the cosine, once they are divided by sqrt(d).
+    query_gain_ = constant_parameter(Shape{config.heads, 1, 1}, static_cast<double>(d));
+  }
+  if (m.position == PositionKind::t5)
+    position_bias_ = normal_parameter(Shape{m.position_buckets, config.heads}, 0.02, rng);
+  if (m.position == PositionKind::shaw)
+    position_vectors_ = normal_parameter(Shape{2 * m.position_span + 1, d}, 0.02, rng);
+  if (m.sink == Sink::learned) sink_ = constant_parameter(Shape{config.heads}, 0);
+}
+
+void HeadModifiers::fields(Fields& f) {
+  const auto used = [&f](const char* name, Tensor& tensor) {
+    if (tensor) f(name, tensor);  // an empty one would be a place to fill, where nobody looks
+  };
+  used("query_gain", query_gain_);
+  used("key_gain", key_gain_);
+  used("position_bias", position_bias_);
+  used("position_vectors", position_vectors_);
+  used("sink", sink_);
+}
+
+Tensor HeadModifiers::normalised(const Tensor& x, const Tensor& gain) const {
+  if (modifiers_.qk_norm == QkNorm::none) return x;
+  const bool unit = modifiers_.qk_norm == QkNorm::l2;
+  const Tensor y = x / sqrt((unit ? sum(square(x), 3) : mean(square(x), 3)) + 1e-6);
+  return gain ? y * gain : y;
+}
+
+Tensor HeadModifiers::turned(const Tensor& x, int64_t first) const {
+  const bool halves = modifiers_.position == PositionKind::rope;
+  if (!halves && modifiers_.position != PositionKind::rope_interleaved) return x;
+  const int64_t end = first + x.extent(2), d = x.extent(3);
+  if (!angles_ || angles_.extent(0) < end || angles_.dtype() != x.dtype() || angles_.device() != x.device()) {
+    const int64_t room = angles_ ? std::max(end, 2 * angles_.extent(0)) : end;
+    angles_ = rotary_table(x, room, d, modifiers_.position_base);
+  }
+  return rotary(x, view::slice(angles_, 0, first, end),
+                halves ? kernel::RotaryPairs::halves : kernel::RotaryPairs::neighbours);
+}
+
+bool HeadModifiers::on_scores() const {
+  const PositionKind position = modifiers_.position;
+  return position == PositionKind::alibi || position == PositionKind::t5 || position == PositionKind::shaw ||
+         modifiers_.softcap > 0 || modifiers_.sink != Sink::none;
+}
+
+Tensor HeadModifiers::relative(const Tensor& q, int64_t keys, int64_t first_query) const {
+  const int64_t span = q.extent(2) + keys - 1;
+  const auto distance = [&](int64_t n) { return keys - 1 - first_query - n; };  // key less query
+  if (modifiers_.position == PositionKind::alibi) {
+    const std::vector<double> slopes = alibi_slopes(heads_);
+    std::vector<double> values;
+    for (int64_t h = 0; h < heads_; ++h) {
+      for (int64_t n = 0; n < span; ++n)
+        values.push_back(-slopes[static_cast<size_t>(h)] * static_cast<double>(std::abs(distance(n))));
+    }
+    return cast(Tensor::of<double>(values, Shape{heads_, span}, q.device()), q.dtype());
+  }
+  if (!position_bias_) return {};
+  std::vector<int32_t> buckets;
+  for (int64_t n = 0; n < span; ++n) {
+    buckets.push_back(static_cast<int32_t>(
+        t5_bucket(distance(n), causal_, modifiers_.position_buckets, modifiers_.position_span)));
+  }
+  const Tensor ids = Tensor::of<int32_t>(buckets, Shape{span}, q.device());
+  return contiguous(transpose(embedding(position_bias_, ids), 0, 1));
+}
+
+Tensor HeadModifiers::from_vectors(const Tensor& q, int64_t keys, int64_t first_query) const {
+  const int64_t b = q.extent(0), h = q.extent(1), queries = q.extent(2), wide = queries + keys;
+  const int64_t span = modifiers_.position_span;
+  std::vector<int32_t> rows;
+  for (int64_t n = 0; n < wide; ++n) {
+    const int64_t away = n - (queries - 1) - first_query;  // key less query
+    rows.push_back(static_cast<int32_t>(std::clamp(away, -span, span) + span));
+  }
+  const Tensor vectors = embedding(position_vectors_, Tensor::of<int32_t>(rows, Shape{wide}, q.device()));
+  const Tensor all = matmul(q, transpose(vectors, 0, 1));  // [B, H, Tq, wide]
+  // Row i begins at column Tq - 1 - i: read on with rows shorter by one, each begins where it should.
+  const Tensor line = slice(reshape(all, Shape{b, h, queries * wide}), 2, queries - 1, queries * wide - 1);
+  const Tensor skewed = slice(reshape(line, Shape{b, h, queries, wide - 1}), 3, 0, keys);
+  return skewed * (1 / std::sqrt(static_cast<double>(q.extent(3))));
+}
+
+Tensor HeadModifiers::scores(const Tensor& plain, const Tensor& q, int64_t first_query) const {
+  const int64_t queries = plain.extent(2), keys = plain.extent(3);
+  Tensor out = plain;
+  if (position_vectors_) out = out + from_vectors(q, keys, first_query);
+  if (modifiers_.softcap > 0) out = tanh(out * (1 / modifiers_.softcap)) * modifiers_.softcap;
+  if (const Tensor by_distance = relative(q, keys, first_query)) {
+    std::vector<int32_t> index;
+    for (int64_t i = 0; i < queries; ++i) {
+      for (int64_t j = 0; j < keys; ++j) index.push_back(static_cast<int32_t>(i - j + keys - 1));
+    }
+    const Tensor ids = Tensor::of<int32_t>(index, Shape{queries, keys}, q.device());
+    const Tensor picked = embedding(contiguous(transpose(by_distance, 0, 1)), ids);  // [Tq, Tk, H]
+    out = out + permute(picked, {2, 0, 1});
+  }
+  return out;
+}
+
+Tensor HeadModifiers::sink(const Tensor& q) const {
+  if (modifiers_.sink == Sink::zero) return Tensor::full(Shape{heads_}, 0, q.dtype(), q.device());
+  return sink_;
+}
+
+Tensor HeadModifiers::shared_with_sink(const Tensor& weights, const Tensor& scores) const {
+  const Tensor logit = sink(scores);
+  if (!logit) return weights;
+  const int64_t keys = scores.extent(3);
+  Shape column = scores.shape();
+  column[3] = 1;
+  const Tensor last = expand(reshape(logit, Shape{1, heads_, 1, 1}), column);
+  const Tensor all = softmax(concat(std::vector<Tensor>{scores, last}, 3));
+  return weights * affine(slice(all, 3, keys, keys + 1), -1, 1);
+}
+
+}  // namespace heed

@@ -1,0 +1,82 @@
+// Sums that fade, and pairs that turn with their position.
+#include "core/kernels/decay_scan.h"
+
+#include "autograd/ops.h"
+#include "autograd/ops/agree.h"
+#include "autograd/ops/heads.h"
+#include "core/kernels/rotary.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+void expect(const char* what, const Tensor& found, const Tensor& v, std::initializer_list<int64_t> extents) {
+  if (!found) return;
+  agree("decay_scan", v, found);
+  Shape wanted;
+  for (const int64_t extent : extents) wanted.push_back(extent);
+  if (!(found.shape() == wanted))
+    fail("decay_scan: ", what, " is ", found.shape(), "; it must be ", wanted, ".");
+}
+
+/// The inputs without history, checked.
+kernel::DecayInputs settled(const kernel::DecayInputs& x) {
+  if (x.q.rank() != 4 || x.v.rank() != 4)
+    fail("decay_scan: q ", x.q.shape(), " and v ", x.v.shape(),
+         "; they must be [B, H, T, f] and [B, H, T, d].");
+  const int64_t B = x.q.extent(0), H = x.q.extent(1), length = x.q.extent(2), f = x.q.extent(3),
+                d = x.v.extent(3);
+  expect("q", x.q, x.v, {B, H, length, f});
+  expect("k", x.k, x.v, {B, H, length, f});
+  expect("v", x.v, x.v, {B, H, length, d});
+  const bool shared = x.log_decay && x.log_decay.rank() == 4 && x.log_decay.extent(3) == 1;
+  expect("log_decay", x.log_decay, x.v, {B, H, length, shared ? 1 : f});
+  expect("beta", x.beta, x.v, {B, H, length, 1});
+  expect("start", x.start, x.v, {B, H, f, d});
+  const auto plain = [](const Tensor& t) { return t ? rows(t) : t; };
+  return {plain(x.q), plain(x.k), plain(x.v), plain(x.log_decay), plain(x.beta), plain(x.start)};
+}
+
+Tensor gradient_of(const Tensor& x) { return x ? heads_like(x, x.extent(2), x.extent(3)) : Tensor(); }
+
+}  // namespace
+
+Tensor decay_scan(const kernel::DecayInputs& given, bool keep_end) {
+  const kernel::DecayInputs x = settled(given);
+  const int64_t length = x.q.extent(2), f = x.q.extent(3);
+  // One result holds outputs and state, so that one node knows the gradients of both.
+  const Tensor y = heads_like(x.v, length + (keep_end ? f : 0), x.v.extent(3));
+  const auto out_of = [length](const Tensor& joined) { return view::slice(joined, 2, 0, length); };
+  const auto end_of = [length, f, keep_end](const Tensor& joined) {
+    return keep_end ? view::slice(joined, 2, length, length + f) : Tensor();
+  };
+  const Tensor rest = gradient_of(x.beta ? x.v : Tensor());
+  launch<kernel::DecayScan>(x.v.device(), x, out_of(y), end_of(y), rest);
+  return record("decay_scan", y, {&given.q, &given.k, &given.v, &given.log_decay, &given.beta, &given.start},
+                [x, rest, out_of, end_of](const Tensor& given_dy) -> Gradients {
+                  const Tensor dy = rows(given_dy);
+                  const kernel::DecayInputs dx{gradient_of(x.q),    gradient_of(x.k),
+                                               gradient_of(x.v),    gradient_of(x.log_decay),
+                                               gradient_of(x.beta), gradient_of(x.start)};
+                  launch<kernel::DecayScanBack>(x.v.device(), x, rest, out_of(dy), end_of(dy), dx);
+                  return {dx.q, dx.k, dx.v, dx.log_decay, dx.beta, dx.start};
+                });
+}
+
+Tensor rotary(const Tensor& x, const Tensor& table, kernel::RotaryPairs pairs) {
+  agree("rotary", x, table);
+  if (x.rank() != 4 || table.rank() != 2 || table.extent(0) != x.extent(2) || table.extent(1) % 2 != 0 ||
+      table.extent(1) > x.extent(3)) {
+    fail("rotary: a table ", table.shape(), " for x ", x.shape(),
+         ". It must be [T, n]: cosines and sines of n / 2 angles, n even and at most d.");
+  }
+  const auto turned = [angles = contiguous(table.detach()), pairs](const Tensor& from, bool back) {
+    const Tensor to = heads_like(from, from.extent(2), from.extent(3));
+    launch<kernel::Rotary>(from.device(), rows(from), angles, pairs, back, to);
+    return to;
+  };
+  return record("rotary", turned(x, false), {&x},
+                [turned](const Tensor& dy) -> Gradients { return {turned(dy, true)}; });
+}
+
+}  // namespace heed

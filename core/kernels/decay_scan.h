@@ -1,0 +1,41 @@
+// Causal sums that fade, and the delta rule, in chunks: the engine of retention, gated linear attention,
+// DeltaNet and Mamba-2. Yang et al. 2023, arXiv 2312.06635; Yang et al. 2024, arXiv 2406.06484.
+#pragma once
+
+#include "core/isa.h"
+#include "core/tensor.h"
+
+namespace heed::kernel {
+
+/// What a scan reads, or the gradients of it: a state S [f, d] of each head that fades and is written to,
+///
+///   S_t = a_t S_{t-1} + k_t u_t^T,     out_t = S_t^T q_t,     a_t = exp(log_decay_t) for each row of S,
+///
+/// where u_t is v_t, or with beta beta_t (v_t - (a_t S_{t-1})^T k_t): what k_t finds is replaced.
+struct DecayInputs {
+  Tensor q, k;       ///< [B, H, T, f]
+  Tensor v;          ///< [B, H, T, d]
+  Tensor log_decay;  ///< [B, H, T, 1 | f]; empty: nothing fades. At most 0 for sums that stay bounded
+  Tensor beta;       ///< [B, H, T, 1]; empty: v is added as it is
+  Tensor start;      ///< [B, H, f, d]; empty: zero
+};
+
+/// out [B, H, T, d]; end [B, H, f, d] or empty receives S_T; rest [B, H, T, d] receives what stands beside
+/// beta in u_t, and is empty without one. Last strides are 1.
+struct DecayScan {
+  template <Isa>
+  static void cpu(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& rest);
+  static void cuda(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& rest);
+};
+
+/// Gradients (overwritten) of the call above from dout and dend (empty: zero); those of log_decay, beta and
+/// start are empty where these are, and that of start may be.
+struct DecayScanBack {
+  template <Isa>
+  static void cpu(const DecayInputs& x, const Tensor& rest, const Tensor& dout, const Tensor& dend,
+                  const DecayInputs& dx);
+  static void cuda(const DecayInputs& x, const Tensor& rest, const Tensor& dout, const Tensor& dend,
+                   const DecayInputs& dx);
+};
+
+}  // namespace heed::kernel

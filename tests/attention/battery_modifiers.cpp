@@ -1,0 +1,103 @@
+// The battery on modifiers: each is refused, or does what it says.
+#include "attention/headed.h"
+#include "autograd/gradcheck.h"
+#include "tests/attention/battery_kit.h"
+
+namespace heed::battery {
+namespace {
+
+struct Modification {
+  const char* name;
+  int64_t key_heads = 0;
+  Modifiers modifiers = {};
+};
+
+std::vector<Modification> modifications() {
+  return {
+      {.name = "key_heads", .key_heads = 1},
+      {.name = "rope", .modifiers = {.position = PositionKind::rope}},
+      {.name = "rope_interleaved", .modifiers = {.position = PositionKind::rope_interleaved}},
+      {.name = "alibi", .modifiers = {.position = PositionKind::alibi}},
+      {.name = "t5", .modifiers = {.position = PositionKind::t5, .position_buckets = 8, .position_span = 20}},
+      {.name = "shaw", .modifiers = {.position = PositionKind::shaw, .position_span = 3}},
+      {.name = "qk_norm rms", .modifiers = {.qk_norm = QkNorm::rms}},
+      {.name = "qk_norm l2", .modifiers = {.qk_norm = QkNorm::l2}},
+      {.name = "softcap", .modifiers = {.softcap = 0.5}},
+      {.name = "sink zero", .modifiers = {.sink = Sink::zero}},
+      {.name = "sink learned", .modifiers = {.sink = Sink::learned}}};
+}
+
+/// Parameters of the same name and shape become those of the other.
+void take_over(Module& to, Module& from) {
+  const std::vector<Named> theirs = tensors(from);
+  for (const Named& mine : tensors(to)) {
+    for (const Named& other : theirs) {
+      if (mine.name == other.name && mine.tensor->shape() == other.tensor->shape())
+        *mine.tensor = *other.tensor;
+    }
+  }
+}
+
+void check_gradient(Report& report, const Setting& setting) {
+  if (setting.device != Device::cpu) return;
+  Host host = host_of(setting, {.queries = 5, .keys = 7}, DType::f64);
+  const int64_t keys = host.keys.extent(1);
+  if (setting.variant.traits.padding)
+    host.lengths = lengths_of({static_cast<int32_t>(keys), static_cast<int32_t>(keys - 2)}, setting.device);
+  check_listed(*host.attention, sum(host.forward()));
+  host.make_leaves();
+  const auto leaves = host.leaves();
+  std::vector<Tensor> inputs;
+  for (const auto& [name, tensor] : leaves) inputs.push_back(tensor);
+  const GradcheckReport check =
+      gradcheck([&] { return host.forward(); }, inputs,
+                {.tolerance = 1e-6 * setting.variant.traits.tolerance, .samples = 6});
+  if (check.passed) return;
+  note(report, "the gradient of ",
+       check.input >= 0 ? leaves[static_cast<size_t>(check.input)].first : "nothing", ": ", to_string(check));
+}
+
+/// Weights made by the other's parameters, so that only the modifier can make the difference.
+void check_obeyed(Report& report, const Setting& setting, const Setting& plain) {
+  const NoTape quiet;
+  const Host host = host_of(setting, {.queries = 9, .keys = 7}),
+             other = host_of(plain, {.queries = 9, .keys = 7});
+  take_over(*host.attention, *other.attention);
+  if (setting.key_heads == 0) {
+    if (same_bits(host.forward(), other.forward())) note(report, "it is neither refused nor obeyed");
+    return;
+  }
+  const auto* headed = dynamic_cast<const HeadedAttention*>(host.attention.get());
+  if (headed != nullptr && headed->value.weight.extent(0) != 4)
+    note(report, "one key head of width 4 has values of width ", headed->value.weight.extent(0));
+}
+
+}  // namespace
+
+Report modifiers(const Setting& plain) {
+  Report report;
+  for (const Modification& one : modifications()) {
+    Setting setting = plain;
+    setting.key_heads = one.key_heads;
+    setting.modifiers = one.modifiers;
+    Report found;
+    try {
+      host_of(setting, {});
+    } catch (const Error& error) {
+      if (std::string(error.what()).size() < 50)
+        note(report, one.name, " is refused without saying why: ", error.what());
+      continue;
+    }
+    try {
+      check_obeyed(found, setting, plain);
+      check_gradient(found, setting);
+      found += steps(setting) + padding(setting);
+    } catch (const Error& error) {
+      note(found, "an Error: ", error.what());
+    }
+    if (!found.empty()) note(report, one.name, ": ", found);
+  }
+  return report;
+}
+
+}  // namespace heed::battery
