@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "autograd/tape.h"
 #include "core/kernels/addressing.h"
@@ -54,6 +55,9 @@ Tensor permute(const Tensor& x, std::initializer_list<int64_t> axes);
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);
 Tensor expand(const Tensor& x, const Shape& shape);
 Tensor concat(std::span<const Tensor> parts, int64_t axis);
+/// x [T, ...] as T tensors [...], whose gradients meet in one block: what a loop over time takes its steps
+/// from.
+std::vector<Tensor> unstack(const Tensor& x);
 Tensor contiguous(const Tensor& x);
 Tensor cast(const Tensor& x, DType dtype);
 
@@ -92,6 +96,13 @@ Tensor put_rows(const Tensor& rows, const Tensor& ids, int64_t length);
 /// Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when rng is null or p is
 /// 0.
 Tensor dropout(const Tensor& x, double p, Rng* rng);
+
+// Recurrence. Shapes as in core/kernels/recurrence.h: gates from the input and from the state, [N, 4|3 D],
+// and a state [2|1, N, D]; where `lengths` (i32 [N]) is not above `position`, the state stays.
+Tensor lstm_cell(const Tensor& from_input, const Tensor& from_state, const Tensor& state,
+                 const Tensor& lengths = {}, int64_t position = 0);
+Tensor gru_cell(const Tensor& from_input, const Tensor& from_state, const Tensor& state,
+                const Tensor& lengths = {}, int64_t position = 0);
 
 // Attention, fused. Shapes as in core/kernels/attention.h.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionTerms& terms);

@@ -49,5 +49,6 @@ std::vector<OpCase> attention_cases();
 std::vector<OpCase> score_cases();
 std::vector<OpCase> position_cases();
 std::vector<OpCase> scan_cases();
+std::vector<OpCase> recurrence_cases();
 
 }  // namespace heed::plain

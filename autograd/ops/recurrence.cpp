@@ -1,0 +1,88 @@
+// Steps of recurrent networks, and taking a sequence apart into them.
+#include "core/kernels/recurrence.h"
+
+#include "autograd/ops.h"
+#include "autograd/ops/agree.h"
+#include "core/kernels/copy.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+/// Fails unless a and b are [N, gates D] for a state [parts, N, D].
+void check_cell(const char* op, const Tensor& a, const Tensor& b, const Tensor& state, const Tensor& lengths,
+                int64_t parts, int64_t gates) {
+  if (state.rank() != 3 || state.extent(0) != parts) {
+    fail(op, ": the state is ", state.shape(), "; it must be [", parts, ", batch, width].");
+  }
+  const Shape wanted{state.extent(1), gates * state.extent(2)};
+  if (!(a.shape() == wanted) || !(b.shape() == wanted)) {
+    fail(op, ": gates ", a.shape(), " and ", b.shape(), " for the state ", state.shape(), "; both must be ",
+         wanted, ".");
+  }
+  if (lengths && (lengths.dtype() != DType::i32 || !(lengths.shape() == Shape{state.extent(1)}))) {
+    fail(op, ": lengths are ", lengths.dtype(), " ", lengths.shape(), "; they must be i32 [", state.extent(1),
+         "].");
+  }
+  agree(op, a, state);
+  agree(op, b, state);
+}
+
+}  // namespace
+
+Tensor lstm_cell(const Tensor& from_input, const Tensor& from_state, const Tensor& state,
+                 const Tensor& lengths, int64_t position) {
+  check_cell("lstm_cell", from_input, from_state, state, lengths, 2, 4);
+  const Tensor before = contiguous(state.detach());
+  const Tensor gates = like(from_input), next = like(before);
+  launch<kernel::LstmCell>(state.device(), contiguous(from_input.detach()), contiguous(from_state.detach()),
+                           before, lengths, position, gates, next);
+  return record("lstm_cell", next, {&from_input, &from_state, &state},
+                [gates, before, next, lengths, position](const Tensor& dy) -> Gradients {
+                  const Tensor slope = like(gates), dstate = like(before);
+                  launch<kernel::LstmCellBack>(dy.device(), gates, before, next, lengths, position,
+                                               contiguous(dy), slope, dstate);
+                  return {slope, slope, dstate};
+                });
+}
+
+Tensor gru_cell(const Tensor& from_input, const Tensor& from_state, const Tensor& state,
+                const Tensor& lengths, int64_t position) {
+  check_cell("gru_cell", from_input, from_state, state, lengths, 1, 3);
+  const Tensor before = contiguous(state.detach()), inner = contiguous(from_state.detach());
+  const Tensor gates = like(from_input), next = like(before);
+  launch<kernel::GruCell>(state.device(), contiguous(from_input.detach()), inner, before, lengths, position,
+                          gates, next);
+  return record("gru_cell", next, {&from_input, &from_state, &state},
+                [gates, inner, before, lengths, position](const Tensor& dy) -> Gradients {
+                  const Tensor da = like(gates), db = like(gates), dstate = like(before);
+                  launch<kernel::GruCellBack>(dy.device(), gates, inner, before, lengths, position,
+                                              contiguous(dy), da, db, dstate);
+                  return {da, db, dstate};
+                });
+}
+
+std::vector<Tensor> unstack(const Tensor& x) {
+  if (x.rank() < 1) fail("unstack: a scalar has no first axis. Give at least one axis.");
+  // The parts' gradients are written into one block: the first that arrives makes it and hands it on, the
+  // others only write. `whole` has no other user, so nobody adds to the block before all have written.
+  const auto block = std::make_shared<Tensor>();
+  const Tensor whole =
+      record("unstack", x.detach(), {&x}, [](const Tensor& dy) -> Gradients { return {dy}; });
+  const Shape rest(std::span(x.shape().begin() + 1, x.shape().end()));
+  const Strides steps(std::span(x.strides().begin() + 1, x.strides().end()));
+  std::vector<Tensor> parts;
+  for (int64_t t = 0; t < x.extent(0); ++t) {
+    const auto vjp = [block, shape = x.shape(), t](const Tensor& dy) -> Gradients {
+      const bool first = !*block;
+      if (first) *block = Tensor::zeros(shape, dy.dtype(), dy.device());
+      const Tensor to = view::slice(*block, 0, t, t + 1);
+      launch<kernel::Copy>(dy.device(), view::expand(dy, to.shape()), to);
+      return {first ? *block : Tensor()};
+    };
+    parts.push_back(record("part", x.seen_as(rest, steps, x.offset() + t * x.strides()[0]), {&whole}, vjp));
+  }
+  return parts;
+}
+
+}  // namespace heed
