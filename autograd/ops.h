@@ -93,6 +93,9 @@ Tensor embedding(const Tensor& weight, const Tensor& ids);
 Tensor take_rows(const Tensor& x, const Tensor& ids);
 /// The reverse: rows [B, H, n, d] added up at their ids -> [B, H, length, d]; those of id -1 are left out.
 Tensor put_rows(const Tensor& rows, const Tensor& ids, int64_t length);
+/// Averages of `count` runs of each sequence: x [B, H, T, d] -> [B, H, count, d]. Lengths and how many runs
+/// there may be, each i32 [B] or empty, as in kernel::SegmentMean.
+Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& most);
 /// Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when rng is null or p is
 /// 0.
 Tensor dropout(const Tensor& x, double p, Rng* rng);

@@ -2,6 +2,7 @@
 #include "autograd/ops.h"
 #include "core/kernels/dropout.h"
 #include "core/kernels/gather.h"
+#include "core/kernels/segment.h"
 #include "core/kernels/take.h"
 #include "core/launch.h"
 
@@ -27,6 +28,11 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
 
 namespace {
 
+/// x as its kernels want it: the last axis dense.
+Tensor dense_rows(const Tensor& x) {
+  return x.strides()[-1] == 1 || x.extent(-1) == 1 ? x.detach() : contiguous(x.detach());
+}
+
 /// The ids as [B, H, n] of x, shared ones repeated by strides of 0.
 Tensor ids_for(const char* op, const Tensor& x, const Tensor& ids) {
   const bool fits = x.rank() == 4 && ids.rank() == 3 && ids.dtype() == DType::i32 &&
@@ -40,17 +46,15 @@ Tensor ids_for(const char* op, const Tensor& x, const Tensor& ids) {
 }
 
 Tensor taken(const Tensor& x, const Tensor& ids) {
-  const bool dense = x.strides()[-1] == 1 || x.extent(-1) == 1;
   const Tensor y = like(x, Shape{x.extent(0), x.extent(1), ids.extent(2), x.extent(3)});
-  launch<kernel::TakeRows>(x.device(), dense ? x.detach() : contiguous(x.detach()), ids, y);
+  launch<kernel::TakeRows>(x.device(), dense_rows(x), ids, y);
   return y;
 }
 
 Tensor put(const Tensor& rows, const Tensor& ids, int64_t length) {
-  const bool dense = rows.strides()[-1] == 1 || rows.extent(-1) == 1;
   const Tensor y = Tensor::zeros(Shape{rows.extent(0), rows.extent(1), length, rows.extent(3)}, rows.dtype(),
                                  rows.device());
-  launch<kernel::PutRows>(rows.device(), ids, dense ? rows.detach() : contiguous(rows.detach()), y);
+  launch<kernel::PutRows>(rows.device(), ids, dense_rows(rows), y);
   return y;
 }
 
@@ -70,6 +74,25 @@ Tensor put_rows(const Tensor& rows, const Tensor& ids, int64_t length) {
   }
   return record("put_rows", put(rows, each, length), {&rows},
                 [each](const Tensor& dy) -> Gradients { return {taken(dy, each)}; });
+}
+
+Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& most) {
+  if (x.rank() != 4 || count < 1)
+    fail("segment_mean: ", count, " runs of x ", x.shape(),
+         "; it must be [B, H, T, d], and the runs 1 or more.");
+  for (const Tensor& numbers : {lengths, most}) {
+    if (numbers && (numbers.dtype() != DType::i32 || !(numbers.shape() == Shape{x.extent(0)}))) {
+      fail("segment_mean: lengths ", numbers.dtype(), " ", numbers.shape(), "; they must be i32 [",
+           x.extent(0), "], one a sequence.");
+    }
+  }
+  const Tensor y = like(x, Shape{x.extent(0), x.extent(1), count, x.extent(3)});
+  launch<kernel::SegmentMean>(x.device(), dense_rows(x), lengths, most, y);
+  return record("segment_mean", y, {&x}, [shape = x.shape(), lengths, most](const Tensor& dy) -> Gradients {
+    const Tensor dx = like(dy, shape);
+    launch<kernel::SegmentMeanBack>(dy.device(), dense_rows(dy), lengths, most, dx);
+    return {dx};
+  });
 }
 
 Tensor dropout(const Tensor& x, double p, Rng* rng) {

@@ -187,6 +187,37 @@ std::vector<OpCase> row_cases() {
              return y;
            },
        .looser = 10},
+      {.op = "segment_mean(x, count, lengths, most)",
+       .shapes = {{{2, 3, 5, 4}}, {{1, 1, 1, 1}}, {{3, 2, 7, 1}}, {{0, 1, 2, 2}}},
+       .large = {{4, 3, 150, 33}},
+       .apply =
+           [](Inputs x) {
+             std::vector<int32_t> lengths, most;
+             for (int64_t b = 0; b < x[0].extent(0); ++b) {
+               lengths.push_back(static_cast<int32_t>(x[0].extent(2) / (b + 1)));
+               most.push_back(b % 2 == 0 ? 3 : 2);
+             }
+             const Shape batch{x[0].extent(0)};
+             return segment_mean(x[0], 3, Tensor::of<int32_t>(lengths, batch),
+                                 Tensor::of<int32_t>(most, batch));
+           },
+       .reference =
+           [](const Plains& x) {
+             Shape shape = x[0].shape;
+             shape[2] = 3;
+             Plain y(shape);
+             for (int64_t i = 0; i < y.size(); ++i) {
+               const auto at = indices(shape, i);
+               const int64_t T = x[0].extent(2), n = T / (at[0] + 1);
+               const int64_t runs = std::min<int64_t>(at[0] % 2 == 0 ? 3 : 2, n);
+               if (at[2] >= runs) continue;
+               const int64_t first = at[2] * n / runs, last = (at[2] + 1) * n / runs;
+               for (int64_t t = first; t < last; ++t)
+                 y[i] += x[0][((at[0] * shape[1] + at[1]) * T + t) * shape[3] + at[3]] /
+                         static_cast<double>(last - first);
+             }
+             return y;
+           }},
       {.op = "dropout(x, p, rng)",
        .shapes = {{{2, 3, 5}}, {{7}}, {{}}, {{1, 1}}, {{0, 3}}},
        .large = {{211, 353}},

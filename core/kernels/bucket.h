@@ -1,0 +1,78 @@
+// Tokens in buckets: who falls where, and tiles of those that meet. What attention by hashing or by clusters
+// runs on.
+#pragma once
+
+#include "core/isa.h"
+#include "core/tensor.h"
+
+namespace heed::kernel {
+
+/// buckets[row] = where the row of scores [..., f] is largest, the first place among equal ones; with
+/// `both_signs` the row is followed by its negative, so that x and -x fall f apart. A row of scores is a
+/// token; tokens at or past lengths[b] (i32 [B] or empty) get `none`. scores [B, H, R, N, f], buckets i32 [B,
+/// H, R, N]; token 0 is number `first` of its sequence. Contiguous.
+struct Buckets {
+  template <Isa>
+  static void cpu(const Tensor& scores, bool both_signs, const Tensor& lengths, int64_t first, int32_t none,
+                  const Tensor& buckets);
+  static void cuda(const Tensor& scores, bool both_signs, const Tensor& lengths, int64_t first, int32_t none,
+                   const Tensor& buckets);
+};
+
+/// Who meets whom. The tokens of a round stand in the order of (bucket, position).
+struct Meeting {
+  int64_t window = 0;      ///< keys before a tile that it sees
+  int64_t tile = 0;        ///< queries of a tile
+  bool by_bucket = false;  ///< a query sees the last `window` tokens of its own bucket up to itself, which
+                           ///< later tokens do not change; else the order is cut into chunks of `tile` =
+                           ///< `window`, and a query sees its chunk and the one before
+  bool causal = false;     ///< of those, only keys at or before the query
+  bool ring = false;  ///< before the first chunk of a round comes the last of the round before; else its own
+  bool not_self = false;  ///< a token sees itself only where no round shows it another
+  bool once = false;      ///< a key that a query meets n times counts as one: its score falls by log n
+};
+
+/// Tiles: queries i32 [B, H, R, T tile] and keys i32 [B, H, R, T, window + tile] hold tokens, -1 for none;
+/// slots i32 [B, H, R N] says where in the queries of all rounds each token stands. From order i32 [B, H, R,
+/// N] (Argsort of the buckets), buckets, and lengths (i32 [B] or empty; tokens past them are nowhere). T is
+/// N / tile rounded up, plus the number of buckets if tiles keep to buckets.
+struct BucketTiles {
+  template <Isa>
+  static void cpu(const Tensor& order, const Tensor& buckets, const Tensor& lengths, const Meeting& meeting,
+                  const Tensor& queries, const Tensor& keys, const Tensor& slots);
+  static void cuda(const Tensor& order, const Tensor& buckets, const Tensor& lengths, const Meeting& meeting,
+                   const Tensor& queries, const Tensor& keys, const Tensor& slots);
+};
+
+/// bias [B H, R T, tile, window + tile] for the scores of tiles: -inf where a query does not see a key, else
+/// 0 or minus the log of how often they meet.
+struct BucketBias {
+  template <Isa>
+  static void cpu(const Tensor& order, const Tensor& buckets, const Tensor& lengths, const Meeting& meeting,
+                  const Tensor& queries, const Tensor& keys, const Tensor& bias);
+  static void cuda(const Tensor& order, const Tensor& buckets, const Tensor& lengths, const Meeting& meeting,
+                   const Tensor& queries, const Tensor& keys, const Tensor& bias);
+};
+
+/// The same seen from each token, to look at: ids i32 [B, H, N, R E] and bias [B, H, N, R E] from keys
+/// [B, H, R, T, E], slots [B, H, R N] and the bias of tiles.
+struct BucketLists {
+  template <Isa>
+  static void cpu(const Tensor& keys, const Tensor& slots, const Tensor& tile_bias, const Tensor& ids,
+                  const Tensor& bias);
+  static void cuda(const Tensor& keys, const Tensor& slots, const Tensor& tile_bias, const Tensor& ids,
+                   const Tensor& bias);
+};
+
+/// And for tokens that come later: query i is token first + i of buckets i32 [B, H, R, N]. ids i32
+/// [B, H, Tq, R window] are the last tokens of its bucket in each round (by_bucket); none where its bucket is
+/// `none`.
+struct RecentInBucket {
+  template <Isa>
+  static void cpu(const Tensor& buckets, int64_t first, int32_t none, const Meeting& meeting,
+                  const Tensor& ids, const Tensor& bias);
+  static void cuda(const Tensor& buckets, int64_t first, int32_t none, const Meeting& meeting,
+                   const Tensor& ids, const Tensor& bias);
+};
+
+}  // namespace heed::kernel

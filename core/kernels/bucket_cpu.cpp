@@ -1,0 +1,291 @@
+// Tokens in buckets, on the CPU.
+#include "core/kernels/bucket.h"
+#include "core/kernels/here.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/count.h"
+#include "core/parallel.h"
+
+namespace heed::kernel {
+namespace {
+
+/// The rounds of one head.
+struct Rounds {
+  int64_t R, N, real;
+  const int32_t *order, *bucket;  // [R, N]
+
+  Rounds(const Tensor& orders, const Tensor& buckets, const Tensor& lengths, int64_t head)
+      : R(orders.extent(2)),
+        N(orders.extent(3)),
+        real(lengths ? std::clamp<int64_t>(lengths.data<int32_t>()[head / orders.extent(1)], 0, N) : N),
+        order(orders.data<int32_t>() + head * R * N),
+        bucket(buckets.data<int32_t>() + head * R * N) {}
+
+  int32_t token(int64_t r, int64_t place) const { return order[r * N + place]; }
+  int32_t bucket_at(int64_t r, int64_t place) const { return bucket[r * N + token(r, place)]; }
+};
+
+/// Tiles of one head as they are filled.
+struct Tiles {
+  int64_t T, tile, window;
+  int32_t *queries, *keys, *slots;
+  int32_t* keys_of(int64_t r, int64_t t) const { return keys + (r * T + t) * (window + tile); }
+};
+
+void fill_by_bucket(const Rounds& rounds, const Tiles& tiles) {
+  for (int64_t r = 0; r < rounds.R; ++r) {
+    int64_t t = -1, rank = 0;
+    for (int64_t place = 0; place < rounds.real; ++place, ++rank) {
+      const int32_t token = rounds.token(r, place);
+      if (place == 0 || rounds.bucket_at(r, place) != rounds.bucket_at(r, place - 1)) rank = 0;
+      const int64_t lane = rank % tiles.tile;
+      if (lane == 0) {
+        ++t;
+        const int64_t before = std::min(rank, tiles.window);
+        std::copy_n(rounds.order + r * rounds.N + place - before, before,
+                    tiles.keys_of(r, t) + tiles.window - before);
+      }
+      const int64_t slot = (r * tiles.T + t) * tiles.tile + lane;
+      tiles.queries[slot] = token;
+      tiles.keys_of(r, t)[tiles.window + lane] = token;
+      tiles.slots[r * rounds.N + token] = static_cast<int32_t>(slot);
+    }
+  }
+}
+
+void fill_chunks(const Rounds& rounds, const Tiles& tiles, bool ring) {
+  const int64_t c = tiles.tile, last = (rounds.real - 1) / c;
+  const auto copy_chunk = [&](int64_t r, int64_t chunk, int32_t* to) {
+    std::copy_n(rounds.order + r * rounds.N + chunk * c, std::min(c, rounds.real - chunk * c), to);
+  };
+  for (int64_t r = 0; r < rounds.R && rounds.real > 0; ++r) {
+    for (int64_t t = 0; t <= last; ++t) {
+      int32_t* keys = tiles.keys_of(r, t);
+      if (t > 0)
+        copy_chunk(r, t - 1, keys);
+      else
+        copy_chunk(ring ? (r + rounds.R - 1) % rounds.R : r, last, keys);
+      copy_chunk(r, t, keys + c);
+    }
+    for (int64_t place = 0; place < rounds.real; ++place) {
+      const int64_t slot = r * tiles.T * c + place;
+      tiles.queries[slot] = rounds.token(r, place);
+      tiles.slots[r * rounds.N + rounds.token(r, place)] = static_cast<int32_t>(slot);
+    }
+  }
+}
+
+/// How often query i meets key j.
+class Meetings {
+ public:
+  Meetings(const Rounds& rounds, const Meeting& meeting)
+      : rounds_(rounds), meeting_(meeting), place_(static_cast<size_t>(rounds.R * rounds.N)) {
+    for (int64_t r = 0; r < rounds.R; ++r) {
+      for (int64_t place = 0; place < rounds.N; ++place)
+        place_[static_cast<size_t>(r * rounds.N + rounds.token(r, place))] = static_cast<int32_t>(place);
+    }
+  }
+
+  int64_t count(int64_t i, int64_t j) const {
+    int64_t total = 0;
+    const int64_t c = meeting_.tile, last = (rounds_.real - 1) / c;
+    for (int64_t r = 0; r < rounds_.R; ++r) {
+      if (meeting_.by_bucket) {
+        const int64_t back = place(r, i) - place(r, j);
+        const int32_t* bucket = rounds_.bucket + r * rounds_.N;
+        total += bucket[i] == bucket[j] && back >= 0 && back < meeting_.window ? 1 : 0;
+        continue;
+      }
+      const int64_t own = place(r, i) / c;
+      total += place(r, j) / c == own ? 1 : 0;
+      const int64_t round = own > 0 || !meeting_.ring ? r : (r + rounds_.R - 1) % rounds_.R;
+      total += place(round, j) / c == (own > 0 ? own - 1 : last) ? 1 : 0;
+    }
+    return total;
+  }
+
+ private:
+  int64_t place(int64_t r, int64_t token) const { return place_[static_cast<size_t>(r * rounds_.N + token)]; }
+
+  const Rounds& rounds_;
+  const Meeting& meeting_;
+  std::vector<int32_t> place_;
+};
+
+/// Does the query in this lane of a tile see entry e of the tile's keys?
+bool seen(const Meeting& meeting, int64_t lane, int32_t query, int64_t e, int32_t key) {
+  if (query < 0 || key < 0 || (meeting.causal && key > query)) return false;
+  return !meeting.by_bucket || (e > lane && e <= meeting.window + lane);
+}
+
+template <class T>
+void bias_of_head(const Rounds& rounds, const Meeting& meeting, int64_t tiles, const int32_t* queries,
+                  const int32_t* keys, T* bias) {
+  const int64_t a = meeting.tile, width = meeting.window + a, rows = rounds.R * tiles * a;
+  // A token meets others in any round or in none, so this is known before any of its rows is written.
+  std::vector<uint8_t> social(static_cast<size_t>(rounds.N));
+  for (int64_t row = 0; row < rows && meeting.not_self; ++row) {
+    if (queries[row] < 0) continue;
+    const int32_t* key = keys + row / a * width;
+    uint8_t& met = social[static_cast<size_t>(queries[row])];
+    for (int64_t e = 0; e < width && met == 0; ++e)
+      met = key[e] != queries[row] && seen(meeting, row % a, queries[row], e, key[e]) ? 1 : 0;
+  }
+  const Meetings meetings(rounds, meeting);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int32_t query = queries[row];
+    const int32_t* key = keys + row / a * width;
+    for (int64_t e = 0; e < width; ++e) {
+      bool open = seen(meeting, row % a, query, e, key[e]);
+      if (open && meeting.not_self && key[e] == query) open = social[static_cast<size_t>(query)] == 0;
+      T value = open ? T(0) : -std::numeric_limits<T>::infinity();
+      if (open && meeting.once) value = -std::log(static_cast<T>(meetings.count(query, key[e])));
+      bias[row * width + e] = value;
+    }
+  }
+}
+
+template <class T>
+void recent_of_query(const int32_t* bucket, int64_t R, int64_t N, int64_t at, int32_t none,
+                     const Meeting& meeting, int32_t* ids, T* bias) {
+  const int64_t width = R * meeting.window;
+  std::fill_n(ids, width, -1);
+  std::fill_n(bias, width, -std::numeric_limits<T>::infinity());
+  bool social = false;
+  for (int64_t r = 0; r < R; ++r) {
+    const int32_t* of = bucket + r * N;
+    if (of[at] == none) return;
+    int64_t found = 0;
+    for (int64_t j = at; j >= 0 && found < meeting.window; --j) {
+      if (of[j] != of[at]) continue;
+      ids[r * meeting.window + found++] = static_cast<int32_t>(j);
+      social = social || j != at;
+    }
+  }
+  for (int64_t e = 0; e < width; ++e) {
+    if (ids[e] < 0 || (meeting.not_self && social && ids[e] == at)) continue;
+    bias[e] = meeting.once ? -std::log(static_cast<T>(std::count(ids, ids + width, ids[e]))) : T(0);
+  }
+}
+
+}  // namespace
+
+template <>
+void Buckets::cpu<here>(const Tensor& scores, bool both_signs, const Tensor& lengths, int64_t first,
+                        int32_t none, const Tensor& buckets) {
+  const int64_t f = scores.extent(-1), N = scores.extent(3),
+                a_sequence = buckets.size() / std::max<int64_t>(1, scores.extent(0));
+  const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
+  int32_t* out = buckets.data<int32_t>();
+  visit_float("buckets", scores.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* score = scores.data<T>();
+    parallel_rows(buckets.size(), light_grain / std::max<int64_t>(f, 1), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        if (length != nullptr && first + row % N >= length[row / a_sequence]) {
+          out[row] = none;
+          continue;
+        }
+        const T* of = score + row * f;
+        const int64_t high = std::max_element(of, of + f) - of, low = std::min_element(of, of + f) - of;
+        out[row] = static_cast<int32_t>(both_signs && -of[low] > of[high] ? f + low : high);
+      }
+    });
+  });
+  Count::add(scores.size());
+}
+
+template <>
+void BucketTiles::cpu<here>(const Tensor& order, const Tensor& buckets, const Tensor& lengths,
+                            const Meeting& meeting, const Tensor& queries, const Tensor& keys,
+                            const Tensor& slots) {
+  const int64_t heads = order.extent(0) * order.extent(1), T = keys.extent(3);
+  parallel_for(heads, [&](int64_t head) {
+    const Rounds rounds(order, buckets, lengths, head);
+    const int64_t of_queries = queries.size() / heads, of_keys = keys.size() / heads,
+                  of_slots = slots.size() / heads;
+    const Tiles tiles{T,
+                      meeting.tile,
+                      meeting.window,
+                      queries.data<int32_t>() + head * of_queries,
+                      keys.data<int32_t>() + head * of_keys,
+                      slots.data<int32_t>() + head * of_slots};
+    std::fill_n(tiles.queries, of_queries, -1);
+    std::fill_n(tiles.keys, of_keys, -1);
+    std::fill_n(tiles.slots, of_slots, -1);
+    if (meeting.by_bucket)
+      fill_by_bucket(rounds, tiles);
+    else
+      fill_chunks(rounds, tiles, meeting.ring);
+  });
+  Count::add(keys.size());
+}
+
+template <>
+void BucketBias::cpu<here>(const Tensor& order, const Tensor& buckets, const Tensor& lengths,
+                           const Meeting& meeting, const Tensor& queries, const Tensor& keys,
+                           const Tensor& bias) {
+  const int64_t heads = order.extent(0) * order.extent(1), T = keys.extent(3);
+  visit_float("bucket_bias", bias.dtype(), [&](auto type) {
+    using N = typename decltype(type)::type;
+    parallel_for(heads, [&](int64_t head) {
+      const Rounds rounds(order, buckets, lengths, head);
+      bias_of_head<N>(rounds, meeting, T, queries.data<int32_t>() + head * (queries.size() / heads),
+                      keys.data<int32_t>() + head * (keys.size() / heads),
+                      bias.data<N>() + head * (bias.size() / heads));
+    });
+  });
+  Count::add(bias.size());
+}
+
+template <>
+void BucketLists::cpu<here>(const Tensor& keys, const Tensor& slots, const Tensor& tile_bias,
+                            const Tensor& ids, const Tensor& bias) {
+  const int64_t R = keys.extent(2), width = keys.extent(4), N = ids.extent(2), a = tile_bias.extent(2);
+  const int64_t heads = keys.extent(0) * keys.extent(1), of_keys = keys.size() / std::max<int64_t>(heads, 1);
+  visit_float("bucket_lists", bias.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const int32_t *key = keys.data<int32_t>(), *slot = slots.data<int32_t>();
+    const T* from = tile_bias.data<T>();
+    int32_t* id = ids.data<int32_t>();
+    T* to = bias.data<T>();
+    parallel_rows(heads * N, light_grain / (R * width), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t head = row / N, i = row % N;
+        for (int64_t r = 0; r < R; ++r) {
+          const int64_t at = (row * R + r) * width, place = slot[(head * R + r) * N + i];
+          if (place < 0) {
+            std::fill_n(id + at, width, -1);
+            std::fill_n(to + at, width, -std::numeric_limits<T>::infinity());
+          } else {
+            std::copy_n(key + head * of_keys + place / a * width, width, id + at);
+            std::copy_n(from + head * of_keys * a + place * width, width, to + at);
+          }
+        }
+      }
+    });
+  });
+  Count::add(ids.size());
+}
+
+template <>
+void RecentInBucket::cpu<here>(const Tensor& buckets, int64_t first, int32_t none, const Meeting& meeting,
+                               const Tensor& ids, const Tensor& bias) {
+  const int64_t R = buckets.extent(2), N = buckets.extent(3), queries = ids.extent(2), width = ids.extent(3);
+  visit_float("recent_in_bucket", bias.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    parallel_rows(ids.size() / std::max<int64_t>(width, 1), 4, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        recent_of_query(buckets.data<int32_t>() + row / queries * R * N, R, N, first + row % queries, none,
+                        meeting, ids.data<int32_t>() + row * width, bias.data<T>() + row * width);
+      }
+    });
+  });
+  Count::add(ids.size());
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,113 @@
+// Measures and choices of queries on the CPU.
+#include "core/kernels/here.h"
+#include "core/kernels/prob_sparse.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "core/count.h"
+#include "core/parallel.h"
+
+namespace heed::kernel {
+namespace {
+
+template <class T>
+T measured(const T* q, const T* keys, int64_t stride, int64_t d, const T* samples, int64_t count,
+           int64_t open, const Sampling& sampling) {
+  T most = -std::numeric_limits<T>::infinity(), total = 0;
+  for (int64_t u = 0; u < count; ++u) {
+    const auto j = sampling.fractions ? static_cast<int64_t>(samples[u] * static_cast<T>(open))
+                                      : std::max<int64_t>(0, static_cast<int64_t>(samples[u])) % open;
+    const T* k = keys + std::min(j, open - 1) * stride;
+    T score = 0;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < d; ++c) score += q[c] * k[c];
+    most = std::max(most, score);
+    total += score;
+  }
+  return most - total / static_cast<T>(sampling.look_back ? count : open);
+}
+
+}  // namespace
+
+template <>
+void SampledSpread::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& samples, const Tensor& lengths,
+                              const Sampling& sampling, const Tensor& measure) {
+  const int64_t H = q.extent(1), N = q.extent(2), d = q.extent(3), M = k.extent(2), U = samples.extent(1);
+  const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
+  visit_float("sampled_spread", q.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T *queries = q.data<T>(), *keys = k.data<T>(), *sample = samples.data<T>();
+    T* out = measure.data<T>();
+    parallel_rows(measure.size(), light_grain / (U * d + 1) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t i = row % N, h = row / N % H, b = row / N / H;
+        const int64_t real = length != nullptr ? std::clamp<int64_t>(length[b], 0, M) : M;
+        const int64_t open = sampling.look_back ? std::min(real, i + 1) : real;
+        if (open == 0 || (sampling.same_tokens && i >= real)) {
+          out[row] = -std::numeric_limits<T>::infinity();
+          continue;
+        }
+        out[row] = measured(queries + b * q.strides()[0] + h * q.strides()[1] + i * q.strides()[2],
+                            keys + b * k.strides()[0] + h * k.strides()[1], k.strides()[2], d, sample + i * U,
+                            U, open, sampling);
+      }
+    });
+  });
+  Count::add(2 * measure.size() * U * d);
+}
+
+template <>
+void Records::cpu<here>(const Tensor& measure, int64_t rank, const Tensor& which) {
+  const int64_t N = measure.extent(2), n = which.extent(2);
+  visit_float("records", measure.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* value = measure.data<T>();
+    int32_t* out = which.data<int32_t>();
+    parallel_rows(measure.extent(0) * measure.extent(1), light_grain / (N + 1) + 1,
+                  [&](int64_t begin, int64_t end) {
+                    std::vector<T> best;  // a heap of the greatest `rank` so far, the least of them in front
+                    for (int64_t row = begin; row < end; ++row) {
+                      best.clear();
+                      int64_t found = 0;
+                      for (int64_t i = 0; i < N && found < n; ++i) {
+                        const T x = value[row * N + i];
+                        const bool full = static_cast<int64_t>(best.size()) == rank;
+                        if (!(x > -std::numeric_limits<T>::infinity()) || (full && x <= best.front()))
+                          continue;
+                        if (full) {
+                          std::pop_heap(best.begin(), best.end(), std::greater<T>());
+                          best.pop_back();
+                        }
+                        best.push_back(x);
+                        std::push_heap(best.begin(), best.end(), std::greater<T>());
+                        out[row * n + found++] = static_cast<int32_t>(i);
+                      }
+                      std::fill(out + row * n + found, out + (row + 1) * n, -1);
+                    }
+                  });
+  });
+  Count::add(measure.size());
+}
+
+template <>
+void LookBack::cpu<here>(const Tensor& which, const Tensor& bias) {
+  const int64_t M = bias.extent(3);
+  visit_float("look_back", bias.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const int32_t* last = which.data<int32_t>();
+    T* out = bias.data<T>();
+    parallel_rows(which.size(), light_grain / (M + 1) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t open = std::min<int64_t>(last[row] + 1, M);
+        std::fill_n(out + row * M, open, T(0));
+        std::fill(out + row * M + open, out + (row + 1) * M, -std::numeric_limits<T>::infinity());
+      }
+    });
+  });
+  Count::add(bias.size());
+}
+
+}  // namespace heed::kernel
