@@ -91,7 +91,7 @@ Extent usual_start(const Growth& growth, bool bytes, bool by_width) {
 Extent start_of(const Traits& traits, bool bytes, bool by_width) {
   Extent start = usual_start(bytes ? traits.memory : traits.time, bytes, by_width);
   if (traits.from > start.length) {
-    start.batch = std::min<int64_t>(start.batch, 4);
+    start.batch = std::min(start.batch, std::max<int64_t>(4, start.batch * 1024 / traits.from));
     start.length = traits.from;
   }
   return start;

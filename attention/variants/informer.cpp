@@ -1,0 +1,177 @@
+// ProbSparse attention. Zhou et al. 2021, "Informer: beyond efficient transformer for long sequence
+// time-series forecasting", arXiv 2012.07436, section 3.
+//
+//   M_i = max_u q_i . k_u - sum_u q_i . k_u / M        over c ceil(ln M) sampled keys u
+//
+// The c ceil(ln N) queries of greatest M_i look at all keys by softmax; the others are lazy and take the mean
+// of the values, or a decoder's the sum of those so far. Choosing has no gradient. The division is by the
+// number of keys, as in the authors' code.
+//
+// A decoder as published (strict = false) samples later keys and compares with later queries, so its choice
+// knows of them. By default it does not: keys are sampled up to the query, the mean is over the sample, and a
+// query is chosen if fewer than c before it reach its measure, which gives about c ln N of them; at most
+// twice as many as an encoder has, the first ones.
+//
+// Parameters: samples [N, U], optional: the numbers of the keys that each query samples, for all heads.
+// Without it they are drawn by the length alone, or anew at each training step (resample).
+#include <cmath>
+
+#include "attention/headed.h"
+#include "attention/variant.h"
+#include "core/kernels/prob_sparse.h"
+#include "core/kernels/sort.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+enum class Lazy { published, mean };
+
+struct Options {
+  int64_t factor = 5;
+  Lazy lazy = Lazy::published;
+  bool strict = true;
+  bool resample = false;
+  double scale = 0;
+  void fields(Fields& f) {
+    f("factor", factor, "c: queries and samples a logarithm of the length");
+    f("lazy", Choice(lazy, {"published", "mean"}),
+      "what the other queries of a decoder get: the sum of the values so "
+      "far, or their mean");
+    f("strict", strict, "a decoder's choice knows nothing of later tokens");
+    f("resample", resample, "new samples at each call while training");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+  }
+};
+
+class InformerAttention final : public HeadedAttention {
+ public:
+  InformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : HeadedAttention(config, rng),
+        options_(o),
+        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
+    if (o.factor < 1) fail("attention 'informer': factor = ", o.factor, ". It must be at least 1.");
+  }
+
+  void fields(Fields& f) override {
+    HeadedAttention::fields(f);
+    f("samples", samples_);
+  }
+
+ private:
+  /// c ceil(ln n), at least c and at most n.
+  int64_t some_of(int64_t n) const {
+    const double logarithm = std::ceil(std::log(static_cast<double>(std::max<int64_t>(n, 1))));
+    return std::min(n, options_.factor * std::max<int64_t>(1, static_cast<int64_t>(logarithm)));
+  }
+
+  Tensor attend(Heads heads, const Attend& call) override {
+    refuse_extras("informer", call);
+    const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
+    const bool causal = call.mask.is_causal();
+    if (causal && queries != keys)
+      fail("attention 'informer': ", queries, " causal queries for ", keys, " keys. Give as many of each.");
+    const Tensor which = chosen(heads, call);
+    const Shape each{heads.q.extent(0), heads.q.extent(1), which.extent(2), 1};
+    const Tensor exact = put_rows(Tensor::full(each, 1, heads.q.dtype(), heads.q.device()), which, queries);
+    const Tensor kept = call.mask.kept(heads.k, 0);
+    kernel::AttentionTerms given = terms(call, scale_);
+    given.key_lengths = call.mask.key_lengths();
+    const Tensor q = take_rows(heads.q, which);
+    if (causal) {
+      given.bias = like(q, Shape{each[0], each[1], each[2], keys});
+      launch<kernel::LookBack>(q.device(), which, given.bias);
+    }
+    if (call.pass.probe != nullptr) {
+      const NoTape looking;
+      Tensor scores = matmul(q, transpose(heads.k, 2, 3)) * scale_;
+      if (given.bias) scores = scores + given.bias;
+      if (given.key_lengths) scores = scores + Mask::lengths(given.key_lengths).dense(scores, 0);
+      const Tensor idle = idle_map(heads, kept, causal);
+      call.pass.probe->see(*this, idle * (-exact + 1) + put_rows(softmax(scores), which, queries));
+    }
+    return idle(heads.v, kept, queries, causal) * (-exact + 1) +
+           put_rows(attention(q, heads.k, heads.v, given), which, queries);
+  }
+
+  /// The queries that look at all keys: i32 [B, H, n], -1 for none.
+  Tensor chosen(const Heads& heads, const Attend& call) const {
+    const NoTape choosing;
+    const Device device = heads.q.device();
+    const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
+    const bool strict = call.mask.is_causal() && options_.strict;
+    Tensor samples = samples_;
+    if (samples && (samples.rank() != 2 || samples.extent(0) != queries || samples.extent(1) < 1)) {
+      fail("attention 'informer': samples are ", samples.shape(), " for ", queries,
+           " queries. They must be [N, U], a row of key numbers for each query.");
+    }
+    if (!samples) {
+      Rng fixed(static_cast<uint64_t>(config().layer) + 1, device);
+      const bool anew = options_.resample && call.pass.noise != nullptr;
+      samples = like(heads.q, Shape{queries, some_of(keys)});
+      fill_uniform(samples, 0, 1, anew ? *call.pass.noise : fixed);
+    }
+    const Tensor measure = like(heads.q, Shape{heads.q.extent(0), heads.q.extent(1), queries});
+    launch<kernel::SampledSpread>(
+        device, rows(heads.q), rows(heads.k), contiguous(cast(samples, measure.dtype())),
+        call.mask.key_lengths(),
+        kernel::Sampling{.fractions = !samples_, .look_back = strict, .same_tokens = !config().cross},
+        measure);
+    const int64_t count = some_of(queries);
+    const Tensor which(
+        Shape{measure.extent(0), measure.extent(1), strict ? std::min(queries, 2 * count) : count},
+        DType::i32, device);
+    if (strict)
+      launch<kernel::Records>(device, measure, options_.factor, which);
+    else
+      launch<kernel::Largest>(device, measure, which);
+    return which;
+  }
+
+  static Tensor rows(const Tensor& x) { return x.strides()[-1] == 1 ? x.detach() : contiguous(x.detach()); }
+
+  /// What lazy queries get: [B, H, N or 1, dv].
+  Tensor idle(const Tensor& values, const Tensor& kept, int64_t queries, bool causal) const {
+    const Tensor v = kept ? values * kept : values;
+    const Tensor counted = kept ? kept : Tensor::full(Shape{1, 1, v.extent(2), 1}, 1, v.dtype(), v.device());
+    const Tensor one = Tensor::full(Shape{1, 1, 1, 1}, 1, v.dtype(), v.device());
+    if (!causal) {
+      const Shape all{v.extent(0), v.extent(1), queries, v.extent(3)};
+      return expand(sum(v, 2) / maximum(sum(counted, 2), one), all);
+    }
+    const Tensor so_far = cumulative_sum(v, 2);
+    return options_.lazy == Lazy::mean ? so_far / maximum(cumulative_sum(counted, 2), one) : so_far;
+  }
+
+  /// The weights that idle() gives: [B, H, N, M].
+  Tensor idle_map(const Heads& heads, const Tensor& kept, bool causal) const {
+    const int64_t keys = heads.k.extent(2);
+    std::vector<float> values(static_cast<size_t>(keys * keys));
+    for (int64_t i = 0; i < keys; ++i) values[static_cast<size_t>(i * keys + i)] = 1;
+    const Tensor identity =
+        cast(Tensor::of<float>(values, Shape{1, 1, keys, keys}, heads.q.device()), heads.q.dtype());
+    return idle(expand(identity, Shape{heads.q.extent(0), heads.q.extent(1), keys, keys}), kept,
+                heads.q.extent(2), causal);
+  }
+
+  Options options_;
+  double scale_;
+  Tensor samples_;
+};
+
+}  // namespace
+
+Variant variant::informer() {
+  return describe<InformerAttention, Options>(
+      {.name = "informer",
+       .paper = "Zhou et al. 2021",
+       .idea = "Only queries whose sampled scores stand out look at all keys; the others take the mean.",
+       .time = {.length = 1.1, .width = 1},       // N log N
+       .memory = {.length = 1.05, .width = 0.9},  // a decoder's masks of exact rows do not know the width
+       .causal = true,
+       .cross = true,
+       .map = MapKind::signed_,
+       .from = 1024});
+}
+
+}  // namespace heed

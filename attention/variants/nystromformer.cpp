@@ -1,0 +1,161 @@
+// Nystromformer. Xiong et al. 2021, "Nystromformer: a Nystrom-based algorithm for approximating
+// self-attention", arXiv 2102.03902, equations 13 to 15.
+//
+//   Y = softmax(Q K~^T s) A+ softmax(Q~ K^T s) V,      A = softmax(Q~ K~^T s),  s = 1 / sqrt(d)
+//
+// Q~ and K~ are m landmarks: averages of m segments of the queries and keys that are no padding, whose sizes
+// differ by one at most. A+ is the pseudo-inverse by `iterations` rounds of
+// Z <- Z (13 I - A Z (15 I - A Z (7 I - A Z))) / 4 from Z = A^T / (largest column sum, rows summing to 1).
+// With as many landmarks as positions it is softmax attention.
+//
+// Parameters: conv [H, kernel], only with kernel > 0: each head adds a convolution of its values over time.
+#include <cmath>
+#include <vector>
+
+#include "attention/headed.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t landmarks = 64;
+  int64_t iterations = 6;
+  int64_t kernel = 0;
+  double scale = 0;
+  void fields(Fields& f) {
+    f("landmarks", landmarks, "segments that are averaged; at most the length");
+    f("iterations", iterations, "rounds of the pseudo-inverse");
+    f("kernel", kernel, "width of a convolution of the values, odd; 0: none");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+  }
+};
+
+class NystromformerAttention final : public HeadedAttention {
+ public:
+  NystromformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : HeadedAttention(config, rng),
+        landmarks_(o.landmarks),
+        iterations_(o.iterations),
+        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
+    if (o.landmarks < 1)
+      fail("attention 'nystromformer': landmarks = ", o.landmarks, ". There must be 1 or more.");
+    if (o.iterations < 0)
+      fail("attention 'nystromformer': iterations = ", o.iterations, ". They cannot be negative.");
+    if (o.kernel < 0 || (o.kernel > 0 && o.kernel % 2 == 0)) {
+      fail("attention 'nystromformer': kernel = ", o.kernel, ". It must be odd, or 0 for none.");
+    }
+    if (o.kernel > 0 && config.cross) {
+      fail(
+          "attention 'nystromformer': a convolution of the values needs a query for each of them, and here "
+          "keys ",
+          "come from elsewhere. Leave kernel at 0.");
+    }
+    if (o.kernel > 0)
+      conv_ =
+          normal_parameter(Shape{config.heads, o.kernel}, 1 / std::sqrt(static_cast<double>(o.kernel)), rng);
+  }
+
+  void fields(Fields& f) override {
+    HeadedAttention::fields(f);
+    f("conv", conv_);
+  }
+
+ private:
+  Tensor attend(Heads heads, const Attend& call) override {
+    refuse_extras("nystromformer", call);
+    const Tensor kept = call.mask.kept(heads.k, 0);
+    if (kept) heads.v = heads.v * kept;
+    const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
+    const int64_t m = std::min({landmarks_, queries, keys});
+    const Tensor& lengths = call.mask.key_lengths();
+    const Tensor of_keys = segment_mean(heads.k, m, lengths, {});
+    // Queries that attend to themselves are padded where keys are; others are all there, cut into as many
+    // runs.
+    const bool crosses = config().cross;
+    const Tensor of_queries =
+        segment_mean(heads.q, m, crosses ? Tensor() : lengths, crosses ? lengths : Tensor());
+    const Tensor inverse = inverted(corner(of_queries, of_keys, call.mask), kept);
+    const kernel::AttentionTerms plain{.scale = scale_, .key_lengths = lengths};
+    if (call.pass.probe != nullptr) {
+      const NoTape looking;
+      const Tensor whole =
+          expand(identity(keys, heads.v), Shape{heads.v.extent(0), heads.v.extent(1), keys, keys});
+      const Tensor values = kept ? whole * kept : whole;
+      const Tensor map =
+          attention(heads.q, of_keys, matmul(inverse, attention(of_queries, heads.k, values, plain)), plain);
+      call.pass.probe->see(*this, conv_ ? map + convolved(values) : map);
+    }
+    kernel::AttentionTerms dropped = terms(call, scale_);
+    dropped.key_lengths = lengths;
+    const Tensor mixed = matmul(inverse, attention(of_queries, heads.k, heads.v, plain));  // [B, H, m, d]
+    const Tensor y = attention(heads.q, of_keys, mixed, dropped);
+    return conv_ ? y + convolved(heads.v) : y;
+  }
+
+  static Tensor identity(int64_t size, const Tensor& as) {
+    std::vector<float> values(static_cast<size_t>(size * size));
+    for (int64_t i = 0; i < size; ++i) values[static_cast<size_t>(i * size + i)] = 1;
+    return cast(Tensor::of<float>(values, Shape{1, 1, size, size}, as.device()), as.dtype());
+  }
+
+  /// softmax(Q~ K~^T s); zero where a sequence has no such landmark.
+  Tensor corner(const Tensor& of_queries, const Tensor& of_keys, const Mask& mask) const {
+    Tensor scores = matmul(of_queries, transpose(of_keys, 2, 3)) * scale_;
+    if (!mask.key_lengths()) return softmax(scores);
+    // A sequence of n < m positions has n landmarks, so its length tells which columns and rows there are.
+    const Mask some = Mask::lengths(mask.key_lengths());
+    scores = scores + some.dense(scores, 0);
+    return softmax(scores) * some.kept(scores, 0);
+  }
+
+  /// The pseudo-inverse of a map whose rows sum to 1, or to 0 past the last landmark.
+  Tensor inverted(const Tensor& a, const Tensor& kept) const {
+    Tensor largest = max(sum(a, 2), 3);                         // [B, H, 1, 1]
+    if (kept) largest = largest + (-slice(kept, 2, 0, 1) + 1);  // a sequence without keys divides by 1
+    Tensor z = transpose(a, 2, 3) / largest;
+    const Tensor one = identity(a.extent(2), a);
+    for (int64_t i = 0; i < iterations_; ++i) {
+      const Tensor az = matmul(a, z);
+      z = matmul(z, one * 13.0 - matmul(az, one * 15.0 - matmul(az, one * 7.0 - az))) * 0.25;
+    }
+    return z;
+  }
+
+  /// [B, H, T, d]: each head's values convolved over time, zeros beyond the ends.
+  Tensor convolved(const Tensor& v) const {
+    const int64_t width = conv_.extent(1), length = v.extent(2);
+    Shape beyond = v.shape();
+    beyond[2] = width / 2;
+    const Tensor zeros = Tensor::zeros(beyond, v.dtype(), v.device());
+    const Tensor padded = concat(std::vector<Tensor>{zeros, v, zeros}, 2);
+    Tensor y;
+    for (int64_t t = 0; t < width; ++t) {
+      const Tensor tap = reshape(slice(conv_, 1, t, t + 1), Shape{conv_.extent(0), 1, 1});
+      const Tensor part = slice(padded, 2, t, t + length) * tap;
+      y = y ? y + part : part;
+    }
+    return y;
+  }
+
+  int64_t landmarks_, iterations_;
+  double scale_;
+  Tensor conv_;
+};
+
+}  // namespace
+
+Variant variant::nystromformer() {
+  return describe<NystromformerAttention, Options>(
+      {.name = "nystromformer",
+       .paper = "Xiong et al. 2021",
+       .idea = "Averages of segments stand for all queries and keys; a pseudo-inverse joins the two halves.",
+       .time = {.length = 1, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .cross = true,
+       .map = MapKind::signed_,
+       .from = 8192,
+       .tolerance = 10});  // six rounds of an inverse of a map that is nearly singular
+}
+
+}  // namespace heed

@@ -1,0 +1,160 @@
+// Attention that chooses its keys or queries by content, as plain loops: hashing and sampled measures.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/attention/reference/formulas.h"
+
+namespace heed::reference {
+
+/// What reformer() is told besides q.
+struct Hashing {
+  int64_t rounds = 1, chunk = 4, buckets = 4;
+  bool causal = false, by_bucket = false, ring = true, once = false;
+  double scale = 1;
+};
+
+/// The place of the greatest of [x R, -x R], the first among equal ones; rotations [d, buckets / 2].
+inline int64_t hash_of(const Matrix& x, int64_t row, const Matrix& rotations) {
+  std::vector<double> turned;
+  for (const double sign : {1.0, -1.0}) {
+    for (int64_t c = 0; c < rotations.columns; ++c) {
+      double total = 0;
+      for (int64_t i = 0; i < x.columns; ++i) total += sign * x.at(row, i) * rotations.at(i, c);
+      turned.push_back(total);
+    }
+  }
+  return std::max_element(turned.begin(), turned.end()) - turned.begin();
+}
+
+/// The first n tokens in the order of (bucket, position).
+inline std::vector<int64_t> hashed_order(const std::vector<int64_t>& bucket, int64_t n) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return bucket[static_cast<size_t>(a)] < bucket[static_cast<size_t>(b)];
+  });
+  return order;
+}
+
+/// How often query i meets key j in all rounds together, among the first n tokens. Kitaev et al. 2020,
+/// section 2.
+inline Matrix meetings(const Matrix& q, const std::vector<Matrix>& rotations, const Hashing& o, int64_t n) {
+  Matrix met(q.rows, q.rows);
+  std::vector<std::vector<int64_t>> buckets, orders;
+  for (const Matrix& rotation : rotations) {
+    buckets.emplace_back();
+    for (int64_t i = 0; i < q.rows; ++i) buckets.back().push_back(hash_of(q, i, rotation));
+    orders.push_back(hashed_order(buckets.back(), n));
+  }
+  const auto rounds = static_cast<int64_t>(rotations.size());
+  for (int64_t r = 0; r < rounds; ++r) {
+    const auto& order = orders[static_cast<size_t>(r)];
+    const auto& bucket = buckets[static_cast<size_t>(r)];
+    for (int64_t place = 0; place < n; ++place) {
+      const int64_t i = order[static_cast<size_t>(place)];
+      if (o.by_bucket) {
+        int64_t left = o.chunk;
+        for (int64_t j = i; j >= 0 && left > 0; --j) {
+          if (bucket[static_cast<size_t>(j)] != bucket[static_cast<size_t>(i)]) continue;
+          met.at(i, j) += 1;
+          --left;
+        }
+        continue;
+      }
+      const auto see_chunk = [&](int64_t round, int64_t chunk) {
+        for (int64_t p = chunk * o.chunk; p < std::min(n, (chunk + 1) * o.chunk); ++p) {
+          const int64_t j = orders[static_cast<size_t>(round)][static_cast<size_t>(p)];
+          if (!o.causal || j <= i) met.at(i, j) += 1;
+        }
+      };
+      const int64_t own = place / o.chunk, last = (n - 1) / o.chunk;
+      see_chunk(r, own);
+      if (own > 0)
+        see_chunk(r, own - 1);
+      else
+        see_chunk(o.ring ? (r + rounds - 1) % rounds : r, last);
+    }
+  }
+  return met;
+}
+
+/// The map of shared queries and keys by what is met: the score of a token with itself falls by 1e5.
+inline Matrix reformer(const Matrix& q, const std::vector<Matrix>& rotations, const Hashing& o, int64_t n) {
+  const Matrix met = meetings(q, rotations, o, n);
+  Matrix scores(q.rows, q.rows);
+  for (int64_t j = 0; j < q.rows; ++j) {
+    double squares = 1e-6 * static_cast<double>(q.columns);
+    for (int64_t c = 0; c < q.columns; ++c) squares += q.at(j, c) * q.at(j, c);
+    for (int64_t i = 0; i < q.rows; ++i) {
+      const double times = o.once ? 1 : std::max(1.0, met.at(i, j));
+      scores.at(i, j) = o.scale * dot(q, i, q, j) / std::sqrt(squares) + std::log(times) - (i == j ? 1e5 : 0);
+    }
+  }
+  return normalised(exponentials(scores, [&](int64_t i, int64_t j) { return met.at(i, j) > 0; }));
+}
+
+/// Which queries look at all keys: the `count` of greatest max s - sum s / keys over the keys in row i of
+/// samples, the first among equal ones. Zhou et al. 2021, algorithm 1, divided as in the authors' code.
+inline std::vector<bool> prob_sparse_rows(const Matrix& q, const Matrix& k, const Matrix& samples,
+                                          int64_t count, int64_t queries, int64_t keys) {
+  std::vector<std::pair<double, int64_t>> measures;
+  for (int64_t i = 0; i < queries; ++i) {
+    double most = -HUGE_VAL, total = 0;
+    for (int64_t u = 0; u < samples.columns; ++u) {
+      const double score = dot(q, i, k, static_cast<int64_t>(samples.at(i, u)) % keys);
+      most = std::max(most, score);
+      total += score;
+    }
+    measures.emplace_back(-(most - total / static_cast<double>(keys)), i);
+  }
+  std::sort(measures.begin(), measures.end());
+  std::vector<bool> exact(static_cast<size_t>(q.rows));
+  for (int64_t n = 0; n < std::min(count, queries); ++n)
+    exact[static_cast<size_t>(measures[static_cast<size_t>(n)].second)] = true;
+  return exact;
+}
+
+/// The same without looking ahead: query i is exact if fewer than `rank` before it reach its measure, the
+/// mean being over the sample of keys j <= i; at most `most` of them.
+inline std::vector<bool> prob_sparse_records(const Matrix& q, const Matrix& k, const Matrix& samples,
+                                             int64_t rank, int64_t most, int64_t length) {
+  std::vector<double> measures;
+  std::vector<bool> exact(static_cast<size_t>(q.rows));
+  for (int64_t i = 0; i < length; ++i) {
+    double greatest = -HUGE_VAL, total = 0;
+    for (int64_t u = 0; u < samples.columns; ++u) {
+      const double score = dot(q, i, k, static_cast<int64_t>(samples.at(i, u)) % (i + 1));
+      greatest = std::max(greatest, score);
+      total += score;
+    }
+    const double measure = greatest - total / static_cast<double>(samples.columns);
+    const auto reach =
+        std::count_if(measures.begin(), measures.end(), [&](double m) { return m >= measure; });
+    measures.push_back(measure);
+    if (reach < rank && std::count(exact.begin(), exact.end(), true) < most)
+      exact[static_cast<size_t>(i)] = true;
+  }
+  return exact;
+}
+
+/// Softmax of q k^T / sqrt(d) in exact rows; the mean of `keys` values, or the sum (or mean) of those so far,
+/// in others.
+inline Matrix prob_sparse(const Matrix& q, const Matrix& k, const std::vector<bool>& exact, int64_t keys,
+                          bool causal, bool mean) {
+  Matrix map = normalised(softmax(1 / std::sqrt(static_cast<double>(q.columns)))(
+      q, k, [&](int64_t i, int64_t j) { return j < keys && (!causal || j <= i); }));
+  for (int64_t i = 0; i < q.rows; ++i) {
+    if (exact[static_cast<size_t>(i)]) continue;
+    for (int64_t j = 0; j < k.rows; ++j) {
+      const bool open = j < keys && (!causal || j <= i);
+      const double share = causal ? (mean ? 1.0 / static_cast<double>(std::min(i + 1, keys)) : 1.0)
+                                  : 1.0 / static_cast<double>(keys);
+      map.at(i, j) = open ? share : 0;
+    }
+  }
+  return map;
+}
+
+}  // namespace heed::reference

@@ -1,0 +1,95 @@
+// Attention of low rank as plain loops: Linformer and Nystromformer.
+#pragma once
+
+#include <algorithm>
+
+#include "tests/attention/reference/formulas.h"
+
+namespace heed::reference {
+
+inline Matrix product(const Matrix& a, const Matrix& b) { return apply(a, b); }
+
+inline Matrix turned(const Matrix& x) {
+  Matrix y(x.columns, x.rows);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.columns; ++c) y.at(c, r) = x.at(r, c);
+  }
+  return y;
+}
+
+/// Softmax of a b^T scale over the first `keys` rows of b.
+inline Matrix softmax_map(const Matrix& a, const Matrix& b, double scale, int64_t keys) {
+  return normalised(softmax(scale)(a, b, [keys](int64_t, int64_t j) { return j < keys; }));
+}
+
+/// softmax(q (E k)^T / sqrt(d)) F over the first `keys` positions; E and F [k, length]. Wang et al. 2020.
+inline Matrix linformer(const Matrix& q, const Matrix& k, const Matrix& e, const Matrix& f, int64_t keys) {
+  Matrix mixed(e.rows, k.columns), values(f.rows, k.rows);
+  for (int64_t slot = 0; slot < e.rows; ++slot) {
+    for (int64_t j = 0; j < keys; ++j) {
+      values.at(slot, j) = f.at(slot, j);
+      for (int64_t c = 0; c < k.columns; ++c) mixed.at(slot, c) += e.at(slot, j) * k.at(j, c);
+    }
+  }
+  return product(softmax_map(q, mixed, 1 / std::sqrt(static_cast<double>(q.columns)), e.rows), values);
+}
+
+/// Averages of `runs` runs of the first n rows.
+inline Matrix averaged(const Matrix& x, int64_t n, int64_t runs) {
+  Matrix y(runs, x.columns);
+  for (int64_t s = 0; s < runs; ++s) {
+    const int64_t first = s * n / runs, last = (s + 1) * n / runs;
+    for (int64_t t = first; t < last; ++t) {
+      for (int64_t c = 0; c < x.columns; ++c) y.at(s, c) += x.at(t, c) / static_cast<double>(last - first);
+    }
+  }
+  return y;
+}
+
+/// The pseudo-inverse of a map by `iterations` rounds. Xiong et al. 2021, equation 15.
+inline Matrix pseudo_inverse(const Matrix& a, int64_t iterations) {
+  double largest = 0;
+  for (int64_t c = 0; c < a.columns; ++c) {
+    double total = 0;
+    for (int64_t r = 0; r < a.rows; ++r) total += a.at(r, c);
+    largest = std::max(largest, total);
+  }
+  const auto minus = [](double diagonal, const Matrix& x) {
+    Matrix y(x.rows, x.columns);
+    for (int64_t r = 0; r < x.rows; ++r) {
+      for (int64_t c = 0; c < x.columns; ++c) y.at(r, c) = (r == c ? diagonal : 0) - x.at(r, c);
+    }
+    return y;
+  };
+  Matrix z = turned(a);
+  for (double& value : z.values) value /= largest;
+  for (int64_t i = 0; i < iterations; ++i) {
+    const Matrix az = product(a, z);
+    z = product(z, minus(13, product(az, minus(15, product(az, minus(7, az))))));
+    for (double& value : z.values) value /= 4;
+  }
+  return z;
+}
+
+/// The map of Nystromformer over `queries` and `keys` rows that count; `conv` (of odd width, or empty) is
+/// added.
+inline Matrix nystromformer(const Matrix& q, const Matrix& k, int64_t landmarks, int64_t iterations,
+                            int64_t queries, int64_t keys, const std::vector<double>& conv = {}) {
+  const int64_t m = std::min({landmarks, q.rows, keys});
+  Matrix map(q.rows, k.rows);
+  if (m > 0) {
+    const double scale = 1 / std::sqrt(static_cast<double>(q.columns));
+    const Matrix of_queries = averaged(q, queries, m), of_keys = averaged(k, keys, m);
+    const Matrix inverse = pseudo_inverse(softmax_map(of_queries, of_keys, scale, m), iterations);
+    map =
+        product(product(softmax_map(q, of_keys, scale, m), inverse), softmax_map(of_queries, k, scale, keys));
+  }
+  const auto half = static_cast<int64_t>(conv.size()) / 2;
+  for (int64_t i = 0; i < q.rows && !conv.empty(); ++i) {
+    for (int64_t j = std::max<int64_t>(0, i - half); j <= std::min(keys - 1, i + half); ++j)
+      map.at(i, j) += conv[static_cast<size_t>(j - i + half)];
+  }
+  return map;
+}
+
+}  // namespace heed::reference

@@ -1,0 +1,153 @@
+// Linformer and Nystromformer against their formulas, and where they are softmax.
+#include <cmath>
+
+#include "attention/headed.h"
+#include "tests/attention/reference/against.h"
+#include "tests/attention/reference/low_rank.h"
+#include "tests/catch.h"
+
+namespace heed {
+namespace {
+
+using reference::Example;
+using reference::head_of;
+using reference::Matrix;
+using reference::Values;
+
+Tensor random(const Shape& shape, uint64_t seed, double deviation = 1) {
+  Rng rng(seed);
+  const Tensor x(shape, DType::f64);
+  fill_normal(x, 0, deviation, rng);
+  return x;
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+  const auto x = a.to_doubles(), y = b.to_doubles();
+  double worst = x.size() == y.size() ? 0 : HUGE_VAL;
+  for (size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(x[i] - y[i]));
+  return worst;
+}
+
+/// An attention in double with parameters replaced.
+std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& config,
+                                const std::map<std::string, Tensor>& put = {}) {
+  Rng rng(5);
+  auto attention = make_attention(spec, config, rng);
+  convert(*attention, DType::f64);
+  visit_tensors(*attention, [&](const std::string& name, Tensor& tensor) {
+    if (put.contains(name)) tensor = put.at(name);
+  });
+  return attention;
+}
+
+Tensor on_heads(Attention& attention, const Tensor& q, const Tensor& k, const Tensor& v,
+                const Mask& mask = {}) {
+  return dynamic_cast<HeadedAttention&>(attention).on_heads({q, k, v}, {.mask = mask});
+}
+
+Tensor identity(int64_t size) {
+  std::vector<double> values(static_cast<size_t>(size * size));
+  for (int64_t i = 0; i < size; ++i) values[static_cast<size_t>(i * size + i)] = 1;
+  return Tensor::of<double>(values, Shape{1, size, size});
+}
+
+}  // namespace
+
+TEST_CASE("reference: linformer, by what is shared", "[linformer]") {
+  for (const std::string sharing : {"none", "headwise", "key_value"}) {
+    for (const Example& e : reference::usual_examples(false, true)) {
+      const int64_t length = std::max(e.N, e.M), slots = std::min<int64_t>(4, length);
+      const auto formula = [&](const Example& x, const Values& values, int64_t b, int64_t h) {
+        const int64_t head = sharing == "none" ? h : 0;
+        const Matrix mix = head_of(values.at("E"), head, slots, length);
+        const Matrix other = sharing == "key_value" ? mix : head_of(values.at("F"), head, slots, length);
+        return reference::linformer(head_of(values.at("q"), b * x.H + h, x.N, x.d),
+                                    head_of(values.at("k"), b * x.H + h, x.M, x.d), mix, other, x.keys_of(b));
+      };
+      std::vector<std::string> trained{"E"};
+      if (sharing != "key_value") trained.push_back("F");
+      reference::against("linformer:k=4,sharing=" + sharing, e, formula, trained);
+    }
+  }
+}
+
+TEST_CASE("reference: linformer with as many slots as positions and identities is softmax", "[linformer]") {
+  const AttentionConfig config{.width = 6, .heads = 2, .max_length = 9};
+  const auto linformer = made("linformer:k=9", config, {{"E", identity(9)}, {"F", identity(9)}});
+  const auto softmax = made("softmax", config);
+  const Tensor q = random(Shape{2, 2, 9, 3}, 1), k = random(Shape{2, 2, 9, 3}, 2),
+               v = random(Shape{2, 2, 9, 4}, 3);
+  CHECK(distance(on_heads(*linformer, q, k, v), on_heads(*softmax, q, k, v)) < 1e-14);
+}
+
+TEST_CASE("reference: linformer follows positions only through the columns of E and F", "[linformer]") {
+  const AttentionConfig config{.width = 3, .max_length = 4};
+  const Tensor e = random(Shape{1, 2, 4}, 4), f = random(Shape{1, 2, 4}, 5);
+  const auto reversed = [](const Tensor& x, int64_t axis) {
+    std::vector<Tensor> parts;
+    for (int64_t i = x.extent(axis); i-- > 0;) parts.push_back(slice(x, axis, i, i + 1));
+    return concat(parts, axis);
+  };
+  const auto one = made("linformer:k=2", config, {{"E", e}, {"F", f}});
+  const auto other = made("linformer:k=2", config, {{"E", reversed(e, 2)}, {"F", reversed(f, 2)}});
+  const Tensor q = random(Shape{1, 1, 3, 3}, 1), k = random(Shape{1, 1, 4, 3}, 2),
+               v = random(Shape{1, 1, 4, 3}, 3);
+  const Tensor y = on_heads(*one, q, k, v);
+  CHECK(distance(on_heads(*other, q, reversed(k, 2), reversed(v, 2)), y) < 1e-14);
+  CHECK(distance(on_heads(*one, q, reversed(k, 2), reversed(v, 2)), y) > 1e-3);
+}
+
+TEST_CASE("linformer: inputs longer than its matrices, and hosts that do not know, are refused",
+          "[linformer]") {
+  const auto short_one = made("linformer", {.width = 4, .max_length = 5});
+  const Tensor x = random(Shape{1, 1, 6, 4}, 1);
+  CHECK_THROWS_WITH(on_heads(*short_one, x, x, x), containing("6 keys") && containing("length=6"));
+  CHECK_THROWS_WITH(made("linformer", {.width = 4}), containing("length=N"));
+  CHECK_THROWS_WITH(made("linformer:k=0", {.width = 4, .max_length = 5}), containing("k = 0"));
+  CHECK_THROWS_WITH(made("linformer:length=-3", {.width = 4, .max_length = 5}), containing("-3"));
+}
+
+TEST_CASE("reference: nystromformer, landmarks that do not divide the length too", "[nystromformer]") {
+  for (const int64_t kernel : {0, 3}) {
+    for (const Example& e : reference::usual_examples(false, kernel == 0)) {
+      const auto formula = [&](const Example& x, const Values& values, int64_t b, int64_t h) {
+        return reference::nystromformer(
+            head_of(values.at("q"), b * x.H + h, x.N, x.d), head_of(values.at("k"), b * x.H + h, x.M, x.d), 5,
+            6, x.cross ? x.N : x.keys_of(b), x.keys_of(b),
+            kernel > 0 ? head_of(values.at("conv"), h, 1, 3).values : std::vector<double>());
+      };
+      reference::against("nystromformer:landmarks=5,kernel=" + std::to_string(kernel), e, formula,
+                         kernel > 0 ? std::vector<std::string>{"conv"} : std::vector<std::string>());
+    }
+  }
+}
+
+TEST_CASE("reference: nystromformer with as many landmarks as positions is softmax", "[nystromformer]") {
+  const AttentionConfig config{.width = 6, .heads = 2};
+  const Tensor q = random(Shape{2, 2, 8, 3}, 1, 2), v = random(Shape{2, 2, 8, 4}, 3);
+  const auto softmax = made("softmax", config);
+  const auto distance_after = [&](const std::string& iterations) {
+    const auto nystrom = made("nystromformer:landmarks=8,iterations=" + iterations, config);
+    return distance(on_heads(*nystrom, q, q, v), on_heads(*softmax, q, q, v));
+  };
+  CHECK(distance_after("30") < 1e-8);
+  CHECK(distance_after("1") > 1e-3);
+  const Tensor lengths = Tensor::of<int32_t>(std::vector<int32_t>{8, 3}, Shape{2});
+  const auto nystrom = made("nystromformer:landmarks=8,iterations=30", config);
+  const Tensor padded = on_heads(*nystrom, q, q, v, Mask::lengths(lengths)),
+               wanted = on_heads(*softmax, q, q, v, Mask::lengths(lengths));
+  for (const int64_t b : {0, 1}) {
+    const int64_t real = b == 0 ? 8 : 3;
+    const auto part = [&](const Tensor& x) { return slice(slice(x, 0, b, b + 1), 2, 0, real); };
+    CHECK(distance(part(padded), part(wanted)) < 1e-8);
+  }
+}
+
+TEST_CASE("nystromformer: options that make no sense are refused", "[nystromformer]") {
+  CHECK_THROWS_WITH(made("nystromformer:landmarks=0", {.width = 4}), containing("landmarks = 0"));
+  CHECK_THROWS_WITH(made("nystromformer:kernel=4", {.width = 4}), containing("odd"));
+  CHECK_THROWS_WITH(made("nystromformer:kernel=3", {.width = 4, .cross = true}), containing("kernel"));
+  CHECK_THROWS_WITH(made("nystromformer:iterations=-1", {.width = 4}), containing("iterations = -1"));
+}
+
+}  // namespace heed
