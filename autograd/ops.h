@@ -12,6 +12,7 @@
 #include "core/kernels/layer_norm.h"
 #include "core/kernels/local_attention.h"
 #include "core/kernels/rotary.h"
+#include "core/kernels/tree_attention.h"
 #include "core/random.h"
 
 namespace heed {
@@ -134,5 +135,7 @@ Tensor decay_scan(const kernel::DecayInputs& x, bool keep_end);
 /// Turns pairs of x [B, H, T, d] by the angles of table [T, n]: see core/kernels/rotary.h. The table gets no
 /// gradient.
 Tensor rotary(const Tensor& x, const Tensor& table, kernel::RotaryPairs pairs);
+/// Attention over buds of a tree of keys. Sums of nodes that the terms lack are made of k and v.
+Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel::TreeTerms terms);
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 #include "autograd/ops/heads.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/linear_scan.h"
+#include "core/kernels/tree.h"
 #include "core/launch.h"
 
 namespace heed {
@@ -191,6 +192,41 @@ Tensor linear_scan(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v) {
     const Tensor dv = heads_like(values, values.extent(2), values.extent(3));
     launch<kernel::LinearScanBack>(q.device(), q, k, values, Tensor(), rows(dout), Tensor(), dq, dk, dv,
                                    Tensor());
+    return {dq, dk, dv};
+  });
+}
+
+namespace {
+
+Tensor tree_of(const Tensor& leaves) {
+  const Tensor nodes = like(leaves, Shape{leaves.extent(0), leaves.extent(1),
+                                          kernel::tree_rows(leaves.extent(2)), leaves.extent(3)});
+  launch<kernel::TreeSums>(leaves.device(), rows(leaves), 0, nodes);
+  return nodes;
+}
+
+}  // namespace
+
+Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel::TreeTerms terms) {
+  check("tree_attention", q, k, v);
+  check_lengths("tree_attention", terms.reach.key_lengths, q);
+  const Tensor& buds = terms.buds;
+  if (!buds || buds.dtype() != DType::i32 || buds.rank() != 3 || buds.extent(0) != q.extent(0) ||
+      buds.extent(1) != q.extent(2) || terms.reach.keys != k.extent(2)) {
+    fail("tree_attention: buds ", buds.dtype(), " ", buds.shape(), " of ", terms.reach.keys, " leaves for q ",
+         q.shape(), " and k ", k.shape(), "; they must be i32 [B, Tq, most], of as many leaves as keys.");
+  }
+  const Tensor rq = rows(q);
+  if (!terms.key_nodes) terms.key_nodes = tree_of(k);
+  if (!terms.value_nodes) terms.value_nodes = tree_of(v);
+  const Tensor out = heads_like(q, q.extent(2), v.extent(3));
+  const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  launch<kernel::TreeAttention>(q.device(), rq, terms, out, lse);
+  return record("tree_attention", out, {&q, &k, &v}, [rq, terms, out, lse](const Tensor& dout) -> Gradients {
+    const Tensor dq = heads_like(rq, rq.extent(2), rq.extent(3));
+    const Tensor dk = heads_like(rq, terms.reach.keys, rq.extent(3));
+    const Tensor dv = heads_like(rq, terms.reach.keys, out.extent(3));
+    launch<kernel::TreeAttentionBack>(rq.device(), rq, terms, out, lse, rows(dout), dq, dk, dv);
     return {dq, dk, dv};
   });
 }

@@ -50,5 +50,6 @@ std::vector<OpCase> score_cases();
 std::vector<OpCase> position_cases();
 std::vector<OpCase> scan_cases();
 std::vector<OpCase> recurrence_cases();
+std::vector<OpCase> tree_cases();
 
 }  // namespace heed::plain

@@ -1,0 +1,96 @@
+// Trees that grow, and maps of them.
+#include "attention/tree.h"
+
+#include "core/kernels/copy.h"
+#include "core/kernels/tree.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+/// Appends rows [B, H, t, w] to a tree of `length` leaves, in room that doubles when it is full.
+void append(Tensor& tree, int64_t length, const Tensor& rows) {
+  if (!rows) return;
+  const int64_t total = length + rows.extent(2);
+  if (!tree || tree.extent(2) < kernel::tree_rows(total)) {
+    // What is filled once gets the room it needs; what grows by steps gets as much again.
+    const int64_t room = tree ? std::max(2 * length, total) : (rows.extent(2) == 1 ? 16 : total);
+    Shape shape = rows.shape();
+    shape[2] = kernel::tree_rows(room);
+    const Tensor wider = Tensor::zeros(shape, rows.dtype(), rows.device());
+    if (length > 0) {
+      const int64_t kept = kernel::tree_rows(length);
+      launch<kernel::Copy>(rows.device(), view::slice(tree, 2, 0, kept), view::slice(wider, 2, 0, kept));
+    }
+    tree = wider;
+  }
+  launch<kernel::TreeSums>(rows.device(), rows.detach(), length, tree);
+}
+
+/// The leaves of a tree, where they lie.
+Tensor leaves_of(const Tensor& tree, int64_t length) {
+  Strides strides = tree.strides();
+  strides[2] *= 2;
+  return tree.seen_as(Shape{tree.extent(0), tree.extent(1), length, tree.extent(3)}, strides, tree.offset());
+}
+
+}  // namespace
+
+void TreeMemory::fields(Fields& f) {
+  f("keys", nodes.keys);
+  f("values", nodes.values);
+  f("features", nodes.features);
+  f("taped_keys", taped_keys);
+  f("taped_values", taped_values);
+}
+
+TreeNodes tree_nodes(const Heads& heads, const TreeMemory::Feature& feature) {
+  TreeNodes nodes;
+  append(nodes.keys, 0, heads.k);
+  append(nodes.values, 0, heads.v);
+  append(nodes.features, 0, feature(heads.k, 0));
+  return nodes;
+}
+
+TreeNodes TreeMemory::remember(Heads& heads, const Feature& feature) {
+  if (!heads.k && length == 0)
+    fail("attention: no keys were given and none are remembered. Give keys in the first call.");
+  const bool history = recording() && heads.k && (heads.k.node() || heads.v.node());
+  if (history && !taped_keys && length > 0) {
+    taped_keys = leaves_of(nodes.keys, length);
+    taped_values = leaves_of(nodes.values, length);
+    nodes = {};
+  }
+  if (history || taped_keys) {
+    const auto joined = [](const Tensor& before, const Tensor& rows) {
+      if (!before || !rows) return before ? before : rows;
+      return concat(std::vector<Tensor>{before, rows}, 2);
+    };
+    taped_keys = heads.k = joined(taped_keys, heads.k);
+    taped_values = heads.v = joined(taped_values, heads.v);
+    length = heads.k.extent(2);
+    return tree_nodes(heads, feature);
+  }
+  if (heads.k) {
+    append(nodes.keys, length, heads.k);
+    append(nodes.values, length, heads.v);
+    append(nodes.features, length, feature(heads.k, length));
+    length += heads.k.extent(2);
+  }
+  heads.k = leaves_of(nodes.keys, length);
+  heads.v = leaves_of(nodes.values, length);
+  return nodes;
+}
+
+Tensor tree_map(const Tensor& q, const Tensor& k, kernel::TreeTerms terms) {
+  const NoTape looking;
+  // Values that are one at their own key.
+  const int64_t keys = k.extent(2);
+  std::vector<float> one(static_cast<size_t>(keys * keys), 0.0F);
+  for (int64_t j = 0; j < keys; ++j) one[static_cast<size_t>(j * (keys + 1))] = 1;
+  const Tensor unit = cast(Tensor::from(one, Shape{1, 1, keys, keys}), q.dtype());
+  terms.value_nodes = Tensor();
+  return tree_attention(q, k, expand(unit, Shape{q.extent(0), q.extent(1), keys, keys}), terms);
+}
+
+}  // namespace heed

@@ -1,0 +1,71 @@
+// Which nodes of a tree a query looks at: buds grow from the root towards where the mass is. Casinoformer,
+// algorithm 1.
+#pragma once
+
+#include <algorithm>
+
+#include "core/isa.h"
+#include "core/random.h"
+
+namespace heed::kernel {
+
+/// The mass of a bud n with |n| leaves, from alignments x_n = a . (sum of its leaves) added over heads.
+enum class BudMass {
+  uniform,  ///< 1
+  decay,    ///< base^(distance of its last leaf) - base^(1 + distance of its first): recent leaves weigh more
+  exponential,  ///< exp(scale x_n / |n|)
+  positive      ///< max(x_n, 0) / |n|
+};
+
+/// How many leaves a query has before it.
+struct TreeReach {
+  int64_t keys = 0;         ///< leaves of the tree
+  bool causal = false;      ///< leaves up to the query's own position only
+  bool self = true;         ///< the query's own position counts as well
+  int64_t first_query = 0;  ///< the position of query 0
+  Tensor key_lengths = {};  ///< i32 [B] or empty
+
+  /// Of query i in sequence b, on the CPU.
+  int64_t leaves(int64_t b, int64_t i) const {
+    int64_t count = keys;
+    if (causal) count = std::min(count, first_query + i + (self ? 1 : 0));
+    if (key_lengths) count = std::min<int64_t>(count, key_lengths.data<int32_t>()[b]);
+    return std::max<int64_t>(count, 0);
+  }
+};
+
+/// How buds grow.
+struct BudTerms {
+  TreeReach reach = {};
+  BudMass mass = BudMass::exponential;
+  double scale = 1;       ///< of exponential
+  double base = 0.99;     ///< of decay
+  bool by_sum = false;    ///< masses times |n|, except uniform and decay
+  double exponent = 0.5;  ///< l leaves give ceil(l^exponent) buds
+  int64_t parallel = 1;   ///< buds split at once, a power of two
+  bool greedy =
+      true;        ///< the largest mass, the earlier bud of equals, one at a time from the root; else drawn
+  Draw draw = {};  ///< where numbers come from when not greedy,
+  Tensor draws = {};  ///< unless these are given: uniform in [0, 1), f64 [Tq, bud_draws()]
+};
+
+/// Buds of a query with this many leaves before it.
+int64_t bud_count(int64_t leaves, double exponent);
+/// The mass `decay` of the `count` positions from `first`, with `leaves` of them before the query: recent
+/// ones weigh most, and all together 1 - base^leaves.
+double decay_mass(double base, int64_t leaves, int64_t first, int64_t count);
+/// At most so many buds come out, and numbers are drawn, for this many leaves.
+int64_t bud_capacity(const BudTerms& terms);
+int64_t bud_draws(const BudTerms& terms);
+
+/// buds i32 [B, Tq, bud_capacity]: rows of nodes (core/kernels/tree.h) in order of their leaves, all
+/// positions before the query once; -1 where there are no more. All heads share them. a [B, H, Tq, w] is what
+/// alignments are made with and nodes [B, H, rows, w] their sums; both empty for masses that do not need
+/// them.
+struct TreeBuds {
+  template <Isa>
+  static void cpu(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds);
+  static void cuda(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds);
+};
+
+}  // namespace heed::kernel

@@ -1,0 +1,252 @@
+// Buds on the CPU: each query grows its own, from masses that all heads add to.
+#include "core/kernels/here.h"
+#include "core/kernels/tree_buds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "core/count.h"
+#include "core/kernels/heads.h"
+#include "core/kernels/sum_heap.h"
+#include "core/kernels/tree.h"
+#include "core/parallel.h"
+
+namespace heed::kernel {
+
+int64_t bud_count(int64_t leaves, double exponent) {
+  if (leaves < 1) return 0;
+  // A power that is whole up to rounding stays that number.
+  const double wanted = std::ceil(std::pow(static_cast<double>(leaves), exponent) * (1 - 1e-12));
+  return std::clamp<int64_t>(static_cast<int64_t>(wanted), 1, leaves);
+}
+
+double decay_mass(double base, int64_t leaves, int64_t first, int64_t count) {
+  return std::pow(base, static_cast<double>(leaves - first - count)) -
+         std::pow(base, static_cast<double>(leaves - first));
+}
+
+int64_t bud_capacity(const BudTerms& terms) {
+  return std::max<int64_t>(
+      1, bud_count(terms.reach.keys, terms.exponent) + (terms.greedy ? 0 : terms.parallel - 1));
+}
+
+int64_t bud_draws(const BudTerms& terms) {
+  // Each draw makes one bud more, or descends along the path that the last leaf cuts.
+  return bud_count(terms.reach.keys, terms.exponent) + terms.parallel + tree_height(terms.reach.keys);
+}
+
+namespace {
+
+/// What the masses of one query's buds are made of.
+template <class T>
+class Masses {
+ public:
+  Masses(const Tensor& a, const Tensor& nodes, const BudTerms& terms) : terms_(terms) {
+    if (!nodes) return;
+    heads_ = a.extent(1);
+    width_ = a.extent(3);
+    rows_ = nodes.extent(2);
+    nodes_ = nodes.data<T>();
+    a_.emplace(a);
+    const int64_t each = TreeView<T>::scratch(terms.reach.keys, width_);
+    memory_.resize(static_cast<size_t>(heads_ * each));
+    for (int64_t h = 0; h < heads_; ++h) views_.emplace_back(memory_.data() + h * each, width_);
+  }
+
+  void look(int64_t b, int64_t i, int64_t leaves) {
+    b_ = b;
+    i_ = i;
+    leaves_ = leaves;
+    for (int64_t h = 0; h < heads_; ++h)
+      flops += views_[static_cast<size_t>(h)].look(nodes_ + (b * heads_ + h) * rows_ * width_, leaves);
+  }
+
+  /// Zero for a bud that cannot be split, above zero for others.
+  double of(TreeNode node) {
+    const int64_t count = node.count(leaves_);
+    if (count <= 1) return 0;
+    flops += 8;
+    if (terms_.mass == BudMass::uniform) return 1;
+    if (terms_.mass == BudMass::decay) return decay_mass(terms_.base, leaves_, node.begin(), count) + epsilon;
+    double mass = 0;
+    for (int64_t h = 0; h < heads_; ++h) {
+      const double x =
+          static_cast<double>(dot(a_->at(b_, h, i_), views_[static_cast<size_t>(h)][node], width_)) /
+          static_cast<double>(count);
+      mass += terms_.mass == BudMass::exponential ? std::exp(std::min(terms_.scale * x, 600.0))
+                                                  : std::max(x, 0.0);
+    }
+    flops += heads_ * (2 * width_ + 4);
+    if (terms_.by_sum) mass *= static_cast<double>(count);
+    return (mass < 1e290 ? mass : 1e290) + epsilon;
+  }
+
+  int64_t flops = 0;
+
+ private:
+  static constexpr double epsilon = 1e-10;
+
+  const BudTerms& terms_;
+  int64_t heads_ = 0, width_ = 0, rows_ = 0, b_ = 0, i_ = 0, leaves_ = 0;
+  const T* nodes_ = nullptr;
+  std::optional<Heads<const T>> a_;
+  std::vector<T> memory_;
+  std::vector<TreeView<T>> views_;
+};
+
+struct Bud {
+  TreeNode node;
+  double mass;
+};
+
+/// Numbers for the draws of one query.
+class Dice {
+ public:
+  Dice(const BudTerms& terms, int64_t row, int64_t query)
+      : terms_(terms), row_(static_cast<uint64_t>(row)), query_(query) {
+    if (!terms.draws) high_ = Draw::high(terms.draw.stream, *terms.draw.tick.data<int64_t>());
+  }
+  double next() {
+    const int64_t n = drawn_++;
+    if (terms_.draws) return terms_.draws.data<double>()[query_ * terms_.draws.extent(1) + n];
+    const Philox bits = Philox::at(terms_.draw.seed, (row_ << 24) + static_cast<uint64_t>(n), high_);
+    return static_cast<double>(((uint64_t{bits.word[0]} << 32) | bits.word[1]) >> 11) * 0x1p-53;
+  }
+
+ private:
+  const BudTerms& terms_;
+  uint64_t row_, high_ = 0;
+  int64_t query_, drawn_ = 0;
+};
+
+template <class T>
+class Growth {
+ public:
+  Growth(const Tensor& a, const Tensor& nodes, const BudTerms& terms)
+      : masses_(a, nodes, terms), terms_(terms), heap_(terms.greedy ? 1 : bud_capacity(terms)) {}
+
+  /// Buds of one query, in order of their leaves.
+  const std::vector<Bud>& grow(int64_t b, int64_t i, int64_t queries) {
+    buds_.clear();
+    const int64_t leaves = terms_.reach.leaves(b, i);
+    if (leaves == 0) return buds_;
+    masses_.look(b, i, leaves);
+    if (terms_.greedy) {
+      greedily(leaves);
+    } else {
+      Dice dice(terms_, b * queries + i, i);
+      by_chance(leaves, dice);
+    }
+    const auto size = static_cast<uint64_t>(buds_.size());
+    masses_.flops += static_cast<int64_t>(size * static_cast<uint64_t>(std::bit_width(size)));
+    std::sort(buds_.begin(), buds_.end(),
+              [](const Bud& x, const Bud& y) { return x.node.begin() < y.node.begin(); });
+    return buds_;
+  }
+  int64_t flops() const { return masses_.flops; }
+
+ private:
+  /// Puts the parts of a bud into its place and at the end; a bud without a right part becomes its left one.
+  void split(size_t at, int64_t leaves, double mass) {
+    const TreeNode node = buds_[at].node;
+    if (node.right().begin() >= leaves) {
+      buds_[at] = {node.left(), mass};
+      return;
+    }
+    buds_[at] = {node.left(), masses_.of(node.left())};
+    buds_.push_back({node.right(), masses_.of(node.right())});
+  }
+
+  void greedily(int64_t leaves) {
+    const auto wanted = static_cast<size_t>(bud_count(leaves, terms_.exponent));
+    const auto after = [&](size_t x, size_t y) {
+      const Bud &one = buds_[x], &other = buds_[y];
+      return one.mass < other.mass || (one.mass == other.mass && one.node.begin() > other.node.begin());
+    };
+    const TreeNode root{tree_height(leaves), 0};
+    buds_.push_back({root, masses_.of(root)});
+    order_.assign(1, 0);
+    while (buds_.size() < wanted) {
+      std::pop_heap(order_.begin(), order_.end(), after);
+      const size_t at = order_.back(), before = buds_.size();
+      split(at, leaves, buds_[at].mass);
+      std::push_heap(order_.begin(), order_.end(), after);
+      if (buds_.size() > before) {
+        order_.push_back(before);
+        std::push_heap(order_.begin(), order_.end(), after);
+      }
+      masses_.flops += 3 * std::bit_width(order_.size());
+    }
+  }
+
+  void by_chance(int64_t leaves, Dice& dice) {
+    const auto wanted = static_cast<size_t>(bud_count(leaves, terms_.exponent));
+    heap_.clear();
+    int64_t open = 0;  // buds that can be split
+    const auto place = [&](size_t at) {
+      heap_.set(static_cast<int64_t>(at), buds_[at].mass);
+      if (buds_[at].mass > 0) ++open;
+    };
+    const int64_t height = tree_height(leaves);
+    const int64_t level =
+        std::max<int64_t>(0, height - (std::bit_width(static_cast<uint64_t>(terms_.parallel)) - 1));
+    for (TreeNode node{level, 0}; node.begin() < leaves; ++node.index) {
+      buds_.push_back({node, masses_.of(node)});
+      place(buds_.size() - 1);
+    }
+    while (buds_.size() < wanted) {
+      drawn_.clear();
+      for (int64_t n = std::min(terms_.parallel, open); n > 0; --n) {
+        const int64_t slot = heap_.draw(dice.next());
+        drawn_.push_back({static_cast<size_t>(slot), buds_[static_cast<size_t>(slot)].mass});
+        heap_.set(slot, 0);
+        --open;
+        masses_.flops += 3 * std::bit_width(static_cast<uint64_t>(buds_.size()));
+      }
+      for (const auto& [slot, mass] : drawn_) {
+        const size_t before = buds_.size();
+        split(slot, leaves, mass);
+        place(slot);
+        if (buds_.size() > before) place(before);
+      }
+    }
+  }
+
+  Masses<T> masses_;
+  const BudTerms& terms_;
+  SumHeap heap_;
+  std::vector<Bud> buds_;
+  std::vector<size_t> order_;
+  std::vector<std::pair<size_t, double>> drawn_;
+};
+
+template <class T>
+void grow_all(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds) {
+  const int64_t batch = buds.extent(0), queries = buds.extent(1), capacity = buds.extent(2);
+  int32_t* to = buds.data<int32_t>();
+  const int64_t width = nodes ? a.extent(1) * a.extent(3) : 1;
+  const int64_t each = bud_capacity(terms) * (4 * width + 16) + 1;
+  parallel_rows(batch * queries, piece_flops / each, [&](int64_t begin, int64_t end) {
+    Growth<T> growth(a, nodes, terms);
+    for (int64_t at = begin; at < end; ++at) {
+      const std::vector<Bud>& found = growth.grow(at / queries, at % queries, queries);
+      int32_t* row = to + at * capacity;
+      for (const Bud& bud : found) *row++ = static_cast<int32_t>(bud.node.row());
+      std::fill(row, to + (at + 1) * capacity, -1);
+    }
+    Count::add(growth.flops());
+  });
+}
+
+}  // namespace
+
+template <>
+void TreeBuds::cpu<here>(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds) {
+  if (!nodes) return grow_all<double>(a, nodes, terms, buds);
+  visit_float("tree_buds", nodes.dtype(),
+              [&](auto type) { grow_all<typename decltype(type)::type>(a, nodes, terms, buds); });
+}
+
+}  // namespace heed::kernel
