@@ -44,42 +44,46 @@ bool drawn(double value, bool logarithmic) { return std::isfinite(value) && (!lo
 /// Where numbers land on the picture.
 struct Frame {
   Extent x, y;
-  bool logarithmic = false;
+  bool logarithmic = false, logarithmic_x = false;
   double top = 12;
   std::vector<double> x_ticks, y_ticks;
 
-  double at_x(double value) const { return left + (value - x.low) / (x.high - x.low) * (right - left); }
-  double at_y(double value) const {
+  /// How far along an axis a value lies, from 0 to 1.
+  static double share(double value, const Extent& axis, bool logarithmic) {
     const auto place = [&](double v) { return logarithmic ? std::log10(v) : v; };
-    return bottom - (place(value) - place(y.low)) / (place(y.high) - place(y.low)) * (bottom - top);
+    return (place(value) - place(axis.low)) / (place(axis.high) - place(axis.low));
   }
+  double at_x(double value) const { return left + share(value, x, logarithmic_x) * (right - left); }
+  double at_y(double value) const { return bottom - share(value, y, logarithmic) * (bottom - top); }
 };
 
 Frame frame_of(const Chart& chart, bool logarithmic, double top) {
   Frame frame;
   frame.logarithmic = logarithmic;
+  frame.logarithmic_x = chart.logarithmic_x;
   frame.top = top;
   for (const Series& series : chart.series) {
     if (series.x.size() != series.y.size())
       fail(Fault::data, "chart '", chart.title, "': series '", series.name, "' has ", series.x.size(),
            " x but ", series.y.size(), " y. Give one y for each x.");
     for (size_t i = 0; i < series.x.size(); ++i)
-      if (std::isfinite(series.x[i]) && drawn(series.y[i], logarithmic)) {
+      if (drawn(series.x[i], chart.logarithmic_x) && drawn(series.y[i], logarithmic)) {
         frame.x.add(series.x[i]);
         frame.y.add(series.y[i]);
       }
   }
   if (frame.y.empty()) return frame;
   if (frame.x.low == frame.x.high) {
-    frame.x.low -= 0.5;
-    frame.x.high += 0.5;
+    frame.x.low = chart.logarithmic_x ? frame.x.low / 2 : frame.x.low - 0.5;
+    frame.x.high = chart.logarithmic_x ? frame.x.high * 2 : frame.x.high + 0.5;
   }
   if (!logarithmic && frame.y.low > 0 && frame.y.low < 0.35 * frame.y.high) frame.y.low = 0;
   frame.y_ticks =
       logarithmic ? logarithmic_ticks(frame.y.low, frame.y.high) : axis_ticks(frame.y.low, frame.y.high, 5);
   frame.y.low = std::min(frame.y.low, frame.y_ticks.front());
   frame.y.high = std::max(frame.y.high, frame.y_ticks.back());
-  for (const double tick : axis_ticks(frame.x.low, frame.x.high, 6))
+  for (const double tick : chart.logarithmic_x ? logarithmic_ticks(frame.x.low, frame.x.high)
+                                               : axis_ticks(frame.x.low, frame.x.high, 6))
     if (tick >= frame.x.low && tick <= frame.x.high) frame.x_ticks.push_back(tick);
   return frame;
 }
@@ -130,7 +134,7 @@ std::string line(const Series& series, const Frame& frame, size_t index, bool fa
   size_t points = 0;
   double last_x = 0, last_y = 0;
   for (size_t i = 0; i < series.x.size(); ++i) {
-    if (!std::isfinite(series.x[i]) || !drawn(series.y[i], frame.logarithmic)) {
+    if (!drawn(series.x[i], frame.logarithmic_x) || !drawn(series.y[i], frame.logarithmic)) {
       pen_down = false;
       continue;
     }
@@ -263,25 +267,30 @@ std::string tick_text(double value) {
 }
 
 std::string chart_svg(const Chart& chart, bool logarithmic) {
-  const Frame frame = frame_of(chart, logarithmic, 54);
+  std::string legend;
+  double x = 14, y = 35;
+  for (size_t i = 0; i < chart.series.size(); ++i) {
+    const std::string label = chart.series[i].name + " " + last(chart.series[i]);
+    const double wide = 40 + 6.2 * static_cast<double>(picture::display_width(label));
+    if (x > 14 && x + wide > width) {
+      x = 14;
+      y += 15;
+    }
+    legend += text("<path stroke=\"var(--series-", i % 8, ")\" stroke-width=\"3\" d=\"M", trimmed(x, 1), " ",
+                   trimmed(y, 1), "h14\"/>\n");
+    legend += words(x + 20, y + 4, label, "");
+    x += wide;
+  }
+  const Frame frame = frame_of(chart, logarithmic, y + 19);
   if (frame.y.empty())
     fail("chart_svg: '", chart.title, "' has no ", logarithmic ? "value above zero" : "finite value",
          " to draw.");
-  std::string out =
-      opening(chart, frame, "width=\"720\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\"");
-  out += own_style;
-  out += "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n";
-  out += text("<text x=\"14\" y=\"20\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
-              escape(chart.title), "</text>\n");
-  double x = 14;
-  for (size_t i = 0; i < chart.series.size(); ++i) {
-    const std::string label = chart.series[i].name + " " + last(chart.series[i]);
-    out += text("<path stroke=\"var(--series-", i % 8, ")\" stroke-width=\"3\" d=\"M", trimmed(x, 1),
-                " 35h14\"/>\n");
-    out += words(x + 20, 39, label, "");
-    x += 40 + 6.2 * static_cast<double>(picture::display_width(label));
-  }
-  return out + body(chart, frame) + "</svg>\n";
+  return opening(chart, frame,
+                 "width=\"720\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\"") +
+         std::string(own_style) + "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n" +
+         text("<text x=\"14\" y=\"20\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
+              escape(chart.title), "</text>\n") +
+         legend + body(chart, frame) + "</svg>\n";
 }
 
 std::string chart_figure(const Chart& chart) {

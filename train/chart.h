@@ -19,7 +19,8 @@ struct Chart {
   std::vector<Series> series{};
   std::string x_label = "step";
   bool smooth = false;  ///< draw a running mean over the faint values of long series
-  double mark = NAN;    ///< an x that is marked with a thin line: the best step
+  bool logarithmic_x = false;
+  double mark = NAN;  ///< an x that is marked with a thin line: the best step
 };
 
 /// Round numbers from at most `low` to at least `high`, about `count` of them: steps of 1, 2 or 5 times a

@@ -1,72 +1,255 @@
-// heed bench attention: one attention layer against length.
+// heed bench attention: one attention against length, beside tiled softmax.
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "attention/headed.h"
 #include "attention/variant.h"
 #include "autograd/ops.h"
 #include "core/count.h"
+#include "core/io.h"
 #include "train/bench/bench.h"
 #include "train/bench/measure.h"
+#include "train/chart.h"
 
 namespace heed::bench {
 namespace {
 
-constexpr int64_t width = 128, heads = 4;
+constexpr int64_t heads = 4, shortest = 256;
+constexpr const char* reference = "softmax";
 
-void one(const std::string& spec, int64_t longest, Table& table) {
-  for (const bool causal : {false, true}) {
-    if (causal && !variant_named(parse_spec(spec).name).traits.causal) continue;
-    for (int64_t length = 64; length <= longest; length *= 2) {
-      Rng rng(1);
-      const auto attention = make_attention(spec, {.width = width, .heads = heads, .causal = causal}, rng);
-      const Tensor values(Shape{1, length, width});
+/// What is timed: a spec, its use, and the width of a head.
+struct Subject {
+  std::string spec;
+  bool causal;
+  int64_t width;
+};
+
+struct Cost {
+  double ahead = 0, both = 0, flops = 0;  // seconds, seconds, operations of a step
+  double forward_bytes = 0, bytes = 0;    // at most, beyond the inputs
+};
+
+/// The attention alone on heads [1, 4, N, D]; the whole layer where it has no such form.
+class Layer {
+ public:
+  Layer(const Subject& subject, int64_t length) : mask_(subject.causal ? Mask::causal() : Mask::none()) {
+    Rng rng(1);
+    const int64_t model = heads * subject.width;
+    layer_ = make_attention(
+        subject.spec, {.width = model, .heads = heads, .causal = subject.causal, .max_length = length}, rng);
+    headed_ = dynamic_cast<HeadedAttention*>(layer_.get());
+    const Shape shape = headed_ != nullptr ? Shape{1, heads, length, subject.width} : Shape{1, length, model};
+    for (Tensor* x : {&q_, &k_, &v_}) {
+      const Tensor values(shape);
       fill_normal(values, 0, 1, rng);
-      const Tensor x = leaf(values);
-      const Mask mask = causal ? Mask::causal() : Mask::none();
-      const auto forward = [&] { return attention->forward({x, x, mask, nullptr, {}}); };
-      const double ahead = median_time([&] {
-        const NoTape no_tape;
-        forward();
-      });
-      const auto step = [&] { backward(sum(square(forward()))); };
-      step();
-      reset_peak();
-      const int64_t before = memory_use().live;
-      Count::reset();
-      step();
-      const auto flops = static_cast<double>(Count::flops().load());
-      const double both = median_time(step);
-      const auto peak = static_cast<double>(memory_use().peak - before);
-      table.row(with_machine_facts(Json::object({{"attention", spec},
-                                                 {"causal", causal},
-                                                 {"length", length},
-                                                 {"forward_ms", 1e3 * ahead},
-                                                 {"step_ms", 1e3 * both},
-                                                 {"tokens_per_s", static_cast<double>(length) / both},
-                                                 {"gflops", 1e-9 * flops / both},
-                                                 {"peak_mib", peak / 1048576}})));
+      *x = leaf(values);
+    }
+  }
+
+  Tensor forward() const {
+    if (headed_ != nullptr) return headed_->on_heads({q_, k_, v_}, {.mask = mask_});
+    return layer_->forward({.queries = q_, .keys = q_, .mask = mask_});
+  }
+  void step() const { backward(sum(square(forward()))); }
+
+ private:
+  Mask mask_;
+  std::unique_ptr<Attention> layer_;
+  HeadedAttention* headed_;
+  Tensor q_, k_, v_;
+};
+
+Cost measure(const Subject& subject, int64_t length) {
+  const Layer layer(subject, length);
+  const auto ahead = [&] {
+    const NoTape no_tape;
+    layer.forward();
+  };
+  const auto peak_of = [](const std::function<void()>& work) {
+    const int64_t before = memory_use().live;
+    reset_peak();
+    work();
+    return static_cast<double>(memory_use().peak - before);
+  };
+  Cost cost;
+  layer.step();  // gradients of the inputs are there from now on
+  cost.forward_bytes = peak_of(ahead);
+  Count::reset();
+  cost.bytes = peak_of([&] { layer.step(); });
+  cost.flops = static_cast<double>(Count::flops().load());
+  cost.ahead = median_time(ahead, 0.15, 3);
+  cost.both = median_time([&] { layer.step(); }, 0.3, 3);
+  return cost;
+}
+
+/// The costs of one subject by length, as far as a step stays within `seconds`.
+using Curve = std::map<int64_t, Cost>;
+
+/// The length from which a curve stays below another, between the lengths measured; 0: never.
+double crossover(const Curve& curve, const Curve& other, double Cost::*what) {
+  double found = 0;
+  for (auto at = curve.rbegin(); at != curve.rend(); ++at) {
+    const auto there = other.find(at->first);
+    if (there == other.end()) continue;
+    const double gap = std::log(at->second.*what / (there->second.*what));
+    if (gap >= 0) {
+      if (found == 0) return 0;
+      const auto next = std::next(curve.find(at->first));
+      const double next_gap = std::log(next->second.*what / (other.at(next->first).*what));
+      const double share = gap / (gap - next_gap);
+      return std::exp(std::log(static_cast<double>(at->first)) +
+                      share * std::log(static_cast<double>(next->first) / static_cast<double>(at->first)));
+    }
+    found = static_cast<double>(at->first);
+  }
+  return found;
+}
+
+struct Plan {
+  std::vector<int64_t> widths;
+  int64_t longest;
+  double seconds;
+};
+
+Curve sweep(const Subject& subject, const Plan& plan, const Curve* softmax, Table& table, std::string& csv) {
+  Curve curve;
+  double expected = 0;
+  for (int64_t length = std::min(shortest, plan.longest); length <= plan.longest; length *= 2) {
+    if (expected > plan.seconds) break;
+    const Interruptions interruptions;
+    const Cost cost = measure(subject, length);
+    curve[length] = cost;
+    // The next length costs what the growth so far foretells, and at least twice as much.
+    const auto before = curve.find(length / 2);
+    expected = cost.both * std::max(2.0, before == curve.end() ? 4.0 : cost.both / before->second.both);
+    const Cost* beside = softmax != nullptr && softmax->contains(length) ? &softmax->at(length) : nullptr;
+    Json row = Json::object({{"attention", subject.spec},
+                             {"causal", subject.causal},
+                             {"width", subject.width},
+                             {"length", length},
+                             {"forward_ms", 1e3 * cost.ahead},
+                             {"step_ms", 1e3 * cost.both},
+                             {"gflops", 1e-9 * cost.flops / cost.both},
+                             {"forward_mib", cost.forward_bytes / 1048576},
+                             {"peak_mib", cost.bytes / 1048576},
+                             {"interruptions_per_s", interruptions.per_second()}});
+    if (beside != nullptr) {
+      row.set("softmax_forward", beside->ahead / cost.ahead);
+      row.set("softmax_step", beside->both / cost.both);
+    }
+    csv += text("\"", subject.spec, "\",", subject.causal ? 1 : 0, ",", subject.width, ",", length, ",",
+                1e3 * cost.ahead, ",", 1e3 * cost.both, ",", cost.forward_bytes / 1048576, ",",
+                cost.bytes / 1048576, "\n");
+    table.row(with_machine_facts(std::move(row)));
+  }
+  return curve;
+}
+
+/// Pictures of at most eight lines each, softmax in all of them: time or memory over length, both
+/// logarithmic.
+void draw(const Path& out, const std::vector<std::pair<std::string, Curve>>& curves, bool causal,
+          int64_t width) {
+  struct Picture {
+    const char *file, *title;
+    double Cost::*what;
+    double unit;
+  };
+  for (const Picture& picture : {Picture{"forward", "forward, ms", &Cost::ahead, 1e3},
+                                 {"step", "forward and backward, ms", &Cost::both, 1e3},
+                                 {"memory", "peak memory of a step, MiB", &Cost::bytes, 1.0 / 1048576}}) {
+    std::vector<Series> lines;
+    for (const auto& [spec, curve] : curves) {
+      Series line{spec};
+      for (const auto& [length, cost] : curve) {
+        line.x.push_back(static_cast<double>(length));
+        line.y.push_back(cost.*picture.what * picture.unit);
+      }
+      lines.push_back(std::move(line));
+    }
+    const size_t pictures = lines.size() <= 8 ? 1 : (lines.size() - 1 + 6) / 7;
+    for (size_t i = 0; i < pictures; ++i) {
+      Chart chart{.title = text(picture.title, ", head width ", width, causal ? ", causal" : ", full"),
+                  .x_label = "length",
+                  .logarithmic_x = true};
+      for (size_t j = 0; j < lines.size(); ++j) {
+        if (j == 0 || pictures == 1 || (j - 1) / 7 == i) chart.series.push_back(lines[j]);
+      }
+      const std::string number = pictures == 1 ? "" : "-" + std::to_string(i + 1);
+      io::write(out / text(picture.file, "-d", width, causal ? "-causal" : "-full", number, ".svg"),
+                chart_svg(chart, true));
     }
   }
 }
 
-}  // namespace
+std::string length_text(double length) {
+  return length == 0 ? "never" : text(static_cast<int64_t>(std::lround(length)));
+}
 
-void bench_attention(const Invocation& call) {
-  const int64_t longest = call.integer("longest", 2048);
-  if (longest < 64 || longest > (int64_t{1} << 24))
-    fail("--longest = ", longest, ". It must be 64 to 16777216.");
+Plan plan_of(const Invocation& call) {
+  Plan plan{{}, call.integer("longest", 4096), call.number("seconds", 2)};
+  if (plan.longest < 64 || plan.longest > (int64_t{1} << 24))
+    fail("--longest = ", plan.longest, ". It must be 64 to 16777216.");
+  if (!(plan.seconds > 0)) fail("--seconds = ", plan.seconds, ". It must be above 0.");
+  plan.widths = {call.integer("head-width", 32)};
+  if (plan.widths[0] < 1 || plan.widths[0] > 1024)
+    fail("--head-width = ", plan.widths[0], ". It must be 1 to 1024.");
+  return plan;
+}
+
+std::vector<std::string> specs_of(const Invocation& call) {
   std::vector<std::string> specs(call.words.begin() + 1, call.words.end());
   if (specs.empty()) {
     for (const Variant& variant : variants()) specs.emplace_back(variant.traits.name);
   }
   for (const std::string& spec : specs) full_spec(spec);  // a wrong name ends here
+  std::erase(specs, reference);
+  specs.insert(specs.begin(), reference);
+  return specs;
+}
+
+}  // namespace
+
+void bench_attention(const Invocation& call) {
+  const Plan plan = plan_of(call);
+  const std::vector<std::string> specs = specs_of(call);
+  const Path out = call.get("out");
+  if (!out.empty()) io::make_directories(out);
+  std::string csv = "attention,causal,head_width,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings;
   Table table({{"attention", "attention"},
                {"causal", "causal"},
+               {"d", "width", 0},
                {"length", "length", 0},
                {"forward ms", "forward_ms", 3},
+               {"x softmax", "softmax_forward"},
                {"step ms", "step_ms", 3},
-               {"tokens/s", "tokens_per_s", 0},
+               {"x softmax", "softmax_step"},
                {"GFLOP/s", "gflops", 0},
-               {"peak MiB", "peak_mib"}},
+               {"forward MiB", "forward_mib"},
+               {"step MiB", "peak_mib"}},
               call.has("json"));
-  for (const std::string& spec : specs) one(spec, longest, table);
+  for (const int64_t width : plan.widths) {
+    for (const bool causal : {false, true}) {
+      std::vector<std::pair<std::string, Curve>> curves;
+      for (const std::string& spec : specs) {
+        const Traits& traits = variant_named(parse_spec(spec).name).traits;
+        if (causal ? !traits.causal : !traits.full) continue;
+        const Curve* softmax = curves.empty() ? nullptr : &curves[0].second;
+        Curve curve = sweep({spec, causal, width}, plan, softmax, table, csv);
+        if (softmax != nullptr) {
+          crossings +=
+              text("  ", spec, causal ? ", causal" : "", ": forward from ",
+                   length_text(crossover(curve, *softmax, &Cost::ahead)), ", forward and backward from ",
+                   length_text(crossover(curve, *softmax, &Cost::both)), "\n");
+        }
+        curves.emplace_back(spec, std::move(curve));
+      }
+      if (!out.empty()) draw(out, curves, causal, width);
+    }
+  }
+  if (!out.empty()) io::write(out / "attention.csv", csv);
+  if (!call.has("json") && !crossings.empty())
+    std::printf("\nFaster than tiled softmax\n%s", crossings.c_str());
 }
 
 }  // namespace heed::bench
