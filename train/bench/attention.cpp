@@ -183,7 +183,7 @@ void draw(const Path& out, const std::vector<std::pair<std::string, Curve>>& cur
 }
 
 std::string length_text(double length) {
-  return length == 0 ? "never" : text(static_cast<int64_t>(std::lround(length)));
+  return length == 0 ? "never" : text("from ", static_cast<int64_t>(std::lround(length)));
 }
 
 Plan plan_of(const Invocation& call) {
@@ -237,10 +237,9 @@ void bench_attention(const Invocation& call) {
         const Curve* softmax = curves.empty() ? nullptr : &curves[0].second;
         Curve curve = sweep({spec, causal, width}, plan, softmax, table, csv);
         if (softmax != nullptr) {
-          crossings +=
-              text("  ", spec, causal ? ", causal" : "", ": forward from ",
-                   length_text(crossover(curve, *softmax, &Cost::ahead)), ", forward and backward from ",
-                   length_text(crossover(curve, *softmax, &Cost::both)), "\n");
+          crossings += text("  ", spec, causal ? ", causal" : "", ": forward ",
+                            length_text(crossover(curve, *softmax, &Cost::ahead)), ", forward and backward ",
+                            length_text(crossover(curve, *softmax, &Cost::both)), "\n");
         }
         curves.emplace_back(spec, std::move(curve));
       }

@@ -36,7 +36,8 @@ int run(const Invocation& call) {
 std::string what_there_is() {
   std::string text =
       "  train [ROW|PRESET|FILE.toml ...]  steps, each beside its products alone; nothing named: all rows\n"
-      "  attention [SPEC ...]              one layer against length; nothing named: all variants\n"
+      "  attention [SPEC ...]              one attention against length, beside softmax; nothing named: all "
+      "variants\n"
       "  gemm                              products beside OpenBLAS and the peak of multiply-adds\n"
       "  ops [WORD]                        what is no product, against one pass over its memory\n"
       "  decode [ROW ...]                  greedy and beam decoding, one and 32 at once\n\nRows:\n";
@@ -51,18 +52,22 @@ std::string what_there_is() {
 }  // namespace
 
 Verb verb::bench() {
-  return {"bench",
-          "time training, decoding, products and ops against what the machine can do",
-          "train|attention|gemm|ops|decode [NAME ...]",
-          1,
-          65,
-          with_machine({{"rounds", "N", "steps that train times (default: as many as fit into 4 seconds)"},
-                        {"longest", "N", "greatest length of attention (default: 2048)"},
-                        {"out", "DIR", "decode: keep weights and outputs here, for other programs"},
-                        {"json", "", "one JSON object a line"}}),
-          true,
-          run,
-          what_there_is};
+  return {
+      "bench",
+      "time training, decoding, products and ops against what the machine can do",
+      "train|attention|gemm|ops|decode [NAME ...]",
+      1,
+      65,
+      with_machine(
+          {{"rounds", "N", "steps that train times (default: as many as fit into 4 seconds)"},
+           {"longest", "N", "greatest length of attention (default: 4096)"},
+           {"head-width", "N", "of attention (default: 32)"},
+           {"seconds", "S", "attention: no length whose step is foreseen to take longer (default: 2)"},
+           {"out", "DIR", "attention: a table and pictures; decode: weights and outputs for other programs"},
+           {"json", "", "one JSON object a line"}}),
+      true,
+      run,
+      what_there_is};
 }
 
 }  // namespace heed
