@@ -56,7 +56,7 @@ Classifier::Classifier(const TransformerConfig& config, const Options& options,
                          : std::make_unique<Linear>(options.features, config.width, rng, plain(config))),
       position_(embedder_ ? PositionKind::none : config.position, config.max_length, config.width, rng),
       first_(options.pool == Pool::first ? normal_parameter(Shape{1, 1, config.width}, 0.02, rng) : Tensor()),
-      encoder_(config, {}, attention, {}, rng),
+      encoder_(config, {.causal = options.causal}, attention, {}, rng),
       hidden_(options.head_hidden > 0
                   ? std::make_unique<Linear>(config.width, options.head_hidden, rng, plain(config))
                   : nullptr),
@@ -79,12 +79,15 @@ Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const 
     if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
     x = dropout(position_(x, 0), dropout_, pass.noise);
   }
-  if (first_ && lengths) fail("classifier: lengths are for pool = mean.");
-  const Mask mask = lengths ? Mask::lengths(lengths) : Mask::none();
+  if (options_.pool != Pool::mean && lengths) fail("classifier: lengths are for pool = mean.");
+  Mask mask = lengths ? Mask::lengths(lengths) : Mask::none();
+  if (options_.causal) mask = mask & Mask::causal();
   x = encoder_(x, mask, {}, {}, nullptr, pass);
   const int64_t width = x.extent(2);
   if (first_) {
     x = slice(x, 1, 0, 1);
+  } else if (options_.pool == Pool::last) {
+    x = slice(x, 1, x.extent(1) - 1, x.extent(1));
   } else if (lengths) {
     const Tensor kept =
         transpose(mask.kept(reshape(x, Shape{x.extent(0), 1, x.extent(1), width}), 0), 1, 2);  // [B, T, 1, 1]

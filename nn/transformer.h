@@ -123,7 +123,7 @@ class DecoderOnly final : public Generator {
 };
 
 /// How a classifier sums up its tokens.
-enum class Pool { mean, first };
+enum class Pool { mean, first, last };
 
 /// Tokens that are ids or vectors, pooled and classified.
 class Classifier final : public Module {
@@ -132,7 +132,9 @@ class Classifier final : public Module {
     int64_t vocabulary = 0;  ///< of token ids; 0: the inputs are vectors
     int64_t features = 0;    ///< extent of input vectors
     int64_t classes = 2;
-    Pool pool = Pool::mean;   ///< first: a learned token is put before the input and read at the end
+    Pool pool = Pool::mean;   ///< first: a learned token is put before the input and read at the end; last:
+                              ///< the last token is read
+    bool causal = false;      ///< no token looks at later ones
     int64_t head_hidden = 0;  ///< a hidden ReLU layer before the classes; 0: none
   };
   Classifier(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,

@@ -192,6 +192,32 @@ epsilon = 1e-8
 decay = 0.01
 clip = 1.0
 )"},
+    Preset{"recall", "recall", "packed recall: does this attention find things? ten seconds say so", R"(
+[model]
+width = 64
+heads = 2
+feed_forward = 128
+layers = 2
+max_length = 64
+dropout = 0.0
+attention_dropout = 0.0
+activation = "gelu"
+position = "none"
+init = "xavier"
+scale_embedding = false
+[train]
+steps = 300
+batch = 128
+smoothing = 0.0
+schedule = "cosine"
+rate = 2e-3
+warmup = 100
+final_share = 0.02
+beta2 = 0.98
+epsilon = 1e-8
+decay = 0.01
+clip = 1.0
+)"},
 };
 
 }  // namespace
