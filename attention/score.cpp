@@ -58,8 +58,8 @@ class AdditiveScore final : public Score {
   }
   void fields(Fields& f) override {
     f("from_query", from_query_);
-    f("from_key", from_key_);
-    f("bias", bias_);
+    if (from_key_) f("from_key", from_key_);
+    if (bias_) f("bias", bias_);
     f("units", units_);
   }
 

@@ -93,13 +93,20 @@ class CosineAttention final : public DottedAttention {
   void fields(Fields& f) override {
     DottedAttention::fields(f);
     f("sharpness", sharpness_);
-    f("sharpness_weight", sharpness_weight_);
-    f("gate_weight", gate_weight_);
-    f("gate_bias", gate_bias_);
-    f("shift_weight", shift_weight_);
-    f("shift_bias", shift_bias_);
-    f("sharpen_weight", sharpen_weight_);
-    f("sharpen_bias", sharpen_bias_);
+    // What an option leaves out is no place to put something.
+    if (options_.predict) f("sharpness_weight", sharpness_weight_);
+    if (options_.gate) {
+      f("gate_weight", gate_weight_);
+      f("gate_bias", gate_bias_);
+    }
+    if (options_.shift > 0) {
+      f("shift_weight", shift_weight_);
+      f("shift_bias", shift_bias_);
+    }
+    if (options_.sharpen) {
+      f("sharpen_weight", sharpen_weight_);
+      f("sharpen_bias", sharpen_bias_);
+    }
   }
 
  private:
@@ -113,6 +120,11 @@ class CosineAttention final : public DottedAttention {
   Tensor attend(Heads heads, const Attend& call) override {
     if (!options_.gate && options_.shift == 0 && !options_.sharpen)
       return DottedAttention::attend(std::move(heads), call);
+    if (call.mask.bias() && (options_.gate || options_.shift > 0)) {
+      fail(
+          "attention 'cosine': with gate or shift, weight moves to keys whatever their scores are, so a bias "
+          "could not keep it away. Leave the bias out, or gate and shift.");
+    }
     const int64_t first_query = recall(heads, call);
     const AddressingSteps steps = steps_of(heads, call);
     align(heads);

@@ -68,8 +68,8 @@ class HardAttention final : public ScoredAttention {
   void fields(Fields& f) override {
     ScoredAttention::fields(f);
     score_->fields(f);
-    f("baseline", baseline_);
-    f("choices", choices_);
+    if (options_.mode == HardMode::sample) f("baseline", baseline_);
+    if (options_.mode != HardMode::expect) f("choices", choices_);
   }
 
  private:

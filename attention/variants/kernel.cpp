@@ -14,6 +14,7 @@
 
 #include "attention/scored.h"
 #include "attention/variant.h"
+#include "core/kernels/pick.h"
 
 namespace heed {
 namespace {
@@ -61,34 +62,55 @@ class KernelAttention final : public ScoredAttention {
     Mask structure = call.mask.is_causal() ? Mask::causal() : Mask::none();
     if (call.mask.key_lengths()) structure = structure & Mask::lengths(call.mask.key_lengths());
     Tensor open = structure.dense(scores, first_query);  // 1 where a query may look, 0 where not
-    if (open) {
-      open = exp(open);
-      scores = scores * open;  // what is masked may hold anything, and must not be raised to a power
+    if (open) open = exp(open);
+    Tensor weight = powers(scores, open);
+    Tensor total;
+    if (const Tensor mask = call.mask.dense(scores, first_query)) {
+      open = exp(mask);
+      weight = weight * open;
+      total = sum(weight, 3) + closed(open);  // a row without keys is divided by 1
+    } else {
+      total = sum(weight, 3);
     }
-    Tensor weight = powers(scores);
-    if (open) weight = weight * open;
-    if (call.mask.bias()) weight = weight * exp(call.mask.bias());
-    Tensor total = sum(weight, 3);
-    if (open) total = total + affine(max(open, 3), -1, 1);  // a row without keys is divided by 1
     const Tensor map = weight / total;
     if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
     return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
   }
 
-  Tensor powers(const Tensor& scores) const {
-    if (options_.kernel == Kind::linear) return scores;
-    const Tensor base = options_.kernel == Kind::poly ? scores + options_.offset : scores;
-    Tensor power = base;
-    if (options_.kernel == Kind::poly) {
-      for (int64_t n = 2; n <= options_.degree; ++n) power = power * base;
-      return power;
+  /// 1 for rows of zeros, 0 for others: [1|B, 1|H, Tq, 1].
+  static Tensor closed(const Tensor& open) {
+    const NoTape looking;
+    const Tensor rows = contiguous(open.detach()), any(open.shape(), DType::u8, open.device());
+    launch<heed::kernel::Pick>(open.device(), rows, Draw{}, any);
+    return affine(max(cast(any, open.dtype()), 3), -1, 1);
+  }
+
+  /// The largest size in each row, at least `least`: [B, H, Tq, 1].
+  static Tensor size_of(const Tensor& x, double least) {
+    const NoTape looking;
+    const Tensor floor = Tensor::full(Shape{1, 1, 1, 1}, least, x.dtype(), x.device());
+    return maximum(max(abs(x.detach()), 3), floor);
+  }
+
+  /// The kernel of each pair, a row divided by one number of its own: that leaves the map as it is, and no
+  /// power overflows. What is masked may hold anything and is raised to no power.
+  Tensor powers(const Tensor& scores, const Tensor& open) const {
+    const auto seen = [&open](const Tensor& x) { return open ? x * open : x; };
+    if (options_.kernel == Kind::taylor) {
+      const Tensor s = seen(scores), size = size_of(s, 1), part = s / size, rest = reciprocal(size);
+      Tensor total = rest + part, power = part;  // 1 + s, over size
+      for (int64_t n = 2; n <= options_.degree; ++n) {
+        power = power * part * (1 / static_cast<double>(n));
+        total = total * rest + power;
+      }
+      return total;
     }
-    Tensor total = base + 1;
-    for (int64_t n = 2; n <= options_.degree; ++n) {
-      power = power * base * (1 / static_cast<double>(n));
-      total = total + power;
-    }
-    return total;
+    const bool linear = options_.kernel == Kind::linear;
+    const Tensor base = seen(linear ? scores : scores + options_.offset);
+    const Tensor part = base / size_of(base, 1e-30);
+    Tensor power = part;
+    for (int64_t n = 2; n <= (linear ? 1 : options_.degree); ++n) power = power * part;
+    return power;
   }
 
   Options options_;

@@ -66,7 +66,7 @@ class LocalPredictiveAttention final : public HeadedAttention {
     HeadedAttention::fields(f);
     f("place_hidden", place_hidden_);
     f("place_units", place_units_);
-    f("general", between_);
+    if (between_) f("general", between_);
   }
 
  private:

@@ -193,6 +193,36 @@ TEST_CASE("closed form: location looks at places, not at keys, and knows only so
   CHECK_THROWS_WITH(make_attention("location", {.width = 4}, rng), containing("set length"));
 }
 
+TEST_CASE("scores: keys in another order, weights in that order", "[scores]") {
+  const Tensor q = normal(Shape{1, 1, 4, 3}, 12), k = normal(Shape{1, 1, 6, 3}, 13);
+  std::vector<Tensor> turned;
+  for (int64_t j = 5; j >= 0; --j) turned.push_back(slice(k, 2, j, j + 1));
+  for (const char* spec : {"dot", "general", "additive", "cosine", "kernel", "kernel:kernel=taylor",
+                           "hard:score=general,mode=expect"}) {
+    CAPTURE(spec);
+    const auto map = map_on(spec, q, k), back = map_on(spec, q, concat(turned, 2));
+    for (size_t i = 0; i < map.size(); ++i) CHECK(back[i / 6 * 6 + 5 - i % 6] == Approx(map[i]).margin(1e-6));
+  }
+  // Not where places matter.
+  for (const char* spec : {"local_p:window=2", "location", "cosine:shift=1"}) {
+    CAPTURE(spec);
+    const auto map = map_on(spec, q, k), back = map_on(spec, q, concat(turned, 2));
+    double most = 0;
+    for (size_t i = 0; i < map.size(); ++i)
+      most = std::max(most, static_cast<double>(std::abs(back[i / 6 * 6 + 5 - i % 6] - map[i])));
+    CHECK(most > 1e-3);
+  }
+}
+
+TEST_CASE("scores: products of 80 stay finite", "[scores]") {
+  const Tensor q = Tensor::full(Shape{1, 1, 1, 1}, 8),
+               k = Tensor::from(std::vector<float>{10, -10, 9}, Shape{1, 1, 3, 1});
+  for (const char* spec : {"dot", "general", "kernel", "kernel:kernel=exp", "hard:score=dot", "local_p"}) {
+    CAPTURE(spec);
+    for (const float weight : map_on(spec, q, k)) CHECK(std::isfinite(weight));
+  }
+}
+
 TEST_CASE("scores: options that make no sense are refused", "[scores]") {
   Rng rng(1);
   const auto refused = [&](const char* spec, const char* why) {

@@ -1,0 +1,84 @@
+// The battery on options of the scores: what holds for the default holds for every way of using a variant.
+#include <algorithm>
+
+#include "tests/attention/battery.h"
+#include "tests/catch.h"
+
+namespace heed {
+namespace {
+
+/// A variant whose defaults are those of `text`.
+Variant with_options(const std::string& text) {
+  const Spec preset = parse_spec(text);
+  Variant variant = variant_named(preset.name);
+  const auto joined = [preset](const Spec& spec) {
+    Spec all = spec;
+    for (const auto& option : preset.options) {
+      const bool given = std::any_of(spec.options.begin(), spec.options.end(),
+                                     [&](const auto& own) { return own.first == option.first; });
+      if (!given) all.options.push_back(option);
+    }
+    return all;
+  };
+  const auto make = variant.make;
+  const auto options = variant.options;
+  variant.make = [make, joined](const AttentionConfig& config, const Spec& spec, Rng& rng) {
+    return make(config, joined(spec), rng);
+  };
+  variant.options = [options, joined](const Spec& spec) { return options(joined(spec)); };
+  return variant;
+}
+
+void hold_everything(const Variant& variant, const std::string& but = "") {
+  for (const battery::Property& property : battery::properties()) {
+    if (property.name == but) continue;
+    CAPTURE(property.name);
+    const battery::Report report = battery::over_all_settings(variant, property.holds);
+    INFO(report);
+    CHECK(report.empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("battery of options: additive without its extras", "[battery][scores]") {
+  hold_everything(with_options("additive:bias=false,scale=0.7"));
+  hold_everything(with_options("additive:hidden=3"), "cost");  // which then does not follow the width
+  hold_everything(with_options("additive:project_keys=false"));
+}
+
+TEST_CASE("battery of options: cosine with a predicted sharpness", "[battery][scores]") {
+  hold_everything(with_options("cosine:predict=true"));
+}
+
+TEST_CASE("battery of options: cosine with the whole addressing", "[battery][scores]") {
+  for (const char* spec : {"cosine:gate=true,shift=1,sharpen=true", "cosine:gate=true", "cosine:shift=2"}) {
+    CAPTURE(spec);
+    Variant variant = with_options(spec);
+    variant.traits.memory = {.length = 2, .width = 0};
+    const bool shifts = std::string(spec).find("shift") != std::string::npos;
+    hold_everything(variant, shifts ? "cost" : "");  // shifts cost the same for any width
+  }
+}
+
+TEST_CASE("battery of options: local_p in the code's convention, general", "[battery][scores]") {
+  hold_everything(with_options("local_p:convention=code,score=general,window=6"));
+  hold_everything(with_options("local_p:gauss=pre_score,window=6"));
+}
+
+TEST_CASE("battery of options: hard over other scores", "[battery][scores]") {
+  hold_everything(with_options("hard:score=general,mode=expect"));
+  hold_everything(with_options("hard:score=softmax,temperature=2"));
+}
+
+TEST_CASE("battery of options: kernels", "[battery][scores]") {
+  hold_everything(with_options("kernel:kernel=taylor,degree=2"));
+  hold_everything(with_options("kernel:kernel=taylor,degree=4"),
+                  "cost");  // powers cost the same for any width
+  hold_everything(with_options("kernel:kernel=exp,symmetric=true"));
+  Variant odd = with_options("kernel:kernel=poly,degree=3,offset=9");  // far from where sums vanish
+  odd.traits.map = MapKind::signed_;
+  hold_everything(odd);
+}
+
+}  // namespace heed
