@@ -3,75 +3,116 @@
 
 namespace heed {
 
+using kernel::FastmaxTerms;
+using kernel::Prepare;
+
 KernelizedAttention::KernelizedAttention(const AttentionConfig& config, double epsilon, Rng& rng)
-    : HeadedAttention(config, rng), epsilon_(epsilon) {
+    : KernelizedAttention(config, FastmaxTerms{.coefficients = {0, 1}, .epsilon = epsilon}, rng) {
   if (!(epsilon > 0))
     fail("attention: epsilon = ", epsilon, ". It must be above 0, or a query without keys divides by zero.");
 }
+
+KernelizedAttention::KernelizedAttention(const AttentionConfig& config, const FastmaxTerms& terms, Rng& rng)
+    : HeadedAttention(config, rng), terms_(terms) {}
+
+Heads KernelizedAttention::features(Heads heads, const Attend&) const {
+  heads.q = feature(heads.q);
+  if (heads.k) heads.k = feature(heads.k);
+  return heads;
+}
+
+Heads KernelizedAttention::noisy(Heads features, FastmaxTerms&, Rng&) const { return features; }
 
 Tensor KernelizedAttention::attend(Heads heads, const Attend& call) {
   if (call.mask.bias())
     fail(
         "attention: a map that factors cannot take a bias on its scores. Leave the bias out, or use "
         "softmax.");
-  const Tensor phi_q = feature(heads.q);
-  Tensor phi_k, values;
-  if (heads.k) {
-    const int64_t first = call.memory != nullptr ? call.memory->length : 0;
-    phi_k = feature(heads.k);
-    if (const Tensor kept = call.mask.kept(phi_k, first)) phi_k = phi_k * kept;
-    Shape column = heads.v.shape();
-    column[-1] = 1;
-    const Tensor ones = Tensor::full(column, 1, heads.v.dtype(), heads.v.device());
-    values = concat(std::vector<Tensor>{heads.v, ones}, -1);  // [B, H, Tk, d + 1]
+  if (call.mask.key_lengths() && call.mask.key_lengths().extent(0) != heads.q.extent(0)) {
+    fail("attention: ", call.mask.key_lengths().extent(0), " key lengths for a batch of ", heads.q.extent(0),
+         ". Give one length a sequence.");
   }
-  if (call.pass.probe != nullptr) show(phi_q, phi_k, call);
-  Tensor y;
-  if (call.memory != nullptr) {
-    y = step(phi_q, phi_k, values, call);
-  } else if (call.mask.is_causal()) {
-    if (phi_q.extent(2) != phi_k.extent(2)) {
-      fail("attention: ", phi_q.extent(2), " causal queries for ", phi_k.extent(2),
-           " keys. Continue with a memory instead.");
-    }
-    y = linear_scan(phi_q, phi_k, values);
-  } else {
-    y = matmul(phi_q, matmul(transpose(phi_k, 2, 3), values));
+  Heads phi = features(std::move(heads), call);
+  if (call.pass.probe != nullptr) show(phi, call);
+  FastmaxTerms terms = terms_;
+  terms.key_lengths = call.mask.key_lengths();
+  if (call.pass.noise != nullptr && config().dropout > 0)
+    phi = noisy(std::move(phi), terms, *call.pass.noise);
+  if (call.memory != nullptr) return step(phi, terms, call);
+  terms.causal = call.mask.is_causal();
+  const int64_t earlier = phi.k.extent(2) - phi.q.extent(2);
+  if (!terms.causal || earlier == 0) return fastmax(phi.q, phi.k, phi.v, terms);
+  if (earlier < 0) {
+    fail("attention: ", phi.q.extent(2), " causal queries for ", phi.k.extent(2),
+         " keys. The last query belongs to the last key, so there must be as many keys.");
   }
-  const int64_t d = y.extent(-1) - 1;
-  return slice(y, 3, 0, d) / (slice(y, 3, d, d + 1) + epsilon_);
+  const auto part = [&](const Tensor& x, bool before) {
+    return before ? slice(x, 2, 0, earlier) : slice(x, 2, earlier, x.extent(2));
+  };
+  const Tensor sums = fastmax_sums(part(phi.k, true), part(phi.v, true), terms);
+  terms.first_key = earlier;
+  return fastmax(phi.q, part(phi.k, false), part(phi.v, false), terms, sums);
 }
 
-Tensor KernelizedAttention::step(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v,
-                                 const Attend& call) const {
+Tensor KernelizedAttention::step(const Heads& phi, FastmaxTerms terms, const Attend& call) const {
   auto* memory = dynamic_cast<SumMemory*>(call.memory);
   if (memory == nullptr) fail("attention: this memory is another attention's. Use the one from start().");
-  if (!phi_k && !memory->sums)
+  if (!phi.k && !memory->sums)
     fail("attention: no keys were given and none are remembered. Give keys in the first call.");
   const Tensor before = memory->sums;
-  if (phi_k) {
-    const Tensor added = matmul(transpose(phi_k, 2, 3), v);  // [B, H, f, d + 1]
+  if (phi.k) {
+    terms.first_key = memory->length;
+    const Tensor added = fastmax_sums(phi.k, phi.v, terms);
     memory->sums = before ? before + added : added;
-    memory->length += phi_k.extent(2);
+    memory->length += phi.k.extent(2);
   }
   // Several causal queries at once see only their own past of the new keys.
-  if (call.mask.is_causal() && phi_k && phi_q.extent(2) > 1) {
-    const Tensor inside = linear_scan(phi_q, phi_k, v);
-    return before ? inside + matmul(phi_q, before) : inside;
+  if (call.mask.is_causal() && phi.k && phi.q.extent(2) > 1) {
+    terms.causal = true;
+    return fastmax(phi.q, phi.k, phi.v, terms, before);
   }
-  return matmul(phi_q, memory->sums);
+  return fastmax(phi.q, Tensor(), Tensor(), terms, memory->sums);
 }
 
-void KernelizedAttention::show(const Tensor& phi_q, const Tensor& phi_k, const Attend& call) const {
+void KernelizedAttention::show(const Heads& phi, const Attend& call) const {
   if (call.memory != nullptr) {
     fail(
         "attention: sums do not tell single keys apart, so a step with a memory has no map. Look at a full "
         "call.");
   }
   const NoTape looking;
-  Tensor scores = matmul(phi_q, transpose(phi_k, 2, 3));  // [B, H, Tq, Tk]
-  if (const Tensor mask = call.mask.dense(scores, 0)) scores = scores * exp(mask);
-  call.pass.probe->see(*this, scores / (sum(scores, 3) + epsilon_));
+  const int64_t first = call.mask.is_causal() ? phi.k.extent(2) - phi.q.extent(2) : 0;
+  call.pass.probe->see(*this, polynomial_map(phi.q, phi.k, terms_, call.mask, first));
+}
+
+Tensor prepared(const Tensor& x, const FastmaxTerms& terms) {
+  const double e = terms.prepare_epsilon;
+  switch (terms.prepare) {
+    case Prepare::none:
+      return x;
+    case Prepare::standard: {
+      const Tensor centred = x - mean(x, -1);
+      return centred / sqrt(mean(square(centred), -1) + e);
+    }
+    case Prepare::unit:
+      return x / sqrt(sum(square(x), -1) + e * e);
+    case Prepare::positive:
+      return elu(x) + 1;
+  }
+  return x;
+}
+
+Tensor polynomial_map(const Tensor& q, const Tensor& k, const FastmaxTerms& terms, const Mask& mask,
+                      int64_t first_query) {
+  const Tensor s = matmul(prepared(q, terms), transpose(prepared(k, terms), 2, 3)) * terms.scale;
+  Tensor weights = Tensor::full(s.shape(), terms.coefficients.back(), s.dtype(), s.device());
+  for (size_t l = terms.coefficients.size() - 1; l-- > 0;) weights = weights * s + terms.coefficients[l];
+  if (const Tensor hidden = mask.dense(s, first_query)) weights = weights * exp(hidden);
+  constexpr double tiny = 1e-37;  // a row without keys is divided by it
+  Tensor total = sum(weights, 3) + terms.epsilon;
+  if (terms.guard > 0)
+    total = total + relu(affine(abs(total), -1, terms.guard)) * (total / (abs(total) + tiny));
+  return weights * (total / (square(total) + tiny));
 }
 
 }  // namespace heed

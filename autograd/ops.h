@@ -9,6 +9,7 @@
 #include "core/kernels/attention.h"
 #include "core/kernels/block_attention.h"
 #include "core/kernels/decay_scan.h"
+#include "core/kernels/fastmax.h"
 #include "core/kernels/layer_norm.h"
 #include "core/kernels/local_attention.h"
 #include "core/kernels/rotary.h"
@@ -137,5 +138,11 @@ Tensor decay_scan(const kernel::DecayInputs& x, bool keep_end);
 Tensor rotary(const Tensor& x, const Tensor& table, kernel::RotaryPairs pairs);
 /// Attention over buds of a tree of keys. Sums of nodes that the terms lack are made of k and v.
 Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel::TreeTerms terms);
+/// Weights that are a polynomial of q . k, as core/kernels/fastmax.h defines them. `start` [B, H, f, dv + 1]
+/// (or empty) holds sums over earlier keys; k and v may be empty where it is given.
+Tensor fastmax(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::FastmaxTerms& terms,
+               const Tensor& start = {});
+/// What fastmax() needs to know of keys: sums of their monomials times [v, 1], [B, H, f, dv + 1].
+Tensor fastmax_sums(const Tensor& k, const Tensor& v, const kernel::FastmaxTerms& terms);
 
 }  // namespace heed

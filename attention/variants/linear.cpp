@@ -2,7 +2,8 @@
 //
 //   y_i = phi(q_i)^T sum_j phi(k_j) v_j^T  /  phi(q_i)^T sum_j phi(k_j),      phi(x) = elu(x) + 1
 //
-// Nothing of size T x T is made; a causal decoder keeps S = sum phi(k) v^T and z = sum phi(k).
+// Nothing of size T x T is made; a causal decoder keeps S = sum phi(k) v^T and z = sum phi(k). The kernel
+// makes the features as it reads queries and keys.
 #include "attention/kernelized.h"
 #include "attention/variant.h"
 
@@ -17,10 +18,16 @@ struct Options {
 class LinearAttention final : public KernelizedAttention {
  public:
   LinearAttention(const AttentionConfig& config, const Options& o, Rng& rng)
-      : KernelizedAttention(config, o.epsilon, rng) {}
+      : KernelizedAttention(config, terms_of(o), rng) {}
 
  private:
-  Tensor feature(const Tensor& x) const override { return elu(x) + 1; }
+  static kernel::FastmaxTerms terms_of(const Options& o) {
+    if (!(o.epsilon > 0)) {
+      fail("attention 'linear': epsilon = ", o.epsilon,
+           ". It must be above 0, or a query without keys divides by zero.");
+    }
+    return {.coefficients = {0, 1}, .prepare = kernel::Prepare::positive, .epsilon = o.epsilon};
+  }
 };
 
 }  // namespace

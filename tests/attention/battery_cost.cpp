@@ -84,6 +84,9 @@ Extent usual_start(const Growth& growth, bool bytes, bool by_width) {
   const bool pairs = growth.length >= 1.5;  // something for each pair of positions
   if (bytes && pairs && growth.width == 0) return {1, by_width ? 1024 : 512, 8};
   if (bytes) return pairs ? Extent{1, by_width ? 192 : 128, 16} : Extent{16, 256, by_width ? 32 : 64};
+  if (by_width && growth.width >= 2.5)
+    return {1, 4800, 48};                         // longer than monomials of the doubled width are many
+  if (!by_width && !pairs) return {1, 1024, 16};  // the first and last of its chunks cost less
   return {1, 256, by_width && growth.width >= 1.5 ? 512 : 16};
 }
 

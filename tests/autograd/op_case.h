@@ -51,5 +51,6 @@ std::vector<OpCase> position_cases();
 std::vector<OpCase> scan_cases();
 std::vector<OpCase> recurrence_cases();
 std::vector<OpCase> tree_cases();
+std::vector<OpCase> fastmax_cases();
 
 }  // namespace heed::plain

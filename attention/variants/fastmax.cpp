@@ -1,0 +1,156 @@
+// Fastmax. Gerami et al. 2024, "FAST: factorizable attention for speeding up transformers", arXiv 2402.07901.
+//
+//   y_i = sum_j f(s_ij) v_j / sum_j f(s_ij),      f(s) = sum over l <= p of s^l / l!,      s_ij = q^_i . k^_j
+//
+// f is the beginning of exp, and a sum over monomials of q^ and k^: nothing of size T x T is made, nor any
+// monomial of a single token kept. Even p give positive weights; odd ones may not, where s is below -1. Here
+//
+//   std      x^ = (x - mean) / sqrt(variance + 1e-6) over the features (equations 5 and 6)
+//   maxnorm  centred, then over the largest norm of all tokens: |s| <= 1, but all tokens are looked at, later
+//   ones too none     s = q . k / (denum_term sqrt(d)), as the authors' programs have it by default l2 x^ = x
+//   / |x| scaled   x over the largest norm of all tokens times `lim`; later tokens are looked at
+#include <cmath>
+
+#include "attention/kernelized.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+using kernel::FastmaxTerms;
+using kernel::Prepare;
+
+struct Options {
+  int64_t p = 2;
+  enum class Normalise { standard, maxnorm, none, unit, scaled } normalise = Normalise::standard;
+  enum class Centre { tokens, features } centre = Centre::tokens;
+  double score_scale = 1, denum_term = 8, lim = 1, a0 = 1, a1 = 1, a2 = 0.5, epsilon = 0, delta = 1e-6;
+  bool guard = false;
+  enum class Drop { automatic, quadratic, standard, token } dropout = Drop::automatic;
+
+  void fields(Fields& f) {
+    f("p", p, "degree of the polynomial, 0 or more");
+    f("normalise", Choice(normalise, {"std", "maxnorm", "none", "l2", "scaled"}),
+      "what is done to queries and keys");
+    f("centre", Choice(centre, {"tokens", "features"}), "of maxnorm: over what the mean is taken away");
+    f("score_scale", score_scale, "multiplies s");
+    f("denum_term", denum_term, "of none: s is divided by it and by sqrt(d)");
+    f("lim", lim, "of scaled: multiplies the largest norm");
+    f("a0", a0, "coefficient of 1");
+    f("a1", a1, "coefficient of s");
+    f("a2", a2, "coefficient of s^2; later ones are 1 / l!");
+    f("epsilon", epsilon, "added to the sum of weights");
+    f("guard", guard, "sums of weights nearer to zero than delta are moved out to it");
+    f("delta", delta, "of guard");
+    f("dropout", Choice(dropout, {"auto", "quadratic", "standard", "1d"}),
+      "what the host's dropout drops: monomials of degree 2 and more, entries, or tokens; auto: the first "
+      "for p >= 2, "
+      "else the second");
+  }
+};
+
+class Fastmax final : public KernelizedAttention {
+ public:
+  Fastmax(const AttentionConfig& config, const Options& o, Rng& rng)
+      : KernelizedAttention(config, terms_of(o, config), rng), options_(o) {}
+
+ private:
+  static FastmaxTerms terms_of(const Options& o, const AttentionConfig& config) {
+    if (o.p < 0 || o.p > 64) fail("attention 'fastmax': p = ", o.p, ". It must be 0 to 64.");
+    if (o.denum_term == 0 || !(o.lim > 0) || !(o.delta > 0) || o.epsilon < 0)
+      fail(
+          "attention 'fastmax': denum_term must not be 0, lim and delta must be above 0, epsilon at least "
+          "0.");
+    if (o.dropout == Options::Drop::quadratic && o.p < 2)
+      fail("attention 'fastmax': dropout = quadratic, but p = ", o.p,
+           " has no monomials of degree 2. Use standard.");
+    FastmaxTerms terms{.coefficients = {}, .scale = o.score_scale, .epsilon = o.epsilon};
+    const double given[] = {o.a0, o.a1, o.a2};
+    double factorial = 1;
+    for (int64_t l = 0; l <= o.p; ++l) {
+      factorial *= static_cast<double>(std::max<int64_t>(l, 1));
+      terms.coefficients.push_back(l < 3 ? given[l] : 1 / factorial);
+    }
+    if (o.guard) terms.guard = o.delta;
+    if (o.normalise == Options::Normalise::standard) terms.prepare = Prepare::standard;
+    if (o.normalise == Options::Normalise::unit) {
+      terms.prepare = Prepare::unit;
+      terms.prepare_epsilon = 1e-12;
+    }
+    if (o.normalise == Options::Normalise::none)
+      terms.scale /=
+          o.denum_term * std::sqrt(static_cast<double>(config.width / std::max<int64_t>(config.heads, 1)));
+    return terms;
+  }
+
+  Heads features(Heads heads, const Attend& call) const override {
+    const bool largest =
+        options_.normalise == Options::Normalise::maxnorm || options_.normalise == Options::Normalise::scaled;
+    if (!largest) return heads;
+    if (call.memory != nullptr) {
+      fail(
+          "attention 'fastmax': the largest norm is that of all tokens, so there are no steps. Use "
+          "normalise=std.");
+    }
+    heads.q = over_largest(heads.q, Tensor());
+    heads.k = over_largest(heads.k, call.mask.kept(heads.k, 0));
+    return heads;
+  }
+  /// x over the largest norm of its tokens; `kept` [B, 1, T, 1] (or empty) says which count.
+  Tensor over_largest(const Tensor& x, const Tensor& kept) const {
+    Tensor y = kept ? x * kept : x;
+    if (options_.normalise == Options::Normalise::maxnorm && options_.centre == Options::Centre::features) {
+      y = y - mean(y, -1);
+    } else if (options_.normalise == Options::Normalise::maxnorm) {
+      const Tensor total = sum(y, 2);
+      y = y - (kept ? total / maximum(sum(kept, 2), Tensor::full(Shape{1}, 1, x.dtype(), x.device()))
+                    : total / static_cast<double>(x.extent(2)));
+      if (kept) y = y * kept;
+    }
+    const Tensor norm = sqrt(sum(square(y), -1) + 1e-24);
+    const double lim = options_.normalise == Options::Normalise::scaled ? options_.lim : 1;
+    return y / (max(norm, 2) * lim);
+  }
+
+  Heads noisy(Heads phi, FastmaxTerms& terms, Rng& noise) const override {
+    const bool second = options_.p >= 2;
+    const double rate = config().dropout;
+    if (options_.dropout == Options::Drop::quadratic ||
+        (options_.dropout == Options::Drop::automatic && second)) {
+      terms.dropout = rate;
+      terms.draw = noise.next();
+      return phi;
+    }
+    const auto dropped = [&](const Tensor& x) {
+      const Tensor y = prepared(x, terms);
+      if (options_.dropout != Options::Drop::token) return dropout(y, rate, &noise);
+      const Tensor ones =
+          Tensor::full(Shape{x.extent(0), x.extent(1), x.extent(2), 1}, 1, x.dtype(), x.device());
+      return y * dropout(ones, rate, &noise);
+    };
+    phi.q = dropped(phi.q);
+    if (phi.k) phi.k = dropped(phi.k);
+    terms.prepare = Prepare::none;
+    return phi;
+  }
+
+  Options options_;
+};
+
+}  // namespace
+
+Variant variant::fastmax() {
+  return describe<Fastmax, Options>({.name = "fastmax",
+                                     .paper = "Gerami et al. 2024",
+                                     .idea = "A polynomial of normalised scores instead of exp, so that sums "
+                                             "over monomials of the keys serve all "
+                                             "queries.",
+                                     .time = {.length = 1, .width = 3},
+                                     .memory = {.length = 1, .width = 1},
+                                     .causal = true,
+                                     .cross = true,
+                                     .steps = true,
+                                     .map = MapKind::exact});
+}
+
+}  // namespace heed
