@@ -75,7 +75,8 @@ class TreeView {
   }
   /// The sum over the node's leaves so far.
   const T* operator[](TreeNode node) const {
-    return node.end() <= leaves_ ? nodes_ + node.row() * width_ : path_[node.level];
+    if (node.end() <= leaves_) return nodes_ + node.row() * width_;
+    return path_[node.level < height_ ? node.level : height_];  // a node over all leaves has their sum
   }
 
  protected:
@@ -84,10 +85,11 @@ class TreeView {
   void each_cut(const T* nodes, int64_t leaves, Make&& make) {
     nodes_ = nodes;
     leaves_ = leaves;
+    height_ = tree_height(leaves);
     const int64_t last = leaves - 1;
     int64_t level = std::countr_zero(static_cast<uint64_t>(leaves));
     path_[level] = nodes + TreeNode{level, last >> level}.row() * width_;
-    for (++level; level <= tree_height(leaves); ++level) {
+    for (++level; level <= height_; ++level) {
       const int64_t below = last >> (level - 1);
       path_[level] = below % 2 == 0 ? path_[level - 1]
                                     : make(level, nodes + TreeNode{level - 1, below - 1}.row() * width_);
@@ -95,7 +97,7 @@ class TreeView {
   }
 
   T* own_;
-  int64_t width_, leaves_ = 0;
+  int64_t width_, leaves_ = 0, height_ = 0;
   const T* nodes_ = nullptr;
   const T* path_[64];
 };
@@ -118,7 +120,7 @@ class TreeGradient : private TreeView<T> {
   int64_t settle() const {
     int64_t flops = 0;
     const int64_t full = std::countr_zero(static_cast<uint64_t>(this->leaves_));
-    for (int64_t level = tree_height(this->leaves_); level > full; --level) {
+    for (int64_t level = this->height_; level > full; --level) {
       const T* sum = this->own_ + level * this->width_;
       if (this->path_[level] != sum) continue;
       const int64_t below = (this->leaves_ - 1) >> (level - 1);
