@@ -190,25 +190,29 @@ void Decoding::reorder(const std::vector<int32_t>& order) {
   }
 }
 
+std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& source, Embedder& target,
+                                   Rng& rng) {
+  const int64_t words = target.tokens.weight.extent(0);
+  if (config.tie == Tie::all) {
+    if (source.tokens.weight.extent(0) != words) {
+      fail("model.tie = all needs one vocabulary, but the source has ", source.tokens.weight.extent(0),
+           " tokens and the target ", words,
+           ". Use a joint vocabulary (--tokenizer unigram) or model.tie = output.");
+    }
+    source.tokens.weight = target.tokens.weight;
+  }
+  if (config.tie != Tie::none) return nullptr;
+  return std::make_unique<Linear>(config.width, words, rng,
+                                  LinearOptions{.bias = config.output_bias, .init = config.init});
+}
+
 EncoderDecoder::EncoderDecoder(const TransformerConfig& config, int64_t source_vocabulary,
                                int64_t target_vocabulary, const Attentions& attentions, Rng& rng)
     : source(source_vocabulary, config, rng),
       target(target_vocabulary, config, rng),
       encoder(config, {}, attentions.encoder, {}, rng),
-      decoder(config, {.causal = true, .cross = true}, attentions.decoder, attentions.cross, rng) {
-  if (config.tie == Tie::all) {
-    if (source_vocabulary != target_vocabulary) {
-      fail("model.tie = all needs one vocabulary, but the source has ", source_vocabulary,
-           " tokens and the target ", target_vocabulary,
-           ". Use a joint vocabulary (--tokenizer unigram) or model.tie = output.");
-    }
-    source.tokens.weight = target.tokens.weight;
-  }
-  if (config.tie == Tie::none) {
-    output = std::make_unique<Linear>(config.width, target_vocabulary, rng,
-                                      LinearOptions{.bias = config.output_bias, .init = config.init});
-  }
-}
+      decoder(config, {.causal = true, .cross = true}, attentions.decoder, attentions.cross, rng),
+      output(tie_tables(config, source, target, rng)) {}
 
 Tensor EncoderDecoder::encode(const Tensor& ids, const Tensor& lengths, const Pass& pass) const {
   return encoder(source(ids, 0, pass.noise), Mask::lengths(lengths), {}, {}, nullptr, pass);

@@ -80,21 +80,37 @@ class Generator : public Module {
   virtual Tensor next(const Tensor& ids, Decoding& state) const = 0;
 };
 
-/// Source and target: translation. Vaswani et al. 2017, arXiv 1706.03762.
-class EncoderDecoder final : public Generator {
+/// Source and target: what translation needs of a model.
+class TranslationModel : public Generator {
+ public:
+  /// source i32 [B, S], lengths i32 [B] -> [B, S, width].
+  virtual Tensor encode(const Tensor& source, const Tensor& lengths, const Pass& pass) const = 0;
+  /// What the output layer reads: target i32 [B, T] -> [B, T, width].
+  virtual Tensor decode(const Tensor& target, const Tensor& encoded, const Tensor& lengths,
+                        const Pass& pass) const = 0;
+  /// [..., width] -> logits [..., V].
+  virtual Tensor logits(const Tensor& hidden) const = 0;
+  virtual Decoding start(const Tensor& encoded, const Tensor& lengths) const = 0;
+};
+
+/// The output layer after the tables have been tied as config.tie says; null where the target's table serves.
+/// Fails where one table would have two sizes.
+std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& source, Embedder& target,
+                                   Rng& rng);
+
+/// Translation by transformers. Vaswani et al. 2017, arXiv 1706.03762.
+class EncoderDecoder final : public TranslationModel {
  public:
   struct Attentions {
     AttentionFactory encoder, decoder, cross;
   };
   EncoderDecoder(const TransformerConfig& config, int64_t source_vocabulary, int64_t target_vocabulary,
                  const Attentions& attentions, Rng& rng);
-  /// source i32 [B, S], lengths i32 [B] -> [B, S, width].
-  Tensor encode(const Tensor& source, const Tensor& lengths, const Pass& pass) const;
-  /// Hidden states of the decoder: target i32 [B, T] -> [B, T, width].
-  Tensor decode(const Tensor& target, const Tensor& encoded, const Tensor& lengths, const Pass& pass) const;
-  /// [..., width] -> logits [..., V].
-  Tensor logits(const Tensor& hidden) const;
-  Decoding start(const Tensor& encoded, const Tensor& lengths) const;
+  Tensor encode(const Tensor& source, const Tensor& lengths, const Pass& pass) const override;
+  Tensor decode(const Tensor& target, const Tensor& encoded, const Tensor& lengths,
+                const Pass& pass) const override;
+  Tensor logits(const Tensor& hidden) const override;
+  Decoding start(const Tensor& encoded, const Tensor& lengths) const override;
   Tensor next(const Tensor& ids, Decoding& state) const override;
   void fields(Fields& f) override;
 

@@ -21,6 +21,13 @@ Config::~Config() = default;
 Config::Config(Config&&) noexcept = default;
 Config& Config::operator=(Config&&) noexcept = default;
 
+void ModelOptions::fields(Fields& f) {
+  f("kind", Choice(kind, {"transformer", "seq2seq"}),
+    "what translates: a transformer, or recurrent networks with cross-attention");
+  TransformerConfig::fields(f);
+  recurrent.fields(f);
+}
+
 void TrainOptions::fields(Fields& f) {
   f("seed", seed, "of weights, data order and dropout");
   f("steps", steps, "steps of the run; 0: given by epochs");
@@ -62,6 +69,47 @@ void Config::set(const std::string& key, const std::string& value, const std::st
 }
 
 namespace {
+
+/// What is said of one kind of model and asked for with the other would be passed over unseen.
+void check_kind(const Config& config) {
+  const ModelOptions& model = config.model;
+  if (model.kind == ModelKind::transformer) {
+    const Seq2SeqOptions plain, &given = model.recurrent;
+    const char* key = given.cell != plain.cell                     ? "cell"
+                      : given.wiring != plain.wiring               ? "wiring"
+                      : given.bidirectional != plain.bidirectional ? "bidirectional"
+                      : given.input_feeding != plain.input_feeding ? "input_feeding"
+                                                                   : nullptr;
+    if (key != nullptr) fail("model.", key, " is of recurrent models. Add --model seq2seq, or take it out.");
+    return;
+  }
+  if (config.task_name != "translate")
+    fail("model.kind = seq2seq translates, and the task is ", config.task_name, ". Use transformer.");
+  if (model.recurrent.wiring == Wiring::bahdanau && !model.recurrent.input_feeding) {
+    fail(
+        "model.input_feeding = false is for wiring = luong: with bahdanau the context always goes into the "
+        "cell. "
+        "Add --wiring luong.");
+  }
+  if (model.recurrent.bidirectional && model.width % 2 != 0) {
+    fail("model.width = ", model.width,
+         " is odd, and each direction of the encoder takes half of it. Use an even one, or --bidirectional "
+         "false.");
+  }
+  for (const auto& [key, spec] :
+       {std::pair{"encoder", &config.attention.encoder}, {"decoder", &config.attention.decoder}}) {
+    if (*spec != AttentionOptions().encoder) {
+      fail("attention.", key, " = ", shown(*spec),
+           ": model.kind = seq2seq has no self-attention. Give --cross-attention only.");
+    }
+  }
+  for (const char* key : {"position", "norm", "norm_scale", "norm_epsilon", "norm_bias", "feed_forward",
+                          "feed_forward_bias", "activation"}) {
+    const auto asked = config.origin.find(text("model.", key));
+    if (asked != config.origin.end() && asked->second.starts_with("--"))
+      fail("model.", key, " is of transformers, and model.kind = seq2seq has none. Take it out.");
+  }
+}
 
 void check_values(const Config& config) {
   const TrainOptions& train = config.train;
@@ -112,6 +160,7 @@ void check_values(const Config& config) {
       throw Error(error.fault(), text("attention.", key, ": ", error.what()));
     }
   }
+  check_kind(config);
 }
 
 /// Where the first of the keys that a message names was set, other than by the preset: "my.toml:3:8: ",

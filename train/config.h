@@ -8,13 +8,23 @@
 
 #include "attention/spec.h"
 #include "core/rounding.h"
-#include "nn/transformer.h"
+#include "nn/seq2seq.h"
 #include "train/optimizer.h"
 #include "train/schedule.h"
 
 namespace heed {
 
 class Task;
+
+/// What a translator is made of.
+enum class ModelKind { transformer, seq2seq };
+
+/// The group "model".
+struct ModelOptions : TransformerConfig {
+  ModelKind kind = ModelKind::transformer;
+  Seq2SeqOptions recurrent;
+  void fields(Fields& f);
+};
 
 /// Which attention stands where, each a spec "name:key=value,...".
 struct AttentionOptions {
@@ -82,7 +92,7 @@ struct Config {
   std::string preset;  ///< where it came from
   std::string task_name;
   std::unique_ptr<Task> task;  ///< its options are the group "data"
-  TransformerConfig model;
+  ModelOptions model;
   AttentionOptions attention;
   TrainOptions train;
   DecodeOptions decode;

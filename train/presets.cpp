@@ -34,6 +34,37 @@ beta2 = 0.98
 clip = 1.0
 validate_every = 200
 )"},
+    Preset{"translate-seq2seq", "translate",
+           "the same phrasebook by recurrent networks with Bahdanau's attention", R"(
+[model]
+kind = "seq2seq"
+cell = "lstm"
+wiring = "bahdanau"
+width = 128
+heads = 1
+layers = 1
+max_length = 64
+dropout = 0.0
+attention_dropout = 0.0
+tie = "output"
+[attention]
+cross = "additive"
+[data]
+tokenizer = "word"
+minimum = 1
+validation = 500
+test = 500
+[train]
+steps = 1200
+batch_tokens = 1536
+smoothing = 0.05
+schedule = "cosine"
+rate = 3e-3
+warmup = 150
+beta2 = 0.98
+clip = 1.0
+validate_every = 200
+)"},
     Preset{"translate-small", "translate",
            "our 1-block model for real text: joint 8k subwords, tied tables, length buckets", R"(
 [model]

@@ -49,8 +49,9 @@ std::vector<std::string> pieces(const Tokenizer& tokenizer, const std::vector<in
 
 }  // namespace
 
-std::vector<std::string> translate_all(const EncoderDecoder& model, const std::vector<std::string>& sentences,
-                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
+std::vector<std::string> translate_all(const TranslationModel& model,
+                                       const std::vector<std::string>& sentences, const Tokenizer& source,
+                                       const Tokenizer& target, int64_t max_length,
                                        const DecodeOptions& options) {
   const NoTape no_tape;
   constexpr size_t most = 128;
@@ -83,7 +84,7 @@ std::vector<std::string> translate_all(const EncoderDecoder& model, const std::v
   return out;
 }
 
-std::vector<MapView> translation_maps(EncoderDecoder& model, const std::string& sentence,
+std::vector<MapView> translation_maps(TranslationModel& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
                                       int64_t extra, std::string& caption) {
   const NoTape no_tape;

@@ -67,6 +67,8 @@ std::vector<Setting> settings() {
   for (Setting& setting : all) {
     if (setting.key == "data.path")
       setting.option = "data";
+    else if (setting.key == "model.kind")
+      setting.option = "model";
     else if (uses[setting.option] > 1)
       setting.option = setting.key;
     for (char& c : setting.option) c = c == '_' ? '-' : c;
@@ -86,7 +88,10 @@ void apply_settings(Config& config, const Invocation& call) {
   if (call.has("epochs") && !call.has("steps")) config.train.steps = 0;
   for (const Setting& setting : settings()) {
     for (const std::string& name : {setting.option, setting.key}) {
-      if (call.has(name)) config.set(setting.key, call.get(name), "--" + name + ": ");
+      const auto given =
+          call.options.find(name);  // `show` has a flag of the name of a setting, without values
+      if (given != call.options.end() && !given->second.empty())
+        config.set(setting.key, given->second.back(), "--" + name + ": ");
     }
   }
   const auto sets = call.options.find("set");

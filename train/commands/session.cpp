@@ -88,9 +88,14 @@ bool scored(const RunFolder& folder, int64_t steps) {
 void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder) {
   progress.say("device", text("cpu, ", threads(), " threads, kernels ", to_string(isa()), ", OpenBLAS ",
                               blas_core(), ", seed ", config.train.seed));
+  const std::string inside =
+      config.model.kind == ModelKind::seq2seq
+          ? text(config.model.recurrent.cell == CellKind::lstm ? "LSTM" : "GRU", " encoder-decoder, ",
+                 config.model.recurrent.wiring == Wiring::bahdanau ? "bahdanau" : "luong",
+                 ", cross-attention ")
+          : text("attention ", config.attention.encoder, " / ", config.attention.decoder, " / cross ");
   progress.say("model", text(short_number(static_cast<double>(count_parameters(trainer.model()))),
-                             " parameters, attention ", config.attention.encoder, " / ",
-                             config.attention.decoder, " / cross ", config.attention.cross));
+                             " parameters, ", inside, config.attention.cross));
   progress.say("schedule",
                text(trainer.total_steps(), " steps",
                     trainer.step() > 0 ? text(", going on from step ", trainer.step()) : std::string()));

@@ -14,7 +14,7 @@ namespace {
 int run(const Invocation& call) {
   apply_machine(call);
   LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
-  auto* model = dynamic_cast<EncoderDecoder*>(run.model.get());
+  auto* model = dynamic_cast<TranslationModel*>(run.model.get());
   if (model == nullptr)
     fail("translate: ", call.words[0], " is a run of the task ", run.config.task_name,
          ", not of a translator.");

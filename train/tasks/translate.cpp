@@ -42,6 +42,10 @@ class Translate final : public Task {
   }
 
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
+    if (config.model.kind == ModelKind::seq2seq) {
+      return std::make_unique<Seq2Seq>(config.model, config.model.recurrent, data_.source().size(),
+                                       data_.target().size(), attention_factory(config.attention.cross), rng);
+    }
     return std::make_unique<EncoderDecoder>(
         config.model, data_.source().size(), data_.target().size(),
         EncoderDecoder::Attentions{attention_factory(config.attention.encoder),
@@ -135,7 +139,7 @@ class Translate final : public Task {
                                      ? given
                                      : (data_.validation_text.empty() ? std::string("The old man smiles.")
                                                                       : data_.validation_text[0].source);
-    return translation_maps(dynamic_cast<EncoderDecoder&>(model), sentence, data_.source(), data_.target(),
+    return translation_maps(dynamic_cast<TranslationModel&>(model), sentence, data_.source(), data_.target(),
                             data_.max_length, data_.extra, caption);
   }
 
@@ -174,7 +178,7 @@ class Translate final : public Task {
 
   /// The output layer sees real tokens only: padding costs nothing where the vocabulary is wide. [n, V]
   static Tensor logits(Module& module, const Batch& batch, const Pass& pass) {
-    auto& model = dynamic_cast<EncoderDecoder&>(module);
+    auto& model = dynamic_cast<TranslationModel&>(module);
     const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], pass);
     const Tensor hidden = model.decode(batch.tensors[2], encoded, batch.tensors[1], pass);
     return model.logits(embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), batch.tensors[4]));
@@ -196,7 +200,7 @@ class Translate final : public Task {
                                    const DecodeOptions& decode) const {
     std::vector<std::string> sentences;
     for (const Pair& pair : pairs) sentences.push_back(pair.source);
-    return translate_all(dynamic_cast<EncoderDecoder&>(model), sentences, data_.source(), data_.target(),
+    return translate_all(dynamic_cast<TranslationModel&>(model), sentences, data_.source(), data_.target(),
                          data_.max_length, decode);
   }
 

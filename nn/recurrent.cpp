@@ -1,0 +1,120 @@
+// Recurrent layers.
+#include "nn/recurrent.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heed {
+namespace {
+
+/// Uniform within 1 / sqrt(width), as most libraries start recurrent layers.
+Linear started(int64_t gates, int64_t in, int64_t width, Rng& rng) {
+  Linear made;
+  made.weight = uniform_parameter(Shape{gates * width, in}, 1 / std::sqrt(static_cast<double>(width)), rng);
+  return made;
+}
+
+}  // namespace
+
+RecurrentCell::RecurrentCell(CellKind kind, int64_t in, int64_t width, Rng& rng)
+    : input(started(kind == CellKind::lstm ? 4 : 3, in, width, rng)),
+      inner(started(kind == CellKind::lstm ? 4 : 3, width, width, rng)),
+      kind_(kind),
+      width_(width) {
+  std::vector<float> bias(static_cast<size_t>(gates() * width), 0.0f);
+  // A forget gate that starts open lets gradients through from the beginning: Jozefowicz et al. 2015.
+  if (kind == CellKind::lstm) std::fill_n(bias.begin() + width, width, 1.0f);
+  input.bias = leaf(Tensor::of<float>(bias, Shape{gates() * width}));
+  if (kind == CellKind::gru) inner.bias = constant_parameter(Shape{gates() * width}, 0);
+}
+
+Tensor RecurrentCell::start(int64_t batch, const Tensor& x) const {
+  return Tensor::zeros(Shape{parts(), batch, width_}, x.dtype(), x.device());
+}
+
+Tensor RecurrentCell::hidden(const Tensor& state) const {
+  return reshape(parts() == 1 ? state : slice(state, 0, 0, 1), Shape{state.extent(1), width_});
+}
+
+Tensor RecurrentCell::step(const Tensor& from_input, const Tensor& state) const {
+  return step(from_input, hidden(state), state, {}, 0);
+}
+
+Tensor RecurrentCell::step(const Tensor& from_input, const Tensor& h, const Tensor& state,
+                           const Tensor& lengths, int64_t position) const {
+  const Tensor from_state = inner(h);
+  return kind_ == CellKind::lstm ? lstm_cell(from_input, from_state, state, lengths, position)
+                                 : gru_cell(from_input, from_state, state, lengths, position);
+}
+
+Tensor RecurrentCell::sweep(const Tensor& x, Tensor& state, const Tensor& lengths,
+                            Direction direction) const {
+  const Within within(this);
+  const int64_t steps = x.extent(0), batch = x.extent(1);
+  if (steps < 1) fail("recurrent: a sequence without steps, ", x.shape(), ". Give at least one.");
+  if (!state) state = start(batch, x);
+  const std::vector<Tensor> inputs = unstack(input(x));
+  std::vector<Tensor> outputs(inputs.size());
+  Tensor h = hidden(state);
+  for (int64_t i = 0; i < steps; ++i) {
+    const int64_t t = direction == Direction::forward ? i : steps - 1 - i;
+    state = step(inputs[static_cast<size_t>(t)], h, state, lengths, t);
+    outputs[static_cast<size_t>(t)] = h = hidden(state);
+  }
+  return reshape(concat(outputs, 0), Shape{steps, batch, width_});
+}
+
+void RecurrentCell::fields(Fields& f) {
+  f("input", input);
+  f("inner", inner);
+}
+
+Recurrent::Recurrent(int64_t in, int64_t width, const RecurrentOptions& options, Rng& rng)
+    : dropout_(options.dropout) {
+  if (options.layers < 1) fail("recurrent: layers = ", options.layers, ". There must be at least 1.");
+  if (width < 1 || (options.bidirectional && width % 2 != 0)) {
+    fail("recurrent: a width of ", width, options.bidirectional ? " for two directions" : "",
+         options.bidirectional ? ". Each takes half of it: use an even one." : ". It must be at least 1.");
+  }
+  const int64_t own = options.bidirectional ? width / 2 : width;
+  for (int64_t layer = 0; layer < options.layers; ++layer) {
+    const int64_t wide = layer == 0 ? in : width;
+    forward.push_back(std::make_unique<RecurrentCell>(options.cell, wide, own, rng));
+    if (options.bidirectional)
+      backward.push_back(std::make_unique<RecurrentCell>(options.cell, wide, own, rng));
+  }
+}
+
+Tensor Recurrent::operator()(const Tensor& x, const Tensor& lengths, Rng* noise) const {
+  const Within within(this);
+  Tensor y = transpose(x, 0, 1);  // [T, B, in]: a step is one block
+  for (size_t layer = 0; layer < forward.size(); ++layer) {
+    if (layer > 0) y = dropout(y, dropout_, noise);
+    Tensor state, other;
+    const Tensor back = forward[layer]->sweep(y, state, lengths, Direction::forward);
+    if (backward.empty()) {
+      y = back;
+      continue;
+    }
+    const Tensor ahead = backward[layer]->sweep(y, other, lengths, Direction::backward);
+    y = concat(std::vector<Tensor>{back, ahead}, 2);
+  }
+  return transpose(y, 0, 1);
+}
+
+Tensor Recurrent::last(const Tensor& states) const {
+  const int64_t batch = states.extent(0), steps = states.extent(1), width = states.extent(2);
+  const Tensor end = slice(states, 1, steps - 1, steps);
+  if (backward.empty()) return reshape(end, Shape{batch, width});
+  const Tensor both = concat(
+      std::vector<Tensor>{slice(end, 2, 0, width / 2), slice(slice(states, 1, 0, 1), 2, width / 2, width)},
+      2);
+  return reshape(both, Shape{batch, width});
+}
+
+void Recurrent::fields(Fields& f) {
+  f("forward", forward);
+  f("backward", backward);
+}
+
+}  // namespace heed
