@@ -1,7 +1,8 @@
 // The table of variants, as text, Markdown and JSON.
 #include <algorithm>
+#include <cstdio>
 
-#include "attention/variant.h"
+#include "attention/growth.h"
 #include "core/json.h"
 
 namespace heed {
@@ -40,15 +41,57 @@ std::string options_text(const Variant& variant) {
   return out;
 }
 
+/// A tensor that a variant has besides the projections of a layer.
+struct OwnTensor {
+  std::string name;
+  Shape shape;
+  bool trained;  ///< else a draw or table that stays
+};
+
+/// With 2 heads of width 8 and a length of 32.
+std::vector<OwnTensor> own_tensors(const Variant& variant) {
+  Rng rng(1);
+  const auto attention =
+      make_attention(variant, {variant.traits.name, {}},
+                     {.width = 16, .heads = 2, .causal = !variant.traits.full, .max_length = 32}, rng);
+  std::vector<OwnTensor> out;
+  for (const Named& named : tensors(*attention)) {
+    const std::string& name = named.name;
+    const std::string first = name.substr(0, name.find('.'));
+    if (first == name || (first != "query" && first != "key" && first != "value" && first != "output"))
+      out.push_back({name, named.tensor->shape(), named.tensor->node() != nullptr});
+  }
+  return out;
+}
+
+std::string names_of(const std::vector<OwnTensor>& tensors) {
+  std::string out;
+  for (const OwnTensor& one : tensors)
+    out += (out.empty() ? "" : ", ") + one.name + (one.trained ? "" : " (fixed)");
+  return out;
+}
+
+/// n^1.98 d^1.02
+std::string counted(const Growth& g) {
+  char out[64];
+  std::snprintf(out, sizeof out, "n^%.2f d^%.2f", g.length, g.width);
+  return out;
+}
+
 using Row = std::vector<std::string>;
 
-std::vector<Row> rows() {
-  std::vector<Row> out{
-      {"name", "time", "memory", "causal", "cross", "padding", "steps", "map", "options", "paper"}};
+std::vector<Row> rows(const Listing& listing) {
+  std::vector<Row> out{{"name", "time", "memory", "causal", "cross", "padding", "steps", "map", "parameters",
+                        "options", "paper"}};
+  if (listing.counted) out[0].insert(out[0].begin() + 3, {"time counted", "memory counted"});
   for (const Variant& variant : variants()) {
     const Traits& t = variant.traits;
     out.push_back({t.name, growth(t.time), growth(t.memory), t.full ? yes(t.causal) : "only", yes(t.cross),
-                   yes(t.padding), yes(t.steps), map_word(t.map), options_text(variant), t.paper});
+                   yes(t.padding), yes(t.steps), map_word(t.map), names_of(own_tensors(variant)),
+                   options_text(variant), t.paper});
+    if (!listing.counted) continue;
+    const CountedGrowth found = counted_growth(variant);
+    out.back().insert(out.back().begin() + 3, {counted(found.time), counted(found.memory)});
   }
   return out;
 }
@@ -57,8 +100,8 @@ Json growth_json(const Growth& g) { return Json::object({{"length", g.length}, {
 
 }  // namespace
 
-std::string variants_text() {
-  const std::vector<Row> table = rows();
+std::string variants_text(const Listing& listing) {
+  const std::vector<Row> table = rows(listing);
   std::vector<size_t> width(table[0].size());
   for (const Row& row : table) {
     for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
@@ -72,7 +115,7 @@ std::string variants_text() {
   return out;
 }
 
-std::string variants_markdown() {
+std::string variants_markdown(const Listing& listing) {
   std::string out =
       "# Ways of attending\n\n"
       "Made by `heed list attention --markdown`; a test keeps it fresh. n is the length, d the width of a "
@@ -82,7 +125,7 @@ std::string variants_markdown() {
       "Causal *only* looks back and nowhere else. A map is *exact* when its rows sum to one, *signed* when "
       "they need not; either way map times values "
       "is the output.\n\n";
-  const std::vector<Row> table = rows();
+  const std::vector<Row> table = rows(listing);
   for (const Row& row : table) {
     out += "|";
     for (const std::string& cell : row) out += " " + cell + " |";
@@ -95,6 +138,12 @@ std::string variants_markdown() {
   for (const Variant& variant : variants()) {
     out += "\n## " + std::string(variant.traits.name) + "\n\n" + variant.traits.idea + "\n";
     if (*variant.traits.also != 0) out += "Also called " + std::string(variant.traits.also) + ".\n";
+    const std::vector<OwnTensor> own = own_tensors(variant);
+    if (!own.empty()) out += "\nIts own tensors, for 2 heads of width 8 and a length of 32:";
+    for (const OwnTensor& one : own)
+      out += text(&one == &own.front() ? " " : ", ", "`", one.name, "` ", one.shape,
+                  one.trained ? "" : " (fixed)");
+    if (!own.empty()) out += ".\n";
     const auto options = variant.options({variant.traits.name, {}});
     if (!options.empty()) out += "\n| option | default | takes | what it does |\n|---|---|---|---|\n";
     for (const OptionText& option : options) {
@@ -107,7 +156,7 @@ std::string variants_markdown() {
   return out;
 }
 
-std::string variants_json() {
+std::string variants_json(const Listing& listing) {
   Json out{Json::List{}};
   for (const Variant& variant : variants()) {
     const Traits& t = variant.traits;
@@ -116,19 +165,32 @@ std::string variants_json() {
       options.push(Json::object(
           {{"name", option.name}, {"default", option.value}, {"takes", option.kind}, {"help", option.help}}));
     }
-    out.push(Json::object({{"name", t.name},
-                           {"also", t.also},
-                           {"idea", t.idea},
-                           {"paper", t.paper},
-                           {"time", growth_json(t.time)},
-                           {"memory", growth_json(t.memory)},
-                           {"causal", t.causal},
-                           {"full", t.full},
-                           {"cross", t.cross},
-                           {"padding", t.padding},
-                           {"steps", t.steps},
-                           {"map", map_word(t.map)},
-                           {"options", options}}));
+    Json own{Json::List{}};
+    for (const OwnTensor& one : own_tensors(variant)) {
+      Json shape{Json::List{}};
+      for (const int64_t extent : one.shape) shape.push(extent);
+      own.push(Json::object({{"name", one.name}, {"shape", shape}, {"trained", one.trained}}));
+    }
+    Json row = Json::object({{"name", t.name},
+                             {"also", t.also},
+                             {"idea", t.idea},
+                             {"paper", t.paper},
+                             {"time", growth_json(t.time)},
+                             {"memory", growth_json(t.memory)},
+                             {"causal", t.causal},
+                             {"full", t.full},
+                             {"cross", t.cross},
+                             {"padding", t.padding},
+                             {"steps", t.steps},
+                             {"map", map_word(t.map)},
+                             {"parameters", own},
+                             {"options", options}});
+    if (listing.counted) {
+      const CountedGrowth found = counted_growth(variant);
+      row.set("counted",
+              Json::object({{"time", growth_json(found.time)}, {"memory", growth_json(found.memory)}}));
+    }
+    out.push(std::move(row));
   }
   return out.dump(1) + "\n";
 }

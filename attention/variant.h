@@ -64,12 +64,16 @@ AttentionFactory attention_factory(const std::string& spec);
 /// The spec with every option written out.
 std::string full_spec(const std::string& spec);
 
+/// What a table of variants tells besides what is declared.
+struct Listing {
+  bool counted = false;  ///< the growth of costs counted anew, beside what is declared: about a second a variant
+};
 /// The table of all variants as Markdown: docs/attention.md is made of it.
-std::string variants_markdown();
+std::string variants_markdown(const Listing& listing = {});
 /// The same as a JSON array.
-std::string variants_json();
+std::string variants_json(const Listing& listing = {});
 /// The same for a terminal.
-std::string variants_text();
+std::string variants_text(const Listing& listing = {});
 
 namespace variant {
 #define VARIANT(name) Variant name();

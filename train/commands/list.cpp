@@ -29,13 +29,14 @@ void list_runs(const Path& folder) {
 
 int run(const Invocation& call) {
   const std::string what = call.words[0];
-  if (what != "attention" && (call.has("json") || call.has("markdown"))) {
-    fail("list ", what, ": --json and --markdown are for attention.");
+  if (what != "attention" && (call.has("json") || call.has("markdown") || call.has("counted"))) {
+    fail("list ", what, ": --json, --markdown and --counted are for attention.");
   }
   if (what == "attention") {
-    std::fputs((call.has("markdown") ? variants_markdown()
-                : call.has("json")   ? variants_json()
-                                     : variants_text())
+    const Listing listing{.counted = call.has("counted")};
+    std::fputs((call.has("markdown") ? variants_markdown(listing)
+                : call.has("json")   ? variants_json(listing)
+                                     : variants_text(listing))
                    .c_str(),
                stdout);
   } else if (what == "presets") {
@@ -63,6 +64,7 @@ Verb verb::list() {
           1,
           {{"markdown", "", "attention as the page docs/attention.md"},
            {"json", "", "attention as JSON"},
+           {"counted", "", "attention: count anew how its costs grow; takes about a second each"},
            {"out", "FOLDER", "folder of all runs (default: runs)"}},
           false,
           run};

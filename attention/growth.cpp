@@ -1,0 +1,140 @@
+// Counts operations and bytes of steps at two sizes.
+#include "attention/growth.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/count.h"
+#include "core/parallel.h"
+#include "core/storage.h"
+#include "nn/linear.h"
+
+namespace heed {
+namespace {
+
+/// The Linear layers of a module.
+class Projections final : public Fields {
+ public:
+  std::vector<Linear*> found;
+
+ private:
+  void on(const char*, Module& child) override {
+    if (auto* linear = dynamic_cast<Linear*>(&child)) {
+      found.push_back(linear);
+    } else {
+      child.fields(*this);
+    }
+  }
+};
+
+/// One thread while it lives: working memory is one part a thread.
+class OneThread {
+ public:
+  OneThread() : before_(threads()) { set_threads(1); }
+  ~OneThread() { set_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+Tensor numbers(const Shape& shape, uint64_t seed, Device device) {
+  Rng rng(seed, device);
+  const Tensor x(shape, DType::f32, device);
+  fill_normal(x, 0, 1, rng);
+  return x;
+}
+
+int64_t operations_of(const std::function<void()>& work) {
+  Count::reset();
+  work();
+  return Count::flops().load();
+}
+
+/// Bytes linear in the length are looked at in a batch: kernels cut a lone sequence into shares for threads.
+StepExtent usual_start(const Growth& growth, bool bytes, bool by_width) {
+  const bool pairs = growth.length >= 1.5;  // something for each pair of positions
+  if (bytes && pairs && growth.width == 0) return {1, by_width ? 1024 : 512, 8};
+  if (bytes) return pairs ? StepExtent{1, by_width ? 192 : 128, 16} : StepExtent{16, 256, by_width ? 32 : 64};
+  if (by_width && growth.width >= 2.5)
+    return {1, 4800, 48};                         // longer than monomials of the doubled width are many
+  if (!by_width && !pairs) return {1, 1024, 16};  // the first and last of its chunks cost less
+  return {1, 256, by_width && growth.width >= 1.5 ? 512 : 16};
+}
+
+/// The same, at the length that the traits name if that is longer.
+StepExtent start_of(const Traits& traits, bool bytes, bool by_width) {
+  StepExtent start = usual_start(bytes ? traits.memory : traits.time, bytes, by_width);
+  if (traits.from > start.length) {
+    start.batch = std::min(start.batch, std::max<int64_t>(4, start.batch * 1024 / traits.from));
+    start.length = traits.from;
+  }
+  return start;
+}
+
+}  // namespace
+
+Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, const Tensor& keys) {
+  const OneThread one;
+  const Device device = queries.device();
+  const bool crosses = keys.raw() != queries.raw();
+  const Tensor asked = leaf(queries), seen = crosses ? leaf(keys) : asked;
+  const Tensor slope = numbers(queries.shape(), 5, device);
+
+  Projections projections;
+  attention.fields(projections);
+  int64_t elsewhere = 0;
+  for (const Linear* linear : projections.found) {
+    const Tensor x =
+        leaf(numbers(Shape{queries.extent(0) * queries.extent(1), linear->weight.extent(1)}, 6, device));
+    elsewhere += operations_of([&] {
+      const Tensor y = (*linear)(x);
+      backward(y, like(y));
+    });
+  }
+  for (const Named& named : parameters(attention)) named.tensor->node()->grad = Tensor();
+
+  Spent spent;
+  reset_peak(device);
+  int64_t result = 0;
+  spent.operations = static_cast<double>(operations_of([&] {
+                                           const Tensor y = attention.forward(
+                                               {.queries = asked, .keys = seen, .mask = mask});
+                                           result = y.bytes();
+                                           backward(y, slope);
+                                         }) -
+                                         elsewhere);
+  const MemoryUse use = memory_use(device);
+  spent.bytes = static_cast<double>(use.peak - use.live - result);
+  return spent;
+}
+
+CountedGrowth counted_growth(const Traits& traits, const std::function<Spent(const StepExtent&)>& step) {
+  CountedGrowth counted;
+  for (const bool bytes : {false, true}) {
+    const auto exponent = [&](bool by_width) {
+      const StepExtent start = start_of(traits, bytes, by_width);
+      StepExtent doubled = start;
+      (by_width ? doubled.width : doubled.length) *= 2;
+      const Spent low = step(start), high = step(doubled);
+      return bytes ? std::log2(high.bytes / low.bytes) : std::log2(high.operations / low.operations);
+    };
+    (bytes ? counted.memory : counted.time) = {.length = exponent(false), .width = exponent(true)};
+  }
+  return counted;
+}
+
+CountedGrowth counted_growth(const Variant& variant) {
+  return counted_growth(variant.traits, [&](const StepExtent& extent) {
+    const bool causal = !variant.traits.full;
+    Rng rng(1);
+    const auto attention =
+        make_attention(variant, {variant.traits.name, {}},
+                       {.width = extent.width, .causal = causal, .max_length = extent.length}, rng);
+    const Tensor x = numbers(Shape{extent.batch, extent.length, extent.width}, 101, Device::cpu);
+    return count_step(*attention, causal ? Mask::causal() : Mask::none(), x, x);
+  });
+}
+
+}  // namespace heed
