@@ -6,7 +6,7 @@
 namespace heed {
 
 /// Softmax of scaled dot products that never holds a map: memory follows the length. A probe makes the map
-/// from the same numbers, and a bias that is trained needs it.
+/// from the same numbers.
 class DottedAttention : public ScoredAttention {
  protected:
   DottedAttention(const AttentionConfig& config, Rng& rng, double scale, Project project = Project::qkv)
@@ -17,8 +17,12 @@ class DottedAttention : public ScoredAttention {
 
   Tensor score(const Tensor& q, const Tensor& k, const Attend& call) const final;
   Tensor attend(Heads heads, const Attend& call) override;
+  bool shares_keys() const override { return true; }
 
  private:
+  /// Some gradients need the map: of a bias that is trained, of vectors, of a trained bias below a cap.
+  bool needs_map(const Attend& call) const;
+
   double scale_;
 };
 

@@ -39,12 +39,6 @@ struct Options {
   }
 };
 
-/// log(1 + e^x) without overflow.
-Tensor positive(const Tensor& x) {
-  const Tensor most = relu(x).detach();
-  return log(exp(x - most) + exp(-most)) + most;
-}
-
 Tensor unit(const Tensor& x) {
   const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-16, x.dtype(), x.device());
   return x / sqrt(maximum(sum(square(x), 3), least));
@@ -65,6 +59,8 @@ class CosineAttention final : public DottedAttention {
       : DottedAttention(config, rng, 1), options_(o) {
     if (!(o.sharpness > 0)) fail("attention 'cosine': sharpness = ", o.sharpness, ". It must be above 0.");
     if (o.shift < 0) fail("attention 'cosine': shift = ", o.shift, ". It must be at least 0.");
+    if (config.modifiers.qk_norm == QkNorm::l2)
+      fail("attention 'cosine': it divides queries and keys by their length itself. Set qk_norm to none.");
     const int64_t h = config.heads, d = head_width();
     const double bound = std::sqrt(6.0 / static_cast<double>(d + 1));
     sharpness_ = constant_parameter(Shape{h, 1, 1}, std::log(std::expm1(o.sharpness)));
@@ -113,7 +109,7 @@ class CosineAttention final : public DottedAttention {
   void align(Heads& heads) const override {
     const Tensor sharpness =
         sharpness_weight_ ? matmul(heads.q, sharpness_weight_) + sharpness_ : sharpness_;  // [B, H, Tq, 1]
-    heads.q = unit(heads.q) * positive(sharpness);
+    heads.q = unit(heads.q) * softplus(sharpness);
     heads.k = unit(heads.k);
   }
 
@@ -134,7 +130,7 @@ class CosineAttention final : public DottedAttention {
                                    .key_lengths = call.mask.key_lengths()});
     if (auto* memory = dynamic_cast<AddressingMemory*>(call.memory)) memory->weights = last_of(map);
     if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
-    return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
+    return matmul(dropout(map, config().dropout, call.pass.noise), repeated(heads.v, heads.q.extent(1)));
   }
 
   AddressingSteps steps_of(const Heads& heads, const Attend& call) const {
@@ -144,7 +140,7 @@ class CosineAttention final : public DottedAttention {
     if (options_.gate) steps.gate = reshape(sigmoid(matmul(q, gate_weight_) + gate_bias_), queries);
     if (options_.shift > 0) steps.shift = softmax(matmul(q, shift_weight_) + shift_bias_);
     if (options_.sharpen)
-      steps.sharp = reshape(positive(matmul(q, sharpen_weight_) + sharpen_bias_) + 1, queries);
+      steps.sharp = reshape(softplus(matmul(q, sharpen_weight_) + sharpen_bias_) + 1, queries);
     const auto* memory = dynamic_cast<const AddressingMemory*>(call.memory);
     if (memory == nullptr || !memory->weights) return steps;
     // Keys that came since have no weight yet.

@@ -63,6 +63,8 @@ class HardAttention final : public ScoredAttention {
     share("decay", o.decay);
     if (!(o.temperature > 0))
       fail("attention 'hard': temperature = ", o.temperature, ". It must be above 0.");
+    if (config.modifiers.sink != Sink::none)
+      fail("attention 'hard': a query takes one key, and a sink is none. Set sink to none.");
     if (o.mode == HardMode::sample) baseline_ = Tensor::zeros(Shape{2});
   }
   void fields(Fields& f) override {
@@ -81,6 +83,7 @@ class HardAttention final : public ScoredAttention {
   Tensor attend(Heads heads, const Attend& call) override {
     const int64_t first_query = recall(heads, call);
     Tensor scores = score(heads.q, heads.k, call);
+    if (modifiers().on_scores()) scores = modifiers().scores(scores, heads.q, first_query);
     if (const Tensor mask = call.mask.dense(scores, first_query)) scores = scores + mask;
     const Tensor map = softmax(scores);
     const Tensor taken = take(scores, map, call);  // u8; empty: the expectation

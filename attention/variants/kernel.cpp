@@ -44,6 +44,9 @@ class KernelAttention final : public ScoredAttention {
     if (options_.scale == 0)
       options_.scale = o.kernel == Kind::linear ? 1 : 1 / std::sqrt(static_cast<double>(head_width()));
   }
+  bool modifies_scores() const override {
+    return options_.kernel == Kind::exp || options_.kernel == Kind::rbf;
+  }
 
  private:
   /// Of exp and rbf the logarithm of k, of the others q . k scaled.
@@ -55,7 +58,7 @@ class KernelAttention final : public ScoredAttention {
   }
 
   Tensor attend(Heads heads, const Attend& call) override {
-    if (options_.kernel == Kind::exp || options_.kernel == Kind::rbf)
+    if (modifies_scores())  // k is an exponential
       return ScoredAttention::attend(std::move(heads), call);
     const int64_t first_query = recall(heads, call);
     Tensor scores = score(heads.q, heads.k, call);

@@ -52,6 +52,8 @@ class LocationAttention final : public DottedAttention {
     heads.k = expand(rows, Shape{heads.q.extent(0), heads.q.extent(1), keys, heads.q.extent(3)});
   }
 
+  bool shares_keys() const override { return false; }  // each head has places of its own
+
   Tensor places_;  // [H, length, d]
 };
 
