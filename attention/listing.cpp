@@ -29,6 +29,8 @@ const char* map_word(MapKind kind) {
       return "exact";
     case MapKind::signed_:
       return "signed";
+    case MapKind::inside:
+      return "inside";
   }
   return "";
 }
@@ -124,7 +126,10 @@ std::string variants_markdown(const Listing& listing) {
       "counts both.\n"
       "Causal *only* looks back and nowhere else. A map is *exact* when its rows sum to one, *signed* when "
       "they need not; either way map times values "
-      "is the output.\n\n";
+      "is the output. A map *inside* tells what is looked at on the way to an output that is made "
+      "otherwise.
+
+";
   const std::vector<Row> table = rows(listing);
   for (const Row& row : table) {
     out += "|";

@@ -19,9 +19,10 @@ struct Growth {
 
 /// What a probe sees of a variant.
 enum class MapKind {
-  none,    ///< there is no map
-  exact,   ///< rows sum to one, and map V is the output
-  signed_  ///< map V is the output, but rows need not sum to one
+  none,     ///< there is no map
+  exact,    ///< rows sum to one, and map V is the output
+  signed_,  ///< map V is the output, but rows need not sum to one
+  inside  ///< what is looked at on the way to the output; rows sum to one, or to zero where nothing is there
 };
 
 /// What a variant promises. The battery holds it to every word.

@@ -36,12 +36,13 @@ Tensor RecurrentCell::hidden(const Tensor& state) const {
   return reshape(parts() == 1 ? state : slice(state, 0, 0, 1), Shape{state.extent(1), width_});
 }
 
-Tensor RecurrentCell::step(const Tensor& from_input, const Tensor& state) const {
-  return step(from_input, hidden(state), state, {}, 0);
+Tensor RecurrentCell::step(const Tensor& from_input, const Tensor& state, const Tensor& lengths,
+                           int64_t position) const {
+  return advance(from_input, hidden(state), state, lengths, position);
 }
 
-Tensor RecurrentCell::step(const Tensor& from_input, const Tensor& h, const Tensor& state,
-                           const Tensor& lengths, int64_t position) const {
+Tensor RecurrentCell::advance(const Tensor& from_input, const Tensor& h, const Tensor& state,
+                              const Tensor& lengths, int64_t position) const {
   const Tensor from_state = inner(h);
   return kind_ == CellKind::lstm ? lstm_cell(from_input, from_state, state, lengths, position)
                                  : gru_cell(from_input, from_state, state, lengths, position);
@@ -58,7 +59,7 @@ Tensor RecurrentCell::sweep(const Tensor& x, Tensor& state, const Tensor& length
   Tensor h = hidden(state);
   for (int64_t i = 0; i < steps; ++i) {
     const int64_t t = direction == Direction::forward ? i : steps - 1 - i;
-    state = step(inputs[static_cast<size_t>(t)], h, state, lengths, t);
+    state = advance(inputs[static_cast<size_t>(t)], h, state, lengths, t);
     outputs[static_cast<size_t>(t)] = h = hidden(state);
   }
   return reshape(concat(outputs, 0), Shape{steps, batch, width_});

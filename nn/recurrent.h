@@ -23,8 +23,10 @@ class RecurrentCell final : public Module {
   Tensor start(int64_t batch, const Tensor& x) const;
   /// h of a state, [B, width].
   Tensor hidden(const Tensor& state) const;
-  /// The state after a step. from_input [B, gates width] is what input(x) gives, and anything added to it.
-  Tensor step(const Tensor& from_input, const Tensor& state) const;
+  /// The state after a step. from_input [B, gates width] is what input(x) gives, and anything added to it. A
+  /// sequence whose length (i32 [B], or empty) is not above `position` keeps its state.
+  Tensor step(const Tensor& from_input, const Tensor& state, const Tensor& lengths = {},
+              int64_t position = 0) const;
   /// A whole sequence, x [T, B, in] -> h of each step [T, B, width]. `state` is where it begins (empty:
   /// zeros) and afterwards where it has ended. Backward it starts at each sequence's own end.
   Tensor sweep(const Tensor& x, Tensor& state, const Tensor& lengths, Direction direction) const;
@@ -38,8 +40,8 @@ class RecurrentCell final : public Module {
   Linear inner;  ///< [gates width, width], from the state; a GRU's has a bias
 
  private:
-  Tensor step(const Tensor& from_input, const Tensor& h, const Tensor& state, const Tensor& lengths,
-              int64_t position) const;
+  Tensor advance(const Tensor& from_input, const Tensor& h, const Tensor& state, const Tensor& lengths,
+                 int64_t position) const;
   CellKind kind_;
   int64_t width_;
 };

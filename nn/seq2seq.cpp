@@ -23,12 +23,14 @@ std::unique_ptr<Attention> make_cross(const TransformerConfig& config, const Att
                                       Rng& rng) {
   return cross({.width = config.check().width,
                 .heads = config.heads,
+                .key_heads = config.key_heads,
                 .cross = true,
                 .max_length = config.max_length,
                 .dropout = config.attention_dropout,
                 .input_bias = config.attention_bias,
                 .output_bias = config.attention_bias,
-                .init = config.init},
+                .init = config.init,
+                .modifiers = config.modifiers},
                rng);
 }
 
@@ -48,9 +50,12 @@ class JoinedMaps {
   void hand_over() const {
     if (probe_ == nullptr || steps_.empty()) return;
     for (size_t i = 0; i < steps_[0].maps.size(); ++i) {
-      std::vector<Tensor> rows;
-      for (const Probe& one : steps_) rows.push_back(one.maps.at(i).weights);
-      probe_->see(*steps_[0].maps[i].who, concat(rows, 2));
+      std::vector<Tensor> rows, drawn;
+      for (const Probe& one : steps_) {
+        rows.push_back(one.maps.at(i).weights);
+        if (one.maps[i].drawn) drawn.push_back(one.maps[i].drawn);
+      }
+      probe_->see(*steps_[0].maps[i].who, concat(rows, 2), drawn.empty() ? Tensor() : concat(drawn, 2));
     }
   }
 

@@ -113,7 +113,8 @@ void check_rows(Report& report, const Setting& setting, const Host& host, const 
   const int64_t batch = map.extent(0), heads = map.extent(1), queries = map.extent(2), keys = map.extent(3);
   const std::vector<double> lengths = host.lengths ? host.lengths.to_doubles() : std::vector<double>();
   const std::vector<double> weights = map.to_doubles();
-  const bool exact = setting.variant.traits.map == MapKind::exact;
+  const bool inside = setting.variant.traits.map == MapKind::inside;
+  const bool exact = inside || setting.variant.traits.map == MapKind::exact;
   double worst_sum = 0, masked = 0, lowest = 0;
   for (int64_t row = 0; row < batch * heads * queries; ++row) {
     const int64_t i = row % queries, b = row / queries / heads;
@@ -127,7 +128,7 @@ void check_rows(Report& report, const Setting& setting, const Host& host, const 
       if (j >= open) masked = std::max(masked, std::abs(weight));
     }
     // A pattern may have no key that is not padding.
-    const bool nothing = total == 0 && !lengths.empty();
+    const bool nothing = total == 0 && (inside || !lengths.empty());
     if (open > 0 && !nothing) worst_sum = std::max(worst_sum, std::abs(total - 1));
   }
   if (masked != 0) note(report, "a masked key has weight ", masked);

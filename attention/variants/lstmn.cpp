@@ -1,0 +1,168 @@
+// LSTMN: an LSTM whose memory is attention to all its earlier states. Cheng et al. 2016, "Long short-term
+// memory-networks for machine reading", arXiv 1601.06733.
+//
+//   a_i = softmax over i < t of u . tanh(A h_i + C x_t + D h~_{t-1} + b)
+//   (h~_t, c~_t) = sum a_i (h_i, c_i);   gates from W [x_t; h~_t];   c_t = f c~_t + i g;   h_t = o tanh(c_t)
+//
+// The output is h_t. Each head has scores of its own and looks at its share of the columns of h and c. One
+// step after the other, so time is counted in steps as well; the scores are computed again for the gradient.
+// Steps keep the tapes of h and c. The authors' program leaves D out (use_prev_summary = false).
+//
+// Parameters: from_slot.weight [H hidden, width] A, from_input.weight C and .bias b, from_summary.weight D,
+// units [H, hidden] u, cell.input [4 width, width] and cell.inner [4 width, width] W: gates i, f, g, o
+#include <cmath>
+
+#include "attention/growing_rows.h"
+#include "attention/variant.h"
+#include "autograd/checkpoint.h"
+#include "nn/recurrent.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t hidden = 0, slots = 0;
+  bool bias = false, use_prev_summary = true;
+  void fields(Fields& f) {
+    f("hidden", hidden, "units that score a slot; 0: the width of a head");
+    f("slots", slots, "how many of the latest states are looked at; 0: all");
+    f("bias", bias, "b in the hidden layer");
+    f("use_prev_summary", use_prev_summary, "the hidden layer sees what the last step has read: D");
+  }
+};
+
+struct Tapes final : Memory {
+  GrowingRows slots;   // [B, t, H (h and c) d]
+  GrowingRows scored;  // A h_i, [B, t, H hidden]
+  Tensor summary;      // h~ of the last step, [B, width]
+  void fields(Fields& f) override {
+    f("slots", slots.rows);
+    f("scored", scored.rows);
+    f("summary", summary);
+  }
+};
+
+class LstmnAttention final : public Attention {
+ public:
+  LstmnAttention(const AttentionConfig& config, const Options& o, Rng& rng) : config_(config), options_(o) {
+    if (config.heads < 1 || config.width % config.heads != 0)
+      fail("attention 'lstmn': ", config.heads, " heads do not divide the width ", config.width,
+           ". Use a divisor of it.");
+    if (o.hidden < 0 || o.slots < 0)
+      fail("attention 'lstmn': hidden = ", o.hidden, ", slots = ", o.slots, ". They must be at least 0.");
+    const int64_t width = config.width, hidden = o.hidden > 0 ? o.hidden : width / config.heads;
+    const auto layer = [&](bool bias) {
+      return Linear(width, config.heads * hidden, rng, {.bias = bias, .init = config.init});
+    };
+    from_slot_ = layer(false);
+    from_input_ = layer(o.bias);
+    if (o.use_prev_summary) from_summary_ = layer(false);
+    units_ =
+        uniform_parameter(Shape{config.heads, hidden}, std::sqrt(6.0 / static_cast<double>(hidden + 1)), rng);
+    cell_ = std::make_unique<RecurrentCell>(CellKind::lstm, width, width, rng);
+  }
+
+  Tensor forward(const Attend& call) override {
+    const Within within(this);
+    check(call);
+    Tapes own;
+    Tapes* tapes = call.memory == nullptr ? &own : dynamic_cast<Tapes*>(call.memory);
+    if (tapes == nullptr)
+      fail("attention 'lstmn': this memory is another attention's. Use the one from start().");
+    const Tensor x = transpose(call.queries, 0, 1);  // [T, B, width]
+    const int64_t steps = x.extent(0), batch = x.extent(1), width = config_.width;
+    tapes->slots.reserve(batch, 2 * width, steps, x);
+    tapes->scored.reserve(batch, units_.size(), steps, x);
+    if (!tapes->summary) tapes->summary = Tensor::zeros(Shape{batch, width}, x.dtype(), x.device());
+    const std::vector<Tensor> gates = unstack(cell_->input(x)), scores = unstack(from_input_(x));
+    std::vector<Tensor> outputs, maps;
+    for (size_t i = 0; i < gates.size(); ++i) {
+      const int64_t t = tapes->length;
+      const Tensor left = options_.use_prev_summary ? scores[i] + from_summary_(tapes->summary) : scores[i];
+      const Tensor state = look(left, *tapes, call, maps);  // [2, B, width], h~ and c~
+      tapes->summary = cell_->hidden(state);
+      const Tensor next = cell_->step(gates[i], state, call.mask.key_lengths(), t);
+      const Tensor h = cell_->hidden(next);
+      outputs.push_back(h);
+      tapes->scored.add(reshape(from_slot_(h), Shape{batch, 1, -1}));
+      const Tensor parts = reshape(next, Shape{2, batch, config_.heads, -1});
+      tapes->slots.add(reshape(permute(parts, {1, 2, 0, 3}), Shape{batch, 1, 2 * width}));
+      ++tapes->length;
+      ++tapes->queries;
+    }
+    if (call.pass.probe != nullptr) call.pass.probe->see(*this, map_of_growing(maps, tapes->length));
+    return transpose(reshape(concat(outputs, 0), Shape{steps, batch, width}), 0, 1);
+  }
+
+  std::unique_ptr<Memory> start() const override { return std::make_unique<Tapes>(); }
+  void fields(Fields& f) override {
+    f("from_slot", from_slot_);
+    f("from_input", from_input_);
+    if (options_.use_prev_summary) f("from_summary", from_summary_);
+    f("units", units_);
+    f("cell", cell_);
+  }
+
+ private:
+  static void check(const Attend& call) {
+    if (!call.keys || call.keys.extent(1) != call.queries.extent(1))
+      fail("attention 'lstmn': a step reads its own input, so keys are the queries. Give both.");
+    if (call.mask.bias())
+      fail("attention 'lstmn': it takes no bias: slots are states, not pairs of positions.");
+  }
+
+  /// What step t reads from the slots before it, given its part of the hidden layer [B, H hidden].
+  Tensor look(const Tensor& left, const Tapes& tapes, const Attend& call, std::vector<Tensor>& maps) const {
+    const int64_t t = tapes.length, first = options_.slots > 0 ? std::max<int64_t>(0, t - options_.slots) : 0;
+    const int64_t batch = left.extent(0), heads = config_.heads;
+    Tensor mask;
+    if (call.mask.key_lengths() && t > first) {
+      mask = Mask::lengths(call.mask.key_lengths()).dense(like(left, Shape{batch, heads, 1, t}), t);
+      mask = slice(mask, 3, first, t);
+    }
+    const auto split = [=](const Tensor& rows) {  // [B, n, H w] -> [B, H, n, w]
+      const Tensor seen = slice(rows, 1, first, t);
+      return transpose(reshape(seen, Shape{batch, t - first, heads, rows.extent(2) / heads}), 1, 2);
+    };
+    const auto weigh = [=, this](const Tensor& asked, const Tensor& scored) {
+      Tensor scores = additive_scores(reshape(asked, Shape{batch, heads, 1, -1}), split(scored), units_);
+      return softmax(mask ? scores + mask : scores);
+    };
+    const auto read = [=](const Tensor& weights, const Tensor& slots) {
+      const Tensor found = matmul(weights, split(slots));  // [B, H, 1, 2 d]
+      const Tensor parts = reshape(found, Shape{batch, heads, 2, -1});
+      return reshape(permute(parts, {2, 0, 1, 3}), Shape{2, batch, -1});
+    };
+    const bool drops = config_.dropout > 0 && call.pass.noise != nullptr;
+    if (call.pass.probe == nullptr && !drops) {
+      const std::vector<Tensor> inputs{left, tapes.scored.rows, tapes.slots.rows};
+      return checkpoint([=](std::span<const Tensor> in) { return read(weigh(in[0], in[1]), in[2]); }, inputs);
+    }
+    const Tensor weights = weigh(left, tapes.scored.rows);
+    if (call.pass.probe != nullptr) maps.push_back(weights.detach());
+    return read(dropout(weights, config_.dropout, call.pass.noise), tapes.slots.rows);
+  }
+
+  AttentionConfig config_;
+  Options options_;
+  Linear from_slot_, from_input_, from_summary_;
+  Tensor units_;  // [H, hidden]
+  std::unique_ptr<RecurrentCell> cell_;
+};
+
+}  // namespace
+
+Variant variant::lstmn() {
+  return describe<LstmnAttention, Options>(
+      {.name = "lstmn",
+       .paper = "Cheng et al. 2016",
+       .idea = "An LSTM that reads a weighted sum of all its earlier states instead of the last.",
+       .time = {.length = 2, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .full = false,
+       .steps = true,
+       .map = MapKind::inside});
+}
+
+}  // namespace heed
