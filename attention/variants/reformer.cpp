@@ -12,8 +12,8 @@
 // borders of chunks, so the published form (by = chunk) masks later tokens, but the choice of keys knows of
 // them, and it cannot go step by step.
 //
-// Parameters: rotations [rounds, d, buckets / 2], a fixed draw of normal numbers R; all heads share them. The
-// keys of a call are not read: queries serve as keys.
+// Parameters: rotations [rounds, d, buckets / 2], a fixed draw of normal numbers R; all heads share them. On
+// heads that are given, k is read as it is, and a token falls into the bucket of its query.
 #include <algorithm>
 
 #include "attention/bucketed.h"
@@ -78,8 +78,12 @@ class ReformerAttention final : public BucketedAttention {
     const bool causal = call.mask.is_causal(), by_bucket = causal && options_.by == By::bucket;
     const bool stepping = call.memory != nullptr && by_bucket && !call.mask.bias();
     if (!stepping) refuse_extras("reformer", call);
-    if (!heads.v)
+    if (!heads.k)
       fail("attention 'reformer': each token is a query and a key, so keys must come along. Give them.");
+    if (heads.q.extent(2) != heads.k.extent(2)) {
+      fail("attention 'reformer': ", heads.q.extent(2), " queries for ", heads.k.extent(2),
+           " keys. Queries serve as keys, so there must be as many of each.");
+    }
     const Rules rules{
         .meeting = {.window = options_.chunk,
                     .tile = by_bucket ? std::max<int64_t>(1, options_.chunk / 4) : options_.chunk,
@@ -90,7 +94,7 @@ class ReformerAttention final : public BucketedAttention {
                     .once = options_.once},
         .buckets = options_.buckets,
         .scale = options_.scale};
-    heads.k = unit(heads.q);
+    heads.k = unit(heads.k);
     const Tensor buckets = hashed(heads.q, stepping ? call.memory->length : 0, call);
     return stepping ? meet_recent(std::move(heads), buckets, rules, call) : meet(heads, buckets, rules, call);
   }

@@ -75,4 +75,12 @@ struct RecentInBucket {
                    const Tensor& ids, const Tensor& bias);
 };
 
+/// bias [B, H, G, 1 or n, m] for groups of queries and keys: -inf where there is no key (an id of -1) or,
+/// when `causal`, where it comes after the query; else 0. queries i32 [B, H, G, n], keys i32 [B, H, G, m].
+struct GroupBias {
+  template <Isa>
+  static void cpu(const Tensor& queries, const Tensor& keys, bool causal, const Tensor& bias);
+  static void cuda(const Tensor& queries, const Tensor& keys, bool causal, const Tensor& bias);
+};
+
 }  // namespace heed::kernel

@@ -36,46 +36,42 @@ struct Tiles {
   int32_t* keys_of(int64_t r, int64_t t) const { return keys + (r * T + t) * (window + tile); }
 };
 
-void fill_by_bucket(const Rounds& rounds, const Tiles& tiles) {
-  for (int64_t r = 0; r < rounds.R; ++r) {
-    int64_t t = -1, rank = 0;
-    for (int64_t place = 0; place < rounds.real; ++place, ++rank) {
-      const int32_t token = rounds.token(r, place);
-      if (place == 0 || rounds.bucket_at(r, place) != rounds.bucket_at(r, place - 1)) rank = 0;
-      const int64_t lane = rank % tiles.tile;
-      if (lane == 0) {
-        ++t;
-        const int64_t before = std::min(rank, tiles.window);
-        std::copy_n(rounds.order + r * rounds.N + place - before, before,
-                    tiles.keys_of(r, t) + tiles.window - before);
-      }
-      const int64_t slot = (r * tiles.T + t) * tiles.tile + lane;
-      tiles.queries[slot] = token;
-      tiles.keys_of(r, t)[tiles.window + lane] = token;
-      tiles.slots[r * rounds.N + token] = static_cast<int32_t>(slot);
+void fill_by_bucket(const Rounds& rounds, const Tiles& tiles, int64_t r) {
+  int64_t t = -1, rank = 0;
+  for (int64_t place = 0; place < rounds.real; ++place, ++rank) {
+    const int32_t token = rounds.token(r, place);
+    if (place == 0 || rounds.bucket_at(r, place) != rounds.bucket_at(r, place - 1)) rank = 0;
+    const int64_t lane = rank % tiles.tile;
+    if (lane == 0) {
+      ++t;
+      const int64_t before = std::min(rank, tiles.window);
+      std::copy_n(rounds.order + r * rounds.N + place - before, before,
+                  tiles.keys_of(r, t) + tiles.window - before);
     }
+    const int64_t slot = (r * tiles.T + t) * tiles.tile + lane;
+    tiles.queries[slot] = token;
+    tiles.keys_of(r, t)[tiles.window + lane] = token;
+    tiles.slots[r * rounds.N + token] = static_cast<int32_t>(slot);
   }
 }
 
-void fill_chunks(const Rounds& rounds, const Tiles& tiles, bool ring) {
+void fill_chunks(const Rounds& rounds, const Tiles& tiles, bool ring, int64_t r) {
   const int64_t c = tiles.tile, last = (rounds.real - 1) / c;
-  const auto copy_chunk = [&](int64_t r, int64_t chunk, int32_t* to) {
-    std::copy_n(rounds.order + r * rounds.N + chunk * c, std::min(c, rounds.real - chunk * c), to);
+  const auto copy_chunk = [&](int64_t round, int64_t chunk, int32_t* to) {
+    std::copy_n(rounds.order + round * rounds.N + chunk * c, std::min(c, rounds.real - chunk * c), to);
   };
-  for (int64_t r = 0; r < rounds.R && rounds.real > 0; ++r) {
-    for (int64_t t = 0; t <= last; ++t) {
-      int32_t* keys = tiles.keys_of(r, t);
-      if (t > 0)
-        copy_chunk(r, t - 1, keys);
-      else
-        copy_chunk(ring ? (r + rounds.R - 1) % rounds.R : r, last, keys);
-      copy_chunk(r, t, keys + c);
-    }
-    for (int64_t place = 0; place < rounds.real; ++place) {
-      const int64_t slot = r * tiles.T * c + place;
-      tiles.queries[slot] = rounds.token(r, place);
-      tiles.slots[r * rounds.N + rounds.token(r, place)] = static_cast<int32_t>(slot);
-    }
+  for (int64_t t = 0; t <= last && rounds.real > 0; ++t) {
+    int32_t* keys = tiles.keys_of(r, t);
+    if (t > 0)
+      copy_chunk(r, t - 1, keys);
+    else
+      copy_chunk(ring ? (r + rounds.R - 1) % rounds.R : r, last, keys);
+    copy_chunk(r, t, keys + c);
+  }
+  for (int64_t place = 0; place < rounds.real; ++place) {
+    const int64_t slot = r * tiles.T * c + place;
+    tiles.queries[slot] = rounds.token(r, place);
+    tiles.slots[r * rounds.N + rounds.token(r, place)] = static_cast<int32_t>(slot);
   }
 }
 
@@ -122,32 +118,27 @@ bool seen(const Meeting& meeting, int64_t lane, int32_t query, int64_t e, int32_
   return !meeting.by_bucket || (e > lane && e <= meeting.window + lane);
 }
 
+/// The rows of tiles of one head, and what all of them share.
 template <class T>
-void bias_of_head(const Rounds& rounds, const Meeting& meeting, int64_t tiles, const int32_t* queries,
-                  const int32_t* keys, T* bias) {
-  const int64_t a = meeting.tile, width = meeting.window + a, rows = rounds.R * tiles * a;
-  // A token meets others in any round or in none, so this is known before any of its rows is written.
-  std::vector<uint8_t> social(static_cast<size_t>(rounds.N));
-  for (int64_t row = 0; row < rows && meeting.not_self; ++row) {
-    if (queries[row] < 0) continue;
-    const int32_t* key = keys + row / a * width;
-    uint8_t& met = social[static_cast<size_t>(queries[row])];
-    for (int64_t e = 0; e < width && met == 0; ++e)
-      met = key[e] != queries[row] && seen(meeting, row % a, queries[row], e, key[e]) ? 1 : 0;
+struct Rows {
+  int64_t tiles, width;
+  const int32_t *queries, *keys;
+  T* bias;
+
+  Rows(const Tensor& query_ids, const Tensor& key_ids, const Tensor& biases, int64_t heads, int64_t head)
+      : tiles(key_ids.extent(3)),
+        width(key_ids.extent(4)),
+        queries(query_ids.data<int32_t>() + head * (query_ids.size() / heads)),
+        keys(key_ids.data<int32_t>() + head * (key_ids.size() / heads)),
+        bias(biases.data<T>() + head * (biases.size() / heads)) {}
+
+  /// Calls f(row, lane, query, its keys) for the rows of tiles begin <= t < end.
+  template <class F>
+  void each(const Meeting& meeting, int64_t begin, int64_t end, F&& f) const {
+    for (int64_t row = begin * meeting.tile; row < end * meeting.tile; ++row)
+      f(row, row % meeting.tile, queries[row], keys + row / meeting.tile * width);
   }
-  const Meetings meetings(rounds, meeting);
-  for (int64_t row = 0; row < rows; ++row) {
-    const int32_t query = queries[row];
-    const int32_t* key = keys + row / a * width;
-    for (int64_t e = 0; e < width; ++e) {
-      bool open = seen(meeting, row % a, query, e, key[e]);
-      if (open && meeting.not_self && key[e] == query) open = social[static_cast<size_t>(query)] == 0;
-      T value = open ? T(0) : -std::numeric_limits<T>::infinity();
-      if (open && meeting.once) value = -std::log(static_cast<T>(meetings.count(query, key[e])));
-      bias[row * width + e] = value;
-    }
-  }
-}
+};
 
 template <class T>
 void recent_of_query(const int32_t* bucket, int64_t R, int64_t N, int64_t at, int32_t none,
@@ -204,23 +195,25 @@ void BucketTiles::cpu<here>(const Tensor& order, const Tensor& buckets, const Te
                             const Meeting& meeting, const Tensor& queries, const Tensor& keys,
                             const Tensor& slots) {
   const int64_t heads = order.extent(0) * order.extent(1), T = keys.extent(3);
-  parallel_for(heads, [&](int64_t head) {
+  const int64_t of_queries = queries.size() / std::max<int64_t>(heads, 1),
+                of_keys = keys.size() / std::max<int64_t>(heads, 1),
+                of_slots = slots.size() / std::max<int64_t>(heads, 1), R = order.extent(2);
+  parallel_for(heads * R, [&](int64_t piece) {
+    const int64_t head = piece / R, r = piece % R;
     const Rounds rounds(order, buckets, lengths, head);
-    const int64_t of_queries = queries.size() / heads, of_keys = keys.size() / heads,
-                  of_slots = slots.size() / heads;
     const Tiles tiles{T,
                       meeting.tile,
                       meeting.window,
                       queries.data<int32_t>() + head * of_queries,
                       keys.data<int32_t>() + head * of_keys,
                       slots.data<int32_t>() + head * of_slots};
-    std::fill_n(tiles.queries, of_queries, -1);
-    std::fill_n(tiles.keys, of_keys, -1);
-    std::fill_n(tiles.slots, of_slots, -1);
+    std::fill_n(tiles.queries + r * (of_queries / R), of_queries / R, -1);
+    std::fill_n(tiles.keys + r * (of_keys / R), of_keys / R, -1);
+    std::fill_n(tiles.slots + r * (of_slots / R), of_slots / R, -1);
     if (meeting.by_bucket)
-      fill_by_bucket(rounds, tiles);
+      fill_by_bucket(rounds, tiles, r);
     else
-      fill_chunks(rounds, tiles, meeting.ring);
+      fill_chunks(rounds, tiles, meeting.ring, r);
   });
   Count::add(keys.size());
 }
@@ -229,15 +222,55 @@ template <>
 void BucketBias::cpu<here>(const Tensor& order, const Tensor& buckets, const Tensor& lengths,
                            const Meeting& meeting, const Tensor& queries, const Tensor& keys,
                            const Tensor& bias) {
-  const int64_t heads = order.extent(0) * order.extent(1), T = keys.extent(3);
+  const int64_t heads = order.extent(0) * order.extent(1), R = order.extent(2), N = order.extent(3);
+  const int64_t tiles = R * keys.extent(3), grain = light_grain / (meeting.tile * keys.extent(4)) + 1;
+  const int64_t cuts = (tiles + grain - 1) / grain;
   visit_float("bucket_bias", bias.dtype(), [&](auto type) {
-    using N = typename decltype(type)::type;
-    parallel_for(heads, [&](int64_t head) {
-      const Rounds rounds(order, buckets, lengths, head);
-      bias_of_head<N>(rounds, meeting, T, queries.data<int32_t>() + head * (queries.size() / heads),
-                      keys.data<int32_t>() + head * (keys.size() / heads),
-                      bias.data<N>() + head * (bias.size() / heads));
-    });
+    using T = typename decltype(type)::type;
+    // Does a token meet another one in this round? In any, and it does not see itself.
+    std::vector<uint8_t> social(static_cast<size_t>(meeting.not_self ? heads * R * N : 0));
+    const auto each_piece = [&](auto&& f) {
+      parallel_for(heads * cuts, [&](int64_t piece) {
+        const int64_t head = piece / cuts, begin = piece % cuts * grain;
+        const Rows<T> rows(queries, keys, bias, heads, head);
+        rows.each(meeting, begin, std::min(begin + grain, tiles),
+                  [&](int64_t row, int64_t lane, int32_t query, const int32_t* key) {
+                    f(head, rows, row, lane, query, key);
+                  });
+      });
+    };
+    if (meeting.not_self) {
+      each_piece([&](int64_t head, const Rows<T>& rows, int64_t row, int64_t lane, int32_t query,
+                     const int32_t* key) {
+        if (query < 0) return;
+        uint8_t& met =
+            social[static_cast<size_t>((head * R + row / (rows.tiles * meeting.tile)) * N + query)];
+        for (int64_t e = 0; e < rows.width && met == 0; ++e)
+          met = key[e] != query && seen(meeting, lane, query, e, key[e]) ? 1 : 0;
+      });
+    }
+    const auto alone = [&](int64_t head, int32_t query) {
+      for (int64_t r = 0; r < R; ++r) {
+        if (social[static_cast<size_t>((head * R + r) * N + query)] != 0) return false;
+      }
+      return true;
+    };
+    std::vector<Rounds> rounds;
+    std::vector<Meetings> meetings;
+    for (int64_t head = 0; head < heads && meeting.once; ++head)
+      rounds.emplace_back(order, buckets, lengths, head);
+    for (const Rounds& of_head : rounds) meetings.emplace_back(of_head, meeting);
+    each_piece(
+        [&](int64_t head, const Rows<T>& rows, int64_t row, int64_t lane, int32_t query, const int32_t* key) {
+          const bool shy = meeting.not_self && query >= 0 && !alone(head, query);
+          for (int64_t e = 0; e < rows.width; ++e) {
+            const bool open = seen(meeting, lane, query, e, key[e]) && !(shy && key[e] == query);
+            T value = open ? T(0) : -std::numeric_limits<T>::infinity();
+            if (open && meeting.once)
+              value = -std::log(static_cast<T>(meetings[static_cast<size_t>(head)].count(query, key[e])));
+            rows.bias[row * rows.width + e] = value;
+          }
+        });
   });
   Count::add(bias.size());
 }
@@ -286,6 +319,27 @@ void RecentInBucket::cpu<here>(const Tensor& buckets, int64_t first, int32_t non
     });
   });
   Count::add(ids.size());
+}
+
+template <>
+void GroupBias::cpu<here>(const Tensor& queries, const Tensor& keys, bool causal, const Tensor& bias) {
+  const int64_t n = bias.extent(3), m = bias.extent(4), asked = queries.extent(3);
+  const int32_t *query = queries.data<int32_t>(), *key = keys.data<int32_t>();
+  visit_float("group_bias", bias.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    T* out = bias.data<T>();
+    parallel_rows(
+        bias.size() / std::max<int64_t>(m, 1), light_grain / (m + 1) + 1, [&](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const int32_t* of = key + row / n * m;
+            const int32_t last =
+                causal ? query[row / n * asked + row % n] : std::numeric_limits<int32_t>::max();
+            for (int64_t j = 0; j < m; ++j)
+              out[row * m + j] = of[j] >= 0 && of[j] <= last ? T(0) : -std::numeric_limits<T>::infinity();
+          }
+        });
+  });
+  Count::add(bias.size());
 }
 
 }  // namespace heed::kernel

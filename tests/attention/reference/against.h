@@ -34,11 +34,11 @@ using MapFormula = std::function<Matrix(const Example& e, const Values& values, 
 void put_in(Module& module, const std::string& name, const Tensor& tensor);
 
 /// Fails a check where the variant's output, map or gradients differ from map v and its central differences.
-/// `trained` are the parameters that get a gradient, `fixed` the draws that the formula reads; k is left
-/// alone if the variant does not read it. `put` goes into the module first.
+/// `trained` are the parameters that get a gradient, `fixed` the draws that the formula reads. `put` goes
+/// into the module first.
 void against(const std::string& spec, const Example& example, const MapFormula& formula,
              const std::vector<std::string>& trained = {}, const std::vector<std::string>& fixed = {},
-             bool reads_keys = true, double tolerance = 1e-9, const std::map<std::string, Tensor>& put = {});
+             double tolerance = 1e-9, const std::map<std::string, Tensor>& put = {});
 
 /// Odd lengths, lengths of 1 and 2, width 1, other widths of values, padding, causal and cross where they are
 /// defined.

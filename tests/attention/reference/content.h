@@ -80,16 +80,17 @@ inline Matrix meetings(const Matrix& q, const std::vector<Matrix>& rotations, co
   return met;
 }
 
-/// The map of shared queries and keys by what is met: the score of a token with itself falls by 1e5.
-inline Matrix reformer(const Matrix& q, const std::vector<Matrix>& rotations, const Hashing& o, int64_t n) {
+/// The map by what is met, keys made as long as one: the score of a token with itself falls by 1e5.
+inline Matrix reformer(const Matrix& q, const Matrix& k, const std::vector<Matrix>& rotations,
+                       const Hashing& o, int64_t n) {
   const Matrix met = meetings(q, rotations, o, n);
   Matrix scores(q.rows, q.rows);
   for (int64_t j = 0; j < q.rows; ++j) {
     double squares = 1e-6 * static_cast<double>(q.columns);
-    for (int64_t c = 0; c < q.columns; ++c) squares += q.at(j, c) * q.at(j, c);
+    for (int64_t c = 0; c < q.columns; ++c) squares += k.at(j, c) * k.at(j, c);
     for (int64_t i = 0; i < q.rows; ++i) {
       const double times = o.once ? 1 : std::max(1.0, met.at(i, j));
-      scores.at(i, j) = o.scale * dot(q, i, q, j) / std::sqrt(squares) + std::log(times) - (i == j ? 1e5 : 0);
+      scores.at(i, j) = o.scale * dot(q, i, k, j) / std::sqrt(squares) + std::log(times) - (i == j ? 1e5 : 0);
     }
   }
   return normalised(exponentials(scores, [&](int64_t i, int64_t j) { return met.at(i, j) > 0; }));

@@ -58,7 +58,8 @@ reference::MapFormula formula_of(const Hashing& given) {
     Hashing o = given;
     o.causal = e.causal;
     o.by_bucket = e.causal && given.by_bucket;
-    return reference::reformer(head_of(values.at("q"), b * e.H + h, e.N, e.d), rotations, o, e.keys_of(b));
+    return reference::reformer(head_of(values.at("q"), b * e.H + h, e.N, e.d),
+                               head_of(values.at("k"), b * e.H + h, e.N, e.d), rotations, o, e.keys_of(b));
   };
 }
 
@@ -71,8 +72,9 @@ TEST_CASE("reference: reformer in all its forms", "[reformer]") {
         Hashing{.rounds = 2, .chunk = 5, .buckets = 6},
         Hashing{.rounds = 2, .chunk = 3, .buckets = 4, .ring = false},
         Hashing{.rounds = 3, .chunk = 6, .buckets = 4, .once = true}}) {
+    // In one dimension a key is nearly a step, which central differences do not follow closely.
     for (const Example& e : reference::usual_examples(true, false))
-      reference::against(spec_of(o), e, formula_of(o), {}, {"rotations"}, false);
+      reference::against(spec_of(o), e, formula_of(o), {}, {"rotations"}, 5e-8);
   }
 }
 
@@ -182,7 +184,7 @@ TEST_CASE("reference: informer, given its samples", "[informer]") {
                                  : reference::prob_sparse_rows(q, k, sampled, count, queries, keys);
           return reference::prob_sparse(q, k, exact, keys, x.causal, options.ends_with("mean"));
         };
-        reference::against(text("informer:factor=", factor, ",", options), e, formula, {}, {}, true, 1e-9,
+        reference::against(text("informer:factor=", factor, ",", options), e, formula, {}, {}, 1e-9,
                            {{"samples", samples}});
       }
     }

@@ -1,0 +1,217 @@
+// Routing attention. Roy et al. 2021, "Efficient content-based sparse attention with routing transformers",
+// arXiv 2003.05997, section 4.
+//
+// Queries and keys are made as long as one; each of C centroids takes the w queries and the w keys that point
+// most nearly its way, and those attend to each other by softmax. A query of several clusters gets the mean
+// of what they give, one of none gets zero. While training, centroids follow the mean of the vectors nearest
+// to them.
+//
+// A decoder projects its queries and keys alike, as the paper does, and a token goes where its query goes. As
+// published (by = cluster) later tokens are masked, but they compete for places in clusters; by default (by =
+// nearest) a token belongs to its nearest centroid and sees the last w tokens there, which nothing later
+// changes.
+//
+// Parameters: centroids [H, C, d], unit vectors, a buffer: no gradient.
+#include <cmath>
+
+#include "attention/bucketed.h"
+#include "attention/variant.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/sort.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+enum class By { nearest, cluster };
+
+struct Options {
+  int64_t clusters = 0;
+  int64_t window = 0;
+  By by = By::nearest;
+  double decay = 0.999;
+  double commitment = 1e-4;
+  double scale = 0;
+  void fields(Fields& f) {
+    f("clusters", clusters, "centroids of a head; 0: the root of the longest input, 16 if it is not known");
+    f("window", window,
+      "tokens that a cluster takes; 0: the longest input over the clusters, 32 if it is not known");
+    f("by", Choice(by, {"nearest", "cluster"}),
+      "what a decoder sees: nearest never depends on later tokens, cluster "
+      "is as published");
+    f("decay", decay, "of the running mean that is a centroid");
+    f("commitment", commitment, "share of the squared distances to centroids in the loss");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+  }
+};
+
+class RoutingAttention final : public BucketedAttention {
+ public:
+  RoutingAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : BucketedAttention(config, rng, config.causal ? Project::shared_qk : Project::qkv), options_(o) {
+    if (o.clusters < 0) fail("attention 'routing': clusters = ", o.clusters, ". They cannot be negative.");
+    if (o.window < 0) fail("attention 'routing': window = ", o.window, ". It cannot be negative.");
+    if (!(o.decay >= 0 && o.decay <= 1))
+      fail("attention 'routing': decay = ", o.decay, ". It must be from 0 to 1.");
+    const int64_t longest = config.max_length;
+    if (o.clusters == 0)
+      options_.clusters =
+          longest == 0 ? 16 : std::max<int64_t>(1, std::llround(std::sqrt(static_cast<double>(longest))));
+    if (o.window == 0)
+      options_.window = longest == 0 ? 32 : (longest + options_.clusters - 1) / options_.clusters;
+    if (o.scale == 0) options_.scale = 1 / std::sqrt(static_cast<double>(head_width()));
+    const Tensor start(Shape{config.heads, options_.clusters, head_width()});
+    fill_normal(start, 0, 1, rng);
+    centroids_ = unit(start);
+  }
+
+  std::unique_ptr<Memory> start() const override {
+    return options_.by == By::nearest ? std::make_unique<KeyValueMemory>() : nullptr;
+  }
+  void fields(Fields& f) override {
+    BucketedAttention::fields(f);
+    f("centroids", centroids_);
+  }
+
+ private:
+  static Tensor unit(const Tensor& x) { return x / sqrt(sum(square(x), -1) + 1e-12); }
+
+  Tensor attend(Heads heads, const Attend& call) override {
+    const bool nearest = call.mask.is_causal() && options_.by == By::nearest;
+    const bool stepping = call.memory != nullptr && nearest && !call.mask.bias();
+    if (!stepping) refuse_extras("routing", call);
+    if (!heads.v || heads.q.extent(2) != heads.v.extent(2)) {
+      fail("attention 'routing': ", heads.q.extent(2), " queries for ", heads.v ? heads.v.extent(2) : 0,
+           " keys. Each token is both, so give as many keys as queries.");
+    }
+    const bool rehearsed = call.pass.terms != nullptr && call.pass.terms->rehearsal;
+    const bool learns = call.pass.noise != nullptr && recording() && !rehearsed;
+    const Tensor nearness = routed(heads.q, call);  // [B, H, T, C]
+    const Tensor nearness_of_keys = call.mask.is_causal() ? nearness : routed(heads.k, call);
+    Tensor y;
+    if (nearest) {
+      const Rules rules{.meeting = {.window = options_.window,
+                                    .tile = std::max<int64_t>(1, options_.window / 4),
+                                    .by_bucket = true,
+                                    .causal = true},
+                        .buckets = options_.clusters,
+                        .scale = options_.scale};
+      const Tensor buckets = belongs(nearness, call, stepping ? call.memory->length : 0);
+      y = stepping ? meet_recent(heads, buckets, rules, call) : meet(heads, buckets, rules, call);
+    } else {
+      y = clustered(heads, nearness, nearness_of_keys, call);
+    }
+    if (learns && !stepping) {
+      commit(heads.q, nearness, call);
+      if (!call.mask.is_causal()) commit(heads.k, nearness_of_keys, call);
+    }
+    return y;
+  }
+
+  /// Cosines with the centroids; those of padding are -inf.
+  Tensor routed(const Tensor& x, const Attend& call) const {
+    const NoTape choosing;
+    const Tensor cosines = matmul(unit(x.detach()), transpose(centroids_, 1, 2));
+    const Tensor& lengths = call.mask.key_lengths();
+    if (!lengths || call.memory != nullptr) return cosines;
+    const Tensor turned = transpose(cosines, 2, 3);
+    return transpose(turned + Mask::lengths(lengths).dense(turned, 0), 2, 3);
+  }
+
+  /// The nearest centroid of each token: i32 [B, H, 1, T].
+  Tensor belongs(const Tensor& nearness, const Attend& call, int64_t first) const {
+    const Shape one_round{nearness.extent(0), nearness.extent(1), 1, nearness.extent(2), nearness.extent(3)};
+    return buckets_of(reshape(nearness, one_round), false, call.mask, first, options_.clusters);
+  }
+
+  /// The tokens that each centroid takes: i32 [B, H, C, w].
+  Tensor taken(const Tensor& nearness) const {
+    const Tensor of_centroids = contiguous(transpose(nearness, 2, 3));
+    const Tensor which(Shape{nearness.extent(0), nearness.extent(1), options_.clusters,
+                             std::min(options_.window, nearness.extent(2))},
+                       DType::i32, nearness.device());
+    launch<kernel::Largest>(nearness.device(), of_centroids, which);
+    return which;
+  }
+
+  Tensor clustered(const Heads& heads, const Tensor& nearness, const Tensor& nearness_of_keys,
+                   const Attend& call) const {
+    const bool causal = call.mask.is_causal();
+    const Tensor queries = taken(nearness), keys = causal ? queries : taken(nearness_of_keys);
+    const int64_t B = heads.q.extent(0), H = heads.q.extent(1), T = heads.q.extent(2), C = queries.extent(2),
+                  w = queries.extent(3);
+    const Tensor bias = like(heads.q, Shape{B, H, C, causal ? w : 1, w});
+    launch<kernel::GroupBias>(heads.q.device(), queries, keys, causal, bias);
+    const Tensor of_queries = view::reshape(queries, Shape{B, H, C * w}),
+                 of_keys = view::reshape(keys, Shape{B, H, C * w});
+    const auto grouped = [&](const Tensor& x, const Tensor& ids) {
+      return reshape(take_rows(x, ids), Shape{B * H, C, w, x.extent(3)});
+    };
+    const Tensor q = grouped(heads.q, of_queries), k = grouped(heads.k, of_keys),
+                 v = grouped(heads.v, of_keys);
+    kernel::AttentionTerms given = terms(call, options_.scale);
+    given.bias = view::reshape(bias, Shape{B * H, C, bias.extent(3), w});
+    const Tensor each = Tensor::full(Shape{B, H, C * w, 1}, 1, q.dtype(), q.device());
+    const Tensor one = Tensor::full(Shape{1, 1, 1, 1}, 1, q.dtype(), q.device());
+    const Tensor share = 1.0 * reciprocal(maximum(put_rows(each, of_queries, T), one));  // [B, H, T, 1]
+    if (call.pass.probe != nullptr) {
+      const NoTape looking;
+      const Tensor map =
+          softmax(matmul(q, transpose(k, 2, 3)) * options_.scale + given.bias);  // [B H, C, w, w]
+      // Columns to their keys, then rows to their queries.
+      const Tensor repeated =
+          contiguous(view::expand(view::reshape(keys, Shape{B * H, C, 1, w}), map.shape()));
+      const Tensor wide = put_rows(reshape(map, Shape{B * H, C * w, w, 1}),
+                                   view::reshape(repeated, Shape{B * H, C * w, w}), T);
+      call.pass.probe->see(*this, put_rows(reshape(wide, Shape{B, H, C * w, T}), of_queries, T) * share);
+    }
+    const Tensor y = reshape(attention(q, k, v, given), Shape{B, H, C * w, heads.v.extent(3)});
+    return put_rows(y, of_queries, T) * share;
+  }
+
+  /// Centroids follow the vectors nearest to them, and those are drawn to their centroids.
+  void commit(const Tensor& x, const Tensor& nearness, const Attend& call) {
+    const int64_t B = x.extent(0), H = x.extent(1), T = x.extent(2), d = x.extent(3), C = options_.clusters;
+    const Tensor home = view::reshape(belongs(nearness, call, 0), Shape{B, H, T});  // C for padding
+    const Tensor vectors = unit(x);
+    if (call.pass.terms != nullptr && options_.commitment > 0) {
+      const Tensor nowhere = Tensor::zeros(Shape{H, 1, d}, centroids_.dtype(), centroids_.device());
+      const Tensor all =
+          expand(reshape(concat(std::vector<Tensor>{centroids_, nowhere}, 1), Shape{1, H, C + 1, d}),
+                 Shape{B, H, C + 1, d});
+      const Tensor kept = call.mask.kept(x, 0);
+      const Tensor apart = square(vectors - take_rows(all, home));
+      call.pass.terms->add("commitment", mean(kept ? apart * kept : apart) * options_.commitment);
+    }
+    const NoTape counting;
+    const Tensor sums = slice(sum(put_rows(vectors.detach(), home, C + 1), 0), 2, 0, C);  // [1, H, C, d]
+    const Tensor squares = sum(square(sums), 3);
+    const Tensor met = Tensor::full(squares.shape(), 1, squares.dtype(), squares.device());
+    // A centroid that nothing is near stays where it is.
+    const Tensor moves =
+        reshape(squares / maximum(squares, met * 1e-12), Shape{H, C, 1}) * (1 - options_.decay);
+    const Tensor target = reshape(unit(sums), Shape{H, C, d});
+    launch<kernel::Copy>(centroids_.device(), unit(centroids_ + (target - centroids_) * moves), centroids_);
+  }
+
+  Options options_;
+  Tensor centroids_;
+};
+
+}  // namespace
+
+Variant variant::routing() {
+  return describe<RoutingAttention, Options>(
+      {.name = "routing",
+       .paper = "Roy et al. 2021",
+       .idea =
+           "Each of sqrt(N) centroids takes the queries and keys nearest to it, which attend to each other.",
+       .time = {.length = 1.4, .width = 1},  // N sqrt(N), and what is linear
+       .memory = {.length = 1.05, .width = 0.9},
+       .causal = true,
+       .steps = true,
+       .map = MapKind::signed_,
+       .from = 1024});
+}
+
+}  // namespace heed

@@ -1,0 +1,208 @@
+// Sparse Sinkhorn attention. Tay et al. 2020, "Sparse Sinkhorn attention", arXiv 2002.11296, sections 3
+// and 4.
+//
+//   L = (means of query blocks) . (means of key blocks) / sqrt(d),   R = rows and columns of exp(L / t)
+//   summing to 1
+//
+// The input is cut into blocks. R, made doubly stochastic by rounds over rows and columns of logarithms,
+// mixes the key and value blocks (keys by R, values by R: the same positions of each block), and a query
+// attends by softmax to its own block and to the mixed one. A decoder's block mixes earlier blocks only: its
+// first query stands for it, and columns are summed over the rows so far.
+//
+// Parameters: sort [1 or H, blocks, blocks], optional: R itself, instead of the one that content gives.
+#include <cmath>
+#include <limits>
+
+#include "attention/headed.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t block = 0;
+  int64_t iterations = 8;
+  double temperature = 0.75;
+  bool gumbel = false;
+  double scale = 0;
+  void fields(Fields& f) {
+    f("block", block, "tokens of a block; 0: the root of the longest input, 16 if it is not known");
+    f("iterations", iterations, "rounds over rows and columns");
+    f("temperature", temperature, "divides the logits: lower is closer to a permutation");
+    f("gumbel", gumbel, "Gumbel noise on the logits while training");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+  }
+};
+
+class SinkhornAttention final : public HeadedAttention {
+ public:
+  SinkhornAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : HeadedAttention(config, rng), options_(o) {
+    if (o.block < 0) fail("attention 'sinkhorn': block = ", o.block, ". It cannot be negative.");
+    if (o.iterations < 1)
+      fail("attention 'sinkhorn': iterations = ", o.iterations, ". There must be 1 or more.");
+    if (!(o.temperature > 0))
+      fail("attention 'sinkhorn': temperature = ", o.temperature, ". It must be above 0.");
+    const auto longest = static_cast<double>(config.max_length);
+    if (o.block == 0)
+      options_.block = config.max_length == 0 ? 16 : std::max<int64_t>(1, std::llround(std::sqrt(longest)));
+    if (o.scale == 0) options_.scale = 1 / std::sqrt(static_cast<double>(head_width()));
+  }
+
+  void fields(Fields& f) override {
+    HeadedAttention::fields(f);
+    f("sort", sort_);
+  }
+
+ private:
+  Tensor attend(Heads heads, const Attend& call) override {
+    refuse_extras("sinkhorn", call);
+    const int64_t N = heads.q.extent(2), b = options_.block, blocks = (N + b - 1) / b;
+    if (heads.v.extent(2) != N)
+      fail("attention 'sinkhorn': ", N, " queries for ", heads.v.extent(2), " keys. Give as many of each.");
+    const Tensor given = call.mask.kept(heads.k, 0);
+    const Tensor all = Tensor::full(Shape{1, 1, N, 1}, 1, heads.q.dtype(), heads.q.device());
+    const Tensor kept = in_blocks(given ? given : all, blocks);  // [B or 1, 1, n, b, 1]
+    const auto real = [&](const Tensor& x) { return in_blocks(given ? x * given : x, blocks); };
+    const Tensor q = real(heads.q), k = real(heads.k), v = real(heads.v);
+    const Tensor order = sorted(q, k, kept, call);
+    const Tensor keys = mixed(order, k),
+                 bias = bias_of(kept, q, call.mask.is_causal(), static_cast<bool>(given));
+    const auto attended = [&](const Tensor& values, const kernel::AttentionTerms& terms) {
+      const Tensor y = attention(grouped(q), keys, mixed(order, values), terms);
+      const Shape flat{heads.q.extent(0), heads.q.extent(1), blocks * b, values.extent(4)};
+      return slice(reshape(y, flat), 2, 0, N);
+    };
+    kernel::AttentionTerms terms = this->terms(call, options_.scale);
+    terms.bias = bias;
+    if (call.pass.probe != nullptr) {
+      const NoTape looking;
+      call.pass.probe->see(*this, attended(real(identity(heads.v)), {.scale = options_.scale, .bias = bias}));
+    }
+    return attended(v, terms);
+  }
+
+  /// [B, H, N, d] -> [B, H, n, b, d], zeros past the end.
+  Tensor in_blocks(const Tensor& x, int64_t blocks) const {
+    const Shape shape{x.extent(0), x.extent(1), blocks, options_.block, x.extent(3)};
+    Shape rest = x.shape();
+    rest[2] = blocks * options_.block - x.extent(2);
+    if (rest[2] == 0) return reshape(x, shape);
+    return reshape(concat(std::vector<Tensor>{x, Tensor::zeros(rest, x.dtype(), x.device())}, 2), shape);
+  }
+
+  static Tensor identity(const Tensor& v) {
+    const int64_t size = v.extent(2);
+    std::vector<float> values(static_cast<size_t>(size * size));
+    for (int64_t i = 0; i < size; ++i) values[static_cast<size_t>(i * size + i)] = 1;
+    const Tensor one = cast(Tensor::of<float>(values, Shape{1, 1, size, size}, v.device()), v.dtype());
+    return expand(one, Shape{v.extent(0), v.extent(1), size, size});
+  }
+
+  static Tensor grouped(const Tensor& x) {
+    return reshape(x, Shape{x.extent(0) * x.extent(1), x.extent(2), x.extent(3), x.extent(4)});
+  }
+
+  /// Blocks [B, H, n, b, d] and what R mixes of them, as keys of each block: [B H, n, 2 b, d].
+  static Tensor mixed(const Tensor& order, const Tensor& x) {
+    const int64_t n = x.extent(2), b = x.extent(3), d = x.extent(4);
+    const Tensor rows = reshape(x, Shape{x.extent(0), x.extent(1), n, b * d});
+    return grouped(concat(std::vector<Tensor>{reshape(matmul(order, rows), x.shape()), x}, 3));
+  }
+
+  /// 1 where row block i may mix block j: [1, 1, n, n].
+  static Tensor allowed(int64_t n, bool causal, const Tensor& as) {
+    std::vector<float> values(static_cast<size_t>(n * n));
+    for (int64_t i = 0; i < n * n; ++i) values[static_cast<size_t>(i)] = !causal || i % n < i / n ? 1 : 0;
+    return cast(Tensor::of<float>(values, Shape{1, 1, n, n}, as.device()), as.dtype());
+  }
+
+  /// R: [B, H, n, n], or [1, H, n, n] if it is given.
+  Tensor sorted(const Tensor& q, const Tensor& k, const Tensor& kept, const Attend& call) const {
+    const int64_t B = q.extent(0), H = q.extent(1), n = q.extent(2), d = q.extent(4);
+    const bool causal = call.mask.is_causal();
+    if (sort_) {
+      const bool fits = sort_.rank() == 3 && (sort_.extent(0) == 1 || sort_.extent(0) == H) &&
+                        sort_.extent(1) == n && sort_.extent(2) == n;
+      if (!fits)
+        fail("attention 'sinkhorn': sort is ", sort_.shape(), " for ", n, " blocks. It must be [1 or ", H,
+             ", ", n, ", ", n, "].");
+      return reshape(sort_, Shape{1, sort_.extent(0), n, n}) * allowed(n, causal, q);
+    }
+    const Tensor one = Tensor::full(Shape{1, 1, 1, 1, 1}, 1, q.dtype(), q.device());
+    const Tensor counted = maximum(sum(kept, 3), one);
+    const Shape means{B, H, n, d};
+    const Tensor of_keys = reshape(sum(k, 3) / counted, means);
+    const Tensor of_queries = reshape(causal ? slice(q, 3, 0, 1) : sum(q, 3) / counted, means);
+    Tensor logits = matmul(of_queries, transpose(of_keys, 2, 3)) * (1 / std::sqrt(static_cast<double>(d)));
+    if (options_.gumbel && call.pass.noise != nullptr) {
+      const Tensor chance = like(logits);
+      fill_uniform(chance, 1e-6, 1 - 1e-6, *call.pass.noise);
+      logits = logits - log(-log(chance));
+    }
+    // A block is there if its first token is.
+    const Tensor there = reshape(slice(kept, 3, 0, 1), Shape{kept.extent(0), 1, n, 1});
+    const Tensor open = allowed(n, causal, q) * there * transpose(there, 2, 3);
+    return balanced(logits * (1 / options_.temperature), cast(open.detach(), DType::u8), causal);
+  }
+
+  /// exp of what is left of the logits when rows and columns have been divided by their sums in turn.
+  Tensor balanced(Tensor logits, const Tensor& open, bool causal) const {
+    constexpr double hidden = -std::numeric_limits<double>::infinity();
+    const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-30, logits.dtype(), logits.device());
+    const auto weights = [&] { return select(open, logits, hidden); };
+    logits = logits - max(select(open, logits, -1e30), 3).detach();
+    for (int64_t i = 0; i < options_.iterations; ++i) {
+      logits = logits - log(maximum(sum(exp(weights()), 3), least));
+      const Tensor columns = exp(weights());
+      logits = logits - log(maximum(causal ? cumulative_sum(columns, 2) : sum(columns, 2), least));
+    }
+    return exp(weights());
+  }
+
+  /// 0 or -inf for the keys of each block: [1 or B H, n, 1 or b, 2 b].
+  Tensor bias_of(const Tensor& kept, const Tensor& q, bool causal, bool padded) const {
+    const int64_t B = q.extent(0), H = q.extent(1), n = q.extent(2), b = q.extent(3);
+    // A mixed key is there if a block has that position, and the first one has all that any has; a decoder's
+    // is there where there is an earlier block, which is whole.
+    const Tensor own = transpose(kept, 3, 4);  // [B or 1, 1, n, 1, b]
+    Tensor other = expand(slice(own, 2, 0, 1), own.shape());
+    if (causal) {
+      std::vector<float> later(static_cast<size_t>(n), 1);
+      later[0] = 0;
+      other = other * cast(Tensor::of<float>(later, Shape{1, 1, n, 1, 1}, q.device()), q.dtype());
+    }
+    Tensor seen = concat(std::vector<Tensor>{other, own}, 4);
+    if (causal) {
+      std::vector<float> before(static_cast<size_t>(2 * b * b), 1);
+      for (int64_t i = 0; i < b * b; ++i)
+        before[static_cast<size_t>(i / b * 2 * b + b + i % b)] = i % b <= i / b ? 1 : 0;
+      seen = seen * cast(Tensor::of<float>(before, Shape{1, 1, 1, b, 2 * b}, q.device()), q.dtype());
+    }
+    const Tensor bias = select(cast(seen, DType::u8), Tensor::zeros(seen.shape(), q.dtype(), q.device()),
+                               -std::numeric_limits<double>::infinity());
+    if (!padded) return reshape(bias, Shape{1, n, seen.extent(3), 2 * b});
+    return reshape(expand(bias, Shape{B, H, n, seen.extent(3), 2 * b}),
+                   Shape{B * H, n, seen.extent(3), 2 * b});
+  }
+
+  Options options_;
+  Tensor sort_;
+};
+
+}  // namespace
+
+Variant variant::sinkhorn() {
+  return describe<SinkhornAttention, Options>(
+      {.name = "sinkhorn",
+       .paper = "Tay et al. 2020",
+       .idea =
+           "A doubly stochastic matrix sorts blocks; a query sees its own and the one sorted to its place.",
+       .time = {.length = 1.5, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .map = MapKind::signed_,
+       .from = 1024});
+}
+
+}  // namespace heed

@@ -1,0 +1,100 @@
+// Routing against its formula, and how its centroids move.
+#include "tests/attention/reference/routing.h"
+
+#include <cmath>
+
+#include "attention/headed.h"
+#include "tests/attention/reference/against.h"
+#include "tests/catch.h"
+
+namespace heed {
+namespace {
+
+using reference::Example;
+using reference::head_of;
+using reference::Matrix;
+using reference::Values;
+
+std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& config) {
+  Rng rng(5);
+  return make_attention(spec, config, rng);
+}
+
+Tensor centroids_of(Attention& attention) {
+  Tensor found;
+  visit_tensors(attention, [&](const std::string& name, Tensor& tensor) {
+    if (name == "centroids") found = contiguous(tensor + 0.0);
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("reference: routing, encoders and both forms of decoders", "[routing]") {
+  for (const bool nearest : {true, false}) {
+    for (const Example& e : reference::usual_examples(true, false)) {
+      const auto formula = [&](const Example& x, const Values& values, int64_t b, int64_t h) {
+        const Matrix q = head_of(values.at("q"), b * x.H + h, x.N, x.d),
+                     k = head_of(values.at("k"), b * x.H + h, x.N, x.d),
+                     centroids = head_of(values.at("centroids"), h, 3, x.d);
+        if (x.causal && nearest) return reference::routing_nearest(q, k, centroids, 4, x.keys_of(b));
+        return reference::routing(q, k, centroids, 4, x.keys_of(b), x.causal);
+      };
+      reference::against(text("routing:clusters=3,window=4,by=", nearest ? "nearest" : "cluster"), e, formula,
+                         {}, {"centroids"});
+    }
+  }
+}
+
+TEST_CASE("reference: routing with one cluster that takes all is softmax", "[routing]") {
+  Rng rng(3);
+  const Tensor q(Shape{2, 2, 9, 3}), k(Shape{2, 2, 9, 3}), v(Shape{2, 2, 9, 4});
+  for (const Tensor& x : {q, k, v}) fill_normal(x, 0, 1, rng);
+  const AttentionConfig config{.width = 6, .heads = 2};
+  const auto routing = made("routing:clusters=1,window=9", config), softmax = made("softmax", config);
+  const auto y = dynamic_cast<HeadedAttention&>(*routing).on_heads({q, k, v}, {}).to_host(),
+             wanted = dynamic_cast<HeadedAttention&>(*softmax).on_heads({q, k, v}, {}).to_host();
+  for (size_t i = 0; i < y.size(); ++i) CHECK(y[i] == Approx(wanted[i]).margin(1e-5));
+}
+
+TEST_CASE("routing: centroids move towards what is near them, while training only", "[routing]") {
+  const auto one = made("routing:clusters=4,decay=0.5", {.width = 6, .max_length = 30});
+  Rng rng(3), noise(4);
+  const Tensor x(Shape{2, 30, 6});
+  fill_normal(x, 0, 1, rng);
+  const std::vector<float> start = centroids_of(*one).to_host();
+  one->forward({.queries = x, .keys = x});
+  {
+    const NoTape quiet;
+    one->forward({.queries = x, .keys = x, .pass = {.noise = &noise}});
+  }
+  CHECK(centroids_of(*one).to_host() == start);
+  double before = HUGE_VAL;
+  for (int step = 0; step < 6; ++step) {
+    Terms terms;
+    one->forward({.queries = x, .keys = x, .pass = {.noise = &noise, .terms = &terms}});
+    REQUIRE(terms.list.size() == 2);  // of queries and of keys
+    const double apart = terms.list[0].second.item() + terms.list[1].second.item();
+    CHECK(apart > 0);
+    if (step == 0 || step == 5) {
+      CHECK(apart < before);
+      before = apart;
+    }
+  }
+  const std::vector<float> now = centroids_of(*one).to_host();
+  CHECK(now != start);
+  for (size_t c = 0; c < 4; ++c) {
+    double squares = 0;
+    for (size_t i = 0; i < 6; ++i) squares += now[c * 6 + i] * now[c * 6 + i];
+    CHECK(squares == Approx(1).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("routing: options that make no sense are refused", "[routing]") {
+  CHECK_THROWS_WITH(made("routing:clusters=-1", {.width = 4}), containing("clusters = -1"));
+  CHECK_THROWS_WITH(made("routing:window=-1", {.width = 4}), containing("window = -1"));
+  CHECK_THROWS_WITH(made("routing:decay=2", {.width = 4}), containing("decay = 2"));
+  CHECK_FALSE(made("routing:by=cluster", {.width = 4, .causal = true})->start());
+}
+
+}  // namespace heed
