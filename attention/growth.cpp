@@ -60,7 +60,8 @@ StepExtent usual_start(const Growth& growth, bool bytes, bool by_width) {
   if (by_width && growth.width >= 2.5)
     return {1, 4800, 48};                         // longer than monomials of the doubled width are many
   if (!by_width && !pairs) return {1, 1024, 16};  // the first and last of its chunks cost less
-  return {1, 256, by_width && growth.width >= 1.5 ? 512 : 16};
+  // Narrow heads are filled up to whole vectors, which counts.
+  return {1, 256, !by_width ? 16 : growth.width >= 1.5 ? 512 : 32};
 }
 
 /// The same, at the length that the traits name if that is longer.

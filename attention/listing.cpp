@@ -31,6 +31,8 @@ const char* map_word(MapKind kind) {
       return "signed";
     case MapKind::inside:
       return "inside";
+    case MapKind::stages:
+      return "stages";
   }
   return "";
 }
@@ -126,10 +128,8 @@ std::string variants_markdown(const Listing& listing) {
       "counts both.\n"
       "Causal *only* looks back and nowhere else. A map is *exact* when its rows sum to one, *signed* when "
       "they need not; either way map times values "
-      "is the output. A map *inside* tells what is looked at on the way to an output that is made "
-      "otherwise.
-
-";
+      "is the output.\nA map *inside* tells what is looked at on the way to an output that is made "
+      "otherwise. Maps of *stages* follow each other: what the first gives is attended to again.\n\n";
   const std::vector<Row> table = rows(listing);
   for (const Row& row : table) {
     out += "|";

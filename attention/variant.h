@@ -22,7 +22,8 @@ enum class MapKind {
   none,     ///< there is no map
   exact,    ///< rows sum to one, and map V is the output
   signed_,  ///< map V is the output, but rows need not sum to one
-  inside  ///< what is looked at on the way to the output; rows sum to one, or to zero where nothing is there
+  inside,   ///< what is looked at on the way to the output; rows sum to one, or to zero where nothing is there
+  stages    ///< several maps, one after the other; their rows sum to one where they are not zero
 };
 
 /// What a variant promises. The battery holds it to every word.

@@ -116,6 +116,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel
 Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
                            const kernel::AttentionTerms& terms);
 Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::BlockTerms& terms);
+Tensor block_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
+                                 const kernel::BlockTerms& terms);
 /// Causal sums of kernelized attention: out_i = phi_q_i . sum over j <= i of phi_k_j v_j^T.
 Tensor linear_scan(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v);
 /// units . tanh(left_i + right_j) for each pair: left [B, H, Tq, A], right [B, H, Tk, A], units [H, A] ->

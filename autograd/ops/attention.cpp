@@ -130,10 +130,12 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel
                 });
 }
 
-Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const kernel::AttentionTerms& given) {
-  check("attention_with_sums", q, k, v);
-  const kernel::AttentionTerms terms = settled("attention_with_sums", q, k, given);
+namespace {
+
+template <class Forward, class Backward, class Terms>
+Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, const Terms& given) {
+  check(op, q, k, v);
+  const Terms terms = settled(op, q, k, given);
   const Tensor rq = rows(q), rk = rows(k);
   const int64_t dv = v.extent(3);
   // One more column of values, all zero: the kernel leaves room for the sums behind its output.
@@ -142,21 +144,35 @@ Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
   launch<kernel::Fill>(v.device(), view::slice(rv, 3, dv, dv + 1), 0.0);
   const Tensor out = like(q, Shape{q.extent(0), q.extent(1), q.extent(2), dv + 1});
   const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
-  launch<kernel::Attention>(q.device(), rq, rk, rv, terms, out, lse);
+  launch<Forward>(q.device(), rq, rk, rv, terms, out, lse);
   const Tensor last = view::slice(out, 3, dv, dv + 1);
   launch<kernel::Copy>(q.device(), view::reshape(lse, last.shape()), last);
-  return record("attention_with_sums", out, {&q, &k, &v},
-                [rq, rk, rv, terms, out, lse, dv](const Tensor& dout) -> Gradients {
-                  // d lse_i / d s_ij is the weight itself: a value of 0 whose output counts as -1 adds it.
-                  const Tensor output = like(out);
-                  launch<kernel::Copy>(out.device(), view::slice(out, 3, 0, dv),
-                                       view::slice(output, 3, 0, dv));
-                  launch<kernel::Fill>(out.device(), view::slice(output, 3, dv, dv + 1), -1.0);
-                  const Tensor dq = like(rq), dk = like(rk), dv_wide = like(rv);
-                  launch<kernel::AttentionBack>(rq.device(), rq, rk, rv, terms, output, lse, rows(dout), dq,
-                                                dk, dv_wide, Tensor());
-                  return {dq, dk, contiguous(view::slice(dv_wide, 3, 0, dv))};
-                });
+  return record(op, out, {&q, &k, &v}, [rq, rk, rv, terms, out, lse, dv](const Tensor& dout) -> Gradients {
+    // d lse_i / d s_ij is the weight itself: a value of 0 whose output counts as -1 adds it.
+    const Tensor output = like(out);
+    launch<kernel::Copy>(out.device(), view::slice(out, 3, 0, dv), view::slice(output, 3, 0, dv));
+    launch<kernel::Fill>(out.device(), view::slice(output, 3, dv, dv + 1), -1.0);
+    const Tensor dq = like(rq), dk = like(rk), dv_wide = like(rv);
+    if constexpr (std::is_same_v<Backward, kernel::AttentionBack>) {
+      launch<Backward>(rq.device(), rq, rk, rv, terms, output, lse, rows(dout), dq, dk, dv_wide, Tensor());
+    } else {
+      launch<Backward>(rq.device(), rq, rk, rv, terms, output, lse, rows(dout), dq, dk, dv_wide);
+    }
+    return {dq, dk, contiguous(view::slice(dv_wide, 3, 0, dv))};
+  });
+}
+
+}  // namespace
+
+Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const kernel::AttentionTerms& terms) {
+  return with_sums<kernel::Attention, kernel::AttentionBack>("attention_with_sums", q, k, v, terms);
+}
+
+Tensor block_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
+                                 const kernel::BlockTerms& terms) {
+  return with_sums<kernel::BlockAttention, kernel::BlockAttentionBack>("block_attention_with_sums", q, k, v,
+                                                                       terms);
 }
 
 Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::BlockTerms& terms) {

@@ -113,7 +113,7 @@ void check_rows(Report& report, const Setting& setting, const Host& host, const 
   const int64_t batch = map.extent(0), heads = map.extent(1), queries = map.extent(2), keys = map.extent(3);
   const std::vector<double> lengths = host.lengths ? host.lengths.to_doubles() : std::vector<double>();
   const std::vector<double> weights = map.to_doubles();
-  const bool inside = setting.variant.traits.map == MapKind::inside;
+  const bool inside = setting.variant.traits.map == MapKind::inside || setting.variant.traits.map == MapKind::stages;
   const bool exact = inside || setting.variant.traits.map == MapKind::exact;
   double worst_sum = 0, masked = 0, lowest = 0;
   for (int64_t row = 0; row < batch * heads * queries; ++row) {
@@ -127,7 +127,7 @@ void check_rows(Report& report, const Setting& setting, const Host& host, const 
       lowest = std::min(lowest, weight);
       if (j >= open) masked = std::max(masked, std::abs(weight));
     }
-    // A pattern may have no key that is not padding.
+    // A pattern may have no key that is not padding; a stage may be of some queries only.
     const bool nothing = total == 0 && (inside || !lengths.empty());
     if (open > 0 && !nothing) worst_sum = std::max(worst_sum, std::abs(total - 1));
   }
@@ -135,6 +135,23 @@ void check_rows(Report& report, const Setting& setting, const Host& host, const 
   if (exact && !(worst_sum <= 1e-4 * setting.variant.traits.tolerance))
     note(report, "a row of the map is ", worst_sum, " away from a sum of one");
   if (exact && lowest < 0) note(report, "a weight of the map is negative, ", lowest);
+}
+
+/// Each stage is a map that fits, the first by the attention itself, and no noise is in it.
+void check_stages(Report& report, const Setting& setting, const Host& host, const Shape& wanted,
+                  const Probe& probe, const Probe& noisy) {
+  if (probe.maps.size() < 2 || probe.maps[0].who != host.attention.get())
+    note(report, probe.maps.size(), " maps are shown of an attention in stages");
+  for (size_t n = 0; n < probe.maps.size(); ++n) {
+    const Tensor& weights = probe.maps[n].weights;
+    if (!(weights.shape() == wanted)) {
+      note(report, "stage ", n, " shows a map ", weights.shape(), " instead of ", wanted);
+      continue;
+    }
+    check_rows(report, setting, host, weights);
+    if (noisy.maps.size() != probe.maps.size() || !same_bits(noisy.maps[n].weights, weights))
+      note(report, "the map shown has dropout in it");
+  }
 }
 
 }  // namespace
@@ -164,6 +181,10 @@ Report map(const Setting& setting) {
         continue;
       }
       const Shape wanted{sizes.batch, sizes.heads, sizes.queries, sizes.keys};
+      if (traits.map == MapKind::stages) {
+        check_stages(report, setting, host, wanted, probe, noisy);
+        continue;
+      }
       if (probe.maps.size() != 1 || !(probe.maps[0].weights.shape() == wanted) ||
           probe.maps[0].who != host.attention.get()) {
         note(report, probe.maps.size(), " maps are shown instead of one of ", wanted,

@@ -268,6 +268,22 @@ std::vector<OpCase> pattern_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
+      {.op = "block_attention_with_sums(q, k, v, terms)",
+       .shapes = {heads(1, 2, 5, 6, 3, 2), heads(1, 1, 1, 1, 1, 1)},
+       .large = heads(2, 3, 141, 141, 24, 17),
+       .apply =
+           [](Inputs x) {
+             return block_attention_with_sums(
+                 x[0], x[1], x[2], {.scale = 0.5, .pattern = pattern_for(1, x[0].extent(2), x[1].extent(2))});
+           },
+       .reference =
+           [hidden](const Plains& x) {
+             return with_sums(x, [hidden](auto, auto, int64_t i, int64_t j, double dot) {
+               return kept(1, 0, i, j) ? 0.5 * dot : hidden;
+             });
+           },
+       .looser = 4,
+       .looser_gradient = 20},
       {.op = "linear_scan(phi_q, phi_k, v)",
        .shapes = {heads(2, 2, 5, 5, 3, 4), heads(1, 1, 1, 1, 1, 1), heads(1, 2, 9, 9, 2, 1),
                   heads(1, 1, 0, 0, 2, 2)},

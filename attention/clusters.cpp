@@ -1,0 +1,101 @@
+// Clusters of positions.
+#include "attention/clusters.h"
+
+namespace heed {
+
+int64_t Clusters::height(int64_t length) const {
+  int64_t level = 0;
+  while (length > block << (level + 1)) ++level;
+  return level;
+}
+
+std::array<kernel::Pattern::Run, 2> Clusters::met(int64_t level, int64_t index, int64_t count) const {
+  const int64_t own = index / block * block;
+  const auto run = [count](int64_t begin, int64_t end) {
+    begin = std::max<int64_t>(begin, 0);
+    end = std::min(end, count);
+    return begin < end ? kernel::Pattern::Run{static_cast<int32_t>(begin), static_cast<int32_t>(end)}
+                       : kernel::Pattern::Run{0, 0};
+  };
+  if (level == 0) return {run(own - block, causal ? index + 1 : own + 2 * block), run(0, 0)};
+  // Halves of blocks that touch met on the level below.
+  const bool later_half = index - own >= block / 2;
+  return {run(own - block, later_half ? own : own - block / 2),
+          causal ? run(0, 0) : run(later_half ? own + block + block / 2 : own + block, own + 2 * block)};
+}
+
+namespace {
+
+/// [B, H, T, w] -> [B, H, ceil(T / 2), 2, w], filled up with zeros.
+Tensor paired(Tensor x) {
+  const int64_t half = (x.extent(2) + 1) / 2;
+  if (x.extent(2) % 2 != 0) {
+    Shape row = x.shape();
+    row[2] = 1;
+    x = concat(std::vector<Tensor>{x, Tensor::zeros(row, x.dtype(), x.device())}, 2);
+  }
+  return reshape(x, Shape{x.extent(0), x.extent(1), half, 2, x.extent(3)});
+}
+
+Tensor unpaired(const Tensor& x) {
+  return reshape(x, Shape{x.extent(0), x.extent(1), x.extent(2), x.extent(4)});
+}
+
+Tensor pair_sums(const Tensor& x) { return unpaired(sum(paired(x), 3)); }
+
+Tensor number(double value, const Tensor& like) {
+  return Tensor::full(Shape{1, 1, 1, 1}, value, like.dtype(), like.device());
+}
+
+/// Means over children that are not empty; `present` tells which are.
+Tensor pair_means(const Tensor& x, const Tensor& present) {
+  return pair_sums(x) / maximum(pair_sums(present), number(1, x));
+}
+
+}  // namespace
+
+ClusterLevels cluster_levels(const Clusters& clusters, const Tensor& k, const Tensor& v, const Tensor& kept) {
+  const int64_t length = k.extent(2);
+  ClusterLevels out{.keys = {}, .values = {}, .present = {}, .first = {0}};
+  std::vector<Tensor> keys{k}, values{v}, present;
+  // A pad at the end is empty, too.
+  if (!clusters.causal)
+    present.push_back(kept ? kept : Tensor::full(Shape{1, 1, length, 1}, 1, k.dtype(), k.device()));
+  for (int64_t level = 1; level <= clusters.height(length); ++level) {
+    out.first.push_back(out.first.back() + keys.back().extent(2));
+    values.push_back(pair_sums(values.back()));
+    keys.push_back(clusters.causal ? pair_sums(keys.back()) * 0.5 : pair_means(keys.back(), present.back()));
+    if (clusters.causal) continue;
+    const Tensor there = pair_sums(present.back());
+    present.push_back(there - relu(there - 1.0));
+  }
+  out.keys = concat(keys, 2);
+  out.values = concat(values, 2);
+  if (!clusters.causal) out.present = concat(present, 2);
+  return out;
+}
+
+Tensor cluster_queries(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels) {
+  std::vector<Tensor> queries{q};
+  for (size_t level = 1; level < levels.first.size(); ++level) {
+    const Tensor& below = queries.back();
+    queries.push_back(clusters.causal ? unpaired(slice(paired(below), 3, 0, 1))
+                                      : pair_means(below, slice(levels.present, 2, levels.first[level - 1],
+                                                                levels.first[level])));
+  }
+  return concat(queries, 2);
+}
+
+Gathered gathered(const Tensor& with_sums) {
+  const int64_t last = with_sums.rank() - 1, width = with_sums.extent(last) - 1;
+  const Tensor sums = slice(with_sums, last, width, width + 1);
+  const Tensor most = maximum(sums.detach(), number(-1e30, sums));
+  return {slice(with_sums, last, 0, width) * exp(sums - most), most};
+}
+
+Tensor per_count(const Tensor& sums) {
+  const int64_t last = sums.rank() - 1, width = sums.extent(last) - 1;
+  return slice(sums, last, 0, width) / maximum(slice(sums, last, width, width + 1), number(1e-6, sums));
+}
+
+}  // namespace heed

@@ -1,0 +1,182 @@
+// Hierarchical attention transformers. Chalkidis et al. 2022, "An exploration of hierarchical attention
+// transformers for efficient long document classification", arXiv 2210.05529, as one attention.
+//
+//   segment-wise    y_i = sum of a_ij v_j over the tokens j of i's segment
+//   cross-segment   y_f = y_f + sum over segments g of b_fg W_v x_g,  x_g = y_g + p_g, for first tokens f
+//
+// Both maps are softmaxes of scaled dot products; the second is between the first tokens of the segments,
+// which a layout fills with a token that stands for its segment. Positions p of segments are learned here, so
+// each layer has its own. A probe is shown both maps, the second with its rows and columns at the first
+// tokens.
+//
+// Parameters: cross.query, cross.key, cross.value [width, width], the heads side by side; cross.positions
+// [segments, width].
+#include <cmath>
+
+#include "attention/headed.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t segment = 128;
+  bool cross = true;
+  int64_t segments = 64;
+  void fields(Fields& f) {
+    f("segment", segment, "tokens of a segment");
+    f("cross", cross, "first tokens of segments attend to each other afterwards");
+    f("segments", segments, "how many segments have a position");
+  }
+};
+
+/// What first tokens attend to each other with.
+struct Across final : Module {
+  Tensor query, key, value, positions;
+  void fields(Fields& f) override {
+    f("query", query);
+    f("key", key);
+    f("value", value);
+    f("positions", positions);
+  }
+};
+
+class Hat final : public HeadedAttention {
+ public:
+  Hat(const AttentionConfig& config, const Options& o, Rng& rng) : HeadedAttention(config, rng), options_(o) {
+    if (o.segment < 1) fail("attention 'hat': segment = ", o.segment, ". It must be at least 1.");
+    if (o.segments < 1) fail("attention 'hat': segments = ", o.segments, ". It must be at least 1.");
+    if (!o.cross) return;
+    for (Tensor* projection : {&across_.query, &across_.key, &across_.value})
+      *projection = weight(config.width, config.width, config.init, rng);
+    across_.positions = normal_parameter(Shape{o.segments, config.width}, 0.02, rng);
+  }
+  void fields(Fields& f) override {
+    HeadedAttention::fields(f);
+    f("cross", across_);
+  }
+
+ private:
+  Tensor attend(Heads heads, const Attend& call) override;
+  Tensor meet(const Tensor& y, const Attend& call) const;
+  Tensor segment_map(const Heads& heads, const Attend& call) const;
+  std::shared_ptr<const kernel::Pattern> pattern(int64_t length) const;
+  double scale() const { return 1 / std::sqrt(static_cast<double>(head_width())); }
+
+  Options options_;
+  Across across_;
+  mutable std::shared_ptr<const kernel::Pattern> last_;  // of the last length asked for
+};
+
+std::shared_ptr<const kernel::Pattern> Hat::pattern(int64_t length) const {
+  if (last_ && last_->queries == length) return last_;
+  auto pattern = std::make_shared<kernel::Pattern>();
+  pattern->queries = pattern->keys = length;
+  for (int64_t i = 0; i < length; ++i) {
+    const int64_t begin = i / options_.segment * options_.segment,
+                  end = std::min(begin + options_.segment, length);
+    pattern->first.push_back(i);
+    pattern->runs.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(end)});
+  }
+  pattern->first.push_back(length);
+  return last_ = pattern;
+}
+
+/// 0 where a token is there, -inf where it is padding: [B, 1, 1, T].
+Tensor hidden(const Tensor& kept) { return transpose(log(kept), 2, 3); }
+
+Tensor Hat::segment_map(const Heads& heads, const Attend& call) const {
+  const int64_t length = heads.k.extent(2);
+  std::vector<float> apart(static_cast<size_t>(length * length), -HUGE_VALF);
+  for (int64_t i = 0; i < length; ++i) {
+    for (int64_t j = i / options_.segment * options_.segment;
+         j < std::min(length, (i / options_.segment + 1) * options_.segment); ++j)
+      apart[static_cast<size_t>(i * length + j)] = 0;
+  }
+  Tensor scores = matmul(heads.q, transpose(heads.k, 2, 3)) * scale() +
+                  cast(Tensor::from(apart, Shape{1, 1, length, length}), heads.q.dtype());
+  if (const Tensor mask = call.mask.dense(scores, 0)) scores = scores + mask;
+  return softmax(scores);
+}
+
+/// First tokens attend to each other. y [B, H, T, d]
+Tensor Hat::meet(const Tensor& y, const Attend& call) const {
+  const int64_t batch = y.extent(0), h = y.extent(1), length = y.extent(2), d = y.extent(3);
+  const int64_t segments = (length + options_.segment - 1) / options_.segment;
+  if (segments > options_.segments) {
+    fail("attention 'hat': ", length, " tokens are ", segments, " segments of ", options_.segment,
+         ", but only ", options_.segments, " have a position. Set segments=", segments,
+         " or a larger segment.");
+  }
+  if (d != head_width())
+    fail("attention 'hat': values of width ", d, " cannot meet across segments, where heads are ",
+         head_width(), " wide. Set cross=false.");
+  std::vector<int32_t> first(static_cast<size_t>(segments)), place(static_cast<size_t>(length), -1);
+  for (int64_t s = 0; s < segments; ++s) {
+    first[static_cast<size_t>(s)] = static_cast<int32_t>(s * options_.segment);
+    place[static_cast<size_t>(s * options_.segment)] = static_cast<int32_t>(s);
+  }
+  const auto ids = [&](const std::vector<int32_t>& list) {
+    return Tensor::of<int32_t>(list, Shape{1, 1, static_cast<int64_t>(list.size())}, y.device());
+  };
+  const Tensor own = reshape(transpose(take_rows(y, ids(first)), 1, 2), Shape{batch, segments, h * d});
+  const Tensor x = own + slice(across_.positions, 0, 0, segments);
+  const auto projected = [&](const Tensor& weight) {
+    return transpose(reshape(linear(x, weight, {}), Shape{batch, segments, h, d}), 1, 2);
+  };
+  const Tensor q = projected(across_.query), k = projected(across_.key);
+  Tensor mask;
+  if (const Tensor kept = call.mask.kept(y, 0)) mask = hidden(take_rows(kept, ids(first)));
+  if (call.pass.probe != nullptr) {
+    const NoTape looking;
+    const Tensor scores = matmul(q, transpose(k, 2, 3)) * scale();
+    const Tensor map = softmax(mask ? scores + mask : scores);
+    // Rows and columns at their first tokens, zero elsewhere.
+    const Tensor tall = take_rows(map, ids(place));
+    call.pass.probe->see(
+        across_, contiguous(transpose(take_rows(contiguous(transpose(tall, 2, 3)), ids(place)), 2, 3)));
+  }
+  const bool drop = call.pass.noise != nullptr && config().dropout > 0;
+  const Tensor met = attention(q, k, projected(across_.value),
+                               {.scale = scale(),
+                                .bias = mask,
+                                .dropout = drop ? config().dropout : 0,
+                                .draw = drop ? call.pass.noise->next() : Draw{}});
+  return y + take_rows(met, ids(place));
+}
+
+Tensor Hat::attend(Heads heads, const Attend& call) {
+  if (call.mask.bias())
+    fail("attention: segments take no bias on their scores. Leave the bias out, or use softmax.");
+  if (call.mask.is_causal())
+    fail("attention 'hat': it cannot look back only: first tokens see whole segments. Use it in an encoder.");
+  if (call.memory != nullptr) fail("attention 'hat': it keeps no memory. Give all tokens in one call.");
+  if (heads.q.extent(2) != heads.k.extent(2))
+    fail("attention 'hat': ", heads.q.extent(2), " queries for ", heads.k.extent(2),
+         " keys. Both are cut into the same segments, so give as many.");
+  if (call.pass.probe != nullptr) {
+    const NoTape looking;
+    call.pass.probe->see(*this, segment_map(heads, call));
+  }
+  const Tensor y = block_attention(
+      heads.q, heads.k, heads.v,
+      {.scale = scale(), .pattern = pattern(heads.k.extent(2)), .key_lengths = call.mask.key_lengths()});
+  return options_.cross ? meet(y, call) : y;
+}
+
+}  // namespace
+
+Variant variant::hat() {
+  return describe<Hat, Options>(
+      {.name = "hat",
+       .paper = "Chalkidis et al. 2022",
+       .idea = "Softmax inside each segment, then between the first tokens of the segments.",
+       .time = {.length = 1, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = false,
+       .cross = false,
+       .steps = false,
+       .map = MapKind::stages});
+}
+
+}  // namespace heed
