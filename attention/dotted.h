@@ -6,7 +6,7 @@
 namespace heed {
 
 /// Softmax of scaled dot products that never holds a map: memory follows the length. A probe makes the map
-/// from the same numbers.
+/// from the same numbers, and some gradients need it.
 class DottedAttention : public ScoredAttention {
  protected:
   DottedAttention(const AttentionConfig& config, Rng& rng, double scale, Project project = Project::qkv)

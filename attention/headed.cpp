@@ -83,6 +83,8 @@ HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Projec
     fail(
         "attention: keys are projected as queries are, so there are as many heads of them. Leave key_heads "
         "0.");
+  if (project == Project::shared_qk && m.qk_norm != QkNorm::none)
+    fail("attention: keys are queries here, and have their norm already. Set qk_norm to none.");
   const bool turned = m.position == PositionKind::rope || m.position == PositionKind::rope_interleaved;
   if (project == Project::qv && (turned || m.qk_norm != QkNorm::none))
     fail(

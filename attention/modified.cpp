@@ -35,17 +35,20 @@ int64_t t5_bucket(int64_t distance, bool causal, int64_t buckets, int64_t span) 
   return first + std::min(exact + beyond, buckets - 1);
 }
 
-Tensor rotary_table(const Tensor& x, int64_t length, int64_t d, double base) {
-  std::vector<double> values(static_cast<size_t>(length * d));
-  const int64_t pairs = d / 2;
-  for (int64_t p = 0; p < pairs; ++p) {
-    const double rate = std::pow(base, -2 * static_cast<double>(p) / static_cast<double>(d));
-    for (int64_t t = 0; t < length; ++t) {
-      values[static_cast<size_t>(t * d + p)] = std::cos(static_cast<double>(t) * rate);
-      values[static_cast<size_t>(t * d + pairs + p)] = std::sin(static_cast<double>(t) * rate);
+Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, double base) const {
+  if (!table_ || table_.extent(0) < end || table_.dtype() != x.dtype() || table_.device() != x.device()) {
+    const int64_t length = table_ ? std::max(end, 2 * table_.extent(0)) : end, pairs = d / 2;
+    std::vector<double> values(static_cast<size_t>(length * d));
+    for (int64_t p = 0; p < pairs; ++p) {
+      const double rate = std::pow(base, -2 * static_cast<double>(p) / static_cast<double>(d));
+      for (int64_t t = 0; t < length; ++t) {
+        values[static_cast<size_t>(t * d + p)] = std::cos(static_cast<double>(t) * rate);
+        values[static_cast<size_t>(t * d + pairs + p)] = std::sin(static_cast<double>(t) * rate);
+      }
     }
+    table_ = cast(Tensor::of<double>(values, Shape{length, d}, x.device()), x.dtype());
   }
-  return cast(Tensor::of<double>(values, Shape{length, d}, x.device()), x.dtype());
+  return view::slice(table_, 0, first, end);
 }
 
 Tensor repeated(const Tensor& x, int64_t heads) {
@@ -101,12 +104,7 @@ Tensor HeadModifiers::normalised(const Tensor& x, const Tensor& gain) const {
 Tensor HeadModifiers::turned(const Tensor& x, int64_t first) const {
   const bool halves = modifiers_.position == PositionKind::rope;
   if (!halves && modifiers_.position != PositionKind::rope_interleaved) return x;
-  const int64_t end = first + x.extent(2), d = x.extent(3);
-  if (!angles_ || angles_.extent(0) < end || angles_.dtype() != x.dtype() || angles_.device() != x.device()) {
-    const int64_t room = angles_ ? std::max(end, 2 * angles_.extent(0)) : end;
-    angles_ = rotary_table(x, room, d, modifiers_.position_base);
-  }
-  return rotary(x, view::slice(angles_, 0, first, end),
+  return rotary(x, angles_.at(x, first, first + x.extent(2), x.extent(3), modifiers_.position_base),
                 halves ? kernel::RotaryPairs::halves : kernel::RotaryPairs::neighbours);
 }
 

@@ -6,6 +6,17 @@
 
 namespace heed {
 
+/// Angles of rope, made once and kept: those of pair i of d / 2 turn by base^(-2 i / d) a position.
+class RotaryAngles {
+ public:
+  /// Cosines and sines [end - first, d] of positions first <= t < end, in the dtype and on the device of x; d
+  /// is even, and d and base are the same at each call.
+  Tensor at(const Tensor& x, int64_t first, int64_t end, int64_t d, double base) const;
+
+ private:
+  mutable Tensor table_;  // of all positions asked for so far
+};
+
 /// The modifiers of one attention, with their parameters:
 ///   query_gain, key_gain  [d] for qk_norm = rms; query_gain [H, 1, 1] for l2
 ///   position_bias         [buckets, H] of t5
@@ -47,7 +58,7 @@ class HeadModifiers {
   int64_t heads_;
   bool causal_;
   Tensor query_gain_, key_gain_, position_bias_, position_vectors_, sink_;
-  mutable Tensor angles_;  // [positions, d]: cosines and sines of those asked for so far
+  RotaryAngles angles_;
 };
 
 /// Heads of x [B, Hk, T, d] repeated to H of them, neighbours alike; x itself where there are as many.
@@ -60,9 +71,5 @@ std::vector<double> alibi_slopes(int64_t heads);
 /// The bucket of a distance, key less query: half of them exact, the rest growing with the logarithm up to
 /// `span`. Raffel et al. 2019, arXiv 1910.10683.
 int64_t t5_bucket(int64_t distance, bool causal, int64_t buckets, int64_t span);
-
-/// Cosines and sines of the angles of positions 0 to `length` - 1, [length, d]: those of pair i of d / 2 turn
-/// by base^(-2 i / d) a position. In the dtype and on the device of x.
-Tensor rotary_table(const Tensor& x, int64_t length, int64_t d, double base);
 
 }  // namespace heed

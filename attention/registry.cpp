@@ -45,7 +45,9 @@ void check_modifiers(const std::string& name, const AttentionConfig& config, con
   }
   if (headed != nullptr && headed->modifies_scores()) return;
   const char* why =
-      "it has no softmax over scores of pairs that it could act on. Leave it out, or use softmax.";
+      headed == nullptr
+          ? "it makes its scores itself. Leave it out, or use softmax."
+          : "it has no softmax over scores of pairs that it could act on. Leave it out, or use softmax.";
   refuse(placed, "bias by position (alibi, t5, shaw)", why);
   refuse(m.softcap != 0, "softcap", why);
   refuse(m.sink != Sink::none, "sink", why);

@@ -67,6 +67,7 @@ class HardAttention final : public ScoredAttention {
       fail("attention 'hard': a query takes one key, and a sink is none. Set sink to none.");
     if (o.mode == HardMode::sample) baseline_ = Tensor::zeros(Shape{2});
   }
+  bool modifies_scores() const override { return false; }  // a sink has no key that could be taken
   void fields(Fields& f) override {
     ScoredAttention::fields(f);
     score_->fields(f);

@@ -4,6 +4,7 @@
 //   y_i = sum_j a_ij v_j,      a_i = softmax_j(q_i . k_j / sqrt(d))
 //
 // Computed in tiles that never hold a map; a probe makes the map from the same numbers.
+#include <algorithm>
 #include <cmath>
 
 #include "attention/dotted.h"
@@ -22,7 +23,12 @@ class SoftmaxAttention final : public DottedAttention {
   SoftmaxAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : DottedAttention(
             config, rng,
-            o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(config.width / config.heads))) {}
+            o.scale != 0
+                ? o.scale
+                : 1 / std::sqrt(static_cast<double>(config.width / std::max<int64_t>(config.heads, 1)))) {}
+
+ private:
+  bool shares_keys() const override { return true; }
 };
 
 }  // namespace

@@ -1,0 +1,124 @@
+// Linear-time attention through a state that fades.
+#include "attention/fading.h"
+
+#include <cmath>
+
+namespace heed {
+
+FadingAttention::FadingAttention(const AttentionConfig& config, const After& after, Rng& rng)
+    : HeadedAttention(config, rng), after_(after) {
+  if (after.gate) {
+    gate_ = std::make_unique<Linear>(config.width, config.width, rng,
+                                     LinearOptions{.bias = config.input_bias, .init = config.init});
+  }
+}
+
+void FadingAttention::fields(Fields& f) {
+  HeadedAttention::fields(f);
+  f("gate", gate_);
+}
+
+Tensor FadingAttention::given(const Tensor& place, const char* name, const Heads& heads) {
+  if (!place) return {};
+  const Shape rows{heads.q.extent(0), heads.q.extent(1), heads.q.extent(2)};
+  if (place.shape() == rows) return reshape(place, Shape{rows[0], rows[1], rows[2], 1});
+  const bool fits = place.rank() == 4 && place.extent(0) == rows[0] && place.extent(1) == rows[1] &&
+                    place.extent(2) == rows[2];
+  if (!fits) {
+    fail("attention: ", name, " is ", place.shape(), "; it must be ", rows,
+         ", one number for each key, or one for each element of it.");
+  }
+  return place;
+}
+
+const Tensor& FadingAttention::input(const Attend& call, const char* name) {
+  if (!call.keys) {
+    fail("attention: ", name, " is made from the layer's input, which this call has not. Give it: --param ",
+         name, "=FILE.npy.");
+  }
+  return call.keys;
+}
+
+Tensor FadingAttention::attend(Heads heads, const Attend& call) {
+  if (call.mask.bias())
+    fail("attention: a state that fades takes no bias on its scores. Leave the bias out, or use softmax.");
+  if (!call.mask.is_causal())
+    fail("attention: a state that fades looks back only. Ask with a causal mask, or use another attention.");
+  auto* memory = dynamic_cast<StateMemory*>(call.memory);
+  if (call.memory != nullptr && memory == nullptr)
+    fail("attention: this memory is another attention's. Use the one from start().");
+  if (!heads.k) fail("attention: no keys were given. Each query brings its own key here.");
+  if (heads.q.extent(2) != heads.k.extent(2)) {
+    fail("attention: ", heads.q.extent(2), " causal queries for ", heads.k.extent(2),
+         " keys. Continue with a memory instead.");
+  }
+  const int64_t first = memory != nullptr ? memory->length : 0, length = heads.q.extent(2);
+  Fade fading = fade(heads, call, first);
+  if (const Tensor kept = call.mask.kept(fading.k, first)) fading.k = fading.k * kept;
+  const Tensor values = fading.amount ? heads.v * fading.amount : heads.v;
+  Tensor y = decay_scan({.q = fading.q,
+                         .k = fading.k,
+                         .v = values,
+                         .log_decay = fading.log_decay,
+                         .beta = fading.beta,
+                         .start = memory != nullptr ? memory->state : Tensor()},
+                        memory != nullptr);
+  if (memory != nullptr) {
+    memory->state = slice(y, 2, length, y.extent(2));
+    memory->length += length;
+    y = slice(y, 2, 0, length);
+  }
+  const Tensor shrink = after_.norm ? reciprocal(sqrt(mean(square(y), 3) + 1e-6)) : Tensor();
+  if (call.pass.probe != nullptr) show(fading, shrink, call);
+  if (shrink) y = y * shrink;
+  if (!gate_) return y;
+  if (!call.queries)
+    fail("attention: the gate is made from the layer's input, which this call has not. Set gate=false.");
+  return y * silu(split((*gate_)(call.queries)));
+}
+
+void FadingAttention::show(const Fade& fading, const Tensor& shrink, const Attend& call) const {
+  if (call.memory != nullptr) {
+    fail(
+        "attention: a state does not tell single keys apart, so a step with a memory has no map. Look at a "
+        "full call.");
+  }
+  const NoTape looking;
+  // The outputs are linear in the values: those of the identity are the map.
+  const int64_t length = fading.q.extent(2);
+  std::vector<double> ones(static_cast<size_t>(length * length));
+  for (int64_t i = 0; i < length; ++i) ones[static_cast<size_t>(i * (length + 1))] = 1;
+  const Tensor identity =
+      cast(Tensor::of<double>(ones, Shape{1, 1, length, length}, fading.q.device()), fading.q.dtype());
+  Tensor values = expand(identity, Shape{fading.q.extent(0), fading.q.extent(1), length, length});
+  if (fading.amount) values = values * fading.amount;
+  const Tensor map = decay_scan({.q = fading.q,
+                                 .k = fading.k,
+                                 .v = values,
+                                 .log_decay = fading.log_decay,
+                                 .beta = fading.beta,
+                                 .start = {}},
+                                false);
+  call.pass.probe->see(*this, shrink ? map * shrink : map);
+}
+
+StepRates::StepRates(const AttentionConfig& config, Rng& rng)
+    : step(config.width, config.heads, rng, {.init = config.init}) {
+  std::vector<float> rates, biases;
+  for (int64_t h = 0; h < config.heads; ++h) {
+    const double share =
+        config.heads > 1 ? static_cast<double>(h) / static_cast<double>(config.heads - 1) : 0.5;
+    rates.push_back(static_cast<float>(std::log(1 + 15 * share)));
+    const double start = 0.001 * std::pow(100.0, 1 - share);
+    biases.push_back(static_cast<float>(std::log(std::expm1(start))));
+  }
+  log_rate = leaf(Tensor::from(rates, Shape{config.heads}));
+  step.bias = leaf(Tensor::from(biases, Shape{config.heads}));
+}
+
+void StepRates::fields(Fields& f) {
+  f("step", step);
+  f("log_rate", log_rate);
+}
+
+}  // namespace heed

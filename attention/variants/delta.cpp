@@ -1,0 +1,87 @@
+// The delta rule. Schlag et al. 2021, arXiv 2102.11174; in parallel: Yang et al. 2024, arXiv 2406.06484; with
+// a gate: Yang et al. 2024, "Gated delta networks", arXiv 2412.06464.
+//
+//   S_t = a_t S_{t-1} + beta_t k_t (v_t - (a_t S_{t-1})^T k_t)^T,      o_t = S_t^T q_t / sqrt(d),
+//
+// keys of length one, beta_t = sigmoid(B x_t) for each head: what the state holds for a key is replaced.
+// Without the gate a_t = 1; with it a_t = exp(-rate softplus(W x_t + b)).
+// Parameters: writing.weight [H, width] (B); step.weight [H, width], step.bias [H], log_rate [H] with
+// gated=true; gate.weight [width, width] with gate=true. Places for tensors of one call: beta [B, H, N] and
+// log_decay [B, H, N] or [B, H, N, D] (log a), instead of what these make of the input.
+#include <cmath>
+
+#include "attention/fading.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  bool gated = false, unit_keys = true, unit_queries = false, norm = false, gate = false;
+  double scale = 0;
+  void fields(Fields& f) {
+    f("gated", gated, "the state fades by a_t, made from the input");
+    f("unit_keys", unit_keys, "divide keys by their length");
+    f("unit_queries", unit_queries, "divide queries by their length");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+    f("norm", norm, "divide each head by its root mean square");
+    f("gate", gate, "multiply by silu of a projection of the input");
+  }
+};
+
+class DeltaAttention final : public FadingAttention {
+ public:
+  DeltaAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
+        options_(o),
+        writing_(config.width, config.heads, rng, {.bias = false, .init = config.init}) {
+    if (o.gated) rates_ = std::make_unique<StepRates>(config, rng);
+  }
+  void fields(Fields& f) override {
+    FadingAttention::fields(f);
+    f("writing", writing_);
+    if (rates_) rates_->fields(f);
+    f("beta", beta_);
+    f("log_decay", log_decay_);
+  }
+
+ private:
+  static Tensor unit(const Tensor& x) { return x / sqrt(sum(square(x), 3) + 1e-6); }
+
+  Fade fade(const Heads& heads, const Attend& call, int64_t) const override {
+    const double d = static_cast<double>(heads.q.extent(3));
+    Tensor beta = given(beta_, "beta", heads), log_decay = given(log_decay_, "log_decay", heads);
+    if (!beta) beta = each_head(sigmoid(writing_(input(call, "beta"))));
+    if (!log_decay && rates_)
+      log_decay = each_head(rates_->log_decay(rates_->steps(input(call, "log_decay"))));
+    return {.q = (options_.unit_queries ? unit(heads.q) : heads.q) *
+                 (options_.scale != 0 ? options_.scale : 1 / std::sqrt(d)),
+            .k = options_.unit_keys ? unit(heads.k) : heads.k,
+            .log_decay = log_decay,
+            .beta = beta,
+            .amount = {}};
+  }
+
+  Options options_;
+  Linear writing_;
+  std::unique_ptr<StepRates> rates_;
+  Tensor beta_, log_decay_;  // [B, H, N] or empty; the second also [B, H, N, D]
+};
+
+}  // namespace
+
+Variant variant::delta() {
+  return describe<DeltaAttention, Options>(
+      {.name = "delta",
+       .paper = "Schlag et al. 2021",
+       .idea = "A state that corrects what it holds for a key, instead of adding to it.",
+       .time = {.length = 1, .width = 2},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .full = false,
+       .cross = false,
+       .steps = true,
+       .map = MapKind::signed_});
+}
+
+}  // namespace heed

@@ -1,0 +1,164 @@
+// Multi-head latent attention. DeepSeek-AI 2024, "DeepSeek-V2", arXiv 2405.04434, section 2.1.
+//
+//   c_t = norm(W_down x_t),      k_t,h = [W_uk,h c_t, rope(W_kr x_t)],      v_t,h = W_uv,h c_t,
+//   q_t,h = [W_q,h x_t, rope(W_qr,h x_t)],      scores q . k / sqrt(d + r)
+//
+// Keys and values of all heads come from one short vector c, and one turned key of width r is shared by all.
+// A decoder keeps c and that key only: W_uk is then applied to queries and W_uv to outputs, so that heads
+// share c itself as their key and value. Parameters: query.weight [H (d + r), width], down.weight [rank,
+// width], gain [rank], up_key.weight [H d, rank], up_value.weight [H d, rank], turned_key.weight [r, width],
+// output.weight [width, width].
+#include <algorithm>
+#include <cmath>
+
+#include "attention/headed.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t rank = 0, turned = 0;
+  double base = 10000;
+  void fields(Fields& f) {
+    f("rank", rank, "width of what is remembered of keys and values; 0: four heads");
+    f("turned", turned, "width of the shared key that turns with its position, even; 0: half a head");
+    f("base", base, "its slowest pair turns by about 1 / base a position");
+  }
+};
+
+Options settled(Options o, const AttentionConfig& config) {
+  if (config.heads < 1 || config.width % config.heads != 0) {
+    fail("attention 'mla': ", config.heads, " heads do not divide the width ", config.width,
+         ". Use a divisor of it.");
+  }
+  const int64_t d = config.width / config.heads;
+  if (o.rank < 0) fail("attention 'mla': rank = ", o.rank, ". It must be at least 0.");
+  if (o.turned < 0 || o.turned % 2 != 0) fail("attention 'mla': turned = ", o.turned, ". It must be even.");
+  if (!(o.base > 1)) fail("attention 'mla': base = ", o.base, ". It must be above 1.");
+  if (o.rank == 0) o.rank = 4 * d;
+  if (o.turned == 0) o.turned = std::max<int64_t>(2, d / 4 * 2);
+  return o;
+}
+
+class LatentAttention final : public Attention {
+ public:
+  LatentAttention(const AttentionConfig& config, const Options& options, Rng& rng)
+      : config_(config),
+        options_(settled(options, config)),
+        d_(config.width / config.heads),
+        query_(config.width, config.heads * (d_ + options_.turned), rng,
+               {.bias = config.input_bias, .init = config.init}),
+        down_(config.width, options_.rank, rng, {.bias = false, .init = config.init}),
+        up_key_(options_.rank, config.width, rng, {.bias = false, .init = config.init}),
+        up_value_(options_.rank, config.width, rng, {.bias = false, .init = config.init}),
+        turned_key_(config.width, options_.turned, rng, {.bias = false, .init = config.init}),
+        output_(config.width, config.width, rng,
+                {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
+        gain_(constant_parameter(Shape{options_.rank}, 1)) {}
+  std::unique_ptr<Memory> start() const override { return std::make_unique<KeyValueMemory>(); }
+  void fields(Fields& f) override {
+    f("query", query_);
+    f("down", down_);
+    f("gain", gain_);
+    f("up_key", up_key_);
+    f("up_value", up_value_);
+    f("turned_key", turned_key_);
+    f("output", output_);
+  }
+
+  Tensor forward(const Attend& call) override {
+    const Within within(this);
+    auto* memory = dynamic_cast<KeyValueMemory*>(call.memory);
+    if (call.memory != nullptr && memory == nullptr)
+      fail("attention: this memory is another attention's. Use the one from start().");
+    if (!call.keys) fail("attention: no keys were given. Each query brings its own key here.");
+    const int64_t first = memory != nullptr ? memory->length : 0;
+    const int64_t first_query = memory != nullptr ? first : call.keys.extent(1) - call.queries.extent(1);
+    const Tensor q = by_heads(query_(call.queries), config_.heads);  // [B, H, Tq, d + r]
+    const Tensor plain = slice(q, 3, 0, d_);
+    const Tensor turned = turn(slice(q, 3, d_, d_ + options_.turned), first_query);
+    // What is remembered: as heads of one, the shared key and the latent vector.
+    const Tensor c = down_(call.keys);
+    const Tensor latent = c / sqrt(mean(square(c), 2) + 1e-6) * gain_;
+    Heads kept{{}, turn(by_heads(turned_key_(call.keys), 1), first), by_heads(latent, 1)};
+    Tensor y;
+    if (memory != nullptr) {
+      memory->remember(kept);
+      memory->queries += call.queries.extent(1);
+      const Tensor asked = matmul(plain, by_rows(up_key_));  // [B, H, Tq, rank]
+      const Tensor found = attend(joined(asked, turned), joined(kept.v, kept.k), kept.v, call, first_query);
+      y = matmul(found, transpose(by_rows(up_value_), 1, 2));
+    } else {
+      const Tensor keys = by_heads(up_key_(latent), config_.heads),
+                   values = by_heads(up_value_(latent), config_.heads);
+      y = attend(joined(plain, turned), joined(keys, repeated(kept.k, config_.heads)), values, call,
+                 first_query);
+    }
+    return output_(reshape(transpose(y, 1, 2), call.queries.shape()));
+  }
+
+ private:
+  static Tensor by_heads(const Tensor& x, int64_t heads) {
+    return transpose(reshape(x, Shape{x.extent(0), x.extent(1), heads, -1}), 1, 2);
+  }
+  static Tensor joined(const Tensor& a, const Tensor& b) { return concat(std::vector<Tensor>{a, b}, 3); }
+  /// A projection from the latent vector, [H, d, rank].
+  Tensor by_rows(const Linear& linear) const {
+    return reshape(linear.weight, Shape{config_.heads, d_, options_.rank});
+  }
+  Tensor turn(const Tensor& x, int64_t first) const {
+    return rotary(x, angles_.at(x, first, first + x.extent(2), options_.turned, options_.base),
+                  kernel::RotaryPairs::halves);
+  }
+
+  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Attend& call, int64_t first_query) {
+    const double scale = 1 / std::sqrt(static_cast<double>(d_ + options_.turned));
+    const bool trained_bias = call.mask.bias() && call.mask.bias().node() && recording();
+    const auto map = [&] {
+      const Tensor scores = matmul(q, transpose(repeated(k, config_.heads), 2, 3)) * scale;
+      const Tensor mask = call.mask.dense(scores, first_query);
+      return softmax(mask ? scores + mask : scores);
+    };
+    if (call.pass.probe != nullptr) {
+      const NoTape looking;
+      call.pass.probe->see(*this, map());
+    }
+    if (trained_bias)
+      return matmul(dropout(map(), config_.dropout, call.pass.noise), repeated(v, config_.heads));
+    const bool drop = call.pass.noise != nullptr && config_.dropout > 0;
+    return attention(q, k, v,
+                     {.scale = scale,
+                      .causal = call.mask.is_causal(),
+                      .first_query = first_query,
+                      .key_lengths = call.mask.key_lengths(),
+                      .bias = call.mask.bias(),
+                      .dropout = drop ? config_.dropout : 0,
+                      .draw = drop ? call.pass.noise->next() : Draw{}});
+  }
+
+  AttentionConfig config_;
+  Options options_;
+  int64_t d_;
+  Linear query_, down_, up_key_, up_value_, turned_key_, output_;
+  Tensor gain_;  // [rank]
+  RotaryAngles angles_;
+};
+
+}  // namespace
+
+Variant variant::mla() {
+  return describe<LatentAttention, Options>(
+      {.name = "mla",
+       .also = "latent",
+       .paper = "DeepSeek-AI 2024",
+       .idea = "Keys and values of all heads come from one short vector, and only that is remembered.",
+       .time = {.length = 2, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = false,
+       .steps = true,
+       .map = MapKind::exact});
+}
+
+}  // namespace heed

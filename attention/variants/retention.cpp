@@ -1,0 +1,82 @@
+// Retention. Sun et al. 2023, "Retentive network", arXiv 2307.08621, equations 5-8.
+//
+//   o_i = sum_{j <= i} gamma_h^(i - j) (q_i . k_j / sqrt(d)) v_j,      gamma_h = 1 - 2^(-5 - h)
+//
+// with q and k turned by their position, and each head divided by its root mean square afterwards. The same
+// numbers come from the map, from chunks and from the recurrence S_t = gamma S_{t-1} + k_t v_t^T.
+// Parameters: gate.weight [width, width] with gate=true. A place for a tensor of one call: log_decay
+// [B, H, N], instead of log gamma.
+#include <cmath>
+
+#include "attention/fading.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  bool rotate = true, norm = true, gate = false;
+  double base = 10000, scale = 0;
+  void fields(Fields& f) {
+    f("rotate", rotate, "turn pairs of neighbours in q and k by their position");
+    f("base", base, "the slowest pair turns by about 1 / base a position");
+    f("norm", norm, "divide each head by its root mean square");
+    f("gate", gate, "multiply by silu of a projection of the input");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+  }
+};
+
+class RetentionAttention final : public FadingAttention {
+ public:
+  RetentionAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng), options_(o) {
+    if (!(o.base > 1)) fail("attention 'retention': base = ", o.base, ". It must be above 1.");
+  }
+  void fields(Fields& f) override {
+    FadingAttention::fields(f);
+    f("log_decay", log_decay_);
+  }
+
+ private:
+  Fade fade(const Heads& heads, const Attend&, int64_t first) const override {
+    const int64_t B = heads.q.extent(0), H = heads.q.extent(1), length = heads.q.extent(2),
+                  d = heads.q.extent(3);
+    Tensor q = heads.q * (options_.scale != 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(d)));
+    Tensor k = heads.k;
+    if (options_.rotate && d > 1) {
+      const Tensor table = angles_.at(q, first, first + length, d / 2 * 2, options_.base);
+      q = rotary(q, table, kernel::RotaryPairs::neighbours);
+      k = rotary(k, table, kernel::RotaryPairs::neighbours);
+    }
+    Tensor log_decay = given(log_decay_, "log_decay", heads);
+    if (!log_decay) {
+      std::vector<double> logs;
+      for (int64_t h = 0; h < H; ++h) logs.push_back(std::log1p(-std::exp2(-5.0 - static_cast<double>(h))));
+      const Tensor gammas = cast(Tensor::of<double>(logs, Shape{1, H, 1, 1}, q.device()), q.dtype());
+      log_decay = expand(gammas, Shape{B, H, length, 1});
+    }
+    return {.q = q, .k = k, .log_decay = log_decay, .beta = {}, .amount = {}};
+  }
+
+  Options options_;
+  RotaryAngles angles_;
+  Tensor log_decay_;  // [B, H, N] or empty
+};
+
+}  // namespace
+
+Variant variant::retention() {
+  return describe<RetentionAttention, Options>(
+      {.name = "retention",
+       .paper = "Sun et al. 2023",
+       .idea = "Products of turned queries and keys fade at a fixed rate for each head; no softmax.",
+       .time = {.length = 1, .width = 2},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .full = false,
+       .cross = false,
+       .steps = true,
+       .map = MapKind::signed_});
+}
+
+}  // namespace heed
