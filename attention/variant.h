@@ -22,8 +22,8 @@ enum class MapKind {
   none,     ///< there is no map
   exact,    ///< rows sum to one, and map V is the output
   signed_,  ///< map V is the output, but rows need not sum to one
-  inside,   ///< what is looked at on the way to the output; rows sum to one, or to zero where nothing is there
-  stages    ///< several maps, one after the other; their rows sum to one where they are not zero
+  inside,  ///< what is looked at on the way to the output; rows sum to one, or to zero where nothing is there
+  stages   ///< several maps, one after the other; their rows sum to one where they are not zero
 };
 
 /// What a variant promises. The battery holds it to every word.
@@ -68,7 +68,8 @@ std::string full_spec(const std::string& spec);
 
 /// What a table of variants tells besides what is declared.
 struct Listing {
-  bool counted = false;  ///< the growth of costs counted anew, beside what is declared: about a second a variant
+  bool counted =
+      false;  ///< the growth of costs counted anew, beside what is declared: about a second a variant
 };
 /// The table of all variants as Markdown: docs/attention.md is made of it.
 std::string variants_markdown(const Listing& listing = {});

@@ -257,13 +257,6 @@ std::optional<std::string> InputLines::next() {
   }
 }
 
-void flush_output() {
-  errno = 0;
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    refuse("write", "standard output", errno != 0 ? errno : EIO);
-  }
-}
-
 int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& past) {
   if (!io::exists(path)) return 0;
   const std::string bytes = read(path);

@@ -76,6 +76,9 @@ class InputLines {
   bool ended_ = false;
 };
 
+/// Writes to standard output. Fault::file when it cannot be written.
+void print(std::string_view text);
+
 /// Pushes out what waits for standard output. Fault::file when it, or anything before, could not be written.
 void flush_output();
 

@@ -26,9 +26,6 @@ class SoftmaxAttention final : public DottedAttention {
             o.scale != 0
                 ? o.scale
                 : 1 / std::sqrt(static_cast<double>(config.width / std::max<int64_t>(config.heads, 1)))) {}
-
- private:
-  bool shares_keys() const override { return true; }
 };
 
 }  // namespace

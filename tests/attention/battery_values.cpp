@@ -113,7 +113,8 @@ void check_rows(Report& report, const Setting& setting, const Host& host, const 
   const int64_t batch = map.extent(0), heads = map.extent(1), queries = map.extent(2), keys = map.extent(3);
   const std::vector<double> lengths = host.lengths ? host.lengths.to_doubles() : std::vector<double>();
   const std::vector<double> weights = map.to_doubles();
-  const bool inside = setting.variant.traits.map == MapKind::inside || setting.variant.traits.map == MapKind::stages;
+  const bool inside =
+      setting.variant.traits.map == MapKind::inside || setting.variant.traits.map == MapKind::stages;
   const bool exact = inside || setting.variant.traits.map == MapKind::exact;
   double worst_sum = 0, masked = 0, lowest = 0;
   for (int64_t row = 0; row < batch * heads * queries; ++row) {

@@ -154,7 +154,7 @@ TEST_CASE("attend: parameters are written, may be given, and have gradients") {
   CHECK(files.out("out") != first);
   std::vector<double> other = units;
   for (double& x : other) x = 0;  // scores that are all zero: each row is the mean of the values
-  files.put("units", {2, 1, 4, 1}, other);
+  files.put("units", {2, 4}, other);
   REQUIRE(files.attend("additive:hidden=4", {"--param", "units=" + files.file("units")}) == 0);
   for (const double weight : files.out("map")) CHECK(std::abs(weight - 0.2) < 1e-15);
 }

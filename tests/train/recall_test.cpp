@@ -68,7 +68,7 @@ TEST_CASE("recall: keys differ, the question is about one of them, and its value
 
 TEST_CASE("recall: what cannot be is refused") {
   for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
-           {"data.pairs", "13"}, {"data.pairs", "0"}, {"data.values", "1"}, {"model.max_length", "8"}}) {
+           {"data.items", "13"}, {"data.items", "0"}, {"data.values", "1"}, {"model.max_length", "8"}}) {
     CAPTURE(key, value);
     Config config = recall({{key, value}});
     CHECK_THROWS_WITH(config.task->load(config, {}, [](const std::string&) {}),

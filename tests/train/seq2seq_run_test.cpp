@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "attention/variant.h"
+#include "core/parallel.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
 #include "tests/train/small_run.h"

@@ -34,11 +34,9 @@ int run(const Invocation& call) {
   }
   if (what == "attention") {
     const Listing listing{.counted = call.has("counted")};
-    std::fputs((call.has("markdown") ? variants_markdown(listing)
-                : call.has("json")   ? variants_json(listing)
-                                     : variants_text(listing))
-                   .c_str(),
-               stdout);
+    io::print(call.has("markdown") ? variants_markdown(listing)
+              : call.has("json")   ? variants_json(listing)
+                                   : variants_text(listing));
   } else if (what == "presets") {
     for (const Preset& preset : presets()) row(preset.name, preset.about);
   } else if (what == "tasks") {

@@ -10,12 +10,12 @@ namespace heed {
 namespace {
 
 struct Options {
-  int64_t pairs = 8, keys = 12, values = 12;
+  int64_t items = 8, keys = 12, values = 12;
   bool causal = false;
   int64_t head = 128;
   int64_t validation = 500, held_out = 2000;
   void fields(Fields& f) {
-    f("pairs", pairs, "of a key and a value in front of the question");
+    f("items", items, "keys with their values, in front of the question");
     f("keys", keys, "different keys; no sequence has one twice");
     f("values", values, "different values, the classes");
     f("causal", causal, "no token looks at later ones: for attentions that only look back");
@@ -33,7 +33,7 @@ class Recall final : public Task {
 
   void load(const Config& config, const std::vector<NamedBytes>&,
             const std::function<void(const std::string&)>& say) override {
-    for (const auto& [name, value, least] : {std::tuple{"pairs", options_.pairs, int64_t{1}},
+    for (const auto& [name, value, least] : {std::tuple{"items", options_.items, int64_t{1}},
                                              {"keys", options_.keys, int64_t{1}},
                                              {"values", options_.values, int64_t{2}},
                                              {"validation", options_.validation, int64_t{1}},
@@ -41,18 +41,18 @@ class Recall final : public Task {
       if (value < least || value > 1000000)
         fail("data.", name, " = ", value, ". It must be ", least, " to 1000000.");
     }
-    if (options_.pairs > options_.keys)
-      fail("data.pairs = ", options_.pairs, ", but there are ", options_.keys,
-           " keys, and no sequence has one twice. Use fewer pairs or more keys.");
-    if (config.model.max_length < options_.pairs + 1)
-      fail("model.max_length = ", config.model.max_length, " is less than the ", options_.pairs + 1,
+    if (options_.items > options_.keys)
+      fail("data.items = ", options_.items, ", but there are ", options_.keys,
+           " keys, and no sequence has one twice. Use fewer items or more keys.");
+    if (config.model.max_length < options_.items + 1)
+      fail("model.max_length = ", config.model.max_length, " is less than the ", options_.items + 1,
            " tokens of a sequence.");
     if (config.train.batch < 1)
       fail("train.batch = ", config.train.batch, ". The task recall counts sequences: give at least 1.");
     batch_ = config.train.batch;
     seed_ = static_cast<uint64_t>(config.train.seed);
     smoothing_ = config.train.smoothing;
-    say(text("data        ", options_.pairs, " of ", options_.keys, " keys with one of ", options_.values,
+    say(text("data        ", options_.items, " of ", options_.keys, " keys with one of ", options_.values,
              " values each, made as they are needed"));
   }
 
@@ -134,14 +134,14 @@ class Recall final : public Task {
  private:
   /// Sequences first <= number < end of a split, each a function of (seed, split, number).
   Batch made(uint64_t split, int64_t first, int64_t end) const {
-    const int64_t length = options_.pairs + 1;
+    const int64_t length = options_.items + 1;
     std::vector<int32_t> ids, labels;
     for (int64_t number = first; number < end; ++number) {
       const uint64_t stream = split + 8 * static_cast<uint64_t>(number);
       const std::vector<int64_t> keys = shuffled(options_.keys, seed_, stream);
-      const int64_t asked = counter_below(seed_, stream + 4, 0, options_.pairs);
+      const int64_t asked = counter_below(seed_, stream + 4, 0, options_.items);
       int64_t answer = 0;
-      for (int64_t i = 0; i < options_.pairs; ++i) {
+      for (int64_t i = 0; i < options_.items; ++i) {
         const int64_t value = counter_below(seed_, stream + 4, static_cast<uint64_t>(1 + i), options_.values);
         if (i == asked) answer = value;
         ids.push_back(

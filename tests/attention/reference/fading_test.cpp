@@ -70,7 +70,7 @@ TEST_CASE("reference: retention", "[retention]") {
                                                       k_of(x, values, head), h, rotate, x.keys_of(b));
               return norm ? divided_by_size(map, head_of(values.at("v"), head, x.M, x.dv), 1e-6) : map;
             },
-            {}, {}, true, 1e-8);
+            {}, {}, 1e-8);
       }
     }
   }
@@ -87,7 +87,7 @@ TEST_CASE("reference: gla, with its gates and their gradients", "[gla]") {
                                         head_of(values.at("log_decay"), head, x.N, each ? x.d : 1), nothing,
                                         x.keys_of(b));
                          },
-                         {"log_decay"}, {}, true, 1e-9, {{"log_decay", leaf(random(shape, 3, -2, 0))}});
+                         {"log_decay"}, {}, 1e-9, {{"log_decay", leaf(random(shape, 3, -2, 0))}});
     }
   }
 }
@@ -109,7 +109,7 @@ TEST_CASE("reference: delta, with its gates and their gradients", "[delta]") {
                          gated ? head_of(values.at("log_decay"), head, x.N, 1) : nothing,
                          head_of(values.at("beta"), head, x.N, 1), x.keys_of(b));
           },
-          trained, {}, true, 1e-9, put);
+          trained, {}, 1e-9, put);
     }
   }
 }
@@ -133,7 +133,7 @@ TEST_CASE("reference: ssd is L o C B^T", "[ssd]") {
                          }
                          return map;
                        },
-                       {"log_decay", "steps"}, {}, true, 1e-9,
+                       {"log_decay", "steps"}, {}, 1e-9,
                        {{"log_decay", leaf(random(Shape{e.B, e.H, e.N}, 6, -1, 0))},
                         {"steps", leaf(random(Shape{e.B, e.H, e.N}, 7, 0, 2))}});
   }

@@ -14,7 +14,7 @@ using kernel::SumHeap;
 
 }  // namespace
 
-TEST_CASE("sum_heap: slots take shares of [0, 1) by their masses") {
+TEST_CASE("sum_heap: slots take shares of 0 to 1 by their masses") {
   SumHeap heap(5);
   const double masses[] = {0.5, 0, 0.25, 0.125, 0.125};
   for (int64_t s = 0; s < 5; ++s) heap.set(s, masses[s]);

@@ -117,8 +117,7 @@ TEST_CASE("tree_buds: masses of decay") {
       const BudTerms terms{.reach = {.keys = leaves}, .mass = BudMass::decay, .base = base, .exponent = 0.7};
       double total = 0;
       const Ranges buds = grown({}, {}, 1, 1, terms)[0];
-      for (const auto& [begin, end] : buds)
-        total += kernel::decay_mass(base, leaves, begin, end - begin);
+      for (const auto& [begin, end] : buds) total += kernel::decay_mass(base, leaves, begin, end - begin);
       CHECK(total == Approx(1 - std::pow(base, leaves)).epsilon(1e-12));
     }
   }

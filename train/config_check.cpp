@@ -1,0 +1,134 @@
+// Config: what values may be, and whether they go together.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "attention/variant.h"
+#include "train/anomaly.h"
+#include "train/config.h"
+#include "train/task.h"
+
+namespace heed {
+namespace {
+
+/// What is said of one kind of model and asked for with the other would be passed over unseen.
+void check_kind(const Config& config) {
+  const ModelOptions& model = config.model;
+  if (model.kind == ModelKind::transformer) {
+    const Seq2SeqOptions plain, &given = model.recurrent;
+    const char* key = given.cell != plain.cell                     ? "cell"
+                      : given.wiring != plain.wiring               ? "wiring"
+                      : given.bidirectional != plain.bidirectional ? "bidirectional"
+                      : given.input_feeding != plain.input_feeding ? "input_feeding"
+                                                                   : nullptr;
+    if (key != nullptr) fail("model.", key, " is of recurrent models. Add --model seq2seq, or take it out.");
+    return;
+  }
+  if (config.task_name != "translate")
+    fail("model.kind = seq2seq translates, and the task is ", config.task_name, ". Use transformer.");
+  if (model.recurrent.wiring == Wiring::bahdanau && !model.recurrent.input_feeding) {
+    fail(
+        "model.input_feeding = false is for wiring = luong: with bahdanau the context always goes into the "
+        "cell. "
+        "Add --wiring luong.");
+  }
+  if (model.recurrent.bidirectional && model.width % 2 != 0) {
+    fail("model.width = ", model.width,
+         " is odd, and each direction of the encoder takes half of it. Use an even one, or --bidirectional "
+         "false.");
+  }
+  for (const auto& [key, spec] :
+       {std::pair{"encoder", &config.attention.encoder}, {"decoder", &config.attention.decoder}}) {
+    if (*spec != AttentionOptions().encoder) {
+      fail("attention.", key, " = ", shown(*spec),
+           ": model.kind = seq2seq has no self-attention. Give --cross-attention only.");
+    }
+  }
+  for (const char* key : {"position", "norm", "norm_scale", "norm_epsilon", "norm_bias", "feed_forward",
+                          "feed_forward_bias", "activation"}) {
+    const auto asked = config.origin.find(text("model.", key));
+    if (asked != config.origin.end() && asked->second.starts_with("--"))
+      fail("model.", key, " is of transformers, and model.kind = seq2seq has none. Take it out.");
+  }
+}
+
+void check_values(const Config& config) {
+  const TrainOptions& train = config.train;
+  const DecodeOptions& decode = config.decode;
+  config.model.check();
+  const auto at_least = [](const char* key, double value, double least) {
+    if (!(value >= least)) fail("train.", key, " = ", value, ". It must be at least ", least, ".");
+  };
+  const auto share = [](const char* key, double value) {
+    if (!(value >= 0 && value < 1)) fail("train.", key, " = ", value, ". It must be at least 0 and below 1.");
+  };
+  at_least("steps", static_cast<double>(train.steps), 0);
+  at_least("epochs", static_cast<double>(train.epochs), 0);
+  at_least("accumulate", static_cast<double>(train.accumulate), 1);
+  at_least("batch", static_cast<double>(train.batch), 0);
+  at_least("batch_tokens", static_cast<double>(train.batch_tokens), 1);
+  at_least("rate", train.schedule.rate, 0);
+  at_least("warmup", static_cast<double>(train.schedule.warmup), 0);
+  at_least("seed", static_cast<double>(train.seed), 0);
+  at_least("keep", static_cast<double>(train.keep), 1);
+  at_least("validate_every", static_cast<double>(train.validate_every), 0);
+  at_least("checkpoint_every", static_cast<double>(train.checkpoint_every), 0);
+  at_least("skip_limit", static_cast<double>(train.skip_limit), 1);
+  at_least("patience", static_cast<double>(train.patience), 0);
+  at_least("time_limit", train.time_limit, 0);
+  at_least("clip", train.optimizer.clip, 0);
+  at_least("decay", train.optimizer.decay, 0);
+  share("beta1", train.optimizer.beta1);
+  share("beta2", train.optimizer.beta2);
+  share("momentum", train.optimizer.momentum);
+  share("smoothing", train.smoothing);
+  if (!(train.optimizer.epsilon > 0))
+    fail("train.epsilon = ", train.optimizer.epsilon, ". It must be above 0, such as 1e-8.");
+  if (!(train.schedule.final_share >= 0 && train.schedule.final_share <= 1))
+    fail("train.final_share = ", train.schedule.final_share, ". It must be 0 to 1.");
+  if ((train.steps > 0) == (train.epochs > 0)) {
+    fail("train.steps = ", train.steps, " and train.epochs = ", train.epochs,
+         ". Set one of them and leave the other 0.");
+  }
+  if (decode.beam < 1 || decode.beam > 1000) fail("decode.beam = ", decode.beam, ". It must be 1 to 1000.");
+  if (decode.extra < 1) fail("decode.extra = ", decode.extra, ". It must be at least 1.");
+  for (const auto& [key, spec] : {std::pair{"encoder", &config.attention.encoder},
+                                  {"decoder", &config.attention.decoder},
+                                  {"cross", &config.attention.cross}}) {
+    try {
+      full_spec(*spec);
+    } catch (const Error& error) {
+      throw Error(error.fault(), text("attention.", key, ": ", error.what()));
+    }
+  }
+  check_kind(config);
+}
+
+/// Where the first of the keys that a message names was set, other than by the preset: "my.toml:3:8: ",
+/// "--rate: ".
+std::string place_of_keys(const Config& config, const std::string& message) {
+  std::string place;
+  size_t first = message.find(". ");  // what follows is advice
+  for (const auto& [key, where] : config.origin) {
+    const size_t at = message.find(key);
+    if (at >= first || where.starts_with("preset ")) continue;
+    const char after = at + key.size() < message.size() ? message[at + key.size()] : ' ';
+    if (after != ' ' && after != ':') continue;
+    first = at;
+    place = where;
+  }
+  return place;
+}
+
+}  // namespace
+
+void Config::check() const {
+  try {
+    check_values(*this);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    throw Error(error.fault(), place_of_keys(*this, message) + message);
+  }
+}
+
+}  // namespace heed
