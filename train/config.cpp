@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "attention/variant.h"
 #include "core/io.h"
 #include "data/text.h"
 #include "train/anomaly.h"

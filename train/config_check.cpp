@@ -1,12 +1,8 @@
-// Config: what values may be, and whether they go together.
-#include <algorithm>
-#include <optional>
+// What values of a configuration go together, and what is said where they do not.
 #include <utility>
 
 #include "attention/variant.h"
-#include "train/anomaly.h"
 #include "train/config.h"
-#include "train/task.h"
 
 namespace heed {
 namespace {

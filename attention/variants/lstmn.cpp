@@ -73,6 +73,9 @@ class LstmnAttention final : public Attention {
     const int64_t steps = x.extent(0), batch = x.extent(1), width = config_.width;
     tapes->slots.reserve(batch, 2 * width, steps, x);
     tapes->scored.reserve(batch, units_.size(), steps, x);
+    // Made by the layer although there are none, so that its gradient is zero, not missing, after one step.
+    if (tapes->length == 0)
+      tapes->scored.rows = from_slot_(Tensor::zeros(Shape{batch, 0, width}, x.dtype(), x.device()));
     if (!tapes->summary) tapes->summary = Tensor::zeros(Shape{batch, width}, x.dtype(), x.device());
     const std::vector<Tensor> gates = unstack(cell_->input(x)), scores = unstack(from_input_(x));
     std::vector<Tensor> outputs, maps;
@@ -124,8 +127,8 @@ class LstmnAttention final : public Attention {
       const Tensor seen = slice(rows, 1, first, t);
       return transpose(reshape(seen, Shape{batch, t - first, heads, rows.extent(2) / heads}), 1, 2);
     };
-    const auto weigh = [=, this](const Tensor& asked, const Tensor& scored) {
-      Tensor scores = additive_scores(reshape(asked, Shape{batch, heads, 1, -1}), split(scored), units_);
+    const auto weigh = [=](const Tensor& asked, const Tensor& scored, const Tensor& units) {
+      Tensor scores = additive_scores(reshape(asked, Shape{batch, heads, 1, -1}), split(scored), units);
       return softmax(mask ? scores + mask : scores);
     };
     const auto read = [=](const Tensor& weights, const Tensor& slots) {
@@ -135,10 +138,11 @@ class LstmnAttention final : public Attention {
     };
     const bool drops = config_.dropout > 0 && call.pass.noise != nullptr;
     if (call.pass.probe == nullptr && !drops) {
-      const std::vector<Tensor> inputs{left, tapes.scored.rows, tapes.slots.rows};
-      return checkpoint([=](std::span<const Tensor> in) { return read(weigh(in[0], in[1]), in[2]); }, inputs);
+      const std::vector<Tensor> inputs{left, tapes.scored.rows, units_, tapes.slots.rows};
+      return checkpoint([=](std::span<const Tensor> in) { return read(weigh(in[0], in[1], in[2]), in[3]); },
+                        inputs);
     }
-    const Tensor weights = weigh(left, tapes.scored.rows);
+    const Tensor weights = weigh(left, tapes.scored.rows, units_);
     if (call.pass.probe != nullptr) maps.push_back(weights.detach());
     return read(dropout(weights, config_.dropout, call.pass.noise), tapes.slots.rows);
   }
