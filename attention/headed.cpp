@@ -11,42 +11,49 @@ void KeyValueMemory::fields(Fields& f) {
   f("values", values);
 }
 
-namespace {
-
-void append(Tensor& all, int64_t length, const Tensor& rows, bool keep_history) {
-  const int64_t total = length + rows.extent(2);
+/// Rows of number `from` on stay, `rows` follow.
+void KeyValueMemory::append(Tensor& all, const Tensor& rows, int64_t from, bool keep_history) const {
+  const int64_t present = all ? length - from : 0, total = present + rows.extent(2);
+  const int64_t begin = from - forgotten;
   if (keep_history) {
-    const std::vector<Tensor> parts =
-        all ? std::vector<Tensor>{slice(all, 2, 0, length), rows} : std::vector<Tensor>{rows};
+    const std::vector<Tensor> parts = present > 0
+                                          ? std::vector<Tensor>{slice(all, 2, begin, begin + present), rows}
+                                          : std::vector<Tensor>{rows};
     all = concat(parts, 2);
     return;
   }
-  if (!all || all.extent(2) < total) {
+  if (!all || all.extent(2) < total || begin > 0) {
     // Cross-attention is filled once; what grows by steps gets room for as much again.
     Shape shape = rows.shape();
-    shape[2] = all ? std::max<int64_t>(2 * all.extent(2), total) : (rows.extent(2) == 1 ? 16 : total);
-    const Tensor wider = Tensor::zeros(shape, rows.dtype(), rows.device());
-    if (length > 0)
-      launch<kernel::Copy>(rows.device(), view::slice(all, 2, 0, length), view::slice(wider, 2, 0, length));
-    all = wider;
+    shape[2] = all ? std::max<int64_t>(2 * present, total) : (rows.extent(2) == 1 ? 16 : total);
+    const Tensor other = Tensor::zeros(shape, rows.dtype(), rows.device());
+    if (present > 0)
+      launch<kernel::Copy>(rows.device(), view::slice(all, 2, begin, begin + present),
+                           view::slice(other, 2, 0, present));
+    all = other;
   }
   // Rows below `length` never change, so what a tape has read of them stays as it was.
-  launch<kernel::Copy>(rows.device(), rows.detach(), view::slice(all, 2, length, total));
+  launch<kernel::Copy>(rows.device(), rows.detach(), view::slice(all, 2, present, total));
 }
 
-}  // namespace
-
 void KeyValueMemory::remember(Heads& heads) {
+  int64_t needed = forgotten;  // the first key that somebody still reaches
   if (heads.k) {
+    const int64_t added = heads.k.extent(2);
     const bool keep_history = recording() && (heads.k.node() || heads.v.node() || (keys && keys.node()));
-    append(keys, length, heads.k, keep_history);
-    append(values, length, heads.v, keep_history);
-    length += heads.k.extent(2);
+    if (reach >= 0) needed = std::max(forgotten, length - reach);
+    // Without a tape rows move only when there is no room left for new ones.
+    const bool full = !keys || keys.extent(2) < length - forgotten + added;
+    const int64_t from = keep_history || full ? needed : forgotten;
+    append(keys, heads.k, from, keep_history);
+    append(values, heads.v, from, keep_history);
+    forgotten = from;
+    length += added;
   }
   if (length == 0)
     fail("attention: no keys were given and none are remembered. Give keys in the first call.");
-  heads.k = slice(keys, 2, 0, length);
-  heads.v = slice(values, 2, 0, length);
+  heads.k = slice(keys, 2, needed - forgotten, length - forgotten);
+  heads.v = slice(values, 2, needed - forgotten, length - forgotten);
 }
 
 namespace {
@@ -68,7 +75,9 @@ int64_t key_width(const AttentionConfig& config) {
 }  // namespace
 
 HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Project project)
-    : query(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init}),
+    : query(project == Project::v
+                ? Linear()
+                : Linear(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init})),
       key(project == Project::qkv
               ? Linear(config.width, key_width(config), rng, {.bias = config.input_bias, .init = config.init})
               : Linear()),
@@ -86,7 +95,8 @@ HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Projec
   if (project == Project::shared_qk && m.qk_norm != QkNorm::none)
     fail("attention: keys are queries here, and have their norm already. Set qk_norm to none.");
   const bool turned = m.position == PositionKind::rope || m.position == PositionKind::rope_interleaved;
-  if (project == Project::qv && (turned || m.qk_norm != QkNorm::none))
+  const bool no_keys = project == Project::qv || project == Project::v;
+  if (no_keys && (turned || m.qk_norm != QkNorm::none))
     fail(
         "attention: this score does not look at keys, so rope and qk_norm have nothing to act on. Set them "
         "to none.");
@@ -100,11 +110,11 @@ Tensor HeadedAttention::forward(const Attend& call) {
   const Within within(this);
   if (!call.keys && call.memory == nullptr)
     fail("attention: no keys and no memory. Give keys, or a memory that holds them.");
-  Heads heads{split(query(call.queries)), {}, {}};
+  // Where no score looks at queries or keys, the input and the values stand in for their number.
+  Heads heads{split(project_ == Project::v ? call.queries : query(call.queries)), {}, {}};
   if (call.keys) {
     heads.v = split(value(call.keys));
-    // Where no score looks at keys, the values stand in for their number.
-    if (project_ == Project::qv)
+    if (project_ == Project::qv || project_ == Project::v)
       heads.k = heads.v;
     else if (project_ == Project::shared_qk && !config_.cross)
       heads.k = heads.q;
@@ -114,8 +124,9 @@ Tensor HeadedAttention::forward(const Attend& call) {
   const int64_t kept = call.memory != nullptr ? call.memory->length : 0;
   const int64_t behind =
       heads.k && call.memory == nullptr && !config_.cross ? heads.k.extent(2) - heads.q.extent(2) : kept;
-  heads.q = modifiers_.ready_query(heads.q, behind);
-  if (heads.k && project_ != Project::qv) heads.k = modifiers_.ready_key(heads.k, kept);
+  if (project_ != Project::v) heads.q = modifiers_.ready_query(heads.q, behind);
+  if (heads.k && project_ != Project::qv && project_ != Project::v)
+    heads.k = modifiers_.ready_key(heads.k, kept);
   const Tensor joined = transpose(on_heads(std::move(heads), call), 1, 2);  // [B, Tq, H, d]
   return output(reshape(joined, call.queries.shape()));
 }
@@ -172,7 +183,7 @@ void HeadedAttention::refuse_extras(const char* name, const Attend& call) {
 }
 
 void HeadedAttention::fields(Fields& f) {
-  f("query", query);
+  if (project_ != Project::v) f("query", query);
   if (project_ == Project::qkv) f("key", key);
   f("value", value);
   f("output", output);

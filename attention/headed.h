@@ -13,22 +13,28 @@ struct Heads {
   Tensor q, k, v;  ///< [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv]
 };
 
-/// Keys and values seen so far: what a variant remembers that needs all of them.
+/// Keys and values seen so far: what a variant remembers that needs all of them, or the last ones.
 struct KeyValueMemory : Memory {
-  Tensor keys, values;  ///< [B, Hk, capacity, d]; the first `length` rows count
+  int64_t reach = -1;     ///< how many keys before its own a query looks at; -1: all
+  int64_t forgotten = 0;  ///< keys that were let go, as nobody reaches them any more
+  Tensor keys, values;    ///< [B, Hk, capacity, d]; row r is key number forgotten + r, up to `length`
   void fields(Fields& f) override;
 
-  /// Appends heads.k and heads.v (where given) and puts all that is remembered into them. While a tape
-  /// records, the sums keep their history; under NoTape rows are written into room that doubles when it is
-  /// full.
+  /// Appends heads.k and heads.v (where given) and puts what is remembered into them: all keys, or those that
+  /// the queries of this call reach. While a tape records, the sums keep their history; under NoTape rows are
+  /// written into room that doubles when it is full, or is used again when enough was forgotten.
   void remember(Heads& heads);
+
+ private:
+  void append(Tensor& all, const Tensor& rows, int64_t from, bool keep_history) const;
 };
 
 /// Which projections of the input an attention has.
 enum class Project {
   qkv,        ///< one each for queries, keys and values
   shared_qk,  ///< keys are projected as queries are
-  qv          ///< no keys: the score does not look at them
+  qv,         ///< no keys: the score does not look at them
+  v           ///< nor queries: the map does not look at the input
 };
 
 /// Splits the model width into heads, attends, joins: Concat(head_1, ..., head_H) W^O (Vaswani et al. 2017,
@@ -48,7 +54,7 @@ class HeadedAttention : public Attention {
   virtual bool modifies_scores() const { return false; }
   void fields(Fields& f) override;
 
-  Linear query, key, value, output;  ///< key is empty unless Project::qkv
+  Linear query, key, value, output;  ///< key is empty unless Project::qkv, query with Project::v
 
  protected:
   /// heads -> [B, H, Tq, d], given the projected heads of this call. Memory is the variant's to use: see

@@ -5,84 +5,138 @@
 #include <cmath>
 #include <limits>
 
+#include "core/pattern.h"
+
 namespace heed {
 
 void KeySet::range(int64_t first, int64_t last) {
   if (first < last) runs_.emplace_back(first, last);
 }
 
-std::shared_ptr<const kernel::Pattern> PatternedAttention::pattern(int64_t first_query, int64_t queries,
-                                                                   int64_t length, bool causal) const {
-  const std::array<int64_t, 4> wanted{first_query, queries, length, causal ? 1 : 0};
-  if (last_ && last_for_ == wanted) return last_;
+PatternedAttention::PatternedAttention(const AttentionConfig& config, Rng& rng, double scale)
+    : ScoredAttention(config, rng), scale_(scale) {}
+
+std::unique_ptr<Memory> PatternedAttention::start() const {
+  auto memory = std::make_unique<KeyValueMemory>();
+  if (config().causal && !config().cross) memory->reach = reach();
+  return memory;
+}
+
+double PatternedAttention::scale(const Tensor& q) const {
+  return scale_ != 0 ? scale_ : 1 / std::sqrt(static_cast<double>(q.extent(3)));
+}
+
+PatternedAttention::Asked PatternedAttention::asked(const Heads& heads, const Attend& call,
+                                                    int64_t first_query) const {
+  // A memory that forgets gives the last keys only.
+  const int64_t present = heads.k.extent(2);
+  const int64_t total = call.memory != nullptr ? call.memory->length : present;
+  return {.first_query = first_query,
+          .queries = heads.q.extent(2),
+          .first_key = total - present,
+          .length = total,
+          .causal = call.mask.is_causal(),
+          .edition = edition()};
+}
+
+std::shared_ptr<const kernel::Pattern> PatternedAttention::pattern(const Asked& asked) const {
+  const auto known = std::find_if(last_.begin(), last_.end(),
+                                  [&](const Kept& one) { return one.pattern && one.asked == asked; });
+  if (known != last_.end()) {
+    std::rotate(last_.begin(), known, known + 1);
+    return last_.front().pattern;
+  }
   auto pattern = std::make_shared<kernel::Pattern>();
   pattern->heads = same_for_all_heads() ? 1 : config().heads;
-  pattern->queries = queries;
-  pattern->keys = length;
+  pattern->queries = asked.queries;
+  pattern->keys = asked.length - asked.first_key;
+  pattern->first.reserve(static_cast<size_t>(pattern->heads * asked.queries + 1));
   pattern->first.push_back(0);
   KeySet set;
   for (int64_t head = 0; head < pattern->heads; ++head) {
-    for (int64_t i = 0; i < queries; ++i) {
-      const int64_t end = causal ? std::min(length, first_query + i + 1) : length;
+    for (int64_t i = 0; i < asked.queries; ++i) {
+      const int64_t end = asked.causal ? std::min(asked.length, asked.first_query + i + 1) : asked.length;
       set.runs_.clear();
-      keys(head, first_query + i, length, set);
+      keys(head, asked.first_query + i, asked.length, set);
       std::sort(set.runs_.begin(), set.runs_.end());
       // Runs that touch or overlap become one: a key counts once.
-      int64_t reached = 0;
+      int64_t reached = asked.first_key;
       const size_t own = pattern->runs.size();
       for (const auto& [first, last] : set.runs_) {
         const int64_t begin = std::max(first, reached);
         const int64_t stop = std::min(last, end);
         if (begin >= stop) continue;
-        if (pattern->runs.size() > own && pattern->runs.back().end == begin) {
-          pattern->runs.back().end = static_cast<int32_t>(stop);
+        const auto from = static_cast<int32_t>(begin - asked.first_key),
+                   to = static_cast<int32_t>(stop - asked.first_key);
+        if (pattern->runs.size() > own && pattern->runs.back().end == from) {
+          pattern->runs.back().end = to;
         } else {
-          pattern->runs.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(stop)});
+          pattern->runs.push_back({from, to});
         }
         reached = stop;
       }
       pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
     }
   }
-  last_ = pattern;
-  last_for_ = wanted;
-  return last_;
+  std::rotate(last_.begin(), last_.end() - 1, last_.end());
+  last_.front() = {asked, pattern};
+  return pattern;
 }
 
 Tensor PatternedAttention::score(const Tensor& q, const Tensor& k, const Attend&) const {
-  return matmul(q, transpose(k, 2, 3)) * (1 / std::sqrt(static_cast<double>(head_width())));
+  return matmul(q, transpose(k, 2, 3)) * scale(q);
 }
 
 Tensor PatternedAttention::weigh(const Tensor& scores, const Tensor& q, const Attend& call) const {
   return ScoredAttention::weigh(scores, q, call);
 }
 
+Tensor PatternedAttention::dense_map(const Heads& heads, const Attend& call, int64_t first_query) const {
+  const NoTape looking;
+  const Asked wanted = asked(heads, call, first_query);
+  const auto shape = pattern(wanted);
+  const int64_t queries = shape->queries, length = wanted.length;
+  constexpr float nothing = -std::numeric_limits<float>::infinity();
+  std::vector<float> allowed(static_cast<size_t>(shape->heads * queries * length), nothing);
+  for (int64_t row = 0; row < shape->heads * queries; ++row) {
+    for (auto r = static_cast<size_t>(shape->first[static_cast<size_t>(row)]);
+         r < static_cast<size_t>(shape->first[static_cast<size_t>(row) + 1]); ++r) {
+      const auto begin = allowed.begin() + row * length + wanted.first_key;
+      std::fill(begin + shape->runs[r].begin, begin + shape->runs[r].end, 0.0f);
+    }
+  }
+  const Tensor bias = cast(Tensor::from(allowed, Shape{1, shape->heads, queries, length}), heads.q.dtype());
+  Attend seen = call;
+  seen.mask = call.mask.with(bias);
+  Heads whole = heads;
+  if (wanted.first_key > 0) {
+    // What is forgotten has no weight.
+    Shape gone = heads.k.shape();
+    gone[2] = wanted.first_key;
+    const Tensor blank = Tensor::zeros(gone, heads.k.dtype(), heads.k.device());
+    whole.k = concat(std::vector<Tensor>{blank, heads.k}, 2);
+  }
+  return weights(whole, seen, first_query);
+}
+
+Tensor PatternedAttention::attend_pattern(const Heads& heads, const Attend& call, int64_t first_query) const {
+  const Asked wanted = asked(heads, call, first_query);
+  const bool drop = call.pass.noise != nullptr && config().dropout > 0;
+  return block_attention(heads.q, heads.k, heads.v,
+                         {.scale = scale(heads.q),
+                          .pattern = pattern(wanted),
+                          .key_lengths = call.mask.key_lengths(),
+                          .first_key = wanted.first_key,
+                          .dropout = drop ? config().dropout : 0,
+                          .draw = drop ? call.pass.noise->next() : Draw{}});
+}
+
 Tensor PatternedAttention::attend(Heads heads, const Attend& call) {
   if (call.mask.bias())
     fail("attention: a sparse pattern takes no bias on its scores. Leave the bias out, or use softmax.");
   const int64_t first_query = recall(heads, call);
-  const int64_t queries = heads.q.extent(2), length = heads.k.extent(2);
-  const auto shape = pattern(first_query, queries, length, call.mask.is_causal());
-  if (call.pass.probe != nullptr) {
-    const NoTape looking;
-    std::vector<float> allowed(static_cast<size_t>(shape->heads * queries * length),
-                               -std::numeric_limits<float>::infinity());
-    for (int64_t row = 0; row < shape->heads * queries; ++row) {
-      for (int64_t r = shape->first[static_cast<size_t>(row)]; r < shape->first[static_cast<size_t>(row) + 1];
-           ++r) {
-        const auto& run = shape->runs[static_cast<size_t>(r)];
-        std::fill(allowed.begin() + row * length + run.begin, allowed.begin() + row * length + run.end, 0.0f);
-      }
-    }
-    const Tensor bias = cast(Tensor::from(allowed, Shape{1, shape->heads, queries, length}), heads.q.dtype());
-    Attend seen = call;
-    seen.mask = call.mask.with(bias);
-    call.pass.probe->see(*this, weights(heads, seen, first_query));
-  }
-  return block_attention(heads.q, heads.k, heads.v,
-                         {.scale = 1 / std::sqrt(static_cast<double>(head_width())),
-                          .pattern = shape,
-                          .key_lengths = call.mask.key_lengths()});
+  if (call.pass.probe != nullptr) call.pass.probe->see(*this, dense_map(heads, call, first_query));
+  return attend_pattern(heads, call, first_query);
 }
 
 }  // namespace heed

@@ -7,6 +7,11 @@ Tensor ScoredAttention::weigh(const Tensor& scores, const Tensor&, const Attend&
   return softmax(scores);
 }
 
+int64_t ScoredAttention::first_position(const Tensor& scores, const Attend& call) const {
+  if (config().cross) return call.memory != nullptr ? call.memory->queries : 0;
+  return scores.extent(3) - scores.extent(2);
+}
+
 Tensor ScoredAttention::weights(const Heads& heads, const Attend& call, int64_t first_query) const {
   Tensor scores = score(heads.q, repeated(heads.k, heads.q.extent(1)), call);
   if (modifiers().on_scores()) scores = modifiers().scores(scores, heads.q, first_query);

@@ -21,6 +21,8 @@ class ScoredAttention : public HeadedAttention {
   Tensor attend(Heads heads, const Attend& call) override;
   /// The same once the memory has been recalled: by the map, written out.
   Tensor attend_by_map(const Heads& heads, const Attend& call, int64_t first_query);
+  /// The position of the first query of these scores [B, H, Tq, Tk], for weigh(). As in Mask::dense.
+  int64_t first_position(const Tensor& scores, const Attend& call) const;
   /// The weights before dropout: what a probe sees. first_query as in Mask::dense.
   Tensor weights(const Heads& heads, const Attend& call, int64_t first_query) const;
 };

@@ -8,6 +8,7 @@
 #include "core/kernels/linear_scan.h"
 #include "core/kernels/tree.h"
 #include "core/launch.h"
+#include "core/pattern.h"
 
 namespace heed {
 namespace {
@@ -36,15 +37,17 @@ void check_lengths(const char* op, const Tensor& lengths, const Tensor& q) {
   }
 }
 
+void check_dropout(const char* op, double dropout, const Draw& draw) {
+  if (dropout < 0 || dropout >= 1) fail(op, ": dropout ", dropout, ". It must be at least 0 and below 1.");
+  if (dropout > 0 && !draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
+}
+
 /// The terms without history, checked against q and k.
 kernel::AttentionTerms settled(const char* op, const Tensor& q, const Tensor& k,
                                kernel::AttentionTerms terms) {
   check_lengths(op, terms.key_lengths, q);
   if (terms.key_lengths) terms.key_lengths = contiguous(terms.key_lengths.detach());
-  if (terms.dropout < 0 || terms.dropout >= 1) {
-    fail(op, ": dropout ", terms.dropout, ". It must be at least 0 and below 1.");
-  }
-  if (terms.dropout > 0 && !terms.draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
+  check_dropout(op, terms.dropout, terms.draw);
   if (!(terms.softcap >= 0)) fail(op, ": softcap ", terms.softcap, ". It must be above 0, or 0 for none.");
   const int64_t H = q.extent(1), span = q.extent(2) + k.extent(2) - 1;
   if (terms.relative) {
@@ -88,6 +91,7 @@ kernel::AttentionTerms settled(const char* op, const Tensor& q, const Tensor& k,
 kernel::BlockTerms settled(const char* op, const Tensor& q, const Tensor& k, kernel::BlockTerms terms) {
   check_lengths(op, terms.key_lengths, q);
   if (terms.key_lengths) terms.key_lengths = contiguous(terms.key_lengths.detach());
+  check_dropout(op, terms.dropout, terms.draw);
   if (!terms.pattern) fail(op, ": there is no pattern. Give one, or use attention().");
   const kernel::Pattern& pattern = *terms.pattern;
   if ((pattern.heads != 1 && pattern.heads != q.extent(1)) || pattern.queries != q.extent(2) ||

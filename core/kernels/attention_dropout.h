@@ -17,6 +17,9 @@ struct DropoutTerms {
             .least = dropout_threshold(p)};
   }
 
+  using U = simd::Words<double>;
+  static constexpr int lanes = simd::Lanes<double>::count;
+
   /// Bits of `queries` x 64 pairs: bit j of query i speaks of element first + i row + j.
   template <class T>
   void fill(uint64_t first, uint64_t row, int64_t queries, int64_t keys, PairBits<T>& kept) const {
@@ -24,25 +27,29 @@ struct DropoutTerms {
     for (int64_t i = 0; i < queries; i += lanes) {
       U element;
       for (int lane = 0; lane < lanes; ++lane) element[lane] = first + static_cast<uint64_t>(i + lane) * row;
-      const U skipped = element & 7, block = element >> 3;
-      U low = {}, high_byte = {};
-      const int64_t blocks = (keys + (aligned ? 7 : 14)) / 8;
-      for (int64_t b = 0; b < blocks; ++b) {
-        const U bits = eight(block + static_cast<uint64_t>(b));
-        if (b < 8) {
-          low |= bits << (8 * b);
-        } else {
-          high_byte = bits;
-        }
-      }
-      low = (low >> skipped) | ((high_byte << 1) << (63 - skipped));
-      for (int lane = 0; lane < lanes && i + lane < tile; ++lane) kept.set(i + lane, low[lane]);
+      const U bits = from(element, keys, aligned);
+      for (int lane = 0; lane < lanes && i + lane < tile; ++lane) kept.set(i + lane, bits[lane]);
     }
   }
 
+  /// The bits of `count` elements (at most 64) from `element` on, for each lane; higher bits mean nothing.
+  /// `aligned`: every element is a multiple of 8.
+  U from(U element, int64_t count, bool aligned) const {
+    const U skipped = element & 7, block = element >> 3;
+    U low = {}, high_byte = {};
+    const int64_t blocks = (count + (aligned ? 7 : 14)) / 8;
+    for (int64_t b = 0; b < blocks; ++b) {
+      const U bits = eight(block + static_cast<uint64_t>(b));
+      if (b < 8) {
+        low |= bits << (8 * b);
+      } else {
+        high_byte = bits;
+      }
+    }
+    return (low >> skipped) | ((high_byte << 1) << (63 - skipped));
+  }
+
  private:
-  using U = simd::Words<double>;
-  static constexpr int lanes = simd::Lanes<double>::count;
   typedef uint16_t Halves __attribute__((vector_size(simd::bytes)));
 
   /// Philox (core/random.h) of one block a lane; bit e of the result says whether element e of the block is

@@ -91,8 +91,8 @@ class ForwardRow {
   }
 
   /// k and v point at the rows that the index counts from. `bias`: one for each key in log2 units, or null;
-  /// `cap` as in Between.
-  int64_t keys(Rows<T> k, Rows<T> v, Picked picked, const T* bias, T cap = 0) {
+  /// `cap` as in Between; `kept`: what dropout multiplies each weight by, or null.
+  int64_t keys(Rows<T> k, Rows<T> v, Picked picked, const T* bias, T cap = 0, const T* kept = nullptr) {
     if (picked.count == 0) return 0;
     dots_of_picked(q_, d_, k, picked, nothing, weights_);
     for (int64_t j = 0; cap != 0 && j < picked.count; ++j)
@@ -114,6 +114,7 @@ class ForwardRow {
     }
     total_ = total_ * shrink + simd::across<T>(total, [](T a, T b) { return a + b; });
     most_ = most;
+    for (int64_t j = 0; kept != nullptr && j < picked.count; ++j) weights_[j] *= kept[j];
     if (shrink != T(1)) simd::scaled(sum_, wide_, shrink, sum_);
     if (wide_ == dv_) {
       add_picked(weights_, v, picked, wide_, sum_);
@@ -171,15 +172,18 @@ class BackRow {
     delta_ = delta[0];
   }
 
-  int64_t keys(Rows<T> k, Rows<T> v, Picked picked, T* dk, T* dv) {
+  /// `kept` as in ForwardRow.
+  int64_t keys(Rows<T> k, Rows<T> v, Picked picked, T* dk, T* dv, const T* kept = nullptr) {
     constexpr int n = simd::Lanes<T>::count;
     dots_of_picked(scaled_q_, wide_d_, k, picked, T(0), weights_);
     dots_of_picked(dout_, wide_dv_, v, picked, T(0), slopes_);
+    for (int64_t j = 0; kept != nullptr && j < picked.count; ++j) slopes_[j] *= kept[j];
     for (int64_t j = 0; j < picked.count; j += n) {
       const simd::Vector<T> p = simd::exp2<T>(simd::load(weights_ + j) - lse_);
       simd::store(weights_ + j, p);
       simd::store(slopes_ + j, p * (simd::load(slopes_ + j) - delta_));
     }
+    for (int64_t j = 0; kept != nullptr && j < picked.count; ++j) weights_[j] *= kept[j];
     add_picked(slopes_, k, picked, wide_d_, sum_);
     for (int64_t j = 0; j < picked.count; ++j) {
       T *to_k = dk + picked.index[j] * wide_d_, *to_v = dv + picked.index[j] * wide_dv_;

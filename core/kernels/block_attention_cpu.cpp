@@ -1,5 +1,5 @@
-// Attention over the runs of a pattern on the CPU: tiles of queries against the parts of the keys that any of
-// them sees.
+// Attention over the pairs of a pattern on the CPU: the groups of its plan, forward in any order, back with
+// sums of dk and dv for each run of groups.
 #include "core/kernels/block_attention.h"
 #include "core/kernels/here.h"
 
@@ -11,150 +11,334 @@
 namespace heed::kernel {
 namespace {
 
+using Group = BlockPlan::Group;
+using Step = BlockPlan::Step;
+
 template <class T>
-struct Call {
-  int64_t B, H, Tq, Tk, d, dv;
-  T scale;
-  const Pattern& pattern;
-  const int32_t* key_lengths;
+int64_t wide_tile(int64_t width) {
+  return Carve<T>::rounded(tile * simd::padded<T>(width));
+}
 
-  Call(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms)
-      : B(q.extent(0)),
-        H(q.extent(1)),
-        Tq(q.extent(2)),
-        Tk(k.extent(2)),
-        d(q.extent(3)),
-        dv(v.extent(3)),
-        scale(static_cast<T>(terms.scale)),
-        pattern(*terms.pattern),
-        key_lengths(terms.key_lengths ? terms.key_lengths.template data<int32_t>() : nullptr) {}
+/// The forward pass of one group, with the memory it needs.
+template <class T>
+class Forward {
+ public:
+  static int64_t scratch(int64_t d, int64_t dv) {
+    return ForwardTile<T>::scratch(d, dv) + ForwardRow<T>::scratch(d, dv) + 2 * wide_tile<T>(d) +
+           2 * wide_tile<T>(dv) + tile;
+  }
+  Forward(T* memory, const BlockCall<T>& call, const Tensor& q, const Tensor& k, const Tensor& v,
+          const Tensor& out, const Tensor& lse)
+      : call_(call),
+        q_(q),
+        k_(k),
+        v_(v),
+        out_(out),
+        lse_(lse.data<T>()),
+        work_(memory, call.d, call.dv),
+        row_(memory + ForwardTile<T>::scratch(call.d, call.dv), call.d, call.dv) {
+    Carve<T> carve(memory + ForwardTile<T>::scratch(call.d, call.dv) +
+                   ForwardRow<T>::scratch(call.d, call.dv));
+    q_tile_ = carve.take(wide_tile<T>(call.d));
+    k_tile_ = carve.take(wide_tile<T>(call.d));
+    v_tile_ = carve.take(wide_tile<T>(call.dv));
+    out_tile_ = carve.take(wide_tile<T>(call.dv));
+    lse_tile_ = carve.take(tile);
+  }
 
-  T factor() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
-  int64_t keys_of(int64_t b) const {
-    return key_lengths == nullptr ? Tk : std::clamp<int64_t>(key_lengths[b], 0, Tk);
+  int64_t group(StepPairs<T>& pairs, int64_t b, int64_t h, const Group& group, bool adds) {
+    const int32_t* queries = call_.plan.queries(group);
+    T* lse = lse_ + (b * call_.H + h) * call_.Tq;
+    if (group.alone) return alone(b, h, group, adds);
+    const Rows<T> q = group.adjoining
+                          ? Rows<T>{q_.at(b, h, queries[0]), q_.ld}
+                          : rows_at(q_.at(b, h, 0), q_.ld, queries, group.count, false, call_.d, q_tile_);
+    work_.start(q.data, q.ld, group.count, call_.factor());
+    int64_t flops = 0;
+    const int64_t keys = call_.keys_of(b);
+    for (int64_t s = group.first_step; s < group.last_step; ++s) {
+      const Step& step = call_.plan.step(s);
+      const int32_t* index = call_.plan.keys(step);
+      const int64_t count = count_below(index, step.count, keys);
+      if (count == 0) break;
+      const Between<T> between = pairs.prepare(call_, b, h, group, step, count);
+      Rows<T> k{k_.at(b, h, index[0]), k_.ld}, v{v_.at(b, h, index[0]), v_.ld};
+      if (!step.adjoining) {
+        k = rows_at(k_.at(b, h, 0), k_.ld, index, count, false, call_.d, k_tile_);
+        v = rows_at(v_.at(b, h, 0), v_.ld, index, count, false, call_.dv, v_tile_);
+      }
+      const Stairs stairs = stairs_of(step, group.count, count);
+      flops += work_.keys(k.data, k.ld, v.data, v.ld, stairs, between);
+    }
+    if (group.adjoining && !adds) {
+      work_.finish(out_.at(b, h, queries[0]), out_.ld, lse + queries[0]);
+      return flops;
+    }
+    work_.finish(out_tile_, call_.dv, lse_tile_);
+    for (int64_t i = 0; i < group.count; ++i)
+      put(out_tile_ + i * call_.dv, lse_tile_[i], out_.at(b, h, queries[i]), lse[queries[i]], adds);
+    return flops;
   }
-  int64_t flops_of_head() const {
-    return 2 * std::max<int64_t>(1, pattern.kept() / std::max<int64_t>(1, pattern.heads)) * (d + dv);
+
+ private:
+  int64_t alone(int64_t b, int64_t h, const Group& group, bool adds) {
+    int64_t flops = 0;
+    const Rows<T> k{k_.at(b, h, 0), k_.ld}, v{v_.at(b, h, 0), v_.ld};
+    T* lse = lse_ + (b * call_.H + h) * call_.Tq;
+    for (int64_t n = 0; n < group.count; ++n) {
+      const int64_t i = call_.plan.queries(group)[n];
+      row_.start(q_.at(b, h, i), call_.factor());
+      each_pick(call_, group.part, b, h, i,
+                [&](Picked picked, const T* kept) { flops += row_.keys(k, v, picked, nullptr, T(0), kept); });
+      row_.finish(out_tile_, lse_tile_);
+      put(out_tile_, lse_tile_[0], out_.at(b, h, i), lse[i], adds);
+    }
+    return flops;
   }
+
+  void put(const T* out, T lse, T* to, T& to_lse, bool adds) const {
+    if (adds) return merge(to, to_lse, out, lse, call_.dv);
+    copy_row(out, call_.dv, to);
+    to_lse = lse;
+  }
+
+  const BlockCall<T>& call_;
+  Heads<const T> q_, k_, v_;
+  Heads<T> out_;
+  T* lse_;
+  ForwardTile<T> work_;
+  ForwardRow<T> row_;
+  T *q_tile_, *k_tile_, *v_tile_, *out_tile_, *lse_tile_;
 };
 
 template <class T>
 void forward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms, const Tensor& out,
              const Tensor& lse) {
-  const Call<T> call(q, k, v, terms);
-  const Heads<const T> qs(q), ks(k), vs(v);
-  const Heads<T> outs(out);
-  T* sums = lse.data<T>();
-  const Plan plan(call.pattern);
-  const int64_t tiles = pieces_of(call.Tq, tile);
-  const int64_t numbers = ForwardTile<T>::scratch(call.d, call.dv) + ForwardRow<T>::scratch(call.d, call.dv);
-  Scratch scratch(static_cast<int64_t>(sizeof(Walker<T>) + sizeof(T) * numbers));
-  const int64_t each = call.flops_of_head() / std::max<int64_t>(1, tiles) + 1;
-  parallel_rows(call.B * call.H * tiles, piece_flops / each, [&](int64_t begin, int64_t end) {
-    const Scratch::Part part(scratch);
-    auto& walker = *part.template data<Walker<T>>();
-    Carve<T> carve(reinterpret_cast<T*>(&walker + 1));
-    ForwardTile<T> work(carve.take(ForwardTile<T>::scratch(call.d, call.dv)), call.d, call.dv);
-    ForwardRow<T> row(carve.take(0), call.d, call.dv);
-    int64_t flops = 0;
-    for (int64_t at = begin; at < end; ++at) {
-      const int64_t b = at / tiles / call.H, h = at / tiles % call.H, keys = call.keys_of(b);
-      const Rows<T> k_rows{ks.at(b, h, 0), ks.ld}, v_rows{vs.at(b, h, 0), vs.ld};
-      T* head_sums = sums + (b * call.H + h) * call.Tq;
-      plan.each_part(h, at % tiles, call.Tq, [&](int64_t i, int64_t count, bool one_by_one) {
-        for (int64_t q_row = i; one_by_one && q_row < i + count; ++q_row) {
-          row.start(qs.at(b, h, q_row), call.factor());
-          each_pick(call.pattern, h, q_row, keys,
-                    [&](Picked picked) { flops += row.keys(k_rows, v_rows, picked, nullptr); });
-          row.finish(outs.at(b, h, q_row), head_sums + q_row);
-        }
-        if (one_by_one) return;
-        work.start(qs.at(b, h, i), qs.ld, count, call.factor());
-        walker.start(call.pattern, h, i, count, keys);
-        for (int64_t j = 0, length = 0; walker.next(j, length);) {
-          Stairs stairs;
-          stairs.add(0, length);
-          flops += work.keys(k_rows.from(j).data, ks.ld, v_rows.from(j).data, vs.ld, stairs,
-                             {.visible = &walker.visible});
-        }
-        work.finish(outs.at(b, h, i), outs.ld, head_sums + i);
-      });
-    }
-    Count::add(flops);
-  });
+  const BlockCall<T> call(q, k, v, terms);
+  const int64_t most = std::max<int64_t>(1, call.plan.most_groups());
+  Scratch scratch(
+      static_cast<int64_t>(sizeof(StepPairs<T>) + sizeof(T) * Forward<T>::scratch(call.d, call.dv)));
+  for (int64_t index = 0; index < call.plan.passes(); ++index) {
+    const int64_t grain = piece_flops / (call.flops_of_head() / most + 1);
+    parallel_rows(call.B * call.H * most, grain, [&](int64_t begin, int64_t end) {
+      const Scratch::Part part(scratch);
+      auto& pairs = *part.template data<StepPairs<T>>();
+      Forward<T> work(reinterpret_cast<T*>(&pairs + 1), call, q, k, v, out, lse);
+      int64_t flops = 0;
+      for (int64_t at = begin; at < end; ++at) {
+        const int64_t b = at / most / call.H, h = at / most % call.H;
+        const BlockPlan::Pass pass = call.plan.pass(h, index);
+        const int64_t g = pass.begin + at % most;
+        if (g < pass.end) flops += work.group(pairs, b, h, call.plan.group(g), index > 0);
+      }
+      Count::add(flops);
+    });
+  }
 }
+
+/// The backward pass of one group, with the memory it needs.
+template <class T>
+class Backward {
+ public:
+  static int64_t scratch(int64_t d, int64_t dv) {
+    return BackTile<T>::scratch(d, dv) + BackRow<T>::scratch(d, dv) + 4 * wide_tile<T>(d) +
+           5 * wide_tile<T>(dv) + tile;
+  }
+  Backward(T* memory, const BlockCall<T>& call, const Tensor& q, const Tensor& k, const Tensor& v,
+           const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq)
+      : call_(call),
+        wide_d_(simd::padded<T>(call.d)),
+        wide_dv_(simd::padded<T>(call.dv)),
+        q_(q),
+        k_(k),
+        v_(v),
+        out_(out),
+        dout_(dout),
+        dq_(dq),
+        lse_(lse.data<T>()),
+        work_(memory, call.d, call.dv),
+        row_(memory + BackTile<T>::scratch(call.d, call.dv), call.d, call.dv) {
+    Carve<T> carve(memory + BackTile<T>::scratch(call.d, call.dv) + BackRow<T>::scratch(call.d, call.dv));
+    for (T** one : {&q_tile_, &k_tile_, &dk_tile_, &dq_tile_}) *one = carve.take(wide_tile<T>(call.d));
+    for (T** one : {&v_tile_, &dv_tile_, &out_tile_, &dout_tile_}) *one = carve.take(wide_tile<T>(call.dv));
+    lse_tile_ = carve.take(tile);
+    std::fill_n(dk_tile_, tile * wide_d_, T(0));
+    std::fill_n(dv_tile_, tile * wide_dv_, T(0));
+  }
+
+  /// dk and dv: sums of whole vectors, where the row of key 0 would be.
+  int64_t group(StepPairs<T>& pairs, int64_t b, int64_t h, const Group& group, bool adds, T* dk, T* dv) {
+    if (group.alone) return alone(b, h, group, adds, dk, dv);
+    start(b, h, group);
+    int64_t flops = 0;
+    const int64_t keys = call_.keys_of(b);
+    for (int64_t s = group.first_step; s < group.last_step; ++s) {
+      const Step& step = call_.plan.step(s);
+      const int32_t* index = call_.plan.keys(step);
+      const int64_t count = count_below(index, step.count, keys);
+      if (count == 0) break;
+      const Between<T> between = pairs.prepare(call_, b, h, group, step, count);
+      const Rows<T> k = rows_at(k_.at(b, h, 0), k_.ld, index, count, step.adjoining, call_.d, k_tile_);
+      const Rows<T> v = rows_at(v_.at(b, h, 0), v_.ld, index, count, step.adjoining, call_.dv, v_tile_);
+      const Stairs stairs = stairs_of(step, group.count, count);
+      if (step.adjoining) {
+        flops += work_.keys(k, v, stairs, between, dk + index[0] * wide_d_, dv + index[0] * wide_dv_);
+        continue;
+      }
+      flops += work_.keys(k, v, stairs, between, dk_tile_, dv_tile_);
+      scatter_rows(dk_tile_, index, count, wide_d_, dk);
+      scatter_rows(dv_tile_, index, count, wide_dv_, dv);
+    }
+    const int32_t* queries = call_.plan.queries(group);
+    if (group.adjoining && !adds) {
+      work_.finish(dq_.at(b, h, queries[0]), dq_.ld, call_.scale);
+      return flops;
+    }
+    work_.finish(dq_tile_, call_.d, call_.scale);
+    for (int64_t i = 0; i < group.count; ++i) put(dq_tile_ + i * call_.d, dq_.at(b, h, queries[i]), adds);
+    return flops;
+  }
+
+ private:
+  void start(int64_t b, int64_t h, const Group& group) {
+    const int32_t* queries = call_.plan.queries(group);
+    const T* lse = lse_ + (b * call_.H + h) * call_.Tq;
+    if (group.adjoining) {
+      const int64_t i = queries[0];
+      work_.start(q_.at(b, h, i), q_.ld, dout_.at(b, h, i), dout_.ld, out_.at(b, h, i), out_.ld, lse + i,
+                  group.count, call_.factor());
+      return;
+    }
+    gather_rows(q_.at(b, h, 0), q_.ld, queries, group.count, call_.d, q_tile_);
+    gather_rows(dout_.at(b, h, 0), dout_.ld, queries, group.count, call_.dv, dout_tile_);
+    gather_rows(out_.at(b, h, 0), out_.ld, queries, group.count, call_.dv, out_tile_);
+    for (int64_t i = 0; i < group.count; ++i) lse_tile_[i] = lse[queries[i]];
+    work_.start(q_tile_, wide_d_, dout_tile_, wide_dv_, out_tile_, wide_dv_, lse_tile_, group.count,
+                call_.factor());
+  }
+
+  int64_t alone(int64_t b, int64_t h, const Group& group, bool adds, T* dk, T* dv) {
+    int64_t flops = 0;
+    for (int64_t n = 0; n < group.count; ++n) {
+      const int64_t i = call_.plan.queries(group)[n];
+      row_.start(q_.at(b, h, i), dout_.at(b, h, i), out_.at(b, h, i), lse_[(b * call_.H + h) * call_.Tq + i],
+                 call_.factor());
+      each_pick(call_, group.part, b, h, i, [&](Picked picked, const T* kept) {
+        if (wide_d_ == call_.d && wide_dv_ == call_.dv) {
+          flops += row_.keys({k_.at(b, h, 0), k_.ld}, {v_.at(b, h, 0), v_.ld}, picked, dk, dv, kept);
+          return;
+        }
+        gather_rows(k_.at(b, h, 0), k_.ld, picked.index, picked.count, call_.d, k_tile_);
+        gather_rows(v_.at(b, h, 0), v_.ld, picked.index, picked.count, call_.dv, v_tile_);
+        int32_t here[tile];
+        for (int32_t j = 0; j < tile; ++j) here[j] = j;
+        flops += row_.keys({k_tile_, wide_d_}, {v_tile_, wide_dv_}, {here, picked.count}, dk_tile_, dv_tile_,
+                           kept);
+        scatter_rows(dk_tile_, picked.index, picked.count, wide_d_, dk);
+        scatter_rows(dv_tile_, picked.index, picked.count, wide_dv_, dv);
+      });
+      row_.finish(dq_tile_, call_.scale);
+      put(dq_tile_, dq_.at(b, h, i), adds);
+    }
+    return flops;
+  }
+
+  void put(const T* dq, T* to, bool adds) const {
+    if (!adds) return copy_row(dq, call_.d, to);
+    for (int64_t c = 0; c < call_.d; ++c) to[c] += dq[c];
+  }
+
+  const BlockCall<T>& call_;
+  int64_t wide_d_, wide_dv_;
+  Heads<const T> q_, k_, v_, out_, dout_;
+  Heads<T> dq_;
+  const T* lse_;
+  BackTile<T> work_;
+  BackRow<T> row_;
+  T *q_tile_, *k_tile_, *dk_tile_, *dq_tile_, *v_tile_, *dv_tile_, *out_tile_, *dout_tile_, *lse_tile_;
+};
 
 template <class T>
 void backward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms, const Tensor& out,
               const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv) {
-  const Call<T> call(q, k, v, terms);
-  const Heads<const T> qs(q), ks(k), vs(v), outs(out), douts(dout);
-  const Heads<T> dqs(dq), dks(dk), dvs(dv);
-  const T* sums = lse.data<T>();
-  const Plan plan(call.pattern);
-  const int64_t tiles = pieces_of(call.Tq, tile);
+  const BlockCall<T> call(q, k, v, terms);
+  const Heads<T> dks(dk), dvs(dv);
   const int64_t wide_d = simd::padded<T>(call.d), wide_dv = simd::padded<T>(call.dv);
-  const int64_t sums_d = Carve<T>::rounded(call.Tk * wide_d), sums_dv = Carve<T>::rounded(call.Tk * wide_dv);
-  const int64_t copied = (wide_d == call.d ? 0 : sums_d) + (wide_dv == call.dv ? 0 : sums_dv);
-  const int64_t numbers = BackTile<T>::scratch(call.d, call.dv) + BackRow<T>::scratch(call.d, call.dv) +
-                          sums_d + sums_dv + copied;
-  Scratch scratch(static_cast<int64_t>(sizeof(Walker<T>) + sizeof(T) * numbers));
-  parallel_rows(call.B * call.H, piece_flops / (2 * call.flops_of_head()), [&](int64_t begin, int64_t end) {
-    const Scratch::Part part(scratch);
-    auto& walker = *part.template data<Walker<T>>();
-    Carve<T> carve(reinterpret_cast<T*>(&walker + 1));
-    T *dk_sum = carve.take(call.Tk * wide_d), *dv_sum = carve.take(call.Tk * wide_dv);
-    T* k_copy = carve.take(wide_d == call.d ? 0 : call.Tk * wide_d);
-    T* v_copy = carve.take(wide_dv == call.dv ? 0 : call.Tk * wide_dv);
-    BackTile<T> work(carve.take(BackTile<T>::scratch(call.d, call.dv)), call.d, call.dv);
-    BackRow<T> row(carve.take(0), call.d, call.dv);
-    int64_t flops = 0;
-    for (int64_t at = begin; at < end; ++at) {
-      const int64_t b = at / call.H, h = at % call.H, keys = call.keys_of(b);
-      std::fill_n(dk_sum, keys * wide_d, T(0));
-      std::fill_n(dv_sum, keys * wide_dv, T(0));
-      const Rows<T> k_rows = whole_rows(ks.at(b, h, 0), ks.ld, keys, call.d, k_copy);
-      const Rows<T> v_rows = whole_rows(vs.at(b, h, 0), vs.ld, keys, call.dv, v_copy);
-      const T* head_sums = sums + (b * call.H + h) * call.Tq;
-      const auto part_of_tile = [&](int64_t i, int64_t count, bool one_by_one) {
-        for (int64_t q_row = i; one_by_one && q_row < i + count; ++q_row) {
-          row.start(qs.at(b, h, q_row), douts.at(b, h, q_row), outs.at(b, h, q_row), head_sums[q_row],
-                    call.factor());
-          each_pick(call.pattern, h, q_row, keys,
-                    [&](Picked picked) { flops += row.keys(k_rows, v_rows, picked, dk_sum, dv_sum); });
-          row.finish(dqs.at(b, h, q_row), call.scale);
-        }
-        if (one_by_one) return;
-        work.start(qs.at(b, h, i), qs.ld, douts.at(b, h, i), douts.ld, outs.at(b, h, i), outs.ld,
-                   head_sums + i, count, call.factor());
-        walker.start(call.pattern, h, i, count, keys);
-        for (int64_t j = 0, length = 0; walker.next(j, length);) {
-          Stairs stairs;
-          stairs.add(0, length);
-          flops += work.keys(k_rows.from(j), v_rows.from(j), stairs, {.visible = &walker.visible},
-                             dk_sum + j * wide_d, dv_sum + j * wide_dv);
-        }
-        work.finish(dqs.at(b, h, i), dqs.ld, call.scale);
-      };
-      for (int64_t t = 0; t < tiles; ++t) plan.each_part(h, t, call.Tq, part_of_tile);
-      for (int64_t r = 0; r < keys; ++r) {
+  const Cuts cuts(call);
+  const bool whole = cuts.count == 1;
+  const int64_t own = whole ? Carve<T>::rounded(call.Tk * wide_d) + Carve<T>::rounded(call.Tk * wide_dv) : 0;
+  const int64_t numbers = Backward<T>::scratch(call.d, call.dv) + own;
+  Scratch scratch(static_cast<int64_t>(sizeof(StepPairs<T>) + sizeof(T) * numbers));
+  Storage shares(static_cast<int64_t>(sizeof(T)) * call.B * cuts.rows * (wide_d + wide_dv), Device::cpu);
+  T* dk_shares = static_cast<T*>(shares.data());
+  T* dv_shares = dk_shares + call.B * cuts.rows * wide_d;
+
+  const auto over = [&](int64_t pieces, int64_t grain, auto&& piece) {
+    parallel_rows(pieces, grain, [&](int64_t begin, int64_t end) {
+      const Scratch::Part part(scratch);
+      auto& pairs = *part.template data<StepPairs<T>>();
+      T* memory = reinterpret_cast<T*>(&pairs + 1);
+      Backward<T> work(memory, call, q, k, v, out, lse, dout, dq);
+      int64_t flops = 0;
+      for (int64_t at = begin; at < end; ++at)
+        piece(at, memory + Backward<T>::scratch(call.d, call.dv),
+              [&](auto&&... args) { flops += work.group(pairs, std::forward<decltype(args)>(args)...); });
+      Count::add(flops);
+    });
+  };
+
+  if (whole) {
+    over(call.B * call.H, piece_flops / (2 * call.flops_of_head()), [&](int64_t at, T* memory, auto&& group) {
+      const int64_t b = at / call.H, h = at % call.H;
+      Carve<T> carve(memory);
+      T *dk_sum = carve.take(call.Tk * wide_d), *dv_sum = carve.take(call.Tk * wide_dv);
+      std::fill_n(dk_sum, call.Tk * wide_d, T(0));
+      std::fill_n(dv_sum, call.Tk * wide_dv, T(0));
+      for (int64_t p = 0; p < call.plan.passes(); ++p) {
+        const BlockPlan::Pass pass = call.plan.pass(h, p);
+        for (int64_t g = pass.begin; g < pass.end; ++g)
+          group(b, h, call.plan.group(g), p > 0, dk_sum, dv_sum);
+      }
+      for (int64_t r = 0; r < call.Tk; ++r) {
         simd::scaled(dk_sum + r * wide_d, call.d, call.scale, dks.at(b, h, r));
         simd::scaled(dv_sum + r * wide_dv, call.dv, T(1), dvs.at(b, h, r));
       }
-      zero_rows(dks.at(b, h, keys), dks.ld, call.Tk - keys, call.d);
-      zero_rows(dvs.at(b, h, keys), dvs.ld, call.Tk - keys, call.dv);
+    });
+    return;
+  }
+  for (int64_t p = 0; p < call.plan.passes(); ++p) {
+    over(call.B * call.H * cuts.count, 1, [&](int64_t at, T*, auto&& group) {
+      const int64_t c = at % cuts.count, h = at / cuts.count % call.H, b = at / cuts.count / call.H;
+      const Cuts::Share& share = cuts.at(h, c);
+      const int64_t row = b * cuts.rows + share.place, rows = share.end - share.begin;
+      T *dk_sum = dk_shares + row * wide_d, *dv_sum = dv_shares + row * wide_dv;
+      if (p == 0) {
+        std::fill_n(dk_sum, rows * wide_d, T(0));
+        std::fill_n(dv_sum, rows * wide_dv, T(0));
+      }
+      const int64_t end = cuts.at(h, c + 1).group[p];
+      for (int64_t g = share.group[p]; g < end; ++g)
+        group(b, h, call.plan.group(g), p > 0, dk_sum - share.begin * wide_d, dv_sum - share.begin * wide_dv);
+    });
+  }
+  parallel_rows(call.B * call.H * call.Tk, pieces_of(light_grain, call.d), [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t b = at / call.Tk / call.H, h = at / call.Tk % call.H, key = at % call.Tk;
+      T *to_k = dks.at(b, h, key), *to_v = dvs.at(b, h, key);
+      std::fill_n(to_k, call.d, T(0));
+      std::fill_n(to_v, call.dv, T(0));
+      for (int64_t c = 0; c < cuts.count; ++c) {
+        const Cuts::Share& share = cuts.at(h, c);
+        if (key < share.begin || key >= share.end) continue;
+        const int64_t row = b * cuts.rows + share.place + key - share.begin;
+        for (int64_t n = 0; n < call.d; ++n) to_k[n] += call.scale * dk_shares[row * wide_d + n];
+        for (int64_t n = 0; n < call.dv; ++n) to_v[n] += dv_shares[row * wide_dv + n];
+      }
     }
-    Count::add(flops);
   });
 }
 
 }  // namespace
-
-int64_t Pattern::kept() const {
-  int64_t total = 0;
-  for (const Run& run : runs) total += run.end - run.begin;
-  return total;
-}
 
 template <>
 void BlockAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,

@@ -1,174 +1,251 @@
-// How the runs of a pattern become work: tiles of queries against the keys they share, or queries one by one.
+// What the kernels over patterns share: rows brought together, the pairs of a step, its dropout, keys of one
+// query.
 #pragma once
 
 #include <algorithm>
-#include <vector>
+#include <cmath>
 
+#include "core/kernels/attention_dropout.h"
 #include "core/kernels/attention_row.h"
 #include "core/kernels/block_attention.h"
-#include "core/parallel.h"
+#include "core/pattern.h"
 
 namespace heed::kernel {
 
-/// Runs [begin, end) of one query's keys, those at `keys` and past it cut off.
-template <class F>
-void each_run(const Pattern& pattern, int64_t head, int64_t query, int64_t keys, F&& f) {
-  const auto row = static_cast<size_t>((pattern.heads == 1 ? 0 : head) * pattern.queries + query);
-  for (int64_t r = pattern.first[row]; r < pattern.first[row + 1]; ++r) {
-    const Pattern::Run& run = pattern.runs[static_cast<size_t>(r)];
-    if (run.begin >= keys) break;
-    f(int64_t{run.begin}, std::min<int64_t>(run.end, keys));
-  }
-}
+static_assert(BlockPlan::tile == tile);
 
-/// Calls f(picked) for the keys of one query, at most a tile at a time.
-template <class F>
-void each_pick(const Pattern& pattern, int64_t head, int64_t query, int64_t keys, F&& f) {
-  int32_t index[tile];
-  int64_t count = 0;
-  each_run(pattern, head, query, keys, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) {
-      index[count++] = static_cast<int32_t>(j);
-      if (count == tile) {
-        f(Picked{index, count});
-        count = 0;
-      }
-    }
-  });
-  if (count > 0) f(Picked{index, count});
-}
+/// Everything of a call that its pieces read.
+template <class T>
+struct BlockCall {
+  int64_t B, H, Tq, Tk, d, dv;
+  T scale;
+  const Pattern& pattern;
+  const BlockPlan& plan;
+  const int32_t* key_lengths;
+  int64_t first_key;
+  bool dropped;
+  DropoutTerms dropout;
+  T keep_scale;
 
-/// For every tile of a pattern, how its queries are cheapest: all together, in groups, or one by one.
-class Plan {
- public:
-  static constexpr int64_t group = 16;
-
-  explicit Plan(const Pattern& pattern)
-      : tiles_(pieces_of(pattern.queries, tile)),
-        heads_(pattern.heads),
-        modes_(static_cast<size_t>(heads_ * tiles_)) {
-    parallel_rows(heads_ * tiles_, 8, [&](int64_t begin, int64_t end) {
-      Marks marks(pattern.keys), all(pattern.keys);
-      for (int64_t at = begin; at < end; ++at) {
-        modes_[static_cast<size_t>(at)] = mode(pattern, at / tiles_, at % tiles_ * tile, marks, all);
-      }
-    });
+  BlockCall(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms)
+      : B(q.extent(0)),
+        H(q.extent(1)),
+        Tq(q.extent(2)),
+        Tk(k.extent(2)),
+        d(q.extent(3)),
+        dv(v.extent(3)),
+        scale(static_cast<T>(terms.scale)),
+        pattern(*terms.pattern),
+        plan(pattern.plan()),
+        key_lengths(terms.key_lengths ? terms.key_lengths.template data<int32_t>() : nullptr),
+        first_key(terms.first_key),
+        dropped(dropout_threshold(terms.dropout) > 0),
+        keep_scale(static_cast<T>(dropout_scale(terms.dropout))) {
+    if (dropped) dropout = DropoutTerms::of(terms.dropout, terms.draw);
   }
 
-  /// Calls f(first query, count, one by one) for the parts of tile `t`.
-  template <class F>
-  void each_part(int64_t head, int64_t t, int64_t queries, F&& f) const {
-    const uint8_t mode = modes_[static_cast<size_t>((heads_ == 1 ? 0 : head) * tiles_ + t)];
-    const int64_t size = mode == together ? tile : group, begin = t * tile,
-                  end = std::min(begin + tile, queries);
-    for (int64_t i = begin, g = 0; i < end; i += size, ++g) {
-      f(i, std::min(size, end - i), mode != together && (mode >> g & 1) != 0);
-    }
+  T factor() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
+  int64_t keys_of(int64_t b) const {
+    return key_lengths == nullptr ? Tk : std::clamp<int64_t>(key_lengths[b] - first_key, 0, Tk);
   }
-
- private:
-  static constexpr uint8_t together = 0x80;
-
-  /// Which spans of `span` keys are touched.
-  struct Marks {
-    static constexpr int64_t span = 16;
-    explicit Marks(int64_t keys) : words(static_cast<size_t>(keys / span / 64 + 1)) {}
-    std::vector<uint64_t> words;
-
-    void clear() { std::fill(words.begin(), words.end(), 0); }
-    void mark(int64_t begin, int64_t end) {
-      const int64_t first = begin / span, last = (end - 1) / span;
-      for (int64_t w = first / 64; w <= last / 64; ++w) {
-        words[static_cast<size_t>(w)] |= low_bits(last - w * 64 + 1) & ~low_bits(first - w * 64);
-      }
-    }
-    void join(const Marks& other) {
-      for (size_t w = 0; w < words.size(); ++w) words[w] |= other.words[w];
-    }
-    double keys() const {
-      int64_t spans = 0;
-      for (const uint64_t word : words) spans += __builtin_popcountll(word);
-      return static_cast<double>(spans * span);
-    }
-  };
-
-  static uint8_t mode(const Pattern& pattern, int64_t head, int64_t begin, Marks& marks, Marks& all) {
-    // Relative costs of a pair: in a full tile, in a group of 16, and by itself.
-    constexpr double in_group = 1.4, alone = 6;
-    const int64_t end = std::min(begin + tile, pattern.queries);
-    uint8_t rows = 0;
-    double parts = 0;
-    all.clear();
-    for (int64_t i = begin, g = 0; i < end; i += group, ++g) {
-      marks.clear();
-      int64_t kept = 0;
-      for (int64_t q = i; q < std::min(i + group, end); ++q) {
-        each_run(pattern, head, q, pattern.keys, [&](int64_t from, int64_t to) {
-          if (to <= from) return;
-          marks.mark(from, to);
-          kept += to - from;
-        });
-      }
-      const double shared = marks.keys() * group * in_group, single = alone * static_cast<double>(kept);
-      if (single < shared) rows = static_cast<uint8_t>(rows | 1U << g);
-      parts += std::min(single, shared);
-      all.join(marks);
-    }
-    return all.keys() * static_cast<double>(simd::padded<float>(end - begin)) <= parts ? together : rows;
+  int64_t flops_of_head() const {
+    return 2 * std::max<int64_t>(1, plan.kept() / std::max<int64_t>(1, pattern.heads)) * (d + dv);
   }
-
-  int64_t tiles_, heads_;
-  std::vector<uint8_t> modes_;
+  /// The number that the pair of query i and key 0 draws.
+  uint64_t element(int64_t b, int64_t h, int64_t i) const {
+    return static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk);
+  }
 };
 
-/// The keys that some queries see, walked upwards in steps of at most a tile.
+/// Rows that lie apart are asked for so many before they are needed.
+constexpr int64_t ahead = 8;
+
 template <class T>
-class Walker {
- public:
-  PairBits<T> visible;
+void copy_row(const T* from, int64_t width, T* to) {
+  constexpr int n = simd::Lanes<T>::count;
+  int64_t c = 0;
+  for (; c + n <= width; c += n) simd::store(to + c, simd::load(from + c));
+  for (; c < width; ++c) to[c] = from[c];
+}
 
-  /// Queries i to i + count of `head`, keys below `keys`.
-  void start(const Pattern& pattern, int64_t head, int64_t i, int64_t count, int64_t keys) {
-    pattern_ = &pattern;
-    count_ = count;
-    keys_ = keys;
-    at_ = 0;
-    const auto row = static_cast<size_t>((pattern.heads == 1 ? 0 : head) * pattern.queries + i);
-    std::copy_n(pattern.first.begin() + static_cast<std::ptrdiff_t>(row), count + 1, bound_);
-    std::copy_n(bound_, count, next_);
-    for (int64_t q = count; q < simd::padded<T>(count); ++q) visible.set(q, 0);
+/// Copies rows `index` of x; columns up to a whole vector become zeros.
+template <class T>
+void gather_rows(const T* x, int64_t ld, const int32_t* index, int64_t count, int64_t width, T* to) {
+  const int64_t wide = simd::padded<T>(width);
+  for (int64_t n = 0; n < count; ++n) {
+    if (n + ahead < count) fetch_rows(x + index[n + ahead] * ld, ld, 1, width);
+    copy_row(x + index[n] * ld, width, to + n * wide);
+    std::fill(to + n * wide + width, to + (n + 1) * wide, T(0));
   }
+}
 
-  /// The next step: its first key and `length` keys; their pairs in `visible`. False when there are no more.
-  bool next(int64_t& begin, int64_t& length) {
-    begin = keys_;
-    for (int64_t q = 0; q < count_; ++q) {
-      while (next_[q] < bound_[q + 1] && run(next_[q]).end <= at_) ++next_[q];
-      if (next_[q] < bound_[q + 1]) begin = std::min(begin, std::max<int64_t>(run(next_[q]).begin, at_));
+/// Rows `index` of x: where they lie, or copied where they lie apart or are no whole vectors.
+template <class T>
+Rows<T> rows_at(const T* x, int64_t ld, const int32_t* index, int64_t count, bool adjoining, int64_t width,
+                T* copy) {
+  const int64_t wide = simd::padded<T>(width);
+  if (adjoining && wide == width) return {x + index[0] * ld, ld};
+  gather_rows(x, ld, index, count, width, copy);
+  return {copy, wide};
+}
+
+/// Adds rows of whole vectors to rows `index` of `sum`, and makes them zero again.
+template <class T>
+void scatter_rows(T* rows, const int32_t* index, int64_t count, int64_t wide, T* sum) {
+  constexpr int n = simd::Lanes<T>::count;
+  for (int64_t r = 0; r < count; ++r) {
+    if (r + ahead < count) fetch_rows(sum + index[r + ahead] * wide, wide, 1, wide);
+    T *from = rows + r * wide, *to = sum + index[r] * wide;
+    for (int64_t c = 0; c < wide; c += n) {
+      simd::store(to + c, simd::load(to + c) + simd::load(from + c));
+      simd::store(from + c, simd::Vector<T>{});
     }
-    if (begin >= keys_) return false;
-    at_ = std::min(begin + tile, keys_);
-    int64_t furthest = begin;
-    for (int64_t q = 0; q < count_; ++q) {
-      uint64_t bits = 0;
-      for (int64_t r = next_[q]; r < bound_[q + 1] && run(r).begin < at_; ++r) {
-        const int64_t from = std::max<int64_t>(run(r).begin, begin), to = std::min<int64_t>(run(r).end, at_);
-        if (to <= from) continue;
-        bits |= low_bits(to - begin) & ~low_bits(from - begin);
-        furthest = std::max(furthest, to);
-      }
-      visible.set(q, bits);
+  }
+}
+
+/// The pairs of one step that exist and that dropout keeps.
+template <class T>
+struct StepPairs {
+  PairBits<T> visible, kept;
+
+  /// The first `keys` keys of a step, for a group of head h in batch row b.
+  Between<T> prepare(const BlockCall<T>& call, int64_t b, int64_t h, const BlockPlan::Group& group,
+                     const BlockPlan::Step& step, int64_t keys) {
+    Between<T> between;
+    if (step.pairs >= 0) {
+      const uint64_t* words = call.plan.pairs(step);
+      for (int64_t i = 0; i < group.count; ++i) visible.set(i, words[i]);
+      for (int64_t i = group.count; i < simd::padded<T>(group.count); ++i) visible.set(i, 0);
+      between.visible = &visible;
     }
-    length = furthest - begin;
-    return true;
+    if (call.dropped) {
+      draw(call, b, h, group, call.plan.keys(step), keys);
+      between.kept = &kept;
+      between.keep_scale = call.keep_scale;
+    }
+    return between;
   }
 
  private:
-  const Pattern::Run& run(int64_t r) const { return pattern_->runs[static_cast<size_t>(r)]; }
+  void draw(const BlockCall<T>& call, int64_t b, int64_t h, const BlockPlan::Group& group,
+            const int32_t* index, int64_t keys) {
+    using U = DropoutTerms::U;
+    constexpr int lanes = DropoutTerms::lanes;
+    const int32_t* queries = call.plan.queries(group);
+    for (int64_t i = 0; i < group.count; i += lanes) {
+      U row, all = {};
+      for (int lane = 0; lane < lanes; ++lane)
+        row[lane] = call.element(b, h, queries[std::min<int64_t>(i + lane, group.count - 1)]);
+      // Keys one after the other draw from the same blocks.
+      for (int64_t from = 0, to = 0; from < keys; from = to) {
+        for (to = from + 1; to < keys && index[to] == index[to - 1] + 1;) ++to;
+        const bool aligned = call.Tk % 8 == 0 && index[from] % 8 == 0;
+        const U bits = call.dropout.from(row + static_cast<uint64_t>(index[from]), to - from, aligned);
+        all |= (bits & low_bits(to - from)) << from;
+      }
+      for (int lane = 0; lane < lanes && i + lane < group.count; ++lane) kept.set(i + lane, all[lane]);
+    }
+  }
+};
 
-  const Pattern* pattern_ = nullptr;
-  int64_t count_ = 0, keys_ = 0, at_ = 0;
-  int64_t bound_[tile + 1], next_[tile];
+/// Which queries meet which of a step's first `keys` keys at all.
+inline Stairs stairs_of(const BlockPlan::Step& step, int64_t queries, int64_t keys) {
+  static_assert(Stairs::group == BlockPlan::lanes);
+  Stairs stairs;
+  for (int64_t g = 0; g * Stairs::group < queries; ++g)
+    stairs.add(g * Stairs::group, std::min<int64_t>(step.reach[g], keys));
+  return stairs;
+}
+
+/// How many of a step's keys are below `keys`.
+inline int64_t count_below(const int32_t* index, int64_t count, int64_t keys) {
+  if (count == 0 || index[count - 1] < keys) return count;
+  return std::lower_bound(index, index + count, keys) - index;
+}
+
+/// Calls f(picked, kept) for the keys of one query that belong to `part`, at most a tile at a time. `kept`:
+/// what dropout multiplies their weights by, or null.
+template <class T, class F>
+void each_pick(const BlockCall<T>& call, BlockPlan::Part part, int64_t b, int64_t h, int64_t query, F&& f) {
+  int32_t index[tile];
+  T kept[tile];
+  int64_t count = 0;
+  const auto give = [&] {
+    for (int64_t n = 0; call.dropped && n < count; ++n) {
+      const uint64_t element = call.element(b, h, query) + static_cast<uint64_t>(index[n]);
+      const bool keep = dropout_bits(call.dropout.seed, call.dropout.high, element) >= call.dropout.least;
+      kept[n] = keep ? call.keep_scale : T(0);
+    }
+    f(Picked{index, count}, call.dropped ? static_cast<const T*>(kept) : nullptr);
+    count = 0;
+  };
+  each_run(call.pattern, part, h, query, call.keys_of(b), [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+      index[count++] = static_cast<int32_t>(j);
+      if (count == tile) give();
+    }
+  });
+  if (count > 0) give();
+}
+
+/// Joins what two sets of keys gave one query: out and lse become those of both.
+template <class T>
+void merge(T* out, T& lse, const T* more, T more_lse, int64_t width) {
+  const T most = std::max(lse, more_lse);
+  if (more_lse == -std::numeric_limits<T>::infinity()) return;
+  const T mine = std::exp(lse - most), theirs = std::exp(more_lse - most), total = mine + theirs;
+  for (int64_t c = 0; c < width; ++c) out[c] = (out[c] * mine + more[c] * theirs) / total;
+  lse = most + std::log(total);
+}
+
+/// Few heads are cut into runs of groups too. Each run has sums of its own for the keys that it meets.
+struct Cuts {
+  struct Share {
+    int64_t begin = 0, end = 0;  ///< keys
+    int64_t place = 0;           ///< rows before it, of all shares of one batch row
+    int64_t group[3] = {};       ///< its groups of pass p are those from group[p] on
+  };
+  int64_t count, H, rows = 0;
+  std::vector<Share> shares;  ///< [H, count + 1]
+
+  template <class T>
+  explicit Cuts(const BlockCall<T>& call) : H(call.H) {
+    constexpr int64_t wanted = 4;
+    const int64_t heads = std::max<int64_t>(1, call.B * call.H);
+    count = std::clamp<int64_t>(wanted / heads, 1, std::max<int64_t>(1, call.flops_of_head() / piece_flops));
+    if (count == 1) return;
+    shares.resize(static_cast<size_t>(H * (count + 1)));
+    for (int64_t h = 0; h < H; ++h) {
+      for (int64_t p = 0; p < call.plan.passes(); ++p) divide(call.plan, h, p);
+      for (int64_t c = 0; c < count; ++c) {
+        Share& share = at(h, c);
+        share.place = rows;
+        rows += share.end - share.begin;
+      }
+    }
+  }
+  Share& at(int64_t h, int64_t c) { return shares[static_cast<size_t>(h * (count + 1) + c)]; }
+  const Share& at(int64_t h, int64_t c) const { return shares[static_cast<size_t>(h * (count + 1) + c)]; }
+
+ private:
+  /// Runs with about as many pairs each.
+  void divide(const BlockPlan& plan, int64_t h, int64_t p) {
+    const BlockPlan::Pass pass = plan.pass(h, p);
+    int64_t total = 0, kept = 0, g = pass.begin;
+    for (int64_t n = pass.begin; n < pass.end; ++n) total += plan.group(n).kept;
+    for (int64_t c = 0; c < count; ++c) {
+      Share& share = at(h, c);
+      share.group[p] = g;
+      for (; g < pass.end && (c + 1 == count || kept * count < total * (c + 1)); ++g) {
+        const BlockPlan::Group& group = plan.group(g);
+        kept += group.kept;
+        if (group.end == 0) continue;
+        share.begin = share.end == 0 ? group.begin : std::min<int64_t>(share.begin, group.begin);
+        share.end = std::max<int64_t>(share.end, group.end);
+      }
+    }
+    at(h, count).group[p] = pass.end;
+  }
 };
 
 }  // namespace heed::kernel

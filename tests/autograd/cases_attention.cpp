@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/kernels/dropout.h"
+#include "core/pattern.h"
 #include "tests/autograd/op_case.h"
 
 namespace heed::plain {
@@ -227,6 +228,35 @@ std::vector<OpCase> pattern_cases() {
              return with_sums(x, [hidden](auto, auto, int64_t i, int64_t j, double dot) {
                return j <= i + 1 ? 0.5 * dot : hidden;
              });
+           },
+       .looser = 4,
+       .looser_gradient = 20},
+      {.op = "block_attention(q, k, v, terms)",
+       .note = "dropout",
+       .shapes = {heads(2, 2, 3, 5, 4, 3)},
+       .large = heads(1, 3, 101, 77, 8, 8),
+       .apply =
+           [](Inputs x) {
+             Rng rng(23, x[0].device());
+             rng.restore(2, 9);
+             return block_attention(x[0], x[1], x[2],
+                                    {.scale = 0.5,
+                                     .pattern = pattern_for(1, x[0].extent(2), x[1].extent(2)),
+                                     .dropout = 0.25,
+                                     .draw = rng.next()});
+           },
+       .reference =
+           [hidden](const Plains& x) {
+             const int64_t H = x[0].extent(1), Tq = x[0].extent(2), Tk = x[1].extent(2);
+             return attended(
+                 x,
+                 [=](auto, auto, int64_t i, int64_t j, double dot) {
+                   return kept(1, 0, i, j) ? 0.5 * dot : hidden;
+                 },
+                 [=](int64_t b, int64_t h, int64_t i, int64_t j, double weight) {
+                   const auto element = static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk + j);
+                   return kernel::dropout_bits(23, Draw::high(9, 2), element) >= 16384 ? weight / 0.75 : 0;
+                 });
            },
        .looser = 4,
        .looser_gradient = 20},

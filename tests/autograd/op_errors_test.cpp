@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "autograd/ops.h"
+#include "core/pattern.h"
 #include "tests/device.h"
 
 namespace heed {
@@ -86,6 +87,8 @@ TEST_CASE("ops: attention that does not fit together is refused") {
   CHECK_THROWS_WITH(attention(q, k, v, {.dropout = 0.5}), containing("dropout needs a draw"));
   CHECK_THROWS_WITH(attention(q, k, v, {.dropout = 1}), containing("dropout 1. It must be"));
   CHECK_THROWS_WITH(block_attention(q, k, v, {}), containing("there is no pattern"));
+  CHECK_THROWS_WITH(block_attention(q, k, v, {.dropout = 0.5}), containing("dropout needs a draw"));
+  CHECK_THROWS_WITH(block_attention(q, k, v, {.dropout = -1}), containing("dropout -1. It must be"));
   const auto pattern = std::make_shared<kernel::Pattern>();
   CHECK_THROWS_WITH(block_attention(q, k, v, {.pattern = pattern}),
                     containing("0 queries and 0 keys for q [2, 1, 3, 4]"));

@@ -1,0 +1,85 @@
+// A set of keys as bits: how tiles of a pattern find what they share.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace heed::kernel {
+
+/// A set of keys, cheap where they lie near each other.
+class KeyBits {
+ public:
+  explicit KeyBits(int64_t keys) : words_(static_cast<size_t>(keys / 64 + 1)), before_(words_.size()) {}
+
+  void clear() {
+    if (low_ <= high_) std::fill(words_.begin() + low_, words_.begin() + high_ + 1, 0);
+    low_ = static_cast<int64_t>(words_.size());
+    high_ = -1;
+  }
+  void add(int64_t begin, int64_t end) {
+    const int64_t first = begin / 64, last = (end - 1) / 64;
+    low_ = std::min(low_, first);
+    high_ = std::max(high_, last);
+    for (int64_t w = first; w <= last; ++w) {
+      uint64_t bits = ~uint64_t{0};
+      if (w == first) bits &= ~uint64_t{0} << (begin % 64);
+      if (w == last) bits &= ~uint64_t{0} >> (63 - (end - 1) % 64);
+      word(w) |= bits;
+    }
+  }
+  void join(const KeyBits& other) {
+    if (other.low_ > other.high_) return;
+    low_ = std::min(low_, other.low_);
+    high_ = std::max(high_, other.high_);
+    for (int64_t w = other.low_; w <= other.high_; ++w) word(w) |= other.words_[static_cast<size_t>(w)];
+  }
+  /// How many there are, and how many stretches without a gap.
+  void count(int64_t& keys, int64_t& stretches) const {
+    keys = stretches = 0;
+    uint64_t carry = 0;
+    for (int64_t w = low_; w <= high_; ++w) {
+      const uint64_t bits = words_[static_cast<size_t>(w)];
+      keys += std::popcount(bits);
+      stretches += std::popcount(bits & ~(bits << 1 | carry));
+      carry = bits >> 63;
+    }
+  }
+  int64_t last() const {
+    if (low_ > high_) return -1;
+    return high_ * 64 + 63 - std::countl_zero(words_[static_cast<size_t>(high_)]);
+  }
+  /// How many are at most `key`.
+  int64_t upto(int64_t key) const {
+    int64_t keys = 0;
+    for (int64_t w = low_; w <= high_ && w * 64 <= key; ++w) {
+      const uint64_t bits = words_[static_cast<size_t>(w)];
+      keys += std::popcount(key - w * 64 >= 63 ? bits : bits & ((uint64_t{2} << (key - w * 64)) - 1));
+    }
+    return keys;
+  }
+  /// Appends them to `out`; after that place() knows where.
+  void list(std::vector<int32_t>& out) {
+    const size_t begin = out.size();
+    for (int64_t w = low_; w <= high_; ++w) {
+      before_[static_cast<size_t>(w)] = static_cast<int64_t>(out.size() - begin);
+      for (uint64_t bits = words_[static_cast<size_t>(w)]; bits != 0; bits &= bits - 1)
+        out.push_back(static_cast<int32_t>(w * 64 + std::countr_zero(bits)));
+    }
+  }
+  /// How many are below `key`.
+  int64_t place(int64_t key) const {
+    const auto w = static_cast<size_t>(key / 64);
+    return before_[w] + std::popcount(words_[w] & ((uint64_t{1} << (key % 64)) - 1));
+  }
+
+ private:
+  uint64_t& word(int64_t w) { return words_[static_cast<size_t>(w)]; }
+
+  std::vector<uint64_t> words_;
+  std::vector<int64_t> before_;
+  int64_t low_ = 0, high_ = -1;
+};
+
+}  // namespace heed::kernel

@@ -1,0 +1,346 @@
+// Patterns into tiles.
+#include "core/pattern.h"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <numeric>
+
+#include "core/key_bits.h"
+
+namespace heed::kernel {
+namespace {
+
+/// Relative costs of a pair: in groups of 64, 32 and 16 queries, and by itself.
+constexpr double cost_of_pair[] = {1, 1.1, 1.4};
+constexpr double cost_alone = 7;
+/// What copying a key (and adding up its gradient) costs, in pairs.
+constexpr double cost_of_gathering = 8;
+constexpr int64_t smallest = BlockPlan::lanes;
+/// So few queries that vectors of them would be mostly empty: decoding. They cost what their runs do.
+constexpr int64_t few_queries = 3;
+
+}  // namespace
+
+/// Looks for the cheapest way through the pattern of each head.
+class BlockPlanner {
+ public:
+  using Part = BlockPlan::Part;
+  /// All queries of a head, one after the other. A group does not go past an end of `classes`.
+  struct Order {
+    std::vector<int32_t> queries;
+    std::vector<int64_t> classes = {};
+
+    int64_t size() const { return static_cast<int64_t>(queries.size()); }
+    int32_t operator[](int64_t i) const { return queries[static_cast<size_t>(i)]; }
+    int64_t end_of_tile(int64_t begin) const {
+      const auto next = std::upper_bound(classes.begin(), classes.end(), begin);
+      const int64_t limit = next == classes.end() ? size() : *next;
+      return std::min(begin + BlockPlan::tile, limit);
+    }
+  };
+
+  BlockPlanner(const Pattern& pattern, BlockPlan& plan) : pattern_(pattern), plan_(plan) {
+    plan_.heads_ = pattern.heads;
+    plan_.kept_ = pattern.kept();
+  }
+
+  void run() {
+    if (pattern_.queries <= few_queries) {
+      for (int64_t head = 0; head < pattern_.heads; ++head) one_by_one(head);
+      return;
+    }
+    for (int i = 0; i < 7; ++i) sets_.emplace_back(pattern_.keys);
+    std::vector<bool> apart(static_cast<size_t>(pattern_.heads));
+    std::vector<Order> order(apart.size());
+    Order plain{std::vector<int32_t>(static_cast<size_t>(pattern_.queries))};
+    std::iota(plain.queries.begin(), plain.queries.end(), 0);
+    for (int64_t head = 0; head < pattern_.heads; ++head) {
+      const auto h = static_cast<size_t>(head);
+      bool all_short = true;
+      if (!lattice(head, order[h], all_short) || order[h].queries == plain.queries) {
+        order[h] = plain;
+        continue;
+      }
+      const double together = cost(head, plain, Part::all);
+      const double split = all_short
+                               ? cost(head, order[h], Part::all)
+                               : cost(head, plain, Part::long_runs) + cost(head, order[h], Part::short_runs);
+      if (split >= together) {
+        order[h] = plain;
+      } else if (!all_short) {
+        apart[h] = true;
+        plan_.passes_ = 2;
+      }
+    }
+    for (int64_t head = 0; head < pattern_.heads; ++head) {
+      const auto h = static_cast<size_t>(head);
+      build(head, apart[h] ? plain : order[h], apart[h] ? Part::long_runs : Part::all);
+      if (apart[h]) {
+        build(head, order[h], Part::short_runs);
+      } else if (plan_.passes_ == 2) {
+        plan_.pass_.push_back({0, 0});
+      }
+    }
+  }
+
+ private:
+  void one_by_one(int64_t head) {
+    const auto count = static_cast<int32_t>(pattern_.queries);
+    BlockPlan::Group all{.queries = 0,
+                         .count = count,
+                         .adjoining = true,
+                         .alone = true,
+                         .part = Part::all,
+                         .first_step = 0,
+                         .last_step = 0,
+                         .kept = 0,
+                         .begin = 0,
+                         .end = 0};
+    for (int32_t i = 0; i < count; ++i) {
+      if (head == 0) plan_.queries_.push_back(i);
+      each_run(pattern_, Part::all, head, i, pattern_.keys, [&](int64_t begin, int64_t end) {
+        all.begin =
+            all.end == 0 ? static_cast<int32_t>(begin) : std::min(all.begin, static_cast<int32_t>(begin));
+        all.end = std::max(all.end, static_cast<int32_t>(end));
+        all.kept += end - begin;
+      });
+    }
+    plan_.groups_.push_back(all);
+    plan_.pass_.push_back({head, head + 1});
+    plan_.most_groups_ = 1;
+  }
+
+  /// Queries whose scattered keys lie on one lattice, one residue after the other. False where there are
+  /// none.
+  bool lattice(int64_t head, Order& order, bool& all_short) const {
+    const int64_t queries = pattern_.queries;
+    // The distance between scattered keys that most queries have, by majority vote.
+    int64_t gap = 0, votes = 0;
+    std::vector<int64_t> first(static_cast<size_t>(queries), -1);
+    for (int64_t i = 0; i < queries; ++i) {
+      int64_t second = -1, found = 0;
+      each_run(pattern_, Part::all, head, i, pattern_.keys, [&](int64_t begin, int64_t end) {
+        if (end - begin >= BlockPlan::scattered) {
+          all_short = false;
+          return;
+        }
+        if (found++ == 0) first[static_cast<size_t>(i)] = begin;
+        if (found == 2) second = begin;
+      });
+      if (second < 0) continue;
+      const int64_t mine = second - first[static_cast<size_t>(i)];
+      if (votes == 0) gap = mine;
+      votes += mine == gap ? 1 : -1;
+    }
+    if (gap < 2) return false;
+    std::vector<int64_t> residue(first.size());
+    for (size_t i = 0; i < first.size(); ++i) residue[i] = first[i] < 0 ? -1 : first[i] % gap;
+    order.queries.resize(first.size());
+    std::iota(order.queries.begin(), order.queries.end(), 0);
+    const auto of = [&](int64_t i) { return residue[static_cast<size_t>(order[i])]; };
+    std::stable_sort(order.queries.begin(), order.queries.end(), [&](int32_t a, int32_t b) {
+      return residue[static_cast<size_t>(a)] < residue[static_cast<size_t>(b)];
+    });
+    int64_t begin = 0;
+    for (int64_t i = 1; i <= queries; ++i) {
+      if (i < queries && of(i) == of(begin)) continue;
+      // Small classes share groups.
+      if (i - begin >= smallest) order.classes.push_back(i);
+      begin = i;
+    }
+    return true;
+  }
+
+  /// Marks what queries [begin, end) of the order see in a set; returns the pairs.
+  int64_t mark(int64_t head, const Order& order, Part part, int64_t begin, int64_t end, KeyBits& set) const {
+    int64_t kept = 0;
+    set.clear();
+    for (int64_t i = begin; i < end; ++i) {
+      each_run(pattern_, part, head, order[i], pattern_.keys, [&](int64_t from, int64_t to) {
+        if (to <= from) return;
+        set.add(from, to);
+        kept += to - from;
+      });
+    }
+    return kept;
+  }
+
+  /// Of sets from..to (of 16 queries each) as one group that sees `all`.
+  double cost_of(const KeyBits& all, int64_t from, int64_t to, int level) const {
+    int64_t keys = 0, stretches = 0, last = -1, pairs = 0;
+    all.count(keys, stretches);
+    for (int64_t g = from; g < to; ++g) {
+      last = std::max(last, sets_[static_cast<size_t>(g)].last());
+      pairs += smallest * all.upto(last);
+    }
+    const double gathered = stretches > 1 && keys < BlockPlan::tile * stretches ? cost_of_gathering : 0;
+    return static_cast<double>(pairs) * cost_of_pair[level] + static_cast<double>(keys) * gathered;
+  }
+
+  /// The cheapest cut of queries [begin, all) of the order, a tile at most, and what it costs. `sizes` of the
+  /// pieces: 64; 32; 16; -16 for queries that go alone.
+  double cut(int64_t head, const Order& order, Part part, int64_t begin, int64_t all,
+             std::vector<int64_t>& sizes) {
+    double quarter[4] = {}, half[2] = {};
+    bool alone[4] = {}, joined[2] = {};
+    for (int64_t g = 0; g < 4; ++g) {
+      const int64_t from = std::min(begin + g * smallest, all), to = std::min(from + smallest, all);
+      const int64_t kept = mark(head, order, part, from, to, set(3 + g));
+      const double single = cost_alone * static_cast<double>(kept);
+      quarter[g] = cost_of(set(3 + g), 3 + g, 4 + g, 2);
+      alone[g] = single < quarter[g];
+      quarter[g] = std::min(single, quarter[g]);
+    }
+    for (int64_t s = 0; s < 2; ++s) {
+      set(1 + s).clear();
+      set(1 + s).join(set(3 + 2 * s));
+      set(1 + s).join(set(4 + 2 * s));
+      const double apart = quarter[2 * s] + quarter[2 * s + 1];
+      half[s] = cost_of(set(1 + s), 3 + 2 * s, 5 + 2 * s, 1);
+      joined[s] = half[s] <= apart;
+      half[s] = std::min(half[s], apart);
+    }
+    set(0).clear();
+    set(0).join(set(1));
+    set(0).join(set(2));
+    const double whole = cost_of(set(0), 3, 7, 0);
+    sizes.clear();
+    if (whole <= half[0] + half[1]) {
+      sizes.push_back(BlockPlan::tile);
+      return whole;
+    }
+    for (int64_t s = 0; s < 2; ++s) {
+      if (joined[s]) {
+        sizes.push_back(2 * smallest);
+      } else {
+        for (int64_t g = 2 * s; g < 2 * s + 2; ++g) sizes.push_back(alone[g] ? -smallest : smallest);
+      }
+    }
+    return half[0] + half[1];
+  }
+
+  double cost(int64_t head, const Order& order, Part part) {
+    double total = 0;
+    std::vector<int64_t> sizes;
+    for (int64_t begin = 0; begin < order.size();) {
+      const int64_t end = order.end_of_tile(begin);
+      total += cut(head, order, part, begin, end, sizes);
+      begin = end;
+    }
+    return total;
+  }
+
+  void build(int64_t head, const Order& order, Part part) {
+    const auto first_group = static_cast<int64_t>(plan_.groups_.size());
+    const auto queries = static_cast<int64_t>(plan_.queries_.size());
+    plan_.queries_.insert(plan_.queries_.end(), order.queries.begin(), order.queries.end());
+    std::vector<int64_t> sizes;
+    for (int64_t begin = 0; begin < order.size();) {
+      const int64_t all = order.end_of_tile(begin);
+      cut(head, order, part, begin, all, sizes);
+      for (const int64_t size : sizes) {
+        const int64_t end = std::min(begin + std::abs(size), all);
+        if (begin < end) group(head, order, part, begin, end, size < 0, queries + begin);
+        begin = end;
+      }
+    }
+    const auto last_group = static_cast<int64_t>(plan_.groups_.size());
+    plan_.pass_.push_back({first_group, last_group});
+    plan_.most_groups_ = std::max(plan_.most_groups_, last_group - first_group);
+  }
+
+  void group(int64_t head, const Order& order, Part part, int64_t begin, int64_t end, bool alone,
+             int64_t queries) {
+    KeyBits& seen = set(0);
+    const int64_t kept = mark(head, order, part, begin, end, seen);
+    // Nothing is added to queries without scattered keys.
+    if (kept == 0 && part == Part::short_runs) return;
+    const auto low = order[begin], high = order[end - 1];
+    const auto count = static_cast<int32_t>(end - begin);
+    BlockPlan::Group made{
+        .queries = queries,
+        .count = count,
+        .adjoining = high - low == count - 1 &&
+                     std::is_sorted(order.queries.begin() + begin, order.queries.begin() + end),
+        .alone = alone,
+        .part = part,
+        .first_step = static_cast<int64_t>(plan_.steps_.size()),
+        .last_step = 0,
+        .kept = kept,
+        .begin = 0,
+        .end = 0};
+    keys_.clear();
+    seen.list(keys_);
+    if (!keys_.empty()) {
+      made.begin = keys_.front();
+      made.end = keys_.back() + 1;
+    }
+    if (!alone) steps(head, order, part, begin, end, seen);
+    made.last_step = static_cast<int64_t>(plan_.steps_.size());
+    plan_.groups_.push_back(made);
+  }
+
+  void steps(int64_t head, const Order& order, Part part, int64_t begin, int64_t end, const KeyBits& seen) {
+    constexpr int64_t tile = BlockPlan::tile;
+    const auto all = static_cast<int64_t>(keys_.size());
+    const int64_t count = end - begin, steps = (all + tile - 1) / tile;
+    const auto first_key = static_cast<int64_t>(plan_.keys_.size());
+    plan_.keys_.insert(plan_.keys_.end(), keys_.begin(), keys_.end());
+    words_.assign(static_cast<size_t>(steps * count), 0);
+    for (int64_t i = begin; i < end; ++i) {
+      each_run(pattern_, part, head, order[i], pattern_.keys, [&](int64_t from, int64_t to) {
+        if (to <= from) return;
+        const int64_t low = seen.place(from), high = seen.place(to - 1) + 1;
+        for (int64_t s = low / tile; s * tile < high; ++s) {
+          const int64_t a = std::max<int64_t>(low - s * tile, 0), b = std::min(high - s * tile, tile);
+          words_[static_cast<size_t>(s * count + i - begin)] |= (~uint64_t{0} >> (64 - (b - a))) << a;
+        }
+      });
+    }
+    for (int64_t s = 0; s < steps; ++s) {
+      const int64_t at = s * tile, length = std::min(tile, all - at);
+      const uint64_t full = ~uint64_t{0} >> (64 - length);
+      const auto word = words_.begin() + s * count;
+      const bool meet = std::all_of(word, word + count, [full](uint64_t bits) { return bits == full; });
+      plan_.steps_.push_back(
+          {.keys = first_key + at,
+           .pairs = meet ? -1 : static_cast<int64_t>(plan_.pairs_.size()),
+           .count = static_cast<int32_t>(length),
+           .adjoining =
+               keys_[static_cast<size_t>(at + length - 1)] - keys_[static_cast<size_t>(at)] == length - 1,
+           .reach = {}});
+      uint64_t met = 0;
+      for (int64_t g = 0; g < tile / smallest; ++g) {
+        for (int64_t i = g * smallest; i < std::min((g + 1) * smallest, count); ++i) met |= word[i];
+        plan_.steps_.back().reach[g] = static_cast<uint8_t>(64 - std::countl_zero(met));
+      }
+      if (!meet) plan_.pairs_.insert(plan_.pairs_.end(), word, word + count);
+    }
+  }
+
+  KeyBits& set(int64_t index) { return sets_[static_cast<size_t>(index)]; }
+
+  const Pattern& pattern_;
+  BlockPlan& plan_;
+  std::vector<KeyBits> sets_;
+  std::vector<int32_t> keys_;
+  std::vector<uint64_t> words_;
+};
+
+BlockPlan::BlockPlan(const Pattern& pattern) { BlockPlanner(pattern, *this).run(); }
+
+int64_t Pattern::kept() const {
+  int64_t total = 0;
+  for (const Run& run : runs) total += run.length();
+  return total;
+}
+
+const BlockPlan& Pattern::plan() const {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (!planned) planned = std::make_shared<const BlockPlan>(*this);
+  return *planned;
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,106 @@
+// Which keys each query may look at, and how such a pattern falls into tiles.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace heed::kernel {
+
+class BlockPlan;
+
+/// Which keys each query may look at, as runs: query i of head h owns runs[first[h Tq + i]] up to first[h Tq
+/// + i + 1], each [begin, end) of keys, in order and without overlap. One head's pattern may serve all (heads
+/// = 1).
+struct Pattern {
+  int64_t heads = 1, queries = 0, keys = 0;
+  std::vector<int64_t> first;  ///< [heads Tq + 1]
+  struct Run {
+    int32_t begin, end;
+    int64_t length() const { return end - begin; }
+  };
+  std::vector<Run> runs;
+  mutable std::shared_ptr<const BlockPlan> planned = {};  ///< see plan()
+
+  int64_t kept() const;  ///< entries of the map that are not masked, over all heads
+  /// Its tiles, worked out when first asked for. A pattern that has a plan must not be changed.
+  const BlockPlan& plan() const;
+};
+
+/// The pairs of a pattern as groups of queries that meet common keys. Queries that lie apart but look at the
+/// same keys (columns of a stride) share a group, and keys that lie apart (columns, random blocks) share a
+/// step: a group gathers them, and then both are small dense products. Long runs of a query and its scattered
+/// keys may belong to two groups, the second of which adds to what the first has found.
+class BlockPlan {
+ public:
+  static constexpr int64_t tile = 64;      ///< most queries of a group, most keys of a step
+  static constexpr int64_t lanes = 16;     ///< queries of the smallest group
+  static constexpr int64_t scattered = 4;  ///< runs shorter than this may be grouped by themselves
+
+  /// Some keys that queries of a group meet.
+  struct Step {
+    int64_t keys;    ///< their numbers begin there in keys(), ascending
+    int64_t pairs;   ///< one word for each query begins there in pairs(): bit n speaks of key n; -1: all meet
+    int32_t count;   ///< of keys, at most a tile
+    bool adjoining;  ///< the keys lie one after the other
+    uint8_t reach[tile / lanes];  ///< queries before lanes (g + 1) meet the first reach[g] keys only
+  };
+  /// Which runs of its queries a group has.
+  enum class Part : uint8_t { all, long_runs, short_runs };
+  struct Group {
+    int64_t queries;  ///< their numbers begin there in queries()
+    int32_t count;    ///< at most a tile
+    bool adjoining;   ///< the queries lie one after the other
+    bool alone;       ///< each query goes by itself through its runs; there are no steps
+    Part part;
+    int64_t first_step, last_step;
+    int64_t kept;        ///< pairs
+    int32_t begin, end;  ///< the keys lie within
+  };
+  /// Groups [begin, end): those of the second pass add to what the first has found.
+  struct Pass {
+    int64_t begin, end;
+  };
+
+  explicit BlockPlan(const Pattern& pattern);
+
+  int64_t passes() const { return passes_; }
+  /// The groups of one pass and head; together those of pass 0 hold every query of the head once.
+  Pass pass(int64_t head, int64_t index) const {
+    return pass_[static_cast<size_t>((heads_ == 1 ? 0 : head) * passes_ + index)];
+  }
+  int64_t kept() const { return kept_; }                ///< pairs of all heads
+  int64_t most_groups() const { return most_groups_; }  ///< of any head and pass
+  const Group& group(int64_t index) const { return groups_[static_cast<size_t>(index)]; }
+  const Step& step(int64_t index) const { return steps_[static_cast<size_t>(index)]; }
+  const int32_t* queries(const Group& group) const { return queries_.data() + group.queries; }
+  const int32_t* keys(const Step& step) const { return keys_.data() + step.keys; }
+  const uint64_t* pairs(const Step& step) const { return pairs_.data() + step.pairs; }
+
+ private:
+  friend class BlockPlanner;
+
+  int64_t heads_ = 1, passes_ = 1, most_groups_ = 0, kept_ = 0;
+  std::vector<Pass> pass_;  ///< [heads, passes]
+  std::vector<Group> groups_;
+  std::vector<Step> steps_;
+  std::vector<int32_t> queries_, keys_;
+  std::vector<uint64_t> pairs_;
+};
+
+/// Calls f(begin, end) for the runs of one query that belong to `part`, those at `keys` and past it cut off.
+template <class F>
+void each_run(const Pattern& pattern, BlockPlan::Part part, int64_t head, int64_t query, int64_t keys,
+              F&& f) {
+  const auto row = static_cast<size_t>((pattern.heads == 1 ? 0 : head) * pattern.queries + query);
+  for (int64_t r = pattern.first[row]; r < pattern.first[row + 1]; ++r) {
+    const Pattern::Run& run = pattern.runs[static_cast<size_t>(r)];
+    if (run.begin >= keys) break;
+    if (part != BlockPlan::Part::all &&
+        (run.length() < BlockPlan::scattered) != (part == BlockPlan::Part::short_runs))
+      continue;
+    f(int64_t{run.begin}, run.end < keys ? int64_t{run.end} : keys);
+  }
+}
+
+}  // namespace heed::kernel
