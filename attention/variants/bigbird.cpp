@@ -1,0 +1,120 @@
+// BigBird. Zaheer et al. 2020, "Big Bird: Transformers for longer sequences", arXiv 2007.14062, section 2
+// (internal global blocks, ITC).
+//
+// Blocks of b tokens, nb of them, the last of which may be shorter. A query of block I sees block J where I
+// or J is the first or the last block, |I - J| <= 1, or J is one of the r random blocks of I. A block that is
+// several of these counts once (the authors' code counts it as often as it is).
+//
+// Random blocks are drawn when it is made, for each head and each 1 <= I <= nb - 2, without the first and
+// last block and the window, and without the block opposite (nb - 2 for I = 1, 1 for I = nb - 2). Fixed
+// draws: random_blocks [H, nb, r], i32, for the longest input (-1: none; rows 0 and nb - 1 are not read). In
+// a shorter input of n blocks, J > n - 2 stands for 1 + (J - 1) mod (n - 2).
+#include <algorithm>
+
+#include "attention/patterned.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t block = 16, random = 3, seed = 0;
+  double scale = 0;
+  void fields(Fields& f) {
+    f("block", block, "b, tokens of a block");
+    f("random", random, "r, random blocks of each block");
+    f("seed", seed, "of the random blocks; 0: they follow from the model's");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+  }
+};
+
+class BigBird final : public PatternedAttention {
+ public:
+  BigBird(const AttentionConfig& config, const Options& o, Rng& rng)
+      : PatternedAttention(config, rng, o.scale), o_(o) {
+    if (o.block < 1) fail("attention 'bigbird': block = ", o.block, ". It must be at least 1.");
+    if (o.random < 0) fail("attention 'bigbird': random = ", o.random, ". It must be at least 0.");
+    if (o.random == 0) return;
+    longest_ = config.max_length > 0 ? (config.max_length + o.block - 1) / o.block : 4096;
+    Rng own(static_cast<uint64_t>(o.seed) * 1000003 + static_cast<uint64_t>(config.layer));
+    random_blocks_ = drawn(o.seed != 0 ? own : rng);
+  }
+  void fields(Fields& f) override {
+    PatternedAttention::fields(f);
+    f("random_blocks", random_blocks_);
+  }
+  std::unique_ptr<Memory> start() const override { return nullptr; }  // its queries look ahead
+
+ private:
+  Tensor drawn(Rng& rng) const {
+    const int64_t n = longest_;
+    std::vector<int32_t> blocks(static_cast<size_t>(config().heads * n * o_.random), -1);
+    for (int64_t h = 0; h < config().heads; ++h) {
+      for (int64_t i = 1; i < n - 1; ++i) {
+        int32_t* own = blocks.data() + (h * n + i) * o_.random;
+        const auto may = [&](int64_t j) {
+          const bool opposite = (i == 1 && j == n - 2) || (i == n - 2 && j == 1);
+          return std::abs(i - j) > 1 && !opposite;
+        };
+        int64_t free = 0;
+        for (int64_t j = 1; j < n - 1 && free < o_.random; ++j) free += may(j) ? 1 : 0;
+        for (int64_t r = 0; r < free;) {
+          const auto j = static_cast<int32_t>(1 + rng.below(n - 2));
+          if (may(j) && std::find(own, own + r, j) == own + r) own[r++] = j;
+        }
+      }
+    }
+    return Tensor::of<int32_t>(blocks, Shape{config().heads, n, o_.random});
+  }
+
+  bool same_for_all_heads() const override { return o_.random == 0; }
+
+  void keys(int64_t head, int64_t i, int64_t length, KeySet& out) const override {
+    const int64_t b = o_.block, n = (length + b - 1) / b, row = i / b;
+    if (o_.random > 0 && n > longest_) {
+      fail("attention 'bigbird': ", length, " tokens, but its random blocks were drawn for ", longest_ * b,
+           ". Raise max_length.");
+    }
+    if (row == 0 || row >= n - 1) return out.range(0, length);
+    out.range(0, b);
+    out.range((row - 1) * b, (row + 2) * b);
+    out.range((n - 1) * b, length);
+    for (int64_t r = 0; r < o_.random; ++r) {
+      int64_t j = blocks_[static_cast<size_t>((head * longest_ + row) * o_.random + r)];
+      if (j > n - 2) j = 1 + (j - 1) % (n - 2);
+      if (j >= 0) out.range(j * b, (j + 1) * b);
+    }
+  }
+
+  uint64_t edition() const override {
+    if (!random_blocks_) return 0;
+    uint64_t hash = 1469598103934665603U;
+    const std::vector<double> blocks = random_blocks_.to_doubles();
+    blocks_.resize(blocks.size());
+    for (size_t n = 0; n < blocks.size(); ++n) {
+      blocks_[n] = static_cast<int64_t>(blocks[n]);
+      hash = (hash ^ static_cast<uint64_t>(blocks_[n])) * 1099511628211U;
+    }
+    return hash;
+  }
+
+  Options o_;
+  int64_t longest_ = 0;                  // blocks that there are draws for
+  Tensor random_blocks_;                 // [H, nb, r]
+  mutable std::vector<int64_t> blocks_;  // the same, as edition() read them last
+};
+
+}  // namespace
+
+Variant variant::bigbird() {
+  return describe<BigBird, Options>(
+      {.name = "bigbird",
+       .paper = "Zaheer et al. 2020",
+       .idea = "Blocks that see their neighbours, the first and last block, and a few random ones.",
+       .time = {.length = 1, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .map = MapKind::exact,
+       .from = 2048});
+}
+
+}  // namespace heed

@@ -1,0 +1,94 @@
+// Sparse Transformer, fixed. Child et al. 2019, "Generating long sequences with sparse Transformers", arXiv
+// 1904.10509, section 4.2.
+//
+//   block:    i div l = j div l                  j <= i
+//   summary:  j mod l >= l - c                   j <= i: the last c keys of each block speak for it
+//
+// merged: both in each head. interleave: the block in even layers (from 0), summaries in odd ones; a query
+// before the first summary then sees nothing and gives zeros. multihead: the block and c summary keys of its
+// own in each head: head h takes the sub-block number h mod verts of c keys, counted from the end of a block.
+// No parameters of its own.
+#include <cmath>
+
+#include "attention/patterned.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+enum class Usage { merged, interleave, multihead };
+
+struct Options {
+  int64_t block = 0, summary = 8, verts = 4;
+  bool include_block_start = false;
+  Usage usage = Usage::merged;
+  double scale = 0;
+  void fields(Fields& f) {
+    f("block", block, "l; 0: the root of the longest input, or 128 where that is not known");
+    f("summary", summary, "c, keys of a block that all later queries see; with block = 0 at most a block");
+    f("verts", verts, "multihead: how many different summaries the heads take by turns");
+    f("include_block_start", include_block_start, "the first key of each block is a summary too");
+    f("usage", Choice(usage, {"merged", "interleave", "multihead"}),
+      "block and summaries together, by turns of layers, or together with summaries that differ by head");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+  }
+};
+
+class Fixed final : public PatternedAttention {
+ public:
+  Fixed(const AttentionConfig& config, const Options& o, Rng& rng)
+      : PatternedAttention(config, rng, o.scale), o_(o) {
+    if (o.block < 0) fail("attention 'fixed': block = ", o.block, ". It must be above 0, or 0 to be chosen.");
+    if (o.summary < 1) fail("attention 'fixed': summary = ", o.summary, ". It must be at least 1.");
+    if (o.verts < 1) fail("attention 'fixed': verts = ", o.verts, ". It must be at least 1.");
+    if (o.usage != Usage::multihead) o_.verts = 1;
+    if (o.block == 0) {
+      o_.block = config.max_length == 0
+                     ? 128
+                     : std::llround(std::ceil(std::sqrt(static_cast<double>(config.max_length))));
+      o_.summary = std::min(o_.summary, o_.block);
+      o_.verts = std::min(o_.verts, o_.block / o_.summary);
+    }
+    if (o_.summary * o_.verts > o_.block) {
+      fail("attention 'fixed': ", o_.verts, " summaries of ", o_.summary, " keys in a block of ", o_.block,
+           ". Make the block larger, or summary or verts smaller.");
+    }
+  }
+
+ private:
+  bool block() const { return o_.usage != Usage::interleave || config().layer % 2 == 0; }
+  bool summaries() const { return o_.usage != Usage::interleave || !block(); }
+  bool same_for_all_heads() const override { return o_.usage != Usage::multihead; }
+
+  void keys(int64_t head, int64_t i, int64_t, KeySet& out) const override {
+    const int64_t l = o_.block;
+    if (block()) out.range(i / l * l, i + 1);
+    if (!summaries()) return;
+    const int64_t end = l - o_.summary * (head % o_.verts);
+    for (int64_t start = 0; start <= i; start += l) {
+      out.range(start + end - o_.summary, std::min(start + end, i + 1));
+      if (o_.include_block_start) out.one(start);
+    }
+  }
+  int64_t reach() const override { return summaries() ? -1 : o_.block - 1; }
+
+  Options o_;
+};
+
+}  // namespace
+
+Variant variant::fixed() {
+  return describe<Fixed, Options>(
+      {.name = "fixed",
+       .paper = "Child et al. 2019",
+       .idea = "Blocks, and the last keys of each block, which sum it up for all that follow.",
+       .time = {.length = 1.5, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .full = false,
+       .steps = true,
+       .map = MapKind::exact,
+       .from = 1024});
+}
+
+}  // namespace heed

@@ -1,0 +1,136 @@
+// Longformer. Beltagy et al. 2020, "Longformer: the long-document Transformer", arXiv 2004.05150, section 3.
+//
+//   i local:   a_i = softmax over |i - j| <= w e, (i - j) mod e = 0, and the global j, of q_i . k_j / sqrt(d)
+//   i global:  a_i = softmax over all j of q'_i . k'_j / sqrt(d),  y_i = sum_j a_ij v'_j
+//
+// The first g tokens are global; a key that is global and in the window counts once. A decoder has no global
+// tokens, keeps the last w e keys, and is the window of that width.
+//
+// Parameters: query_global, key_global, value_global: the projections of global queries q' and of keys k' and
+// values v' for them (not in a decoder), at first copies of query, key and value. On heads without
+// projections q' = q, k' = k, v' = v.
+#include <cmath>
+
+#include "attention/patterned.h"
+#include "attention/variant.h"
+#include "core/kernels/copy.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t window = 64, global = 1, dilation = 1, dilated_heads = 0;
+  double scale = 0;
+  void fields(Fields& f) {
+    f("window", window, "w, how many keys to either side a local query sees");
+    f("global", global, "g, how many tokens at the start are global; a decoder has none");
+    f("dilation", dilation, "e, the distance between keys of a window");
+    f("dilated_heads", dilated_heads, "how many heads, the last ones, are dilated; 0: all");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+  }
+};
+
+Linear copy_of(const Linear& from, const AttentionConfig& config, Rng& rng) {
+  Linear to(from.weight.extent(1), from.weight.extent(0), rng, {.bias = config.input_bias});
+  launch<kernel::Copy>(to.weight.device(), from.weight.detach(), to.weight.detach());
+  return to;
+}
+
+class Longformer final : public PatternedAttention {
+ public:
+  Longformer(const AttentionConfig& config, const Options& o, Rng& rng)
+      : PatternedAttention(config, rng, o.scale), o_(o) {
+    if (o.window < 0) fail("attention 'longformer': window = ", o.window, ". It must be at least 0.");
+    if (o.global < 0) fail("attention 'longformer': global = ", o.global, ". It must be at least 0.");
+    if (o.dilation < 1) fail("attention 'longformer': dilation = ", o.dilation, ". It must be at least 1.");
+    if (o.dilated_heads < 0 || o.dilated_heads > config.heads) {
+      fail("attention 'longformer': dilated_heads = ", o.dilated_heads, ". There are ", config.heads,
+           " heads.");
+    }
+    if (config.causal) o_.global = 0;
+    if (o_.global == 0) return;
+    query_global = copy_of(query, config, rng);
+    key_global = copy_of(key, config, rng);
+    value_global = copy_of(value, config, rng);
+  }
+  void fields(Fields& f) override {
+    PatternedAttention::fields(f);
+    if (o_.global == 0) return;
+    f("query_global", query_global);
+    f("key_global", key_global);
+    f("value_global", value_global);
+  }
+
+  Linear query_global, key_global, value_global;
+
+ private:
+  bool same_for_all_heads() const override { return o_.dilation == 1 || o_.dilated_heads == 0; }
+
+  void keys(int64_t head, int64_t i, int64_t length, KeySet& out) const override {
+    if (i < o_.global) return;  // it has projections of its own
+    out.range(0, o_.global);
+    const bool dilated = o_.dilated_heads == 0 || head >= config().heads - o_.dilated_heads;
+    const int64_t e = dilated ? o_.dilation : 1;
+    if (e == 1) return out.range(i - o_.window, i + o_.window + 1);
+    const int64_t last = std::min(i + o_.window * e, length - 1);
+    for (int64_t j = i - std::min(o_.window, i / e) * e; j <= last; j += e) out.one(j);
+  }
+  int64_t reach() const override { return o_.global == 0 ? o_.window * o_.dilation : -1; }
+
+  Tensor attend(Heads heads, const Attend& call) override {
+    if (o_.global == 0) return PatternedAttention::attend(std::move(heads), call);
+    if (call.mask.bias())
+      fail("attention: a sparse pattern takes no bias on its scores. Leave the bias out, or use softmax.");
+    if (call.mask.is_causal())
+      fail("attention 'longformer': global tokens look ahead. Use it without a causal mask, or global=0.");
+    const int64_t first_query = recall(heads, call);
+    if (call.memory != nullptr)
+      fail(
+          "attention 'longformer': global tokens see all keys, so it keeps no memory. Give all in one call.");
+    const int64_t queries = heads.q.extent(2);
+    const int64_t n = std::clamp<int64_t>(o_.global - first_query, 0, queries);
+    const Heads far = global_heads(heads, call, n);
+    if (call.pass.probe != nullptr) {
+      const NoTape looking;
+      Tensor scores = score(far.q, repeated(far.k, far.q.extent(1)), call);
+      if (const Tensor mask = call.mask.dense(scores, 0)) scores = scores + mask;
+      const Tensor local = slice(dense_map(heads, call, first_query), 2, n, queries);
+      call.pass.probe->see(*this, concat(std::vector<Tensor>{softmax(scores), local}, 2));
+    }
+    const Tensor local = slice(attend_pattern(heads, call, first_query), 2, n, queries);
+    const bool drop = call.pass.noise != nullptr && config().dropout > 0;
+    const Tensor global = attention(far.q, far.k, far.v,
+                                    {.scale = scale(far.q),
+                                     .key_lengths = call.mask.key_lengths(),
+                                     .dropout = drop ? config().dropout : 0,
+                                     .draw = drop ? call.pass.noise->next() : Draw{}});
+    return concat(std::vector<Tensor>{global, local}, 2);
+  }
+
+  /// The first n queries, and all keys and values, as global tokens have them.
+  Heads global_heads(const Heads& heads, const Attend& call, int64_t n) const {
+    if (!call.queries || !call.keys) return {slice(heads.q, 2, 0, n), heads.k, heads.v};
+    const Tensor q = split(query_global(slice(call.queries, 1, 0, n))), k = split(key_global(call.keys));
+    return {modifiers().ready_query(q, 0), modifiers().ready_key(k, 0), split(value_global(call.keys))};
+  }
+
+  Options o_;
+};
+
+}  // namespace
+
+Variant variant::longformer() {
+  return describe<Longformer, Options>(
+      {.name = "longformer",
+       .paper = "Beltagy et al. 2020",
+       .idea = "A sliding window, and a few tokens that see all and are seen by all.",
+       .time = {.length = 1, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .steps = true,
+       .map = MapKind::exact,
+       .from = 1024});
+}
+
+}  // namespace heed

@@ -1,0 +1,66 @@
+// Sliding window, dilated too. Beltagy et al. 2020, "Longformer", arXiv 2004.05150, section 3.1; Jiang et al.
+// 2023, "Mistral 7B", arXiv 2310.06825, whose window W is left = W - 1, right = 0. The band softmax of Conti
+// 2024 is left = right = w.
+//
+//   y_i = sum_j a_ij v_j,   a_i = softmax_j(q_i . k_j / sqrt(d)),   j = i + m e, -left <= m <= right, e =
+//   dilation
+//
+// No parameters of its own. A decoder keeps the last left e keys and values.
+#include "attention/patterned.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t left = 64, right = 64, dilation = 1;
+  double scale = 0;
+  void fields(Fields& f) {
+    f("left", left, "how many keys before its own a query sees");
+    f("right", right, "how many after it; a decoder sees none of them");
+    f("dilation", dilation, "the distance between keys that it sees");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+  }
+};
+
+class Window final : public PatternedAttention {
+ public:
+  Window(const AttentionConfig& config, const Options& o, Rng& rng)
+      : PatternedAttention(config, rng, o.scale), o_(o) {
+    if (o.left < 0 || o.right < 0) {
+      fail("attention 'window': left = ", o.left, ", right = ", o.right,
+           ". They count keys and must be at least 0.");
+    }
+    if (o.dilation < 1) fail("attention 'window': dilation = ", o.dilation, ". It must be at least 1.");
+  }
+
+ private:
+  void keys(int64_t, int64_t i, int64_t length, KeySet& out) const override {
+    if (o_.dilation == 1) return out.range(i - o_.left, i + o_.right + 1);
+    const int64_t back = std::min(o_.left, i / o_.dilation);
+    const int64_t last = std::min(i + o_.right * o_.dilation, length - 1);
+    for (int64_t j = i - back * o_.dilation; j <= last; j += o_.dilation) out.one(j);
+  }
+  int64_t reach() const override { return o_.left * o_.dilation; }
+
+  Options o_;
+};
+
+}  // namespace
+
+Variant variant::window() {
+  return describe<Window, Options>(
+      {.name = "window",
+       .also = "band",
+       .paper = "Beltagy et al. 2020",
+       .idea = "Softmax over the neighbours of a query: a band of the map, dilated or not.",
+       .time = {.length = 1, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact,
+       .from = 1024});
+}
+
+}  // namespace heed

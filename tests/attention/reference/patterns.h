@@ -1,0 +1,65 @@
+// Who may look at whom in the sparse variants, pair by pair as their papers say it.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+
+namespace heed::reference {
+
+/// May query i of head h look at key j, of `length` keys?
+using Meets = std::function<bool(int64_t h, int64_t i, int64_t j, int64_t length)>;
+
+/// Beltagy et al. 2020, section 3.1.
+inline Meets window(int64_t left, int64_t right, int64_t dilation) {
+  return [=](int64_t, int64_t i, int64_t j, int64_t) {
+    return i - j <= left * dilation && j - i <= right * dilation && (i - j) % dilation == 0;
+  };
+}
+
+/// Child et al. 2019, section 4.2, with l keys in `local` as the authors' code has it.
+inline Meets local(int64_t l) {
+  return [=](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && i - j < l; };
+}
+inline Meets columns(int64_t l) {
+  return [=](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && (i - j) % l == 0; };
+}
+inline Meets own_block(int64_t l) {
+  return [=](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && i / l == j / l; };
+}
+/// Sub-block `which` of c keys, from the end of each block.
+inline Meets summary(int64_t l, int64_t c, int64_t which = 0) {
+  return [=](int64_t, int64_t i, int64_t j, int64_t) {
+    return j <= i && j % l >= l - c * (which + 1) && j % l < l - c * which;
+  };
+}
+inline Meets either(const Meets& a, const Meets& b) {
+  return [=](int64_t h, int64_t i, int64_t j, int64_t length) {
+    return a(h, i, j, length) || b(h, i, j, length);
+  };
+}
+/// `a` in even heads, `b` in odd ones.
+inline Meets by_head(const Meets& a, const Meets& b) {
+  return [=](int64_t h, int64_t i, int64_t j, int64_t length) {
+    return h % 2 == 0 ? a(h, i, j, length) : b(h, i, j, length);
+  };
+}
+
+/// Zaheer et al. 2020, section 2; block(h, I, r) is the r-th random block of I.
+inline Meets bigbird(int64_t b, int64_t random, std::function<int64_t(int64_t, int64_t, int64_t)> block) {
+  return [=](int64_t h, int64_t i, int64_t j, int64_t length) {
+    const int64_t I = i / b, J = j / b, last = (length - 1) / b;
+    if (I == 0 || J == 0 || I == last || J == last || std::abs(I - J) <= 1) return true;
+    for (int64_t r = 0; r < random; ++r) {
+      if (block(h, I, r) == J) return true;
+    }
+    return false;
+  };
+}
+
+/// The local rows of Beltagy et al. 2020, section 3.1: a window and g global keys.
+inline Meets longformer(int64_t w, int64_t g) {
+  return [=](int64_t, int64_t i, int64_t j, int64_t) { return j < g || std::abs(i - j) <= w; };
+}
+
+}  // namespace heed::reference

@@ -1,0 +1,450 @@
+// tests the sparse variants: against plain loops over the pairs that their papers allow, and at their limits
+#include "attention/headed.h"
+#include "attention/variant.h"
+#include "tests/attention/reference/patterns.h"
+#include "tests/catch.h"
+#include "tests/core/kernels/attention_reference.h"
+
+namespace heed {
+namespace {
+
+using reference::Meets;
+using test::distance;
+
+AttentionConfig config_for(int64_t heads, int64_t d, int64_t length) {
+  return {.width = heads * d, .heads = heads, .max_length = length};
+}
+
+std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& config, uint64_t seed = 1) {
+  Rng rng(seed);
+  return make_attention(spec, config, rng);
+}
+
+HeadedAttention& headed(Attention& attention) { return dynamic_cast<HeadedAttention&>(attention); }
+
+Tensor find(Module& module, const std::string& name) {
+  for (const Named& named : tensors(module)) {
+    if (named.name == name) return *named.tensor;
+  }
+  fail("no tensor ", name);
+}
+
+struct Sizes {
+  int64_t B, H, N, d, dv;
+};
+
+const std::vector<Sizes> sizes{{1, 1, 1, 1, 1},  {2, 2, 2, 3, 2},  {2, 2, 17, 4, 3},
+                               {1, 1, 17, 1, 2}, {1, 3, 67, 8, 8}, {2, 1, 150, 5, 9}};
+
+/// Heads of an attention as leaves, with a direction for the gradient.
+struct Inputs {
+  Heads heads;
+  Tensor direction;
+  explicit Inputs(const Sizes& s, DType dtype = DType::f64)
+      : heads{leaf(test::heads(s.B, s.H, s.N, s.d, dtype, 1)),
+              leaf(test::heads(s.B, s.H, s.N, s.d, dtype, 2)),
+              leaf(test::heads(s.B, s.H, s.N, s.dv, dtype, 3))},
+        direction(test::heads(s.B, s.H, s.N, s.dv, dtype, 4)) {}
+};
+
+bool looks_back(const std::string& spec) { return !variant_named(parse_spec(spec).name).traits.full; }
+
+/// As encoders have it, or decoders too.
+enum class Use { both, self };
+
+/// The pairs of an attention of these sizes.
+using MeetsOf = std::function<Meets(Attention&, const Sizes&)>;
+
+/// Output and gradients of a variant against plain loops, causal and padded too.
+void compare(const std::string& spec, const MeetsOf& meets_of, const AttentionConfig& config = {},
+             Use use = Use::both) {
+  for (const Sizes& s : sizes) {
+    for (const bool causal : {false, true}) {
+      if (use == Use::self ? causal : !causal && looks_back(spec)) continue;
+      for (const bool padded : {false, true}) {
+        CAPTURE(spec, s.N, s.d, causal, padded);
+        AttentionConfig mine = config;
+        mine.width = s.H * s.d;
+        mine.heads = s.H;
+        mine.max_length = s.N;
+        mine.causal = causal;
+        const auto attention = made(spec, mine);
+        const Meets meets = meets_of(*attention, s);
+        const Inputs in(s);
+        std::vector<int32_t> lengths(static_cast<size_t>(s.B), static_cast<int32_t>(s.N));
+        if (padded) lengths.back() = static_cast<int32_t>(2 * s.N / 3);
+        Mask mask = causal ? Mask::causal() : Mask::none();
+        if (padded) mask = mask & Mask::lengths(Tensor::of<int32_t>(lengths, Shape{s.B}));
+        const Tensor y = headed(*attention).on_heads(in.heads, {.mask = mask});
+        backward(sum(y * in.direction));
+        const auto want = test::reference(
+            in.heads.q, in.heads.k, in.heads.v, in.direction,
+            {.scale = 1 / std::sqrt(static_cast<double>(s.d)),
+             .seen = [&](int64_t b, int64_t h, int64_t i, int64_t j) {
+               return (!causal || j <= i) && j < lengths[static_cast<size_t>(b)] && meets(h, i, j, s.N);
+             }});
+        CHECK(distance(y, want.out) < 1e-12);
+        CHECK(distance(grad_of(in.heads.q), want.dq) < 1e-12);
+        CHECK(distance(grad_of(in.heads.k), want.dk) < 1e-12);
+        CHECK(distance(grad_of(in.heads.v), want.dv) < 1e-12);
+      }
+    }
+  }
+}
+
+void compare(const std::string& spec, const Meets& meets, const AttentionConfig& config = {},
+             Use use = Use::both) {
+  compare(spec, MeetsOf([&](Attention&, const Sizes&) { return meets; }), config, use);
+}
+
+/// Output and gradients of two attentions on the same heads.
+double apart(const std::string& a, const std::string& b, const Sizes& s, bool causal) {
+  AttentionConfig config = config_for(s.H, s.d, s.N);
+  config.causal = causal;
+  std::vector<std::vector<double>> found;
+  for (const std::string& spec : {a, b}) {
+    const auto attention = made(spec, config);
+    const Inputs in(s);
+    const Tensor y = headed(*attention).on_heads(in.heads, {.mask = causal ? Mask::causal() : Mask::none()});
+    backward(sum(y * in.direction));
+    for (const Tensor& x : {y, grad_of(in.heads.q), grad_of(in.heads.k), grad_of(in.heads.v)})
+      found.push_back(x.to_doubles());
+  }
+  double worst = 0;
+  for (size_t i = 0; i < 4; ++i) worst = std::max(worst, distance(found[i], found[i + 4]));
+  return worst;
+}
+
+/// The map of head h: N x N.
+std::vector<double> map_of(const std::string& spec, AttentionConfig config, int64_t N, int64_t h = 0,
+                           uint64_t seed = 1) {
+  config.causal = looks_back(spec);
+  const auto attention = made(spec, config, seed);
+  const Inputs in({1, config.heads, N, config.width / config.heads, 2});
+  Probe probe;
+  headed(*attention).on_heads(in.heads, {.pass = {.probe = &probe}});
+  return view::slice(probe.maps.at(0).weights, 1, h, h + 1).to_doubles();
+}
+
+}  // namespace
+
+TEST_CASE("sparse: window is a band of the map", "[window]") {
+  compare("window:left=3,right=2", reference::window(3, 2, 1));
+  compare("window:left=40,right=0", reference::window(40, 0, 1));
+  compare("window:left=0,right=0", reference::window(0, 0, 1));
+  compare("window:left=3,right=3,dilation=4", reference::window(3, 3, 4));
+  compare("window:left=5,right=1,dilation=7", reference::window(5, 1, 7));
+}
+
+TEST_CASE("sparse: a window as wide as the input is softmax", "[window]") {
+  for (const bool causal : {false, true}) {
+    for (const Sizes& s : sizes) CHECK(apart("window:left=149,right=149", "softmax", s, causal) < 1e-12);
+  }
+  CHECK(apart("window:left=5,right=5", "softmax", {1, 1, 17, 4, 4}, false) > 1e-3);
+  CHECK(apart("window:scale=0.3,left=20,right=20", "softmax:scale=0.3", {1, 1, 17, 4, 4}, false) < 1e-12);
+}
+
+TEST_CASE("sparse: strided is local keys and columns", "[strided]") {
+  const Meets both = reference::either(reference::local(5), reference::columns(5));
+  compare("strided:stride=5", both);
+  compare("strided:stride=1", reference::local(1000));
+  compare("strided:stride=16", reference::either(reference::local(16), reference::columns(16)));
+  compare("strided:stride=5,usage=interleave", reference::local(5));
+  compare("strided:stride=5,usage=interleave", reference::columns(5), {.layer = 3, .layers = 4});
+  compare("strided:stride=5,usage=multihead", reference::by_head(reference::local(5), reference::columns(5)));
+}
+
+TEST_CASE("sparse: two interleaved layers lead from every key to every later query", "[strided]") {
+  const int64_t N = 60;
+  AttentionConfig config = config_for(1, 4, N);
+  config.layers = 2;
+  const std::string spec = "strided:stride=8,usage=interleave";
+  const auto first = map_of(spec, config, N);
+  config.layer = 1;
+  const auto second = map_of(spec, config, N);
+  for (int64_t i = 0; i < N; ++i) {
+    for (int64_t j = 0; j < N; ++j) {
+      double path = 0;
+      for (int64_t m = 0; m < N; ++m)
+        path += second[static_cast<size_t>(i * N + m)] * first[static_cast<size_t>(m * N + j)];
+      CHECK((path > 0) == (j <= i));
+    }
+  }
+}
+
+TEST_CASE("sparse: blocks as long as the input are causal softmax", "[strided][fixed]") {
+  for (const Sizes& s : sizes) {
+    CHECK(apart("strided:stride=150", "softmax", s, true) < 1e-12);
+    CHECK(apart("fixed:block=150", "softmax", s, true) < 1e-12);
+  }
+}
+
+TEST_CASE("sparse: fixed is blocks and their last keys", "[fixed]") {
+  const Meets both = reference::either(reference::own_block(6), reference::summary(6, 2));
+  compare("fixed:block=6,summary=2", both);
+  compare(
+      "fixed:block=6,summary=2,include_block_start=true",
+      reference::either(both, [](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && j % 6 == 0; }));
+  compare("fixed:block=16,summary=1", reference::either(reference::own_block(16), reference::summary(16, 1)));
+  compare("fixed:block=6,summary=2,usage=interleave", reference::own_block(6));
+  compare("fixed:block=6,summary=2,usage=interleave", reference::summary(6, 2), {.layer = 1, .layers = 2});
+  compare("fixed:block=6,summary=2,verts=2,usage=multihead", [](int64_t h, int64_t i, int64_t j, int64_t n) {
+    return reference::own_block(6)(h, i, j, n) || reference::summary(6, 2, h % 2)(h, i, j, n);
+  });
+}
+
+TEST_CASE("sparse: a query before the first summary sees nothing and gives zeros", "[fixed]") {
+  AttentionConfig config = config_for(1, 4, 30);
+  config.layer = 1;
+  config.causal = true;
+  const auto attention = made("fixed:block=10,summary=3,usage=interleave", config);
+  const Inputs in({1, 1, 30, 4, 4});
+  const Tensor y = headed(*attention).on_heads(in.heads, {});
+  backward(sum(y * in.direction));
+  for (const Tensor& x : {y, grad_of(in.heads.q)}) {
+    const auto values = x.to_doubles();
+    for (size_t i = 0; i < 7 * 4; ++i) CHECK(values[i] == 0);
+    CHECK(values[8 * 4] != 0);  // with a single key nothing is to be learned about it
+  }
+}
+
+TEST_CASE("sparse: bigbird is global blocks, neighbours and random blocks", "[bigbird]") {
+  compare("bigbird:block=4,random=0", reference::bigbird(4, 0, {}), {}, Use::self);
+  const MeetsOf with_blocks = [](Attention& attention, const Sizes& s) {
+    const Tensor blocks = find(attention, "random_blocks");
+    const int64_t n = (s.N + 3) / 4;
+    REQUIRE(blocks.shape() == Shape{s.H, n, 2});
+    return reference::bigbird(4, 2, [n, table = blocks.to_doubles()](int64_t h, int64_t i, int64_t r) {
+      return static_cast<int64_t>(table[static_cast<size_t>((h * n + i) * 2 + r)]);
+    });
+  };
+  compare("bigbird:block=4,random=2", with_blocks, {}, Use::self);
+}
+
+TEST_CASE("sparse: random blocks are others than those seen anyway, and differ by head and seed",
+          "[bigbird]") {
+  const AttentionConfig config = config_for(2, 2, 61);
+  const auto attention = made("bigbird:block=4,random=3", config);
+  const Tensor blocks = find(*attention, "random_blocks");
+  const auto table = blocks.to_doubles();
+  const int64_t n = 16;
+  REQUIRE(blocks.shape() == Shape{2, n, 3});
+  for (int64_t h = 0; h < 2; ++h) {
+    for (int64_t i = 1; i < n - 1; ++i) {
+      std::vector<int64_t> seen;
+      for (int64_t r = 0; r < 3; ++r) {
+        const auto j = static_cast<int64_t>(table[static_cast<size_t>((h * n + i) * 3 + r)]);
+        CHECK(std::abs(i - j) > 1);
+        CHECK((j >= 1 && j <= n - 2));
+        CHECK_FALSE((i == 1 && j == n - 2));
+        CHECK_FALSE((i == n - 2 && j == 1));
+        CHECK(std::find(seen.begin(), seen.end(), j) == seen.end());
+        seen.push_back(j);
+      }
+    }
+  }
+  CHECK(std::vector(table.begin(), table.begin() + 48) != std::vector(table.begin() + 48, table.end()));
+  const auto other = find(*made("bigbird:block=4,random=3", config, 2), "random_blocks").to_doubles();
+  CHECK(other != table);
+  const std::string seeded = "bigbird:block=4,random=3,seed=5";
+  CHECK(find(*made(seeded, config, 2), "random_blocks").to_doubles() ==
+        find(*made(seeded, config, 3), "random_blocks").to_doubles());
+  // Another seed moves what random blocks give and nothing else: without them the maps have the same pairs.
+  const auto a = map_of("bigbird:block=4,random=3,seed=5", config, 61),
+             b = map_of("bigbird:block=4,random=3,seed=6", config, 61),
+             bare = map_of("bigbird:block=4,random=0", config, 61);
+  int64_t moved = 0;
+  for (size_t at = 0; at < a.size(); ++at) {
+    if (bare[at] != 0) CHECK((a[at] != 0 && b[at] != 0));
+    moved += (a[at] != 0) != (b[at] != 0) ? 1 : 0;
+  }
+  CHECK(moved > 0);
+}
+
+TEST_CASE("sparse: random blocks that are put in are those that are seen", "[bigbird]") {
+  const AttentionConfig config = config_for(1, 2, 40);
+  const auto attention = made("bigbird:block=4,random=1", config);
+  const Inputs in({1, 1, 40, 2, 2});
+  const auto pairs = [&] {
+    Probe probe;
+    headed(*attention).on_heads(in.heads, {.pass = {.probe = &probe}});
+    return probe.maps.at(0).weights.to_doubles();
+  };
+  pairs();
+  for (const int32_t j : {6, 7}) {
+    for (const Named& named : tensors(*attention)) {
+      if (named.name == "random_blocks")
+        *named.tensor = Tensor::of<int32_t>(std::vector<int32_t>(10, j), Shape{1, 10, 1});
+    }
+    const auto map = pairs();
+    for (int64_t key = 24; key < 32; ++key)
+      CHECK((map[static_cast<size_t>(9 * 40 + key)] > 0) == (key / 4 == j));
+  }
+  // A shorter input of eight blocks: what is past its middle blocks stands for one of them.
+  const Inputs shorter({1, 1, 32, 2, 2});
+  Probe probe;
+  headed(*attention).on_heads(shorter.heads, {.pass = {.probe = &probe}});
+  const auto map = probe.maps.at(0).weights.to_doubles();
+  for (int64_t key = 0; key < 32; ++key) {
+    const int64_t J = key / 4;  // block 7 stands for 1 + 6 mod 6 = 1
+    CHECK((map[static_cast<size_t>(17 * 32 + key)] > 0) ==
+          (J == 0 || J == 7 || J == 1 || (J >= 3 && J <= 5)));
+  }
+  const Inputs longer({1, 1, 44, 2, 2});
+  CHECK_THROWS_WITH(headed(*attention).on_heads(longer.heads, {}), containing("44 tokens"));
+}
+
+TEST_CASE("sparse: bigbird with few or many blocks is softmax", "[bigbird]") {
+  CHECK(apart("bigbird:block=16", "softmax", {1, 2, 47, 4, 3}, false) < 1e-12);
+  CHECK(apart("bigbird:block=4,random=40", "softmax", {1, 2, 41, 4, 3}, false) > 1e-6);  // the opposite block
+  CHECK(apart("bigbird:block=100", "softmax", {2, 1, 150, 5, 9}, false) < 1e-12);
+}
+
+TEST_CASE("sparse: longformer without global tokens, or with everything in its window, is known",
+          "[longformer]") {
+  for (const Sizes& s : sizes) {
+    CHECK(apart("longformer:window=150,global=0", "softmax", s, false) < 1e-12);
+    CHECK(apart("longformer:window=150", "softmax", s, true) < 1e-12);
+    CHECK(apart("longformer:window=150,global=2", "softmax", s, false) < 1e-12);
+    CHECK(apart("longformer:window=5", "window:left=5,right=5", s, true) < 1e-12);
+  }
+  compare("longformer:window=3,global=0", reference::longformer(3, 0));
+  compare("longformer:window=2,global=0,dilation=3", reference::window(2, 2, 3));
+  const MeetsOf last_head = [](Attention&, const Sizes& s) -> Meets {
+    return [H = s.H](int64_t h, int64_t i, int64_t j, int64_t n) {
+      return reference::window(2, 2, h == H - 1 ? 3 : 1)(h, i, j, n);
+    };
+  };
+  compare("longformer:window=2,global=0,dilation=3,dilated_heads=1", last_head);
+}
+
+TEST_CASE("sparse: longformer on bare heads, where global projections are the local ones", "[longformer]") {
+  const Meets local = reference::longformer(3, 2);
+  compare(
+      "longformer:window=3,global=2",
+      [local](int64_t h, int64_t i, int64_t j, int64_t n) { return i < 2 || local(h, i, j, n); }, {},
+      Use::self);
+}
+
+TEST_CASE("sparse: longformer's global rows have projections of their own", "[longformer]") {
+  const int64_t N = 23, g = 2;
+  const AttentionConfig config = config_for(2, 3, N);
+  const auto attention = made("longformer:window=3,global=2", config);
+  convert(*attention, DType::f64);
+  const Tensor x = test::tensor(test::numbers(2 * N * 6, 9), {2, N, 6}, DType::f64);
+  const auto lengths = Mask::lengths(Tensor::of<int32_t>(std::vector<int32_t>{23, 15}, Shape{2}));
+  const auto forward = [&] { return attention->forward({.queries = x, .keys = x, .mask = lengths}); };
+  const Tensor copies = forward();
+  // At first they are copies.
+  for (const char* name : {"query", "key", "value"}) {
+    CHECK(find(*attention, std::string(name) + "_global.weight").to_doubles() ==
+          find(*attention, std::string(name) + ".weight").to_doubles());
+  }
+  // Another value projection for global rows is seen by them alone; so are a query's and a key's.
+  for (const char* name : {"query_global.weight", "key_global.weight", "value_global.weight"}) {
+    CAPTURE(name);
+    for (const Named& named : tensors(*attention)) {
+      if (named.name == name) *named.tensor = leaf(test::tensor(test::numbers(36, 7), {6, 6}, DType::f64));
+    }
+    const auto before = copies.to_doubles(), after = forward().to_doubles();
+    for (int64_t b = 0; b < 2; ++b) {
+      for (int64_t i = 0; i < N; ++i) {
+        const auto at = static_cast<size_t>((b * N + i) * 6);
+        CHECK((after[at] != before[at]) == (i < g));
+      }
+    }
+  }
+  // Their rows are softmax over all keys of those projections.
+  const auto split = [&](const Tensor& y, const char* name) {
+    return transpose(reshape(linear(y, find(*attention, name), {}), Shape{2, -1, 2, 3}), 1, 2).detach();
+  };
+  const Tensor q = split(slice(x, 1, 0, g), "query_global.weight"), k = split(x, "key_global.weight"),
+               v = split(x, "value_global.weight");
+  const auto want = test::reference(
+      q, k, v, q, {.scale = 1 / std::sqrt(3.0), .seen = [](int64_t b, int64_t, int64_t, int64_t j) {
+                     return b == 0 || j < 15;
+                   }});
+  const Tensor heads = test::tensor(want.out, {2, 2, g, 3}, DType::f64);
+  const Tensor joined =
+      linear(reshape(transpose(heads, 1, 2), Shape{2, g, 6}), find(*attention, "output.weight"), {});
+  CHECK(distance(slice(forward(), 1, 0, g), joined.to_doubles()) < 1e-12);
+}
+
+TEST_CASE("sparse: dropout on the weights is that of softmax", "[window][strided][longformer]") {
+  for (const auto& [spec, causal] :
+       {std::pair{"window:left=90,right=90", false}, std::pair{"strided:stride=90", true},
+        std::pair{"fixed:block=90", true}, std::pair{"bigbird:block=90", false}}) {
+    CAPTURE(spec);
+    AttentionConfig config = config_for(2, 8, 83);
+    config.dropout = 0.3;
+    config.causal = causal;
+    std::vector<std::vector<double>> found;
+    for (const char* one : {spec, "softmax"}) {
+      const auto attention = made(one, config);
+      const Inputs in({2, 2, 83, 8, 5});
+      Rng noise(4);
+      const Tensor y = headed(*attention)
+                           .on_heads(in.heads, {.mask = causal ? Mask::causal() : Mask::none(),
+                                                .pass = {.noise = &noise}});
+      backward(sum(y * in.direction));
+      for (const Tensor& x : {y, grad_of(in.heads.q), grad_of(in.heads.k), grad_of(in.heads.v)})
+        found.push_back(x.to_doubles());
+    }
+    for (size_t i = 0; i < 4; ++i) CHECK(distance(found[i], found[i + 4]) < 1e-12);
+  }
+}
+
+TEST_CASE("sparse: a decoder with a window remembers no more than the window", "[window][longformer]") {
+  for (const char* spec : {"window:left=20", "window:left=5,dilation=4", "longformer:window=20",
+                           "strided:stride=21,usage=interleave"}) {
+    CAPTURE(spec);
+    AttentionConfig config = config_for(2, 4, 400);
+    config.causal = true;
+    const auto attention = made(spec, config);
+    const Tensor x = test::tensor(test::numbers(400 * 8, 3), {1, 400, 8}, DType::f32);
+    const NoTape quiet;
+    const Tensor full = attention->forward({.queries = x, .keys = x, .mask = Mask::causal()});
+    const auto memory = attention->start();
+    auto& kept = dynamic_cast<KeyValueMemory&>(*memory);
+    const auto before = memory_use().live;
+    int64_t early = 0, most = 0;
+    for (int64_t t = 0; t < 400; ++t) {
+      const Tensor row = view::slice(x, 1, t, t + 1);
+      const Tensor y =
+          attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()});
+      CHECK(distance(y, view::slice(full, 1, t, t + 1).to_doubles()) < 2e-6);
+      const int64_t held = memory_use().live - before - y.bytes();
+      most = std::max(most, held);
+      if (t == 60) early = most;
+    }
+    CHECK(most == early);
+    CHECK(kept.length == 400);
+    CHECK(kept.keys.extent(2) <= 2 * 21);
+  }
+}
+
+TEST_CASE("sparse: options that cannot be are refused", "[window][strided][fixed][longformer][bigbird]") {
+  AttentionConfig config = config_for(2, 4, 100);
+  const auto refused = [&](const std::string& spec, const std::string& why) {
+    CAPTURE(spec);
+    config.causal = looks_back(parse_spec(spec).name);
+    CHECK_THROWS_WITH(made(spec, config), containing(why));
+  };
+  refused("window:left=-1", "left = -1");
+  refused("window:dilation=0", "dilation = 0");
+  refused("strided:stride=-3", "stride = -3");
+  refused("fixed:block=8,summary=9", "1 summaries of 9 keys in a block of 8");
+  refused("fixed:block=8,summary=4,verts=3,usage=multihead", "3 summaries of 4 keys");
+  refused("fixed:summary=0", "summary = 0");
+  refused("longformer:window=-2", "window = -2");
+  refused("longformer:dilated_heads=3", "dilated_heads = 3. There are 2 heads");
+  refused("bigbird:block=0", "block = 0");
+  refused("bigbird:random=-1", "random = -1");
+  config.causal = false;
+  const auto attention = made("longformer", config);
+  const Inputs in({1, 2, 9, 4, 4}, DType::f32);
+  CHECK_THROWS_WITH(headed(*attention).on_heads(in.heads, {.mask = Mask::causal()}),
+                    containing("global tokens look ahead"));
+}
+
+}  // namespace heed
