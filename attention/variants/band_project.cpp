@@ -1,0 +1,64 @@
+// Band projection. Conti 2024, "Attention maps as a sum of a structured and a sparse matrix".
+//
+//   y_i = sum_{|i-j| <= w} a_ij v_j,      a_i = softmax_j(q_i . k_j / sqrt(d)) over all j
+//
+// The matrix with a band of w diagonals to either side that is nearest to the map A in the entrywise 1-norm
+// and in the Frobenius norm. Its rows sum to less than one; renormalised they are the band softmax, which the
+// variant `window` has in linear time. No parameters of its own.
+#include <cmath>
+
+#include "attention/banded.h"
+#include "attention/scored.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t width = 32;
+  bool renormalise = false;
+  double scale = 0;
+  void fields(Fields& f) {
+    f("width", width, "w, diagonals to either side that are kept");
+    f("renormalise", renormalise, "divide what is kept by its sum");
+    f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
+  }
+};
+
+class BandProject final : public ScoredAttention {
+ public:
+  BandProject(const AttentionConfig& config, const Options& o, Rng& rng)
+      : ScoredAttention(config, rng), o_(o) {
+    if (o.width < 0) fail("attention 'band_project': width = ", o.width, ". It must be at least 0.");
+  }
+
+ private:
+  Tensor score(const Tensor& q, const Tensor& k, const Attend&) const override {
+    const double scale = o_.scale != 0 ? o_.scale : 1 / std::sqrt(static_cast<double>(q.extent(3)));
+    return matmul(q, transpose(k, 2, 3)) * scale;
+  }
+
+  Tensor weigh(const Tensor& scores, const Tensor&, const Attend& call) const override {
+    const Tensor band = band_of(scores, first_position(scores, call), o_.width);
+    if (o_.renormalise) return softmax(select(band, scores, -HUGE_VAL));
+    return select(band, softmax(scores), 0);
+  }
+
+  Options o_;
+};
+
+}  // namespace
+
+Variant variant::band_project() {
+  return describe<BandProject, Options>({.name = "band_project",
+                                         .paper = "Conti 2024",
+                                         .idea = "The map of softmax, projected onto its band.",
+                                         .time = {.length = 2, .width = 1},
+                                         .memory = {.length = 2, .width = 0},
+                                         .causal = true,
+                                         .cross = true,
+                                         .steps = true,
+                                         .map = MapKind::signed_});
+}
+
+}  // namespace heed
