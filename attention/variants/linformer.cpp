@@ -34,6 +34,15 @@ struct Options {
   }
 };
 
+/// Slots that a decoder asks again and again: as many as k, however long the source is.
+struct SlotMemory final : Memory {
+  Tensor keys, values;  ///< [B, H, k, d]
+  void fields(Fields& f) override {
+    f("keys", keys);
+    f("values", values);
+  }
+};
+
 class LinformerAttention final : public HeadedAttention {
  public:
   LinformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
@@ -53,6 +62,7 @@ class LinformerAttention final : public HeadedAttention {
     if (o.sharing != Sharing::key_value) f_ = uniform_parameter(shape, bound, rng);
   }
 
+  std::unique_ptr<Memory> start() const override { return std::make_unique<SlotMemory>(); }
   void fields(Fields& f) override {
     HeadedAttention::fields(f);
     f("E", e_);
@@ -61,21 +71,46 @@ class LinformerAttention final : public HeadedAttention {
 
  private:
   Tensor attend(Heads heads, const Attend& call) override {
-    refuse_extras("linformer", call);
+    Attend plain = call;
+    plain.memory = nullptr;
+    refuse_extras("linformer", plain);
+    auto* memory = dynamic_cast<SlotMemory*>(call.memory);
+    if (call.memory != nullptr && memory == nullptr)
+      fail("attention: this memory is another attention's. Use the one from start().");
+    SlotMemory own;
+    SlotMemory& slots = memory != nullptr ? *memory : own;
+    if (heads.k) mix(heads, call.mask, slots);
+    if (slots.length == 0)
+      fail("attention: no keys were given and none are remembered. Give keys in the first call.");
+    if (call.pass.probe != nullptr) {
+      const NoTape looking;
+      const Tensor f = slice(f_ ? f_ : e_, 2, 0, slots.length);
+      const Tensor positions =
+          Tensor::zeros(Shape{heads.q.extent(0), 1, slots.length, 1}, f.dtype(), f.device());
+      const Tensor kept = call.mask.kept(positions, 0);
+      const Tensor seen = kept ? f * transpose(kept, 2, 3) : f;  // [B or 1, H or 1, k, M]
+      const Tensor weights = softmax(matmul(heads.q, transpose(slots.keys, 2, 3)) * scale_);
+      call.pass.probe->see(*this, matmul(weights, seen));
+    }
+    return attention(heads.q, slots.keys, slots.values, terms(call, scale_));
+  }
+
+  /// All keys and values into slots.
+  void mix(const Heads& heads, const Mask& mask, SlotMemory& slots) const {
     const int64_t length = heads.k.extent(2);
+    if (slots.length > 0) {
+      fail("attention 'linformer': its slots are mixed of all keys at once, and ", slots.length,
+           " were given before. Give all of them in the first call.");
+    }
     if (length > length_) {
       fail("attention 'linformer': ", length, " keys, but E has columns for ", length_,
            ". Make it with length=", length, " or more.");
     }
     const Tensor e = slice(e_, 2, 0, length), f = f_ ? slice(f_, 2, 0, length) : e;
-    const Tensor kept = call.mask.kept(heads.k, 0);
-    const Tensor k = mixed(e, kept ? heads.k * kept : heads.k), v = mixed(f, kept ? heads.v * kept : heads.v);
-    if (call.pass.probe != nullptr) {
-      const NoTape looking;
-      const Tensor seen = kept ? f * transpose(kept, 2, 3) : f;  // [B or 1, H or 1, k, M]
-      call.pass.probe->see(*this, matmul(softmax(matmul(heads.q, transpose(k, 2, 3)) * scale_), seen));
-    }
-    return attention(heads.q, k, v, terms(call, scale_));
+    const Tensor kept = mask.kept(heads.k, 0);
+    slots.keys = mixed(e, kept ? heads.k * kept : heads.k);
+    slots.values = mixed(f, kept ? heads.v * kept : heads.v);
+    slots.length = length;
   }
 
   /// [H or 1, k, M] times [B, H, M, d] -> [B, H, k, d]. The batch becomes columns of one product, so that no
@@ -105,6 +140,7 @@ Variant variant::linformer() {
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 1},
        .cross = true,
+       .steps = true,
        .map = MapKind::signed_,
        .from = 1024});
 }

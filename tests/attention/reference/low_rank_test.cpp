@@ -107,6 +107,24 @@ TEST_CASE("linformer: inputs longer than its matrices, and hosts that do not kno
   CHECK_THROWS_WITH(made("linformer:length=-3", {.width = 4, .max_length = 5}), containing("-3"));
 }
 
+TEST_CASE("linformer: slots are kept for later queries, and take all keys at once", "[linformer]") {
+  const auto one = made("linformer:k=3", {.width = 4, .cross = true, .max_length = 50});
+  const Tensor source = random(Shape{1, 50, 4}, 1), x = random(Shape{1, 1, 4}, 2);
+  const auto memory = one->start();
+  const Tensor first = one->forward({.queries = x, .keys = source, .memory = memory.get()});
+  CHECK(distance(one->forward({.queries = x, .memory = memory.get()}), first) == 0);
+  CHECK_THROWS_WITH(one->forward({.queries = x, .keys = source, .memory = memory.get()}),
+                    containing("50 were given before"));
+  int64_t numbers = 0;
+  struct Sizes final : Fields {
+    explicit Sizes(int64_t& total) : total_(total) {}
+    void on(const char*, Tensor& tensor) override { total_ += tensor.size(); }
+    int64_t& total_;
+  } sizes(numbers);
+  memory->fields(sizes);
+  CHECK(numbers == 2 * 3 * 4);
+}
+
 TEST_CASE("reference: nystromformer, landmarks that do not divide the length too", "[nystromformer]") {
   for (const int64_t kernel : {0, 3}) {
     for (const Example& e : reference::usual_examples(false, kernel == 0)) {
