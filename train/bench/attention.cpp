@@ -40,6 +40,8 @@ class Layer {
         subject.spec, {.width = model, .heads = heads, .causal = subject.causal, .max_length = length}, rng);
     headed_ = dynamic_cast<HeadedAttention*>(layer_.get());
     const Shape shape = headed_ != nullptr ? Shape{1, heads, length, subject.width} : Shape{1, length, model};
+    input_ = Tensor(Shape{1, length, model});
+    fill_normal(input_, 0, 1, rng);
     for (Tensor* x : {&q_, &k_, &v_}) {
       const Tensor values(shape);
       fill_normal(values, 0, 1, rng);
@@ -48,7 +50,8 @@ class Layer {
   }
 
   Tensor forward() const {
-    if (headed_ != nullptr) return headed_->on_heads({q_, k_, v_}, {.mask = mask_});
+    if (headed_ != nullptr)
+      return headed_->on_heads({q_, k_, v_}, {.queries = input_, .keys = input_, .mask = mask_});
     return layer_->forward({.queries = q_, .keys = q_, .mask = mask_});
   }
   void step() const { backward(sum(square(forward()))); }
@@ -57,6 +60,7 @@ class Layer {
   Mask mask_;
   std::unique_ptr<Attention> layer_;
   HeadedAttention* headed_;
+  Tensor input_;  // [1, N, model], which gates are made from
   Tensor q_, k_, v_;
 };
 
