@@ -5,6 +5,7 @@
 #include <array>
 
 #include "autograd/ops.h"
+#include "core/pattern.h"
 
 namespace heed {
 

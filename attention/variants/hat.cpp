@@ -15,6 +15,7 @@
 
 #include "attention/headed.h"
 #include "attention/variant.h"
+#include "core/pattern.h"
 
 namespace heed {
 namespace {
