@@ -32,6 +32,11 @@ Tensor KernelizedAttention::attend(Heads heads, const Attend& call) {
     fail("attention: ", call.mask.key_lengths().extent(0), " key lengths for a batch of ", heads.q.extent(0),
          ". Give one length a sequence.");
   }
+  const int64_t earlier = heads.k ? heads.k.extent(2) - heads.q.extent(2) : 0;
+  if (call.memory == nullptr && call.mask.is_causal() && earlier < 0) {
+    fail("attention: ", heads.q.extent(2), " causal queries for ", heads.k.extent(2),
+         " keys. The last query belongs to the last key, so there must be as many keys.");
+  }
   Heads phi = features(std::move(heads), call);
   if (call.pass.probe != nullptr) show(phi, call);
   FastmaxTerms terms = terms_;
@@ -40,12 +45,7 @@ Tensor KernelizedAttention::attend(Heads heads, const Attend& call) {
     phi = noisy(std::move(phi), terms, *call.pass.noise);
   if (call.memory != nullptr) return step(phi, terms, call);
   terms.causal = call.mask.is_causal();
-  const int64_t earlier = phi.k.extent(2) - phi.q.extent(2);
   if (!terms.causal || earlier == 0) return fastmax(phi.q, phi.k, phi.v, terms);
-  if (earlier < 0) {
-    fail("attention: ", phi.q.extent(2), " causal queries for ", phi.k.extent(2),
-         " keys. The last query belongs to the last key, so there must be as many keys.");
-  }
   const auto part = [&](const Tensor& x, bool before) {
     return before ? slice(x, 2, 0, earlier) : slice(x, 2, earlier, x.extent(2));
   };

@@ -7,7 +7,7 @@
 namespace heed {
 
 /// What a kernelized attention remembers: sums of constant size.
-struct SumMemory final : Memory {
+struct SumMemory : Memory {
   Tensor sums;  ///< [B, H, f, d + 1]: of phi(k) [v, 1]^T, with all monomials of the features where f(s) needs
                 ///< them
   void fields(Fields& f) override { f("sums", sums); }

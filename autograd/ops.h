@@ -45,6 +45,8 @@ Tensor gelu_tanh(const Tensor& x);  ///< GPT-2's form
 Tensor silu(const Tensor& x);
 Tensor elu(const Tensor& x);
 Tensor softplus(const Tensor& x);  ///< log(1 + e^x)
+Tensor sin(const Tensor& x);
+Tensor cos(const Tensor& x);
 Tensor square(const Tensor& x);
 Tensor sqrt(const Tensor& x);
 Tensor reciprocal(const Tensor& x);

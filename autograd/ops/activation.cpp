@@ -32,6 +32,8 @@ Tensor gelu(const Tensor& x) { return map<Gelu, Keep::x>("gelu", x); }
 Tensor gelu_tanh(const Tensor& x) { return map<GeluTanh, Keep::x>("gelu_tanh", x); }
 Tensor silu(const Tensor& x) { return map<Silu, Keep::x>("silu", x); }
 Tensor elu(const Tensor& x) { return map<Elu, Keep::y>("elu", x); }
+Tensor sin(const Tensor& x) { return map<Sine, Keep::x>("sin", x); }
+Tensor cos(const Tensor& x) { return map<Cosine, Keep::x>("cos", x); }
 Tensor softplus(const Tensor& x) { return map<Softplus, Keep::x>("softplus", x); }
 Tensor square(const Tensor& x) { return map<Square, Keep::x>("square", x); }
 Tensor sqrt(const Tensor& x) { return map<Sqrt, Keep::y>("sqrt", x); }

@@ -118,6 +118,26 @@ struct Softplus {
     return dy * math::sigmoid(x);
   }
 };
+struct Sine {
+  template <class T>
+  HEED_BOTH static T value(T x) {
+    return std::sin(x);
+  }
+  template <class T>
+  HEED_BOTH static T slope(T x, T, T dy) {
+    return dy * std::cos(x);
+  }
+};
+struct Cosine {
+  template <class T>
+  HEED_BOTH static T value(T x) {
+    return std::cos(x);
+  }
+  template <class T>
+  HEED_BOTH static T slope(T x, T, T dy) {
+    return -dy * std::sin(x);
+  }
+};
 struct Square {
   template <class T>
   HEED_BOTH static T value(T x) {

@@ -49,6 +49,14 @@ class FastmaxBackChunk {
     dots_ = carve_.take(C);
   }
 
+  /// Asks for what a chunk will read.
+  void fetch(const FastmaxHead<T>& x, const FastmaxSlopes<T>& to, int64_t t, int64_t count) const {
+    fetch_rows(x.q.from(t).data, x.q.ld, count, plan_.d);
+    fetch_rows(x.k.from(t).data, x.k.ld, count, plan_.d);
+    fetch_rows(x.v.from(t).data, x.v.ld, count, plan_.dv);
+    fetch_rows(to.dout.from(t).data, to.dout.ld, count, plan_.dv);
+    fetch_rows<T>(x.out + t * x.ld_out, x.ld_out, count, plan_.dv);
+  }
   void load_queries(const FastmaxHead<T>& x, const FastmaxSlopes<T>& to, int64_t t, int64_t count) {
     queries_.load(x.q.from(t).data, x.q.ld, count);
     const Rows<T> dout = to.dout.from(t);

@@ -85,6 +85,7 @@ void factored(const FastmaxCall<T>& call, const SlopeTensors<T>& slopes, const T
       for (int64_t t = begin; t < end; t += C) {
         const int64_t count = std::min(C, end - t), seen = plan.seen(call.lengths, x.batch, t, count);
         work.load_queries(x, to, t, count);
+        if (t + C < end) work.fetch(x, to, t + C, C);
         work.clear_dq();
         if (known) work.queries_from(left, head, t);
         work.keep_dq(to, t);
@@ -96,6 +97,7 @@ void factored(const FastmaxCall<T>& call, const SlopeTensors<T>& slopes, const T
       for (int64_t t = begin + (end - begin - 1) / C * C; t >= begin && end > begin; t -= C) {
         const int64_t count = std::min(C, end - t), seen = plan.seen(call.lengths, x.batch, t, count);
         work.load_queries(x, to, t, count);
+        if (t > begin) work.fetch(x, to, t - C, C);
         work.resume_dq(to, t);
         work.clear_keys();
         if (seen > 0) {

@@ -41,6 +41,11 @@ class Forward {
   void chunk(const FastmaxHead<T>& x, int64_t t, int64_t count, int64_t seen, T* state, bool known,
              bool goes_on) {
     queries_.load(x.q.from(t).data, x.q.ld, count);
+    if (goes_on) {
+      fetch_rows(x.q.from(t + count).data, x.q.ld, count, plan_.d);
+      if (x.k.data != nullptr) fetch_rows(x.k.from(t + count).data, x.k.ld, count, plan_.d);
+      if (x.k.data != nullptr) fetch_rows(x.v.from(t + count).data, x.v.ld, count, plan_.dv);
+    }
     const int64_t width = queries_.width();
     std::fill_n(sums_, width, T(0));
     std::fill_n(out_, count * plan_.wide, T(0));

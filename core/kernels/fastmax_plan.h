@@ -214,12 +214,14 @@ class FastmaxSide {
         square += apart * apart;
       }
       const V inside = centred ? square * share + e : square + e * e;
-      V inverse;
-      for (int i = 0; i < n_; ++i) inverse[i] = T(1) / std::sqrt(inside[i]);
+      V root;
+      for (int i = 0; i < n_; ++i) root[i] = std::sqrt(inside[i]);
+      const V inverse = T(1) / root;
       simd::store(inverse_ + c, inverse);
       for (int64_t a = 0; a < plan_.d; ++a) {
         T* at = x + a * plan_.chunk + c;
-        simd::store(at, (simd::load(at) - mean) * inverse);
+        // A unit vector of one number is exactly 1 or -1, so that 1 + s can be exactly 0.
+        simd::store(at, centred ? (simd::load(at) - mean) * inverse : simd::load(at) / root);
       }
     }
   }

@@ -201,6 +201,8 @@ template void Map<GeluTanh>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Silu>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Elu>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Softplus>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Sine>::cpu<here>(const Tensor&, const Tensor&);
+template void Map<Cosine>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Square>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Sqrt>::cpu<here>(const Tensor&, const Tensor&);
 template void Map<Reciprocal>::cpu<here>(const Tensor&, const Tensor&);
@@ -216,6 +218,8 @@ template void MapBack<GeluTanh>::cpu<here>(const Tensor&, const Tensor&, const T
 template void MapBack<Silu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void MapBack<Elu>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void MapBack<Softplus>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Sine>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+template void MapBack<Cosine>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void MapBack<Square>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void MapBack<Sqrt>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
 template void MapBack<Reciprocal>::cpu<here>(const Tensor&, const Tensor&, const Tensor&, const Tensor&);

@@ -1,0 +1,71 @@
+// Normal rows, made orthogonal by the Gram-Schmidt process in double.
+#include "attention/random_projection.h"
+
+#include <cmath>
+#include <vector>
+
+#include "core/kernels/lanes.h"
+
+namespace heed {
+
+Tensor random_projection(int64_t rows, int64_t d, const ProjectionTerms& terms, Rng& rng) {
+  const auto normal = [&](int64_t count) {
+    const Tensor x(Shape{count, d}, DType::f64);
+    fill_normal(x, 0, 1, rng);
+    return x.to_doubles();
+  };
+  std::vector<double> w = normal(rows);
+  const std::vector<double> others = normal(rows);
+  const size_t n = static_cast<size_t>(d), count = static_cast<size_t>(rows);
+  std::vector<double> wanted(count);
+  for (size_t r = 0; r < count; ++r) {
+    // Lengths are those of independent vectors: direction and length of a normal vector do not depend on each
+    // other.
+    const double* drawn = terms.orthogonal ? &others[r * n] : &w[r * n];
+    wanted[r] =
+        terms.equal ? std::sqrt(static_cast<double>(d)) : std::sqrt(kernel::lanes::dot(drawn, drawn, d));
+  }
+  for (size_t r = 0; r < count; ++r) {
+    double* row = &w[r * n];
+    for (size_t other = r / n * n; terms.orthogonal && other < r; ++other) {
+      const double* unit = &w[other * n];
+      const double along = kernel::lanes::dot(row, unit, d);
+      for (size_t c = 0; c < n; ++c) row[c] -= along * unit[c];
+    }
+    const double factor = 1 / std::sqrt(kernel::lanes::dot(row, row, d));
+    for (size_t c = 0; c < n; ++c) row[c] *= factor;
+  }
+  for (size_t i = 0; i < w.size(); ++i) w[i] *= wanted[i / n];
+  return Tensor::of<double>(w, Shape{rows, d});
+}
+
+RandomProjection::RandomProjection(int64_t rows, int64_t d, const ProjectionTerms& terms, int64_t redraw,
+                                   int64_t layer, Rng& rng)
+    : terms_(terms), redraw_(redraw), layer_(layer) {
+  if (rows < 1) fail("attention: ", rows, " random rows. There must be at least 1.");
+  if (redraw < 0) fail("attention: redraw = ", redraw, ". It must be at least 0.");
+  weight_ = cast(random_projection(rows, d, terms, rng), DType::f32);
+}
+
+Tensor RandomProjection::operator()(const Tensor& x) const {
+  if (weight_.extent(1) != x.extent(3)) {
+    fail("attention: W is ", weight_.shape(), " for heads of width ", x.extent(3), ". It must be [m, ",
+         x.extent(3), "].");
+  }
+  return matmul(x, transpose(weight_, 0, 1));
+}
+
+void RandomProjection::settle(const Pass& pass) {
+  if (redraw_ == 0 || pass.noise == nullptr) return;
+  const int64_t period = pass.noise->tick() / redraw_;
+  if (period == period_ || period == 0) return;
+  // The step alone decides, so a run that goes on from a checkpoint draws what it would have drawn.
+  Rng rng(pass.noise->seed() + 0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(period * 4096 + layer_ + 1));
+  const NoTape drawing;
+  const Tensor drawn = random_projection(weight_.extent(0), weight_.extent(1), terms_, rng);
+  const Tensor moved = Tensor::of<double>(drawn.to_doubles(), drawn.shape(), weight_.device());
+  weight_ = cast(moved, weight_.dtype());
+  period_ = period;
+}
+
+}  // namespace heed

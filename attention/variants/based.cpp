@@ -1,0 +1,79 @@
+// Based. Arora et al. 2024, "Simple linear attention language models balance the recall-throughput tradeoff",
+// arXiv 2402.18668.
+//
+//   a_ij = 1 + s + s^2 / 2,      s = q_i . k_j / sqrt(f),      q and k of few features, f = 16
+//
+// Fastmax of degree 2 on narrow queries and keys, not normalised. Based models put layers of softmax over a
+// window of 64 between layers of it; here every layer is one of these.
+//
+// Parameters: to_query, to_key [H, d, f] narrow the heads; there are none where heads are no wider than f.
+#include <cmath>
+
+#include "attention/kernelized.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t features = 16;
+  double epsilon = 1e-12;
+  void fields(Fields& f) {
+    f("features", features, "width that queries and keys are narrowed to; 0: they stay as they are");
+    f("epsilon", epsilon, "added to the sum of weights");
+  }
+};
+
+class BasedAttention final : public KernelizedAttention {
+ public:
+  BasedAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : KernelizedAttention(config, terms_of(config, o), rng) {
+    const int64_t d = head_width();
+    if (o.features == 0 || o.features >= d) return;
+    const double deviation = 1 / std::sqrt(static_cast<double>(d));
+    to_query_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
+    to_key_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
+  }
+  void fields(Fields& f) override {
+    KernelizedAttention::fields(f);
+    f("to_query", to_query_);
+    f("to_key", to_key_);
+  }
+
+ private:
+  static kernel::FastmaxTerms terms_of(const AttentionConfig& config, const Options& o) {
+    if (o.features < 0) fail("attention 'based': features = ", o.features, ". It must be at least 0.");
+    if (!(o.epsilon >= 0)) fail("attention 'based': epsilon = ", o.epsilon, ". It must be at least 0.");
+    const int64_t d = config.width / std::max<int64_t>(config.heads, 1);
+    const int64_t width = o.features > 0 ? std::min(o.features, d) : d;
+    return {.coefficients = {1, 1, 0.5},
+            .scale = 1 / std::sqrt(static_cast<double>(width)),
+            .epsilon = o.epsilon};
+  }
+  Heads features(Heads heads, const Attend&) const override {
+    if (!to_query_) return heads;
+    heads.q = matmul(heads.q, to_query_);
+    if (heads.k) heads.k = matmul(heads.k, to_key_);
+    return heads;
+  }
+
+  Tensor to_query_, to_key_;
+};
+
+}  // namespace
+
+Variant variant::based() {
+  return describe<BasedAttention, Options>(
+      {.name = "based",
+       .paper = "Arora et al. 2024",
+       .idea = "The second-order Taylor polynomial of exp on narrow queries and keys.",
+       .time = {.length = 1, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact,
+       .from = 1024});
+}
+
+}  // namespace heed

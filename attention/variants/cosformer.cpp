@@ -1,0 +1,83 @@
+// cosFormer. Qin et al. 2022, "cosFormer: rethinking softmax in attention", arXiv 2202.08791.
+//
+//   a_ij = relu(q_i) . relu(k_j) cos( pi (i - j) / (2 M) ),      M the longest input
+//
+// The cosine of a difference is a sum of products, so the map factors: [relu(x) cos, relu(x) sin]. No weight
+// is negative, and neighbours count for more. The normaliser is the sum of a row.
+#include <cmath>
+
+#include "attention/kernelized.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  int64_t length = 0;
+  double epsilon = 1e-6;
+  void fields(Fields& f) {
+    f("length", length, "M; 0: the longest input of the host, or the call's where it does not say");
+    f("epsilon", epsilon, "added to the sum of weights");
+  }
+};
+
+class CosformerAttention final : public KernelizedAttention {
+ public:
+  CosformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : KernelizedAttention(config, o.epsilon, rng), length_(o.length > 0 ? o.length : config.max_length) {
+    if (o.length < 0) fail("attention 'cosformer': length = ", o.length, ". It must be at least 0.");
+  }
+
+ private:
+  Heads features(Heads heads, const Attend& call) const override {
+    const int64_t queries = heads.q.extent(2), keys = heads.k ? heads.k.extent(2) : 0;
+    int64_t length = length_, first_key = 0, first_query = config().cross ? 0 : keys - queries;
+    if (call.memory != nullptr) {
+      if (length < 1) {
+        fail("attention 'cosformer': a step does not know how long the input gets. Give length=N.");
+      }
+      first_key = call.memory->length;
+      first_query = config().cross ? call.memory->queries : first_key;
+    }
+    if (length < 1) length = std::max(queries, keys);
+    if (first_query < 0 || std::max(first_query + queries, first_key + keys) > length) {
+      fail("attention 'cosformer': position ", std::max(first_query + queries, first_key + keys),
+           " of an input that is to have at most ", length, ". Give length=N.");
+    }
+    heads.q = turned(relu(heads.q), first_query, length);
+    if (heads.k) heads.k = turned(relu(heads.k), first_key, length);
+    return heads;
+  }
+
+  static Tensor turned(const Tensor& x, int64_t first, int64_t length) {
+    std::vector<double> cosines, sines;
+    for (int64_t i = first; i < first + x.extent(2); ++i) {
+      const double angle = std::acos(0.0) * static_cast<double>(i) / static_cast<double>(length);
+      cosines.push_back(std::cos(angle));
+      sines.push_back(std::sin(angle));
+    }
+    const auto column = [&](const std::vector<double>& values) {
+      return cast(Tensor::of<double>(values, Shape{1, 1, x.extent(2), 1}, x.device()), x.dtype());
+    };
+    return concat(std::vector<Tensor>{x * column(cosines), x * column(sines)}, 3);
+  }
+
+  int64_t length_;
+};
+
+}  // namespace
+
+Variant variant::cosformer() {
+  return describe<CosformerAttention, Options>(
+      {.name = "cosformer",
+       .paper = "Qin et al. 2022",
+       .idea = "Rectified products that fade with the cosine of the distance.",
+       .time = {.length = 1, .width = 2},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::signed_});
+}
+
+}  // namespace heed

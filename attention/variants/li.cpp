@@ -1,0 +1,48 @@
+// Linear attention mechanism. Li et al. 2020, "Linear attention mechanism: an efficient attention for
+// semantic segmentation", arXiv 2007.14902.
+//
+//   y_i = sum_j (1 + q^_i . k^_j) v_j / sum_j (1 + q^_i . k^_j),      x^ = x / |x|
+//
+// The beginning of exp at cosines, so weights lie between 0 and 2: Fastmax of degree 1 with l2 normalisation.
+#include "attention/kernelized.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+struct Options {
+  double epsilon = 1e-6;
+  void fields(Fields& f) { f("epsilon", epsilon, "added to the sum of weights"); }
+};
+
+class LiAttention final : public KernelizedAttention {
+ public:
+  LiAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : KernelizedAttention(config, terms_of(o), rng) {}
+
+ private:
+  static kernel::FastmaxTerms terms_of(const Options& o) {
+    if (!(o.epsilon >= 0)) fail("attention 'li': epsilon = ", o.epsilon, ". It must be at least 0.");
+    return {.coefficients = {1, 1},
+            .prepare = kernel::Prepare::unit,
+            .prepare_epsilon = 1e-12,
+            .epsilon = o.epsilon};
+  }
+};
+
+}  // namespace
+
+Variant variant::li() {
+  return describe<LiAttention, Options>(
+      {.name = "li",
+       .paper = "Li et al. 2020",
+       .idea = "One plus the cosine of query and key: the beginning of exp.",
+       .time = {.length = 1, .width = 2},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact});
+}
+
+}  // namespace heed
