@@ -1,6 +1,8 @@
 // Recurrent encoder-decoders.
 #include "nn/seq2seq.h"
 
+#include <utility>
+
 namespace heed {
 
 void Seq2SeqOptions::fields(Fields& f) {
@@ -38,64 +40,57 @@ bool feeds(const Seq2SeqOptions& options) {
   return options.wiring == Wiring::bahdanau || options.input_feeding;
 }
 
-/// The maps of single steps, joined: [B, H, 1, Tk] each to [B, H, Tq, Tk].
-class JoinedMaps {
- public:
-  explicit JoinedMaps(Probe* probe) : probe_(probe) {}
-  Probe* step() {
-    if (probe_ == nullptr) return nullptr;
-    steps_.emplace_back();
-    return &steps_.back();
-  }
-  void hand_over() const {
-    if (probe_ == nullptr || steps_.empty()) return;
-    for (size_t i = 0; i < steps_[0].maps.size(); ++i) {
-      std::vector<Tensor> rows, drawn;
-      for (const Probe& one : steps_) {
-        rows.push_back(one.maps.at(i).weights);
-        if (one.maps[i].drawn) drawn.push_back(one.maps[i].drawn);
-      }
-      probe_->see(*steps_[0].maps[i].who, concat(rows, 2), drawn.empty() ? Tensor() : concat(drawn, 2));
-    }
-  }
-
- private:
-  Probe* probe_;
-  std::vector<Probe> steps_;
-};
-
 }  // namespace
 
 /// What the decoder goes through a sentence with.
 class RecurrentDecoder::Walk {
  public:
   Walk(const RecurrentDecoder& decoder, State& state, Memory& memory, const Tensor& encoded,
-       const Mask& source, const Pass& p)
-      : pass(p), decoder_(decoder), state_(state), memory_(memory), encoded_(encoded), source_(source) {
+       const Mask& source, const Pass& pass)
+      : decoder_(decoder),
+        state_(state),
+        memory_(memory),
+        encoded_(encoded),
+        given_(encoded),
+        source_(source),
+        pass_(pass) {
     for (const Tensor& kept : state.states) states.push_back(transpose(kept, 0, 1));
   }
   /// The contexts of queries [B, T, width].
-  Tensor attend(const Tensor& queries, Probe* probe) {
-    Pass own = pass;
-    own.probe = probe;
-    const Tensor keys = std::exchange(encoded_, Tensor());
+  Tensor attend(const Tensor& queries) {
+    Pass own = pass_;
+    own.probe = nullptr;
+    const Tensor keys = std::exchange(given_, Tensor());
+    if (pass_.probe != nullptr) asked_.push_back(queries.detach());
     return decoder_.cross->forward(
         {.queries = queries, .keys = keys, .mask = source_, .memory = &memory_, .pass = own});
   }
-  Tensor& fed() { return state_.fed; }
+  /// One map of all that was asked: a step alone may have none, where memories are sums.
+  void show() const {
+    if (pass_.probe == nullptr) return;
+    const NoTape no_tape;
+    decoder_.cross->forward({.queries = concat(asked_, 1),
+                             .keys = encoded_.detach(),
+                             .mask = source_,
+                             .pass = {.probe = pass_.probe}});
+  }
   void keep() {
     for (size_t i = 0; i < states.size(); ++i) state_.states[i] = transpose(states[i], 0, 1);
   }
+  Tensor& fed() { return state_.fed; }
+  Rng* noise() const { return pass_.noise; }
 
-  const Pass& pass;
   std::vector<Tensor> states;  // [parts, B, width] a layer
 
  private:
   const RecurrentDecoder& decoder_;
   State& state_;
   Memory& memory_;
-  Tensor encoded_;
+  const Tensor& encoded_;
+  Tensor given_;  // encoded_ until the memory has it
   const Mask& source_;
+  const Pass& pass_;
+  std::vector<Tensor> asked_;
 };
 
 RecurrentDecoder::RecurrentDecoder(const TransformerConfig& config, const Seq2SeqOptions& options,
@@ -132,12 +127,11 @@ Tensor RecurrentDecoder::in_steps(const Tensor& x, Walk& walk) const {
   const bool bahdanau = options_.wiring == Wiring::bahdanau;
   const int64_t batch = x.extent(0), steps = x.extent(1), width = x.extent(2);
   const Shape row{batch, width}, query{batch, 1, width};
-  JoinedMaps maps(walk.pass.probe);
   std::vector<Tensor> contexts, states, outputs;
   for (const Tensor& word : unstack(cells[0]->input(transpose(x, 0, 1)))) {
     if (bahdanau) {
       const Tensor asking = reshape(cells.back()->hidden(walk.states.back()), query);
-      walk.fed() = reshape(walk.attend(asking, maps.step()), row);
+      walk.fed() = reshape(walk.attend(asking), row);
       contexts.push_back(walk.fed());
     }
     Tensor from_input = word + context(walk.fed());
@@ -145,36 +139,35 @@ Tensor RecurrentDecoder::in_steps(const Tensor& x, Walk& walk) const {
       Tensor& state = walk.states[layer];
       state = cells[layer]->step(from_input, state);
       if (layer + 1 == cells.size()) break;
-      from_input = cells[layer + 1]->input(dropout(cells[layer]->hidden(state), dropout_, walk.pass.noise));
+      from_input = cells[layer + 1]->input(dropout(cells[layer]->hidden(state), dropout_, walk.noise()));
     }
     const Tensor h = cells.back()->hidden(walk.states.back());
     if (bahdanau) {
       states.push_back(h);
       continue;
     }
-    const Tensor found = reshape(walk.attend(reshape(h, query), maps.step()), row);
-    walk.fed() = dropout(tanh(readout(concat(std::vector<Tensor>{found, h}, 1))), dropout_, walk.pass.noise);
+    const Tensor found = reshape(walk.attend(reshape(h, query)), row);
+    walk.fed() = dropout(tanh(readout(concat(std::vector<Tensor>{found, h}, 1))), dropout_, walk.noise());
     outputs.push_back(walk.fed());
   }
-  maps.hand_over();
   const auto joined = [&](const std::vector<Tensor>& list) {
     return transpose(reshape(concat(list, 0), Shape{steps, batch, width}), 0, 1);  // [B, T, width]
   };
   if (!bahdanau) return joined(outputs);
   walk.fed() = Tensor();
   const Tensor seen = concat(std::vector<Tensor>{joined(states), joined(contexts), x}, 2);
-  return dropout(tanh(readout(seen)), dropout_, walk.pass.noise);
+  return dropout(tanh(readout(seen)), dropout_, walk.noise());
 }
 
 Tensor RecurrentDecoder::at_once(const Tensor& x, Walk& walk) const {
   Tensor y = transpose(x, 0, 1);
   for (size_t layer = 0; layer < cells.size(); ++layer) {
-    if (layer > 0) y = dropout(y, dropout_, walk.pass.noise);
+    if (layer > 0) y = dropout(y, dropout_, walk.noise());
     y = cells[layer]->sweep(y, walk.states[layer], {}, Direction::forward);
   }
   const Tensor states = contiguous(transpose(y, 0, 1));
-  const Tensor found = walk.attend(states, walk.pass.probe);
-  return dropout(tanh(readout(concat(std::vector<Tensor>{found, states}, 2))), dropout_, walk.pass.noise);
+  const Tensor found = walk.attend(states);
+  return dropout(tanh(readout(concat(std::vector<Tensor>{found, states}, 2))), dropout_, walk.noise());
 }
 
 Tensor RecurrentDecoder::operator()(const Tensor& x, State& state, Memory& memory, const Tensor& encoded,
@@ -183,6 +176,7 @@ Tensor RecurrentDecoder::operator()(const Tensor& x, State& state, Memory& memor
   Walk walk(*this, state, memory, encoded, source, pass);
   const Tensor y = feeds(options_) ? in_steps(x, walk) : at_once(x, walk);
   walk.keep();
+  walk.show();
   return y;
 }
 

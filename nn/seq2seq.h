@@ -37,7 +37,7 @@ class RecurrentDecoder final : public Module {
   /// The state before the first word, from what the encoder ended with, [B, width].
   std::unique_ptr<State> start(const Tensor& last) const;
   /// x [B, T, width] continues `state` -> outputs [B, T, width]. `memory` is the attention's; `encoded` is
-  /// given once, and empty afterwards. A probe sees one map of all steps.
+  /// given once, and empty afterwards. A probe sees one map of all steps, and needs `encoded`.
   Tensor operator()(const Tensor& x, State& state, Memory& memory, const Tensor& encoded, const Mask& source,
                     const Pass& pass) const;
   void fields(Fields& f) override;
