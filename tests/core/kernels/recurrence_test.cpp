@@ -1,0 +1,78 @@
+// Cells of LSTM and GRU: both float types, sequences that have ended, large gates, any number of threads.
+// Values and gradients against plain loops are rows of the op table.
+#include "core/kernels/recurrence.h"
+#include "core/launch.h"
+
+#include "tests/core/numbers.h"
+
+using namespace heed;
+
+namespace {
+
+enum class Kind { lstm, gru };
+
+struct Cell {
+  Kind kind;
+  int64_t rows, width;
+  int64_t gates() const { return kind == Kind::lstm ? 4 : 3; }
+  int64_t parts() const { return kind == Kind::lstm ? 2 : 1; }
+};
+
+/// The next state, and all gradients along a fixed direction, one after the other.
+Tensor both_ways(const Cell& cell, DType dtype, const Tensor& lengths, double size = 1) {
+  const Shape wide{cell.rows, cell.gates() * cell.width}, of_state{cell.parts(), cell.rows, cell.width};
+  const Tensor a = random_tensor(wide, dtype, 1, -size, size), b = random_tensor(wide, dtype, 2, -size, size),
+               state = random_tensor(of_state, dtype, 3), dnext = random_tensor(of_state, dtype, 4);
+  const int64_t count = wide.size(), small = of_state.size();
+  const Tensor all = Tensor::zeros(Shape{2 * small + 3 * count}, dtype);
+  const auto part = [&](const Shape& shape, int64_t at) {
+    return all.seen_as(shape, Strides::contiguous(shape), at);
+  };
+  const Tensor next = part(of_state, 0), dstate = part(of_state, small), gates = part(wide, 2 * small),
+               da = part(wide, 2 * small + count), db = part(wide, 2 * small + 2 * count);
+  if (cell.kind == Kind::lstm) {
+    launch<kernel::LstmCell>(Device::cpu, a, b, state, lengths, 2, gates, next);
+    launch<kernel::LstmCellBack>(Device::cpu, gates, state, next, lengths, 2, dnext, da, dstate);
+  } else {
+    launch<kernel::GruCell>(Device::cpu, a, b, state, lengths, 2, gates, next);
+    launch<kernel::GruCellBack>(Device::cpu, gates, b, state, lengths, 2, dnext, da, db, dstate);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("recurrence: floats follow doubles, and the bits do not depend on threads") {
+  const Kind kind = GENERATE(Kind::lstm, Kind::gru);
+  const int64_t width = GENERATE(1, 7, 64, 130);
+  const Cell cell{kind, 301, width};
+  const Tensor lengths = random_ids(Shape{cell.rows}, 6);
+  CHECK(distance(both_ways(cell, DType::f32, lengths), both_ways(cell, DType::f64, lengths)) < 1e-5);
+  CHECK(same_for_any_threads([&] { return both_ways(cell, DType::f32, lengths); }));
+}
+
+TEST_CASE("recurrence: a sequence that has ended keeps its state and hands its gradient on, to the bit") {
+  const Cell cell{GENERATE(Kind::lstm, Kind::gru), 3, 5};
+  const std::vector<int32_t> long_as{2, 3, 0};  // position 2 is past the end of the first and the last
+  const Tensor all = both_ways(cell, DType::f32, Tensor::of<int32_t>(long_as, Shape{3}));
+  const Shape of_state{cell.parts(), 3, 5};
+  const std::vector<float> found = all.to_host(), state = random_tensor(of_state, DType::f32, 3).to_host(),
+                           slope = random_tensor(of_state, DType::f32, 4).to_host();
+  const auto small = static_cast<size_t>(of_state.size());
+  for (size_t i = 0; i < small; ++i) {
+    const size_t row = i / 5 % 3;
+    CHECK((found[i] == state[i]) == (row != 1));
+    CHECK((found[small + i] == slope[i]) == (row != 1));
+  }
+  const size_t count = 3 * 5 * static_cast<size_t>(cell.gates());
+  for (size_t i = 0; i < 2 * count; ++i) {
+    if (i / (5 * static_cast<size_t>(cell.gates())) % 3 != 1) CHECK(found[2 * small + count + i] == 0);
+  }
+}
+
+TEST_CASE("recurrence: large gates saturate without NaN") {
+  const Cell cell{GENERATE(Kind::lstm, Kind::gru), 4, 9};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const double value : both_ways(cell, dtype, {}, 1e15).to_doubles()) CHECK(std::isfinite(value));
+  }
+}
