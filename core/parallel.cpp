@@ -114,6 +114,9 @@ class Pool {
   }
 
   void work() {
+    // The C library maps an arena for a thread's first allocation: now, not in the middle of a run.
+    void* volatile first = std::malloc(1);
+    std::free(first);
     uint64_t seen = 0;
     for (;;) {
       for (int spin = 0; generation_.load(std::memory_order_acquire) == seen && spin < 4000; ++spin) relax();

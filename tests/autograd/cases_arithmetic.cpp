@@ -110,9 +110,11 @@ std::vector<OpCase> arithmetic_cases() {
           "softplus(x)", [](Inputs x) { return softplus(x[0]); },
           [](double x) { return x > 30 ? x : std::log1p(std::exp(x)); }, between(-40, 40)),
       one(
-          "sin(x)", [](Inputs x) { return sin(x[0]); }, [](double x) { return std::sin(x); }, between(-20, 20)),
+          "sin(x)", [](Inputs x) { return sin(x[0]); }, [](double x) { return std::sin(x); },
+          between(-20, 20)),
       one(
-          "cos(x)", [](Inputs x) { return cos(x[0]); }, [](double x) { return std::cos(x); }, between(-20, 20)),
+          "cos(x)", [](Inputs x) { return cos(x[0]); }, [](double x) { return std::cos(x); },
+          between(-20, 20)),
       one(
           "square(x)", [](Inputs x) { return square(x[0]); }, [](double x) { return x * x; }),
       one(
