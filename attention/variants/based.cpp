@@ -68,7 +68,7 @@ Variant variant::based() {
        .paper = "Arora et al. 2024",
        .idea = "The second-order Taylor polynomial of exp on narrow queries and keys.",
        .time = {.length = 1, .width = 1},
-       .memory = {.length = 1, .width = 1},
+       .memory = {.length = 1, .width = 0.77},
        .causal = true,
        .cross = true,
        .steps = true,
