@@ -169,7 +169,7 @@ class LastKey final : public Attention {
   };
   Tensor forward(const Attend& call) override {
     auto& memory = dynamic_cast<Inputs&>(*call.memory);
-    ++calls;
+    asked.push_back(call.queries);
     if (call.keys) {
       ++fillings;
       memory.keys = call.keys;
@@ -180,7 +180,8 @@ class LastKey final : public Attention {
   }
   std::unique_ptr<Memory> start() const override { return std::make_unique<Inputs>(); }
   void fields(Fields&) override {}
-  int calls = 0, fillings = 0;
+  std::vector<Tensor> asked;
+  int fillings = 0;
 };
 
 }  // namespace
@@ -198,28 +199,36 @@ TEST_CASE("seq2seq: keys are given once a sentence, and the context is where the
       cross = made.get();
       return made;
     };
-    Seq2Seq model(tiny(1), options, 11, 13, factory, rng);
+    Seq2Seq model(tiny(2), options, 11, 13, factory, rng);
     const bool stepwise = options.wiring == Wiring::bahdanau || options.input_feeding;
     const Tensor encoded = model.encode(example.source, example.long_as, {});
     const Tensor y = model.decode(example.target, encoded, example.long_as, {});
     CHECK(cross->fillings == 1);
-    CHECK(cross->calls == (stepwise ? 4 : 1));
+    CHECK(cross->asked.size() == (stepwise ? 4 : 1));
+    const Tensor asked = concat(cross->asked, 1);
     // The same by hand, from the equations.
     const RecurrentDecoder& decoder = model.decoder;
-    const RecurrentCell& cell = *decoder.cells[0];
+    const RecurrentCell &first = *decoder.cells[0], &second = *decoder.cells[1];
     const Tensor x = model.target(example.target, 0, nullptr);
     const Tensor c = position(encoded, 4);
-    Tensor state = contiguous(transpose(
-        reshape(tanh(decoder.bridge(model.encoder.last(encoded))), Shape{2, cell.parts(), 8}), 0, 1));
-    Tensor fed = Tensor::zeros(Shape{2, 8});
+    const Tensor begin =
+        reshape(tanh(decoder.bridge(model.encoder.last(encoded))), Shape{2, 2 * first.parts(), 8});
+    const auto state_of = [&](int64_t layer) {
+      const Tensor own = slice(begin, 1, layer * first.parts(), (layer + 1) * first.parts());
+      return contiguous(transpose(own, 0, 1));
+    };
+    Tensor low = state_of(0), high = state_of(1), fed = Tensor::zeros(Shape{2, 8});
     for (int64_t t = 0; t < 4; ++t) {
       const Tensor word = position(x, t);
-      Tensor from_input = cell.input(word);
+      Tensor from_input = first.input(word);
       if (options.wiring == Wiring::bahdanau) from_input = from_input + decoder.context(c);
       if (options.wiring == Wiring::luong && options.input_feeding)
         from_input = from_input + decoder.context(fed);
-      state = cell.step(from_input, state);
-      const Tensor h = cell.hidden(state);
+      if (options.wiring == Wiring::bahdanau) CHECK(distance(position(asked, t), second.hidden(high)) < 1e-6);
+      low = first.step(from_input, low);
+      high = second.step(second.input(first.hidden(low)), high);
+      const Tensor h = second.hidden(high);
+      if (options.wiring == Wiring::luong) CHECK(distance(position(asked, t), h) < 1e-6);
       fed = options.wiring == Wiring::bahdanau
                 ? tanh(decoder.readout(concat(std::vector<Tensor>{h, c, word}, 1)))
                 : tanh(decoder.readout(concat(std::vector<Tensor>{c, h}, 1)));
