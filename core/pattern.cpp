@@ -12,7 +12,7 @@ namespace heed::kernel {
 namespace {
 
 /// Relative costs of a pair: in groups of 64, 32 and 16 queries, and by itself.
-constexpr double cost_of_pair[] = {1, 1.1, 1.4};
+constexpr double cost_of_pair[] = {1, 1.1, 1.3};
 constexpr double cost_alone = 7;
 /// What copying a key (and adding up its gradient) costs, in pairs.
 constexpr double cost_of_gathering = 8;
