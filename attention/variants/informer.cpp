@@ -14,12 +14,12 @@
 //
 // Parameters: samples [N, U], optional: the numbers of the keys that each query samples, for all heads.
 // Without it they are drawn by the length alone, or anew at each training step (resample).
+#include <algorithm>
 #include <cmath>
 
 #include "attention/headed.h"
 #include "attention/variant.h"
 #include "core/kernels/prob_sparse.h"
-#include "core/kernels/sort.h"
 #include "core/launch.h"
 
 namespace heed {
@@ -59,12 +59,6 @@ class InformerAttention final : public HeadedAttention {
   }
 
  private:
-  /// c ceil(ln n), at least c and at most n.
-  int64_t some_of(int64_t n) const {
-    const double logarithm = std::ceil(std::log(static_cast<double>(std::max<int64_t>(n, 1))));
-    return std::min(n, options_.factor * std::max<int64_t>(1, static_cast<int64_t>(logarithm)));
-  }
-
   Tensor attend(Heads heads, const Attend& call) override {
     refuse_extras("informer", call);
     const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
@@ -106,25 +100,32 @@ class InformerAttention final : public HeadedAttention {
            " queries. They must be [N, U], a row of key numbers for each query.");
     }
     if (!samples) {
+      // A row of samples does not depend on how many rows there are, nor, in a host that knows the longest
+      // input, on padding.
+      const int64_t longest = std::max({config().max_length, queries, keys});
       Rng fixed(static_cast<uint64_t>(config().layer) + 1, device);
       const bool anew = options_.resample && call.pass.noise != nullptr;
-      samples = like(heads.q, Shape{queries, some_of(keys)});
+      samples = like(heads.q, Shape{queries, kernel::logarithmic(options_.factor, longest)});
       fill_uniform(samples, 0, 1, anew ? *call.pass.noise : fixed);
     }
     const Tensor measure = like(heads.q, Shape{heads.q.extent(0), heads.q.extent(1), queries});
-    launch<kernel::SampledSpread>(
-        device, rows(heads.q), rows(heads.k), contiguous(cast(samples, measure.dtype())),
-        call.mask.key_lengths(),
-        kernel::Sampling{.fractions = !samples_, .look_back = strict, .same_tokens = !config().cross},
-        measure);
-    const int64_t count = some_of(queries);
+    const Tensor& lengths = call.mask.key_lengths();
+    launch<kernel::SampledSpread>(device, rows(heads.q), rows(heads.k),
+                                  contiguous(cast(samples, measure.dtype())), lengths,
+                                  kernel::Sampling{.factor = samples_ ? 0 : options_.factor,
+                                                   .fractions = !samples_,
+                                                   .look_back = strict,
+                                                   .same_tokens = !config().cross},
+                                  measure);
+    const int64_t count = kernel::logarithmic(options_.factor, queries);
     const Tensor which(
         Shape{measure.extent(0), measure.extent(1), strict ? std::min(queries, 2 * count) : count},
         DType::i32, device);
+    const Tensor of_queries = config().cross ? Tensor() : lengths;
     if (strict)
-      launch<kernel::Records>(device, measure, options_.factor, which);
+      launch<kernel::Records>(device, measure, of_queries, options_.factor, which);
     else
-      launch<kernel::Largest>(device, measure, which);
+      launch<kernel::Standouts>(device, measure, of_queries, options_.factor, which);
     return which;
   }
 

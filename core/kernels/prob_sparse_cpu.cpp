@@ -3,6 +3,7 @@
 #include "core/kernels/prob_sparse.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -30,6 +31,28 @@ T measured(const T* q, const T* keys, int64_t stride, int64_t d, const T* sample
   return most - total / static_cast<T>(sampling.look_back ? count : open);
 }
 
+/// Calls choose(numbers, how many count, chosen places) for every row, and writes what it chose.
+template <class F>
+void each_row(const Tensor& measure, const Tensor& lengths, const Tensor& which, F&& choose) {
+  const int64_t H = measure.extent(1), N = measure.extent(2), n = which.extent(2);
+  const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
+  visit_float("prob_sparse", measure.dtype(), [&](auto type) {
+    const auto* value = measure.data<typename decltype(type)::type>();
+    int32_t* out = which.data<int32_t>();
+    parallel_rows(measure.extent(0) * H, light_grain / (N + 1) + 1, [&](int64_t begin, int64_t end) {
+      std::vector<int32_t> chosen;
+      for (int64_t row = begin; row < end; ++row) {
+        chosen.clear();
+        choose(value + row * N, length != nullptr ? std::clamp<int64_t>(length[row / H], 0, N) : N, chosen);
+        const auto last =
+            std::copy_n(chosen.begin(), std::min(n, static_cast<int64_t>(chosen.size())), out + row * n);
+        std::fill(last, out + (row + 1) * n, -1);
+      }
+    });
+  });
+  Count::add(measure.size());
+}
+
 }  // namespace
 
 template <>
@@ -52,7 +75,8 @@ void SampledSpread::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& sa
         }
         out[row] = measured(queries + b * q.strides()[0] + h * q.strides()[1] + i * q.strides()[2],
                             keys + b * k.strides()[0] + h * k.strides()[1], k.strides()[2], d, sample + i * U,
-                            U, open, sampling);
+                            sampling.factor > 0 ? std::min(U, logarithmic(sampling.factor, real)) : U, open,
+                            sampling);
       }
     });
   });
@@ -60,36 +84,41 @@ void SampledSpread::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& sa
 }
 
 template <>
-void Records::cpu<here>(const Tensor& measure, int64_t rank, const Tensor& which) {
-  const int64_t N = measure.extent(2), n = which.extent(2);
-  visit_float("records", measure.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    const T* value = measure.data<T>();
-    int32_t* out = which.data<int32_t>();
-    parallel_rows(measure.extent(0) * measure.extent(1), light_grain / (N + 1) + 1,
-                  [&](int64_t begin, int64_t end) {
-                    std::vector<T> best;  // a heap of the greatest `rank` so far, the least of them in front
-                    for (int64_t row = begin; row < end; ++row) {
-                      best.clear();
-                      int64_t found = 0;
-                      for (int64_t i = 0; i < N && found < n; ++i) {
-                        const T x = value[row * N + i];
-                        const bool full = static_cast<int64_t>(best.size()) == rank;
-                        if (!(x > -std::numeric_limits<T>::infinity()) || (full && x <= best.front()))
-                          continue;
-                        if (full) {
-                          std::pop_heap(best.begin(), best.end(), std::greater<T>());
-                          best.pop_back();
-                        }
-                        best.push_back(x);
-                        std::push_heap(best.begin(), best.end(), std::greater<T>());
-                        out[row * n + found++] = static_cast<int32_t>(i);
-                      }
-                      std::fill(out + row * n + found, out + (row + 1) * n, -1);
-                    }
-                  });
-  });
-  Count::add(measure.size());
+void Standouts::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
+  each_row(
+      measure, lengths, which, [factor](const auto* value, int64_t length, std::vector<int32_t>& chosen) {
+        for (int64_t i = 0; i < length; ++i) {
+          if (value[i] > -HUGE_VAL) chosen.push_back(static_cast<int32_t>(i));
+        }
+        const int64_t most = logarithmic(factor, length);
+        if (static_cast<int64_t>(chosen.size()) <= most) return;
+        std::nth_element(chosen.begin(), chosen.begin() + most, chosen.end(), [value](int32_t a, int32_t b) {
+          return value[a] > value[b] || (value[a] == value[b] && a < b);
+        });
+        chosen.resize(static_cast<size_t>(most));
+        std::sort(chosen.begin(), chosen.end());
+      });
+}
+
+template <>
+void Records::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
+  each_row(measure, lengths, which,
+           [factor](const auto* value, int64_t length, std::vector<int32_t>& chosen) {
+             std::vector<double> best;  // a heap of the greatest so far, the least of them in front
+             const int64_t most = 2 * logarithmic(factor, length);
+             for (int64_t i = 0; i < length && static_cast<int64_t>(chosen.size()) < most; ++i) {
+               const double x = value[i];
+               const bool full = static_cast<int64_t>(best.size()) == factor;
+               if (!(x > -HUGE_VAL) || (full && x <= best.front())) continue;
+               if (full) {
+                 std::pop_heap(best.begin(), best.end(), std::greater<double>());
+                 best.pop_back();
+               }
+               best.push_back(x);
+               std::push_heap(best.begin(), best.end(), std::greater<double>());
+               chosen.push_back(static_cast<int32_t>(i));
+             }
+           });
 }
 
 template <>

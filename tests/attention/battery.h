@@ -70,4 +70,8 @@ std::span<const Property> properties();
 /// What a property finds wrong in any setting of a variant, each with its setting. An Error is a finding too.
 Report over_all_settings(const Variant& variant, Report (*property)(const Setting&));
 
+/// The variant of a spec such as "reformer:rounds=3", its options being the defaults: what holds for a
+/// variant has to hold for every way of using it.
+Variant with_options(const std::string& text);
+
 }  // namespace heed::battery

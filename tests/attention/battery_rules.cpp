@@ -1,4 +1,5 @@
 // The battery on agreements: gradients, the same bits, options and files, and what is refused.
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/gradcheck.h"
@@ -243,6 +244,27 @@ Report over_all_settings(const Variant& variant, Report (*property)(const Settin
     }
   }
   return report;
+}
+
+Variant with_options(const std::string& text) {
+  const Spec preset = parse_spec(text);
+  Variant variant = variant_named(preset.name);
+  const auto joined = [preset](const Spec& spec) {
+    Spec all = spec;
+    for (const auto& option : preset.options) {
+      const bool given = std::any_of(spec.options.begin(), spec.options.end(),
+                                     [&](const auto& own) { return own.first == option.first; });
+      if (!given) all.options.push_back(option);
+    }
+    return all;
+  };
+  const auto make = variant.make;
+  const auto options = variant.options;
+  variant.make = [make, joined](const AttentionConfig& config, const Spec& spec, Rng& rng) {
+    return make(config, joined(spec), rng);
+  };
+  variant.options = [options, joined](const Spec& spec) { return options(joined(spec)); };
+  return variant;
 }
 
 }  // namespace heed::battery

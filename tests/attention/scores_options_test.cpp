@@ -1,33 +1,11 @@
 // The battery on options of the scores: what holds for the default holds for every way of using a variant.
-#include <algorithm>
-
 #include "tests/attention/battery.h"
 #include "tests/catch.h"
 
 namespace heed {
 namespace {
 
-/// A variant whose defaults are those of `text`.
-Variant with_options(const std::string& text) {
-  const Spec preset = parse_spec(text);
-  Variant variant = variant_named(preset.name);
-  const auto joined = [preset](const Spec& spec) {
-    Spec all = spec;
-    for (const auto& option : preset.options) {
-      const bool given = std::any_of(spec.options.begin(), spec.options.end(),
-                                     [&](const auto& own) { return own.first == option.first; });
-      if (!given) all.options.push_back(option);
-    }
-    return all;
-  };
-  const auto make = variant.make;
-  const auto options = variant.options;
-  variant.make = [make, joined](const AttentionConfig& config, const Spec& spec, Rng& rng) {
-    return make(config, joined(spec), rng);
-  };
-  variant.options = [options, joined](const Spec& spec) { return options(joined(spec)); };
-  return variant;
-}
+using battery::with_options;
 
 void hold_everything(const Variant& variant, const std::string& but = "") {
   for (const battery::Property& property : battery::properties()) {

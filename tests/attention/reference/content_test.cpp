@@ -174,8 +174,9 @@ TEST_CASE("reference: informer, given its samples", "[informer]") {
           const Matrix q = head_of(values.at("q"), b * x.H + h, x.N, x.d),
                        k = head_of(values.at("k"), b * x.H + h, x.M, x.d);
           const int64_t keys = x.keys_of(b), queries = x.cross ? x.N : keys;
-          const auto logarithm = static_cast<int64_t>(std::ceil(std::log(static_cast<double>(x.N))));
-          const int64_t count = std::min(x.N, factor * std::max<int64_t>(1, logarithm));
+          const auto logarithm =
+              static_cast<int64_t>(std::ceil(std::log(static_cast<double>(std::max<int64_t>(queries, 1)))));
+          const int64_t count = std::min(queries, factor * std::max<int64_t>(1, logarithm));
           const Matrix sampled(x.N, 3, table);
           if (keys == 0) return Matrix(x.N, x.M);
           const bool strict = x.causal && options.starts_with("strict=true");

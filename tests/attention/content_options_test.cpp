@@ -1,0 +1,49 @@
+// The battery on attentions that choose by content or mix positions, with options that make many small parts
+// of a short input.
+#include "tests/attention/battery.h"
+#include "tests/catch.h"
+
+namespace heed {
+namespace {
+
+/// Everything but the growth of costs, which starts later for small parts.
+void hold_everything(const std::string& spec) {
+  CAPTURE(spec);
+  const Variant variant = battery::with_options(spec);
+  for (const battery::Property& property : battery::properties()) {
+    if (std::string(property.name) == "cost") continue;
+    CAPTURE(property.name);
+    const battery::Report report = battery::over_all_settings(variant, property.holds);
+    INFO(report);
+    CHECK(report.empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("battery of options: reformer in many chunks and rounds", "[battery][reformer]") {
+  hold_everything("reformer:rounds=3,chunk=4,buckets=4");
+  hold_everything("reformer:rounds=1,chunk=7,buckets=6,ring=false");
+  hold_everything("reformer:rounds=2,chunk=5,buckets=2,once=true");
+}
+
+TEST_CASE("battery of options: informer with few exact queries", "[battery][informer]") {
+  hold_everything("informer:factor=1");
+  hold_everything("informer:factor=1,lazy=mean");
+}
+
+TEST_CASE("battery of options: linformer by what is shared", "[battery][linformer]") {
+  hold_everything("linformer:k=3,sharing=none");
+  hold_everything("linformer:k=3,sharing=key_value");
+}
+
+TEST_CASE("battery of options: nystromformer with few landmarks", "[battery][nystromformer]") {
+  hold_everything("nystromformer:landmarks=4");
+}
+
+TEST_CASE("battery of options: routing and sinkhorn in small parts", "[battery][routing][sinkhorn]") {
+  hold_everything("routing:clusters=5,window=3");
+  hold_everything("sinkhorn:block=3,iterations=3");
+}
+
+}  // namespace heed
