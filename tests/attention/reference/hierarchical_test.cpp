@@ -167,6 +167,16 @@ TEST_CASE("h_transformer: scores far below those of other keys are not lost", "[
   for (const double value : one().to_doubles()) CHECK(value == Approx(2).epsilon(1e-9));
 }
 
+TEST_CASE("h_transformer: padding does not outweigh scores far below zero", "[h_transformer]") {
+  const Try t{2, 1, 64, 1, 1, false, true};
+  Alone one("h_transformer:block=4", t);
+  one.q = Tensor::full(one.q.shape(), -2000, DType::f64);
+  one.k = Tensor::full(one.k.shape(), 1, DType::f64);
+  one.v = Tensor::full(one.v.shape(), 2, DType::f64);
+  const std::vector<double> y = one().to_doubles();
+  for (size_t i = 0; i < 64 + 32; ++i) CHECK(y[i] == Approx(2).epsilon(1e-9));
+}
+
 TEST_CASE("h_transformer: what it cannot do is refused", "[h_transformer]") {
   const Try t{1, 1, 4, 2, 2, false, false};
   CHECK_THROWS_WITH(Alone("h_transformer:block=3", t), containing("It must be even"));
