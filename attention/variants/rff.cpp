@@ -1,7 +1,7 @@
 // Random Fourier features. Peng et al. 2021, "Random feature attention", arXiv 2103.02143; Rahimi and Recht
 // 2007.
 //
-//   exp(q . k / sqrt(d)) = E[phi(q) . phi(k)],      phi(x) = exp(|x'|^2 / 2) [sin W x', cos W x'],   x' = x
+//   exp(q . k / sqrt(d)) = E[phi(q) . phi(k)],      phi(x) = exp(x'.x' / 2) [sin W x', cos W x'],   x' = x
 //   d^(-1/4)
 //
 // An estimate may be negative, and so may the sum of a row that it is divided by: sums nearer to zero than
@@ -27,7 +27,7 @@ struct Options {
     f("m", m, "random directions; 0: twice the head width");
     f("orthogonal", orthogonal, "directions at right angles to each other");
     f("delta", delta, "sums of weights nearer to zero are moved out to it");
-    f("longest", longest, "keys count as no longer than this in exp(|x'|^2 / 2)");
+    f("longest", longest, "keys count as no longer than this in exp(x'.x' / 2)");
     f("scale", scale, "of q . k; 0: 1 / sqrt(d)");
     f("redraw", redraw, "steps of training between draws of the directions; 0: never");
   }
