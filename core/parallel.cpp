@@ -48,6 +48,7 @@ class Pool {
     } catch (const std::system_error&) {
       // The system gives no more threads: fewer do the same work, to the same bits.
     }
+    for (int ready = ready_.load(); ready < size() - 1; ready = ready_.load()) ready_.wait(ready);
   }
 
   ~Pool() {
@@ -117,6 +118,8 @@ class Pool {
     // The C library maps an arena for a thread's first allocation: now, not in the middle of a run.
     void* volatile first = std::malloc(1);
     std::free(first);
+    ready_.fetch_add(1);
+    ready_.notify_one();
     uint64_t seen = 0;
     for (;;) {
       for (int spin = 0; generation_.load(std::memory_order_acquire) == seen && spin < 4000; ++spin) relax();
@@ -140,6 +143,7 @@ class Pool {
   std::atomic<int64_t> next_{0};
   static constexpr int open = 1 << 20;
   std::atomic<int> entered_{0};  // workers inside the job, and `open` while more may come
+  std::atomic<int> ready_{0};    ///< workers that have begun
   int64_t pieces_ = 0;
   void (*piece_)(void*, int64_t) = nullptr;
   void* context_ = nullptr;
