@@ -3,6 +3,7 @@
 
 #include <toml++/toml.h>
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -122,27 +123,42 @@ size_t end_of_quote(std::string_view all, size_t at) {
   return all.size();
 }
 
+/// Whether the `[` or `[[` at `at` is followed by what a name may begin with, or ends at once.
+bool names_a_table(std::string_view all, size_t at) {
+  const auto skip = [&] { at = std::min(all.find_first_not_of(" \t", at + 1), all.size()); };
+  skip();
+  if (at < all.size() && all[at] == '[') skip();
+  return at == all.size() || std::isalnum(static_cast<unsigned char>(all[at])) != 0 ||
+         std::string_view("_-\"']").find(all[at]) != std::string_view::npos;
+}
+
 /// TOML is UTF-8 without control characters, and ASCII outside of quotes and comments. The parser takes that
-/// for granted in places: toml++ 3.3 fails an assertion on `[` and NUL, and has no answer to a bare letter é.
-void check_letters(const std::string& text_of_file, const std::string& name) {
-  check_text(text_of_file, name);
+/// for granted in places: toml++ 3.3 fails an assertion on `[` and NUL or comma, and has no answer to a bare
+/// letter é.
+void check_letters(const std::string& all, const std::string& name) {
+  check_text(all, name);
   int64_t line = 1;
   size_t begin = 0, quoted = 0;  // up to there
-  for (size_t at = 0; at < text_of_file.size(); ++at) {
-    const auto letter = static_cast<unsigned char>(text_of_file[at]);
+  bool first = true;             // nothing but blanks in this line so far
+  for (size_t at = 0; at < all.size(); ++at) {
+    const auto letter = static_cast<unsigned char>(all[at]);
+    const bool mark = at < 3 && all.starts_with("\xEF\xBB\xBF");
     const auto refuse = [&](const auto&... words) {
       fail(name, ":", line, ":", at - begin + 1, ": ", words...);
     };
-    if (at >= quoted && (letter == '"' || letter == '\'' || letter == '#'))
-      quoted = end_of_quote(text_of_file, at);
+    const bool bare = at >= quoted;
+    if (bare && (letter == '"' || letter == '\'' || letter == '#')) quoted = end_of_quote(all, at);
     if (letter == '\n') {
       ++line;
       begin = at + 1;
     } else if ((letter < 0x20 && letter != '\t' && letter != '\r') || letter == 0x7F) {
       refuse("a control character (", static_cast<int>(letter), "). Take it out.");
-    } else if (letter >= 0x80 && at >= quoted && !(at < 3 && text_of_file.starts_with("\xEF\xBB\xBF"))) {
+    } else if (letter >= 0x80 && bare && !mark) {
       refuse("a letter beyond ASCII outside of quotes. Put the name or value that it is part of in quotes.");
+    } else if (letter == '[' && bare && first && !names_a_table(all, at)) {
+      refuse("'[' is followed by no name. Write a group as [train].");
     }
+    first = letter == '\n' || (first && (mark || letter == ' ' || letter == '\t'));
   }
 }
 

@@ -259,3 +259,12 @@ TEST_CASE("config: letters beyond ASCII stand in quotes and comments only") {
     CHECK_THAT(to_toml(config), containing("\u00E9"));
   }
 }
+
+TEST_CASE("config: a group without a name is refused with its place") {
+  for (const char* wrong : {"[,train]", "[[ .a]]", "[", "\t [\r\nwidth]", "[ =", "[[[a"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_WITH(read_config(text("task = \"lm\"\n", wrong, "\n"), "a.toml"), containing("a.toml:2:"));
+  }
+  CHECK_THROWS_WITH(read_config("\xEF\xBB\xBF[,train]\n", "a.toml"), containing("followed by no name"));
+  CHECK_NOTHROW(read_config("task = \"lm\"\n  [ train ] # [,\nsteps = 3\n[\"model\"]\n['data']\n", "a.toml"));
+}
