@@ -44,6 +44,10 @@ TEST_CASE("battery of options: local_p in the code's convention, general", "[bat
   hold_everything(with_options("local_p:gauss=pre_score,window=6"));
 }
 
+TEST_CASE("battery of options: local_m with a matrix between", "[battery][scores]") {
+  hold_everything(with_options("local_m:score=general,window=6"), "cost");  // the matrix is not linear in d
+}
+
 TEST_CASE("battery of options: hard over other scores", "[battery][scores]") {
   hold_everything(with_options("hard:score=general,mode=expect"));
   hold_everything(with_options("hard:score=softmax,temperature=2"));

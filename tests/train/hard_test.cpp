@@ -1,4 +1,7 @@
 // Training with hard attention: the reward reaches it, and a run that stops goes on as if it had not.
+#include <cmath>
+
+#include "core/safetensors.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
 #include "tests/train/small_run.h"
@@ -13,4 +16,16 @@ TEST_CASE("hard: a translator with hard cross attention stops and goes on to the
   sit(scratch / "stopped", tiny(settings), 7);
   CHECK(sit(scratch / "stopped", tiny(settings)).step == 12);
   check_same(scratch / "whole", scratch / "stopped", 12);
+  // Every attention was told how well its samples did: baselines have moved, and only by steps that count.
+  const SafeTensors saved = SafeTensors::parse(bytes_of(scratch / "whole", 12, "model.safetensors"), "model");
+  int64_t baselines = 0;
+  for (const TensorEntry& entry : saved.entries()) {
+    if (entry.name.find("baseline") == std::string::npos) continue;
+    ++baselines;
+    const std::vector<float> values = saved.array(entry.name).values<float>();
+    CHECK(values[0] < 0);
+    CHECK(values[1] > 0);
+    CHECK(values[1] <= 1 - std::pow(0.9F, 24.0F) + 1e-5F);  // two batches a step
+  }
+  CHECK(baselines == 2);
 }

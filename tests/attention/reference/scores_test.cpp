@@ -51,6 +51,19 @@ TEST_CASE("reference: local_p in both conventions and with each Gaussian", "[sco
   compare_edges("local_p:window=4,gauss=none", local_map({.window = 4, .bell = Bell::none}));
 }
 
+TEST_CASE("reference: local_m", "[scores]") {
+  const auto beside = [](int64_t window, bool general) {
+    return [=](const Head& head) {
+      const Matrix scores = general ? general_scores(head) : dots(head.q, head.k, 1);
+      return normalised(exponentials(
+          scores, [&](int64_t i, int64_t j) { return head.allowed(i, j) && std::abs(j - i) <= window; }));
+    };
+  };
+  compare_edges("local_m", beside(10, false));
+  compare_edges("local_m:window=3", beside(3, false));
+  compare_edges("local_m:window=2,score=general", beside(2, true));
+}
+
 TEST_CASE("reference: kernels", "[scores]") {
   compare_edges("kernel", kernel_map([](const Head& head, int64_t i, int64_t j) {
                   double square = 0;
@@ -148,6 +161,32 @@ TEST_CASE("closed form: local_p with a wide window and a flat Gaussian is its sc
   }
 }
 
+TEST_CASE("closed form: local_m with a wide window is its score's attention, and past the keys it is nothing",
+          "[scores]") {
+  const Tensor q = normal(Shape{1, 1, 9, 4}, 3), k = normal(Shape{1, 1, 5, 4}, 4);
+  const auto global = map_on("dot", q, k), local = map_on("local_m:window=9", q, k);
+  for (size_t i = 0; i < global.size(); ++i) CHECK(local[i] == Approx(global[i]).margin(1e-6));
+  const auto narrow = map_on("local_m:window=2", q, k);
+  for (size_t row = 0; row < 9; ++row) {
+    double sum = 0;
+    for (size_t j = 0; j < 5; ++j) sum += narrow[row * 5 + j];
+    CHECK(sum == Approx(row <= 6 ? 1 : 0).margin(1e-6));  // the window of 7 begins at 5, past the last key
+  }
+}
+
+TEST_CASE("local_m: a decoder keeps no more than its window", "[scores]") {
+  const NoTape quiet;
+  Rng rng(1);
+  const auto attention = make_attention("local_m:window=10", {.width = 4, .heads = 2, .causal = true}, rng);
+  const auto memory = attention->start();
+  for (uint64_t t = 0; t < 300; ++t) {
+    const Tensor x = reshape(normal(Shape{1, 1, 1, 4}, t), Shape{1, 1, 4});
+    attention->forward({.queries = x, .keys = x, .mask = Mask::causal(), .memory = memory.get()});
+  }
+  CHECK(memory->length == 300);
+  CHECK(dynamic_cast<KeyValueMemory&>(*memory).keys.extent(2) <= 64);
+}
+
 TEST_CASE("closed form: cosine does not see sizes, and its sharpness bounds the weights", "[scores]") {
   const Tensor q = normal(Shape{1, 1, 6, 3}, 5), k = normal(Shape{1, 1, 8, 3}, 6);
   const auto map = map_on("cosine:sharpness=2", q, k);
@@ -230,6 +269,8 @@ TEST_CASE("scores: options that make no sense are refused", "[scores]") {
   };
   refused("cosine:sharpness=0", "above 0");
   refused("cosine:shift=-1", "at least 0");
+  refused("local_m:window=-1", "at least 0");
+  refused("local_m:scale=0", "another number");
   refused("local_p:window=-1", "at least 0");
   refused("local_p:sigma=-1", "above 0");
   refused("local_p:gauss=both", "pre_score");

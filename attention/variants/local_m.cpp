@@ -1,0 +1,81 @@
+// Local attention, monotonic. Luong et al. 2015, "Effective approaches to
+// attention-based neural machine translation", arXiv 1508.04025, section 3.2:
+// local-m.
+//
+//   y_i = sum_j a_ij v_j,      a_i = softmax of q_i . k_j over |j - i| <=
+//   window
+//
+// Query i stands beside key i. No Gaussian; a query whose window lies past the
+// last key gets zeros. A decoder keeps the last `window` keys and values.
+//
+// Parameters: with score=general: general [H, d, d], its rows take the query
+#include <cmath>
+
+#include "attention/patterned.h"
+#include "attention/variant.h"
+
+namespace heed {
+namespace {
+
+enum class Product { dot, general };
+
+struct Options {
+  int64_t window = 10;
+  Product score = Product::dot;
+  double scale = 1;
+  void fields(Fields& f) {
+    f("window", window, "D: how far from its own place a query looks");
+    f("score", Choice(score, {"dot", "general"}), "q . k, or q . W k");
+    f("scale", scale, "multiplies the scores");
+  }
+};
+
+class LocalMonotonicAttention final : public PatternedAttention {
+ public:
+  LocalMonotonicAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+      : PatternedAttention(config, rng, o.scale), window_(o.window) {
+    if (o.window < 0) fail("attention 'local_m': window = ", o.window, ". It must be at least 0.");
+    if (o.scale == 0)
+      fail(
+          "attention 'local_m': scale = 0. It multiplies the scores: give "
+          "another number.");
+    const int64_t d = head_width();
+    if (o.score == Product::general) {
+      between_ = uniform_parameter(Shape{config.heads, d, d}, std::sqrt(3.0 / static_cast<double>(d)), rng);
+    }
+  }
+  void fields(Fields& f) override {
+    PatternedAttention::fields(f);
+    if (between_) f("general", between_);
+  }
+
+ private:
+  void keys(int64_t, int64_t i, int64_t, KeySet& out) const override {
+    out.range(i - window_, i + window_ + 1);
+  }
+  int64_t reach() const override { return window_; }
+  Tensor attend(Heads heads, const Attend& call) override {
+    if (between_) heads.q = matmul(heads.q, between_);
+    return PatternedAttention::attend(std::move(heads), call);
+  }
+
+  int64_t window_;
+  Tensor between_;  // [H, d, d]
+};
+
+}  // namespace
+
+Variant variant::local_m() {
+  return describe<LocalMonotonicAttention, Options>({.name = "local_m",
+                                                     .paper = "Luong et al. 2015",
+                                                     .idea = "Each query looks at the keys beside it.",
+                                                     .time = {.length = 1, .width = 1},
+                                                     .memory = {.length = 1, .width = 1},
+                                                     .causal = true,
+                                                     .cross = true,
+                                                     .steps = true,
+                                                     .map = MapKind::exact,
+                                                     .from = 1024});
+}
+
+}  // namespace heed
