@@ -37,7 +37,9 @@ struct FastmaxPlan {
         dv(values),
         wide(simd::padded<T>(values)),
         ld(simd::padded<T>(values + 1)),
-        chunk(t.chunk > 0 ? t.chunk : 64),
+        chunk(t.chunk > 0                  ? t.chunk
+              : t.coefficients.size() <= 2 ? 32
+                                           : 64),  // pairs cost more than few features
         degree(static_cast<int64_t>(t.coefficients.size()) - 1),
         features(factored ? fastmax_features(width, t.coefficients) : 0) {
     const double first = degree >= 1 && t.coefficients[1] != 0 ? t.coefficients[1] : 1;
