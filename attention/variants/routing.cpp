@@ -211,7 +211,7 @@ Variant variant::routing() {
        .causal = true,
        .steps = true,
        .map = MapKind::signed_,
-       .from = 1024});
+       .from = 2048});
 }
 
 }  // namespace heed

@@ -116,13 +116,21 @@ struct Plan {
   double seconds;
 };
 
-Curve sweep(const Subject& subject, const Plan& plan, const Curve* softmax, Table& table, std::string& csv) {
+Curve sweep(const Subject& subject, const Plan& plan, const Curve* softmax, Table& table, std::string& csv,
+            std::string& notes) {
   Curve curve;
   double expected = 0;
   for (int64_t length = std::min(shortest, plan.longest); length <= plan.longest; length *= 2) {
     if (expected > plan.seconds) break;
     const Interruptions interruptions;
-    const Cost cost = measure(subject, length);
+    Cost cost;
+    try {
+      cost = measure(subject, length);
+    } catch (const Error& error) {
+      if (curve.empty()) throw;  // it cannot be used so at all
+      notes += text("  ", subject.spec, ": no longer than ", length / 2, ". ", error.what(), "\n");
+      break;
+    }
     curve[length] = cost;
     // The next length costs what the growth so far foretells, and at least twice as much.
     const auto before = curve.find(length / 2);
@@ -219,7 +227,8 @@ void bench_attention(const Invocation& call) {
   const std::vector<std::string> specs = specs_of(call);
   const Path out = call.get("out");
   if (!out.empty()) io::make_directories(out);
-  std::string csv = "attention,causal,head_width,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings;
+  std::string csv = "attention,causal,head_width,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings,
+              notes;
   Table table({{"attention", "attention"},
                {"causal", "causal"},
                {"d", "width", 0},
@@ -239,7 +248,7 @@ void bench_attention(const Invocation& call) {
         const Traits& traits = variant_named(parse_spec(spec).name).traits;
         if (causal ? !traits.causal : !traits.full) continue;
         const Curve* softmax = curves.empty() ? nullptr : &curves[0].second;
-        Curve curve = sweep({spec, causal, width}, plan, softmax, table, csv);
+        Curve curve = sweep({spec, causal, width}, plan, softmax, table, csv, notes);
         if (softmax != nullptr) {
           crossings += text("  ", spec, causal ? ", causal" : "", ": forward ",
                             length_text(crossover(curve, *softmax, &Cost::ahead)), ", forward and backward ",
@@ -251,6 +260,7 @@ void bench_attention(const Invocation& call) {
     }
   }
   if (!out.empty()) io::write(out / "attention.csv", csv);
+  if (!call.has("json") && !notes.empty()) std::printf("\nNot longer\n%s", notes.c_str());
   if (!call.has("json") && !crossings.empty())
     std::printf("\nFaster than tiled softmax\n%s", crossings.c_str());
 }
