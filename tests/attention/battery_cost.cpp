@@ -8,7 +8,7 @@ namespace heed::battery {
 namespace {
 
 void compare(Report& report, const char* what, const char* doubled, double counted, double declared) {
-  if (!(std::abs(std::pow(2.0, counted - declared) - 1) <= 0.125)) {
+  if (!(std::abs(std::pow(2.0, counted - declared) - 1) <= 0.1)) {
     note(report, what, " grow ", std::pow(2.0, counted), " times when the ", doubled, " doubles; ",
          std::pow(2.0, declared), " times is declared");
   }

@@ -51,7 +51,7 @@ void check_gradient(Report& report, const Setting& setting) {
   for (const auto& [name, tensor] : leaves) inputs.push_back(tensor);
   const GradcheckReport check =
       gradcheck([&] { return host.forward(); }, inputs,
-                {.tolerance = 1e-6 * setting.variant.traits.tolerance, .samples = 6});
+                {.step = 1e-5, .tolerance = 1e-6 * setting.variant.traits.tolerance, .samples = 6});
   if (check.passed) return;
   note(report, "the gradient of ",
        check.input >= 0 ? leaves[static_cast<size_t>(check.input)].first : "nothing", ": ", to_string(check));

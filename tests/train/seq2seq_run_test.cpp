@@ -86,7 +86,9 @@ TEST_CASE("seq2seq: every cross-attention that goes step by step learns, transla
       for (int64_t query = 0; query < maps[0].queries; ++query) {
         double sum = 0;
         for (int64_t key = 0; key < maps[0].keys; ++key) sum += maps[0].at(0, query, key);
-        CHECK((sum == 0 || sum == Approx(1).margin(1e-4)));  // 0: so far past the end that no key is near
+        // local_m sees nothing from a place further than its window of 10 past the end of the source.
+        const bool apart = std::string(traits.name) == "local_m" && query - 10 >= maps[0].keys;
+        CHECK(sum == Approx(apart ? 0 : 1).margin(1e-4));
       }
     }
   }
