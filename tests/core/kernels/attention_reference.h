@@ -118,4 +118,18 @@ inline MapResult reference(const Tensor& q, const Tensor& k, const Tensor& v, co
   return r;
 }
 
+struct HeadSizes {
+  int64_t B, H, Tq, Tk, d, dv;
+};
+
+/// q [B, H, Tq, d], k [B, H, Tk, d], v [B, H, Tk, dv], and a gradient of the output, dout [B, H, Tq, dv].
+struct HeadInputs {
+  Tensor q, k, v, dout;
+  HeadInputs(const HeadSizes& s, DType dtype)
+      : q(heads(s.B, s.H, s.Tq, s.d, dtype, 1)),
+        k(heads(s.B, s.H, s.Tk, s.d, dtype, 2)),
+        v(heads(s.B, s.H, s.Tk, s.dv, dtype, 3)),
+        dout(heads(s.B, s.H, s.Tq, s.dv, dtype, 4)) {}
+};
+
 }  // namespace heed::test

@@ -15,20 +15,9 @@ namespace {
 
 using test::blank_like;
 using test::distance;
-using test::heads;
 
-struct Sizes {
-  int64_t B, H, Tq, Tk, d, dv;
-};
-
-struct Inputs {
-  Tensor q, k, v, dout;
-  Inputs(const Sizes& s, DType dtype)
-      : q(heads(s.B, s.H, s.Tq, s.d, dtype, 1)),
-        k(heads(s.B, s.H, s.Tk, s.d, dtype, 2)),
-        v(heads(s.B, s.H, s.Tk, s.dv, dtype, 3)),
-        dout(heads(s.B, s.H, s.Tq, s.dv, dtype, 4)) {}
-};
+using Sizes = test::HeadSizes;
+using Inputs = test::HeadInputs;
 
 struct Outputs {
   Tensor out, lse, dq, dk, dv;

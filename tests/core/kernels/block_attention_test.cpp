@@ -17,7 +17,6 @@ namespace {
 
 using test::blank_like;
 using test::distance;
-using test::heads;
 using Allowed = std::function<bool(int64_t h, int64_t i, int64_t j)>;
 
 std::shared_ptr<const kernel::Pattern> pattern(int64_t H, int64_t Tq, int64_t Tk, const Allowed& allowed) {
@@ -39,18 +38,8 @@ std::shared_ptr<const kernel::Pattern> pattern(int64_t H, int64_t Tq, int64_t Tk
   return std::make_shared<const kernel::Pattern>(std::move(p));
 }
 
-struct Sizes {
-  int64_t B, H, Tq, Tk, d, dv;
-};
-
-struct Inputs {
-  Tensor q, k, v, dout;
-  Inputs(const Sizes& s, DType dtype)
-      : q(heads(s.B, s.H, s.Tq, s.d, dtype, 1)),
-        k(heads(s.B, s.H, s.Tk, s.d, dtype, 2)),
-        v(heads(s.B, s.H, s.Tk, s.dv, dtype, 3)),
-        dout(heads(s.B, s.H, s.Tq, s.dv, dtype, 4)) {}
-};
+using Sizes = test::HeadSizes;
+using Inputs = test::HeadInputs;
 
 struct Outputs {
   Tensor out, lse, dq, dk, dv;
