@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heed {
@@ -40,4 +41,10 @@ std::string chart_svg(const Chart& chart, bool logarithmic = false);
 /// the hover script. Empty when no value is finite. Throws like chart_svg.
 std::string chart_figure(const Chart& chart);
 
+namespace picture {
+
+/// A style element with the colours of the page, for a picture that stands alone.
+std::string_view chart_colours();
+
+}  // namespace picture
 }  // namespace heed

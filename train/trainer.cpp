@@ -297,7 +297,8 @@ void Trainer::note(Sitting& sitting, const Step& done) {
     metrics_.log(step_, {{"loss", window_loss_ / static_cast<double>(window_steps_)},
                          {"rate", done.rate},
                          {"gradient_norm", now.norm},
-                         {"tokens_per_second", now.tokens_per_second}});
+                         {"tokens_per_second", now.tokens_per_second},
+                         {"seconds", earlier_seconds_}});
     window_loss_ = sitting.window_tokens = 0;
     window_steps_ = 0;
     sitting.window_start = time;

@@ -95,13 +95,13 @@ inline std::string state_of(const Path& run, int64_t step) {
   return state.set("seconds", 0).dump();
 }
 
-/// Every logged number but the speed, as text.
+/// Every logged number but speed and time, as text.
 inline std::set<std::string> metrics_of(const Path& run) {
   std::set<std::string> out;
   for (const MetricSeries& series : read_metrics(run / "metrics.jsonl")) {
     for (size_t i = 0; i < series.steps.size(); ++i) {
       if (i > 0) CHECK(series.steps[i] > series.steps[i - 1]);  // each once, in order
-      if (series.name != "tokens_per_second")
+      if (series.name != "tokens_per_second" && series.name != "seconds")
         out.insert(text(series.name, " ", series.steps[i], " ", series.values[i]));
     }
   }

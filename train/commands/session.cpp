@@ -111,7 +111,8 @@ void tell_what_it_took(Progress& progress, const RunFolder& folder, const Traine
                        const Outcome& outcome) {
   Estimate expected = trainer.estimate();
   expected.seconds *= static_cast<double>(outcome.steps_taken) / static_cast<double>(trainer.total_steps());
-  const Json took = took_facts(expected, outcome.step_seconds);
+  Json took = took_facts(expected, outcome.step_seconds);
+  took.set("steps", outcome.steps_taken);
   Json manifest = parse_json(io::read(folder.manifest()), folder.manifest().string());
   manifest.set("took", took);
   folder.write_manifest(manifest);

@@ -6,6 +6,7 @@
 namespace heed::verb {
 Verb train();
 Verb resume();
+Verb compare();
 Verb evaluate();
 Verb translate();
 Verb generate();

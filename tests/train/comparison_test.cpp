@@ -1,0 +1,205 @@
+// Runs side by side: specs apart, names of plans, means over seeds, pictures, and the verb from outside.
+#include "train/comparison.h"
+
+#include <csignal>
+
+#include "core/json.h"
+#include "tests/train/shell.h"
+#include "train/checkpoint.h"
+#include "train/comparison_plan.h"
+#include "train/task.h"
+
+using namespace heed;
+
+namespace {
+
+ComparedRun run_of(const std::string& label, int64_t seed, double accuracy, double speed,
+                   std::vector<MetricSeries> metrics = {}) {
+  return {.label = label,
+          .folder = "runs/" + label,
+          .failure = "",
+          .seed = seed,
+          .scores = {{"loss", 1 - accuracy}, {"accuracy", accuracy}},
+          .parameters = 100,
+          .flops = 2e9,
+          .steps_per_second = speed,
+          .memory = 64.0 * 1048576,
+          .seconds = 3,
+          .metrics = std::move(metrics)};
+}
+
+Comparison of_four() {
+  ComparedRun failed{.label = "band", .folder = "", .failure = "no, said \"it\"", .seed = 1};
+  return compare_runs("four", {run_of("softmax", 1, 0.75, 10), run_of("linear", 1, 0.5, 30),
+                               run_of("softmax", 2, 0.25, 20), failed});
+}
+
+const std::vector<std::string> tiny{"--width",  "16", "--heads", "2",  "--feed-forward", "16",
+                                    "--layers", "1",  "--batch", "16", "--threads",      "1"};
+
+std::vector<std::string> compare(const std::vector<std::string>& more) {
+  std::vector<std::string> out{"compare", "recall"};
+  out.insert(out.end(), tiny.begin(), tiny.end());
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+/// How often a run was begun, and when its weights were last written.
+std::string state_of(const Path& run) {
+  const Json manifest = parse_json(io::read(run / "manifest.json"), "manifest");
+  return manifest.at("started").text() + io::read(run / "scores.json") + io::read(run / "metrics.jsonl");
+}
+
+}  // namespace
+
+TEST_CASE("comparison: a comma begins a spec unless an option follows it") {
+  using List = std::vector<std::string>;
+  CHECK(split_specs("softmax") == List{"softmax"});
+  CHECK(split_specs("softmax,fastmax:p=1,linear") == List{"softmax", "fastmax:p=1", "linear"});
+  CHECK(split_specs("linear:features=elu,scale=2,window:left=2,right=2") ==
+        List{"linear:features=elu,scale=2", "window:left=2,right=2"});
+  CHECK(split_specs("softmax,,linear") == List{"softmax", "", "linear"});  // refused later, as '' by its name
+}
+
+TEST_CASE("comparison: plans have one name exactly when every setting is the same") {
+  const auto name = [](const std::vector<std::pair<std::string, std::string>>& settings) {
+    Config config = make_config("recall");
+    for (const auto& [key, value] : settings) config.set(key, value, "");
+    return plan_run(std::move(config), "a:b=1").name;
+  };
+  const std::string plain = name({});
+  CHECK(plain.starts_with("a-b-1-seed"));
+  CHECK(name({}) == plain);
+  CHECK(name({{"train.rate", "0.123"}}) != plain);
+  CHECK(name({{"data.items", "7"}}) != plain);
+  CHECK(name({{"attention.encoder", "linear"}}) != plain);
+  CHECK(name({{"train.seed", "77"}}) != plain);
+}
+
+TEST_CASE("comparison: means and sample deviations over the seeds of a label") {
+  const Comparison four = of_four();
+  CHECK(four.score == "accuracy");
+  CHECK(four.higher_is_better);
+  REQUIRE(four.rows.size() == 3);
+  CHECK(four.rows[0].label == "softmax");
+  CHECK(four.rows[0].score.count == 2);
+  CHECK(four.rows[0].score.mean == Approx(0.5));
+  CHECK(four.rows[0].score.deviation == Approx(std::sqrt(0.125)));
+  CHECK(four.rows[0].steps_per_second == Approx(15));
+  CHECK(four.rows[1].score.deviation == 0);
+  CHECK(four.rows[2].score.count == 0);
+  CHECK(to_string(spread_of({0.901, 0.911, 0.906})) == "0.9060 ± 0.0050");
+  CHECK(to_string(spread_of({12, 20})) == "16.0 ± 5.7");
+  CHECK(to_string(spread_of({0.25})) == "0.25");
+  CHECK(to_string(spread_of({})).empty());
+  const std::string table = comparison_text(four);
+  CHECK_THAT(table, containing("softmax") && containing("0.50 ± 0.35") && containing("no, said \"it\""));
+}
+
+TEST_CASE("comparison: one line of CSV a run, quotes doubled") {
+  const std::string csv = comparison_csv(of_four());
+  CHECK(csv.starts_with("label,seed,loss,accuracy,steps_per_second,peak_bytes,parameters,flops_a_step,"));
+  CHECK_THAT(csv, containing("\"softmax\",1,0.25,0.75,10,67108864,100,2e+09,3,\"runs/softmax\",\n"));
+  CHECK_THAT(csv, containing("\"band\",1,,,,,,,,,\"no, said \"\"it\"\"\"\n"));
+}
+
+TEST_CASE("comparison: curves are means at the steps that all seeds have, over steps and seconds") {
+  const std::vector<MetricSeries> one{{"valid_accuracy", {2, 4, 6}, {0.1, 0.3, 0.5}},
+                                      {"seconds", {1, 3, 6}, {1, 3, 9}}},
+      other{{"valid_accuracy", {2, 6}, {0.3, 0.7}}, {"seconds", {2, 6}, {4, 12}}};
+  const Comparison two =
+      compare_runs("two", {run_of("softmax", 1, 0.5, 1, one), run_of("softmax", 2, 0.5, 1, other)});
+  const Chart steps = comparison_chart(two, "valid_accuracy", false);
+  REQUIRE(steps.series.size() == 1);
+  CHECK(steps.series[0].x == std::vector<double>{2, 6});
+  CHECK(steps.series[0].y == std::vector<double>{0.2, 0.6});
+  const Chart seconds = comparison_chart(two, "valid_accuracy", true);
+  CHECK(seconds.x_label == "seconds");
+  CHECK(seconds.series[0].x == std::vector<double>{3, 10.5});  // step 2 of the first lies at two seconds
+  CHECK(comparison_charts(two).size() == 2);                   // the training loss was not logged
+  CHECK_THAT(comparison_html(two), containing("Speed against accuracy") && containing("softmax"));
+}
+
+TEST_CASE("bubbles: areas are memory, places speed and score, bad bubbles are refused by name") {
+  BubbleChart chart{.title = "a & b", .x_label = "x", .y_label = "y", .area_label = "z", .bubbles = {}};
+  CHECK_THROWS_WITH(bubbles_svg(chart), containing("no bubble"));
+  chart.bubbles = {{"small", 1, 0.5, 1}, {"large", 100, 0.9, 4}};
+  const std::string svg = bubbles_svg(chart);
+  CHECK_THAT(svg, containing("a &amp; b") && containing("r=\"36.7\"") && containing("r=\"18.3\""));
+  CHECK(svg.find(">large<") < svg.find(">small<"));  // small ones lie on top
+  chart.bubbles.push_back({"still", 0, 1, 1});
+  CHECK_THROWS_WITH(bubbles_svg(chart), containing("'still' is at (0, 1)"));
+}
+
+TEST_CASE("compare: trains each, says which is which, and never trains one twice") {
+  const Shell shell;
+  const Result first =
+      shell.run(compare({"--attention", "softmax,fastmax:p=1", "--seeds", "2", "--steps", "3", "--quiet"}));
+  CAPTURE(first.err);
+  REQUIRE(first.code == 0);
+  CHECK_THAT(first.out, containing("softmax") && containing("fastmax:p=1") && containing("compare.html"));
+  const Path folder = shell.scratch / "runs" / "compare-recall";
+  for (const char* name : {"compare.html", "compare.csv", "bubbles.svg", "valid_accuracy-seconds.svg"})
+    CHECK(io::exists(folder / name));
+  const std::vector<Path> runs = io::list(folder / "runs");
+  REQUIRE(runs.size() == 4);
+  std::vector<std::string> before;
+  for (const Path& run : runs) before.push_back(state_of(folder / "runs" / run));
+  // One more attention: the four that are there stay as they are. One that cannot be is a row with a reason.
+  const Result more = shell.run(compare(
+      {"--attention", "softmax", "--attention", "fastmax:p=1,linear", "--seeds", "2", "--steps", "3"}));
+  CHECK(more.code == 0);
+  CHECK_THAT(more.err, containing("softmax, seed 2, is there") && containing("linear, seed"));
+  CHECK(io::list(folder / "runs").size() == 6);
+  for (size_t i = 0; i < runs.size(); ++i) CHECK(state_of(folder / "runs" / runs[i]) == before[i]);
+  const Result overlay = shell.run({"compare", (folder / "runs" / runs[0]).string(),
+                                    (folder / "runs" / runs[1]).string(), "--name", "two"});
+  CHECK(overlay.code == 0);
+  CHECK(io::exists(shell.scratch / "runs" / "two" / "compare.html"));
+}
+
+TEST_CASE("compare: a stop is handed on and the same command goes on, a run that fails is a row") {
+  const Shell shell;
+  const auto words = compare({"--attention", "softmax", "--steps", "2000", "--validate-every", "20"});
+  const pid_t child = shell.start(words);
+  const Path runs = shell.scratch / "runs" / "compare-recall" / "runs";
+  Path run;
+  for (int i = 0; i < 600 && run.empty(); ++i) {
+    ::usleep(50000);
+    if (!io::exists(runs)) continue;
+    for (const Path& name : io::list(runs)) {
+      if (!name.native().starts_with('.') && !list_checkpoints(runs / name).empty()) run = runs / name;
+    }
+  }
+  REQUIRE_FALSE(run.empty());
+  ::kill(child, SIGTERM);
+  const Result stopped = shell.end(child);
+  CHECK(stopped.code == 143);
+  CHECK_THAT(stopped.err, containing("the same command goes on"));
+  const int64_t kept = list_checkpoints(run).back();
+  CHECK(kept > 0);
+  CHECK_FALSE(io::exists(run / "scores.json"));
+  // A limit that no run can keep: a row with the reason, code 2.
+  const Result failed =
+      shell.run(compare({"--attention", "softmax", "--steps", "5", "--memory", "1M", "--name", "f"}));
+  CHECK(failed.code == 2);
+  CHECK_THAT(failed.out, containing("memory"));
+}
+
+TEST_CASE("compare: wrong use is named") {
+  const Shell shell;
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& part) {
+    const Result result = shell.run(words);
+    CHECK(result.code == 2);
+    CHECK_THAT(result.err, containing(part));
+  };
+  refused({"compare", "recall"}, "give --attention a,b,c");
+  refused({"compare", "recall", "mnist", "--attention", "softmax"}, "takes one preset");
+  refused({"compare", "recal", "--attention", "softmax"}, "Did you mean 'recall'?");
+  refused(compare({"--attention", "softmax,linaer"}), "Did you mean 'linear'?");
+  refused(compare({"--attention", "softmax,,linear"}), "attention ''");
+  refused(compare({"--attention", "softmax", "--seeds", "0"}), "--seeds = 0. It must be 1 to 100.");
+  const Result none = shell.run({"compare", "."});
+  CHECK(none.code == 5);
+  CHECK_THAT(none.err, containing("config.toml"));
+}

@@ -1,0 +1,116 @@
+// Lays out bubbles and writes them as SVG.
+#include "train/bubbles.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/picture_encode.h"
+#include "core/error.h"
+#include "train/chart.h"
+
+namespace heed {
+namespace {
+
+using picture::escape;
+using picture::trimmed;
+
+constexpr double width = 720, height = 440, left = 64, right = 690, top = 52, bottom = 384;
+constexpr double largest = height / 12;
+
+/// An axis that leaves room for the bubbles at its ends.
+struct Axis {
+  double low, high;
+  std::vector<double> ticks;
+};
+
+Axis linear_axis(double low, double high) {
+  const double room = high > low ? 0.12 * (high - low) : std::max(0.05 * std::fabs(high), 0.05);
+  const std::vector<double> ticks = axis_ticks(low - room, high + room, 6);
+  return {ticks.front(), ticks.back(), ticks};
+}
+
+Axis logarithmic_axis(double low, double high) {
+  const double room = std::max(std::pow(high / low, 0.12), 1.2);
+  Axis axis{low / room, high * room, {}};
+  for (const double tick : logarithmic_ticks(axis.low, axis.high)) {
+    if (tick >= axis.low && tick <= axis.high) axis.ticks.push_back(tick);
+  }
+  return axis;
+}
+
+std::string label(double x, double y, const std::string& what, const char* more) {
+  return text("<text x=\"", trimmed(x, 1), "\" y=\"", trimmed(y, 1), "\" ", more, ">", escape(what),
+              "</text>\n");
+}
+
+void check(const BubbleChart& chart) {
+  if (chart.bubbles.empty()) fail("bubbles_svg: '", chart.title, "' has no bubble to draw.");
+  for (const Bubble& one : chart.bubbles) {
+    if (!std::isfinite(one.x) || !(one.x > 0) || !std::isfinite(one.y) || !std::isfinite(one.area) ||
+        !(one.area > 0))
+      fail(Fault::data, "bubbles_svg: '", one.name, "' is at (", one.x, ", ", one.y, ") with area ", one.area,
+           ". Places must be finite, x and areas above zero.");
+  }
+}
+
+}  // namespace
+
+std::string bubbles_svg(const BubbleChart& chart) {
+  check(chart);
+  const auto [least_x, most_x] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
+                                                     [](auto& a, auto& b) { return a.x < b.x; });
+  const auto [least_y, most_y] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
+                                                     [](auto& a, auto& b) { return a.y < b.y; });
+  const double most_area = std::max_element(chart.bubbles.begin(), chart.bubbles.end(), [](auto& a, auto& b) {
+                             return a.area < b.area;
+                           })->area;
+  const Axis across = logarithmic_axis(least_x->x, most_x->x), up = linear_axis(least_y->y, most_y->y);
+  const auto at_x = [&](double x) {
+    return left + std::log(x / across.low) / std::log(across.high / across.low) * (right - left);
+  };
+  const auto at_y = [&](double y) { return bottom - (y - up.low) / (up.high - up.low) * (bottom - top); };
+  constexpr auto small = "font-size=\"11\" fill=\"var(--muted)\"";
+  std::string out =
+      text("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height, "\" width=\"",
+           width, "\" role=\"img\" aria-label=\"", escape(chart.title),
+           "\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\">\n", picture::chart_colours(),
+           "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
+           "<text x=\"14\" y=\"22\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
+           escape(chart.title), "</text>\n");
+  out += label(14, 40, chart.y_label + "; areas: " + chart.area_label, small);
+  for (const double tick : up.ticks) {
+    out +=
+        text("<path stroke=\"var(--line)\" d=\"M", left, " ", trimmed(at_y(tick), 1), "H", right, "\"/>\n");
+    out += label(left - 7, at_y(tick) + 4, tick_text(tick),
+                 "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"end\"");
+  }
+  for (const double tick : across.ticks) {
+    out += label(at_x(tick), bottom + 16, tick_text(tick),
+                 "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"middle\"");
+  }
+  out += text("<path stroke=\"var(--strong)\" d=\"M", left, " ", bottom, "H", right, "\"/>\n");
+  out +=
+      label(right, bottom + 34, chart.x_label, "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"end\"");
+  // Large ones first, so that small ones lie on top.
+  std::vector<size_t> order(chart.bubbles.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return chart.bubbles[a].area > chart.bubbles[b].area; });
+  for (const size_t i : order) {
+    const Bubble& one = chart.bubbles[i];
+    const double radius = std::max(2.5, largest * std::sqrt(one.area / most_area));
+    out +=
+        text("<circle cx=\"", trimmed(at_x(one.x), 1), "\" cy=\"", trimmed(at_y(one.y), 1), "\" r=\"",
+             trimmed(radius, 1), "\" fill=\"var(--series-", i % 8,
+             ")\" fill-opacity=\"0.35\" stroke=\"var(--series-", i % 8, ")\"><title>", escape(one.name), ": ",
+             tick_text(one.x), ", ", tick_text(one.y), ", ", tick_text(one.area), "</title></circle>\n");
+  }
+  for (const size_t i : order) {
+    const Bubble& one = chart.bubbles[i];
+    out += label(at_x(one.x), at_y(one.y) + 4, one.name,
+                 "font-size=\"11\" fill=\"var(--text)\" text-anchor=\"middle\"");
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace heed

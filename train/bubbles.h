@@ -1,0 +1,25 @@
+// Bubbles: two numbers as a place, a third as an area.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heed {
+
+struct Bubble {
+  std::string name;
+  double x = 0, y = 0;
+  double area = 0;  ///< above zero; the largest has a radius of a twelfth of the picture's height
+};
+
+/// A picture of bubbles over a logarithmic x and a linear y.
+struct BubbleChart {
+  std::string title, x_label, y_label, area_label;
+  std::vector<Bubble> bubbles{};
+};
+
+/// A complete SVG file, light or dark by the reader's preference. Throws a data Error for a bubble without
+/// area, or with a place that is not finite (x must be above zero); a usage Error when there is none.
+std::string bubbles_svg(const BubbleChart& chart);
+
+}  // namespace heed

@@ -1,0 +1,87 @@
+// A process of its own has a memory peak of its own, and takes nobody with it when it fails.
+#include "train/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "core/error.h"
+#include "train/stop_signals.h"
+
+namespace heed {
+namespace {
+
+constexpr size_t most_words = 8192;
+
+[[noreturn]] void become(std::vector<char*>& arguments, int words, pid_t parent) {
+  // A group of its own: Ctrl-C reaches the parent only, which hands it on once. A second one would end it at
+  // once.
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(128 + SIGTERM);
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+  int nothing[2];  // to read: the end at once
+  if (::pipe2(nothing, O_CLOEXEC) != 0) ::_exit(127);
+  ::dup2(nothing[0], STDIN_FILENO);
+  ::dup2(words, STDOUT_FILENO);
+  ::dup2(words, STDERR_FILENO);
+  ::execv("/proc/self/exe", arguments.data());
+  ::_exit(127);
+}
+
+/// Takes what has been said for at most 200 ms; false when nothing more will come.
+bool listen(int words, std::string& said) {
+  pollfd one{words, POLLIN, 0};
+  if (::poll(&one, 1, 200) <= 0) return true;
+  std::array<char, 4096> buffer;
+  const ssize_t count = ::read(words, buffer.data(), buffer.size());
+  if (count < 0) return errno == EINTR;
+  said.append(buffer.data(), static_cast<size_t>(count));
+  if (said.size() > most_words) said.erase(0, said.size() - most_words);
+  return count > 0;
+}
+
+}  // namespace
+
+ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile) {
+  std::vector<std::string> all{"heed"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& one : all) pointers.push_back(one.data());
+  pointers.push_back(nullptr);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail(Fault::internal, "child: no pipe: ", std::strerror(errno), ".");
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) become(pointers, ends[1], parent);
+  ::close(ends[1]);
+  if (child < 0) {
+    ::close(ends[0]);
+    fail(Fault::internal, "child: no process can be made: ", std::strerror(errno), ".");
+  }
+  ChildEnd out;
+  bool handed_on = false;
+  while (listen(ends[0], out.words)) {
+    meanwhile();
+    if (StopSignals::received() != 0 && !handed_on) {
+      ::kill(child, StopSignals::received());
+      handed_on = true;
+    }
+  }
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return out;
+}
+
+}  // namespace heed

@@ -1,0 +1,118 @@
+// heed compare: the same task with several attentions, or runs that are there, side by side.
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "core/io.h"
+#include "train/commands/verbs.h"
+#include "train/comparison_plan.h"
+#include "train/run_folder.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t most_seeds = 100;
+
+std::vector<std::string> specs_of(const Invocation& call) {
+  std::vector<std::string> specs;
+  for (const std::string& list : call.options.at("attention")) {
+    for (const std::string& spec : split_specs(list)) {
+      if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
+    }
+  }
+  return specs;
+}
+
+std::vector<PlannedRun> plans_of(const Invocation& call) {
+  const int64_t seeds = call.integer("seeds", 1);
+  if (seeds < 1 || seeds > most_seeds) fail("--seeds = ", seeds, ". It must be 1 to ", most_seeds, ".");
+  std::vector<PlannedRun> plans;
+  for (const std::string& spec : specs_of(call)) {
+    for (int64_t i = 0; i < seeds; ++i) {
+      Invocation one = call;
+      one.options["attention"] = {spec};
+      Config config = make_config(call.words[0]);
+      apply_settings(config, one);
+      config.train.seed += i;
+      config.check();
+      plans.push_back(plan_run(std::move(config), spec));
+    }
+  }
+  return plans;
+}
+
+/// The options of the machine as the runs take them.
+std::vector<std::string> machine_of(const Invocation& call) {
+  std::vector<std::string> out;
+  for (const VerbOption& option : with_machine({})) {
+    if (call.has(option.name)) out.insert(out.end(), {text("--", option.name), call.get(option.name)});
+  }
+  return out;
+}
+
+Comparison of_folders(const std::vector<std::string>& folders) {
+  std::set<std::string> names;
+  bool distinct = true;
+  for (const std::string& folder : folders)
+    distinct = names.insert(Path(folder).lexically_normal().filename().string()).second && distinct;
+  std::vector<ComparedRun> runs;
+  for (const std::string& folder : folders) {
+    const std::string name = Path(folder).lexically_normal().filename().string();
+    RunFolder::look(folder);
+    runs.push_back(read_compared(folder, distinct && !name.empty() ? name : folder));
+  }
+  return compare_runs("Runs side by side", std::move(runs));
+}
+
+int run(const Invocation& call) {
+  apply_machine(call);
+  const bool of_preset = call.has("attention");
+  if (of_preset && call.words.size() != 1)
+    fail("compare: with --attention it takes one preset, but there are ", call.words.size(),
+         ". Without --attention it takes the folders of runs.");
+  if (!of_preset && !io::is_directory(call.words[0]))
+    fail("compare: give --attention a,b,c to train '", call.words[0],
+         "' with each of them, or the folders of finished runs. heed list presets names the presets.");
+  Path folder = Path(call.get("out", "runs")) / call.get("name", "compare");
+  Comparison comparison;
+  if (of_preset) {
+    const std::string base = Path(call.words[0]).stem().string();
+    const std::vector<PlannedRun> plans = plans_of(call);
+    if (!call.has("name")) folder = Path(call.get("out", "runs")) / ("compare-" + base);
+    try {
+      comparison = compare_runs(
+          base,
+          make_runs(plans, {.folder = folder, .machine = machine_of(call), .quiet = call.has("quiet")}));
+    } catch (const Stopped& stopped) {
+      std::fprintf(stderr, "  stopped, and saved; the same command goes on\n");
+      return 128 + stopped.signal;
+    }
+  } else {
+    comparison = of_folders(call.words);
+  }
+  write_comparison(comparison, folder);
+  io::print(comparison_text(comparison));
+  io::print(text("page: ", (folder / "compare.html").string(), "\n"));
+  const bool all = std::all_of(comparison.runs.begin(), comparison.runs.end(),
+                               [](const ComparedRun& one) { return one.failure.empty(); });
+  return all ? 0 : static_cast<int>(Fault::usage);
+}
+
+}  // namespace
+
+Verb verb::compare() {
+  return {"compare",
+          "train a preset with several attentions, or take finished runs, and put them side by side",
+          "PRESET|RUN...",
+          1,
+          1000,
+          with_machine({{"attention", "A,B,C", "train the preset with each of these; may be repeated"},
+                        {"seeds", "N", "runs of each, from train.seed on (default: 1)"},
+                        {"name", "NAME", "folder of the comparison (default: compare-PRESET)"},
+                        {"out", "FOLDER", "where that folder lies (default: runs)"},
+                        {"quiet", "", "say nothing while it works"}}),
+          true,
+          run};
+}
+
+}  // namespace heed

@@ -1,0 +1,237 @@
+// Gathers what runs left behind, and takes means over their seeds.
+#include "train/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "attention/picture_encode.h"
+#include "core/io.h"
+#include "core/json.h"
+#include "train/chart.h"
+
+namespace heed {
+namespace {
+
+Json object_in(const Path& run, const char* name, const char* missing) {
+  const Path path = run / name;
+  if (!io::exists(path)) fail(Fault::file, path.string(), " is not there: ", missing);
+  return parse_json(io::read(path), path.string());
+}
+
+const MetricSeries* metric_of(const ComparedRun& run, const std::string& name) {
+  const auto found = std::find_if(run.metrics.begin(), run.metrics.end(),
+                                  [&](const MetricSeries& one) { return one.name == name; });
+  return found == run.metrics.end() ? nullptr : &*found;
+}
+
+bool has_score(const ComparedRun& run, const std::string& name) {
+  return std::any_of(run.scores.begin(), run.scores.end(),
+                     [&](const auto& one) { return one.first == name; });
+}
+
+double score_of(const ComparedRun& run, const std::string& name) {
+  for (const auto& [key, value] : run.scores) {
+    if (key == name) return value;
+  }
+  return NAN;
+}
+
+double mean(const std::vector<const ComparedRun*>& runs, double ComparedRun::*what) {
+  double sum = 0;
+  for (const ComparedRun* run : runs) sum += run->*what;
+  return sum / static_cast<double>(runs.size());
+}
+
+/// Seconds of training at a step, between the steps where they were noted.
+double seconds_at(const MetricSeries& seconds, int64_t step) {
+  const auto next = std::lower_bound(seconds.steps.begin(), seconds.steps.end(), step);
+  if (next == seconds.steps.end()) return seconds.values.back();
+  const auto i = static_cast<size_t>(next - seconds.steps.begin());
+  const double step_before = i == 0 ? 0 : static_cast<double>(seconds.steps[i - 1]);
+  const double before = i == 0 ? 0 : seconds.values[i - 1];
+  const double share = (static_cast<double>(step) - step_before) / (static_cast<double>(*next) - step_before);
+  return before + share * (seconds.values[i] - before);
+}
+
+std::string fixed(double value, int decimals) { return picture::fixed(value, decimals); }
+
+std::string significant(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.4g", value);
+  return buffer;
+}
+
+std::string quoted(const std::string& words) {
+  std::string out = "\"";
+  for (const char c : words) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+}  // namespace
+
+ComparedRun read_compared(const Path& run, const std::string& label) {
+  const Json scores =
+      object_in(run, "scores.json", "the run has not been scored; finish it with heed resume.");
+  const Json manifest = object_in(run, "manifest.json", "this is not the folder of a run.");
+  ComparedRun out{
+      .label = label, .folder = run.string(), .failure = "", .seed = manifest.at("seed").integer()};
+  for (const auto& [name, value] : scores.members()) {
+    if (name != "step" && name != "of" && value.is_number()) out.scores.emplace_back(name, value.real());
+  }
+  out.parameters = manifest.at("parameters").real();
+  out.flops = manifest.at("estimate").at("flops_a_step").real();
+  const Json& took = manifest.at("took");
+  out.memory = took.at("memory_bytes").real();
+  out.metrics = read_metrics(run / "metrics.jsonl");
+  if (const MetricSeries* seconds = metric_of(out, "seconds"))
+    out.seconds = seconds->values.empty() ? 0 : seconds->values.back();
+  if (const Json* steps = took.find("steps"); steps != nullptr && took.at("seconds_of_steps").real() > 0)
+    out.steps_per_second = steps->real() / took.at("seconds_of_steps").real();
+  return out;
+}
+
+Spread spread_of(const std::vector<double>& values) {
+  Spread out{.count = static_cast<int64_t>(values.size())};
+  if (values.empty()) return {NAN, 0, 0};
+  for (const double value : values) out.mean += value / static_cast<double>(values.size());
+  double squares = 0;
+  for (const double value : values) squares += (value - out.mean) * (value - out.mean);
+  if (values.size() > 1) out.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return out;
+}
+
+std::string to_string(const Spread& spread) {
+  if (spread.count == 0) return "";
+  if (spread.count == 1 || !(spread.deviation > 0)) return significant(spread.mean);
+  // Two digits of the deviation say how many of the mean are worth reading.
+  const int decimals = std::clamp(1 - static_cast<int>(std::floor(std::log10(spread.deviation))), 0, 9);
+  return fixed(spread.mean, decimals) + " \u00b1 " + fixed(spread.deviation, decimals);
+}
+
+Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs) {
+  Comparison out{.title = title, .score = "", .runs = std::move(runs)};
+  const auto first = std::find_if(out.runs.begin(), out.runs.end(),
+                                  [](const ComparedRun& run) { return !run.scores.empty(); });
+  if (first != out.runs.end()) {
+    out.score = first->scores.front().first;
+    for (const char* better : {"bleu", "accuracy"}) {
+      if (has_score(*first, better)) out.score = better;
+    }
+    out.higher_is_better = out.score == "accuracy" || out.score == "bleu";
+  }
+  for (const ComparedRun& run : out.runs) {
+    const bool known = std::any_of(out.rows.begin(), out.rows.end(),
+                                   [&](const ComparedRow& row) { return row.label == run.label; });
+    if (known) continue;
+    ComparedRow row{.label = run.label, .failure = "", .score = {}};
+    std::vector<const ComparedRun*> there;
+    std::vector<double> scores;
+    for (const ComparedRun& other : out.runs) {
+      if (other.label != run.label) continue;
+      if (!other.failure.empty()) {
+        row.failure = other.failure;
+        continue;
+      }
+      there.push_back(&other);
+      scores.push_back(score_of(other, out.score));
+    }
+    row.score = spread_of(scores);
+    if (!there.empty()) {
+      row.parameters = mean(there, &ComparedRun::parameters);
+      row.flops = mean(there, &ComparedRun::flops);
+      row.steps_per_second = mean(there, &ComparedRun::steps_per_second);
+      row.memory = mean(there, &ComparedRun::memory);
+      row.seconds = mean(there, &ComparedRun::seconds);
+    }
+    out.rows.push_back(row);
+  }
+  return out;
+}
+
+std::string comparison_text(const Comparison& comparison) {
+  const auto cell = [](const std::string& words, size_t columns, bool right) {
+    const auto used = static_cast<size_t>(picture::display_width(words));
+    const std::string blanks(used < columns ? columns - used : 0, ' ');
+    return right ? blanks + words : words + blanks;
+  };
+  size_t wide = 10;
+  for (const ComparedRow& row : comparison.rows) wide = std::max(wide, row.label.size() + 2);
+  std::string out = cell("", wide, false) + cell(comparison.score, 20, true) + cell("steps/s", 10, true) +
+                    cell("peak MiB", 10, true) + cell("parameters", 12, true) + cell("GFLOP/step", 12, true) +
+                    cell("seconds", 10, true) + "\n";
+  for (const ComparedRow& row : comparison.rows) {
+    out += cell(row.label, wide, false);
+    if (row.score.count == 0) {
+      out += "  " + row.failure + "\n";
+      continue;
+    }
+    out += cell(to_string(row.score), 20, true) + cell(significant(row.steps_per_second), 10, true) +
+           cell(fixed(row.memory / 1048576, 0), 10, true) + cell(fixed(row.parameters, 0), 12, true) +
+           cell(significant(row.flops * 1e-9), 12, true) + cell(fixed(row.seconds, 1), 10, true) +
+           (row.failure.empty() ? "" : "  " + row.failure) + "\n";
+  }
+  return out;
+}
+
+std::string comparison_csv(const Comparison& comparison) {
+  std::vector<std::string> names;
+  for (const ComparedRun& run : comparison.runs) {
+    for (const auto& [name, value] : run.scores) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  std::string out = "label,seed";
+  for (const std::string& name : names) out += "," + name;
+  out += ",steps_per_second,peak_bytes,parameters,flops_a_step,seconds,run,failure\n";
+  for (const ComparedRun& run : comparison.runs) {
+    out += text(quoted(run.label), ",", run.seed);
+    for (const std::string& name : names) {
+      const double value = score_of(run, name);
+      out += std::isfinite(value) ? text(",", value) : std::string(",");
+    }
+    if (run.failure.empty()) {
+      out += text(",", run.steps_per_second, ",", static_cast<int64_t>(run.memory), ",",
+                  static_cast<int64_t>(run.parameters), ",", run.flops, ",", run.seconds, ",",
+                  quoted(run.folder), ",\n");
+    } else {
+      out += text(",,,,,,,", quoted(run.failure), "\n");
+    }
+  }
+  return out;
+}
+
+Chart comparison_chart(const Comparison& comparison, const std::string& metric, bool against_seconds) {
+  Chart chart{.title = metric + (against_seconds ? " over seconds of training" : " over steps")};
+  if (against_seconds) chart.x_label = "seconds";
+  for (const ComparedRow& row : comparison.rows) {
+    std::vector<const ComparedRun*> runs;
+    for (const ComparedRun& run : comparison.runs) {
+      if (run.label == row.label && metric_of(run, metric) != nullptr) runs.push_back(&run);
+    }
+    Series line{.name = row.label};
+    if (runs.empty()) continue;
+    const MetricSeries& first = *metric_of(*runs[0], metric);
+    for (const int64_t step : first.steps) {
+      double value = 0, seconds = 0;
+      bool all = true;
+      for (const ComparedRun* run : runs) {
+        const MetricSeries& one = *metric_of(*run, metric);
+        const auto at = std::lower_bound(one.steps.begin(), one.steps.end(), step);
+        const MetricSeries* clock = metric_of(*run, "seconds");
+        all = all && at != one.steps.end() && *at == step && (!against_seconds || clock != nullptr);
+        if (!all) break;
+        value += one.values[static_cast<size_t>(at - one.steps.begin())];
+        if (against_seconds) seconds += seconds_at(*clock, step);
+      }
+      if (!all) continue;
+      const auto count = static_cast<double>(runs.size());
+      line.x.push_back(against_seconds ? seconds / count : static_cast<double>(step));
+      line.y.push_back(value / count);
+    }
+    chart.series.push_back(std::move(line));
+  }
+  return chart;
+}
+
+}  // namespace heed

@@ -1,0 +1,76 @@
+// The page of a comparison.
+#include "attention/picture_encode.h"
+#include "attention/picture_html.h"
+#include "attention/picture_script.h"
+#include "train/bubbles.h"
+#include "train/chart.h"
+#include "train/comparison.h"
+#include "train/report.h"
+
+namespace heed {
+namespace {
+
+using picture::escape;
+
+std::string table(const Comparison& comparison) {
+  std::string out = text(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Comparison\">\n<table "
+      "class=\"words\">\n<thead><tr><th scope=\"col\"></th><th scope=\"col\">",
+      escape(comparison.score),
+      "</th><th scope=\"col\">seeds</th><th scope=\"col\">steps/s</th><th scope=\"col\">peak MiB</th>"
+      "<th scope=\"col\">parameters</th><th scope=\"col\">GFLOP a step</th>"
+      "<th scope=\"col\">seconds</th></tr></thead>\n<tbody>\n");
+  for (const ComparedRow& row : comparison.rows) {
+    out += text("<tr><th scope=\"row\">", escape(row.label), "</th>");
+    if (row.score.count == 0) {
+      out += text("<td colspan=\"7\">", escape(row.failure), "</td></tr>\n");
+      continue;
+    }
+    const auto cell = [](const std::string& words) { return "<td>" + escape(words) + "</td>"; };
+    out += cell(to_string(row.score)) + cell(text(row.score.count)) + cell(tick_text(row.steps_per_second)) +
+           cell(picture::fixed(row.memory / 1048576, 0)) + cell(picture::fixed(row.parameters, 0)) +
+           cell(tick_text(row.flops * 1e-9)) + cell(picture::fixed(row.seconds, 1)) + "</tr>\n";
+  }
+  return out + "</tbody>\n</table>\n</div>\n";
+}
+
+}  // namespace
+
+BubbleChart comparison_bubbles(const Comparison& comparison) {
+  BubbleChart out{.title = comparison.title + ": speed against " + comparison.score,
+                  .x_label = "steps a second",
+                  .y_label = comparison.score,
+                  .area_label = "peak memory",
+                  .bubbles = {}};
+  for (const ComparedRow& row : comparison.rows) {
+    if (row.score.count > 0 && row.steps_per_second > 0)
+      out.bubbles.push_back({row.label, row.steps_per_second, row.score.mean, row.memory});
+  }
+  return out;
+}
+
+std::vector<std::pair<std::string, Chart>> comparison_charts(const Comparison& comparison) {
+  std::vector<std::pair<std::string, Chart>> out;
+  for (const std::string& metric : {"valid_" + comparison.score, std::string("loss")}) {
+    for (const bool against_seconds : {false, true}) {
+      Chart chart = comparison_chart(comparison, metric, against_seconds);
+      if (!chart.series.empty())
+        out.emplace_back(metric + (against_seconds ? "-seconds" : "-steps"), std::move(chart));
+    }
+  }
+  return out;
+}
+
+std::string comparison_html(const Comparison& comparison) {
+  std::string body = table(comparison);
+  if (const BubbleChart bubbles = comparison_bubbles(comparison); !bubbles.bubbles.empty())
+    body += "<h2>Speed against " + escape(comparison.score) + "</h2>\n<figure>\n" + bubbles_svg(bubbles) +
+            "</figure>\n";
+  std::string figures;
+  for (const auto& [name, chart] : comparison_charts(comparison)) figures += chart_figure(chart);
+  if (!figures.empty()) body += "<h2>Curves</h2>\n<div class=\"charts\">\n" + figures + "</div>\n";
+  return picture::page(comparison.title, "means over seeds; test scores of the best checkpoints", body,
+                       {picture::script_tools(), picture::script_charts()});
+}
+
+}  // namespace heed

@@ -1,0 +1,159 @@
+// Trains the runs of a comparison one after the other, in processes of their own.
+#include "train/comparison_plan.h"
+
+#include <algorithm>
+
+#include "core/hash.h"
+#include "core/io.h"
+#include "core/json.h"
+#include "train/child.h"
+#include "train/progress.h"
+#include "train/stop_signals.h"
+#include "train/task.h"
+
+namespace heed {
+namespace {
+
+/// A label as a part of a file name.
+std::string plain(const std::string& label) {
+  std::string out;
+  for (const char c : label) {
+    const bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (kept)
+      out += c;
+    else if (!out.empty() && out.back() != '-')
+      out += '-';
+  }
+  return out.substr(0, 60);
+}
+
+bool finished(const Path& run) { return io::exists(run / "scores.json"); }
+
+/// All steps of a run that has begun; 0: it has not said yet.
+int64_t steps_of_run(const Path& run) {
+  const Path manifest = run / "manifest.json";
+  return io::exists(manifest) ? parse_json(io::read(manifest), manifest.string()).at("steps").integer() : 0;
+}
+
+/// What the run says about itself on one line, from its metrics.
+void show(Progress& progress, const Path& run, double done_seconds, int64_t left) {
+  Progress::Now now{.total = steps_of_run(run)};
+  double seconds = 0;
+  for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
+    if (one.values.empty()) continue;
+    const double last = one.values.back();
+    if (one.name == "loss") {
+      now.loss = last;
+      now.step = one.steps.back();
+    }
+    if (one.name == "rate") now.rate = last;
+    if (one.name == "gradient_norm") now.norm = last;
+    if (one.name == "valid_loss") now.validation = last;
+    if (one.name == "tokens_per_second") now.tokens_per_second = last;
+    if (one.name == "seconds") seconds = last;
+  }
+  if (now.step == 0 || now.step >= now.total) return;
+  const double whole = seconds / static_cast<double>(now.step) * static_cast<double>(now.total);
+  const double each = done_seconds > 0 ? done_seconds : whole;
+  now.seconds_left = whole - seconds + each * static_cast<double>(left);
+  progress.step(now);
+}
+
+/// The reason in what a child said: its last error, or all of it.
+std::string reason(const ChildEnd& end) {
+  const size_t at = end.words.rfind("error: ");
+  std::string words = at == std::string::npos ? end.words : end.words.substr(at + 7);
+  while (!words.empty() && words.back() == '\n') words.pop_back();
+  return words.empty() ? text("ended with code ", end.code) : words;
+}
+
+}  // namespace
+
+std::vector<std::string> split_specs(const std::string& list) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    const std::string piece = list.substr(at, end - at);
+    const size_t equals = piece.find('='), colon = piece.find(':');
+    const bool option = equals != std::string::npos && (colon == std::string::npos || equals < colon);
+    if (option && !out.empty())
+      out.back() += "," + piece;
+    else
+      out.push_back(piece);
+    at = end + 1;
+  }
+  return out;
+}
+
+PlannedRun plan_run(Config config, const std::string& label) {
+  PlannedRun out{.label = label, .seed = config.train.seed, .name = "", .plan = to_toml(config)};
+  std::string settings = config.task_name + "\n";
+  for (const OptionText& option : options_of(config)) settings += option.name + "=" + option.value + "\n";
+  out.name = text(plain(label), "-seed", out.seed, "-", sha256_hex(settings).substr(0, 10));
+  return out;
+}
+
+std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const ComparisonOptions& options) {
+  const StopSignals signals;
+  Progress progress;
+  progress.quiet = options.quiet;
+  const Path runs = options.folder / "runs", texts = options.folder / "plans";
+  io::make_directories(runs);
+  io::make_directories(texts);
+  std::vector<ComparedRun> out;
+  double done_seconds = 0;
+  int64_t done = 0, number = 0;
+  auto left = std::count_if(plans.begin(), plans.end(),
+                            [&](const PlannedRun& plan) { return !finished(runs / plan.name); });
+  for (const PlannedRun& plan : plans) {
+    const Path run = runs / plan.name;
+    const std::string which = text(++number, " of ", plans.size(), ": ", plan.label, ", seed ", plan.seed);
+    std::string failure;
+    if (finished(run)) {
+      progress.say("run", which + ", is there");
+    } else {
+      const bool begun = io::exists(run / "config.toml");
+      progress.say("run", which + (begun ? ", goes on" : ""));
+      --left;
+      std::vector<std::string> arguments{"resume", run.string(), "--quiet"};
+      if (!begun) {
+        const Path file = texts / (plan.name + ".toml");
+        io::write(file, plan.plan);
+        arguments = {"train", file.string(), "--out", runs.string(), "--name", plan.name, "--quiet"};
+      }
+      arguments.insert(arguments.end(), options.machine.begin(), options.machine.end());
+      const double began = seconds_now();
+      const ChildEnd end = run_child(arguments, [&] {
+        const double each = done > 0 ? done_seconds / static_cast<double>(done) : 0;
+        if (!progress.quiet) show(progress, run, each, left);
+      });
+      progress.finish_line();
+      if (const int signal = StopSignals::received(); signal != 0) throw Stopped{signal};
+      if (end.code == 0) {
+        done_seconds += seconds_now() - began;
+        ++done;
+      } else {
+        failure = reason(end);
+        progress.say("", failure);
+      }
+    }
+    if (failure.empty()) {
+      out.push_back(read_compared(run, plan.label));
+    } else {
+      out.push_back({.label = plan.label, .folder = "", .failure = failure, .seed = plan.seed});
+    }
+  }
+  return out;
+}
+
+void write_comparison(const Comparison& comparison, const Path& folder) {
+  io::make_directories(folder);
+  io::write(folder / "compare.csv", comparison_csv(comparison));
+  for (const auto& [name, chart] : comparison_charts(comparison))
+    io::write(folder / (name + ".svg"), chart_svg(chart));
+  if (const BubbleChart bubbles = comparison_bubbles(comparison); !bubbles.bubbles.empty())
+    io::write(folder / "bubbles.svg", bubbles_svg(bubbles));
+  io::write(folder / "compare.html", comparison_html(comparison));
+}
+
+}  // namespace heed
