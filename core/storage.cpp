@@ -53,8 +53,9 @@ struct StorageList {
 
 namespace {
 
-// From here on, blocks are whole pages of the arena.
-constexpr int64_t large = int64_t{64} << 10;
+// From here on, blocks are whole pages of the arena, which batches of all shapes share. Smaller ones are kept
+// for requests of their own size: together they must stay few beside the rest.
+constexpr int64_t large = int64_t{16} << 10;
 
 /// Small sizes are rounded up to eight steps a power of two, so that at most an eighth is wasted.
 int64_t room_for(int64_t bytes) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <tuple>
 
 #include "core/tensor.h"
 #include "tests/catch.h"
@@ -11,7 +12,7 @@
 using namespace heed;
 
 TEST_CASE("storage: aligned, and freed memory serves the next request of its size") {
-  const int64_t bytes = GENERATE(1, 64, 1000, 65536, 65537, 100000, 5 << 20);
+  const int64_t bytes = GENERATE(1, 64, 1000, 16384, 16385, 65536, 65537, 100000, 5 << 20);
   CAPTURE(bytes);
   {
     const Storage one(bytes, Device::cpu);
@@ -26,15 +27,18 @@ TEST_CASE("storage: aligned, and freed memory serves the next request of its siz
 }
 
 TEST_CASE("storage: batches of many shapes share the memory of the largest") {
-  const auto step = [](int64_t rows) {
+  // Rows of a transformer's batch, and of one step of a recurrent network, which keeps many small blocks.
+  const auto [most, columns, blocks] = GENERATE(std::tuple{2000, 100, 20}, std::tuple{120, 128, 400});
+  CAPTURE(most);
+  const auto step = [columns = columns, blocks = blocks](int64_t rows) {
     std::vector<Tensor> kept;
-    for (int i = 0; i < 20; ++i) kept.push_back(Tensor::zeros(Shape{rows, 100 + 7 * i}));
+    for (int i = 0; i < blocks; ++i) kept.push_back(Tensor::zeros(Shape{rows, columns + 7 * (i % 20)}));
     return kept.size();
   };
   release_cached();
-  step(2000);
+  step(most);
   const int64_t reserved = memory_use().reserved;
-  for (int64_t rows = 300; rows < 2000; rows += 17) step(rows);
+  for (int64_t rows = most / 3; rows < most; rows += most / 100) step(rows);
   CHECK(memory_use().reserved <= reserved);
 }
 
