@@ -12,47 +12,10 @@
 #include "train/anomaly.h"
 #include "train/machine_memory.h"
 #include "train/progress.h"
+#include "train/survey.h"
 
 namespace heed {
 namespace {
-
-/// A batch by where it is planned.
-struct Place {
-  int64_t epoch = 0, position = 0;
-};
-
-/// What planning tells about the batches to come.
-struct Survey {
-  Place largest, typical;
-  double mean = 0, typical_work = 0;  // of Effort::work
-};
-
-Survey survey(Task& task, int64_t wanted) {
-  constexpr int64_t enough = 20000;
-  Survey out;
-  double most = -1, total = 0;
-  int64_t seen = 0;
-  for (int64_t epoch = 0; seen < std::min(wanted, enough); ++epoch) {
-    const int64_t batches = task.plan(epoch);
-    for (int64_t i = 0; i < batches && seen < wanted; ++i, ++seen) {
-      const Effort effort = task.effort(i);
-      total += effort.work;
-      if (effort.memory > most) {
-        most = effort.memory;
-        out.largest = {epoch, i};
-      }
-    }
-  }
-  out.mean = total / static_cast<double>(seen);
-  const int64_t batches = std::min(task.plan(0), wanted);
-  for (int64_t i = 0; i < batches; ++i) {
-    const double work = task.effort(i).work;
-    if (i > 0 && std::abs(work - out.mean) >= std::abs(out.typical_work - out.mean)) continue;
-    out.typical = {0, i};
-    out.typical_work = work;
-  }
-  return out;
-}
 
 std::string name_of_owner(const void* owner, Module* model) {
   if (owner == nullptr) return "other";
@@ -75,7 +38,7 @@ std::string list_of(const std::vector<std::pair<std::string, int64_t>>& users) {
 
 Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps) {
   Task& task = *config.task;
-  const Survey batches = survey(task, steps * config.train.accumulate);
+  Survey batches(task, steps * config.train.accumulate);
   const int64_t tick = rng.tick(), draws = rng.draws();
   Estimate out;
   out.parameters = count_parameters(model);
@@ -87,35 +50,44 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     task.plan(place.epoch);
     return task.batch(place.position);
   };
-  const auto step = [&](const Batch& batch, bool look) {
+  std::vector<MemoryUser> users;
+  const auto step = [&](const Batch& batch) {
     Terms terms;
     terms.rehearsal = true;
     Tensor loss = task.loss(model, batch, {.noise = &rng, .terms = &terms});
     if (const Tensor more = terms.sum()) loss = loss + more;
-    if (look) {
-      for (const MemoryUser& user : memory_users()) {
+    users = memory_users();
+    backward(loss);
+    rng.restore(tick, draws);
+  };
+  try {
+    while (const std::optional<Place> place = batches.next()) {
+      reset_peak();
+      const int64_t flops = Count::flops();
+      step(make(*place));
+      const int64_t peak = memory_use().peak;
+      batches.took(static_cast<double>(peak), static_cast<double>(Count::flops() - flops));
+      if (peak <= out.tensors) continue;
+      out.tensors = peak;
+      out.activations = 0;
+      out.users.clear();
+      for (const MemoryUser& user : users) {
         const std::string name = name_of_owner(user.owner, &model);
         if (name == "weights" || name == "gradients" || name == "moments") continue;
         out.activations += user.bytes;
         out.users.emplace_back(name, user.bytes);
       }
     }
-    backward(loss);
-    rng.restore(tick, draws);
-  };
-  try {
-    reset_peak();
-    step(make(batches.largest), true);
     optimizer.clear();
     task.rehearse(model);
     // Memory is warm now: a typical step is timed, with an update that changes no weight.
-    const Batch batch = make(batches.typical);
+    const Batch batch = make(batches.typical());
     // Its batches are alike, so a few stand for all that are accumulated.
     const int64_t timed = std::min<int64_t>(config.train.accumulate, 4);
     const double times = static_cast<double>(config.train.accumulate) / static_cast<double>(timed);
     const int64_t flops = Count::flops();
     const double began = seconds_now();
-    for (int64_t i = 0; i < timed; ++i) step(batch, false);
+    for (int64_t i = 0; i < timed; ++i) step(batch);
     const int64_t flops_of_batches = Count::flops() - flops;
     const double swept = seconds_now();
     optimizer.step(0);
@@ -125,10 +97,10 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     optimizer.reset();
   } catch (...) {
     explain_memory(config, &model,
-                   "in the largest batch, computed before the first step to see what is needed");
+                   "in one of the largest batches, computed before the first step to see what is needed");
   }
-  out.tensors = memory_use().peak;
-  out.seconds = out.step_seconds * batches.mean / batches.typical_work * static_cast<double>(steps);
+  out.tensors = std::max(out.tensors, memory_use().peak);
+  out.seconds = out.step_seconds * batches.mean_over_typical() * static_cast<double>(steps);
   // A checkpoint is put together in memory, and the best one is read back whole; the report is the small
   // rest.
   const int64_t later = out.weights + out.moments + (int64_t{2} << 20);

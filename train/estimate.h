@@ -1,4 +1,4 @@
-// What a run will take, measured before it begins on its largest batch.
+// What a run will take, measured before it begins on its largest batches.
 #pragma once
 
 #include <string>
@@ -24,9 +24,10 @@ struct Estimate {
   double seconds = 0;                                  ///< of all steps, validations apart
 };
 
-/// Computes the largest batch the run has planned, and what validation needs, as the run will; then puts the
-/// random numbers, the gradients and the optimizer (which has taken no step yet) back to where they were. The
-/// task's plan is left on some epoch. Fails (Fault::memory) naming who holds how much when it does not fit.
+/// Computes the largest batches the run has planned, and what validation needs, as the run will; then puts
+/// the random numbers, the gradients and the optimizer (which has taken no step yet) back to where they were.
+/// The task's plan is left on some epoch. Fails (Fault::memory) naming who holds how much when it does not
+/// fit.
 Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps);
 
 /// The same for a run that has not been made: loads nothing, so the task is loaded.

@@ -24,12 +24,6 @@ struct Batch {
   int64_t tokens = 0;           ///< for speed
 };
 
-/// How a batch compares with others of its run.
-struct Effort {
-  double work = 1;    ///< time it takes
-  double memory = 1;  ///< memory it takes
-};
-
 /// Named numbers; the first decides which checkpoint is the best.
 struct Scores {
   std::vector<std::pair<std::string, double>> list;
@@ -71,8 +65,10 @@ class Task {
   virtual int64_t plan(int64_t epoch) = 0;
   /// Batch number `position` of the planned epoch.
   virtual Batch batch(int64_t position) const = 0;
-  /// What batch number `position` of the planned epoch takes, in a unit of the task's own.
-  virtual Effort effort(int64_t) const { return {}; }
+  /// What batch number `position` of the planned epoch has more or less of than others, such as rows and
+  /// tokens: numbers above 0 that time and memory grow with, whatever the model, as many for every batch.
+  /// Batches that have the same are alike.
+  virtual std::vector<double> extents(int64_t) const { return {1}; }
   /// Computes what validation needs most memory for.
   virtual void rehearse(Module&) const {}
   /// What the tensors of a batch are called, in their order.

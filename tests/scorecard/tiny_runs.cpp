@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <set>
 
 #include "core/hash.h"
 #include "core/io.h"
@@ -206,14 +205,13 @@ std::string finish(const Scene& scene, const std::string& name, const std::vecto
   return end.ok() ? "" : text(there ? "resume: " : "train anew: ", end.said());
 }
 
-std::vector<Recipe> recipes(const Scene& scene) {
+std::vector<Recipe> recipes(const Scene& scene, const std::set<std::string>& in_short) {
   std::vector<Recipe> all;
   const Ended end = run(scene.heed({"list", "presets"}));
   for (size_t at = 0; at < end.out.size(); at = end.out.find('\n', at) + 1) {
     const size_t begin = end.out.find_first_not_of(' ', at);
     Recipe recipe{.preset = end.out.substr(begin, end.out.find(' ', begin) - begin), .less = {}};
-    const bool quick = recipe.preset == "translate" || recipe.preset == "lm" || recipe.preset == "mnist";
-    if (!scene.whole && !quick) continue;
+    if (!scene.whole && !in_short.contains(recipe.preset)) continue;
     const Ended shown = run(scene.heed({"show", recipe.preset, "--origin"}));
     const auto has = [&](const char* key) {
       return shown.out.find(text("data.", key, " ")) != std::string::npos;
@@ -221,7 +219,7 @@ std::vector<Recipe> recipes(const Scene& scene) {
     if (has("pairs"))
       recipe.less = {"--pairs", "2000",         "--test", "16",           "--bleu-pairs",
                      "4",       "--validation", "16",     "--vocabulary", "300"};
-    if (!has("pairs") && !has("images")) recipe.less = {"--data", plant_text(scene)};
+    if (has("characters")) recipe.less = {"--data", plant_text(scene)};
     all.push_back(std::move(recipe));
   }
   return all;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,9 @@ struct Recipe {
   std::string preset;
   std::vector<std::string> less;
 };
-/// All presets; in the short form the three that are quick.
-std::vector<Recipe> recipes(const Scene& scene);
+/// All presets; in the short form those named.
+std::vector<Recipe> recipes(const Scene& scene,
+                            const std::set<std::string>& in_short = {"translate", "lm", "mnist"});
 
 /// What a disturbance left behind in runs/ that has no business there: names that begin with a dot. Empty
 /// when clean.

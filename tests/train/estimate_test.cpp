@@ -23,13 +23,13 @@ Config loaded(Config config) {
 Config shortened(const std::string& preset) {
   Config config = make_config(preset);
   Settings settings{{"train.epochs", "0"}, {"train.steps", "30"}, {"train.validate_every", "15"}};
-  if (preset == "translate") {
+  if (preset.starts_with("translate")) {
     settings.insert(
         settings.end(),
         {{"data.pairs", "4000"}, {"data.validation", "100"}, {"data.test", "10"}, {"data.bleu_pairs", "5"}});
   } else if (preset == "mnist") {
     settings.insert(settings.end(), {{"data.images", "6000"}, {"data.held_out", "100"}});
-  } else {
+  } else if (preset == "lm") {
     settings.emplace_back("data.characters", "60000");
   }
   for (const auto& [key, value] : settings) config.set(key, value, "");
@@ -40,7 +40,7 @@ Config shortened(const std::string& preset) {
 }  // namespace
 
 TEST_CASE("estimate: the memory of tensors is within a tenth of what the run takes", "[slow]") {
-  const std::string preset = GENERATE("translate", "lm", "mnist");
+  const std::string preset = GENERATE("translate", "translate-seq2seq", "lm", "mnist", "recall");
   CAPTURE(preset);
   Scratch scratch;
   Config config = loaded(shortened(preset));
@@ -151,17 +151,23 @@ TEST_CASE("estimate: other errors pass through, and bad_alloc is one of memory")
   CHECK_THAT(what, containing("none left") && containing("It ran out in a test"));
 }
 
-TEST_CASE("estimate: batches of a translator differ, and the largest is among the heaviest") {
+TEST_CASE("estimate: batches of a translator differ, and say in what") {
   const Config config = loaded(tiny());
   const int64_t count = config.task->plan(0);
-  double least = HUGE_VAL, most = 0;
+  const std::vector<double> first = config.task->extents(0);
+  bool differ = false;
   for (int64_t i = 0; i < count; ++i) {
-    const Effort effort = config.task->effort(i);
-    CHECK(effort.work > 0);
-    least = std::min(least, effort.memory);
-    most = std::max(most, effort.memory);
+    const std::vector<double> extents = config.task->extents(i);
+    REQUIRE(extents.size() == first.size());
+    for (const double extent : extents) CHECK(extent > 0);
+    differ = differ || extents != first;
+    // Rows and columns as the batch has them.
+    const Batch batch = config.task->batch(i);
+    CHECK(extents[0] == static_cast<double>(batch.tensors[0].size()));
+    CHECK(extents[1] == static_cast<double>(batch.tensors[2].size()));
+    CHECK(extents[2] == batch.weight);
   }
-  CHECK(most > least);
+  CHECK(differ);
 }
 
 TEST_CASE("estimate: memory of this process and machine") {

@@ -21,18 +21,6 @@ class Translate final : public Task {
   void load(const Config& config, const std::vector<NamedBytes>& sealed,
             const std::function<void(const std::string&)>& say) override {
     data_.load(config, sealed, say);
-    // Multiplications, and numbers kept for the gradient, of one token: 4 or 8 projections and the
-    // feed-forward network a block; logits, their gradient and the softmax between.
-    const auto width = static_cast<double>(config.model.width),
-               layers = static_cast<double>(config.model.layers);
-    const auto hidden = static_cast<double>(config.model.feed_forward);
-    const auto words = static_cast<double>(data_.target().size());
-    costs_ = {.source_work = layers * width * (4 * width + 2 * hidden),
-              .target_work = layers * width * (8 * width + 2 * hidden),
-              .output_work = width * words,
-              .source_memory = layers * (12 * width + 2 * hidden),
-              .target_memory = layers * (20 * width + 2 * hidden),
-              .output_memory = 3 * words};
   }
 
   void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
@@ -66,23 +54,21 @@ class Translate final : public Task {
     return tensors(data_.train->make(plan_.at(static_cast<size_t>(position))));
   }
 
-  Effort effort(int64_t position) const override {
+  std::vector<double> extents(int64_t position) const override {
     const PairBatches& batches = *data_.train;
-    double source = 0, target = 0, tokens = 0;  // the longest of each side, and all wanted tokens
+    double source = 0, target = 0, wanted = 0;  // the longest of each side, and all wanted tokens
     const auto& indices = plan_.at(static_cast<size_t>(position));
     for (const int64_t index : indices) {
       const EncodedPair& pair = batches.pair(index);
       source = std::max(source, static_cast<double>(pair.source.size() + 2));
       target = std::max(target, static_cast<double>(pair.target.size() + 1));
-      tokens += static_cast<double>(pair.target.size() + 1);
+      wanted += static_cast<double>(pair.target.size() + 1);
     }
     if (batches.options().fixed_length > 0)
       source = target = static_cast<double>(batches.options().fixed_length);
-    source *= static_cast<double>(indices.size());
-    target *= static_cast<double>(indices.size());
-    return {.work = source * costs_.source_work + target * costs_.target_work + tokens * costs_.output_work,
-            .memory = source * costs_.source_memory + target * costs_.target_memory +
-                      tokens * costs_.output_memory};
+    const auto rows = static_cast<double>(indices.size());
+    return {rows * source,          rows * target,          wanted,
+            rows * source * source, rows * target * target, rows * source * target};
   }
 
   std::vector<std::string> parts() const override {
@@ -210,14 +196,8 @@ class Translate final : public Task {
     return out;
   }
 
-  struct Costs {
-    double source_work = 0, target_work = 0, output_work = 0;
-    double source_memory = 0, target_memory = 0, output_memory = 0;
-  };
-
   TranslateData data_;
   BatchPlan plan_;
-  Costs costs_;
 };
 
 }  // namespace

@@ -1,0 +1,121 @@
+// Extremes first, then what a fitted sum expects to be larger.
+#include "train/survey.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+namespace heed {
+namespace {
+
+constexpr int64_t enough = 20000;
+constexpr size_t most_expected = 3;  // measured because of an expectation, after the typical and the extremes
+
+/// The sum that `weights` make of extents; the first of them stands alone.
+double sum_of(const std::vector<double>& weights, const std::vector<double>& extents) {
+  return std::inner_product(extents.begin(), extents.end(), weights.begin() + 1, weights[0]);
+}
+
+}  // namespace
+
+Survey::Survey(Task& task, int64_t batches) {
+  std::map<std::vector<double>, Kind> found;
+  int64_t seen = 0;
+  for (int64_t epoch = 0; seen < std::min(batches, enough); ++epoch) {
+    const int64_t planned = task.plan(epoch);
+    for (int64_t i = 0; i < planned && seen < batches; ++i, ++seen) {
+      std::vector<double> extents = task.extents(i);
+      Kind& kind = found[extents];
+      if (++kind.count == 1) {
+        kind.first = {epoch, i};
+        kind.extents = std::move(extents);
+      }
+    }
+  }
+  for (auto& [extents, kind] : found) kinds_.push_back(std::move(kind));
+  std::vector<double> largest(kinds_.front().extents.size());
+  for (const Kind& kind : kinds_) {
+    for (size_t k = 0; k < largest.size(); ++k) largest[k] = std::max(largest[k], kind.extents[k]);
+  }
+  mean_.assign(largest.size(), 0);
+  for (Kind& kind : kinds_) {
+    for (size_t k = 0; k < largest.size(); ++k) {
+      if (largest[k] > 0) kind.extents[k] /= largest[k];
+      mean_[k] += kind.extents[k] * kind.count / static_cast<double>(seen);
+    }
+  }
+  typical_ = nearest_to_mean();
+}
+
+size_t Survey::nearest_to_mean() const {
+  const auto distance = [&](const Kind& kind) {
+    double total = 0;
+    for (size_t k = 0; k < mean_.size(); ++k) total += std::pow(kind.extents[k] - mean_[k], 2);
+    return total;
+  };
+  const auto nearest = std::min_element(
+      kinds_.begin(), kinds_.end(), [&](const Kind& a, const Kind& b) { return distance(a) < distance(b); });
+  return static_cast<size_t>(nearest - kinds_.begin());
+}
+
+std::optional<Place> Survey::next() {
+  const auto largest = [&](const auto& value) {
+    const auto most = std::max_element(kinds_.begin(), kinds_.end(),
+                                       [&](const Kind& a, const Kind& b) { return value(a) < value(b); });
+    return static_cast<size_t>(most - kinds_.begin());
+  };
+  const auto ask = [&](size_t kind) {
+    asked_ = kind;
+    kinds_[kind].measured = true;
+    return kinds_[kind].first;
+  };
+  if (measured_.empty()) return ask(typical_);
+  // Among those with most of an extent, the one that has most of all.
+  const auto total = [](const Kind& kind) {
+    return std::accumulate(kind.extents.begin(), kind.extents.end(), 0.0);
+  };
+  for (size_t k = 0; k < mean_.size(); ++k) {
+    const size_t extreme = largest([&](const Kind& kind) { return std::pair(kind.extents[k], total(kind)); });
+    if (!kinds_[extreme].measured) return ask(extreme);
+  }
+  if (measured_.size() > mean_.size() + most_expected || measured_.size() == kinds_.size()) return {};
+  const std::vector<double> weights = fit(&Measured::bytes);
+  const size_t expected = largest([&](const Kind& kind) { return sum_of(weights, kind.extents); });
+  if (!kinds_[expected].measured) return ask(expected);
+  return {};
+}
+
+void Survey::took(double bytes, double operations) { measured_.push_back({asked_, bytes, operations}); }
+
+double Survey::mean_over_typical() const {
+  const std::vector<double> weights = fit(&Measured::operations);
+  const double typical = sum_of(weights, kinds_[typical_].extents);
+  return typical > 0 ? sum_of(weights, mean_) / typical : 1;
+}
+
+/// Least squares with weights that are not negative, one weight after the other. More weights than numbers
+/// leave many answers: a slight pull to zero shares the effect among extents that grow together.
+std::vector<double> Survey::fit(double Measured::*what) const {
+  constexpr double pull = 1e-6;
+  std::vector<double> weights(mean_.size() + 1), left;
+  for (const Measured& one : measured_) left.push_back(one.*what);
+  const auto extent = [&](size_t i, size_t k) {
+    return k == 0 ? 1.0 : kinds_[measured_[i].kind].extents[k - 1];
+  };
+  for (int sweep = 0; sweep < 3000; ++sweep) {
+    for (size_t k = 0; k < weights.size(); ++k) {
+      double along = 0, square = pull;
+      for (size_t i = 0; i < left.size(); ++i) {
+        along += extent(i, k) * left[i];
+        square += extent(i, k) * extent(i, k);
+      }
+      const double to = std::max(0.0, weights[k] + (along - pull * weights[k]) / square);
+      for (size_t i = 0; i < left.size(); ++i) left[i] -= (to - weights[k]) * extent(i, k);
+      weights[k] = to;
+    }
+  }
+  return weights;
+}
+
+}  // namespace heed
