@@ -32,6 +32,12 @@ int64_t code_points(std::string_view text);
 /// `\w` of Unicode regular expressions (UTS #18, annex C).
 bool is_word(char32_t code);
 
+/// Letters of any script: the class `\p{L}`.
+bool is_letter(char32_t code);
+
+/// Numbers of any script, fractions and Roman numerals among them: the class `\p{N}`.
+bool is_number(char32_t code);
+
 /// White space: the class `\s`.
 bool is_space(char32_t code);
 

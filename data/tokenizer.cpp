@@ -7,6 +7,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "data/byte_pair.h"
+#include "data/saved_lines.h"
 #include "data/sentencepiece.h"
 #include "data/text.h"
 #include "data/vocabulary.h"
@@ -16,61 +18,6 @@ namespace {
 
 constexpr std::string_view word_title = "heed word vocabulary 1";
 constexpr std::string_view character_title = "heed character vocabulary 1";
-
-/// The lines of a saved vocabulary; every complaint names the line.
-class SavedLines {
- public:
-  SavedLines(std::string_view bytes, std::string_view title, std::string_view name)
-      : rest_(bytes), name_(name) {
-    check_text(bytes, name);
-    if (next() != title) damaged("it must be '", title, "'");
-  }
-
-  std::string_view next() {
-    const size_t end = rest_.find('\n');
-    ++line_;
-    if (end == std::string_view::npos) damaged("the line is cut short");
-    const std::string_view line = rest_.substr(0, end);
-    rest_.remove_prefix(end + 1);
-    return line;
-  }
-
-  /// The second word of a line that begins with `key`.
-  std::string_view value(std::string_view key) {
-    const std::string_view line = next();
-    if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ') {
-      damaged("it must begin with '", key, "'");
-    }
-    return line.substr(key.size() + 1);
-  }
-
-  int64_t count() {
-    const std::string_view digits = value("count");
-    int64_t number = -1;
-    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    // Every entry takes two bytes at least, which bounds what a damaged number can ask for.
-    if (end.ec != std::errc{} || end.ptr != digits.data() + digits.size() || number < 0 ||
-        std::to_string(number) != digits || number > static_cast<int64_t>(rest_.size() / 2)) {
-      damaged("'", shown(digits), "' is no possible count");
-    }
-    return number;
-  }
-
-  void finish() {
-    if (!rest_.empty()) damaged("nothing may follow");
-  }
-
-  template <class... Parts>
-  [[noreturn]] void damaged(const Parts&... parts) const {
-    fail(Fault::data, name_, ", line ", line_, ": ", parts...,
-         ". The bytes are damaged; take the tokenizer of another checkpoint of the run.");
-  }
-
- private:
-  std::string_view rest_;
-  std::string_view name_;
-  int64_t line_ = 0;
-};
 
 class WordTokenizer final : public Tokenizer {
  public:
@@ -289,8 +236,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, std::string_vie
   if (kind == "word") return detail::load_word_tokenizer(bytes, name);
   if (kind == "character") return detail::load_character_tokenizer(bytes, name);
   if (kind == "sentencepiece") return detail::load_sentencepiece(bytes, name);
+  if (kind == "byte_pair") return detail::load_byte_pair(bytes, name);
   fail(Fault::data, name, ": tokenizers of the kind '", shown(kind),
-       "' are unknown. Known: word, character, sentencepiece.");
+       "' are unknown. Known: word, character, sentencepiece, byte_pair.");
 }
 
 }  // namespace heed

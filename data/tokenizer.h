@@ -26,7 +26,8 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// `word`, `character` or `sentencepiece`: the name under which `load_tokenizer` finds it again.
+  /// `word`, `character`, `sentencepiece` or `byte_pair`: the name under which `load_tokenizer` finds it
+  /// again.
   virtual std::string kind() const = 0;
   /// Number of ids; they run from 0 to size() - 1.
   virtual int64_t size() const = 0;

@@ -1,4 +1,4 @@
-// Fuzz target: saved word and character vocabularies.
+// Fuzz target: saved vocabularies of words, characters and byte pairs.
 #include "data/tokenizer.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/law.h"
@@ -7,7 +7,7 @@ using namespace heed;
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input = bytes_of(data, size);
-  for (const char* kind : {"word", "character"}) {
+  for (const char* kind : {"word", "character", "byte_pair"}) {
     std::unique_ptr<Tokenizer> tokenizer;
     const auto read = [&] { tokenizer = load_tokenizer(kind, input, "ckpt/tokenizer.source"); };
     if (!law::obeys("ckpt/tokenizer.source", input, read, {.per_byte = 100})) continue;

@@ -1,0 +1,223 @@
+// Byte pairs as bytes: what a checkpoint holds, and the two files of GPT-2.
+#include <array>
+#include <unordered_map>
+
+#include "core/io.h"
+#include "core/json.h"
+#include "data/byte_pair.h"
+#include "data/saved_lines.h"
+#include "data/text.h"
+
+namespace heed {
+namespace {
+
+constexpr std::string_view title = "heed byte pairs 1";
+constexpr int64_t largest = int64_t{64} << 20;  // bytes of a file
+
+/// The characters that stand for bytes in GPT-2's files: visible ones of Latin-1 for themselves, the others
+/// for what is counted up from U+0100.
+struct Spelling {
+  std::string order;                   // the bytes, in the order of their ids
+  std::array<char32_t, 256> letter{};  // of a byte
+  std::array<int16_t, 0x144> byte{};   // of a letter; -1: none
+
+  Spelling() {
+    const auto visible = [](int b) {
+      return (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);
+    };
+    byte.fill(-1);
+    char32_t hidden = 0x100;
+    for (const bool seen : {true, false}) {
+      for (int b = 0; b < 256; ++b) {
+        if (visible(b) != seen) continue;
+        const char32_t code = seen ? static_cast<char32_t>(b) : hidden++;
+        order += static_cast<char>(b);
+        letter[static_cast<size_t>(b)] = code;
+        byte[code] = static_cast<int16_t>(b);
+      }
+    }
+  }
+};
+
+const Spelling& spelling() {
+  static const Spelling all;
+  return all;
+}
+
+std::string spelled(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) append_code_point(out, spelling().letter[static_cast<unsigned char>(c)]);
+  return out;
+}
+
+/// The bytes that letters stand for; false when one stands for none.
+bool unspelled(std::string_view letters, std::string& bytes) {
+  bytes.clear();
+  for (size_t at = 0; at < letters.size();) {
+    const char32_t code = next_code_point(letters, at);
+    if (code >= spelling().byte.size() || spelling().byte[code] < 0) return false;
+    bytes += static_cast<char>(spelling().byte[code]);
+  }
+  return true;
+}
+
+/// Puts a tokenizer together out of spelled pieces, and then merges.
+class Assembly {
+ public:
+  /// The id of the next piece; -1 where it is empty, there already, or not spelled in bytes.
+  int32_t add(std::string_view letters) {
+    std::string bytes;
+    if (letters.empty() || !unspelled(letters, bytes)) return -1;
+    const auto id = static_cast<int32_t>(pieces_.size());
+    if (!ids_.emplace(bytes, id).second) return -1;
+    pieces_.push_back(std::move(bytes));
+    return id;
+  }
+
+  /// A byte of which there is no piece; -1: none is missing. Bytes count as made.
+  int missing_byte() {
+    made_.assign(pieces_.size(), false);
+    for (int b = 0; b < 256; ++b) {
+      const auto found = ids_.find(std::string(1, static_cast<char>(b)));
+      if (found == ids_.end()) return b;
+      made_[static_cast<size_t>(found->second)] = true;
+    }
+    return -1;
+  }
+
+  /// Takes "left right"; what is wrong with it, or an empty text.
+  std::string merge(std::string_view line) {
+    const size_t blank = line.find(' ');
+    if (blank == std::string_view::npos || line.find(' ', blank + 1) != std::string_view::npos)
+      return text("'", shown(line), "' is not two pieces with a blank between them");
+    detail::PieceMerge merge;
+    std::string both;
+    for (const auto& [letters, id] :
+         {std::pair{line.substr(0, blank), &merge.left}, {line.substr(blank + 1), &merge.right}}) {
+      std::string bytes;
+      const auto found = unspelled(letters, bytes) ? ids_.find(bytes) : ids_.end();
+      if (found == ids_.end() || !made_[static_cast<size_t>(found->second)])
+        return text("'", shown(letters), "' is neither a byte nor made by a merge before this one");
+      *id = found->second;
+      both += bytes;
+    }
+    const auto found = ids_.find(both);
+    if (found == ids_.end()) return text("the vocabulary has no piece for '", shown(line), "'");
+    merge.into = found->second;
+    made_[static_cast<size_t>(merge.into)] = true;
+    merges_.push_back(merge);
+    return {};
+  }
+
+  std::unique_ptr<Tokenizer> finish() {
+    return detail::make_byte_pair(std::move(pieces_), std::move(merges_));
+  }
+
+ private:
+  std::vector<std::string> pieces_;
+  std::unordered_map<std::string, int32_t> ids_;
+  std::vector<bool> made_;  // is a byte, or comes out of a merge
+  std::vector<detail::PieceMerge> merges_;
+};
+
+constexpr std::string_view remedy =
+    " Give the vocabulary and the merges of one tokenizer, as they were published.";
+
+void add_vocabulary(Assembly& assembly, const Path& path) {
+  const Json json = parse_json(io::read_text(path, largest), path.string());
+  if (!json.is_object()) fail(Fault::data, path, ": byte 0: a vocabulary is an object, piece to id.", remedy);
+  const auto count = static_cast<int64_t>(json.members().size());
+  std::vector<const std::string*> pieces(static_cast<size_t>(count));
+  for (const JsonMember& member : json.members()) {
+    const int64_t id = member.value.is_integer() ? member.value.integer() : -1;
+    if (id < 0 || id >= count || pieces[static_cast<size_t>(id)] != nullptr) {
+      fail(Fault::data, path, ": the id of '", shown(member.key), "' is ", shown(member.value.dump(), 40),
+           "; ids must be the whole numbers 0 .. ", count - 1, ", each once.", remedy);
+    }
+    pieces[static_cast<size_t>(id)] = &member.key;
+  }
+  for (int64_t id = 0; id < count; ++id) {
+    const std::string& letters = *pieces[static_cast<size_t>(id)];
+    if (assembly.add(letters) < 0) {
+      fail(Fault::data, path, ": the piece '", shown(letters), "' (id ", id,
+           ") is not spelled in the characters that stand for bytes.", remedy);
+    }
+  }
+  const int missing = assembly.missing_byte();
+  if (missing >= 0) fail(Fault::data, path, ": no piece is the byte ", missing, " alone.", remedy);
+}
+
+void add_merges(Assembly& assembly, const Path& path) {
+  const std::string content = io::read_text(path, largest);
+  check_text(content, path.string());
+  int64_t line = 0;
+  for (const std::string_view merge : split_lines(content)) {
+    ++line;
+    if (merge.empty() || (line == 1 && merge.starts_with("#version"))) continue;
+    const std::string wrong = assembly.merge(merge);
+    if (!wrong.empty()) fail(Fault::data, path, ":", line, ": ", wrong, ".", remedy);
+  }
+}
+
+}  // namespace
+
+const std::string& detail::byte_pair_bytes() { return spelling().order; }
+
+std::string detail::byte_pair_lines(const std::vector<std::string>& pieces,
+                                    const std::vector<PieceMerge>& merges) {
+  std::string out;
+  for (const PieceMerge& merge : merges) {
+    out += spelled(pieces[static_cast<size_t>(merge.left)]) + " " +
+           spelled(pieces[static_cast<size_t>(merge.right)]) + "\n";
+  }
+  return out;
+}
+
+std::string detail::byte_pair_json(const std::vector<std::string>& pieces) {
+  Json json = Json::object();
+  for (size_t id = 0; id < pieces.size(); ++id) json.append(spelled(pieces[id]), static_cast<int64_t>(id));
+  return json.dump();
+}
+
+std::string detail::saved_byte_pair(const std::vector<std::string>& pieces,
+                                    const std::vector<PieceMerge>& merges) {
+  std::string out = text(title, "\npieces ", pieces.size(), "\n");
+  for (const std::string& bytes : pieces) out += spelled(bytes) + "\n";
+  return out + text("merges ", merges.size(), "\n") + byte_pair_lines(pieces, merges);
+}
+
+std::unique_ptr<Tokenizer> detail::load_byte_pair(std::string_view bytes, std::string_view name) {
+  SavedLines lines(bytes, title, name);
+  Assembly assembly;
+  for (int64_t left = lines.count("pieces"); left > 0; --left) {
+    const std::string_view letters = lines.next();
+    if (assembly.add(letters) < 0) lines.damaged("'", shown(letters), "' is no piece, or one already there");
+  }
+  const int missing = assembly.missing_byte();
+  if (missing >= 0) lines.damaged("no piece is the byte ", missing, " alone");
+  for (int64_t left = lines.count("merges"); left > 0; --left) {
+    const std::string wrong = assembly.merge(lines.next());
+    if (!wrong.empty()) lines.damaged(wrong);
+  }
+  lines.finish();
+  return assembly.finish();
+}
+
+std::unique_ptr<Tokenizer> read_byte_pair(const Path& vocabulary, const Path& merges) {
+  Assembly assembly;
+  add_vocabulary(assembly, vocabulary);
+  add_merges(assembly, merges);
+  return assembly.finish();
+}
+
+std::unique_ptr<Tokenizer> read_byte_pair(const Path& folder) {
+  for (const auto& [vocabulary, merges] :
+       {std::pair{"vocab.json", "merges.txt"}, {"encoder.json", "vocab.bpe"}}) {
+    if (io::exists(folder / vocabulary) && io::exists(folder / merges))
+      return read_byte_pair(folder / vocabulary, folder / merges);
+  }
+  fail(Fault::file, folder, ": neither vocab.json and merges.txt nor encoder.json and vocab.bpe are there. ",
+       "Name the folder that holds the two files of the tokenizer.");
+}
+
+}  // namespace heed

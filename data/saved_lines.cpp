@@ -1,0 +1,51 @@
+// Saved vocabularies, line by line.
+#include "data/saved_lines.h"
+
+#include <charconv>
+#include <string>
+
+#include "data/text.h"
+
+namespace heed::detail {
+
+SavedLines::SavedLines(std::string_view bytes, std::string_view title, std::string_view name)
+    : rest_(bytes), name_(name) {
+  check_text(bytes, name);
+  if (next() != title) damaged("it must be '", title, "'");
+}
+
+std::string_view SavedLines::next() {
+  const size_t end = rest_.find('\n');
+  ++line_;
+  if (end == std::string_view::npos) damaged("the line is cut short");
+  const std::string_view line = rest_.substr(0, end);
+  rest_.remove_prefix(end + 1);
+  return line;
+}
+
+std::string_view SavedLines::value(std::string_view key) {
+  const std::string_view line = next();
+  if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ')
+    damaged("it must begin with '", key, "'");
+  return line.substr(key.size() + 1);
+}
+
+int64_t SavedLines::count(std::string_view key) {
+  const std::string_view digits = value(key);
+  int64_t number = -1;
+  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  // Every entry takes two bytes at least, which bounds what a damaged number can ask for.
+  if (end.ec != std::errc{} || end.ptr != digits.data() + digits.size() || number < 0 ||
+      std::to_string(number) != digits || number > static_cast<int64_t>(rest_.size() / 2)) {
+    damaged("'", shown(digits), "' is no possible count");
+  }
+  return number;
+}
+
+void SavedLines::finish() {
+  if (rest_.empty()) return;
+  ++line_;
+  damaged("nothing may follow");
+}
+
+}  // namespace heed::detail

@@ -1,0 +1,296 @@
+// Byte pairs: words, merges, files, training, and GPT-2's own ids for real text.
+#include "data/byte_pair.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/json.h"
+#include "core/parallel.h"
+#include "data/text.h"
+#include "tests/data/scratch.h"
+
+using namespace heed;
+
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size();) {
+    const size_t after = byte_pair_word(text, at);
+    REQUIRE(after > at);
+    words.emplace_back(text.substr(at, after - at));
+    at = after;
+  }
+  return words;
+}
+
+using Words = std::vector<std::string>;
+
+const std::string& rhyme() {
+  static const std::string text = [] {
+    std::string all;
+    for (int i = 0; i < 40; ++i)
+      all += "the cat sat on the mat, and the rat's hat sat on the cat's mat\nthen they're there\n";
+    return all;
+  }();
+  return text;
+}
+
+/// The rule as it is told: the pair of lowest rank is merged wherever it stands, until none is left.
+Ids told(const Tokenizer& tokenizer, std::string_view text) {
+  const BytePairFiles files = byte_pair_files(tokenizer);
+  std::map<std::pair<std::string, std::string>, int> ranks;
+  std::map<std::string, int32_t> ids;
+  for (int32_t id = 0; id < tokenizer.size(); ++id) {
+    const std::string bytes = tokenizer.decode(Ids{id});
+    if (!bytes.empty()) ids[bytes] = id;
+  }
+  const Json json = parse_json(files.vocabulary, "vocabulary");
+  std::map<std::string, std::string> bytes_of;  // of a spelled piece
+  for (const JsonMember& member : json.members())
+    bytes_of[member.key] = tokenizer.decode(Ids{static_cast<int32_t>(member.value.integer())});
+  int rank = 0;
+  for (const std::string_view line : split_lines(files.merges)) {
+    if (line.starts_with("#version")) continue;
+    const size_t blank = line.find(' ');
+    ranks.try_emplace(
+        {bytes_of.at(std::string(line.substr(0, blank))), bytes_of.at(std::string(line.substr(blank + 1)))},
+        rank++);
+  }
+  Ids out;
+  for (const std::string& word : words_of(text)) {
+    std::vector<std::string> pieces;
+    for (const char c : word) pieces.emplace_back(1, c);
+    while (true) {
+      auto best = ranks.end();
+      for (size_t i = 0; i + 1 < pieces.size(); ++i) {
+        const auto found = ranks.find({pieces[i], pieces[i + 1]});
+        if (found != ranks.end() && (best == ranks.end() || found->second < best->second)) best = found;
+      }
+      if (best == ranks.end()) break;
+      std::vector<std::string> next;
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        if (i + 1 < pieces.size() && pieces[i] == best->first.first && pieces[i + 1] == best->first.second) {
+          next.push_back(pieces[i] + pieces[i + 1]);
+          ++i;
+        } else {
+          next.push_back(pieces[i]);
+        }
+      }
+      pieces = next;
+    }
+    for (const std::string& piece : pieces) out.push_back(ids.at(piece));
+  }
+  return out;
+}
+
+std::string random_text(uint64_t number) {
+  static const Words parts{"the",    " ",   "cat", "'s", "\n",       "  ",     "\t",           "12", "\u00BD",
+                           "\u00E9", "aaa", "!",   "?!", "\xE2\x82", "\u3000", "\u4E2D\u6587", "'",  "LL"};
+  std::string out;
+  for (uint64_t i = 0; i < 1 + number % 40; ++i)
+    out += parts[static_cast<size_t>(counter_below(5, number, i, static_cast<int64_t>(parts.size())))];
+  return out;
+}
+
+/// The ids of a file of little-endian 16-bit numbers.
+Ids wide_ids(const Path& path) {
+  const std::string bytes = io::read(path);
+  Ids ids;
+  for (size_t i = 0; i + 1 < bytes.size(); i += 2)
+    ids.push_back(static_cast<unsigned char>(bytes[i]) | static_cast<unsigned char>(bytes[i + 1]) << 8);
+  return ids;
+}
+
+}  // namespace
+
+TEST_CASE("byte pairs: words are cut as GPT-2 cuts them") {
+  CHECK(words_of("Hello world") == Words{"Hello", " world"});
+  CHECK(words_of("don't we'll I'M they're") ==
+        Words{"don", "'t", " we", "'ll", " I", "'", "M", " they", "'re"});
+  CHECK(words_of("x  y   z") == Words{"x", " ", " y", "  ", " z"});
+  CHECK(words_of("a\n\nb\n c") == Words{"a", "\n", "\n", "b", "\n", " c"});
+  CHECK(words_of("end  \n") == Words{"end", "  \n"});
+  CHECK(words_of("3.14, 42nd") == Words{"3", ".", "14", ",", " 42", "nd"});
+  CHECK(words_of(" = = ?!") == Words{" =", " =", " ?!"});
+  CHECK(words_of(" 's 's") == Words{" '", "s", " '", "s"});
+  CHECK(words_of("'st'd'v") == Words{"'s", "t", "'d", "'", "v"});
+  CHECK(words_of("\tx\t\ty") == Words{"\t", "x", "\t", "\t", "y"});
+  CHECK(words_of("na\u00EFve \u00BDx \u2167") == Words{"na\u00EFve", " \u00BD", "x", " \u2167"});
+  CHECK(words_of("\u4E2D\u6587\u3000\u3002") == Words{"\u4E2D\u6587", "\u3000", "\u3002"});
+  CHECK(words_of("\xFF\xC3(") == Words{"\xFF\xC3("});
+  CHECK(words_of(" ") == Words{" "});
+  CHECK(words_of("a_b \xCC\x81") == Words{"a", "_", "b", " \xCC\x81"});  // a combining mark is no letter
+}
+
+TEST_CASE("byte pairs: cutting a text into parts changes no word") {
+  std::string text;
+  for (uint64_t i = 0; text.size() < 700000; ++i) text += random_text(i) + "x.\n";
+  const std::vector<size_t> cuts = detail::byte_pair_cuts(text);
+  REQUIRE(cuts.size() > 2);
+  CHECK(cuts.front() == 0);
+  CHECK(cuts.back() == text.size());
+  Words joined;
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    const Words part = words_of(std::string_view(text).substr(cuts[i], cuts[i + 1] - cuts[i]));
+    joined.insert(joined.end(), part.begin(), part.end());
+  }
+  CHECK((joined == words_of(text)));
+}
+
+TEST_CASE("byte pairs: the trainer takes the commonest pair, of equals the one with smaller ids") {
+  // aab 3, ab 2, cd 5 (a c d b: bytes by their order, a < b < c < d): ab 5 and cd 5 tie, then a+ab.
+  const auto tokenizer =
+      train_byte_pair("aab\naab\naab\nab\nab\ncd\ncd\ncd\ncd\ncd", {.size = 1000, .minimum = 2});
+  const std::string merges = byte_pair_files(*tokenizer).merges;
+  CHECK(merges == "#version: 0.2\na b\nc d\na ab\n");
+  CHECK(tokenizer->size() == 256 + 3 + 1);
+  CHECK(tokenizer->end() == 259);
+  CHECK(tokenizer->encode("aab") == Ids{258});
+  CHECK(tokenizer->encode("aaab").size() == 2);
+  CHECK(train_byte_pair("aab aab", {.size = 257})->size() == 257);
+  CHECK(train_byte_pair("ab ab ab", {.size = 300, .minimum = 4})->size() == 257);
+  CHECK(train_byte_pair("aaaa aaaa", {.size = 300})->encode("aaaa").size() == 1);
+}
+
+TEST_CASE("byte pairs: encoding follows the rule, and every byte comes back") {
+  const auto tokenizer = train_byte_pair(rhyme(), {.size = 300});
+  CHECK(tokenizer->size() <= 300);
+  CHECK(tokenizer->encode(rhyme()).size() < rhyme().size() / 2);
+  CHECK(tokenizer->encode(rhyme()) == told(*tokenizer, rhyme()));
+  for (uint64_t number = 0; number < 300; ++number) {
+    const std::string text = random_text(number);
+    CAPTURE(number, text);
+    const Ids ids = tokenizer->encode(text);
+    CHECK(ids == told(*tokenizer, text));
+    CHECK(tokenizer->decode(ids) == text);
+  }
+  CHECK(tokenizer->encode("").empty());
+  std::string bytes;
+  for (int i = 0; i < 4096; ++i)
+    bytes += static_cast<char>(counter_below(1, 2, static_cast<uint64_t>(i), 256));
+  CHECK(tokenizer->decode(tokenizer->encode(bytes)) == bytes);
+  CHECK(tokenizer->decode(Ids{tokenizer->end()}).empty());
+  CHECK(tokenizer->encode(end_of_text).size() > 1);
+  CHECK(refusal(Fault::usage, [&] { tokenizer->decode(Ids{300}); }).find("300") != std::string::npos);
+  // No word is too long.
+  CHECK(tokenizer->decode(tokenizer->encode(std::string(300000, 'a'))) == std::string(300000, 'a'));
+}
+
+TEST_CASE("byte pairs: any number of threads trains and encodes the same") {
+  std::string text;
+  for (uint64_t i = 0; text.size() < 300000; ++i) text += random_text(i) + "y.\n";
+  const int before = threads();
+  set_threads(1);
+  const auto one = train_byte_pair(text, {.size = 500});
+  const Ids ids = one->encode(text);
+  set_threads(5);
+  const auto five = train_byte_pair(text, {.size = 500});
+  CHECK((five->save() == one->save()));
+  CHECK((five->encode(text) == ids));
+  set_threads(before);
+}
+
+TEST_CASE("byte pairs: saved bytes and files give the same tokenizer") {
+  const auto tokenizer = train_byte_pair(rhyme(), {.size = 320});
+  CHECK(tokenizer->kind() == "byte_pair");
+  const std::string saved = tokenizer->save();
+  CHECK(load_tokenizer("byte_pair", saved)->save() == saved);
+  const BytePairFiles files = byte_pair_files(*tokenizer);
+  const Scratch scratch;
+  scratch.file("vocab.json", files.vocabulary);
+  scratch.file("merges.txt", files.merges);
+  CHECK(read_byte_pair(scratch.folder())->save() == saved);
+  int64_t refused = 0;
+  for (uint64_t number = 0; number < 400; ++number) {
+    const std::string bytes = damaged(saved, number);
+    try {
+      const std::string again = load_tokenizer("byte_pair", bytes)->save();
+      CHECK((again == bytes));
+    } catch (const Error& error) {
+      CHECK(static_cast<int>(error.fault()) == static_cast<int>(Fault::data));
+      const std::string said = error.what();
+      CHECK(
+          (said.find(", line ") != std::string::npos || said.find("saved tokenizer:") != std::string::npos));
+      ++refused;
+    }
+  }
+  CHECK(refused > 300);
+}
+
+TEST_CASE("byte pairs: files that do not fit together are refused, with the place") {
+  const auto tokenizer = train_byte_pair(rhyme(), {.size = 290});
+  const BytePairFiles files = byte_pair_files(*tokenizer);
+  const Scratch scratch;
+  const auto refused = [&](const std::string& vocabulary, const std::string& merges) {
+    const Path one = scratch.file("v.json", vocabulary), two = scratch.file("m.txt", merges);
+    return refusal(Fault::data, [&] { read_byte_pair(one, two); });
+  };
+  const auto changed = [](std::string whole, const std::string& from, const std::string& to) {
+    const size_t at = whole.find(from);
+    REQUIRE(at != std::string::npos);
+    return whole.replace(at, from.size(), to);
+  };
+  const std::string first_merge = files.merges.substr(0, files.merges.find('\n', 15) + 1);
+  CHECK(refused("[]", files.merges).find("byte 0") != std::string::npos);
+  CHECK(refused(changed(files.vocabulary, "\"!\": 0", "\"!\": 5"), files.merges)
+            .find(text("whole numbers 0 .. ", tokenizer->size() - 1)) != std::string::npos);
+  CHECK(refused(changed(files.vocabulary, "\"!\": 0", "\"!!\": 0"), files.merges).find("the byte 33") !=
+        std::string::npos);
+  CHECK(refused(changed(files.vocabulary, "\"!\": 0", "\"\u4E2D\": 0"), files.merges).find("id 0") !=
+        std::string::npos);
+  CHECK(refused(files.vocabulary, first_merge + "h\n").find("m.txt:3: ") != std::string::npos);
+  CHECK(refused(files.vocabulary, "th e\n").find("m.txt:1: 'th' is neither a byte nor made") !=
+        std::string::npos);
+  CHECK(refused(files.vocabulary, "z q\n").find("no piece for 'z q'") != std::string::npos);
+  CHECK(refusal(Fault::file, [&] { read_byte_pair(scratch.folder()); }).find("merges.txt") !=
+        std::string::npos);
+  refusal(Fault::usage, [] { train_byte_pair("abc", {.size = 256}); });
+  refusal(Fault::data, [] { train_byte_pair(""); });
+  const auto words = load_tokenizer("character", "heed character vocabulary 1\nunit byte\ncount 1\n0x41\n");
+  refusal(Fault::usage, [&] { byte_pair_files(*words); });
+}
+
+TEST_CASE("byte pairs: labels of pieces can be read") {
+  const auto tokenizer = train_byte_pair(rhyme(), {.size = 400});
+  const auto label = [&](std::string_view word) {
+    const Ids ids = tokenizer->encode(word);
+    return tokenizer->piece(ids.back());
+  };
+  CHECK(label(" the") == "\u2581the");
+  CHECK(label("\n") == "\\n");
+  CHECK(label("\t") == "<09>");
+  CHECK(label("\xC3") == "<C3>");
+}
+
+TEST_CASE("byte pairs: GPT-2's vocabulary gives GPT-2's ids for WikiText-2") {
+  const Path vocabulary = real_data("gpt2/encoder.json");
+  if (vocabulary.empty()) return;
+  const auto tokenizer = read_byte_pair(vocabulary.parent_path());
+  CHECK(tokenizer->size() == 50257);
+  CHECK(tokenizer->end() == 50256);
+  CHECK((byte_pair_files(*tokenizer).merges == io::read(vocabulary.parent_path() / "vocab.bpe")));
+  const std::string saved = tokenizer->save();
+  CHECK((load_tokenizer("byte_pair", saved)->save() == saved));
+  for (const char* name : {"wikitext-2/wiki.test.tokens", "wikitext-2/wiki.valid.tokens"}) {
+    CAPTURE(name);
+    const Path path = real_data(name), expected = real_data(std::string(name) + ".gpt2.u16");
+    if (path.empty() || expected.empty()) continue;
+    const std::string text = io::read(path);
+    Ids ids;
+    for (size_t at = 0; at < text.size();) {
+      const size_t after = text.find('\n', at) + 1;
+      const std::string_view row = std::string_view(text).substr(at, after - at);
+      at = after;
+      if (!trimmed(row).empty()) {
+        const Ids made = tokenizer->encode(row);
+        ids.insert(ids.end(), made.begin(), made.end());
+      }
+      ids.push_back(tokenizer->end());
+    }
+    CHECK((ids == wide_ids(expected)));
+    CHECK((tokenizer->decode(tokenizer->encode(text)) == text));
+  }
+}
