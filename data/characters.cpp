@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "data/shuffle.h"
+#include "data/text.h"
 
 namespace heed {
 
@@ -13,6 +14,8 @@ TextWindows::TextWindows(std::vector<int32_t> ids, const WindowOptions& options)
   if (options_.block < 1 || options_.batch < 1) {
     fail("windows: block = ", options_.block, " and batch = ", options_.batch, "; both must be at least 1.");
   }
+  if (options_.stride < 0 || options_.stride > options_.block)
+    fail("windows: stride = ", options_.stride, ". It must be 0 to ", options_.block, ", the block.");
   if (size() <= options_.block) {
     fail(Fault::data, "windows: a text of ", size(), " ids is too short for a window of ", options_.block,
          " and the id after it. Bring more text, or lower the block.");
@@ -25,49 +28,70 @@ WindowBatch TextWindows::random(int64_t step) const {
   for (size_t i = 0; i < offsets.size(); ++i) {
     offsets[i] = counter_below(options_.seed, static_cast<uint64_t>(step), i, size() - options_.block);
   }
-  return make(offsets);
+  return make(offsets, options_.block);
+}
+
+TextWindows::Cover TextWindows::cover() const {
+  Cover out;
+  const int64_t targets = size() - 1;
+  out.stride = options_.stride > 0 ? options_.stride : options_.block;
+  // Where windows overlap, the first scores a whole block and so is no row of a batch with others.
+  out.alone = out.stride < options_.block ? 1 : 0;
+  const int64_t rest = targets - out.alone * options_.block;
+  out.windows = rest / out.stride;
+  out.left = rest % out.stride;
+  return out;
 }
 
 int64_t TextWindows::batches() const {
-  const int64_t blocks = (size() - 1) / options_.block;
-  return (blocks + options_.batch - 1) / options_.batch;
+  const Cover cover = this->cover();
+  return cover.alone + (cover.windows + options_.batch - 1) / options_.batch + (cover.left > 0 ? 1 : 0);
 }
 
 WindowBatch TextWindows::in_order(int64_t batch) const {
   if (batch < 0 || batch >= batches()) fail("windows: no batch ", batch, "; there are ", batches(), ".");
-  const int64_t blocks = (size() - 1) / options_.block;
-  const int64_t first = batch * options_.batch;
+  const Cover cover = this->cover();
+  if (batch < cover.alone) return make(std::vector<int64_t>{0}, options_.block);
+  const int64_t from = (batch - cover.alone) * options_.batch;
   std::vector<int64_t> offsets;
-  for (int64_t i = first; i < std::min(first + options_.batch, blocks); ++i)
-    offsets.push_back(i * options_.block);
-  return make(offsets);
+  for (int64_t i = from; i < std::min(from + options_.batch, cover.windows); ++i)
+    offsets.push_back((i + cover.alone) * cover.stride);
+  if (!offsets.empty()) {
+    WindowBatch out = make(offsets, options_.block);
+    out.first = options_.block - cover.stride;
+    return out;
+  }
+  const int64_t columns = cover.alone > 0 ? options_.block : cover.left;
+  WindowBatch out = make(std::vector<int64_t>{size() - 1 - columns}, columns);
+  out.first = columns - cover.left;
+  return out;
 }
 
-WindowBatch TextWindows::make(std::span<const int64_t> offsets) const {
+WindowBatch TextWindows::make(std::span<const int64_t> offsets, int64_t block) const {
   WindowBatch out;
   for (Rows* rows : {&out.input, &out.target}) {
     rows->rows = static_cast<int64_t>(offsets.size());
-    rows->columns = options_.block;
-    rows->ids.reserve(offsets.size() * static_cast<size_t>(options_.block));
-    rows->lengths.assign(offsets.size(), static_cast<int32_t>(options_.block));
+    rows->columns = block;
+    rows->ids.reserve(offsets.size() * static_cast<size_t>(block));
+    rows->lengths.assign(offsets.size(), static_cast<int32_t>(block));
     const int64_t shift = rows == &out.target ? 1 : 0;
     for (const int64_t offset : offsets) {
       const auto begin = ids_.begin() + offset + shift;
-      rows->ids.insert(rows->ids.end(), begin, begin + options_.block);
+      rows->ids.insert(rows->ids.end(), begin, begin + block);
     }
   }
   return out;
 }
 
-TextSplit split_text(std::vector<int32_t> ids, double share) {
+TextSplit split_text(std::string_view text, double share, CharacterUnit unit) {
   if (!(share > 0.0 && share < 1.0))
     fail("windows: a share of ", share, " for training; it must be between 0 and 1.");
-  const auto cut = static_cast<int64_t>(static_cast<double>(ids.size()) * share);
-  TextSplit split;
-  split.validation.assign(ids.begin() + cut, ids.end());
-  ids.resize(static_cast<size_t>(cut));
-  split.train = std::move(ids);
-  return split;
+  const bool bytes = unit == CharacterUnit::byte;
+  const auto all = bytes ? static_cast<int64_t>(text.size()) : code_points(text);
+  auto left = static_cast<int64_t>(static_cast<double>(all) * share);
+  size_t cut = bytes ? static_cast<size_t>(left) : 0;
+  for (; !bytes && left > 0; --left) next_code_point(text, cut);
+  return {.train = text.substr(0, cut), .validation = text.substr(cut)};
 }
 
 }  // namespace heed

@@ -178,7 +178,7 @@ Config from_preset(const std::string& name) {
   for (const Preset& preset : presets()) {
     known.emplace_back(preset.name);
     if (name != preset.name) continue;
-    Config config;
+    Config config = preset.base != nullptr ? from_preset(preset.base) : Config();
     config.preset = name;
     config.task_name = preset.task;
     config.task = make_task(preset.task);

@@ -110,8 +110,9 @@ struct Config {
 struct Preset {
   const char* name;
   const char* task;
-  const char* about;     ///< one line
-  const char* settings;  ///< lines of `key = value`
+  const char* about;           ///< one line
+  const char* settings;        ///< lines of `key = value`
+  const char* base = nullptr;  ///< the preset whose settings come before its own
 };
 
 std::span<const Preset> presets();

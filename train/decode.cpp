@@ -215,11 +215,66 @@ std::vector<Hypothesis> beam_search(const Generator& model, Decoding state,
   return out;
 }
 
+void SampleOptions::check() const {
+  const auto refuse = [](const char* name, double value, const char* legal) {
+    fail("generate: --", name, " = ", value, ". It must be ", legal, ".");
+  };
+  if (!(temperature >= 0) || std::isinf(temperature)) refuse("temperature", temperature, "at least 0");
+  if (top_k < 0) refuse("top-k", static_cast<double>(top_k), "at least 0");
+  if (!(top_p > 0 && top_p <= 1)) refuse("top-p", top_p, "above 0 and at most 1");
+  if (!(repetition_penalty > 0) || std::isinf(repetition_penalty))
+    refuse("repetition-penalty", repetition_penalty, "above 0; 1 is none");
+  if (tokens < 0) refuse("tokens", static_cast<double>(tokens), "at least 0");
+}
+
+int32_t draw_token(std::span<float> logits, const SampleOptions& options, std::span<const int32_t> context,
+                   Rng& rng) {
+  for (const float logit : logits) {
+    if (std::isnan(logit))
+      fail(Fault::numeric,
+           "generate: the model's scores are not numbers. Take an earlier checkpoint: --ckpt.");
+  }
+  if (options.repetition_penalty != 1) {
+    const auto penalty = static_cast<float>(options.repetition_penalty);
+    std::vector<bool> seen(logits.size());
+    for (const int32_t id : context) {
+      if (seen[static_cast<size_t>(id)]) continue;
+      seen[static_cast<size_t>(id)] = true;
+      float& logit = logits[static_cast<size_t>(id)];
+      logit = logit > 0 ? logit / penalty : logit * penalty;
+    }
+  }
+  const auto count = static_cast<int64_t>(logits.size());
+  const bool greedily = options.temperature == 0;
+  const int64_t kept = greedily ? 1 : (options.top_k > 0 ? std::min(options.top_k, count) : count);
+  std::vector<int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::partial_sort(order.begin(), order.begin() + kept, order.end(), [&](int32_t a, int32_t b) {
+    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+  if (kept == 1) return order[0];
+  const double most = logits[static_cast<size_t>(order[0])];
+  std::vector<double> mass;  // summed up, by falling probability
+  double total = 0;
+  for (int64_t i = 0; i < kept; ++i) {
+    const double gap = logits[static_cast<size_t>(order[static_cast<size_t>(i)])] - most;
+    total += std::exp(gap / options.temperature);
+    mass.push_back(total);
+  }
+  if (options.top_p < 1) {
+    const auto enough = std::lower_bound(mass.begin(), mass.end(), options.top_p * total);
+    mass.resize(static_cast<size_t>(enough - mass.begin()) + 1);
+  }
+  if (mass.size() == 1) return order[0];
+  const auto at = std::upper_bound(mass.begin(), mass.end(), rng.uniform() * mass.back()) - mass.begin();
+  return order[std::min(static_cast<size_t>(at), mass.size() - 1)];
+}
+
 void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_length,
             const SampleOptions& options, Rng& rng, const std::function<bool(int32_t)>& out) {
   if (prompt.empty()) fail("generate: the prompt is empty. Give at least one token.");
-  if (options.temperature < 0)
-    fail("generate: temperature = ", options.temperature, ". It must be at least 0.");
+  options.check();
   const NoTape no_tape;
   std::vector<int32_t> context = std::move(prompt);
   Decoding state;
@@ -233,28 +288,7 @@ void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_l
     }
     std::vector<float> logits =
         model.next(Tensor::of<int32_t>(fresh, Shape{1, static_cast<int64_t>(fresh.size())}), state).to_host();
-    std::vector<int32_t> order(logits.size());
-    std::iota(order.begin(), order.end(), 0);
-    const auto count = static_cast<int64_t>(order.size());
-    const int64_t kept =
-        options.temperature == 0 ? 1 : (options.top_k > 0 ? std::min(options.top_k, count) : count);
-    std::partial_sort(order.begin(), order.begin() + kept, order.end(), [&](int32_t a, int32_t b) {
-      const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
-      return x != y ? x > y : a < b;
-    });
-    int32_t chosen = order[0];
-    if (kept > 1) {
-      std::vector<double> mass;
-      double total = 0;
-      for (int64_t i = 0; i < kept; ++i) {
-        const double gap = logits[static_cast<size_t>(order[static_cast<size_t>(i)])] -
-                           logits[static_cast<size_t>(order[0])];
-        total += std::exp(gap / options.temperature);
-        mass.push_back(total);
-      }
-      const auto at = std::upper_bound(mass.begin(), mass.end(), rng.uniform() * total) - mass.begin();
-      chosen = order[static_cast<size_t>(std::min<int64_t>(at, kept - 1))];
-    }
+    const int32_t chosen = draw_token(logits, options, context, rng);
     context.push_back(chosen);
     fresh = {chosen};
     if (!out(chosen)) return;

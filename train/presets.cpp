@@ -1,12 +1,14 @@
-// Named recipes.
+// Named recipes: the list, and those for translation and recall.
+#include <algorithm>
 #include <array>
+#include <vector>
 
-#include "train/config.h"
+#include "train/preset_list.h"
 
 namespace heed {
 namespace {
 
-constexpr std::array all{
+constexpr std::array translation{
     Preset{"translate", "translate", "English to Italian on the embedded phrasebook: the first five minutes",
            R"(
 [model]
@@ -137,92 +139,9 @@ epsilon = 1e-9
 decay = 0.0
 clip = 0.0
 )"},
-    Preset{"lm", "lm", "a small character language model on embedded verse", R"(
-[model]
-width = 128
-heads = 4
-feed_forward = 512
-layers = 2
-max_length = 64
-dropout = 0.0
-attention_dropout = 0.0
-activation = "gelu"
-position = "learned"
-init = "normal"
-tie = "output"
-scale_embedding = false
-[train]
-steps = 1000
-batch = 16
-smoothing = 0.0
-schedule = "cosine"
-rate = 2e-3
-warmup = 100
-final_share = 0.1
-beta2 = 0.99
-epsilon = 1e-8
-decay = 0.1
-clip = 1.0
-)"},
-    Preset{"shakespeare-cpu", "lm",
-           "nanoGPT's CPU recipe for Tiny Shakespeare; give --data tinyshakespeare.txt", R"(
-[model]
-width = 128
-heads = 4
-feed_forward = 512
-layers = 4
-max_length = 64
-dropout = 0.0
-attention_dropout = 0.0
-activation = "gelu"
-position = "learned"
-init = "normal"
-tie = "output"
-scale_embedding = false
-attention_bias = false
-feed_forward_bias = false
-norm_bias = false
-[train]
-steps = 2000
-batch = 12
-smoothing = 0.0
-schedule = "cosine"
-rate = 1e-3
-warmup = 100
-final_share = 0.1
-beta2 = 0.99
-epsilon = 1e-8
-decay = 0.1
-clip = 1.0
-validate_every = 500
-)"},
-    Preset{"mnist", "mnist", "handwritten digits as patches: embedded digits, or real ones through --data",
-           R"(
-[model]
-width = 64
-heads = 4
-feed_forward = 128
-layers = 2
-max_length = 64
-dropout = 0.0
-attention_dropout = 0.0
-activation = "gelu"
-position = "learned"
-init = "xavier"
-scale_embedding = false
-[train]
-epochs = 2
-batch = 128
-smoothing = 0.0
-schedule = "cosine"
-rate = 2e-3
-warmup = 100
-final_share = 0.02
-beta2 = 0.98
-epsilon = 1e-8
-decay = 0.01
-clip = 1.0
-)"},
+};
+
+constexpr std::array recall{
     Preset{"recall", "recall", "packed recall: does this attention find things? ten seconds say so", R"(
 [model]
 width = 64
@@ -253,6 +172,15 @@ clip = 1.0
 
 }  // namespace
 
-std::span<const Preset> presets() { return all; }
+std::span<const Preset> presets() {
+  static const std::vector<Preset> all = [] {
+    std::vector<Preset> list;
+    for (const std::span<const Preset> group : {std::span<const Preset>(translation), preset::language(),
+                                                preset::digits(), std::span<const Preset>(recall)})
+      list.insert(list.end(), group.begin(), group.end());
+    return list;
+  }();
+  return all;
+}
 
 }  // namespace heed

@@ -75,6 +75,7 @@ std::string Progress::line(const Now& now) const {
   };
   add("  train %.3f", now.loss);
   if (now.validation >= 0) add("  valid %.3f", now.validation);
+  if (now.estimate >= 0) add(" (estimate %.3f)", now.estimate);
   if (now.bleu >= 0) add("  bleu %4.1f", now.bleu);
   out += "  " + short_number(now.tokens_per_second) + " tok/s";
   add("  grad %.2f", now.norm);

@@ -18,6 +18,7 @@ class Progress {
     int64_t step = 0, total = 0;
     double loss = 0, rate = 0, norm = 0;
     double validation = -1;  ///< last validation's first score; below 0: none yet
+    double estimate = -1;    ///< the same by random batches; below 0: none
     double bleu = -1;        ///< below 0: none
     double tokens_per_second = 0, seconds_left = 0;
   };

@@ -310,6 +310,7 @@ void Trainer::validate_in(Sitting& sitting) {
   const Scores scores = validate();
   for (const auto& [name, value] : scores.list) {
     if (name == "loss" || &name == &scores.list.front().first) sitting.now.validation = value;
+    if (name == "estimate") sitting.now.estimate = value;
     if (name == "bleu") sitting.now.bleu = value;
   }
   sitting.window_start += seconds_now() - paused;

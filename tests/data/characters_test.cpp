@@ -53,12 +53,14 @@ TEST_CASE("characters: random windows depend on seed and step alone and reach ev
 
 TEST_CASE("characters: blocks in order cover the text once") {
   const TextWindows windows(counting(24), {.block = 5, .batch = 3});  // 23 predictions: 4 blocks, 3 are left
-  CHECK(windows.batches() == 2);
+  CHECK(windows.batches() == 3);
   check(windows.in_order(0), 3, 5);
   check(windows.in_order(1), 1, 5);
   CHECK(windows.in_order(0).input.ids[5] == 5);
   CHECK(windows.in_order(1).input.ids[0] == 15);
-  refusal(Fault::usage, [&] { windows.in_order(2); });
+  check(windows.in_order(2), 1, 3);
+  CHECK(windows.in_order(2).target.ids == Ids{21, 22, 23});
+  refusal(Fault::usage, [&] { windows.in_order(3); });
   refusal(Fault::usage, [&] { windows.in_order(-1); });
   CHECK(TextWindows(counting(6), {.block = 5}).batches() == 1);
 }
@@ -69,10 +71,37 @@ TEST_CASE("characters: too short a text and impossible options are refused") {
   refusal(Fault::usage, [] { TextWindows(counting(5), {.block = 1, .batch = 0}); });
 }
 
-TEST_CASE("characters: the split is contiguous, 90 to 10") {
-  const TextSplit split = split_text(counting(25));
-  CHECK(split.train == counting(22));
-  CHECK(split.validation == Ids{22, 23, 24});
-  refusal(Fault::usage, [] { split_text({}, 1.0); });
-  refusal(Fault::usage, [] { split_text({}, 0.0); });
+TEST_CASE("characters: blocks of any size and stride score every id but the first once, with context") {
+  for (int64_t stride = 0; stride <= 5; ++stride) {
+    for (int64_t size = 6; size < 40; ++size) {
+      CAPTURE(stride, size);
+      const TextWindows windows(counting(size), {.block = 5, .batch = 2, .stride = stride});
+      Ids targets;
+      for (int64_t i = 0; i < windows.batches(); ++i) {
+        const WindowBatch batch = windows.in_order(i);
+        const int64_t columns = batch.target.columns;
+        for (int64_t row = 0; row < batch.target.rows; ++row) {
+          for (int64_t column = batch.first; column < columns; ++column)
+            targets.push_back(batch.target.ids[static_cast<size_t>(row * columns + column)]);
+        }
+        if (stride > 0 && stride < 5) CHECK(columns == 5);
+        if (stride > 0 && i > 0) CHECK(columns - batch.first <= stride);
+      }
+      Ids all = counting(size);
+      all.erase(all.begin());
+      CHECK(targets == all);
+    }
+  }
+  refusal(Fault::usage, [] { TextWindows(counting(20), {.block = 5, .stride = 6}); });
+}
+
+TEST_CASE("characters: the split is contiguous, 90 to 10, in characters or bytes") {
+  const TextSplit split = split_text("abcdefghijklmnopqrstuvwxy");
+  CHECK(split.train == "abcdefghijklmnopqrstuv");
+  CHECK(split.validation == "wxy");
+  CHECK(split_text("\u00E9\u00E9\u00E9\u00E9", 0.5).train == "\u00E9\u00E9");
+  CHECK(split_text("\u00E9\u00E9\u00E9\u00E9", 0.7, CharacterUnit::byte).train == "\u00E9\u00E9\xC3");
+  CHECK(split_text("\xFF\xFFzz", 0.5).train == "\xFF\xFF");
+  refusal(Fault::usage, [] { split_text("ab", 1.0); });
+  refusal(Fault::usage, [] { split_text("ab", 0.0); });
 }

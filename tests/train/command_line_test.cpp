@@ -339,6 +339,42 @@ TEST_CASE("command line: resuming with other data is refused and changes nothing
   check_refused(shell, {"resume", "runs/a", "--steps", "8", "--quiet"}, 5, {"pairs.tsv"});
 }
 
+TEST_CASE("command line: a language model of byte pairs speaks whole characters") {
+  const Shell shell;
+  io::write(shell.scratch / "text.txt", [] {
+    std::string all;
+    for (int i = 0; i < 300; ++i) all += "caff\u00E8 e t\u00E8, per\u00F2 \u20AC" + std::to_string(i) + "\n";
+    return all;
+  }());
+  REQUIRE(shell
+              .run({"train",     "lm",           "--name",   "b",
+                    "--quiet",   "--data",       "text.txt", "--tokenizer",
+                    "byte_pair", "--vocabulary", "280",      "--width",
+                    "16",        "--heads",      "2",        "--feed-forward",
+                    "16",        "--layers",     "1",        "--max-length",
+                    "16",        "--steps",      "2",        "--batch",
+                    "4"})
+              .code == 0);
+  const Result made = shell.run({"generate", "runs/b", "--prompt", "caff\u00E8 \u4E2D", "--tokens", "60"});
+  CHECK(made.code == 0);  // every byte has a piece
+  CHECK(made.out.starts_with("caff\u00E8 \u4E2D"));
+  CHECK(shell.run({"generate", "runs/b", "--tokens", "5"}).code == 0);
+  const Result whole = shell.run({"evaluate", "runs/b"}),
+               sliding = shell.run({"evaluate", "runs/b", "--stride", "2"});
+  CHECK(whole.out.find("that do not overlap") != std::string::npos);
+  CHECK(sliding.out.find("that score 2 new ones each") != std::string::npos);
+  CHECK(whole.out.substr(0, whole.out.find("nats")) != sliding.out.substr(0, sliding.out.find("nats")));
+  check_refused(shell, {"evaluate", "runs/b", "--stride", "17"}, 2, {"data.stride = 17", "16"});
+  CHECK(shell.run({"export", "runs/b", "--out", "files"}).code == 0);
+  CHECK(io::read(shell.scratch / "files/merges.txt").starts_with("#version: 0.2\n"));
+  CHECK(shell
+            .run({"train", "lm", "--dry-run", "--data", "text.txt", "--tokenizer", "byte_pair", "--merges",
+                  "files"})
+            .code == 0);
+  CHECK(io::read(shell.scratch / "runs/b/scores.json").find("bits_per_byte") != std::string::npos);
+  CHECK(io::read(shell.scratch / "runs/b/metrics.jsonl").find("valid_estimate") != std::string::npos);
+}
+
 TEST_CASE("command line: a language model goes on with a text") {
   const Shell shell;
   REQUIRE(shell
@@ -361,6 +397,18 @@ TEST_CASE("command line: a language model goes on with a text") {
   CHECK(made({"--temperature", "0"}).out == made({"--top-k", "1", "--seed", "7"}).out);
   const std::string two = made({"--samples", "2"}).out;
   CHECK(two.find("\n---\nthe ") != std::string::npos);
+  CHECK(made({"--top-p", "0.0001"}).out == made({"--temperature", "0"}).out);
+  CHECK(made({"--repetition-penalty", "1.5"}).out != one.out);
+  const Result lines = shell.run({"generate", "runs/l", "--prompt", "-", "--tokens", "10"}, "the \nand \n");
+  CHECK(lines.code == 0);
+  CHECK(lines.out.starts_with("the "));
+  CHECK(lines.out.find("\n---\nand ") != std::string::npos);
+  CHECK(shell.run({"generate", "runs/l", "--prompt", "-"}, "").out.empty());
+  check_refused(shell, {"generate", "runs/l", "--prompt", ""}, 2, {"--prompt is empty"});
+  check_refused(shell, {"generate", "runs/l", "--prompt", "the \u4E2D"}, 2, {"U+4E2D", "byte 5"});
+  check_refused(shell, {"generate", "runs/l", "--top-p", "2"}, 2, {"--top-p = 2"});
+  check_refused(shell, {"generate", "runs/l", "--seed", "-2"}, 2, {"--seed = -2"});
+  check_refused(shell, {"generate", "runs/l", "--repetition-penalty", "0"}, 2, {"--repetition-penalty = 0"});
   check_refused(shell, {"generate", "runs/l", "--temperature", "-1"}, 2, {"--temperature"});
   check_refused(shell, {"generate", "runs/l", "--samples", "-3"}, 2, {"--samples = -3"});
   check_refused(shell, {"generate", "runs/l", "--tokens", "many"}, 2,

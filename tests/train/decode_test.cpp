@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "attention/variant.h"
 #include "tests/catch.h"
+#include "tests/scratch.h"
 
 using namespace heed;
 
@@ -263,13 +265,67 @@ TEST_CASE("decode: sampling frequencies are the softmax at the temperature") {
   }
 }
 
+TEST_CASE("decode: a token is drawn among the fewest that have the share top-p") {
+  const double shares[] = {0.1, 0.5, 0.15, 0.25};  // by falling share: 1, 3, 2, 0
+  const auto drawn = [&](const SampleOptions& options) {
+    std::set<int32_t> seen;
+    Rng rng(5);
+    for (int i = 0; i < 400; ++i) {
+      std::vector<float> logits;
+      for (const double share : shares) logits.push_back(static_cast<float>(std::log(share)));
+      seen.insert(draw_token(logits, options, {}, rng));
+    }
+    return seen;
+  };
+  CHECK(drawn({.temperature = 1, .top_k = 0}) == std::set<int32_t>{0, 1, 2, 3});
+  CHECK(drawn({.temperature = 1, .top_k = 0, .top_p = 0.95}) == std::set<int32_t>{0, 1, 2, 3});
+  CHECK(drawn({.temperature = 1, .top_k = 0, .top_p = 0.8}) == std::set<int32_t>{1, 2, 3});
+  CHECK(drawn({.temperature = 1, .top_k = 0, .top_p = 0.6}) == std::set<int32_t>{1, 3});
+  CHECK(drawn({.temperature = 1, .top_k = 0, .top_p = 0.4}) == std::set<int32_t>{1});
+  // The share is that of the tokens that top-k leaves: 0.5 of 0.75.
+  CHECK(drawn({.temperature = 1, .top_k = 2, .top_p = 0.6}) == std::set<int32_t>{1});
+  // A high temperature spreads the shares before they are added up.
+  CHECK(drawn({.temperature = 100, .top_k = 0, .top_p = 0.6}).size() == 3);
+}
+
+TEST_CASE("decode: the repetition penalty divides what is positive and multiplies what is not") {
+  Rng rng(1);
+  const SampleOptions options{.temperature = 0, .repetition_penalty = 2};
+  const auto first = [&](std::vector<float> logits, std::vector<int32_t> context) {
+    return draw_token(logits, options, context, rng);
+  };
+  CHECK(first({3, 2, 1}, {}) == 0);
+  CHECK(first({3, 2, 1}, {0, 0, 0}) == 1);  // 1.5 once, however often it was there
+  CHECK(first({3, 1, 1}, {0}) == 0);
+  CHECK(first({-1, -1.5F, -3}, {0}) == 1);
+  CHECK(first({-1, -1.5F, -3}, {0, 1, 2}) == 0);
+  CHECK(first({2, 2}, {}) == 0);  // ties go to the smaller id
+}
+
+TEST_CASE("decode: ways of drawing that cannot be are refused") {
+  const Language language;
+  for (const auto& [options, said] : std::vector<std::pair<SampleOptions, const char*>>{
+           {{.top_k = -1}, "--top-k = -1"},
+           {{.top_p = 0}, "--top-p = 0"},
+           {{.top_p = 1.5}, "--top-p = 1.5"},
+           {{.top_p = NAN}, "--top-p = "},
+           {{.repetition_penalty = 0}, "--repetition-penalty = 0"},
+           {{.temperature = INFINITY}, "--temperature = "},
+           {{.tokens = -2}, "--tokens = -2"}}) {
+    CHECK_THROWS_WITH(language.drawn(options), containing(said));
+  }
+  std::vector<float> logits{1, NAN};
+  Rng rng(1);
+  CHECK(fault_of([&] { draw_token(logits, {}, {}, rng); }) == Fault::numeric);
+}
+
 TEST_CASE("decode: sampling goes on past the longest context and starts from prompts longer than it") {
   const Language language;
   CHECK(language.drawn({.temperature = 1, .tokens = 60}).size() == 60);
   CHECK(language.drawn({.temperature = 1, .tokens = 30}, 1, std::vector<int32_t>(40, 6)).size() == 30);
   CHECK(language.drawn({.temperature = 1, .tokens = 0}).empty());
   CHECK_THROWS_WITH(language.drawn({.tokens = 5}, 1, {}), containing("prompt is empty"));
-  CHECK_THROWS_WITH(language.drawn({.temperature = -1}), containing("temperature = -1"));
+  CHECK_THROWS_WITH(language.drawn({.temperature = -1}), containing("--temperature = -1"));
   Rng draws(1);
   int made = 0;
   sample(language.model, {4}, 12, {.tokens = 50}, draws, [&](int32_t) { return ++made < 7; });

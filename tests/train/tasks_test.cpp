@@ -1,6 +1,7 @@
 // Every task with every variant that fits: a few steps, scores, maps; and what single tasks promise.
 #include "train/task.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -236,7 +237,7 @@ TEST_CASE("tasks: lm cuts its own example to the model and refuses texts that ar
     std::string caption;
     check_maps(config.task->maps(*model, "", caption), true);
     CHECK_THROWS_WITH(config.task->maps(*model, std::string(17, 'e'), caption),
-                      containing("17 characters, the model reads 16"));
+                      containing("17 tokens, the model reads 16"));
     // A sample longer than the model's reach.
     CHECK(config.task->test(*model, {}).samples.at(0).hypothesis.size() >= 400);
   }
@@ -259,6 +260,47 @@ TEST_CASE("tasks: mnist has a confusion of all test images, both pools, and name
     CHECK_THROWS_WITH(config.task->maps(*model, "20", caption),
                       containing("'20' is no test image. Give its number, 0 to 19."));
     CHECK_THROWS_WITH(config.task->maps(*model, "seven", caption), containing("'seven'"));
+  }
+}
+
+TEST_CASE("tasks: mnist moves training images anew in every epoch, and no others") {
+  const auto batches = [](const std::string& shift) {
+    Config config = tiny("mnist", {{"data.shift", shift}, {"data.patch", "28"}, {"train.batch", "54"}});
+    load(config);
+    std::vector<std::vector<float>> out;
+    for (const int64_t epoch : {0, 1, 0}) {
+      CHECK(config.task->plan(epoch) == 1);
+      const Batch batch = config.task->batch(0);
+      // Sorted by label, the images of an epoch can be compared with those of another.
+      const std::vector<float> pixels = batch.tensors[0].to_host();
+      const std::vector<double> labels = batch.tensors[1].to_doubles();
+      std::vector<std::pair<double, std::vector<float>>> images;
+      for (size_t i = 0; i < labels.size(); ++i)
+        images.emplace_back(labels[i],
+                            std::vector<float>(pixels.begin() + static_cast<std::ptrdiff_t>(784 * i),
+                                               pixels.begin() + static_cast<std::ptrdiff_t>(784 * (i + 1))));
+      std::sort(images.begin(), images.end());
+      out.emplace_back();
+      for (const auto& image : images)
+        out.back().insert(out.back().end(), image.second.begin(), image.second.end());
+    }
+    return out;
+  };
+  const auto still = batches("0"), moving = batches("2");
+  CHECK((still[0] == still[1]));
+  CHECK((moving[0] == moving[2]));
+  CHECK((moving[0] != moving[1]));
+  CHECK((moving[0] != still[0]));
+  // Digits lie in the middle, so that moving loses next to nothing of their ink.
+  const auto ink = [](const std::vector<float>& pixels) {
+    double total = 0;
+    for (const float pixel : pixels) total += pixel;
+    return total;
+  };
+  CHECK(ink(moving[0]) == Approx(ink(still[0])).epsilon(0.02));
+  for (const std::string shift : {"-1", "28"}) {
+    Config config = tiny("mnist", {{"data.shift", shift}});
+    CHECK_THROWS_WITH(load(config), containing("data.shift = " + shift));
   }
 }
 

@@ -58,7 +58,14 @@ std::vector<Setting> settings() {
     Config config;
     config.task = entry.make();
     for (const OptionText& option : options_of(config)) {
-      if (!known.insert(option.name).second) continue;
+      if (!known.insert(option.name).second) {
+        // A key of several tasks may take other words in each.
+        for (Setting& one : all) {
+          const bool words = one.key == option.name && option.kind.find('|') != std::string::npos;
+          if (words && one.kind.find(option.kind) == std::string::npos) one.kind += "; " + option.kind;
+        }
+        continue;
+      }
       all.push_back({option.name, option.name.substr(option.name.rfind('.') + 1), option.help, option.value,
                      option.kind});
       ++uses[all.back().option];

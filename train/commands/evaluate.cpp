@@ -10,7 +10,7 @@ namespace {
 
 int run(const Invocation& call) {
   apply_machine(call);
-  LoadedRun run = load_run(call.words[0], call.get("ckpt"), call.get("data"), true);
+  LoadedRun run = load_run(call.words[0], call.get("ckpt"), call.get("data"), true, call.get("stride"));
   apply_decoding(run.config, call);
   const Evaluation evaluation = run.config.task->test(*run.model, run.config.decode);
   if (call.has("json")) {
@@ -37,6 +37,7 @@ Verb verb::evaluate() {
           with_machine(with_decoding(
               {{"ckpt", "WHICH", "best, last or a step (default: best)"},
                {"data", "PATH", "score on this data instead of the run's (held out by the same rule)"},
+               {"stride", "N", "of language models: new tokens a window, the others of it are context"},
                {"json", "", "one JSON object"}})),
           false,
           run};

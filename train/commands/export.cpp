@@ -4,6 +4,7 @@
 #include "core/io.h"
 #include "core/json.h"
 #include "core/safetensors.h"
+#include "data/byte_pair.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/verbs.h"
 
@@ -22,7 +23,13 @@ void write_model(const Path& folder, Config& config, const std::string& model,
                  const std::vector<NamedBytes>& tokenizers) {
   io::make_directories(folder);
   io::write(folder / "config.toml", to_toml(config));
-  for (const NamedBytes& one : tokenizers) io::write(folder / one.name, one.bytes);
+  for (const NamedBytes& one : tokenizers) {
+    io::write(folder / one.name, one.bytes);
+    if (!one.name.ends_with(".byte_pair")) continue;
+    const BytePairFiles files = byte_pair_files(*load_tokenizer("byte_pair", one.bytes, one.name));
+    io::write(folder / "vocab.json", files.vocabulary);
+    io::write(folder / "merges.txt", files.merges);
+  }
   io::write(folder / "model.safetensors", model);
 }
 

@@ -1,7 +1,6 @@
 // heed generate: a language model goes on with a text.
-#include <cstdio>
-
-#include "data/tokenizer.h"
+#include "core/io.h"
+#include "data/streamed_text.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/verbs.h"
 #include "train/decode.h"
@@ -9,40 +8,72 @@
 namespace heed {
 namespace {
 
-int run(const Invocation& call) {
-  apply_machine(call);
-  LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
-  auto* model = dynamic_cast<DecoderOnly*>(run.model.get());
-  if (model == nullptr)
-    fail("generate: ", call.words[0], " is a run of the task ", run.config.task_name,
-         ", not of a language model.");
-  const auto tokenizer = sealed_tokenizer(sealed_files(run.checkpoint), "text");
-  if (!tokenizer) fail(Fault::data, "generate: the checkpoint holds no tokenizer.");
+SampleOptions sample_options(const Invocation& call) {
   SampleOptions options;
   for (const OptionText& option : options_of(options)) {
     std::string dashed = option.name;
     for (char& c : dashed) c = c == '_' ? '-' : c;
     if (call.has(dashed)) set_option(options, option.name, call.get(dashed), "--" + dashed + ": ");
   }
-  const auto at_least_zero = [](const char* name, double value) {
-    if (!(value >= 0)) fail("--", name, " = ", value, ". It must be at least 0.");
-  };
-  at_least_zero("temperature", options.temperature);
-  at_least_zero("top-k", static_cast<double>(options.top_k));
-  at_least_zero("tokens", static_cast<double>(options.tokens));
-  const std::string prompt = call.get("prompt", "\n");
-  const std::vector<int32_t> ids = tokenizer->encode(prompt);
-  const int64_t samples = call.integer("samples", 1);
+  options.check();
+  return options;
+}
+
+std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt) {
+  std::vector<int32_t> ids = encode_lines(tokenizer, prompt);
+  if (ids.empty()) fail("--prompt is empty. Give at least one character, or leave it out.");
+  return ids;
+}
+
+/// What is gone on from without a prompt: a new line, or the first piece of a model that never saw one.
+std::vector<int32_t> plain_start(const Tokenizer& tokenizer) {
+  try {
+    return prompt_ids(tokenizer, "\n");
+  } catch (const Error&) {
+    return {0};
+  }
+}
+
+int run(const Invocation& call) {
+  apply_machine(call);
+  const SampleOptions options = sample_options(call);
+  const int64_t samples = call.integer("samples", 1), seed = call.integer("seed", 1);
   if (samples < 1) fail("--samples = ", samples, ". It must be at least 1.");
-  for (int64_t i = 0; i < samples; ++i) {
-    Rng rng(static_cast<uint64_t>(call.integer("seed", 1) + i));
-    if (call.has("prompt")) std::fputs(prompt.c_str(), stdout);
-    sample(*model, ids, run.config.model.max_length, options, rng, [&](int32_t id) {
-      std::fputs(tokenizer->decode(std::vector<int32_t>{id}).c_str(), stdout);
-      std::fflush(stdout);
-      return true;
-    });
-    std::puts(i + 1 < samples ? "\n---" : "");
+  if (seed < 0) fail("--seed = ", seed, ". It must be at least 0.");
+  LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
+  const auto* model = dynamic_cast<DecoderOnly*>(run.model.get());
+  if (model == nullptr)
+    fail("generate: ", call.words[0], " is a run of the task ", run.config.task_name,
+         ", not of a language model.");
+  const auto tokenizer = sealed_tokenizer(sealed_files(run.checkpoint), "text");
+  if (!tokenizer) fail(Fault::data, "generate: the checkpoint holds no tokenizer.");
+  const int32_t end = tokenizer->end();
+  const bool ends_line = end >= 0 && !decode_lines(*tokenizer, std::vector<int32_t>{end}).empty();
+  bool first = true;
+  const auto go_on = [&](const std::string& prompt, const std::vector<int32_t>& ids) {
+    for (int64_t i = 0; i < samples; ++i) {
+      if (!first) io::print("---\n");
+      first = false;
+      io::print(prompt);
+      Rng rng(static_cast<uint64_t>(seed + i));
+      StreamedText streamed(*tokenizer, ids);
+      sample(*model, ids, run.config.model.max_length, options, rng, [&](int32_t id) {
+        if (id == end && !ends_line) return false;  // the end of the document
+        io::print(streamed.add(id));
+        io::flush_output();
+        return true;
+      });
+      io::print(streamed.rest() + "\n");
+    }
+  };
+  const std::string prompt = call.get("prompt");
+  if (!call.has("prompt")) {
+    go_on("", plain_start(*tokenizer));
+  } else if (prompt != "-") {
+    go_on(prompt, prompt_ids(*tokenizer, prompt));
+  } else {
+    io::InputLines input;
+    while (const auto line = input.next()) go_on(*line, prompt_ids(*tokenizer, *line));
   }
   return 0;
 }
@@ -52,17 +83,20 @@ int run(const Invocation& call) {
 Verb verb::generate() {
   return {
       "generate",
-      "let a language model go on with a text",
+      "let a language model go on with a text, shown as it is made",
       "RUN",
       1,
       1,
-      with_machine({{"prompt", "TEXT", "what it goes on from (default: a new line)"},
-                    {"temperature", "T", "divides the logits; 0: always the most probable (default: 0.8)"},
-                    {"top-k", "K", "draw among the K most probable; 0: all (default: 200)"},
-                    {"tokens", "N", "how many to make (default: 500)"},
-                    {"samples", "N", "how many texts (default: 1)"},
-                    {"seed", "N", "of the draws (default: 1)"},
-                    {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
+      with_machine(
+          {{"prompt", "TEXT", "what it goes on from (default: a new line); -: each line of standard input"},
+           {"temperature", "T", "divides the logits; 0: always the most probable (default: 0.8)"},
+           {"top-k", "K", "draw among the K most probable; 0: all (default: 200)"},
+           {"top-p", "P", "draw among the most probable that have this share together (default: 1, all)"},
+           {"repetition-penalty", "R", "divides what is in the context already; 1: none (default: 1)"},
+           {"tokens", "N", "how many to make (default: 500)"},
+           {"samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
+           {"seed", "N", "of the draws (default: 1)"},
+           {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
       false,
       run};
 }

@@ -15,7 +15,8 @@ std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint) {
   return out;
 }
 
-LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data) {
+LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
+                   const std::string& stride) {
   RunFolder folder = RunFolder::look(run);
   Config config = read_config(io::read(folder.config()), folder.config().string());
   std::string wanted = which;
@@ -23,6 +24,7 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
   Checkpoint checkpoint = open_checkpoint(run, wanted);
   if (with_data) {
     if (!path.empty()) config.set("data.path", path, "--data: ");
+    if (!stride.empty()) config.set("data.stride", stride, "--stride: ");
     config.task->load(config, sealed_files(checkpoint), [](const std::string&) {});
   } else {
     config.task->load_sealed(config, sealed_files(checkpoint));

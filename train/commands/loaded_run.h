@@ -20,8 +20,10 @@ struct LoadedRun {
 };
 
 /// Opens a run for use. `which`: best (the last where none is marked), last, or a step. With `data` its
-/// corpus is read too; `path` then replaces data.path when it is not empty.
-LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data);
+/// corpus is read too; `path` then replaces data.path when it is not empty, and data.stride is `stride` when
+/// that is not.
+LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
+                   const std::string& stride = "");
 
 /// The sealed files of a checkpoint: everything that is not numbers or state.
 std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint);

@@ -152,10 +152,12 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
                           .note = text(threads(), " threads, ", blas_core())});
   report.cards.push_back({.name = "seed", .value = text(config.train.seed)});
   const auto mark = static_cast<double>(outcome.best_step);
-  report.charts = {chart_of(metrics, "Loss", {{"loss", "training"}, {"valid_loss", "validation"}}, mark),
-                   chart_of(metrics, "Learning rate", {{"rate", "learning rate"}}, mark),
-                   chart_of(metrics, "Gradient norm", {{"gradient_norm", "gradient norm"}}, mark),
-                   chart_of(metrics, "Speed", {{"tokens_per_second", "tokens/s"}}, mark)};
+  report.charts = {
+      chart_of(metrics, "Loss",
+               {{"loss", "training"}, {"valid_loss", "validation"}, {"valid_estimate", "estimate"}}, mark),
+      chart_of(metrics, "Learning rate", {{"rate", "learning rate"}}, mark),
+      chart_of(metrics, "Gradient norm", {{"gradient_norm", "gradient norm"}}, mark),
+      chart_of(metrics, "Speed", {{"tokens_per_second", "tokens/s"}}, mark)};
   for (const auto& [key, title] :
        {std::pair{"valid_bleu", "BLEU"}, std::pair{"valid_accuracy", "Accuracy"}}) {
     Chart chart = chart_of(metrics, title, {{key, "validation"}}, mark);

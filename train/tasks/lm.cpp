@@ -1,94 +1,48 @@
-// Language modelling: characters, a decoder-only model, nats a character.
+// Language modelling: characters, bytes or pieces, a decoder-only model, nats a token.
 #include <algorithm>
 #include <cmath>
 
 #include "attention/variant.h"
-#include "core/hash.h"
-#include "core/io.h"
-#include "data/characters.h"
-#include "data/verse.h"
-#include "data/vocabulary.h"
+#include "data/streamed_text.h"
 #include "train/decode.h"
+#include "train/language_data.h"
 #include "train/task_list.h"
 
 namespace heed {
 namespace {
 
-struct Options {
-  std::string path;
-  int64_t characters = 1000000;
-  double share = 0.9;
-  bool bytes = false;
-  void fields(Fields& f) {
-    f("path", path, "a text file; empty: embedded verse");
-    f("characters", characters, "length of the embedded verse");
-    f("share", share, "of the text for training; the rest is validation");
-    f("bytes", bytes, "bytes instead of characters");
-  }
-};
-
 class LanguageModel final : public Task {
  public:
-  void fields(Fields& f) override { options_.fields(f); }
+  void fields(Fields& f) override { data_.options.fields(f); }
 
   void load(const Config& config, const std::vector<NamedBytes>& sealed,
             const std::function<void(const std::string&)>& say) override {
-    if (!(options_.share > 0 && options_.share < 1))
-      fail("data.share = ", options_.share, ". It must be between 0 and 1.");
-    if (config.train.batch < 1)
-      fail("train.batch = ", config.train.batch, ". The task lm counts windows: give at least 1.");
-    const bool embedded = options_.path.empty();
-    const std::string whole =
-        embedded ? verse(options_.characters, 1) : io::read_text(find_data(options_.path));
-    say(embedded ? "data        verse made by a grammar of our own; real text: --data FILE"
-                 : text("data        ", options_.path, ", ", whole.size(), " bytes"));
-    if (sealed.empty()) {
-      tokenizer_ =
-          make_character_tokenizer(whole, options_.bytes ? CharacterUnit::byte : CharacterUnit::code_point);
-    } else {
-      load_sealed(config, sealed);
-    }
-    TextSplit split = split_text(tokenizer_->encode(whole), options_.share);
-    facts_ = {{"sha256 text", sha256_hex(whole)}, {"characters", text(tokenizer_->size())}};
-    say(text("split       ", split.train.size(), " train, ", split.validation.size(), " validation, ",
-             tokenizer_->size(), " characters"));
-    const WindowOptions windows{.block = config.model.max_length,
-                                .batch = config.train.batch,
-                                .seed = static_cast<uint64_t>(config.train.seed)};
-    train_ = std::make_unique<TextWindows>(std::move(split.train), windows);
+    data_.load(config, sealed, say);
     max_length_ = config.model.max_length;
     smoothing_ = config.train.smoothing;
-    const int64_t shown = std::min({int64_t{64}, max_length_, static_cast<int64_t>(split.validation.size())});
-    validation_text_.assign(split.validation.begin(), split.validation.begin() + shown);
-    // Scores do not depend on the batch; many windows at once keep the cores busy.
-    validation_ = std::make_unique<TextWindows>(std::move(split.validation),
-                                                WindowOptions{.block = config.model.max_length, .batch = 64});
   }
 
   void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
     max_length_ = config.model.max_length;
-    tokenizer_ = sealed_tokenizer(sealed, "text");
-    if (!tokenizer_) fail(Fault::data, "lm: the checkpoint holds no tokenizer.");
+    data_.load_tokenizer(sealed);
   }
 
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
-    return std::make_unique<DecoderOnly>(config.model, tokenizer_->size(),
+    return std::make_unique<DecoderOnly>(config.model, data_.tokenizer().size(),
                                          attention_factory(config.attention.decoder), rng);
   }
 
-  std::vector<NamedBytes> sealed() const override {
-    return {{"tokenizer.text." + tokenizer_->kind(), tokenizer_->save()}};
-  }
-  std::vector<std::pair<std::string, std::string>> facts() const override { return facts_; }
+  std::vector<NamedBytes> sealed() const override { return data_.sealed(); }
+  std::vector<std::pair<std::string, std::string>> facts() const override { return data_.facts(); }
 
   // Windows start anywhere, so an epoch is as many batches as would cover the text once.
   int64_t plan(int64_t epoch) override {
     epoch_ = epoch;
-    return train_->batches();
+    return data_.train->batches();
   }
 
   Batch batch(int64_t position) const override {
-    return tensors(train_->random(epoch_ * train_->batches() + position));
+    return tensors(data_.train->random(epoch_ * data_.train->batches() + position));
   }
 
   std::vector<std::string> parts() const override { return {"input", "targets"}; }
@@ -100,51 +54,62 @@ class LanguageModel final : public Task {
   }
 
   Scores validate(Module& model) const override {
-    const NoTape no_tape;
-    double total = 0, weight = 0;
-    for (int64_t i = 0; i < validation_->batches(); ++i) {
-      const Batch part = tensors(validation_->in_order(i));
-      total += loss(model, part, {}).item() * part.weight;
-      weight += part.weight;
+    Scores out{.list = {{"loss", mean_loss(model, *data_.validation.windows).first}}};
+    if (data_.estimate) {
+      const NoTape no_tape;
+      double total = 0;
+      for (int64_t i = 0; i < data_.options.estimate; ++i)
+        total += loss(model, tensors(data_.estimate->random(i)), {}).item();
+      out.list.emplace_back("estimate", total / static_cast<double>(data_.options.estimate));
     }
-    return {.list = {{"loss", total / weight}}};
+    return out;
   }
 
   void rehearse(Module& model) const override {
     const NoTape no_tape;
-    if (validation_->batches() > 0) loss(model, tensors(validation_->in_order(0)), {});
+    loss(model, tensors(data_.validation.windows->in_order(0)), {});
+    if (data_.estimate) loss(model, tensors(data_.estimate->random(0)), {});
   }
 
   Evaluation test(Module& model, const DecodeOptions&) const override {
     Evaluation out;
-    const double loss = validate(model).first();
-    out.scores.list = {{"loss", loss}, {"perplexity", std::exp(loss)}, {"bits", loss / std::log(2.0)}};
-    out.notes = {"nats a character over all of validation, in blocks that do not overlap"};
-    const auto& language = dynamic_cast<DecoderOnly&>(model);
+    const HeldOutText& scored = data_.test;
+    const auto [loss, tokens] = mean_loss(model, *scored.windows);
+    out.scores.list = {{"loss", loss},
+                       {"perplexity", std::exp(loss)},
+                       {"bits_per_byte", loss * tokens / (std::log(2.0) * std::max(scored.bytes, 1.0))},
+                       {"word_perplexity", std::exp(loss * tokens / std::max(scored.words, 1.0))}};
+    const int64_t stride = data_.options.stride;
+    out.notes = {text(
+        "nats a token over all of the ", data_.options.test_path.empty() ? "validation" : "test", " text, ",
+        tokens, " tokens in windows of ", max_length_,
+        stride > 0 ? text(" that score ", stride, " new ones each") : std::string(" that do not overlap"))};
     Rng rng(1);
-    std::string made;
-    sample(language, {validation_text_[0]}, max_length_, {.tokens = 400}, rng, [&](int32_t id) {
-      made += tokenizer_->decode(std::vector<int32_t>{id});
-      return true;
-    });
-    out.samples.push_back({.source = "(temperature 0.8, top-k 200)", .hypothesis = made});
+    std::vector<int32_t> made;
+    sample(dynamic_cast<DecoderOnly&>(model), {data_.opening[0]}, max_length_, {.tokens = 400}, rng,
+           [&](int32_t id) {
+             made.push_back(id);
+             return true;
+           });
+    out.samples.push_back(
+        {.source = "(temperature 0.8, top-k 200)", .hypothesis = decode_lines(data_.tokenizer(), made)});
     return out;
   }
 
   std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
     const NoTape no_tape;
     auto& model = dynamic_cast<DecoderOnly&>(module);
-    std::vector<int32_t> ids = given.empty() ? validation_text_ : tokenizer_->encode(given);
-    if (ids.empty()) fail("inspect: give a text of at least one character.");
+    std::vector<int32_t> ids = given.empty() ? data_.opening : encode_lines(data_.tokenizer(), given);
+    if (ids.empty()) fail("inspect: give a text of at least one token.");
     if (static_cast<int64_t>(ids.size()) > max_length_) {
-      fail("inspect: the text has ", ids.size(), " characters, the model reads ", max_length_,
+      fail("inspect: the text has ", ids.size(), " tokens, the model reads ", max_length_,
            " at most. Shorten it.");
     }
-    caption = tokenizer_->decode(ids);
+    caption = decode_lines(data_.tokenizer(), ids);
     Probe probe;
     model(Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())}), {.probe = &probe});
     std::vector<std::string> labels;
-    for (int32_t id : ids) labels.push_back(tokenizer_->piece(id));
+    for (int32_t id : ids) labels.push_back(data_.tokenizer().piece(id));
     std::vector<MapView> views;
     for (const Probe::Map& map : probe.maps) {
       views.push_back(
@@ -164,11 +129,26 @@ class LanguageModel final : public Task {
     return batch;
   }
 
-  Options options_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::unique_ptr<TextWindows> train_, validation_;
-  std::vector<int32_t> validation_text_;  // its first characters, for maps and samples
-  std::vector<std::pair<std::string, std::string>> facts_;
+  /// Over all of a text, and how many tokens that are.
+  std::pair<double, double> mean_loss(Module& model, const TextWindows& windows) const {
+    const NoTape no_tape;
+    double total = 0, weight = 0;
+    for (int64_t i = 0; i < windows.batches(); ++i) {
+      const WindowBatch cut = windows.in_order(i);
+      const Batch part = tensors(cut);
+      const int64_t columns = cut.input.columns;
+      const Tensor logits = dynamic_cast<DecoderOnly&>(model)(part.tensors[0], {});
+      const double scored = static_cast<double>(cut.input.rows * (columns - cut.first));
+      total += cross_entropy(slice(logits, 1, cut.first, columns),
+                             contiguous(slice(part.tensors[1], 1, cut.first, columns)))
+                   .item() *
+               scored;
+      weight += scored;
+    }
+    return {total / weight, weight};
+  }
+
+  LanguageData data_;
   int64_t epoch_ = 0, max_length_ = 0;
   double smoothing_ = 0;
 };
@@ -176,7 +156,7 @@ class LanguageModel final : public Task {
 }  // namespace
 
 TaskEntry task::lm() {
-  return {"lm", "text to a character language model: decoder-only, nats a character",
+  return {"lm", "text to a language model: characters, bytes or pieces, decoder-only, nats a token",
           []() -> std::unique_ptr<Task> { return std::make_unique<LanguageModel>(); }};
 }
 

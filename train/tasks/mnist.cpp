@@ -1,5 +1,6 @@
 // Digits: patches of images, a classifier, accuracy.
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "attention/variant.h"
@@ -19,6 +20,7 @@ struct Options {
   int64_t head = 0;
   Pool pool = Pool::mean;
   int64_t validation = 5000;
+  int64_t shift = 0;
   void fields(Fields& f) {
     f("path", path, "folder of the MNIST idx files; empty: embedded digits");
     f("images", images, "training images of the embedded digits");
@@ -28,8 +30,19 @@ struct Options {
     f("pool", Choice(pool, {"mean", "first"}),
       "what is classified: the mean of all tokens, or a token put first");
     f("validation", validation, "training images held out to choose the best checkpoint, at most a tenth");
+    f("shift", shift, "pixels that training images are moved by at most, each way, anew in every epoch");
   }
 };
+
+/// A 28 x 28 image that many pixels further down and to the right.
+void move_image(const uint8_t* from, int64_t down, int64_t right, uint8_t* to) {
+  for (int64_t y = 0; y < 28; ++y) {
+    for (int64_t x = 0; x < 28; ++x) {
+      const int64_t v = y - down, u = x - right;
+      *to++ = v >= 0 && v < 28 && u >= 0 && u < 28 ? from[v * 28 + u] : uint8_t{0};
+    }
+  }
+}
 
 class Mnist final : public Task {
  public:
@@ -43,6 +56,8 @@ class Mnist final : public Task {
       fail("train.batch = ", config.train.batch, ". The task mnist counts images: give at least 1.");
     if (options_.validation < 1)
       fail("data.validation = ", options_.validation, ". Hold out at least 1 image.");
+    if (options_.shift < 0 || options_.shift > 27)
+      fail("data.shift = ", options_.shift, ". It must be 0 to 27: images have 28 x 28 pixels.");
     batch_ = config.train.batch;
     seed_ = static_cast<uint64_t>(config.train.seed);
     smoothing_ = config.train.smoothing;
@@ -90,6 +105,7 @@ class Mnist final : public Task {
 
   // The last images of the file are held out; the others are shuffled by (seed, epoch).
   int64_t plan(int64_t epoch) override {
+    epoch_ = epoch;
     order_ = shuffled(train_.images.count - held_, seed_, static_cast<uint64_t>(epoch));
     return (static_cast<int64_t>(order_.size()) + batch_ - 1) / batch_;
   }
@@ -97,7 +113,7 @@ class Mnist final : public Task {
   Batch batch(int64_t position) const override {
     const int64_t begin = position * batch_;
     const int64_t end = std::min(begin + batch_, static_cast<int64_t>(order_.size()));
-    return tensors(train_, {order_.begin() + begin, order_.begin() + end});
+    return tensors(train_, {order_.begin() + begin, order_.begin() + end}, options_.shift);
   }
 
   std::vector<std::string> parts() const override { return {"patches", "targets"}; }
@@ -167,8 +183,18 @@ class Mnist final : public Task {
     std::vector<int64_t> counts;  // [10, 10], true class by prediction
   };
 
-  /// [0] patches [B, T, patch^2] in 0..1, [1] labels i32 [B]
-  Batch tensors(const LabelledImages& set, const std::vector<int64_t>& indices) const {
+  /// How far an image is moved in this epoch: a function of (seed, epoch, image).
+  std::pair<int64_t, int64_t> moved(int64_t index, int64_t most) const {
+    const auto draw = [&](uint64_t axis) {
+      const auto stream = static_cast<uint64_t>(epoch_) | uint64_t{1} << 40;  // apart from those of the order
+      return counter_below(seed_, stream, 2 * static_cast<uint64_t>(index) + axis, 2 * most + 1) - most;
+    };
+    return {draw(0), draw(1)};
+  }
+
+  /// [0] patches [B, T, patch^2] in 0..1, [1] labels i32 [B]. Images are moved by `shift` pixels at most;
+  /// what comes in from the edge is background.
+  Batch tensors(const LabelledImages& set, const std::vector<int64_t>& indices, int64_t shift = 0) const {
     const int64_t p = options_.patch, side = 28 / p;
     const auto count = static_cast<int64_t>(indices.size());
     std::vector<float> values(static_cast<size_t>(count * 784));
@@ -176,6 +202,12 @@ class Mnist final : public Task {
     float* to = values.data();
     for (int64_t index : indices) {
       const uint8_t* image = set.images.pixels.data() + index * 784;
+      std::array<uint8_t, 784> canvas;
+      if (shift > 0) {
+        const auto [down, right] = moved(index, shift);
+        move_image(image, down, right, canvas.data());
+        image = canvas.data();
+      }
       for (int64_t patch = 0; patch < side * side; ++patch) {
         const uint8_t* corner = image + patch / side * p * 28 + patch % side * p;
         for (int64_t y = 0; y < p; ++y) {
@@ -222,7 +254,7 @@ class Mnist final : public Task {
   static constexpr int64_t scored_at_once = 500;
   Options options_;
   LabelledImages train_, test_;
-  int64_t held_ = 0, batch_ = 1;
+  int64_t held_ = 0, batch_ = 1, epoch_ = 0;
   uint64_t seed_ = 1;
   double smoothing_ = 0;
   std::vector<int64_t> order_;

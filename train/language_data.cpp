@@ -1,0 +1,148 @@
+// From a text to windows of ids.
+#include "train/language_data.h"
+
+#include <algorithm>
+
+#include "core/hash.h"
+#include "core/io.h"
+#include "data/byte_pair.h"
+#include "data/sentencepiece.h"
+#include "data/streamed_text.h"
+#include "data/text.h"
+#include "data/verse.h"
+#include "data/vocabulary.h"
+
+namespace heed {
+
+void LanguageOptions::fields(Fields& f) {
+  f("path", path, "a text file; empty: embedded verse");
+  f("validation_path", validation_path, "text to choose the best checkpoint; empty: cut from data.path");
+  f("test_path", test_path, "text for the final score; empty: that of validation");
+  f("characters", characters, "length of the embedded verse");
+  f("share", share, "of the text for training; the rest is validation");
+  f("tokenizer", Choice(tokenizer, {"character", "byte", "byte_pair", "unigram", "bpe"}),
+    "pieces of text; byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece");
+  f("merges", merges, "folder of vocab.json and merges.txt for byte_pair; empty: learned from the text");
+  f("vocabulary", vocabulary, "subword pieces");
+  f("stride", stride,
+    "new tokens that each window of the final score reads after its context; 0: all of them");
+  f("estimate", estimate, "random batches of the estimated validation loss; 0: none");
+}
+
+void LanguageData::load_tokenizer(const std::vector<NamedBytes>& sealed_files) {
+  tokenizer_ = sealed_tokenizer(sealed_files, "text");
+  if (!tokenizer_) fail(Fault::data, "lm: the checkpoint holds no tokenizer.");
+}
+
+std::vector<NamedBytes> LanguageData::sealed() const {
+  return {{"tokenizer.text." + tokenizer_->kind(), tokenizer_->save()}};
+}
+
+void LanguageData::make_tokenizer(std::string_view all, std::string_view training) {
+  switch (options.tokenizer) {
+    case TextUnit::character:
+      tokenizer_ = make_character_tokenizer(all);
+      return;
+    case TextUnit::byte:
+      tokenizer_ = make_character_tokenizer(all, CharacterUnit::byte);
+      return;
+    case TextUnit::byte_pair:
+      tokenizer_ = options.merges.empty() ? train_byte_pair(training, {.size = options.vocabulary})
+                                          : read_byte_pair(find_data(options.merges));
+      return;
+    case TextUnit::unigram:
+    case TextUnit::bpe:
+      break;
+  }
+  std::vector<std::string_view> lines = split_lines(training);
+  std::erase_if(lines, [](std::string_view line) { return trimmed(line).empty(); });
+  const auto model = options.tokenizer == TextUnit::bpe ? SubwordModel::bpe : SubwordModel::unigram;
+  tokenizer_ = train_sentencepiece(lines, {.model = model, .size = options.vocabulary});
+}
+
+HeldOutText LanguageData::held_out(const std::vector<int32_t>& ids, std::string_view text,
+                                   const WindowOptions& windows) const {
+  HeldOutText out;
+  const std::string first = ids.empty() ? std::string() : decode_lines(*tokenizer_, std::span(ids).first(1));
+  const std::string_view predicted = text.substr(std::min(first.size(), text.size()));
+  out.bytes = static_cast<double>(predicted.size());
+  out.words = static_cast<double>(blank_separated_words(predicted) +
+                                  std::count(predicted.begin(), predicted.end(), '\n'));
+  out.windows = std::make_unique<TextWindows>(ids, windows);
+  return out;
+}
+
+void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sealed_files,
+                        const std::function<void(const std::string&)>& say) {
+  if (!(options.share > 0 && options.share < 1))
+    fail("data.share = ", options.share, ". It must be between 0 and 1.");
+  if (options.stride < 0 || options.stride > config.model.max_length)
+    fail("data.stride = ", options.stride, ". It must be 0 to model.max_length, ", config.model.max_length,
+         ".");
+  if (options.estimate < 0) fail("data.estimate = ", options.estimate, ". It must be at least 0.");
+  if (!options.merges.empty() && options.tokenizer != TextUnit::byte_pair)
+    fail("data.merges = ", shown(options.merges),
+         " is for data.tokenizer = byte_pair. Take one of them out.");
+  if (config.train.batch < 1)
+    fail("train.batch = ", config.train.batch, ". The task lm counts windows: give at least 1.");
+  const bool embedded = options.path.empty();
+  if (embedded && !options.validation_path.empty())
+    fail("data.validation_path = ", shown(options.validation_path),
+         ", but data.path is empty. Give --data too.");
+  facts_.clear();
+  const auto read = [&](const std::string& path, const char* what) {
+    const Path found = find_data(path);
+    if (io::is_directory(found))
+      fail(Fault::file, "data: ", found, " is a folder. The task lm reads one text file: name a file in it.");
+    std::string content = io::read_text(found);
+    say(text("data        ", path, ", ", content.size(), " bytes", what));
+    return content;
+  };
+  const std::string whole = embedded ? verse(options.characters, 1) : read(options.path, "");
+  if (embedded) say("data        verse made by a grammar of our own; real text: --data FILE");
+  facts_.emplace_back("sha256 text", sha256_hex(whole));
+  std::string other, last;
+  TextSplit split{.train = whole, .validation = {}};
+  if (options.validation_path.empty()) {
+    split = split_text(whole, options.share,
+                       options.tokenizer == TextUnit::byte ? CharacterUnit::byte : CharacterUnit::code_point);
+  } else {
+    other = read(options.validation_path, " for validation");
+    facts_.emplace_back("sha256 validation text", sha256_hex(other));
+    split.validation = other;
+  }
+  if (!options.test_path.empty()) {
+    last = read(options.test_path, " for the test");
+    facts_.emplace_back("sha256 test text", sha256_hex(last));
+  }
+  if (!sealed_files.empty())
+    load_tokenizer(sealed_files);
+  else if (other.empty() && last.empty())
+    make_tokenizer(whole, split.train);
+  else
+    make_tokenizer(whole + other + last, split.train);
+  const int64_t block = config.model.max_length;
+  WindowOptions windows{
+      .block = block, .batch = config.train.batch, .seed = static_cast<uint64_t>(config.train.seed)};
+  train = std::make_unique<TextWindows>(encode_lines(*tokenizer_, split.train), windows);
+  const std::vector<int32_t> ids = encode_lines(*tokenizer_, split.validation);
+  opening.assign(ids.begin(), ids.begin() + std::min({int64_t{64}, block, static_cast<int64_t>(ids.size())}));
+  windows.seed = 1;
+  if (options.estimate > 0) estimate = std::make_unique<TextWindows>(ids, windows);
+  // Scores do not depend on the batch; many windows at once keep the cores busy.
+  windows.batch = std::max<int64_t>(4096 / block, 1);
+  validation = held_out(ids, split.validation, windows);
+  windows.stride = options.stride;
+  test = last.empty() ? held_out(ids, split.validation, windows)
+                      : held_out(encode_lines(*tokenizer_, last), last, windows);
+  const char* unit = options.tokenizer == TextUnit::character ? " characters"
+                     : options.tokenizer == TextUnit::byte    ? " bytes"
+                                                              : " pieces";
+  facts_.emplace_back("vocabulary", text(tokenizer_->size()));
+  facts_.emplace_back("sha256 tokenizer", sha256_hex(tokenizer_->save()));
+  say(text("split       ", train->size(), " train, ", validation.windows->size(), " validation",
+           last.empty() ? std::string() : text(", ", test.windows->size(), " test"), "; ", tokenizer_->size(),
+           unit));
+}
+
+}  // namespace heed
