@@ -4,6 +4,7 @@
 
 #include "data/corpus.h"
 #include "data/download.h"
+#include "train/commands/generate_data.h"
 #include "train/commands/verbs.h"
 #include "train/task.h"
 
@@ -45,7 +46,8 @@ int check(const Invocation& call) {
 int run(const Invocation& call) {
   if (call.words[0] == "get") return get(call);
   if (call.words[0] == "check") return check(call);
-  const std::vector<std::string> known{"get", "check"};
+  if (call.words[0] == "generate") return generate_data(call);
+  const std::vector<std::string> known{"get", "check", "generate"};
   fail("data: '", call.words[0], "' is unknown.", suggestion(call.words[0], known));
 }
 
@@ -54,12 +56,19 @@ int run(const Invocation& call) {
 Verb verb::data() {
   return {
       "data",
-      "get NAME: fetch a corpus from its publisher; check PATH: read sentence pairs and say what they are",
-      "get|check NAME|PATH",
+      "get NAME: fetch a corpus from its publisher; check PATH: read sentence pairs and say what they are; "
+      "generate NAME: write the embedded data of listops, pathfinder, text, retrieval or image as the "
+      "benchmark's files",
+      "get|check|generate NAME|PATH",
       1,
       2,
       {{"out", "FOLDER", "where the files go (default: data-NAME)"},
        {"url", "URL", "fetch from this folder instead of the publisher's"},
+       {"examples", "N", "training examples to generate (default: as many as the benchmark has)"},
+       {"validation", "N", "validation examples to generate, likewise"},
+       {"held-out", "N", "test examples to generate, likewise"},
+       {"side", "N", "pixels a side of pathfinder: 32 (the default), 64, 128 or 256"},
+       {"seed", "N", "of what is generated (default: 1, as embedded)"},
        {"from", "LANGUAGE", "source language of check (default: en)"},
        {"into", "LANGUAGE", "target language of check (default: it)"}},
       false,

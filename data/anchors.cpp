@@ -1,0 +1,148 @@
+// Majority, runs of bytes, histograms.
+#include "data/anchors.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace heed {
+namespace {
+
+constexpr size_t hashed_buckets = size_t{1} << 18;
+
+int64_t classes_of(const Sequences& one, const Sequences& other) {
+  uint8_t most = 1;
+  for (const Sequences* set : {&one, &other}) {
+    for (const uint8_t label : set->labels) most = std::max(most, label);
+  }
+  return most + 1;
+}
+
+/// Calls f(bucket) for each run of an example, each bucket once unless `times`.
+class Runs {
+ public:
+  Runs(int64_t length, bool times)
+      : length_(static_cast<size_t>(length)), times_(times), buckets_(length == 1 ? 256 : hashed_buckets) {
+    if (!times) seen_.assign(buckets_, 0);
+  }
+  size_t buckets() const { return buckets_; }
+
+  template <class F>
+  void operator()(const Sequences& set, int64_t example, F f) {
+    ++now_;
+    for (int64_t part = 0; part < set.parts; ++part) {
+      const std::string_view text = set.at(example, part);
+      for (size_t at = 0; at + length_ <= text.size(); ++at) {
+        uint64_t hash = 0;
+        for (size_t i = 0; i < length_; ++i)
+          hash = (hash << 8 | static_cast<uint8_t>(text[at + i])) * (length_ > 1 ? 0x9E3779B97F4A7C15u : 1);
+        const size_t bucket = length_ > 1 ? static_cast<size_t>(hash >> 46) : static_cast<size_t>(hash);
+        if (!times_) {
+          if (seen_[bucket] == now_) continue;
+          seen_[bucket] = now_;
+        }
+        f(bucket);
+      }
+    }
+  }
+
+ private:
+  size_t length_;
+  bool times_;
+  size_t buckets_;
+  std::vector<uint32_t> seen_;
+  uint32_t now_ = 0;
+};
+
+/// Cosine of the histograms of both parts of an example.
+double cosine(const Sequences& set, int64_t example) {
+  std::array<double, 256> counts[2]{};
+  for (int64_t part = 0; part < 2; ++part) {
+    for (const char byte : set.at(example, part)) ++counts[part][static_cast<uint8_t>(byte)];
+  }
+  double both = 0, one = 0, other = 0;
+  for (size_t i = 0; i < 256; ++i) {
+    both += counts[0][i] * counts[1][i];
+    one += counts[0][i] * counts[0][i];
+    other += counts[1][i] * counts[1][i];
+  }
+  return one > 0 && other > 0 ? both / std::sqrt(one * other) : 0;
+}
+
+double share(int64_t right, const Sequences& asked) {
+  return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(asked.count(), 1));
+}
+
+}  // namespace
+
+double majority(const Sequences& known, const Sequences& asked) {
+  std::vector<int64_t> times(static_cast<size_t>(classes_of(known, asked)));
+  for (const uint8_t label : known.labels) ++times[label];
+  const auto commonest = static_cast<uint8_t>(std::max_element(times.begin(), times.end()) - times.begin());
+  return share(std::count(asked.labels.begin(), asked.labels.end(), commonest), asked);
+}
+
+double byte_runs(const Sequences& known, const Sequences& asked, int64_t length, bool times) {
+  if (known.count() == 0) return 0;
+  const auto classes = static_cast<size_t>(classes_of(known, asked));
+  Runs runs(length, times);
+  std::vector<std::vector<double>> counts(classes, std::vector<double>(runs.buckets(), 1));
+  std::vector<double> prior(classes, 1), sums(classes, static_cast<double>(runs.buckets()));
+  for (int64_t i = 0; i < known.count(); ++i) {
+    const uint8_t label = known.labels[static_cast<size_t>(i)];
+    ++prior[label];
+    runs(known, i, [&](size_t bucket) {
+      ++counts[label][bucket];
+      ++sums[label];
+    });
+  }
+  for (size_t label = 0; label < classes; ++label) {
+    for (double& count : counts[label]) count = std::log(count / sums[label]);
+  }
+  int64_t right = 0;
+  std::vector<double> score(classes);
+  for (int64_t i = 0; i < asked.count(); ++i) {
+    for (size_t label = 0; label < classes; ++label) score[label] = std::log(prior[label]);
+    runs(asked, i, [&](size_t bucket) {
+      for (size_t label = 0; label < classes; ++label) score[label] += counts[label][bucket];
+    });
+    const auto guess = std::max_element(score.begin(), score.end()) - score.begin();
+    right += guess == asked.labels[static_cast<size_t>(i)] ? 1 : 0;
+  }
+  return share(right, asked);
+}
+
+double histogram_cosine(const Sequences& known, const Sequences& asked) {
+  std::vector<std::pair<double, uint8_t>> all;
+  for (int64_t i = 0; i < known.count(); ++i)
+    all.emplace_back(cosine(known, i), known.labels[static_cast<size_t>(i)]);
+  std::sort(all.begin(), all.end());
+  // Above the threshold: 1. Everything is above at first.
+  auto right = static_cast<int64_t>(std::count(known.labels.begin(), known.labels.end(), uint8_t{1}));
+  int64_t best = right;
+  double threshold = -1;
+  for (const auto& [value, label] : all) {
+    right += label == 0 ? 1 : -1;
+    if (right > best) {
+      best = right;
+      threshold = value;
+    }
+  }
+  int64_t hits = 0;
+  for (int64_t i = 0; i < asked.count(); ++i)
+    hits += (cosine(asked, i) > threshold ? 1 : 0) == asked.labels[static_cast<size_t>(i)] ? 1 : 0;
+  return share(hits, asked);
+}
+
+std::string to_string(const std::vector<Anchor>& anchors) {
+  std::string out;
+  for (const Anchor& anchor : anchors) {
+    char number[16];
+    std::snprintf(number, sizeof number, "%.3f", anchor.accuracy);
+    out += text(out.empty() ? "" : ", ", anchor.knowledge, " ", static_cast<const char*>(number));
+  }
+  return out;
+}
+
+}  // namespace heed

@@ -1,0 +1,154 @@
+// Long documents, and digits on a ground.
+#include "data/ledgers.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/parallel.h"
+#include "data/dice.h"
+#include "data/digits.h"
+#include "data/text.h"
+#include "data/verse.h"
+
+namespace heed {
+namespace {
+
+constexpr std::array people{"Anna", "Boris", "Clara", "Dario", "Elena", "Felix", "Greta", "Hugo"};
+constexpr std::array houses{"Ash",  "Birch", "Cedar", "Date",  "Elm",   "Fir",    "Gorse", "Hazel",
+                            "Iris", "Jade",  "Kelp",  "Larch", "Maple", "Nettle", "Oak",   "Pine"};
+constexpr std::array things{"the bread", "the wine", "the roof", "the song", "the road", "the bell"};
+
+void check(int64_t count, const LedgerLengths& lengths) {
+  if (count < 1 || count > 10'000'000)
+    fail("ledgers: a count of ", count, " is outside 1 .. 10000000. Choose one inside.");
+  if (lengths.shortest < 600 || lengths.longest < lengths.shortest || lengths.longest > 1'000'000) {
+    fail("ledgers: documents of ", lengths.shortest, " to ", lengths.longest,
+         " bytes. Give at least 600 and at most 1000000, the shortest first.");
+  }
+}
+
+/// Lines of verse to choose from, the same for all documents of a seed.
+struct Filler {
+  explicit Filler(uint64_t seed) : text(verse(200000, seed)) {
+    for (const std::string_view line : split_lines(text)) {
+      if (line.size() > 10) lines.push_back(line);
+    }
+  }
+  std::string text;
+  std::vector<std::string_view> lines;
+};
+
+/// A document of about `length` bytes: `first`, then `said` at random places among lines of verse.
+std::string document(Dice& dice, const Filler& filler, int64_t length, const std::string& first,
+                     std::vector<std::string> said) {
+  int64_t left = length - static_cast<int64_t>(first.size());
+  for (const std::string& line : said) left -= static_cast<int64_t>(line.size()) + 1;
+  std::vector<std::string> lines;
+  while (left > 0) {
+    lines.emplace_back(dice.pick(filler.lines));
+    left -= static_cast<int64_t>(lines.back().size()) + 1;
+  }
+  for (std::string& line : said)
+    lines.insert(lines.begin() + dice.below(static_cast<int64_t>(lines.size()) + 1), std::move(line));
+  std::string out = first;
+  for (const std::string& line : lines) out += line + " ";  // no line ends: a document is a field of a file
+  out.pop_back();
+  return out;
+}
+
+std::string ledger(Dice& dice, const Filler& filler, const LedgerLengths& lengths, bool good) {
+  std::array<size_t, people.size()> order{};
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  for (size_t i = order.size() - 1; i > 0; --i)
+    std::swap(order[i], order[static_cast<size_t>(dice.below(static_cast<int64_t>(i) + 1))]);
+  // order[0] is the one who counts; of the other seven, three share that verdict and four do not.
+  const std::string thing = dice.pick(things);
+  std::vector<std::string> said;
+  for (size_t i = 0; i < order.size(); ++i)
+    said.push_back(text(people[order[i]], " calls ", thing, (i < 4) == good ? " good." : " poor."));
+  const std::string first = text("Only the word of ", people[order[0]], " counts. ");
+  return document(dice, filler, dice.between(lengths.shortest, lengths.longest), first, std::move(said));
+}
+
+std::string housed(Dice& dice, const Filler& filler, const LedgerLengths& lengths, const char* house) {
+  return document(dice, filler, dice.between(lengths.shortest, lengths.longest), "",
+                  {text("This is a tale of the house of ", house, ".")});
+}
+
+/// Labels in equal numbers, shuffled.
+std::vector<uint8_t> even_labels(int64_t count, uint64_t seed) {
+  std::vector<uint8_t> labels(static_cast<size_t>(count));
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i % 2);
+  shuffle(std::span(labels), seed, 0);
+  return labels;
+}
+
+/// Example i is what `make` gives for its own dice, part after part.
+template <class Make>
+Sequences made(int64_t count, int64_t parts, uint64_t seed, Make make) {
+  Sequences out;
+  out.parts = parts;
+  out.labels = even_labels(count, seed);
+  std::vector<std::string> texts(static_cast<size_t>(count * parts));
+  parallel_rows(count, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Dice dice(seed, static_cast<uint64_t>(i) + 1);
+      make(dice, out.labels[static_cast<size_t>(i)] == 1, &texts[static_cast<size_t>(i * parts)]);
+    }
+  });
+  for (const std::string& one : texts) out.add(one);
+  return out;
+}
+
+}  // namespace
+
+Sequences ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths) {
+  check(count, lengths);
+  const Filler filler(seed);
+  return made(count, 1, seed,
+              [&](Dice& dice, bool good, std::string* out) { *out = ledger(dice, filler, lengths, good); });
+}
+
+Sequences paired_ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths) {
+  check(count, lengths);
+  const Filler filler(seed);
+  return made(count, 2, seed, [&](Dice& dice, bool same, std::string* out) {
+    const auto number = static_cast<int64_t>(houses.size());
+    const int64_t one = dice.below(number);
+    const int64_t other = same ? one : (one + dice.between(1, number - 1)) % number;
+    out[0] = housed(dice, filler, lengths, houses[static_cast<size_t>(one)]);
+    out[1] = housed(dice, filler, lengths, houses[static_cast<size_t>(other)]);
+  });
+}
+
+Sequences grounded_digits(int64_t count, uint64_t seed) {
+  constexpr int64_t side = 32, drawn_side = 28;
+  const LabelledImages drawn = digits(count, seed);
+  Sequences out;
+  out.labels = drawn.labels;
+  out.bytes.resize(static_cast<size_t>(count * side * side));
+  for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * side * side);
+  parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Dice dice(seed, (uint64_t{1} << 40) + static_cast<uint64_t>(i));
+      const double ground = dice.uniform(40, 215), down = dice.uniform(-1, 1), right = dice.uniform(-1, 1);
+      const double ink = ground > 128 ? dice.uniform(-110, -60) : dice.uniform(60, 110);
+      const int64_t top = dice.below(side - drawn_side + 1), left = dice.below(side - drawn_side + 1);
+      const uint8_t* digit = drawn.images.pixels.data() + i * drawn_side * drawn_side;
+      for (int64_t y = 0; y < side; ++y) {
+        for (int64_t x = 0; x < side; ++x) {
+          const int64_t row = y - top, column = x - left;
+          const bool inside = row >= 0 && row < drawn_side && column >= 0 && column < drawn_side;
+          const double share = inside ? static_cast<double>(digit[row * drawn_side + column]) / 255 : 0;
+          const double grey = ground + down * static_cast<double>(y - side / 2) +
+                              right * static_cast<double>(x - side / 2) + ink * share + dice.uniform(-8, 8);
+          out.bytes[static_cast<size_t>((i * side + y) * side + x)] =
+              static_cast<char>(static_cast<uint8_t>(std::clamp(grey, 1.0, 255.0)));
+        }
+      }
+    }
+  });
+  return out;
+}
+
+}  // namespace heed

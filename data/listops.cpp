@@ -1,0 +1,216 @@
+// ListOps: drawing expressions and computing them.
+#include "data/listops.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <unordered_set>
+
+#include "core/parallel.h"
+#include "data/shuffle.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t most_arguments = 100;
+
+/// The value of an operator over its arguments, given as how often each digit occurs.
+class Counted {
+ public:
+  void add(int64_t digit) {
+    ++times_[static_cast<size_t>(digit)];
+    ++count_;
+    sum_ += digit;
+  }
+  int64_t count() const { return count_; }
+  int64_t value(uint8_t op) const {
+    switch (op) {
+      case listops_min:
+        return ranked(0);
+      case listops_max:
+        return ranked(count_ - 1);
+      case listops_median:  // of an even number the mean of the middle two, without its half
+        return (ranked((count_ - 1) / 2) + ranked(count_ / 2)) / 2;
+      default:
+        return sum_ % 10;
+    }
+  }
+
+ private:
+  /// The digit with this rank, from 0.
+  int64_t ranked(int64_t rank) const {
+    int64_t digit = 0;
+    for (int64_t below = times_[0]; below <= rank; below += times_[static_cast<size_t>(digit)]) ++digit;
+    return digit;
+  }
+
+  std::array<int64_t, 10> times_{};
+  int64_t count_ = 0, sum_ = 0;
+};
+
+/// Draws trees of one stream until one has a legal length.
+class Drawer {
+ public:
+  Drawer(const ListOpsGrammar& grammar, uint64_t seed, uint64_t stream)
+      : grammar_(grammar),
+        seed_(seed),
+        stream_(stream),
+        share_(static_cast<uint64_t>(grammar.operators * 0x1p32)) {}
+
+  /// False when many trees in a row were too short or too long.
+  bool draw() {
+    for (int64_t tries = 0; tries < 100000; ++tries) {
+      tokens.clear();
+      value = node(1);
+      const auto length = static_cast<int64_t>(tokens.size());
+      if (length > grammar_.shortest && length < grammar_.longest) return true;
+    }
+    return false;
+  }
+
+  std::string tokens;
+  int64_t value = 0;
+
+ private:
+  /// Appends a node and tells its value. What has become too long is not drawn to its end.
+  int64_t node(int64_t depth) {
+    const uint64_t bits = counter_bits(seed_, stream_, counter_++);
+    const uint64_t low = bits & 0xFFFFFFFF;
+    // The draw that decides is the upper half, so that the digit is drawn from another.
+    if (depth >= grammar_.depth || (bits >> 32) >= share_) {
+      const auto digit = static_cast<int64_t>((low * 10) >> 32);
+      tokens += static_cast<char>(listops_digit + digit);
+      return digit;
+    }
+    const auto op = static_cast<uint8_t>(listops_min + (low >> 30));
+    const auto count =
+        2 + static_cast<int64_t>(((low & 0x3FFFFFFF) * static_cast<uint64_t>(grammar_.arguments - 1)) >> 30);
+    tokens += static_cast<char>(op);
+    Counted arguments;
+    for (int64_t i = 0; i < count; ++i) {
+      if (static_cast<int64_t>(tokens.size()) >= grammar_.longest) return 0;
+      arguments.add(node(depth + 1));
+    }
+    tokens += static_cast<char>(listops_close);
+    return arguments.value(op);
+  }
+
+  const ListOpsGrammar& grammar_;
+  uint64_t seed_, stream_, counter_ = 0, share_;
+};
+
+/// 64 mixed bits of a string; two strings share them by a chance of 2^-64.
+uint64_t mixed(std::string_view text) {
+  uint64_t all = text.size();
+  for (size_t at = 0; at < text.size(); at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, std::min<size_t>(8, text.size() - at));
+    all = counter_bits(all, word, at);
+  }
+  return all;
+}
+
+void check(int64_t count, const ListOpsGrammar& grammar) {
+  const auto outside = [](const char* name, auto value, const char* legal) {
+    fail("listops: ", name, " = ", value, ". It must be ", legal, ".");
+  };
+  if (count < 1 || count > 10'000'000) outside("the number of expressions", count, "1 to 10000000");
+  if (grammar.depth < 2 || grammar.depth > 100) outside("depth", grammar.depth, "2 to 100");
+  if (grammar.arguments < 2 || grammar.arguments > most_arguments)
+    outside("arguments", grammar.arguments, "2 to 100");
+  if (!(grammar.operators > 0 && grammar.operators < 1))
+    outside("operators", grammar.operators, "above 0 and below 1");
+  if (grammar.shortest < 1 || grammar.longest < grammar.shortest + 2 || grammar.longest > 1'000'000) {
+    fail("listops: more than ", grammar.shortest, " and fewer than ", grammar.longest,
+         " tokens. Give at least 1 and at most 1000000, with room for one length between them.");
+  }
+}
+
+}  // namespace
+
+Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar) {
+  check(count, grammar);
+  Sequences out;
+  std::unordered_set<uint64_t> seen;
+  uint64_t stream = 0;
+  int64_t barren = 0;  // waves in a row that brought nothing new
+  while (out.count() < count) {
+    // Each wave asks for as many as are missing; streams are used in their order, so its cut does not matter.
+    const int64_t missing = count - out.count(), wave = std::clamp<int64_t>(missing, 64, 16384);
+    std::vector<std::string> drawn(static_cast<size_t>(wave));
+    std::vector<uint64_t> hashes(static_cast<size_t>(wave));
+    std::vector<uint8_t> values(static_cast<size_t>(wave));
+    parallel_rows(wave, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Drawer drawer(grammar, seed, stream + static_cast<uint64_t>(i));
+        if (!drawer.draw()) continue;
+        const auto at = static_cast<size_t>(i);
+        hashes[at] = mixed(drawer.tokens);
+        values[at] = static_cast<uint8_t>(drawer.value);
+        drawn[at] = std::move(drawer.tokens);
+      }
+    });
+    const int64_t before = out.count();
+    for (size_t i = 0; i < drawn.size() && out.count() < count; ++i) {
+      if (drawn[i].empty() || !seen.insert(hashes[i]).second) continue;
+      out.add(drawn[i]);
+      out.labels.push_back(values[i]);
+    }
+    barren = out.count() == before ? barren + 1 : 0;
+    if (barren == 64) {
+      fail("listops: ", count, " different expressions of ", grammar.shortest + 1, " to ",
+           grammar.longest - 1, " tokens, but the grammar (depth ", grammar.depth, ", arguments ",
+           grammar.arguments, ", operators ", grammar.operators, ") gave no more than ", before,
+           ". Ask for fewer, or widen the grammar.");
+    }
+    stream += static_cast<uint64_t>(wave);
+  }
+  return out;
+}
+
+namespace {
+
+/// Reads an expression from the front, without recursion: files may nest as they like.
+int64_t computed(std::string_view tokens, int64_t levels) {
+  struct Open {
+    uint8_t op;
+    Counted arguments;
+  };
+  constexpr int64_t guesses[] = {0, 9, 4, 5};
+  std::vector<Open> open;
+  const auto wrong = [](size_t at, const char* what) { fail(Fault::data, "token ", at + 1, what); };
+  for (size_t at = 0; at < tokens.size(); ++at) {
+    const auto token = static_cast<uint8_t>(tokens[at]);
+    int64_t value = 0;
+    if (token >= listops_min && token <= listops_sum) {
+      open.push_back({token, {}});
+      continue;
+    }
+    if (token == listops_close) {
+      if (open.empty() || open.back().arguments.count() == 0)
+        wrong(at, " closes an operator that is not there, or has no arguments");
+      const auto depth = static_cast<int64_t>(open.size());
+      value = depth > levels ? guesses[open.back().op - listops_min]
+                             : open.back().arguments.value(open.back().op);
+      open.pop_back();
+    } else if (token >= listops_digit && token < listops_vocabulary) {
+      value = token - listops_digit;
+    } else {
+      wrong(at, " is none");
+    }
+    if (!open.empty()) {
+      open.back().arguments.add(value);
+      continue;
+    }
+    if (at + 1 < tokens.size()) wrong(at + 1, " follows the end of the expression");
+    return value;
+  }
+  wrong(tokens.size(), " is missing: the expression does not end");
+  return 0;
+}
+
+}  // namespace
+
+int64_t listops_value(std::string_view tokens, int64_t levels) { return computed(tokens, levels); }
+
+}  // namespace heed

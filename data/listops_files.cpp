@@ -1,0 +1,130 @@
+// ListOps as the benchmark's files.
+#include <algorithm>
+
+#include "core/io.h"
+#include "core/parallel.h"
+#include "data/listops.h"
+#include "data/text.h"
+
+namespace heed {
+namespace {
+
+constexpr std::string_view names[] = {"[MIN", "[MAX", "[MED", "[SM", "]"};
+constexpr std::string_view head = "Source\tTarget";
+
+/// 0 when the word is no token.
+uint8_t token_of(std::string_view word) {
+  if (word.size() == 1 && word[0] >= '0' && word[0] <= '9')
+    return static_cast<uint8_t>(listops_digit + (word[0] - '0'));
+  if (word == "X") return listops_close;
+  for (size_t i = 0; i < std::size(names); ++i) {
+    if (word == names[i]) return static_cast<uint8_t>(i + 1);
+  }
+  return 0;
+}
+
+std::string_view name_of(uint8_t token) {
+  static constexpr std::string_view digits = "0123456789";
+  return token >= listops_digit ? digits.substr(token - listops_digit, 1) : names[token - 1];
+}
+
+}  // namespace
+
+std::string listops_text(std::string_view tokens) {
+  std::string out;
+  for (const char token : tokens) {
+    if (!out.empty()) out += ' ';
+    out += name_of(static_cast<uint8_t>(token));
+  }
+  return out;
+}
+
+std::string listops_line(std::string_view tokens, int64_t label) {
+  // An operator with n arguments is n + 1 pairs: (op first), ((op first) second), ..., (... ]). Their opening
+  // parentheses stand before it, so the arguments of each are counted first.
+  std::vector<int64_t> arguments(tokens.size());
+  std::vector<size_t> open;
+  for (size_t at = 0; at < tokens.size(); ++at) {
+    const auto token = static_cast<uint8_t>(tokens[at]);
+    if (token == listops_close)
+      open.pop_back();
+    else if (!open.empty())
+      ++arguments[open.back()];
+    if (token <= listops_sum) open.push_back(at);
+  }
+  std::string out;
+  open.clear();
+  for (size_t at = 0; at < tokens.size(); ++at) {
+    const auto token = static_cast<uint8_t>(tokens[at]);
+    if (token <= listops_sum) {
+      for (int64_t i = 0; i <= arguments[at]; ++i) out += "( ";
+      open.push_back(at);
+    } else if (token == listops_close) {
+      open.pop_back();
+      out += "] ) ";
+      if (!open.empty()) out += ") ";  // of the pair that this argument ends
+      continue;
+    }
+    out += name_of(token);
+    out += token > listops_sum && !open.empty() ? " ) " : " ";
+  }
+  if (!out.empty()) out.back() = '\t';
+  return out + std::to_string(label);
+}
+
+Sequences read_listops(const Path& path) {
+  const std::string all = io::read_text(path);
+  const std::vector<std::string_view> lines = split_lines(all);
+  Sequences out;
+  for (size_t number = 0; number < lines.size(); ++number) {
+    const std::string_view line = lines[number];
+    const auto wrong = [&](const auto&... words) {
+      fail(Fault::data, path, ":", number + 1, ": ", words...);
+    };
+    if (number == 0 && line == head) continue;
+    if (line.empty() && number + 1 == lines.size()) continue;
+    const size_t tab = line.find('\t');
+    const std::string_view label = tab == std::string_view::npos ? "" : line.substr(tab + 1);
+    if (label.size() != 1 || label[0] < '0' || label[0] > '9')
+      wrong("a line is an expression, a tab and a digit, as in \"( ( ( [MAX 2 ) 9 ) ] )\", tab, \"9\".");
+    std::string tokens;
+    for (size_t at = 0; at < tab;) {
+      const size_t end = std::min(line.find(' ', at), tab);
+      const std::string_view word = line.substr(at, end - at);
+      at = end + 1;
+      if (word.empty() || word == "(" || word == ")") continue;
+      const uint8_t token = token_of(word);
+      if (token == 0) wrong("'", shown(word), "' is none of [MIN [MAX [MED [SM ] X and the digits.");
+      tokens += static_cast<char>(token);
+    }
+    int64_t value = 0;
+    try {
+      value = listops_value(tokens);
+    } catch (const Error& error) {
+      wrong(error.what(), " (parentheses do not count).");
+    }
+    if (value != label[0] - '0') wrong("the expression is ", value, ", but the label says ", label, ".");
+    out.add(tokens);
+    out.labels.push_back(static_cast<uint8_t>(value));
+  }
+  if (out.count() == 0) fail(Fault::data, path, ":1: no expression. Is it a file of ListOps?");
+  return out;
+}
+
+void write_listops(const Path& folder, const std::array<Sequences, 3>& splits) {
+  io::make_directories(folder);
+  constexpr std::string_view files[] = {"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"};
+  for (size_t split = 0; split < 3; ++split) {
+    const Sequences& all = splits[split];
+    std::vector<std::string> lines(static_cast<size_t>(all.count()));
+    parallel_rows(all.count(), 64, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        lines[static_cast<size_t>(i)] = listops_line(all.at(i), all.labels[static_cast<size_t>(i)]) + "\r\n";
+    });
+    std::string out = std::string(head) + "\r\n";
+    for (const std::string& line : lines) out += line;
+    io::write(folder / files[split], out);
+  }
+}
+
+}  // namespace heed

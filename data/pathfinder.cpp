@@ -1,0 +1,365 @@
+// Pathfinder: curves that grow dash by dash and do not touch.
+#include "data/pathfinder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/parallel.h"
+#include "data/dice.h"
+#include "data/pathfinder_brush.h"
+
+namespace heed {
+
+PathfinderOptions pathfinder_options(int64_t side) {
+  switch (side) {
+    case 32:
+      return {};
+    case 64:
+      return {.side = 64,
+              .dash = 5,
+              .thickness = 1,
+              .gaps = {1},
+              .marker = 2.5,
+              .apart = 12,
+              .continuity = 1.8,
+              .contrast = 0.8,
+              .dash_contrast = 1};
+    case 128:
+      return {.side = 128,
+              .dash = 5,
+              .thickness = 1.5,
+              .gaps = {2, 3},
+              .marker = 3,
+              .distractors = 8,
+              .apart = 20,
+              .continuity = 1.8,
+              .contrast = 0.9,
+              .dash_contrast = 1};
+    case 256:
+      return {.side = 256,
+              .padding = 22,
+              .dash = 5,
+              .thickness = 2,
+              .gaps = {3},
+              .marker = 5,
+              .distractors = 7,
+              .apart = 27,
+              .continuity = 1.8,
+              .contrast = 1,
+              .dash_contrast = 1};
+    default:
+      fail("pathfinder: images of ", side, " x ", side, " pixels. Use 32, 64, 128 or 256.");
+  }
+}
+
+namespace {
+
+constexpr double occupied = 0.3;     // room above this is taken where a curve begins
+constexpr double overlapping = 1.8;  // rooms of two dashes sum to this where they touch
+constexpr int64_t dash_tries = 3, curve_tries = 5;
+
+struct Point {
+  int64_t row = 0, column = 0;
+};
+
+/// Rounded up, as the published generator does, but not where it is whole up to the last bits.
+Point moved(Point from, double direction, int64_t distance) {
+  const auto length = static_cast<double>(distance);
+  return {from.row + static_cast<int64_t>(std::ceil(length * std::sin(direction) - 1e-9)),
+          from.column + static_cast<int64_t>(std::ceil(length * std::cos(direction) - 1e-9))};
+}
+
+/// A curve that grows: its last dash keeps nobody out yet, so that its own next one may follow.
+struct Curve {
+  Point pivot, first, last;
+  double direction = 0;
+  Point stamped;  // where the last dash was drawn from
+  double stamped_direction = 0;
+};
+
+/// Where the next dash may end.
+struct Way {
+  Point at;
+  double direction, below;  // below: the weights up to and with this one
+};
+
+/// One image in the making.
+class Picture {
+ public:
+  Picture(const PathfinderOptions& options, const Brush& brush, int64_t gap, Dice& dice)
+      : o_(options), brush_(brush), gap_(gap), dice_(dice) {
+    empty_.assign(static_cast<size_t>(o_.side * o_.side), 0.0f);
+    for (int64_t y = 0; y < o_.side; ++y) {
+      for (int64_t x = 0; x < o_.side; ++x) {
+        if (std::min({y, x, o_.side - 1 - y, o_.side - 1 - x}) < o_.padding) empty_[index(y, x)] = 1;
+      }
+    }
+  }
+
+  /// Draws everything; `label` decides which ends get discs.
+  PathfinderFacts draw(bool label) {
+    Curve curves[2];
+    while (!two_curves(curves)) {
+    }
+    // Both targets are in place but for one last dash: the published generator forgets the first curve's,
+    // and so does this one.
+    occupy(curves[1]);
+    for (int64_t i = 0; i < o_.distractors; ++i) {
+      for (int64_t tries = 0; tries < curve_tries && !distractor(); ++tries) {
+      }
+    }
+    const auto origin = static_cast<size_t>(dice_.below(2));
+    const size_t terminal = label ? origin : 1 - origin;
+    const Point discs[2] = {curves[origin].first, curves[terminal].last};
+    PathfinderFacts facts{.gap = gap_};
+    for (int i = 0; i < 2; ++i) {
+      stamp(image_, brush_.disc(), brush_.disc().ink, discs[i], 1);
+      facts.markers[i][0] = discs[i].row;
+      facts.markers[i][1] = discs[i].column;
+    }
+    return facts;
+  }
+
+  /// Scaled so that the brightest is 255.
+  void write(char* pixels) const {
+    const float most = *std::max_element(image_.begin(), image_.end());
+    for (size_t i = 0; i < image_.size(); ++i)
+      pixels[i] = static_cast<char>(static_cast<uint8_t>(image_[i] / most * 255 + 0.5f));
+  }
+
+ private:
+  void clear() {
+    image_.assign(static_cast<size_t>(o_.side * o_.side), 0.0f);
+    room_ = empty_;
+  }
+
+  size_t index(int64_t row, int64_t column) const { return static_cast<size_t>(row * o_.side + column); }
+  bool inside(Point p) const { return p.row >= 0 && p.row < o_.side && p.column >= 0 && p.column < o_.side; }
+
+  /// Calls f(pixel, value) for what of a stamp lies inside the image.
+  template <class F>
+  void each(const Stamp& one, const std::vector<float>& values, Point at, F f) const {
+    const int64_t reach = one.reach, size = 2 * reach + 1;
+    const int64_t top = std::max<int64_t>(0, at.row - reach),
+                  bottom = std::min<int64_t>(o_.side - 1, at.row + reach);
+    const int64_t left = std::max<int64_t>(0, at.column - reach),
+                  right = std::min<int64_t>(o_.side - 1, at.column + reach);
+    for (int64_t y = top; y <= bottom; ++y) {
+      const float* row = &values[static_cast<size_t>((y - at.row + reach) * size)];
+      for (int64_t x = left; x <= right; ++x) f(index(y, x), row[x - at.column + reach]);
+    }
+  }
+
+  void stamp(std::vector<float>& onto, const Stamp& one, const std::vector<float>& values, Point at,
+             double contrast) const {
+    const auto scale = static_cast<float>(contrast);
+    each(one, values, at,
+         [&](size_t pixel, float value) { onto[pixel] = std::max(onto[pixel], value * scale); });
+  }
+
+  /// The last dash of a curve keeps others out from now on.
+  void occupy(const Curve& curve) {
+    const Stamp& one = brush_.dash(curve.stamped_direction);
+    stamp(room_, one, one.room, curve.stamped, 1);
+  }
+
+  void set_dash(Curve& curve, Point from, double direction, double contrast) {
+    const Stamp& one = brush_.dash(direction);
+    stamp(image_, one, one.ink, from, contrast);
+    curve.stamped = from;
+    curve.stamped_direction = direction;
+  }
+
+  /// A direction in whole degrees, -180 .. 179, in radians.
+  double any_direction() { return static_cast<double>(dice_.between(-180, 179)) * std::numbers::pi / 180; }
+  static double reversed(double direction) {
+    return direction < 0 ? direction + std::numbers::pi : direction - std::numbers::pi;
+  }
+
+  /// A pixel, evenly among those from which a dash of this direction keeps free of what is taken and of the
+  /// `border` outermost pixels. False when there is none.
+  bool free_pixel(double direction, int64_t border, Point& out) {
+    const Stamp& one = brush_.dash(direction);
+    const auto free = [&](Point p) {
+      for (int64_t y = -one.reach; y <= one.reach; ++y) {
+        for (int64_t x = -one.reach; x <= one.reach; ++x) {
+          if (one.at(one.room, y, x) < 1) continue;
+          // The published generator holds the dash one pixel further down and right when it looks for room.
+          const Point at{p.row + y + 1, p.column + x + 1};
+          if (!inside(at)) continue;
+          const int64_t edge = std::min({at.row, at.column, o_.side - 1 - at.row, o_.side - 1 - at.column});
+          if (edge < border || static_cast<double>(room_[index(at.row, at.column)]) > occupied) return false;
+        }
+      }
+      return true;
+    };
+    // Drawn until one is free, which is even among the free ones; where they are few, all are looked at.
+    const int64_t low = std::max<int64_t>(0, border - 2), count = o_.side - 2 * low;
+    for (int64_t tries = 0; tries < 32; ++tries) {
+      out = {low + dice_.below(count), low + dice_.below(count)};
+      if (free(out)) return true;
+    }
+    std::vector<Point> all;
+    for (int64_t y = low; y < low + count; ++y) {
+      for (int64_t x = low; x < low + count; ++x) {
+        if (free({y, x})) all.push_back({y, x});
+      }
+    }
+    if (all.empty()) return false;
+    out = dice_.pick(all);
+    return true;
+  }
+
+  /// Puts the beginning of a curve where its first dash and its pivot are inside; false when they are not.
+  bool begin(Curve& curve, Point tail, double direction, double contrast) {
+    curve = {};
+    curve.first = tail;
+    curve.direction = direction;
+    const Point head = moved(tail, direction, o_.dash);
+    curve.pivot = moved(head, reversed(direction), o_.dash + gap_);
+    if (!inside(head) || !inside(curve.pivot)) return false;
+    set_dash(curve, tail, direction, contrast);
+    return true;
+  }
+
+  /// Another dash, behind the last one; false when there is no room.
+  bool extend(Curve& curve, double contrast) {
+    const Point pivot = moved(curve.pivot, curve.direction, o_.dash + 2 * gap_);
+    ways_.clear();
+    double total = 0;
+    for (const Turn& turn : brush_.turns()) {
+      const Point p{pivot.row + turn.row, pivot.column + turn.column};
+      if (!inside(p)) continue;
+      double angle = std::abs(turn.direction - curve.direction);
+      angle = std::min(angle, std::abs(2 * std::numbers::pi - angle)) * o_.continuity;
+      if (angle >= std::numbers::pi / 2) continue;
+      const double weight = std::cos(angle);
+      total += (1 - nearby(p)) * weight * weight;
+      ways_.push_back({p, turn.direction, total});
+    }
+    if (total < 1e-4) return false;
+    for (int64_t tries = 0; tries < dash_tries; ++tries) {
+      const double drawn = dice_.uniform() * total;
+      const auto way =
+          std::find_if(ways_.begin(), ways_.end(), [&](const Way& w) { return w.below > drawn; });
+      if (way == ways_.end()) continue;
+      const double back = reversed(way->direction);
+      const Stamp& one = brush_.dash(back);
+      float most = 0;
+      each(one, one.room, way->at,
+           [&](size_t pixel, float value) { most = std::max(most, room_[pixel] + value); });
+      if (static_cast<double>(most) >= overlapping) continue;
+      occupy(curve);
+      set_dash(curve, way->at, back, contrast);
+      curve.pivot = pivot;
+      curve.direction = way->direction;
+      curve.last = way->at;
+      return true;
+    }
+    return false;
+  }
+
+  /// The most that is taken within the gap around a pixel.
+  double nearby(Point p) const {
+    float most = 0;
+    for (int64_t y = -gap_; y <= gap_; ++y) {
+      for (int64_t x = -gap_; x <= gap_; ++x) {
+        const Point at{p.row + y, p.column + x};
+        if (y * y + x * x <= gap_ * gap_ && inside(at))
+          most = std::max(most, room_[index(at.row, at.column)]);
+      }
+    }
+    return static_cast<double>(most);
+  }
+
+  bool two_curves(Curve (&curves)[2]) {
+    clear();
+    const double contrast = o_.contrast * o_.dash_contrast;
+    bool placed = false;
+    for (int64_t tries = 0; tries < dash_tries && !placed; ++tries) {
+      const double direction = any_direction();
+      Point tail;
+      if (!free_pixel(direction, 2 * o_.apart, tail)) return false;
+      placed = begin(curves[0], tail, direction, contrast);
+    }
+    if (!placed) return false;
+    placed = false;
+    for (int64_t tries = 0; tries < dash_tries && !placed; ++tries) {
+      const double direction = any_direction();
+      const double away = static_cast<double>(dice_.below(360)) * std::numbers::pi / 180;
+      const auto apart = static_cast<double>(o_.apart);
+      const Point tail{curves[0].first.row + std::lround(apart * std::sin(away)),
+                       curves[0].first.column + std::lround(apart * std::cos(away))};
+      placed = begin(curves[1], tail, direction, contrast);
+    }
+    if (!placed) return false;
+    for (int64_t dash = 1; dash < o_.contour; ++dash) {
+      for (Curve& curve : curves) {
+        if (!extend(curve, contrast)) return false;
+      }
+    }
+    return true;
+  }
+
+  /// A short curve in what room is left; nothing changes when there is none.
+  bool distractor() {
+    saved_image_ = image_;
+    saved_room_ = room_;
+    Curve curve;
+    bool placed = false, whole = true;
+    for (int64_t tries = 0; tries < dash_tries && !placed; ++tries) {
+      const double direction = any_direction();
+      Point tail;
+      if (!free_pixel(direction, 1, tail)) break;
+      placed = begin(curve, tail, direction, o_.contrast);
+    }
+    for (int64_t dash = 1; placed && whole && dash < o_.distractor; ++dash)
+      whole = extend(curve, o_.contrast);
+    if (placed && whole) {
+      occupy(curve);
+      return true;
+    }
+    image_ = saved_image_;
+    room_ = saved_room_;
+    return false;
+  }
+
+  const PathfinderOptions& o_;
+  const Brush& brush_;
+  int64_t gap_;
+  Dice& dice_;
+  std::vector<float> empty_, image_, room_, saved_image_, saved_room_;
+  std::vector<Way> ways_;
+};
+
+}  // namespace
+
+Sequences pathfinder(int64_t count, uint64_t seed, const PathfinderOptions& options,
+                     std::vector<PathfinderFacts>* facts) {
+  if (count < 1 || count > 10'000'000)
+    fail("pathfinder: a count of ", count, " is outside 1 .. 10000000. Choose one inside.");
+  std::vector<Brush> brushes;
+  for (const int64_t gap : options.gaps) brushes.emplace_back(options, gap);
+  const int64_t area = options.side * options.side;
+  Sequences out;
+  out.bytes.resize(static_cast<size_t>(count * area));
+  out.labels.resize(static_cast<size_t>(count));
+  for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * area);
+  if (facts != nullptr) facts->resize(static_cast<size_t>(count));
+  parallel_rows(count, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Dice dice(seed, static_cast<uint64_t>(i));
+      const auto which = static_cast<size_t>(dice.below(static_cast<int64_t>(brushes.size())));
+      const bool label = dice.below(2) == 1;
+      Picture picture(options, brushes[which], options.gaps[which], dice);
+      const PathfinderFacts known = picture.draw(label);
+      picture.write(&out.bytes[static_cast<size_t>(i * area)]);
+      out.labels[static_cast<size_t>(i)] = label ? 1 : 0;
+      if (facts != nullptr) (*facts)[static_cast<size_t>(i)] = known;
+    }
+  });
+  return out;
+}
+
+}  // namespace heed

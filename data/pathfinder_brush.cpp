@@ -1,0 +1,181 @@
+// Stamps of Pathfinder.
+#include "data/pathfinder_brush.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace heed {
+namespace {
+
+constexpr int64_t finer = 2;  // times the resolution
+
+double lanczos(double x) {
+  x = std::abs(x);
+  if (x >= 3) return 0;
+  if (x < 1e-12) return 1;
+  const double a = std::numbers::pi * x, b = a / 3;
+  return std::sin(a) / a * std::sin(b) / b;
+}
+
+/// What each pixel of the smaller row takes from the larger one.
+struct Taps {
+  int64_t first = 0;
+  std::vector<double> weights;
+};
+
+std::vector<Taps> taps(int64_t from, int64_t to) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to), support = 3 * scale;
+  std::vector<Taps> out(static_cast<size_t>(to));
+  for (int64_t i = 0; i < to; ++i) {
+    const double middle = (static_cast<double>(i) + 0.5) * scale;
+    const auto first = std::max<int64_t>(0, static_cast<int64_t>(middle - support + 0.5));
+    const auto last = std::min<int64_t>(from, static_cast<int64_t>(middle + support + 0.5));
+    Taps& one = out[static_cast<size_t>(i)];
+    one.first = first;
+    double sum = 0;
+    for (int64_t x = first; x < last; ++x) {
+      one.weights.push_back(lanczos((static_cast<double>(x) - middle + 0.5) / scale));
+      sum += one.weights.back();
+    }
+    for (double& weight : one.weights) weight /= sum;
+  }
+  return out;
+}
+
+/// Pixels whose middle is within half the width of a straight piece; one pixel wide, the nearest to it.
+std::vector<float> line(int64_t side, int64_t row, int64_t column, int64_t width) {
+  std::vector<float> image(static_cast<size_t>(side * side), 0.0f);
+  const int64_t middle = side / 2;
+  const auto set = [&](int64_t y, int64_t x) {
+    if (y >= 0 && y < side && x >= 0 && x < side) image[static_cast<size_t>(y * side + x)] = 255;
+  };
+  const double length = std::hypot(static_cast<double>(row), static_cast<double>(column));
+  if (width <= 1 || length == 0) {
+    const int64_t steps = std::max({std::abs(row), std::abs(column), int64_t{1}});
+    for (int64_t i = 0; i <= steps; ++i) {
+      const double t = static_cast<double>(i) / static_cast<double>(steps);
+      set(middle + std::lround(t * static_cast<double>(row)),
+          middle + std::lround(t * static_cast<double>(column)));
+    }
+    return image;
+  }
+  const double down = static_cast<double>(row) / length, right = static_cast<double>(column) / length;
+  for (int64_t y = 0; y < side; ++y) {
+    for (int64_t x = 0; x < side; ++x) {
+      const auto dy = static_cast<double>(y - middle), dx = static_cast<double>(x - middle);
+      const double along = dy * down + dx * right, across = std::abs(dy * right - dx * down);
+      if (along >= -0.5 && along <= length + 0.5 && across <= static_cast<double>(width) / 2) set(y, x);
+    }
+  }
+  return image;
+}
+
+std::vector<float> dilated(const std::vector<float>& image, int64_t side, int64_t radius) {
+  std::vector<float> out(image.size(), 0.0f);
+  for (int64_t y = 0; y < side; ++y) {
+    for (int64_t x = 0; x < side; ++x) {
+      if (image[static_cast<size_t>(y * side + x)] == 0) continue;
+      for (int64_t dy = -radius; dy <= radius; ++dy) {
+        for (int64_t dx = -radius; dx <= radius; ++dx) {
+          const int64_t row = y + dy, column = x + dx;
+          if (dy * dy + dx * dx > radius * radius || row < 0 || row >= side || column < 0 || column >= side)
+            continue;
+          out[static_cast<size_t>(row * side + column)] = 255;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+void to_unit(std::vector<float>& values) {
+  for (float& value : values) value /= 255;
+}
+
+}  // namespace
+
+std::vector<float> lanczos_down(const std::vector<float>& image, int64_t from, int64_t to) {
+  const std::vector<Taps> all = taps(from, to);
+  const auto rounded = [](double value) {
+    return static_cast<float>(std::clamp(std::floor(value + 0.5), 0.0, 255.0));
+  };
+  std::vector<float> narrow(static_cast<size_t>(from * to)), out(static_cast<size_t>(to * to));
+  for (int64_t y = 0; y < from; ++y) {
+    for (int64_t x = 0; x < to; ++x) {
+      const Taps& one = all[static_cast<size_t>(x)];
+      double sum = 0;
+      for (size_t k = 0; k < one.weights.size(); ++k)
+        sum += one.weights[k] * static_cast<double>(image[static_cast<size_t>(y * from + one.first) + k]);
+      narrow[static_cast<size_t>(y * to + x)] = rounded(sum);
+    }
+  }
+  for (int64_t y = 0; y < to; ++y) {
+    const Taps& one = all[static_cast<size_t>(y)];
+    for (int64_t x = 0; x < to; ++x) {
+      double sum = 0;
+      for (size_t k = 0; k < one.weights.size(); ++k)
+        sum += one.weights[k] *
+               static_cast<double>(narrow[(static_cast<size_t>(one.first) + k) * static_cast<size_t>(to) +
+                                          static_cast<size_t>(x)]);
+      out[static_cast<size_t>(y * to + x)] = rounded(sum);
+    }
+  }
+  return out;
+}
+
+Brush::Brush(const PathfinderOptions& options, int64_t gap)
+    : options_(options), gap_(gap), span_(options.dash * finer) {
+  for (int64_t row = -span_; row <= span_; ++row) {
+    for (int64_t column = -span_; column <= span_; ++column) dashes_.push_back(make_dash(row, column));
+  }
+  // One point for each pixel of the arc; what falls into one pixel is one choice.
+  const auto radius_of_turns = static_cast<double>(options.dash + gap);
+  for (double angle = 0; angle < 2 * std::numbers::pi - 1e-9; angle += 1 / radius_of_turns) {
+    const auto row = static_cast<int64_t>(std::floor(radius_of_turns * std::sin(angle)));
+    const auto column = static_cast<int64_t>(std::floor(radius_of_turns * std::cos(angle)));
+    turns_.push_back({row, column, std::atan2(static_cast<double>(row), static_cast<double>(column))});
+  }
+  const auto place = [](const Turn& turn) { return std::pair(turn.row, turn.column); };
+  std::sort(turns_.begin(), turns_.end(), [&](const Turn& a, const Turn& b) { return place(a) < place(b); });
+  turns_.erase(std::unique(turns_.begin(), turns_.end(),
+                           [&](const Turn& a, const Turn& b) { return place(a) == place(b); }),
+               turns_.end());
+  // A disc is brought down from a patch that is wider by the filter's reach, as if from the whole image.
+  disc_.reach = static_cast<int64_t>(std::ceil(options.marker)) + 4;
+  const int64_t side = 2 * disc_.reach + 1, large = side * finer, middle = disc_.reach * finer;
+  std::vector<float> image(static_cast<size_t>(large * large), 0.0f);
+  const double radius = options.marker * finer;
+  for (int64_t y = 0; y < large; ++y) {
+    for (int64_t x = 0; x < large; ++x) {
+      const auto dy = static_cast<double>(y - middle), dx = static_cast<double>(x - middle);
+      if (dy * dy + dx * dx <= radius * radius) image[static_cast<size_t>(y * large + x)] = 255;
+    }
+  }
+  disc_.ink = lanczos_down(image, large, side);
+  to_unit(disc_.ink);
+}
+
+Stamp Brush::make_dash(int64_t row, int64_t column) const {
+  Stamp stamp;
+  stamp.reach = options_.dash + static_cast<int64_t>(std::ceil(options_.thickness)) + gap_;
+  const int64_t side = 2 * stamp.reach + 1, large = 2 * stamp.reach * finer + 1;
+  const std::vector<float> image = line(large, row, column, std::lround(options_.thickness * finer));
+  stamp.ink = lanczos_down(image, large, side);
+  stamp.room = lanczos_down(dilated(image, large, gap_ * finer), large, side);
+  to_unit(stamp.ink);
+  to_unit(stamp.room);
+  return stamp;
+}
+
+int64_t Brush::end(double part) const {
+  // Rounded up, but not where it is whole up to the last bits of a sine.
+  return static_cast<int64_t>(std::ceil(static_cast<double>(span_) * part - 1e-9));
+}
+
+const Stamp& Brush::dash(double direction) const {
+  const int64_t row = end(std::sin(direction)), column = end(std::cos(direction));
+  return dashes_[static_cast<size_t>((row + span_) * (2 * span_ + 1) + column + span_)];
+}
+
+}  // namespace heed

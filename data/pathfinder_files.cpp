@@ -1,0 +1,123 @@
+// Pathfinder as the benchmark's folders of PNG images.
+#include <charconv>
+
+#include "core/io.h"
+#include "core/parallel.h"
+#include "data/pathfinder.h"
+#include "data/png.h"
+#include "data/text.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t a_folder = 1000;  // images
+
+std::vector<std::string_view> words(std::string_view line) {
+  std::vector<std::string_view> out;
+  for (size_t at = 0; at < line.size();) {
+    const size_t begin = line.find_first_not_of(" \t", at);
+    if (begin == std::string_view::npos) break;
+    at = std::min(line.find_first_of(" \t", begin), line.size());
+    out.push_back(line.substr(begin, at - begin));
+  }
+  return out;
+}
+
+}  // namespace
+
+void write_pathfinder(const Path& folder, const Sequences& images, const std::vector<PathfinderFacts>& facts,
+                      const PathfinderOptions& options) {
+  io::make_directories(folder / "metadata");
+  const int64_t folders = (images.count() + a_folder - 1) / a_folder;
+  for (int64_t number = 0; number < folders; ++number)
+    io::make_directories(folder / "imgs" / std::to_string(number));
+  parallel_rows(folders, 1, [&](int64_t number, int64_t) {
+    std::string lines;
+    for (int64_t i = number * a_folder; i < std::min((number + 1) * a_folder, images.count()); ++i) {
+      const int64_t within = i - number * a_folder;
+      const std::string file = text("sample_", within, ".png");
+      const Path path = folder / "imgs" / std::to_string(number) / file;
+      const std::string png = write_png({options.side, options.side, std::string(images.at(i))});
+      // One sync at the end of a folder rather than one for each of its thousand small files.
+      io::remove_all(path);
+      io::Appender(path).raw(png);
+      lines += text("imgs/", number, " ", file, " ", within, " ",
+                    static_cast<int64_t>(images.labels[static_cast<size_t>(i)]), " ", options.continuity, " ",
+                    options.contour, " ", options.distractor, " ", options.dash, " ", options.thickness, " ",
+                    facts[static_cast<size_t>(i)].gap, " 1\n");
+    }
+    io::sync_directory(folder / "imgs" / std::to_string(number));
+    io::write(folder / "metadata" / text(number, ".npy"), lines);
+  });
+}
+
+std::vector<PathfinderEntry> parse_pathfinder_metadata(std::string_view all, std::string_view name) {
+  std::vector<PathfinderEntry> out;
+  const std::vector<std::string_view> lines = split_lines(all);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (trimmed(lines[i]).empty()) continue;
+    const std::vector<std::string_view> fields = words(lines[i]);
+    const auto wrong = [&](const auto&... said) { fail(Fault::data, name, ":", i + 1, ": ", said...); };
+    if (fields.size() < 4)
+      wrong(fields.size(),
+            " fields; a line is a folder, a file, a number, a label and more, between blanks.");
+    if (fields[3] != "0" && fields[3] != "1")
+      wrong("the label (field 4) is '", shown(fields[3]), "'; it is 0 or 1.");
+    for (const std::string_view part : {fields[0], fields[1]}) {
+      if (part.starts_with('/') || part.find("..") != std::string_view::npos ||
+          part.find('\0') != std::string_view::npos)
+        wrong("'", shown(part), "' leads out of the folder.");
+    }
+    out.push_back(
+        {.image = text(fields[0], "/", fields[1]), .label = static_cast<uint8_t>(fields[3][0] - '0')});
+  }
+  return out;
+}
+
+Sequences read_pathfinder(const Path& folder, int64_t side, int64_t* left_out) {
+  std::vector<PathfinderEntry> entries;
+  const Path metadata = folder / "metadata";
+  std::vector<std::pair<int64_t, Path>> files;  // 10.npy comes after 9.npy
+  for (const Path& name : io::list(metadata)) {
+    const std::string stem = name.stem().string();
+    int64_t number = 0;
+    const auto [at, fault] = std::from_chars(stem.data(), stem.data() + stem.size(), number);
+    if (name.extension() == ".npy" && fault == std::errc() && at == stem.data() + stem.size())
+      files.emplace_back(number, name);
+  }
+  std::sort(files.begin(), files.end());
+  for (const auto& [number, name] : files) {
+    const Path path = metadata / name;
+    for (PathfinderEntry& one : parse_pathfinder_metadata(io::read(path), path.string()))
+      entries.push_back(std::move(one));
+  }
+  if (entries.empty()) {
+    fail(Fault::data, folder,
+         ": metadata/0.npy and so on name no image. Give the folder that holds metadata and imgs.");
+  }
+  const auto count = static_cast<int64_t>(entries.size());
+  std::vector<std::string> pixels(entries.size());
+  parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Path path = folder / entries[static_cast<size_t>(i)].image;
+      const std::string bytes = io::read(path);
+      if (bytes.empty()) continue;
+      GreyImage image = read_png(bytes, path.string());
+      if (image.rows != side || image.columns != side) {
+        fail(Fault::data, path, ": ", image.rows, " x ", image.columns, " pixels; ", side, " x ", side,
+             " are needed. Set data.resolution to the side of the images.");
+      }
+      pixels[static_cast<size_t>(i)] = std::move(image.pixels);
+    }
+  });
+  Sequences out;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (pixels[i].empty()) continue;
+    out.add(pixels[i]);
+    out.labels.push_back(entries[i].label);
+  }
+  if (left_out != nullptr) *left_out = count - out.count();
+  return out;
+}
+
+}  // namespace heed

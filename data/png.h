@@ -1,0 +1,24 @@
+// Grey PNG images: what Pathfinder's files are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heed {
+
+/// Grey pixels of one image, a byte each.
+struct GreyImage {
+  int64_t rows = 0, columns = 0;
+  std::string pixels;  ///< [rows, columns]
+};
+
+/// A PNG of 8-bit grey pixels, not interlaced (ISO/IEC 15948), with any of the five filters; chunks that are
+/// not needed are passed over, check sums are checked. Fault::data naming the byte; nothing larger than what
+/// the file can hold is allocated. `name` stands in the error.
+GreyImage read_png(std::string_view bytes, std::string_view name);
+
+/// The image as a PNG; the same input gives the same output.
+std::string write_png(const GreyImage& image);
+
+}  // namespace heed

@@ -1,0 +1,16 @@
+// Fuzz target: kept sequences, also with a check sum that fits.
+#include "data/sequences.h"
+
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/law.h"
+
+using namespace heed;
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view input = bytes_of(data, size);
+  Sequences set;
+  if (law::obeys("kept", input, [&] { set = decode_sequences(input, "kept"); }, {.per_byte = 4})) {
+    law::demand(encode(set) == input, "saved as it was read");
+  }
+  return 0;
+}

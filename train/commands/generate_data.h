@@ -1,0 +1,11 @@
+// heed data generate: embedded data as files.
+#pragma once
+
+#include "train/commands/verb.h"
+
+namespace heed {
+
+/// Writes the data that its second word names into the folder --out. Returns the exit code.
+int generate_data(const Invocation& call);
+
+}  // namespace heed
