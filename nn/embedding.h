@@ -10,8 +10,10 @@ namespace heed {
 /// ids i32 [...] -> [..., width].
 class Embedding final : public Module {
  public:
-  Embedding(int64_t vocabulary, int64_t width, Init init, Rng& rng)
-      : weight(heed::weight(vocabulary, width, init, rng)) {}
+  /// `deviation` above 0: normal numbers with it instead of `init`.
+  Embedding(int64_t vocabulary, int64_t width, Init init, Rng& rng, double deviation = 0)
+      : weight(deviation > 0 ? normal_parameter(Shape{vocabulary, width}, deviation, rng)
+                             : heed::weight(vocabulary, width, init, rng)) {}
   Tensor operator()(const Tensor& ids) const {
     const Within within(this);
     return embedding(weight, ids);

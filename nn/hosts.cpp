@@ -46,6 +46,10 @@ LinearOptions plain(const TransformerConfig& config) { return {.init = config.in
 
 }  // namespace
 
+int64_t Classifier::head_width(const TransformerConfig& config) const {
+  return config.width * (options_.pairing == Pairing::none ? 1 : options_.pairing == Pairing::concat ? 2 : 4);
+}
+
 Classifier::Classifier(const TransformerConfig& config, const Options& options,
                        const AttentionFactory& attention, Rng& rng)
     : options_(options),
@@ -56,49 +60,63 @@ Classifier::Classifier(const TransformerConfig& config, const Options& options,
                          : std::make_unique<Linear>(options.features, config.width, rng, plain(config))),
       position_(embedder_ ? PositionKind::none : config.position, config.max_length, config.width, rng),
       first_(options.pool == Pool::first ? normal_parameter(Shape{1, 1, config.width}, 0.02, rng) : Tensor()),
-      encoder_(config, {.causal = options.causal}, attention, {}, rng),
-      hidden_(options.head_hidden > 0
-                  ? std::make_unique<Linear>(config.width, options.head_hidden, rng, plain(config))
-                  : nullptr),
-      classes_(options.head_hidden > 0 ? options.head_hidden : config.width, options.classes, rng,
-               plain(config)) {
+      encoder_(config, {.causal = options.causal}, attention, {}, rng) {
   if (options.vocabulary < 1 && options.features < 1) {
     fail("classifier: neither a vocabulary nor features are given. Set the one that fits the input.");
   }
-  if (first_ && embedder_)
-    fail("classifier: a first token goes with vectors as input. Use pool = mean for token ids.");
+  int64_t width = head_width(config);
+  const auto layer = [&](std::unique_ptr<Linear>& to, int64_t hidden) {
+    to = std::make_unique<Linear>(width, hidden, rng, plain(config));
+    width = hidden;
+  };
+  if (options.head_hidden > 0) layer(hidden_, options.head_hidden);
+  if (options.head_hidden > 1 && options.pairing == Pairing::concat) layer(second_, options.head_hidden / 2);
+  classes_ = Linear(width, options.classes, rng, plain(config));
 }
 
-Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const Pass& pass) const {
+Tensor Classifier::embedded(const Tensor& input, const Tensor& places, Rng* noise) const {
+  Tensor x = embedder_ ? embedder_->vectors(input) : (*patches_)(cast(input, patches_->weight.dtype()));
+  if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
+  const Position& position = embedder_ ? embedder_->position : position_;
+  return dropout(places ? position.at(x, places) : position(x, 0), dropout_, noise);
+}
+
+Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths, const Mask& mask) const {
+  const int64_t batch = x.extent(0), length = x.extent(1), width = x.extent(2);
+  const auto over = static_cast<double>(options_.mean_over);
+  if (first_) return slice(x, 1, 0, 1);
+  if (options_.pool == Pool::last) return slice(x, 1, length - 1, length);
+  if (!lengths) return options_.mean_over > 0 ? sum(x, 1) / over : mean(x, 1);
+  const Tensor kept =
+      transpose(mask.kept(reshape(x, Shape{batch, 1, length, width}), 0), 1, 2);  // [B, T, 1, 1]
+  const Tensor ones = reshape(kept, Shape{batch, length, 1});
+  const Tensor all = sum(x * ones, 1);
+  if (options_.mean_over > 0) return all / over;
+  const Tensor count = sum(ones, 1);
+  return all / maximum(count, Tensor::full(count.shape(), 1, count.dtype(), count.device()));
+}
+
+Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const Pass& pass,
+                              const Tensor& places) const {
   const Within within(this);
-  Tensor x;
-  if (embedder_) {
-    x = (*embedder_)(input, 0, pass.noise);
-  } else {
-    x = (*patches_)(cast(input, patches_->weight.dtype()));
-    if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
-    x = dropout(position_(x, 0), dropout_, pass.noise);
-  }
-  if (options_.pool != Pool::mean && lengths) fail("classifier: lengths are for pool = mean.");
+  if (options_.pool == Pool::last && lengths) fail("classifier: lengths go with pool = mean or first.");
+  if (places && first_) fail("classifier: places of tokens go with pool = mean.");
   Mask mask = lengths ? Mask::lengths(lengths) : Mask::none();
   if (options_.causal) mask = mask & Mask::causal();
-  x = encoder_(x, mask, {}, {}, nullptr, pass);
-  const int64_t width = x.extent(2);
-  if (first_) {
-    x = slice(x, 1, 0, 1);
-  } else if (options_.pool == Pool::last) {
-    x = slice(x, 1, x.extent(1) - 1, x.extent(1));
-  } else if (lengths) {
-    const Tensor kept =
-        transpose(mask.kept(reshape(x, Shape{x.extent(0), 1, x.extent(1), width}), 0), 1, 2);  // [B, T, 1, 1]
-    const Tensor ones = reshape(kept, Shape{x.extent(0), x.extent(1), 1});
-    const Tensor count = sum(ones, 1);
-    x = sum(x * ones, 1) / maximum(count, Tensor::full(count.shape(), 1, count.dtype(), count.device()));
-  } else {
-    x = mean(x, 1);
+  Tensor x = encoder_(embedded(input, places, pass.noise), mask, {}, {}, nullptr, pass);
+  x = pooled(x, lengths, mask);
+  x = reshape(x, Shape{x.extent(0), x.extent(2)});
+  if (options_.pairing != Pairing::none) {
+    const int64_t pairs = x.extent(0) / 2;
+    if (x.extent(0) != 2 * pairs)
+      fail("classifier: ", x.extent(0), " inputs are no pairs. Give an even number.");
+    const Tensor u = slice(x, 0, 0, pairs), v = slice(x, 0, pairs, 2 * pairs);
+    std::vector<Tensor> both{u, v};
+    if (options_.pairing == Pairing::products) both.insert(both.end(), {u * v, u - v});
+    x = concat(both, 1);
   }
-  x = reshape(x, Shape{x.extent(0), width});
   if (hidden_) x = relu((*hidden_)(x));
+  if (second_) x = relu((*second_)(x));
   return classes_(x);
 }
 
@@ -109,6 +127,7 @@ void Classifier::fields(Fields& f) {
   f("first", first_);
   f("encoder", encoder_);
   f("hidden", hidden_);
+  f("second", second_);
   f("classes", classes_);
 }
 

@@ -9,6 +9,8 @@ namespace heed {
 
 Tensor weight(int64_t out, int64_t in, Init init, Rng& rng, double gain) {
   if (init == Init::normal) return normal_parameter(Shape{out, in}, 0.02 * gain, rng);
+  if (init == Init::fan_in)
+    return uniform_parameter(Shape{out, in}, gain / std::sqrt(static_cast<double>(in)), rng);
   return uniform_parameter(Shape{out, in}, gain * std::sqrt(6.0 / static_cast<double>(in + out)), rng);
 }
 

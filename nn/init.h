@@ -7,8 +7,8 @@
 namespace heed {
 
 /// How weights start. `xavier`: uniform within sqrt(6 / (in + out)), Glorot and Bengio 2010. `normal`:
-/// deviation 0.02, as GPT-2.
-enum class Init { xavier, normal };
+/// deviation 0.02, as GPT-2. `fan_in`: uniform within 1 / sqrt(in), what PyTorch's linear layers begin with.
+enum class Init { xavier, normal, fan_in };
 
 /// A leaf [out, in] started by `init`; `gain` multiplies its deviation.
 Tensor weight(int64_t out, int64_t in, Init init, Rng& rng, double gain = 1);

@@ -36,6 +36,12 @@ Tensor Position::operator()(const Tensor& x, int64_t first) const {
   return x + cast(slice(table_, 0, first, last), x.dtype());
 }
 
+Tensor Position::at(const Tensor& x, const Tensor& places) const {
+  if (!table_) return x;
+  const Within within(this);
+  return x + cast(embedding(table_, places), x.dtype());
+}
+
 void Position::fields(Fields& f) {
   // The waves follow from the configuration, so only a trained table is part of the model.
   if (kind_ == PositionKind::learned) f("table", table_);

@@ -21,6 +21,8 @@ class Position final : public Module {
  public:
   Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rng);
   Tensor operator()(const Tensor& x, int64_t first) const;
+  /// The same with a position of its own for each token: places i32 [B, T], each below max_length.
+  Tensor at(const Tensor& x, const Tensor& places) const;
   void fields(Fields& f) override;
 
  private:

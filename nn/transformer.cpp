@@ -32,10 +32,11 @@ void TransformerConfig::fields(Fields& f) {
   f("softcap", modifiers.softcap, "scores stay between minus and plus this, by tanh; 0: as they are");
   f("sink", Choice(modifiers.sink, {"none", "zero", "learned"}),
     "one more score in each softmax, without a value");
-  f("init", Choice(init, {"xavier", "normal"}), "initial weights");
+  f("init", Choice(init, {"xavier", "normal", "fan_in"}), "initial weights");
   f("tie", Choice(tie, {"none", "output", "all"}),
     "tables that are one: output layer and decoder embedding, or all three");
   f("scale_embedding", scale_embedding, "multiply embeddings by sqrt(width)");
+  f("embedding_deviation", embedding_deviation, "deviation of the initial token embeddings; 0: as init says");
   f("attention_bias", attention_bias, "bias on the attention projections");
   f("feed_forward_bias", feed_forward_bias, "bias in the feed-forward network");
   f("norm_bias", norm_bias, "bias in the norms");
@@ -77,6 +78,8 @@ const TransformerConfig& TransformerConfig::check() const {
   };
   probability("dropout", dropout);
   probability("attention_dropout", attention_dropout);
+  if (!(embedding_deviation >= 0))
+    fail("model.embedding_deviation = ", embedding_deviation, ". It must be above 0, or 0 for init's.");
   if (!(norm_epsilon > 0)) fail("model.norm_epsilon = ", norm_epsilon, ". It must be above 0, such as 1e-5.");
   return *this;
 }
@@ -103,15 +106,19 @@ BlockOptions block_options(const TransformerConfig& c, double out_gain) {
 }  // namespace
 
 Embedder::Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng)
-    : tokens(vocabulary, config.check().width, config.init, rng),
+    : tokens(vocabulary, config.check().width, config.init, rng, config.embedding_deviation),
       position(config.position, config.max_length, config.width, rng),
       scale_(config.scale_embedding ? std::sqrt(static_cast<double>(config.width)) : 1),
       dropout_(config.dropout) {}
 
 Tensor Embedder::operator()(const Tensor& ids, int64_t first, Rng* noise) const {
   const Within within(this);
+  return dropout(position(vectors(ids), first), dropout_, noise);
+}
+
+Tensor Embedder::vectors(const Tensor& ids) const {
   const Tensor x = tokens(ids);
-  return dropout(position(scale_ == 1 ? x : x * scale_, first), dropout_, noise);
+  return scale_ == 1 ? x : x * scale_;
 }
 
 void Embedder::fields(Fields& f) {

@@ -24,8 +24,9 @@ struct TransformerConfig {
   Modifiers modifiers = {};  ///< of every attention; their position is the one above, and not across inputs
   Init init = Init::xavier;
   Tie tie = Tie::none;
-  bool scale_embedding = true;  ///< multiply embeddings by sqrt(width)
-  bool attention_bias = false;  ///< on query, key, value and output projections
+  bool scale_embedding = true;     ///< multiply embeddings by sqrt(width)
+  double embedding_deviation = 0;  ///< of the initial token embeddings; 0: as `init` says
+  bool attention_bias = false;     ///< on query, key, value and output projections
   bool feed_forward_bias = true;
   bool norm_bias = true;
   bool output_bias = true;  ///< of an output layer that is not tied
@@ -39,6 +40,8 @@ class Embedder final : public Module {
  public:
   Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng);
   Tensor operator()(const Tensor& ids, int64_t first, Rng* noise) const;
+  /// The embeddings alone, without positions.
+  Tensor vectors(const Tensor& ids) const;
   void fields(Fields& f) override;
   Embedding tokens;
   Position position;
@@ -141,7 +144,12 @@ class DecoderOnly final : public Generator {
 /// How a classifier sums up its tokens.
 enum class Pool { mean, first, last };
 
-/// Tokens that are ids or vectors, pooled and classified.
+/// How a classifier compares two inputs u and v: not at all, by [u, v] and one more hidden layer of half the
+/// width (Long Range Arena), or by [u, v, u v, u - v] (Nystromformer and what followed it).
+enum class Pairing { none, concat, products };
+
+/// Tokens that are ids or vectors, pooled and classified: each input, or each pair of inputs that one encoder
+/// has read.
 class Classifier final : public Module {
  public:
   struct Options {
@@ -152,14 +160,23 @@ class Classifier final : public Module {
                               ///< the last token is read
     bool causal = false;      ///< no token looks at later ones
     int64_t head_hidden = 0;  ///< a hidden ReLU layer before the classes; 0: none
+    int64_t mean_over = 0;    ///< of Pool::mean: what the sum over real tokens is divided by; 0: their number
+    Pairing pairing = Pairing::none;  ///< otherwise inputs i and B/2 + i are a pair
   };
   Classifier(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
              Rng& rng);
-  /// x: i32 [B, T] or float [B, T, features]; lengths i32 [B] or empty -> logits [B, classes].
-  Tensor operator()(const Tensor& x, const Tensor& lengths, const Pass& pass) const;
+  /// x: i32 [B, T] or float [B, T, features]; lengths i32 [B] or empty, which count the token of Pool::first
+  /// too; places i32 [B, T], positions of tokens that do not follow each other, or empty -> logits
+  /// [B, classes], of pairs [B/2, classes].
+  Tensor operator()(const Tensor& x, const Tensor& lengths, const Pass& pass,
+                    const Tensor& places = {}) const;
   void fields(Fields& f) override;
 
  private:
+  Tensor embedded(const Tensor& x, const Tensor& places, Rng* noise) const;
+  Tensor pooled(const Tensor& x, const Tensor& lengths, const Mask& mask) const;
+  int64_t head_width(const TransformerConfig& config) const;
+
   Options options_;
   double dropout_;
   std::unique_ptr<Embedder> embedder_;
@@ -167,7 +184,7 @@ class Classifier final : public Module {
   Position position_;
   Tensor first_;  // [1, 1, width], the token of Pool::first
   Stack encoder_;
-  std::unique_ptr<Linear> hidden_;
+  std::unique_ptr<Linear> hidden_, second_;
   Linear classes_;
 };
 

@@ -73,6 +73,7 @@ void check_values(const Config& config) {
   at_least("patience", static_cast<double>(train.patience), 0);
   at_least("time_limit", train.time_limit, 0);
   at_least("clip", train.optimizer.clip, 0);
+  at_least("clip_each", train.optimizer.clip_each, 0);
   at_least("decay", train.optimizer.decay, 0);
   share("beta1", train.optimizer.beta1);
   share("beta2", train.optimizer.beta2);

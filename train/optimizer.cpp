@@ -21,9 +21,19 @@ void OptimizerOptions::fields(Fields& f) {
   f("momentum", momentum, "of sgd");
   f("decay", decay, "weight decay on matrices");
   f("clip", clip, "largest norm of the gradient; 0: not clipped");
+  f("clip_each", clip_each, "each element of the gradient is cut to this, either sign; 0: not cut");
 }
 
 namespace {
+
+/// x = min(max(x, -bound), bound).
+void clamp(const Tensor& x, double bound) {
+  const Tensor least = view::expand(Tensor::full(Shape{1}, -bound, x.dtype(), x.device()), x.shape());
+  launch<kernel::Zip<Maximum>>(x.device(), x, least, x);
+  launch<kernel::Affine>(x.device(), x, -1.0, 0.0, x);
+  launch<kernel::Zip<Maximum>>(x.device(), x, least, x);
+  launch<kernel::Affine>(x.device(), x, -1.0, 0.0, x);
+}
 
 // Cache lines: every parameter starts on one, so that rows stay aligned.
 int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
@@ -101,6 +111,8 @@ void Optimizer::step(double rate, std::span<const Tensor> losses) {
     launch<kernel::Affine>(device, zero, 0.0, 0.0, zero);
     launch<kernel::Accumulate>(device, zero, squares);
   }
+  // The squares are summed: an element that is not finite is known of, and may be cut off here.
+  if (options_.clip_each > 0) clamp(gradients_, options_.clip_each);
   const auto run = [&](int64_t begin, int64_t end, double decay) {
     if (begin == end) return;
     const auto part = [&](const Tensor& x) { return view::slice(x, 0, begin, end); };

@@ -18,6 +18,7 @@ struct OptimizerOptions {
   double momentum = 0.9;  ///< of sgd
   double decay = 0;       ///< weight decay, on parameters of two or more axes
   double clip = 1;        ///< largest norm of the whole gradient; 0: none
+  double clip_each = 0;   ///< elements of the gradient are cut to this, either sign; 0: none
   void fields(Fields& f);
 };
 

@@ -269,6 +269,44 @@ TEST_CASE("classifier: the mean is over real tokens") {
   for (const float value : model(ids({1, 2}, 1), lengths({0}), {}).to_host()) CHECK(std::isfinite(value));
 }
 
+TEST_CASE("classifier: tokens have the places they are given, and padding need not be at the end") {
+  const NoTape quiet;
+  Rng rng(9);
+  TransformerConfig config = tiny();
+  config.position = PositionKind::learned;
+  const Classifier model(config, {.vocabulary = 9, .classes = 3}, plain_attention, rng);
+  const Tensor whole = model(ids({5, 6, 7, 8}, 1), {}, {});
+  CHECK(distance(whole, model(ids({5, 6, 7, 8}, 1), {}, {}, ids({0, 1, 2, 3}, 1))) == 0);
+  // The order in which tokens come does not matter where each keeps its place.
+  CHECK(distance(whole, model(ids({8, 5, 7, 6}, 1), {}, {}, ids({3, 0, 2, 1}, 1))) < 1e-5);
+  CHECK(distance(whole, model(ids({8, 5, 7, 6}, 1), {}, {}, ids({0, 1, 2, 3}, 1))) > 1e-4);
+}
+
+TEST_CASE("classifier: a sum over real tokens divided by the padded length") {
+  const NoTape quiet;
+  Rng one(7), other(7);
+  const Classifier real(tiny(), {.vocabulary = 9, .classes = 3}, plain_attention, one);
+  const Classifier padded(tiny(), {.vocabulary = 9, .classes = 3, .mean_over = 8}, plain_attention, other);
+  // Without a hidden layer logits are linear in the mean, and biases begin at 0.
+  const Tensor x = ids({1, 2, 3, 0, 0, 0}, 1);
+  CHECK(distance(real(x, lengths({3}), {}) * (3.0 / 8), padded(x, lengths({3}), {})) < 1e-5);
+  CHECK(distance(real(x, {}, {}) * (6.0 / 8), padded(x, {}, {})) < 1e-5);
+}
+
+TEST_CASE("classifier: pairs meet in the head, behind one encoder") {
+  const NoTape quiet;
+  for (const Pairing pairing : {Pairing::concat, Pairing::products}) {
+    Rng rng(7);
+    const Classifier model(tiny(), {.vocabulary = 9, .classes = 3, .head_hidden = 6, .pairing = pairing},
+                           plain_attention, rng);
+    const Tensor two = model(ids({1, 2, 3, 4, 5, 6, 7, 8}, 4), {}, {});  // 1 2 with 5 6, 3 4 with 7 8
+    CHECK(two.shape() == Shape{2, 3});
+    CHECK(distance(view::slice(two, 0, 1, 2), model(ids({3, 4, 7, 8}, 2), {}, {})) < 1e-5);
+    CHECK(distance(view::slice(two, 0, 1, 2), model(ids({7, 8, 3, 4}, 2), {}, {})) > 1e-4);
+    CHECK_THROWS_WITH(model(ids({1, 2, 3}, 3), {}, {}), containing("3 inputs are no pairs"));
+  }
+}
+
 TEST_CASE("classifier: a first token reads the input") {
   const NoTape quiet;
   Rng rng(7);
@@ -281,10 +319,14 @@ TEST_CASE("classifier: a first token reads the input") {
   CHECK(y.shape() == Shape{3, 4});
   CHECK(distance(view::slice(y, 0, 1, 2), model(view::slice(x, 0, 1, 2), {}, {})) < 1e-5);
   CHECK(distance(view::slice(y, 0, 0, 1), view::slice(y, 0, 1, 2)) > 1e-4);
-  CHECK_THROWS_WITH(model(x, lengths({1, 2, 3}), {}), containing("pool = mean"));
   CHECK_THROWS_WITH(model(Tensor(Shape{1, 5, 2}), {}, {}), containing("6 tokens"));
-  CHECK_THROWS_WITH(Classifier(config, {.vocabulary = 9, .pool = Pool::first}, plain_attention, rng),
-                    containing("pool = mean"));
+  // Of token ids too; lengths count the first token, and what is padding is not read.
+  const Classifier words(config, {.vocabulary = 9, .classes = 4, .pool = Pool::first}, plain_attention, rng);
+  const Tensor padded = words(ids({1, 2, 3, 8, 4, 5, 6, 7}, 2), lengths({4, 5}), {});
+  CHECK(distance(padded, concat(std::vector<Tensor>{words(ids({1, 2, 3}, 1), {}, {}),
+                                                    words(ids({4, 5, 6, 7}, 1), {}, {})},
+                                0)) < 1e-5);
+  CHECK(distance(words(ids({1, 2}, 1), {}, {}), words(ids({2, 1}, 1), {}, {})) > 1e-4);
   CHECK_THROWS_WITH(Classifier(config, {.classes = 2}, plain_attention, rng),
                     containing("neither a vocabulary nor features"));
 }

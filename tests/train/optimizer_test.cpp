@@ -1,6 +1,7 @@
 // The arena and its updates against plain double loops.
 #include "train/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/ops.h"
@@ -55,7 +56,9 @@ void plain_step(std::vector<Plain>& all, const OptimizerOptions& o, double rate,
     Plain& x = all[p];
     const double decay = x.matrix ? o.decay : 0;
     for (size_t i = 0; i < x.value.size(); ++i) {
-      double g = scale * x.gradient(i, p < 2);
+      double g = x.gradient(i, p < 2);
+      if (o.clip_each > 0) g = std::clamp(g, -o.clip_each, o.clip_each);
+      g *= scale;
       if (o.kind == OptimizerKind::sgd) {
         x.first[i] = o.momentum * x.first[i] + g + decay * x.value[i];
         x.value[i] -= rate * x.first[i];
@@ -116,6 +119,30 @@ TEST_CASE("optimizer: five steps of each kind equal a plain loop in double") {
         CHECK(optimizer.steps() == 5);
       }
     }
+  }
+}
+
+TEST_CASE("optimizer: elements of the gradient are cut to a bound, and what is not finite is still seen") {
+  for (const double clip : {0.0, 0.5}) {
+    Tiny module;
+    std::vector<Plain> plain{Plain(module.weight, true), Plain(module.bias, false), Plain(module.idle, true)};
+    const OptimizerOptions options{.epsilon = 1e-3, .clip = clip, .clip_each = 2};
+    Optimizer optimizer(module, options);
+    bool cut = false;
+    for (int step = 1; step <= 3; ++step) {
+      for (size_t i = 0; i < 6; ++i) cut = cut || std::abs(plain[0].gradient(i, true)) > 2;
+      backward(module.loss());
+      optimizer.step(0.1);
+      plain_step(plain, options, 0.1, step);
+    }
+    CHECK(cut);
+    CHECK(distance(module.weight.to_doubles(), plain[0].value) < 1e-12);
+    CHECK(distance(module.bias.to_doubles(), plain[1].value) < 1e-12);
+    const std::vector<double> before = optimizer.values().to_doubles();
+    backward(module.loss() * NAN);
+    optimizer.step(0.1);
+    CHECK(!std::isfinite(optimizer.gradient_norm()));
+    CHECK(optimizer.values().to_doubles() == before);
   }
 }
 
