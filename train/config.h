@@ -116,6 +116,9 @@ struct Preset {
 };
 
 std::span<const Preset> presets();
+/// The name of the preset that follows a recipe: lra-text and skyformer give lra-text-skyformer. Fails naming
+/// the recipes there are.
+std::string with_recipe(const std::string& preset, const std::string& recipe);
 
 /// The config of a preset or of a .toml file (which may begin from a preset: `preset = "translate"`), then
 /// HEED_* from the environment. Fails with the nearest preset.

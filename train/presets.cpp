@@ -3,6 +3,8 @@
 #include <array>
 #include <vector>
 
+#include "attention/spec.h"
+#include "train/lra_presets.h"
 #include "train/preset_list.h"
 
 namespace heed {
@@ -175,12 +177,33 @@ clip = 1.0
 std::span<const Preset> presets() {
   static const std::vector<Preset> all = [] {
     std::vector<Preset> list;
-    for (const std::span<const Preset> group : {std::span<const Preset>(translation), preset::language(),
-                                                preset::digits(), std::span<const Preset>(recall)})
+    for (const std::span<const Preset> group :
+         {std::span<const Preset>(translation), preset::language(), preset::digits(),
+          std::span<const Preset>(recall), lra_presets()})
       list.insert(list.end(), group.begin(), group.end());
     return list;
   }();
   return all;
+}
+
+std::string with_recipe(const std::string& preset, const std::string& recipe) {
+  std::vector<std::string> known;
+  const std::string start = preset + "-";
+  for (const Preset& one : presets()) {
+    const std::string name = one.name, about = one.about;
+    if (name == preset && about.starts_with("recipe "))
+      known.push_back(about.substr(7, about.find(':') - 7));
+    else if (name.starts_with(start) && about.starts_with("recipe "))
+      known.push_back(name.substr(start.size()));
+  }
+  if (known.empty()) {
+    fail("--recipe ", shown(recipe), ": the preset ", shown(preset),
+         " has no recipes; those of the Long Range Arena have, such as lra-listops.");
+  }
+  for (const std::string& one : known) {
+    if (one == recipe) return one == known.front() ? preset : start + one;
+  }
+  fail("--recipe ", shown(recipe), " is unknown.", suggestion(recipe, known));
 }
 
 }  // namespace heed

@@ -19,12 +19,13 @@ namespace {
 Config tiny(const std::string& task, const std::vector<std::pair<std::string, std::string>>& more = {}) {
   Config config = read_config("task = \"" + task + "\"\n", "tiny");
   std::vector<std::pair<std::string, std::string>> settings{
-      {"data.pairs", "200"},      {"data.characters", "3000"},  {"data.images", "60"},
-      {"data.held_out", "20"},    {"data.validation", "10"},    {"data.test", "8"},
-      {"data.bleu_pairs", "2"},   {"data.patch", "14"},         {"model.width", "16"},
-      {"model.heads", "2"},       {"model.feed_forward", "16"}, {"model.layers", "2"},
-      {"model.max_length", "16"}, {"train.steps", "3"},         {"train.batch", "6"},
-      {"train.rate", "1e-2"},     {"train.warmup", "1"}};
+      {"data.pairs", "200"},        {"data.characters", "3000"}, {"data.images", "60"},
+      {"data.examples", "60"},      {"data.side", "4"},          {"data.held_out", "20"},
+      {"data.validation", "10"},    {"data.test", "8"},          {"data.bleu_pairs", "2"},
+      {"data.patch", "14"},         {"model.width", "16"},       {"model.heads", "2"},
+      {"model.feed_forward", "16"}, {"model.layers", "2"},       {"model.max_length", "16"},
+      {"train.steps", "3"},         {"train.batch", "6"},        {"train.rate", "1e-2"},
+      {"train.warmup", "1"}};
   settings.insert(settings.end(), more.begin(), more.end());
   std::set<std::string> known;
   for (const OptionText& option : options_of(config)) known.insert(option.name);

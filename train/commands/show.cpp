@@ -18,7 +18,8 @@ int run(const Invocation& call) {
                 summary(*run.model).c_str());
     return 0;
   }
-  Config config = make_config(call.words[0]);
+  Config config =
+      make_config(call.has("recipe") ? with_recipe(call.words[0], call.get("recipe")) : call.words[0]);
   apply_settings(config, call);
   config.check();
   if (call.has("origin")) {
@@ -46,7 +47,8 @@ Verb verb::show() {
           "PRESET|FILE|RUN",
           1,
           1,
-          {{"origin", "", "where each value comes from"},
+          {{"recipe", "NAME", "of a preset that has several: tiny, google, nystrom, skyformer or best"},
+           {"origin", "", "where each value comes from"},
            {"model", "", "count the parameters part by part too"},
            {"ckpt", "WHICH", "of a run: best, last or a step"}},
           true,

@@ -1,0 +1,383 @@
+// Long inputs: data, batches, scores.
+#include "train/lra.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "attention/variant.h"
+#include "core/parallel.h"
+#include "data/shuffle.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t anchored = 10000;                   // examples that anchors are counted on, and scored on
+constexpr int64_t tokens_at_once = int64_t{1} << 16;  // when scoring
+constexpr int64_t shown_tokens = 256;                 // of a map
+constexpr int64_t window = 32;                        // batches among which inputs are sorted by length
+constexpr uint64_t holding_out = 0x686F6C64;
+
+}  // namespace
+
+void LongOptions::fields(Fields& f) {
+  f("path", path, "the benchmark's files; empty: embedded data");
+  f("examples", examples, "training examples of the embedded data");
+  f("validation", validation, "validation examples at most; they choose the best checkpoint");
+  f("held_out", held_out, "test examples of the embedded data");
+  f("scored", scored, "test examples scored at most; 0: all");
+  f("longest", longest, "bytes of an input that are read at most; 0: as many as the model has positions");
+  f("pool", Choice(pool, {"mean", "first"}),
+    "what is classified: the mean of all tokens, or a token put first");
+  f("mean_over", Choice(mean_over, {"real", "padded"}),
+    "what the sum over real tokens is divided by: their number, or model.max_length");
+  f("head", head, "hidden width of the classifying head; 0: none");
+  f("buckets", buckets, "batches hold inputs of like length, out of 32 batches drawn at random");
+}
+
+/// What scoring found.
+struct LongTask::Result {
+  double accuracy = 0, loss = 0;
+  std::vector<int64_t> counts;  // [classes, classes], true class by prediction
+};
+
+void LongTask::fields(Fields& f) {
+  options_.fields(f);
+  more_fields(f);
+}
+
+void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const Say& say) {
+  for (const auto& [name, value, least] : {std::tuple{"examples", options_.examples, int64_t{2}},
+                                           {"validation", options_.validation, int64_t{1}},
+                                           {"held_out", options_.held_out, int64_t{1}},
+                                           {"scored", options_.scored, int64_t{0}},
+                                           {"longest", options_.longest, int64_t{0}},
+                                           {"head", options_.head, int64_t{0}}}) {
+    if (value < least || value > 10'000'000)
+      fail("data.", name, " = ", value, ". It must be ", least, " to 10000000.");
+  }
+  if (config.train.batch < 1) {
+    fail("train.batch = ", config.train.batch, ". The task ", config.task_name,
+         " counts examples: give at least 1.");
+  }
+  const int64_t first = options_.pool == Pool::first ? 1 : 0;
+  if (config.model.max_length < 2)
+    fail("model.max_length = ", config.model.max_length, ". Read at least 2 tokens.");
+  if (tokens().drop_zeros && (inside_attention(config.model.position) || first == 1)) {
+    fail(
+        "data.pixel_zero = pad leaves pixels out, so that neighbours are further apart than attention sees: "
+        "use model.position = learned or sinusoid and data.pool = mean, or data.pixel_zero = token.");
+  }
+  check(config);
+  batch_ = config.train.batch;
+  max_length_ = config.model.max_length;
+  longest_ = max_length_ - first;
+  if (options_.longest > 0) longest_ = std::min(longest_, options_.longest);
+  seed_ = static_cast<uint64_t>(config.train.seed);
+  smoothing_ = config.train.smoothing;
+  if (options_.path.empty()) {
+    splits_ = make(say);
+  } else {
+    splits_ = read(find_data(options_.path), say);
+    say(text("data        ", options_.path));
+  }
+  for (const auto& [name, set] : {std::pair{"training", &splits_.train},
+                                  {"validation", &splits_.validation},
+                                  {"test", &splits_.test}}) {
+    if (set->count() < 1)
+      fail(Fault::data, config.task_name, ": no ", name, " example is left. Give more data.");
+  }
+  const Sequences& train = splits_.train;
+  if (tokens().fixed && static_cast<int64_t>(train.at(0).size()) > longest_) {
+    fail("model.max_length = ", max_length_, ", but an image has ", train.at(0).size(), " pixels",
+         first == 1 ? " and a token put first" : "", ". Raise it, or make data.side smaller.");
+  }
+  anchors_ = anchors(train.slice(0, std::min(train.count(), anchored)),
+                     splits_.test.slice(0, std::min(splits_.test.count(), anchored)));
+  const std::string said = to_string(anchors_);
+  facts_ = {{"recipe", config.preset.empty() ? config.task_name : config.preset},
+            {"sha256 training examples", train.sha256()},
+            {"sha256 validation examples", splits_.validation.sha256()},
+            {"sha256 test examples", splits_.test.sha256()},
+            {"anchors", said}};
+  double bytes = 0;
+  for (int64_t i = 0; i < train.count(); ++i) bytes += static_cast<double>(length(train, i));
+  say(text("examples    ", train.count(), " train, ", splits_.validation.count(), " validation, ",
+           splits_.test.count(), " test; ",
+           std::lround(bytes / static_cast<double>(train.count() * train.parts)),
+           " tokens each on average, at most ", longest_));
+  say("anchors     " + said);
+}
+
+void LongTask::load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) {
+  load(config, sealed, [](const std::string&) {});
+}
+
+std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
+  return std::make_unique<Classifier>(
+      config.model,
+      Classifier::Options{.vocabulary = tokens().vocabulary,
+                          .classes = static_cast<int64_t>(classes().size()),
+                          .pool = options_.pool,
+                          .head_hidden = options_.head,
+                          .mean_over = options_.mean_over == LongOptions::MeanOver::padded
+                                           ? config.model.max_length
+                                           : int64_t{0},
+                          .pairing = pairing()},
+      attention_factory(config.attention.encoder), rng);
+}
+
+int64_t LongTask::length(const Sequences& set, int64_t example) const {
+  int64_t most = 1;
+  for (int64_t part = 0; part < set.parts; ++part) {
+    const std::string_view bytes = set.at(example, part).substr(0, static_cast<size_t>(longest_));
+    auto count = static_cast<int64_t>(bytes.size());
+    if (tokens().drop_zeros) count -= std::count(bytes.begin(), bytes.end(), '\0');
+    most = std::max(most, count);
+  }
+  return most;
+}
+
+int64_t LongTask::plan(int64_t epoch) {
+  const Sequences& train = splits_.train;
+  std::vector<int64_t> order = shuffled(train.count(), seed_, static_cast<uint64_t>(epoch));
+  if (options_.buckets && !(tokens().fixed && !tokens().drop_zeros)) {
+    std::vector<int64_t> lengths(order.size());
+    parallel_rows(train.count(), 1024, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) lengths[static_cast<size_t>(i)] = length(train, i);
+    });
+    for (int64_t begin = 0; begin < train.count(); begin += window * batch_) {
+      const int64_t end = std::min(begin + window * batch_, train.count());
+      std::stable_sort(order.begin() + begin, order.begin() + end, [&](int64_t a, int64_t b) {
+        return lengths[static_cast<size_t>(a)] < lengths[static_cast<size_t>(b)];
+      });
+    }
+  }
+  planned_.clear();
+  for (int64_t begin = 0; begin < train.count(); begin += batch_)
+    planned_.emplace_back(order.begin() + begin, order.begin() + std::min(begin + batch_, train.count()));
+  if (options_.buckets) shuffle(std::span(planned_), seed_ + 1, static_cast<uint64_t>(epoch));
+  return static_cast<int64_t>(planned_.size());
+}
+
+Batch LongTask::batch(int64_t position) const {
+  return tensors(splits_.train, planned_.at(static_cast<size_t>(position)));
+}
+
+Effort LongTask::effort(int64_t position) const {
+  const std::vector<int64_t>& numbers = planned_.at(static_cast<size_t>(position));
+  int64_t most = 1;
+  for (const int64_t number : numbers) most = std::max(most, length(splits_.train, number));
+  const auto all = static_cast<double>(most * static_cast<int64_t>(numbers.size()) * splits_.train.parts);
+  return {.work = all, .memory = all};
+}
+
+std::vector<std::string> LongTask::parts() const {
+  std::vector<std::string> names{"ids", "targets"};
+  if (!tokens().fixed || tokens().drop_zeros) names.emplace_back("lengths");
+  if (tokens().drop_zeros) names.emplace_back("places");
+  return names;
+}
+
+Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers) const {
+  const Tokens tokens = this->tokens();
+  const auto count = static_cast<int64_t>(numbers.size());
+  int64_t longest = 1;
+  for (const int64_t number : numbers) longest = std::max(longest, length(set, number));
+  const int64_t rows = count * set.parts, first = options_.pool == Pool::first ? 1 : 0;
+  std::vector<int32_t> ids(static_cast<size_t>(rows * longest)), places, lengths, labels;
+  if (tokens.drop_zeros) places.resize(ids.size());
+  Batch batch;
+  for (int64_t part = 0; part < set.parts; ++part) {
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string_view bytes =
+          set.at(numbers[static_cast<size_t>(i)], part).substr(0, static_cast<size_t>(longest_));
+      const auto row = static_cast<size_t>((part * count + i) * longest);
+      size_t at = row;
+      for (size_t place = 0; place < bytes.size(); ++place) {
+        const auto byte = static_cast<uint8_t>(bytes[place]);
+        if (tokens.drop_zeros) {
+          if (byte == 0) continue;
+          places[at] = static_cast<int32_t>(place);
+        }
+        ids[at++] = static_cast<int32_t>(byte + tokens.shift);
+      }
+      // An input without any token is one token of padding.
+      lengths.push_back(static_cast<int32_t>(std::max<int64_t>(static_cast<int64_t>(at - row), 1) + first));
+    }
+  }
+  for (const int64_t number : numbers) labels.push_back(set.labels[static_cast<size_t>(number)]);
+  const Shape shape{rows, longest};
+  batch.tensors = {Tensor::of<int32_t>(ids, shape), Tensor::of<int32_t>(labels, Shape{count})};
+  if (!tokens.fixed || tokens.drop_zeros) batch.tensors.push_back(Tensor::of<int32_t>(lengths, Shape{rows}));
+  if (tokens.drop_zeros) batch.tensors.push_back(Tensor::of<int32_t>(places, shape));
+  batch.weight = static_cast<double>(count);
+  for (const int32_t one : lengths) batch.tokens += one;
+  return batch;
+}
+
+Tensor LongTask::logits(Module& model, const Batch& batch, const Pass& pass) const {
+  const auto given = [&](size_t i) { return i < batch.tensors.size() ? batch.tensors[i] : Tensor(); };
+  return dynamic_cast<Classifier&>(model)(batch.tensors[0], given(2), pass, given(3));
+}
+
+Tensor LongTask::loss(Module& model, const Batch& batch, const Pass& pass) const {
+  const Tensor scores = logits(model, batch, pass);
+  settle_terms(pass.terms, scores, batch.tensors[1]);
+  return cross_entropy(scores, batch.tensors[1], pass.noise != nullptr ? smoothing_ : 0);
+}
+
+LongTask::Result LongTask::classify(Module& model, const Sequences& set, int64_t count) const {
+  const NoTape no_tape;
+  const auto kinds = static_cast<int64_t>(classes().size());
+  std::vector<std::pair<int64_t, int64_t>> order;  // length, number: like lengths meet in a batch
+  for (int64_t i = 0; i < count; ++i) order.emplace_back(length(set, i), i);
+  std::sort(order.begin(), order.end());
+  Result result;
+  result.counts.assign(static_cast<size_t>(kinds * kinds), 0);
+  int64_t right = 0;
+  for (size_t begin = 0; begin < order.size();) {
+    std::vector<int64_t> numbers;
+    while (begin < order.size() &&
+           (numbers.empty() ||
+            (static_cast<int64_t>(numbers.size()) + 1) * set.parts * order[begin].first <= tokens_at_once))
+      numbers.push_back(order[begin++].second);
+    const Batch one = tensors(set, numbers);
+    const Tensor scores = logits(model, one, {});
+    result.loss += cross_entropy(scores, one.tensors[1]).item() * one.weight;
+    const std::vector<float> values = scores.to_host();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const float* row = values.data() + static_cast<int64_t>(i) * kinds;
+      const auto guess = std::max_element(row, row + kinds) - row;
+      const auto label = set.labels[static_cast<size_t>(numbers[i])];
+      ++result.counts[static_cast<size_t>(label * kinds + guess)];
+      right += guess == label ? 1 : 0;
+    }
+  }
+  const auto all = static_cast<double>(std::max<int64_t>(count, 1));
+  result.accuracy = static_cast<double>(right) / all;
+  result.loss /= all;
+  return result;
+}
+
+Scores LongTask::validate(Module& model) const {
+  const Result result =
+      classify(model, splits_.validation, std::min(splits_.validation.count(), options_.validation));
+  return {.list = {{"accuracy", result.accuracy}, {"loss", result.loss}}, .lower_is_better = false};
+}
+
+void LongTask::rehearse(Module& model) const {
+  // The longest inputs come last in classify(): those alone take the most memory.
+  const Sequences& set = splits_.validation;
+  std::vector<std::pair<int64_t, int64_t>> order;
+  for (int64_t i = 0; i < std::min(set.count(), options_.validation); ++i)
+    order.emplace_back(-length(set, i), i);
+  std::sort(order.begin(), order.end());
+  std::vector<int64_t> numbers;
+  for (const auto& [length, number] : order) {
+    if (!numbers.empty() &&
+        (static_cast<int64_t>(numbers.size()) + 1) * set.parts * -order[0].first > tokens_at_once)
+      break;
+    numbers.push_back(number);
+  }
+  const NoTape no_tape;
+  logits(model, tensors(set, numbers), {});
+}
+
+Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
+  const Sequences& set = splits_.test;
+  const int64_t count = options_.scored > 0 ? std::min(options_.scored, set.count()) : set.count();
+  const Result result = classify(model, set, count);
+  const std::vector<std::string> names = classes();
+  Evaluation out;
+  out.scores.lower_is_better = false;
+  out.scores.list = {{"accuracy", result.accuracy}, {"loss", result.loss}};
+  out.notes = {text(count, count < set.count() ? text(" of ", set.count()) : std::string(),
+                    " test examples; what others know: ", to_string(anchors_))};
+  std::string answers;
+  int64_t most = 0;
+  for (size_t guess = 0; guess < names.size(); ++guess) {
+    int64_t times = 0;
+    for (size_t label = 0; label < names.size(); ++label)
+      times += result.counts[label * names.size() + guess];
+    most = std::max(most, times);
+    answers += text(guess == 0 ? "" : ", ", names[guess], " ", times);
+  }
+  out.notes.push_back(text("answers     ", answers, most == count ? ": always the same" : ""));
+  out.confusion = Confusion{.labels = names, .counts = result.counts};
+  return out;
+}
+
+std::vector<MapView> LongTask::maps(Module& module, const std::string& given, std::string& caption) const {
+  const NoTape no_tape;
+  int64_t index = 0;
+  const Sequences& set = splits_.test;
+  if (!given.empty()) {
+    const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
+    if (fault != std::errc() || at != given.data() + given.size() || index < 0 || index >= set.count())
+      fail("inspect: '", given, "' is no test example. Give its number, 0 to ", set.count() - 1, ".");
+  }
+  const int64_t numbers[] = {index};
+  const Batch batch = tensors(set, numbers);
+  Probe probe;
+  logits(module, batch, {.probe = &probe});
+  std::vector<std::string> labels;
+  if (options_.pool == Pool::first) labels.emplace_back("first");
+  const std::string_view bytes = set.at(index).substr(0, static_cast<size_t>(longest_));
+  for (size_t place = 0; place < bytes.size(); ++place) {
+    if (tokens().drop_zeros && bytes[place] == '\0') continue;
+    if (static_cast<int64_t>(labels.size()) == shown_tokens) break;
+    labels.push_back(token_name(static_cast<uint8_t>(bytes[place]), static_cast<int64_t>(place)));
+  }
+  if (labels.empty()) labels.emplace_back("nothing");
+  caption = text("test example ", index, ", ", classes()[set.labels[static_cast<size_t>(index)]]);
+  if (const int64_t all = length(set, index); all > static_cast<int64_t>(labels.size()))
+    caption += text(", the first ", labels.size(), " of ", all, " tokens");
+  std::vector<MapView> views;
+  for (const Probe::Map& map : probe.maps)
+    views.push_back(
+        map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
+  return views;
+}
+
+LongSplits LongTask::cut(const Sequences& all) const {
+  const int64_t one = options_.examples, two = one + options_.validation;
+  return {all.slice(0, one), all.slice(one, two), all.slice(two, all.count())};
+}
+
+void LongTask::hold_out(LongSplits& splits, int64_t validation, bool shuffle) {
+  const int64_t all = splits.train.count(), held = std::max<int64_t>(std::min(validation, all / 10), 1);
+  if (shuffle) splits.train = splits.train.pick(shuffled(all, holding_out, 0));
+  splits.validation = splits.train.slice(all - held, all);
+  splits.train = splits.train.slice(0, all - held);
+}
+
+Sequences shrunk(Sequences images, int64_t from, int64_t side) {
+  if (side < 1 || from % side != 0)
+    fail("data.side = ", side, ". It must divide the ", from, " pixels of a side, as ", from / 2, " does.");
+  if (side == from) return images;
+  const int64_t block = from / side, count = images.count();
+  Sequences out;
+  out.labels = images.labels;
+  out.bytes.resize(static_cast<size_t>(count * side * side));
+  for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * side * side);
+  parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const std::string_view image = images.at(i);
+      for (int64_t cell = 0; cell < side * side; ++cell) {
+        int64_t sum = 0;
+        for (int64_t y = 0; y < block; ++y) {
+          for (int64_t x = 0; x < block; ++x)
+            sum += static_cast<uint8_t>(
+                image[static_cast<size_t>((cell / side * block + y) * from + cell % side * block + x)]);
+        }
+        const int64_t area = block * block;
+        out.bytes[static_cast<size_t>(i * side * side + cell)] =
+            static_cast<char>(static_cast<uint8_t>((sum + area / 2) / area));
+      }
+    }
+  });
+  return out;
+}
+
+}  // namespace heed

@@ -1,0 +1,76 @@
+// Pathfinder: generated images or the benchmark's folders.
+#include "train/lra_pathfinder.h"
+
+#include "core/io.h"
+#include "data/pathfinder.h"
+#include "data/shuffle.h"
+#include "train/lra.h"
+
+namespace heed {
+namespace {
+
+constexpr uint64_t data_seed = 1, splitting = 0x70617468;
+
+class Pathfinder final : public LongTask {
+ public:
+  explicit Pathfinder(int64_t resolution) : resolution_(resolution), side_(resolution) {}
+
+ private:
+  void more_fields(Fields& f) override {
+    f("resolution", resolution_, "pixels a side of the images: 32, 64, 128 or 256");
+    f("side", side_, "pixels a side that the model reads; the resolution or a divisor of it, by averaging");
+    f("pixel_zero", Choice(zero_, {"token", "pad"}),
+      "what a pixel of 0, the ground, is: a grey like others, or padding that is left out");
+  }
+
+  void check(const Config&) const override { pathfinder_options(resolution_); }
+
+  Tokens tokens() const override {
+    return {.vocabulary = 256, .fixed = true, .drop_zeros = zero_ == PixelZero::pad};
+  }
+  std::vector<std::string> classes() const override { return {"two curves", "one curve"}; }
+
+  LongSplits make(const Say& say) const override {
+    const int64_t count = options_.examples + options_.validation + options_.held_out;
+    say(text(
+        "data        dashed curves by the benchmark's generator, drawn here; its own images: --data FOLDER "
+        "that holds imgs and metadata, as pathfinder",
+        resolution_, "/curv_contour_length_14"));
+    const auto draw = [&] { return pathfinder(count, data_seed, pathfinder_options(resolution_)); };
+    const std::string recipe =
+        text("pathfinder 1: ", count, " of seed ", data_seed, ", ", resolution_, " pixels a side");
+    const bool keep = count * resolution_ * resolution_ > (int64_t{8} << 20);
+    return cut(shrunk(
+        keep ? cached(recipe, draw, [&](const std::string& line) { say("cache       " + line); }) : draw(),
+        resolution_, side_));
+  }
+
+  LongSplits read(const Path& path, const Say& say) const override {
+    const Path inner = path / "curv_contour_length_14";
+    int64_t left_out = 0;
+    const Path folder = io::is_directory(inner) ? inner : path;
+    const Sequences all = shrunk(read_pathfinder(folder, resolution_, &left_out), resolution_, side_);
+    if (left_out > 0) say(text("left out    ", left_out, " images whose file is empty"));
+    // 80, 10 and 10 in 100 after one shuffle, as the PyTorch ports cut them.
+    const Sequences mixed = all.pick(shuffled(all.count(), splitting, 0));
+    const int64_t one = mixed.count() * 8 / 10, two = mixed.count() * 9 / 10;
+    return {mixed.slice(0, one), mixed.slice(one, two), mixed.slice(two, mixed.count())};
+  }
+
+  std::vector<Anchor> anchors(const Sequences& known, const Sequences& asked) const override {
+    return {{"majority", majority(known, asked)}, {"histogram of pixels", byte_runs(known, asked, 1, true)}};
+  }
+
+  std::string token_name(uint8_t, int64_t place) const override {
+    return text(place / side_, ",", place % side_);
+  }
+
+  enum class PixelZero { token, pad } zero_ = PixelZero::token;
+  int64_t resolution_, side_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> pathfinder_task(int64_t resolution) { return std::make_unique<Pathfinder>(resolution); }
+
+}  // namespace heed

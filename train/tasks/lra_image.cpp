@@ -1,0 +1,63 @@
+// Image of the Long Range Arena: grey CIFAR-10, read pixel by pixel.
+#include "data/cifar.h"
+#include "data/ledgers.h"
+#include "train/lra.h"
+#include "train/task_list.h"
+
+namespace heed {
+namespace {
+
+constexpr uint64_t data_seed = 1;
+constexpr int64_t resolution = 32;
+
+class Image final : public LongTask {
+  void more_fields(Fields& f) override {
+    f("side", side_, "pixels a side that the model reads; 32 or a divisor of it, by averaging");
+    f("pixel_zero", Choice(zero_, {"token", "pad"}),
+      "what a pixel of 0 is: a grey like others, or padding that is left out");
+  }
+
+  Tokens tokens() const override {
+    return {.vocabulary = 256, .fixed = true, .drop_zeros = zero_ == PixelZero::pad};
+  }
+  std::vector<std::string> classes() const override {
+    if (options_.path.empty()) return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    return {cifar_classes.begin(), cifar_classes.end()};
+  }
+
+  LongSplits make(const Say& say) const override {
+    say("data        digits on grey ground, drawn here; the benchmark's: --data FOLDER of CIFAR-10's binary "
+        "files "
+        "(www.cs.toronto.edu/~kriz/cifar.html)");
+    return cut(shrunk(grounded_digits(options_.examples + options_.validation + options_.held_out, data_seed),
+                      resolution, side_));
+  }
+
+  LongSplits read(const Path& path, const Say&) const override {
+    LongSplits splits{shrunk(read_cifar(path, false), resolution, side_),
+                      {},
+                      shrunk(read_cifar(path, true), resolution, side_)};
+    hold_out(splits, options_.validation, false);  // the last ones of the file, as the benchmark does
+    return splits;
+  }
+
+  std::vector<Anchor> anchors(const Sequences& known, const Sequences& asked) const override {
+    return {{"majority", majority(known, asked)}, {"histogram of pixels", byte_runs(known, asked, 1, true)}};
+  }
+
+  std::string token_name(uint8_t, int64_t place) const override {
+    return text(place / side_, ",", place % side_);
+  }
+
+  enum class PixelZero { token, pad } zero_ = PixelZero::token;
+  int64_t side_ = resolution;
+};
+
+}  // namespace
+
+TaskEntry task::lra_image() {
+  return {"lra-image", "Long Range Arena: grey images pixel by pixel, ten classes, 1,024 tokens",
+          []() -> std::unique_ptr<Task> { return std::make_unique<Image>(); }};
+}
+
+}  // namespace heed

@@ -1,0 +1,63 @@
+// ListOps of the Long Range Arena: what is the value of a nested expression of up to 2,000 tokens?
+#include "core/io.h"
+#include "data/listops.h"
+#include "train/lra.h"
+#include "train/task_list.h"
+
+namespace heed {
+namespace {
+
+constexpr uint64_t data_seed = 1;
+
+class ListOps final : public LongTask {
+  void more_fields(Fields& f) override {
+    f("depth", grammar_.depth, "of nodes: operators nest one time fewer");
+    f("arguments", grammar_.arguments, "of an operator at most");
+    f("operators", grammar_.operators, "share of operators among nodes that may be one");
+    f("shortest", grammar_.shortest, "generated expressions have more tokens than this");
+    f("below", grammar_.longest, "and fewer than this");
+  }
+
+  Tokens tokens() const override { return {.vocabulary = listops_vocabulary}; }
+  std::vector<std::string> classes() const override {
+    return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+  }
+
+  LongSplits make(const Say& say) const override {
+    const int64_t count = options_.examples + options_.validation + options_.held_out;
+    const std::string recipe = text("listops 1: ", count, " of seed ", data_seed, ", depth ", grammar_.depth,
+                                    ", arguments ", grammar_.arguments, ", operators ", grammar_.operators,
+                                    ", ", grammar_.shortest, " to ", grammar_.longest);
+    say("data        expressions by the benchmark's grammar, made here; its own files: --data FOLDER of "
+        "basic_train.tsv, basic_val.tsv and basic_test.tsv");
+    const auto draw = [&] { return listops(count, data_seed, grammar_); };
+    return cut(count > 20000
+                   ? cached(recipe, draw, [&](const std::string& line) { say("cache       " + line); })
+                   : draw());
+  }
+
+  LongSplits read(const Path& path, const Say&) const override {
+    const auto part = [&](const char* name) { return read_listops(path / text("basic_", name, ".tsv")); };
+    return {part("train"), part("val"), part("test")};
+  }
+
+  std::vector<Anchor> anchors(const Sequences& known, const Sequences& asked) const override {
+    return listops_anchors(known, asked, 3);
+  }
+
+  std::string token_name(uint8_t byte, int64_t) const override {
+    const char token = static_cast<char>(byte);
+    return listops_text({&token, 1});
+  }
+
+  ListOpsGrammar grammar_;
+};
+
+}  // namespace
+
+TaskEntry task::lra_listops() {
+  return {"lra-listops", "Long Range Arena: the value of nested operators over digits, up to 2,000 tokens",
+          []() -> std::unique_ptr<Task> { return std::make_unique<ListOps>(); }};
+}
+
+}  // namespace heed

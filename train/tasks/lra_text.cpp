@@ -1,0 +1,57 @@
+// Text of the Long Range Arena: is a review, read byte by byte, a good one?
+#include "data/labelled_text.h"
+#include "data/ledgers.h"
+#include "train/lra.h"
+#include "train/task_list.h"
+
+namespace heed {
+namespace {
+
+constexpr uint64_t data_seed = 1;
+
+class Text final : public LongTask {
+  void more_fields(Fields& f) override {
+    f("shortest", lengths_.shortest, "bytes of an embedded document at least");
+    f("up_to", lengths_.longest, "bytes of an embedded document at most, about");
+  }
+
+  Tokens tokens() const override { return {.vocabulary = 257, .shift = 1}; }
+  std::vector<std::string> classes() const override { return {"negative", "positive"}; }
+
+  LongSplits make(const Say& say) const override {
+    say("data        documents made here, in which only one person's word counts; the benchmark's: --data "
+        "FOLDER "
+        "of IMDb (ai.stanford.edu/~amaas/data/sentiment)");
+    return cut(ledgers(options_.examples + options_.validation + options_.held_out, data_seed, lengths_));
+  }
+
+  LongSplits read(const Path& path, const Say& say) const override {
+    LongSplits splits{read_imdb(path, false), {}, read_imdb(path, true)};
+    hold_out(splits, options_.validation, true);
+    say("validation  of the training half: the benchmark has none and chooses by its test");
+    return splits;
+  }
+
+  std::vector<Anchor> anchors(const Sequences& known, const Sequences& asked) const override {
+    return {{"majority", majority(known, asked)},
+            {"histogram of bytes", byte_runs(known, asked, 1, true)},
+            {"runs of 4 bytes", byte_runs(known, asked, 4, false)}};
+  }
+
+  std::string token_name(uint8_t byte, int64_t) const override {
+    return byte > 0x20 && byte < 0x7F ? std::string(1, static_cast<char>(byte))
+           : byte == ' '              ? "_"
+                                      : text("#", static_cast<int64_t>(byte));
+  }
+
+  LedgerLengths lengths_;
+};
+
+}  // namespace
+
+TaskEntry task::lra_text() {
+  return {"lra-text", "Long Range Arena: documents as bytes, two classes, up to 4,000 tokens",
+          []() -> std::unique_ptr<Task> { return std::make_unique<Text>(); }};
+}
+
+}  // namespace heed
