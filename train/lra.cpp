@@ -164,12 +164,13 @@ Batch LongTask::batch(int64_t position) const {
   return tensors(splits_.train, planned_.at(static_cast<size_t>(position)));
 }
 
-Effort LongTask::effort(int64_t position) const {
+std::vector<double> LongTask::extents(int64_t position) const {
   const std::vector<int64_t>& numbers = planned_.at(static_cast<size_t>(position));
   int64_t most = 1;
   for (const int64_t number : numbers) most = std::max(most, length(splits_.train, number));
-  const auto all = static_cast<double>(most * static_cast<int64_t>(numbers.size()) * splits_.train.parts);
-  return {.work = all, .memory = all};
+  const auto rows = static_cast<double>(static_cast<int64_t>(numbers.size()) * splits_.train.parts);
+  const auto longest = static_cast<double>(most);
+  return {rows, rows * longest, rows * longest * longest};
 }
 
 std::vector<std::string> LongTask::parts() const {

@@ -44,7 +44,7 @@ class LongTask : public Task {
   std::vector<std::pair<std::string, std::string>> facts() const final { return facts_; }
   int64_t plan(int64_t epoch) final;
   Batch batch(int64_t position) const final;
-  Effort effort(int64_t position) const final;
+  std::vector<double> extents(int64_t position) const final;
   void rehearse(Module& model) const final;
   std::vector<std::string> parts() const final;
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const final;
