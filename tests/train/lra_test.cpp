@@ -156,7 +156,7 @@ TEST_CASE("lra: leaving pixels of 0 out is the same as masking them") {
     places[static_cast<size_t>(i)] = (i * 37) % 64;
     ids[static_cast<size_t>(i)] = i < 40 ? 1 + places[static_cast<size_t>(i)] : 0;
   }
-  const Tensor length = Tensor::of<int32_t>({40}, Shape{1});
+  const Tensor length = Tensor::of<int32_t>(std::vector<int32_t>{40}, Shape{1});
   const auto logits = [&](int64_t count) {
     return classifier(
                Tensor::of<int32_t>(std::vector<int32_t>(ids.begin(), ids.begin() + count), Shape{1, count}),
