@@ -44,9 +44,7 @@ Tensor FadingAttention::attend(Heads heads, const Attend& call) {
     fail("attention: a state that fades takes no bias on its scores. Leave the bias out, or use softmax.");
   if (!call.mask.is_causal())
     fail("attention: a state that fades looks back only. Ask with a causal mask, or use another attention.");
-  auto* memory = dynamic_cast<StateMemory*>(call.memory);
-  if (call.memory != nullptr && memory == nullptr)
-    fail("attention: this memory is another attention's. Use the one from start().");
+  auto* memory = memory_of<StateMemory>(call);
   if (!heads.k) fail("attention: no keys were given. Each query brings its own key here.");
   if (heads.q.extent(2) != heads.k.extent(2)) {
     fail("attention: ", heads.q.extent(2), " causal queries for ", heads.k.extent(2),
@@ -86,11 +84,8 @@ void FadingAttention::show(const Fade& fading, const Tensor& shrink, const Atten
   const NoTape looking;
   // The outputs are linear in the values: those of the identity are the map.
   const int64_t length = fading.q.extent(2);
-  std::vector<double> ones(static_cast<size_t>(length * length));
-  for (int64_t i = 0; i < length; ++i) ones[static_cast<size_t>(i * (length + 1))] = 1;
-  const Tensor identity =
-      cast(Tensor::of<double>(ones, Shape{1, 1, length, length}, fading.q.device()), fading.q.dtype());
-  Tensor values = expand(identity, Shape{fading.q.extent(0), fading.q.extent(1), length, length});
+  Tensor values =
+      expand(identity(length, fading.q), Shape{fading.q.extent(0), fading.q.extent(1), length, length});
   if (fading.amount) values = values * fading.amount;
   const Tensor map = decay_scan({.q = fading.q,
                                  .k = fading.k,

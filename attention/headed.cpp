@@ -6,9 +6,17 @@
 
 namespace heed {
 
+Tensor identity(int64_t size, const Tensor& as) {
+  std::vector<float> values(static_cast<size_t>(size * size), 0.0F);
+  for (int64_t i = 0; i < size; ++i) values[static_cast<size_t>(i * (size + 1))] = 1;
+  return cast(Tensor::of<float>(values, Shape{1, 1, size, size}, as.device()), as.dtype());
+}
+
 void KeyValueMemory::fields(Fields& f) {
   f("keys", keys);
   f("values", values);
+  f("first_keys", first_keys);
+  f("first_values", first_values);
 }
 
 /// Rows of number `from` on stay, `rows` follow.
@@ -42,6 +50,15 @@ void KeyValueMemory::remember(Heads& heads) {
     const int64_t added = heads.k.extent(2);
     const bool keep_history = recording() && (heads.k.node() || heads.v.node() || (keys && keys.node()));
     if (reach >= 0) needed = std::max(forgotten, length - reach);
+    const int64_t anchored = std::min(anchors - length, added);
+    if (anchored > 0) {
+      const auto more = [&](const Tensor& there, const Tensor& rows) {
+        const Tensor part = slice(rows, 2, 0, anchored);
+        return concat(there ? std::vector<Tensor>{there, part} : std::vector<Tensor>{part}, 2);
+      };
+      first_keys = more(first_keys, heads.k);
+      first_values = more(first_values, heads.v);
+    }
     // Without a tape rows move only when there is no room left for new ones.
     const bool full = !keys || keys.extent(2) < length - forgotten + added;
     const int64_t from = keep_history || full ? needed : forgotten;
@@ -52,8 +69,13 @@ void KeyValueMemory::remember(Heads& heads) {
   }
   if (length == 0)
     fail("attention: no keys were given and none are remembered. Give keys in the first call.");
-  heads.k = slice(keys, 2, needed - forgotten, length - forgotten);
-  heads.v = slice(values, 2, needed - forgotten, length - forgotten);
+  front = std::min(anchors, needed);
+  const auto recalled = [&](const Tensor& first, const Tensor& all) {
+    const Tensor recent = slice(all, 2, needed - forgotten, length - forgotten);
+    return front > 0 ? concat(std::vector<Tensor>{slice(first, 2, 0, front), recent}, 2) : recent;
+  };
+  heads.k = recalled(first_keys, keys);
+  heads.v = recalled(first_values, values);
 }
 
 namespace {
@@ -150,8 +172,7 @@ Tensor HeadedAttention::on_heads(Heads heads, const Attend& call) {
 
 int64_t HeadedAttention::recall(Heads& heads, const Attend& call) const {
   if (call.memory == nullptr) return config_.cross ? 0 : heads.k.extent(2) - heads.q.extent(2);
-  auto* memory = dynamic_cast<KeyValueMemory*>(call.memory);
-  if (memory == nullptr) fail("attention: this memory is another attention's. Use the one from start().");
+  auto* memory = memory_of<KeyValueMemory>(call);
   const int64_t first = config_.cross ? memory->queries : memory->length;
   memory->remember(heads);
   if (!shares_keys()) {

@@ -7,6 +7,10 @@
 
 namespace heed {
 
+/// 1 on the diagonal, [1, 1, size, size], in the dtype and on the device of `as`. Where values are this, what
+/// comes out is the map.
+Tensor identity(int64_t size, const Tensor& as);
+
 /// Queries, keys and values of all heads, views of [B, T, H, d]. k and v are empty when the call gave no
 /// keys. Where query heads share keys, k and v have fewer heads until attend() or recall() repeats them.
 struct Heads {
@@ -15,14 +19,18 @@ struct Heads {
 
 /// Keys and values seen so far: what a variant remembers that needs all of them, or the last ones.
 struct KeyValueMemory : Memory {
-  int64_t reach = -1;     ///< how many keys before its own a query looks at; -1: all
+  int64_t reach = -1;   ///< how many keys before its own a query looks at; -1: all
+  int64_t anchors = 0;  ///< how many of the first keys every query looks at besides
+  int64_t front = 0;  ///< how many of these stand before the others, which follow after a gap, when recalled
   int64_t forgotten = 0;  ///< keys that were let go, as nobody reaches them any more
   Tensor keys, values;    ///< [B, Hk, capacity, d]; row r is key number forgotten + r, up to `length`
+  Tensor first_keys, first_values;  ///< [B, Hk, up to `anchors`, d]; empty without anchors
   void fields(Fields& f) override;
 
   /// Appends heads.k and heads.v (where given) and puts what is remembered into them: all keys, or those that
-  /// the queries of this call reach. While a tape records, the sums keep their history; under NoTape rows are
-  /// written into room that doubles when it is full, or is used again when enough was forgotten.
+  /// the queries of this call reach, `front` first ones before them. While a tape records, the sums keep
+  /// their history; under NoTape rows are written into room that doubles when it is full, or is used again
+  /// when enough was forgotten.
   void remember(Heads& heads);
 
  private:

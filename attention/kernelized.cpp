@@ -55,8 +55,7 @@ Tensor KernelizedAttention::attend(Heads heads, const Attend& call) {
 }
 
 Tensor KernelizedAttention::step(const Heads& phi, FastmaxTerms terms, const Attend& call) const {
-  auto* memory = dynamic_cast<SumMemory*>(call.memory);
-  if (memory == nullptr) fail("attention: this memory is another attention's. Use the one from start().");
+  auto* memory = memory_of<SumMemory>(call);
   if (!phi.k && !memory->sums)
     fail("attention: no keys were given and none are remembered. Give keys in the first call.");
   const Tensor before = memory->sums;

@@ -47,6 +47,21 @@ RandomProjection::RandomProjection(int64_t rows, int64_t d, const ProjectionTerm
   weight_ = cast(random_projection(rows, d, terms, rng), DType::f32);
 }
 
+namespace {
+
+int64_t rows_of(const char* variant, const ProjectionOptions& options, int64_t d) {
+  if (options.m < 0) fail("attention '", variant, "': m = ", options.m, ". It must be at least 0.");
+  return options.m > 0 ? options.m : 2 * d;
+}
+
+}  // namespace
+
+RandomProjection::RandomProjection(const char* variant, const AttentionConfig& config,
+                                   const ProjectionOptions& options, bool equal, Rng& rng)
+    : RandomProjection(rows_of(variant, options, config.width / config.heads), config.width / config.heads,
+                       {.orthogonal = options.orthogonal, .equal = equal}, options.redraw, config.layer,
+                       rng) {}
+
 Tensor RandomProjection::operator()(const Tensor& x) const {
   if (weight_.extent(1) != x.extent(3)) {
     fail("attention: W is ", weight_.shape(), " for heads of width ", x.extent(3), ". It must be [m, ",

@@ -86,11 +86,8 @@ Tensor tree_map(const Tensor& q, const Tensor& k, kernel::TreeTerms terms) {
   const NoTape looking;
   // Values that are one at their own key.
   const int64_t keys = k.extent(2);
-  std::vector<float> one(static_cast<size_t>(keys * keys), 0.0F);
-  for (int64_t j = 0; j < keys; ++j) one[static_cast<size_t>(j * (keys + 1))] = 1;
-  const Tensor unit = cast(Tensor::from(one, Shape{1, 1, keys, keys}), q.dtype());
   terms.value_nodes = Tensor();
-  return tree_attention(q, k, expand(unit, Shape{q.extent(0), q.extent(1), keys, keys}), terms);
+  return tree_attention(q, k, expand(identity(keys, q), Shape{q.extent(0), q.extent(1), keys, keys}), terms);
 }
 
 }  // namespace heed

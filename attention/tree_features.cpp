@@ -1,21 +1,12 @@
 // Features of casinoformer's masses, made without a tape: buds are constants to a gradient.
 #include "attention/tree_features.h"
 
-#include <algorithm>
 #include <cmath>
+
+#include "attention/random_projection.h"
 
 namespace heed {
 namespace {
-
-template <class F>
-Tensor mapped(const Tensor& x, F&& f) {
-  const Tensor from = contiguous(x), to = like(from);
-  visit_float("tree_features", x.dtype(), [&](auto type) {
-    using T = typename decltype(type)::type;
-    std::transform(from.data<T>(), from.data<T>() + from.size(), to.data<T>(), f);
-  });
-  return to;
-}
 
 bool is_random(TreeMass mass) { return mass >= TreeMass::rff; }
 
@@ -54,40 +45,16 @@ Tensor TreeFeatures::of(const Tensor& x, const Tensor& w) const {
   // min(s, 100) = -max(-s, -100)
   const Tensor bound = Tensor::full(squares.shape(), -100, x.dtype(), x.device());
   const Tensor factor = exp(maximum(-squares, bound) * -0.5) / std::sqrt(d);
-  return concat(std::vector<Tensor>{factor * mapped(along, [](auto a) { return std::sin(a); }),
-                                    factor * mapped(along, [](auto a) { return std::cos(a); })},
-                -1);
+  return concat(std::vector<Tensor>{factor * sin(along), factor * cos(along)}, -1);
 }
 
 Tensor TreeFeatures::drawn(int64_t heads, int64_t d, Rng& rng) const {
-  const Tensor normal(Shape{heads, d, d}, DType::f64), lengths(Shape{heads, d, d}, DType::f64);
-  fill_normal(normal, 0, 1, rng);
-  fill_normal(lengths, 0, 1, rng);
-  double* const w = normal.data<double>();
-  const double* const other = lengths.data<double>();
-  const auto dot = [d](const double* a, const double* b) {
-    double total = 0;
-    for (int64_t c = 0; c < d; ++c) total += a[c] * b[c];
-    return total;
-  };
-  for (int64_t row = 0; row < heads * d; ++row) {
-    double* const own = w + row * d;
-    // Gram and Schmidt, twice: once leaves what rounding lets through.
-    for (int turn = 0; turn < 2; ++turn) {
-      for (int64_t before = row / d * d; before < row; ++before) {
-        const double part = dot(own, w + before * d);
-        for (int64_t c = 0; c < d; ++c) own[c] -= part * w[before * d + c];
-      }
-      const double length = std::sqrt(dot(own, own));
-      for (int64_t c = 0; c < d; ++c) own[c] /= length;
-    }
+  std::vector<Tensor> each;
+  for (int64_t h = 0; h < heads; ++h) {
+    const Tensor own = random_projection(d, d, {.equal = mass_ == TreeMass::favor_relu}, rng);
+    each.push_back(view::reshape(own, Shape{1, d, d}));
   }
-  for (int64_t row = 0; row < heads * d; ++row) {
-    const double length = mass_ == TreeMass::favor_relu ? std::sqrt(static_cast<double>(d))
-                                                        : std::sqrt(dot(other + row * d, other + row * d));
-    for (int64_t c = 0; c < d; ++c) w[row * d + c] *= length;
-  }
-  return cast(normal, DType::f32);
+  return cast(concat(each, 0), DType::f32);
 }
 
 }  // namespace heed

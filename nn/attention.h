@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -92,6 +93,15 @@ struct Attend {
   Pass pass = {};
 };
 
+/// The memory of a call as the kind that its attention keeps; null without one. Fails for another's.
+template <class Kind>
+Kind* memory_of(const Attend& call) {
+  auto* memory = dynamic_cast<Kind*>(call.memory);
+  if (call.memory != nullptr && memory == nullptr)
+    fail("attention: this memory is another attention's. Use the one from start().");
+  return memory;
+}
+
 /// Any way of attending. Rung 4 of the ladder: override forward().
 class Attention : public Module {
  public:
@@ -118,6 +128,11 @@ struct Modifiers {
   Sink sink = Sink::none;
 };
 
+/// Tensors that layers of one stack have in common: the first to need one makes it, the others take the same.
+struct SharedByLayers {
+  std::map<std::string, Tensor> tensors;
+};
+
 /// What the host knows when it makes an attention.
 struct AttentionConfig {
   int64_t width = 0;
@@ -133,6 +148,8 @@ struct AttentionConfig {
   Init init = Init::xavier;
   double output_gain = 1;  ///< of the output projection's initial weights
   Modifiers modifiers = {};
+  /// Of the attentions at this place in each layer; empty: a layer by itself.
+  std::shared_ptr<SharedByLayers> shared = {};
 };
 
 /// How a model gets its attentions without knowing any variant.

@@ -110,8 +110,7 @@ Tensor Casinoformer::attend(Heads heads, const Attend& call) {
   int64_t first = 0;
   TreeNodes nodes;
   if (call.memory != nullptr) {
-    auto* memory = dynamic_cast<TreeMemory*>(call.memory);
-    if (memory == nullptr) fail("attention: this memory is another attention's. Use the one from start().");
+    auto* memory = memory_of<TreeMemory>(call);
     first = config().cross ? memory->queries : memory->length;
     nodes = memory->remember(heads, features_);
   } else {

@@ -29,9 +29,7 @@ class EfficientAttention final : public KernelizedAttention {
  private:
   /// Keys become exp(k - shift), queries rho(q) / sum_j exp(k_j - shift).
   Heads features(Heads heads, const Attend& call) const override {
-    auto* memory = dynamic_cast<EfficientMemory*>(call.memory);
-    if (call.memory != nullptr && memory == nullptr)
-      fail("attention: this memory is another attention's. Use the one from start().");
+    auto* memory = memory_of<EfficientMemory>(call);
     const bool causal = call.mask.is_causal();
     const int64_t first = memory != nullptr ? memory->length : 0, asked = heads.q.extent(2);
     Tensor total;

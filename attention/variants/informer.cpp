@@ -147,12 +147,8 @@ class InformerAttention final : public HeadedAttention {
   /// The weights that idle() gives: [B, H, N, M].
   Tensor idle_map(const Heads& heads, const Tensor& kept, bool causal) const {
     const int64_t keys = heads.k.extent(2);
-    std::vector<float> values(static_cast<size_t>(keys * keys));
-    for (int64_t i = 0; i < keys; ++i) values[static_cast<size_t>(i * keys + i)] = 1;
-    const Tensor identity =
-        cast(Tensor::of<float>(values, Shape{1, 1, keys, keys}, heads.q.device()), heads.q.dtype());
-    return idle(expand(identity, Shape{heads.q.extent(0), heads.q.extent(1), keys, keys}), kept,
-                heads.q.extent(2), causal);
+    const Shape whole{heads.q.extent(0), heads.q.extent(1), keys, keys};
+    return idle(expand(identity(keys, heads.q), whole), kept, heads.q.extent(2), causal);
   }
 
   Options options_;

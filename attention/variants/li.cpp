@@ -4,6 +4,8 @@
 //   y_i = sum_j (1 + q^_i . k^_j) v_j / sum_j (1 + q^_i . k^_j),      x^ = x / |x|
 //
 // The beginning of exp at cosines, so weights lie between 0 and 2: Fastmax of degree 1 with l2 normalisation.
+// epsilon is for a query whose only key is its opposite: rounding would be divided by rounding. With
+// epsilon = 0 the formula is exact.
 #include "attention/kernelized.h"
 #include "attention/variant.h"
 

@@ -93,10 +93,7 @@ class LocalPredictiveAttention final : public HeadedAttention {
       // The map is what comes out where values are the unit vectors.
       const NoTape looking;
       const int64_t keys = heads.k.extent(2);
-      std::vector<float> unit(static_cast<size_t>(keys * keys), 0.0f);
-      for (int64_t j = 0; j < keys; ++j) unit[static_cast<size_t>(j * (keys + 1))] = 1;
-      const Tensor one = cast(Tensor::of<float>(unit, Shape{1, 1, keys, keys}, q.device()), q.dtype());
-      const Tensor values = expand(one, Shape{q.extent(0), q.extent(1), keys, keys});
+      const Tensor values = expand(identity(keys, q), Shape{q.extent(0), q.extent(1), keys, keys});
       call.pass.probe->see(*this, local_attention(q, heads.k, values, centre, terms));
     }
     return local_attention(q, heads.k, heads.v, centre, terms);

@@ -66,9 +66,8 @@ class LstmnAttention final : public Attention {
     const Within within(this);
     check(call);
     Tapes own;
-    Tapes* tapes = call.memory == nullptr ? &own : dynamic_cast<Tapes*>(call.memory);
-    if (tapes == nullptr)
-      fail("attention 'lstmn': this memory is another attention's. Use the one from start().");
+    Tapes* const given = memory_of<Tapes>(call);
+    Tapes* const tapes = given != nullptr ? given : &own;
     const Tensor x = transpose(call.queries, 0, 1);  // [T, B, width]
     const int64_t steps = x.extent(0), batch = x.extent(1), width = config_.width;
     tapes->slots.reserve(batch, 2 * width, steps, x);

@@ -69,9 +69,7 @@ class LatentAttention final : public Attention {
 
   Tensor forward(const Attend& call) override {
     const Within within(this);
-    auto* memory = dynamic_cast<KeyValueMemory*>(call.memory);
-    if (call.memory != nullptr && memory == nullptr)
-      fail("attention: this memory is another attention's. Use the one from start().");
+    auto* memory = memory_of<KeyValueMemory>(call);
     if (!call.keys) fail("attention: no keys were given. Each query brings its own key here.");
     const int64_t first = memory != nullptr ? memory->length : 0;
     const int64_t first_query = memory != nullptr ? first : call.keys.extent(1) - call.queries.extent(1);

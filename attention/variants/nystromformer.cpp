@@ -93,12 +93,6 @@ class NystromformerAttention final : public HeadedAttention {
     return conv_ ? y + convolved(heads.v) : y;
   }
 
-  static Tensor identity(int64_t size, const Tensor& as) {
-    std::vector<float> values(static_cast<size_t>(size * size));
-    for (int64_t i = 0; i < size; ++i) values[static_cast<size_t>(i * size + i)] = 1;
-    return cast(Tensor::of<float>(values, Shape{1, 1, size, size}, as.device()), as.dtype());
-  }
-
   /// softmax(Q~ K~^T s); zero where a sequence has no such landmark.
   Tensor corner(const Tensor& of_queries, const Tensor& of_keys, const Mask& mask) const {
     Tensor scores = matmul(of_queries, transpose(of_keys, 2, 3)) * scale_;

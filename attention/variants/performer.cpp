@@ -22,20 +22,16 @@ namespace {
 
 struct Options {
   enum class Kind { positive, hyperbolic } features = Kind::positive;
-  int64_t m = 0;
-  bool orthogonal = true;
+  ProjectionOptions projection;
   enum class Lengths { normal, equal } lengths = Lengths::normal;
   double epsilon = 1e-6, scale = 0;
-  int64_t redraw = 1000;
   void fields(Fields& f) {
     f("features", Choice(features, {"positive", "hyperbolic"}), "exp(Wx), or that and exp(-Wx)");
-    f("m", m, "random directions; 0: twice the head width");
-    f("orthogonal", orthogonal, "directions at right angles to each other");
+    projection.fields(f);
     f("lengths", Choice(lengths, {"normal", "equal"}),
       "of the directions: as normal vectors have, or sqrt(d)");
     f("epsilon", epsilon, "added to each feature; 0: exact");
     f("scale", scale, "of q . k; 0: 1 / sqrt(d)");
-    f("redraw", redraw, "steps of training between draws of the directions; 0: never");
   }
 };
 
@@ -53,10 +49,7 @@ class PerformerAttention final : public KernelizedAttention {
   PerformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : KernelizedAttention(config, kernel::FastmaxTerms{.coefficients = {0, 1}}, rng),
         options_(o),
-        w_(o.m > 0 ? o.m : 2 * head_width(), head_width(),
-           {.orthogonal = o.orthogonal, .equal = o.lengths == Options::Lengths::equal}, o.redraw,
-           config.layer, rng) {
-    if (o.m < 0) fail("attention 'performer': m = ", o.m, ". It must be at least 0.");
+        w_("performer", config, o.projection, o.lengths == Options::Lengths::equal, rng) {
     if (!(o.epsilon >= 0)) fail("attention 'performer': epsilon = ", o.epsilon, ". It must be at least 0.");
     if (o.scale < 0)
       fail("attention 'performer': scale = ", o.scale, ". It must be above 0, or 0 for 1 / sqrt(d).");
@@ -95,9 +88,7 @@ class PerformerAttention final : public KernelizedAttention {
   }
 
   Heads features(Heads heads, const Attend& call) const override {
-    auto* memory = dynamic_cast<PerformerMemory*>(call.memory);
-    if (call.memory != nullptr && memory == nullptr)
-      fail("attention: this memory is another attention's. Use the one from start().");
+    auto* memory = memory_of<PerformerMemory>(call);
     if (!heads.k && !memory->sums)
       fail("attention: no keys were given and none are remembered. Give keys in the first call.");
     const bool causal = call.mask.is_causal();

@@ -18,18 +18,14 @@ namespace {
 
 struct Options {
   enum class Form { performer, casinoformer } form = Form::performer;
-  int64_t m = 0;
-  bool orthogonal = true;
+  ProjectionOptions projection;
   double epsilon = 1e-3, scale = 0;
-  int64_t redraw = 1000;
   void fields(Fields& f) {
     f("form", Choice(form, {"performer", "casinoformer"}), "relu(Wx) + epsilon, or relu of both signs");
-    f("m", m, "random directions; 0: twice the head width");
-    f("orthogonal", orthogonal, "directions at right angles to each other");
+    projection.fields(f);
     f("epsilon", epsilon,
       "of performer: added to each feature; of casinoformer: added to the sum of weights");
     f("scale", scale, "of q . k; 0: 1 / sqrt(d) for performer, 1 for casinoformer");
-    f("redraw", redraw, "steps of training between draws of the directions; 0: never");
   }
 };
 
@@ -38,11 +34,7 @@ class ReluAttention final : public KernelizedAttention {
   ReluAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : KernelizedAttention(config, terms_of(o), rng),
         options_(o),
-        w_(o.m > 0 ? o.m : 2 * head_width(), head_width(),
-           {.orthogonal = o.orthogonal, .equal = o.form == Options::Form::casinoformer}, o.redraw,
-           config.layer, rng) {
-    if (o.m < 0) fail("attention 'performer_relu': m = ", o.m, ". It must be at least 0.");
-  }
+        w_("performer_relu", config, o.projection, o.form == Options::Form::casinoformer, rng) {}
   void fields(Fields& f) override {
     KernelizedAttention::fields(f);
     w_.fields(f);

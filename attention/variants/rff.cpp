@@ -19,17 +19,13 @@ namespace heed {
 namespace {
 
 struct Options {
-  int64_t m = 0;
-  bool orthogonal = true;
+  ProjectionOptions projection;
   double delta = 1e-6, longest = 10, scale = 0;
-  int64_t redraw = 1000;
   void fields(Fields& f) {
-    f("m", m, "random directions; 0: twice the head width");
-    f("orthogonal", orthogonal, "directions at right angles to each other");
+    projection.fields(f);
     f("delta", delta, "sums of weights nearer to zero are moved out to it");
     f("longest", longest, "keys count as no longer than this in exp(x'.x' / 2)");
     f("scale", scale, "of q . k; 0: 1 / sqrt(d)");
-    f("redraw", redraw, "steps of training between draws of the directions; 0: never");
   }
 };
 
@@ -46,10 +42,7 @@ class FourierAttention final : public KernelizedAttention {
   FourierAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : KernelizedAttention(config, terms_of(o), rng),
         options_(o),
-        w_(o.m > 0 ? o.m : 2 * head_width(), head_width(), {.orthogonal = o.orthogonal}, o.redraw,
-           config.layer, rng) {
-    if (o.m < 0) fail("attention 'rff': m = ", o.m, ". It must be at least 0.");
-  }
+        w_("rff", config, o.projection, false, rng) {}
   std::unique_ptr<Memory> start() const override { return std::make_unique<FourierMemory>(); }
   void fields(Fields& f) override {
     KernelizedAttention::fields(f);
@@ -78,9 +71,7 @@ class FourierAttention final : public KernelizedAttention {
   }
 
   Heads features(Heads heads, const Attend& call) const override {
-    auto* memory = dynamic_cast<FourierMemory*>(call.memory);
-    if (call.memory != nullptr && memory == nullptr)
-      fail("attention: this memory is another attention's. Use the one from start().");
+    auto* memory = memory_of<FourierMemory>(call);
     // Waves of garbage are no numbers, so padded queries of a self-attention count as zeros too.
     if (!config().cross) {
       const int64_t first = memory != nullptr ? memory->length : heads.k.extent(2) - heads.q.extent(2);

@@ -77,7 +77,8 @@ class SinkhornAttention final : public HeadedAttention {
     terms.bias = bias;
     if (call.pass.probe != nullptr) {
       const NoTape looking;
-      call.pass.probe->see(*this, attended(real(identity(heads.v)), {.scale = options_.scale, .bias = bias}));
+      const Tensor whole = expand(identity(N, heads.v), Shape{heads.v.extent(0), heads.v.extent(1), N, N});
+      call.pass.probe->see(*this, attended(real(whole), {.scale = options_.scale, .bias = bias}));
     }
     return attended(v, terms);
   }
@@ -89,14 +90,6 @@ class SinkhornAttention final : public HeadedAttention {
     rest[2] = blocks * options_.block - x.extent(2);
     if (rest[2] == 0) return reshape(x, shape);
     return reshape(concat(std::vector<Tensor>{x, Tensor::zeros(rest, x.dtype(), x.device())}, 2), shape);
-  }
-
-  static Tensor identity(const Tensor& v) {
-    const int64_t size = v.extent(2);
-    std::vector<float> values(static_cast<size_t>(size * size));
-    for (int64_t i = 0; i < size; ++i) values[static_cast<size_t>(i * size + i)] = 1;
-    const Tensor one = cast(Tensor::of<float>(values, Shape{1, 1, size, size}, v.device()), v.dtype());
-    return expand(one, Shape{v.extent(0), v.extent(1), size, size});
   }
 
   static Tensor grouped(const Tensor& x) {
