@@ -78,8 +78,11 @@ HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
   }
   if (m.position == PositionKind::t5)
     position_bias_ = normal_parameter(Shape{m.position_buckets, config.heads}, 0.02, rng);
-  if (m.position == PositionKind::shaw)
-    position_vectors_ = normal_parameter(Shape{2 * m.position_span + 1, d}, 0.02, rng);
+  const Shape of_distances{2 * m.position_span + 1, d};
+  const bool both = m.position == PositionKind::shaw;
+  if (both || m.position == PositionKind::shaw_keys)
+    position_vectors_ = normal_parameter(of_distances, 0.02, rng);
+  if (both) value_vectors_ = normal_parameter(of_distances, 0.02, rng);
   if (m.sink == Sink::learned) sink_ = constant_parameter(Shape{config.heads}, 0);
 }
 
@@ -91,6 +94,7 @@ void HeadModifiers::fields(Fields& f) {
   used("key_gain", key_gain_);
   used("position_bias", position_bias_);
   used("position_vectors", position_vectors_);
+  used("value_vectors", value_vectors_);
   used("sink", sink_);
 }
 
@@ -109,9 +113,7 @@ Tensor HeadModifiers::turned(const Tensor& x, int64_t first) const {
 }
 
 bool HeadModifiers::on_scores() const {
-  const PositionKind position = modifiers_.position;
-  return position == PositionKind::alibi || position == PositionKind::t5 || position == PositionKind::shaw ||
-         modifiers_.softcap > 0 || modifiers_.sink != Sink::none;
+  return by_distance(modifiers_.position) || modifiers_.softcap > 0 || modifiers_.sink != Sink::none;
 }
 
 Tensor HeadModifiers::relative(const Tensor& q, int64_t keys, int64_t first_query) const {
@@ -136,20 +138,48 @@ Tensor HeadModifiers::relative(const Tensor& q, int64_t keys, int64_t first_quer
   return contiguous(transpose(embedding(position_bias_, ids), 0, 1));
 }
 
-Tensor HeadModifiers::from_vectors(const Tensor& q, int64_t keys, int64_t first_query) const {
-  const int64_t b = q.extent(0), h = q.extent(1), queries = q.extent(2), wide = queries + keys;
-  const int64_t span = modifiers_.position_span;
+/// Rows [Tq + Tk, d] of vectors of distances: number Tq - 1 - i + j belongs to query i and key j.
+Tensor HeadModifiers::by_place(const Tensor& vectors, int64_t queries, int64_t keys,
+                               int64_t first_query) const {
+  const int64_t span = modifiers_.position_span, wide = queries + keys;
   std::vector<int32_t> rows;
   for (int64_t n = 0; n < wide; ++n) {
     const int64_t away = n - (queries - 1) - first_query;  // key less query
     rows.push_back(static_cast<int32_t>(std::clamp(away, -span, span) + span));
   }
-  const Tensor vectors = embedding(position_vectors_, Tensor::of<int32_t>(rows, Shape{wide}, q.device()));
+  return embedding(vectors, Tensor::of<int32_t>(rows, Shape{wide}, vectors.device()));
+}
+
+Tensor HeadModifiers::from_vectors(const Tensor& q, int64_t keys, int64_t first_query) const {
+  const int64_t b = q.extent(0), h = q.extent(1), queries = q.extent(2), wide = queries + keys;
+  const Tensor vectors = by_place(position_vectors_, queries, keys, first_query);
   const Tensor all = matmul(q, transpose(vectors, 0, 1));  // [B, H, Tq, wide]
   // Row i begins at column Tq - 1 - i: read on with rows shorter by one, each begins where it should.
   const Tensor line = slice(reshape(all, Shape{b, h, queries * wide}), 2, queries - 1, queries * wide - 1);
   const Tensor skewed = slice(reshape(line, Shape{b, h, queries, wide - 1}), 3, 0, keys);
   return skewed * (1 / std::sqrt(static_cast<double>(q.extent(3))));
+}
+
+Tensor HeadModifiers::of_value_vectors(const Tensor& map, const Tensor& v, int64_t first_query) const {
+  if (!value_vectors_) return {};
+  if (v.extent(3) != value_vectors_.extent(1)) {
+    fail("attention: values are ", v.extent(3), " wide, and the vectors that shaw adds to them ",
+         value_vectors_.extent(1), ". Give values of that width, or use shaw_keys.");
+  }
+  const int64_t b = map.extent(0), h = map.extent(1), queries = map.extent(2), keys = map.extent(3),
+                wide = queries + keys;
+  // from_vectors() backwards: rows longer by one begin at column Tq - 1 - i.
+  const auto blank = [&](int64_t columns, const Shape& as) {
+    Shape shape = as;
+    shape[-1] = columns;
+    return Tensor::zeros(shape, map.dtype(), map.device());
+  };
+  const Tensor rows = concat(std::vector<Tensor>{map, blank(queries - 1, map.shape())}, 3);
+  const Tensor line = reshape(rows, Shape{b, h, queries * (wide - 1)});
+  const Tensor all =
+      concat(std::vector<Tensor>{blank(queries - 1, line.shape()), line, blank(1, line.shape())}, 2);
+  return matmul(reshape(all, Shape{b, h, queries, wide}),
+                by_place(value_vectors_, queries, keys, first_query));
 }
 
 Tensor HeadModifiers::scores(const Tensor& plain, const Tensor& q, int64_t first_query) const {

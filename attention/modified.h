@@ -20,7 +20,9 @@ class RotaryAngles {
 /// The modifiers of one attention, with their parameters:
 ///   query_gain, key_gain  [d] for qk_norm = rms; query_gain [H, 1, 1] for l2
 ///   position_bias         [buckets, H] of t5
-///   position_vectors      [2 span + 1, d] of shaw; row span + j - i belongs to query i and key j
+///   position_vectors      [2 span + 1, d] of shaw and shaw_keys; row span + j - i belongs to query i and key
+///                         j, and is added to the key
+///   value_vectors         [2 span + 1, d] of shaw, added to the value
 ///   sink                  [H] where it is learned
 class HeadModifiers {
  public:
@@ -43,6 +45,9 @@ class HeadModifiers {
   /// Scores [B, H, Tq, Tk] of q with everything but the mask and the sink: shaw, the cap, alibi or t5.
   Tensor scores(const Tensor& plain, const Tensor& q, int64_t first_query) const;
   bool has_vectors() const { return static_cast<bool>(position_vectors_); }
+  /// What a map [B, H, Tq, Tk] makes of the vectors of values, [B, H, Tq, d]; empty without any. Fails where
+  /// values are not d wide.
+  Tensor of_value_vectors(const Tensor& map, const Tensor& v, int64_t first_query) const;
   double softcap() const { return modifiers_.softcap; }
   /// [H] in the dtype of q; empty without a sink.
   Tensor sink(const Tensor& q) const;
@@ -53,11 +58,12 @@ class HeadModifiers {
   Tensor normalised(const Tensor& x, const Tensor& gain) const;
   Tensor turned(const Tensor& x, int64_t first) const;
   Tensor from_vectors(const Tensor& q, int64_t keys, int64_t first_query) const;
+  Tensor by_place(const Tensor& vectors, int64_t queries, int64_t keys, int64_t first_query) const;
 
   Modifiers modifiers_;
   int64_t heads_;
   bool causal_;
-  Tensor query_gain_, key_gain_, position_bias_, position_vectors_, sink_;
+  Tensor query_gain_, key_gain_, position_bias_, position_vectors_, value_vectors_, sink_;
   RotaryAngles angles_;
 };
 

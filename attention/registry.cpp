@@ -30,8 +30,6 @@ namespace {
 void check_modifiers(const std::string& name, const AttentionConfig& config, const Attention& made) {
   const Modifiers& m = config.modifiers;
   const auto* headed = dynamic_cast<const HeadedAttention*>(&made);
-  const bool placed =
-      m.position == PositionKind::alibi || m.position == PositionKind::t5 || m.position == PositionKind::shaw;
   const auto refuse = [&](bool asked, const char* what, const char* why) {
     if (asked) fail("attention '", name, "' takes no ", what, ": ", why);
   };
@@ -48,7 +46,7 @@ void check_modifiers(const std::string& name, const AttentionConfig& config, con
       headed == nullptr
           ? "it makes its scores itself. Leave it out, or use softmax."
           : "it has no softmax over scores of pairs that it could act on. Leave it out, or use softmax.";
-  refuse(placed, "bias by position (alibi, t5, shaw)", why);
+  refuse(by_distance(m.position), "bias by position (alibi, t5, shaw)", why);
   refuse(m.softcap != 0, "softcap", why);
   refuse(m.sink != Sink::none, "sink", why);
 }

@@ -27,7 +27,15 @@ Tensor ScoredAttention::attend(Heads heads, const Attend& call) {
 Tensor ScoredAttention::attend_by_map(const Heads& heads, const Attend& call, int64_t first_query) {
   const Tensor map = weights(heads, call, first_query);
   if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
-  return matmul(dropout(map, config().dropout, call.pass.noise), repeated(heads.v, heads.q.extent(1)));
+  return applied(map, heads, call, first_query);
+}
+
+Tensor ScoredAttention::applied(const Tensor& map, const Heads& heads, const Attend& call,
+                                int64_t first_query) const {
+  const Tensor dropped = dropout(map, config().dropout, call.pass.noise);
+  const Tensor y = matmul(dropped, repeated(heads.v, heads.q.extent(1)));
+  const Tensor more = modifiers().of_value_vectors(dropped, heads.v, first_query);
+  return more ? y + more : y;
 }
 
 }  // namespace heed

@@ -21,6 +21,9 @@ class ScoredAttention : public HeadedAttention {
   Tensor attend(Heads heads, const Attend& call) override;
   /// The same once the memory has been recalled: by the map, written out.
   Tensor attend_by_map(const Heads& heads, const Attend& call, int64_t first_query);
+  /// What a map [B, H, Tq, Tk] makes of the values, and of vectors that are added to them by distance; with
+  /// dropout on the map.
+  Tensor applied(const Tensor& map, const Heads& heads, const Attend& call, int64_t first_query) const;
   /// The position of the first query of these scores [B, H, Tq, Tk], for weigh(). As in Mask::dense.
   int64_t first_position(const Tensor& scores, const Attend& call) const;
   /// The weights before dropout: what a probe sees. first_query as in Mask::dense.

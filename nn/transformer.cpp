@@ -21,7 +21,8 @@ void TransformerConfig::fields(Fields& f) {
     "divide by sqrt(variance + eps), or by sample deviation + eps");
   f("norm_epsilon", norm_epsilon, "keeps the norm's division finite");
   f("position",
-    Choice(position, {"none", "sinusoid", "learned", "rope", "rope_interleaved", "alibi", "t5", "shaw"}),
+    Choice(position,
+           {"none", "sinusoid", "learned", "rope", "rope_interleaved", "alibi", "t5", "shaw", "shaw_keys"}),
     "what tells positions apart: added to embeddings, or (from rope on) inside self-attention");
   f("position_base", modifiers.position_base, "of rope: the slowest pair takes about this many positions");
   f("position_buckets", modifiers.position_buckets,
@@ -132,6 +133,7 @@ Stack::Stack(const TransformerConfig& config, Role role, const AttentionFactory&
   // GPT-2 starts the last layer of each residual branch smaller, so that their sum keeps its size.
   const int64_t branches = config.layers * (role.cross ? 3 : 2);
   const double out_gain = config.init == Init::normal ? 1 / std::sqrt(static_cast<double>(branches)) : 1;
+  const auto of_own = std::make_shared<SharedByLayers>(), of_cross = std::make_shared<SharedByLayers>();
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     AttentionConfig attention{.width = config.width,
                               .heads = config.heads,
@@ -145,11 +147,13 @@ Stack::Stack(const TransformerConfig& config, Role role, const AttentionFactory&
                               .output_bias = config.attention_bias,
                               .init = config.init,
                               .output_gain = out_gain,
-                              .modifiers = config.modifiers};
+                              .modifiers = config.modifiers,
+                              .shared = of_own};
     if (inside_attention(config.position)) attention.modifiers.position = config.position;
     auto own = self(attention, rng);
     attention.causal = false;
     attention.cross = true;
+    attention.shared = of_cross;
     attention.modifiers.position = PositionKind::none;  // places in two inputs have no distance
     auto across = role.cross ? cross(attention, rng) : nullptr;
     blocks.push_back(

@@ -130,7 +130,7 @@ class CosineAttention final : public DottedAttention {
                                    .key_lengths = call.mask.key_lengths()});
     if (auto* memory = dynamic_cast<AddressingMemory*>(call.memory)) memory->weights = last_of(map);
     if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
-    return matmul(dropout(map, config().dropout, call.pass.noise), repeated(heads.v, heads.q.extent(1)));
+    return applied(map, heads, call, first_query);
   }
 
   AddressingSteps steps_of(const Heads& heads, const Attend& call) const {

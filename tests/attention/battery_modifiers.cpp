@@ -20,6 +20,7 @@ std::vector<Modification> modifications() {
       {.name = "alibi", .modifiers = {.position = PositionKind::alibi}},
       {.name = "t5", .modifiers = {.position = PositionKind::t5, .position_buckets = 8, .position_span = 20}},
       {.name = "shaw", .modifiers = {.position = PositionKind::shaw, .position_span = 3}},
+      {.name = "shaw_keys", .modifiers = {.position = PositionKind::shaw_keys, .position_span = 3}},
       {.name = "qk_norm rms", .modifiers = {.qk_norm = QkNorm::rms}},
       {.name = "qk_norm l2", .modifiers = {.qk_norm = QkNorm::l2}},
       {.name = "softcap", .modifiers = {.softcap = 0.5}},

@@ -2,6 +2,7 @@
 // otherwise
 #include "attention/modified.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "attention/headed.h"
@@ -166,6 +167,45 @@ TEST_CASE("modified: a bias of t5 is that of its bucket, a vector of shaw meets 
   }
 }
 
+TEST_CASE("modified: shaw adds a vector to the value of each pair too, by its distance") {
+  for (const bool causal : {false, true}) {
+    const AttentionConfig config{.width = 4,
+                                 .heads = 2,
+                                 .causal = causal,
+                                 .modifiers = {.position = PositionKind::shaw, .position_span = 2}};
+    const auto shaw = made(config);
+    Tensor vectors;
+    for (const Named& one : tensors(*shaw)) {
+      if (one.name == "value_vectors") vectors = *one.tensor = leaf(random(Shape{5, 2}, 9));
+      if (one.name == "position_vectors") *one.tensor = leaf(random(Shape{5, 2}, 10));
+    }
+    REQUIRE(vectors);
+    const Tensor q = random(Shape{2, 2, 7, 2}, 1), k = random(Shape{2, 2, 7, 2}, 2),
+                 v = random(Shape{2, 2, 7, 2}, 3);
+    Probe probe;
+    const Mask mask = causal ? Mask::causal() : Mask::none();
+    const Tensor y =
+        headed(*shaw).on_heads({.q = q, .k = k, .v = v}, {.mask = mask, .pass = {.probe = &probe}});
+    const auto found = y.to_doubles(), map = probe.maps.at(0).weights.to_doubles(), values = v.to_doubles();
+    for (size_t head = 0; head < 4; ++head) {
+      for (size_t i = 0; i < 7; ++i) {
+        for (size_t c = 0; c < 2; ++c) {
+          double wanted = 0;
+          for (size_t j = 0; j < 7; ++j) {
+            const auto row =
+                std::clamp<int64_t>(static_cast<int64_t>(j) - static_cast<int64_t>(i), -2, 2) + 2;
+            wanted += map[(head * 7 + i) * 7 + j] *
+                      (values[(head * 7 + j) * 2 + c] + at(vectors, row, static_cast<int64_t>(c)));
+          }
+          CHECK(found[(head * 7 + i) * 2 + c] == Approx(wanted).margin(1e-12));
+        }
+      }
+    }
+    const Tensor wide = random(Shape{2, 2, 7, 3}, 3);
+    CHECK_THROWS_WITH(headed(*shaw).on_heads({.q = q, .k = k, .v = wide}, {}), containing("use shaw_keys"));
+  }
+}
+
 TEST_CASE("modified: as many key heads as heads is what there was, tied groups are repeated heads") {
   const Tensor x = random(Shape{2, 75, 8}, 1);
   for (const std::string spec : {"softmax", "additive", "linear"}) {
@@ -260,7 +300,7 @@ TEST_CASE("modified: the map that softmax shows is that of its fused products, w
   for (const Modifiers& modifiers :
        {Modifiers{.position = PositionKind::rope}, Modifiers{.position = PositionKind::alibi, .softcap = 0.7},
         Modifiers{.position = PositionKind::t5, .sink = Sink::learned},
-        Modifiers{.position = PositionKind::shaw},
+        Modifiers{.position = PositionKind::shaw_keys},
         Modifiers{.qk_norm = QkNorm::rms, .softcap = 2, .sink = Sink::zero}}) {
     for (const battery::Mode mode : {battery::Mode::self, battery::Mode::causal}) {
       Variant shown = softmax;

@@ -92,7 +92,7 @@ TEST_CASE("fields: a visitor sets what it visits") {
   config.fields(list);
   CHECK(list.of("activation") == "word silu");
   // the last word of each
-  CHECK(list.of("position") == "word shaw");
+  CHECK(list.of("position") == "word shaw_keys");
   CHECK(list.of("init") == "word normal");
   CHECK(list.of("tie") == "word all");
 }
