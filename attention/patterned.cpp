@@ -18,7 +18,10 @@ PatternedAttention::PatternedAttention(const AttentionConfig& config, Rng& rng, 
 
 std::unique_ptr<Memory> PatternedAttention::start() const {
   auto memory = std::make_unique<KeyValueMemory>();
-  if (config().causal && !config().cross) memory->reach = reach();
+  if (config().causal && !config().cross) {
+    memory->reach = reach();
+    memory->anchors = anchors();
+  }
   return memory;
 }
 
@@ -28,13 +31,16 @@ double PatternedAttention::scale(const Tensor& q) const {
 
 PatternedAttention::Asked PatternedAttention::asked(const Heads& heads, const Attend& call,
                                                     int64_t first_query) const {
-  // A memory that forgets gives the last keys only.
+  // A memory that forgets gives the last keys only, and perhaps the first.
   const int64_t present = heads.k.extent(2);
   const int64_t total = call.memory != nullptr ? call.memory->length : present;
+  const auto* kept = dynamic_cast<const KeyValueMemory*>(call.memory);
+  const int64_t front = kept != nullptr ? kept->front : 0;
   return {.first_query = first_query,
           .queries = heads.q.extent(2),
-          .first_key = total - present,
           .length = total,
+          .front = front,
+          .first_key = total - (present - front),
           .causal = call.mask.is_causal(),
           .edition = edition()};
 }
@@ -49,7 +55,7 @@ std::shared_ptr<const kernel::Pattern> PatternedAttention::pattern(const Asked& 
   auto pattern = std::make_shared<kernel::Pattern>();
   pattern->heads = same_for_all_heads() ? 1 : config().heads;
   pattern->queries = asked.queries;
-  pattern->keys = asked.length - asked.first_key;
+  pattern->keys = asked.keys();
   pattern->first.reserve(static_cast<size_t>(pattern->heads * asked.queries + 1));
   pattern->first.push_back(0);
   KeySet set;
@@ -60,20 +66,22 @@ std::shared_ptr<const kernel::Pattern> PatternedAttention::pattern(const Asked& 
       keys(head, asked.first_query + i, asked.length, set);
       std::sort(set.runs_.begin(), set.runs_.end());
       // Runs that touch or overlap become one: a key counts once.
-      int64_t reached = asked.first_key;
+      int64_t reached = 0;
       const size_t own = pattern->runs.size();
-      for (const auto& [first, last] : set.runs_) {
-        const int64_t begin = std::max(first, reached);
-        const int64_t stop = std::min(last, end);
-        if (begin >= stop) continue;
-        const auto from = static_cast<int32_t>(begin - asked.first_key),
-                   to = static_cast<int32_t>(stop - asked.first_key);
+      const auto add = [&](int64_t begin, int64_t stop, int64_t gap) {
+        if (begin >= stop) return;
+        const auto from = static_cast<int32_t>(begin - gap), to = static_cast<int32_t>(stop - gap);
         if (pattern->runs.size() > own && pattern->runs.back().end == from) {
           pattern->runs.back().end = to;
         } else {
           pattern->runs.push_back({from, to});
         }
-        reached = stop;
+      };
+      for (const auto& [first, last] : set.runs_) {
+        const int64_t begin = std::max(first, reached), stop = std::min(last, end);
+        add(begin, std::min(stop, asked.front), 0);
+        add(std::max(begin, asked.first_key), stop, asked.first_key - asked.front);
+        reached = std::max(reached, stop);
       }
       pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
     }
@@ -101,22 +109,34 @@ Tensor PatternedAttention::dense_map(const Heads& heads, const Attend& call, int
   for (int64_t row = 0; row < shape->heads * queries; ++row) {
     for (auto r = static_cast<size_t>(shape->first[static_cast<size_t>(row)]);
          r < static_cast<size_t>(shape->first[static_cast<size_t>(row) + 1]); ++r) {
-      const auto begin = allowed.begin() + row * length + wanted.first_key;
-      std::fill(begin + shape->runs[r].begin, begin + shape->runs[r].end, 0.0f);
+      for (int64_t n = shape->runs[r].begin; n < shape->runs[r].end; ++n)
+        allowed[static_cast<size_t>(row * length + wanted.position(n))] = 0;
     }
   }
   const Tensor bias = cast(Tensor::from(allowed, Shape{1, shape->heads, queries, length}), heads.q.dtype());
   Attend seen = call;
   seen.mask = call.mask.with(bias);
   Heads whole = heads;
-  if (wanted.first_key > 0) {
+  if (wanted.first_key > wanted.front) {
     // What is forgotten has no weight.
     Shape gone = heads.k.shape();
-    gone[2] = wanted.first_key;
+    gone[2] = wanted.first_key - wanted.front;
     const Tensor blank = Tensor::zeros(gone, heads.k.dtype(), heads.k.device());
-    whole.k = concat(std::vector<Tensor>{blank, heads.k}, 2);
+    const int64_t present = heads.k.extent(2);
+    whole.k = concat(std::vector<Tensor>{slice(heads.k, 2, 0, wanted.front), blank,
+                                         slice(heads.k, 2, wanted.front, present)},
+                     2);
   }
   return weights(whole, seen, first_query);
+}
+
+/// How many of the keys that are there each sequence has, given how many it has of all.
+Tensor PatternedAttention::present(const Tensor& lengths, const Asked& asked) {
+  if (!lengths || asked.first_key == 0) return lengths;
+  const Tensor all = cast(lengths, DType::f32);
+  const Tensor beyond_front = relu(affine(all, -1, static_cast<double>(asked.front))),
+               recent = relu(all - static_cast<double>(asked.first_key));
+  return cast(recent - beyond_front + static_cast<double>(asked.front), DType::i32);
 }
 
 Tensor PatternedAttention::attend_pattern(const Heads& heads, const Attend& call, int64_t first_query) const {
@@ -125,8 +145,7 @@ Tensor PatternedAttention::attend_pattern(const Heads& heads, const Attend& call
   return block_attention(heads.q, heads.k, heads.v,
                          {.scale = scale(heads.q),
                           .pattern = pattern(wanted),
-                          .key_lengths = call.mask.key_lengths(),
-                          .first_key = wanted.first_key,
+                          .key_lengths = present(call.mask.key_lengths(), wanted),
                           .dropout = drop ? config().dropout : 0,
                           .draw = drop ? call.pass.noise->next() : Draw{}});
 }

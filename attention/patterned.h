@@ -35,6 +35,8 @@ class PatternedAttention : public ScoredAttention {
   virtual bool same_for_all_heads() const { return true; }
   /// How far back a query looks at most; -1: to the first key. A decoder forgets what is further away.
   virtual int64_t reach() const { return -1; }
+  /// How many of the first keys every query looks at, however far away: a decoder keeps them.
+  virtual int64_t anchors() const { return 0; }
   /// A number that changes when what keys() answers does, as with random keys that were loaded.
   virtual uint64_t edition() const { return 0; }
 
@@ -50,15 +52,20 @@ class PatternedAttention : public ScoredAttention {
 
  private:
   struct Asked {
-    int64_t first_query = 0, queries = 0, first_key = 0, length = 0;
+    int64_t first_query = 0, queries = 0, length = 0;
+    int64_t front = 0, first_key = 0;  ///< keys 0 <= j < front are there, and those from first_key on
     bool causal = false;
     uint64_t edition = 0;
     bool operator==(const Asked&) const = default;
+    int64_t keys() const { return front + length - first_key; }
+    /// The number of key n of those that are there.
+    int64_t position(int64_t n) const { return n < front ? n : n - front + first_key; }
   };
   struct Kept {
     Asked asked;
     std::shared_ptr<const kernel::Pattern> pattern;
   };
+  static Tensor present(const Tensor& lengths, const Asked& asked);
   Asked asked(const Heads& heads, const Attend& call, int64_t first_query) const;
   std::shared_ptr<const kernel::Pattern> pattern(const Asked& asked) const;
 

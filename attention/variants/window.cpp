@@ -3,9 +3,12 @@
 // 2024 is left = right = w.
 //
 //   y_i = sum_j a_ij v_j,   a_i = softmax_j(q_i . k_j / sqrt(d)),   j = i + m e, -left <= m <= right, e =
-//   dilation
+//   dilation; and j < first
 //
-// No parameters of its own. A decoder keeps the last left e keys and values.
+// The first keys are what Xiao et al. 2023, "Efficient streaming language models with attention sinks", arXiv
+// 2309.17453, keep beside the window (4 of them); here their positions stay those of the text.
+//
+// No parameters of its own. A decoder keeps the last left e keys and values, and the first.
 #include "attention/patterned.h"
 #include "attention/variant.h"
 
@@ -13,12 +16,13 @@ namespace heed {
 namespace {
 
 struct Options {
-  int64_t left = 64, right = 64, dilation = 1;
+  int64_t left = 64, right = 64, dilation = 1, first = 0;
   double scale = 0;
   void fields(Fields& f) {
     f("left", left, "how many keys before its own a query sees");
     f("right", right, "how many after it; a decoder sees none of them");
     f("dilation", dilation, "the distance between keys that it sees");
+    f("first", first, "how many keys at the start every query sees besides: attention sinks");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -32,16 +36,19 @@ class Window final : public PatternedAttention {
            ". They count keys and must be at least 0.");
     }
     if (o.dilation < 1) fail("attention 'window': dilation = ", o.dilation, ". It must be at least 1.");
+    if (o.first < 0) fail("attention 'window': first = ", o.first, ". It must be at least 0.");
   }
 
  private:
   void keys(int64_t, int64_t i, int64_t length, KeySet& out) const override {
+    out.range(0, o_.first);
     if (o_.dilation == 1) return out.range(i - o_.left, i + o_.right + 1);
     const int64_t back = std::min(o_.left, i / o_.dilation);
     const int64_t last = std::min(i + o_.right * o_.dilation, length - 1);
     for (int64_t j = i - back * o_.dilation; j <= last; j += o_.dilation) out.one(j);
   }
   int64_t reach() const override { return o_.left * o_.dilation; }
+  int64_t anchors() const override { return o_.first; }
 
   Options o_;
 };

@@ -134,6 +134,10 @@ TEST_CASE("sparse: window is a band of the map", "[window]") {
   compare("window:left=0,right=0", reference::window(0, 0, 1));
   compare("window:left=3,right=3,dilation=4", reference::window(3, 3, 4));
   compare("window:left=5,right=1,dilation=7", reference::window(5, 1, 7));
+  compare("window:left=3,right=2,first=4",
+          reference::either(reference::window(3, 2, 1), reference::first_keys(4)));
+  compare("window:left=2,right=2,dilation=3,first=1",
+          reference::either(reference::window(2, 2, 3), reference::first_keys(1)));
 }
 
 TEST_CASE("sparse: a window as wide as the input is softmax", "[window]") {
@@ -395,8 +399,8 @@ TEST_CASE("sparse: dropout on the weights is that of softmax", "[window][strided
 }
 
 TEST_CASE("sparse: a decoder with a window remembers no more than the window", "[window][longformer]") {
-  for (const char* spec : {"window:left=20", "window:left=5,dilation=4", "longformer:window=20",
-                           "strided:stride=21,usage=interleave"}) {
+  for (const char* spec : {"window:left=20", "window:left=5,dilation=4", "window:left=20,first=4",
+                           "longformer:window=20", "strided:stride=21,usage=interleave"}) {
     CAPTURE(spec);
     AttentionConfig config = config_for(2, 4, 400);
     config.causal = true;
@@ -423,6 +427,36 @@ TEST_CASE("sparse: a decoder with a window remembers no more than the window", "
   }
 }
 
+TEST_CASE("sparse: first keys stay when a decoder forgets those after them", "[window]") {
+  AttentionConfig config = config_for(2, 3, 60);
+  config.causal = true;
+  const auto attention = made("window:left=5,first=3", config);
+  const Tensor x = test::tensor(test::numbers(2 * 60 * 6, 3), {2, 60, 6}, DType::f32);
+  const NoTape quiet;
+  for (const bool padded : {false, true}) {
+    const Tensor lengths = Tensor::of<int32_t>(std::vector<int32_t>{60, 33}, Shape{2});
+    const Mask mask = padded ? Mask::causal() & Mask::lengths(lengths) : Mask::causal();
+    Probe whole;
+    const Tensor full =
+        attention->forward({.queries = x, .keys = x, .mask = mask, .pass = {.probe = &whole}});
+    const auto memory = attention->start();
+    for (int64_t begin = 0, end = 0; begin < 60; begin = end) {
+      end = std::min<int64_t>(60, begin + (begin < 9 ? 2 : 7));
+      const Tensor rows = view::slice(x, 1, begin, end);
+      Probe probe;
+      const Tensor y = attention->forward(
+          {.queries = rows, .keys = rows, .mask = mask, .memory = memory.get(), .pass = {.probe = &probe}});
+      const int64_t real = padded ? 1 : 2;  // the second row ends before
+      for (int64_t b = 0; b < real; ++b) {
+        const auto of = [&](const Tensor& t) { return view::slice(t, 0, b, b + 1); };
+        CHECK(distance(of(y), of(view::slice(full, 1, begin, end)).to_doubles()) < 2e-6);
+        const Tensor map = view::slice(view::slice(whole.maps[0].weights, 2, begin, end), 3, 0, end);
+        CHECK(distance(of(probe.maps[0].weights), of(map).to_doubles()) < 2e-6);
+      }
+    }
+  }
+}
+
 TEST_CASE("sparse: options that cannot be are refused", "[window][strided][fixed][longformer][bigbird]") {
   AttentionConfig config = config_for(2, 4, 100);
   const auto refused = [&](const std::string& spec, const std::string& why) {
@@ -432,6 +466,7 @@ TEST_CASE("sparse: options that cannot be are refused", "[window][strided][fixed
   };
   refused("window:left=-1", "left = -1");
   refused("window:dilation=0", "dilation = 0");
+  refused("window:first=-1", "first = -1");
   refused("strided:stride=-3", "stride = -3");
   refused("fixed:block=8,summary=9", "1 summaries of 9 keys in a block of 8");
   refused("fixed:block=8,summary=4,verts=3,usage=multihead", "3 summaries of 4 keys");

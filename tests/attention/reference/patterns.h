@@ -17,6 +17,11 @@ inline Meets window(int64_t left, int64_t right, int64_t dilation) {
   };
 }
 
+/// Xiao et al. 2023: the first keys.
+inline Meets first_keys(int64_t count) {
+  return [=](int64_t, int64_t, int64_t j, int64_t) { return j < count; };
+}
+
 /// Child et al. 2019, section 4.2, with l keys in `local` as the authors' code has it.
 inline Meets local(int64_t l) {
   return [=](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && i - j < l; };
