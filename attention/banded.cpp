@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "core/pattern.h"
+
 namespace heed {
 namespace {
 
@@ -59,6 +61,134 @@ void check_longest(const char* name, int64_t length, int64_t longest) {
     fail("attention '", name, "': ", length, " tokens, but its matrix was made for ", longest,
          ". Raise max_length.");
   }
+}
+
+SeenPlaces seen_places(const Tensor& places, int64_t longest, const Sight& sight, int64_t width,
+                       bool within) {
+  SeenPlaces seen;
+  const std::vector<double> all = places ? places.to_doubles() : std::vector<double>();
+  for (size_t n = 0; n < all.size(); ++n) {
+    const auto place = static_cast<int64_t>(all[n]);
+    const int64_t i = place / longest, j = place % longest;
+    const int64_t row = i - sight.first_query, column = j - sight.first_key;
+    if (row < 0 || row >= sight.queries || column < 0 || column >= sight.keys) continue;
+    if ((sight.causal && j > i) || (std::abs(i - j) <= width) != within) continue;
+    seen.which.push_back(static_cast<int32_t>(n));
+    seen.queries.push_back(static_cast<int32_t>(row));
+    seen.keys.push_back(static_cast<int32_t>(column));
+  }
+  return seen;
+}
+
+Tensor row_ids(const std::vector<int32_t>& ids, Device device) {
+  return Tensor::of<int32_t>(ids, Shape{1, 1, static_cast<int64_t>(ids.size())}, device);
+}
+
+Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight) {
+  const int64_t width = (band.extent(3) - 1) / 2, queries = band.extent(2), h = band.extent(1),
+                batch = v.extent(0), dv = v.extent(3);
+  // Blocks of queries, each with the keys that any of them has.
+  const int64_t rows = std::max<int64_t>(width, 1), wide = rows + 2 * width,
+                blocks = (queries + rows - 1) / rows;
+  std::vector<int32_t> ids;
+  for (int64_t n = 0; n < blocks; ++n) {
+    const int64_t begin = sight.first_query + n * rows - width - sight.first_key;
+    for (int64_t key = begin; key < begin + wide; ++key)
+      ids.push_back(static_cast<int32_t>(key >= 0 && key < sight.keys ? key : -1));
+  }
+  const Tensor near = reshape(take_rows(v, row_ids(ids, v.device())), Shape{batch, h, blocks, wide, dv});
+  Tensor cells = band;
+  if (const int64_t rest = blocks * rows - queries; rest > 0) {
+    Shape blank = band.shape();
+    blank[2] = rest;
+    cells = concat(std::vector<Tensor>{cells, Tensor::zeros(blank, band.dtype(), band.device())}, 2);
+  }
+  // Row r of a block begins at its column r: rows longer by one, read on with rows that are not.
+  const Shape shape{band.extent(0), h, blocks, rows, rows};
+  const Tensor long_rows =
+      concat(std::vector<Tensor>{reshape(cells, Shape{shape[0], h, blocks, rows, 2 * width + 1}),
+                                 Tensor::zeros(shape, band.dtype(), band.device())},
+             4);
+  const Tensor line =
+      slice(reshape(long_rows, Shape{shape[0], h, blocks, rows * (wide + 1)}), 3, 0, rows * wide);
+  const Tensor products = matmul(reshape(line, Shape{shape[0], h, blocks, rows, wide}), near);
+  return slice(reshape(products, Shape{batch, h, blocks * rows, dv}), 2, 0, queries);
+}
+
+BandedAttention::BandedAttention(const AttentionConfig& config, Rng& rng, int64_t width, double scale)
+    : ScoredAttention(config, rng), width_(width), scale_(scale) {}
+
+double BandedAttention::scale(const Tensor& q) const {
+  return scale_ != 0 ? scale_ : 1 / std::sqrt(static_cast<double>(q.extent(3)));
+}
+
+Tensor BandedAttention::score(const Tensor& q, const Tensor& k, const Attend&) const {
+  return matmul(q, transpose(k, 2, 3)) * scale(q);
+}
+
+std::shared_ptr<const kernel::Pattern> BandedAttention::pattern(const Sight& sight) const {
+  if (last_ && last_sight_ == sight) return last_;
+  auto pattern = std::make_shared<kernel::Pattern>();
+  pattern->queries = sight.queries;
+  pattern->keys = sight.keys;
+  pattern->first.push_back(0);
+  for (int64_t i = sight.first_query; i < sight.first_query + sight.queries; ++i) {
+    const int64_t begin = std::max<int64_t>(0, i - width_),
+                  end = std::min(sight.keys, i + (sight.causal ? 0 : width_) + 1);
+    if (begin < end) pattern->runs.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(end)});
+    pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
+  }
+  last_sight_ = sight;
+  return last_ = pattern;
+}
+
+Tensor BandedAttention::elsewhere(const Heads&, const Tensor&, const Attend&, const Sight&) const {
+  return {};
+}
+
+Tensor BandedAttention::attend(Heads heads, const Attend& call) {
+  const int64_t first = recall(heads, call);
+  if (modifiers().on_scores() || call.mask.bias()) return attend_by_map(heads, call, first);
+  if (call.pass.probe != nullptr) {
+    const NoTape looking;
+    call.pass.probe->see(*this, weights(heads, call, first));
+  }
+  const Sight sight{.first_query = first,
+                    .queries = heads.q.extent(2),
+                    .first_key = 0,
+                    .keys = heads.k.extent(2),
+                    .causal = call.mask.is_causal()};
+  const int64_t dv = heads.v.extent(3);
+  const kernel::AttentionTerms plain{.scale = scale(heads.q),
+                                     .causal = sight.causal,
+                                     .first_query = first,
+                                     .key_lengths = call.mask.key_lengths()};
+  const kernel::AttentionTerms dropped = terms(call, plain.scale);
+  const Tensor band = block_attention_with_sums(heads.q, heads.k, heads.v,
+                                                {.scale = plain.scale,
+                                                 .pattern = pattern(sight),
+                                                 .key_lengths = plain.key_lengths,
+                                                 .dropout = dropped.dropout,
+                                                 .draw = dropped.draw});
+  const Tensor inside = slice(band, 3, 0, dv);
+  if (renormalised()) return inside;
+  // The log of a row's sum; one number instead of -inf, so that nothing over nothing is no NaN.
+  const auto log_sum = [](const Tensor& with_sums) {
+    const int64_t last = with_sums.extent(3) - 1;
+    const Tensor sums = slice(with_sums, 3, last, last + 1);
+    return maximum(sums, Tensor::full(Shape{1, 1, 1, 1}, -1e30, sums.dtype(), sums.device()));
+  };
+  const Tensor nothing = Tensor::zeros(Shape{heads.k.extent(0), heads.k.extent(1), sight.keys, 1},
+                                       heads.k.dtype(), heads.k.device());
+  const Tensor all = log_sum(attention_with_sums(heads.q, heads.k, nothing, plain));
+  // A share is no more than one, also where rounding of huge scores says so.
+  const Tensor y = inside * exp(-relu(all - log_sum(band)));
+  if (const Tensor kept = call.mask.kept(heads.k, 0)) {
+    heads.k = heads.k * kept;
+    heads.v = heads.v * kept;
+  }
+  const Tensor more = elsewhere(heads, all, call, sight);
+  return more ? y + more : y;
 }
 
 }  // namespace heed

@@ -1,5 +1,6 @@
 // tests the variants of maps with a band: projections of the map of softmax, and maps that do not look at the
 // input
+#include <algorithm>
 #include <cmath>
 
 #include "attention/headed.h"
@@ -171,42 +172,112 @@ TEST_CASE("banded: places of errors are as many as asked for, apart, and off the
   CHECK(places("density=0.1", 30, 2) != few);
 }
 
+/// P of a band [H, N, 2 w + 1] written out as [H, N, N].
+std::vector<double> written_out(const std::vector<double>& band, int64_t H, int64_t N, int64_t w) {
+  std::vector<double> all(static_cast<size_t>(H * N * N));
+  for (int64_t row = 0; row < H * N; ++row) {
+    for (int64_t c = 0; c < 2 * w + 1; ++c) {
+      const int64_t j = row % N + c - w;
+      if (j >= 0 && j < N)
+        all[static_cast<size_t>(row * N + j)] = band[static_cast<size_t>(row * (2 * w + 1) + c)];
+    }
+  }
+  return all;
+}
+/// The band of [H, N, N].
+std::vector<double> cut_out(const std::vector<double>& all, int64_t H, int64_t N, int64_t w) {
+  std::vector<double> band(static_cast<size_t>(H * N * (2 * w + 1)));
+  for (int64_t row = 0; row < H * N; ++row) {
+    for (int64_t c = 0; c < 2 * w + 1; ++c) {
+      const int64_t j = row % N + c - w;
+      if (j >= 0 && j < N)
+        band[static_cast<size_t>(row * (2 * w + 1) + c)] = all[static_cast<size_t>(row * N + j)];
+    }
+  }
+  return band;
+}
+
 TEST_CASE("banded: structured is its matrix, row by row over the sum of what may be seen", "[structured]") {
   for (const Sizes& s : sizes) {
     for (const bool causal : {false, true}) {
-      CAPTURE(s.N, causal);
-      const Made made("structured:width=3,eps=0.2,density=0.3", s, causal);
-      Rng rng(8);
-      fill_normal(made.place("structure").detach(), 0, 1, rng);
-      const bool errors = s.N > 1;
-      if (errors) fill_normal(made.place("error").detach(), 0, 0.3, rng);
-      const auto structure = made.place("structure").to_doubles();
-      std::vector<double> error(structure.size());
-      std::vector<size_t> at;
-      std::vector<double> values;
-      if (errors) {
-        for (const double place : made.place("places").to_doubles()) at.push_back(static_cast<size_t>(place));
-        values = made.place("error").to_doubles();
-        for (int64_t h = 0; h < s.H; ++h) {
-          for (size_t n = 0; n < at.size(); ++n)
-            error[static_cast<size_t>(h * s.N * s.N) + at[n]] =
-                std::clamp(values[static_cast<size_t>(h) * at.size() + n], -0.2, 0.2);
+      for (const std::string start : {"band", "diagonal", "uniform"}) {
+        CAPTURE(s.N, causal, start);
+        const Made made("structured:width=3,eps=0.2,density=0.3,start=" + start, s, causal);
+        const int64_t w = start == "band" ? std::min<int64_t>(3, s.N - 1) : 0;
+        const bool whole = start == "uniform";
+        Rng rng(8);
+        fill_normal(made.place("structure").detach(), 0, 1, rng);
+        const bool errors = s.N > 1;
+        if (errors) fill_normal(made.place("error").detach(), 0, 0.3, rng);
+        REQUIRE(made.place("structure").shape() == Shape{s.H, s.N, whole ? s.N : 2 * w + 1});
+        const auto given = made.place("structure").to_doubles(),
+                   structure = whole ? given : written_out(given, s.H, s.N, w);
+        std::vector<double> error(structure.size());
+        std::vector<size_t> at;
+        std::vector<double> values;
+        if (errors) {
+          for (const double place : made.place("places").to_doubles())
+            at.push_back(static_cast<size_t>(place));
+          values = made.place("error").to_doubles();
+          for (int64_t h = 0; h < s.H; ++h) {
+            for (size_t n = 0; n < at.size(); ++n)
+              error[static_cast<size_t>(h * s.N * s.N) + at[n]] =
+                  std::clamp(values[static_cast<size_t>(h) * at.size() + n], -0.2, 0.2);
+          }
         }
+        const auto want = reference::structured(made.heads.v, made.direction, structure, error,
+                                                [&](int64_t i, int64_t j) { return !causal || j <= i; });
+        const Tensor y = made.run(causal ? Mask::causal() : Mask::none());
+        CHECK(distance(y, want.out) < 1e-12);
+        CHECK(distance(grad_of(made.heads.v), want.dv) < 1e-12);
+        CHECK(distance(grad_of(made.place("structure")),
+                       whole ? want.dstructure : cut_out(want.dstructure, s.H, s.N, w)) < 1e-11);
+        std::vector<double> derror;
+        for (size_t n = 0; n < values.size(); ++n) {
+          const size_t head = n / at.size() * static_cast<size_t>(s.N * s.N);
+          derror.push_back(std::abs(values[n]) < 0.2 ? want.derror[head + at[n % at.size()]] : 0);
+        }
+        if (errors) CHECK(distance(grad_of(made.place("error")), derror) < 1e-11);
       }
-      const auto want = reference::structured(made.heads.v, made.direction, structure, error,
-                                              [&](int64_t i, int64_t j) { return !causal || j <= i; });
-      const Tensor y = made.run(causal ? Mask::causal() : Mask::none());
-      CHECK(distance(y, want.out) < 1e-12);
-      CHECK(distance(grad_of(made.heads.v), want.dv) < 1e-12);
-      CHECK(distance(grad_of(made.place("structure")), want.dstructure) < 1e-11);
-      std::vector<double> derror;
-      for (size_t n = 0; n < values.size(); ++n) {
-        const size_t head = n / at.size() * static_cast<size_t>(s.N * s.N);
-        derror.push_back(std::abs(values[n]) < 0.2 ? want.derror[head + at[n % at.size()]] : 0);
-      }
-      if (errors) CHECK(distance(grad_of(made.place("error")), derror) < 1e-11);
     }
   }
+}
+
+TEST_CASE("banded: what is kept is all that a step holds", "[structured][band_project][band_sparse_error]") {
+  // Bytes of a training step: twice the length takes twice as much, with one error a row too.
+  const auto bytes = [](const std::string& spec, int64_t length) {
+    Rng rng(1);
+    const auto made = make_attention(spec, {.width = 16, .max_length = length}, rng);
+    const Tensor x = leaf(test::tensor(test::numbers(length * 16, 3), {1, length, 16}, DType::f32));
+    const int64_t before = memory_use().live;
+    reset_peak();
+    backward(sum(made->forward({.queries = x, .keys = x})));
+    return static_cast<double>(memory_use().peak - before);
+  };
+  for (const char* spec : {"structured:width=8", "structured:width=8,eps=0.1", "structured:start=diagonal",
+                           "band_project:width=8", "band_sparse_error:width=8"}) {
+    CAPTURE(spec);
+    const double held = bytes(spec, 4096), one_map = 4096.0 * 4096.0 * 4;
+    CHECK(held < 3 * bytes(spec, 2048));  // 4, if pairs were held
+    CHECK(held < one_map / 4);
+  }
+}
+
+TEST_CASE("banded: a decoder with a band of its own remembers no more than the band", "[structured]") {
+  Rng rng(1);
+  const auto made =
+      make_attention("structured:width=5", {.width = 4, .causal = true, .max_length = 200}, rng);
+  const auto memory = made->start();
+  const NoTape quiet;
+  const Tensor x = test::tensor(test::numbers(800, 3), {1, 200, 4}, DType::f32);
+  const Tensor full = made->forward({.queries = x, .keys = x, .mask = Mask::causal()});
+  for (int64_t t = 0; t < 200; ++t) {
+    const Tensor row = view::slice(x, 1, t, t + 1);
+    const Tensor y =
+        made->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()});
+    CHECK(distance(y, view::slice(full, 1, t, t + 1).to_doubles()) < 2e-6);
+  }
+  CHECK(dynamic_cast<KeyValueMemory&>(*memory).keys.extent(2) <= 16);
 }
 
 TEST_CASE("banded: structured starts as a band, a diagonal or the mean, and does not look at the input",
@@ -230,7 +301,9 @@ TEST_CASE("banded: structured starts as a band, a diagonal or the mean, and does
   one.heads.k = test::heads(1, 1, 9, 4, DType::f64, 78);
   CHECK(one.map() == before);
   CHECK(count_parameters(*Made("structured:learn=false", s, false).attention) == 2 * 16);
-  CHECK(count_parameters(*Made("structured", s, false).attention) == 2 * 16 + 81);
+  CHECK(count_parameters(*Made("structured:start=uniform", s, false).attention) == 2 * 16 + 81);
+  CHECK(count_parameters(*Made("structured:width=2", s, false).attention) == 2 * 16 + 9 * 5);
+  CHECK(count_parameters(*Made("structured", s, false).attention) == 2 * 16 + 9 * 17);
 }
 
 TEST_CASE("banded: what cannot be is refused", "[band_project][band_sparse_error][structured]") {
