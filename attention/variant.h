@@ -70,6 +70,7 @@ std::string full_spec(const std::string& spec);
 struct Listing {
   bool counted =
       false;  ///< the growth of costs counted anew, beside what is declared: about a second a variant
+  const Variant* only = nullptr;  ///< this one, and as text with all its options; null: all
 };
 /// The table of all variants as Markdown: docs/attention.md is made of it.
 std::string variants_markdown(const Listing& listing = {});
@@ -89,7 +90,8 @@ struct NoOptions {
   void fields(Fields&) {}
 };
 
-/// Registers class A with its options: A(const AttentionConfig&, const Options&, Rng&).
+/// Registers class A with its options: A(const AttentionConfig&, const Options&, Rng&), or A::make() of the
+/// same where a variant is several things by turns.
 template <class A, class Options = NoOptions>
 Variant describe(const Traits& traits) {
   const auto chosen = [name = std::string(traits.name)](const Spec& spec) {
@@ -100,7 +102,10 @@ Variant describe(const Traits& traits) {
   };
   return {traits,
           [chosen](const AttentionConfig& config, const Spec& spec, Rng& rng) -> std::unique_ptr<Attention> {
-            return std::make_unique<A>(config, chosen(spec), rng);
+            if constexpr (requires(const Options& options) { A::make(config, options, rng); })
+              return A::make(config, chosen(spec), rng);
+            else
+              return std::make_unique<A>(config, chosen(spec), rng);
           },
           [chosen](const Spec& spec) {
             Options options = chosen(spec);

@@ -3,8 +3,9 @@
 //
 //   a_ij = 1 + s + s^2 / 2,      s = q_i . k_j / sqrt(f),      q and k of few features, f = 16
 //
-// Fastmax of degree 2 on narrow queries and keys, not normalised. Based models put layers of softmax over a
-// window of 64 between layers of it; here every layer is one of these.
+// Fastmax of degree 2 on narrow queries and keys, not normalised: what all tokens say, in a state of constant
+// size. Every second layer of a self-attention is softmax over a window instead, which finds what is near to
+// the letter: the layers 1, 3, ... counted from 0.
 //
 // Parameters: to_query, to_key [H, d, f] narrow the heads; there are none where heads are no wider than f.
 #include <cmath>
@@ -16,10 +17,11 @@ namespace heed {
 namespace {
 
 struct Options {
-  int64_t features = 16;
+  int64_t features = 16, window = 64;
   double epsilon = 1e-12;
   void fields(Fields& f) {
     f("features", features, "width that queries and keys are narrowed to; 0: they stay as they are");
+    f("window", window, "keys that a query of every second layer sees, by softmax; 0: no such layers");
     f("epsilon", epsilon, "added to the sum of weights");
   }
 };
@@ -34,6 +36,13 @@ class BasedAttention final : public KernelizedAttention {
     to_query_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
     to_key_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
   }
+  static std::unique_ptr<Attention> make(const AttentionConfig& config, const Options& o, Rng& rng) {
+    terms_of(config, o);  // wrong options are wrong in every layer
+    if (o.window == 0 || config.cross || config.layer % 2 == 0)
+      return std::make_unique<BasedAttention>(config, o, rng);
+    const int64_t left = config.causal ? o.window - 1 : o.window / 2, right = config.causal ? 0 : left;
+    return make_attention(text("window:left=", left, ",right=", right), config, rng);
+  }
   void fields(Fields& f) override {
     KernelizedAttention::fields(f);
     f("to_query", to_query_);
@@ -43,6 +52,7 @@ class BasedAttention final : public KernelizedAttention {
  private:
   static kernel::FastmaxTerms terms_of(const AttentionConfig& config, const Options& o) {
     if (o.features < 0) fail("attention 'based': features = ", o.features, ". It must be at least 0.");
+    if (o.window < 0) fail("attention 'based': window = ", o.window, ". It must be at least 0.");
     if (!(o.epsilon >= 0)) fail("attention 'based': epsilon = ", o.epsilon, ". It must be at least 0.");
     const int64_t d = config.width / std::max<int64_t>(config.heads, 1);
     const int64_t width = o.features > 0 ? std::min(o.features, d) : d;
@@ -66,7 +76,8 @@ Variant variant::based() {
   return describe<BasedAttention, Options>(
       {.name = "based",
        .paper = "Arora et al. 2024",
-       .idea = "The second-order Taylor polynomial of exp on narrow queries and keys.",
+       .idea =
+           "The second-order Taylor polynomial of exp on narrow queries and keys, by turns with a window.",
        .time = {.length = 1, .width = 1},
        .memory = {.length = 1, .width = 0.77},
        .causal = true,

@@ -5,12 +5,13 @@
 //   cross-segment   y_f = y_f + sum over segments g of b_fg W_v x_g,  x_g = y_g + p_g, for first tokens f
 //
 // Both maps are softmaxes of scaled dot products; the second is between the first tokens of the segments,
-// which a layout fills with a token that stands for its segment. Positions p of segments are learned here, so
-// each layer has its own. A probe is shown both maps, the second with its rows and columns at the first
+// which a layout fills with a token that stands for its segment. As in the paper's interleaved layout first
+// tokens meet in every third layer only, and always in the last. Positions p of segments are learned here, so
+// each such layer has its own. A probe is shown both maps, the second with its rows and columns at the first
 // tokens.
 //
-// Parameters: cross.query, cross.key, cross.value [width, width], the heads side by side; cross.positions
-// [segments, width].
+// Parameters, where first tokens meet: cross.query, cross.key, cross.value [width, width], the heads side by
+// side; cross.positions [segments, width].
 #include <cmath>
 
 #include "attention/headed.h"
@@ -23,10 +24,11 @@ namespace {
 struct Options {
   int64_t segment = 128;
   bool cross = true;
-  int64_t segments = 64;
+  int64_t every = 3, segments = 64;
   void fields(Fields& f) {
     f("segment", segment, "tokens of a segment");
     f("cross", cross, "first tokens of segments attend to each other afterwards");
+    f("every", every, "they do so in every third layer if 3, and always in the last");
     f("segments", segments, "how many segments have a position");
   }
 };
@@ -47,14 +49,17 @@ class Hat final : public HeadedAttention {
   Hat(const AttentionConfig& config, const Options& o, Rng& rng) : HeadedAttention(config, rng), options_(o) {
     if (o.segment < 1) fail("attention 'hat': segment = ", o.segment, ". It must be at least 1.");
     if (o.segments < 1) fail("attention 'hat': segments = ", o.segments, ". It must be at least 1.");
-    if (!o.cross) return;
+    if (o.every < 1) fail("attention 'hat': every = ", o.every, ". It must be at least 1.");
+    const int64_t number = config.layer + 1;
+    options_.cross = o.cross && (number % o.every == 0 || number >= config.layers);
+    if (!options_.cross) return;
     for (Tensor* projection : {&across_.query, &across_.key, &across_.value})
       *projection = weight(config.width, config.width, config.init, rng);
     across_.positions = normal_parameter(Shape{o.segments, config.width}, 0.02, rng);
   }
   void fields(Fields& f) override {
     HeadedAttention::fields(f);
-    f("cross", across_);
+    if (options_.cross) f("cross", across_);
   }
 
  private:

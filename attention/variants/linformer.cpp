@@ -9,7 +9,8 @@
 // that mix only zeros keep their share of the softmax, as the paper's would.
 //
 // Parameters: E [H or 1, k, length] mixes keys, F [H or 1, k, length] mixes values. sharing = none: for each
-// head its own; headwise: one E and one F; key_value: one E for keys and values.
+// head its own; headwise: one E and one F; key_value: one E for keys and values; layerwise: that one E in all
+// layers of a stack.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +20,7 @@
 namespace heed {
 namespace {
 
-enum class Sharing { none, headwise, key_value };
+enum class Sharing { none, headwise, key_value, layerwise };
 
 struct Options {
   int64_t k = 64;
@@ -28,7 +29,8 @@ struct Options {
   double scale = 0;
   void fields(Fields& f) {
     f("k", k, "slots that keys and values are mixed into; at most the length");
-    f("sharing", Choice(sharing, {"none", "headwise", "key_value"}), "what E and F serve together");
+    f("sharing", Choice(sharing, {"none", "headwise", "key_value", "layerwise"}),
+      "what E and F serve together");
     f("length", length, "positions that E and F are made for; 0: the longest input of the host");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
@@ -58,8 +60,15 @@ class LinformerAttention final : public HeadedAttention {
     const int64_t slots = std::min(o.k, length_);
     const Shape shape{o.sharing == Sharing::none ? config.heads : 1, slots, length_};
     const double bound = 1 / std::sqrt(static_cast<double>(slots));
-    e_ = uniform_parameter(shape, bound, rng);
-    if (o.sharing != Sharing::key_value) f_ = uniform_parameter(shape, bound, rng);
+    if (o.sharing == Sharing::layerwise && config.shared) {
+      Tensor& e = config.shared->tensors["linformer.E"];
+      if (!e) e = uniform_parameter(shape, bound, rng);
+      e_ = e;
+    } else {
+      e_ = uniform_parameter(shape, bound, rng);
+    }
+    const bool two = o.sharing == Sharing::none || o.sharing == Sharing::headwise;
+    if (two) f_ = uniform_parameter(shape, bound, rng);
   }
 
   std::unique_ptr<Memory> start() const override { return std::make_unique<SlotMemory>(); }
@@ -74,9 +83,7 @@ class LinformerAttention final : public HeadedAttention {
     Attend plain = call;
     plain.memory = nullptr;
     refuse_extras("linformer", plain);
-    auto* memory = dynamic_cast<SlotMemory*>(call.memory);
-    if (call.memory != nullptr && memory == nullptr)
-      fail("attention: this memory is another attention's. Use the one from start().");
+    auto* memory = memory_of<SlotMemory>(call);
     SlotMemory own;
     SlotMemory& slots = memory != nullptr ? *memory : own;
     if (heads.k) mix(heads, call.mask, slots);

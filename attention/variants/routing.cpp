@@ -4,7 +4,7 @@
 // Queries and keys are made as long as one; each of C centroids takes the w queries and the w keys that point
 // most nearly its way, and those attend to each other by softmax. A query of several clusters gets the mean
 // of what they give, one of none gets zero. While training, centroids follow the mean of the vectors nearest
-// to them.
+// to them; the first step of a run places them by rounds of spherical k-means on its batch.
 //
 // A decoder projects its queries and keys alike, as the paper does, and a token goes where its query goes. As
 // published (by = cluster) later tokens are masked, but they compete for places in clusters; by default (by =
@@ -28,6 +28,7 @@ enum class By { nearest, cluster };
 struct Options {
   int64_t clusters = 0;
   int64_t window = 0;
+  int64_t init = 10;
   By by = By::nearest;
   double decay = 0.999;
   double commitment = 1e-4;
@@ -36,6 +37,7 @@ struct Options {
     f("clusters", clusters, "centroids of a head; 0: the root of the longest input, 16 if it is not known");
     f("window", window,
       "tokens that a cluster takes; 0: the longest input over the clusters, 32 if it is not known");
+    f("init", init, "rounds of k-means on the first batch of a run, which place the centroids");
     f("by", Choice(by, {"nearest", "cluster"}),
       "what a decoder sees: nearest never depends on later tokens, cluster "
       "is as published");
@@ -51,6 +53,7 @@ class RoutingAttention final : public BucketedAttention {
       : BucketedAttention(config, rng, config.causal ? Project::shared_qk : Project::qkv), options_(o) {
     if (o.clusters < 0) fail("attention 'routing': clusters = ", o.clusters, ". They cannot be negative.");
     if (o.window < 0) fail("attention 'routing': window = ", o.window, ". It cannot be negative.");
+    if (o.init < 0) fail("attention 'routing': init = ", o.init, ". It cannot be negative.");
     if (!(o.decay >= 0 && o.decay <= 1))
       fail("attention 'routing': decay = ", o.decay, ". It must be from 0 to 1.");
     const int64_t longest = config.max_length;
@@ -86,6 +89,7 @@ class RoutingAttention final : public BucketedAttention {
     }
     const bool rehearsed = call.pass.terms != nullptr && call.pass.terms->rehearsal;
     const bool learns = call.pass.noise != nullptr && recording() && !rehearsed;
+    if (learns && !stepping && call.pass.noise->tick() == 1) settle(heads, call);
     const Tensor nearness = routed(heads.q, call);  // [B, H, T, C]
     const Tensor nearness_of_keys = call.mask.is_causal() ? nearness : routed(heads.k, call);
     Tensor y;
@@ -184,14 +188,47 @@ class RoutingAttention final : public BucketedAttention {
       call.pass.terms->add("commitment", mean(kept ? apart * kept : apart) * options_.commitment);
     }
     const NoTape counting;
-    const Tensor sums = slice(sum(put_rows(vectors.detach(), home, C + 1), 0), 2, 0, C);  // [1, H, C, d]
+    move(of_clusters(vectors.detach(), home), 1 - options_.decay);
+  }
+
+  /// Sums of the vectors of each cluster, [1, H, C, d].
+  Tensor of_clusters(const Tensor& vectors, const Tensor& home) const {
+    const int64_t C = options_.clusters;
+    return slice(sum(put_rows(vectors, home, C + 1), 0), 2, 0, C);
+  }
+
+  /// Centroids go a share of the way to these sums made as long as one; those that nothing is near stay.
+  void move(const Tensor& sums, double share) {
     const Tensor squares = sum(square(sums), 3);
     const Tensor met = Tensor::full(squares.shape(), 1, squares.dtype(), squares.device());
-    // A centroid that nothing is near stays where it is.
-    const Tensor moves =
-        reshape(squares / maximum(squares, met * 1e-12), Shape{H, C, 1}) * (1 - options_.decay);
-    const Tensor target = reshape(unit(sums), Shape{H, C, d});
+    const Shape each{sums.extent(1), sums.extent(2), 1};
+    const Tensor moves = reshape(squares / maximum(squares, met * 1e-12), each) * share;
+    const Tensor target = reshape(unit(sums), centroids_.shape());
     launch<kernel::Copy>(centroids_.device(), unit(centroids_ + (target - centroids_) * moves), centroids_);
+  }
+
+  /// Rounds of spherical k-means, which begin at any tokens of the batch.
+  void settle(const Heads& heads, const Attend& call) {
+    if (options_.init == 0) return;
+    const NoTape quiet;
+    const int64_t B = heads.q.extent(0), H = heads.q.extent(1), T = heads.q.extent(2), C = options_.clusters;
+    Rng pick(call.pass.noise->seed() * 4096 + static_cast<uint64_t>(config().layer));
+    std::vector<int32_t> tokens;
+    for (int64_t c = 0; c < C; ++c) tokens.push_back(static_cast<int32_t>(pick.below(B * T)));
+    const Tensor ids = Tensor::of<int32_t>(tokens, Shape{1, 1, C}, heads.q.device());
+    const auto unit_rows = [&](const Tensor& x) {  // padding is no token
+      const Tensor kept = call.mask.kept(x, 0), rows = unit(x.detach());
+      return kept ? rows * kept : rows;
+    };
+    const Tensor q = unit_rows(heads.q), k = call.mask.is_causal() ? Tensor() : unit_rows(heads.k);
+    move(take_rows(reshape(transpose(q, 0, 1), Shape{1, H, B * T, q.extent(3)}), ids), 1);
+    for (int64_t round = 0; round < options_.init; ++round) {
+      const auto sums = [&](const Tensor& x) {
+        const Tensor home = belongs(routed(x, call), call, 0);
+        return of_clusters(x, view::reshape(home, Shape{B, H, T}));
+      };
+      move(k ? sums(q) + sums(k) : sums(q), 1);
+    }
   }
 
   Options options_;

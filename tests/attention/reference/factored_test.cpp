@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "attention/headed.h"
+#include "attention/kernelized.h"
 #include "core/count.h"
 #include "tests/attention/battery_kit.h"
 #include "tests/attention/reference/against.h"
@@ -216,6 +216,31 @@ TEST_CASE("reference: based, and where it is fastmax of degree 2", "[based][fast
   CHECK(battery::distance(on_heads(*based, q, k, v), on_heads(*fastmax, q, k, v)) < 1e-13);
 }
 
+TEST_CASE("based: every second layer is softmax over a window, and cross-attention never is", "[based]") {
+  const auto run = [](const std::string& spec, int64_t layer, bool causal) {
+    const auto attention =
+        made(spec, {.width = 6, .heads = 2, .causal = causal, .max_length = 40, .layer = layer, .layers = 4});
+    const Tensor q = random(Shape{2, 2, 40, 3}, 1), k = random(Shape{2, 2, 40, 3}, 2),
+                 v = random(Shape{2, 2, 40, 3}, 3);
+    return on_heads(*attention, q, k, v, causal ? Mask::causal() : Mask::none());
+  };
+  for (const bool causal : {false, true}) {
+    const std::string window = causal ? "window:left=9,right=0" : "window:left=5,right=5";
+    for (const int64_t layer : {0, 1, 2, 3}) {
+      const Tensor y = run("based:window=10", layer, causal);
+      const double near = battery::distance(y, run(window, layer, causal)),
+                   far = battery::distance(y, run("based:window=0", layer, causal));
+      CHECK((layer % 2 == 1 ? near : far) < 1e-14);
+      CHECK((layer % 2 == 1 ? far : near) > 1e-3);
+    }
+  }
+  const auto cross = made("based", {.width = 6, .heads = 2, .cross = true, .max_length = 40, .layer = 1});
+  const auto memory = cross->start();
+  CHECK(dynamic_cast<const SumMemory*>(memory.get()) != nullptr);
+  CHECK_THROWS_WITH(made("based:window=-1", {.width = 6, .layer = 1}), containing("window = -1"));
+  CHECK_THROWS_WITH(made("based:features=-1", {.width = 6, .layer = 1}), containing("features = -1"));
+}
+
 TEST_CASE("factored: numbers a hand can check", "[fastmax][linear]") {
   for (const std::string p : {"1", "2"}) {
     const auto map = map_of("fastmax:p=" + p + ",normalise=none,denum_term=1", {1}, {1, -0.5});
@@ -341,6 +366,20 @@ TEST_CASE("factored: a training step of fastmax holds no pairs and no monomials 
     CHECK(used < 10 * length * d * 4);
     CHECK(used < length * d * d);
     for (const Tensor& x : {q, k, v}) x.node()->grad = Tensor();
+  }
+}
+
+TEST_CASE("fastmax: many wide keys do not overflow single precision", "[fastmax]") {
+  for (const bool causal : {false, true}) {
+    Rng rng(5);
+    const auto fastmax = make_attention("fastmax:p=2", {.width = 64, .causal = causal}, rng);
+    const Tensor q = leaf(battery::numbers(Shape{1, 1, 4096, 64}, 1) * 80),
+                 k = leaf(battery::numbers(Shape{1, 1, 4096, 64}, 2) * 80);
+    const Tensor v = leaf(Tensor::full(Shape{1, 1, 4096, 64}, 3, DType::f32));
+    const Tensor y = on_heads(*fastmax, q, k, v, causal ? Mask::causal() : Mask::none());
+    CHECK(battery::distance(y, Tensor::full(y.shape(), 3, DType::f32)) < 1e-5);
+    backward(sum(y * battery::numbers(y.shape(), 3)));
+    for (const Tensor& x : {q, k, v}) CHECK(battery::all_finite(grad_of(x)));
   }
 }
 

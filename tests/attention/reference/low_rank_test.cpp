@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "attention/headed.h"
+#include "nn/transformer.h"
 #include "tests/attention/reference/against.h"
 #include "tests/attention/reference/low_rank.h"
 #include "tests/catch.h"
@@ -54,18 +55,19 @@ Tensor identity(int64_t size) {
 }  // namespace
 
 TEST_CASE("reference: linformer, by what is shared", "[linformer]") {
-  for (const std::string sharing : {"none", "headwise", "key_value"}) {
+  for (const std::string sharing : {"none", "headwise", "key_value", "layerwise"}) {
     for (const Example& e : reference::usual_examples(false, true)) {
       const int64_t length = std::max(e.N, e.M), slots = std::min<int64_t>(4, length);
       const auto formula = [&](const Example& x, const Values& values, int64_t b, int64_t h) {
         const int64_t head = sharing == "none" ? h : 0;
         const Matrix mix = head_of(values.at("E"), head, slots, length);
-        const Matrix other = sharing == "key_value" ? mix : head_of(values.at("F"), head, slots, length);
+        const bool one = sharing == "key_value" || sharing == "layerwise";
+        const Matrix other = one ? mix : head_of(values.at("F"), head, slots, length);
         return reference::linformer(head_of(values.at("q"), b * x.H + h, x.N, x.d),
                                     head_of(values.at("k"), b * x.H + h, x.M, x.d), mix, other, x.keys_of(b));
       };
       std::vector<std::string> trained{"E"};
-      if (sharing != "key_value") trained.push_back("F");
+      if (sharing == "none" || sharing == "headwise") trained.push_back("F");
       reference::against("linformer:k=4,sharing=" + sharing, e, formula, trained);
     }
   }
@@ -95,6 +97,52 @@ TEST_CASE("reference: linformer follows positions only through the columns of E 
   const Tensor y = on_heads(*one, q, k, v);
   CHECK(distance(on_heads(*other, q, reversed(k, 2), reversed(v, 2)), y) < 1e-14);
   CHECK(distance(on_heads(*one, q, reversed(k, 2), reversed(v, 2)), y) > 1e-3);
+}
+
+TEST_CASE("linformer: one matrix serves all layers of a stack, and no other stack", "[linformer]") {
+  TransformerConfig config;
+  config.width = 8;
+  config.heads = 2;
+  config.layers = 3;
+  config.max_length = 9;
+  const AttentionFactory factory = attention_factory("linformer:k=3,sharing=layerwise");
+  Rng rng(1), again(2);
+  Stack stack(config, {}, factory, {}, rng), other(config, {}, factory, {}, again);
+  convert(stack, DType::f64);
+  std::vector<Tensor> places;
+  visit_tensors(stack, [&](const std::string& name, Tensor& tensor) {
+    if (name.ends_with(".E")) places.push_back(tensor);
+    CHECK(!name.ends_with(".F"));
+  });
+  REQUIRE(places.size() == 3);
+  CHECK(places[0].node() == places[1].node());
+  CHECK(places[0].node() == places[2].node());
+  const auto named = [](Stack& one) {
+    std::vector<Named> out = parameters(one);
+    std::erase_if(out, [](const Named& each) { return !each.name.ends_with(".E"); });
+    return out;
+  };
+  REQUIRE(named(stack).size() == 1);
+  CHECK(named(other)[0].tensor->to_doubles() != places[0].to_doubles());
+  // Its gradient is that of all three.
+  const Tensor x = random(Shape{2, 9, 8}, 3);
+  const auto run = [&] { return sum(square(stack(x, {}, {}, {}, nullptr, {}))); };
+  backward(run());
+  const std::vector<double> slope = grad_of(places[0]).to_doubles(), at = places[0].to_doubles();
+  for (const size_t n : {size_t{0}, size_t{13}, size_t{26}}) {
+    const auto moved = [&](double by) {
+      places[0].data<double>()[n] = at[n] + by;
+      const NoTape quiet;
+      const double y = run().to_doubles()[0];
+      places[0].data<double>()[n] = at[n];
+      return y;
+    };
+    CHECK(slope[n] == Approx((moved(1e-5) - moved(-1e-5)) / 2e-5).epsilon(1e-6).margin(1e-7));
+  }
+  const std::string bytes = save(other);
+  convert(other, DType::f32);
+  load(other, bytes);
+  CHECK(named(other).size() == 1);
 }
 
 TEST_CASE("linformer: inputs longer than its matrices, and hosts that do not know, are refused",

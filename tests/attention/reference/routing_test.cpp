@@ -90,8 +90,56 @@ TEST_CASE("routing: centroids move towards what is near them, while training onl
   }
 }
 
+TEST_CASE("routing: the first step of a run places centroids in the middle of what is there", "[routing]") {
+  // Tokens around four directions, in turn; padding points elsewhere.
+  Rng rng(3);
+  const Tensor x(Shape{2, 1, 24, 4});
+  fill_normal(x, 0, 0.3, rng);
+  for (int64_t row = 0; row < 48; ++row) x.data<float>()[row * 4 + row % 4] += row % 24 < 20 ? 3 : -9;
+  const Mask mask = Mask::lengths(Tensor::of<int32_t>(std::vector<int32_t>{20, 20}, Shape{2}));
+  const auto placed = [&](const std::string& spec, int64_t tick) {
+    const auto one = made(spec, {.width = 4, .max_length = 24});
+    Rng noise(4);
+    noise.restore(tick, 0);
+    const Tensor heads = leaf(x);
+    dynamic_cast<HeadedAttention&>(*one).on_heads({heads, heads, heads},
+                                                  {.mask = mask, .pass = {.noise = &noise}});
+    return centroids_of(*one).to_host();
+  };
+  const auto begun = placed("routing:clusters=4,decay=1", 1);
+  // Each is where the mean of the tokens nearest to it points.
+  std::vector<double> sums(16);
+  const std::vector<float> tokens = x.to_host();
+  for (size_t row = 0; row < 48; ++row) {
+    if (row % 24 >= 20) continue;
+    const auto product = [&](const auto& a, size_t i, const auto& b, size_t j) {
+      double total = 0;
+      for (size_t c = 0; c < 4; ++c)
+        total += static_cast<double>(a[i * 4 + c]) * static_cast<double>(b[j * 4 + c]);
+      return total;
+    };
+    size_t nearest = 0;
+    for (size_t c = 1; c < 4; ++c) {
+      if (product(begun, c, tokens, row) > product(begun, nearest, tokens, row)) nearest = c;
+    }
+    const double length = std::sqrt(product(tokens, row, tokens, row));
+    for (size_t c = 0; c < 4; ++c) sums[nearest * 4 + c] += static_cast<double>(tokens[row * 4 + c]) / length;
+  }
+  for (size_t c = 0; c < 4; ++c) {
+    double squares = 0;
+    for (size_t i = 0; i < 4; ++i) squares += sums[c * 4 + i] * sums[c * 4 + i];
+    for (size_t i = 0; i < 4 && squares > 0; ++i)
+      CHECK(static_cast<double>(begun[c * 4 + i]) ==
+            Approx(sums[c * 4 + i] / std::sqrt(squares)).margin(1e-4));
+  }
+  const auto drawn = placed("routing:clusters=4,decay=1,init=0", 1);
+  CHECK(drawn != begun);
+  CHECK(placed("routing:clusters=4,decay=1", 2) == drawn);
+}
+
 TEST_CASE("routing: options that make no sense are refused", "[routing]") {
   CHECK_THROWS_WITH(made("routing:clusters=-1", {.width = 4}), containing("clusters = -1"));
+  CHECK_THROWS_WITH(made("routing:init=-1", {.width = 4}), containing("init = -1"));
   CHECK_THROWS_WITH(made("routing:window=-1", {.width = 4}), containing("window = -1"));
   CHECK_THROWS_WITH(made("routing:decay=2", {.width = 4}), containing("decay = 2"));
   CHECK_FALSE(made("routing:by=cluster", {.width = 4, .causal = true})->start());
