@@ -8,6 +8,9 @@
 // each pair meets once. K_l is a mean, Q_l a mean or, looking back only, the first of its cluster. Levels
 // meet by the logarithms of their sums. A mean runs over children that are not padding; looking back only,
 // padding counts as zero there, which no real query sees.
+//
+// Parameters, with bias=true: bias [levels, H, 4 Nr - 1], added to the scores: on each level, column
+// j' - i' + 2 Nr - 1 of clusters i' and j'. It is there for the levels of the longest input.
 #include <cmath>
 
 #include "attention/clusters.h"
@@ -20,9 +23,11 @@ namespace {
 
 struct Options {
   int64_t block = 16;
+  bool bias = false;
   double scale = 0;
   void fields(Fields& f) {
     f("block", block, "Nr: tokens or clusters of a block; even");
+    f("bias", bias, "a trained bias for each level and distance");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -45,6 +50,18 @@ class HTransformer final : public HeadedAttention {
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
     if (o.block < 2 || o.block % 2 != 0)
       fail("attention 'h_transformer': block = ", o.block, ". It must be even and at least 2.");
+    if (!o.bias) return;
+    if (config.max_length < 1)
+      fail(
+          "attention 'h_transformer': a bias has a row for each level of the longest input, which is not "
+          "known "
+          "here. Set max_length, or bias=false.");
+    const int64_t levels = Clusters{.block = block_}.height(config.max_length) + 1;
+    bias_ = constant_parameter(Shape{levels, config.heads, 4 * block_ - 1}, 0);
+  }
+  void fields(Fields& f) override {
+    HeadedAttention::fields(f);
+    if (bias_) f("bias", bias_);
   }
   std::unique_ptr<Memory> start() const override { return std::make_unique<ClusterMemory>(); }
 
@@ -55,11 +72,61 @@ class HTransformer final : public HeadedAttention {
 
   std::shared_ptr<const kernel::Pattern> pattern(const Clusters& clusters, const ClusterLevels& levels);
 
+  /// A cluster's place among three blocks of its level: those that meet are in three blocks side by side,
+  /// which differ in it.
+  int32_t place(int64_t index) const { return static_cast<int32_t>(index % (3 * block_)); }
+  int32_t asking(int64_t level, int64_t index) const {
+    return static_cast<int32_t>(level * 3 * block_) + place(index);
+  }
+  Tensor with_bias(const Tensor& queries, const std::vector<int32_t>& asked) const;
+  Tensor with_places(const Tensor& keys, const std::vector<int32_t>& places) const;
+
   int64_t block_;
   double scale_;
   std::shared_ptr<const kernel::Pattern> last_;  // of the last length asked for
   bool last_causal_ = false;
+  Tensor bias_;  // [levels, H, 4 Nr - 1] or empty
 };
+
+namespace {
+
+/// x [B, H, n, d] and rows of a table [1, 1 or H, T, w] beside it.
+Tensor beside(const Tensor& x, const Tensor& table, const std::vector<int32_t>& rows) {
+  const Tensor ids = Tensor::of<int32_t>(rows, Shape{1, 1, static_cast<int64_t>(rows.size())}, x.device());
+  Shape wide = x.shape();
+  wide[3] = table.extent(3);
+  return concat(std::vector<Tensor>{x, expand(take_rows(table, ids), wide)}, 3);
+}
+
+}  // namespace
+
+/// Queries with, in more columns, the bias of each place that a key may have; asked: asking() of each.
+Tensor HTransformer::with_bias(const Tensor& queries, const std::vector<int32_t>& asked) const {
+  const int64_t levels = bias_.extent(0), heads = bias_.extent(1), distances = bias_.extent(2),
+                period = 3 * block_;
+  std::vector<int32_t> cells;
+  for (int64_t level = 0; level < levels; ++level) {
+    for (int64_t i = 0; i < period; ++i) {
+      for (int64_t j = 0; j < period; ++j) {
+        // The key's block is the query's own or beside it.
+        int64_t blocks = j / block_ - i / block_;
+        blocks += blocks > 1 ? -3 : blocks < -1 ? 3 : 0;
+        const int64_t away = blocks * block_ + j % block_ - i % block_;
+        cells.push_back(static_cast<int32_t>(level * distances + away + 2 * block_ - 1));
+      }
+    }
+  }
+  const Tensor all = reshape(transpose(bias_, 0, 1), Shape{1, heads, levels * distances, 1});
+  const Tensor ids =
+      Tensor::of<int32_t>(cells, Shape{1, 1, static_cast<int64_t>(cells.size())}, bias_.device());
+  const Tensor table = reshape(take_rows(all, ids), Shape{1, heads, levels * period, period});
+  return beside(queries, table * (1 / scale_), asked);
+}
+
+/// Keys with a one at their place, and zeros at the others.
+Tensor HTransformer::with_places(const Tensor& keys, const std::vector<int32_t>& places) const {
+  return beside(keys, identity(3 * block_, keys), places);
+}
 
 std::shared_ptr<const kernel::Pattern> HTransformer::pattern(const Clusters& clusters,
                                                              const ClusterLevels& levels) {
@@ -84,6 +151,17 @@ std::shared_ptr<const kernel::Pattern> HTransformer::pattern(const Clusters& clu
 Tensor HTransformer::at_once(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels,
                              bool padded) {
   Tensor asked = cluster_queries(clusters, q, levels), keys = levels.keys;
+  if (bias_) {
+    std::vector<int32_t> who, where;
+    for (size_t level = 0; level < levels.first.size(); ++level) {
+      for (int64_t index = 0; index < levels.count(level); ++index) {
+        who.push_back(asking(static_cast<int64_t>(level), index));
+        where.push_back(place(index));
+      }
+    }
+    asked = with_bias(asked, who);
+    keys = with_places(keys, where);
+  }
   if (padded && levels.present) {  // one more column hides clusters that are all padding
     const Shape column{q.extent(0), q.extent(1), keys.extent(2), 1};
     asked = concat(std::vector<Tensor>{asked, Tensor::full(column, 1, q.dtype(), q.device())}, 3);
@@ -113,8 +191,7 @@ Tensor HTransformer::at_once(const Clusters& clusters, const Tensor& q, const Cl
 }
 
 Tensor HTransformer::by_steps(Heads heads, const Attend& call) {
-  auto* memory = dynamic_cast<ClusterMemory*>(call.memory);
-  if (memory == nullptr) fail("attention: this memory is another attention's. Use the one from start().");
+  auto* memory = memory_of<ClusterMemory>(call);
   if (!call.mask.is_causal())
     fail("attention 'h_transformer': steps look back only. Give all keys in one call instead of a memory.");
   if (call.pass.probe != nullptr)
@@ -145,20 +222,27 @@ Tensor HTransformer::by_steps(Heads heads, const Attend& call) {
     return static_cast<int32_t>(begin >= before ? kept + begin - before : level - 1);
   };
   std::vector<int32_t> asked, firsts;
+  std::vector<int32_t> who, where, met;  // with a bias: asking() of queries, place() of keys, and their rows
   std::vector<double> shares;
   for (int64_t i = before; i < length; ++i) {
     for (int64_t level = 0; level < high; ++level) {
       const size_t own = pattern->runs.size();
       for (const auto& run : clusters.met(level, i >> level, length)) {
         for (int32_t n = run.begin; n < run.end; ++n) {
-          const auto row = static_cast<int32_t>(taped ? levels.first[static_cast<size_t>(level)] + n
-                                                      : kernel::TreeNode{level, n}.row());
+          auto row = static_cast<int32_t>(taped ? levels.first[static_cast<size_t>(level)] + n
+                                                : kernel::TreeNode{level, n}.row());
+          if (bias_) {
+            met.push_back(row);
+            where.push_back(place(n));
+            row = static_cast<int32_t>(met.size()) - 1;
+          }
           pattern->runs.push_back({row, row + 1});
         }
       }
       pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
       asked.push_back(pattern->runs.size() > own ? first_of(level, i) : -1);
       shares.push_back(taped ? 1 : std::ldexp(1.0, static_cast<int>(-level)));
+      if (bias_) who.push_back(asking(level, i >> level));
     }
   }
   for (int64_t level = 1; level < high; ++level) firsts.push_back(first_of(level, length - 1));
@@ -169,10 +253,17 @@ Tensor HTransformer::by_steps(Heads heads, const Attend& call) {
   };
   const Tensor share =
       cast(Tensor::of<double>(shares, Shape{1, 1, fresh * high, 1}, source.device()), source.dtype());
-  const Tensor keys = taped ? levels.keys : view::slice(nodes.keys, 2, 0, pattern->keys);
-  const Tensor values = taped ? levels.values : view::slice(nodes.values, 2, 0, pattern->keys);
-  const Tensor all =
-      block_attention_with_sums(picked(asked) * share, keys, values, {.scale = scale_, .pattern = pattern});
+  Tensor keys = taped ? levels.keys : view::slice(nodes.keys, 2, 0, pattern->keys);
+  Tensor values = taped ? levels.values : view::slice(nodes.values, 2, 0, pattern->keys);
+  Tensor queries = picked(asked) * share;
+  if (bias_) {  // only the keys that are met get a place beside them
+    const Tensor ids = Tensor::of<int32_t>(met, Shape{1, 1, static_cast<int64_t>(met.size())}, keys.device());
+    pattern->keys = static_cast<int64_t>(met.size());
+    queries = with_bias(queries, who);
+    keys = with_places(take_rows(keys, ids), where);
+    values = take_rows(values, ids);
+  }
+  const Tensor all = block_attention_with_sums(queries, keys, values, {.scale = scale_, .pattern = pattern});
   memory->firsts = firsts.empty() ? Tensor() : picked(firsts);
   const Gathered own =
       gathered(reshape(all, Shape{all.extent(0), all.extent(1), fresh, high, all.extent(3)}));
@@ -181,6 +272,13 @@ Tensor HTransformer::by_steps(Heads heads, const Attend& call) {
 }
 
 Tensor HTransformer::attend(Heads heads, const Attend& call) {
+  if (bias_) {
+    const int64_t reached =
+        (call.memory != nullptr ? call.memory->length : 0) + (heads.k ? heads.k.extent(2) : 0);
+    if (Clusters{.block = block_}.height(reached) >= bias_.extent(0))
+      fail("attention 'h_transformer': ", reached, " keys, but the bias is there for ", bias_.extent(0),
+           " levels of clusters. Raise max_length.");
+  }
   if (call.mask.bias())
     fail("attention: clusters of tokens take no bias on their scores. Leave the bias out, or use softmax.");
   const int64_t before = call.memory != nullptr ? call.memory->length : 0;
@@ -210,10 +308,8 @@ Tensor HTransformer::attend(Heads heads, const Attend& call) {
   };
   if (call.pass.probe != nullptr) {
     const NoTape looking;
-    std::vector<float> one(static_cast<size_t>(length * length), 0.0F);
-    for (int64_t j = 0; j < length; ++j) one[static_cast<size_t>(j * (length + 1))] = 1;
-    const Tensor unit = cast(Tensor::from(one, Shape{1, 1, length, length}), heads.q.dtype());
-    const Tensor values = counted(expand(unit, Shape{heads.q.extent(0), heads.q.extent(1), length, length}));
+    const Shape whole{heads.q.extent(0), heads.q.extent(1), length, length};
+    const Tensor values = counted(expand(identity(length, heads.q), whole));
     call.pass.probe->see(*this, run(values));
   }
   return run(heads.v);

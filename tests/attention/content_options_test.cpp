@@ -35,10 +35,27 @@ TEST_CASE("battery of options: informer with few exact queries", "[battery][info
 TEST_CASE("battery of options: linformer by what is shared", "[battery][linformer]") {
   hold_everything("linformer:k=3,sharing=none");
   hold_everything("linformer:k=3,sharing=key_value");
+  hold_everything("linformer:k=3,sharing=layerwise");
 }
 
 TEST_CASE("battery of options: nystromformer with few landmarks", "[battery][nystromformer]") {
   hold_everything("nystromformer:landmarks=4");
+}
+
+TEST_CASE("battery of options: h_transformer with a bias", "[battery][h_transformer]") {
+  hold_everything("h_transformer:bias=true,block=4");
+}
+
+TEST_CASE("battery of options: structured and banded maps with errors", "[battery][structured]") {
+  hold_everything("structured:width=3,eps=0.2,density=0.3");
+  hold_everything("structured:start=uniform,eps=0.2");
+  hold_everything("structured:start=diagonal");
+  hold_everything("band_project:width=3,renormalise=true");
+  hold_everything("band_sparse_error:width=3,eps=0.05,density=0.3");
+}
+
+TEST_CASE("battery of options: a window with sinks", "[battery][window]") {
+  hold_everything("window:left=5,right=3,first=2");
 }
 
 TEST_CASE("battery of options: routing and sinkhorn in small parts", "[battery][routing][sinkhorn]") {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "tests/attention/reference/formulas.h"
@@ -11,6 +12,7 @@ namespace heed::reference {
 /// Attention of one head: what comes out, and the gradients of sum(slope * out).
 struct Attended {
   Matrix map, out, dq, dk, dv;
+  Matrix dbias = Matrix(0, 0);
 };
 
 /// Gradients of out = map v through a map that is a softmax of scores, handed to `score_slope(i, j, slope)`.
@@ -32,11 +34,15 @@ class Clusters {
  public:
   Clusters(int64_t block, int64_t length, bool causal) : block_(block), length_(length), causal_(causal) {}
 
-  Attended operator()(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& slope,
-                      double scale) const {
+  /// `bias` [levels, 4 block - 1] is added to scores, by the distance of clusters; no rows: nothing is.
+  Attended operator()(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& slope, double scale,
+                      const Matrix& bias = Matrix(0, 0)) const {
     const int64_t n = q.rows;
-    Attended r{Matrix(n, n), Matrix(n, v.columns), Matrix(n, q.columns), Matrix(n, k.columns),
-               Matrix(n, v.columns)};
+    Attended r{Matrix(n, n),         Matrix(n, v.columns), Matrix(n, q.columns),
+               Matrix(n, k.columns), Matrix(n, v.columns), Matrix(bias.rows, bias.columns)};
+    const auto away = [&](int64_t i, int64_t j) {
+      return (j >> level(i, j)) - (i >> level(i, j)) + 2 * block_ - 1;
+    };
     const auto allowed = [&](int64_t i, int64_t j) {
       return i < length_ && j < length_ && (!causal_ || j <= i);
     };
@@ -47,6 +53,7 @@ class Clusters {
         const std::vector<double> one = query(i, j, n), other = key(i, j, n);
         for (int64_t c = 0; c < q.columns; ++c)
           scores.at(i, j) += scale * weighted(one, q, c) * weighted(other, k, c);
+        if (bias.rows > 0) scores.at(i, j) += bias.at(level(i, j), away(i, j));
       }
     }
     r.map = normalised(exponentials(scores, allowed));
@@ -54,6 +61,7 @@ class Clusters {
     softmax_back(r.map, v, slope, r.dv, [&](int64_t i, int64_t j, double ds) {
       if (!allowed(i, j)) return;
       const std::vector<double> one = query(i, j, n), other = key(i, j, n);
+      if (bias.rows > 0) r.dbias.at(level(i, j), away(i, j)) += ds;
       for (int64_t c = 0; c < q.columns; ++c) {
         const double by_q = ds * scale * weighted(other, k, c), by_k = ds * scale * weighted(one, q, c);
         for (int64_t t = 0; t < n; ++t) {

@@ -1,6 +1,7 @@
 // h_transformer and hat against their formulas in plain loops, and their limits.
 #include "tests/attention/reference/hierarchical.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "attention/headed.h"
@@ -22,7 +23,8 @@ struct Try {
 struct Alone {
   Alone(const std::string& spec, const Try& t) {
     Rng rng(1);
-    made = make_attention(spec, {.width = t.heads * t.d, .heads = t.heads, .causal = t.causal}, rng);
+    made = make_attention(
+        spec, {.width = t.heads * t.d, .heads = t.heads, .causal = t.causal, .max_length = t.length}, rng);
     convert(*made, DType::f64);
     const auto filled = [&](int64_t width) {
       const Tensor x(Shape{t.batch, t.heads, t.length, width}, DType::f64);
@@ -109,6 +111,54 @@ TEST_CASE("reference: h_transformer", "[h_transformer]") {
       }
     }
   }
+}
+
+TEST_CASE("reference: h_transformer with a bias of each level and distance", "[h_transformer]") {
+  for (const int64_t block : {2, 4}) {
+    for (const Try& t : tries) {
+      CAPTURE(block, t.batch, t.heads, t.length, t.d, t.dv, t.causal, t.padded);
+      Alone one(text("h_transformer:bias=true,block=", block), t);
+      const Tensor bias = one.field("bias");
+      Rng rng(7);
+      fill_normal(bias.detach(), 0, 1, rng);
+      Probe probe;
+      const Tensor y = one({.probe = &probe});
+      backward(y, one.slope);
+      const std::vector<double> slopes = grad_of(bias).to_doubles(), values = bias.to_doubles();
+      const int64_t levels = bias.extent(0), columns = 4 * block - 1;
+      REQUIRE(bias.shape() == Shape{levels, t.heads, columns});
+      const auto of_head = [&](const std::vector<double>& all, int64_t h) {
+        Matrix out(levels, columns);
+        for (int64_t n = 0; n < levels * columns; ++n)
+          out.values[static_cast<size_t>(n)] =
+              all[static_cast<size_t>((n / columns * t.heads + h) * columns + n % columns)];
+        return out;
+      };
+      for (int64_t h = 0; h < t.heads; ++h) {
+        Matrix dbias(levels, columns);
+        for (int64_t b = 0; b < t.batch; ++b) {
+          const int64_t at = b * t.heads + h, length = one.lengths[static_cast<size_t>(b)];
+          const auto own = [at](const Tensor& x) { return part(x.detach(), at); };
+          const Attended expected = reference::Clusters(block, length, t.causal)(
+              own(one.q), own(one.k), own(one.v), own(one.slope), 1 / std::sqrt(static_cast<double>(t.d)),
+              of_head(values, h));
+          CHECK(apart(expected.out, own(y), length) < 1e-11);
+          CHECK(apart(expected.map, own(probe.maps.at(0).weights), length) < 1e-11);
+          CHECK(apart(expected.dq, own(grad_of(one.q)), t.length) < 1e-10);
+          CHECK(apart(expected.dk, own(grad_of(one.k)), t.length) < 1e-10);
+          CHECK(apart(expected.dv, own(grad_of(one.v)), t.length) < 1e-10);
+          for (size_t n = 0; n < dbias.values.size(); ++n) dbias.values[n] += expected.dbias.values[n];
+        }
+        CHECK(apart(dbias, of_head(slopes, h), levels) < 1e-10);
+      }
+    }
+  }
+  Rng rng(1);
+  CHECK_THROWS_WITH(make_attention("h_transformer:bias=true", {.width = 4}, rng),
+                    containing("Set max_length"));
+  Alone one("h_transformer:bias=true,block=2", {1, 1, 4, 2, 2, false, false});
+  one.q = one.k = one.v = Tensor::zeros(Shape{1, 1, 9, 2}, DType::f64);
+  CHECK_THROWS_WITH(one(), containing("9 keys") && containing("Raise max_length"));
 }
 
 TEST_CASE("h_transformer: two blocks are softmax", "[h_transformer]") {
@@ -300,9 +350,36 @@ TEST_CASE("hat: one segment is softmax", "[hat]") {
   }
 }
 
+TEST_CASE("hat: first tokens meet in every third layer and in the last", "[hat]") {
+  const auto meets = [](const std::string& spec, int64_t layer, int64_t layers) {
+    Rng rng(1);
+    const auto made =
+        make_attention(spec, {.width = 4, .max_length = 8, .layer = layer, .layers = layers}, rng);
+    const std::vector<Named> all = tensors(*made);
+    const bool listed =
+        std::any_of(all.begin(), all.end(), [](const Named& one) { return one.name == "cross.positions"; });
+    const Tensor x(Shape{1, 8, 4});
+    fill_normal(x, 0, 1, rng);
+    Probe probe;
+    const NoTape quiet;
+    made->forward({.queries = x, .keys = x, .pass = {.probe = &probe}});
+    CHECK(probe.maps.size() == (listed ? 2 : 1));
+    return listed;
+  };
+  const std::vector<bool> published{false, false, true, false, false, true};
+  for (int64_t layer = 0; layer < 6; ++layer) {
+    CHECK(meets("hat:segment=4", layer, 6) == published[static_cast<size_t>(layer)]);
+    CHECK(meets("hat:segment=4,every=1", layer, 6));
+    CHECK(!meets("hat:segment=4,cross=false", layer, 6));
+  }
+  CHECK(meets("hat:segment=4", 1, 2));
+  CHECK(!meets("hat:segment=4", 0, 2));
+}
+
 TEST_CASE("hat: what it cannot do is refused", "[hat]") {
   const Try t{1, 1, 9, 2, 2, false, false};
   CHECK_THROWS_WITH(Alone("hat:segment=0", t), containing("segment = 0"));
+  CHECK_THROWS_WITH(Alone("hat:every=0", t), containing("every = 0"));
   Alone many("hat:segment=2,segments=4", t);
   CHECK_THROWS_WITH(many(), containing("5 segments of 2") && containing("Set segments=5"));
   Alone wide("hat", {1, 1, 9, 2, 3, false, false});
