@@ -1,6 +1,8 @@
 // Tiles of buckets made, attended in, and put back in order.
 #include "attention/bucketed.h"
 
+#include <algorithm>
+
 #include "core/kernels/sort.h"
 #include "core/launch.h"
 
@@ -58,7 +60,8 @@ Tensor BucketedAttention::meet_recent(Heads heads, const Tensor& buckets, const 
   const int64_t B = heads.q.extent(0), H = heads.q.extent(1), asked = heads.q.extent(2),
                 d = heads.q.extent(3), R = buckets.extent(2);
   heads.k = concat(std::vector<Tensor>{heads.k, cast(transpose(buckets, 2, 3), heads.k.dtype())}, 3);
-  const int64_t first = recall(heads, call);
+  recall(heads, call);
+  const int64_t rows = heads.k.extent(2), first = rows - asked;  // some are forgotten, the rest in order
   const Tensor all = contiguous(cast(transpose(slice(heads.k, 3, d, d + R), 2, 3), DType::i32).detach());
   heads.k = slice(heads.k, 3, 0, d);
   const Tensor ids(Shape{B, H, asked, R * m.window}, DType::i32, heads.q.device()),
@@ -66,7 +69,47 @@ Tensor BucketedAttention::meet_recent(Heads heads, const Tensor& buckets, const 
   launch<kernel::RecentInBucket>(heads.q.device(), all, first, static_cast<int32_t>(rules.buckets), m, ids,
                                  bias);
   if (call.pass.probe != nullptr) show(heads, ids, bias, rules, call);
-  return listed(heads, ids, bias, rules, call);
+  Tensor y = listed(heads, ids, bias, rules, call);
+  KeyValueMemory& memory = *memory_of<KeyValueMemory>(call);
+  const bool history = recording() && memory.keys.node();
+  if (!history && rows > 2 * R * rules.buckets * m.window) forget(memory, all, rules);
+  return y;
+}
+
+void BucketedAttention::forget(KeyValueMemory& memory, const Tensor& buckets, const Rules& rules) {
+  const NoTape quiet;
+  const int64_t B = buckets.extent(0), H = buckets.extent(1), R = buckets.extent(2), N = buckets.extent(3);
+  const std::vector<double> bucket = buckets.to_doubles();
+  std::vector<uint8_t> kept(static_cast<size_t>(B * H * N), 0);
+  int64_t most = 0;
+  for (int64_t head = 0; head < B * H; ++head) {
+    const auto own = kept.begin() + head * N;
+    for (int64_t r = 0; r < R; ++r) {
+      std::vector<int64_t> met(static_cast<size_t>(rules.buckets), 0);
+      for (int64_t j = N; j-- > 0;) {
+        const auto which = static_cast<int64_t>(bucket[static_cast<size_t>((head * R + r) * N + j)]);
+        if (which < rules.buckets && met[static_cast<size_t>(which)]++ < rules.meeting.window) own[j] = 1;
+      }
+    }
+    most = std::max<int64_t>(most, std::count(own, own + N, uint8_t{1}));
+  }
+  std::vector<int32_t> ids;
+  for (int64_t head = 0; head < B * H; ++head) {
+    // Heads keep as many each: the latest of those that are not met make up for it.
+    const auto own = kept.begin() + head * N;
+    auto missing = most - std::count(own, own + N, uint8_t{1});
+    for (int64_t j = N; j-- > 0 && missing > 0;) {
+      if (own[j] != 0) continue;
+      own[j] = 1;
+      --missing;
+    }
+    for (int64_t j = 0; j < N; ++j) {
+      if (own[j] != 0) ids.push_back(static_cast<int32_t>(j));
+    }
+  }
+  const Tensor rows = Tensor::of<int32_t>(ids, Shape{B, H, most}, buckets.device());
+  for (Tensor* each : {&memory.keys, &memory.values}) *each = take_rows(slice(*each, 2, 0, N), rows);
+  memory.forgotten = memory.length - most;
 }
 
 namespace {

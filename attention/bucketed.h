@@ -29,10 +29,12 @@ class BucketedAttention : public HeadedAttention {
   /// Self-attention among all tokens; buckets i32 [B, H, R, T]. -> [B, H, T, dv]
   Tensor meet(const Heads& heads, const Tensor& buckets, const Rules& rules, const Attend& call) const;
   /// The same for tokens that come after those in call.memory (a KeyValueMemory), by_bucket only. Remembered
-  /// keys carry their buckets as R more columns.
+  /// keys carry their buckets as R more columns; those that have left the last `window` of their bucket in
+  /// every round are let go of, once they are as many as the others can ever be.
   Tensor meet_recent(Heads heads, const Tensor& buckets, const Rules& rules, const Attend& call) const;
 
  private:
+  static void forget(KeyValueMemory& memory, const Tensor& buckets, const Rules& rules);
   Tensor listed(const Heads& heads, const Tensor& ids, const Tensor& bias, const Rules& rules,
                 const Attend& call) const;
   void show(const Heads& heads, const Tensor& ids, const Tensor& bias, const Rules& rules,

@@ -8,9 +8,9 @@
 // are sorted by (bucket, position) and cut into chunks; a token meets its chunk and the one before, itself
 // only where nothing else is met, and a key as often as rounds show it. No further 1 / sqrt(d).
 //
-// A decoder sees, with by = bucket, the last `chunk` tokens of its own bucket: what comes later moves the
-// borders of chunks, so the published form (by = chunk) masks later tokens, but the choice of keys knows of
-// them, and it cannot go step by step.
+// A decoder sees, with by = bucket, the last `chunk` tokens of its own bucket, and remembers those of every
+// bucket: what comes later moves the borders of chunks, so the published form (by = chunk) masks later
+// tokens, but the choice of keys knows of them, and it cannot go step by step.
 //
 // Parameters: rotations [rounds, d, buckets / 2], a fixed draw of normal numbers R; all heads share them. On
 // heads that are given, k is read as it is, and a token falls into the bucket of its query.

@@ -153,6 +153,33 @@ TEST_CASE("reformer: rotations are drawn anew in training only if asked for", "[
   }
 }
 
+TEST_CASE("buckets: a decoder remembers no more than the last tokens of each bucket", "[reformer][routing]") {
+  for (const char* spec : {"reformer:rounds=2,chunk=3,buckets=4",
+                           "reformer:rounds=1,chunk=4,buckets=6,once=true", "routing:clusters=5,window=4"}) {
+    CAPTURE(spec);
+    Rng rng(3);
+    const auto attention =
+        make_attention(spec, {.width = 8, .heads = 2, .causal = true, .max_length = 300}, rng);
+    const Tensor x(Shape{2, 300, 8});
+    fill_normal(x, 0, 1, rng);
+    const NoTape quiet;
+    const Tensor full = attention->forward({.queries = x, .keys = x, .mask = Mask::causal()});
+    const auto memory = attention->start();
+    double worst = 0;
+    for (int64_t begin = 0, end = 0; begin < 300; begin = end) {
+      end = std::min<int64_t>(300, begin + (begin % 50 == 0 ? 7 : 1));
+      const Tensor rows = view::slice(x, 1, begin, end);
+      const Tensor y =
+          attention->forward({.queries = rows, .keys = rows, .mask = Mask::causal(), .memory = memory.get()});
+      const auto found = y.to_doubles(), wanted = view::slice(full, 1, begin, end).to_doubles();
+      for (size_t n = 0; n < found.size(); ++n) worst = std::max(worst, std::abs(found[n] - wanted[n]));
+    }
+    CHECK(worst < 1e-5);
+    CHECK(memory->length == 300);
+    CHECK(dynamic_cast<KeyValueMemory&>(*memory).keys.extent(2) <= 4 * 24);
+  }
+}
+
 TEST_CASE("reformer: the published form has no steps, and odd buckets are refused", "[reformer]") {
   const AttentionConfig config{.width = 4, .causal = true, .max_length = 8};
   CHECK_FALSE(made("reformer:by=chunk", config)->start());
