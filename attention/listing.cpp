@@ -84,11 +84,19 @@ std::string counted(const Growth& g) {
 
 using Row = std::vector<std::string>;
 
+std::vector<const Variant*> asked(const Listing& listing) {
+  if (listing.only != nullptr) return {listing.only};
+  std::vector<const Variant*> all;
+  for (const Variant& variant : variants()) all.push_back(&variant);
+  return all;
+}
+
 std::vector<Row> rows(const Listing& listing) {
   std::vector<Row> out{{"name", "time", "memory", "causal", "cross", "padding", "steps", "map", "parameters",
                         "options", "paper"}};
   if (listing.counted) out[0].insert(out[0].begin() + 3, {"time counted", "memory counted"});
-  for (const Variant& variant : variants()) {
+  for (const Variant* each : asked(listing)) {
+    const Variant& variant = *each;
     const Traits& t = variant.traits;
     out.push_back({t.name, growth(t.time), growth(t.memory), t.full ? yes(t.causal) : "only", yes(t.cross),
                    yes(t.padding), yes(t.steps), map_word(t.map), names_of(own_tensors(variant)),
@@ -100,12 +108,8 @@ std::vector<Row> rows(const Listing& listing) {
   return out;
 }
 
-Json growth_json(const Growth& g) { return Json::object({{"length", g.length}, {"width", g.width}}); }
-
-}  // namespace
-
-std::string variants_text(const Listing& listing) {
-  const std::vector<Row> table = rows(listing);
+/// Rows in columns.
+std::string aligned(const std::vector<Row>& table) {
   std::vector<size_t> width(table[0].size());
   for (const Row& row : table) {
     for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
@@ -117,6 +121,36 @@ std::string variants_text(const Listing& listing) {
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return out;
+}
+
+/// All there is to say of one.
+std::string details(const Variant& variant, const Listing& listing) {
+  const Traits& t = variant.traits;
+  std::string out = std::string(t.name) + ": " + t.idea + "\n";
+  if (*t.also != 0) out += text("Also called ", t.also, ".\n");
+  const std::vector<Row> table = rows(listing);
+  std::vector<Row> promises;
+  for (size_t i = 1; i < table[0].size(); ++i) {
+    if (table[0][i] != "options" && table[0][i] != "parameters")
+      promises.push_back({"  " + table[0][i], table[1][i]});
+  }
+  for (const OwnTensor& one : own_tensors(variant)) {
+    promises.push_back({"  tensor", text(one.name, " ", one.shape, one.trained ? "" : " (fixed)",
+                                         ", for 2 heads of width 8 and a length of 32")});
+  }
+  out += aligned(promises);
+  std::vector<Row> options{{"option", "default", "takes", "what it does"}};
+  for (const OptionText& option : variant.options({t.name, {}}))
+    options.push_back({option.name, option.value, option.kind, option.help});
+  return options.size() > 1 ? out + "\n" + aligned(options) : out;
+}
+
+Json growth_json(const Growth& g) { return Json::object({{"length", g.length}, {"width", g.width}}); }
+
+}  // namespace
+
+std::string variants_text(const Listing& listing) {
+  return listing.only != nullptr ? details(*listing.only, listing) : aligned(rows(listing));
 }
 
 std::string variants_markdown(const Listing& listing) {
@@ -140,7 +174,8 @@ std::string variants_markdown(const Listing& listing) {
     for (size_t i = 0; i < row.size(); ++i) out += "---|";
     out += "\n";
   }
-  for (const Variant& variant : variants()) {
+  for (const Variant* each : asked(listing)) {
+    const Variant& variant = *each;
     out += "\n## " + std::string(variant.traits.name) + "\n\n" + variant.traits.idea + "\n";
     if (*variant.traits.also != 0) out += "Also called " + std::string(variant.traits.also) + ".\n";
     const std::vector<OwnTensor> own = own_tensors(variant);
@@ -163,7 +198,8 @@ std::string variants_markdown(const Listing& listing) {
 
 std::string variants_json(const Listing& listing) {
   Json out{Json::List{}};
-  for (const Variant& variant : variants()) {
+  for (const Variant* each : asked(listing)) {
+    const Variant& variant = *each;
     const Traits& t = variant.traits;
     Json options{Json::List{}};
     for (const OptionText& option : variant.options({t.name, {}})) {

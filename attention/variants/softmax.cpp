@@ -33,6 +33,7 @@ class SoftmaxAttention final : public DottedAttention {
 Variant variant::softmax() {
   return describe<SoftmaxAttention, Options>(
       {.name = "softmax",
+       .also = "tiled",
        .paper = "Vaswani et al. 2017",
        .idea = "Softmax of scaled dot products, in tiles that never hold a map.",
        .time = {.length = 2, .width = 1},

@@ -36,6 +36,21 @@ TEST_CASE("listing: the text has a line for each variant, in columns") {
   }
 }
 
+TEST_CASE("listing: one by its name, with every option and tensor") {
+  const Variant& fastmax = variant_named("fastmax");
+  const std::string one = variants_text({.only = &fastmax});
+  CHECK(one.starts_with("fastmax: " + std::string(fastmax.traits.idea) + "\n"));
+  for (const OptionText& option : fastmax.options({"fastmax", {}})) {
+    CHECK_THAT(one, containing("\n" + option.name + " "));
+    CHECK_THAT(one, containing(option.help));
+  }
+  CHECK_THAT(one, containing(fastmax.traits.paper));
+  CHECK_THAT(one, !containing("softmax:"));
+  CHECK_THAT(variants_text({.only = &variant_named("additive")}), containing("units [2, 8]"));
+  CHECK(parse_json(variants_json({.only = &fastmax}), "one").list().size() == 1);
+  CHECK_THAT(variants_markdown({.only = &fastmax}), containing("## fastmax") && !containing("## linear"));
+}
+
 TEST_CASE("listing: the Markdown tables are whole") {
   const std::string page = variants_markdown();
   const auto lines = lines_of(page);

@@ -169,8 +169,14 @@ TEST_CASE("attend: what does not fit is refused") {
   CHECK(files.attend("softmax", {"--key-lengths", files.file("lengths")}) == 2);
   CHECK(files.attend("softmax", {"--k", files.file("short")}) == 2);
   CHECK(files.attend("softmax", {"--grad-out", files.file("q")}) == 2);
+  write_npy(files.file("whole"), Array::of<uint8_t>({5, 5}, std::vector<uint8_t>(25, 1)));
+  CHECK(files.attend("linear", {"--pattern", files.file("whole")}) == 2);
   CHECK(files.attend("softmax", {"--param", "units=" + files.file("q")}) == 2);
   CHECK(files.attend("additive", {"--param", "units=" + files.file("q")}) == 2);
   CHECK(files.attend("softmax", {"--q", files.file("none")}) == 5);
   CHECK(files.attend("softmax", {"--dtype", "bf16"}) == 2);
+  CHECK(files.attend("strided") == 2);
+  CHECK(files.attend("bigbird", {"--causal"}) == 2);
+  // Nothing is written for a call that is refused.
+  CHECK(!io::exists(files.scratch / "out/out.npy"));
 }

@@ -190,6 +190,11 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
                                 bool causal, Rng& rng) {
   const int64_t heads = in.q.extent(1), queries = in.q.extent(2), keys = in.k.extent(2);
   const bool cross = !causal && queries != keys;
+  if (!causal && !variant.traits.full)
+    fail("attend: attention '", variant.traits.name, "' looks back only. Add --causal.");
+  if (causal && !variant.traits.causal)
+    fail("attend: attention '", variant.traits.name,
+         "' cannot look back only: its map mixes later keys in. Leave --causal out.");
   if (causal && queries > keys)
     fail("attend: ", queries, " causal queries for ", keys,
          " keys. The last query stands at the last key, so there can be no more queries than keys.");
@@ -204,6 +209,25 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
                          .cross = cross,
                          .max_length = std::max(queries, keys)},
                         rng);
+}
+
+/// The gradient of the output, looked at before anything is computed or written; empty when not given.
+Tensor read_slope(const Invocation& call, const Inputs& in) {
+  if (!call.has("grad-out")) return {};
+  const Tensor slope = floats(read_npy(call.get("grad-out")), "grad-out", in.q.dtype());
+  const Shape wanted{in.q.extent(0), in.q.extent(1), in.q.extent(2), in.v.extent(3)};
+  if (slope.shape() != wanted)
+    fail("--grad-out: shape ", slope.shape(), ". It must be the output's, ", wanted, ".");
+  return slope;
+}
+
+Tensor answer(HeadedAttention& attention, const Inputs& in, const Attend& ask) {
+  try {
+    return attention.on_heads({in.q, in.k, in.v}, ask);
+  } catch (const Error& error) {
+    if (!ask.mask.bias() || std::string(error.what()).find("bias") == std::string::npos) throw;
+    fail(error.what(), " --pattern is such a bias, 0 or -inf for each score.");
+  }
 }
 
 int run(const Invocation& call) {
@@ -243,7 +267,8 @@ int run(const Invocation& call) {
     ask.pass.noise = &rng;
     ask.pass.terms = &terms;
   }
-  const Tensor out = attention->on_heads({in.q, in.k, in.v}, ask);
+  const Tensor grad_out = read_slope(call, in);
+  const Tensor out = answer(*attention, in, ask);
 
   const Writer write(call.get("out"));
   write("out", out);
@@ -252,10 +277,7 @@ int run(const Invocation& call) {
   for (const Named& one : own) {
     if (*one.tensor) write(one.name, *one.tensor);
   }
-  if (!call.has("grad-out")) return 0;
-  const Tensor grad_out = floats(read_npy(call.get("grad-out")), "grad-out", dtype);
-  if (grad_out.shape() != out.shape())
-    fail("--grad-out: shape ", grad_out.shape(), ". It must be the output's, ", out.shape(), ".");
+  if (!grad_out) return 0;
   backward(out, grad_out);
   write("dq", gradient(in.q));
   write("dk", gradient(in.k));

@@ -297,7 +297,11 @@ int parse_and_run(int count, char** arguments) {
     std::fputs(parser.app.help().c_str(), stdout);
     return 0;
   } catch (const CLI::ParseError& error) {
-    fail(std::string(error.what()), ". heed ", std::string(arguments[1]), " --help lists the options.");
+    const std::string said = error.what();
+    const size_t flag = said.find(" was given a disallowed flag override");
+    if (flag != std::string::npos)
+      fail("--", said.substr(0, flag), " takes no value. Write it alone, or leave it out.");
+    fail(said, ". heed ", std::string(arguments[1]), " --help lists the options.");
   }
   for (const Verb& verb : verbs()) {
     if (!parser.app.got_subcommand(verb.name)) continue;

@@ -32,8 +32,11 @@ int run(const Invocation& call) {
   if (what != "attention" && (call.has("json") || call.has("markdown") || call.has("counted"))) {
     fail("list ", what, ": --json, --markdown and --counted are for attention.");
   }
+  if (what != "attention" && call.words.size() > 1)
+    fail("list ", what, ": '", call.words[1], "' is one word too many; only attentions are listed by name.");
   if (what == "attention") {
-    const Listing listing{.counted = call.has("counted")};
+    const Listing listing{.counted = call.has("counted"),
+                          .only = call.words.size() > 1 ? &variant_named(call.words[1]) : nullptr};
     io::print(call.has("markdown") ? variants_markdown(listing)
               : call.has("json")   ? variants_json(listing)
                                    : variants_text(listing));
@@ -56,10 +59,10 @@ int run(const Invocation& call) {
 
 Verb verb::list() {
   return {"list",
-          "list attention, presets, tasks, runs or data",
-          "WHAT",
+          "list attention, presets, tasks, runs or data; one attention by its name, with its options",
+          "WHAT [NAME]",
           1,
-          1,
+          2,
           {{"markdown", "", "attention as the page docs/attention.md"},
            {"json", "", "attention as JSON"},
            {"counted", "", "attention: count anew how its costs grow; takes about a second each"},
