@@ -3,27 +3,19 @@
 
 #include "autograd/gradcheck.h"
 #include "tests/catch.h"
+#include "tests/nn/sequences.h"
 
 namespace heed {
 namespace {
+
+using test::apart;
+using test::lengths;
 
 Tensor normal(const Shape& shape, uint64_t seed, DType dtype = DType::f64) {
   Rng rng(seed);
   const Tensor x(shape, dtype);
   fill_normal(x, 0, 1, rng);
   return x;
-}
-
-Tensor lengths(const std::vector<int32_t>& values) {
-  return Tensor::of<int32_t>(values, Shape{static_cast<int64_t>(values.size())});
-}
-
-double distance(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  const auto x = a.to_doubles(), y = b.to_doubles();
-  double worst = 0;
-  for (size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(x[i] - y[i]));
-  return worst;
 }
 
 /// A cell of ops that do one thing each, on one sequence x [T, in] -> h of each step [T, width].
@@ -105,16 +97,16 @@ TEST_CASE("recurrent: layers and directions are those of plain ops, each sequenc
       const Tensor own = reshape(slice(slice(x, 0, b, b + 1), 1, 0, length), Shape{length, 5});
       const Tensor expected = composed(layers, made.kind, own);
       const Tensor found = reshape(slice(slice(y, 0, b, b + 1), 1, 0, length), Shape{length, 6});
-      CHECK(distance(found, expected) < 1e-12);
+      CHECK(apart(found, expected) < 1e-12);
       const int64_t half = made.bidirectional ? 3 : 6;
       const Tensor ended = slice(slice(expected, 0, length - 1, length), 1, 0, half);
-      CHECK(distance(slice(slice(last, 0, b, b + 1), 1, 0, half), ended) < 1e-12);
+      CHECK(apart(slice(slice(last, 0, b, b + 1), 1, 0, half), ended) < 1e-12);
       if (made.bidirectional) {
         const Tensor begun = slice(slice(expected, 0, 0, 1), 1, 3, 6);
-        CHECK(distance(slice(slice(last, 0, b, b + 1), 1, 3, 6), begun) < 1e-12);
+        CHECK(apart(slice(slice(last, 0, b, b + 1), 1, 3, 6), begun) < 1e-12);
       }
     }
-    CHECK(distance(layers(x, {}, nullptr), layers(x, lengths({7, 7, 7}), nullptr)) == 0);
+    CHECK(apart(layers(x, {}, nullptr), layers(x, lengths({7, 7, 7}), nullptr)) == 0);
   }
 }
 
@@ -126,7 +118,7 @@ TEST_CASE("recurrent: what stands past an end changes no state and gets no gradi
     std::vector<double> values = clean.to_doubles();
     for (size_t i = 6; i < 15; ++i) values[i] = 1e6;
     const Tensor dirty = Tensor::of<double>(values, clean.shape());
-    CHECK(distance(layers(clean, long_as, nullptr), layers(dirty, long_as, nullptr)) == 0);
+    CHECK(apart(layers(clean, long_as, nullptr), layers(dirty, long_as, nullptr)) == 0);
     backward(sum(square(layers(clean, long_as, nullptr))));
     const std::vector<double> slopes = grad_of(clean).to_doubles();
     for (size_t i = 6; i < 15; ++i) CHECK(slopes[i] == 0);
@@ -168,8 +160,8 @@ TEST_CASE("recurrent: dropout lies between layers, and only with noise") {
   const Tensor x = normal(Shape{2, 3, 4}, 5, DType::f32);
   const Recurrent one(4, 4, {.layers = 1, .dropout = 0.5}, rng),
       two(4, 4, {.layers = 2, .dropout = 0.5}, rng);
-  CHECK(distance(one(x, {}, &noise), one(x, {}, nullptr)) == 0);
-  CHECK(distance(two(x, {}, &noise), two(x, {}, nullptr)) > 0);
+  CHECK(apart(one(x, {}, &noise), one(x, {}, nullptr)) == 0);
+  CHECK(apart(two(x, {}, &noise), two(x, {}, nullptr)) > 0);
 }
 
 }  // namespace heed

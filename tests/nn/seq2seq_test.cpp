@@ -5,9 +5,15 @@
 #include "autograd/node.h"
 #include "tests/catch.h"
 #include "tests/nn/plain_attention.h"
+#include "tests/nn/sequences.h"
 
 namespace heed {
 namespace {
+
+using test::apart;
+using test::ids;
+using test::lengths;
+using test::position;
 
 TransformerConfig tiny(int64_t layers = 2) {
   TransformerConfig config;
@@ -18,24 +24,6 @@ TransformerConfig tiny(int64_t layers = 2) {
   config.dropout = config.attention_dropout = 0.2;
   return config;
 }
-
-Tensor ids(const std::vector<int32_t>& values, int64_t batch) {
-  return Tensor::of<int32_t>(values, Shape{batch, static_cast<int64_t>(values.size()) / batch});
-}
-
-Tensor lengths(const std::vector<int32_t>& values) {
-  return Tensor::of<int32_t>(values, Shape{static_cast<int64_t>(values.size())});
-}
-
-double distance(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  const auto x = a.to_doubles(), y = b.to_doubles();
-  double worst = 0;
-  for (size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(x[i] - y[i]));
-  return worst;
-}
-
-Tensor position(const Tensor& x, int64_t t) { return reshape(slice(x, 1, t, t + 1), Shape{x.extent(0), -1}); }
 
 std::vector<Seq2SeqOptions> all_options() {
   std::vector<Seq2SeqOptions> out;
@@ -69,12 +57,12 @@ TEST_CASE("seq2seq: decoding step by step gives the logits of one call") {
     CHECK(full.shape() == Shape{2, 4, 13});
     Decoding one = model.start(encoded, example.long_as);
     for (int64_t t = 0; t < 4; ++t) {
-      CHECK(distance(model.next(view::slice(example.target, 1, t, t + 1), one), position(full, t)) < 1e-5);
+      CHECK(apart(model.next(view::slice(example.target, 1, t, t + 1), one), position(full, t)) < 1e-5);
       CHECK(one.length == t + 1);
     }
     Decoding several = model.start(encoded, example.long_as);
-    CHECK(distance(model.next(view::slice(example.target, 1, 0, 3), several), position(full, 2)) < 1e-5);
-    CHECK(distance(model.next(view::slice(example.target, 1, 3, 4), several), position(full, 3)) < 1e-5);
+    CHECK(apart(model.next(view::slice(example.target, 1, 0, 3), several), position(full, 2)) < 1e-5);
+    CHECK(apart(model.next(view::slice(example.target, 1, 3, 4), several), position(full, 3)) < 1e-5);
   }
 }
 
@@ -88,9 +76,9 @@ TEST_CASE(
     const auto logits = [&](const std::vector<int32_t>& source) {
       return model.logits(model.decode(target, model.encode(ids(source, 1), three, {}), three, {}));
     };
-    CHECK(distance(logits({4, 5, 6, 0, 0}), logits({4, 5, 6, 9, 10})) == 0);
-    CHECK(distance(logits({4, 5, 6, 0, 0}), logits({4, 5, 6})) < 1e-6);
-    CHECK(distance(logits({4, 5, 6, 0, 0}), logits({4, 5, 7, 0, 0})) > 1e-4);
+    CHECK(apart(logits({4, 5, 6, 0, 0}), logits({4, 5, 6, 9, 10})) == 0);
+    CHECK(apart(logits({4, 5, 6, 0, 0}), logits({4, 5, 6})) < 1e-6);
+    CHECK(apart(logits({4, 5, 6, 0, 0}), logits({4, 5, 7, 0, 0})) > 1e-4);
   }
 }
 
@@ -107,10 +95,10 @@ TEST_CASE("seq2seq: reordered beams go on as hypotheses of their own") {
     Decoding late = model.start(encoded, long_as);
     model.next(ids({5, 7}, 2), late);
     late.reorder({1, 0, 1});
-    CHECK(distance(model.next(ids({3, 8, 1}, 3), late), position(expected, 1)) < 1e-5);
+    CHECK(apart(model.next(ids({3, 8, 1}, 3), late), position(expected, 1)) < 1e-5);
     Decoding early = model.start(encoded, long_as);  // before anything is remembered
     early.reorder({1, 0, 1});
-    CHECK(distance(model.next(ids({7, 5, 7}, 3), early), position(expected, 0)) < 1e-5);
+    CHECK(apart(model.next(ids({7, 5, 7}, 3), early), position(expected, 0)) < 1e-5);
   }
 }
 
@@ -139,11 +127,11 @@ TEST_CASE("seq2seq: a probe sees one map of all steps, which changes nothing") {
     Seq2Seq model(tiny(), options, 11, 13, plain_attention, rng);
     Probe probe, noisy;
     const Tensor unseen = example.hidden(model), seen = example.hidden(model, {.probe = &probe});
-    CHECK(distance(seen, unseen) == 0);
-    CHECK(distance(example.hidden(model, {.noise = &one}), unseen) > 0);
+    CHECK(apart(seen, unseen) == 0);
+    CHECK(apart(example.hidden(model, {.noise = &one}), unseen) > 0);
     one.restore(0, 0);
-    CHECK(distance(example.hidden(model, {.noise = &one}),
-                   example.hidden(model, {.noise = &two, .probe = &noisy})) == 0);
+    CHECK(apart(example.hidden(model, {.noise = &one}),
+                example.hidden(model, {.noise = &two, .probe = &noisy})) == 0);
     REQUIRE(probe.maps.size() == 1);
     CHECK(name_of(model, probe.maps[0].who) == "decoder.cross");
     const Tensor& map = probe.maps[0].weights;
@@ -224,15 +212,15 @@ TEST_CASE("seq2seq: keys are given once a sentence, and the context is where the
       if (options.wiring == Wiring::bahdanau) from_input = from_input + decoder.context(c);
       if (options.wiring == Wiring::luong && options.input_feeding)
         from_input = from_input + decoder.context(fed);
-      if (options.wiring == Wiring::bahdanau) CHECK(distance(position(asked, t), second.hidden(high)) < 1e-6);
+      if (options.wiring == Wiring::bahdanau) CHECK(apart(position(asked, t), second.hidden(high)) < 1e-6);
       low = first.step(from_input, low);
       high = second.step(second.input(first.hidden(low)), high);
       const Tensor h = second.hidden(high);
-      if (options.wiring == Wiring::luong) CHECK(distance(position(asked, t), h) < 1e-6);
+      if (options.wiring == Wiring::luong) CHECK(apart(position(asked, t), h) < 1e-6);
       fed = options.wiring == Wiring::bahdanau
                 ? tanh(decoder.readout(concat(std::vector<Tensor>{h, c, word}, 1)))
                 : tanh(decoder.readout(concat(std::vector<Tensor>{c, h}, 1)));
-      CHECK(distance(position(y, t), fed) < 1e-6);
+      CHECK(apart(position(y, t), fed) < 1e-6);
     }
   }
 }

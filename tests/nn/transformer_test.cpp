@@ -7,9 +7,15 @@
 #include "autograd/node.h"
 #include "tests/catch.h"
 #include "tests/nn/plain_attention.h"
+#include "tests/nn/sequences.h"
 
 namespace heed {
 namespace {
+
+using test::apart;
+using test::ids;
+using test::lengths;
+using test::position;
 
 const EncoderDecoder::Attentions plain{plain_attention, plain_attention, plain_attention};
 
@@ -23,24 +29,6 @@ TransformerConfig tiny() {
   config.dropout = config.attention_dropout = 0.1;
   return config;
 }
-
-Tensor ids(const std::vector<int32_t>& values, int64_t batch) {
-  return Tensor::of<int32_t>(values, Shape{batch, static_cast<int64_t>(values.size()) / batch});
-}
-
-Tensor lengths(const std::vector<int32_t>& values) {
-  return Tensor::of<int32_t>(values, Shape{static_cast<int64_t>(values.size())});
-}
-
-double distance(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  const auto x = a.to_doubles(), y = b.to_doubles();
-  double worst = 0;
-  for (size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(x[i] - y[i]));
-  return worst;
-}
-
-Tensor position(const Tensor& x, int64_t t) { return reshape(slice(x, 1, t, t + 1), Shape{x.extent(0), -1}); }
 
 std::vector<NormPlace> both_norms() { return {NormPlace::pre, NormPlace::post}; }
 
@@ -60,12 +48,12 @@ TEST_CASE("encoder-decoder: decoding step by step gives the logits of one call")
     CHECK(full.shape() == Shape{2, 4, 13});
     Decoding one = model.start(encoded, long_as);
     for (int64_t t = 0; t < 4; ++t) {
-      CHECK(distance(model.next(view::slice(target, 1, t, t + 1), one), position(full, t)) < 1e-5);
+      CHECK(apart(model.next(view::slice(target, 1, t, t + 1), one), position(full, t)) < 1e-5);
       CHECK(one.length == t + 1);
     }
     Decoding several = model.start(encoded, long_as);
-    CHECK(distance(model.next(view::slice(target, 1, 0, 3), several), position(full, 2)) < 1e-5);
-    CHECK(distance(model.next(view::slice(target, 1, 3, 4), several), position(full, 3)) < 1e-5);
+    CHECK(apart(model.next(view::slice(target, 1, 0, 3), several), position(full, 2)) < 1e-5);
+    CHECK(apart(model.next(view::slice(target, 1, 3, 4), several), position(full, 3)) < 1e-5);
   }
 }
 
@@ -77,9 +65,9 @@ TEST_CASE("encoder-decoder: what stands in the padding of the source changes not
   const auto logits = [&](const std::vector<int32_t>& source) {
     return model.logits(model.decode(target, model.encode(ids(source, 1), three, {}), three, {}));
   };
-  CHECK(distance(logits({4, 5, 6, 0, 0}), logits({4, 5, 6, 9, 10})) == 0);
-  CHECK(distance(logits({4, 5, 6, 0, 0}), logits({4, 5, 6})) < 1e-5);
-  CHECK(distance(logits({4, 5, 6, 0, 0}), logits({4, 5, 7, 0, 0})) > 1e-3);
+  CHECK(apart(logits({4, 5, 6, 0, 0}), logits({4, 5, 6, 9, 10})) == 0);
+  CHECK(apart(logits({4, 5, 6, 0, 0}), logits({4, 5, 6})) < 1e-5);
+  CHECK(apart(logits({4, 5, 6, 0, 0}), logits({4, 5, 7, 0, 0})) > 1e-3);
 }
 
 TEST_CASE("encoder-decoder: reordered beams go on as hypotheses of their own") {
@@ -101,13 +89,13 @@ TEST_CASE("encoder-decoder: reordered beams go on as hypotheses of their own") {
   late.reorder({1, 0, 1});
   CHECK(late.source.key_lengths().to_host() == std::vector<float>{2, 3, 2});
   const Tensor found = model.next(ids({3, 8, 1}, 3), late);
-  CHECK(distance(found, position(model.logits(model.decode(ids({7, 3, 5, 8, 7, 1}, 3), expected_encoded,
-                                                           lengths({2, 3, 2}), {})),
-                                 1)) < 1e-5);
+  CHECK(apart(found, position(model.logits(model.decode(ids({7, 3, 5, 8, 7, 1}, 3), expected_encoded,
+                                                        lengths({2, 3, 2}), {})),
+                              1)) < 1e-5);
 
   Decoding early = model.start(encoded, long_as);  // before anything is remembered
   early.reorder({1, 0, 1});
-  CHECK(distance(model.next(ids({7, 5, 7}, 3), early), position(expected, 0)) < 1e-5);
+  CHECK(apart(model.next(ids({7, 5, 7}, 3), early), position(expected, 0)) < 1e-5);
 }
 
 TEST_CASE("decoder-only: decoding step by step gives the logits of one call") {
@@ -123,9 +111,9 @@ TEST_CASE("decoder-only: decoding step by step gives the logits of one call") {
       const Tensor full = model(text, {});
       Decoding state = model.start();
       for (int64_t t = 0; t < 5; ++t)
-        CHECK(distance(model.next(view::slice(text, 1, t, t + 1), state), position(full, t)) < 1e-5);
+        CHECK(apart(model.next(view::slice(text, 1, t, t + 1), state), position(full, t)) < 1e-5);
       Decoding jump = model.start();
-      CHECK(distance(model.next(text, jump), position(full, 4)) < 1e-5);
+      CHECK(apart(model.next(text, jump), position(full, 4)) < 1e-5);
     }
   }
 }
@@ -135,8 +123,8 @@ TEST_CASE("decoder-only: the future is not seen, and the end of the table is sai
   Rng rng(2);
   const DecoderOnly model(tiny(), 9, plain_attention, rng);
   const Tensor a = model(ids({1, 2, 3, 4}, 1), {}), b = model(ids({1, 2, 3, 8}, 1), {});
-  for (int64_t t = 0; t < 3; ++t) CHECK(distance(position(a, t), position(b, t)) == 0);
-  CHECK(distance(position(a, 3), position(b, 3)) > 1e-3);
+  for (int64_t t = 0; t < 3; ++t) CHECK(apart(position(a, t), position(b, t)) == 0);
+  CHECK(apart(position(a, 3), position(b, 3)) > 1e-3);
   CHECK_THROWS_WITH(model(Tensor::zeros(Shape{1, 17}, DType::i32), {}),
                     containing("17 tokens") && containing("made for 16"));
 }
@@ -149,9 +137,9 @@ TEST_CASE("embedder: rows times sqrt(width), positions, dropout") {
     const Embedder embedder(9, config, rng);
     const Tensor y = embedder(ids({4, 7}, 1), 5, nullptr);
     const Tensor rows = embedder.tokens(ids({4, 7}, 1)) * (scaled ? std::sqrt(8.0) : 1.0);
-    CHECK(distance(y, embedder.position(rows, 5)) < 1e-6);
+    CHECK(apart(y, embedder.position(rows, 5)) < 1e-6);
     Rng noise(1);
-    CHECK(distance(y, embedder(ids({4, 7}, 1), 5, &noise)) > 1e-3);
+    CHECK(apart(y, embedder(ids({4, 7}, 1), 5, &noise)) > 1e-3);
   }
 }
 
@@ -264,8 +252,8 @@ TEST_CASE("classifier: the mean is over real tokens") {
   const Tensor padded = model(ids({1, 2, 3, 0, 0, 4, 5, 6, 7, 8}, 2), lengths({3, 5}), {});
   CHECK(padded.shape() == Shape{2, 3});
   const Tensor one = model(ids({1, 2, 3}, 1), {}, {}), two = model(ids({4, 5, 6, 7, 8}, 1), {}, {});
-  CHECK(distance(padded, concat(std::vector<Tensor>{one, two}, 0)) < 1e-5);
-  CHECK(distance(padded, model(ids({1, 2, 3, 8, 7, 4, 5, 6, 7, 8}, 2), lengths({3, 5}), {})) == 0);
+  CHECK(apart(padded, concat(std::vector<Tensor>{one, two}, 0)) < 1e-5);
+  CHECK(apart(padded, model(ids({1, 2, 3, 8, 7, 4, 5, 6, 7, 8}, 2), lengths({3, 5}), {})) == 0);
   for (const float value : model(ids({1, 2}, 1), lengths({0}), {}).to_host()) CHECK(std::isfinite(value));
 }
 
@@ -276,10 +264,10 @@ TEST_CASE("classifier: tokens have the places they are given, and padding need n
   config.position = PositionKind::learned;
   const Classifier model(config, {.vocabulary = 9, .classes = 3}, plain_attention, rng);
   const Tensor whole = model(ids({5, 6, 7, 8}, 1), {}, {});
-  CHECK(distance(whole, model(ids({5, 6, 7, 8}, 1), {}, {}, ids({0, 1, 2, 3}, 1))) == 0);
+  CHECK(apart(whole, model(ids({5, 6, 7, 8}, 1), {}, {}, ids({0, 1, 2, 3}, 1))) == 0);
   // The order in which tokens come does not matter where each keeps its place.
-  CHECK(distance(whole, model(ids({8, 5, 7, 6}, 1), {}, {}, ids({3, 0, 2, 1}, 1))) < 1e-5);
-  CHECK(distance(whole, model(ids({8, 5, 7, 6}, 1), {}, {}, ids({0, 1, 2, 3}, 1))) > 1e-4);
+  CHECK(apart(whole, model(ids({8, 5, 7, 6}, 1), {}, {}, ids({3, 0, 2, 1}, 1))) < 1e-5);
+  CHECK(apart(whole, model(ids({8, 5, 7, 6}, 1), {}, {}, ids({0, 1, 2, 3}, 1))) > 1e-4);
 }
 
 TEST_CASE("classifier: a sum over real tokens divided by the padded length") {
@@ -289,8 +277,8 @@ TEST_CASE("classifier: a sum over real tokens divided by the padded length") {
   const Classifier padded(tiny(), {.vocabulary = 9, .classes = 3, .mean_over = 8}, plain_attention, other);
   // Without a hidden layer logits are linear in the mean, and biases begin at 0.
   const Tensor x = ids({1, 2, 3, 0, 0, 0}, 1);
-  CHECK(distance(real(x, lengths({3}), {}) * (3.0 / 8), padded(x, lengths({3}), {})) < 1e-5);
-  CHECK(distance(real(x, {}, {}) * (6.0 / 8), padded(x, {}, {})) < 1e-5);
+  CHECK(apart(real(x, lengths({3}), {}) * (3.0 / 8), padded(x, lengths({3}), {})) < 1e-5);
+  CHECK(apart(real(x, {}, {}) * (6.0 / 8), padded(x, {}, {})) < 1e-5);
 }
 
 TEST_CASE("classifier: pairs meet in the head, behind one encoder") {
@@ -301,8 +289,8 @@ TEST_CASE("classifier: pairs meet in the head, behind one encoder") {
                            plain_attention, rng);
     const Tensor two = model(ids({1, 2, 3, 4, 5, 6, 7, 8}, 4), {}, {});  // 1 2 with 5 6, 3 4 with 7 8
     CHECK(two.shape() == Shape{2, 3});
-    CHECK(distance(view::slice(two, 0, 1, 2), model(ids({3, 4, 7, 8}, 2), {}, {})) < 1e-5);
-    CHECK(distance(view::slice(two, 0, 1, 2), model(ids({7, 8, 3, 4}, 2), {}, {})) > 1e-4);
+    CHECK(apart(view::slice(two, 0, 1, 2), model(ids({3, 4, 7, 8}, 2), {}, {})) < 1e-5);
+    CHECK(apart(view::slice(two, 0, 1, 2), model(ids({7, 8, 3, 4}, 2), {}, {})) > 1e-4);
     CHECK_THROWS_WITH(model(ids({1, 2, 3}, 3), {}, {}), containing("3 inputs are no pairs"));
   }
 }
@@ -317,16 +305,16 @@ TEST_CASE("classifier: a first token reads the input") {
   fill_normal(x, 0, 1, rng);
   const Tensor y = model(x, {}, {});
   CHECK(y.shape() == Shape{3, 4});
-  CHECK(distance(view::slice(y, 0, 1, 2), model(view::slice(x, 0, 1, 2), {}, {})) < 1e-5);
-  CHECK(distance(view::slice(y, 0, 0, 1), view::slice(y, 0, 1, 2)) > 1e-4);
+  CHECK(apart(view::slice(y, 0, 1, 2), model(view::slice(x, 0, 1, 2), {}, {})) < 1e-5);
+  CHECK(apart(view::slice(y, 0, 0, 1), view::slice(y, 0, 1, 2)) > 1e-4);
   CHECK_THROWS_WITH(model(Tensor(Shape{1, 5, 2}), {}, {}), containing("6 tokens"));
   // Of token ids too; lengths count the first token, and what is padding is not read.
   const Classifier words(config, {.vocabulary = 9, .classes = 4, .pool = Pool::first}, plain_attention, rng);
   const Tensor padded = words(ids({1, 2, 3, 8, 4, 5, 6, 7}, 2), lengths({4, 5}), {});
-  CHECK(distance(padded, concat(std::vector<Tensor>{words(ids({1, 2, 3}, 1), {}, {}),
-                                                    words(ids({4, 5, 6, 7}, 1), {}, {})},
-                                0)) < 1e-5);
-  CHECK(distance(words(ids({1, 2}, 1), {}, {}), words(ids({2, 1}, 1), {}, {})) > 1e-4);
+  CHECK(apart(padded, concat(std::vector<Tensor>{words(ids({1, 2, 3}, 1), {}, {}),
+                                                 words(ids({4, 5, 6, 7}, 1), {}, {})},
+                             0)) < 1e-5);
+  CHECK(apart(words(ids({1, 2}, 1), {}, {}), words(ids({2, 1}, 1), {}, {})) > 1e-4);
   CHECK_THROWS_WITH(Classifier(config, {.classes = 2}, plain_attention, rng),
                     containing("neither a vocabulary nor features"));
 }
