@@ -51,6 +51,13 @@ bool listen(int words, std::string& said) {
 
 }  // namespace
 
+std::string reason(const ChildEnd& end) {
+  const size_t at = end.words.rfind("error: ");
+  std::string words = at == std::string::npos ? end.words : end.words.substr(at + 7);
+  while (!words.empty() && words.back() == '\n') words.pop_back();
+  return words.empty() ? text("ended with code ", end.code) : words;
+}
+
 ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile) {
   std::vector<std::string> all{"heed"};
   all.insert(all.end(), arguments.begin(), arguments.end());

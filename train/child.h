@@ -13,6 +13,9 @@ struct ChildEnd {
   std::string words;  ///< the last 8 KiB of what it said, on standard output and error
 };
 
+/// Why it failed: its last error, or all that it said, or its code.
+std::string reason(const ChildEnd& end);
+
 /// Runs this program with the arguments and waits for it. It has nothing to read. `meanwhile` is called
 /// about five times a second. While StopSignals live, a first signal is handed on to the child, which may
 /// take its time to save. A child whose parent dies is asked to stop. Fault::internal when no process can be

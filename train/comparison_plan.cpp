@@ -59,14 +59,6 @@ void show(Progress& progress, const Path& run, double done_seconds, int64_t left
   progress.step(now);
 }
 
-/// The reason in what a child said: its last error, or all of it.
-std::string reason(const ChildEnd& end) {
-  const size_t at = end.words.rfind("error: ");
-  std::string words = at == std::string::npos ? end.words : end.words.substr(at + 7);
-  while (!words.empty() && words.back() == '\n') words.pop_back();
-  return words.empty() ? text("ended with code ", end.code) : words;
-}
-
 }  // namespace
 
 std::vector<std::string> split_specs(const std::string& list) {
@@ -84,6 +76,8 @@ std::vector<std::string> split_specs(const std::string& list) {
   }
   return out;
 }
+
+bool is_trained(const PlannedRun& plan, const Path& folder) { return finished(folder / "runs" / plan.name); }
 
 PlannedRun plan_run(Config config, const std::string& label) {
   PlannedRun out{.label = label, .seed = config.train.seed, .name = "", .plan = to_toml(config)};

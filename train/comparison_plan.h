@@ -21,6 +21,9 @@ struct PlannedRun {
 /// "fastmax:p=1,softmax" as two specs: a comma begins a new one unless key=value follows it.
 std::vector<std::string> split_specs(const std::string& list);
 
+/// Whether the folder of a comparison holds the scores of this run.
+bool is_trained(const PlannedRun& plan, const Path& folder);
+
 /// A run of this config. Two plans have one name exactly when every setting is the same.
 PlannedRun plan_run(Config config, const std::string& label);
 

@@ -54,8 +54,8 @@ TEST_CASE("command line: version and help answer") {
        std::vector<std::vector<std::string>>{{}, {"--help"}, {"-h"}}) {
     const Result help = shell.run(words);
     CHECK(help.code == 0);
-    for (const char* verb : {"train", "resume", "compare", "evaluate", "translate", "generate", "inspect",
-                             "list", "show", "env", "data", "bench"}) {
+    for (const char* verb : {"train", "resume", "compare", "reproduce", "evaluate", "translate", "generate",
+                             "inspect", "list", "show", "env", "data", "bench"}) {
       CHECK_THAT(help.out, containing(verb));
       const Result its = shell.run({verb, "--help"});
       CHECK(its.code == 0);

@@ -228,7 +228,7 @@ void bench_attention(const Invocation& call) {
   const Path out = call.get("out");
   if (!out.empty()) io::make_directories(out);
   std::string csv = "attention,causal,head_width,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings,
-              notes;
+              crossings_csv = "attention,causal,head_width,forward_from,step_from\n", notes;
   Table table({{"attention", "attention"},
                {"causal", "causal"},
                {"d", "width", 0},
@@ -250,16 +250,21 @@ void bench_attention(const Invocation& call) {
         const Curve* softmax = curves.empty() ? nullptr : &curves[0].second;
         Curve curve = sweep({spec, causal, width}, plan, softmax, table, csv, notes);
         if (softmax != nullptr) {
-          crossings += text("  ", spec, causal ? ", causal" : "", ": forward ",
-                            length_text(crossover(curve, *softmax, &Cost::ahead)), ", forward and backward ",
-                            length_text(crossover(curve, *softmax, &Cost::both)), "\n");
+          const double ahead = crossover(curve, *softmax, &Cost::ahead),
+                       both = crossover(curve, *softmax, &Cost::both);
+          crossings_csv += text("\"", spec, "\",", causal ? 1 : 0, ",", width, ",", ahead, ",", both, "\n");
+          crossings += text("  ", spec, causal ? ", causal" : "", ": forward ", length_text(ahead),
+                            ", forward and backward ", length_text(both), "\n");
         }
         curves.emplace_back(spec, std::move(curve));
       }
       if (!out.empty()) draw(out, curves, causal, width);
     }
   }
-  if (!out.empty()) io::write(out / "attention.csv", csv);
+  if (!out.empty()) {
+    io::write(out / "attention.csv", csv);
+    io::write(out / "crossovers.csv", crossings_csv);
+  }
   if (!call.has("json") && !notes.empty()) std::printf("\nNot longer\n%s", notes.c_str());
   if (!call.has("json") && !crossings.empty())
     std::printf("\nFaster than tiled softmax\n%s", crossings.c_str());

@@ -16,7 +16,12 @@ int run(const Invocation& call) {
   apply_settings(config, call);
   config.check();
   apply_machine(call);
+  if (call.has("json") && !call.has("dry-run")) fail("train: --json is for --dry-run.");
   if (call.has("dry-run")) {
+    if (call.has("json")) {
+      print_estimate_json(config);
+      return 0;
+    }
     std::fputs(to_toml(config).c_str(), stdout);
     print_estimate(config);
     return 0;
@@ -49,6 +54,7 @@ Verb verb::train() {
                {"name", "NAME", "name of the run; numbered when not given"},
                {"out", "FOLDER", "folder of all runs (default: runs)"},
                {"dry-run", "", "print the settings and what the run would take, and stop"},
+               {"json", "", "with --dry-run: only what it would take, as one JSON object"},
                {"quiet", "", "say nothing while it works"}}),
           true,
           run};

@@ -7,6 +7,7 @@ namespace heed::verb {
 Verb train();
 Verb resume();
 Verb compare();
+Verb reproduce();
 Verb evaluate();
 Verb translate();
 Verb generate();

@@ -1,0 +1,121 @@
+// Published tables: what the file says, verdicts, which cells run, and the verb from outside.
+#include "train/reproduction.h"
+
+#include <cmath>
+
+#include "tests/train/shell.h"
+#include "train/task.h"
+
+using namespace heed;
+
+TEST_CASE("published: every table is whole, and its presets and attentions are there") {
+  REQUIRE(published().size() >= 6);
+  for (const PublishedTable& table : published()) {
+    CAPTURE(table.name);
+    CHECK_FALSE(table.source.empty());
+    CHECK_FALSE(table.about.empty());
+    for (const PublishedColumn& column : table.columns) {
+      CAPTURE(column.name);
+      if (table.measure == Measure::crossover) {
+        CHECK(column.head_width > 0);
+        continue;
+      }
+      for (const PublishedRow& row : table.rows) {
+        if (row.attention.empty()) continue;
+        CAPTURE(row.name);
+        Config config = make_config(column.preset);
+        config.set("attention.encoder", row.attention, "");
+        CHECK_NOTHROW(config.check());
+      }
+    }
+    for (const PublishedRow& row : table.rows) {
+      CHECK(row.values.size() == table.columns.size());
+      if (row.attention.empty()) CHECK_FALSE(row.note.empty());  // why it cannot run
+    }
+  }
+  CHECK(published_table("fast-table1").rows.back().values[0] == 37.20);
+  CHECK_THROWS_WITH(published_table("fast-tabel1"), containing("Did you mean 'fast-table1'?"));
+}
+
+TEST_CASE("published: a verdict minds the tolerance, the deviation, and which side is better") {
+  const PublishedTable accuracy{
+      .name = "a", .about = "", .source = "", .tolerance = 1, .columns = {}, .rows = {}};
+  CHECK(verdict_on(accuracy, 40, 40.9, 0) == Verdict::reproduced);
+  CHECK(verdict_on(accuracy, 40, 39.1, 0) == Verdict::reproduced);
+  CHECK(verdict_on(accuracy, 40, 41.1, 0) == Verdict::better);
+  CHECK(verdict_on(accuracy, 40, 38.9, 0) == Verdict::below);
+  CHECK(verdict_on(accuracy, 40, 38.9, 1.2) == Verdict::reproduced);
+  CHECK(verdict_on(accuracy, NAN, 38.9, 0) == Verdict::unknown);
+  PublishedTable loss = accuracy;
+  loss.measure = Measure::loss;
+  CHECK(verdict_on(loss, 5, 3, 0) == Verdict::better);
+  CHECK(verdict_on(loss, 5, 7, 0) == Verdict::below);
+  PublishedTable speed = accuracy;
+  speed.measure = Measure::steps_per_second;
+  speed.tolerance = 0.1;
+  CHECK(verdict_on(speed, 8, 7.3, 0) == Verdict::reproduced);
+  CHECK(verdict_on(speed, 8, 7.1, 0) == Verdict::below);
+  PublishedTable length = speed;
+  length.measure = Measure::crossover;
+  CHECK(verdict_on(length, 1024, 700, 0) == Verdict::better);
+  CHECK(verdict_on(length, 1024, 1200, 0) == Verdict::below);
+}
+
+TEST_CASE("reproduction: rows, columns and cells are named in any case of letters") {
+  const PublishedRow row{"Fastmax2", "fastmax:p=2", {1}, ""};
+  const PublishedColumn column{"ListOps", "lra-listops", 0, ""};
+  for (const char* pattern : {"fastmax2", "LISTOPS", "Fastmax2/listops"})
+    CHECK(names_cell(pattern, row, column));
+  for (const char* pattern : {"fastmax", "Fastmax2/Text", "", "/"})
+    CHECK_FALSE(names_cell(pattern, row, column));
+}
+
+TEST_CASE("reproduce: a cell that takes too long waits to be asked for, and says how long") {
+  const Shell shell;
+  const Result result = shell.run({"reproduce", "shakespeare", "--limit", "0", "--quiet", "--threads", "2"});
+  CAPTURE(result.err);
+  CHECK(result.code == 0);
+  CHECK_THAT(result.out,
+             containing("GPT/CPU") && containing("1.88") && containing("ask for it: --rows GPT/CPU"));
+  CHECK_THAT(result.out, containing("karpathy/nanoGPT"));
+  const Path csv = shell.scratch / "runs" / "reproduce-shakespeare" / "reproduce.csv";
+  CHECK_THAT(io::read(csv),
+             containing("cell,paper,mean,deviation,seeds,verdict,remark\nGPT/CPU,1.88,,,0,,\""));
+}
+
+TEST_CASE("reproduce: crossings are measured once and judged") {
+  const Shell shell;
+  // The measurement of an earlier call.
+  const Path folder = shell.scratch / "runs" / "reproduce-fast-figure3" / "lengths";
+  const auto put = [&](const char* name, const char* line) {
+    io::make_directories(folder / name);
+    io::write(folder / name / "crossovers.csv",
+              text("attention,causal,head_width,forward_from,step_from\n", line, "\n"));
+  };
+  put("Fastmax2-d32", "\"fastmax:p=2\",0,32,512,800");
+  put("Fastmax1-d32", "\"fastmax:p=1\",0,32,0,0");
+  const Result result = shell.run({"reproduce", "fast-figure3", "--rows", "D=32", "--quiet"});
+  CHECK(result.code == 0);
+  CHECK_THAT(result.out, containing("1024") && containing("512") && containing("better"));
+  CHECK_THAT(result.out, containing("not faster up to the greatest length measured"));
+  CHECK(result.out.find("D=64") == std::string::npos);
+}
+
+TEST_CASE("reproduce: wrong use is named, and no name lists the tables") {
+  const Shell shell;
+  const Result list = shell.run({"reproduce"});
+  CHECK(list.code == 0);
+  CHECK_THAT(list.out, containing("fast-table1") && containing("shakespeare"));
+  const auto refused = [&](std::vector<std::string> words, const std::string& part) {
+    words.insert(words.begin(), "reproduce");
+    const Result result = shell.run(words);
+    CHECK(result.code == 2);
+    CHECK_THAT(result.err, containing(part));
+  };
+  refused({"fast-tabel1"}, "Did you mean 'fast-table1'?");
+  refused({"fast-table1", "--rows", "Fastmax9"}, "no such row or column. It has: Vanilla, Informer");
+  refused({"fast-table1", "--data", "imdb"}, "--data COLUMN=PATH");
+  refused({"fast-table1", "--data", "Tex=imdb"}, "has no column Tex");
+  refused({"fast-table1", "--seeds", "0"}, "--seeds = 0");
+  refused({"fast-table1", "--limit", "-1"}, "--limit = -1");
+}

@@ -1,0 +1,91 @@
+// heed reproduce: published tables, run again.
+#include <algorithm>
+#include <cstdio>
+
+#include "core/io.h"
+#include "train/commands/verbs.h"
+#include "train/reproduction.h"
+
+namespace heed {
+namespace {
+
+std::string tables() {
+  std::string out = "Tables:\n";
+  for (const PublishedTable& table : published())
+    out += "  " + table.name + std::string(20 - table.name.size(), ' ') + table.about + "\n";
+  return out;
+}
+
+ReproductionOptions options_of_call(const Invocation& call, const PublishedTable& table) {
+  ReproductionOptions out;
+  if (call.has("rows")) {
+    for (const std::string& list : call.options.at("rows")) {
+      for (size_t at = 0; at <= list.size();) {
+        const size_t end = std::min(list.find(',', at), list.size());
+        out.rows.push_back(list.substr(at, end - at));
+        at = end + 1;
+      }
+    }
+  }
+  out.seeds = call.integer("seeds", 1);
+  if (out.seeds < 1 || out.seeds > 100) fail("--seeds = ", out.seeds, ". It must be 1 to 100.");
+  out.limit = call.number("limit", 600);
+  if (!(out.limit >= 0)) fail("--limit = ", out.limit, ". It must be 0 or more seconds.");
+  if (call.has("data")) {
+    for (const std::string& one : call.options.at("data")) {
+      const size_t equals = one.find('=');
+      if (equals == std::string::npos || equals == 0)
+        fail("--data ", one, ": write --data COLUMN=PATH, as in --data ", table.columns.front().name,
+             "=FOLDER.");
+      out.data[one.substr(0, equals)] = one.substr(equals + 1);
+    }
+  }
+  out.place.folder = Path(call.get("out", "runs")) / ("reproduce-" + table.name);
+  for (const VerbOption& option : with_machine({})) {
+    if (call.has(option.name))
+      out.place.machine.insert(out.place.machine.end(), {text("--", option.name), call.get(option.name)});
+  }
+  out.place.quiet = call.has("quiet");
+  return out;
+}
+
+int run(const Invocation& call) {
+  if (call.words.empty()) {
+    io::print(tables());
+    return 0;
+  }
+  const PublishedTable& table = published_table(call.words[0]);
+  const ReproductionOptions options = options_of_call(call, table);
+  apply_machine(call);
+  try {
+    const std::vector<Cell> cells = reproduce(table, options);
+    io::make_directories(options.place.folder);
+    io::write(options.place.folder / "reproduce.csv", reproduction_csv(cells));
+    io::print(reproduction_text(table, cells));
+    return 0;
+  } catch (const Stopped& stopped) {
+    std::fprintf(stderr, "  stopped, and saved; the same command goes on\n");
+    return 128 + stopped.signal;
+  }
+}
+
+}  // namespace
+
+Verb verb::reproduce() {
+  return {"reproduce",
+          "run a published table again and put ours beside the paper's; no name: list the tables",
+          "TABLE",
+          0,
+          1,
+          with_machine({{"rows", "A,B", "these ROWs, COLUMNs or ROW/COLUMNs, however long they take"},
+                        {"seeds", "N", "runs of each (default: 1)"},
+                        {"limit", "SECONDS", "a cell that takes longer waits to be asked for (default: 600)"},
+                        {"data", "COLUMN=PATH", "the data of a column; may be repeated"},
+                        {"out", "FOLDER", "where its folder lies (default: runs)"},
+                        {"quiet", "", "say nothing while it works"}}),
+          false,
+          run,
+          tables};
+}
+
+}  // namespace heed
