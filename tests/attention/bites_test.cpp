@@ -78,6 +78,7 @@ class Flawed final : public ScoredAttention {
       if (flaw == Flaw::draws_when_seen && call.pass.noise != nullptr) call.pass.noise->next();
       call.pass.probe->see(*this, flaw == Flaw::lying_map ? softmax(map) : map);
     }
+    if (flaw != Flaw::deaf_to_modifiers) return applied(map, heads, call, first);
     return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
   }
 

@@ -76,7 +76,7 @@ TEST_CASE("fields: the options of a model, by name, kind and value") {
   CHECK(list.of("norm") == text("word ", config.norm == NormPlace::pre ? "pre" : "post"));
   CHECK(list.of("norm_bias") == text("truth ", config.norm_bias));
   CHECK(list.of("length").empty());
-  CHECK(list.found.size() == 26);
+  CHECK(list.found.size() == 27);
   CHECK(list.helped);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("fields: a visitor sets what it visits") {
   CHECK(list.of("activation") == "word silu");
   // the last word of each
   CHECK(list.of("position") == "word shaw_keys");
-  CHECK(list.of("init") == "word normal");
+  CHECK(list.of("init") == "word fan_in");
   CHECK(list.of("tie") == "word all");
 }
 
