@@ -113,7 +113,8 @@ Tensor PatternedAttention::dense_map(const Heads& heads, const Attend& call, int
         allowed[static_cast<size_t>(row * length + wanted.position(n))] = 0;
     }
   }
-  const Tensor bias = cast(Tensor::from(allowed, Shape{1, shape->heads, queries, length}), heads.q.dtype());
+  const Tensor table = Tensor::from(allowed, Shape{1, shape->heads, queries, length});
+  const Tensor bias = cast(table.to(heads.q.device()), heads.q.dtype());
   Attend seen = call;
   seen.mask = call.mask.with(bias);
   Heads whole = heads;

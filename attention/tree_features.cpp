@@ -25,7 +25,8 @@ Tensor TreeFeatures::operator()(const Tensor& given, int64_t first) const {
   for (int64_t t = 0; t < x.extent(2); ++t) {
     Rng rng(*seed_);
     rng.restore(first + t, 0);
-    parts.push_back(of(view::slice(x, 2, t, t + 1), cast(drawn(x.extent(1), x.extent(3), rng), x.dtype())));
+    parts.push_back(of(view::slice(x, 2, t, t + 1),
+                       cast(drawn(x.extent(1), x.extent(3), rng).to(x.device()), x.dtype())));
   }
   return concat(parts, 2);
 }

@@ -24,7 +24,14 @@ char* map(char* wish, int64_t bytes) {
   return static_cast<char*>(at);
 }
 
+void unmap(char* at, int64_t bytes) { munmap(at, static_cast<size_t>(bytes)); }
+
 }  // namespace
+
+const MemorySource& host_memory() {
+  static const MemorySource pages{map, unmap, huge_page, true};
+  return pages;
+}
 
 /// Enough spares for one more block, for what is left when it is split, and for newly mapped memory.
 void Arena::prepare() {
@@ -53,17 +60,35 @@ void Arena::remove(Blocks::iterator block) noexcept {
   spares_.push_back({free_.extract(block), std::move(size)});
 }
 
+/// A mapping of its own, with a page at its end that is never handed out: blocks of two are never joined.
+char* Arena::grow_apart(int64_t bytes, int64_t allowance) {
+  const int64_t exact = rounded(bytes + page);
+  for (const int64_t wanted : {std::max(exact, source_->least), exact}) {
+    if (wanted > allowance) continue;
+    char* at = source_->map(nullptr, wanted);
+    if (at == nullptr) continue;
+    whole_[at] = wanted;
+    reserved_ += wanted;
+    ++mapped_;
+    ++out_;
+    give(at, wanted - page);
+    return at;
+  }
+  return nullptr;
+}
+
 char* Arena::grow(int64_t bytes, int64_t allowance) {
+  if (!source_->in_pieces) return grow_apart(bytes, allowance);
   // What is free at the end counts, if the new memory follows it directly.
   const auto last = free_.empty() ? free_.end() : std::prev(free_.end());
   const int64_t tail =
       end_ != nullptr && last != free_.end() && last->first + last->second == end_ ? last->second : 0;
   for (const int64_t wanted : {rounded(bytes - tail), bytes - tail, rounded(bytes), bytes}) {
     if (wanted > allowance) continue;
-    char* at = map(end_ != nullptr ? end_ : quiet, wanted);
+    char* at = source_->map(end_ != nullptr ? end_ : quiet, wanted);
     if (at == nullptr) continue;
     if (wanted < bytes && at != end_) {
-      munmap(at, static_cast<size_t>(wanted));
+      source_->unmap(at, wanted);
       continue;
     }
     reserved_ += wanted;
@@ -113,8 +138,23 @@ void Arena::give(void* returned, int64_t bytes) noexcept {
 
 int64_t Arena::release() {
   int64_t given = 0;
+  if (!source_->in_pieces) {
+    for (auto whole = whole_.begin(); whole != whole_.end();) {
+      const auto block = free_.find(whole->first);
+      if (block == free_.end() || block->second != whole->second - page) {
+        ++whole;
+        continue;
+      }
+      remove(block);
+      source_->unmap(whole->first, whole->second);
+      given += whole->second;
+      whole = whole_.erase(whole);
+    }
+    reserved_ -= given;
+    return given;
+  }
   for (const auto& [block, bytes] : free_) {
-    munmap(block, static_cast<size_t>(bytes));
+    source_->unmap(block, bytes);
     given += bytes;
     if (block + bytes == end_) end_ = block;
   }

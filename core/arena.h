@@ -9,11 +9,24 @@
 
 namespace heed {
 
+/// Where an arena gets its memory: the host's pages, or a device's.
+struct MemorySource {
+  /// At least `bytes`, at `wish` if that can be; nullptr when there is none.
+  char* (*map)(char* wish, int64_t bytes);
+  void (*unmap)(char* at, int64_t bytes);
+  int64_t least;   ///< bytes worth asking for
+  bool in_pieces;  ///< parts of what was mapped can be given back, and neighbours joined
+};
+/// Pages of this process.
+const MemorySource& host_memory();
+
 /// Hands out blocks of whole pages. The smallest free block that fits is split; a block given back is joined
 /// with its free neighbours, so batches of many shapes share the same memory. Not thread-safe.
 class Arena {
  public:
   static constexpr int64_t page = 4096;
+
+  explicit Arena(const MemorySource& source = host_memory()) : source_(&source) {}
 
   /// `bytes` is a multiple of `page`. Asks the system for at most `allowance` bytes when no free block fits;
   /// nullptr when that is too little or the system has none.
@@ -34,12 +47,15 @@ class Arena {
   };
 
   char* grow(int64_t bytes, int64_t allowance);
+  char* grow_apart(int64_t bytes, int64_t allowance);
   void prepare();
   void add(char* block, int64_t bytes) noexcept;
   void remove(Blocks::iterator block) noexcept;
 
-  Blocks free_;  // by address; no two of them touch
-  Sizes sizes_;  // the same by size
+  const MemorySource* source_;
+  Blocks whole_;  // what was mapped, where that can only be given back whole
+  Blocks free_;   // by address; no two of them touch
+  Sizes sizes_;   // the same by size
   // One for every block that is out, so that giving back needs no memory: it happens in destructors.
   std::vector<Spare> spares_;
   int64_t out_ = 0;      // blocks taken and not given back

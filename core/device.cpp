@@ -1,6 +1,7 @@
 // Which devices there are.
 #include "core/device.h"
 
+#include "core/cuda/context.h"
 #include "core/dtype.h"
 #include "core/error.h"
 
@@ -26,16 +27,30 @@ const char* to_string(DType dtype) {
 
 const char* to_string(Device device) { return device == Device::cpu ? "cpu" : "cuda"; }
 
-std::vector<Device> devices() { return {Device::cpu}; }
-
-std::string why_no_cuda() { return "this build of heed has no CUDA kernels"; }
-
-Device device_named(const std::string& name) {
-  if (name == "cpu" || name == "auto") return Device::cpu;
-  if (name == "cuda") fail(Fault::device, "device cuda: ", why_no_cuda(), ". Use --device cpu or auto.");
-  fail("device '", name, "' is unknown. Known: auto, cpu, cuda.");
+std::string why_no_cuda() {
+  if constexpr (built_with_cuda) return cuda::why_not();
+  return "this build of heed has no CUDA kernels";
 }
 
-void synchronize(Device) {}
+std::vector<Device> devices() {
+  if (why_no_cuda().empty()) return {Device::cpu, Device::cuda};
+  return {Device::cpu};
+}
+
+Device device_named(const std::string& name) {
+  if (name == "cpu") return Device::cpu;
+  // A device that the CPU acts is for tests: never the best there is.
+  if (name == "auto") return devices().size() > 1 && !cuda::acted ? Device::cuda : Device::cpu;
+  if (name != "cuda") fail("device '", name, "' is unknown. Known: auto, cpu, cuda.");
+  const std::string why = why_no_cuda();
+  if (!why.empty()) fail(Fault::device, "device cuda: ", why, ". Use --device cpu or auto.");
+  return Device::cuda;
+}
+
+void synchronize([[maybe_unused]] Device device) {
+  if constexpr (built_with_cuda) {
+    if (device == Device::cuda) cuda::synchronize();
+  }
+}
 
 }  // namespace heed

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/both.h"
 #include "core/error.h"
 
 namespace heed {
@@ -13,7 +14,7 @@ struct bf16 {
   uint16_t bits = 0;
 
   bf16() = default;
-  bf16(float value) {  // NOLINT: converts like a built-in number
+  HEED_BOTH bf16(float value) {  // NOLINT: converts like a built-in number
     const auto wide = std::bit_cast<uint32_t>(value);
     if ((wide & 0x7fffffffU) > 0x7f800000U) {
       bits = static_cast<uint16_t>((wide >> 16) | 0x40U);  // a NaN stays one
@@ -21,7 +22,9 @@ struct bf16 {
       bits = static_cast<uint16_t>((wide + 0x7fffU + ((wide >> 16) & 1U)) >> 16);
     }
   }
-  operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }  // NOLINT
+  HEED_BOTH operator float() const {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }  // NOLINT
 };
 
 /// The type of a tensor's elements.

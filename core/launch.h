@@ -4,15 +4,10 @@
 #include <concepts>
 #include <utility>
 
+#include "core/both.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/isa.h"
-
-#ifdef __CUDACC__
-#define HEED_BOTH __host__ __device__
-#else
-#define HEED_BOTH
-#endif
 
 namespace heed {
 

@@ -9,8 +9,9 @@
 
 namespace heed {
 
-/// A run of bytes on a device, aligned to 64. Freed memory is kept for later requests, so training maps
-/// nothing once it has seen its largest batch. Fails (Fault::memory) past the cap.
+/// A run of bytes on a device, aligned to 64 (to 256 on a GPU, where it may be handed out again as soon as it
+/// is freed: whatever was asked of the device before comes first). Freed memory is kept for later requests,
+/// so training maps nothing once it has seen its largest batch. Fails (Fault::memory) past the cap.
 class Storage {
  public:
   Storage(int64_t bytes, Device device);
@@ -32,6 +33,7 @@ class Storage {
   const void* owner_;
   Storage *before_ = nullptr, *after_ = nullptr;  // all that live, in a list
   Device device_;
+  bool captured_;  // its memory belongs to the captured steps
 };
 
 /// Whom storage made in this thread belongs to: a module, or one of memory_kinds; null: nobody in particular.
@@ -65,9 +67,9 @@ struct MemoryUser {
 };
 
 /// Who holds how much, the largest first; owners past the 500th are left out.
-std::vector<MemoryUser> memory_users();
+std::vector<MemoryUser> memory_users(Device device = Device::cpu);
 /// The same, as it was when memory last ran out.
-std::vector<MemoryUser> memory_users_at_failure();
+std::vector<MemoryUser> memory_users_at_failure(Device device = Device::cpu);
 /// For std::set_new_handler: gives cached memory back to the system when the heap has none left; where there
 /// is none, notes who holds how much and throws std::bad_alloc.
 void make_room();
@@ -78,5 +80,15 @@ void reset_peak(Device device = Device::cpu);
 void cap_memory(int64_t bytes, Device device = Device::cpu);
 /// Gives cached memory back to the system.
 void release_cached(Device device = Device::cpu);
+
+/// While one lives, storage on the GPU comes from memory that nothing else uses: that of captured steps,
+/// which all of them share, since one is replayed after the other. What such a step leaves behind stays where
+/// it is.
+struct CapturedMemory {
+  CapturedMemory();
+  ~CapturedMemory();
+  CapturedMemory(const CapturedMemory&) = delete;
+  CapturedMemory& operator=(const CapturedMemory&) = delete;
+};
 
 }  // namespace heed

@@ -3,10 +3,28 @@
 
 #include <cstring>
 
+#include "core/cuda/context.h"
 #include "core/kernels/copy.h"
 #include "core/launch.h"
 
 namespace heed {
+namespace {
+
+/// In the order of what was asked of the devices; waits where the host gets them.
+void copy_bytes(void* to, Device to_device, const void* from, Device from_device, int64_t bytes) {
+  if (to_device == Device::cpu && from_device == Device::cpu) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return;
+  }
+  if constexpr (built_with_cuda) {
+    if (to_device == Device::cuda)
+      cuda::copy_in(to, from, bytes);
+    else
+      cuda::copy_out(to, from, bytes);
+  }
+}
+
+}  // namespace
 
 Tensor::Tensor(Shape shape, DType dtype, Device device)
     : storage_(std::make_shared<Storage>(shape.size() * bytes_of(dtype), device)),
@@ -21,7 +39,7 @@ Tensor Tensor::copied(const void* values, size_t count, const Shape& shape, DTyp
     fail("tensor: ", count, " values do not fill the shape ", to_string(shape), ", which has ", out.size(),
          ".");
   }
-  if (count > 0) std::memcpy(out.raw(), values, static_cast<size_t>(out.bytes()));
+  if (count > 0) copy_bytes(out.raw(), device, values, Device::cpu, out.bytes());
   return out;
 }
 
@@ -55,23 +73,32 @@ double Tensor::item() const {
   return to_doubles().front();
 }
 
-std::vector<double> Tensor::to_doubles() const {
-  std::vector<double> out(static_cast<size_t>(size_));
+namespace {
+
+template <class T>
+std::vector<T> values_of(const Tensor& x) {
+  std::vector<T> out(static_cast<size_t>(x.size()));
   if (out.empty()) return out;
-  synchronize(device());
-  Tensor dense(shape_, DType::f64, device());
-  launch<kernel::Copy>(device(), detach(), dense);
-  std::memcpy(out.data(), dense.raw(), out.size() * sizeof(double));
+  const Tensor dense(x.shape(), dtype_of<T>, x.device());
+  launch<kernel::Copy>(x.device(), x.detach(), dense);
+  copy_bytes(out.data(), Device::cpu, dense.raw(), x.device(), dense.bytes());
   return out;
 }
 
-std::vector<float> Tensor::to_host() const {
-  std::vector<float> out(static_cast<size_t>(size_));
-  if (out.empty()) return out;
-  synchronize(device());
-  Tensor dense(shape_, DType::f32, device());
-  launch<kernel::Copy>(device(), detach(), dense);
-  std::memcpy(out.data(), dense.raw(), out.size() * sizeof(float));
+}  // namespace
+
+std::vector<double> Tensor::to_doubles() const { return values_of<double>(*this); }
+std::vector<float> Tensor::to_host() const { return values_of<float>(*this); }
+
+Tensor Tensor::to(Device device) const {
+  if (!storage_ || device == this->device()) return *this;
+  Tensor from = detach();
+  if (!contiguous()) {
+    from = Tensor(shape_, dtype_, this->device());
+    launch<kernel::Copy>(this->device(), detach(), from);
+  }
+  Tensor out(shape_, dtype_, device);
+  if (size_ > 0) copy_bytes(out.raw(), device, from.raw(), from.device(), out.bytes());
   return out;
 }
 

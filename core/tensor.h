@@ -62,6 +62,8 @@ class Tensor {
   std::vector<float> to_host() const;      ///< all elements in row-major order, converted to float
   std::vector<double> to_doubles() const;  ///< the same in double
   Tensor detach() const;                   ///< the same numbers without their history
+  /// The same numbers on a device, dense and without history; itself, where they are there.
+  Tensor to(Device device) const;
 
   const std::shared_ptr<Node>& node() const { return node_; }  ///< autograd's; opaque here
   void set_node(std::shared_ptr<Node> node) { node_ = std::move(node); }

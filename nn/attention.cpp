@@ -18,7 +18,7 @@ class Reorder final : public Fields {
     Shape shape = tensor.shape();
     shape[0] = order_.size();
     const Tensor rows = reshape(tensor, Shape{tensor.extent(0), -1});
-    tensor = reshape(embedding(rows, order_), shape);
+    tensor = reshape(embedding(rows, order_.to(tensor.device())), shape);
   }
   Tensor order_;
 };

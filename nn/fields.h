@@ -50,6 +50,10 @@ class Fields {
     else
       on_empty(name, tensor);
   }
+  /// A tensor that follows from the options: it moves with the rest but is neither trained nor saved.
+  void constant(const char* name, Tensor& tensor) {
+    if (tensor) on_constant(name, tensor);
+  }
   void operator()(const char* name, Module& child) { on(name, child); }
   template <class M>
   void operator()(const char* name, std::unique_ptr<M>& child) {
@@ -81,6 +85,7 @@ class Fields {
   virtual void on(const char*, Tensor&) {}
   /// A tensor that is not there: random numbers drawn anew at each call, unless somebody puts theirs here.
   virtual void on_empty(const char*, Tensor&) {}
+  virtual void on_constant(const char*, Tensor&) {}
   virtual void on(const char*, Module&) {}
   virtual void on(const char*, int64_t&, const char*) {}
   virtual void on(const char*, double&, const char*) {}

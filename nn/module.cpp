@@ -31,8 +31,11 @@ class Walk : public Fields {
  public:
   using OnTensor = std::function<void(const std::string&, Tensor&)>;
   using OnModule = std::function<void(const std::string&, Module&)>;
-  Walk(OnTensor on_tensor, OnModule on_module, OnTensor on_empty = {})
-      : on_tensor_(std::move(on_tensor)), on_module_(std::move(on_module)), on_empty_(std::move(on_empty)) {}
+  Walk(OnTensor on_tensor, OnModule on_module, OnTensor on_empty = {}, OnTensor on_constant = {})
+      : on_tensor_(std::move(on_tensor)),
+        on_module_(std::move(on_module)),
+        on_empty_(std::move(on_empty)),
+        on_constant_(std::move(on_constant)) {}
 
  private:
   void on(const char* name, Tensor& tensor) override {
@@ -40,6 +43,9 @@ class Walk : public Fields {
   }
   void on_empty(const char* name, Tensor& tensor) override {
     if (on_empty_) on_empty_(path(name), tensor);
+  }
+  void on_constant(const char* name, Tensor& tensor) override {
+    if (on_constant_) on_constant_(path(name), tensor);
   }
   void on(const char* name, Module& child) override {
     const std::string outer = prefix_;
@@ -52,7 +58,7 @@ class Walk : public Fields {
 
   OnTensor on_tensor_;
   OnModule on_module_;
-  OnTensor on_empty_;
+  OnTensor on_empty_, on_constant_;
   std::string prefix_;
 };
 
@@ -124,10 +130,9 @@ void convert(Module& module, DType dtype) {
 }
 
 void move_to(Module& module, Device device) {
-  replace(module, [device](const Tensor& x) {
-    if (x.device() == device) return x;
-    fail(Fault::device, "move_to: ", why_no_cuda(), ".");
-  });
+  replace(module, [device](const Tensor& x) { return x.to(device); });
+  Walk constants({}, {}, {}, [device](const std::string&, Tensor& x) { x = x.to(device); });
+  module.fields(constants);
 }
 
 std::string summary(Module& module) {
@@ -160,7 +165,7 @@ std::string save(Module& module) {
   std::vector<TensorBytes> list;
   std::vector<Tensor> kept;
   for (const Named& named : tensors(module)) {
-    kept.push_back(contiguous(named.tensor->detach()));
+    kept.push_back(contiguous(named.tensor->detach()).to(Device::cpu));
     const Tensor& x = kept.back();
     list.push_back({named.name, to_string(x.dtype()),
                     std::vector<int64_t>(x.shape().begin(), x.shape().end()),
@@ -202,7 +207,8 @@ void load(Module& module, const std::string& bytes, const std::string& name) {
     const auto numbers = file.bytes(*file.find(named.name));
     const Tensor saved(named.tensor->shape(), named.tensor->dtype());
     std::memcpy(saved.raw(), numbers.data(), numbers.size());
-    launch<kernel::Copy>(saved.device(), saved, *named.tensor);
+    const Device device = named.tensor->device();
+    launch<kernel::Copy>(device, saved.to(device), *named.tensor);
     ++named.tensor->storage()->version;
   }
 }

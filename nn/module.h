@@ -40,7 +40,7 @@ std::vector<Named> tensors(Module& module);
 int64_t count_parameters(Module& module);
 /// The dotted name of a module inside `root`; "" when it is not in it. For Trace.
 std::string name_of(Module& root, const void* module);
-/// Moves parameters and buffers; ties stay ties.
+/// Moves parameters, buffers and constants; ties stay ties. Before an optimizer gathers them.
 void move_to(Module& module, Device device);
 /// Converts parameters to another float type; ties stay ties. Gradient checks convert to f64.
 void convert(Module& module, DType dtype);

@@ -44,7 +44,10 @@ Tensor Position::at(const Tensor& x, const Tensor& places) const {
 
 void Position::fields(Fields& f) {
   // The waves follow from the configuration, so only a trained table is part of the model.
-  if (kind_ == PositionKind::learned) f("table", table_);
+  if (kind_ == PositionKind::learned)
+    f("table", table_);
+  else
+    f.constant("waves", table_);
 }
 
 }  // namespace heed

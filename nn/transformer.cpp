@@ -190,14 +190,14 @@ void Decoding::reorder(const std::vector<int32_t>& order) {
     if (block.cross) heed::reorder(*block.cross, index);
   }
   if (encoded) {
-    const Tensor rows = embedding(reshape(encoded, Shape{encoded.extent(0), -1}), index);
+    const Tensor rows = embedding(reshape(encoded, Shape{encoded.extent(0), -1}), index.to(encoded.device()));
     encoded = reshape(rows, Shape{index.size(), encoded.extent(1), encoded.extent(2)});
   }
   if (source.key_lengths()) {
     std::vector<int32_t> lengths;
     const std::vector<double> old = source.key_lengths().to_doubles();
     for (int32_t i : order) lengths.push_back(static_cast<int32_t>(old.at(static_cast<size_t>(i))));
-    source = Mask::lengths(Tensor::of<int32_t>(lengths, index.shape()));
+    source = Mask::lengths(Tensor::of<int32_t>(lengths, index.shape(), source.key_lengths().device()));
   }
 }
 

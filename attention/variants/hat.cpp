@@ -99,8 +99,9 @@ Tensor Hat::segment_map(const Heads& heads, const Attend& call) const {
          j < std::min(length, (i / options_.segment + 1) * options_.segment); ++j)
       apart[static_cast<size_t>(i * length + j)] = 0;
   }
-  Tensor scores = matmul(heads.q, transpose(heads.k, 2, 3)) * scale() +
-                  cast(Tensor::from(apart, Shape{1, 1, length, length}), heads.q.dtype());
+  Tensor scores =
+      matmul(heads.q, transpose(heads.k, 2, 3)) * scale() +
+      cast(Tensor::from(apart, Shape{1, 1, length, length}).to(heads.q.device()), heads.q.dtype());
   if (const Tensor mask = call.mask.dense(scores, 0)) scores = scores + mask;
   return softmax(scores);
 }

@@ -9,31 +9,13 @@
 #include "core/count.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/gemm_bf16.h"
+#include "core/kernels/gemm_layout.h"
 #include "core/kernels/gemm_tiles.h"
 #include "core/kernels/loops.h"
 #include "core/kernels/map.h"
 
 namespace heed::kernel {
 namespace {
-
-/// How a matrix lies: `step` between rows, whose elements are dense, or between columns when it lies
-/// transposed.
-struct Layout {
-  bool transposed = false;
-  int64_t step = 1;
-
-  int64_t at(int64_t row, int64_t column) const {
-    return transposed ? row + column * step : row * step + column;
-  }
-};
-
-Layout layout(const Tensor& x) {
-  const int64_t rows = x.extent(-2), columns = x.extent(-1);
-  const int64_t down = x.strides()[-2], right = x.strides()[-1];
-  if (columns == 1) return down == 1 && rows > 1 ? Layout{true, rows} : Layout{false, rows == 1 ? 1 : down};
-  if (right == 1) return {false, rows == 1 ? columns : down};
-  return {true, right};
-}
 
 /// c = alpha a b + beta c, all of it in this thread.
 void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
@@ -266,12 +248,6 @@ Tensor rounded(const Tensor& x) {
   Copy::cpu<here>(x, narrow);
   Copy::cpu<here>(narrow, wide);
   return wide;
-}
-
-/// Whether rounding saves more than it costs.
-bool large(const Tensor& a, const Tensor& c) {
-  constexpr int64_t least = 32;
-  return c.extent(-2) >= least && c.extent(-1) >= least && a.extent(-1) >= least;
 }
 
 }  // namespace

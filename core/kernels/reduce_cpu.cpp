@@ -1,9 +1,7 @@
 // Reductions on the CPU.
 #include "core/kernels/here.h"
 #include "core/kernels/reduce.h"
-
-#include <cmath>
-#include <limits>
+#include "core/kernels/reduce_parts.h"
 
 #include "core/count.h"
 #include "core/kernels/copy.h"
@@ -12,43 +10,6 @@
 
 namespace heed::kernel {
 namespace {
-
-/// The axes that stay and the axes that are summed away, each walked in row-major order.
-struct Parts {
-  Walk<2> kept;     ///< of x and y
-  Walk<1> reduced;  ///< of x
-
-  int64_t kept_size() const { return kept.inner * kept.outer; }
-  int64_t reduced_size() const { return reduced.inner * reduced.outer; }
-  std::array<int64_t, 2> kept_at(int64_t i) const {
-    auto at = kept.at(i / kept.inner);
-    for (size_t k = 0; k < 2; ++k) at[k] += i % kept.inner * kept.steps[k];
-    return at;
-  }
-  int64_t reduced_at(int64_t i) const {
-    return reduced.at(i / reduced.inner)[0] + i % reduced.inner * reduced.steps[0];
-  }
-  /// True when neighbours in memory belong to one sum, false when they belong to neighbouring sums.
-  bool along() const {
-    return kept.inner == 1 || (reduced.inner > 1 && std::abs(reduced.steps[0]) < std::abs(kept.steps[0]));
-  }
-};
-
-Parts split(const Tensor& x, const Tensor& y) {
-  Shape kept, reduced;
-  Strides kept_x, kept_y, reduced_x;
-  for (int64_t axis = 0; axis < x.rank(); ++axis) {
-    if (y.extent(axis) == x.extent(axis)) {
-      kept.push_back(x.extent(axis));
-      kept_x.push_back(x.strides()[axis]);
-      kept_y.push_back(y.strides()[axis]);
-    } else {
-      reduced.push_back(x.extent(axis));
-      reduced_x.push_back(x.strides()[axis]);
-    }
-  }
-  return {Walk<2>(kept, {&kept_x, &kept_y}), Walk<1>(reduced, {&reduced_x})};
-}
 
 template <class T>
 double strided_sum(const T* x, int64_t step, int64_t count) {

@@ -11,6 +11,7 @@
 #include "core/launch.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
+#include "tests/any_device.h"
 #include "tests/catch.h"
 
 namespace heed {

@@ -9,6 +9,7 @@
 using namespace heed;
 
 TEST_CASE("copy: any strides give the elements in row-major order") {
+  const OnEachDevice here;
   const Tensor x = random_tensor(Shape{5, 7, 3, 33});
   const auto from = x.to_doubles();
   const std::vector<int64_t> axes = GENERATE(
@@ -16,7 +17,7 @@ TEST_CASE("copy: any strides give the elements in row-major order") {
       std::vector<int64_t>{0, 1, 3, 2}, std::vector<int64_t>{3, 0, 1, 2}, std::vector<int64_t>{1, 3, 0, 2});
   const Tensor view = view::permute(x, axes);
   Tensor dense(view.shape());
-  launch<kernel::Copy>(Device::cpu, view, dense);
+  launch_here<kernel::Copy>(view, dense);
   const float* out = dense.data<float>();
   const Shape& s = view.shape();
   bool right = true;
@@ -35,15 +36,16 @@ TEST_CASE("copy: any strides give the elements in row-major order") {
 
   // And back: a strided target receives what a dense source holds.
   Tensor again = Tensor::zeros(x.shape());
-  launch<kernel::Copy>(Device::cpu, dense, view::permute(again, axes));
+  launch_here<kernel::Copy>(dense, view::permute(again, axes));
   CHECK(same_bits(again, x));
 }
 
 TEST_CASE("copy: large transpositions are exact for any number of threads") {
+  const OnEachDevice here;
   const Tensor x = random_tensor(Shape{300, 517});
   const auto transposed = [&] {
     Tensor out(Shape{517, 300});
-    launch<kernel::Copy>(Device::cpu, view::transpose(x, 0, 1), out);
+    launch_here<kernel::Copy>(view::transpose(x, 0, 1), out);
     return out;
   };
   const Tensor y = transposed();
@@ -57,49 +59,53 @@ TEST_CASE("copy: large transpositions are exact for any number of threads") {
 }
 
 TEST_CASE("copy: expanded axes repeat, slices leave their neighbours alone") {
+  const OnEachDevice here;
   const Tensor row = Tensor::from({1, 2, 3});
   Tensor out(Shape{2, 3});
-  launch<kernel::Copy>(Device::cpu, view::expand(row, Shape{2, 3}), out);
+  launch_here<kernel::Copy>(view::expand(row, Shape{2, 3}), out);
   CHECK(out.to_host() == std::vector<float>{1, 2, 3, 1, 2, 3});
-  launch<kernel::Copy>(Device::cpu, view::expand(Tensor::from({7}), Shape{2, 3}), out);
+  launch_here<kernel::Copy>(view::expand(Tensor::from({7}), Shape{2, 3}), out);
   CHECK(out.to_host() == std::vector<float>(6, 7.F));
 
   Tensor whole = Tensor::zeros(Shape{3, 4});
-  launch<kernel::Copy>(Device::cpu, Tensor::full(Shape{3, 2}, 5), view::slice(whole, 1, 1, 3));
+  launch_here<kernel::Copy>(Tensor::full(Shape{3, 2}, 5), view::slice(whole, 1, 1, 3));
   CHECK(whole.to_host() == std::vector<float>{0, 5, 5, 0, 0, 5, 5, 0, 0, 5, 5, 0});
-  launch<kernel::Fill>(Device::cpu, view::slice(whole, 0, 1, 2), 9);
+  launch_here<kernel::Fill>(view::slice(whole, 0, 1, 2), 9);
   CHECK(whole.to_host() == std::vector<float>{0, 5, 5, 0, 9, 9, 9, 9, 0, 5, 5, 0});
 }
 
 TEST_CASE("copy: every pair of dtypes converts") {
+  const OnEachDevice here;
   const DType all[] = {DType::f32, DType::f64, DType::bf16, DType::i32, DType::i64, DType::u8};
   const std::vector<double> values = {0, 1, 2, 100, 255};
   for (DType from : all) {
     Tensor x(Shape{5}, from);
-    launch<kernel::Copy>(Device::cpu, Tensor::of<double>(values, Shape{5}), x);
+    launch_here<kernel::Copy>(Tensor::of<double>(values, Shape{5}), x);
     CHECK(x.to_doubles() == values);
     for (DType to : all) {
       Tensor y(Shape{5}, to);
-      launch<kernel::Copy>(Device::cpu, x, y);
+      launch_here<kernel::Copy>(x, y);
       CHECK(y.to_doubles() == values);
     }
   }
 }
 
 TEST_CASE("copy: what an integer cannot hold becomes its nearest value") {
+  const OnEachDevice here;
   const double infinity = std::numeric_limits<double>::infinity();
   const std::vector<double> odd = {-3.7, 3.7, 300, -infinity, infinity, std::nan("")};
   const Tensor x = Tensor::of<double>(odd, Shape{6});
   Tensor bytes(Shape{6}, DType::u8), words(Shape{6}, DType::i32);
-  launch<kernel::Copy>(Device::cpu, x, bytes);
-  launch<kernel::Copy>(Device::cpu, x, words);
+  launch_here<kernel::Copy>(x, bytes);
+  launch_here<kernel::Copy>(x, words);
   CHECK(bytes.to_doubles() == std::vector<double>{0, 3, 255, 0, 255, 0});
   CHECK(words.to_doubles() == std::vector<double>{-3, 3, 300, -2147483648.0, 2147483647.0, 0});
 }
 
 TEST_CASE("copy: nothing to copy is fine") {
+  const OnEachDevice here;
   Tensor x(Shape{0, 4}), y(Shape{0, 4});
-  launch<kernel::Copy>(Device::cpu, x, y);
-  launch<kernel::Fill>(Device::cpu, y, 1);
+  launch_here<kernel::Copy>(x, y);
+  launch_here<kernel::Fill>(y, 1);
   CHECK(y.size() == 0);
 }

@@ -12,7 +12,7 @@ namespace {
 
 void gemm(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
           Rounding rounding = Rounding::none) {
-  launch<kernel::Gemm>(Device::cpu, a, b, c, alpha, beta, rounding);
+  launch_here<kernel::Gemm>(a, b, c, alpha, beta, rounding);
 }
 
 /// alpha a b + beta c, in double.
@@ -45,6 +45,7 @@ Tensor matrix(int64_t rows, int64_t columns, bool transposed, DType dtype, uint3
 }  // namespace
 
 TEST_CASE("gemm: sizes, layouts and factors") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   for (int64_t m : {1, 2, 7, 33, 65}) {
     for (int64_t n : {1, 3, 16, 50, 129}) {
@@ -63,6 +64,7 @@ TEST_CASE("gemm: sizes, layouts and factors") {
 }
 
 TEST_CASE("gemm: large products, cut into tiles and chunks, in every layout") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   struct Size {
     int64_t m, n, k;
@@ -76,7 +78,7 @@ TEST_CASE("gemm: large products, cut into tiles and chunks, in every layout") {
       const Tensor start = random_tensor(Shape{s.m, s.n}, dtype, 3);
       for (double beta : {0.0, 1.0}) {
         Tensor c(start.shape(), dtype);
-        launch<kernel::Copy>(Device::cpu, start, c);
+        launch_here<kernel::Copy>(start, c);
         gemm(a, b, c, 2, beta);
         CHECK(distance(c, product(a, b, start.to_doubles(), 2, beta)) < 4 * tolerance(dtype));
       }
@@ -85,6 +87,7 @@ TEST_CASE("gemm: large products, cut into tiles and chunks, in every layout") {
 }
 
 TEST_CASE("gemm: beta 0 overwrites whatever stands there") {
+  const OnEachDevice here;
   const Tensor a = random_tensor(Shape{20, 30}), b = random_tensor(Shape{30, 40});
   Tensor c = Tensor::full(Shape{20, 40}, std::nan(""));
   gemm(a, b, c, 1, 0);
@@ -96,6 +99,7 @@ TEST_CASE("gemm: beta 0 overwrites whatever stands there") {
 }
 
 TEST_CASE("gemm: nothing to add up gives beta c, empty results are fine") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   Tensor c = Tensor::full(Shape{2, 3, 4}, 5, dtype);
   gemm(Tensor(Shape{2, 3, 0}, dtype), Tensor(Shape{2, 0, 4}, dtype), c, 1, 2);
@@ -109,6 +113,7 @@ TEST_CASE("gemm: nothing to add up gives beta c, empty results are fine") {
 }
 
 TEST_CASE("gemm: heads are strides, batches may repeat") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const int64_t batch = 3, heads = 4, length = 10, width = 16;
   const Tensor q = view::transpose(random_tensor(Shape{batch, length, heads, width}, dtype, 1), 1, 2);
@@ -136,6 +141,7 @@ TEST_CASE("gemm: heads are strides, batches may repeat") {
 }
 
 TEST_CASE("gemm: extents of 1 with odd strides") {
+  const OnEachDevice here;
   const Tensor base = random_tensor(Shape{6, 8, 10});
   // A column out of a matrix, a row out of a transposed one, slices with a leading dimension.
   const Tensor column = view::slice(view::slice(base, 0, 1, 2), 2, 3, 4);  // [1, 8, 1]
@@ -162,6 +168,7 @@ TEST_CASE("gemm: extents of 1 with odd strides") {
 }
 
 TEST_CASE("gemm: the same bits for any number of threads") {
+  const OnEachDevice here;
   struct Size {
     int64_t batch, m, n, k;
   };
@@ -178,6 +185,7 @@ TEST_CASE("gemm: the same bits for any number of threads") {
 }
 
 TEST_CASE("gemm: counts two operations a multiply-add") {
+  const OnEachDevice here;
   Count::reset();
   Tensor c(Shape{2, 3, 4});
   gemm(random_tensor(Shape{2, 3, 5}), random_tensor(Shape{2, 5, 4}), c, 1, 0);
@@ -185,10 +193,11 @@ TEST_CASE("gemm: counts two operations a multiply-add") {
 }
 
 TEST_CASE("gemm: in bf16 the factors are rounded, the sums are not") {
+  const OnEachDevice here;
   const auto rounded = [](const Tensor& x) {
     const Tensor narrow(x.shape(), DType::bf16), wide(x.shape());
-    launch<kernel::Copy>(Device::cpu, x, narrow);
-    launch<kernel::Copy>(Device::cpu, narrow, wide);
+    launch_here<kernel::Copy>(x, narrow);
+    launch_here<kernel::Copy>(narrow, wide);
     return wide;
   };
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{32, 32, 32},
@@ -215,11 +224,12 @@ TEST_CASE("gemm: in bf16 the factors are rounded, the sums are not") {
 /// x in row-major order.
 Tensor dense_copy(const Tensor& x) {
   const Tensor y(x.shape(), x.dtype());
-  launch<kernel::Copy>(Device::cpu, x, y);
+  launch_here<kernel::Copy>(x, y);
   return y;
 }
 
 TEST_CASE("gemm: in bf16 small products and doubles stay exact, batches and views work") {
+  const OnEachDevice here;
   const Tensor a = random_tensor(Shape{31, 64}), b = random_tensor(Shape{64, 64});
   const Tensor c(Shape{31, 64}), d(Shape{31, 64});
   gemm(a, b, c, 1, 0);
@@ -237,6 +247,7 @@ TEST_CASE("gemm: in bf16 small products and doubles stay exact, batches and view
 }
 
 TEST_CASE("gemm: a value that is not finite survives the rounding") {
+  const OnEachDevice here;
   const Tensor a = random_tensor(Shape{64, 64}), b = random_tensor(Shape{64, 64}), c(Shape{64, 64});
   a.data<float>()[5 * 64 + 7] = std::nanf("");
   a.data<float>()[9 * 64 + 7] = std::numeric_limits<float>::infinity();

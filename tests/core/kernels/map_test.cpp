@@ -39,7 +39,7 @@ void check_function(double low, double high, const std::function<double(double)>
   for (const Tensor& view :
        {x, view::transpose(x, 0, 1), view::slice(x, 1, 2, 20), view::slice(x, 1, 0, 1)}) {
     Tensor y(view.shape(), dtype), dx(view.shape(), dtype);
-    launch<kernel::Map<F>>(Device::cpu, view, y);
+    launch_here<kernel::Map<F>>(view, y);
     const auto in = view.to_doubles();
     std::vector<double> wanted;
     for (double value : in) wanted.push_back(exact(value));
@@ -47,7 +47,7 @@ void check_function(double low, double high, const std::function<double(double)>
 
     // The slope against a central difference of the exact function.
     const Tensor up = random_tensor(view.shape(), dtype, 5);
-    launch<kernel::MapBack<F>>(Device::cpu, view, y, up, dx);
+    launch_here<kernel::MapBack<F>>(view, y, up, dx);
     const auto g = up.to_doubles();
     for (size_t i = 0; i < in.size(); ++i) {
       const double h = 1e-5;
@@ -104,6 +104,7 @@ TEST_CASE("math: float functions at the ends of the range") {
 }
 
 TEST_CASE("map: each function and its slope") {
+  const OnEachDevice here;
   SECTION("exp") {
     check_function<Exp>(-5, 2, [](double x) { return std::exp(x); });
   }
@@ -146,23 +147,25 @@ TEST_CASE("map: each function and its slope") {
 }
 
 TEST_CASE("map: special values pass through vectors as through single numbers") {
+  const OnEachDevice here;
   std::vector<float> in;
   for (int i = 0; i < 20; ++i) in.insert(in.end(), {-infinity, infinity, std::nanf(""), 0.F, 1.F});
   const Tensor x = Tensor::from(in, Shape{100});
   Tensor y(Shape{100});
-  launch<kernel::Map<Exp>>(Device::cpu, x, y);
+  launch_here<kernel::Map<Exp>>(x, y);
   const auto out = y.to_host();
   bool right = true;
   for (size_t i = 0; i < 100; i += 5) {
     right = right && out[i] == 0 && out[i + 1] == infinity && std::isnan(out[i + 2]) && out[i + 3] == 1;
   }
   CHECK(right);
-  launch<kernel::Map<Relu>>(Device::cpu, x, y);
+  launch_here<kernel::Map<Relu>>(x, y);
   CHECK(y.to_host()[0] == 0);
   CHECK(y.to_host()[1] == infinity);
 }
 
 TEST_CASE("zip: operands that broadcast in every way") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const Shape whole{4, 3, 50};
   for (const Shape& left :
@@ -177,60 +180,63 @@ TEST_CASE("zip: operands that broadcast in every way") {
         for (size_t i = 0; i < x.size(); ++i) wanted.push_back(f(x[i], y[i]));
         return distance(out, wanted) < tolerance(dtype);
       };
-      launch<kernel::Zip<Add>>(Device::cpu, a, b, out);
+      launch_here<kernel::Zip<Add>>(a, b, out);
       CHECK(check([](double p, double q) { return p + q; }));
-      launch<kernel::Zip<Subtract>>(Device::cpu, a, b, out);
+      launch_here<kernel::Zip<Subtract>>(a, b, out);
       CHECK(check([](double p, double q) { return p - q; }));
-      launch<kernel::Zip<Multiply>>(Device::cpu, a, b, out);
+      launch_here<kernel::Zip<Multiply>>(a, b, out);
       CHECK(check([](double p, double q) { return p * q; }));
-      launch<kernel::Zip<Divide>>(Device::cpu, a, b, out);
+      launch_here<kernel::Zip<Divide>>(a, b, out);
       CHECK(check([](double p, double q) { return p / q; }));
-      launch<kernel::Zip<Maximum>>(Device::cpu, a, b, out);
+      launch_here<kernel::Zip<Maximum>>(a, b, out);
       CHECK(check([](double p, double q) { return std::max(p, q); }));
-      launch<kernel::Zip<NotLess>>(Device::cpu, a, b, out);
+      launch_here<kernel::Zip<NotLess>>(a, b, out);
       CHECK(check([](double p, double q) { return p >= q ? 1.0 : 0.0; }));
     }
   }
 }
 
 TEST_CASE("affine, accumulate and select") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const Tensor x = random_tensor(Shape{9, 41}, dtype);
   const auto in = x.to_doubles();
   Tensor y = random_tensor(Shape{9, 41}, dtype, 2);
   const auto before = y.to_doubles();
 
-  launch<kernel::Accumulate>(Device::cpu, x, y);
+  launch_here<kernel::Accumulate>(x, y);
   std::vector<double> wanted = before;
   for (size_t i = 0; i < in.size(); ++i) wanted[i] += in[i];
   CHECK(distance(y, wanted) < 1e-6);
 
-  launch<kernel::Affine>(Device::cpu, y, 2, -3, y);  // in place
+  launch_here<kernel::Affine>(y, 2, -3, y);  // in place
   for (double& value : wanted) value = 2 * value - 3;
   CHECK(distance(y, wanted) < 1e-6);
 
   const std::vector<uint8_t> keep = {1, 0, 7, 0, 0, 1, 0, 1, 1};
   const Tensor mask = view::expand(Tensor::of<uint8_t>(keep, Shape{9, 1}), Shape{9, 41});
-  launch<kernel::Select>(Device::cpu, mask, x, -INFINITY, y);
+  launch_here<kernel::Select>(mask, x, -INFINITY, y);
   for (size_t i = 0; i < in.size(); ++i) wanted[i] = keep[i / 41] != 0 ? in[i] : -INFINITY;
   CHECK(distance(y, wanted) == 0);
 }
 
 TEST_CASE("count_bad: infinities and NaNs add up") {
+  const OnEachDevice here;
   std::vector<float> values(100000, 1.F);
   values[5] = infinity;
   values[77777] = std::nanf("");
   values[99999] = -infinity;
   const Tensor bad = Tensor::full(Shape{1}, 10, DType::i64);
-  launch<kernel::CountBad>(Device::cpu, Tensor::from(values, Shape{100000}), bad);
+  launch_here<kernel::CountBad>(Tensor::from(values, Shape{100000}), bad);
   CHECK(bad.item() == 13);
 }
 
 TEST_CASE("map: the same bits for any number of threads") {
+  const OnEachDevice here;
   const Tensor x = random_tensor(Shape{123457});
   CHECK(same_for_any_threads([&] {
     Tensor y = like(x);
-    launch<kernel::Map<Gelu>>(Device::cpu, x, y);
+    launch_here<kernel::Map<Gelu>>(x, y);
     return y;
   }));
 }

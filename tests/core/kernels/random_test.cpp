@@ -16,7 +16,7 @@ Draw draw_of(uint64_t seed, uint64_t stream = 0, int64_t tick = 0) {
 
 Tensor normal(int64_t size, DType dtype, const Draw& draw, double mean = 0, double deviation = 1) {
   Tensor x(Shape{size}, dtype);
-  launch<kernel::FillNormal>(Device::cpu, x, mean, deviation, draw);
+  launch_here<kernel::FillNormal>(x, mean, deviation, draw);
   return x;
 }
 
@@ -41,6 +41,7 @@ Moments moments(const std::vector<double>& x) {
 }  // namespace
 
 TEST_CASE("fill_normal: moments, tails and independence of neighbours") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const auto x = normal(400000, dtype, draw_of(1), 3, 2).to_doubles();
   const Moments m = moments(x);
@@ -55,9 +56,10 @@ TEST_CASE("fill_normal: moments, tails and independence of neighbours") {
 }
 
 TEST_CASE("fill_uniform: moments and bounds") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   Tensor x(Shape{400000}, dtype);
-  launch<kernel::FillUniform>(Device::cpu, x, -1, 3, draw_of(2));
+  launch_here<kernel::FillUniform>(x, -1, 3, draw_of(2));
   const auto values = x.to_doubles();
   const Moments m = moments(values);
   CHECK(std::abs(m.mean - 1) < 0.008);
@@ -68,13 +70,15 @@ TEST_CASE("fill_uniform: moments and bounds") {
 }
 
 TEST_CASE("fill_uniform: rounding never gives the upper bound") {
+  const OnEachDevice here;
   // Between 2^24 and 2^24 + 2 there is one float step, so half of the numbers would round up to the bound.
   Tensor x(Shape{1000});
-  launch<kernel::FillUniform>(Device::cpu, x, 16777216, 16777218, draw_of(2));
+  launch_here<kernel::FillUniform>(x, 16777216, 16777218, draw_of(2));
   for (float value : x.to_host()) REQUIRE(value == 16777216.F);
 }
 
 TEST_CASE("random: numbers depend on seed, stream, tick and place alone") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const auto whole = normal(1001, dtype, draw_of(1, 2, 3)).to_doubles();
   const auto part = normal(57, dtype, draw_of(1, 2, 3)).to_doubles();
@@ -89,6 +93,7 @@ TEST_CASE("random: numbers depend on seed, stream, tick and place alone") {
 }
 
 TEST_CASE("fill_normal: float and double agree with their blocks") {
+  const OnEachDevice here;
   const Draw draw = draw_of(11, 5, 7);
   const auto x = normal(8, DType::f32, draw).to_doubles();
   const Philox block = Philox::at(11, 1, Draw::high(5, 7));
@@ -99,7 +104,8 @@ TEST_CASE("fill_normal: float and double agree with their blocks") {
 }
 
 TEST_CASE("advance: the tick grows by one") {
+  const OnEachDevice here;
   const Tensor tick = Tensor::full(Shape{1}, 41, DType::i64);
-  launch<kernel::Advance>(Device::cpu, tick);
+  launch_here<kernel::Advance>(tick);
   CHECK(tick.item() == 42);
 }

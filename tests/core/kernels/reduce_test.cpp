@@ -54,6 +54,7 @@ std::vector<Shape> reductions(const Shape& shape) {
 }  // namespace
 
 TEST_CASE("sum: every choice of axes, with and without gaps") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const Tensor base = random_tensor(Shape{6, 5, 7, 19}, dtype);
   const std::vector<int64_t> order = {2, 0, 3, 1};
@@ -61,7 +62,7 @@ TEST_CASE("sum: every choice of axes, with and without gaps") {
     const auto in = x.to_doubles();
     for (const Shape& small : reductions(x.shape())) {
       Tensor y(small, dtype);
-      launch<kernel::Sum>(Device::cpu, x, y);
+      launch_here<kernel::Sum>(x, y);
       std::vector<double> wanted(static_cast<size_t>(small.size()), 0.0);
       const Places at = places(x.shape(), small);
       for (size_t i = 0; i < in.size(); ++i) wanted[at.group[i]] += in[i];
@@ -71,42 +72,46 @@ TEST_CASE("sum: every choice of axes, with and without gaps") {
 }
 
 TEST_CASE("sum: long axes are exact to float's last places") {
+  const OnEachDevice here;
   const Tensor x = random_tensor(Shape{3000, 65}, DType::f32, 7, 0, 1);
   const auto in = x.to_doubles();
   for (const Shape& small : {Shape{1, 1}, Shape{1, 65}, Shape{3000, 1}}) {
     Tensor y(small);
-    launch<kernel::Sum>(Device::cpu, x, y);
+    launch_here<kernel::Sum>(x, y);
     std::vector<double> wanted(static_cast<size_t>(small.size()), 0.0);
     const Places at = places(x.shape(), small);
     for (size_t i = 0; i < in.size(); ++i) wanted[at.group[i]] += in[i];
     CHECK(distance(y, wanted) < 5e-7);
     CHECK(same_for_any_threads([&] {
       Tensor again(small);
-      launch<kernel::Sum>(Device::cpu, x, again);
+      launch_here<kernel::Sum>(x, again);
       return again;
     }));
   }
 }
 
 TEST_CASE("sum: an expanded input and a strided output") {
+  const OnEachDevice here;
   const Tensor x = view::expand(Tensor::from({1, 2, 3}), Shape{4, 3});
   Tensor y(Shape{1, 3}), z(Shape{4, 1});
-  launch<kernel::Sum>(Device::cpu, x, y);
-  launch<kernel::Sum>(Device::cpu, x, z);
+  launch_here<kernel::Sum>(x, y);
+  launch_here<kernel::Sum>(x, z);
   CHECK(y.to_host() == std::vector<float>{4, 8, 12});
   CHECK(z.to_host() == std::vector<float>{6, 6, 6, 6});
   Tensor whole = Tensor::zeros(Shape{3, 2});
-  launch<kernel::Sum>(Device::cpu, x, view::transpose(view::slice(whole, 1, 1, 2), 0, 1));
+  launch_here<kernel::Sum>(x, view::transpose(view::slice(whole, 1, 1, 2), 0, 1));
   CHECK(whole.to_host() == std::vector<float>{0, 4, 0, 8, 0, 12});
 }
 
 TEST_CASE("sum: of nothing is zero") {
+  const OnEachDevice here;
   Tensor x(Shape{0, 4}), y(Shape{1, 4});
-  launch<kernel::Sum>(Device::cpu, x, y);
+  launch_here<kernel::Sum>(x, y);
   CHECK(y.to_host() == std::vector<float>(4, 0.F));
 }
 
 TEST_CASE("max: values, first places and gradient for every choice of axes") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   // Few different values, so that there are ties.
   const Tensor base = random_tensor(Shape{4, 5, 7, 40}, dtype);
@@ -119,7 +124,7 @@ TEST_CASE("max: values, first places and gradient for every choice of axes") {
     const auto in = x.to_doubles();
     for (const Shape& small : reductions(x.shape())) {
       Tensor y(small, dtype), index(small, DType::i64);
-      launch<kernel::Max>(Device::cpu, x, y, index);
+      launch_here<kernel::Max>(x, y, index);
       const auto size = static_cast<size_t>(small.size());
       std::vector<double> wanted(size, -INFINITY), first(size, 0.0);
       const Places at = places(x.shape(), small);
@@ -134,7 +139,7 @@ TEST_CASE("max: values, first places and gradient for every choice of axes") {
 
       const Tensor dy = random_tensor(small, dtype, 9);
       Tensor dx = like(x, x.shape());
-      launch<kernel::MaxBack>(Device::cpu, index, dy, dx);
+      launch_here<kernel::MaxBack>(index, dy, dx);
       const auto g = dy.to_doubles();
       std::vector<double> slope(in.size(), 0.0);
       for (size_t i = 0; i < in.size(); ++i) {
@@ -146,28 +151,30 @@ TEST_CASE("max: values, first places and gradient for every choice of axes") {
 }
 
 TEST_CASE("max: a NaN is found wherever it stands, rows of -inf have a place") {
+  const OnEachDevice here;
   std::vector<float> values(80, 1.F);
   values[70] = std::nanf("");
   const Tensor x = Tensor::from(values, Shape{2, 40});
   Tensor y(Shape{2, 1}), index(Shape{2, 1}, DType::i64);
-  launch<kernel::Max>(Device::cpu, x, y, index);
+  launch_here<kernel::Max>(x, y, index);
   CHECK(y.to_host()[0] == 1);
   CHECK(std::isnan(y.to_host()[1]));
   CHECK(index.to_doubles()[1] == 30);
-  launch<kernel::Max>(Device::cpu, Tensor::full(Shape{2, 40}, -INFINITY), y, index);
+  launch_here<kernel::Max>(Tensor::full(Shape{2, 40}, -INFINITY), y, index);
   CHECK(y.to_host()[0] == -INFINITY);
   CHECK(index.to_doubles()[0] == 0);
-  CHECK_THROWS_WITH(launch<kernel::Max>(Device::cpu, Tensor(Shape{2, 0}), y, index), containing("[2, 0]"));
+  CHECK_THROWS_WITH(launch_here<kernel::Max>(Tensor(Shape{2, 0}), y, index), containing("[2, 0]"));
 }
 
 TEST_CASE("cumulative_sum: along each axis, both ways") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const Tensor base = random_tensor(Shape{4, 30, 270}, dtype);
   for (const Tensor& x : {base, view::transpose(base, 1, 2)}) {
     for (int64_t axis = 0; axis < 3; ++axis) {
       for (bool reverse : {false, true}) {
         Tensor y = like(x, x.shape());
-        launch<kernel::CumulativeSum>(Device::cpu, x, axis, reverse, y);
+        launch_here<kernel::CumulativeSum>(x, axis, reverse, y);
         std::vector<double> wanted = x.to_doubles();
         const Shape& s = x.shape();
         int64_t step = 1;
@@ -187,19 +194,20 @@ TEST_CASE("cumulative_sum: along each axis, both ways") {
 }
 
 TEST_CASE("square_sum: in double, beyond float's range, the same for any threads") {
+  const OnEachDevice here;
   const Tensor x = random_tensor(Shape{200003});
   double wanted = 0;
   for (double value : x.to_doubles()) wanted += value * value;
   const auto total = [&] {
     Tensor out(Shape{1}, DType::f64);
-    launch<kernel::SquareSum>(Device::cpu, x, out);
+    launch_here<kernel::SquareSum>(x, out);
     return out;
   };
   CHECK(total().item() == Approx(wanted).epsilon(1e-12));
   CHECK(same_for_any_threads(total));
   Tensor out(Shape{1}, DType::f64);
-  launch<kernel::SquareSum>(Device::cpu, Tensor::full(Shape{3}, 1e30), out);
+  launch_here<kernel::SquareSum>(Tensor::full(Shape{3}, 1e30), out);
   CHECK(out.item() == Approx(3e60));
-  launch<kernel::SquareSum>(Device::cpu, Tensor(Shape{0}), out);
+  launch_here<kernel::SquareSum>(Tensor(Shape{0}), out);
   CHECK(out.item() == 0);
 }

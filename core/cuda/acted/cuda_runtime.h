@@ -1,0 +1,133 @@
+// The part of CUDA's runtime that Heed uses, acted by the CPU: the same names, the same answers, stricter
+// about mistakes.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "core/cuda/acted/block.h"
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNotReady = 600,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+};
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
+
+namespace heed::acted {
+struct Stream;
+struct Graph;
+struct Event;
+
+/// Runs `work` now, or keeps it for the graph when the stream is being captured.
+cudaError_t enqueue(Stream* stream, std::function<void()> work);
+/// True for an address of device memory that is allocated, and for null.
+bool on_device(const volatile void* at);
+/// How many closures a graph holds.
+size_t size(const Graph* graph);
+
+/// While one lives, device memory is open to this process; otherwise touching it is a segmentation fault.
+struct Open {
+  Open();
+  ~Open();
+  Open(const Open&) = delete;
+  Open& operator=(const Open&) = delete;
+};
+
+/// Throws unless `at` is an address of device memory.
+void need_device_pointer(const volatile void* at);
+
+template <class T>
+void check_argument(const T& argument) {
+  if constexpr (std::is_pointer_v<T>) need_device_pointer(argument);
+}
+}  // namespace heed::acted
+
+using cudaStream_t = heed::acted::Stream*;
+using cudaEvent_t = heed::acted::Event*;
+using cudaGraph_t = heed::acted::Graph*;
+using cudaGraphExec_t = heed::acted::Graph*;
+using cudaGraphNode_t = void*;
+
+/// The fields of CUDA's that Heed asks for.
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem;
+  int major, minor, multiProcessorCount;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+};
+
+const char* cudaGetErrorString(cudaError_t status);
+cudaError_t cudaGetLastError();
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaRuntimeGetVersion(int* version);
+cudaError_t cudaDriverGetVersion(int* version);
+
+cudaError_t cudaMalloc(void** at, size_t bytes);
+cudaError_t cudaFree(void* at);
+cudaError_t cudaMallocHost(void** at, size_t bytes);
+cudaError_t cudaFreeHost(void* at);
+cudaError_t cudaMemGetInfo(size_t* available, size_t* total);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t stream);
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+
+template <class... Parameters>
+cudaError_t cudaFuncSetAttribute(void (*)(Parameters...), cudaFuncAttribute, int bytes) {
+  return bytes <= 232448 ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+template <class... Parameters, class... Args>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Args&&... args) {
+  const auto all = [](const dim3& extent) { return uint64_t{extent.x} * extent.y * extent.z; };
+  const dim3 blocks = config->gridDim, threads = config->blockDim;
+  if (all(blocks) == 0 || blocks.x > 0x7fffffffU || blocks.y > 65535 || blocks.z > 65535 ||
+      all(threads) == 0 || all(threads) > 1024 || threads.z > 64 || config->dynamicSmemBytes > 232448) {
+    return cudaErrorInvalidValue;
+  }
+  (heed::acted::check_argument(args), ...);
+  return heed::acted::enqueue(config->stream, [=, bytes = config->dynamicSmemBytes] {
+    const heed::acted::Open open;
+    // Each thread has its own parameters, as on a device.
+    heed::acted::run_grid(blocks, threads, bytes, [&] { kernel(static_cast<Parameters>(args)...); });
+  });
+}

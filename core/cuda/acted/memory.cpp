@@ -1,0 +1,196 @@
+// Device memory, acted: a range of addresses of its own that only kernels and copies may touch.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "core/cuda/acted/cuda_runtime.h"
+#include "core/error.h"
+
+namespace heed::acted {
+namespace {
+
+constexpr size_t page = 4096;
+constexpr size_t range = size_t{1} << 40;
+
+size_t pages(size_t bytes) { return (std::max<size_t>(bytes, 1) + page - 1) / page * page; }
+
+struct Memory {
+  std::mutex mutex;
+  std::byte* first = nullptr;  // of the range; it is never given back
+  std::byte* fresh = nullptr;  // nothing has been handed out from here on
+  std::map<std::byte*, size_t> taken, given_back;
+  std::map<std::byte*, size_t> pinned;
+  int open = 0;
+  size_t bytes = 0;
+  bool guarded = true;
+
+  Memory() {
+    const char* mode = std::getenv("HEED_ACTED_GUARD");
+    guarded = mode == nullptr || std::string(mode) != "off";
+    void* at = mmap(nullptr, range, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+      fail(Fault::memory, "acted device: no addresses for its memory; lift the limit on them.");
+    first = fresh = static_cast<std::byte*>(at);
+  }
+
+  void protect(std::byte* at, size_t size) const {
+    mprotect(at, size, open > 0 || !guarded ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+  void protect_all() const {
+    for (const auto& [at, size] : taken) protect(at, size);
+  }
+  bool holds(const void* at) const { return at >= first && at < first + range; }
+};
+
+Memory& memory() {
+  static auto* one = new Memory;
+  return *one;
+}
+
+}  // namespace
+
+Open::Open() {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  if (m.open++ == 0 && m.guarded) m.protect_all();
+}
+
+Open::~Open() {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  if (--m.open == 0 && m.guarded) m.protect_all();
+}
+
+bool on_device(const volatile void* at) {
+  if (at == nullptr) return true;
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  auto* place = static_cast<std::byte*>(const_cast<void*>(at));
+  auto next = m.taken.upper_bound(place);
+  if (next == m.taken.begin()) return false;
+  --next;
+  return place <= next->first + next->second;
+}
+
+void need_device_pointer(const volatile void* at) {
+  if (!on_device(at)) {
+    fail(Fault::internal,
+         "acted device: a kernel is given a pointer to the host's memory, or to memory that was "
+         "freed. Hand over device pointers, or values.");
+  }
+}
+
+}  // namespace heed::acted
+
+using heed::acted::memory;
+
+cudaError_t cudaMalloc(void** at, size_t bytes) {
+  auto& m = memory();
+  const std::lock_guard lock(m.mutex);
+  const size_t size = heed::acted::pages(bytes);
+  std::byte* place = nullptr;
+  for (auto one = m.given_back.begin(); one != m.given_back.end(); ++one) {
+    if (one->second < size) continue;
+    place = one->first;
+    const size_t rest = one->second - size;
+    m.given_back.erase(one);
+    if (rest > 0) m.given_back[place + size] = rest;
+    break;
+  }
+  if (place == nullptr) {
+    if (m.fresh + size + heed::acted::page > m.first + heed::acted::range) return cudaErrorMemoryAllocation;
+    place = m.fresh;
+    m.fresh += size + heed::acted::page;  // a page between two that nobody may touch
+  }
+  if (mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    return cudaErrorMemoryAllocation;
+  m.taken[place] = size;
+  m.bytes += size;
+  m.protect(place, size);
+  *at = place;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* at) {
+  if (at == nullptr) return cudaSuccess;
+  auto& m = memory();
+  const std::lock_guard lock(m.mutex);
+  const auto found = m.taken.find(static_cast<std::byte*>(at));
+  if (found == m.taken.end()) return cudaErrorInvalidValue;
+  mmap(at, found->second, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  m.bytes -= found->second;
+  m.given_back.insert(*found);
+  m.taken.erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void** at, size_t bytes) {
+  const size_t size = heed::acted::pages(bytes);
+  *at = std::aligned_alloc(heed::acted::page, size);
+  if (*at == nullptr) return cudaErrorMemoryAllocation;
+  auto& m = memory();
+  const std::lock_guard lock(m.mutex);
+  m.pinned[static_cast<std::byte*>(*at)] = size;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* at) {
+  auto& m = memory();
+  const std::lock_guard lock(m.mutex);
+  if (m.pinned.erase(static_cast<std::byte*>(at)) == 0) return cudaErrorInvalidValue;
+  std::free(at);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
+  *total = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * heed::acted::page;
+  *available = *total - std::min(*total, memory().bytes);
+  return cudaSuccess;
+}
+
+namespace {
+
+bool pinned(const void* at, size_t bytes) {
+  auto& m = memory();
+  const std::lock_guard lock(m.mutex);
+  auto* place = static_cast<std::byte*>(const_cast<void*>(at));
+  auto next = m.pinned.upper_bound(place);
+  if (next == m.pinned.begin()) return false;
+  --next;
+  return place + bytes <= next->first + next->second;
+}
+
+}  // namespace
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (heed::acted::on_device(to) != to_device || heed::acted::on_device(from) != from_device)
+    return cudaErrorInvalidValue;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaStreamIsCapturing(stream, &status);
+  // A graph would read or write the host's memory at every replay: it must be there to stay.
+  if (status == cudaStreamCaptureStatusActive && !(to_device && from_device) &&
+      !pinned(to_device ? from : to, bytes))
+    return cudaErrorStreamCaptureUnsupported;
+  return heed::acted::enqueue(stream, [=] {
+    const heed::acted::Open open;
+    std::memmove(to, from, bytes);
+  });
+}
+
+cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  if (!heed::acted::on_device(at)) return cudaErrorInvalidValue;
+  return heed::acted::enqueue(stream, [=] {
+    const heed::acted::Open open;
+    std::memset(at, value, bytes);
+  });
+}

@@ -1,0 +1,149 @@
+// Opening cuBLAS, and calling it.
+#include "core/cuda/blas.h"
+
+#include <dlfcn.h>
+
+#include <climits>
+#include <memory>
+#include <string>
+
+#include "core/storage.h"
+
+namespace heed::cuda {
+namespace {
+
+// What NVIDIA recommends for the fastest kernels of Hopper. Given by us, since cuBLAS's own cannot be
+// captured.
+constexpr int64_t workspace_bytes = int64_t{32} << 20;
+
+#if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED
+
+BlasTable open_table() {
+  return {cublasCreate_v2,     cublasSetStream_v2,         cublasSetWorkspace_v2,
+          cublasGetVersion_v2, cublasGemmStridedBatchedEx, cublasGemmBatchedEx};
+}
+
+#else
+
+template <class F>
+void find(void* library, const char* name, F*& function) {
+  function = reinterpret_cast<F*>(dlsym(library, name));
+  if (function == nullptr)
+    fail(Fault::device, "cuda: this cuBLAS has no ", name, ". Install the one of CUDA 12 or 13.");
+}
+
+BlasTable open_table() {
+  void* library = nullptr;
+  std::string why;
+  // Where the loader looks, then where the toolkit lay when Heed was built.
+  for (const std::string folder : {"", HEED_CUDA_LIBRARIES "/"}) {
+    for (const char* name : {"libcublas.so.13", "libcublas.so.12"}) {
+      if (library == nullptr) library = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library == nullptr && why.empty()) why = dlerror();
+    }
+  }
+  if (library == nullptr) {
+    fail(Fault::device, "cuda: products need cuBLAS, which cannot be opened (", why,
+         "). Install CUDA's libcublas, or name its folder in LD_LIBRARY_PATH.");
+  }
+  BlasTable table{};
+  find(library, "cublasCreate_v2", table.create);
+  find(library, "cublasSetStream_v2", table.set_stream);
+  find(library, "cublasSetWorkspace_v2", table.set_workspace);
+  find(library, "cublasGetVersion_v2", table.version);
+  find(library, "cublasGemmStridedBatchedEx", table.gemm);
+  find(library, "cublasGemmBatchedEx", table.gemm_listed);
+  return table;
+}
+
+#endif
+
+/// A handle of this thread, for as long as the program runs.
+struct Handle {
+  cublasHandle_t handle = nullptr;
+  cudaStream_t stream = nullptr;
+  std::unique_ptr<Storage> workspace;
+};
+
+/// What both forms of a call pass alike.
+struct Arguments {
+  explicit Arguments(const BlasProduct& p)
+      : turn_a(p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N),
+        turn_b(p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N),
+        wide(p.factors == CUDA_R_64F),
+        compute(wide                                                        ? CUBLAS_COMPUTE_64F
+                : p.exactness == Exactness::tf32 && p.factors == CUDA_R_32F ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                            : CUBLAS_COMPUTE_32F),
+        factors_f64{p.alpha, p.beta},
+        factors_f32{static_cast<float>(p.alpha), static_cast<float>(p.beta)} {
+    for (const int64_t extent : {p.m, p.n, p.k, p.batch, p.a.step, p.b.step, p.c_step}) {
+      if (extent > INT_MAX)
+        fail("gemm: an extent or a row of ", extent, " elements is more than cuBLAS takes (", INT_MAX, ").");
+    }
+  }
+  const void* alpha() const { return wide ? static_cast<const void*>(factors_f64) : factors_f32; }
+  const void* beta() const { return wide ? static_cast<const void*>(factors_f64 + 1) : factors_f32 + 1; }
+
+  cublasOperation_t turn_a, turn_b;
+  bool wide;
+  cublasComputeType_t compute;
+  double factors_f64[2];
+  float factors_f32[2];
+};
+
+int narrow(int64_t extent) { return static_cast<int>(extent); }
+
+}  // namespace
+
+const BlasTable& blas_table() {
+  static const BlasTable table = open_table();
+  return table;
+}
+
+void check(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail(Fault::device, "cuda: ", what, ": cuBLAS answers with status ", static_cast<int>(status), ".");
+}
+
+cublasHandle_t blas_handle() {
+  static thread_local Handle* own = nullptr;  // never destroyed: the device may be gone before the thread is
+  const cudaStream_t now = stream();
+  if (own == nullptr) {
+    auto made = std::make_unique<Handle>();
+    check(blas_table().create(&made->handle), "opening cuBLAS");
+    made->workspace = std::make_unique<Storage>(workspace_bytes, Device::cuda);
+    own = made.release();
+  }
+  if (own->stream != now) {
+    check(blas_table().set_stream(own->handle, now), "choosing a stream");
+    // A new stream takes the workspace away.
+    check(blas_table().set_workspace(own->handle, own->workspace->data(), workspace_bytes),
+          "lending a workspace");
+    own->stream = now;
+  }
+  return own->handle;
+}
+
+void multiply(const BlasProduct& p) {
+  const Arguments with(p);
+  check(blas_table().gemm(blas_handle(), with.turn_a, with.turn_b, narrow(p.m), narrow(p.n), narrow(p.k),
+                          with.alpha(), p.a.at, p.factors, narrow(p.a.step), p.a.between, p.b.at, p.factors,
+                          narrow(p.b.step), p.b.between, with.beta(), p.c, p.result, narrow(p.c_step),
+                          p.c_between, narrow(p.batch), with.compute, CUBLAS_GEMM_DEFAULT),
+        "a product of matrices");
+  count_launches(1);
+}
+
+void multiply_listed(const BlasProduct& p) {
+  const Arguments with(p);
+  check(
+      blas_table().gemm_listed(blas_handle(), with.turn_a, with.turn_b, narrow(p.m), narrow(p.n), narrow(p.k),
+                               with.alpha(), static_cast<const void* const*>(p.a.at), p.factors,
+                               narrow(p.a.step), static_cast<const void* const*>(p.b.at), p.factors,
+                               narrow(p.b.step), with.beta(), static_cast<void* const*>(p.c), p.result,
+                               narrow(p.c_step), narrow(p.batch), with.compute, CUBLAS_GEMM_DEFAULT),
+      "a list of products of matrices");
+  count_launches(1);
+}
+
+}  // namespace heed::cuda

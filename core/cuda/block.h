@@ -1,0 +1,60 @@
+// Sums and maxima over a warp and over a block, in an order fixed by their size.
+#pragma once
+
+#include "core/cuda/grid.h"
+
+namespace heed::cuda {
+
+inline constexpr unsigned all_lanes = 0xffffffffU;
+inline constexpr int lanes = 32;
+
+/// This thread's number in a block of any dimensions, its warp, and its place in that.
+__device__ inline int thread_number() {
+  return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
+}
+__device__ inline int block_size() { return static_cast<int>(blockDim.x * blockDim.y * blockDim.z); }
+__device__ inline int warp_number() { return thread_number() / lanes; }
+__device__ inline int lane_number() { return thread_number() % lanes; }
+
+/// f over the values of the 32 lanes by halving; every lane gets the result. f(a, b) = f(b, a).
+template <class T, class F>
+__device__ T warp_fold(T value, F f) {
+  for (int distance = lanes / 2; distance > 0; distance /= 2) {
+    value = f(value, __shfl_xor_sync(all_lanes, value, distance));
+  }
+  return value;
+}
+template <class T>
+__device__ T warp_sum(T value) {
+  return warp_fold(value, [](T a, T b) { return a + b; });
+}
+/// A NaN is lost where the other number is larger or equal in comparison: as `a > b ? a : b`.
+template <class T>
+__device__ T warp_max(T value) {
+  return warp_fold(value, [](T a, T b) { return a > b ? a : b; });
+}
+
+/// The same over a block of whole warps, by way of `scratch`: shared memory for 32 values. Every thread of
+/// the block calls it and gets the result. The scratch may be used again at once.
+template <class T, class F>
+__device__ T block_fold(T value, T nothing, T* scratch, F f) {
+  const int warps = block_size() / lanes, lane = lane_number();
+  value = warp_fold(value, f);
+  if (warps == 1) return value;
+  if (lane == 0) scratch[warp_number()] = value;
+  __syncthreads();
+  value = warp_fold(lane < warps ? scratch[lane] : nothing, f);
+  __syncthreads();
+  return value;
+}
+template <class T>
+__device__ T block_sum(T value, T* scratch) {
+  return block_fold(value, T(0), scratch, [](T a, T b) { return a + b; });
+}
+/// For values above `nothing`, such as -infinity.
+template <class T>
+__device__ T block_max(T value, T nothing, T* scratch) {
+  return block_fold(value, nothing, scratch, [](T a, T b) { return a > b ? a : b; });
+}
+
+}  // namespace heed::cuda

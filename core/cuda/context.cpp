@@ -1,0 +1,102 @@
+// The device, opened when it is first wanted.
+#include "core/cuda/context.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+#include "core/cuda/grid.h"
+#include "core/storage.h"
+
+namespace heed::cuda {
+namespace {
+
+std::atomic<int64_t> launch_count{0};
+thread_local cudaStream_t own_stream = nullptr;  // null: the one all threads share
+
+std::string look() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) {
+    cudaGetLastError();  // so that no later call reports it
+    return text("the CUDA driver gives no device (", cudaGetErrorString(status), ")");
+  }
+  return count > 0 ? std::string() : std::string("the CUDA driver knows of no device");
+}
+
+cudaStream_t shared_stream() {
+  static const cudaStream_t one = [] {
+    if (!why_not().empty()) fail(Fault::device, "device cuda: ", why_not(), ". Use --device cpu or auto.");
+    cudaStream_t made = nullptr;
+    check(cudaSetDevice(0), "opening the device");
+    check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
+    return made;
+  }();
+  return one;
+}
+
+}  // namespace
+
+const std::string& why_not() {
+  static const std::string why = look();
+  return why;
+}
+
+cudaStream_t stream() { return own_stream != nullptr ? own_stream : shared_stream(); }
+
+OnStream::OnStream(cudaStream_t stream) : outer_(own_stream) { own_stream = stream; }
+OnStream::~OnStream() { own_stream = outer_; }
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  fail(status == cudaErrorMemoryAllocation ? Fault::memory : Fault::device, "cuda: ", what, ": ",
+       cudaGetErrorString(status), ".");
+}
+
+void synchronize() { check(cudaStreamSynchronize(stream()), "waiting for the device"); }
+
+int64_t launches() { return launch_count.load(std::memory_order_relaxed); }
+void count_launches(int64_t more) { launch_count.fetch_add(more, std::memory_order_relaxed); }
+
+void copy_in(void* to, const void* from, int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream()),
+        "copying to the device");
+}
+
+void copy_out(void* to, const void* from, int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream()),
+        "copying from the device");
+  synchronize();
+}
+
+std::shared_ptr<Storage> upload(const void* bytes, int64_t count) {
+  // Never destroyed: the device may be gone before static objects are.
+  static auto* mutex = new std::mutex;
+  static auto* known = new std::map<std::string, std::shared_ptr<Storage>, std::less<>>;
+  const std::string_view key(static_cast<const char*>(bytes), static_cast<size_t>(count));
+  const std::lock_guard lock(*mutex);
+  if (const auto found = known->find(key); found != known->end()) return found->second;
+  auto made = std::make_shared<Storage>(count, Device::cuda);
+  copy_in(made->data(), bytes, count);
+  known->emplace(key, made);
+  return made;
+}
+
+Properties properties() {
+  cudaDeviceProp found{};
+  Properties out;
+  stream();
+  check(cudaGetDeviceProperties(&found, 0), "asking the device what it is");
+  check(cudaRuntimeGetVersion(&out.runtime), "asking for the version of the runtime");
+  check(cudaDriverGetVersion(&out.driver), "asking for the version of the driver");
+  out.name = found.name;
+  out.memory = static_cast<int64_t>(found.totalGlobalMem);
+  out.major = found.major;
+  out.minor = found.minor;
+  out.processors = found.multiProcessorCount;
+  return out;
+}
+
+}  // namespace heed::cuda

@@ -1,0 +1,50 @@
+// The device as the rest of core sees it, without CUDA's headers. Only where CUDA is built.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/error.h"
+
+namespace heed {
+class Storage;
+}
+
+namespace heed::cuda {
+
+/// True when the device is acted by the CPU: the same kernels, compiled for the host.
+#if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED
+inline constexpr bool acted = true;
+#else
+inline constexpr bool acted = false;
+#endif
+
+/// Why there is no device, in one sentence; empty when there is one. Looks once.
+const std::string& why_not();
+/// Waits until all that was asked of the device is done. Fails while a step is captured.
+void synchronize();
+
+/// Kernels started since the program began, replayed ones included.
+int64_t launches();
+void count_launches(int64_t more);
+
+/// Copies between host and device in the order of this thread's stream. From the host: the bytes may be
+/// changed once it returns. To the host: waits.
+void copy_in(void* to, const void* from, int64_t bytes);
+void copy_out(void* to, const void* from, int64_t bytes);
+
+/// The bytes as memory of the device, kept for as long as the program runs: the same bytes come back as the
+/// same memory. For tables that depend on shapes alone; inside a captured step only what was there before.
+std::shared_ptr<Storage> upload(const void* bytes, int64_t count);
+
+/// What the device says of itself.
+struct Properties {
+  std::string name;
+  int64_t memory = 0;  ///< bytes
+  int major = 0, minor = 0, processors = 0;
+  int runtime = 0, driver = 0;  ///< versions, as 1000 major + 10 minor
+};
+Properties properties();
+
+}  // namespace heed::cuda

@@ -1,0 +1,58 @@
+// Memory of the device in large pieces, and what watches over an acted one.
+#include "core/cuda/memory.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/cuda/grid.h"
+
+namespace heed::cuda {
+namespace {
+
+constexpr unsigned char unwritten = 0xff, guard = 0xa5;  // bytes; the first make NaN of every float type
+
+char* map(char*, int64_t bytes) {
+  stream();  // opens the device
+  void* at = nullptr;
+  if (cudaMalloc(&at, static_cast<size_t>(bytes)) == cudaSuccess) return static_cast<char*>(at);
+  cudaGetLastError();
+  return nullptr;
+}
+
+void unmap(char* at, int64_t) { cudaFree(at); }
+
+}  // namespace
+
+const MemorySource& memory_source() {
+  static const MemorySource device{map, unmap, int64_t{32} << 20, false};
+  return device;
+}
+
+#if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED
+
+void prepare(void* data, int64_t bytes, int64_t room) {
+  const heed::acted::Open open;
+  std::memset(data, unwritten, static_cast<size_t>(bytes));
+  std::memset(static_cast<char*>(data) + bytes, guard, static_cast<size_t>(room - bytes));
+}
+
+void examine(const void* data, int64_t bytes, int64_t room) {
+  const heed::acted::Open open;
+  const auto* tail = static_cast<const unsigned char*>(data);
+  if (std::all_of(tail + bytes, tail + room, [](unsigned char byte) { return byte == guard; })) return;
+  // In a destructor there is nobody to throw to.
+  std::fprintf(stderr, "heed: acted device: a kernel has written behind a tensor of %lld bytes\n",
+               static_cast<long long>(bytes));
+  std::abort();
+}
+
+#else
+
+void prepare(void*, int64_t, int64_t) {}
+void examine(const void*, int64_t, int64_t) {}
+
+#endif
+
+}  // namespace heed::cuda

@@ -1,0 +1,21 @@
+// Device memory for the caching allocator of core/storage.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "core/arena.h"
+#include "core/cuda/context.h"
+
+namespace heed::cuda {
+
+/// Bytes behind each storage that nothing may write; only where the device is acted.
+inline constexpr int64_t guard_bytes = acted ? 64 : 0;
+
+const MemorySource& memory_source();
+
+/// Where the device is acted: fills the first `bytes` of `room` with NaN and the rest with a pattern; and
+/// stops the program where that pattern has changed. Nothing on a real one, which has compute-sanitizer.
+void prepare(void* data, int64_t bytes, int64_t room);
+void examine(const void* data, int64_t bytes, int64_t room);
+
+}  // namespace heed::cuda

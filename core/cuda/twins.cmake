@@ -1,0 +1,67 @@
+# Whether and how the CUDA twins are built. A kernel is core/kernels/NAME.h with NAME_cpu.cpp and its twin NAME_cuda.cu.
+# ON: by nvcc. AUTO: the same, where no twin is missing and nvcc is there. ACTED: by the compiler of everything else, on a
+# device that the CPU acts (core/cuda/acted): for tests on machines without a GPU.
+set(HEED_CUDA_BUILD 0)
+set(HEED_CUDA_ACTED 0)
+set(HEED_NVCC_FLAGS "")
+set(kernels_without_twin "")
+file(GLOB cpu_twins CONFIGURE_DEPENDS core/kernels/*_cpu.cpp)
+file(GLOB cuda_sources CONFIGURE_DEPENDS core/kernels/*_cuda.cu core/cuda/*.cu core/cuda/*.cpp)
+foreach(cpu_twin IN LISTS cpu_twins)
+  string(REPLACE "_cpu.cpp" "_cuda.cu" cuda_twin "${cpu_twin}")
+  if(NOT EXISTS "${cuda_twin}")
+    get_filename_component(kernel "${cpu_twin}" NAME_WE)
+    string(REGEX REPLACE "_cpu$" "" kernel "${kernel}")
+    list(APPEND kernels_without_twin ${kernel})
+  endif()
+endforeach()
+
+if(kernels_without_twin AND NOT HEED_CUDA_PARTIAL AND HEED_CUDA MATCHES "^(ON|ACTED)$")
+  list(JOIN kernels_without_twin "\n  " listed)
+  message(FATAL_ERROR "HEED_CUDA=${HEED_CUDA}, but these kernels in core/kernels have no CUDA twin (NAME_cuda.cu):\n  ${listed}\n"
+                      "Write them, or set HEED_CUDA_PARTIAL=ON meanwhile.")
+endif()
+if(HEED_CUDA STREQUAL "ACTED")
+  set(HEED_CUDA_BUILD 1)
+  set(HEED_CUDA_ACTED 1)
+  set_source_files_properties(${cuda_sources} PROPERTIES LANGUAGE CXX)
+  file(GLOB acted_sources CONFIGURE_DEPENDS core/cuda/acted/*.cpp)
+  file(GLOB kernels_of_cuda CONFIGURE_DEPENDS core/kernels/*_cuda.cu core/cuda/*.cu)
+  # Optimised in every build, as kernels of the CPU are; a #pragma unroll is for nvcc.
+  set_source_files_properties(${kernels_of_cuda} PROPERTIES COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas;-O2")
+  list(APPEND cuda_sources ${acted_sources})
+elseif(HEED_CUDA STREQUAL "ON" OR (HEED_CUDA STREQUAL "AUTO" AND NOT kernels_without_twin))
+  find_package(CUDAToolkit)
+  if(CUDAToolkit_FOUND)
+    set(HEED_CUDA_BUILD 1)
+    set(CMAKE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "GPU generations")
+    set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}" CACHE FILEPATH "nvcc")
+    enable_language(CUDA)
+    # Where cuBLAS lies, for the loader that does not know.
+    set_source_files_properties(core/cuda/blas.cpp PROPERTIES
+                                COMPILE_DEFINITIONS "HEED_CUDA_LIBRARIES=\"${CUDAToolkit_LIBRARY_DIR}\"")
+    # CMake 3.25 knows no C++20 of nvcc. Relaxed: constant functions of the host may be called on the device.
+    set(HEED_NVCC_FLAGS -std=c++20 --expt-relaxed-constexpr --extended-lambda -Xcompiler=-Wall,-Wextra)
+    if(HEED_WERROR)
+      list(APPEND HEED_NVCC_FLAGS -Werror=all-warnings)
+    endif()
+  elseif(HEED_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "HEED_CUDA=ON, but there is no CUDA toolkit: put nvcc on the PATH, or set CUDAToolkit_ROOT.")
+  endif()
+endif()
+
+# Definitions that stop with the kernel's name, for those that are still to be written.
+if(HEED_CUDA_BUILD AND kernels_without_twin)
+  set(missing "${PROJECT_BINARY_DIR}/missing_twins.cpp")
+  set(headers "")
+  foreach(kernel IN LISTS kernels_without_twin)
+    list(APPEND headers "core/kernels/${kernel}.h")
+  endforeach()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
+  execute_process(COMMAND sh core/cuda/missing_twins.sh ${headers} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+                  OUTPUT_FILE "${missing}" COMMAND_ERROR_IS_FATAL ANY)
+  set_source_files_properties("${missing}" PROPERTIES COMPILE_OPTIONS "-w")
+  list(APPEND cuda_sources "${missing}")
+  list(LENGTH kernels_without_twin count)
+  message(STATUS "${count} kernels without a CUDA twin: ${kernels_without_twin}")
+endif()

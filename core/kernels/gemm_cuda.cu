@@ -1,0 +1,112 @@
+// Products of matrices on the GPU: cuBLAS, which counts by columns what lies in rows.
+#include "core/kernels/gemm.h"
+
+#include "core/count.h"
+#include "core/cuda/blas.h"
+#include "core/cuda/view.h"
+#include "core/cuda/visit.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/gemm_layout.h"
+#include "core/kernels/map.h"
+
+namespace heed::kernel {
+namespace {
+
+using cuda::Places;
+
+/// A matrix of the batch anywhere: where each begins, as cuBLAS wants to read it on the device.
+struct Begins {
+  const char *a, *b, *c;
+  int64_t of_factor, of_result;  // bytes of an element
+};
+
+__global__ void list_matrices(Places<3> batch, Begins begins, const void** a, const void** b,
+                              const void** c) {
+  for (int64_t i = cuda::here(); i < batch.size; i += cuda::whole()) {
+    const auto at = batch.at(i);
+    a[i] = begins.a + at.of[0] * begins.of_factor;
+    b[i] = begins.b + at.of[1] * begins.of_factor;
+    c[i] = begins.c + at.of[2] * begins.of_result;
+  }
+}
+
+/// x rounded to bf16, as it lies: gaps and repetitions stay what they are.
+Tensor rounded(const Tensor& x) {
+  // What a view does not show may be rounded as well, if there is little of it.
+  int64_t reach = 1;
+  for (int64_t axis = 0; axis < x.rank(); ++axis) {
+    if (x.extent(axis) == 0) return Tensor(x.shape(), DType::bf16, x.device());
+    reach += (x.extent(axis) - 1) * x.strides()[axis];
+  }
+  if (reach <= 2 * x.size()) {
+    const Tensor line = x.seen_as(Shape{reach}, Strides{1}, x.offset());
+    const Tensor narrow(Shape{reach}, DType::bf16, x.device());
+    Copy::cuda(line, narrow);
+    return narrow.seen_as(x.shape(), x.strides(), 0);
+  }
+  const Tensor narrow(x.shape(), DType::bf16, x.device());
+  Copy::cuda(x, narrow);
+  return narrow;
+}
+
+cudaDataType_t type_of(DType dtype) {
+  return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+}  // namespace
+
+void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
+                Rounding rounding) {
+  const bool narrow = rounding == Rounding::bf16 && c.dtype() == DType::f32 && large(a, c);
+  if (narrow && a.dtype() == DType::f32) return cuda(rounded(a), rounded(b), c, alpha, beta, rounding);
+  if (!narrow) visit_float("gemm", c.dtype(), [](auto) {});  // refuses other types
+  const int64_t m = c.extent(-2), n = c.extent(-1), k = a.extent(-1);
+  if (c.size() == 0) return;
+  // BLAS refuses the leading dimension of a matrix without columns.
+  if (k == 0) return beta == 0 ? Fill::cuda(c, 0) : Affine::cuda(c, beta, 0, c);
+  Shape batch;
+  Strides of_a, of_b, of_c;
+  for (int64_t axis = 0; axis < c.rank() - 2; ++axis) {
+    batch.push_back(c.extent(axis));
+    of_a.push_back(a.strides()[axis]);
+    of_b.push_back(b.strides()[axis]);
+    of_c.push_back(c.strides()[axis]);
+  }
+  const Walk<3> walk(batch, {&of_a, &of_b, &of_c});
+  const Layout la = layout(a), lb = layout(b);
+  // By columns, c' = b' a': what lies in rows needs no turning.
+  cuda::BlasProduct product{};
+  product.m = n;
+  product.n = m;
+  product.k = k;
+  product.batch = batch.size();
+  product.a = {b.raw(), lb.step, lb.transposed, walk.steps[1]};
+  product.b = {a.raw(), la.step, la.transposed, walk.steps[0]};
+  product.c = c.raw();
+  product.c_step = m == 1 ? n : c.strides()[-2];
+  product.c_between = walk.steps[2];
+  product.alpha = alpha;
+  product.beta = beta;
+  product.factors = type_of(a.dtype());
+  product.result = type_of(c.dtype());
+  if (walk.axes == 1) {
+    cuda::multiply(product);
+  } else {
+    const Tensor lists(Shape{3, product.batch}, DType::i64, c.device());
+    const auto list = [&](int64_t which) {
+      return reinterpret_cast<const void**>(lists.data<int64_t>()) + which * product.batch;
+    };
+    const Begins begins{static_cast<const char*>(a.raw()), static_cast<const char*>(b.raw()),
+                        static_cast<const char*>(c.raw()), bytes_of(a.dtype()), bytes_of(c.dtype())};
+    cuda::run(list_matrices, cuda::line(product.batch), Places<3>(walk), begins, list(0), list(1), list(2));
+    product.a.at = list(1);
+    product.b.at = list(0);
+    product.c = list(2);
+    cuda::multiply_listed(product);
+  }
+  Count::add(2 * m * n * k * product.batch);
+  ProductLog::note({product.batch, m, n, k, la.transposed, lb.transposed, beta != 0,
+                    narrow ? Rounding::bf16 : Rounding::none});
+}
+
+}  // namespace heed::kernel

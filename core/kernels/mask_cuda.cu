@@ -1,0 +1,49 @@
+// Masks on the GPU.
+#include "core/kernels/mask.h"
+
+#include <limits>
+
+#include "core/cuda/grid.h"
+#include "core/cuda/visit.h"
+
+namespace heed::kernel {
+namespace {
+
+template <class T>
+__global__ void dense_mask(int64_t rows, int64_t queries, int64_t keys, const int32_t* length, bool causal,
+                           int64_t first_query, T* out) {
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    int64_t open = keys;
+    if (length != nullptr && length[row / queries] < open) open = length[row / queries];
+    if (causal && row % queries + first_query + 1 < open) open = row % queries + first_query + 1;
+    for (int64_t j = threadIdx.x; j < keys; j += blockDim.x)
+      out[row * keys + j] = j < open ? T(0) : -std::numeric_limits<T>::infinity();
+  }
+}
+
+template <class T>
+__global__ void kept_rows(int64_t size, int64_t rows, const int32_t* length, int64_t first, T* out) {
+  for (int64_t i = cuda::here(); i < size; i += cuda::whole())
+    out[i] = first + i % rows < length[i / rows] ? T(1) : T(0);
+}
+
+}  // namespace
+
+void DenseMask::cuda(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
+  const int64_t rows = y.extent(0) * y.extent(2), keys = y.extent(3);
+  const int32_t* length = lengths ? lengths.data<int32_t>() : nullptr;
+  cuda::visit_real("mask", y.dtype(), [&]<class T>(Type<T>) {
+    if (y.size() == 0) return;
+    const cuda::Grid grid = {cuda::line(rows, 1, 65536).blocks, dim3(keys > 128 ? 256 : 64)};
+    cuda::run(dense_mask<T>, grid, rows, y.extent(2), keys, length, causal, first_query, y.data<T>());
+  });
+}
+
+void KeptRows::cuda(const Tensor& lengths, int64_t first, const Tensor& y) {
+  cuda::visit_real("mask", y.dtype(), [&]<class T>(Type<T>) {
+    cuda::run(kept_rows<T>, cuda::line(y.size()), y.size(), y.extent(2), lengths.data<int32_t>(), first,
+              y.data<T>());
+  });
+}
+
+}  // namespace heed::kernel

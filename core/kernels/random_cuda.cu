@@ -1,0 +1,65 @@
+// Random fills on the GPU: the same counters as on the CPU.
+#include "core/kernels/random.h"
+
+#include "core/count.h"
+#include "core/cuda/grid.h"
+#include "core/cuda/visit.h"
+#include "core/kernels/random_numbers.h"
+
+namespace heed::kernel {
+namespace {
+
+template <class T>
+struct Normal {
+  T mean, deviation;
+  HEED_BOTH void operator()(const Philox& block, T* to) const { normals(block, mean, deviation, to); }
+};
+
+template <class T>
+struct Uniform {
+  T low, high;
+  HEED_BOTH void operator()(const Philox& block, T* to) const { uniforms(block, low, high, to); }
+};
+
+/// A thread makes the numbers of a counter.
+template <class T, class Make>
+__global__ void fill_blocks(int64_t size, Make make, uint64_t seed, uint64_t stream, const int64_t* tick,
+                            T* to) {
+  constexpr int numbers = 16 / static_cast<int>(sizeof(T));
+  const uint64_t high = Draw::high(stream, *tick);
+  for (int64_t i = cuda::here(); i * numbers < size; i += cuda::whole()) {
+    T made[numbers];
+    make(Philox::at(seed, static_cast<uint64_t>(i), high), made);
+    for (int k = 0; k < numbers; ++k) {
+      if (i * numbers + k < size) to[i * numbers + k] = made[k];
+    }
+  }
+}
+
+template <class T, class Make>
+void start(const Tensor& x, const Draw& draw, Make make) {
+  const int64_t size = x.size();
+  cuda::run(fill_blocks<T, Make>, cuda::line(cuda::pieces(size * static_cast<int64_t>(sizeof(T)), 16)), size,
+            make, draw.seed, draw.stream, draw.tick.data<int64_t>(), x.data<T>());
+  Count::add(size);
+}
+
+__global__ void advance(int64_t* tick) { ++*tick; }
+
+}  // namespace
+
+void FillNormal::cuda(const Tensor& x, double mean, double deviation, const Draw& draw) {
+  cuda::visit_real("fill_normal", x.dtype(), [&]<class T>(Type<T>) {
+    start<T>(x, draw, Normal<T>{static_cast<T>(mean), static_cast<T>(deviation)});
+  });
+}
+
+void FillUniform::cuda(const Tensor& x, double low, double high, const Draw& draw) {
+  cuda::visit_real("fill_uniform", x.dtype(), [&]<class T>(Type<T>) {
+    start<T>(x, draw, Uniform<T>{static_cast<T>(low), static_cast<T>(high)});
+  });
+}
+
+void Advance::cuda(const Tensor& tick) { cuda::run(advance, {dim3(1), dim3(1)}, tick.data<int64_t>()); }
+
+}  // namespace heed::kernel

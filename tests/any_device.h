@@ -1,0 +1,95 @@
+// The devices of this machine for a test case, and kernels run on tensors of the CPU wherever they compute.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "core/device.h"
+#include "core/launch.h"
+#include "core/random.h"
+#include "core/tensor.h"
+#include "tests/catch.h"
+
+namespace heed {
+
+/// The device of this run of a test case, which is run once for each: `const Device device = any_device();`
+inline Device any_device() {
+  const Device device = GENERATE(from_range(devices()));
+  CAPTURE(to_string(device));
+  return device;
+}
+
+/// Copies of the CPU's tensors on another device that lie as they do: views of one storage stay views of one.
+class Mirror {
+ public:
+  explicit Mirror(Device device) : device_(device) {}
+
+  Tensor operator()(const Tensor& x) {
+    if (!x || x.device() == device_) return x;
+    auto [place, fresh] = copies_.try_emplace(x.storage().get());
+    if (fresh) {
+      const Shape all{x.storage()->bytes() / bytes_of(x.dtype())};
+      place->second.host = Tensor(x).seen_as(all, Strides{1}, 0);
+      place->second.there = place->second.host.to(device_);
+    }
+    if (place->second.there.dtype() != x.dtype()) fail("mirror: a storage that is seen with two types.");
+    return place->second.there.seen_as(x.shape(), x.strides(), x.offset());
+  }
+  Draw operator()(const Draw& draw) { return {draw.seed, draw.stream, (*this)(draw.tick)}; }
+  /// Structs that hold tensors say how they are mirrored: `Terms mirrored(Mirror&, const Terms&)`.
+  template <class T>
+  auto operator()(const T& x) {
+    if constexpr (requires { mirrored(*this, x); }) {
+      return mirrored(*this, x);
+    } else {
+      return x;
+    }
+  }
+
+  /// What the kernels have made of them, into the CPU's tensors.
+  void fetch() {
+    for (auto& [storage, copy] : copies_) {
+      const Tensor back = copy.there.to(Device::cpu);
+      if (back.size() > 0) std::memcpy(copy.host.raw(), back.raw(), static_cast<size_t>(back.bytes()));
+    }
+  }
+
+ private:
+  struct Copy {
+    Tensor host, there;
+  };
+  Device device_;
+  std::map<const Storage*, Copy> copies_;
+};
+
+/// Runs a kernel on the CPU's tensors, on whichever device.
+template <Kernel K, class... Args>
+void launch_on(Device device, const Args&... args) {
+  if (device == Device::cpu) return launch<K>(device, args...);
+  Mirror mirror(device);
+  launch<K>(device, mirror(args)...);
+  mirror.fetch();
+}
+
+/// The device that launch_here() runs kernels on while an OnEachDevice lives; else the CPU.
+inline Device& device_here() {
+  static Device device = Device::cpu;
+  return device;
+}
+
+/// First in a test case: runs it once for each device. `const OnEachDevice here;`
+struct OnEachDevice {
+  OnEachDevice() { device_here() = any_device(); }
+  ~OnEachDevice() { device_here() = Device::cpu; }
+  OnEachDevice(const OnEachDevice&) = delete;
+  OnEachDevice& operator=(const OnEachDevice&) = delete;
+};
+
+/// Runs a kernel on the CPU's tensors, on the device of this run of the test case.
+template <Kernel K, class... Args>
+void launch_here(const Args&... args) {
+  launch_on<K>(device_here(), args...);
+}
+
+}  // namespace heed
