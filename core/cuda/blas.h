@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/cuda/grid.h"
+#include "core/cuda/stream.h"
 
 namespace heed::cuda {
 

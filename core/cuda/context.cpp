@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "core/cuda/grid.h"
+#include "core/cuda/stream.h"
 #include "core/storage.h"
 
 namespace heed::cuda {

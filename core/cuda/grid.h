@@ -1,11 +1,10 @@
 // Starting kernels. Included by every *_cuda.cu, and by no header that others see.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
 #include "core/cuda/context.h"
+#include "core/cuda/stream.h"
 
 namespace heed::cuda {
 
@@ -15,24 +14,6 @@ struct Grid {
   dim3 threads;
   int shared_bytes = 0;
 };
-
-/// Where this thread's work is queued. Opens the device when first called; Fault::device when there is none.
-cudaStream_t stream();
-
-/// Queues this thread's work on another stream while one lives.
-class OnStream {
- public:
-  explicit OnStream(cudaStream_t stream);
-  ~OnStream();
-  OnStream(const OnStream&) = delete;
-  OnStream& operator=(const OnStream&) = delete;
-
- private:
-  cudaStream_t outer_;
-};
-
-/// Throws Fault::device (Fault::memory where memory ran out) unless all is well; `what` says what was tried.
-void check(cudaError_t status, const char* what);
 
 /// Ceiling division.
 inline constexpr int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/cuda/grid.h"
+#include "core/cuda/stream.h"
 
 namespace heed::cuda {
 namespace {

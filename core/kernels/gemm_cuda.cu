@@ -3,6 +3,7 @@
 
 #include "core/count.h"
 #include "core/cuda/blas.h"
+#include "core/cuda/grid.h"
 #include "core/cuda/view.h"
 #include "core/cuda/visit.h"
 #include "core/kernels/copy.h"
