@@ -1,8 +1,9 @@
-// Patterns into tiles.
+// Patterns into tiles, and turned.
 #include "core/pattern.h"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <mutex>
 #include <numeric>
 
@@ -11,11 +12,6 @@
 namespace heed::kernel {
 namespace {
 
-/// Relative costs of a pair: in groups of 64, 32 and 16 queries, and by itself.
-constexpr double cost_of_pair[] = {1, 1.1, 1.3};
-constexpr double cost_alone = 7;
-/// What copying a key (and adding up its gradient) costs, in pairs.
-constexpr double cost_of_gathering = 8;
 constexpr int64_t smallest = BlockPlan::lanes;
 /// So few queries that vectors of them would be mostly empty: decoding. They cost what their runs do.
 constexpr int64_t few_queries = 3;
@@ -40,13 +36,14 @@ class BlockPlanner {
     }
   };
 
-  BlockPlanner(const Pattern& pattern, BlockPlan& plan) : pattern_(pattern), plan_(plan) {
+  BlockPlanner(const Pattern& pattern, const PlanCosts& costs, BlockPlan& plan)
+      : pattern_(pattern), costs_(costs), plan_(plan) {
     plan_.heads_ = pattern.heads;
     plan_.kept_ = pattern.kept();
   }
 
   void run() {
-    if (pattern_.queries <= few_queries) {
+    if (pattern_.queries <= few_queries && !costs_.whole_tiles) {
       for (int64_t head = 0; head < pattern_.heads; ++head) one_by_one(head);
       return;
     }
@@ -170,12 +167,15 @@ class BlockPlanner {
   double cost_of(const KeyBits& all, int64_t from, int64_t to, int level) const {
     int64_t keys = 0, stretches = 0, last = -1, pairs = 0;
     all.count(keys, stretches);
+    if (costs_.whole_tiles)
+      return static_cast<double>((keys + BlockPlan::tile - 1) / BlockPlan::tile * BlockPlan::tile *
+                                 BlockPlan::tile);
     for (int64_t g = from; g < to; ++g) {
       last = std::max(last, sets_[static_cast<size_t>(g)].last());
       pairs += smallest * all.upto(last);
     }
-    const double gathered = stretches > 1 && keys < BlockPlan::tile * stretches ? cost_of_gathering : 0;
-    return static_cast<double>(pairs) * cost_of_pair[level] + static_cast<double>(keys) * gathered;
+    const double gathered = stretches > 1 && keys < BlockPlan::tile * stretches ? costs_.gathering : 0;
+    return static_cast<double>(pairs) * costs_.pair[level] + static_cast<double>(keys) * gathered;
   }
 
   /// The cheapest cut of queries [begin, all) of the order, a tile at most, and what it costs. `sizes` of the
@@ -187,7 +187,7 @@ class BlockPlanner {
     for (int64_t g = 0; g < 4; ++g) {
       const int64_t from = std::min(begin + g * smallest, all), to = std::min(from + smallest, all);
       const int64_t kept = mark(head, order, part, from, to, set(3 + g));
-      const double single = cost_alone * static_cast<double>(kept);
+      const double single = costs_.whole_tiles ? HUGE_VAL : costs_.alone * static_cast<double>(kept);
       quarter[g] = cost_of(set(3 + g), 3 + g, 4 + g, 2);
       alone[g] = single < quarter[g];
       quarter[g] = std::min(single, quarter[g]);
@@ -322,13 +322,40 @@ class BlockPlanner {
   KeyBits& set(int64_t index) { return sets_[static_cast<size_t>(index)]; }
 
   const Pattern& pattern_;
+  const PlanCosts& costs_;
   BlockPlan& plan_;
   std::vector<KeyBits> sets_;
   std::vector<int32_t> keys_;
   std::vector<uint64_t> words_;
 };
 
-BlockPlan::BlockPlan(const Pattern& pattern) { BlockPlanner(pattern, *this).run(); }
+BlockPlan::BlockPlan(const Pattern& pattern, const PlanCosts& costs) {
+  BlockPlanner(pattern, costs, *this).run();
+}
+
+Pattern Pattern::turned() const {
+  Pattern out{.heads = heads, .queries = keys, .keys = queries, .first = {0}, .runs = {}};
+  std::vector<std::vector<Run>> of(static_cast<size_t>(keys));
+  for (int64_t head = 0; head < heads; ++head) {
+    for (int64_t i = 0; i < queries; ++i) {
+      const auto row = static_cast<size_t>(head * queries + i);
+      for (int64_t r = first[row]; r < first[row + 1]; ++r) {
+        const Run& run = runs[static_cast<size_t>(r)];
+        for (int32_t j = run.begin; j < run.end; ++j) {
+          std::vector<Run>& mine = of[static_cast<size_t>(j)];
+          if (mine.empty() || mine.back().end != i) mine.push_back({static_cast<int32_t>(i), 0});
+          mine.back().end = static_cast<int32_t>(i + 1);
+        }
+      }
+    }
+    for (std::vector<Run>& mine : of) {
+      out.runs.insert(out.runs.end(), mine.begin(), mine.end());
+      out.first.push_back(static_cast<int64_t>(out.runs.size()));
+      mine.clear();
+    }
+  }
+  return out;
+}
 
 int64_t Pattern::kept() const {
   int64_t total = 0;

@@ -8,6 +8,7 @@
 namespace heed::kernel {
 
 class BlockPlan;
+struct PlanOnDevice;
 
 /// Which keys each query may look at, as runs: query i of head h owns runs[first[h Tq + i]] up to first[h Tq
 /// + i + 1], each [begin, end) of keys, in order and without overlap. One head's pattern may serve all (heads
@@ -21,11 +22,25 @@ struct Pattern {
   };
   std::vector<Run> runs;
   mutable std::shared_ptr<const BlockPlan> planned = {};  ///< see plan()
+  /// What a device keeps of it, made when first asked for: its tiles, and those of its pairs turned.
+  mutable std::shared_ptr<const PlanOnDevice> on_device = {};
 
   int64_t kept() const;  ///< entries of the map that are not masked, over all heads
   /// Its tiles, worked out when first asked for. A pattern that has a plan must not be changed.
   const BlockPlan& plan() const;
+  /// The same pairs with queries and keys changed: which queries see each key.
+  Pattern turned() const;
 };
+
+/// What a plan takes things to cost, in pairs of large tiles.
+struct PlanCosts {
+  double pair[3] = {1, 1.1, 1.3};  ///< a pair in groups of 64, 32 and 16 queries
+  double alone = 7;                ///< a pair of a query that goes by itself
+  double gathering = 8;            ///< copying a key that lies apart, and adding up its gradient
+  bool whole_tiles = false;        ///< each step of a group costs a whole tile, and no query goes by itself
+};
+/// Blocks of a device make whole tiles, and copy rows wherever they lie.
+inline constexpr PlanCosts device_costs{.gathering = 0, .whole_tiles = true};
 
 /// The pairs of a pattern as groups of queries that meet common keys. Queries that lie apart but look at the
 /// same keys (columns of a stride) share a group, and keys that lie apart (columns, random blocks) share a
@@ -62,8 +77,9 @@ class BlockPlan {
     int64_t begin, end;
   };
 
-  explicit BlockPlan(const Pattern& pattern);
+  explicit BlockPlan(const Pattern& pattern, const PlanCosts& costs = {});
 
+  int64_t heads() const { return heads_; }  ///< as the pattern has them
   int64_t passes() const { return passes_; }
   /// The groups of one pass and head; together those of pass 0 hold every query of the head once.
   Pass pass(int64_t head, int64_t index) const {
@@ -76,6 +92,14 @@ class BlockPlan {
   const int32_t* queries(const Group& group) const { return queries_.data() + group.queries; }
   const int32_t* keys(const Step& step) const { return keys_.data() + step.keys; }
   const uint64_t* pairs(const Step& step) const { return pairs_.data() + step.pairs; }
+
+  /// Everything as it lies in memory: passes of each head in turn, and what their indices point at.
+  const std::vector<Pass>& pass_list() const { return pass_; }
+  const std::vector<Group>& group_list() const { return groups_; }
+  const std::vector<Step>& step_list() const { return steps_; }
+  const std::vector<int32_t>& query_list() const { return queries_; }
+  const std::vector<int32_t>& key_list() const { return keys_; }
+  const std::vector<uint64_t>& pair_list() const { return pairs_; }
 
  private:
   friend class BlockPlanner;

@@ -9,67 +9,15 @@ namespace heed::kernel {
 
 /// Everything of a call that its pieces read.
 template <class T>
-struct Call {
-  int64_t B, H, group, Tq, Tk, d, dv;  // group: query heads that share keys
-  bool causal;
-  int64_t first_query;
-  T scale;
-  const int32_t* key_lengths;
-  const T* bias;
-  int64_t bias_stride[4] = {0, 0, 0, 0};
-  const T* relative;
-  const T* sink;
-  T cap;
-  bool dropped;
+struct Call : AttentionScores<T> {
   DropoutTerms dropout;
-  T keep_scale;
 
   Call(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms)
-      : B(q.extent(0)),
-        H(q.extent(1)),
-        group(q.extent(1) / std::max<int64_t>(k.extent(1), 1)),
-        Tq(q.extent(2)),
-        Tk(k.extent(2)),
-        d(q.extent(3)),
-        dv(v.extent(3)),
-        causal(terms.causal),
-        first_query(terms.first_query),
-        scale(static_cast<T>(terms.scale)),
-        key_lengths(terms.key_lengths ? terms.key_lengths.template data<int32_t>() : nullptr),
-        bias(terms.bias ? terms.bias.template data<T>() : nullptr),
-        relative(terms.relative ? terms.relative.template data<T>() : nullptr),
-        sink(terms.sink ? terms.sink.template data<T>() : nullptr),
-        cap(static_cast<T>(terms.softcap * log2_e)),
-        dropped(dropout_threshold(terms.dropout) > 0),
-        keep_scale(static_cast<T>(dropout_scale(terms.dropout))) {
-    for (int64_t axis = 0; bias != nullptr && axis < 4; ++axis) {
-      bias_stride[axis] = terms.bias.extent(axis) == 1 ? 0 : terms.bias.strides()[axis];
-    }
-    if (dropped) dropout = DropoutTerms::of(terms.dropout, terms.draw);
-  }
-
-  T factor() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
-  /// Keys that batch row b has.
-  int64_t keys_of(int64_t b) const {
-    return key_lengths == nullptr ? Tk : std::clamp<int64_t>(key_lengths[b], 0, Tk);
-  }
-  const T* bias_at(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    return bias + b * bias_stride[0] + h * bias_stride[1] + i * bias_stride[2] + j * bias_stride[3];
-  }
-  bool added() const { return bias != nullptr || relative != nullptr; }
-  /// What is added to the scores of key j and the queries from i on.
-  const T* relative_at(int64_t h, int64_t i, int64_t j) const {
-    return relative + h * (Tq + Tk - 1) + i - j + Tk - 1;
-  }
-  T sink_of(int64_t h) const {
-    return sink == nullptr ? -std::numeric_limits<T>::infinity() : sink[h] * static_cast<T>(log2_e);
+      : AttentionScores<T>(q, k, v, terms) {
+    if (this->dropped) dropout = DropoutTerms::of(terms.dropout, terms.draw);
   }
   /// So short that a head is done before the hardware has seen how it lies.
-  bool short_heads() const { return Tq <= 2 * tile && Tk <= 2 * tile; }
-  /// Keys that some query before `end` sees.
-  int64_t keys_before(int64_t b, int64_t end) const {
-    return causal ? std::clamp<int64_t>(end + first_query, 0, keys_of(b)) : keys_of(b);
-  }
+  bool short_heads() const { return this->Tq <= 2 * tile && this->Tk <= 2 * tile; }
 };
 
 /// What stands between scores and weights of one step, with the memory it needs.
@@ -101,8 +49,7 @@ struct StepTerms {
     if (call.relative != nullptr) add_relative(call, h, i, queries, j, keys);
     if (call.added()) between.bias = bias;
     if (call.dropped) {
-      const uint64_t row = (static_cast<uint64_t>(b) * call.H + h) * call.Tq + i;
-      call.dropout.fill(row * call.Tk + j, static_cast<uint64_t>(call.Tk), queries, keys, kept);
+      call.dropout.fill(call.element(b, h, i, j), static_cast<uint64_t>(call.Tk), queries, keys, kept);
       between.kept = &kept;
       between.keep_scale = call.keep_scale;
     }

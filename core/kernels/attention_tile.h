@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/kernels/attention_shape.h"
 #include "core/kernels/heads.h"
 #include "core/kernels/small_gemm.h"
 
@@ -14,9 +15,6 @@ namespace heed::kernel {
 
 /// Most queries of a tile, and most keys of one step.
 inline constexpr int64_t tile = 64;
-
-inline constexpr double log2_e = 1.4426950408889634074;
-inline constexpr double ln_2 = 0.69314718055994530942;
 
 /// One bit for each pair of a tile.
 template <class T>

@@ -20,6 +20,16 @@ HEED_BOTH inline uint32_t dropout_bits(uint64_t seed, uint64_t high, uint64_t i)
   return (block.word[(i % 8) / 2] >> (16 * (i % 2))) & 0xffffU;
 }
 
+/// Those of the elements of a whole block, from the least bit on: element e is kept when bit e is set.
+HEED_BOTH inline uint32_t dropout_byte(const Philox& block, uint32_t threshold) {
+  uint32_t kept = 0;
+  for (int e = 0; e < 8; ++e) {
+    const uint32_t bits = (block.word[e / 2] >> (16 * (e % 2))) & 0xffffU;
+    kept |= (bits >= threshold ? 1U : 0U) << e;
+  }
+  return kept;
+}
+
 /// An element is kept when its bits are at least this.
 HEED_BOTH inline uint32_t dropout_threshold(double p) { return static_cast<uint32_t>(p * 65536 + 0.5); }
 

@@ -1,27 +1,12 @@
-// A view [B, H, T, d] as plain pointers to the rows of its heads.
+// Rows of heads as the kernels of the CPU take them: fetched early, in whole vectors, in scratch memory.
 #pragma once
 
 #include <algorithm>
-#include <type_traits>
 
+#include "core/kernels/head_rows.h"
 #include "core/kernels/vector.h"
-#include "core/tensor.h"
 
 namespace heed::kernel {
-
-/// T may be const. Distances in elements; the last stride is 1.
-template <class T>
-struct Heads {
-  T* data;
-  int64_t batch, head, ld;
-
-  explicit Heads(const Tensor& x)
-      : data(x.data<std::remove_const_t<T>>()),
-        batch(x.strides()[0]),
-        head(x.strides()[1]),
-        ld(x.strides()[2]) {}
-  T* at(int64_t b, int64_t h, int64_t t) const { return data + b * batch + h * head + t * ld; }
-};
 
 /// Asks for rows that will be needed soon: heads lie scattered in memory, which hides their order from the
 /// hardware.

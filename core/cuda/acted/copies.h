@@ -1,0 +1,47 @@
+// Copies into shared memory that are under way: they happen when the thread waits for them, and no sooner.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "core/cuda/acted/block.h"
+
+namespace heed::acted {
+
+/// What one thread of a block has begun to copy, in groups.
+class Copies {
+ public:
+  void begin(void* to, const void* from, int size, int bytes) { open_.push_back({to, from, size, bytes}); }
+  void commit() {
+    groups_.push_back(std::move(open_));
+    open_ = {};
+  }
+  /// Does the oldest groups, all but `open`.
+  void wait(size_t open) {
+    for (; groups_.size() > open; groups_.pop_front()) {
+      for (const One& one : groups_.front()) {
+        std::memset(one.to, 0, static_cast<size_t>(one.size));
+        std::memcpy(one.to, one.from, static_cast<size_t>(one.bytes));
+      }
+    }
+  }
+
+  /// Those of the thread that runs.
+  static Copies& mine() {
+    static thread_local std::array<Copies, 1024> all;
+    return all[threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)];
+  }
+
+ private:
+  struct One {
+    void* to;
+    const void* from;
+    int size, bytes;
+  };
+  std::vector<One> open_;
+  std::deque<std::vector<One>> groups_;
+};
+
+}  // namespace heed::acted

@@ -1,0 +1,222 @@
+// Products of tiles that lie in shared memory, by blocks of 128 threads: 64 rows, of which each thread has
+// eight and keeps its sums in registers. Every chunked kernel that is exact in f32 is made of these three.
+#pragma once
+
+#include "core/cuda/async.h"
+
+namespace heed::cuda {
+
+inline constexpr int tile_rows = 64;      ///< rows of a tile
+inline constexpr int tile_threads = 128;  ///< threads that share it: 16 a row, 8 rows a thread
+inline constexpr int mine = 8;            ///< rows of a thread
+
+/// Distance between the rows of a tile of `width` numbers: four more, so that rows begin in other banks.
+HEED_BOTH constexpr int tile_ld(int width) { return width + 4; }
+/// Numbers of a tile.
+HEED_BOTH constexpr int tile_size(int width) { return tile_rows * tile_ld(width); }
+
+/// Tiles that `rows` rows fill.
+HEED_BOTH constexpr int64_t tiles_of(int64_t rows) { return (rows + tile_rows - 1) / tile_rows; }
+
+/// Some numbers that are read at once.
+template <class T, int n>
+struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) Pack {
+  T x[n];
+};
+
+/// Which rows and columns of a tile this thread has.
+struct Share {
+  int x, y;  ///< 0 to 15 along a row, 0 to 7 down the rows
+  __device__ Share() : x(static_cast<int>(threadIdx.x) % 16), y(static_cast<int>(threadIdx.x) / 16) {}
+  __device__ int row(int r) const { return 4 * y + r % 4 + r / 4 * 32; }
+  /// Of dots(): the n-th of its four.
+  __device__ int key(int n) const { return x + 16 * n; }
+  /// Of gather() and outer() with `C` columns a thread: the n-th.
+  template <int C>
+  __device__ int column(int n) const {
+    if constexpr (C <= 4) return C * x + n;
+    return 4 * x + n % 4 + n / 4 * 64;
+  }
+};
+
+/// Columns of this thread in one row: C is 2, 4 or 8, for rows of 16 C.
+template <class T, int C>
+__device__ inline void columns_of(const Share& me, const T* row, T (&to)[C]) {
+  constexpr int each = C < 4 ? C : 4;
+#pragma unroll
+  for (int n = 0; n < C; n += each) {
+    const auto some = *reinterpret_cast<const Pack<T, each>*>(row + me.column<C>(n));
+#pragma unroll
+    for (int e = 0; e < each; ++e) to[n + e] = some.x[e];
+  }
+}
+
+/// sum[r][n] += a[row r] . b[key n] over `depth` numbers, a multiple of four.
+template <class T, int lda, int ldb>
+__device__ inline void dots(const Share& me, const T* a, const T* b, int depth, T (&sum)[mine][4]) {
+  for (int c = 0; c < depth; c += 4) {
+    Pack<T, 4> right[4];
+#pragma unroll
+    for (int n = 0; n < 4; ++n) right[n] = *reinterpret_cast<const Pack<T, 4>*>(b + me.key(n) * ldb + c);
+#pragma unroll
+    for (int r = 0; r < mine; ++r) {
+      const auto left = *reinterpret_cast<const Pack<T, 4>*>(a + me.row(r) * lda + c);
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sum[r][n] += left.x[e] * right[n].x[e];
+      }
+    }
+  }
+}
+
+/// sum[r][n] += sum over j < count of p[row r][j] b[j][column n]; count is a multiple of four.
+template <class T, int ldp, int ldb, int C>
+__device__ inline void gather(const Share& me, const T* p, const T* b, int count, T (&sum)[mine][C]) {
+  for (int j = 0; j < count; j += 4) {
+    T right[4][C];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) columns_of<T, C>(me, b + (j + e) * ldb, right[e]);
+#pragma unroll
+    for (int r = 0; r < mine; ++r) {
+      const auto left = *reinterpret_cast<const Pack<T, 4>*>(p + me.row(r) * ldp + j);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+#pragma unroll
+        for (int n = 0; n < C; ++n) sum[r][n] += left.x[e] * right[e][n];
+      }
+    }
+  }
+}
+
+/// sum[r][n] += sum over t < count of a[t][row r] b[t][column n].
+template <class T, int lda, int ldb, int C>
+__device__ inline void outer(const Share& me, const T* a, const T* b, int count, T (&sum)[mine][C]) {
+  for (int t = 0; t < count; ++t) {
+    T right[C];
+    columns_of<T, C>(me, b + t * ldb, right);
+#pragma unroll
+    for (int r = 0; r < mine; r += 4) {
+      const auto left = *reinterpret_cast<const Pack<T, 4>*>(a + t * lda + me.row(r));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+#pragma unroll
+        for (int n = 0; n < C; ++n) sum[r + e][n] += left.x[e] * right[n];
+      }
+    }
+  }
+}
+
+/// What f makes of the numbers of all 16 threads of a row; every one gets it.
+template <class T, class F>
+__device__ inline T across_row(T x, F f) {
+#pragma unroll
+  for (int bits = 8; bits > 0; bits /= 2) x = f(x, __shfl_xor_sync(0xffffffffU, x, bits));
+  return x;
+}
+template <class T>
+__device__ inline T sum_of_row(T x) {
+  return across_row(x, [](T a, T b) { return a + b; });
+}
+
+/// Begins to copy rows at(0), at(1), ... of `width` numbers into a tile of rows of `wide`, zeros behind them
+/// and for rows where at() is null. `wide` is a multiple of 16 bytes; `somewhere` any device address.
+template <class T, int wide, class At>
+__device__ inline void fetch_tile(T* tile, int width, const T* somewhere, At at) {
+  constexpr int whole = 16 / static_cast<int>(sizeof(T)), pieces = wide / whole;
+  for (int e = static_cast<int>(threadIdx.x); e < tile_rows * pieces; e += tile_threads) {
+    const int row = e / pieces, c = e % pieces * whole;
+    const T* from = at(row);
+    T* to = tile + row * tile_ld(wide) + c;
+    const int count = from == nullptr ? 0 : min(max(width - c, 0), whole);
+    if (count == 0) {
+      copy_async<16>(to, somewhere, 0);
+    } else if (reinterpret_cast<uintptr_t>(from + c) % 16 == 0) {
+      copy_async<16>(to, from + c, count * static_cast<int>(sizeof(T)));
+    } else {
+      constexpr int size = static_cast<int>(sizeof(T));
+#pragma unroll
+      for (int n = 0; n < whole; ++n)
+        copy_async<size>(to + n, n < count ? from + c + n : somewhere, n < count ? size : 0);
+    }
+  }
+}
+
+/// The same of `rows` rows that lie `ld` apart.
+template <class T, int wide>
+__device__ inline void fetch_tile(T* tile, const T* from, int64_t ld, int64_t rows, int64_t width) {
+  fetch_tile<T, wide>(tile, static_cast<int>(width < wide ? width : wide), from,
+                      [=](int row) { return row < rows ? from + row * ld : nullptr; });
+}
+
+/// Begins to copy columns of a matrix [rows, width] as rows of a tile: element (r, c) goes to row c, number
+/// r. Up to 64 of each; zeros where there are fewer.
+template <class T>
+__device__ inline void fetch_turned(T* tile, const T* from, int64_t ld, int64_t rows, int64_t width) {
+  for (int e = static_cast<int>(threadIdx.x); e < tile_rows * tile_rows; e += tile_threads) {
+    const int r = e / tile_rows, c = e % tile_rows;
+    const bool there = r < rows && c < width;
+    constexpr int size = static_cast<int>(sizeof(T));
+    copy_async<size>(tile + c * tile_ld(tile_rows) + r, there ? from + r * ld + c : from, there ? size : 0);
+  }
+}
+
+/// sum += products of rows wider than a tile of `D`, slice by slice: of `width` numbers of the rows that
+/// fetch_left(c) and fetch_right(c) begin to copy into `left` and `right`, from number c on.
+template <class T, int D, class Left, class Right>
+__device__ inline void dots_of_slices(const Share& me, const T* left, const T* right, int64_t width,
+                                      Left fetch_left, Right fetch_right, T (&sum)[mine][4]) {
+  for (int64_t c = 0; c < width; c += D) {
+    __syncthreads();
+    fetch_left(c);
+    fetch_right(c);
+    commit_copies();
+    wait_for_copies<0>();
+    __syncthreads();
+    dots<T, tile_ld(D), tile_ld(D)>(me, left, right, D, sum);
+  }
+  __syncthreads();
+}
+
+/// Writes this thread's part of a map of 64 x 64 pairs into a tile.
+template <class T>
+__device__ inline void put_map(const Share& me, const T (&map)[mine][4], T* tile) {
+#pragma unroll
+  for (int r = 0; r < mine; ++r) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) tile[me.row(r) * tile_ld(tile_rows) + me.key(n)] = map[r][n];
+  }
+}
+
+/// Writes this thread's columns of one row, of which there are `width`, to device memory.
+template <class T, int C>
+__device__ inline void put_columns(const Share& me, const T (&from)[C], int64_t width, T* row) {
+  constexpr int each = C < 4 ? C : 4;
+  const bool aligned = reinterpret_cast<uintptr_t>(row) % alignof(Pack<T, each>) == 0;
+#pragma unroll
+  for (int n = 0; n < C; n += each) {
+    const int c = me.column<C>(n);
+    if (aligned && c + each <= width) {
+      Pack<T, each> some;
+#pragma unroll
+      for (int e = 0; e < each; ++e) some.x[e] = from[n + e];
+      *reinterpret_cast<Pack<T, each>*>(row + c) = some;
+    } else {
+#pragma unroll
+      for (int e = 0; e < each; ++e) {
+        if (c + e < width) row[c + e] = from[n + e];
+      }
+    }
+  }
+}
+
+template <int C, class T>
+__device__ inline void clear(T (&sum)[mine][C]) {
+#pragma unroll
+  for (int r = 0; r < mine; ++r) {
+#pragma unroll
+    for (int n = 0; n < C; ++n) sum[r][n] = T(0);
+  }
+}
+
+}  // namespace heed::cuda

@@ -1,0 +1,61 @@
+// What the kernels of attention's backward pass on a device read.
+#pragma once
+
+#include "core/kernels/attention_device.h"
+
+namespace heed::kernel {
+
+/// A warp for each row: its log sum in units of log2, and out . dout.
+template <class T>
+__global__ void make_row_stats(Heads<const T> outs, Heads<const T> douts, const T* lse, int64_t rows,
+                               int64_t H, int64_t Tq, int64_t dv, RowStats<T>* to) {
+  const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+  if (row >= rows) return;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const T *out = outs.at(row / Tq / H, row / Tq % H, row % Tq),
+          *dout = douts.at(row / Tq / H, row / Tq % H, row % Tq);
+  T sum = T(0);
+  for (int64_t c = lane; c < dv; c += 32) sum += out[c] * dout[c];
+#pragma unroll
+  for (int bits = 16; bits > 0; bits /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, bits);
+  if (lane == 0) to[row] = {lse[row] == -infinity<T> ? infinity<T> : lse[row] * static_cast<T>(log2_e), sum};
+}
+
+/// The stats of every row, [B, H, Tq] of RowStats<T>.
+template <class T>
+Tensor row_stats(const Tensor& out, const Tensor& lse, const Tensor& dout) {
+  const int64_t H = out.extent(1), Tq = out.extent(2), rows = out.extent(0) * H * Tq;
+  const Tensor stats(Shape{2 * rows}, out.dtype(), out.device());
+  cuda::run(make_row_stats<T>, {.blocks = dim3(static_cast<unsigned>((rows + 7) / 8)), .threads = dim3(256)},
+            Heads<const T>(out), Heads<const T>(dout), static_cast<const T*>(lse.data<T>()), rows, H, Tq,
+            out.extent(3), reinterpret_cast<RowStats<T>*>(stats.data<T>()));
+  return stats;
+}
+
+template <class T>
+struct AttentionBackCall : AttentionScores<T> {
+  Heads<const T> qs, ks, vs, douts;
+  Heads<T> dqs, dks, dvs;
+  DeviceDraw drawn;
+  const RowStats<T>* stats = nullptr;  ///< [B, H, Tq]
+  T* diagonals = nullptr;  ///< [B, H, tiles of queries, Tk + 63]: sums of score gradients by i - j; or null
+
+  AttentionBackCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+                    const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv)
+      : AttentionScores<T>(q, k, v, terms),
+        qs(q),
+        ks(k),
+        vs(v),
+        douts(dout),
+        dqs(dq),
+        dks(dk),
+        dvs(dv),
+        drawn(terms.dropout, terms.draw) {}
+};
+
+/// Writes dk and dv: a block for each 64 keys of a head of keys, which goes through the queries that see
+/// them.
+void attention_back_keys(const AttentionBackCall<float>& call);
+void attention_back_keys(const AttentionBackCall<double>& call);
+
+}  // namespace heed::kernel

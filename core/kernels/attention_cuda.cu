@@ -1,0 +1,167 @@
+// Tiled attention forward on a device, exact: a block of threads takes 64 queries of a head through its keys,
+// 64 at a time. The tile of keys that comes next is copied while the weights of this one meet its values.
+#include "core/kernels/attention.h"
+
+#include "core/count.h"
+#include "core/kernels/attention_device.h"
+
+namespace heed::kernel {
+namespace {
+
+using cuda::mine;
+using cuda::tile_rows;
+
+/// Of a call: `slices` columns of `D` of the values are the work of as many blocks.
+template <class T>
+struct ForwardCall : AttentionScores<T> {
+  Heads<const T> qs, ks, vs;
+  Heads<T> outs;
+  T* lse;
+  DeviceDraw drawn;
+
+  ForwardCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+              const Tensor& out, const Tensor& sums)
+      : AttentionScores<T>(q, k, v, terms),
+        qs(q),
+        ks(k),
+        vs(v),
+        outs(out),
+        lse(sums.data<T>()),
+        drawn(terms.dropout, terms.draw) {}
+};
+
+/// D: numbers of a row that a tile holds. Wider rows go through it slice by slice, and each slice of the
+/// values is the work of a block of its own.
+template <class T, int D>
+__global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) {
+  constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
+  T* q_tile = cuda::shared<T>();
+  T* k_tile = q_tile + cuda::tile_size(D);
+  T* v_tile = k_tile + cuda::tile_size(D);
+  T* map_tile = v_tile + cuda::tile_size(D);
+  const KeptPairs kept{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
+
+  const cuda::Share me;
+  const int64_t tiles = cuda::tiles_of(x.Tq), head = blockIdx.x / tiles;
+  const int64_t b = head / x.H, h = head % x.H, shared_head = h / x.group;
+  const int64_t first = (tiles - 1 - blockIdx.x % tiles) * tile_rows;  // the longest causal tiles first
+  const int64_t queries = min(x.Tq - first, int64_t{tile_rows}), column = int64_t{blockIdx.y} * D;
+  const int64_t keys = x.keys_before(b, first + queries);
+  const bool whole = x.d <= D;
+  const int depth = static_cast<int>((min(x.d, int64_t{D}) + 3) / 4 * 4);
+  const T factor = x.factor();
+
+  const auto fetch_keys = [&](int64_t j) {
+    cuda::fetch_tile<T, D>(k_tile, x.ks.at(b, shared_head, j), x.ks.ld, keys - j, x.d);
+    cuda::commit_copies();
+  };
+  RunningRows<T> rows;
+  rows.start(me, x.sink_of(h));
+  T sum[mine][C];
+  cuda::clear(sum);
+  if (whole) {
+    cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, h, first), x.qs.ld, queries, x.d);
+    if (keys > 0) fetch_keys(0);
+  }
+  for (int64_t j = 0; j < keys; j += tile_rows) {
+    const int64_t count = min(keys - j, int64_t{tile_rows});
+    T map[mine][4];
+    cuda::clear(map);
+    cuda::fetch_tile<T, D>(v_tile, x.vs.at(b, shared_head, j) + column, x.vs.ld, count, x.dv - column);
+    cuda::commit_copies();
+    if (x.dropped) {
+      kept.draw(x.drawn, static_cast<int>(queries), static_cast<int>(count),
+                [&](int i, int key) { return x.element(b, h, first + i, j + key); });
+    }
+    if (whole) {
+      cuda::wait_for_copies<1>();
+      __syncthreads();
+      cuda::dots<T, ld, ld>(me, q_tile, k_tile, depth, map);
+    } else {
+      cuda::dots_of_slices<T, D>(
+          me, q_tile, k_tile, x.d,
+          [&](int64_t c) {
+            cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, h, first) + c, x.qs.ld, queries, x.d - c);
+          },
+          [&](int64_t c) {
+            cuda::fetch_tile<T, D>(k_tile, x.ks.at(b, shared_head, j) + c, x.ks.ld, count, x.d - c);
+          },
+          map);
+    }
+#pragma unroll
+    for (int r = 0; r < mine; ++r) {
+      const int64_t i = first + me.row(r);
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        const int64_t key = j + me.key(n);
+        T steep;
+        const bool pair = i < x.Tq && key < keys && x.sees(i, key);
+        map[r][n] = pair ? score_of(x, factor, b, h, i, key, map[r][n], steep) : -infinity<T>;
+      }
+    }
+    T shrink[mine];
+    rows.weigh(map, shrink);
+#pragma unroll
+    for (int r = 0; r < mine; ++r) {
+#pragma unroll
+      for (int n = 0; n < C; ++n) sum[r][n] *= shrink[r];
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        if (x.dropped) map[r][n] = kept.has(me.row(r), me.key(n)) ? map[r][n] * x.keep_scale : T(0);
+      }
+    }
+    cuda::put_map(me, map, map_tile);
+    cuda::wait_for_copies<0>();
+    __syncthreads();
+    if (whole && j + tile_rows < keys) fetch_keys(j + tile_rows);
+    cuda::gather<T, ld_map, ld>(me, map_tile, v_tile, tile_rows, sum);
+    __syncthreads();
+  }
+#pragma unroll
+  for (int r = 0; r < mine; ++r) {
+    T lse;
+    const T inverse = rows.finish(r, lse);
+#pragma unroll
+    for (int n = 0; n < C; ++n) sum[r][n] *= inverse;
+    const int64_t i = first + me.row(r);
+    if (i >= x.Tq) continue;
+    cuda::put_columns(me, sum[r], x.dv - column, x.outs.at(b, h, i) + column);
+    if (me.x == 0 && column == 0) x.lse[head * x.Tq + i] = lse;
+  }
+  cuda::wait_for_copies<0>();
+}
+
+template <class T, int D>
+void start(const ForwardCall<T>& call) {
+  const int64_t tiles = call.B * call.H * cuda::tiles_of(call.Tq);
+  const int bytes = (3 * cuda::tile_size(D) + cuda::tile_size(tile_rows)) * static_cast<int>(sizeof(T));
+  cuda::run(forward<T, D>,
+            {.blocks = dim3(static_cast<unsigned>(tiles),
+                            static_cast<unsigned>(std::max<int64_t>(1, cuda::pieces(call.dv, D)))),
+             .threads = dim3(cuda::tile_threads),
+             .shared_bytes = bytes + KeptPairs::bytes},
+            call);
+}
+
+}  // namespace
+
+void Attention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+                     const Tensor& out, const Tensor& lse) {
+  visit_float("attention", q.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const ForwardCall<T> call(q, k, v, terms, out, lse);
+    Count::add(attention_flops(call, false));
+    const int64_t width = std::max(call.d, call.dv);
+    if constexpr (std::is_same_v<T, double>) {
+      start<T, 32>(call);
+    } else if (width <= 32) {
+      start<T, 32>(call);
+    } else if (width <= 64) {
+      start<T, 64>(call);
+    } else {
+      start<T, 128>(call);
+    }
+  });
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,136 @@
+// Attention on a device: what its kernels read of a call, and what stands between the products of a tile and
+// its weights.
+#pragma once
+
+#include "core/cuda/products.h"
+#include "core/kernels/attention_shape.h"
+#include "core/kernels/elementwise.h"
+#include "core/kernels/head_rows.h"
+
+namespace heed::kernel {
+
+/// Dropout as a kernel reads it: the tick lies on the device.
+struct DeviceDraw {
+  uint64_t seed = 0, stream = 0;
+  const int64_t* tick = nullptr;
+  uint32_t threshold = 0;  ///< 0: nothing is dropped
+
+  DeviceDraw() = default;
+  DeviceDraw(double p, const Draw& draw) : threshold(dropout_threshold(p)) {
+    if (threshold == 0) return;
+    seed = draw.seed;
+    stream = draw.stream;
+    tick = draw.tick.data<int64_t>();
+  }
+  __device__ uint64_t high() const { return Draw::high(stream, *tick); }
+};
+
+/// Which of 64 x 64 pairs dropout keeps: bit j of a word speaks of the j-th key of a query.
+struct KeptPairs {
+  static constexpr int bytes = 64 * 8;
+  uint8_t* byte;  ///< in shared memory, aligned to 8
+
+  /// All threads: `element(i, j)` numbers the pair of the tile's i-th query and j-th key. Keys one after the
+  /// other draw from the same blocks.
+  template <class Element>
+  __device__ void draw(const DeviceDraw& from, int queries, int keys, Element element) const {
+    const uint64_t high = from.high();
+    for (int e = static_cast<int>(threadIdx.x); e < queries * 8; e += cuda::tile_threads) {
+      const int i = e / 8, first = e % 8 * 8, last = min(first + 8, keys);
+      uint32_t bits = 0;
+      uint64_t drawn = ~uint64_t{0};
+      uint32_t eight = 0;
+      for (int j = first; j < last; ++j) {
+        const uint64_t number = element(i, j);
+        if (number / 8 != drawn) {
+          drawn = number / 8;
+          eight = dropout_byte(Philox::at(from.seed, drawn, high), from.threshold);
+        }
+        bits |= ((eight >> (number % 8)) & 1U) << (j - first);
+      }
+      byte[e] = static_cast<uint8_t>(bits);
+    }
+  }
+  __device__ bool has(int query, int key) const {
+    return ((byte[query * 8 + key / 8] >> (key % 8)) & 1) != 0;
+  }
+};
+
+/// A score from the product of query i and key j, before what hides it. `steep`: what a gradient of the score
+/// is multiplied by on its way to the product.
+template <class T>
+__device__ inline T score_of(const AttentionScores<T>& x, T factor, int64_t b, int64_t h, int64_t i,
+                             int64_t j, T product, T& steep) {
+  T s = product * factor;
+  steep = T(1);
+  if (x.cap != T(0)) {
+    const T bound = math::tanh(s / x.cap);
+    s = x.cap * bound;
+    steep = T(1) - bound * bound;
+  }
+  if (x.bias != nullptr) s += *x.bias_at(b, h, i, j) * static_cast<T>(log2_e);
+  if (x.relative != nullptr) s += *x.relative_at(h, i, j) * static_cast<T>(log2_e);
+  return s;
+}
+
+/// The running softmax of a thread's eight rows. The totals are shares of the 16 threads of a row.
+template <class T>
+struct RunningRows {
+  T most[cuda::mine], total[cuda::mine];
+
+  /// Each row begins with the score `sink`; -infinity: with nothing.
+  __device__ void start(const cuda::Share& me, T sink) {
+#pragma unroll
+    for (int r = 0; r < cuda::mine; ++r) {
+      most[r] = sink;
+      total[r] = me.x == 0 && sink != -infinity<T> ? T(1) : T(0);
+    }
+  }
+  /// Scores (-infinity where there is no pair) to weights. Older sums are to be multiplied by `shrink`.
+  __device__ void weigh(T (&s)[cuda::mine][4], T (&shrink)[cuda::mine]) {
+#pragma unroll
+    for (int r = 0; r < cuda::mine; ++r) {
+      T top = most[r];
+#pragma unroll
+      for (int n = 0; n < 4; ++n) top = s[r][n] > top ? s[r][n] : top;
+      top = cuda::across_row(top, [](T a, T b) { return a > b ? a : b; });
+      const T base = top == -infinity<T> ? T(0) : top;  // no key yet: weights are 2^-inf, not NaN
+      shrink[r] = exp2(most[r] - base);
+      most[r] = top;
+      T sum = T(0);
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        s[r][n] = exp2(s[r][n] - base);
+        sum += s[r][n];
+      }
+      total[r] = total[r] * shrink[r] + sum;
+    }
+  }
+  /// What the sums of row r are multiplied by at the end, and the log of its total.
+  __device__ T finish(int r, T& lse) const {
+    const T all = cuda::sum_of_row(total[r]);
+    lse = all == T(0) ? -infinity<T> : (most[r] + log2(all)) * static_cast<T>(ln_2);
+    return all == T(0) ? T(0) : T(1) / all;
+  }
+};
+
+/// For the backward pass of a row: the log of its sum in units of log2 (infinity for a row without keys,
+/// whose weights so become 0), and out . dout.
+template <class T>
+struct RowStats {
+  T lse, delta;
+};
+
+template <class T>
+struct BackPair {
+  T weight, slope;  ///< the (dropped) weight, and the gradient of the score
+};
+
+/// From a score and the gradient of its dropped weight, `keep` being what dropout multiplied that by.
+template <class T>
+__device__ inline BackPair<T> back_of(T score, T dweight, T keep, const RowStats<T>& row) {
+  const T p = exp2(score - row.lse);
+  return {p * keep, p * (dweight * keep - row.delta)};
+}
+
+}  // namespace heed::kernel

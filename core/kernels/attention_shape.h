@@ -1,0 +1,119 @@
+// Extents of a call to attention, and which pairs of queries and keys it has: for the CPU's tiles and the
+// device's alike.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "core/kernels/attention.h"
+#include "core/kernels/dropout.h"
+
+namespace heed::kernel {
+
+inline constexpr double log2_e = 1.4426950408889634074;
+inline constexpr double ln_2 = 0.69314718055994530942;
+
+template <class T>
+inline constexpr T infinity = std::numeric_limits<T>::infinity();
+
+HEED_BOTH inline int64_t within(int64_t x, int64_t low, int64_t high) {
+  return x < low ? low : x > high ? high : x;
+}
+
+/// q [B, H, Tq, d], k [B, H / group, Tk, d], v [B, H / group, Tk, dv].
+struct AttentionShape {
+  int64_t B, H, group, Tq, Tk, d, dv;  ///< group: query heads that share keys
+  bool causal = false;
+  int64_t first_query = 0;
+  const int32_t* key_lengths = nullptr;  ///< [B], where the tensors are; null: all keys are there
+  int64_t first_key = 0;                 ///< what key 0 is to the lengths
+
+  AttentionShape(const Tensor& q, const Tensor& k, const Tensor& v)
+      : B(q.extent(0)),
+        H(q.extent(1)),
+        group(std::max<int64_t>(1, q.extent(1) / std::max<int64_t>(k.extent(1), 1))),
+        Tq(q.extent(2)),
+        Tk(k.extent(2)),
+        d(q.extent(3)),
+        dv(v.extent(3)) {}
+
+  /// Keys that batch row b has.
+  HEED_BOTH int64_t keys_of(int64_t b) const {
+    return key_lengths == nullptr ? Tk : within(key_lengths[b] - first_key, 0, Tk);
+  }
+  /// Keys that some query before `end` sees.
+  HEED_BOTH int64_t keys_before(int64_t b, int64_t end) const {
+    const int64_t keys = keys_of(b);
+    return causal ? within(end + first_query, 0, keys) : keys;
+  }
+  /// The first query that sees key j.
+  HEED_BOTH int64_t first_of(int64_t j) const { return causal ? within(j - first_query, 0, Tq) : 0; }
+  /// Query i sees key j, if that is there.
+  HEED_BOTH bool sees(int64_t i, int64_t j) const { return !causal || j <= i + first_query; }
+  /// The number that the pair of query i and key j draws.
+  HEED_BOTH uint64_t element(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk + j);
+  }
+  /// Where the relative bias of the pair lies.
+  HEED_BOTH int64_t diagonal(int64_t h, int64_t i, int64_t j) const {
+    return h * (Tq + Tk - 1) + i - j + Tk - 1;
+  }
+};
+
+/// What a call does to the scores of its pairs. Scores are in units of log2, so that a weight is one exp2.
+template <class T>
+struct AttentionScores : AttentionShape {
+  T scale;
+  const T* bias;
+  int64_t bias_stride[4] = {0, 0, 0, 0};
+  const T* relative;
+  const T* sink;
+  T cap;
+  bool dropped;
+  T keep_scale;
+
+  AttentionScores(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms)
+      : AttentionShape(q, k, v),
+        scale(static_cast<T>(terms.scale)),
+        bias(terms.bias ? terms.bias.template data<T>() : nullptr),
+        relative(terms.relative ? terms.relative.template data<T>() : nullptr),
+        sink(terms.sink ? terms.sink.template data<T>() : nullptr),
+        cap(static_cast<T>(terms.softcap * log2_e)),
+        dropped(dropout_threshold(terms.dropout) > 0),
+        keep_scale(static_cast<T>(dropout_scale(terms.dropout))) {
+    causal = terms.causal;
+    first_query = terms.first_query;
+    key_lengths = terms.key_lengths ? terms.key_lengths.template data<int32_t>() : nullptr;
+    for (int64_t axis = 0; bias != nullptr && axis < 4; ++axis) {
+      bias_stride[axis] = terms.bias.extent(axis) == 1 ? 0 : terms.bias.strides()[axis];
+    }
+  }
+
+  HEED_BOTH T factor() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
+  HEED_BOTH bool added() const { return bias != nullptr || relative != nullptr; }
+  HEED_BOTH const T* bias_at(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return bias + b * bias_stride[0] + h * bias_stride[1] + i * bias_stride[2] + j * bias_stride[3];
+  }
+  /// What is added to the scores of key j and the queries from i on.
+  HEED_BOTH const T* relative_at(int64_t h, int64_t i, int64_t j) const {
+    return relative + diagonal(h, i, j);
+  }
+  HEED_BOTH T sink_of(int64_t h) const {
+    return sink == nullptr ? -infinity<T> : sink[h] * static_cast<T>(log2_e);
+  }
+};
+
+/// Operations of a call: two for each multiply-add of the pairs, forward or back. Pairs are counted in rows
+/// of 16 queries, as the CPU's tiles have them; key lengths are left out where they lie on a device.
+inline int64_t attention_flops(const AttentionShape& x, bool back) {
+  AttentionShape all = x;
+  all.key_lengths = nullptr;
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < x.Tq; i += 16) {
+    const int64_t end = i + 16 < x.Tq ? i + 16 : x.Tq;
+    pairs += (end - i) * all.keys_before(0, end);
+  }
+  return 2 * x.B * x.H * pairs * (back ? 3 * x.d + 2 * x.dv : x.d + x.dv);
+}
+
+}  // namespace heed::kernel

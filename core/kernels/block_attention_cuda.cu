@@ -1,0 +1,211 @@
+// Attention over the pairs of a pattern on a device, forward: a block takes a group of the plan through its
+// steps, bringing together rows that lie apart as it copies them.
+#include <limits>
+#include <mutex>
+
+#include "core/count.h"
+#include "core/cuda/context.h"
+#include "core/kernels/block_attention_device.h"
+
+namespace heed::kernel {
+namespace {
+
+using cuda::mine;
+using cuda::tile_rows;
+
+template <class T>
+struct ForwardCall : BlockCall<T> {
+  using BlockCall<T>::BlockCall;
+  Heads<T> outs;
+  T* lse = nullptr;
+  T* first_lse = nullptr;  ///< [B, H, Tq]: those of the first pass, where a second adds to it; or null
+};
+
+template <class T, int D>
+__global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) {
+  constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
+  T* q_tile = cuda::shared<T>();
+  T* k_tile = q_tile + cuda::tile_size(D);
+  T* v_tile = k_tile + cuda::tile_size(D);
+  T* map_tile = v_tile + cuda::tile_size(D);
+  const KeptPairs kept{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
+  PlanTile at(kept.byte + KeptPairs::bytes);
+
+  const cuda::Share me;
+  const int64_t head = blockIdx.x / x.plan.most_groups, b = head / x.H, h = head % x.H;
+  const BlockPlan::Group* group = x.plan.group(h, x.pass, blockIdx.x % x.plan.most_groups);
+  if (group == nullptr) return;
+  const int64_t column = int64_t{blockIdx.y} * D, keys = x.keys_of(b);
+  const bool whole = x.d <= D;
+  const T factor = x.factor();
+  at.load_rows(x.plan.queries + group->queries, group->count);
+  __syncthreads();
+
+  const T *q_head = x.qs.at(b, h, 0), *k_head = x.ks.at(b, h, 0), *v_head = x.vs.at(b, h, 0);
+  const auto fetch_q = [&](int64_t c) {
+    cuda::fetch_tile<T, D>(q_tile, static_cast<int>(min(x.d - c, int64_t{D})), q_head,
+                           [&](int r) { return r < at.rows ? q_head + at.row[r] * x.qs.ld + c : nullptr; });
+  };
+  const auto fetch_keys = [&](T* tile, const T* from, int64_t ld_from, int64_t width, int64_t c) {
+    cuda::fetch_tile<T, D>(tile, static_cast<int>(min(width - c, int64_t{D})), from, [&](int r) {
+      return r < at.columns && at.column[r] < keys ? from + at.column[r] * ld_from + c : nullptr;
+    });
+  };
+  RunningRows<T> rows;
+  rows.start(me, -infinity<T>);
+  T sum[mine][C];
+  cuda::clear(sum);
+  if (whole) fetch_q(0);
+  for (int64_t s = group->first_step; s < group->last_step; ++s) {
+    const BlockPlan::Step step = x.plan.steps[s];
+    if (x.plan.keys[step.keys] >= keys) break;
+    at.load_columns(x.plan.keys + step.keys, step.count);
+    __syncthreads();
+    T map[mine][4];
+    cuda::clear(map);
+    if (whole) fetch_keys(k_tile, k_head, x.ks.ld, x.d, 0);
+    cuda::commit_copies();
+    fetch_keys(v_tile, v_head, x.vs.ld, x.dv, column);
+    cuda::commit_copies();
+    if (x.dropped) {
+      kept.draw(x.drawn, at.rows, at.columns,
+                [&](int i, int j) { return x.element(b, h, at.row[i], at.column[j]); });
+    }
+    uint64_t word[mine];
+    load_pairs(me, x.plan, step, at.rows, word);
+    if (whole) {
+      cuda::wait_for_copies<1>();
+      __syncthreads();
+      cuda::dots<T, ld, ld>(me, q_tile, k_tile, static_cast<int>((x.d + 3) / 4 * 4), map);
+    } else {
+      cuda::dots_of_slices<T, D>(
+          me, q_tile, k_tile, x.d, fetch_q, [&](int64_t c) { fetch_keys(k_tile, k_head, x.ks.ld, x.d, c); },
+          map);
+    }
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const int j = me.key(n);
+      const bool there = j < at.columns && at.column[j] < keys;
+#pragma unroll
+      for (int r = 0; r < mine; ++r)
+        map[r][n] = there && ((word[r] >> j) & 1) != 0 ? map[r][n] * factor : -infinity<T>;
+    }
+    T shrink[mine];
+    rows.weigh(map, shrink);
+#pragma unroll
+    for (int r = 0; r < mine; ++r) {
+#pragma unroll
+      for (int n = 0; n < C; ++n) sum[r][n] *= shrink[r];
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        if (x.dropped) map[r][n] = kept.has(me.row(r), me.key(n)) ? map[r][n] * x.keep_scale : T(0);
+      }
+    }
+    cuda::put_map(me, map, map_tile);
+    cuda::wait_for_copies<0>();
+    __syncthreads();
+    cuda::gather<T, ld_map, ld>(me, map_tile, v_tile, tile_rows, sum);
+    __syncthreads();
+  }
+  cuda::wait_for_copies<0>();
+#pragma unroll
+  for (int r = 0; r < mine; ++r) {
+    T lse;
+    const T inverse = rows.finish(r, lse);
+    if (me.row(r) >= at.rows) continue;
+    const int64_t i = at.row[me.row(r)], row = head * x.Tq + i;
+    T* out = x.outs.at(b, h, i) + column;
+    T mine_part = inverse;
+    if (x.pass > 0) {
+      const T before = x.first_lse[row];
+      if (lse == -infinity<T>) continue;  // nothing to add
+      const T top = before > lse ? before : lse;
+      const T old = exp(before - top), fresh = exp(lse - top), total = old + fresh;
+      mine_part = inverse * fresh / total;
+      lse = top + log(total);
+#pragma unroll
+      for (int n = 0; n < C; ++n) {
+        const int c = me.column<C>(n);
+        sum[r][n] = sum[r][n] * mine_part + (column + c < x.dv ? out[c] * (old / total) : T(0));
+      }
+    } else {
+#pragma unroll
+      for (int n = 0; n < C; ++n) sum[r][n] *= mine_part;
+    }
+    cuda::put_columns(me, sum[r], x.dv - column, out);
+    if (me.x != 0 || column != 0) continue;
+    x.lse[row] = lse;
+    if (x.pass == 0 && x.first_lse != nullptr) x.first_lse[row] = lse;
+  }
+}
+
+template <class T, int D>
+void start(const ForwardCall<T>& call) {
+  const int numbers = 3 * cuda::tile_size(D) + cuda::tile_size(tile_rows);
+  cuda::run(forward<T, D>,
+            {.blocks = dim3(static_cast<unsigned>(call.B * call.H * call.plan.most_groups),
+                            static_cast<unsigned>(std::max<int64_t>(1, cuda::pieces(call.dv, D)))),
+             .threads = dim3(cuda::tile_threads),
+             .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeptPairs::bytes + PlanTile::bytes},
+            call);
+}
+
+template <class X>
+const X* uploaded(const std::vector<X>& list, PlanOnDevice& plan) {
+  if (list.empty()) return nullptr;
+  plan.lists.push_back(cuda::upload(list.data(), static_cast<int64_t>(list.size() * sizeof(X))));
+  return static_cast<const X*>(plan.lists.back()->data());
+}
+
+PlanView view_of(const BlockPlan& plan, PlanOnDevice& to) {
+  return {.pass_list = uploaded(plan.pass_list(), to),
+          .groups = uploaded(plan.group_list(), to),
+          .steps = uploaded(plan.step_list(), to),
+          .queries = uploaded(plan.query_list(), to),
+          .keys = uploaded(plan.key_list(), to),
+          .pairs = uploaded(plan.pair_list(), to),
+          .heads = plan.heads(),
+          .passes = plan.passes(),
+          .most_groups = plan.most_groups()};
+}
+
+}  // namespace
+
+const PlanOnDevice& plan_on_device(const Pattern& pattern) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (!pattern.on_device) {
+    auto made = std::make_shared<PlanOnDevice>();
+    made->straight = view_of(BlockPlan(pattern, device_costs), *made);
+    made->turned = view_of(BlockPlan(pattern.turned(), device_costs), *made);
+    pattern.on_device = std::move(made);
+  }
+  return *pattern.on_device;
+}
+
+void BlockAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                          const Tensor& out, const Tensor& lse) {
+  visit_float("block_attention", q.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    ForwardCall<T> call(q, k, v, terms, plan_on_device(*terms.pattern).straight);
+    Count::add(block_flops(call, *terms.pattern, false));
+    call.outs = Heads<T>(out);
+    call.lse = lse.data<T>();
+    const Tensor first = call.plan.passes > 1 ? like(lse) : Tensor();
+    call.first_lse = first ? first.data<T>() : nullptr;
+    const int64_t width = std::max(call.d, call.dv);
+    for (; call.pass < call.plan.passes; ++call.pass) {
+      if constexpr (std::is_same_v<T, double>) {
+        start<T, 32>(call);
+      } else if (width <= 32) {
+        start<T, 32>(call);
+      } else if (width <= 64) {
+        start<T, 64>(call);
+      } else {
+        start<T, 128>(call);
+      }
+    }
+  });
+}
+
+}  // namespace heed::kernel
