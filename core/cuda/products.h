@@ -2,6 +2,7 @@
 // eight and keeps its sums in registers. Every chunked kernel that is exact in f32 is made of these three.
 #pragma once
 
+#include "core/both.h"
 #include "core/cuda/async.h"
 
 namespace heed::cuda {

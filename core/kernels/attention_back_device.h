@@ -41,15 +41,15 @@ struct AttentionBackCall : AttentionScores<T> {
   T* diagonals = nullptr;  ///< [B, H, tiles of queries, Tk + 63]: sums of score gradients by i - j; or null
 
   AttentionBackCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
-                    const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv)
+                    const Tensor& slope, const Tensor& to_q, const Tensor& to_k, const Tensor& to_v)
       : AttentionScores<T>(q, k, v, terms),
         qs(q),
         ks(k),
         vs(v),
-        douts(dout),
-        dqs(dq),
-        dks(dk),
-        dvs(dv),
+        douts(slope),
+        dqs(to_q),
+        dks(to_k),
+        dvs(to_v),
         drawn(terms.dropout, terms.draw) {}
 };
 

@@ -114,7 +114,7 @@ class Scan {
     if (segments_ <= 1 && !outside && !total) return {};
     const Tensor all(Shape{std::max<int64_t>(1, B_ * H_ * segments_ * f_ * d_)}, a.dtype(), a.device());
     start_segment_sums(a, b, segment_, all.data<T>());
-    start_pass_states_on(all.data<T>(), B_, H_, segments_, f_, d_, outside, total, back);
+    start_pass_states_on(all.data<T>(), B_, H_, segments_, f_, d_, d_, outside, total, back);
     Count::add(2 * B_ * H_ * length_ * f_ * d_);
     return all;
   }

@@ -53,17 +53,19 @@ void start_segment_sums(const Tensor& a, const Tensor& b, int64_t segment, T* st
             Heads<const T>(a), Heads<const T>(b), a.extent(1), length, segment, rows, columns, states);
 }
 
-/// States [heads, segments, rows, columns]: sums become what lies before each segment, or after it where
-/// `back`, beginning with `outside` (null: zero); `total` (null: nobody asks) receives what is left.
+/// States [heads, segments, rows, wide], of which `columns` count: sums become what lies before each segment,
+/// or after it where `back`, beginning with `outside` (null: zero); `total` (null: nobody asks) receives what
+/// is left.
 template <class T>
 __global__ void pass_states_on(T* states, int64_t heads, int64_t H, int64_t segments, int64_t rows,
-                               int64_t columns, Heads<const T> outside, Heads<T> total, bool back) {
+                               int64_t columns, int64_t wide, Heads<const T> outside, Heads<T> total,
+                               bool back) {
   const int64_t each = rows * columns, at = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (at >= heads * each) return;
   const int64_t head = at / each, row = at % each / columns, column = at % columns;
   T running = outside.data == nullptr ? T(0) : outside.at(head / H, head % H, row)[column];
   for (int64_t n = 0; n < segments; ++n) {
-    T& state = states[(head * segments + (back ? segments - 1 - n : n)) * each + at % each];
+    T& state = states[(head * segments + (back ? segments - 1 - n : n)) * rows * wide + row * wide + column];
     const T part = state;
     state = running;
     running += part;
@@ -73,11 +75,11 @@ __global__ void pass_states_on(T* states, int64_t heads, int64_t H, int64_t segm
 
 template <class T>
 void start_pass_states_on(T* states, int64_t B, int64_t H, int64_t segments, int64_t rows, int64_t columns,
-                          const Tensor& outside, const Tensor& total, bool back) {
+                          int64_t wide, const Tensor& outside, const Tensor& total, bool back) {
   cuda::run(
       pass_states_on<T>,
       {.blocks = dim3(static_cast<unsigned>((B * H * rows * columns + 255) / 256)), .threads = dim3(256)},
-      states, B * H, H, segments, rows, columns, Heads<const T>(outside), Heads<T>(total), back);
+      states, B * H, H, segments, rows, columns, wide, Heads<const T>(outside), Heads<T>(total), back);
 }
 
 }  // namespace heed::kernel

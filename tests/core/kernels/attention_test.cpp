@@ -1,6 +1,5 @@
 // Tests of core/kernels/attention.h against plain loops.
 #include "core/kernels/attention.h"
-#include "core/launch.h"
 
 #include <bit>
 
@@ -9,6 +8,7 @@
 #include "core/parallel.h"
 #include "tests/catch.h"
 #include "tests/core/kernels/attention_reference.h"
+#include "tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {
@@ -29,9 +29,8 @@ Outputs run(const Inputs& x, const kernel::AttentionTerms& terms) {
             .dq = blank_like(x.q),
             .dk = blank_like(x.k),
             .dv = blank_like(x.v)};
-  launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse);
-  launch<kernel::AttentionBack>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv,
-                                Tensor());
+  launch_here<kernel::Attention>(x.q, x.k, x.v, terms, y.out, y.lse);
+  launch_here<kernel::AttentionBack>(x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv, Tensor());
   return y;
 }
 
@@ -99,6 +98,7 @@ const std::vector<Sizes> sizes = {
 }  // namespace
 
 TEST_CASE("attention kernel: equals plain loops, full and causal, in float and double") {
+  const OnEachDevice here;
   for (const Sizes& s : sizes) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       for (const bool causal : {false, true}) {
@@ -110,6 +110,7 @@ TEST_CASE("attention kernel: equals plain loops, full and causal, in float and d
 }
 
 TEST_CASE("attention kernel: causal queries that begin anywhere, even before the first key") {
+  const OnEachDevice here;
   for (const int64_t first : {-70, -5, 0, 1, 40}) {
     INFO("first query " << first);
     compare(Inputs({1, 2, 90, 100, 16, 8}, DType::f64), {.causal = true, .first_query = first});
@@ -117,6 +118,7 @@ TEST_CASE("attention kernel: causal queries that begin anywhere, even before the
 }
 
 TEST_CASE("attention kernel: key lengths, and rows without any key are zero with zero gradients") {
+  const OnEachDevice here;
   for (const bool causal : {false, true}) {
     const Inputs x({4, 2, 70, 70, 16, 24}, DType::f64);
     const kernel::AttentionTerms terms{
@@ -129,6 +131,7 @@ TEST_CASE("attention kernel: key lengths, and rows without any key are zero with
 }
 
 TEST_CASE("attention kernel: what lies in padded keys changes nothing") {
+  const OnEachDevice here;
   const Sizes s{1, 2, 20, 40, 16, 16};
   const kernel::AttentionTerms terms{.key_lengths = lengths({23})};
   Inputs x(s, DType::f32);
@@ -145,6 +148,7 @@ TEST_CASE("attention kernel: what lies in padded keys changes nothing") {
 }
 
 TEST_CASE("attention kernel: biases of every broadcast shape") {
+  const OnEachDevice here;
   const Sizes s{2, 3, 35, 66, 8, 8};
   for (const Shape& shape : {Shape{1, 1, 1, 66}, Shape{2, 1, 1, 66}, Shape{1, 3, 35, 66}, Shape{2, 3, 35, 66},
                              Shape{1, 3, 35, 1}, Shape{1, 1, 1, 1}}) {
@@ -167,6 +171,7 @@ TEST_CASE("attention kernel: biases of every broadcast shape") {
 }
 
 TEST_CASE("attention kernel: few queries, as in decoding, against many keys") {
+  const OnEachDevice here;
   for (const int64_t Tq : {1, 2, 3, 4}) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       INFO("queries " << Tq);
@@ -181,6 +186,7 @@ TEST_CASE("attention kernel: few queries, as in decoding, against many keys") {
 }
 
 TEST_CASE("attention kernel: dropout is that of the counters, in rows that begin anywhere in a block") {
+  const OnEachDevice here;
   for (const int64_t keys : {64, 67, 130, 3}) {
     for (const bool causal : {false, true}) {
       INFO("keys " << keys << " causal " << causal);
@@ -195,6 +201,7 @@ TEST_CASE("attention kernel: dropout is that of the counters, in rows that begin
 }
 
 TEST_CASE("attention kernel: large logits do not overflow and copy one value") {
+  const OnEachDevice here;
   for (const double scale : {1e4, -1e4}) {
     compare(Inputs({1, 1, 4, 70, 16, 16}, DType::f64), {.scale = scale}, 1e4);
     const Inputs x({1, 1, 4, 70, 16, 16}, DType::f32);
@@ -205,6 +212,7 @@ TEST_CASE("attention kernel: large logits do not overflow and copy one value") {
 }
 
 TEST_CASE("attention kernel: a NaN is not hidden") {
+  const OnEachDevice here;
   Inputs x({1, 1, 4, 20, 16, 16}, DType::f32);
   x.k.data<float>()[5] = NAN;
   const Outputs y = run(x, {});
@@ -213,6 +221,7 @@ TEST_CASE("attention kernel: a NaN is not hidden") {
 }
 
 TEST_CASE("attention kernel: gradients agree with finite differences") {
+  const OnEachDevice here;
   const Sizes s{1, 2, 5, 7, 3, 4};
   const kernel::AttentionTerms terms{
       .scale = 0.5, .causal = true, .first_query = 2, .dropout = 0.25, .draw = some_draw()};
@@ -262,6 +271,7 @@ TEST_CASE("attention kernel: the same bits with any number of threads") {
 }
 
 TEST_CASE("attention kernel: a later token leaves earlier causal outputs alone, to the bit") {
+  const OnEachDevice here;
   const Inputs x({1, 1, 80, 80, 16, 16}, DType::f32);
   const Outputs before = run(x, {.causal = true});
   x.k.data<float>()[79 * 16] += 1;
@@ -289,6 +299,7 @@ TEST_CASE("attention kernel: memory grows with the length and time with what is 
 }
 
 TEST_CASE("attention kernel: no queries, no keys") {
+  const OnEachDevice here;
   const Outputs none = run(Inputs({1, 2, 3, 0, 16, 16}, DType::f32), {});
   for (const double value : none.out.to_doubles()) CHECK(value == 0);
   for (const double value : none.dq.to_doubles()) CHECK(value == 0);

@@ -1,6 +1,5 @@
 // Tests of core/kernels/block_attention.h against plain loops with a mask.
 #include "core/kernels/block_attention.h"
-#include "core/launch.h"
 
 #include <bit>
 
@@ -11,6 +10,7 @@
 #include "core/pattern.h"
 #include "tests/catch.h"
 #include "tests/core/kernels/attention_reference.h"
+#include "tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {
@@ -51,9 +51,8 @@ Outputs run(const Inputs& x, const kernel::BlockTerms& terms) {
             .dq = blank_like(x.q),
             .dk = blank_like(x.k),
             .dv = blank_like(x.v)};
-  launch<kernel::BlockAttention>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse);
-  launch<kernel::BlockAttentionBack>(Device::cpu, x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk,
-                                     y.dv);
+  launch_here<kernel::BlockAttention>(x.q, x.k, x.v, terms, y.out, y.lse);
+  launch_here<kernel::BlockAttentionBack>(x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv);
   return y;
 }
 
@@ -128,6 +127,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 TEST_CASE("block attention kernel: equals plain loops over every pattern") {
+  const OnEachDevice here;
   for (const Named& p : patterns) {
     for (const Sizes& s :
          {Sizes{1, 2, 1, 1, 1, 1}, Sizes{2, 2, 17, 17, 16, 16}, Sizes{1, 2, 130, 130, 32, 32},
@@ -143,6 +143,7 @@ TEST_CASE("block attention kernel: equals plain loops over every pattern") {
 }
 
 TEST_CASE("block attention kernel: key lengths cut the runs") {
+  const OnEachDevice here;
   for (const Named& p : patterns) {
     INFO(p.name);
     compare({4, 2, 70, 70, 16, 16}, DType::f64, p.allowed, 1, {0, 1, 33, 70});
@@ -151,6 +152,7 @@ TEST_CASE("block attention kernel: key lengths cut the runs") {
 }
 
 TEST_CASE("block attention kernel: lone heads are cut into runs of groups, and long inputs into columns") {
+  const OnEachDevice here;
   for (const Named& p : patterns) {
     INFO(p.name);
     compare({1, 1, 450, 450, 64, 24}, DType::f64, p.allowed, 1, {430});
@@ -159,6 +161,7 @@ TEST_CASE("block attention kernel: lone heads are cut into runs of groups, and l
 }
 
 TEST_CASE("block attention kernel: dropout draws what attention draws for each pair") {
+  const OnEachDevice here;
   Rng rng(5);
   rng.restore(3, 7);
   for (const Named& p : patterns) {
@@ -180,14 +183,15 @@ TEST_CASE("block attention kernel: a pattern that keeps everything has the bits 
     const Outputs y = run(
         x, {.scale = 0.3, .pattern = pattern(1, 150, 131, patterns[0].allowed), .dropout = p, .draw = draw});
     const Tensor out = blank_like(x.dout), lse({2, 2, 150});
-    launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v,
-                              kernel::AttentionTerms{.scale = 0.3, .dropout = p, .draw = draw}, out, lse);
+    launch_here<kernel::Attention>(
+        x.q, x.k, x.v, kernel::AttentionTerms{.scale = 0.3, .dropout = p, .draw = draw}, out, lse);
     CHECK(same_bits(y.out, out));
     CHECK(same_bits(y.lse, lse));
   }
 }
 
 TEST_CASE("block attention kernel: rows without keys are zero and get no gradient") {
+  const OnEachDevice here;
   const Inputs x({1, 1, 20, 20, 8, 8}, DType::f32);
   const Outputs y =
       run(x, {.pattern = pattern(1, 20, 20, [](int64_t, int64_t i, int64_t j) { return i > 3 && j < 9; })});

@@ -5,10 +5,10 @@
 #include <bit>
 #include <cmath>
 
-#include "core/launch.h"
 #include "core/parallel.h"
 #include "tests/catch.h"
 #include "tests/core/kernels/attention_reference.h"
+#include "tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {
@@ -43,9 +43,9 @@ struct Outputs {
 Outputs run(const DecayInputs& x) {
   const auto blank = [](const Tensor& t) { return t ? blank_like(t) : Tensor(); };
   Outputs y{.out = blank(x.v), .end = blank(x.start), .rest = x.beta ? blank(x.v) : Tensor(), .d = {}};
-  launch<kernel::DecayScan>(Device::cpu, x, y.out, y.end, y.rest);
+  launch_here<kernel::DecayScan>(x, y.out, y.end, y.rest);
   y.d = {blank(x.q), blank(x.k), blank(x.v), blank(x.log_decay), blank(x.beta), blank(x.start)};
-  launch<kernel::DecayScanBack>(Device::cpu, x, y.rest, x.v, x.start, y.d);
+  launch_here<kernel::DecayScanBack>(x, y.rest, x.v, x.start, y.d);
   return y;
 }
 
@@ -59,6 +59,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 TEST_CASE("decay scan kernel: pieces joined by their states are the whole") {
+  const OnEachDevice here;
   for (const bool delta : {false, true}) {
     const DecayInputs x = inputs(2, 2, 100, 12, 20, DType::f64, delta);
     const Outputs whole = run(x);
@@ -68,9 +69,9 @@ TEST_CASE("decay scan kernel: pieces joined by their states are the whole") {
     for (const int64_t end : {1, 2, 66, 100}) {
       const auto part = [&, begin](const Tensor& t) { return t ? view::slice(t, 2, begin, end) : t; };
       const Tensor next = blank_like(x.start);
-      launch<kernel::DecayScan>(
-          Device::cpu, DecayInputs{part(x.q), part(x.k), part(x.v), part(x.log_decay), part(x.beta), state},
-          part(out), next, delta ? blank_like(part(x.v)) : Tensor());
+      launch_here<kernel::DecayScan>(
+          DecayInputs{part(x.q), part(x.k), part(x.v), part(x.log_decay), part(x.beta), state}, part(out),
+          next, delta ? blank_like(part(x.v)) : Tensor());
       state = next;
       begin = end;
     }
@@ -80,6 +81,7 @@ TEST_CASE("decay scan kernel: pieces joined by their states are the whole") {
 }
 
 TEST_CASE("decay scan kernel: no positions leave the state as it is") {
+  const OnEachDevice here;
   const DecayInputs x = inputs(1, 2, 0, 4, 4, DType::f32, true);
   const Outputs y = run(x);
   CHECK(y.end.to_doubles() == x.start.to_doubles());
@@ -87,6 +89,7 @@ TEST_CASE("decay scan kernel: no positions leave the state as it is") {
 }
 
 TEST_CASE("decay scan kernel: gates of zero forget everything, without a division by them") {
+  const OnEachDevice here;
   for (const DType dtype : {DType::f32, DType::f64}) {
     DecayInputs x = inputs(1, 1, 40, 5, 6, dtype, false);
     x.log_decay = Tensor::full(Shape{1, 1, 40, 1}, -HUGE_VAL, dtype);
@@ -107,6 +110,7 @@ TEST_CASE("decay scan kernel: gates of zero forget everything, without a divisio
 }
 
 TEST_CASE("decay scan kernel: beta of one with keys of length one replaces what a key holds") {
+  const OnEachDevice here;
   // Two keys in turn: each finds what was last written to it.
   const int64_t T = 37;
   std::vector<float> keys, values;
@@ -117,9 +121,8 @@ TEST_CASE("decay scan kernel: beta of one with keys of length one replaces what 
   }
   const Tensor k = Tensor::from(keys, Shape{1, 1, T, 2}), v = Tensor::from(values, Shape{1, 1, T, 1});
   const Tensor end(Shape{1, 1, 2, 1}), out(Shape{1, 1, T, 1}), rest(Shape{1, 1, T, 1});
-  launch<kernel::DecayScan>(Device::cpu,
-                            DecayInputs{k, k, v, Tensor(), Tensor::full(Shape{1, 1, T, 1}, 1), Tensor()}, out,
-                            end, rest);
+  launch_here<kernel::DecayScan>(DecayInputs{k, k, v, Tensor(), Tensor::full(Shape{1, 1, T, 1}, 1), Tensor()},
+                                 out, end, rest);
   for (size_t t = 0; t < static_cast<size_t>(T); ++t) CHECK(out.to_host()[t] == Approx(values[t]));
   CHECK(end.to_host()[0] == Approx(37));
   CHECK(end.to_host()[1] == Approx(36));

@@ -8,10 +8,10 @@
 #include "core/count.h"
 #include "core/kernels/fastmax_back.h"
 #include "core/kernels/fastmax_sums.h"
-#include "core/launch.h"
 #include "core/parallel.h"
 #include "tests/catch.h"
 #include "tests/core/kernels/attention_reference.h"
+#include "tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {
@@ -39,19 +39,18 @@ Outputs run(const Inputs& x, const FastmaxTerms& terms) {
   Outputs y{blank_like(x.dout), blank_like(x.q), blank_like(x.k), blank_like(x.v)};
   const Tensor none, sums(Shape{x.q.extent(0), x.q.extent(1), x.q.extent(2)}, x.q.dtype());
   if (terms.causal || kernel::fastmax_dense(x.k.extent(2), x.k.extent(3), terms)) {
-    launch<kernel::Fastmax>(Device::cpu, x.q, x.k, x.v, none, terms, y.out, sums);
-    launch<kernel::FastmaxBack>(Device::cpu, x.q, x.k, x.v, none, terms, y.out, sums, x.dout, y.dq, y.dk,
-                                y.dv, none);
+    launch_here<kernel::Fastmax>(x.q, x.k, x.v, none, terms, y.out, sums);
+    launch_here<kernel::FastmaxBack>(x.q, x.k, x.v, none, terms, y.out, sums, x.dout, y.dq, y.dk, y.dv, none);
     return y;
   }
   const int64_t features = kernel::fastmax_features(x.k.extent(3), terms.coefficients);
   const Tensor state = fresh(x.q, features, x.v.extent(3) + 1),
                dstate = fresh(x.q, features, x.v.extent(3) + 1);
-  launch<kernel::FastmaxSums>(Device::cpu, x.k, x.v, terms, state);
-  launch<kernel::Fastmax>(Device::cpu, x.q, none, none, state, terms, y.out, sums);
-  launch<kernel::FastmaxBack>(Device::cpu, x.q, none, none, state, terms, y.out, sums, x.dout, y.dq, none,
-                              none, dstate);
-  launch<kernel::FastmaxSumsBack>(Device::cpu, x.k, x.v, terms, dstate, y.dk, y.dv);
+  launch_here<kernel::FastmaxSums>(x.k, x.v, terms, state);
+  launch_here<kernel::Fastmax>(x.q, none, none, state, terms, y.out, sums);
+  launch_here<kernel::FastmaxBack>(x.q, none, none, state, terms, y.out, sums, x.dout, y.dq, none, none,
+                                   dstate);
+  launch_here<kernel::FastmaxSumsBack>(x.k, x.v, terms, dstate, y.dk, y.dv);
   return y;
 }
 
@@ -189,6 +188,7 @@ Tensor lengths(const Sizes& s) {
 }  // namespace
 
 TEST_CASE("fastmax kernel: equals double loops for every degree, path and chunk") {
+  const OnEachDevice here;
   for (const Numbers& coefficients : degrees) {
     for (const bool causal : {false, true}) {
       for (const Sizes& s : {Sizes{1, 1, 1, 1, 1, 1}, Sizes{1, 2, 2, 2, 3, 2}, Sizes{2, 2, 17, 17, 4, 7},
@@ -213,6 +213,7 @@ TEST_CASE("fastmax kernel: equals double loops for every degree, path and chunk"
 }
 
 TEST_CASE("fastmax kernel: every way to prepare queries and keys, in both precisions") {
+  const OnEachDevice here;
   for (const Prepare prepare : {Prepare::none, Prepare::standard, Prepare::unit, Prepare::positive}) {
     for (const Numbers& coefficients :
          {Numbers{0, 1}, Numbers{1, 1, 0.5}, Numbers{0.5, 0, 2}, Numbers{0, 0, 1, 0.5}}) {
@@ -233,6 +234,7 @@ TEST_CASE("fastmax kernel: every way to prepare queries and keys, in both precis
 }
 
 TEST_CASE("fastmax kernel: few long heads, cut into segments") {
+  const OnEachDevice here;
   for (const bool causal : {false, true}) {
     const Sizes s{1, 2, 4500, 4500, 3, 5};
     compare(s, {.coefficients = {1, 1, 0.5}, .prepare = Prepare::standard, .causal = causal}, DType::f64,
@@ -247,6 +249,7 @@ TEST_CASE("fastmax kernel: few long heads, cut into segments") {
 }
 
 TEST_CASE("fastmax kernel: a sum near zero is moved out to the guard and gets no gradient") {
+  const OnEachDevice here;
   const FastmaxTerms terms{.coefficients = {1, 1}, .scale = 4, .causal = true, .guard = 2.5};
   compare({2, 1, 40, 40, 3, 4}, terms, DType::f64, 1e-11);
 }

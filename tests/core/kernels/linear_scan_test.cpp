@@ -1,11 +1,11 @@
 // Tests of core/kernels/linear_scan.h against the recurrence, position by position.
 #include "core/kernels/linear_scan.h"
-#include "core/launch.h"
 
 #include <bit>
 
 #include "core/count.h"
 #include "core/parallel.h"
+#include "tests/any_device.h"
 #include "tests/catch.h"
 #include "tests/core/kernels/attention_reference.h"
 
@@ -45,9 +45,8 @@ Outputs run(const Inputs& x) {
             .dk = blank_like(x.k),
             .dv = blank_like(x.v),
             .dstart = x.start ? blank_like(x.start) : Tensor()};
-  launch<kernel::LinearScan>(Device::cpu, x.q, x.k, x.v, x.start, y.out, y.end);
-  launch<kernel::LinearScanBack>(Device::cpu, x.q, x.k, x.v, x.start, x.dout, x.dend, y.dq, y.dk, y.dv,
-                                 y.dstart);
+  launch_here<kernel::LinearScan>(x.q, x.k, x.v, x.start, y.out, y.end);
+  launch_here<kernel::LinearScanBack>(x.q, x.k, x.v, x.start, x.dout, x.dend, y.dq, y.dk, y.dv, y.dstart);
   return y;
 }
 
@@ -110,6 +109,7 @@ const std::vector<Sizes> sizes = {{1, 1, 1, 1, 1},    {1, 2, 1, 16, 16},   {2, 1
 }  // namespace
 
 TEST_CASE("linear scan kernel: equals the recurrence, with and without states") {
+  const OnEachDevice here;
   for (const Sizes& s : sizes) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       for (const bool states : {false, true}) {
@@ -131,6 +131,7 @@ TEST_CASE("linear scan kernel: equals the recurrence, with and without states") 
 }
 
 TEST_CASE("linear scan kernel: pieces joined by their states are the whole") {
+  const OnEachDevice here;
   const Inputs x({2, 2, 100, 12, 20}, DType::f64, true);
   const Outputs whole = run(x);
   Tensor state = x.start;
@@ -139,7 +140,7 @@ TEST_CASE("linear scan kernel: pieces joined by their states are the whole") {
   for (const int64_t end : {1, 2, 66, 100}) {
     const auto part = [&, begin](const Tensor& t) { return view::slice(t, 2, begin, end); };
     const Tensor next = blank_like(x.start);
-    launch<kernel::LinearScan>(Device::cpu, part(x.q), part(x.k), part(x.v), state, part(out), next);
+    launch_here<kernel::LinearScan>(part(x.q), part(x.k), part(x.v), state, part(out), next);
     state = next;
     begin = end;
   }
@@ -148,6 +149,7 @@ TEST_CASE("linear scan kernel: pieces joined by their states are the whole") {
 }
 
 TEST_CASE("linear scan kernel: no positions leave the state as it is") {
+  const OnEachDevice here;
   const Inputs x({1, 2, 0, 4, 4}, DType::f32, true);
   const Outputs y = run(x);
   CHECK(y.end.to_doubles() == x.start.to_doubles());
@@ -155,6 +157,7 @@ TEST_CASE("linear scan kernel: no positions leave the state as it is") {
 }
 
 TEST_CASE("linear scan kernel: gradients agree with finite differences") {
+  const OnEachDevice here;
   const Inputs x({1, 2, 5, 3, 2}, DType::f64, true);
   const Outputs y = run(x);
   const Numbers dout = x.dout.to_doubles(), dend = x.dend.to_doubles();
@@ -203,6 +206,7 @@ TEST_CASE("linear scan kernel: the same bits with any number of threads") {
 }
 
 TEST_CASE("linear scan kernel: a later position leaves earlier outputs alone, to the bit") {
+  const OnEachDevice here;
   const Inputs x({1, 1, 100, 16, 16}, DType::f32, false);
   const Outputs before = run(x);
   x.k.data<float>()[99 * 16] += 1;

@@ -1,0 +1,115 @@
+// The tensor cores: products of 16 x 16 and 16 x 8 numbers of bf16, held by the 32 lanes of a warp, with sums in f32.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/cuda/grid.h"
+#include "core/dtype.h"
+
+namespace heed::cuda {
+
+/// Where the numbers of a product lie, lane l being 4 g + t: register 0 of the left factor holds row g, columns
+/// 2t and 2t + 1 (the lower half first); 1: row g + 8; 2 and 3: the same 8 columns on. Register 0 of the right
+/// factor holds rows 2t and 2t + 1 of column g; 1: the same 8 rows on. The sums are row g, columns 2t and 2t + 1,
+/// then row g + 8.
+using LeftFactor = uint32_t[4];
+using RightFactor = uint32_t[2];
+using Sums = float[4];
+
+/// Two numbers rounded to bf16, the first in the lower half.
+__device__ inline uint32_t rounded_pair(float low, float high) {
+#ifdef __CUDACC__
+  uint32_t both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+#else
+  return static_cast<uint32_t>(bf16(low).bits) | static_cast<uint32_t>(bf16(high).bits) << 16;
+#endif
+}
+
+/// sums [16, 8] += left [16, 16] right [16, 8]. All lanes of a warp.
+__device__ inline void multiply_add(Sums& sums, const LeftFactor& left, const RightFactor& right) {
+#ifdef __CUDACC__
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
+#else
+  struct Given {
+    uint32_t left[4], right[2];
+  } given;
+  std::memcpy(given.left, left, sizeof(given.left));
+  std::memcpy(given.right, right, sizeof(given.right));
+  const int lane = acted::lane(), g = lane / 4, t = lane % 4;
+  const auto number = [](uint32_t pair, int half) {
+    bf16 x;
+    x.bits = static_cast<uint16_t>(pair >> (16 * half));
+    return static_cast<float>(x);
+  };
+  struct Made {
+    float sums[4];
+  };
+  const Made made = acted::exchange("mma", 0xffffffffU, given, [&](auto of) {
+    Made to;
+    std::memcpy(to.sums, sums, sizeof(to.sums));
+    for (int quad = 0; quad < 4; ++quad) {  // columns 2 quad, 2 quad + 1 and those 8 on
+      const Given rows = of(4 * g + quad), first = of(4 * (2 * t) + quad), second = of(4 * (2 * t + 1) + quad);
+      for (int part = 0; part < 2; ++part) {
+        for (int half = 0; half < 2; ++half) {
+          for (int row = 0; row < 2; ++row) {
+            const float a = number(rows.left[row + 2 * part], half);
+            to.sums[2 * row] += a * number(first.right[part], half);
+            to.sums[2 * row + 1] += a * number(second.right[part], half);
+          }
+        }
+      }
+    }
+    return to;
+  });
+  std::memcpy(sums, made.sums, sizeof(made.sums));
+#endif
+}
+
+/// Four matrices of 8 x 8 numbers of 16 bits from shared memory, one a register: lane l says where row l % 8 of
+/// matrix l / 8 begins (aligned to 16 bytes), and gets columns 2t and 2t + 1 of row g of each. All lanes of a warp.
+__device__ inline void load_matrices(uint32_t (&to)[4], const void* row) {
+#ifdef __CUDACC__
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(at)
+               : "memory");
+#else
+  const int lane = acted::lane();
+  acted::exchange("ldmatrix", 0xffffffffU, row, [&](auto of) {
+    for (int n = 0; n < 4; ++n)
+      std::memcpy(&to[n], static_cast<const char*>(of(8 * n + lane / 4)) + 4 * (lane % 4), sizeof(to[n]));
+    return 0;
+  });
+#endif
+}
+
+/// The same with rows and columns of each matrix changed: the lane gets rows 2t and 2t + 1 of column g.
+__device__ inline void load_matrices_turned(uint32_t (&to)[4], const void* row) {
+#ifdef __CUDACC__
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(at)
+               : "memory");
+#else
+  const int lane = acted::lane();
+  acted::exchange("ldmatrix.trans", 0xffffffffU, row, [&](auto of) {
+    for (int n = 0; n < 4; ++n) {
+      uint16_t half[2];
+      for (int i = 0; i < 2; ++i)
+        std::memcpy(&half[i], static_cast<const char*>(of(8 * n + 2 * (lane % 4) + i)) + 2 * (lane / 4), 2);
+      to[n] = half[0] | static_cast<uint32_t>(half[1]) << 16;
+    }
+    return 0;
+  });
+#endif
+}
+
+}  // namespace heed::cuda

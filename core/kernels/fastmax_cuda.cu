@@ -1,0 +1,270 @@
+// Fastmax forward on a device, all tiles of queries at once: states of the segments before theirs give what
+// lies far back, the polynomial of the scores themselves what lies in their own.
+#include "core/kernels/fastmax.h"
+
+#include <map>
+#include <mutex>
+
+#include "core/count.h"
+#include "core/cuda/context.h"
+#include "core/kernels/fastmax_state_device.h"
+#include "core/kernels/monomial_letters.h"
+
+namespace heed::kernel {
+namespace {
+
+using cuda::mine;
+using cuda::tile_rows;
+
+/// The lists of a set of coefficients in memory of the device.
+template <class T>
+struct Lists {
+  FeatureTable<T> table;
+  const T* coefficients = nullptr;
+  std::vector<std::shared_ptr<Storage>> memory;
+};
+
+template <class X>
+const X* uploaded(const std::vector<X>& list, std::vector<std::shared_ptr<Storage>>& memory) {
+  memory.push_back(cuda::upload(list.data(), static_cast<int64_t>(list.size() * sizeof(X))));
+  return static_cast<const X*>(memory.back()->data());
+}
+
+/// Made when first asked for, and kept.
+template <class T>
+const Lists<T>& lists_of(int64_t d, const std::vector<double>& coefficients, bool factored) {
+  static std::mutex mutex;
+  static std::map<std::tuple<int64_t, std::vector<double>, bool>, Lists<T>> all;
+  const std::lock_guard lock(mutex);
+  auto [place, fresh] = all.try_emplace({d, coefficients, factored});
+  Lists<T>& lists = place->second;
+  if (!fresh) return lists;
+  lists.coefficients = uploaded(std::vector<T>(coefficients.begin(), coefficients.end()), lists.memory);
+  if (!factored) return lists;
+  const MonomialLetters letters(d, coefficients);
+  lists.table.letters = letters.each;
+  lists.table.count = static_cast<int64_t>(letters.weights.size());
+  lists.table.letter = uploaded(letters.letters, lists.memory);
+  lists.table.weight = uploaded(std::vector<T>(letters.weights.begin(), letters.weights.end()), lists.memory);
+  return lists;
+}
+
+template <class T>
+FastmaxShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const FastmaxTerms& terms,
+                         bool factored) {
+  const Tensor& any = q ? q : k;
+  const auto degree = terms.coefficients.size() - 1;
+  const double first = degree >= 1 && terms.coefficients[1] != 0 ? terms.coefficients[1] : 1;
+  std::vector<double> coefficients = terms.coefficients;
+  for (size_t l = 0; l <= degree; ++l) coefficients[l] /= std::pow(first, static_cast<double>(l));
+  const Lists<T>& lists = lists_of<T>(any.extent(3), coefficients, factored);
+  FastmaxShape<T> x{.B = any.extent(0),
+                    .H = any.extent(1),
+                    .queries = q ? q.extent(2) : 0,
+                    .keys = k ? k.extent(2) : 0,
+                    .d = any.extent(3),
+                    .dv = dv,
+                    .wide = any.extent(3) / 4 * 4 + 4,
+                    .key_lengths = terms.key_lengths ? terms.key_lengths.data<int32_t>() : nullptr,
+                    .first_key = terms.first_key,
+                    .causal = terms.causal,
+                    .prepare = terms.prepare,
+                    .prepare_epsilon = static_cast<T>(terms.prepare_epsilon),
+                    .carried = static_cast<T>(first * terms.scale),
+                    .epsilon = static_cast<T>(terms.epsilon),
+                    .guard = static_cast<T>(terms.guard),
+                    .keep_scale = static_cast<T>(dropout_scale(terms.dropout)),
+                    .f = {},
+                    .table = lists.table,
+                    .drawn = DeviceDraw(factored ? terms.dropout : 0, terms.draw),
+                    .drawn_row = (lists.table.count + 7) / 8 * 8};
+  x.f.degree = static_cast<int>(degree);
+  x.f.all = lists.coefficients;
+  for (size_t l = 0; l <= degree && l < ScorePolynomial<T>::few; ++l) {
+    x.f.low[l] = static_cast<T>(coefficients[l]);
+    if (l > 0) x.f.low_slope[l - 1] = static_cast<T>(static_cast<double>(l) * coefficients[l]);
+  }
+  return x;
+}
+
+template <class T>
+struct ForwardCall {
+  FastmaxShape<T> shape;
+  const T *q, *k;  ///< prepared; k null: there are no keys
+  Heads<const T> v;
+  const T* states;  ///< [heads, segments, features, state_ld]: what lies before each segment; null: nothing
+  int64_t state_ld;
+  int64_t segment;  ///< queries that share a state
+  Heads<T> out;
+  T* sums;
+};
+
+/// W: columns of the values, as many for each block; also the numbers of a slice of q and k.
+template <class T, int W>
+__global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> call) {
+  constexpr int wide = tile_rows, ld = cuda::tile_ld(wide), ldw = cuda::tile_ld(W), C = W / 16;
+  const FastmaxShape<T>& x = call.shape;
+  T* left = cuda::shared<T>();              // features or queries
+  T* right = left + cuda::tile_size(wide);  // features or keys
+  T* with = right + cuda::tile_size(wide);  // a state or values
+  T* map_tile = with + cuda::tile_size(W);
+  T* last = map_tile + cuda::tile_size(wide);
+  const KeptPairs kept{reinterpret_cast<uint8_t*>(last + wide)}, kept_keys{kept.byte + KeptPairs::bytes};
+  const cuda::Share me;
+  const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
+  const int64_t first = blockIdx.x % tiles * wide, column = int64_t{blockIdx.y} * W;
+  const int rows = static_cast<int>(min(x.queries - first, int64_t{wide}));
+  const int64_t segment = first / call.segment, segments = (x.queries + call.segment - 1) / call.segment;
+  const T *q = call.q + (head * x.queries + first) * x.wide, *k = call.k + head * x.keys * x.wide;
+  T sum[mine][C], total[mine] = {};
+  cuda::clear(sum);
+
+  const auto make_queries = [&](int64_t feature) {
+    if (x.drops()) {
+      draw_features(x, kept, x.query_number(head, first), rows, feature);
+      __syncthreads();
+    }
+    make_features(x, q, rows, feature, true, x.drops() ? &kept : nullptr, left);
+  };
+  for (int64_t feature = 0; call.states != nullptr && feature < x.table.count; feature += wide) {
+    const T* state = call.states + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
+    const int64_t count = min(x.table.count - feature, int64_t{wide});
+    cuda::fetch_tile<T, W>(with, state + column, call.state_ld, count, x.dv - column);
+    cuda::commit_copies();
+    make_queries(feature);
+    if (static_cast<int>(threadIdx.x) < wide)
+      last[threadIdx.x] =
+          static_cast<int>(threadIdx.x) < count ? state[threadIdx.x * call.state_ld + x.dv] : T(0);
+    cuda::wait_for_copies<0>();
+    __syncthreads();
+    cuda::gather<T, ld, ldw>(me, left, with, wide, sum);
+#pragma unroll
+    for (int r = 0; r < mine; ++r) {
+#pragma unroll
+      for (int n = 0; n < 4; ++n) total[r] += left[me.row(r) * ld + me.key(n)] * last[me.key(n)];
+    }
+    __syncthreads();
+  }
+
+  const int64_t present = call.k == nullptr ? 0 : x.keys_of(b);
+  const int64_t begin = x.causal ? segment * call.segment : 0;
+  const int64_t end = x.causal ? min(first + rows, present) : present;
+  for (int64_t j = begin; j < end; j += wide) {
+    const int count = static_cast<int>(min(end - j, int64_t{wide}));
+    T map[mine][4];
+    cuda::clear(map);
+    if (x.drops()) {
+      for (int64_t feature = 0; feature < x.table.count; feature += wide) {
+        make_queries(feature);
+        draw_features(x, kept_keys, x.key_number(head, j), count, feature);
+        __syncthreads();
+        make_features(x, k + j * x.wide, count, feature, false, &kept_keys, right);
+        __syncthreads();
+        cuda::dots<T, ld, ld>(me, left, right, wide, map);
+        __syncthreads();
+      }
+    } else {
+      cuda::dots_of_slices<T, wide>(
+          me, left, right, x.d,
+          [&](int64_t c) { cuda::fetch_tile<T, wide>(left, q + c, x.wide, rows, x.d - c); },
+          [&](int64_t c) { cuda::fetch_tile<T, wide>(right, k + j * x.wide + c, x.wide, count, x.d - c); },
+          map);
+    }
+    cuda::fetch_tile<T, W>(with, call.v.at(b, h, j) + column, call.v.ld, count, x.dv - column);
+    cuda::commit_copies();
+#pragma unroll
+    for (int r = 0; r < mine; ++r) {
+      const int64_t i = first + me.row(r);
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        const int64_t key = j + me.key(n);
+        const bool pair = key < end && (!x.causal || key <= i);
+        map[r][n] = !pair ? T(0) : x.drops() ? map[r][n] : x.f.value(map[r][n]);
+        total[r] += map[r][n];
+      }
+    }
+    cuda::put_map(me, map, map_tile);
+    cuda::wait_for_copies<0>();
+    __syncthreads();
+    cuda::gather<T, ld, ldw>(me, map_tile, with, wide, sum);
+    __syncthreads();
+  }
+#pragma unroll
+  for (int r = 0; r < mine; ++r) {
+    const T all = cuda::sum_of_row(total[r]), inverse = x.inverse(all);
+    if (me.row(r) >= rows) continue;
+    const int64_t i = first + me.row(r);
+#pragma unroll
+    for (int n = 0; n < C; ++n) sum[r][n] *= inverse;
+    cuda::put_columns(me, sum[r], x.dv - column, call.out.at(b, h, i) + column);
+    if (me.x == 0 && column == 0) call.sums[head * x.queries + i] = all;
+  }
+}
+
+template <class T>
+void run(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start, const FastmaxTerms& terms,
+         const Tensor& out, const Tensor& sums) {
+  const bool dense = k && fastmax_dense(k.extent(2), q.extent(3), terms);
+  ForwardCall<T> call{.shape = fastmax_shape(q, k, v ? v.extent(3) : start.extent(3) - 1, terms, !dense, T()),
+                      .q = nullptr,
+                      .k = nullptr,
+                      .v = Heads<const T>(v),
+                      .states = nullptr,
+                      .state_ld = 0,
+                      .segment = std::max<int64_t>(1, q.extent(2)),
+                      .out = Heads<T>(out),
+                      .sums = sums.data<T>()};
+  const FastmaxShape<T>& x = call.shape;
+  const PreparedRows<T> queries = prepared(x, q, x.carried);
+  call.q = queries.rows.template data<T>();
+  PreparedRows<T> keys;
+  if (k) {
+    keys = prepared(x, k, T(1));
+    call.k = keys.rows.template data<T>();
+  }
+  Tensor states;
+  if (k && !dense) {
+    states = fastmax_prefixes(x, keys, v, start, call.segment);
+    call.state_ld = x.state_wide();
+    call.states = states ? states.data<T>() : nullptr;
+  } else if (!dense) {
+    call.states = start.data<T>();
+    call.state_ld = x.dv + 1;
+  }
+  const int64_t seen = dense ? x.keys : std::min(call.segment, x.keys);
+  Count::add(2 * x.B * x.H * x.queries *
+             (x.table.count * (x.dv + 1) + (x.causal ? (seen + 1) / 2 : seen) * (x.d + x.dv)));
+  const auto start_with = [&]<int W>(std::integral_constant<int, W>) {
+    const int numbers = 3 * cuda::tile_size(tile_rows) + cuda::tile_size(W) + tile_rows;
+    cuda::run(forward<T, W>,
+              {.blocks = dim3(static_cast<unsigned>(x.B * x.H * cuda::tiles_of(x.queries)),
+                              static_cast<unsigned>(std::max<int64_t>(1, (x.dv + W - 1) / W))),
+               .threads = dim3(cuda::tile_threads),
+               .shared_bytes = numbers * static_cast<int>(sizeof(T)) + 2 * KeptPairs::bytes},
+              call);
+  };
+  if (x.dv <= 32) {
+    start_with(std::integral_constant<int, 32>{});
+  } else {
+    start_with(std::integral_constant<int, 64>{});
+  }
+}
+
+}  // namespace
+
+FastmaxShape<float> fastmax_shape(const Tensor& q, const Tensor& k, int64_t dv, const FastmaxTerms& terms,
+                                  bool factored, float) {
+  return shape_of<float>(q, k, dv, terms, factored);
+}
+FastmaxShape<double> fastmax_shape(const Tensor& q, const Tensor& k, int64_t dv, const FastmaxTerms& terms,
+                                   bool factored, double) {
+  return shape_of<double>(q, k, dv, terms, factored);
+}
+
+void Fastmax::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start,
+                   const FastmaxTerms& terms, const Tensor& out, const Tensor& sums) {
+  visit_float("fastmax", q.dtype(),
+              [&](auto type) { run<typename decltype(type)::type>(q, k, v, start, terms, out, sums); });
+}
+
+}  // namespace heed::kernel
