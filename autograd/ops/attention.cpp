@@ -4,6 +4,7 @@
 #include "autograd/ops.h"
 #include "autograd/ops/agree.h"
 #include "autograd/ops/heads.h"
+#include "autograd/rounding.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/linear_scan.h"
 #include "core/kernels/tree.h"
@@ -48,6 +49,7 @@ kernel::AttentionTerms settled(const char* op, const Tensor& q, const Tensor& k,
   check_lengths(op, terms.key_lengths, q);
   if (terms.key_lengths) terms.key_lengths = contiguous(terms.key_lengths.detach());
   check_dropout(op, terms.dropout, terms.draw);
+  terms.rounding = product_rounding();
   if (!(terms.softcap >= 0)) fail(op, ": softcap ", terms.softcap, ". It must be above 0, or 0 for none.");
   const int64_t H = q.extent(1), span = q.extent(2) + k.extent(2) - 1;
   if (terms.relative) {

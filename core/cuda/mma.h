@@ -1,4 +1,5 @@
-// The tensor cores: products of 16 x 16 and 16 x 8 numbers of bf16, held by the 32 lanes of a warp, with sums in f32.
+// The tensor cores: products of 16 x 16 and 16 x 8 numbers of bf16, held by the 32 lanes of a warp, with sums
+// in f32.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,10 @@
 
 namespace heed::cuda {
 
-/// Where the numbers of a product lie, lane l being 4 g + t: register 0 of the left factor holds row g, columns
-/// 2t and 2t + 1 (the lower half first); 1: row g + 8; 2 and 3: the same 8 columns on. Register 0 of the right
-/// factor holds rows 2t and 2t + 1 of column g; 1: the same 8 rows on. The sums are row g, columns 2t and 2t + 1,
-/// then row g + 8.
+/// Where the numbers of a product lie, lane l being 4 g + t: register 0 of the left factor holds row g,
+/// columns 2t and 2t + 1 (the lower half first); 1: row g + 8; 2 and 3: the same 8 columns on. Register 0 of
+/// the right factor holds rows 2t and 2t + 1 of column g; 1: the same 8 rows on. The sums are row g, columns
+/// 2t and 2t + 1, then row g + 8.
 using LeftFactor = uint32_t[4];
 using RightFactor = uint32_t[2];
 using Sums = float[4];
@@ -32,7 +33,8 @@ __device__ inline uint32_t rounded_pair(float low, float high) {
 __device__ inline void multiply_add(Sums& sums, const LeftFactor& left, const RightFactor& right) {
 #ifdef __CUDACC__
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
 #else
@@ -54,7 +56,8 @@ __device__ inline void multiply_add(Sums& sums, const LeftFactor& left, const Ri
     Made to;
     std::memcpy(to.sums, sums, sizeof(to.sums));
     for (int quad = 0; quad < 4; ++quad) {  // columns 2 quad, 2 quad + 1 and those 8 on
-      const Given rows = of(4 * g + quad), first = of(4 * (2 * t) + quad), second = of(4 * (2 * t + 1) + quad);
+      const Given rows = of(4 * g + quad), first = of(4 * (2 * t) + quad),
+                  second = of(4 * (2 * t + 1) + quad);
       for (int part = 0; part < 2; ++part) {
         for (int half = 0; half < 2; ++half) {
           for (int row = 0; row < 2; ++row) {
@@ -71,8 +74,9 @@ __device__ inline void multiply_add(Sums& sums, const LeftFactor& left, const Ri
 #endif
 }
 
-/// Four matrices of 8 x 8 numbers of 16 bits from shared memory, one a register: lane l says where row l % 8 of
-/// matrix l / 8 begins (aligned to 16 bytes), and gets columns 2t and 2t + 1 of row g of each. All lanes of a warp.
+/// Four matrices of 8 x 8 numbers of 16 bits from shared memory, one a register: lane l says where row l % 8
+/// of matrix l / 8 begins (aligned to 16 bytes), and gets columns 2t and 2t + 1 of row g of each. All lanes
+/// of a warp.
 __device__ inline void load_matrices(uint32_t (&to)[4], const void* row) {
 #ifdef __CUDACC__
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));

@@ -4,6 +4,7 @@
 
 #include "core/isa.h"
 #include "core/random.h"
+#include "core/rounding.h"
 
 namespace heed::kernel {
 
@@ -20,6 +21,7 @@ struct AttentionTerms {
   double softcap = 0;    ///< above 0: a score s becomes softcap tanh(s / softcap), before anything is added
   double dropout = 0;  ///< on the normalised weights; element (b, h, i, j) draws at ((b H + h) Tq + i) Tk + j
   Draw draw = {};
+  Rounding rounding = Rounding::none;  ///< of the factors of products, on devices; those of the CPU are exact
 };
 
 /// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,

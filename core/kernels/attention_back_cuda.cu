@@ -3,6 +3,7 @@
 // order.
 #include "core/count.h"
 #include "core/kernels/attention_back_device.h"
+#include "core/kernels/attention_bf16_device.h"
 
 namespace heed::kernel {
 namespace {
@@ -160,7 +161,6 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
               const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk,
               const Tensor& dv, const Tensor& drelative) {
   AttentionBackCall<T> call(q, k, v, terms, dout, dq, dk, dv);
-  Count::add(attention_flops(call, true));
   const Tensor stats = row_stats<T>(out, lse, dout);
   call.stats = reinterpret_cast<const RowStats<T>*>(stats.data<T>());
   const int64_t width = std::max(call.d, call.dv);
@@ -194,7 +194,14 @@ void AttentionBack::cuda(const Tensor& q, const Tensor& k, const Tensor& v, cons
                          const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
                          const Tensor& dk, const Tensor& dv, const Tensor& drelative) {
   visit_float("attention", q.dtype(), [&](auto type) {
-    backward<typename decltype(type)::type>(q, k, v, terms, out, lse, dout, dq, dk, dv, drelative);
+    using T = typename decltype(type)::type;
+    const AttentionScores<T> call(q, k, v, terms);
+    Count::add(attention_flops(call, true));
+    if (std::is_same_v<T, float> && !drelative && takes_tensor_cores(call, terms.rounding)) {
+      attention_back_bf16(q, k, v, terms, out, lse, dout, dq, dk, dv);
+      return;
+    }
+    backward<T>(q, k, v, terms, out, lse, dout, dq, dk, dv, drelative);
   });
 }
 

@@ -1,5 +1,5 @@
-// Attention on the tensor cores: inputs packed as bf16, tiles of them in shared memory, and their products by warps that
-// have 16 rows (or twice as many) each.
+// Attention on the tensor cores: inputs packed as bf16, tiles of them in shared memory, and their products by
+// warps that have 16 rows (or twice as many) each.
 #pragma once
 
 #include "core/cuda/async.h"
@@ -22,8 +22,8 @@ struct PackedRows {
 inline int packed_width(int64_t width) { return width <= 32 ? 32 : width <= 64 ? 64 : 128; }
 
 /// Eight numbers a thread.
-__global__ inline void pack_rows(Heads<const float> from, int64_t rows, int64_t H, int64_t T, int64_t width, int D,
-                                 bf16* to) {
+__global__ inline void pack_rows(Heads<const float> from, int64_t rows, int64_t H, int64_t T, int64_t width,
+                                 int D, bf16* to) {
   const int64_t at = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * 8;
   if (at >= rows * D) return;
   const int64_t row = at / D, first = at % D;
@@ -94,7 +94,8 @@ struct WarpPlace {
 
 /// sums [16 M rows of this warp, 64] += rows of `a` . rows of `b`, over D numbers.
 template <int D, int M>
-__device__ inline void warp_dots(const WarpPlace& me, const bf16* a, const bf16* b, WarpSums<M, met / 8>& sums) {
+__device__ inline void warp_dots(const WarpPlace& me, const bf16* a, const bf16* b,
+                                 WarpSums<M, met / 8>& sums) {
   const int matrix = me.lane / 8, row = me.lane % 8;
 #pragma unroll
   for (int c = 0; c < D; c += 16) {
@@ -182,8 +183,8 @@ inline bool takes_tensor_cores(const AttentionShape& x, Rounding rounding) {
 }
 
 /// Attention and AttentionBack with factors of products rounded to bf16; sums and weights are f32.
-void attention_bf16(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms, const Tensor& out,
-                    const Tensor& lse);
+void attention_bf16(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+                    const Tensor& out, const Tensor& lse);
 void attention_back_bf16(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                          const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
                          const Tensor& dk, const Tensor& dv);

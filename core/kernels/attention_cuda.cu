@@ -1,9 +1,10 @@
-// Tiled attention forward on a device, exact: a block of threads takes 64 queries of a head through its keys,
-// 64 at a time. The tile of keys that comes next is copied while the weights of this one meet its values.
+// Tiled attention forward on a device, exact unless products may be rounded: a block of threads takes 64
+// queries of a head through its keys, 64 at a time. The tile of keys that comes next is copied while the
+// weights of this one meet its values.
 #include "core/kernels/attention.h"
 
 #include "core/count.h"
-#include "core/kernels/attention_device.h"
+#include "core/kernels/attention_bf16_device.h"
 
 namespace heed::kernel {
 namespace {
@@ -59,9 +60,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   rows.start(me, x.sink_of(h));
   T sum[mine][C];
   cuda::clear(sum);
-  if (whole) {
+  if (whole && keys > 0) {
     cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, h, first), x.qs.ld, queries, x.d);
-    if (keys > 0) fetch_keys(0);
+    fetch_keys(0);
   }
   for (int64_t j = 0; j < keys; j += tile_rows) {
     const int64_t count = min(keys - j, int64_t{tile_rows});
@@ -128,7 +129,6 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     cuda::put_columns(me, sum[r], x.dv - column, x.outs.at(b, h, i) + column);
     if (me.x == 0 && column == 0) x.lse[head * x.Tq + i] = lse;
   }
-  cuda::wait_for_copies<0>();
 }
 
 template <class T, int D>
@@ -151,6 +151,8 @@ void Attention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const At
     using T = typename decltype(type)::type;
     const ForwardCall<T> call(q, k, v, terms, out, lse);
     Count::add(attention_flops(call, false));
+    if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
+      return attention_bf16(q, k, v, terms, out, lse);
     const int64_t width = std::max(call.d, call.dv);
     if constexpr (std::is_same_v<T, double>) {
       start<T, 32>(call);

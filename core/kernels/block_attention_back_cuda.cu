@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
   T first_sum[mine][C], second_sum[mine][C];  // dq, or dk and dv
   cuda::clear(first_sum);
   if constexpr (keyed) cuda::clear(second_sum);
-  if (whole) {
+  if (whole && group->first_step < group->last_step) {
     fetch_rows(own_tile, own, x.d, 0);
     fetch_rows(own_other, other, x.dv, 0);
   }
@@ -141,6 +141,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
     cuda::gather<T, ld_map, ld>(me, map_tile, met_tile, tile_rows, first_sum);
     __syncthreads();
   }
+  cuda::commit_copies();
   cuda::wait_for_copies<0>();
   const Heads<T>& to = keyed ? x.dks : x.dqs;
 #pragma unroll

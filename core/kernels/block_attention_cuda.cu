@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   rows.start(me, -infinity<T>);
   T sum[mine][C];
   cuda::clear(sum);
-  if (whole) fetch_q(0);
+  if (whole && group->first_step < group->last_step) fetch_q(0);
   for (int64_t s = group->first_step; s < group->last_step; ++s) {
     const BlockPlan::Step step = x.plan.steps[s];
     if (x.plan.keys[step.keys] >= keys) break;
@@ -107,6 +107,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     cuda::gather<T, ld_map, ld>(me, map_tile, v_tile, tile_rows, sum);
     __syncthreads();
   }
+  cuda::commit_copies();
   cuda::wait_for_copies<0>();
 #pragma unroll
   for (int r = 0; r < mine; ++r) {
