@@ -55,7 +55,10 @@ void check(cudaError_t status, const char* what) {
        cudaGetErrorString(status), ".");
 }
 
-void synchronize() { check(cudaStreamSynchronize(stream()), "waiting for the device"); }
+void synchronize() {
+  check(cudaStreamSynchronize(stream()), "waiting for the device");
+  check_refusals();
+}
 
 int64_t launches() { return launch_count.load(std::memory_order_relaxed); }
 void count_launches(int64_t more) { launch_count.fetch_add(more, std::memory_order_relaxed); }

@@ -24,6 +24,9 @@ inline constexpr bool acted = false;
 const std::string& why_not();
 /// Waits until all that was asked of the device is done. Fails while a step is captured.
 void synchronize();
+/// Fails with the first index that a kernel could not use since the last call (core/cuda/refusal.h). The
+/// device must have finished; nothing is asked of it where no kernel that may refuse has ever run.
+void check_refusals();
 
 /// Kernels started since the program began, replayed ones included.
 int64_t launches();

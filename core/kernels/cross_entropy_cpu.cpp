@@ -8,6 +8,7 @@
 #include "core/count.h"
 #include "core/kernels/lanes.h"
 #include "core/kernels/math.h"
+#include "core/kernels/refusals.h"
 #include "core/parallel.h"
 
 namespace heed::kernel {
@@ -48,8 +49,7 @@ void check(const Tensor& targets, int64_t width, int32_t ignore) {
   const int32_t* target = targets.data<int32_t>();
   for (int64_t row = 0; row < targets.size(); ++row) {
     if (target[row] == ignore || (target[row] >= 0 && target[row] < width)) continue;
-    fail("cross_entropy: target ", target[row], " of row ", row, " is none of the ", width,
-         " classes. Targets are 0 to ", width - 1, ", or ", ignore, " for rows that do not count.");
+    refuse_target(target[row], row, width, ignore);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/count.h"
+#include "core/kernels/refusals.h"
 #include "core/parallel.h"
 
 namespace heed::kernel {
@@ -20,8 +21,7 @@ void check(const char* op, const Tensor& ids, int64_t rows) {
   }
   if (least >= 0 && most < rows) return;
   const int64_t at = std::find_if(id, id + ids.size(), [rows](int32_t i) { return i < 0 || i >= rows; }) - id;
-  fail(op, ": id ", id[at], " at position ", at, " is outside the table of ", rows, " rows. Ids are 0 to ",
-       rows - 1, ".");
+  refuse_id(op, id[at], at, rows);
 }
 
 }  // namespace

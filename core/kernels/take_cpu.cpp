@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/count.h"
+#include "core/kernels/refusals.h"
 #include "core/parallel.h"
 
 namespace heed::kernel {
@@ -28,8 +29,7 @@ void check(const char* op, const Tensor& ids, int64_t rows) {
       const Ids id = ids_of(ids, b, h);
       for (int64_t i = 0; i < ids.extent(2); ++i) {
         if (id[i] >= -1 && id[i] < rows) continue;
-        fail(op, ": id ", id[i], " at position ", i, " of head ", h, " of batch row ", b, " is outside its ",
-             rows, " rows. Ids are 0 to ", rows - 1, ", or -1 for none.");
+        refuse_row(op, id[i], i, h, b, rows);
       }
     }
   }

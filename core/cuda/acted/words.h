@@ -135,6 +135,13 @@ inline int atomicMin(int* at, int value) {
   }
   return seen;
 }
+inline unsigned long long atomicMin(unsigned long long* at, unsigned long long value) {
+  unsigned long long seen = __atomic_load_n(at, __ATOMIC_RELAXED);
+  while (seen > value &&
+         !__atomic_compare_exchange_n(at, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return seen;
+}
 inline int atomicOr(int* at, int bits) { return __atomic_fetch_or(at, bits, __ATOMIC_RELAXED); }
 inline unsigned atomicOr(unsigned* at, unsigned bits) {
   return __atomic_fetch_or(at, bits, __ATOMIC_RELAXED);

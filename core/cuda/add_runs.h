@@ -1,0 +1,98 @@
+// Adding many rows into the rows of a table, several into one: always in the same order, without atomics.
+#pragma once
+
+#include <algorithm>
+
+#include "core/cuda/team.h"
+#include "core/tensor.h"
+
+namespace heed::cuda {
+
+/// Rows to be added, sorted by where they go, and cut into pieces. A warp adds a piece of 32 columns; where
+/// rows of one place lie in several pieces, their sums are added in a second pass.
+struct Runs {
+  static constexpr int64_t piece = 32;
+
+  const int32_t* order;  ///< [lists / sharing, n]: the rows of a list in order of their ids
+  int64_t lists, sharing, n, width;
+
+  __host__ __device__ int64_t pieces() const { return (n + piece - 1) / piece; }
+  __host__ __device__ int64_t chunks() const { return (width + lanes - 1) / lanes; }
+  __device__ int32_t which(int64_t list, int64_t place) const { return order[list / sharing * n + place]; }
+};
+
+/// What is added: `From` has
+///   int32_t id(list, which): where row `which` of the list goes; nowhere if negative, and those come last
+///   T at(list, which, column): its numbers
+///   T* to(list, id): the row of the table
+template <class T, class From>
+__global__ void __launch_bounds__(block) add_pieces(From from, Runs runs, T* parts) {
+  const int64_t warp = grid_warp(), chunk = warp % runs.chunks(),
+                piece = warp / runs.chunks() % runs.pieces(), list = warp / runs.chunks() / runs.pieces();
+  if (list >= runs.lists) return;
+  const int64_t begin = piece * Runs::piece, end = std::min(begin + Runs::piece, runs.n),
+                column = chunk * lanes + lane();
+  const bool inside = column < runs.width;
+  const auto id_at = [&](int64_t place) {
+    return place < 0 || place >= runs.n ? -1 : from.id(list, runs.which(list, place));
+  };
+  const int32_t id = begin + lane() < end ? id_at(begin + lane()) : -1;
+  const int32_t which = begin + lane() < end ? runs.which(list, begin + lane()) : 0;
+  const int32_t before = id_at(begin - 1), after = id_at(end);
+  const int count = static_cast<int>(end - begin);
+  T sum = 0;
+  bool whole = false;  // does the run begin in this piece?
+  for (int k = 0; k < count; ++k) {
+    const int32_t own = __shfl_sync(all_lanes, id, k), row = __shfl_sync(all_lanes, which, k);
+    const int32_t last = __shfl_sync(all_lanes, id, k > 0 ? k - 1 : 0),
+                  next = __shfl_sync(all_lanes, id, k + 1 < count ? k + 1 : k);
+    if (own < 0) return;
+    const T value = inside ? from.at(list, row, column) : T(0);
+    if (k == 0 || last != own) {
+      sum = value;
+      whole = k > 0 || before != own;
+    } else {
+      sum += value;
+    }
+    if (k + 1 < count ? next == own : false) continue;
+    const bool ends = k + 1 < count || after != own;
+    if (!inside) continue;
+    if (whole && ends)
+      from.to(list, own)[column] += sum;
+    else
+      parts[((list * runs.pieces() + piece) * 2 + (whole ? 1 : 0)) * runs.width + column] = sum;
+  }
+}
+
+template <class T, class From>
+__global__ void __launch_bounds__(block) join_pieces(From from, Runs runs, const T* parts) {
+  const int64_t warp = grid_warp(), chunk = warp % runs.chunks(),
+                piece = warp / runs.chunks() % runs.pieces(), list = warp / runs.chunks() / runs.pieces(),
+                column = chunk * lanes + lane();
+  if (list >= runs.lists || column >= runs.width) return;
+  const int64_t begin = piece * Runs::piece, end = begin + Runs::piece;
+  if (end >= runs.n) return;
+  const auto id_at = [&](int64_t place) { return from.id(list, runs.which(list, place)); };
+  const int32_t id = id_at(end - 1);
+  if (id < 0 || id_at(end) != id) return;                                 // ends here
+  if (begin > 0 && id_at(begin) == id && id_at(begin - 1) == id) return;  // began before
+  const T* part = parts + ((list * runs.pieces() + piece) * 2 + 1) * runs.width + column;
+  T sum = *part;
+  for (int64_t at = end; at < runs.n && id_at(at) == id; at += Runs::piece) {
+    part += (at == end ? 1 : 2) * runs.width;  // from the last run of a piece to the first of the next
+    sum += *part;
+  }
+  from.to(list, id)[column] += sum;
+}
+
+/// Adds all rows of all lists.
+template <class T, class From>
+void add_runs(const From& from, const Runs& runs) {
+  if (runs.lists == 0 || runs.n == 0 || runs.width == 0) return;
+  const Tensor parts(Shape{runs.lists, runs.pieces(), 2, runs.width}, dtype_of<T>, Device::cuda);
+  const Grid grid = warps(runs.lists * runs.pieces() * runs.chunks());
+  run(add_pieces<T, From>, grid, from, runs, parts.data<T>());
+  if (runs.pieces() > 1) run(join_pieces<T, From>, grid, from, runs, static_cast<const T*>(parts.data<T>()));
+}
+
+}  // namespace heed::cuda

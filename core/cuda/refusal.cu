@@ -1,0 +1,78 @@
+// Indices that a kernel could not use, read by the host.
+#include "core/cuda/refusal.h"
+
+#include <mutex>
+
+#include "core/cuda/context.h"
+#include "core/kernels/refusals.h"
+#include "core/tensor.h"
+
+namespace heed::cuda {
+namespace {
+
+struct Notes {
+  std::mutex mutex;
+  Refusal* device = nullptr;  ///< [refusers]
+};
+
+Notes& notes() {
+  static Notes all;
+  return all;
+}
+
+__global__ void forget(Refusal* all) {
+  if (threadIdx.x < refusers) all[threadIdx.x].first = ~0ULL;
+}
+
+void clear(Refusal* all) { run(forget, Grid{.blocks = dim3(1), .threads = dim3(32)}, all); }
+
+[[noreturn]] void tell(Refuser who, const Refusal& note) {
+  const auto place = static_cast<int64_t>(note.first >> 32);
+  const auto value = static_cast<int32_t>(static_cast<uint32_t>(note.first));
+  const char* const op = who == Refuser::gather        ? "gather"
+                         : who == Refuser::scatter_add ? "scatter_add"
+                         : who == Refuser::take_rows   ? "take_rows"
+                                                       : "put_rows";
+  if (who == Refuser::cross_entropy)
+    kernel::refuse_target(value, place, note.rows, static_cast<int32_t>(note.spared));
+  if (who == Refuser::gather || who == Refuser::scatter_add) kernel::refuse_id(op, value, place, note.rows);
+  const int64_t head = place / note.count;
+  kernel::refuse_row(op, value, place % note.count, head % note.heads, head / note.heads, note.rows);
+}
+
+}  // namespace
+
+Refusal* refusal(Refuser who) {
+  Notes& all = notes();
+  const std::lock_guard lock(all.mutex);
+  if (all.device == nullptr) {
+    void* memory = nullptr;
+    stream();
+    check(cudaMalloc(&memory, sizeof(Refusal) * refusers), "memory for refused indices");
+    all.device = static_cast<Refusal*>(memory);
+    clear(all.device);
+  }
+  return all.device + static_cast<int>(who);
+}
+
+void check_refusals() {
+  Notes& all = notes();
+  Refusal found[refusers];
+  {
+    const std::lock_guard lock(all.mutex);
+    if (all.device == nullptr) return;
+    check(cudaMemcpyAsync(found, all.device, sizeof found, cudaMemcpyDeviceToHost, stream()),
+          "copying refused indices");
+    check(cudaStreamSynchronize(stream()), "waiting for the device");
+    for (const Refusal& one : found) {
+      if (one.first == ~0ULL) continue;
+      clear(all.device);
+      break;
+    }
+  }
+  for (int who = 0; who < refusers; ++who) {
+    if (found[who].first != ~0ULL) tell(static_cast<Refuser>(who), found[who]);
+  }
+}
+
+}  // namespace heed::cuda

@@ -1,0 +1,33 @@
+// Sorting rows of whole numbers on the device, and numbers as such.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/both.h"
+#include "core/dtype.h"
+
+namespace heed::cuda {
+
+/// A number as an unsigned one in the same order: the least first, equal ones equal, NaN last.
+HEED_BOTH inline uint32_t ordered(int32_t x) { return static_cast<uint32_t>(x) ^ 0x80000000U; }
+HEED_BOTH inline uint32_t ordered(float x) {
+  if (x != x) return ~0U;
+  const auto bits = std::bit_cast<uint32_t>(x == 0 ? 0.0F : x);
+  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
+}
+HEED_BOTH inline uint64_t ordered(double x) {
+  if (x != x) return ~uint64_t{0};
+  const auto bits = std::bit_cast<uint64_t>(x == 0 ? 0.0 : x);
+  return (bits >> 63) != 0 ? ~bits : bits | (uint64_t{1} << 63);
+}
+
+/// order [rows, n] = for each row, the places of its keys [rows, n] from the least to the greatest; equal
+/// keys keep their order. Bits of a key from `bits` on are not looked at, and must be zero.
+void sort_rows(const uint32_t* keys, int64_t rows, int64_t n, int bits, int32_t* order);
+void sort_rows(const uint64_t* keys, int64_t rows, int64_t n, int bits, int32_t* order);
+
+/// How many bits numbers up to `most` have.
+inline int bits_of(int64_t most) { return std::bit_width(static_cast<uint64_t>(most)); }
+
+}  // namespace heed::cuda

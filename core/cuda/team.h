@@ -1,0 +1,67 @@
+// How threads of a device share out rows: warps take short ones, blocks long ones.
+#pragma once
+
+#include <limits>
+
+#include "core/cuda/block.h"
+#include "core/cuda/grid.h"
+
+namespace heed::cuda {
+
+inline constexpr int block = 256;            ///< threads of a block where nothing else decides
+inline constexpr int64_t most_warps = 4224;  ///< that work at the same time, where each has working memory
+
+/// This thread's place in its warp, its warp's number in the grid, and how many warps that has. For grids and
+/// blocks of one dimension.
+__device__ inline int lane() { return static_cast<int>(threadIdx.x % lanes); }
+__device__ inline int64_t grid_warp() {
+  return int64_t{blockIdx.x} * (blockDim.x / lanes) + threadIdx.x / lanes;
+}
+__device__ inline int64_t grid_warps() { return int64_t{gridDim.x} * (blockDim.x / lanes); }
+
+/// A warp for each of `rows`.
+inline Grid warps(int64_t rows) {
+  return {.blocks = dim3(static_cast<unsigned>(pieces(rows, block / lanes))), .threads = dim3(block)};
+}
+/// A block for each of `rows`.
+inline Grid blocks(int64_t rows, int threads = block) {
+  return {.blocks = dim3(static_cast<unsigned>(rows)), .threads = dim3(static_cast<unsigned>(threads))};
+}
+/// -infinity
+template <class T>
+__host__ __device__ constexpr T lowest() {
+  return -std::numeric_limits<T>::infinity();
+}
+
+/// The sum of a[i] b[i] over a row by a warp; every lane gets it.
+template <class T>
+__device__ T warp_dot(const T* a, const T* b, int64_t width) {
+  T sum = 0;
+  for (int64_t i = lane(); i < width; i += lanes) sum += a[i] * b[i];
+  return warp_sum(sum);
+}
+
+/// How many lanes before this one have `flag` set; `total` becomes how many in the warp.
+__device__ inline int warp_rank(bool flag, int& total) {
+  const unsigned votes = __ballot_sync(all_lanes, flag ? 1 : 0);
+  total = __popc(votes);
+  return __popc(votes & ((1U << lane()) - 1));
+}
+
+/// The same for the block; `scratch` holds 32 numbers. All threads call it.
+__device__ inline int block_rank(bool flag, int* scratch, int& total) {
+  int of_warp = 0;
+  const int rank = warp_rank(flag, of_warp), own = static_cast<int>(threadIdx.x / lanes);
+  __syncthreads();
+  if (lane() == 0) scratch[own] = of_warp;
+  __syncthreads();
+  int before = 0;
+  total = 0;
+  for (int w = 0; w < static_cast<int>(blockDim.x / lanes); ++w) {
+    before += w < own ? scratch[w] : 0;
+    total += scratch[w];
+  }
+  return before + rank;
+}
+
+}  // namespace heed::cuda
