@@ -31,6 +31,7 @@ double clip_factor(const std::vector<double>& gradient, double clip) {
 }  // namespace
 
 TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   kernel::AdamWConstants constants;
   constants.decoupled = GENERATE(true, false);
@@ -45,8 +46,7 @@ TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
   for (int step = 0; step < 4; ++step) {
     const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(10 + step));
     const double rate = 0.01 * (step + 1);
-    launch<kernel::AdamW>(Device::cpu, values, gradient, first, second, state_of(rate, step, gradient),
-                          constants);
+    launch_here<kernel::AdamW>(values, gradient, first, second, state_of(rate, step, gradient), constants);
     const auto slopes = gradient.to_doubles();
     const double factor = clip_factor(slopes, constants.clip);
     for (size_t i = 0; i < w.size(); ++i) {
@@ -65,10 +65,11 @@ TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
 }
 
 TEST_CASE("adamw: the first step goes by the rate against the sign, no gradient moves nothing") {
+  const OnEachDevice here;
   const Tensor start = Tensor::from({1, 1, 1}), gradient = Tensor::from({5, -1e-3F, 0});
   Tensor values = copy_of(start), first = Tensor::zeros(Shape{3}), second = Tensor::zeros(Shape{3});
-  launch<kernel::AdamW>(Device::cpu, values, gradient, first, second, state_of(0.1, 0, gradient),
-                        kernel::AdamWConstants{});
+  launch_here<kernel::AdamW>(values, gradient, first, second, state_of(0.1, 0, gradient),
+                             kernel::AdamWConstants{});
   const auto out = values.to_host();
   CHECK(out[0] == Approx(0.9));
   CHECK(out[1] == Approx(1.1).epsilon(1e-4));
@@ -76,6 +77,7 @@ TEST_CASE("adamw: the first step goes by the rate against the sign, no gradient 
 }
 
 TEST_CASE("sgd: momentum, decay and clipping") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const double clip = GENERATE(0.0, 2.0);
   const int64_t size = 1003;
@@ -84,8 +86,7 @@ TEST_CASE("sgd: momentum, decay and clipping") {
   std::vector<double> speed(w.size(), 0.0);
   for (int step = 0; step < 3; ++step) {
     const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(5 + step));
-    launch<kernel::Sgd>(Device::cpu, values, gradient, velocity, state_of(0.1, step, gradient), 0.9, 0.01,
-                        clip);
+    launch_here<kernel::Sgd>(values, gradient, velocity, state_of(0.1, step, gradient), 0.9, 0.01, clip);
     const auto slopes = gradient.to_doubles();
     const double factor = clip_factor(slopes, clip);
     for (size_t i = 0; i < w.size(); ++i) {
@@ -98,6 +99,7 @@ TEST_CASE("sgd: momentum, decay and clipping") {
 }
 
 TEST_CASE("adamw: where the gradient is not finite, nothing is written") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const double bad = GENERATE(double(NAN), HUGE_VAL, -HUGE_VAL);
   const int64_t size = 100;
@@ -106,12 +108,12 @@ TEST_CASE("adamw: where the gradient is not finite, nothing is written") {
   const Tensor values = random_tensor(Shape{size}, dtype, 2), first = random_tensor(Shape{size}, dtype, 3),
                second = random_tensor(Shape{size}, dtype, 4);
   const auto w = values.to_doubles(), m = first.to_doubles(), v = second.to_doubles();
-  launch<kernel::AdamW>(Device::cpu, values, gradient, first, second, state_of(0.1, 3, gradient),
-                        kernel::AdamWConstants{});
+  launch_here<kernel::AdamW>(values, gradient, first, second, state_of(0.1, 3, gradient),
+                             kernel::AdamWConstants{});
   CHECK(values.to_doubles() == w);
   CHECK(first.to_doubles() == m);
   CHECK(second.to_doubles() == v);
-  launch<kernel::Sgd>(Device::cpu, values, gradient, first, state_of(0.1, 3, gradient), 0.9, 0.1, 1);
+  launch_here<kernel::Sgd>(values, gradient, first, state_of(0.1, 3, gradient), 0.9, 0.1, 1);
   CHECK(values.to_doubles() == w);
   CHECK(first.to_doubles() == m);
 }

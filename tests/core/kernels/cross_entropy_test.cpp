@@ -51,18 +51,18 @@ struct Run {
 Run run(const Tensor& logits, const Tensor& targets, double smoothing, double dloss, bool in_place = false) {
   Run out{Tensor(Shape{logits.extent(0)}, logits.dtype()), Tensor(Shape{1}, logits.dtype()),
           Tensor(Shape{1}, logits.dtype()), like(logits)};
-  launch<kernel::CrossEntropy>(Device::cpu, logits, targets, smoothing, ignore, out.lse, out.loss,
-                               out.counted);
+  launch_here<kernel::CrossEntropy>(logits, targets, smoothing, ignore, out.lse, out.loss, out.counted);
   if (in_place) launch<kernel::Copy>(Device::cpu, logits, out.slopes);
-  launch<kernel::CrossEntropyBack>(Device::cpu, in_place ? out.slopes : logits, targets, smoothing, ignore,
-                                   out.lse, out.counted, Tensor::full(Shape{1}, dloss, logits.dtype()),
-                                   out.slopes);
+  launch_here<kernel::CrossEntropyBack>(in_place ? out.slopes : logits, targets, smoothing, ignore, out.lse,
+                                        out.counted, Tensor::full(Shape{1}, dloss, logits.dtype()),
+                                        out.slopes);
   return out;
 }
 
 }  // namespace
 
 TEST_CASE("cross_entropy: loss and gradient, smoothing, ignored rows") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const int64_t width = GENERATE(2, 10, 65, 1024, 3000);
   const double smoothing = GENERATE(0.0, 0.1);
@@ -78,6 +78,7 @@ TEST_CASE("cross_entropy: loss and gradient, smoothing, ignored rows") {
 }
 
 TEST_CASE("cross_entropy: rows whose largest logit comes last, masked logits, huge logits") {
+  const OnEachDevice here;
   std::vector<float> values(3 * 2500);
   for (size_t i = 0; i < 2500; ++i) {
     values[i] = static_cast<float>(i) * 0.1F;
@@ -96,6 +97,7 @@ TEST_CASE("cross_entropy: rows whose largest logit comes last, masked logits, hu
 }
 
 TEST_CASE("cross_entropy: all rows ignored costs nothing and pulls nowhere") {
+  const OnEachDevice here;
   const Run out = run(random_tensor(Shape{4, 9}), Tensor::full(Shape{4}, ignore, DType::i32), 0.1, 1);
   CHECK(out.loss.item() == 0);
   CHECK(out.counted.item() == 0);
@@ -103,12 +105,14 @@ TEST_CASE("cross_entropy: all rows ignored costs nothing and pulls nowhere") {
 }
 
 TEST_CASE("cross_entropy: a NaN shows in the loss") {
+  const OnEachDevice here;
   const Tensor logits = random_tensor(Shape{4, 50});
   logits.data<float>()[75] = std::nanf("");
   CHECK(std::isnan(run(logits, random_ids(Shape{4}, 50), 0, 1).loss.item()));
 }
 
 TEST_CASE("cross_entropy: a wrong target is named with its row") {
+  const OnEachDevice here;
   const Tensor targets = random_ids(Shape{6}, 10);
   for (int32_t wrong : {10, -2}) {
     targets.data<int32_t>()[3] = wrong;
@@ -118,6 +122,7 @@ TEST_CASE("cross_entropy: a wrong target is named with its row") {
 }
 
 TEST_CASE("cross_entropy: the same bits for any number of threads") {
+  const OnEachDevice here;
   const Tensor logits = random_tensor(Shape{301, 700});
   const Tensor targets = random_ids(Shape{301}, 700);
   CHECK(same_for_any_threads([&] { return run(logits, targets, 0.1, 1).loss; }));

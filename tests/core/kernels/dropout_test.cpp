@@ -16,13 +16,14 @@ Draw draw_of(uint64_t seed, uint64_t stream, int64_t tick) {
 
 Tensor dropped(const Tensor& x, double p, const Draw& draw) {
   Tensor y = like(x);
-  launch<kernel::Dropout>(Device::cpu, x, p, draw, y);
+  launch_here<kernel::Dropout>(x, p, draw, y);
   return y;
 }
 
 }  // namespace
 
 TEST_CASE("dropout: every element follows its own bits") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const int64_t size = GENERATE(1, 7, 8, 127, 128, 129, 20000, 50001);
   const double p = GENERATE(0.0, 0.1, 0.5, 1.0);
@@ -39,6 +40,7 @@ TEST_CASE("dropout: every element follows its own bits") {
 }
 
 TEST_CASE("dropout: the share dropped, and other ticks, streams and seeds drop others") {
+  const OnEachDevice here;
   const Tensor x = Tensor::full(Shape{100000}, 1);
   const auto pattern = [&](uint64_t seed, uint64_t stream, int64_t tick) {
     return dropped(x, 0.3, draw_of(seed, stream, tick)).to_host();
@@ -55,6 +57,7 @@ TEST_CASE("dropout: the share dropped, and other ticks, streams and seeds drop o
 }
 
 TEST_CASE("dropout: the same bits for any number of threads, NaN stays hidden where it is dropped") {
+  const OnEachDevice here;
   const Tensor x = random_tensor(Shape{300, 333});
   CHECK(same_for_any_threads([&] { return dropped(x, 0.2, draw_of(3, 2, 1)); }));
   const auto out = dropped(Tensor::full(Shape{1000}, std::nan("")), 0.5, draw_of(3, 2, 1)).to_host();

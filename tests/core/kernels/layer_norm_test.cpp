@@ -30,6 +30,7 @@ std::vector<double> exact(const std::vector<double>& x, const std::vector<double
 }  // namespace
 
 TEST_CASE("layer_norm: values, with and without a bias") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation);
   const int64_t width = GENERATE(2, 7, 16, 128, 500);
@@ -37,14 +38,15 @@ TEST_CASE("layer_norm: values, with and without a bias") {
   const Tensor x = random_tensor(Shape{rows, width}, dtype, 1, 2, 5);
   const Tensor gain = random_tensor(Shape{width}, dtype, 2), bias = random_tensor(Shape{width}, dtype, 3);
   Tensor y = like(x), mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
-  launch<kernel::LayerNorm>(Device::cpu, x, gain, bias, 1e-3, scale, y, mean, rstd);
+  launch_here<kernel::LayerNorm>(x, gain, bias, 1e-3, scale, y, mean, rstd);
   CHECK(distance(y, exact(x.to_doubles(), gain.to_doubles(), bias.to_doubles(), 1e-3, scale)) <
         tolerance(dtype) * 5);
-  launch<kernel::LayerNorm>(Device::cpu, x, gain, Tensor(), 1e-3, scale, y, mean, rstd);
+  launch_here<kernel::LayerNorm>(x, gain, Tensor(), 1e-3, scale, y, mean, rstd);
   CHECK(distance(y, exact(x.to_doubles(), gain.to_doubles(), {}, 1e-3, scale)) < tolerance(dtype) * 5);
 }
 
 TEST_CASE("layer_norm: gradients by central differences") {
+  const OnEachDevice here;
   const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation);
   const int64_t width = GENERATE(2, 5, 19, 40);
   const double epsilon = GENERATE(1e-5, 0.3);
@@ -54,8 +56,8 @@ TEST_CASE("layer_norm: gradients by central differences") {
                bias = random_tensor(Shape{width}, dtype, 3), dy = random_tensor(Shape{rows, width}, dtype, 4);
   Tensor y = like(x), mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
   Tensor dx = like(x), dgain = like(gain), dbias = like(gain);
-  launch<kernel::LayerNorm>(Device::cpu, x, gain, bias, epsilon, scale, y, mean, rstd);
-  launch<kernel::LayerNormBack>(Device::cpu, x, gain, mean, rstd, epsilon, scale, dy, dx, dgain, dbias);
+  launch_here<kernel::LayerNorm>(x, gain, bias, epsilon, scale, y, mean, rstd);
+  launch_here<kernel::LayerNormBack>(x, gain, mean, rstd, epsilon, scale, dy, dx, dgain, dbias);
 
   const auto g = dy.to_doubles();
   auto values = x.to_doubles(), gains = gain.to_doubles(), biases = bias.to_doubles();
@@ -83,6 +85,7 @@ TEST_CASE("layer_norm: gradients by central differences") {
 }
 
 TEST_CASE("layer_norm: float gradients follow the double ones, an empty bias gets none") {
+  const OnEachDevice here;
   const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation);
   const int64_t rows = 300, width = 200;
   const auto run = [&](DType dtype, bool with_bias) {
@@ -92,9 +95,9 @@ TEST_CASE("layer_norm: float gradients follow the double ones, an empty bias get
     Tensor y = like(x), mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
     Tensor all(Shape{rows * width + width}, dtype);
     Tensor dx = all.seen_as(x.shape(), x.strides(), 0), dgain = view::slice(all, 0, rows * width, all.size());
-    launch<kernel::LayerNorm>(Device::cpu, x, gain, Tensor(), 1e-6, scale, y, mean, rstd);
-    launch<kernel::LayerNormBack>(Device::cpu, x, gain, mean, rstd, 1e-6, scale, dy, dx, dgain,
-                                  with_bias ? like(gain) : Tensor());
+    launch_here<kernel::LayerNorm>(x, gain, Tensor(), 1e-6, scale, y, mean, rstd);
+    launch_here<kernel::LayerNormBack>(x, gain, mean, rstd, 1e-6, scale, dy, dx, dgain,
+                                       with_bias ? like(gain) : Tensor());
     return all;
   };
   CHECK(distance(run(DType::f32, true), run(DType::f64, false)) < 2e-5);
@@ -102,14 +105,15 @@ TEST_CASE("layer_norm: float gradients follow the double ones, an empty bias get
 }
 
 TEST_CASE("layer_norm: a constant row gives the bias and no NaN") {
+  const OnEachDevice here;
   const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation);
   const Tensor x = Tensor::full(Shape{3, 20}, 7), gain = Tensor::full(Shape{20}, 1),
                bias = Tensor::full(Shape{20}, 0.5);
   Tensor y = like(x), mean(Shape{3}), rstd(Shape{3}), dx = like(x), dgain = like(gain), dbias = like(gain);
-  launch<kernel::LayerNorm>(Device::cpu, x, gain, bias, 1e-6, scale, y, mean, rstd);
+  launch_here<kernel::LayerNorm>(x, gain, bias, 1e-6, scale, y, mean, rstd);
   CHECK(y.to_host() == std::vector<float>(60, 0.5F));
-  launch<kernel::LayerNormBack>(Device::cpu, x, gain, mean, rstd, 1e-6, scale, random_tensor(Shape{3, 20}),
-                                dx, dgain, dbias);
+  launch_here<kernel::LayerNormBack>(x, gain, mean, rstd, 1e-6, scale, random_tensor(Shape{3, 20}), dx, dgain,
+                                     dbias);
   bool finite = true;
   for (float slope : dx.to_host()) finite = finite && std::isfinite(slope);
   CHECK(finite);

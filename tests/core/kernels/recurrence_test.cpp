@@ -31,11 +31,11 @@ Tensor both_ways(const Cell& cell, DType dtype, const Tensor& lengths, double si
   const Tensor next = part(of_state, 0), dstate = part(of_state, small), gates = part(wide, 2 * small),
                da = part(wide, 2 * small + count), db = part(wide, 2 * small + 2 * count);
   if (cell.kind == Kind::lstm) {
-    launch<kernel::LstmCell>(Device::cpu, a, b, state, lengths, 2, gates, next);
-    launch<kernel::LstmCellBack>(Device::cpu, gates, state, next, lengths, 2, dnext, da, dstate);
+    launch_here<kernel::LstmCell>(a, b, state, lengths, 2, gates, next);
+    launch_here<kernel::LstmCellBack>(gates, state, next, lengths, 2, dnext, da, dstate);
   } else {
-    launch<kernel::GruCell>(Device::cpu, a, b, state, lengths, 2, gates, next);
-    launch<kernel::GruCellBack>(Device::cpu, gates, b, state, lengths, 2, dnext, da, db, dstate);
+    launch_here<kernel::GruCell>(a, b, state, lengths, 2, gates, next);
+    launch_here<kernel::GruCellBack>(gates, b, state, lengths, 2, dnext, da, db, dstate);
   }
   return all;
 }
@@ -43,6 +43,7 @@ Tensor both_ways(const Cell& cell, DType dtype, const Tensor& lengths, double si
 }  // namespace
 
 TEST_CASE("recurrence: floats follow doubles, and the bits do not depend on threads") {
+  const OnEachDevice here;
   const Kind kind = GENERATE(Kind::lstm, Kind::gru);
   const int64_t width = GENERATE(1, 7, 64, 130);
   const Cell cell{kind, 301, width};
@@ -52,6 +53,7 @@ TEST_CASE("recurrence: floats follow doubles, and the bits do not depend on thre
 }
 
 TEST_CASE("recurrence: a sequence that has ended keeps its state and hands its gradient on, to the bit") {
+  const OnEachDevice here;
   const Cell cell{GENERATE(Kind::lstm, Kind::gru), 3, 5};
   const std::vector<int32_t> long_as{2, 3, 0};  // position 2 is past the end of the first and the last
   const Tensor all = both_ways(cell, DType::f32, Tensor::of<int32_t>(long_as, Shape{3}));
@@ -71,6 +73,7 @@ TEST_CASE("recurrence: a sequence that has ended keeps its state and hands its g
 }
 
 TEST_CASE("recurrence: large gates saturate without NaN") {
+  const OnEachDevice here;
   const Cell cell{GENERATE(Kind::lstm, Kind::gru), 4, 9};
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const double value : both_ways(cell, dtype, {}, 1e15).to_doubles()) CHECK(std::isfinite(value));

@@ -24,6 +24,7 @@ std::vector<double> exact_softmax(const std::vector<double>& x, size_t width) {
 }  // namespace
 
 TEST_CASE("softmax: rows of any width, and the gradient") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const int64_t width = GENERATE(1, 2, 8, 15, 16, 33, 64, 100, 1500, 5000);
   const auto w = static_cast<size_t>(width);
@@ -33,9 +34,9 @@ TEST_CASE("softmax: rows of any width, and the gradient") {
   const auto p = exact_softmax(x.to_doubles(), w);
   const auto g = dy.to_doubles();
 
-  launch<kernel::Softmax>(Device::cpu, x, y);
+  launch_here<kernel::Softmax>(x, y);
   CHECK(distance(y, p) < tolerance(dtype) / 10);
-  launch<kernel::SoftmaxBack>(Device::cpu, y, dy, dx);
+  launch_here<kernel::SoftmaxBack>(y, dy, dx);
   std::vector<double> wanted(p.size());
   for (size_t row = 0; row < p.size(); row += w) {
     double inner = 0;
@@ -44,10 +45,10 @@ TEST_CASE("softmax: rows of any width, and the gradient") {
   }
   CHECK(distance(dx, wanted) < tolerance(dtype) / 10);
 
-  launch<kernel::LogSoftmax>(Device::cpu, x, y);
+  launch_here<kernel::LogSoftmax>(x, y);
   for (size_t i = 0; i < p.size(); ++i) wanted[i] = std::log(p[i]);
   CHECK(distance(y, wanted) < tolerance(dtype) / 10);
-  launch<kernel::LogSoftmaxBack>(Device::cpu, y, dy, dx);
+  launch_here<kernel::LogSoftmaxBack>(y, dy, dx);
   for (size_t row = 0; row < p.size(); row += w) {
     double sum = 0;
     for (size_t i = row; i < row + w; ++i) sum += g[i];
@@ -57,6 +58,7 @@ TEST_CASE("softmax: rows of any width, and the gradient") {
 }
 
 TEST_CASE("softmax: masked entries are exactly zero, masked rows are zeros") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const int64_t width = GENERATE(3, 8, 40, 2000);
   std::vector<double> values;
@@ -66,54 +68,56 @@ TEST_CASE("softmax: masked entries are exactly zero, masked rows are zeros") {
   }
   Tensor x(Shape{4, width}, dtype), y = like(x), dx = like(x);
   launch<kernel::Copy>(Device::cpu, Tensor::of<double>(values, Shape{4, width}), x);
-  launch<kernel::Softmax>(Device::cpu, x, y);
+  launch_here<kernel::Softmax>(x, y);
   CHECK(distance(y, exact_softmax(values, static_cast<size_t>(width))) < tolerance(dtype));
   const auto out = y.to_doubles();
   bool zeros = true;
   for (size_t i = 0; i < out.size(); ++i) zeros = zeros && (values[i] != -INFINITY || out[i] == 0);
   CHECK(zeros);
-  launch<kernel::SoftmaxBack>(Device::cpu, y, random_tensor(x.shape(), dtype), dx);
+  launch_here<kernel::SoftmaxBack>(y, random_tensor(x.shape(), dtype), dx);
   for (double slope : dx.to_doubles()) zeros = zeros && std::isfinite(slope);
   CHECK(zeros);
 
-  launch<kernel::LogSoftmax>(Device::cpu, x, y);
+  launch_here<kernel::LogSoftmax>(x, y);
   const auto logs = y.to_doubles();
   for (size_t i = 0; i < out.size(); ++i)
     zeros = zeros && !std::isnan(logs[i]) && (values[i] != -INFINITY || logs[i] == -INFINITY);
   CHECK(zeros);
-  launch<kernel::LogSoftmaxBack>(Device::cpu, y, random_tensor(x.shape(), dtype), dx);
+  launch_here<kernel::LogSoftmaxBack>(y, random_tensor(x.shape(), dtype), dx);
   for (double slope : dx.to_doubles()) zeros = zeros && std::isfinite(slope);
   CHECK(zeros);
 }
 
 TEST_CASE("softmax: large numbers do not overflow, a NaN shows") {
+  const OnEachDevice here;
   const int64_t width = GENERATE(4, 100);
   std::vector<float> values(static_cast<size_t>(2 * width), 1e30F);
   values[static_cast<size_t>(width) + 1] = std::nanf("");
   const Tensor x = Tensor::from(values, Shape{2, width});
   Tensor y = like(x);
-  launch<kernel::Softmax>(Device::cpu, x, y);
+  launch_here<kernel::Softmax>(x, y);
   const auto out = y.to_host();
   CHECK(out[0] == Approx(1.0 / static_cast<double>(width)));
   CHECK(std::all_of(out.begin() + width, out.end(), [](float v) { return std::isnan(v); }));
   std::vector<float> hidden(static_cast<size_t>(width), -INFINITY);
   hidden[1] = std::nanf("");
   Tensor z(Shape{1, width});
-  launch<kernel::Softmax>(Device::cpu, Tensor::from(hidden, Shape{1, width}), z);
+  launch_here<kernel::Softmax>(Tensor::from(hidden, Shape{1, width}), z);
   CHECK(std::isnan(z.to_host()[0]));
 }
 
 TEST_CASE("softmax: the same bits for any number of threads, in place as well") {
+  const OnEachDevice here;
   const int64_t width = GENERATE(8, 64, 3000);
   const Tensor x = random_tensor(Shape{123, width});
   const auto soft = [&] {
     Tensor y = like(x);
-    launch<kernel::Softmax>(Device::cpu, x, y);
+    launch_here<kernel::Softmax>(x, y);
     return y;
   };
   CHECK(same_for_any_threads(soft));
   Tensor inside = like(x);
   launch<kernel::Copy>(Device::cpu, x, inside);
-  launch<kernel::Softmax>(Device::cpu, inside, inside);
+  launch_here<kernel::Softmax>(inside, inside);
   CHECK(same_bits(inside, soft()));
 }

@@ -1,0 +1,178 @@
+// Cross entropy on a GPU: a row of logits is read once, by a warp or a block, with a shift that grows on the
+// way.
+#include "core/kernels/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/count.h"
+#include "core/cuda/refusal.h"
+#include "core/cuda/team.h"
+#include "core/kernels/math.h"
+
+namespace heed::kernel {
+namespace {
+
+using cuda::lanes;
+
+constexpr int64_t short_width = 1024;  ///< up to here a warp takes a row
+
+/// A row of logits by `team` threads; they sum by warp or by block.
+template <class T, int team>
+struct Row {
+  static __device__ int64_t number() { return team == lanes ? cuda::grid_warp() : int64_t{blockIdx.x}; }
+  static __device__ int64_t place() { return threadIdx.x % team; }
+  template <class N>
+  static __device__ N sum(N x, N* scratch) {
+    if constexpr (team == lanes) return cuda::warp_sum(x);
+    return cuda::block_sum(x, scratch);
+  }
+  static __device__ T most(T x, T* scratch) {
+    if constexpr (team == lanes) return cuda::warp_max(x);
+    return cuda::block_max(x, cuda::lowest<T>(), scratch);
+  }
+};
+
+struct Targets {
+  const int32_t* target;
+  int32_t ignore;
+  double smoothing;
+  int64_t rows, width;
+};
+
+template <class T, int team>
+__global__ void __launch_bounds__(cuda::block)
+    costs_of(const T* x, Targets targets, cuda::Refusal* note, T* lse, double* costs) {
+  __shared__ T scratch[lanes];
+  __shared__ double wide[lanes];
+  using Of = Row<T, team>;
+  const int64_t row = Of::number(), width = targets.width;
+  if (row >= targets.rows) return;
+  const int32_t target = targets.target[row];
+  const bool known = target >= 0 && target < width;
+  if (!known) {
+    if (Of::place() != 0) return;
+    if (target == targets.ignore) {
+      lse[row] = T(0);
+      costs[row] = 0;
+    } else {
+      cuda::refuse(note, row, target,
+                   {.first = 0, .rows = width, .spared = targets.ignore, .heads = 0, .count = 0});
+      lse[row] = static_cast<T>(nan(""));
+      costs[row] = nan("");
+    }
+    return;
+  }
+  if (target == targets.ignore) {
+    if (Of::place() == 0) {
+      lse[row] = T(0);
+      costs[row] = 0;
+    }
+    return;
+  }
+  const T* in = x + row * width;
+  T own = cuda::lowest<T>(), total = 0, sum = 0;
+  for (int64_t i = Of::place(); i < width; i += team) {
+    const T value = in[i];
+    if (value > own) {
+      total *= math::exp(own - value);
+      own = value;
+    }
+    total += math::exp(value - (own == cuda::lowest<T>() ? T(0) : own));
+    sum += value;
+  }
+  const T most = Of::most(own, scratch);
+  double part = static_cast<double>(total);
+  if (own != cuda::lowest<T>()) part *= static_cast<double>(math::exp(own - most));
+  const double powers = Of::sum(part, wide), plain = Of::sum(static_cast<double>(sum), wide);
+  if (Of::place() != 0) return;
+  const double log_sum = std::log(powers) + static_cast<double>(most == cuda::lowest<T>() ? T(0) : most);
+  double cost = log_sum - (1 - targets.smoothing) * static_cast<double>(in[target]);
+  if (targets.smoothing != 0) cost -= targets.smoothing * plain / static_cast<double>(width);
+  lse[row] = static_cast<T>(log_sum);
+  costs[row] = cost;
+}
+
+/// The mean of the costs, by one block.
+template <class T>
+__global__ void __launch_bounds__(1024) mean_of(const double* costs, Targets targets, T* loss, T* counted) {
+  __shared__ double scratch[lanes];
+  double total = 0, count = 0;
+  for (int64_t row = threadIdx.x; row < targets.rows; row += blockDim.x) {
+    total += costs[row];
+    count += targets.target[row] == targets.ignore ? 0 : 1;
+  }
+  total = cuda::block_sum(total, scratch);
+  count = cuda::block_sum(count, scratch);
+  if (threadIdx.x != 0) return;
+  *loss = count > 0 ? static_cast<T>(total / count) : T(0);
+  *counted = static_cast<T>(count);
+}
+
+template <class T, int team>
+__global__ void __launch_bounds__(cuda::block)
+    slopes_of(const T* x, Targets targets, const T* lse, const T* counted, const T* dloss, T* dx) {
+  using Of = Row<T, team>;
+  const int64_t row = Of::number(), width = targets.width;
+  if (row >= targets.rows) return;
+  const T* in = x + row * width;
+  T* out = dx + row * width;
+  const int32_t target = targets.target[row];
+  if (target == targets.ignore) {
+    for (int64_t i = Of::place(); i < width; i += team) out[i] = T(0);
+    return;
+  }
+  const double count = static_cast<double>(*counted);
+  const double share = count > 0 ? static_cast<double>(*dloss) / count : 0;
+  const T scale = static_cast<T>(share);
+  const T everywhere = static_cast<T>(share * targets.smoothing / static_cast<double>(width));
+  const T at_target = static_cast<T>(share * (1 - targets.smoothing)), log_sum = lse[row];
+  for (int64_t i = Of::place(); i < width; i += team) {
+    T slope = scale * math::exp(in[i] - log_sum) - everywhere;
+    if (i == target) slope -= at_target;
+    out[i] = slope;
+  }
+}
+
+Targets targets_of(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore) {
+  return {targets.data<int32_t>(), ignore, smoothing, logits.extent(0), logits.extent(1)};
+}
+
+}  // namespace
+
+void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
+                        const Tensor& lse, const Tensor& loss, const Tensor& counted) {
+  const Targets of = targets_of(logits, targets, smoothing, ignore);
+  const Tensor costs(Shape{std::max<int64_t>(of.rows, 1)}, DType::f64, Device::cuda);
+  cuda::Refusal* const note = cuda::refusal(cuda::Refuser::cross_entropy);
+  visit_float("cross_entropy", logits.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* x = logits.data<T>();
+    if (of.width <= short_width)
+      cuda::run(costs_of<T, lanes>, cuda::warps(of.rows), x, of, note, lse.data<T>(), costs.data<double>());
+    else
+      cuda::run(costs_of<T, cuda::block>, cuda::blocks(of.rows), x, of, note, lse.data<T>(),
+                costs.data<double>());
+    cuda::run(mean_of<T>, cuda::blocks(1, 1024), costs.data<double>(), of, loss.data<T>(), counted.data<T>());
+  });
+  Count::add(logits.size());
+}
+
+void CrossEntropyBack::cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
+                            const Tensor& lse, const Tensor& counted, const Tensor& dloss,
+                            const Tensor& dlogits) {
+  const Targets of = targets_of(logits, targets, smoothing, ignore);
+  visit_float("cross_entropy", logits.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T *x = logits.data<T>(), *sums = lse.data<T>(), *count = counted.data<T>(),
+            *slope = dloss.data<T>();
+    if (of.width <= short_width)
+      cuda::run(slopes_of<T, lanes>, cuda::warps(of.rows), x, of, sums, count, slope, dlogits.data<T>());
+    else
+      cuda::run(slopes_of<T, cuda::block>, cuda::blocks(of.rows), x, of, sums, count, slope,
+                dlogits.data<T>());
+  });
+  Count::add(logits.size());
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,56 @@
+// Dropout on a GPU: a thread makes one block of the counters and serves the eight elements that share it.
+#include "core/kernels/dropout.h"
+
+#include <cstdint>
+
+#include "core/count.h"
+#include "core/cuda/team.h"
+
+namespace heed::kernel {
+namespace {
+
+constexpr int together = 8;  ///< half-words of a block of Philox
+
+/// Eight elements moved in whole 16-byte words.
+template <class T>
+struct alignas(16) Eight {
+  T of[together];
+};
+
+template <class T, bool aligned>
+__global__ void __launch_bounds__(cuda::block) drop(const T* x, int64_t count, uint64_t seed, uint64_t stream,
+                                                    const int64_t* tick, uint32_t least, T scale, T* y) {
+  const uint64_t high = Draw::high(stream, *tick);
+  for (int64_t at = cuda::here(); at * together < count; at += cuda::whole()) {
+    const Philox block = Philox::at(seed, static_cast<uint64_t>(at), high);
+    const int64_t first = at * together;
+    const auto kept = [&](int i, T value) {
+      const uint32_t bits = (block.word[i / 2] >> (16 * (i % 2))) & 0xffffU;
+      return bits >= least ? value * scale : T(0);
+    };
+    if (aligned && first + together <= count) {
+      Eight<T> eight = *reinterpret_cast<const Eight<T>*>(x + first);
+      for (int i = 0; i < together; ++i) eight.of[i] = kept(i, eight.of[i]);
+      *reinterpret_cast<Eight<T>*>(y + first) = eight;
+    } else {
+      for (int i = 0; i < together && first + i < count; ++i) y[first + i] = kept(i, x[first + i]);
+    }
+  }
+}
+
+}  // namespace
+
+void Dropout::cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
+  visit_float("dropout", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    const bool aligned = (reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % 16 == 0;
+    cuda::run(aligned ? drop<T, true> : drop<T, false>, cuda::line(cuda::pieces(x.size(), together)), from,
+              x.size(), draw.seed, draw.stream, draw.tick.data<int64_t>(), dropout_threshold(p),
+              static_cast<T>(dropout_scale(p)), to);
+  });
+  Count::add(x.size());
+}
+
+}  // namespace heed::kernel

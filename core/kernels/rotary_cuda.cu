@@ -1,0 +1,42 @@
+// Turning pairs on a GPU: a warp takes a row.
+#include "core/kernels/rotary.h"
+
+#include "core/count.h"
+#include "core/cuda/head_rows.h"
+#include "core/cuda/team.h"
+
+namespace heed::kernel {
+namespace {
+
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    turn(cuda::HeadRows<const T> x, cuda::HeadRows<T> y, const T* angles, int64_t ld, int64_t heads,
+         int64_t length, int64_t rows, int64_t d, int64_t pairs, bool halves, T sign) {
+  const int64_t row = cuda::grid_warp();
+  if (row >= rows) return;
+  const int64_t h = row % heads, t = row / heads % length, b = row / heads / length;
+  const T *in = x.at(b, h, t), *cosine = angles + t * ld, *sine = cosine + pairs;
+  T* out = y.at(b, h, t);
+  const int64_t step = halves ? 1 : 2, partner = halves ? pairs : 1;
+  for (int64_t p = cuda::lane(); p < pairs; p += cuda::lanes) {
+    const T a = in[p * step], e = in[p * step + partner], c = cosine[p], s = sign * sine[p];
+    out[p * step] = a * c - e * s;
+    out[p * step + partner] = a * s + e * c;
+  }
+  for (int64_t i = 2 * pairs + cuda::lane(); i < d; i += cuda::lanes) out[i] = in[i];
+}
+
+}  // namespace
+
+void Rotary::cuda(const Tensor& x, const Tensor& table, RotaryPairs pairs, bool back, const Tensor& y) {
+  visit_float("rotary", x.dtype(), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const int64_t heads = x.extent(1), length = x.extent(2), rows = x.extent(0) * heads * length;
+    cuda::run(turn<T>, cuda::warps(rows), cuda::HeadRows<const T>(x), cuda::HeadRows<T>(y),
+              static_cast<const T*>(table.data<T>()), table.strides()[0], heads, length, rows, x.extent(3),
+              table.extent(1) / 2, pairs == RotaryPairs::halves, back ? T(-1) : T(1));
+  });
+  Count::add(3 * x.size());
+}
+
+}  // namespace heed::kernel
