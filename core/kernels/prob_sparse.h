@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/both.h"
 #include "core/isa.h"
 #include "core/tensor.h"
 
 namespace heed::kernel {
 
 /// factor ceil(ln n), at least factor and at most n: how many of n are sampled or chosen.
-inline int64_t logarithmic(int64_t factor, int64_t n) {
+HEED_BOTH inline int64_t logarithmic(int64_t factor, int64_t n) {
   const double logarithm = std::ceil(std::log(static_cast<double>(std::max<int64_t>(n, 1))));
   return std::min(n, factor * std::max<int64_t>(1, static_cast<int64_t>(logarithm)));
 }

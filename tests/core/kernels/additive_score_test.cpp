@@ -8,22 +8,24 @@
 using namespace heed;
 
 TEST_CASE("additive_score: huge sums saturate, and their gradient is zero") {
+  const OnEachDevice here;
   const Tensor left = Tensor::full(Shape{1, 1, 2, 3}, 1e15), right = Tensor::full(Shape{1, 1, 3, 5}, 1e20);
   const Tensor units = Tensor::full(Shape{1, 3}, 0.5), score(Shape{1, 1, 2, 5});
-  launch<kernel::AdditiveScore>(Device::cpu, left, right, units, score);
+  launch_here<kernel::AdditiveScore>(left, right, units, score);
   for (const double value : score.to_doubles()) CHECK(value == Approx(1.5));
   const Tensor dleft = like(left), dright = like(right), dunits(Shape{1, 1, 3});
-  launch<kernel::AdditiveScoreBack>(Device::cpu, left, right, units, Tensor::full(score.shape(), 1), dleft,
-                                    dright, dunits);
+  launch_here<kernel::AdditiveScoreBack>(left, right, units, Tensor::full(score.shape(), 1), dleft, dright,
+                                         dunits);
   for (const double value : dleft.to_doubles()) CHECK(value == 0);
   for (const double value : dright.to_doubles()) CHECK(value == 0);
   for (const double value : dunits.to_doubles()) CHECK(value == Approx(10));
 }
 
 TEST_CASE("additive_score: counts four operations a unit of a pair") {
+  const OnEachDevice here;
   const Tensor left = random_tensor(Shape{2, 3, 7, 5}), right = random_tensor(Shape{2, 3, 5, 11});
   const Tensor score(Shape{2, 3, 7, 11});
   Count::reset();
-  launch<kernel::AdditiveScore>(Device::cpu, left, right, random_tensor(Shape{3, 5}), score);
+  launch_here<kernel::AdditiveScore>(left, right, random_tensor(Shape{3, 5}), score);
   CHECK(Count::flops().load() == 4 * 2 * 3 * 7 * 11 * 5);
 }

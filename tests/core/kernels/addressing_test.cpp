@@ -2,6 +2,7 @@
 #include "core/kernels/addressing.h"
 
 #include "core/launch.h"
+#include "tests/core/kernels/terms_mirror.h"
 #include "tests/core/numbers.h"
 
 using namespace heed;
@@ -23,20 +24,21 @@ Tensor shares(const Shape& shape, uint32_t seed) {
 }  // namespace
 
 TEST_CASE("addressing: without steps the content comes out") {
+  const OnEachDevice here;
   const Tensor content = shares(Shape{2, 1, 3, 6}, 1), out = like(content);
-  launch<kernel::Addressing>(Device::cpu, content, Tensor(), Tensor(), Tensor(), Tensor(),
-                             kernel::AddressingTerms{}, out);
+  launch_here<kernel::Addressing>(content, Tensor(), Tensor(), Tensor(), Tensor(), kernel::AddressingTerms{},
+                                  out);
   CHECK(distance(out, content) == 0);
 }
 
 TEST_CASE("addressing: weights go on summing to one, and a high power leaves one key") {
+  const OnEachDevice here;
   const Tensor content = shares(Shape{1, 2, 9, 7}, 2),
                gate = random_tensor(Shape{1, 2, 9}, DType::f64, 3, 0, 1);
   const Tensor shift = shares(Shape{1, 2, 9, 3}, 4), out = like(content);
   for (const double power : {1.0, 3.0, 4000.0}) {
     const Tensor sharp = Tensor::full(Shape{1, 2, 9}, power, DType::f64);
-    launch<kernel::Addressing>(Device::cpu, content, Tensor(), gate, shift, sharp, kernel::AddressingTerms{},
-                               out);
+    launch_here<kernel::Addressing>(content, Tensor(), gate, shift, sharp, kernel::AddressingTerms{}, out);
     const auto weights = out.to_doubles();
     for (size_t row = 0; row < 18; ++row) {
       double total = 0, most = 0;

@@ -19,13 +19,13 @@ struct Laid {
   Laid(const std::vector<int32_t>& of, const Meeting& meeting, int64_t tiles, const Tensor& lengths = {}) {
     const auto N = static_cast<int64_t>(of.size());
     const Tensor buckets = ids(of, Shape{1, 1, 1, N}), order(buckets.shape(), DType::i32);
-    launch<kernel::Argsort>(Device::cpu, buckets, order);
+    launch_here<kernel::Argsort>(buckets, order);
     queries = Tensor(Shape{1, 1, 1, tiles * meeting.tile}, DType::i32);
     keys = Tensor(Shape{1, 1, 1, tiles, meeting.window + meeting.tile}, DType::i32);
     slots = Tensor(Shape{1, 1, N}, DType::i32);
     bias = Tensor(Shape{1, tiles, meeting.tile, meeting.window + meeting.tile});
-    launch<kernel::BucketTiles>(Device::cpu, order, buckets, lengths, meeting, queries, keys, slots);
-    launch<kernel::BucketBias>(Device::cpu, order, buckets, lengths, meeting, queries, keys, bias);
+    launch_here<kernel::BucketTiles>(order, buckets, lengths, meeting, queries, keys, slots);
+    launch_here<kernel::BucketBias>(order, buckets, lengths, meeting, queries, keys, bias);
   }
   Tensor queries, keys, slots, bias;
 };
@@ -35,15 +35,17 @@ const double no = -INFINITY;
 }  // namespace
 
 TEST_CASE("buckets: the first greatest score, or least with both signs, and padding is nowhere") {
+  const OnEachDevice here;
   const Tensor scores = Tensor::from(std::vector<float>{1, 3, 3, -4, 0, 1, 9, 9, 9}, Shape{1, 1, 1, 3, 3});
   const Tensor out(Shape{1, 1, 1, 3}, DType::i32);
-  launch<kernel::Buckets>(Device::cpu, scores, false, Tensor(), int64_t{0}, 7, out);
+  launch_here<kernel::Buckets>(scores, false, Tensor(), int64_t{0}, 7, out);
   CHECK(out.to_doubles() == std::vector<double>{1, 2, 0});
-  launch<kernel::Buckets>(Device::cpu, scores, true, ids({4}, Shape{1}), int64_t{2}, 7, out);
+  launch_here<kernel::Buckets>(scores, true, ids({4}, Shape{1}), int64_t{2}, 7, out);
   CHECK(out.to_doubles() == std::vector<double>{1, 3, 7});
 }
 
 TEST_CASE("buckets: chunks see themselves and the one before, the first one the last") {
+  const OnEachDevice here;
   // Order: 1 3 | 0 2 | 4
   const Laid laid({1, 0, 1, 0, 2}, {.window = 2, .tile = 2}, 3);
   CHECK(laid.queries.to_doubles() == std::vector<double>{1, 3, 0, 2, 4, -1});
@@ -59,6 +61,7 @@ TEST_CASE("buckets: chunks see themselves and the one before, the first one the 
 }
 
 TEST_CASE("buckets: tiles of one bucket hold the last tokens of it, whatever comes later") {
+  const OnEachDevice here;
   const Meeting meeting{.window = 2, .tile = 2, .by_bucket = true, .causal = true};
   // Bucket 0: 1 3 4, bucket 1: 0 2.
   const Laid laid({1, 0, 1, 0, 0}, meeting, 5);
@@ -71,16 +74,18 @@ TEST_CASE("buckets: tiles of one bucket hold the last tokens of it, whatever com
 }
 
 TEST_CASE("buckets: padding is in no tile") {
+  const OnEachDevice here;
   const Laid laid({0, 0, 9, 9}, {.window = 2, .tile = 2}, 2, ids({2}, Shape{1}));
   CHECK(laid.queries.to_doubles() == std::vector<double>{0, 1, -1, -1});
   CHECK(laid.slots.to_doubles() == std::vector<double>{0, 1, -1, -1});
 }
 
 TEST_CASE("buckets: the latest of a bucket for a token that comes, in every round") {
+  const OnEachDevice here;
   const Tensor buckets = ids({0, 1, 0, 0, 1, 1, 1, 0}, Shape{1, 1, 2, 4}), out(Shape{1, 1, 1, 4}, DType::i32),
                bias(Shape{1, 1, 1, 4});
   const auto recent = [&](const Meeting& meeting) {
-    launch<kernel::RecentInBucket>(Device::cpu, buckets, int64_t{3}, 9, meeting, out, bias);
+    launch_here<kernel::RecentInBucket>(buckets, int64_t{3}, 9, meeting, out, bias);
     return bias.to_doubles();
   };
   // Token 3: bucket 0 in the first round (with 2 and 0), alone in bucket 0 of the second.
@@ -93,10 +98,11 @@ TEST_CASE("buckets: the latest of a bucket for a token that comes, in every roun
 }
 
 TEST_CASE("buckets: groups of queries and keys") {
+  const OnEachDevice here;
   const Tensor queries = ids({0, 2, 1, -1}, Shape{1, 1, 2, 2}), keys = ids({2, 0, -1, 1}, Shape{1, 1, 2, 2});
   const Tensor any(Shape{1, 1, 2, 1, 2}), causal(Shape{1, 1, 2, 2, 2});
-  launch<kernel::GroupBias>(Device::cpu, queries, keys, false, any);
-  launch<kernel::GroupBias>(Device::cpu, queries, keys, true, causal);
+  launch_here<kernel::GroupBias>(queries, keys, false, any);
+  launch_here<kernel::GroupBias>(queries, keys, true, causal);
   CHECK(any.to_doubles() == std::vector<double>{0, 0, no, 0});
   CHECK(causal.to_doubles() == std::vector<double>{no, 0, 0, 0, no, 0, no, no});
 }

@@ -5,6 +5,7 @@
 
 #include "core/count.h"
 #include "core/launch.h"
+#include "tests/core/kernels/terms_mirror.h"
 #include "tests/core/numbers.h"
 
 using namespace heed;
@@ -14,7 +15,7 @@ namespace {
 Tensor attended(int64_t keys, double centre, const kernel::LocalTerms& terms) {
   const Tensor q = random_tensor(Shape{1, 1, 1, 4}), k = random_tensor(Shape{1, 1, keys, 4}, DType::f32, 2);
   const Tensor at = Tensor::full(Shape{1, 1, 1}, centre), out(q.shape());
-  launch<kernel::LocalAttention>(Device::cpu, q, k, k, at, terms, out);
+  launch_here<kernel::LocalAttention>(q, k, k, at, terms, out);
   return out;
 }
 
@@ -27,11 +28,13 @@ int64_t flops(int64_t keys, int64_t reach) {
 }  // namespace
 
 TEST_CASE("local_attention: work follows the window, not the keys") {
+  const OnEachDevice here;
   CHECK(flops(100, 5) == flops(10000, 5));
   CHECK(flops(10000, 10) > 18 * flops(10000, 0));
 }
 
 TEST_CASE("local_attention: a window beside all keys gives zeros, a centre that is no number shows") {
+  const OnEachDevice here;
   for (const double centre : {-50.0, 60.0, 1e30, -1e30}) {
     for (const double value : attended(9, centre, {.reach = 3}).to_doubles()) CHECK(value == 0);
   }

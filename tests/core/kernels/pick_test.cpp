@@ -10,13 +10,14 @@ namespace {
 
 std::vector<double> picked(const Tensor& weights, const Draw& draw) {
   const Tensor out(weights.shape(), DType::u8);
-  launch<kernel::Pick>(Device::cpu, weights, draw, out);
+  launch_here<kernel::Pick>(weights, draw, out);
   return out.to_doubles();
 }
 
 }  // namespace
 
 TEST_CASE("pick: the first of the heaviest, and nothing where nothing has weight") {
+  const OnEachDevice here;
   const Tensor weights = Tensor::from(std::vector<float>{0.1f, 0.6f, 0.6f, 0, 0, 0, 0, 0, 0.2f}, Shape{3, 3});
   CHECK(picked(weights, {}) == std::vector<double>{0, 1, 0, 0, 0, 0, 0, 0, 1});
   Rng rng(1);
@@ -26,6 +27,7 @@ TEST_CASE("pick: the first of the heaviest, and nothing where nothing has weight
 }
 
 TEST_CASE("pick: keys are drawn as often as they weigh") {
+  const OnEachDevice here;
   const double wanted[] = {0.5, 0, 0.125, 0.25, 0.125};
   const int64_t rows = 40000;
   std::vector<float> values;
@@ -49,12 +51,13 @@ TEST_CASE("pick: keys are drawn as often as they weigh") {
 }
 
 TEST_CASE("pick: the same draw gives the same keys, for any number of threads") {
+  const OnEachDevice here;
   const Tensor weights = random_tensor(Shape{3000, 40}, DType::f64, 3, 0, 1);
   Rng rng(5);
   const Draw draw = rng.next();
   CHECK(same_for_any_threads([&] {
     const Tensor out(weights.shape(), DType::u8);
-    launch<kernel::Pick>(Device::cpu, weights, draw, out);
+    launch_here<kernel::Pick>(weights, draw, out);
     return out;
   }));
 }

@@ -20,8 +20,8 @@ template <class K>
 std::vector<double> chosen(const std::vector<float>& measure, const Tensor& lengths, int64_t factor,
                            int64_t n) {
   const Tensor which(Shape{1, 1, n}, DType::i32);
-  launch<K>(Device::cpu, Tensor::from(measure, Shape{1, 1, static_cast<int64_t>(measure.size())}), lengths,
-            factor, which);
+  launch_here<K>(Tensor::from(measure, Shape{1, 1, static_cast<int64_t>(measure.size())}), lengths, factor,
+                 which);
   return which.to_doubles();
 }
 
@@ -36,10 +36,11 @@ TEST_CASE("prob_sparse: c ceil(ln n), from c to n") {
 }
 
 TEST_CASE("prob_sparse: the measure is the greatest sampled score less their sum over the keys") {
+  const OnEachDevice here;
   const Tensor q = rows({1, 2, -1}), k = rows({3, 5, 1}), measure(Shape{1, 1, 3});
   const Tensor samples = Tensor::from(std::vector<float>{0, 1, 2, 2, 1, 1}, Shape{3, 2});
   const auto measured = [&](const kernel::Sampling& sampling, const Tensor& lengths) {
-    launch<kernel::SampledSpread>(Device::cpu, q, k, samples, lengths, sampling, measure);
+    launch_here<kernel::SampledSpread>(q, k, samples, lengths, sampling, measure);
     return measure.to_doubles();
   };
   const double third = 1.0 / 3;
@@ -54,6 +55,7 @@ TEST_CASE("prob_sparse: the measure is the greatest sampled score less their sum
 }
 
 TEST_CASE("prob_sparse: the greatest of what counts, the first among equal ones") {
+  const OnEachDevice here;
   using kernel::Standouts;
   CHECK(chosen<Standouts>({3, 9, 3, 7, 3, -2}, {}, 2, 4) == std::vector<double>{0, 1, 2, 3});
   CHECK(chosen<Standouts>({3, 9, 3, 7, 3, -2}, {}, 1, 2) == std::vector<double>{1, 3});
@@ -62,6 +64,7 @@ TEST_CASE("prob_sparse: the greatest of what counts, the first among equal ones"
 }
 
 TEST_CASE("prob_sparse: records do not change with what comes later") {
+  const OnEachDevice here;
   using kernel::Records;
   CHECK(chosen<Records>({3, 1, 4, 4, 5, 9, 2, 6}, {}, 1, 6) == std::vector<double>{0, 2, 4, 5, -1, -1});
   CHECK(chosen<Records>({3, 1, 4, 4, 5, 0, 0, 0}, {}, 1, 6) == std::vector<double>{0, 2, 4, -1, -1, -1});
@@ -72,9 +75,9 @@ TEST_CASE("prob_sparse: records do not change with what comes later") {
 }
 
 TEST_CASE("prob_sparse: rows that look back") {
+  const OnEachDevice here;
   const Tensor bias(Shape{1, 1, 3, 3});
-  launch<kernel::LookBack>(Device::cpu, Tensor::of<int32_t>(std::vector<int32_t>{0, 2, -1}, Shape{1, 1, 3}),
-                           bias);
+  launch_here<kernel::LookBack>(Tensor::of<int32_t>(std::vector<int32_t>{0, 2, -1}, Shape{1, 1, 3}), bias);
   const double no = -INFINITY;
   CHECK(bias.to_doubles() == std::vector<double>{0, no, no, 0, 0, 0, no, no, no});
 }

@@ -10,7 +10,7 @@ namespace {
 
 std::vector<double> means_of(const Tensor& x, const Tensor& lengths, const Tensor& most, int64_t m) {
   const Tensor y(Shape{x.extent(0), x.extent(1), m, x.extent(3)}, x.dtype());
-  launch<kernel::SegmentMean>(Device::cpu, x, lengths, most, y);
+  launch_here<kernel::SegmentMean>(x, lengths, most, y);
   return y.to_doubles();
 }
 
@@ -31,23 +31,27 @@ Tensor lengths_of(const std::vector<int32_t>& values) {
 }  // namespace
 
 TEST_CASE("segment_mean: runs whose sizes differ by one at most") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   CHECK(means_of(counting(1, 7, dtype), {}, {}, 3) == std::vector<double>{1.5, 3.5, 6});
   CHECK(means_of(counting(1, 4, dtype), {}, {}, 1) == std::vector<double>{2.5});
 }
 
 TEST_CASE("segment_mean: only what is no padding, and a short sequence has one run a position") {
+  const OnEachDevice here;
   CHECK(means_of(counting(3, 5), lengths_of({4, 2, 0}), {}, 3) ==
         std::vector<double>{1, 2, 3.5, 1, 2, 0, 0, 0, 0});
 }
 
 TEST_CASE("segment_mean: all positions, in so many runs at most") {
+  const OnEachDevice here;
   CHECK(means_of(counting(3, 4), {}, lengths_of({4, 2, 0}), 3) ==
         std::vector<double>{1, 2, 3.5, 1.5, 3.5, 0, 0, 0, 0});
 }
 
 TEST_CASE("segment_mean: the gradient is that of averages, and zero at padding") {
+  const OnEachDevice here;
   const Tensor dy = Tensor::from(std::vector<float>{6, 8, 10}, Shape{1, 1, 3, 1}), dx(Shape{1, 1, 5, 1});
-  launch<kernel::SegmentMeanBack>(Device::cpu, dy, lengths_of({4}), Tensor(), dx);
+  launch_here<kernel::SegmentMeanBack>(dy, lengths_of({4}), Tensor(), dx);
   CHECK(dx.to_doubles() == std::vector<double>{6, 8, 5, 5, 0});
 }

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<double> order_of(const Tensor& keys) {
   const Tensor order(keys.shape(), DType::i32);
-  launch<kernel::Argsort>(Device::cpu, keys, order);
+  launch_here<kernel::Argsort>(keys, order);
   return order.to_doubles();
 }
 
@@ -21,13 +21,14 @@ std::vector<double> largest_of(const Tensor& x, int64_t k) {
   Shape shape = x.shape();
   shape[-1] = k;
   const Tensor which(shape, DType::i32);
-  launch<kernel::Largest>(Device::cpu, x, which);
+  launch_here<kernel::Largest>(x, which);
   return which.to_doubles();
 }
 
 }  // namespace
 
 TEST_CASE("argsort: equal keys keep their order, in every row and type") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::i32, DType::f32, DType::f64);
   const int64_t n = GENERATE(1, 2, 17, 1000);
   Tensor keys(Shape{3, n}, dtype);
@@ -44,17 +45,19 @@ TEST_CASE("argsort: equal keys keep their order, in every row and type") {
   }
   CHECK(same_for_any_threads([&] {
     const Tensor again(keys.shape(), DType::i32);
-    launch<kernel::Argsort>(Device::cpu, keys, again);
+    launch_here<kernel::Argsort>(keys, again);
     return again;
   }));
 }
 
 TEST_CASE("argsort: infinities and NaN have their places") {
+  const OnEachDevice here;
   CHECK(order_of(Tensor::from({INFINITY, NAN, -1, -INFINITY, NAN, 0})) ==
         std::vector<double>{3, 2, 5, 0, 1, 4});
 }
 
 TEST_CASE("largest: the greatest few in rising order, the first of equal ones") {
+  const OnEachDevice here;
   CHECK(largest_of(Tensor::from({3, 9, 3, 7, 3, -2}), 3) == std::vector<double>{0, 1, 3});
   CHECK(largest_of(Tensor::from({3, 9, 3, 7, 3, -2}), 6) == std::vector<double>{0, 1, 2, 3, 4, 5});
   CHECK(largest_of(Tensor::from({5}), 1) == std::vector<double>{0});
@@ -73,6 +76,7 @@ TEST_CASE("largest: the greatest few in rising order, the first of equal ones") 
 }
 
 TEST_CASE("largest: what is -inf or NaN is never chosen") {
+  const OnEachDevice here;
   CHECK(largest_of(Tensor::from({-INFINITY, 1, NAN, 0}), 3) == std::vector<double>{1, 3, -1});
   CHECK(largest_of(Tensor::from({-INFINITY, -INFINITY}), 2) == std::vector<double>{-1, -1});
 }

@@ -19,6 +19,7 @@ Tensor some_ids(const Shape& shape, int32_t length) {
 }  // namespace
 
 TEST_CASE("take_rows: each head by its own ids, also of a strided view, and -1 gives zeros") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const int64_t width = GENERATE(1, 5, 64, 100);
   const Tensor dense = random_tensor(Shape{2, 3, 20, width}, dtype);
@@ -28,7 +29,7 @@ TEST_CASE("take_rows: each head by its own ids, also of a strided view, and -1 g
     for (const Tensor& given : {own, shared}) {
       const Tensor ids = view::expand(given, Shape{2, 3, 41});
       const Tensor out(Shape{2, 3, 41, width}, dtype);
-      launch<kernel::TakeRows>(Device::cpu, x, ids, out);
+      launch_here<kernel::TakeRows>(x, ids, out);
       const auto from = x.to_doubles(), id = ids.to_doubles();
       std::vector<double> wanted;
       for (size_t row = 0; row < id.size(); ++row) {
@@ -44,13 +45,14 @@ TEST_CASE("take_rows: each head by its own ids, also of a strided view, and -1 g
 }
 
 TEST_CASE("put_rows: repeated ids add up, in the same order for any threads") {
+  const OnEachDevice here;
   const DType dtype = GENERATE(DType::f32, DType::f64);
   const int64_t width = GENERATE(1, 5, 64, 200);
   const Tensor ids = some_ids(Shape{2, 2, 700}, 30);
   const Tensor rows = random_tensor(Shape{2, 2, 700, width}, dtype);
   const auto put = [&] {
     const Tensor y = Tensor::zeros(Shape{2, 2, 30, width}, dtype);
-    launch<kernel::PutRows>(Device::cpu, ids, rows, y);
+    launch_here<kernel::PutRows>(ids, rows, y);
     return y;
   };
   const auto from = rows.to_doubles(), id = ids.to_doubles();
@@ -65,10 +67,11 @@ TEST_CASE("put_rows: repeated ids add up, in the same order for any threads") {
 }
 
 TEST_CASE("take_rows: an id outside is named with its place") {
+  const OnEachDevice here;
   const Tensor x = random_tensor(Shape{1, 2, 10, 4}), out(Shape{1, 2, 2, 4});
   const std::vector<int32_t> high = {1, 2, 3, 10}, low = {1, -2, 3, 4};
-  CHECK_THROWS_WITH(launch<kernel::TakeRows>(Device::cpu, x, Tensor::of<int32_t>(high, Shape{1, 2, 2}), out),
+  CHECK_THROWS_WITH(launch_here<kernel::TakeRows>(x, Tensor::of<int32_t>(high, Shape{1, 2, 2}), out),
                     containing("id 10 at position 1 of head 1") && containing("0 to 9"));
-  CHECK_THROWS_WITH(launch<kernel::PutRows>(Device::cpu, Tensor::of<int32_t>(low, Shape{1, 2, 2}), out, x),
+  CHECK_THROWS_WITH(launch_here<kernel::PutRows>(Tensor::of<int32_t>(low, Shape{1, 2, 2}), out, x),
                     containing("id -2 at position 1 of head 0"));
 }

@@ -1,0 +1,125 @@
+// Additive scores on a GPU: lanes are keys. Each gradient makes its own sums, so each tanh is computed twice
+// and nothing is added by two threads.
+#include "core/kernels/additive_score.h"
+
+#include "core/count.h"
+#include "core/cuda/team.h"
+#include "core/kernels/math.h"
+
+namespace heed::kernel {
+namespace {
+
+struct Extent {
+  int64_t heads_of_all, heads, queries, units, keys;
+  Extent(const Tensor& left, const Tensor& right)
+      : heads_of_all(left.extent(0) * left.extent(1)),
+        heads(left.extent(1)),
+        queries(left.extent(2)),
+        units(left.extent(3)),
+        keys(right.extent(3)) {}
+};
+
+constexpr int queries_together = 4;  ///< of a thread: each number of `right` serves so many
+
+/// A thread has one key and some queries; grid (keys / block, queries / queries_together * heads).
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    score_keys(Extent x, const T* left, const T* right, const T* units, int64_t groups, T* score) {
+  const int64_t tiles = (x.keys + cuda::block - 1) / cuda::block, piece = blockIdx.x / tiles;
+  const int64_t j = blockIdx.x % tiles * cuda::block + threadIdx.x, head = piece / groups;
+  const int64_t first = piece % groups * queries_together;
+  if (j >= x.keys) return;
+  const int count = static_cast<int>(std::min<int64_t>(queries_together, x.queries - first));
+  const T *weight = units + head % x.heads * x.units, *others = right + head * x.units * x.keys + j,
+          *own = left + (head * x.queries + first) * x.units;
+  T sum[queries_together] = {};
+  for (int64_t a = 0; a < x.units; ++a) {
+    const T other = others[a * x.keys], factor = weight[a];
+    for (int i = 0; i < queries_together; ++i) {
+      if (i < count) sum[i] += factor * math::tanh(own[i * x.units + a] + other);
+    }
+  }
+  for (int i = 0; i < queries_together; ++i) {
+    if (i < count) score[(head * x.queries + first + i) * x.keys + j] = sum[i];
+  }
+}
+
+/// dright: a thread for each unit and key, over all queries.
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    slope_keys(Extent x, const T* left, const T* right, const T* units, const T* dscore, T* dright) {
+  const int64_t tiles = (x.keys + cuda::block - 1) / cuda::block, at = blockIdx.x / tiles;
+  const int64_t j = blockIdx.x % tiles * cuda::block + threadIdx.x, head = at / x.units, a = at % x.units;
+  if (j >= x.keys) return;
+  const T factor = units[head % x.heads * x.units + a], other = right[at * x.keys + j];
+  T sum = 0;
+  for (int64_t i = 0; i < x.queries; ++i) {
+    const int64_t row = head * x.queries + i;
+    const T t = math::tanh(left[row * x.units + a] + other);
+    sum += factor * dscore[row * x.keys + j] * (1 - t * t);
+  }
+  dright[at * x.keys + j] = sum;
+}
+
+/// dleft, and for dunits the part of each query: a warp for each query and unit, over all keys.
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    slope_queries(Extent x, const T* left, const T* right, const T* units, const T* dscore, T* dleft,
+                  double* parts) {
+  const int64_t at = cuda::grid_warp(), row = at / x.units, a = at % x.units, head = row / x.queries;
+  if (head >= x.heads_of_all) return;
+  const T *others = right + (head * x.units + a) * x.keys, *slope = dscore + row * x.keys;
+  const T factor = units[head % x.heads * x.units + a], mine = left[at];
+  T weighed = 0, bent = 0;
+  for (int64_t j = cuda::lane(); j < x.keys; j += cuda::lanes) {
+    const T t = math::tanh(mine + others[j]);
+    weighed += slope[j] * t;
+    bent += factor * slope[j] * (1 - t * t);
+  }
+  bent = cuda::warp_sum(bent);
+  const double part = cuda::warp_sum(static_cast<double>(weighed));
+  if (cuda::lane() != 0) return;
+  dleft[at] = bent;
+  parts[at] = part;
+}
+
+/// dunits from the parts, over all queries.
+template <class T>
+__global__ void __launch_bounds__(cuda::block) add_parts(Extent x, const double* parts, T* dunits) {
+  const int64_t at = cuda::here(), head = at / x.units, a = at % x.units;
+  if (head >= x.heads_of_all) return;
+  double total = 0;
+  for (int64_t i = 0; i < x.queries; ++i) total += parts[(head * x.queries + i) * x.units + a];
+  dunits[at] = static_cast<T>(total);
+}
+
+}  // namespace
+
+void AdditiveScore::cuda(const Tensor& left, const Tensor& right, const Tensor& units, const Tensor& score) {
+  const Extent x(left, right);
+  visit_float("additive_score", left.dtype(), [&]<class T>(Type<T>) {
+    const int64_t groups = cuda::pieces(x.queries, queries_together);
+    cuda::run(score_keys<T>, cuda::blocks(cuda::pieces(x.keys, cuda::block) * groups * x.heads_of_all), x,
+              left.data<T>(), right.data<T>(), units.data<T>(), groups, score.data<T>());
+  });
+  Count::add(4 * x.heads_of_all * x.queries * x.units * x.keys);
+}
+
+void AdditiveScoreBack::cuda(const Tensor& left, const Tensor& right, const Tensor& units,
+                             const Tensor& dscore, const Tensor& dleft, const Tensor& dright,
+                             const Tensor& dunits) {
+  const Extent x(left, right);
+  const Tensor parts(Shape{left.size()}, DType::f64, Device::cuda);
+  visit_float("additive_score", left.dtype(), [&]<class T>(Type<T>) {
+    const T *l = left.data<T>(), *r = right.data<T>(), *u = units.data<T>(), *slope = dscore.data<T>();
+    cuda::run(slope_keys<T>, cuda::blocks(cuda::pieces(x.keys, cuda::block) * x.units * x.heads_of_all), x, l,
+              r, u, slope, dright.data<T>());
+    cuda::run(slope_queries<T>, cuda::warps(left.size()), x, l, r, u, slope, dleft.data<T>(),
+              parts.data<double>());
+    cuda::run(add_parts<T>, cuda::blocks(cuda::pieces(dunits.size(), cuda::block)), x,
+              static_cast<const double*>(parts.data<double>()), dunits.data<T>());
+  });
+  Count::add(10 * x.heads_of_all * x.units * x.queries * x.keys);
+}
+
+}  // namespace heed::kernel

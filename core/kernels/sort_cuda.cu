@@ -1,0 +1,56 @@
+// Orders of rows on a GPU.
+#include "core/kernels/sort.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/count.h"
+#include "core/cuda/choose.h"
+#include "core/cuda/sort.h"
+#include "core/cuda/team.h"
+
+namespace heed::kernel {
+namespace {
+
+int64_t levels(int64_t n) { return std::bit_width(static_cast<uint64_t>(std::max<int64_t>(n, 1))); }
+
+template <class T, class Key>
+__global__ void __launch_bounds__(cuda::block) keys_of(const T* x, int64_t count, Key* keys) {
+  for (int64_t i = cuda::here(); i < count; i += cuda::whole()) keys[i] = cuda::ordered(x[i]);
+}
+
+template <class T>
+void sort_rows(const Tensor& keys, const Tensor& order) {
+  using Key = decltype(cuda::ordered(T()));
+  const int64_t n = keys.extent(-1), rows = n == 0 ? 0 : keys.size() / n;
+  const Tensor as_keys(Shape{keys.size()}, sizeof(Key) == 8 ? DType::i64 : DType::i32, Device::cuda);
+  Key* const key = static_cast<Key*>(as_keys.raw());
+  cuda::run(keys_of<T, Key>, cuda::line(keys.size()), static_cast<const T*>(keys.data<T>()), keys.size(),
+            key);
+  cuda::sort_rows(key, rows, n, 8 * static_cast<int>(sizeof(Key)), order.data<int32_t>());
+  Count::add(keys.size() * levels(n));
+}
+
+template <class T>
+__global__ void __launch_bounds__(cuda::block) choose(const T* x, int64_t n, int64_t k, int32_t* which) {
+  __shared__ cuda::Choice shared;
+  cuda::choose_largest(x + blockIdx.x * n, n, k, which + blockIdx.x * k, k, shared);
+}
+
+}  // namespace
+
+void Argsort::cuda(const Tensor& keys, const Tensor& order) {
+  if (keys.dtype() == DType::i32) return sort_rows<int32_t>(keys, order);
+  visit_float("argsort", keys.dtype(),
+              [&](auto type) { sort_rows<typename decltype(type)::type>(keys, order); });
+}
+
+void Largest::cuda(const Tensor& x, const Tensor& which) {
+  const int64_t n = x.extent(-1), k = which.extent(-1), rows = k == 0 ? 0 : which.size() / k;
+  visit_float("largest", x.dtype(), [&]<class T>(Type<T>) {
+    cuda::run(choose<T>, cuda::blocks(rows), static_cast<const T*>(x.data<T>()), n, k, which.data<int32_t>());
+  });
+  Count::add(x.size() + which.size() * levels(k));
+}
+
+}  // namespace heed::kernel
