@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/both.h"
 #include "core/isa.h"
 #include "core/random.h"
 
@@ -50,10 +52,20 @@ struct BudTerms {
 };
 
 /// Buds of a query with this many leaves before it.
-int64_t bud_count(int64_t leaves, double exponent);
+HEED_BOTH inline int64_t bud_count(int64_t leaves, double exponent) {
+  if (leaves < 1) return 0;
+  // A power that is whole up to rounding stays that number.
+  const double wanted = std::ceil(std::pow(static_cast<double>(leaves), exponent) * (1 - 1e-12));
+  return std::clamp<int64_t>(static_cast<int64_t>(wanted), 1, leaves);
+}
 /// The mass `decay` of the `count` positions from `first`, with `leaves` of them before the query: recent
 /// ones weigh most, and all together 1 - base^leaves.
-double decay_mass(double base, int64_t leaves, int64_t first, int64_t count);
+HEED_BOTH inline double decay_mass(double base, int64_t leaves, int64_t first, int64_t count) {
+  return std::pow(base, static_cast<double>(leaves - first - count)) -
+         std::pow(base, static_cast<double>(leaves - first));
+}
+/// What every mass above zero is raised by, and the most that one may be.
+inline constexpr double bud_epsilon = 1e-10, most_bud_mass = 1e290;
 /// At most so many buds come out, and numbers are drawn, for this many leaves.
 int64_t bud_capacity(const BudTerms& terms);
 int64_t bud_draws(const BudTerms& terms);

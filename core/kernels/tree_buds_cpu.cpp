@@ -15,18 +15,6 @@
 
 namespace heed::kernel {
 
-int64_t bud_count(int64_t leaves, double exponent) {
-  if (leaves < 1) return 0;
-  // A power that is whole up to rounding stays that number.
-  const double wanted = std::ceil(std::pow(static_cast<double>(leaves), exponent) * (1 - 1e-12));
-  return std::clamp<int64_t>(static_cast<int64_t>(wanted), 1, leaves);
-}
-
-double decay_mass(double base, int64_t leaves, int64_t first, int64_t count) {
-  return std::pow(base, static_cast<double>(leaves - first - count)) -
-         std::pow(base, static_cast<double>(leaves - first));
-}
-
 int64_t bud_capacity(const BudTerms& terms) {
   return std::max<int64_t>(
       1, bud_count(terms.reach.keys, terms.exponent) + (terms.greedy ? 0 : terms.parallel - 1));
@@ -69,7 +57,8 @@ class Masses {
     if (count <= 1) return 0;
     flops += 8;
     if (terms_.mass == BudMass::uniform) return 1;
-    if (terms_.mass == BudMass::decay) return decay_mass(terms_.base, leaves_, node.begin(), count) + epsilon;
+    if (terms_.mass == BudMass::decay)
+      return decay_mass(terms_.base, leaves_, node.begin(), count) + bud_epsilon;
     double mass = 0;
     for (int64_t h = 0; h < heads_; ++h) {
       const double x =
@@ -80,14 +69,12 @@ class Masses {
     }
     flops += heads_ * (2 * width_ + 4);
     if (terms_.by_sum) mass *= static_cast<double>(count);
-    return (mass < 1e290 ? mass : 1e290) + epsilon;
+    return (mass < most_bud_mass ? mass : most_bud_mass) + bud_epsilon;
   }
 
   int64_t flops = 0;
 
  private:
-  static constexpr double epsilon = 1e-10;
-
   const BudTerms& terms_;
   int64_t heads_ = 0, width_ = 0, rows_ = 0, b_ = 0, i_ = 0, leaves_ = 0;
   const T* nodes_ = nullptr;

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "tests/catch.h"
 #include "tests/core/kernels/attention_reference.h"
+#include "tests/core/kernels/terms_mirror.h"
 
 namespace heed {
 namespace {
@@ -39,7 +40,7 @@ Tensor nodes_of(const Tensor& leaves) {
   const Tensor nodes = Tensor::full(
       Shape{leaves.extent(0), leaves.extent(1), kernel::tree_rows(leaves.extent(2)), leaves.extent(3)},
       std::nan(""), leaves.dtype());
-  launch<kernel::TreeSums>(Device::cpu, leaves, 0, nodes);
+  launch_here<kernel::TreeSums>(leaves, 0, nodes);
   return nodes;
 }
 
@@ -55,8 +56,8 @@ Run run(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& dout, T
         .dq = test::blank_like(q),
         .dk = test::blank_like(k),
         .dv = test::blank_like(v)};
-  launch<kernel::TreeAttention>(Device::cpu, q, terms, r.out, r.lse);
-  launch<kernel::TreeAttentionBack>(Device::cpu, q, terms, r.out, r.lse, dout, r.dq, r.dk, r.dv);
+  launch_here<kernel::TreeAttention>(q, terms, r.out, r.lse);
+  launch_here<kernel::TreeAttentionBack>(q, terms, r.out, r.lse, dout, r.dq, r.dk, r.dv);
   return r;
 }
 
@@ -142,6 +143,7 @@ TEST_CASE("tree: nodes lie in order, and rows tell which") {
 }
 
 TEST_CASE("tree_attention: full nodes are sums of their leaves, however they came") {
+  const OnEachDevice here;
   const int64_t T = 45, w = 7;
   const Tensor x = test::heads(2, 3, T, w, DType::f64, 1);
   const Tensor nodes = nodes_of(x);
@@ -160,7 +162,7 @@ TEST_CASE("tree_attention: full nodes are sums of their leaves, however they cam
   // In portions, into more room than is needed.
   const Tensor grown = Tensor::full(Shape{2, 3, 2 * T, w}, std::nan(""), DType::f64);
   for (int64_t at = 0, next = 1; at < T; at += next, next = std::min(next % 7 + 1, T - at)) {
-    launch<kernel::TreeSums>(Device::cpu, view::slice(x, 2, at, at + std::min(next, T - at)), at, grown);
+    launch_here<kernel::TreeSums>(view::slice(x, 2, at, at + std::min(next, T - at)), at, grown);
   }
   for (int64_t row = 0; row < kernel::tree_rows(T); ++row) {
     if (TreeNode::at_row(row).end() > T) continue;
@@ -170,6 +172,7 @@ TEST_CASE("tree_attention: full nodes are sums of their leaves, however they cam
 }
 
 TEST_CASE("tree_attention: outputs and gradients are those of plain loops") {
+  const OnEachDevice here;
   for (const DType dtype : {DType::f64, DType::f32}) {
     for (const Sizes& s : {Sizes{1, 1, 1, 1, 1, 1}, Sizes{2, 2, 2, 2, 3, 1}, Sizes{3, 2, 17, 17, 5, 9},
                            Sizes{2, 1, 5, 23, 1, 4}, Sizes{1, 1, 301, 301, 18, 33}}) {
@@ -201,6 +204,7 @@ TEST_CASE("tree_attention: outputs and gradients are those of plain loops") {
 }
 
 TEST_CASE("tree_attention: the same bits for any number of threads") {
+  const OnEachDevice here;
   const Sizes s{1, 1, 600, 600, 8, 8};
   const TreeReach reach{.keys = s.Tk, .causal = true};
   const auto made = [&](uint64_t seed) { return test::heads(s.B, s.H, s.Tq, s.d, DType::f32, seed); };
@@ -219,6 +223,7 @@ TEST_CASE("tree_attention: the same bits for any number of threads") {
 }
 
 TEST_CASE("tree_attention: operations follow the buds, not the pairs") {
+  const OnEachDevice here;
   const auto counted = [](int64_t T) {
     const Sizes s{1, 2, T, T, 16, 16};
     const TreeReach reach{.keys = T, .causal = true};

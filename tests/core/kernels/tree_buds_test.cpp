@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "tests/catch.h"
 #include "tests/core/kernels/attention_reference.h"
+#include "tests/core/kernels/terms_mirror.h"
 
 namespace heed {
 namespace {
@@ -24,7 +25,7 @@ Tensor nodes_of(const Tensor& leaves) {
   const Tensor nodes(
       Shape{leaves.extent(0), leaves.extent(1), kernel::tree_rows(leaves.extent(2)), leaves.extent(3)},
       leaves.dtype());
-  launch<kernel::TreeSums>(Device::cpu, leaves, 0, nodes);
+  launch_here<kernel::TreeSums>(leaves, 0, nodes);
   return nodes;
 }
 
@@ -32,7 +33,7 @@ Tensor nodes_of(const Tensor& leaves) {
 std::vector<Ranges> grown(const Tensor& q, const Tensor& k, int64_t batch, int64_t queries,
                           const BudTerms& terms) {
   const Tensor buds = Tensor::full(Shape{batch, queries, kernel::bud_capacity(terms)}, 77, DType::i32);
-  launch<kernel::TreeBuds>(Device::cpu, q, k ? nodes_of(k) : Tensor(), terms, buds);
+  launch_here<kernel::TreeBuds>(q, k ? nodes_of(k) : Tensor(), terms, buds);
   std::vector<Ranges> out;
   for (int64_t row = 0; row < batch * queries; ++row) {
     const int64_t leaves = terms.reach.leaves(row / queries, row % queries);
@@ -124,6 +125,7 @@ TEST_CASE("tree_buds: masses of decay") {
 }
 
 TEST_CASE("tree_buds: greedy growth is the one that is written out") {
+  const OnEachDevice here;
   const int64_t B = 2, H = 3, T = 37, w = 5;
   const Tensor q = test::heads(B, H, T, w, DType::f64, 1), k = test::heads(B, H, T, w, DType::f64, 2);
   const Tensor lengths = Tensor::of<int32_t>(std::vector<int32_t>{37, 21}, Shape{B});
@@ -183,6 +185,7 @@ TEST_CASE("tree_buds: greedy growth is the one that is written out") {
 }
 
 TEST_CASE("tree_buds: drawn buds are all positions once, of every number of keys") {
+  const OnEachDevice here;
   const int64_t T = 70;
   const Tensor q = test::heads(1, 2, T, 3, DType::f32, 1), k = test::heads(1, 2, T, 3, DType::f32, 2);
   Rng rng(11);
@@ -213,6 +216,7 @@ TEST_CASE("tree_buds: drawn buds are all positions once, of every number of keys
 }
 
 TEST_CASE("tree_buds: given draws decide, by the masses of decay") {
+  const OnEachDevice here;
   // Four keys give masses 0.1875 and 0.75 after the root is split: a fifth for the left one.
   const auto after = [](double u) {
     const std::vector<double> numbers{0.5, u, 0, 0, 0, 0, 0, 0};
@@ -230,6 +234,7 @@ TEST_CASE("tree_buds: given draws decide, by the masses of decay") {
 }
 
 TEST_CASE("tree_buds: frequencies follow the masses (chi-square)") {
+  const OnEachDevice here;
   // 8 keys, 3 buds: the left half is split with probability (b^4 - b^8) / (1 - b^8).
   const int64_t queries = 20000;
   const double base = 0.7, left = (std::pow(base, 4) - std::pow(base, 8)) / (1 - std::pow(base, 8));
@@ -250,6 +255,7 @@ TEST_CASE("tree_buds: frequencies follow the masses (chi-square)") {
 }
 
 TEST_CASE("tree_buds: buds drawn together are different ones") {
+  const OnEachDevice here;
   Rng rng(17);
   // Two starting nodes of four keys each, both drawn: never one of them twice.
   const BudTerms terms{.reach = {.keys = 8},
@@ -263,6 +269,7 @@ TEST_CASE("tree_buds: buds drawn together are different ones") {
 }
 
 TEST_CASE("tree_buds: masses that overflow or are no numbers still give buds") {
+  const OnEachDevice here;
   Tensor q = Tensor::full(Shape{1, 1, 9, 1}, 1e3), k = Tensor::full(Shape{1, 1, 9, 1}, 1e3);
   k.data<float>()[3] = std::nanf("");
   Rng rng(19);

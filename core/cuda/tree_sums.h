@@ -1,0 +1,49 @@
+// Trees over positions, as kernels of the device see them.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+
+#include "core/cuda/head_rows.h"
+#include "core/kernels/tree_buds.h"
+#include "core/kernels/tree_node.h"
+
+namespace heed::cuda {
+
+/// TreeReach in plain numbers.
+struct Reach {
+  int64_t keys, first_query;
+  const int32_t* lengths;
+  bool causal, self;
+
+  explicit Reach(const kernel::TreeReach& reach)
+      : keys(reach.keys),
+        first_query(reach.first_query),
+        lengths(pointer<int32_t>(reach.key_lengths)),
+        causal(reach.causal),
+        self(reach.self) {}
+  /// Leaves before query i of sequence b.
+  __device__ int64_t leaves(int64_t b, int64_t i) const {
+    int64_t count = keys;
+    if (causal) count = std::min(count, first_query + i + (self ? 1 : 0));
+    if (lengths != nullptr) count = std::min<int64_t>(count, lengths[b]);
+    return std::max<int64_t>(count, 0);
+  }
+};
+
+/// Column `column` of the sum over the node's leaves among the first `leaves` of all. Full nodes lie in
+/// `nodes`, `width` numbers a row; one that the last leaf cuts is summed from the full ones below it.
+template <class T>
+__device__ T node_sum(const T* nodes, int64_t width, kernel::TreeNode node, int64_t leaves, int64_t column) {
+  if (node.end() <= leaves) return nodes[node.row() * width + column];
+  const int64_t last = leaves - 1;
+  int64_t level = std::countr_zero(static_cast<uint64_t>(leaves));
+  T sum = nodes[kernel::TreeNode{level, last >> level}.row() * width + column];
+  for (++level; level <= node.level; ++level) {
+    const int64_t below = last >> (level - 1);
+    if (below % 2 == 1) sum = nodes[kernel::TreeNode{level - 1, below - 1}.row() * width + column] + sum;
+  }
+  return sum;
+}
+
+}  // namespace heed::cuda

@@ -1,0 +1,305 @@
+// Attention over buds on a GPU: a warp takes a query. The gradient falls on nodes as rows that are added
+// where they go; a bud that the last leaf cuts gives to the full nodes below it; each leaf then adds up those
+// above.
+#include "core/kernels/tree_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/count.h"
+#include "core/cuda/add_runs.h"
+#include "core/cuda/head_rows.h"
+#include "core/cuda/sort.h"
+#include "core/cuda/team.h"
+#include "core/cuda/tree_sums.h"
+#include "core/kernels/copy.h"
+
+namespace heed::kernel {
+namespace {
+
+/// A block takes 32 columns of a head, level after level: lanes are columns, warps take nodes.
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    sum_up(cuda::HeadRows<const T> leaves, int64_t heads, int64_t first, int64_t count, int64_t width,
+           int64_t rows, T* nodes) {
+  const int64_t chunks = (width + cuda::lanes - 1) / cuda::lanes, at = blockIdx.x / chunks;
+  const int64_t column = blockIdx.x % chunks * cuda::lanes + cuda::lane();
+  const int64_t own = threadIdx.x / cuda::lanes, step = cuda::block / cuda::lanes;
+  T* const tree = nodes + at * rows * width + column;
+  const bool inside = column < width;
+  for (int64_t t = own; t < count && inside; t += step)
+    tree[TreeNode::leaf(first + t).row() * width] = leaves.at(at / heads, at % heads, t)[column];
+  for (int64_t level = 1; (first + count) >> level > 0; ++level) {
+    __syncthreads();
+    for (TreeNode node{level, (first >> level) + own}; node.end() <= first + count && inside;
+         node.index += step)
+      tree[node.row() * width] = tree[node.left().row() * width] + tree[node.right().row() * width];
+  }
+}
+
+/// Extents and pointers of one call.
+template <class T>
+struct Call {
+  int64_t batch, heads, queries, d, dv, rows, capacity, entries;
+  cuda::Reach reach;
+  T scale;
+  bool counted;
+  const int32_t* buds;
+  cuda::HeadRows<const T> q;
+  const T *keys, *values;
+  int64_t key_rows, value_rows;
+
+  Call(const Tensor& query, const TreeTerms& t)
+      : batch(query.extent(0)),
+        heads(query.extent(1)),
+        queries(query.extent(2)),
+        d(query.extent(3)),
+        dv(t.value_nodes.extent(3)),
+        rows(tree_rows(t.reach.keys)),
+        capacity(t.buds.extent(2)),
+        entries(capacity + tree_height(t.reach.keys) + 1),
+        reach(t.reach),
+        scale(static_cast<T>(t.scale)),
+        counted(t.counted),
+        buds(t.buds.data<int32_t>()),
+        q(query),
+        keys(t.key_nodes.data<T>()),
+        values(t.value_nodes.data<T>()),
+        key_rows(t.key_nodes.extent(2)),
+        value_rows(t.value_nodes.extent(2)) {}
+
+  int64_t all() const { return batch * heads * queries; }
+  __device__ const int32_t* buds_of(int64_t b, int64_t i) const {
+    return buds + (b * queries + i) * capacity;
+  }
+  __device__ const T* keys_of(int64_t head) const { return keys + head * key_rows * d; }
+  __device__ const T* values_of(int64_t head) const { return values + head * value_rows * dv; }
+};
+
+/// The product of a row with a node's sum, by a warp.
+template <class T>
+__device__ T along(const T* row, const T* nodes, int64_t width, TreeNode node, int64_t leaves) {
+  T sum = 0;
+  for (int64_t c = cuda::lane(); c < width; c += cuda::lanes)
+    sum += row[c] * cuda::node_sum(nodes, width, node, leaves, c);
+  return cuda::warp_sum(sum);
+}
+
+/// memory [warps of the grid, capacity]
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    attend(Call<T> call, T* memory, cuda::HeadRows<T> out, T* lse) {
+  T* const weights = memory + cuda::grid_warp() * call.capacity;
+  for (int64_t at = cuda::grid_warp(); at < call.batch * call.heads * call.queries;
+       at += cuda::grid_warps()) {
+    const int64_t head = at / call.queries, i = at % call.queries, b = head / call.heads,
+                  h = head % call.heads;
+    const int64_t leaves = call.reach.leaves(b, i);
+    const T *const q = call.q.at(b, h, i), *const keys = call.keys_of(head),
+                   *const values = call.values_of(head);
+    const int32_t* const buds = call.buds_of(b, i);
+    int64_t count = 0;
+    T most = cuda::lowest<T>(), total = 0;
+    for (; leaves > 0 && count < call.capacity && buds[count] >= 0; ++count) {
+      const TreeNode node = TreeNode::at_row(buds[count]);
+      const T score = call.scale * along(q, keys, call.d, node, leaves) / static_cast<T>(node.count(leaves));
+      if (cuda::lane() == count % cuda::lanes) weights[count] = score;
+      most = std::max(most, score);
+    }
+    for (int64_t n = cuda::lane(); n < count; n += cuda::lanes) {
+      const T e = std::exp(weights[n] - most);
+      total += call.counted ? e * static_cast<T>(TreeNode::at_row(buds[n]).count(leaves)) : e;
+      weights[n] = e;
+    }
+    total = cuda::warp_sum(total);
+    __syncwarp();
+    T* const to = out.at(b, h, i);
+    for (int64_t c = cuda::lane(); c < call.dv; c += cuda::lanes) {
+      T sum = 0;
+      for (int64_t n = 0; n < count; ++n)
+        sum += weights[n] * cuda::node_sum(values, call.dv, TreeNode::at_row(buds[n]), leaves, c);
+      to[c] = leaves > 0 ? sum * (T(1) / total) : T(0);
+    }
+    if (cuda::lane() == 0) lse[at] = leaves > 0 ? most + std::log(total) : cuda::lowest<T>();
+    __syncwarp();
+  }
+}
+
+/// Where the gradients of each query's buds go: ids [B, Tq, entries], first the buds themselves, then the
+/// full nodes of the one that the last leaf cuts, which is the last; -1 for none. And the same as keys to
+/// sort by.
+template <class T>
+__global__ void __launch_bounds__(cuda::block) find_targets(Call<T> call, int32_t* ids, uint32_t* keys) {
+  for (int64_t at = cuda::here(); at < call.batch * call.queries; at += cuda::whole()) {
+    const int64_t b = at / call.queries, i = at % call.queries, leaves = call.reach.leaves(b, i);
+    const int32_t* const buds = call.buds_of(b, i);
+    int32_t* const id = ids + at * call.entries;
+    TreeNode cut{0, 0};
+    for (int64_t n = 0; n < call.capacity; ++n) {
+      id[n] = leaves > 0 ? buds[n] : -1;
+      if (id[n] < 0 || TreeNode::at_row(id[n]).end() <= leaves) continue;
+      cut = TreeNode::at_row(id[n]);
+      id[n] = -1;
+    }
+    int64_t e = call.capacity;
+    if (cut.level > 0) {
+      const int64_t last = leaves - 1;
+      int64_t level = std::countr_zero(static_cast<uint64_t>(leaves));
+      id[e++] = static_cast<int32_t>(TreeNode{level, last >> level}.row());
+      for (++level; level <= cut.level; ++level) {
+        const int64_t below = last >> (level - 1);
+        if (below % 2 == 1) id[e++] = static_cast<int32_t>(TreeNode{level - 1, below - 1}.row());
+      }
+    }
+    for (; e < call.entries; ++e) id[e] = -1;
+    for (e = 0; e < call.entries; ++e)
+      keys[at * call.entries + e] = static_cast<uint32_t>(id[e] < 0 ? call.rows : id[e]);
+  }
+}
+
+/// dq, and what each entry's node gets of its query (factors) and of dout (weights), both [B, H, Tq,
+/// entries].
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    slope_queries(Call<T> call, cuda::HeadRows<const T> out, const T* lse, cuda::HeadRows<const T> dout,
+                  cuda::HeadRows<T> dq, T* factors, T* weights) {
+  const int64_t at = cuda::grid_warp();
+  if (at >= call.batch * call.heads * call.queries) return;
+  const int64_t head = at / call.queries, i = at % call.queries, b = head / call.heads, h = head % call.heads;
+  const int64_t leaves = call.reach.leaves(b, i);
+  const T *const q = call.q.at(b, h, i), *const slope = dout.at(b, h, i);
+  const T *const keys = call.keys_of(head), *const values = call.values_of(head);
+  const int32_t* const buds = call.buds_of(b, i);
+  const T inner = cuda::warp_dot(slope, out.at(b, h, i), call.dv);
+  factors += at * call.entries;
+  weights += at * call.entries;
+  int64_t count = 0;
+  T factor = 0, weight = 0;
+  for (; leaves > 0 && count < call.capacity && buds[count] >= 0; ++count) {
+    const TreeNode node = TreeNode::at_row(buds[count]);
+    const auto size = static_cast<T>(node.count(leaves));
+    weight = std::exp(call.scale * along(q, keys, call.d, node, leaves) / size - lse[at]);
+    const T dscore =
+        weight * (along(slope, values, call.dv, node, leaves) - (call.counted ? size : T(1)) * inner);
+    factor = dscore * call.scale / size;
+    if (cuda::lane() != count % cuda::lanes) continue;
+    factors[count] = factor;
+    weights[count] = weight;
+  }
+  for (int64_t e = call.capacity + cuda::lane(); e < call.entries; e += cuda::lanes) {
+    factors[e] = factor;  // of the last bud
+    weights[e] = weight;
+  }
+  __syncwarp();
+  T* const to = dq.at(b, h, i);
+  for (int64_t c = cuda::lane(); c < call.d; c += cuda::lanes) {
+    T sum = 0;
+    for (int64_t n = 0; n < count; ++n)
+      sum += factors[n] * cuda::node_sum(keys, call.d, TreeNode::at_row(buds[n]), leaves, c);
+    to[c] = sum;
+  }
+}
+
+/// Rows of queries (or of dout) with their factors, on their way to the gradients of nodes.
+template <class T>
+struct Falling {
+  const int32_t* ids;
+  const T* factors;
+  cuda::HeadRows<const T> rows;
+  T* nodes;
+  int64_t heads, queries, entries, width, tree;
+
+  __device__ int32_t id(int64_t list, int32_t which) const {
+    return ids[list / heads * queries * entries + which];
+  }
+  __device__ T at(int64_t list, int32_t which, int64_t column) const {
+    const int64_t i = which / static_cast<int32_t>(entries);
+    return factors[list * queries * entries + which] * rows.at(list / heads, list % heads, i)[column];
+  }
+  __device__ T* to(int64_t list, int32_t id) const { return nodes + (list * tree + id) * width; }
+};
+
+/// Gradients of leaves: the sum of those of the full nodes above, by a warp a leaf.
+template <class T>
+__global__ void __launch_bounds__(cuda::block)
+    hand_down(const T* nodes, int64_t all, int64_t heads, int64_t count, int64_t width,
+              cuda::HeadRows<T> leaves) {
+  const int64_t at = cuda::grid_warp(), head = at / count, t = at % count;
+  if (head >= all) return;
+  const T* const tree = nodes + head * tree_rows(count) * width;
+  T* const to = leaves.at(head / heads, head % heads, t);
+  for (int64_t c = cuda::lane(); c < width; c += cuda::lanes) {
+    T sum = 0;
+    for (int64_t level = tree_height(count); level >= 0; --level) {
+      const TreeNode node{level, t >> level};
+      if (node.end() <= count) sum = tree[node.row() * width + c] + sum;
+    }
+    to[c] = sum;
+  }
+}
+
+/// From the entries of queries to the gradients of leaves.
+template <class T>
+void fall(const Call<T>& call, const int32_t* ids, const int32_t* order, const Tensor& factors,
+          const Tensor& rows, const Tensor& leaves) {
+  const int64_t all = call.batch * call.heads, width = leaves.extent(3);
+  const Tensor nodes = like(leaves, Shape{all, call.rows, width});
+  Fill::cuda(nodes, 0);
+  const Falling<T> falling{ids,
+                           factors.data<T>(),
+                           cuda::HeadRows<const T>(rows),
+                           nodes.data<T>(),
+                           call.heads,
+                           call.queries,
+                           call.entries,
+                           width,
+                           call.rows};
+  cuda::add_runs<T>(falling, {order, all, call.heads, call.queries * call.entries, width});
+  cuda::run(hand_down<T>, cuda::warps(all * leaves.extent(2)), static_cast<const T*>(nodes.data<T>()), all,
+            call.heads, leaves.extent(2), width, cuda::HeadRows<T>(leaves));
+  Count::add(3 * leaves.size());
+}
+
+}  // namespace
+
+void TreeSums::cuda(const Tensor& leaves, int64_t first, const Tensor& nodes) {
+  const int64_t heads = leaves.extent(1), width = leaves.extent(3), all = leaves.extent(0) * heads;
+  visit_float("tree_sums", nodes.dtype(), [&]<class T>(Type<T>) {
+    cuda::run(sum_up<T>, cuda::blocks(all * cuda::pieces(width, cuda::lanes)),
+              cuda::HeadRows<const T>(leaves), heads, first, leaves.extent(2), width, nodes.extent(2),
+              nodes.data<T>());
+  });
+  Count::add(2 * leaves.size());
+}
+
+void TreeAttention::cuda(const Tensor& q, const TreeTerms& terms, const Tensor& out, const Tensor& lse) {
+  visit_float("tree_attention", q.dtype(), [&]<class T>(Type<T>) {
+    const Call<T> call(q, terms);
+    const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::most_warps));
+    const Tensor memory = like(q, Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), call.capacity});
+    cuda::run(attend<T>, grid, call, memory.data<T>(), cuda::HeadRows<T>(out), lse.data<T>());
+    Count::add(call.all() * call.capacity * (2 * (call.d + call.dv) + 6));
+  });
+}
+
+void TreeAttentionBack::cuda(const Tensor& q, const TreeTerms& terms, const Tensor& out, const Tensor& lse,
+                             const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv) {
+  visit_float("tree_attention", q.dtype(), [&]<class T>(Type<T>) {
+    const Call<T> call(q, terms);
+    const int64_t n = call.queries * call.entries;
+    const Tensor indices(Shape{3, call.batch, n}, DType::i32, Device::cuda);
+    int32_t *const ids = indices.data<int32_t>(), *const order = ids + call.batch * n;
+    auto* const keys = reinterpret_cast<uint32_t*>(order + call.batch * n);
+    cuda::run(find_targets<T>, cuda::line(call.batch * call.queries), call, ids, keys);
+    cuda::sort_rows(keys, call.batch, n, cuda::bits_of(call.rows), order);
+    const Tensor factors = like(q, Shape{call.batch * call.heads, n}), weights = like(factors);
+    cuda::run(slope_queries<T>, cuda::warps(call.all()), call, cuda::HeadRows<const T>(out),
+              static_cast<const T*>(lse.data<T>()), cuda::HeadRows<const T>(dout), cuda::HeadRows<T>(dq),
+              factors.data<T>(), weights.data<T>());
+    Count::add(call.all() * call.capacity * (6 * call.d + 4 * call.dv + 8));
+    fall(call, ids, order, factors, q, dk);
+    fall(call, ids, order, weights, dout, dv);
+  });
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,37 @@
+// A binary tree over positions: which row of memory holds which node.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "core/both.h"
+
+namespace heed::kernel {
+
+/// A node: positions index 2^level up to the next node's. Nodes lie in order of their middles, leaves at the
+/// even rows, so a tree that grows moves nothing.
+struct TreeNode {
+  int64_t level = 0, index = 0;
+
+  HEED_BOTH static TreeNode at_row(int64_t row) {
+    const int level = std::countr_zero(static_cast<uint64_t>(row + 1));
+    return {level, row >> (level + 1)};
+  }
+  HEED_BOTH static TreeNode leaf(int64_t position) { return {0, position}; }
+  HEED_BOTH int64_t row() const { return ((2 * index + 1) << level) - 1; }
+  HEED_BOTH int64_t begin() const { return index << level; }
+  HEED_BOTH int64_t end() const { return (index + 1) << level; }
+  HEED_BOTH TreeNode left() const { return {level - 1, 2 * index}; }
+  HEED_BOTH TreeNode right() const { return {level - 1, 2 * index + 1}; }
+  /// How many of the first `leaves` positions lie below it.
+  HEED_BOTH int64_t count(int64_t leaves) const { return (end() < leaves ? end() : leaves) - begin(); }
+};
+
+/// Rows of all full nodes of a tree with this many leaves.
+HEED_BOTH inline int64_t tree_rows(int64_t leaves) { return leaves > 0 ? 2 * leaves - 1 : 0; }
+/// The level of the smallest node over all leaves.
+HEED_BOTH inline int64_t tree_height(int64_t leaves) {
+  return leaves > 1 ? std::bit_width(static_cast<uint64_t>(leaves - 1)) : 0;
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,259 @@
+// Twins of kernels against each other, where plain loops are elsewhere: the same inputs give the same outputs
+// on every device, at sizes that take each way through a kernel.
+#include <algorithm>
+
+#include "core/kernels/additive_score.h"
+#include "core/kernels/bucket.h"
+#include "core/kernels/cross_entropy.h"
+#include "core/kernels/gather.h"
+#include "core/kernels/layer_norm.h"
+#include "core/kernels/prob_sparse.h"
+#include "core/kernels/segment.h"
+#include "core/kernels/sort.h"
+#include "core/kernels/take.h"
+#include "core/launch.h"
+#include "tests/core/kernels/terms_mirror.h"
+#include "tests/core/numbers.h"
+
+using namespace heed;
+
+namespace {
+
+/// Runs K on the CPU and, from the same start, on every other device; outputs may differ by `allowed`. Twice
+/// on each, as the same bits are promised.
+template <Kernel K, class... Args>
+void agree(double allowed, const std::vector<Tensor>& outputs, const Args&... args) {
+  const auto copies = [&] {
+    std::vector<Tensor> out;
+    for (const Tensor& output : outputs) {
+      out.push_back(like(output));
+      launch<kernel::Copy>(Device::cpu, output, out.back());
+    }
+    return out;
+  };
+  const auto restore = [&](const std::vector<Tensor>& from) {
+    for (size_t i = 0; i < from.size(); ++i) launch<kernel::Copy>(Device::cpu, from[i], outputs[i]);
+  };
+  const std::vector<Tensor> start = copies();
+  launch<K>(Device::cpu, args...);
+  const std::vector<Tensor> wanted = copies();
+  for (const Device device : devices()) {
+    if (device == Device::cpu) continue;
+    restore(start);
+    launch_on<K>(device, args...);
+    const std::vector<Tensor> once = copies();
+    restore(start);
+    launch_on<K>(device, args...);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      CAPTURE(i);
+      CHECK(distance(once[i], wanted[i]) <= allowed);
+      CHECK(same_bits(copies()[i], once[i]));
+    }
+  }
+  restore(wanted);
+}
+
+DType any_float() { return GENERATE(DType::f32, DType::f64); }
+
+Tensor zeros(const Shape& shape, DType dtype) { return Tensor::zeros(shape, dtype); }
+
+Tensor lengths_of(const std::vector<int32_t>& lengths) {
+  return Tensor::of<int32_t>(lengths, Shape{static_cast<int64_t>(lengths.size())});
+}
+
+/// Few different numbers, with zeros of both signs, infinities and NaN among them.
+Tensor coarse(const Shape& shape, DType dtype) {
+  const Tensor ids = random_ids(shape, 40);
+  std::vector<double> values;
+  for (const double id : ids.to_doubles())
+    values.push_back(id == 0   ? -0.0
+                     : id == 1 ? 0.0
+                     : id == 2 ? NAN
+                     : id == 3 ? -INFINITY
+                     : id == 4 ? INFINITY
+                               : id - 20);
+  const Tensor out(shape, dtype);
+  launch<kernel::Copy>(Device::cpu, Tensor::of<double>(values, shape), out);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("twins: rows of any length have one order") {
+  const int64_t n = GENERATE(1, 31, 4096, 4097, 9000, 70000);
+  const int64_t rows = n > 5000 ? 2 : 5;
+  const Tensor order(Shape{rows, n}, DType::i32);
+  agree<kernel::Argsort>(0, {order}, random_ids(Shape{rows, n}, 1000), order);
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = coarse(Shape{rows, n}, dtype);
+    agree<kernel::Argsort>(0, {order}, x, order);
+    for (const int64_t k : {int64_t{1}, n / 3, n}) {
+      const Tensor which(Shape{rows, std::max<int64_t>(k, 1)}, DType::i32);
+      agree<kernel::Largest>(0, {which}, x, which);
+      agree<kernel::Largest>(0, {which}, random_tensor(Shape{rows, n}, dtype), which);
+    }
+  }
+}
+
+TEST_CASE("twins: rows are added to tables of any size") {
+  const DType dtype = any_float();
+  const int32_t places = GENERATE(1, 3, 40, 7000);
+  const int64_t width = GENERATE(1, 70);
+  const int64_t count = GENERATE(1, 100, 6000);
+  const Tensor table = random_tensor(Shape{places, width}, dtype);
+  agree<kernel::ScatterAdd>(5 * tolerance(dtype), {table}, random_ids(Shape{count}, places),
+                            random_tensor(Shape{count, width}, dtype, 2), table);
+  const Tensor y = random_tensor(Shape{2, 2, places, width}, dtype);
+  agree<kernel::PutRows>(5 * tolerance(dtype), {y}, random_ids(Shape{2, 2, count}, places),
+                         random_tensor(Shape{2, 2, count, width}, dtype, 2), y);
+}
+
+TEST_CASE("twins: layers of any width are normalised") {
+  const DType dtype = any_float();
+  const auto scale = GENERATE(kernel::NormScale::variance, kernel::NormScale::deviation);
+  const int64_t width = GENERATE(1, 128, 129, 300, 1000, 1024, 1025, 3000);
+  const int64_t rows = width > 500 ? 70 : 5000;
+  const Shape shape{rows, width};
+  const Tensor x = random_tensor(shape, dtype), dy = random_tensor(shape, dtype, 2);
+  const Tensor gain = random_tensor(Shape{width}, dtype, 3), bias = random_tensor(Shape{width}, dtype, 4);
+  const Tensor y = like(x), dx = like(x), dgain = like(gain), dbias = like(gain);
+  const Tensor mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
+  const double allowed = width == 1 ? 1e-6 : tolerance(dtype);
+  agree<kernel::LayerNorm>(allowed, {y, mean}, x, gain, bias, 1e-3, scale, y, mean, rstd);
+  agree<kernel::LayerNormBack>(5 * allowed, {dx, dgain, dbias}, x, gain, mean, rstd, 1e-3, scale, dy, dx,
+                               dgain, dbias);
+}
+
+TEST_CASE("twins: addressing and its gradients, whatever is left out") {
+  const DType dtype = any_float();
+  const int64_t keys = GENERATE(1, 5, 300);
+  const bool causal = GENERATE(false, true);
+  const int parts = GENERATE(range(0, 16));
+  const int64_t B = 2, H = 2, Tq = 5;
+  const auto maybe = [&](int part, const Tensor& x) { return (parts >> part & 1) != 0 ? x : Tensor(); };
+  const Tensor content = random_tensor(Shape{B, H, Tq, keys}, dtype, 1, 0.1, 1),
+               before = maybe(0, random_tensor(Shape{B, H, keys}, dtype, 2, 0.1, 1)),
+               gate = maybe(1, random_tensor(Shape{B, H, Tq}, dtype, 3, 0.1, 0.9)),
+               shift = maybe(2, random_tensor(Shape{B, H, Tq, 3}, dtype, 4, 0.1, 1)),
+               sharp = maybe(3, random_tensor(Shape{B, H, Tq}, dtype, 5, 1, 3));
+  const kernel::AddressingTerms terms{
+      .causal = causal, .first_query = 1, .key_lengths = lengths_of({static_cast<int32_t>(keys), 3})};
+  const Tensor out = zeros(content.shape(), dtype), dout = random_tensor(content.shape(), dtype, 6);
+  const auto slope = [](const Tensor& x) { return x ? Tensor::zeros(x.shape(), x.dtype()) : x; };
+  const Tensor dcontent = slope(content), dbefore = slope(before), dgate = slope(gate), dshift = slope(shift),
+               dsharp = slope(sharp);
+  std::vector<Tensor> slopes = {dcontent};
+  for (const Tensor& x : {dbefore, dgate, dshift, dsharp})
+    if (x) slopes.push_back(x);
+  agree<kernel::Addressing>(tolerance(dtype), {out}, content, before, gate, shift, sharp, terms, out);
+  agree<kernel::AddressingBack>(5 * tolerance(dtype), slopes, content, before, gate, shift, sharp, terms, out,
+                                dout, dcontent, dbefore, dgate, dshift, dsharp);
+}
+
+TEST_CASE("twins: attention to windows and its gradients") {
+  const DType dtype = any_float();
+  const auto window = GENERATE(kernel::WindowCentre::real, kernel::WindowCentre::floor);
+  const auto gauss = GENERATE(kernel::Gauss::none, kernel::Gauss::post, kernel::Gauss::pre_score);
+  const int64_t reach = GENERATE(0, 3, 100);
+  const bool causal = GENERATE(false, true);
+  const int64_t B = 2, H = 3, Tq = 37, Tk = 41, d = 5, dv = 40;
+  const Tensor q = view::transpose(random_tensor(Shape{B, Tq, H, d}, dtype), 1, 2),
+               k = random_tensor(Shape{B, H, Tk, d}, dtype, 2),
+               v = random_tensor(Shape{B, H, Tk, dv}, dtype, 3);
+  const Tensor centre = random_tensor(Shape{B, H, Tq}, dtype, 4, -6, 50),
+               dout = random_tensor(Shape{B, H, Tq, dv}, dtype, 5);
+  const kernel::LocalTerms terms{.scale = 0.7,
+                                 .reach = reach,
+                                 .sigma = 2.5,
+                                 .window = window,
+                                 .gauss = gauss,
+                                 .causal = causal,
+                                 .first_query = 2,
+                                 .key_lengths = lengths_of({29, 0})};
+  const Tensor out = like(dout), dq = zeros(Shape{B, H, Tq, d}, dtype), dk = like(k), dv_out = like(v),
+               dcentre = like(centre);
+  agree<kernel::LocalAttention>(tolerance(dtype), {out}, q, k, v, centre, terms, out);
+  agree<kernel::LocalAttentionBack>(5 * tolerance(dtype), {dq, dk, dv_out, dcentre}, q, k, v, centre, terms,
+                                    dout, dq, dk, dv_out, dcentre);
+}
+
+TEST_CASE("twins: additive scores and their gradients") {
+  const DType dtype = any_float();
+  const int64_t Tq = GENERATE(1, 6, 33), Tk = GENERATE(1, 300), A = GENERATE(1, 20), B = 2, H = 2;
+  const Tensor left = random_tensor(Shape{B, H, Tq, A}, dtype),
+               right = random_tensor(Shape{B, H, A, Tk}, dtype, 2),
+               units = random_tensor(Shape{H, A}, dtype, 3),
+               dscore = random_tensor(Shape{B, H, Tq, Tk}, dtype, 4);
+  const Tensor score = like(dscore), dleft = like(left), dright = like(right),
+               dunits = zeros(Shape{B, H, A}, dtype);
+  agree<kernel::AdditiveScore>(tolerance(dtype), {score}, left, right, units, score);
+  agree<kernel::AdditiveScoreBack>(20 * tolerance(dtype), {dleft, dright, dunits}, left, right, units, dscore,
+                                   dleft, dright, dunits);
+}
+
+TEST_CASE("twins: measures and choices of queries") {
+  const DType dtype = any_float();
+  const int64_t N = GENERATE(1, 40, 700), factor = GENERATE(1, 5, 60), B = 2, H = 3, d = 20, M = N + 3;
+  const Tensor lengths = lengths_of({static_cast<int32_t>(N), static_cast<int32_t>(N / 2)});
+  const Tensor q = view::transpose(random_tensor(Shape{B, N, H, d}, dtype), 1, 2),
+               k = random_tensor(Shape{B, H, M, d}, dtype, 2);
+  const Tensor measure = zeros(Shape{B, H, N}, dtype);
+  for (const bool look_back : {false, true}) {
+    const kernel::Sampling sampling{
+        .factor = look_back ? factor : 0, .look_back = look_back, .same_tokens = !look_back};
+    agree<kernel::SampledSpread>(tolerance(dtype), {measure}, q, k,
+                                 random_tensor(Shape{N, 30}, dtype, 3, 0, 1), lengths, sampling, measure);
+  }
+  const Tensor which(Shape{B, H, std::min<int64_t>(N, 25)}, DType::i32);
+  for (const Tensor& numbers : {coarse(measure.shape(), dtype), random_tensor(measure.shape(), dtype, 9)}) {
+    agree<kernel::Standouts>(0, {which}, numbers, lengths, factor, which);
+    agree<kernel::Records>(0, {which}, numbers, lengths, factor, which);
+  }
+  const Tensor bias = zeros(Shape{B, H, which.extent(2), M}, dtype);
+  agree<kernel::LookBack>(0, {bias}, which, bias);
+}
+
+TEST_CASE("twins: who meets whom in buckets") {
+  const DType dtype = any_float();
+  const bool by_bucket = GENERATE(false, true), causal = GENERATE(false, true), ring = GENERATE(false, true);
+  const int64_t N = GENERATE(1, 50, 700), tile = 16, B = 2, H = 2, R = 3, f = 5;
+  const Tensor lengths = lengths_of({static_cast<int32_t>(N), static_cast<int32_t>(N * 2 / 3)});
+  const kernel::Meeting meeting{.window = by_bucket ? 24 : tile,
+                                .tile = tile,
+                                .by_bucket = by_bucket,
+                                .causal = causal,
+                                .ring = ring,
+                                .not_self = true,
+                                .once = causal};
+  const Tensor buckets(Shape{B, H, R, N}, DType::i32), order(Shape{B, H, R, N}, DType::i32);
+  agree<kernel::Buckets>(0, {buckets}, random_tensor(Shape{B, H, R, N, f}, dtype), true, lengths, int64_t{0},
+                         2 * f, buckets);
+  launch<kernel::Argsort>(Device::cpu, buckets, order);
+  const int64_t T = (N + tile - 1) / tile + (by_bucket ? 2 * f + 1 : 0), E = meeting.window + tile;
+  const Tensor queries(Shape{B, H, R, T * tile}, DType::i32), keys(Shape{B, H, R, T, E}, DType::i32),
+      slots(Shape{B, H, R * N}, DType::i32);
+  const Tensor bias = zeros(Shape{B * H, R * T, tile, E}, dtype);
+  agree<kernel::BucketTiles>(0, {queries, keys, slots}, order, buckets, lengths, meeting, queries, keys,
+                             slots);
+  agree<kernel::BucketBias>(tolerance(dtype), {bias}, order, buckets, lengths, meeting, queries, keys, bias);
+  const Tensor ids(Shape{B, H, N, R * E}, DType::i32), seen = zeros(Shape{B, H, N, R * E}, dtype);
+  agree<kernel::BucketLists>(0, {ids, seen}, keys, slots, bias, ids, seen);
+  const int64_t late = std::min<int64_t>(N, 3);
+  const Tensor recent(Shape{B, H, late, R * meeting.window}, DType::i32),
+      recent_bias = zeros(recent.shape(), dtype);
+  agree<kernel::RecentInBucket>(tolerance(dtype), {recent, recent_bias}, buckets, N - late, int32_t{2 * f},
+                                meeting, recent, recent_bias);
+}
+
+TEST_CASE("twins: averages of segments") {
+  const DType dtype = any_float();
+  const int64_t runs = GENERATE(1, 7, 60), B = 3, H = 2, T = 50, d = 33;
+  const Tensor x = view::transpose(random_tensor(Shape{B, T, H, d}, dtype), 1, 2),
+               lengths = lengths_of({50, 17, 0}), most = lengths_of({5, 40, 3});
+  const Tensor y = zeros(Shape{B, H, runs, d}, dtype), dx = zeros(Shape{B, H, T, d}, dtype);
+  for (const Tensor& fewer : {Tensor(), most}) {
+    agree<kernel::SegmentMean>(tolerance(dtype), {y}, x, lengths, fewer, y);
+    agree<kernel::SegmentMeanBack>(tolerance(dtype), {dx}, random_tensor(y.shape(), dtype, 2), lengths, fewer,
+                                   dx);
+  }
+}
