@@ -6,6 +6,23 @@
 #include "core/kernels/loops.h"
 
 namespace heed::kernel {
+namespace {
+
+// One call that stays a call inside these loops would keep them from becoming vector code.
+
+template <class F, class T>
+[[gnu::flatten]] void values(const T* x, T* y, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) y[i] = F::value(x[i]);
+}
+
+template <class F, class T>
+[[gnu::flatten]] void slopes(const T* x, const T* y, const T* dy, T* dx, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) dx[i] = F::slope(x[i], y[i], dy[i]);
+}
+
+}  // namespace
 
 template <class F>
 template <Isa>
@@ -20,10 +37,8 @@ void Map<F>::cpu(const Tensor& x, const Tensor& y) {
       const T* a = from + at[0];
       T* out = to + at[1];
       if (step == 1) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) out[i] = F::value(a[i]);
+        values<F>(a, out, count);
       } else {
-#pragma GCC ivdep
         for (int64_t i = 0; i < count; ++i) out[i] = F::value(a[i * step]);
       }
     });
@@ -49,10 +64,8 @@ void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const T
       const T* g = pdy + at[2];
       T* out = pdx + at[3];
       if (dense) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) out[i] = F::slope(a[i], b[i], g[i]);
+        slopes<F>(a, b, g, out, count);
       } else {
-#pragma GCC ivdep
         for (int64_t i = 0; i < count; ++i)
           out[i] = F::slope(a[i * steps[0]], b[i * steps[1]], g[i * steps[2]]);
       }

@@ -1,4 +1,4 @@
-// Elementary functions without branches, so that plain loops over them become vector code.
+// Elementary functions without branches, always inlined, so that plain loops over them become vector code.
 // The float forms stay within about two units in the last place; the double forms are those of the standard
 // library.
 #pragma once
@@ -20,14 +20,14 @@ struct Reduced {
 
 inline constexpr float round_shift = 12582912.0F + 126.0F;
 
-HEED_BOTH inline Reduced reduced(float x) {
+[[gnu::always_inline]] HEED_BOTH inline Reduced reduced(float x) {
   const float shifted = x * 1.44269504F + round_shift;
   const float n = shifted - round_shift;
   return {(x - n * 0.693359375F) + n * 2.12194440e-4F, shifted};
 }
 
 /// 2^(n - 1); zero for n = -126.
-HEED_BOTH inline float half_power(float shifted) {
+[[gnu::always_inline]] HEED_BOTH inline float half_power(float shifted) {
 #ifdef __CUDA_ARCH__
   return __uint_as_float(__float_as_uint(shifted) << 23);
 #else
@@ -36,7 +36,7 @@ HEED_BOTH inline float half_power(float shifted) {
 }
 
 /// 2 (e^r - 1 - r) / r^2, fitted on |r| <= ln 2 / 2 with a relative error of e^r below 1.1e-8.
-HEED_BOTH inline float exp_tail(float r) {
+[[gnu::always_inline]] HEED_BOTH inline float exp_tail(float r) {
   float p = 2.7853101e-3F;
   p = p * r + 1.67269446e-2F;
   p = p * r + 8.33331048e-2F;
@@ -45,7 +45,7 @@ HEED_BOTH inline float exp_tail(float r) {
 }
 
 /// e^x for -86 <= x <= 88, and NaN for NaN.
-HEED_BOTH inline float exp_within(float x) {
+[[gnu::always_inline]] HEED_BOTH inline float exp_within(float x) {
   const Reduced part = reduced(x);
   const float r = part.rest;
   return (r * r * exp_tail(r) + (r + r) + 2.0F) * half_power(part.shifted);
@@ -55,7 +55,7 @@ HEED_BOTH inline float exp_within(float x) {
 
 /// e^x. Infinity from 88.73 on, zero where the result would be below 1.7e-38 (so exp(-inf) is exactly 0), NaN
 /// for NaN.
-HEED_BOTH inline float exp(float x) {
+[[gnu::always_inline]] HEED_BOTH inline float exp(float x) {
 #ifdef __CUDA_ARCH__
   return ::expf(x);
 #else
@@ -64,10 +64,10 @@ HEED_BOTH inline float exp(float x) {
   return detail::exp_within(low > 89.0F ? 89.0F : low);
 #endif
 }
-HEED_BOTH inline double exp(double x) { return ::exp(x); }
+[[gnu::always_inline]] HEED_BOTH inline double exp(double x) { return ::exp(x); }
 
 /// (e^2x - 1) / (e^2x + 1), with e^2x - 1 computed without cancellation.
-HEED_BOTH inline float tanh(float x) {
+[[gnu::always_inline]] HEED_BOTH inline float tanh(float x) {
 #ifdef __CUDA_ARCH__
   return ::tanhf(x);
 #else
@@ -79,14 +79,14 @@ HEED_BOTH inline float tanh(float x) {
   return std::copysign(grown / (grown + 2.0F), x);
 #endif
 }
-HEED_BOTH inline double tanh(double x) { return ::tanh(x); }
+[[gnu::always_inline]] HEED_BOTH inline double tanh(double x) { return ::tanh(x); }
 
 /// 1 / (1 + e^-x).
-HEED_BOTH inline float sigmoid(float x) { return 1.0F / (1.0F + exp(-x)); }
-HEED_BOTH inline double sigmoid(double x) { return 1.0 / (1.0 + ::exp(-x)); }
+[[gnu::always_inline]] HEED_BOTH inline float sigmoid(float x) { return 1.0F / (1.0F + exp(-x)); }
+[[gnu::always_inline]] HEED_BOTH inline double sigmoid(double x) { return 1.0 / (1.0 + ::exp(-x)); }
 
 /// The error function: x P(x^2) below 1, 1 - exp(-Q(|x|)) above; fitted to 1e-7 relative.
-HEED_BOTH inline float erf(float x) {
+[[gnu::always_inline]] HEED_BOTH inline float erf(float x) {
 #ifdef __CUDA_ARCH__
   return ::erff(x);
 #else
@@ -112,6 +112,6 @@ HEED_BOTH inline float erf(float x) {
   return size < 1.0F ? near : above;
 #endif
 }
-HEED_BOTH inline double erf(double x) { return ::erf(x); }
+[[gnu::always_inline]] HEED_BOTH inline double erf(double x) { return ::erf(x); }
 
 }  // namespace heed::math
