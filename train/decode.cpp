@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/kernels/copy.h"
+#include "core/launch.h"
 #include "core/parallel.h"
 
 namespace heed {
@@ -17,22 +19,54 @@ Tensor column(const std::vector<int32_t>& ids) {
   return Tensor::of<int32_t>(ids, Shape{static_cast<int64_t>(ids.size()), 1});
 }
 
-void forbid(std::vector<float>& logits, int64_t vocabulary, const std::vector<int32_t>& forbidden) {
-  for (size_t row = 0; row < logits.size(); row += static_cast<size_t>(vocabulary)) {
-    for (int32_t id : forbidden) {
-      if (id >= 0 && id < vocabulary)
-        logits[row + static_cast<size_t>(id)] = impossible;  // -1: the tokenizer has none
+/// Logits of what comes next and their logarithms as probabilities, [rows, V], on the host; what is forbidden
+/// has none.
+class NextScores {
+ public:
+  NextScores(const Generator& model, const std::vector<int32_t>& last, Decoding& state,
+             const DecodeIds& ids) {
+    const Tensor logits = contiguous(model.next(column(last), state));
+    vocabulary = logits.extent(1);
+    for (const int32_t id : ids.forbidden) {
+      if (id < 0 || id >= vocabulary) continue;  // -1: the tokenizer has none
+      launch<kernel::Fill>(logits.device(), view::slice(logits, 1, id, id + 1), impossible);
     }
+    logits_ = on_host(logits);
+    log_ = on_host(log_softmax(logits));
   }
+  const float* logits(int64_t row) const { return logits_.data<float>() + row * vocabulary; }
+  const float* log(int64_t row) const { return log_.data<float>() + row * vocabulary; }
+
+  int64_t vocabulary = 0;
+
+ private:
+  /// Copied only where it must be.
+  static Tensor on_host(const Tensor& x) {
+    if (x.device() == Device::cpu && x.dtype() == DType::f32) return x;
+    return Tensor::from(x.to_host(), x.shape());
+  }
+
+  Tensor logits_, log_;
+};
+
+/// Of x[0, count); several abreast, since one comparison waits for the other.
+float largest(const float* x, int64_t count) {
+  constexpr int64_t abreast = 16;
+  float most[abreast];
+  std::fill_n(most, abreast, impossible);
+  int64_t i = 0;
+  for (; i + abreast <= count; i += abreast) {
+    for (int64_t lane = 0; lane < abreast; ++lane)
+      most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
+  }
+  for (; i < count; ++i) most[0] = std::max(most[0], x[i]);
+  return *std::max_element(most, most + abreast);
 }
 
-/// log softmax of one row in place
-void normalise(float* row, int64_t count) {
-  const float most = *std::max_element(row, row + count);
-  double total = 0;
-  for (int64_t i = 0; i < count; ++i) total += std::exp(static_cast<double>(row[i]) - most);
-  const auto shift = static_cast<float>(most + std::log(total));
-  for (int64_t i = 0; i < count; ++i) row[i] -= shift;
+/// Where it is first; 0 where nothing is comparable.
+int32_t first_largest(const float* x, int64_t count) {
+  const float* found = std::find(x, x + count, largest(x, count));
+  return found == x + count ? 0 : static_cast<int32_t>(found - x);
 }
 
 }  // namespace
@@ -45,18 +79,15 @@ std::vector<Hypothesis> greedy(const Generator& model, Decoding state, const std
   std::iota(active.begin(), active.end(), size_t{0});
   std::vector<int32_t> last(longest.size(), ids.start);
   while (!active.empty()) {
-    std::vector<float> logits = model.next(column(last), state).to_host();
-    const auto vocabulary = static_cast<int64_t>(logits.size() / active.size());
-    forbid(logits, vocabulary, ids.forbidden);
+    const NextScores next(model, last, state, ids);
     std::vector<size_t> still;
     std::vector<int32_t> kept;
     last.clear();
     for (size_t row = 0; row < active.size(); ++row) {
-      float* scores = logits.data() + row * static_cast<size_t>(vocabulary);
-      const auto best = static_cast<int32_t>(std::max_element(scores, scores + vocabulary) - scores);
-      normalise(scores, vocabulary);
+      const auto index = static_cast<int64_t>(row);
+      const int32_t best = first_largest(next.logits(index), next.vocabulary);
       Hypothesis& hypothesis = out[active[row]];
-      hypothesis.score += scores[best];
+      hypothesis.score += next.log(index)[best];
       if (best == ids.end) continue;
       hypothesis.ids.push_back(best);
       if (static_cast<int64_t>(hypothesis.ids.size()) >= longest[active[row]]) continue;
@@ -100,14 +131,20 @@ double penalty(int64_t length, double alpha) {
   return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha);
 }
 
-/// The `count` best continuations of a sentence's hypotheses.
-std::vector<Candidate> best_of(const Search& search, const float* logits, int64_t vocabulary, int64_t count) {
+/// The `count` best continuations of a sentence's hypotheses, whose scores begin in row `first`.
+std::vector<Candidate> best_of(const Search& search, const NextScores& next, int64_t first, int64_t count) {
+  constexpr int64_t stretch = 64;
   std::vector<Candidate> heap;
   heap.reserve(static_cast<size_t>(count) + 1);
   for (size_t b = 0; b < search.live.size(); ++b) {
-    const float* row = logits + static_cast<int64_t>(b) * vocabulary;
+    const float* row = next.log(first + static_cast<int64_t>(b));
     const auto base = static_cast<float>(search.live[b].score);
-    for (int64_t id = 0; id < vocabulary; ++id) {
+    for (int64_t id = 0; id < next.vocabulary; ++id) {
+      // Most stretches hold nothing that is better than what there is.
+      while (static_cast<int64_t>(heap.size()) == count && id % stretch == 0 &&
+             id + stretch <= next.vocabulary && base + largest(row + id, stretch) <= heap.front().score)
+        id += stretch;
+      if (id == next.vocabulary) break;
       const Candidate candidate{base + row[id], static_cast<int32_t>(b), static_cast<int32_t>(id)};
       if (static_cast<int64_t>(heap.size()) == count && !(candidate < heap.front())) continue;
       heap.push_back(candidate);
@@ -181,9 +218,7 @@ std::vector<Hypothesis> beam_search(const Generator& model, Decoding state,
     for (const Search& search : searches) {
       for (const Live& live : search.live) last.push_back(live.ids.empty() ? ids.start : live.ids.back());
     }
-    std::vector<float> logits = model.next(column(last), state).to_host();
-    const auto vocabulary = static_cast<int64_t>(logits.size() / last.size());
-    forbid(logits, vocabulary, ids.forbidden);
+    const NextScores next(model, last, state, ids);
     std::vector<int64_t> first;  // row of each search's first beam
     int64_t rows = 0;
     for (const Search& search : searches) {
@@ -193,11 +228,8 @@ std::vector<Hypothesis> beam_search(const Generator& model, Decoding state,
     std::vector<std::vector<int32_t>> parents(searches.size());
     parallel_for(static_cast<int64_t>(searches.size()), [&](int64_t s) {
       Search& search = searches[static_cast<size_t>(s)];
-      float* scores = logits.data() + first[static_cast<size_t>(s)] * vocabulary;
-      for (size_t b = 0; b < search.live.size(); ++b)
-        normalise(scores + static_cast<int64_t>(b) * vocabulary, vocabulary);
-      parents[static_cast<size_t>(s)] = extend(search, best_of(search, scores, vocabulary, 2 * options.beam),
-                                               ids, options, longest[search.row]);
+      const auto candidates = best_of(search, next, first[static_cast<size_t>(s)], 2 * options.beam);
+      parents[static_cast<size_t>(s)] = extend(search, candidates, ids, options, longest[search.row]);
     });
     std::vector<int32_t> order;
     std::vector<Search> still;

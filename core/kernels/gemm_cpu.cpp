@@ -57,6 +57,11 @@ int64_t pieces_for(int64_t flops) {
   return std::clamp<int64_t>(flops / 400'000'000, 16, 128);
 }
 
+/// With so few rows the right operand is read once and hardly worked on: its bytes are what counts, and a
+/// piece should take some microseconds.
+constexpr int64_t rows_of_reading = 6;
+int64_t pieces_of_reading(int64_t elements) { return std::clamp<int64_t>(elements >> 15, 1, 64); }
+
 /// An extent cut into `parts` of a multiple of `unit`.
 int64_t part_of(int64_t extent, int64_t parts, int64_t unit) {
   return std::max<int64_t>(1, ceil_div(ceil_div(extent, parts), unit) * unit);
@@ -67,6 +72,10 @@ int64_t part_of(int64_t extent, int64_t parts, int64_t unit) {
 /// gradients of weights have few results and long sums.
 Cut cut_for(int64_t m, int64_t n, int64_t k, int64_t batch) {
   constexpr int64_t strip = tiles::columns;
+  if (m <= rows_of_reading) {
+    const int64_t parts = ceil_div(pieces_of_reading(n * k * batch), batch);
+    if (n >= parts * strip) return {part_of(m, 1, 12), part_of(n, parts, strip / 2), part_of(k, 1, 16)};
+  }
   // With few rows the time is that of reading b, as if there were sixteen.
   const int64_t wanted = ceil_div(pieces_for(2 * std::max<int64_t>(m, 16) * n * k * batch), batch);
   int64_t down = 1, right = 1, chunks = 1;
