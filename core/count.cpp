@@ -1,9 +1,16 @@
 // The one counter and the one log of the program, whichever copy of the kernels writes to them.
 #include "core/count.h"
 
+#include "core/pair_count.h"
+
 namespace heed {
 
 std::atomic<int64_t>& Count::flops() {
+  static std::atomic<int64_t> total{0};
+  return total;
+}
+
+std::atomic<int64_t>& PairCount::total() {
   static std::atomic<int64_t> total{0};
   return total;
 }

@@ -46,6 +46,10 @@ class KeyBits {
       carry = bits >> 63;
     }
   }
+  int64_t first() const {
+    if (low_ > high_) return 0;
+    return low_ * 64 + std::countr_zero(words_[static_cast<size_t>(low_)]);
+  }
   int64_t last() const {
     if (low_ > high_) return -1;
     return high_ * 64 + 63 - std::countl_zero(words_[static_cast<size_t>(high_)]);

@@ -15,6 +15,17 @@ namespace {
 constexpr int64_t smallest = BlockPlan::lanes;
 /// So few queries that vectors of them would be mostly empty: decoding. They cost what their runs do.
 constexpr int64_t few_queries = 3;
+/// Edges of what 16 queries meet in a step lie at multiples of this: whole blocks of rows in products.
+constexpr int64_t block = 8;
+
+/// The distance between ascending numbers that lie evenly, else 0.
+int32_t gap_of(const int32_t* numbers, int64_t count) {
+  const int32_t gap = count > 1 ? numbers[1] - numbers[0] : 1;
+  for (int64_t i = 1; i < count; ++i) {
+    if (numbers[i] - numbers[i - 1] != gap) return 0;
+  }
+  return std::max(gap, 0);
+}
 
 }  // namespace
 
@@ -22,6 +33,7 @@ constexpr int64_t few_queries = 3;
 class BlockPlanner {
  public:
   using Part = BlockPlan::Part;
+  using Step = BlockPlan::Step;
   /// All queries of a head, one after the other. A group does not go past an end of `classes`.
   struct Order {
     std::vector<int32_t> queries;
@@ -86,7 +98,7 @@ class BlockPlanner {
     const auto count = static_cast<int32_t>(pattern_.queries);
     BlockPlan::Group all{.queries = 0,
                          .count = count,
-                         .adjoining = true,
+                         .gap = 1,
                          .alone = true,
                          .part = Part::all,
                          .first_step = 0,
@@ -165,14 +177,14 @@ class BlockPlanner {
 
   /// Of sets from..to (of 16 queries each) as one group that sees `all`.
   double cost_of(const KeyBits& all, int64_t from, int64_t to, int level) const {
-    int64_t keys = 0, stretches = 0, last = -1, pairs = 0;
+    int64_t keys = 0, stretches = 0, pairs = 0;
     all.count(keys, stretches);
     if (costs_.whole_tiles)
       return static_cast<double>((keys + BlockPlan::tile - 1) / BlockPlan::tile * BlockPlan::tile *
                                  BlockPlan::tile);
     for (int64_t g = from; g < to; ++g) {
-      last = std::max(last, sets_[static_cast<size_t>(g)].last());
-      pairs += smallest * all.upto(last);
+      const KeyBits& mine = sets_[static_cast<size_t>(g)];
+      if (mine.last() >= 0) pairs += smallest * (all.upto(mine.last()) - all.upto(mine.first() - 1));
     }
     const double gathered = stretches > 1 && keys < BlockPlan::tile * stretches ? costs_.gathering : 0;
     return static_cast<double>(pairs) * costs_.pair[level] + static_cast<double>(keys) * gathered;
@@ -256,20 +268,17 @@ class BlockPlanner {
     const int64_t kept = mark(head, order, part, begin, end, seen);
     // Nothing is added to queries without scattered keys.
     if (kept == 0 && part == Part::short_runs) return;
-    const auto low = order[begin], high = order[end - 1];
     const auto count = static_cast<int32_t>(end - begin);
-    BlockPlan::Group made{
-        .queries = queries,
-        .count = count,
-        .adjoining = high - low == count - 1 &&
-                     std::is_sorted(order.queries.begin() + begin, order.queries.begin() + end),
-        .alone = alone,
-        .part = part,
-        .first_step = static_cast<int64_t>(plan_.steps_.size()),
-        .last_step = 0,
-        .kept = kept,
-        .begin = 0,
-        .end = 0};
+    BlockPlan::Group made{.queries = queries,
+                          .count = count,
+                          .gap = gap_of(order.queries.data() + begin, end - begin),
+                          .alone = alone,
+                          .part = part,
+                          .first_step = static_cast<int64_t>(plan_.steps_.size()),
+                          .last_step = 0,
+                          .kept = kept,
+                          .begin = 0,
+                          .end = 0};
     keys_.clear();
     seen.list(keys_);
     if (!keys_.empty()) {
@@ -303,18 +312,21 @@ class BlockPlanner {
       const uint64_t full = ~uint64_t{0} >> (64 - length);
       const auto word = words_.begin() + s * count;
       const bool meet = std::all_of(word, word + count, [full](uint64_t bits) { return bits == full; });
-      plan_.steps_.push_back(
-          {.keys = first_key + at,
-           .pairs = meet ? -1 : static_cast<int64_t>(plan_.pairs_.size()),
-           .count = static_cast<int32_t>(length),
-           .adjoining =
-               keys_[static_cast<size_t>(at + length - 1)] - keys_[static_cast<size_t>(at)] == length - 1,
-           .reach = {}});
-      uint64_t met = 0;
-      for (int64_t g = 0; g < tile / smallest; ++g) {
+      Step step{.keys = first_key + at,
+                .pairs = meet ? -1 : static_cast<int64_t>(plan_.pairs_.size()),
+                .count = static_cast<int32_t>(length),
+                .gap = gap_of(keys_.data() + at, length),
+                .begin = {},
+                .end = {}};
+      for (int64_t g = 0; g * smallest < count; ++g) {
+        uint64_t met = 0;
         for (int64_t i = g * smallest; i < std::min((g + 1) * smallest, count); ++i) met |= word[i];
-        plan_.steps_.back().reach[g] = static_cast<uint8_t>(64 - std::countl_zero(met));
+        if (met == 0) continue;
+        const int64_t first = std::countr_zero(met), past = 64 - std::countl_zero(met);
+        step.begin[g] = static_cast<uint8_t>(first / block * block);
+        step.end[g] = static_cast<uint8_t>(std::min((past + block - 1) / block * block, length));
       }
+      plan_.steps_.push_back(step);
       if (!meet) plan_.pairs_.insert(plan_.pairs_.end(), word, word + count);
     }
   }

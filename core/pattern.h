@@ -54,18 +54,19 @@ class BlockPlan {
 
   /// Some keys that queries of a group meet.
   struct Step {
-    int64_t keys;    ///< their numbers begin there in keys(), ascending
-    int64_t pairs;   ///< one word for each query begins there in pairs(): bit n speaks of key n; -1: all meet
-    int32_t count;   ///< of keys, at most a tile
-    bool adjoining;  ///< the keys lie one after the other
-    uint8_t reach[tile / lanes];  ///< queries before lanes (g + 1) meet the first reach[g] keys only
+    int64_t keys;   ///< their numbers begin there in keys(), ascending
+    int64_t pairs;  ///< one word for each query begins there in pairs(): bit n speaks of key n; -1: all meet
+    int32_t count;  ///< of keys, at most a tile
+    int32_t gap;    ///< distance from key to key; 0: they do not lie evenly
+    /// Of its keys, queries lanes g up to lanes (g + 1) meet those from begin[g] up to end[g] at most.
+    uint8_t begin[tile / lanes], end[tile / lanes];
   };
   /// Which runs of its queries a group has.
   enum class Part : uint8_t { all, long_runs, short_runs };
   struct Group {
     int64_t queries;  ///< their numbers begin there in queries()
     int32_t count;    ///< at most a tile
-    bool adjoining;   ///< the queries lie one after the other
+    int32_t gap;      ///< distance from query to query; 0: they do not lie evenly
     bool alone;       ///< each query goes by itself through its runs; there are no steps
     Part part;
     int64_t first_step, last_step;

@@ -125,9 +125,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel
   return record("attention", out, {&q, &k, &v, &terms.relative, &terms.sink},
                 [rq, rk, rv, settled_terms, out, lse, slanted](const Tensor& given) -> Gradients {
                   const Tensor dout = rows(given);
-                  const Tensor dq = heads_like(rq, rq.extent(2), rq.extent(3));
-                  const Tensor dk = heads_like(rk, rk.extent(2), rk.extent(3));
-                  const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3));
+                  const Tensor dq = gradient_like(rq);
+                  const Tensor dk = gradient_like(rk);
+                  const Tensor dv = gradient_like(rv);
                   const Tensor drelative = slanted ? like(settled_terms.relative) : Tensor();
                   launch<kernel::AttentionBack>(rq.device(), rq, rk, rv, settled_terms, out, lse, dout, dq,
                                                 dk, dv, drelative);
@@ -190,9 +190,9 @@ Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   launch<kernel::BlockAttention>(q.device(), rq, rk, rv, settled_terms, out, lse);
   return record("block_attention", out, {&q, &k, &v},
                 [rq, rk, rv, settled_terms, out, lse](const Tensor& dout) -> Gradients {
-                  const Tensor dq = heads_like(rq, rq.extent(2), rq.extent(3));
-                  const Tensor dk = heads_like(rk, rk.extent(2), rk.extent(3));
-                  const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3));
+                  const Tensor dq = gradient_like(rq);
+                  const Tensor dk = gradient_like(rk);
+                  const Tensor dv = gradient_like(rv);
                   launch<kernel::BlockAttentionBack>(rq.device(), rq, rk, rv, settled_terms, out, lse,
                                                      rows(dout), dq, dk, dv);
                   return {dq, dk, dv};
@@ -209,9 +209,9 @@ Tensor linear_scan(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v) {
   const Tensor out = heads_like(v, v.extent(2), v.extent(3));
   launch<kernel::LinearScan>(v.device(), q, k, values, Tensor(), out, Tensor());
   return record("linear_scan", out, {&phi_q, &phi_k, &v}, [q, k, values](const Tensor& dout) -> Gradients {
-    const Tensor dq = heads_like(q, q.extent(2), q.extent(3));
-    const Tensor dk = heads_like(k, k.extent(2), k.extent(3));
-    const Tensor dv = heads_like(values, values.extent(2), values.extent(3));
+    const Tensor dq = gradient_like(q);
+    const Tensor dk = gradient_like(k);
+    const Tensor dv = gradient_like(values);
     launch<kernel::LinearScanBack>(q.device(), q, k, values, Tensor(), rows(dout), Tensor(), dq, dk, dv,
                                    Tensor());
     return {dq, dk, dv};
@@ -245,7 +245,7 @@ Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel:
   const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
   launch<kernel::TreeAttention>(q.device(), rq, terms, out, lse);
   return record("tree_attention", out, {&q, &k, &v}, [rq, terms, out, lse](const Tensor& dout) -> Gradients {
-    const Tensor dq = heads_like(rq, rq.extent(2), rq.extent(3));
+    const Tensor dq = gradient_like(rq);
     const Tensor dk = heads_like(rq, terms.reach.keys, rq.extent(3));
     const Tensor dv = heads_like(rq, terms.reach.keys, out.extent(3));
     launch<kernel::TreeAttentionBack>(rq.device(), rq, terms, out, lse, rows(dout), dq, dk, dv);

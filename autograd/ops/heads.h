@@ -16,4 +16,9 @@ inline Tensor heads_like(const Tensor& x, int64_t length, int64_t width) {
   return view::transpose(like(x, Shape{x.extent(0), length, x.extent(1), width}), 1, 2);
 }
 
+/// Room for the gradient of heads x, lying as they do, so that it reaches them without a copy.
+inline Tensor gradient_like(const Tensor& x) {
+  return x.contiguous() ? like(x) : heads_like(x, x.extent(2), x.extent(3));
+}
+
 }  // namespace heed

@@ -60,8 +60,8 @@ Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   const Tensor out = heads_like(q, q.extent(2), v.extent(3));
   launch<kernel::LocalAttention>(q.device(), rq, rk, rv, at, terms, out);
   return record(op, out, {&q, &k, &v, &centre}, [rq, rk, rv, at, terms](const Tensor& dout) -> Gradients {
-    const Tensor dq = heads_like(rq, rq.extent(2), rq.extent(3));
-    const Tensor dk = heads_like(rk, rk.extent(2), rk.extent(3));
+    const Tensor dq = gradient_like(rq);
+    const Tensor dk = gradient_like(rk);
     const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3)), dcentre = like(at);
     launch<kernel::LocalAttentionBack>(rq.device(), rq, rk, rv, at, terms, rows(dout), dq, dk, dv, dcentre);
     return {dq, dk, dv, dcentre};

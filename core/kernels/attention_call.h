@@ -18,6 +18,15 @@ struct Call : AttentionScores<T> {
   }
   /// So short that a head is done before the hardware has seen how it lies.
   bool short_heads() const { return this->Tq <= 2 * tile && this->Tk <= 2 * tile; }
+  /// Pairs of all heads.
+  int64_t pairs() const {
+    int64_t total = 0;
+    for (int64_t b = 0; b < this->B; ++b) {
+      for (int64_t i = 0; this->causal && i < this->Tq; ++i) total += this->keys_before(b, i + 1);
+      if (!this->causal) total += this->Tq * this->keys_of(b);
+    }
+    return total * this->H;
+  }
 };
 
 /// What stands between scores and weights of one step, with the memory it needs.
@@ -37,13 +46,14 @@ struct StepTerms {
     if (call.causal && i + call.first_query + 1 < j + keys) {
       const int64_t ahead = i + call.first_query + 1 - j;  // keys of this step that the first query sees
       for (int64_t g = 0; g < queries; g += Stairs::group) {
-        stairs.add(g, std::clamp<int64_t>(ahead + std::min(g + Stairs::group, queries) - 1, 0, keys));
+        const int64_t end = std::min(g + Stairs::group, queries);
+        stairs.add({g, end, 0, std::clamp<int64_t>(ahead + end - 1, 0, keys)});
       }
       for (int64_t lane = 0; lane < simd::padded<T>(queries); ++lane)
         visible.set(lane, low_bits(ahead + lane));
       between.visible = &visible;
     } else {
-      stairs.add(0, keys);
+      stairs.add({0, queries, 0, keys});
     }
     if (call.bias != nullptr) add_bias(call, b, h, i, queries, j, keys);
     if (call.relative != nullptr) add_relative(call, h, i, queries, j, keys);

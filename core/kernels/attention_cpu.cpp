@@ -7,6 +7,7 @@
 #include "core/kernels/attention_products.h"
 #include "core/kernels/attention_row.h"
 #include "core/kernels/scratch.h"
+#include "core/pair_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -19,6 +20,7 @@ void forward_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
                   const Tensor& out, const Tensor& lse) {
   const Call<T> call(q, k, v, terms);
   if (ProductLog::wanted()) note_products(call, false);
+  PairCount::add(call.pairs());
   const Heads<const T> qs(q), ks(k), vs(v);
   const Heads<T> outs(out);
   T* sums = lse.data<T>();
@@ -26,7 +28,8 @@ void forward_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
   int32_t ascending[tile];
   for (int32_t j = 0; j < tile; ++j) ascending[j] = j;
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * (ForwardRow<T>::scratch(call.d, call.dv) + tile));
-  parallel_rows(call.B * call.H * call.Tq, piece_flops / 8 / each, [&](int64_t begin, int64_t end) {
+  // Keys and values are read once and hardly worked on.
+  parallel_rows(call.B * call.H * call.Tq, piece_flops / 64 / each, [&](int64_t begin, int64_t end) {
     const Scratch::Part part(scratch);
     T* bias = part.template data<T>();
     ForwardRow<T> work(bias + tile, call.d, call.dv);
@@ -56,6 +59,7 @@ void forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionT
              const Tensor& out, const Tensor& lse) {
   const Call<T> call(q, k, v, terms);
   if (ProductLog::wanted()) note_products(call, false);
+  PairCount::add(call.pairs());
   const Heads<const T> qs(q), ks(k), vs(v);
   const Heads<T> outs(out);
   T* sums = lse.data<T>();
@@ -183,12 +187,12 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
             continue;
           }
           work.start(qs.at(b, h, i), qs.ld, douts.at(b, h, i), douts.ld, outs.at(b, h, i), outs.ld,
-                     sums + (b * call.H + h) * call.Tq + i, queries, call.factor());
+                     sums + (b * call.H + h) * call.Tq + i, queries, call.factor(), T(1));
           for (int64_t j = first; j < seen; j += tile) {
             step.prepare(call, b, h, i, queries, j, std::min(tile, seen - j));
             const int64_t row = j - first;
             flops += work.keys(k_rows.from(row), v_rows.from(row), step.stairs, step.between,
-                               dk_sum + row * wide_d, dv_sum + row * wide_dv,
+                               {dk_sum + row * wide_d, wide_d}, {dv_sum + row * wide_dv, wide_dv},
                                diagonal == nullptr ? nullptr : diagonal + i - j + call.Tk - 1);
           }
           work.finish(to, ld, call.scale);

@@ -23,22 +23,23 @@ void note_products(const Call& call, bool back) {
         Stairs stairs;
         const int64_t ahead = call.causal ? i + call.first_query + 1 - j : count;
         if (ahead < count) {
-          for (int64_t g = 0; g < queries; g += Stairs::group)
-            stairs.add(g, std::clamp<int64_t>(ahead + std::min(g + Stairs::group, queries) - 1, 0, count));
-        } else {
-          stairs.add(0, count);
-        }
-        stairs.each(queries, [&](int64_t from, int64_t to, int64_t upto, int64_t before) {
-          const int64_t keys = upto - before, rest = queries - from;
-          found[{1, keys, rest, call.d, false, false, false}] += call.H;  // scores, [key, query]
-          if (!back) {
-            found[{1, to - from, call.dv, upto, true, false, true}] += call.H;
-            return;
+          for (int64_t g = 0; g < queries; g += Stairs::group) {
+            const int64_t end = std::min(g + Stairs::group, queries);
+            stairs.add({g, end, 0, std::clamp<int64_t>(ahead + end - 1, 0, count)});
           }
+        } else {
+          stairs.add({0, queries, 0, count});
+        }
+        stairs.each_rectangle([&](const Stairs::Step& s) {
+          const int64_t keys = s.high - s.low, rest = s.to - s.from;
+          found[{1, keys, rest, call.d, false, false, false}] += call.H;  // scores, [key, query]
+          if (!back) return;
           found[{1, keys, rest, call.dv, false, false, false}] += call.H;
           found[{1, keys, call.dv, rest, false, false, true}] += call.H;
           found[{1, keys, call.d, rest, false, false, true}] += call.H;
-          found[{1, to - from, call.d, upto, true, false, true}] += call.H;
+        });
+        stairs.each([&](const Stairs::Step& s) {
+          found[{1, s.to - s.from, back ? call.d : call.dv, s.high - s.low, true, false, true}] += call.H;
         });
       }
     }

@@ -158,7 +158,8 @@ class BackRow {
     slopes_ = carve.take(tile);
   }
 
-  void start(const T* q, const T* dout, const T* out, T lse, T factor) {
+  /// `factor` and `slope` as in BackTile.
+  void start(const T* q, const T* dout, const T* out, T lse, T factor, T slope) {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     std::fill_n(q_, wide_d_, T(0));
     std::copy_n(q, d_, q_);
@@ -170,10 +171,11 @@ class BackRow {
     T delta[simd::Lanes<T>::count];
     simd::row_dots(dout, dv_, out, dv_, 1, dv_, delta);
     delta_ = delta[0];
+    slope_ = slope;
   }
 
   /// `kept` as in ForwardRow.
-  int64_t keys(Rows<T> k, Rows<T> v, Picked picked, T* dk, T* dv, const T* kept = nullptr) {
+  int64_t keys(Rows<T> k, Rows<T> v, Picked picked, Sums<T> dk, Sums<T> dv, const T* kept = nullptr) {
     constexpr int n = simd::Lanes<T>::count;
     dots_of_picked(scaled_q_, wide_d_, k, picked, T(0), weights_);
     dots_of_picked(dout_, wide_dv_, v, picked, T(0), slopes_);
@@ -181,12 +183,12 @@ class BackRow {
     for (int64_t j = 0; j < picked.count; j += n) {
       const simd::Vector<T> p = simd::exp2<T>(simd::load(weights_ + j) - lse_);
       simd::store(weights_ + j, p);
-      simd::store(slopes_ + j, p * (simd::load(slopes_ + j) - delta_));
+      simd::store(slopes_ + j, p * (simd::load(slopes_ + j) - delta_) * slope_);
     }
     for (int64_t j = 0; kept != nullptr && j < picked.count; ++j) weights_[j] *= kept[j];
     add_picked(slopes_, k, picked, wide_d_, sum_);
     for (int64_t j = 0; j < picked.count; ++j) {
-      T *to_k = dk + picked.index[j] * wide_d_, *to_v = dv + picked.index[j] * wide_dv_;
+      T *to_k = dk.row(picked.index[j]), *to_v = dv.row(picked.index[j]);
       for (int64_t c = 0; c < wide_d_; c += n) {
         simd::store(to_k + c, simd::load(to_k + c) + slopes_[j] * simd::load(q_ + c));
       }
@@ -197,11 +199,11 @@ class BackRow {
     return 2 * picked.count * (3 * d_ + 2 * dv_);
   }
 
-  void finish(T* dq, T scale) const { simd::scaled(sum_, d_, scale, dq); }
+  void finish(T* dq) const { simd::scaled(sum_, d_, T(1), dq); }
 
  private:
   int64_t d_, dv_, wide_d_, wide_dv_;
-  T lse_ = 0, delta_ = 0;
+  T lse_ = 0, delta_ = 0, slope_ = 1;
   T *q_, *scaled_q_, *sum_, *dout_, *weights_, *slopes_;
 };
 

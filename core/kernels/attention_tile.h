@@ -10,11 +10,18 @@
 #include "core/kernels/attention_shape.h"
 #include "core/kernels/heads.h"
 #include "core/kernels/small_gemm.h"
+#include "core/kernels/stairs.h"
 
 namespace heed::kernel {
 
-/// Most queries of a tile, and most keys of one step.
-inline constexpr int64_t tile = 64;
+/// Rows that are added to, and the distance between them.
+template <class T>
+struct Sums {
+  T* data;
+  int64_t ld;
+
+  T* row(int64_t index) const { return data + index * ld; }
+};
 
 /// One bit for each pair of a tile.
 template <class T>
@@ -27,6 +34,13 @@ struct PairBits {
     for (int64_t w = 0; w < tile / bits; ++w)
       words[w][query] = static_cast<simd::Word<T>>(keys >> (w * bits % 64));
   }
+  /// The same for queries 0 to `count`, one word of keys each.
+  void set_all(const uint64_t* keys, int64_t count) {
+    for (int64_t w = 0; w < tile / bits; ++w) {
+      for (int64_t i = 0; i < count; ++i)
+        words[w][i] = static_cast<simd::Word<T>>(keys[i] >> (w * bits % 64));
+    }
+  }
   /// `x` where the bit of key j is set, `otherwise` elsewhere; for the queries from `lane` on.
   simd::Vector<T> select(int64_t j, int64_t lane, simd::Vector<T> x, simd::Vector<T> otherwise) const {
     const simd::Words<T> mine = simd::load_words<T>(&words[j / bits][lane]);
@@ -38,29 +52,6 @@ struct PairBits {
 inline uint64_t low_bits(int64_t count) {
   return count <= 0 ? 0 : count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
-
-/// How many of a step's keys each group of queries meets: queries from `query` to the next step's meet the
-/// first `keys`. One step for a full rectangle; a stair where the diagonal of a causal map passes.
-struct Stairs {
-  static constexpr int64_t group = 16;
-  struct Step {
-    int64_t query, keys;
-  };
-  Step step[tile / group];
-  int64_t steps = 0;
-
-  void add(int64_t query, int64_t keys) {
-    if (keys > (steps > 0 ? step[steps - 1].keys : 0)) step[steps++] = {query, keys};
-  }
-  /// Calls f(first query, last query + 1, keys, keys of the step before).
-  template <class F>
-  void each(int64_t queries, F&& f) const {
-    for (int64_t s = 0; s < steps; ++s) {
-      f(step[s].query, s + 1 < steps ? step[s + 1].query : queries, step[s].keys,
-        s > 0 ? step[s - 1].keys : 0);
-    }
-  }
-};
 
 /// What stands between the plain scores and the weights of one step.
 template <class T>
@@ -114,14 +105,25 @@ class ForwardTile {
     fresh_ = true;
   }
 
+  /// After start(): goes on from what other keys gave the same queries.
+  void resume(const T* out, int64_t ldo, const T* lse) {
+    constexpr T nothing = -std::numeric_limits<T>::infinity();
+    for (int64_t i = 0; i < queries_; ++i) {
+      simd::scaled(out + i * ldo, dv_, T(1), sum_ + i * wide_);
+      most_[i] = lse[i] * static_cast<T>(log2_e);
+      total_[i] = lse[i] == nothing ? T(0) : T(1);
+    }
+    fresh_ = false;
+  }
+
   /// Takes in the keys of one step. k and v point at its first key.
   int64_t keys(const T* k, int64_t ldk, const T* v, int64_t ldv, const Stairs& stairs,
                const Between<T>& between) {
     if (stairs.steps == 0) return 0;
     int64_t flops = 0;
-    stairs.each(width_, [&](int64_t from, int64_t, int64_t upto, int64_t before) {
-      flops += small_gemm(Left::straight, upto - before, width_ - from, d_, k + before * ldk, ldk,
-                          turned_ + from, width_, scores_ + before * width_ + from, width_, false);
+    stairs.each_rectangle([&](const Stairs::Step& s) {
+      flops += small_gemm(Left::straight, s.high - s.low, lanes_of(s), d_, k + s.low * ldk, ldk,
+                          turned_ + s.from, width_, scores_ + s.low * width_ + s.from, width_, false);
     });
     if (between.masked()) {
       between.kept != nullptr ? weigh<true, true>(stairs, between) : weigh<true, false>(stairs, between);
@@ -130,10 +132,11 @@ class ForwardTile {
     }
     if (!fresh_) rescale();
     fresh_ = false;
-    const Rows<T> values = whole_rows(v, ldv, stairs.step[stairs.steps - 1].keys, dv_, values_);
-    stairs.each(queries_, [&](int64_t from, int64_t to, int64_t upto, int64_t) {
-      flops += small_gemm(Left::turned, to - from, wide_, upto, scores_ + from, width_, values.data,
-                          values.ld, sum_ + from * wide_, wide_, true);
+    const Rows<T> values = whole_rows(v, ldv, stairs.end(), dv_, values_);
+    stairs.each([&](const Stairs::Step& s) {
+      flops +=
+          small_gemm(Left::turned, s.to - s.from, wide_, s.high - s.low, scores_ + s.low * width_ + s.from,
+                     width_, values.data + s.low * values.ld, values.ld, sum_ + s.from * wide_, wide_, true);
     });
     return flops;
   }
@@ -157,31 +160,33 @@ class ForwardTile {
  private:
   using V = simd::Vector<T>;
   static constexpr int64_t lanes = simd::Lanes<T>::count;
+  static int64_t lanes_of(const Stairs::Step& s) { return simd::padded<T>(s.to - s.from); }
 
   /// Scores to weights, with the running maximum and sum of each query.
   template <bool masked, bool dropped>
   void weigh(const Stairs& stairs, const Between<T>& between) {
     const V nothing = simd::splat(-std::numeric_limits<T>::infinity());
-    stairs.each(width_, [&](int64_t from, int64_t to, int64_t upto, int64_t) {
-      for (int64_t lane = from; lane < to; lane += lanes) {
+    std::fill_n(shrink_, width_, T(1));
+    stairs.each([&](const Stairs::Step& s) {
+      for (int64_t lane = s.from; lane < s.to; lane += lanes) {
         T* column = scores_ + lane;
         const V before = simd::load(most_ + lane);
         V part[4] = {before, before, before, before};
         const auto look = [&](int64_t j, V& most) {
-          V s = simd::load(column + j * width_);
+          V score = simd::load(column + j * width_);
           if constexpr (masked) {
-            if (between.cap != 0) s = between.cap * bounded<T>(s / between.cap);
-            if (between.bias != nullptr) s += simd::load(between.bias + j * width_ + lane);
-            if (between.visible != nullptr) s = between.visible->select(j, lane, s, nothing);
-            simd::store(column + j * width_, s);
+            if (between.cap != 0) score = between.cap * bounded<T>(score / between.cap);
+            if (between.bias != nullptr) score += simd::load(between.bias + j * width_ + lane);
+            if (between.visible != nullptr) score = between.visible->select(j, lane, score, nothing);
+            simd::store(column + j * width_, score);
           }
-          most = s > most ? s : most;
+          most = score > most ? score : most;
         };
-        int64_t j = 0;
-        for (; j + 4 <= upto; j += 4) {
+        int64_t j = s.low;
+        for (; j + 4 <= s.high; j += 4) {
           for (int64_t p = 0; p < 4; ++p) look(j + p, part[p]);
         }
-        for (; j < upto; ++j) look(j, part[0]);
+        for (; j < s.high; ++j) look(j, part[0]);
         const V left = part[0] > part[1] ? part[0] : part[1], right = part[2] > part[3] ? part[2] : part[3];
         const V most = left > right ? left : right;
         const V base = most == nothing ? V{} : most;  // no key yet: the weights become 2^-inf, not NaN
@@ -192,18 +197,17 @@ class ForwardTile {
           if constexpr (dropped) p = between.kept->select(at, lane, p * between.keep_scale, V{});
           simd::store(column + at * width_, p);
         };
-        for (j = 0; j + 2 <= upto; j += 2) {
+        for (j = s.low; j + 2 <= s.high; j += 2) {
           weight(j, total[0]);
           weight(j + 1, total[1]);
         }
-        if (j < upto) weight(j, total[0]);
+        if (j < s.high) weight(j, total[0]);
         const V shrink = simd::exp2<T>(before - base);
         simd::store(shrink_ + lane, shrink);
         simd::store(total_ + lane, simd::load(total_ + lane) * shrink + (total[0] + total[1]));
         simd::store(most_ + lane, most);
       }
     });
-    if (stairs.steps > 0) std::fill_n(shrink_, stairs.step[0].query, T(1));
   }
 
   void rescale() {
@@ -222,7 +226,7 @@ class ForwardTile {
 };
 
 /// The backward pass of one tile of queries. Sums of dk and dv belong to the caller: rows of whole vectors,
-/// zero at first; those of dk lack the factor `scale`.
+/// zero at first.
 template <class T>
 class BackTile {
  public:
@@ -245,13 +249,15 @@ class BackTile {
     delta_ = carve.take(tile);
   }
 
+  /// Gradients of scores, and so all sums of dq and dk, come out `slope` times what they are: with the scale
+  /// itself they need no pass of their own for it.
   void start(const T* q, int64_t ldq, const T* dout, int64_t ld_dout, const T* out, int64_t ldo, const T* lse,
-             int64_t queries, T factor) {
+             int64_t queries, T factor, T slope) {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     queries_ = queries;
     width_ = simd::padded<T>(queries);
     simd::turn(q, ldq, queries, d_, factor, turned_q_, width_);
-    simd::turn(dout, ld_dout, queries, dv_, T(1), turned_dout_, width_);
+    simd::turn(dout, ld_dout, queries, dv_, slope, turned_dout_, width_);
     q_ = whole_rows(q, ldq, queries, d_, q_copy_);
     dout_ = whole_rows(dout, ld_dout, queries, dv_, dout_copy_);
     std::fill_n(sum_, queries * wide_d_, T(0));
@@ -260,20 +266,22 @@ class BackTile {
       lse_[i] = lse[i] == -infinity ? infinity : lse[i] * static_cast<T>(log2_e);
     }
     simd::row_dots(dout, ld_dout, out, ldo, queries, dv_, delta_);
+    simd::scaled(delta_, width_, slope, delta_);
     std::fill(lse_ + queries, lse_ + width_, infinity);
   }
 
   /// k and v: rows of whole vectors from the step's first key on; dk and dv likewise, and added to. The
   /// gradient of the score of lane i and key j is added to diagonals[i - j], where those are wanted.
-  int64_t keys(Rows<T> k, Rows<T> v, const Stairs& stairs, const Between<T>& between, T* dk, T* dv,
+  int64_t keys(Rows<T> k, Rows<T> v, const Stairs& stairs, const Between<T>& between, Sums<T> dk, Sums<T> dv,
                T* diagonals = nullptr) {
     int64_t flops = 0;
-    stairs.each(width_, [&](int64_t from, int64_t, int64_t upto, int64_t before) {
-      const int64_t at = before * width_ + from;
-      flops += small_gemm(Left::straight, upto - before, width_ - from, d_, k.data + before * k.ld, k.ld,
-                          turned_q_ + from, width_, weights_ + at, width_, false);
-      flops += small_gemm(Left::straight, upto - before, width_ - from, dv_, v.data + before * v.ld, v.ld,
-                          turned_dout_ + from, width_, slopes_ + at, width_, false);
+    stairs.each_rectangle([&](const Stairs::Step& s) {
+      const int64_t at = s.low * width_ + s.from, keys = s.high - s.low,
+                    wide = simd::padded<T>(s.to - s.from);
+      flops += small_gemm(Left::straight, keys, wide, d_, k.data + s.low * k.ld, k.ld, turned_q_ + s.from,
+                          width_, weights_ + at, width_, false);
+      flops += small_gemm(Left::straight, keys, wide, dv_, v.data + s.low * v.ld, v.ld, turned_dout_ + s.from,
+                          width_, slopes_ + at, width_, false);
     });
     if (between.masked()) {
       between.kept != nullptr ? slope<true, true>(stairs, between) : slope<true, false>(stairs, between);
@@ -281,14 +289,17 @@ class BackTile {
       between.kept != nullptr ? slope<false, true>(stairs, between) : slope<false, false>(stairs, between);
     }
     if (diagonals != nullptr) add_diagonals(stairs, diagonals);
-    stairs.each(queries_, [&](int64_t from, int64_t to, int64_t upto, int64_t before) {
-      const int64_t at = before * width_ + from;
-      flops += small_gemm(Left::straight, upto - before, wide_dv_, queries_ - from, weights_ + at, width_,
-                          dout_.data + from * dout_.ld, dout_.ld, dv + before * wide_dv_, wide_dv_, true);
-      flops += small_gemm(Left::straight, upto - before, wide_d_, queries_ - from, slopes_ + at, width_,
-                          q_.data + from * q_.ld, q_.ld, dk + before * wide_d_, wide_d_, true);
-      flops += small_gemm(Left::turned, to - from, wide_d_, upto, slopes_ + from, width_, k.data, k.ld,
-                          sum_ + from * wide_d_, wide_d_, true);
+    stairs.each_rectangle([&](const Stairs::Step& s) {
+      const int64_t at = s.low * width_ + s.from, keys = s.high - s.low, queries = s.to - s.from;
+      flops += small_gemm(Left::straight, keys, wide_dv_, queries, weights_ + at, width_,
+                          dout_.data + s.from * dout_.ld, dout_.ld, dv.row(s.low), dv.ld, true);
+      flops += small_gemm(Left::straight, keys, wide_d_, queries, slopes_ + at, width_,
+                          q_.data + s.from * q_.ld, q_.ld, dk.row(s.low), dk.ld, true);
+    });
+    stairs.each([&](const Stairs::Step& s) {
+      flops +=
+          small_gemm(Left::turned, s.to - s.from, wide_d_, s.high - s.low, slopes_ + s.low * width_ + s.from,
+                     width_, k.data + s.low * k.ld, k.ld, sum_ + s.from * wide_d_, wide_d_, true);
     });
     return flops;
   }
@@ -306,10 +317,10 @@ class BackTile {
   template <bool masked, bool dropped>
   void slope(const Stairs& stairs, const Between<T>& between) {
     const V nothing = simd::splat(-std::numeric_limits<T>::infinity());
-    stairs.each(width_, [&](int64_t from, int64_t to, int64_t upto, int64_t) {
-      for (int64_t lane = from; lane < to; lane += lanes) {
+    stairs.each([&](const Stairs::Step& step) {
+      for (int64_t lane = step.from; lane < step.to; lane += lanes) {
         const V lse = simd::load(lse_ + lane), delta = simd::load(delta_ + lane);
-        for (int64_t j = 0; j < upto; ++j) {
+        for (int64_t j = step.low; j < step.high; ++j) {
           T* weight = weights_ + j * width_ + lane;
           T* gradient = slopes_ + j * width_ + lane;
           V s = simd::load(weight);
@@ -342,9 +353,9 @@ class BackTile {
   }
 
   void add_diagonals(const Stairs& stairs, T* diagonals) const {
-    stairs.each(queries_, [&](int64_t from, int64_t, int64_t upto, int64_t before) {
-      for (int64_t j = before; j < upto; ++j) {
-        for (int64_t i = from; i < queries_; ++i) diagonals[i - j] += slopes_[j * width_ + i];
+    stairs.each([&](const Stairs::Step& s) {
+      for (int64_t j = s.low; j < s.high; ++j) {
+        for (int64_t i = s.from; i < s.to; ++i) diagonals[i - j] += slopes_[j * width_ + i];
       }
     });
   }

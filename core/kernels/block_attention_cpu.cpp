@@ -6,6 +6,7 @@
 #include "core/count.h"
 #include "core/kernels/block_walk.h"
 #include "core/kernels/scratch.h"
+#include "core/pair_count.h"
 #include "core/parallel.h"
 
 namespace heed::kernel {
@@ -50,10 +51,11 @@ class Forward {
     const int32_t* queries = call_.plan.queries(group);
     T* lse = lse_ + (b * call_.H + h) * call_.Tq;
     if (group.alone) return alone(b, h, group, adds);
-    const Rows<T> q = group.adjoining
-                          ? Rows<T>{q_.at(b, h, queries[0]), q_.ld}
-                          : rows_at(q_.at(b, h, 0), q_.ld, queries, group.count, false, call_.d, q_tile_);
+    const Rows<T> q = in_place<T>(group.gap, q_.ld)
+                          ? Rows<T>{q_.at(b, h, queries[0]), group.gap * q_.ld}
+                          : rows_at(q_.at(b, h, 0), q_.ld, queries, group.count, 0, call_.d, q_tile_);
     work_.start(q.data, q.ld, group.count, call_.factor());
+    if (adds) resume(b, h, group, lse);
     int64_t flops = 0;
     const int64_t keys = call_.keys_of(b);
     for (int64_t s = group.first_step; s < group.last_step; ++s) {
@@ -62,25 +64,35 @@ class Forward {
       const int64_t count = count_below(index, step.count, keys);
       if (count == 0) break;
       const Between<T> between = pairs.prepare(call_, b, h, group, step, count);
-      Rows<T> k{k_.at(b, h, index[0]), k_.ld}, v{v_.at(b, h, index[0]), v_.ld};
-      if (!step.adjoining) {
-        k = rows_at(k_.at(b, h, 0), k_.ld, index, count, false, call_.d, k_tile_);
-        v = rows_at(v_.at(b, h, 0), v_.ld, index, count, false, call_.dv, v_tile_);
+      Rows<T> k{k_.at(b, h, index[0]), step.gap * k_.ld}, v{v_.at(b, h, index[0]), step.gap * v_.ld};
+      if (!in_place<T>(step.gap, std::max(k_.ld, v_.ld))) {
+        k = rows_at(k_.at(b, h, 0), k_.ld, index, count, 0, call_.d, k_tile_);
+        v = rows_at(v_.at(b, h, 0), v_.ld, index, count, 0, call_.dv, v_tile_);
       }
       const Stairs stairs = stairs_of(step, group.count, count);
       flops += work_.keys(k.data, k.ld, v.data, v.ld, stairs, between);
     }
-    if (group.adjoining && !adds) {
+    if (group.gap == 1) {
       work_.finish(out_.at(b, h, queries[0]), out_.ld, lse + queries[0]);
       return flops;
     }
     work_.finish(out_tile_, call_.dv, lse_tile_);
-    for (int64_t i = 0; i < group.count; ++i)
-      put(out_tile_ + i * call_.dv, lse_tile_[i], out_.at(b, h, queries[i]), lse[queries[i]], adds);
+    for (int64_t i = 0; i < group.count; ++i) {
+      copy_row(out_tile_ + i * call_.dv, call_.dv, out_.at(b, h, queries[i]));
+      lse[queries[i]] = lse_tile_[i];
+    }
     return flops;
   }
 
  private:
+  /// From what the first pass has found.
+  void resume(int64_t b, int64_t h, const Group& group, const T* lse) {
+    const int32_t* queries = call_.plan.queries(group);
+    gather_rows<T>(out_.at(b, h, 0), out_.ld, queries, group.count, call_.dv, out_tile_);
+    for (int64_t i = 0; i < group.count; ++i) lse_tile_[i] = lse[queries[i]];
+    work_.resume(out_tile_, simd::padded<T>(call_.dv), lse_tile_);
+  }
+
   int64_t alone(int64_t b, int64_t h, const Group& group, bool adds) {
     int64_t flops = 0;
     const Rows<T> k{k_.at(b, h, 0), k_.ld}, v{v_.at(b, h, 0), v_.ld};
@@ -91,15 +103,14 @@ class Forward {
       each_pick(call_, group.part, b, h, i,
                 [&](Picked picked, const T* kept) { flops += row_.keys(k, v, picked, nullptr, T(0), kept); });
       row_.finish(out_tile_, lse_tile_);
-      put(out_tile_, lse_tile_[0], out_.at(b, h, i), lse[i], adds);
+      if (adds) {
+        merge(out_.at(b, h, i), lse[i], out_tile_, lse_tile_[0], call_.dv);
+      } else {
+        copy_row(out_tile_, call_.dv, out_.at(b, h, i));
+        lse[i] = lse_tile_[0];
+      }
     }
     return flops;
-  }
-
-  void put(const T* out, T lse, T* to, T& to_lse, bool adds) const {
-    if (adds) return merge(to, to_lse, out, lse, call_.dv);
-    copy_row(out, call_.dv, to);
-    to_lse = lse;
   }
 
   const BlockCall<T>& call_;
@@ -115,6 +126,7 @@ template <class T>
 void forward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms, const Tensor& out,
              const Tensor& lse) {
   const BlockCall<T> call(q, k, v, terms);
+  PairCount::add(call.pairs());
   const int64_t most = std::max<int64_t>(1, call.plan.most_groups());
   Scratch scratch(
       static_cast<int64_t>(sizeof(StepPairs<T>) + sizeof(T) * Forward<T>::scratch(call.d, call.dv)));
@@ -166,8 +178,9 @@ class Backward {
     std::fill_n(dv_tile_, tile * wide_dv_, T(0));
   }
 
-  /// dk and dv: sums of whole vectors, where the row of key 0 would be.
-  int64_t group(StepPairs<T>& pairs, int64_t b, int64_t h, const Group& group, bool adds, T* dk, T* dv) {
+  /// dk and dv: rows of whole vectors, the first of them that of key 0.
+  int64_t group(StepPairs<T>& pairs, int64_t b, int64_t h, const Group& group, bool adds, Sums<T> dk,
+                Sums<T> dv) {
     if (group.alone) return alone(b, h, group, adds, dk, dv);
     start(b, h, group);
     int64_t flops = 0;
@@ -178,23 +191,24 @@ class Backward {
       const int64_t count = count_below(index, step.count, keys);
       if (count == 0) break;
       const Between<T> between = pairs.prepare(call_, b, h, group, step, count);
-      const Rows<T> k = rows_at(k_.at(b, h, 0), k_.ld, index, count, step.adjoining, call_.d, k_tile_);
-      const Rows<T> v = rows_at(v_.at(b, h, 0), v_.ld, index, count, step.adjoining, call_.dv, v_tile_);
+      const Rows<T> k = rows_at(k_.at(b, h, 0), k_.ld, index, count, step.gap, call_.d, k_tile_);
+      const Rows<T> v = rows_at(v_.at(b, h, 0), v_.ld, index, count, step.gap, call_.dv, v_tile_);
       const Stairs stairs = stairs_of(step, group.count, count);
-      if (step.adjoining) {
-        flops += work_.keys(k, v, stairs, between, dk + index[0] * wide_d_, dv + index[0] * wide_dv_);
+      if (in_place<T>(step.gap, std::max(dk.ld, dv.ld))) {
+        flops += work_.keys(k, v, stairs, between, {dk.row(index[0]), step.gap * dk.ld},
+                            {dv.row(index[0]), step.gap * dv.ld});
         continue;
       }
-      flops += work_.keys(k, v, stairs, between, dk_tile_, dv_tile_);
+      flops += work_.keys(k, v, stairs, between, {dk_tile_, wide_d_}, {dv_tile_, wide_dv_});
       scatter_rows(dk_tile_, index, count, wide_d_, dk);
       scatter_rows(dv_tile_, index, count, wide_dv_, dv);
     }
     const int32_t* queries = call_.plan.queries(group);
-    if (group.adjoining && !adds) {
-      work_.finish(dq_.at(b, h, queries[0]), dq_.ld, call_.scale);
+    if (group.gap > 0 && !adds) {
+      work_.finish(dq_.at(b, h, queries[0]), group.gap * dq_.ld, T(1));
       return flops;
     }
-    work_.finish(dq_tile_, call_.d, call_.scale);
+    work_.finish(dq_tile_, call_.d, T(1));
     for (int64_t i = 0; i < group.count; ++i) put(dq_tile_ + i * call_.d, dq_.at(b, h, queries[i]), adds);
     return flops;
   }
@@ -203,26 +217,28 @@ class Backward {
   void start(int64_t b, int64_t h, const Group& group) {
     const int32_t* queries = call_.plan.queries(group);
     const T* lse = lse_ + (b * call_.H + h) * call_.Tq;
-    if (group.adjoining) {
+    if (group.gap == 1) {
       const int64_t i = queries[0];
       work_.start(q_.at(b, h, i), q_.ld, dout_.at(b, h, i), dout_.ld, out_.at(b, h, i), out_.ld, lse + i,
-                  group.count, call_.factor());
+                  group.count, call_.factor(), call_.scale);
       return;
     }
-    gather_rows(q_.at(b, h, 0), q_.ld, queries, group.count, call_.d, q_tile_);
-    gather_rows(dout_.at(b, h, 0), dout_.ld, queries, group.count, call_.dv, dout_tile_);
-    gather_rows(out_.at(b, h, 0), out_.ld, queries, group.count, call_.dv, out_tile_);
+    const auto rows = [&](const Heads<const T>& x, int64_t width, T* copy) {
+      return rows_at(x.at(b, h, 0), x.ld, queries, group.count, group.gap, width, copy);
+    };
+    const Rows<T> q = rows(q_, call_.d, q_tile_), dout = rows(dout_, call_.dv, dout_tile_),
+                  out = rows(out_, call_.dv, out_tile_);
     for (int64_t i = 0; i < group.count; ++i) lse_tile_[i] = lse[queries[i]];
-    work_.start(q_tile_, wide_d_, dout_tile_, wide_dv_, out_tile_, wide_dv_, lse_tile_, group.count,
-                call_.factor());
+    work_.start(q.data, q.ld, dout.data, dout.ld, out.data, out.ld, lse_tile_, group.count, call_.factor(),
+                call_.scale);
   }
 
-  int64_t alone(int64_t b, int64_t h, const Group& group, bool adds, T* dk, T* dv) {
+  int64_t alone(int64_t b, int64_t h, const Group& group, bool adds, Sums<T> dk, Sums<T> dv) {
     int64_t flops = 0;
     for (int64_t n = 0; n < group.count; ++n) {
       const int64_t i = call_.plan.queries(group)[n];
       row_.start(q_.at(b, h, i), dout_.at(b, h, i), out_.at(b, h, i), lse_[(b * call_.H + h) * call_.Tq + i],
-                 call_.factor());
+                 call_.factor(), call_.scale);
       each_pick(call_, group.part, b, h, i, [&](Picked picked, const T* kept) {
         if (wide_d_ == call_.d && wide_dv_ == call_.dv) {
           flops += row_.keys({k_.at(b, h, 0), k_.ld}, {v_.at(b, h, 0), v_.ld}, picked, dk, dv, kept);
@@ -232,12 +248,12 @@ class Backward {
         gather_rows(v_.at(b, h, 0), v_.ld, picked.index, picked.count, call_.dv, v_tile_);
         int32_t here[tile];
         for (int32_t j = 0; j < tile; ++j) here[j] = j;
-        flops += row_.keys({k_tile_, wide_d_}, {v_tile_, wide_dv_}, {here, picked.count}, dk_tile_, dv_tile_,
-                           kept);
+        flops += row_.keys({k_tile_, wide_d_}, {v_tile_, wide_dv_}, {here, picked.count}, {dk_tile_, wide_d_},
+                           {dv_tile_, wide_dv_}, kept);
         scatter_rows(dk_tile_, picked.index, picked.count, wide_d_, dk);
         scatter_rows(dv_tile_, picked.index, picked.count, wide_dv_, dv);
       });
-      row_.finish(dq_tile_, call_.scale);
+      row_.finish(dq_tile_);
       put(dq_tile_, dq_.at(b, h, i), adds);
     }
     return flops;
@@ -266,8 +282,11 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerm
   const int64_t wide_d = simd::padded<T>(call.d), wide_dv = simd::padded<T>(call.dv);
   const Cuts cuts(call);
   const bool whole = cuts.count == 1;
-  const int64_t own = whole ? Carve<T>::rounded(call.Tk * wide_d) + Carve<T>::rounded(call.Tk * wide_dv) : 0;
-  const int64_t numbers = Backward<T>::scratch(call.d, call.dv) + own;
+  // Rows of whole vectors are summed where they belong.
+  const auto own = [&](int64_t width, int64_t wide) {
+    return whole && wide != width ? Carve<T>::rounded(call.Tk * wide) : 0;
+  };
+  const int64_t numbers = Backward<T>::scratch(call.d, call.dv) + own(call.d, wide_d) + own(call.dv, wide_dv);
   Scratch scratch(static_cast<int64_t>(sizeof(StepPairs<T>) + sizeof(T) * numbers));
   Storage shares(static_cast<int64_t>(sizeof(T)) * call.B * cuts.rows * (wide_d + wide_dv), Device::cpu);
   T* dk_shares = static_cast<T*>(shares.data());
@@ -291,17 +310,28 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerm
     over(call.B * call.H, piece_flops / (2 * call.flops_of_head()), [&](int64_t at, T* memory, auto&& group) {
       const int64_t b = at / call.H, h = at % call.H;
       Carve<T> carve(memory);
-      T *dk_sum = carve.take(call.Tk * wide_d), *dv_sum = carve.take(call.Tk * wide_dv);
-      std::fill_n(dk_sum, call.Tk * wide_d, T(0));
-      std::fill_n(dv_sum, call.Tk * wide_dv, T(0));
+      const auto sums = [&](const Heads<T>& to, int64_t width, int64_t wide) {
+        return wide == width ? Sums<T>{to.at(b, h, 0), to.ld} : Sums<T>{carve.take(call.Tk * wide), wide};
+      };
+      const Sums<T> dk_sum = sums(dks, call.d, wide_d), dv_sum = sums(dvs, call.dv, wide_dv);
+      int64_t ready = 0;  // rows that hold sums
+      const auto make_ready = [&](int64_t end) {
+        if (end <= ready) return;
+        zero_rows(dk_sum.row(ready), dk_sum.ld, end - ready, wide_d);
+        zero_rows(dv_sum.row(ready), dv_sum.ld, end - ready, wide_dv);
+        ready = end;
+      };
       for (int64_t p = 0; p < call.plan.passes(); ++p) {
         const BlockPlan::Pass pass = call.plan.pass(h, p);
-        for (int64_t g = pass.begin; g < pass.end; ++g)
+        for (int64_t g = pass.begin; g < pass.end; ++g) {
+          make_ready(call.plan.group(g).end);
           group(b, h, call.plan.group(g), p > 0, dk_sum, dv_sum);
+        }
       }
+      make_ready(call.Tk);
       for (int64_t r = 0; r < call.Tk; ++r) {
-        simd::scaled(dk_sum + r * wide_d, call.d, call.scale, dks.at(b, h, r));
-        simd::scaled(dv_sum + r * wide_dv, call.dv, T(1), dvs.at(b, h, r));
+        if (wide_d != call.d) copy_row(dk_sum.row(r), call.d, dks.at(b, h, r));
+        if (wide_dv != call.dv) copy_row(dv_sum.row(r), call.dv, dvs.at(b, h, r));
       }
     });
     return;
@@ -318,7 +348,8 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerm
       }
       const int64_t end = cuts.at(h, c + 1).group[p];
       for (int64_t g = share.group[p]; g < end; ++g)
-        group(b, h, call.plan.group(g), p > 0, dk_sum - share.begin * wide_d, dv_sum - share.begin * wide_dv);
+        group(b, h, call.plan.group(g), p > 0, Sums<T>{dk_sum - share.begin * wide_d, wide_d},
+              Sums<T>{dv_sum - share.begin * wide_dv, wide_dv});
     });
   }
   parallel_rows(call.B * call.H * call.Tk, pieces_of(light_grain, call.d), [&](int64_t begin, int64_t end) {
@@ -331,7 +362,7 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerm
         const Cuts::Share& share = cuts.at(h, c);
         if (key < share.begin || key >= share.end) continue;
         const int64_t row = b * cuts.rows + share.place + key - share.begin;
-        for (int64_t n = 0; n < call.d; ++n) to_k[n] += call.scale * dk_shares[row * wide_d + n];
+        for (int64_t n = 0; n < call.d; ++n) to_k[n] += dk_shares[row * wide_d + n];
         for (int64_t n = 0; n < call.dv; ++n) to_v[n] += dv_shares[row * wide_dv + n];
       }
     }

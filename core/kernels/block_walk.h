@@ -51,14 +51,16 @@ struct BlockCall {
   int64_t flops_of_head() const {
     return 2 * std::max<int64_t>(1, plan.kept() / std::max<int64_t>(1, pattern.heads)) * (d + dv);
   }
+  int64_t pairs() const { return plan.kept() * B * (pattern.heads == 1 ? H : 1); }
   /// The number that the pair of query i and key 0 draws.
   uint64_t element(int64_t b, int64_t h, int64_t i) const {
     return static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk);
   }
 };
 
-/// Rows that lie apart are asked for so many before they are needed.
-constexpr int64_t ahead = 8;
+/// Rows that lie apart are asked for so many before they are needed: enough to hide the way to the last
+/// cache.
+constexpr int64_t ahead = 32;
 
 template <class T>
 void copy_row(const T* from, int64_t width, T* to) {
@@ -72,6 +74,7 @@ void copy_row(const T* from, int64_t width, T* to) {
 template <class T>
 void gather_rows(const T* x, int64_t ld, const int32_t* index, int64_t count, int64_t width, T* to) {
   const int64_t wide = simd::padded<T>(width);
+  for (int64_t n = 0; n < std::min(ahead, count); ++n) fetch_rows(x + index[n] * ld, ld, 1, width);
   for (int64_t n = 0; n < count; ++n) {
     if (n + ahead < count) fetch_rows(x + index[n + ahead] * ld, ld, 1, width);
     copy_row(x + index[n] * ld, width, to + n * wide);
@@ -79,23 +82,32 @@ void gather_rows(const T* x, int64_t ld, const int32_t* index, int64_t count, in
   }
 }
 
-/// Rows `index` of x: where they lie, or copied where they lie apart or are no whole vectors.
+/// Whether rows `gap` apart are best read where they lie. Far apart they would fall on the same few lines of
+/// the cache.
 template <class T>
-Rows<T> rows_at(const T* x, int64_t ld, const int32_t* index, int64_t count, bool adjoining, int64_t width,
+bool in_place(int32_t gap, int64_t ld) {
+  return gap == 1 || (gap > 1 && gap * ld * static_cast<int64_t>(sizeof(T)) <= 1024);
+}
+
+/// Rows `index` of x, `gap` apart (0: not evenly): where they lie, or copied where that is better or they are
+/// no whole vectors.
+template <class T>
+Rows<T> rows_at(const T* x, int64_t ld, const int32_t* index, int64_t count, int32_t gap, int64_t width,
                 T* copy) {
   const int64_t wide = simd::padded<T>(width);
-  if (adjoining && wide == width) return {x + index[0] * ld, ld};
+  if (in_place<T>(gap, ld) && wide == width) return {x + index[0] * ld, gap * ld};
   gather_rows(x, ld, index, count, width, copy);
   return {copy, wide};
 }
 
-/// Adds rows of whole vectors to rows `index` of `sum`, and makes them zero again.
+/// Adds rows of whole vectors to rows `index` of `sums`, and makes them zero again.
 template <class T>
-void scatter_rows(T* rows, const int32_t* index, int64_t count, int64_t wide, T* sum) {
+void scatter_rows(T* rows, const int32_t* index, int64_t count, int64_t wide, Sums<T> sums) {
   constexpr int n = simd::Lanes<T>::count;
+  for (int64_t r = 0; r < std::min(ahead, count); ++r) fetch_rows(sums.row(index[r]), wide, 1, wide);
   for (int64_t r = 0; r < count; ++r) {
-    if (r + ahead < count) fetch_rows(sum + index[r + ahead] * wide, wide, 1, wide);
-    T *from = rows + r * wide, *to = sum + index[r] * wide;
+    if (r + ahead < count) fetch_rows(sums.row(index[r + ahead]), wide, 1, wide);
+    T *from = rows + r * wide, *to = sums.row(index[r]);
     for (int64_t c = 0; c < wide; c += n) {
       simd::store(to + c, simd::load(to + c) + simd::load(from + c));
       simd::store(from + c, simd::Vector<T>{});
@@ -113,8 +125,7 @@ struct StepPairs {
                      const BlockPlan::Step& step, int64_t keys) {
     Between<T> between;
     if (step.pairs >= 0) {
-      const uint64_t* words = call.plan.pairs(step);
-      for (int64_t i = 0; i < group.count; ++i) visible.set(i, words[i]);
+      visible.set_all(call.plan.pairs(step), group.count);
       for (int64_t i = group.count; i < simd::padded<T>(group.count); ++i) visible.set(i, 0);
       between.visible = &visible;
     }
@@ -152,8 +163,11 @@ struct StepPairs {
 inline Stairs stairs_of(const BlockPlan::Step& step, int64_t queries, int64_t keys) {
   static_assert(Stairs::group == BlockPlan::lanes);
   Stairs stairs;
-  for (int64_t g = 0; g * Stairs::group < queries; ++g)
-    stairs.add(g * Stairs::group, std::min<int64_t>(step.reach[g], keys));
+  for (int64_t g = 0; g * Stairs::group < queries; ++g) {
+    const int64_t from = g * Stairs::group;
+    stairs.add(
+        {from, std::min(from + Stairs::group, queries), step.begin[g], std::min<int64_t>(step.end[g], keys)});
+  }
   return stairs;
 }
 

@@ -8,6 +8,7 @@
 #include "autograd/ops.h"
 #include "core/count.h"
 #include "core/io.h"
+#include "core/pair_count.h"
 #include "train/bench/bench.h"
 #include "train/bench/measure.h"
 #include "train/chart.h"
@@ -27,6 +28,7 @@ struct Subject {
 
 struct Cost {
   double ahead = 0, both = 0, flops = 0;  // seconds, seconds, operations of a step
+  double pairs = 0;                       // of a query and a key, where they are counted
   double forward_bytes = 0, bytes = 0;    // at most, beyond the inputs
 };
 
@@ -43,10 +45,12 @@ class Layer {
     input_ = Tensor(Shape{1, length, model});
     fill_normal(input_, 0, 1, rng);
     for (Tensor* x : {&q_, &k_, &v_}) {
-      const Tensor values(shape);
-      fill_normal(values, 0, 1, rng);
-      *x = leaf(values);
+      *x = Tensor(shape);
+      fill_normal(*x, 0, 1, rng);
     }
+    const NoTape no_tape;
+    slope_ = like(forward());
+    fill_normal(slope_, 0, 1, rng);
   }
 
   Tensor forward() const {
@@ -54,18 +58,22 @@ class Layer {
       return headed_->on_heads({q_, k_, v_}, {.queries = input_, .keys = input_, .mask = mask_});
     return layer_->forward({.queries = q_, .keys = q_, .mask = mask_});
   }
-  void step() const { backward(sum(square(forward()))); }
+  /// Gradients are of this step alone.
+  void step() {
+    for (Tensor* x : {&q_, &k_, &v_}) *x = leaf(*x);
+    backward(forward(), slope_);
+  }
 
  private:
   Mask mask_;
   std::unique_ptr<Attention> layer_;
   HeadedAttention* headed_;
   Tensor input_;  // [1, N, model], which gates are made from
-  Tensor q_, k_, v_;
+  Tensor q_, k_, v_, slope_;
 };
 
 Cost measure(const Subject& subject, int64_t length) {
-  const Layer layer(subject, length);
+  Layer layer(subject, length);
   const auto ahead = [&] {
     const NoTape no_tape;
     layer.forward();
@@ -77,8 +85,10 @@ Cost measure(const Subject& subject, int64_t length) {
     return static_cast<double>(memory_use().peak - before);
   };
   Cost cost;
-  layer.step();  // gradients of the inputs are there from now on
+  layer.step();  // what is worked out once, as the tiles of a pattern
+  PairCount::reset();
   cost.forward_bytes = peak_of(ahead);
+  cost.pairs = static_cast<double>(PairCount::total().load());
   Count::reset();
   cost.bytes = peak_of([&] { layer.step(); });
   cost.flops = static_cast<double>(Count::flops().load());
@@ -149,6 +159,11 @@ Curve sweep(const Subject& subject, const Plan& plan, const Curve* softmax, Tabl
     if (beside != nullptr) {
       row.set("softmax_forward", beside->ahead / cost.ahead);
       row.set("softmax_step", beside->both / cost.both);
+      if (cost.pairs > 0) {
+        const double kept = cost.pairs / beside->pairs;
+        row.set("kept", 100 * kept);
+        row.set("of_share", cost.both / (beside->both * kept));
+      }
     }
     csv += text("\"", subject.spec, "\",", subject.causal ? 1 : 0, ",", subject.width, ",", length, ",",
                 1e3 * cost.ahead, ",", 1e3 * cost.both, ",", cost.forward_bytes / 1048576, ",",
@@ -237,6 +252,8 @@ void bench_attention(const Invocation& call) {
                {"x softmax", "softmax_forward"},
                {"step ms", "step_ms", 3},
                {"x softmax", "softmax_step"},
+               {"kept %", "kept"},
+               {"of its share", "of_share"},
                {"GFLOP/s", "gflops", 0},
                {"forward MiB", "forward_mib"},
                {"step MiB", "peak_mib"}},
