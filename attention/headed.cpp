@@ -109,6 +109,7 @@ HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Projec
       config_(config),
       project_(project),
       modifiers_(config, rng) {
+  config_.shared = nullptr;  // what a variant has taken from there is its own; the rest is not to be kept
   const Modifiers& m = config.modifiers;
   if (project == Project::shared_qk && key_heads() != config.heads)
     fail(
