@@ -18,12 +18,17 @@ using Caps = std::vector<std::pair<std::string, int64_t>>;
 
 /// A preset with little of everything and otherwise as it is, for `steps` steps. `wider` comes last and wins.
 inline Config small_preset(const std::string& name, int64_t steps = 2, const Caps& wider = {}) {
-  Caps caps{{"data.pairs", 200},         {"data.characters", 3000},  {"data.images", 60},
-            {"data.held_out", 20},       {"data.validation", 6},     {"data.test", 6},
-            {"data.bleu_pairs", 2},      {"data.vocabulary", 300},   {"data.fixed_length", 32},
-            {"model.width", 16},         {"model.heads", 4},         {"model.layers", 2},
-            {"model.max_length", 64},    {"model.feed_forward", 16}, {"train.batch", 4},
-            {"train.batch_tokens", 100}, {"data.estimate", 2}};
+  Caps caps{{"data.pairs", 200},       {"data.characters", 3000},
+            {"data.images", 60},       {"data.held_out", 20},
+            {"data.validation", 6},    {"data.test", 6},
+            {"data.bleu_pairs", 2},    {"data.vocabulary", 300},
+            {"data.fixed_length", 32}, {"model.width", 16},
+            {"model.heads", 4},        {"model.layers", 2},
+            {"model.max_length", 64},  {"model.feed_forward", 16},
+            {"train.batch", 4},        {"train.batch_tokens", 100},
+            {"data.estimate", 2},      {"data.examples", 40},
+            {"data.side", 4},          {"data.up_to", 700},
+            {"data.shortest", 600}};
   caps.insert(caps.end(), wider.begin(), wider.end());
   Config config = make_config(name);
   const std::vector<OptionText> options = options_of(config);
