@@ -353,9 +353,13 @@ void LongTask::hold_out(LongSplits& splits, int64_t validation, bool shuffle) {
   splits.train = splits.train.slice(0, all - held);
 }
 
-Sequences shrunk(Sequences images, int64_t from, int64_t side) {
+void check_side(int64_t from, int64_t side) {
   if (side < 1 || from % side != 0)
     fail("data.side = ", side, ". It must divide the ", from, " pixels of a side, as ", from / 2, " does.");
+}
+
+Sequences shrunk(Sequences images, int64_t from, int64_t side) {
+  check_side(from, side);
   if (side == from) return images;
   const int64_t block = from / side, count = images.count();
   Sequences out;

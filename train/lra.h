@@ -101,6 +101,9 @@ class LongTask : public Task {
   std::vector<std::pair<std::string, std::string>> facts_;
 };
 
+/// Fails when images of `from` pixels a side cannot be averaged down to `side`, naming data.side.
+void check_side(int64_t from, int64_t side);
+
 /// Square images of one byte a pixel, averaged down to `side` pixels a side; as they are when they have that.
 Sequences shrunk(Sequences images, int64_t from, int64_t side);
 

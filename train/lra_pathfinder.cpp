@@ -23,7 +23,10 @@ class Pathfinder final : public LongTask {
       "what a pixel of 0, the ground, is: a grey like others, or padding that is left out");
   }
 
-  void check(const Config&) const override { pathfinder_options(resolution_); }
+  void check(const Config&) const override {
+    pathfinder_options(resolution_);
+    check_side(resolution_, side_);
+  }
 
   Tokens tokens() const override {
     return {.vocabulary = 256, .fixed = true, .drop_zeros = zero_ == PixelZero::pad};

@@ -80,6 +80,9 @@ class Task {
   virtual Scores validate(Module& model) const = 0;
   /// Scores on the test split, in full.
   virtual Evaluation test(Module& model, const DecodeOptions& decode) const = 0;
+  /// Whether the weights of the last step are scored on the test split too, beside the best ones: where the
+  /// validation split is none of the publisher's.
+  virtual bool scores_last() const { return false; }
   /// The maps of one example, given as text (empty: one of the validation split), with a caption.
   virtual std::vector<MapView> maps(Module& model, const std::string& text, std::string& caption) const = 0;
 };

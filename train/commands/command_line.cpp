@@ -50,6 +50,11 @@ std::string Invocation::command() const {
   return out;
 }
 
+std::string named_preset(const Invocation& call, const std::string& otherwise) {
+  const std::string asked = call.words.empty() ? otherwise : call.words[0];
+  return call.has("recipe") ? with_recipe(asked, call.get("recipe")) : asked;
+}
+
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   std::set<std::string> known;

@@ -23,11 +23,6 @@ std::vector<std::string> specs_of(const Invocation& call) {
   return specs;
 }
 
-/// The preset, by its recipe where one is given.
-std::string preset_of(const Invocation& call) {
-  return call.has("recipe") ? with_recipe(call.words[0], call.get("recipe")) : call.words[0];
-}
-
 std::vector<PlannedRun> plans_of(const Invocation& call) {
   const int64_t seeds = call.integer("seeds", 1);
   if (seeds < 1 || seeds > most_seeds) fail("--seeds = ", seeds, ". It must be 1 to ", most_seeds, ".");
@@ -36,7 +31,7 @@ std::vector<PlannedRun> plans_of(const Invocation& call) {
     for (int64_t i = 0; i < seeds; ++i) {
       Invocation one = call;
       one.options["attention"] = {spec};
-      Config config = make_config(preset_of(call));
+      Config config = make_config(named_preset(call));
       apply_settings(config, one);
       config.train.seed += i;
       config.check();
@@ -81,7 +76,7 @@ int run(const Invocation& call) {
   Path folder = Path(call.get("out", "runs")) / call.get("name", "compare");
   Comparison comparison;
   if (of_preset) {
-    const std::string base = Path(preset_of(call)).stem().string();
+    const std::string base = Path(named_preset(call)).stem().string();
     const std::vector<PlannedRun> plans = plans_of(call);
     if (!call.has("name")) folder = Path(call.get("out", "runs")) / ("compare-" + base);
     try {
@@ -111,8 +106,8 @@ Verb verb::compare() {
           "PRESET|RUN...",
           1,
           1000,
-          with_machine({{"attention", "A,B,C", "train the preset with each of these; may be repeated"},
-                        {"recipe", "NAME", "of a preset that has several"},
+          with_machine({recipe_option,
+                        {"attention", "A,B,C", "train the preset with each of these; may be repeated"},
                         {"seeds", "N", "runs of each, from train.seed on (default: 1)"},
                         {"name", "NAME", "folder of the comparison (default: compare-PRESET)"},
                         {"out", "FOLDER", "where that folder lies (default: runs)"},

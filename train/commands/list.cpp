@@ -12,7 +12,7 @@ namespace heed {
 namespace {
 
 void row(const std::string& name, const std::string& text) {
-  std::printf("  %-18s %s\n", name.c_str(), text.c_str());
+  std::printf("  %-24s %s\n", name.c_str(), text.c_str());
 }
 
 void list_runs(const Path& folder) {

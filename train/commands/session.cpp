@@ -206,15 +206,20 @@ int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>&
   progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step));
   // The checkpoint that is scored is read back from the disk: what is reported is what is kept.
   const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
+  std::vector<std::pair<std::string, double>> of_last;
+  if (config.task->scores_last() && best.step != outcome.step)
+    of_last = config.task->test(trainer.model(), config.decode).scores.list;
   load(trainer.model(), best.file("model.safetensors"));
   const Evaluation evaluation = config.task->test(trainer.model(), config.decode);
   progress.say("test", score_line(evaluation.scores));
   for (const std::string& note : evaluation.notes) progress.say("", note);
+  if (!of_last.empty()) progress.say("last step", score_line({.list = of_last}));
   for (size_t i = 0; i < std::min<size_t>(evaluation.samples.size(), 3); ++i) {
     progress.say("sample", evaluation.samples[i].source + "  \u2192  " + evaluation.samples[i].hypothesis);
   }
   Json scores = Json::object({{"step", best.step}, {"of", outcome.step}});
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
+  for (const auto& [name, value] : of_last) scores.set("last_" + name, value);
   io::write(folder.path() / "scores.json", scores.dump(1) + "\n");
   write_report(config, folder, trainer.model(), evaluation, outcome);
   tell_what_it_took(progress, folder, trainer, outcome);

@@ -18,8 +18,7 @@ int run(const Invocation& call) {
                 summary(*run.model).c_str());
     return 0;
   }
-  Config config =
-      make_config(call.has("recipe") ? with_recipe(call.words[0], call.get("recipe")) : call.words[0]);
+  Config config = make_config(named_preset(call));
   apply_settings(config, call);
   config.check();
   if (call.has("origin")) {
@@ -47,7 +46,7 @@ Verb verb::show() {
           "PRESET|FILE|RUN",
           1,
           1,
-          {{"recipe", "NAME", "of a preset that has several: tiny, google, nystrom, skyformer or best"},
+          {recipe_option,
            {"origin", "", "where each value comes from"},
            {"model", "", "count the parameters part by part too"},
            {"ckpt", "WHICH", "of a run: best, last or a step"}},

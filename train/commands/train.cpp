@@ -10,8 +10,7 @@ namespace heed {
 namespace {
 
 int run(const Invocation& call) {
-  const std::string asked = call.words.empty() ? "translate" : call.words[0];
-  const std::string what = call.has("recipe") ? with_recipe(asked, call.get("recipe")) : asked;
+  const std::string what = named_preset(call, "translate");
   Config config = make_config(what);
   apply_settings(config, call);
   config.check();
@@ -49,13 +48,12 @@ Verb verb::train() {
           "PRESET|FILE",
           0,
           1,
-          with_machine(
-              {{"recipe", "NAME", "of a preset that has several: tiny, google, nystrom, skyformer or best"},
-               {"name", "NAME", "name of the run; numbered when not given"},
-               {"out", "FOLDER", "folder of all runs (default: runs)"},
-               {"dry-run", "", "print the settings and what the run would take, and stop"},
-               {"json", "", "with --dry-run: only what it would take, as one JSON object"},
-               {"quiet", "", "say nothing while it works"}}),
+          with_machine({recipe_option,
+                        {"name", "NAME", "name of the run; numbered when not given"},
+                        {"out", "FOLDER", "folder of all runs (default: runs)"},
+                        {"dry-run", "", "print the settings and what the run would take, and stop"},
+                        {"json", "", "with --dry-run: only what it would take, as one JSON object"},
+                        {"quiet", "", "say nothing while it works"}}),
           true,
           run};
 }

@@ -46,6 +46,12 @@ struct Verb {
 /// All verbs, in the order of the help.
 std::span<const Verb> verbs();
 
+/// The preset or file that a call's first word names (or `otherwise`), of the recipe that --recipe names.
+std::string named_preset(const Invocation& call, const std::string& otherwise = "");
+/// --recipe, for verbs that take a preset.
+inline constexpr VerbOption recipe_option{
+    "recipe", "NAME", "of a preset that has several: tiny, google, nystrom, skyformer or best"};
+
 /// Settings that any config may be given, under their short and dotted names: --rate and --train.rate.
 struct Setting {
   std::string key;     ///< "train.rate"

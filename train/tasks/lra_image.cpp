@@ -25,6 +25,8 @@ class Image final : public LongTask {
     return {cifar_classes.begin(), cifar_classes.end()};
   }
 
+  void check(const Config&) const override { check_side(resolution, side_); }
+
   LongSplits make(const Say& say) const override {
     say("data        digits on grey ground, drawn here; the benchmark's: --data FOLDER of CIFAR-10's binary "
         "files "
