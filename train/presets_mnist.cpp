@@ -47,7 +47,7 @@ dropout = 0.0
 attention_dropout = 0.0
 activation = "gelu"
 position = "learned"
-init = "xavier"
+init = "normal"
 scale_embedding = false
 attention_bias = false
 [data]
