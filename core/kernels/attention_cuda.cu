@@ -5,6 +5,7 @@
 
 #include "core/count.h"
 #include "core/kernels/attention_bf16_device.h"
+#include "core/kernels/attention_rows_device.h"
 
 namespace heed::kernel {
 namespace {
@@ -151,6 +152,7 @@ void Attention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const At
     using T = typename decltype(type)::type;
     const ForwardCall<T> call(q, k, v, terms, out, lse);
     Count::add(attention_flops(call, false));
+    if (takes_rows(call, terms)) return attention_rows(q, k, v, terms, out, lse);
     if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
       return attention_bf16(q, k, v, terms, out, lse);
     const int64_t width = std::max(call.d, call.dv);

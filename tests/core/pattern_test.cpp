@@ -48,6 +48,61 @@ const std::vector<Named> patterns = {
     {"one far key", [](int64_t, int64_t i, int64_t j) { return j == i * 29 % 97; }},
 };
 
+/// Every pair of a pattern once in its plan, and what the plan says of its groups is so.
+void check_plan(const Pattern& pattern, const BlockPlan& plan, const Allowed& allowed) {
+  const int64_t heads = pattern.heads, queries = pattern.queries, keys = pattern.keys;
+  CHECK(plan.kept() == pattern.kept());
+  for (int64_t h = 0; h < heads; ++h) {
+    std::vector<int> met(static_cast<size_t>(queries * keys)), asked(static_cast<size_t>(queries));
+    const auto meet = [&](int64_t i, int64_t j) { ++met[static_cast<size_t>(i * keys + j)]; };
+    bool sound = true;
+    for (int64_t p = 0; p < plan.passes(); ++p) {
+      const BlockPlan::Pass pass = plan.pass(h, p);
+      CHECK(pass.end - pass.begin <= plan.most_groups());
+      for (int64_t g = pass.begin; g < pass.end; ++g) {
+        const BlockPlan::Group& group = plan.group(g);
+        const int32_t* rows = plan.queries(group);
+        int64_t kept = 0;
+        for (int64_t n = 0; n < group.count; ++n) {
+          if (p == 0) ++asked[static_cast<size_t>(rows[n])];
+          if (group.gap > 0) sound = sound && rows[n] == rows[0] + n * group.gap;
+          if (!group.alone) continue;
+          each_run(pattern, group.part, h, rows[n], keys, [&](int64_t begin, int64_t end) {
+            for (int64_t j = begin; j < end; ++j) meet(rows[n], j);
+            sound = sound && group.begin <= begin && end <= group.end;
+            kept += end - begin;
+          });
+        }
+        for (int64_t s = group.first_step; s < group.last_step; ++s) {
+          const BlockPlan::Step& step = plan.step(s);
+          const int32_t* index = plan.keys(step);
+          for (int64_t k = 0; k < step.count; ++k) {
+            sound = sound && (k == 0 || index[k] > index[k - 1]) &&
+                    (step.gap == 0 || index[k] == index[0] + k * step.gap) && index[k] >= group.begin &&
+                    index[k] < group.end;
+            for (int64_t n = 0; n < group.count; ++n) {
+              const bool meets = step.pairs < 0 || (plan.pairs(step)[n] >> k & 1) != 0;
+              if (!meets) continue;
+              meet(rows[n], index[k]);
+              sound = sound && k >= step.begin[n / BlockPlan::lanes] && k < step.end[n / BlockPlan::lanes];
+              ++kept;
+            }
+          }
+        }
+        CHECK(kept == group.kept);
+      }
+    }
+    CHECK(sound);
+    CHECK(std::all_of(asked.begin(), asked.end(), [](int times) { return times == 1; }));
+    bool same = true;
+    for (int64_t i = 0; i < queries; ++i) {
+      for (int64_t j = 0; j < keys; ++j)
+        same = same && met[static_cast<size_t>(i * keys + j)] == (allowed(h, i, j) ? 1 : 0);
+    }
+    CHECK(same);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("pattern: a plan holds every pair once") {
@@ -57,59 +112,15 @@ TEST_CASE("pattern: a plan holds every pair once") {
       for (const int64_t heads : {1, 2}) {
         INFO(named.name << ", " << heads << " heads, " << queries << " queries, " << keys << " keys");
         const Pattern pattern = pattern_of(heads, queries, keys, named.allowed);
-        const BlockPlan& plan = pattern.plan();
-        CHECK(&plan == &pattern.plan());
-        CHECK(plan.kept() == pattern.kept());
-        for (int64_t h = 0; h < heads; ++h) {
-          std::vector<int> met(static_cast<size_t>(queries * keys)), asked(static_cast<size_t>(queries));
-          const auto meet = [&](int64_t i, int64_t j) { ++met[static_cast<size_t>(i * keys + j)]; };
-          bool sound = true;
-          for (int64_t p = 0; p < plan.passes(); ++p) {
-            const BlockPlan::Pass pass = plan.pass(h, p);
-            CHECK(pass.end - pass.begin <= plan.most_groups());
-            for (int64_t g = pass.begin; g < pass.end; ++g) {
-              const BlockPlan::Group& group = plan.group(g);
-              const int32_t* rows = plan.queries(group);
-              int64_t kept = 0;
-              for (int64_t n = 0; n < group.count; ++n) {
-                if (p == 0) ++asked[static_cast<size_t>(rows[n])];
-                if (group.gap > 0) sound = sound && rows[n] == rows[0] + n * group.gap;
-                if (!group.alone) continue;
-                each_run(pattern, group.part, h, rows[n], keys, [&](int64_t begin, int64_t end) {
-                  for (int64_t j = begin; j < end; ++j) meet(rows[n], j);
-                  sound = sound && group.begin <= begin && end <= group.end;
-                  kept += end - begin;
-                });
-              }
-              for (int64_t s = group.first_step; s < group.last_step; ++s) {
-                const BlockPlan::Step& step = plan.step(s);
-                const int32_t* index = plan.keys(step);
-                for (int64_t k = 0; k < step.count; ++k) {
-                  sound = sound && (k == 0 || index[k] > index[k - 1]) &&
-                          (step.gap == 0 || index[k] == index[0] + k * step.gap) && index[k] >= group.begin &&
-                          index[k] < group.end;
-                  for (int64_t n = 0; n < group.count; ++n) {
-                    const bool meets = step.pairs < 0 || (plan.pairs(step)[n] >> k & 1) != 0;
-                    if (!meets) continue;
-                    meet(rows[n], index[k]);
-                    sound =
-                        sound && k >= step.begin[n / BlockPlan::lanes] && k < step.end[n / BlockPlan::lanes];
-                    ++kept;
-                  }
-                }
-              }
-              CHECK(kept == group.kept);
-            }
-          }
-          CHECK(sound);
-          CHECK(std::all_of(asked.begin(), asked.end(), [](int times) { return times == 1; }));
-          bool same = true;
-          for (int64_t i = 0; i < queries; ++i) {
-            for (int64_t j = 0; j < keys; ++j)
-              same = same && met[static_cast<size_t>(i * keys + j)] == (named.allowed(h, i, j) ? 1 : 0);
-          }
-          CHECK(same);
-        }
+        CHECK(&pattern.plan() == &pattern.plan());
+        check_plan(pattern, pattern.plan(), named.allowed);
+        const BlockPlan whole(pattern, kernel::device_costs);
+        check_plan(pattern, whole, named.allowed);
+        for (const BlockPlan::Group& group : whole.group_list()) CHECK_FALSE(group.alone);
+        const Pattern turned = pattern.turned();
+        CHECK((turned.queries == keys && turned.keys == queries));
+        check_plan(turned, BlockPlan(turned, kernel::device_costs),
+                   [&](int64_t h, int64_t j, int64_t i) { return named.allowed(h, i, j); });
       }
     }
   }

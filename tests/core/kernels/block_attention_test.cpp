@@ -155,8 +155,9 @@ TEST_CASE("block attention kernel: lone heads are cut into runs of groups, and l
   const OnEachDevice here;
   for (const Named& p : patterns) {
     INFO(p.name);
-    compare({1, 1, 450, 450, 64, 24}, DType::f64, p.allowed, 1, {430});
-    compare({1, 2, 450, 450, 64, 64}, DType::f32, p.allowed, 2);
+    const int64_t T = acted_here() ? 200 : 450;
+    compare({1, 1, T, T, 64, 24}, DType::f64, p.allowed, 1, {static_cast<int32_t>(T - 20)});
+    compare({1, 2, T, T, 64, 64}, DType::f32, p.allowed, 2);
   }
 }
 
@@ -167,6 +168,7 @@ TEST_CASE("block attention kernel: dropout draws what attention draws for each p
   for (const Named& p : patterns) {
     for (const Sizes& s : {Sizes{2, 2, 17, 17, 16, 16}, Sizes{1, 2, 130, 128, 32, 32},
                            Sizes{1, 1, 70, 41, 5, 8}, Sizes{1, 1, 400, 400, 64, 64}}) {
+      if (s.Tq == 400 && acted_here()) continue;
       for (const DType dtype : {DType::f32, DType::f64}) {
         INFO(p.name << " Tq " << s.Tq << " Tk " << s.Tk);
         compare(s, dtype, p.allowed, 1, {}, 0, rng.next());

@@ -1,11 +1,20 @@
-// How what the kernels of attention are called with is mirrored on a device: see Mirror.
+// How what the kernels of attention are called with is mirrored on a device (see Mirror), and whether that is
+// slow.
 #pragma once
 
+#include "core/cuda/context.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/block_attention.h"
 #include "core/kernels/decay_scan.h"
 #include "core/kernels/fastmax.h"
 #include "tests/any_device.h"
+
+namespace heed {
+
+/// True where a test case runs on a device that the CPU acts: large inputs take minutes there.
+inline bool acted_here() { return device_here() != Device::cpu && cuda::acted; }
+
+}  // namespace heed
 
 namespace heed::kernel {
 

@@ -1,0 +1,250 @@
+// Tests of attention's kernels on every device against those of the CPU, where no plain loop says what is
+// right: heads that share keys, relative biases, sinks, caps, wide rows, and rounded products.
+#include <cmath>
+
+#include "core/kernels/attention.h"
+#include "core/kernels/fastmax_back.h"
+#include "core/kernels/fastmax_sums.h"
+#include "tests/catch.h"
+#include "tests/core/kernels/attention_reference.h"
+#include "tests/core/kernels/mirrored_terms.h"
+
+namespace heed {
+namespace {
+
+using kernel::AttentionTerms;
+using test::blank_like;
+using test::distance;
+using test::heads;
+
+struct Sizes {
+  int64_t B, H, Hk, Tq, Tk, d, dv;
+};
+
+struct Inputs {
+  Tensor q, k, v, dout;
+  Inputs(const Sizes& s, DType dtype)
+      : q(heads(s.B, s.H, s.Tq, s.d, dtype, 1)),
+        k(heads(s.B, s.Hk, s.Tk, s.d, dtype, 2)),
+        v(heads(s.B, s.Hk, s.Tk, s.dv, dtype, 3)),
+        dout(heads(s.B, s.H, s.Tq, s.dv, dtype, 4)) {}
+};
+
+struct Outputs {
+  Tensor out, lse, dq, dk, dv, drelative;
+};
+
+Outputs run(Device device, const Inputs& x, const AttentionTerms& terms) {
+  Outputs y{.out = blank_like(x.dout),
+            .lse = Tensor({x.q.extent(0), x.q.extent(1), x.q.extent(2)}, x.q.dtype()),
+            .dq = blank_like(x.q),
+            .dk = blank_like(x.k),
+            .dv = blank_like(x.v),
+            .drelative = terms.relative && terms.softcap == 0 ? like(terms.relative) : Tensor()};
+  launch_on<kernel::Attention>(device, x.q, x.k, x.v, terms, y.out, y.lse);
+  launch_on<kernel::AttentionBack>(device, x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv,
+                                   y.drelative);
+  return y;
+}
+
+/// Largest difference from the CPU's, relative to the largest number where that is above one.
+double apart(const Tensor& found, const Tensor& wanted) {
+  if (!wanted) return 0;
+  double largest = 1;
+  for (const double x : wanted.to_doubles())
+    largest = std::isfinite(x) ? std::max(largest, std::abs(x)) : largest;
+  double most = 0;
+  const auto a = found.to_doubles(), b = wanted.to_doubles();
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i]) continue;
+    most = std::isfinite(a[i]) ? std::max(most, std::abs(a[i] - b[i]) / largest) : HUGE_VAL;
+  }
+  return most;
+}
+
+void compare(const Inputs& x, const AttentionTerms& terms, double near) {
+  AttentionTerms exact = terms;
+  exact.rounding = Rounding::none;
+  const Outputs want = run(Device::cpu, x, exact), y = run(device_here(), x, terms);
+  CHECK(apart(y.out, want.out) < near);
+  CHECK(apart(y.lse, want.lse) < near);
+  CHECK(apart(y.dq, want.dq) < near);
+  CHECK(apart(y.dk, want.dk) < near);
+  CHECK(apart(y.dv, want.dv) < near);
+  CHECK(apart(y.drelative, want.drelative) < near);
+}
+
+double near_of(DType dtype) { return dtype == DType::f64 ? 1e-12 : 1e-5; }
+
+Draw some_draw() {
+  return {.seed = 77, .stream = 5, .tick = Tensor::of<int64_t>(std::vector<int64_t>{3}, {1})};
+}
+
+Tensor lengths(const std::vector<int32_t>& values) {
+  return Tensor::of<int32_t>(values, {static_cast<int64_t>(values.size())});
+}
+
+}  // namespace
+
+TEST_CASE("attention on devices: heads that share keys, relative biases, sinks and caps") {
+  const OnEachDevice here;
+  const Sizes s{2, 4, 2, 70, 90, 24, 16};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Inputs x(s, dtype);
+    const Tensor relative = test::tensor(test::numbers(4 * 159, 7), {4, 159}, dtype),
+                 sink = test::tensor(test::numbers(4, 8), {4}, dtype);
+    for (const bool causal : {false, true}) {
+      INFO("causal " << causal << " " << to_string(dtype));
+      const AttentionTerms plain{
+          .scale = 0.4, .causal = causal, .first_query = 20, .key_lengths = lengths({90, 33})};
+      compare(x, plain, near_of(dtype));
+      AttentionTerms terms = plain;
+      terms.relative = relative;
+      compare(x, terms, near_of(dtype));
+      terms.sink = sink;
+      terms.dropout = 0.2;
+      terms.draw = some_draw();
+      compare(x, terms, near_of(dtype));
+      terms.softcap = 0.5;
+      compare(x, terms, near_of(dtype));
+    }
+  }
+}
+
+TEST_CASE("attention on devices: rows wider than a tile") {
+  const OnEachDevice here;
+  for (const Sizes& s : {Sizes{1, 2, 1, 70, 67, 100, 100}, Sizes{1, 1, 1, 40, 70, 130, 20},
+                         Sizes{1, 1, 1, 66, 66, 40, 300}, Sizes{1, 1, 1, 20, 20, 257, 131}}) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      INFO("d " << s.d << " dv " << s.dv << " " << to_string(dtype));
+      compare(Inputs(s, dtype), {.scale = 0.1, .causal = true, .first_query = 5}, near_of(dtype));
+    }
+  }
+}
+
+TEST_CASE("attention on devices: products rounded to bf16 differ by their rounding") {
+  const OnEachDevice here;
+  for (const Sizes& s :
+       {Sizes{1, 1, 1, 1, 1, 1, 1}, Sizes{2, 4, 2, 70, 90, 24, 16}, Sizes{1, 2, 2, 200, 200, 64, 64},
+        Sizes{1, 2, 1, 130, 65, 100, 128}, Sizes{1, 1, 1, 3, 150, 33, 5}}) {
+    for (const bool causal : {false, true}) {
+      INFO("Tq " << s.Tq << " Tk " << s.Tk << " d " << s.d << " dv " << s.dv << " causal " << causal);
+      AttentionTerms terms{.scale = 0.3,
+                           .causal = causal,
+                           .first_query = causal ? s.Tk - s.Tq : 0,
+                           .rounding = Rounding::bf16};
+      // Factors keep 8 bits; numbers are below one and rows have up to 128 of them.
+      compare(Inputs(s, DType::f32), terms, 0.02);
+      terms.key_lengths =
+          lengths(std::vector<int32_t>(static_cast<size_t>(s.B), static_cast<int32_t>(s.Tk / 2)));
+      terms.dropout = 0.25;
+      terms.draw = some_draw();
+      terms.sink = test::tensor(test::numbers(s.H, 8), {s.H}, DType::f32);
+      terms.bias = test::tensor(test::numbers(s.Tq * s.Tk, 9), {1, 1, s.Tq, s.Tk}, DType::f32);
+      compare(Inputs(s, DType::f32), terms, 0.02);
+    }
+  }
+}
+
+TEST_CASE("attention on devices: the tensor cores' products are exact where rounding changes nothing") {
+  const OnEachDevice here;
+  // Small whole numbers are exact in bf16, and with one key for each query so is its weight.
+  const Sizes s{1, 2, 2, 70, 70, 48, 40};
+  Inputs x(s, DType::f32);
+  for (const Tensor& t : {x.q, x.k, x.v, x.dout}) {
+    float* values = t.data<float>();
+    for (int64_t i = 0; i < t.size(); ++i) values[i] = std::round(3 * values[i]);
+  }
+  AttentionTerms terms{.scale = 0.05, .rounding = Rounding::bf16};
+  std::vector<double> own(70 * 70, -std::numeric_limits<double>::infinity());
+  for (size_t i = 0; i < 70; ++i) own[i * 70 + i * 29 % 70] = 0;
+  terms.bias = test::tensor(own, {1, 1, 70, 70}, DType::f32);
+  AttentionTerms exact = terms;
+  exact.rounding = Rounding::none;
+  const Outputs y = run(device_here(), x, terms), want = run(Device::cpu, x, exact);
+  CHECK(y.out.to_doubles() == want.out.to_doubles());
+  CHECK(apart(y.lse, want.lse) < 1e-6);
+  CHECK(apart(y.dv, want.dv) < 1e-6);
+}
+
+namespace {
+
+/// Fastmax on a device and on the CPU, with what is dropped the same.
+struct FastmaxOutputs {
+  Tensor out, sums, dq, dk, dv, state, dstate;
+};
+
+FastmaxOutputs fastmax(Device device, const Inputs& x, const kernel::FastmaxTerms& terms) {
+  const int64_t features = kernel::fastmax_features(x.k.extent(3), terms.coefficients),
+                columns = x.v.extent(3) + 1;
+  const Tensor none;
+  FastmaxOutputs y{.out = blank_like(x.dout),
+                   .sums = Tensor({x.q.extent(0), x.q.extent(1), x.q.extent(2)}, x.q.dtype()),
+                   .dq = blank_like(x.q),
+                   .dk = blank_like(x.k),
+                   .dv = blank_like(x.v),
+                   .state = Tensor::zeros({x.q.extent(0), x.q.extent(1), features, columns}, x.q.dtype()),
+                   .dstate = Tensor::zeros({x.q.extent(0), x.q.extent(1), features, columns}, x.q.dtype())};
+  launch_on<kernel::FastmaxSums>(device, x.k, x.v, terms, y.state);
+  if (terms.causal) {
+    launch_on<kernel::Fastmax>(device, x.q, x.k, x.v, y.state, terms, y.out, y.sums);
+    launch_on<kernel::FastmaxBack>(device, x.q, x.k, x.v, y.state, terms, y.out, y.sums, x.dout, y.dq, y.dk,
+                                   y.dv, y.dstate);
+    return y;
+  }
+  launch_on<kernel::Fastmax>(device, x.q, none, none, y.state, terms, y.out, y.sums);
+  launch_on<kernel::FastmaxBack>(device, x.q, none, none, y.state, terms, y.out, y.sums, x.dout, y.dq, none,
+                                 none, y.dstate);
+  launch_on<kernel::FastmaxSumsBack>(device, x.k, x.v, terms, y.dstate, y.dk, y.dv);
+  return y;
+}
+
+}  // namespace
+
+TEST_CASE("fastmax on devices: dropped monomials and sums that come from before are those of the CPU") {
+  const OnEachDevice here;
+  for (const std::vector<double>& coefficients : {std::vector<double>{1, 1, 0.5}, {0.5, 0.3, 0.2, 0.1}}) {
+    for (const bool causal : {false, true}) {
+      for (const double dropout : {0.0, 0.3}) {
+        INFO("degree " << coefficients.size() - 1 << " causal " << causal << " dropout " << dropout);
+        const Inputs x({2, 1, 1, 150, 150, 6, 7}, DType::f64);
+        const kernel::FastmaxTerms terms{.coefficients = coefficients,
+                                         .prepare = kernel::Prepare::unit,
+                                         .causal = causal,
+                                         .key_lengths = lengths({150, 70}),
+                                         .epsilon = 5,
+                                         .dropout = dropout,
+                                         .draw = some_draw(),
+                                         .path = kernel::FastmaxPath::factored};
+        const FastmaxOutputs y = fastmax(device_here(), x, terms), want = fastmax(Device::cpu, x, terms);
+        CHECK(apart(y.state, want.state) < 1e-12);
+        CHECK(apart(y.out, want.out) < 1e-12);
+        CHECK(apart(y.sums, want.sums) < 1e-12);
+        CHECK(apart(y.dq, want.dq) < 1e-12);
+        CHECK(apart(y.dk, want.dk) < 1e-12);
+        CHECK(apart(y.dv, want.dv) < 1e-12);
+        CHECK(apart(y.dstate, want.dstate) < 1e-12);
+      }
+    }
+  }
+}
+
+TEST_CASE("fastmax on devices: heads wider than a tile of rows") {
+  const OnEachDevice here;
+  for (const Sizes& s : {Sizes{1, 1, 1, 70, 70, 140, 5}, Sizes{1, 1, 1, 70, 70, 12, 100}}) {
+    INFO("d " << s.d << " dv " << s.dv);
+    const Inputs x(s, DType::f32);
+    const kernel::FastmaxTerms terms{.coefficients = {1, 1, 0.5},
+                                     .prepare = kernel::Prepare::unit,
+                                     .causal = true,
+                                     .path = kernel::FastmaxPath::factored};
+    const FastmaxOutputs y = fastmax(device_here(), x, terms), want = fastmax(Device::cpu, x, terms);
+    CHECK(apart(y.out, want.out) < 1e-5);
+    CHECK(apart(y.dq, want.dq) < 1e-5);
+    CHECK(apart(y.dk, want.dk) < 1e-5);
+    CHECK(apart(y.dv, want.dv) < 1e-5);
+    CHECK(apart(y.dstate, want.dstate) < 1e-5);
+  }
+}
+
+}  // namespace heed
