@@ -22,12 +22,13 @@ struct PackedRows {
 inline int packed_width(int64_t width) { return width <= 32 ? 32 : width <= 64 ? 64 : 128; }
 
 /// Eight numbers a thread.
-__global__ inline void pack_rows(Heads<const float> from, int64_t rows, int64_t H, int64_t T, int64_t width,
-                                 int D, bf16* to) {
+template <class T>
+__global__ void pack_rows(Heads<const T> from, int64_t rows, int64_t H, int64_t length, int64_t width, int D,
+                          bf16* to) {
   const int64_t at = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * 8;
   if (at >= rows * D) return;
   const int64_t row = at / D, first = at % D;
-  const float* x = from.at(row / T / H, row / T % H, row % T);
+  const T* x = from.at(row / length / H, row / length % H, row % length);
   uint32_t packed[4];
 #pragma unroll
   for (int n = 0; n < 4; ++n) {
@@ -41,7 +42,7 @@ __global__ inline void pack_rows(Heads<const float> from, int64_t rows, int64_t 
 inline Tensor packed(const Tensor& x, int D) {
   const int64_t rows = x.extent(0) * x.extent(1) * x.extent(2);
   const Tensor to(Shape{std::max<int64_t>(1, rows), D}, DType::bf16, x.device());
-  cuda::run(pack_rows,
+  cuda::run(pack_rows<float>,
             {.blocks = dim3(static_cast<unsigned>(cuda::pieces(rows * D / 8, 256))), .threads = dim3(256)},
             Heads<const float>(x), rows, x.extent(1), x.extent(2), x.extent(3), D, to.data<bf16>());
   return to;
