@@ -17,6 +17,9 @@
 namespace heed {
 namespace {
 
+// Seconds spent on largest batches: where steps are long, a typical one and one of the largest must do.
+constexpr double patience = 60;
+
 std::string name_of_owner(const void* owner, Module* model) {
   if (owner == nullptr) return "other";
   for (const char* const& kind : memory_kinds) {
@@ -61,7 +64,10 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     rng.restore(tick, draws);
   };
   try {
-    while (const std::optional<Place> place = batches.next()) {
+    const double first = seconds_now();
+    for (int64_t measured = 0; measured < 2 || seconds_now() - first < patience; ++measured) {
+      const std::optional<Place> place = batches.next();
+      if (!place) break;
       reset_peak();
       const int64_t flops = Count::flops();
       step(make(*place));

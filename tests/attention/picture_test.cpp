@@ -156,6 +156,22 @@ TEST_CASE("picture svg: one cell a weight with its value, tokens escaped, elemen
   CHECK_THROWS_AS(map_svg(map, -1), Error);
 }
 
+TEST_CASE("picture svg: colours go up to the largest weight where that is asked for") {
+  MapView map = translated();
+  map.weights[0] = INFINITY;  // is no scale
+  const SvgOptions scaled{.title = "", .scale_to_largest = true};
+  const std::string to_one = map_svg(map, 1), to_largest = map_svg(map, 1, scaled);
+  const auto cell = [](float share) { return "fill=\"" + picture::colour(share) + "\"><title>"; };
+  CHECK(count(to_one, cell(0.55F)) == 5);
+  CHECK(count(to_largest, cell(1)) == 5);
+  CHECK(count(to_largest, cell(0.15F / 0.55F)) == 15);
+  CHECK(to_largest.find(">0.55</text>") != std::string::npos);
+  CHECK(map_svg(map, 0, scaled).find(">0.55</text>") != std::string::npos);
+  MapView nothing = translated();
+  nothing.weights.assign(nothing.weights.size(), 0);
+  CHECK(count(map_svg(nothing, 0, scaled), cell(0)) == 20);
+}
+
 TEST_CASE("picture svg: long maps are drawn in tiles that are named") {
   MapView map;
   map.kind = "encoder self";

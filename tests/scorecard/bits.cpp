@@ -11,11 +11,11 @@ struct Trained {
   std::vector<std::string> losses;
 };
 
-Trained trained(const Scene& scene, const Recipe& recipe, int64_t steps, int64_t threads) {
+Trained trained(const Scene& scene, const Recipe& recipe, int64_t threads) {
   static int64_t number = 0;
   const std::string name = text("run", number++);
-  std::vector<std::string> words{"train",   recipe.preset, "--name",    name,         "--quiet",
-                                 "--steps", text(steps),   "--threads", text(threads)};
+  std::vector<std::string> words{"train",   recipe.preset,      "--name",    name,         "--quiet",
+                                 "--steps", text(recipe.steps), "--threads", text(threads)};
   words.insert(words.end(), recipe.less.begin(), recipe.less.end());
   Command command = scene.heed(words);
   command.seconds = 600;
@@ -40,16 +40,16 @@ std::string difference(const Trained& a, const Trained& b) {
 /// Each preset with each of these numbers of threads, compared with the first of them.
 Result compared(const Scene& scene, const std::vector<int64_t>& threads, const std::string& behind) {
   Tally tally;
-  const int64_t steps = scene.amount(2, 20);
-  const std::vector<Recipe> all = recipes(scene);
-  for (const Recipe& recipe : all) {
-    const Trained first = trained(scene, recipe, steps, threads.front());
+  const Recipes presets = recipes(scene, {"translate", "lm", "mnist"}, 2);
+  for (const Recipe& recipe : presets.all) {
+    const Trained first = trained(scene, recipe, threads.front());
     for (size_t i = 1; i < threads.size(); ++i) {
       tally.add(text(recipe.preset, ", ", threads[i], " threads against ", threads.front()),
-                difference(first, trained(scene, recipe, steps, threads[i])));
+                difference(first, trained(scene, recipe, threads[i])));
     }
   }
-  return tally.result(text(" pairs of runs (", all.size(), " presets, ", steps, " steps) ", behind));
+  return tally.result(text(" pairs of runs (", presets.all.size(), " presets, ",
+                           scene.whole ? "2 to 20" : "2", " steps", presets.left_out, ") ", behind));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 
 #include "core/hash.h"
@@ -205,24 +206,54 @@ std::string finish(const Scene& scene, const std::string& name, const std::vecto
   return end.ok() ? "" : text(there ? "resume: " : "train anew: ", end.said());
 }
 
-std::vector<Recipe> recipes(const Scene& scene, const std::set<std::string>& in_short) {
-  std::vector<Recipe> all;
+namespace {
+
+/// GFLOP of a step, as a rehearsal counts them; infinity where it takes more time or memory than it may.
+double step_of(const Scene& scene, const Recipe& recipe) {
+  std::vector<std::string> words{"train", recipe.preset, "--dry-run", "--memory", "8G"};
+  words.insert(words.end(), recipe.less.begin(), recipe.less.end());
+  Command command = scene.heed(words);
+  command.seconds = 300;
+  const Ended end = run(command);
+  if (end.hung || end.code == 7) return INFINITY;
+  const size_t unit = end.out.find(" GFLOP");
+  if (!end.ok() || unit == std::string::npos) return 0;  // the row itself will show what is wrong
+  return std::strtod(end.out.c_str() + end.out.rfind(' ', unit - 1), nullptr);
+}
+
+}  // namespace
+
+Recipes recipes(const Scene& scene, const std::set<std::string>& in_short, int64_t short_steps) {
+  Recipes out;
   const Ended end = run(scene.heed({"list", "presets"}));
   for (size_t at = 0; at < end.out.size(); at = end.out.find('\n', at) + 1) {
     const size_t begin = end.out.find_first_not_of(' ', at);
-    Recipe recipe{.preset = end.out.substr(begin, end.out.find(' ', begin) - begin), .less = {}};
+    Recipe recipe{
+        .preset = end.out.substr(begin, end.out.find(' ', begin) - begin), .less = {}, .steps = short_steps};
     if (!scene.whole && !in_short.contains(recipe.preset)) continue;
     const Ended shown = run(scene.heed({"show", recipe.preset, "--origin"}));
     const auto has = [&](const char* key) {
       return shown.out.find(text("data.", key, " ")) != std::string::npos;
     };
-    if (has("pairs"))
-      recipe.less = {"--pairs", "2000",         "--test", "16",           "--bleu-pairs",
-                     "4",       "--validation", "16",     "--vocabulary", "300"};
-    if (has("characters")) recipe.less = {"--data", plant_text(scene)};
-    all.push_back(std::move(recipe));
+    const auto take = [&](std::initializer_list<std::string> words) {
+      recipe.less.insert(recipe.less.end(), words);
+    };
+    if (has("pairs")) take({"--pairs", "2000", "--validation", "16", "--test", "16", "--bleu-pairs", "4"});
+    if (has("examples")) take({"--examples", "200", "--validation", "20", "--held-out", "20"});
+    if (has("characters")) take({"--data", plant_text(scene)});
+    if (has("vocabulary")) take({"--vocabulary", "300"});
+    if (scene.whole) {
+      constexpr double most = 1000, budget = 400;  // GFLOP of a step, and of a run
+      const double step = step_of(scene, recipe);
+      if (step > most) {
+        out.left_out += text(out.left_out.empty() ? ", left out: " : ", ", recipe.preset);
+        continue;
+      }
+      recipe.steps = static_cast<int64_t>(std::clamp(step > 0 ? budget / step : 20, 2.0, 20.0));
+    }
+    out.all.push_back(std::move(recipe));
   }
-  return all;
+  return out;
 }
 
 std::string leftovers(const Scene& scene) {

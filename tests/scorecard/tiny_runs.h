@@ -48,10 +48,15 @@ std::string finish(const Scene& scene, const std::string& name,
 struct Recipe {
   std::string preset;
   std::vector<std::string> less;
+  int64_t steps = 0;  ///< that a row affords: 20, or fewer where a step is long
 };
-/// All presets; in the short form those named.
-std::vector<Recipe> recipes(const Scene& scene,
-                            const std::set<std::string>& in_short = {"translate", "lm", "mnist"});
+/// All presets whose steps a processor can take (more than 1 TFLOP or 8 GB are too much); in the short form
+/// those named, with so many steps.
+struct Recipes {
+  std::vector<Recipe> all;
+  std::string left_out;  ///< ", left out: ..." or nothing
+};
+Recipes recipes(const Scene& scene, const std::set<std::string>& in_short, int64_t short_steps);
 
 /// What a disturbance left behind in runs/ that has no business there: names that begin with a dot. Empty
 /// when clean.
