@@ -70,7 +70,7 @@ clip = 0.0
 shift = 2
 [train]
 schedule = "cosine"
-rate = 2e-3
+rate = 1e-3
 warmup = 200
 final_share = 0.01
 beta2 = 0.98
