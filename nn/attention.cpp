@@ -78,6 +78,19 @@ void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, int
                reshape(targets.detach(), Shape{-1}), rows, ignore);
 }
 
+void settle_terms_of_parts(Terms* terms, const Tensor& logits, const Tensor& targets, int64_t parts) {
+  if (terms == nullptr || terms->waiting.empty()) return;
+  Likelihood likelihood;
+  {
+    const NoTape quiet;
+    const std::vector<int64_t> rows(static_cast<size_t>(targets.extent(0)), 1);
+    likelihood = likelihood_of(logits.detach(), targets.detach(), rows, -1);
+    const std::vector<Tensor> all(static_cast<size_t>(parts), likelihood.of_sequences);
+    likelihood.of_sequences = concat(all, 0);
+  }
+  terms->settle(likelihood);
+}
+
 void reorder(Memory& memory, const Tensor& order) {
   if (order.dtype() != DType::i32 || order.rank() != 1) {
     fail("reorder: the order is ", order.dtype(), " ", order.shape(),

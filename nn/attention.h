@@ -76,6 +76,10 @@ void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, int
 void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, std::span<const int64_t> rows,
                   int32_t ignore = -1);
 
+/// The same where an example is `parts` sequences of a batch [parts * B]: the first of all examples, then the
+/// second of all. Each of them has its example's likelihood.
+void settle_terms_of_parts(Terms* terms, const Tensor& logits, const Tensor& targets, int64_t parts);
+
 /// What a whole forward pass carries: noise while training, somebody who looks, extra terms.
 struct Pass {
   Rng* noise = nullptr;  ///< dropout and sampling; null when evaluating

@@ -224,7 +224,7 @@ Tensor LongTask::logits(Module& model, const Batch& batch, const Pass& pass) con
 
 Tensor LongTask::loss(Module& model, const Batch& batch, const Pass& pass) const {
   const Tensor scores = logits(model, batch, pass);
-  settle_terms(pass.terms, scores, batch.tensors[1]);
+  settle_terms_of_parts(pass.terms, scores, batch.tensors[1], splits_.train.parts);
   return cross_entropy(scores, batch.tensors[1], pass.noise != nullptr ? smoothing_ : 0);
 }
 
