@@ -6,6 +6,7 @@
 #include "core/count.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/dropout.h"
+#include "core/pair_count.h"
 #include "core/parallel.h"
 #include "core/pattern.h"
 #include "tests/catch.h"
@@ -249,6 +250,27 @@ TEST_CASE("block attention kernel: work follows what is kept") {
     return j <= i && (i - j < 64 || (i - j) % 64 == 0);
   };
   CHECK(use(4096, both).second < 2.2 * 14 * 16 * static_cast<double>(pattern(1, 4096, 4096, both)->kept()));
+}
+
+TEST_CASE("block attention kernel: pairs are counted as dense attention counts its own") {
+  const Inputs x({2, 3, 70, 70, 8, 8}, DType::f32);
+  const Tensor out = blank_like(x.dout), lse(Shape{2, 3, 70});
+  const auto pairs = [](const std::function<void()>& work) {
+    PairCount::reset();
+    work();
+    return PairCount::total().load();
+  };
+  const kernel::BlockTerms causal{
+      .pattern = pattern(1, 70, 70, [](int64_t, int64_t i, int64_t j) { return j <= i; })};
+  CHECK(pairs([&] { launch<kernel::BlockAttention>(Device::cpu, x.q, x.k, x.v, causal, out, lse); }) ==
+        2 * 3 * 70 * 71 / 2);
+  CHECK(pairs([&] {
+          launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v, kernel::AttentionTerms{.causal = true}, out,
+                                    lse);
+        }) == 2 * 3 * 70 * 71 / 2);
+  CHECK(pairs([&] {
+          launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v, kernel::AttentionTerms{}, out, lse);
+        }) == 2 * 3 * 70 * 70);
 }
 
 TEST_CASE("block attention kernel: a pattern counts what it keeps") {
