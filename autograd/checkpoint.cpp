@@ -16,7 +16,7 @@ class Redraw {
  public:
   Redraw(Rng* rng, const std::optional<Rng>& then) : rng_(rng) {
     if (rng_ == nullptr) return;
-    if (rng_->tick() != then->tick()) {
+    if (!rng_->at_tick_of(*then)) {
       fail(
           "checkpoint: the random source was advanced before the gradient was taken. Call advance() after "
           "backward().");

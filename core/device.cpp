@@ -4,6 +4,7 @@
 #include "core/cuda/context.h"
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/gpu.h"
 
 namespace heed {
 
@@ -45,6 +46,18 @@ Device device_named(const std::string& name) {
   const std::string why = why_no_cuda();
   if (!why.empty()) fail(Fault::device, "device cuda: ", why, ". Use --device cpu or auto.");
   return Device::cuda;
+}
+
+std::string gpu_words() {
+  if constexpr (built_with_cuda) {
+    if (!cuda::why_not().empty()) return {};
+    const cuda::Properties found = cuda::properties();
+    const auto version = [](int number) { return text(number / 1000, ".", number % 1000 / 10); };
+    return text(found.name, ", ", found.memory / 1'000'000'000, " GB, ", found.processors,
+                " processors, compute ", found.major, ".", found.minor, ", CUDA ", version(found.runtime),
+                ", driver for ", version(found.driver));
+  }
+  return {};
 }
 
 void synchronize([[maybe_unused]] Device device) {

@@ -23,6 +23,22 @@ Device device_named(const std::string& name);
 std::vector<Device> devices();
 /// Why there is no GPU, in one sentence; empty when there is one.
 std::string why_no_cuda();
+/// Where this thread makes tensors and random numbers that name no device: the CPU, unless somebody says
+/// otherwise.
+inline thread_local Device default_device = Device::cpu;
+
+/// Makes this the default while one lives.
+class DefaultDevice {
+ public:
+  explicit DefaultDevice(Device device) : outer_(default_device) { default_device = device; }
+  ~DefaultDevice() { default_device = outer_; }
+  DefaultDevice(const DefaultDevice&) = delete;
+  DefaultDevice& operator=(const DefaultDevice&) = delete;
+
+ private:
+  Device outer_;
+};
+
 /// Waits until the device has finished everything asked of it. Nothing to do on the CPU.
 void synchronize(Device device);
 

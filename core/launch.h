@@ -24,6 +24,7 @@ concept Kernel = requires {
 template <Kernel K, class... Args>
 void launch(Device device, Args&&... args) {
   if (device == Device::cpu) {
+    const DefaultDevice beside(Device::cpu);  // what the kernel makes for itself
     if constexpr (all_isas) {
       const Isa best = isa();
       if (best == Isa::avx512) return K::template cpu<Isa::avx512>(std::forward<Args>(args)...);

@@ -1,9 +1,18 @@
 // The state of random numbers.
 #include "core/random.h"
 
+#include "core/cuda/graph.h"
 #include "core/kernels/random.h"
 
 namespace heed {
+namespace {
+
+void only_outside_of_replay() {
+  if constexpr (built_with_cuda)
+    cuda::refuse_capture("what a random number of the host, or the number of the step, leads to");
+}
+
+}  // namespace
 
 Rng::Rng(uint64_t seed, Device device) : seed_(seed), tick_(Tensor::zeros(Shape{1}, DType::i64, device)) {}
 
@@ -15,7 +24,13 @@ void Rng::advance() {
   launch<kernel::Advance>(tick_.device(), tick_);
 }
 
+int64_t Rng::tick() const {
+  only_outside_of_replay();
+  return tick_host_;
+}
+
 double Rng::uniform() {
+  only_outside_of_replay();
   const Philox bits = Philox::at(seed_, 0, Draw::high(draws_++, tick_host_));
   return static_cast<double>(((uint64_t{bits.word[0]} << 32) | bits.word[1]) >> 11) * 0x1p-53;
 }

@@ -48,7 +48,7 @@ struct Draw {
 /// tick. Copies share the tick. Ops take a Draw from next(); a training loop calls advance() once a step.
 class Rng {
  public:
-  explicit Rng(uint64_t seed, Device device = Device::cpu);
+  explicit Rng(uint64_t seed, Device device = default_device);
 
   Draw next();     ///< the numbers of one op; no two calls give the same
   void advance();  ///< the next step: tick + 1 on the device, draws from zero
@@ -58,7 +58,9 @@ class Rng {
   int64_t below(int64_t count);
 
   uint64_t seed() const { return seed_; }
-  int64_t tick() const { return tick_host_; }
+  /// Fails while a step is recorded for replay: what follows from it would stay as it is then.
+  int64_t tick() const;
+  bool at_tick_of(const Rng& other) const { return tick_host_ == other.tick_host_; }
   int64_t draws() const { return static_cast<int64_t>(draws_); }
   void restore(int64_t tick, int64_t draws);
 

@@ -67,19 +67,19 @@ struct MemoryUser {
 };
 
 /// Who holds how much, the largest first; owners past the 500th are left out.
-std::vector<MemoryUser> memory_users(Device device = Device::cpu);
+std::vector<MemoryUser> memory_users(Device device = default_device);
 /// The same, as it was when memory last ran out.
-std::vector<MemoryUser> memory_users_at_failure(Device device = Device::cpu);
+std::vector<MemoryUser> memory_users_at_failure(Device device = default_device);
 /// For std::set_new_handler: gives cached memory back to the system when the heap has none left; where there
 /// is none, notes who holds how much and throws std::bad_alloc.
 void make_room();
 
-MemoryUse memory_use(Device device = Device::cpu);
-void reset_peak(Device device = Device::cpu);
+MemoryUse memory_use(Device device = default_device);
+void reset_peak(Device device = default_device);
 /// No Storage may take `reserved` past this many bytes; 0 means no cap.
-void cap_memory(int64_t bytes, Device device = Device::cpu);
+void cap_memory(int64_t bytes, Device device = default_device);
 /// Gives cached memory back to the system.
-void release_cached(Device device = Device::cpu);
+void release_cached(Device device = default_device);
 
 /// While one lives, storage on the GPU comes from memory that nothing else uses: that of captured steps,
 /// which all of them share, since one is replayed after the other. What such a step leaves behind stays where

@@ -23,18 +23,18 @@ class Tensor {
  public:
   Tensor() = default;  ///< empty: `if (!t)`
   /// Uninitialised numbers.
-  explicit Tensor(Shape shape, DType dtype = DType::f32, Device device = Device::cpu);
+  explicit Tensor(Shape shape, DType dtype = DType::f32, Device device = default_device);
 
-  /// f32 values on the CPU, for tests and examples; rank 1 unless a shape of the same size is given.
+  /// f32 values on the default device, for tests and examples; rank 1 unless a shape of the same size is given.
   static Tensor from(std::initializer_list<float> values);
   static Tensor from(std::span<const float> values, const Shape& shape);
   /// The values of any element type, copied; `T` decides the dtype.
   template <class T>
-  static Tensor of(std::span<const T> values, const Shape& shape, Device device = Device::cpu) {
+  static Tensor of(std::span<const T> values, const Shape& shape, Device device = default_device) {
     return copied(values.data(), values.size(), shape, dtype_of<T>, device);
   }
-  static Tensor full(Shape shape, double value, DType dtype = DType::f32, Device device = Device::cpu);
-  static Tensor zeros(Shape shape, DType dtype = DType::f32, Device device = Device::cpu);
+  static Tensor full(Shape shape, double value, DType dtype = DType::f32, Device device = default_device);
+  static Tensor zeros(Shape shape, DType dtype = DType::f32, Device device = default_device);
 
   explicit operator bool() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }

@@ -205,7 +205,7 @@ void load(Module& module, const std::string& bytes, const std::string& name) {
   }
   for (const Named& named : all) {
     const auto numbers = file.bytes(*file.find(named.name));
-    const Tensor saved(named.tensor->shape(), named.tensor->dtype());
+    const Tensor saved(named.tensor->shape(), named.tensor->dtype(), Device::cpu);
     std::memcpy(saved.raw(), numbers.data(), numbers.size());
     const Device device = named.tensor->device();
     launch<kernel::Copy>(device, saved.to(device), *named.tensor);

@@ -95,14 +95,30 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
 }
 
 void Optimizer::step(double rate, std::span<const Tensor> losses) {
+  begin_step(rate);
+  update(losses);
+  end_step();
+}
+
+void Optimizer::begin_step(double rate) {
+  const Device device = values_.device();
+  launch<kernel::Fill>(device, view::slice(state_, 0, 0, 1), rate);
+  launch<kernel::Fill>(device, view::slice(state_, 0, 1, 2), static_cast<double>(steps_));
+}
+
+void Optimizer::end_step() {
+  ++values_.storage()->version;
+  ++steps_;
+  clear();
+}
+
+void Optimizer::update(std::span<const Tensor> losses) {
   const NoTape no_tape;
   const Device device = values_.device();
   for (const Tensor& leaf : leaves_) {
     // No gradient has arrived: what lies there is of an earlier step.
     if (leaf.node()->fresh) launch<kernel::Fill>(device, leaf.node()->grad, 0.0);
   }
-  launch<kernel::Fill>(device, view::slice(state_, 0, 0, 1), rate);
-  launch<kernel::Fill>(device, view::slice(state_, 0, 1, 2), static_cast<double>(steps_));
   const Tensor squares = view::slice(state_, 0, 2, 3);
   launch<kernel::SquareSum>(device, gradients_, squares);
   for (const Tensor& loss : losses) {  // adds 0, or what is not a number
@@ -131,9 +147,6 @@ void Optimizer::step(double rate, std::span<const Tensor> losses) {
   };
   run(0, decayed_, options_.decay);
   run(decayed_, values_.size(), 0);
-  ++values_.storage()->version;
-  ++steps_;
-  clear();
 }
 
 void Optimizer::reset() {
@@ -158,12 +171,15 @@ double Optimizer::value_norm() const {
 std::string Optimizer::save() const {
   const int64_t count = steps_;
   std::vector<TensorBytes> list;
+  std::vector<Tensor> kept;
+  kept.reserve(2);
   const auto add = [&](const char* name, const Tensor& x) {
     if (x.size() == 0) return;
+    const Tensor& here = kept.emplace_back(x.to(Device::cpu));
     list.push_back({name,
                     to_string(x.dtype()),
                     {x.size()},
-                    std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
+                    std::span(static_cast<const std::byte*>(here.raw()), static_cast<size_t>(x.bytes()))});
   };
   add("first", first_);
   add("second", second_);
@@ -190,12 +206,15 @@ void Optimizer::load(const std::string& bytes) {
          "of the run.");
   }
   check("steps", sizeof steps_);
-  const auto put = [&](const char* name, void* to, int64_t size) {
-    if (size > 0) std::memcpy(to, file.bytes(file.at(name)).data(), static_cast<size_t>(size));
+  const auto put = [&](const char* name, const Tensor& to) {
+    if (to.size() == 0) return;
+    const Tensor saved(to.shape(), to.dtype(), Device::cpu);
+    std::memcpy(saved.raw(), file.bytes(file.at(name)).data(), static_cast<size_t>(saved.bytes()));
+    launch<kernel::Copy>(to.device(), saved.to(to.device()), to);
   };
-  put("first", first_.raw(), first_.bytes());
-  put("second", second_.size() > 0 ? second_.raw() : nullptr, second_.bytes());
-  put("steps", &steps_, sizeof steps_);
+  put("first", first_);
+  put("second", second_);
+  std::memcpy(&steps_, file.bytes(file.at("steps")).data(), sizeof steps_);
 }
 
 }  // namespace heed

@@ -32,6 +32,11 @@ class Optimizer {
   /// Clips, updates and clears, with this learning rate. Nothing waits for the device. Where the gradient or
   /// one of `losses` is not finite, no parameter and no moment changes, and gradient_norm() is not finite.
   void step(double rate, std::span<const Tensor> losses = {});
+  /// The same in three parts. What differs from step to step is put on the device first, so that the update
+  /// between can be replayed.
+  void begin_step(double rate);
+  void update(std::span<const Tensor> losses = {});
+  void end_step();
   /// Counts the last step() as not done: for one that met a gradient that is not finite.
   void forget_step() { --steps_; }
   /// As if no step had been taken: moments and count are 0, the parameters as they are.

@@ -1,6 +1,7 @@
 // The loop: from a config to a trained model in a run folder.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "train/config.h"
 #include "train/estimate.h"
 #include "train/progress.h"
+#include "train/replay.h"
 #include "train/run_folder.h"
 #include "train/task.h"
 
@@ -59,6 +61,14 @@ class Trainer {
     Progress::Now now = {};
   };
 
+  /// Steps on batches of the same shapes, in tensors that stay where they are, so that they can be replayed.
+  struct Lane {
+    std::vector<Batch> batches;
+    std::vector<Tensor> losses;
+    std::unique_ptr<Replay> replay;
+    int64_t draws = 0;  // where the random numbers stood before
+  };
+
   Outcome train();
   void restore(const Checkpoint& checkpoint);
   void restore_state(const Json& json);
@@ -67,6 +77,10 @@ class Trainer {
   int64_t next_position();
   /// Forward and backward; the losses of the batches.
   std::vector<Tensor> sweep(const std::vector<Batch>& batches, bool first);
+  /// Forward, backward and update; the losses of the batches.
+  std::vector<Tensor> compute(std::vector<Batch>& batches, bool first);
+  /// The lane of these batches, which it now holds; null where such steps run as they are.
+  Lane* lane_of(std::vector<Batch>& batches);
   void stop_or_skip(const Step& step, const std::string& bad);
   std::string last_good() const;
   void note(Sitting& sitting, const Step& done);  // in the metrics and on the line of progress
@@ -84,6 +98,8 @@ class Trainer {
   Rng rng_;
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::map<std::string, Lane> lanes_;  // by the shapes of their batches
+  bool told_why_ = false;              // that steps are not replayed
   MetricsLog metrics_;
   int64_t total_ = 0;
   int64_t step_ = 0, epoch_ = 0, position_ = 0,

@@ -16,7 +16,12 @@ constexpr unsigned char unwritten = 0xff, guard = 0xa5;  // bytes; the first mak
 char* map(char*, int64_t bytes) {
   stream();  // opens the device
   void* at = nullptr;
-  if (cudaMalloc(&at, static_cast<size_t>(bytes)) == cudaSuccess) return static_cast<char*>(at);
+  // While a step is recorded, too: the memory is not part of what is recorded.
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  const cudaError_t status = cudaMalloc(&at, static_cast<size_t>(bytes));
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  if (status == cudaSuccess) return static_cast<char*>(at);
   cudaGetLastError();
   return nullptr;
 }

@@ -164,7 +164,7 @@ class Writer {
   explicit Writer(Path out) : out_(std::move(out)) { io::make_directories(out_); }
   void operator()(const std::string& name, const Tensor& x) const {
     std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
-    const Tensor whole = contiguous(x.detach());
+    const Tensor whole = contiguous(x.detach()).to(Device::cpu);
     const Path path = out_ / (name + ".npy");
     const auto count = static_cast<size_t>(whole.size());
     if (x.dtype() == DType::f64)

@@ -164,7 +164,7 @@ void apply_machine(const Invocation& call) {
     if (count < 1 || count > 256) fail("--threads = ", count, ". It must be 1 to 256.");
     set_threads(static_cast<int>(count));
   }
-  device_named(call.get("device", "auto"));
+  default_device = device_named(call.get("device", "auto"));
   if (call.has("memory")) cap_memory(memory_size(call.get("memory")));
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/blas.h"
 #include "core/device.h"
+#include "core/gpu.h"
 #include "core/isa.h"
 #include "core/parallel.h"
 #include "train/commands/verbs.h"
@@ -16,7 +17,7 @@ int run(const Invocation& call) {
   facts.set("blas_core", blas_core());
   facts.set("blas_build", blas::build());
   facts.set("threads", threads());
-  facts.set("cuda", why_no_cuda().empty() ? std::string("yes") : "no: " + why_no_cuda());
+  facts.set("cuda", why_no_cuda().empty() ? gpu_words() : "no: " + why_no_cuda());
   facts.set("isa", to_string(isa()));
   facts.set("bf16_products", has_bf16_products());
   if (call.has("json")) {

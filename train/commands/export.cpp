@@ -74,7 +74,7 @@ void write_batches(const Path& folder, const Config& config, int64_t rounds) {
     std::string number = std::to_string(round);
     number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
     for (size_t i = 0; i < parts.size(); ++i) {
-      const Tensor& x = kept.emplace_back(contiguous(batch.tensors.at(i)));
+      const Tensor& x = kept.emplace_back(contiguous(batch.tensors.at(i)).to(Device::cpu));
       list.push_back({number + "." + parts[i], to_string(x.dtype()),
                       std::vector<int64_t>(x.shape().begin(), x.shape().end()),
                       std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});

@@ -53,7 +53,7 @@ void write_manifest(Config& config, const RunFolder& folder, const Trainer& trai
   facts.set("blas_core", blas_core());
   facts.set("blas_build", blas::build());
   facts.set("threads", threads());
-  facts.set("device", "cpu");
+  facts.set("device", to_string(default_device));
   facts.set("seed", config.train.seed);
   facts.set("parameters", count_parameters(model));
   facts.set("steps", trainer.total_steps());
@@ -86,7 +86,7 @@ bool scored(const RunFolder& folder, int64_t steps) {
 }
 
 void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder) {
-  progress.say("device", text("cpu, ", threads(), " threads, kernels ", to_string(isa()), ", OpenBLAS ",
+  progress.say("device", text(default_device, ", ", threads(), " threads, kernels ", to_string(isa()), ", OpenBLAS ",
                               blas_core(), ", seed ", config.train.seed));
   const std::string inside =
       config.model.kind == ModelKind::seq2seq

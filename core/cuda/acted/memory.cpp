@@ -90,6 +90,7 @@ void need_device_pointer(const volatile void* at) {
 using heed::acted::memory;
 
 cudaError_t cudaMalloc(void** at, size_t bytes) {
+  if (const cudaError_t status = heed::acted::unless_captured(); status != cudaSuccess) return status;
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
   const size_t size = heed::acted::pages(bytes);
@@ -118,6 +119,7 @@ cudaError_t cudaMalloc(void** at, size_t bytes) {
 
 cudaError_t cudaFree(void* at) {
   if (at == nullptr) return cudaSuccess;
+  if (const cudaError_t status = heed::acted::unless_captured(); status != cudaSuccess) return status;
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
   const auto found = m.taken.find(static_cast<std::byte*>(at));

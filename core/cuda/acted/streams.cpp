@@ -27,17 +27,17 @@ namespace {
 
 std::mutex mutex;
 int captures = 0;  // how many graphs are being captured
+thread_local cudaStreamCaptureMode mode_here = cudaStreamCaptureModeGlobal;
 Graph* latest = nullptr;
 
-/// What a device refuses while a step is captured breaks the capture.
+}  // namespace
+
 cudaError_t unless_captured() {
   const std::lock_guard lock(mutex);
-  if (captures == 0) return cudaSuccess;
+  if (captures == 0 || mode_here == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   latest->broken = true;
   return cudaErrorStreamCaptureUnsupported;
 }
-
-}  // namespace
 
 cudaError_t enqueue(Stream* stream, std::function<void()> work) {
   if (stream == nullptr) {  // the default stream waits for all others
@@ -145,6 +145,10 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   return cudaSuccess;
 }
 
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  std::swap(*mode, heed::acted::mode_here);
+  return cudaSuccess;
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (stream == nullptr || stream->captured != nullptr) return cudaErrorInvalidValue;
   const std::lock_guard lock(heed::acted::mutex);

@@ -1,0 +1,45 @@
+// Work of the device kept as a graph and done again, without CUDA's headers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/storage.h"
+
+namespace heed::cuda {
+
+/// A recorded piece of work.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  /// Queues all of it, with the addresses it was recorded with.
+  virtual void launch() = 0;
+  virtual int64_t kernels() const = 0;  ///< kernels, copies and fills
+};
+
+/// While one lives, what this thread asks of the device is recorded instead of done; storage comes from the
+/// memory of captured steps. Waiting for the device, reading its numbers and copying from ordinary memory of
+/// the host fail meanwhile.
+class Capture {
+ public:
+  Capture();
+  ~Capture();  ///< forgets what was recorded unless finish() took it
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  /// Fails where something was asked that cannot be recorded.
+  std::unique_ptr<Graph> finish();
+
+ private:
+  CapturedMemory memory_;
+  bool open_ = true;
+  int64_t launches_;
+};
+
+/// True while this thread records.
+bool capturing();
+/// Fails while this thread records: `what` would be decided once and for all.
+void refuse_capture(const char* what);
+
+}  // namespace heed::cuda

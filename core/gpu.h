@@ -1,0 +1,12 @@
+// What there is to say about the GPU.
+#pragma once
+
+#include <string>
+
+namespace heed {
+
+/// What the GPU says of itself, such as "NVIDIA H200, 150 GB, 132 processors, compute 9.0, CUDA 13.0, driver
+/// for 13.0"; empty when there is none.
+std::string gpu_words();
+
+}  // namespace heed

@@ -1,0 +1,126 @@
+// Steps recorded once and replayed: they give what they give as they are, to the bit; what cannot be recorded
+// runs.
+#include "train/replay.h"
+
+#include <cstdlib>
+
+#include "autograd/ops.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/map.h"
+#include "nn/linear.h"
+#include "tests/any_device.h"
+#include "train/optimizer.h"
+
+using namespace heed;
+
+namespace {
+
+bool there_is_cuda() { return devices().size() > 1; }
+
+Tensor inputs(uint64_t seed) {
+  Rng rng(seed);
+  const Tensor x(Shape{16, 12});
+  fill_normal(x, 0, 1, rng);
+  return x;
+}
+
+struct Ended {
+  std::vector<double> losses, weights;
+  bool replayed = false;
+};
+
+/// Two layers with dropout learn for some steps, each from other inputs.
+Ended trained(bool replay, int steps) {
+  setenv("HEED_REPLAY", replay ? "on" : "off", 1);
+  Rng rng(7);
+  Linear in(12, 24, rng), out(24, 4, rng);
+  struct Both final : Module {
+    Linear &in, &out;
+    Both(Linear& first, Linear& second) : in(first), out(second) {}
+    void fields(Fields& f) override {
+      f("in", in);
+      f("out", out);
+    }
+  } both(in, out);
+  rng.advance();
+  Optimizer optimizer(both, {.decay = 0.1});
+  const Tensor x = inputs(1);
+  Tensor loss;
+  Replay step([&] {
+    const Tensor hidden = dropout(gelu(in(x)), 0.3, &rng);
+    const Tensor error = mean(square(out(hidden)));
+    loss = error.detach();
+    backward(error);
+    optimizer.update(std::vector<Tensor>{loss});
+  });
+  Ended ended;
+  for (int i = 0; i < steps; ++i) {
+    const Tensor next = inputs(static_cast<uint64_t>(10 + i));
+    launch<kernel::Copy>(x.device(), next, x);
+    optimizer.begin_step(0.01 / (1 + i));
+    step();
+    optimizer.end_step();
+    rng.advance();
+    ended.losses.push_back(loss.item());
+  }
+  ended.weights = optimizer.values().to_doubles();
+  ended.replayed = step.replays();
+  setenv("HEED_REPLAY", "on", 1);
+  return ended;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "replay: training gives the same losses and weights to the bit, with steps that differ in all they may") {
+  if (!there_is_cuda()) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  const Ended as_it_is = trained(false, 9), again = trained(true, 9);
+  CHECK_FALSE(as_it_is.replayed);
+  CHECK(again.replayed);
+  CHECK(as_it_is.losses == again.losses);
+  CHECK(as_it_is.weights == again.weights);
+  CHECK(as_it_is.losses[3] != as_it_is.losses[4]);
+  for (const double loss : as_it_is.losses) CHECK(std::isfinite(loss));
+}
+
+TEST_CASE(
+    "replay: a step that waits for the device, asks the host for chance, or moves its memory runs as it is") {
+  if (!there_is_cuda()) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  Tensor x = Tensor::zeros(Shape{4});
+  Rng rng(1);
+  int undone = 0;
+  const auto runs = [&](const std::function<void()>& step, const std::string& why) {
+    undone = 0;
+    Replay replay(step, {.kept = [&] { return std::vector<Tensor*>{&x}; }, .undo = [&] { ++undone; }});
+    for (int i = 0; i < 5; ++i) replay();
+    CHECK_FALSE(replay.replays());
+    CHECK_THAT(replay.why_not(), containing(why));
+    CHECK(undone == 1);
+  };
+  const auto add_one = [&] { launch<kernel::Affine>(x.device(), x, 1.0, 1.0, x); };
+  int steps = 0;
+  runs([&] { add_one(), steps += x.to_host()[0] > 0 ? 1 : 0; }, "waiting for the device");
+  CHECK(steps == 5);
+  CHECK(x.to_host()[0] == 5);
+  runs([&] { add_one(), rng.uniform(); }, "decided on the host");
+  runs([&] { x = affine(x, 1, 1); }, "moves a parameter or a buffer");
+  runs([&] { add_one(), Tensor::of<float>(std::vector<float>(100, 1.F), Shape{100}); },
+       "copying to the device");
+  CHECK(x.to_host()[0] == 20);
+}
+
+TEST_CASE("replay: the CPU runs every step") {
+  int steps = 0;
+  Replay replay([&] { ++steps; });
+  for (int i = 0; i < 4; ++i) replay();
+  CHECK(steps == 4);
+  CHECK_FALSE(replay.replays());
+}

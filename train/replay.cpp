@@ -1,0 +1,66 @@
+// Recording a step, or finding out that it cannot be.
+#include "train/replay.h"
+
+#include <cstdlib>
+
+#include "core/cuda/graph.h"
+#include "core/device.h"
+#include "core/error.h"
+
+namespace heed {
+
+bool replay_wanted() {
+  if (default_device != Device::cuda) return false;
+  const char* wish = std::getenv("HEED_REPLAY");
+  if (wish == nullptr || std::string(wish) == "on") return true;
+  if (std::string(wish) != "off") fail("HEED_REPLAY = '", wish, "'. Known: on, off.");
+  return false;
+}
+
+Replay::Replay(std::function<void()> step, ReplayHooks hooks)
+    : step_(std::move(step)), hooks_(std::move(hooks)) {
+  if (!replay_wanted())
+    why_not_ = default_device == Device::cuda ? "HEED_REPLAY is off" : "the CPU replays nothing";
+}
+
+Replay::~Replay() = default;
+
+int64_t Replay::kernels() const {
+  if constexpr (built_with_cuda) {
+    if (graph_ != nullptr) return graph_->kernels();
+  }
+  return 0;
+}
+
+void Replay::record() {
+  if constexpr (built_with_cuda) {
+    const std::vector<Tensor*> kept = hooks_.kept ? hooks_.kept() : std::vector<Tensor*>();
+    std::vector<Tensor> before;
+    for (const Tensor* tensor : kept) before.push_back(*tensor);
+    try {
+      cuda::Capture capture;
+      step_();
+      auto graph = capture.finish();
+      for (size_t i = 0; i < kept.size(); ++i) {
+        if (kept[i]->storage() != before[i].storage() || kept[i]->offset() != before[i].offset())
+          fail(Fault::device, "the step moves a parameter or a buffer to another place");
+      }
+      graph_ = std::move(graph);
+    } catch (const Error& error) {
+      if (error.fault() != Fault::device) throw;
+      why_not_ = error.what();
+      for (size_t i = 0; i < kept.size(); ++i) *kept[i] = before[i];
+      if (hooks_.undo) hooks_.undo();
+    }
+  }
+}
+
+void Replay::operator()() {
+  if constexpr (built_with_cuda) {
+    if (graph_ == nullptr && why_not_.empty() && runs_++ == 2) record();
+    if (graph_ != nullptr) return graph_->launch();
+  }
+  step_();
+}
+
+}  // namespace heed

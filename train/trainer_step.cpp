@@ -1,0 +1,167 @@
+// One step of the training loop: forward, backward and update, replayed where that can be; and what is done
+// when its numbers are not finite.
+#include <cmath>
+
+#include "core/kernels/copy.h"
+#include "core/launch.h"
+#include "train/trainer.h"
+
+namespace heed {
+
+std::vector<Batch> Trainer::next_batches() {
+  const Owned owned(&memory_kinds[3]);
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < config_.train.accumulate; ++i)
+    batches.push_back(config_.task->batch(next_position()));
+  return batches;
+}
+
+std::vector<Tensor> Trainer::sweep(const std::vector<Batch>& batches, bool first) {
+  double weight = 0;
+  for (const Batch& batch : batches) weight += batch.weight;
+  std::vector<Tensor> losses;
+  for (const Batch& batch : batches) {
+    Terms terms;
+    Tensor loss = config_.task->loss(*model_, batch, {.noise = &rng_, .terms = &terms});
+    losses.push_back(loss.detach());
+    if (const Tensor more = terms.sum()) loss = loss + more;
+    if (first) check_listed(*model_, loss);
+    if (batches.size() > 1) loss = loss * (weight > 0 ? batch.weight / weight : 0);
+    backward(loss);
+  }
+  if (plant_.due(Plant::Where::gradient, step_)) plant_gradient(plant_, *model_);
+  return losses;
+}
+
+Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
+  // More graphs than this are of shapes that seldom come again.
+  constexpr size_t most = 64;
+  if (!replay_wanted() || config_.train.anomaly || !config_.plant.empty()) return nullptr;
+  std::string key;
+  for (const Batch& batch : batches) {
+    for (const Tensor& x : batch.tensors) key += text(x.dtype(), x.shape());
+    // With several batches a step, their weights are factors in it.
+    if (batches.size() > 1) key += text(" ", batch.weight, ";");
+  }
+  const auto found = lanes_.find(key);
+  if (found == lanes_.end() && lanes_.size() == most) return nullptr;
+  Lane& lane = found == lanes_.end() ? lanes_[key] : found->second;
+  if (lane.replay == nullptr) {
+    lane.batches = batches;
+    const auto step = [this, &lane] {
+      lane.losses = sweep(lane.batches, false);
+      optimizer_->update(lane.losses);
+    };
+    const auto kept = [this] {
+      std::vector<Tensor*> out;
+      visit_tensors(*model_, [&](const std::string&, Tensor& x) { out.push_back(&x); });
+      return out;
+    };
+    const auto undo = [this, &lane] {
+      rng_.restore(rng_.tick(), lane.draws);
+      optimizer_->clear();
+    };
+    lane.replay = std::make_unique<Replay>(step, ReplayHooks{kept, undo});
+    return &lane;
+  }
+  for (size_t i = 0; i < batches.size(); ++i) {
+    for (size_t k = 0; k < batches[i].tensors.size(); ++k) {
+      const Tensor& to = lane.batches[i].tensors[k];
+      launch<kernel::Copy>(to.device(), batches[i].tensors[k], to);
+    }
+    lane.batches[i].weight = batches[i].weight;
+    lane.batches[i].tokens = batches[i].tokens;
+  }
+  batches = lane.batches;
+  return &lane;
+}
+
+std::vector<Tensor> Trainer::compute(std::vector<Batch>& batches, bool first) {
+  optimizer_->begin_step(config_.train.schedule.at(step_, total_, config_.model.width));
+  Lane* lane = first ? nullptr : lane_of(batches);
+  std::vector<Tensor> losses;
+  if (lane != nullptr) {
+    lane->draws = rng_.draws();
+    (*lane->replay)();
+    losses = lane->losses;
+    if (!lane->replay->why_not().empty() && !told_why_) {
+      told_why_ = true;
+      progress_.say("replay", text("steps run as they are, since ", lane->replay->why_not()));
+    }
+  } else {
+    losses = sweep(batches, first);
+    optimizer_->update(losses);
+  }
+  optimizer_->end_step();
+  return losses;
+}
+
+Trainer::Step Trainer::take_step(bool first) {
+  Step done;
+  const double began = seconds_now();
+  std::vector<Batch> batches = next_batches();
+  ++step_;
+  if (plant_.due(Plant::Where::parameter, step_)) plant_parameter(plant_, *model_);
+  if (plant_.due(Plant::Where::input, step_)) plant_input(plant_, batches[0]);
+  const int64_t tick = rng_.tick(), draws = rng_.draws();
+  done.rate = config_.train.schedule.at(step_, total_, config_.model.width);
+  std::string bad;
+  try {
+    const std::vector<Tensor> losses = compute(batches, first);
+    // Up to here nothing has waited for the device; numbers are read when the whole step has been asked for.
+    double weight = 0;
+    for (const Batch& batch : batches) weight += batch.weight;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      done.loss += losses[i].item() * (weight > 0 ? batches[i].weight / weight : 0);
+      done.tokens += static_cast<double>(batches[i].tokens);
+    }
+    done.norm = optimizer_->gradient_norm();
+  } catch (const NotFinite& error) {  // of anomaly = true
+    optimizer_->clear();
+    done.loss = NAN;
+    bad = error.sentence();
+  }
+  if (bad.empty() && !(std::isfinite(done.loss) && std::isfinite(done.norm))) {
+    optimizer_->forget_step();
+    // The update was left out, so the same step can be computed again with the same random numbers.
+    bad = find_bad_value(*model_, batches, config_.task->parts(), [&] {
+      rng_.restore(tick, draws);
+      sweep(batches, false);
+    });
+    optimizer_->clear();
+  }
+  done.skipped = !bad.empty();
+  if (done.skipped)
+    stop_or_skip(done, bad);
+  else
+    skipped_in_a_row_ = 0;
+  rng_.advance();
+  step_seconds_ += seconds_now() - began;
+  return done;
+}
+
+void Trainer::stop_or_skip(const Step& step, const std::string& bad) {
+  const std::string what =
+      text(std::isfinite(step.loss) ? "the gradient norm" : "the loss", " became ",
+           std::isfinite(step.loss) ? step.norm : step.loss, " at step ", step_, ": ", bad, ".");
+  if (config_.train.on_nan == OnNan::stop) {
+    fail(Fault::numeric, "train: ", what, last_good(), " Lower train.rate (now ", config_.train.schedule.rate,
+         "), or leave such steps out with --on-nan skip.");
+  }
+  if (!std::isfinite(optimizer_->value_norm())) {
+    fail(Fault::numeric, "train: ", what, last_good(),
+         " The weights themselves are not finite, so leaving steps out does not help. Lower train.rate (now ",
+         config_.train.schedule.rate, ").");
+  }
+  ++skipped_;
+  ++skipped_in_a_row_;
+  metrics_.log(step_, {{"skipped", static_cast<double>(skipped_)}});
+  progress_.say("skipped", what);
+  if (skipped_in_a_row_ >= config_.train.skip_limit) {
+    fail(Fault::numeric, "train: ", what, last_good(), " ", skipped_in_a_row_,
+         " steps in a row were left out (train.skip_limit). Lower train.rate (now ",
+         config_.train.schedule.rate, ").");
+  }
+}
+
+}  // namespace heed
