@@ -25,7 +25,8 @@ class Tensor {
   /// Uninitialised numbers.
   explicit Tensor(Shape shape, DType dtype = DType::f32, Device device = default_device);
 
-  /// f32 values on the default device, for tests and examples; rank 1 unless a shape of the same size is given.
+  /// f32 values on the default device, for tests and examples; rank 1 unless a shape of the same size is
+  /// given.
   static Tensor from(std::initializer_list<float> values);
   static Tensor from(std::span<const float> values, const Shape& shape);
   /// The values of any element type, copied; `T` decides the dtype.

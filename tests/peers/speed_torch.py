@@ -8,7 +8,7 @@ import statistics
 import time
 
 ROWS = ('baby', 'baby-dropout', 'gpt-6x6x384', 'gpt-6x6x384-dropout', 'translator-literal', 'translator-batch',
-        'translator-buckets', 'lra', 'pixels', 'patches')
+        'translator-buckets', 'lra', 'pixels', 'patches', 'shakespeare', 'lra-listops', 'lra-image')
 
 
 def arguments():
@@ -17,6 +17,10 @@ def arguments():
     parser.add_argument('--threads', type=int, default=0, help='0: as PyTorch decides')
     parser.add_argument('--seconds', type=float, default=4, help='of timed steps, at least')
     parser.add_argument('--best', action='store_true', help='the fused optimizer where there is one')
+    parser.add_argument('--device', default='cpu', help='cpu or cuda')
+    parser.add_argument('--bf16', action='store_true', help='autocast to bfloat16')
+    parser.add_argument('--compile', action='store_true', help='torch.compile of the model')
+    parser.add_argument('--attention', default='softmax', choices=('softmax', 'fastmax1', 'fastmax2'), help='of lra-listops and lra-image')
     return parser.parse_args()
 
 
@@ -37,7 +41,7 @@ def attend(q, k, v, dropout, causal=False, allowed=None):
     if TILED:
         if causal and allowed is not None:
             n = q.shape[2]
-            allowed, causal = allowed & torch.ones(n, n, dtype=torch.bool).tril(), False
+            allowed, causal = allowed & torch.ones(n, n, dtype=torch.bool, device=q.device).tril(), False
         return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, is_causal=causal)
     scores = q @ k.transpose(2, 3) * (1 / math.sqrt(q.shape[3]))
     if causal:
@@ -48,7 +52,24 @@ def attend(q, k, v, dropout, causal=False, allowed=None):
     return F.dropout(scores.softmax(3), dropout) @ v
 
 
+def fastmax(q, k, v, order):
+    """Full Fastmax as one writes it from the paper: queries and keys of mean 0 and deviation 1, 1 + s (+ s^2 / 2), its terms as products of features."""
+    def unit(x):
+        x = x - x.mean(3, keepdim=True)
+        return x / (x.square().mean(3, keepdim=True) + 1e-6).sqrt()
+
+    def features(x):
+        one = torch.ones_like(x[..., :1])
+        if order == 1:
+            return torch.cat((one, x), 3)
+        return torch.cat((one, x, (x[..., :, None] * x[..., None, :]).flatten(3) * math.sqrt(0.5)), 3)
+    a, b = features(unit(q)), features(unit(k))
+    return (a @ (b.transpose(2, 3) @ v)) / (a @ b.sum(2)[..., None])
+
+
 class SelfAttention(nn.Module):
+    kind = 'softmax'
+
     def __init__(self, width, heads, dropout, causal, bias):
         super().__init__()
         self.heads, self.dropout, self.causal = heads, dropout, causal
@@ -58,7 +79,10 @@ class SelfAttention(nn.Module):
     def forward(self, x, allowed=None):
         b, t, w = x.shape
         q, k, v = self.inner(x).view(b, t, 3, self.heads, w // self.heads).permute(2, 0, 3, 1, 4)
-        y = attend(q, k, v, self.dropout if self.training else 0.0, self.causal, allowed)
+        if self.kind != 'softmax':
+            y = fastmax(q, k, v, int(self.kind[-1]))
+        else:
+            y = attend(q, k, v, self.dropout if self.training else 0.0, self.causal, allowed)
         return self.outer(y.transpose(1, 2).reshape(b, t, w))
 
 
@@ -156,11 +180,11 @@ class Classifier(nn.Module):
 def language_model(layers, heads, width, context, batch, dropout):
     model = LanguageModel(layers, heads, width, context, dropout)
     text = torch.randint(0, 65, (200000,))
+    beside = torch.arange(context)
 
     def loss(step):
-        starts = torch.randint(0, len(text) - context - 1, (batch,)).tolist()
-        ids = torch.stack([text[i:i + context] for i in starts])
-        wanted = torch.stack([text[i + 1:i + 1 + context] for i in starts])
+        places = torch.randint(0, len(text) - context - 1, (batch, 1)) + beside
+        ids, wanted = (x.to(ARGUMENTS.device, non_blocking=True) for x in (text[places], text[places + 1]))
         return F.cross_entropy(model(ids).view(-1, 65), wanted.view(-1)), batch * context
 
     optimizer = {'lr': 1e-3, 'betas': (0.9, 0.99), 'weight_decay': 0.1}
@@ -190,7 +214,7 @@ def translator(kind, batch=8):
 
     def loss(step):
         now = steps[step % len(steps)]
-        source, wanted = rows([s for s, _ in now], 15698), rows([t for _, t in now], 22463)
+        source, wanted = (x.to(ARGUMENTS.device) for x in (rows([s for s, _ in now], 15698), rows([t for _, t in now], 22463)))
         logits = model(source, torch.roll(wanted, 1, 1).masked_fill(wanted == 1, 1))
         return (F.cross_entropy(logits.view(-1, 22463), wanted.view(-1), ignore_index=1, label_smoothing=0.1),
                 sum(t for _, t in now))
@@ -200,8 +224,8 @@ def translator(kind, batch=8):
 
 def classifier(tokens, width, hidden, layers, heads, batch, vocabulary):
     model = Classifier(tokens, width, hidden, layers, heads, vocabulary)
-    x = torch.randint(0, vocabulary, (batch, tokens)) if vocabulary else torch.rand(batch, tokens, 16)
-    wanted = torch.randint(0, 10, (batch,))
+    x = (torch.randint(0, vocabulary, (batch, tokens)) if vocabulary else torch.rand(batch, tokens, 16)).to(ARGUMENTS.device)
+    wanted = torch.randint(0, 10, (batch,)).to(ARGUMENTS.device)
     return model, lambda step: (F.cross_entropy(model(x), wanted), batch * tokens), torch.optim.AdamW, {'lr': 1e-3}, 0, 1
 
 
@@ -211,31 +235,41 @@ def made(row):
         return language_model(4, 4, 128, 64, 12, 0.2 if row.endswith('dropout') else 0.0)
     if row.startswith('gpt'):
         return language_model(6, 6, 384, 256, 8, 0.2 if row.endswith('dropout') else 0.0)
+    if row == 'shakespeare':
+        return language_model(6, 6, 384, 256, 64, 0.2)
     if row.startswith('translator'):
         return translator(row.split('-')[1])
     return classifier(*{'lra': (2000, 64, 128, 2, 2, 8, 256), 'pixels': (784, 32, 128, 2, 2, 8, 256),
-                        'patches': (49, 64, 256, 4, 4, 64, 0)}[row])
+                        'patches': (49, 64, 256, 4, 4, 64, 0), 'lra-listops': (2048, 64, 128, 2, 2, 32, 32),
+                        'lra-image': (1024, 64, 128, 2, 2, 256, 256)}[row])
 
 
 def main():
     torch.manual_seed(1)
     if ARGUMENTS.threads:
         torch.set_num_threads(ARGUMENTS.threads)
+    SelfAttention.kind = ARGUMENTS.attention
     model, loss_of, kind, options, clip, period = made(ARGUMENTS.row)
+    model.to(ARGUMENTS.device)
+    if ARGUMENTS.compile:
+        model.compile()
     if ARGUMENTS.best and int(torch.__version__.split('.')[0]) >= 2:
         options['fused'] = True
     optimizer = kind(model.parameters(), **options)
 
     def step(number):
-        loss, tokens = loss_of(number)
+        with torch.autocast(ARGUMENTS.device, torch.bfloat16, enabled=ARGUMENTS.bf16):
+            loss, tokens = loss_of(number)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if clip:
             torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
+        if ARGUMENTS.device == 'cuda':
+            torch.cuda.synchronize()
         return tokens
 
-    for number in range(2):
+    for number in range(max(2, period if ARGUMENTS.compile else 2)):
         step(number)
     times, tokens, number, began = [[] for _ in range(period)], [0] * period, 0, time.perf_counter()
     while number < max(5, period) or time.perf_counter() - began < ARGUMENTS.seconds:
@@ -246,7 +280,8 @@ def main():
     seconds = statistics.mean(statistics.median(place) for place in times)
     print(json.dumps({
         'row': ARGUMENTS.row, 'step_ms': 1e3 * seconds, 'tokens_per_s': statistics.mean(tokens) / seconds,
-        'process_mib': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 'steps': number,
+        'process_mib': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        'device_mib': torch.cuda.max_memory_allocated() / 1048576 if ARGUMENTS.device == 'cuda' else 0, 'steps': number,
         'threads': torch.get_num_threads(), 'version': torch.__version__, 'tiled_attention': TILED,
         'parameters': sum(p.numel() for p in model.parameters())}))
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/device.h"
 #include "core/io.h"
 #include "core/isa.h"
 #include "core/parallel.h"
@@ -27,17 +28,16 @@ double median_time(const std::function<void()>& work, double budget, size_t leas
   work();
   std::vector<double> times;
   const double began = seconds_now();
-  while (times.size() < least || (seconds_now() - began < budget && times.size() < 10000)) {
-    const double start = seconds_now();
-    work();
-    times.push_back(seconds_now() - start);
-  }
+  while (times.size() < least || (seconds_now() - began < budget && times.size() < 10000))
+    times.push_back(timed(work));
   return median(std::move(times));
 }
 
 double timed(const std::function<void()>& work) {
+  synchronize(default_device);
   const double start = seconds_now();
   work();
+  synchronize(default_device);  // a device is asked and answers later
   return seconds_now() - start;
 }
 

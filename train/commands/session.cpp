@@ -86,8 +86,8 @@ bool scored(const RunFolder& folder, int64_t steps) {
 }
 
 void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder) {
-  progress.say("device", text(default_device, ", ", threads(), " threads, kernels ", to_string(isa()), ", OpenBLAS ",
-                              blas_core(), ", seed ", config.train.seed));
+  progress.say("device", text(default_device, ", ", threads(), " threads, kernels ", to_string(isa()),
+                              ", OpenBLAS ", blas_core(), ", seed ", config.train.seed));
   const std::string inside =
       config.model.kind == ModelKind::seq2seq
           ? text(config.model.recurrent.cell == CellKind::lstm ? "LSTM" : "GRU", " encoder-decoder, ",
