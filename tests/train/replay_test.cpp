@@ -107,7 +107,7 @@ TEST_CASE(
   };
   const auto add_one = [&] { launch<kernel::Affine>(x.device(), x, 1.0, 1.0, x); };
   int steps = 0;
-  runs([&] { add_one(), steps += x.to_host()[0] > 0 ? 1 : 0; }, "waiting for the device");
+  runs([&] { add_one(), steps += x.to_host()[0] > 0 ? 1 : 0; }, "copying from the device");
   CHECK(steps == 5);
   CHECK(x.to_host()[0] == 5);
   runs([&] { add_one(), rng.uniform(); }, "decided on the host");
