@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds, tests and measures Heed on the GPU of this machine in one go, in about ten minutes on 16 cores.
+# Builds, tests and measures Heed on the GPU of this machine in one go; its limits add up to what ten minutes on 16 cores should hold.
 #   tests/device/run.sh [OUT]      OUT: folder for logs and results (default: build/device)
 # HEED_DEPS names a folder of unpacked packages (usr/include, usr/lib/...) where the system lacks OpenBLAS, sentencepiece and the like.
 # Each stage says how it ended and the next one goes on; the exit code is that of the first stage that failed.

@@ -160,7 +160,7 @@ TEST_CASE("compare: trains each, says which is which, and never trains one twice
 
 TEST_CASE("compare: a stop is handed on and the same command goes on, a run that fails is a row") {
   const Shell shell;
-  const auto words = compare({"--attention", "softmax", "--steps", "2000", "--validate-every", "20"});
+  const auto words = compare({"--attention", "softmax", "--steps", "600", "--validate-every", "20"});
   const pid_t child = shell.start(words);
   const Path runs = shell.scratch / "runs" / "compare-recall" / "runs";
   Path run;
@@ -179,6 +179,22 @@ TEST_CASE("compare: a stop is handed on and the same command goes on, a run that
   const int64_t kept = list_checkpoints(run).back();
   CHECK(kept > 0);
   CHECK_FALSE(io::exists(run / "scores.json"));
+  const Result again = shell.run(words);
+  CAPTURE(again.err);
+  CHECK(again.code == 0);
+  CHECK_THAT(again.err, containing("goes on"));
+  CHECK(io::list(runs).size() == 1);
+  CHECK(io::exists(run / "scores.json"));
+  int64_t before = 0;  // each step stands in the log once, from the first sitting to the second
+  for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
+    if (one.name != "loss") continue;
+    CHECK(one.steps.front() < kept);
+    for (const int64_t step : one.steps) {
+      CHECK(step > before);
+      before = step;
+    }
+  }
+  CHECK(before == 600);
   // A limit that no run can keep: a row with the reason, code 2.
   const Result failed =
       shell.run(compare({"--attention", "softmax", "--steps", "5", "--memory", "1M", "--name", "f"}));
