@@ -135,6 +135,12 @@ void move_to(Module& module, Device device) {
   module.fields(constants);
 }
 
+NarrowWeights narrow_weights(Module& module) {
+  std::vector<Tensor> all;
+  for (const Named& named : parameters(module)) all.push_back(*named.tensor);
+  return NarrowWeights(all);
+}
+
 std::string summary(Module& module) {
   std::map<std::string, int64_t> sizes;
   std::vector<std::string> order;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/narrow_weights.h"
 #include "autograd/tape.h"
 #include "core/random.h"
 #include "nn/fields.h"
@@ -44,6 +45,8 @@ std::string name_of(Module& root, const void* module);
 void move_to(Module& module, Device device);
 /// Converts parameters to another float type; ties stay ties. Gradient checks convert to f64.
 void convert(Module& module, DType dtype);
+/// Rounds the matrices of a trained f32 model to bf16 and keeps copies of them in half the bytes.
+NarrowWeights narrow_weights(Module& module);
 /// A table of the direct children and what they hold.
 std::string summary(Module& module);
 

@@ -1,9 +1,11 @@
 // Products of matrices.
+#include "autograd/narrow_weights.h"
 #include "autograd/ops.h"
 #include "autograd/ops/agree.h"
 #include "autograd/rounding.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/gemm.h"
+#include "core/kernels/narrow_rows.h"
 #include "core/launch.h"
 
 namespace heed {
@@ -70,8 +72,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Tensor y = like(rows, Shape{rows.extent(0), out});                           // [N, out]
   if (bias) launch<kernel::Copy>(y.device(), view::expand(bias, y.shape()), y);
   const Rounding rounding = product_rounding();
-  launch<kernel::Gemm>(y.device(), rows, ready(view::transpose(weight, 0, 1)), y, 1.0, bias ? 1.0 : 0.0,
-                       rounding);
+  const bool few = !recording() && rows.extent(0) <= kernel::NarrowRows::few_rows;
+  if (const Tensor* narrow = few ? narrow_copy(weight) : nullptr) {
+    launch<kernel::NarrowRows>(y.device(), rows, *narrow, y, bias ? 1.0 : 0.0);
+  } else {
+    launch<kernel::Gemm>(y.device(), rows, ready(view::transpose(weight, 0, 1)), y, 1.0, bias ? 1.0 : 0.0,
+                         rounding);
+  }
   const auto vjp = [rows = weight.node() ? rows : Tensor(), weight = weight.detach(), from = x.shape(),
                     wx = x.node() != nullptr, wb = bias.node() != nullptr, rounding](const Tensor& dy) {
     const int64_t width = weight.extent(0);

@@ -15,7 +15,8 @@ PAIRS = (('baby', 'baby'), ('baby-dropout', 'baby-dropout'), ('gpt-6x6x384', 'gp
          ('translator-padded', 'translator-literal'), ('translator-real', 'translator-literal'),
          ('translator-real', 'translator-batch'), ('translator-real', 'translator-buckets'), ('lra', 'lra'),
          ('pixels', 'pixels'), ('patches', 'patches'))
-DECODED = (('baby', 1), ('gpt-6x6x384', 1), ('translator-literal', 1), ('gpt-6x6x384', 32), ('translator-literal', 32))
+DECODED = (('baby', 1), ('baby, bf16', 1), ('gpt-6x6x384', 1), ('gpt-6x6x384, bf16', 1), ('translator-literal', 1),
+           ('translator-literal, bf16', 1), ('gpt-6x6x384', 32), ('translator-literal', 32))
 DECIDING = ('OPENBLAS_', 'OMP_', 'MKL_', 'ATEN_', 'MALLOC_', 'KMP_', 'GOMP_')
 
 
@@ -93,11 +94,13 @@ def measure_training(options, pair, sink):
 
 def measure_decoding(options, row, batch, sink):
     threads = ['--threads', str(options.threads)]
+    model, _, precision = row.partition(', ')
     with tempfile.TemporaryDirectory() as folder:
         def commands(python, name):
             if python is None:
-                return [options.heed, 'bench', 'decode', row, '--json', '--out', folder, *threads]
-            return [python, str(HERE / 'decode_torch.py'), folder, row, '--batch', str(batch),
+                return [options.heed, 'bench', 'decode', model, '--json', '--out', folder, *threads,
+                        '--precision', precision or 'f32']
+            return [python, str(HERE / 'decode_torch.py'), folder, model, '--batch', str(batch),
                     '--seconds', str(options.seconds), *threads]
 
         measure(options, {'heed_row': row, 'torch_row': f'decode, batch {batch}'}, commands,

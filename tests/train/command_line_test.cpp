@@ -247,6 +247,7 @@ TEST_CASE("command line: a translator from its first step to its maps") {
   CHECK(std::count(words.out.begin(), words.out.end(), '\n') == 2);
   const Result lines = shell.run({"translate", "runs/first"}, "The man sees a dog.\r\nGood.\n");
   CHECK(lines.out == words.out);
+  CHECK(shell.run({"translate", "runs/first", "--precision", "bf16", "The man sees a dog."}).code == 0);
   CHECK(shell.run({"translate", "runs/first"}, "").out.empty());
   CHECK(shell.run({"translate", "runs/first"}, "\n\n").out == "\n\n");
   CHECK(shell.run({"translate", "runs/first", "--beam", "1", "The man sees a dog.", "Good."}).out ==
@@ -399,6 +400,10 @@ TEST_CASE("command line: a language model goes on with a text") {
   CHECK(two.find("\n---\nthe ") != std::string::npos);
   CHECK(made({"--top-p", "0.0001"}).out == made({"--temperature", "0"}).out);
   CHECK(made({"--repetition-penalty", "1.5"}).out != one.out);
+  const Result narrow = made({"--precision", "bf16"});
+  CHECK(narrow.code == 0);
+  CHECK(narrow.out.size() >= 44);
+  CHECK(made({"--precision", "f32"}).out == one.out);
   const Result lines = shell.run({"generate", "runs/l", "--prompt", "-", "--tokens", "10"}, "the \nand \n");
   CHECK(lines.code == 0);
   CHECK(lines.out.starts_with("the "));
@@ -407,6 +412,7 @@ TEST_CASE("command line: a language model goes on with a text") {
   check_refused(shell, {"generate", "runs/l", "--prompt", ""}, 2, {"--prompt is empty"});
   check_refused(shell, {"generate", "runs/l", "--prompt", "the \u4E2D"}, 2, {"U+4E2D", "byte 5"});
   check_refused(shell, {"generate", "runs/l", "--top-p", "2"}, 2, {"--top-p = 2"});
+  check_refused(shell, {"generate", "runs/l", "--precision", "f16"}, 2, {"--precision = f16", "f32 or bf16"});
   check_refused(shell, {"generate", "runs/l", "--seed", "-2"}, 2, {"--seed = -2"});
   check_refused(shell, {"generate", "runs/l", "--repetition-penalty", "0"}, 2, {"--repetition-penalty = 0"});
   check_refused(shell, {"generate", "runs/l", "--temperature", "-1"}, 2, {"--temperature"});

@@ -22,6 +22,7 @@ struct Decoder {
   Workload work;
   const DecoderOnly* language_model = nullptr;
   const EncoderDecoder* translator = nullptr;
+  NarrowWeights narrow;         ///< with --precision bf16
   int64_t tokens = 0;           ///< of an output
   std::vector<int32_t> source;  ///< ids of a translator's input
 
@@ -32,6 +33,7 @@ struct Decoder {
     if (translator == nullptr && language_model == nullptr)
       fail("bench decode: ", name, " makes no tokens. Use baby, gpt-6x6x384 or translator-literal.");
     tokens = translator != nullptr ? std::min(translated, longest - 1) : longest - 1;
+    if (work.config->train.precision == Precision::bf16) narrow = narrow_weights(*work.model);
     if (translator == nullptr) return;
     Rng rng(1);
     for (int64_t i = 0; i < std::min(source_tokens, longest); ++i)
@@ -41,6 +43,7 @@ struct Decoder {
   /// `batch` outputs at once.
   std::vector<Hypothesis> decode(int64_t batch, int64_t beam) const {
     const NoTape no_tape;
+    const NarrowWeights::Used used(narrow);
     const std::vector<int64_t> longest(static_cast<size_t>(batch), tokens);
     Decoding state;
     if (translator != nullptr) {

@@ -47,6 +47,8 @@ int run(const Invocation& call) {
          ", not of a language model.");
   const auto tokenizer = sealed_tokenizer(sealed_files(run.checkpoint), "text");
   if (!tokenizer) fail(Fault::data, "generate: the checkpoint holds no tokenizer.");
+  const NarrowWeights narrow = narrowed(*run.model, call);
+  const NarrowWeights::Used used(narrow);
   const int32_t end = tokenizer->end();
   const bool ends_line = end >= 0 && !decode_lines(*tokenizer, std::vector<int32_t>{end}).empty();
   bool first = true;
@@ -96,6 +98,7 @@ Verb verb::generate() {
            {"tokens", "N", "how many to make (default: 500)"},
            {"samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
            {"seed", "N", "of the draws (default: 1)"},
+           precision_option(),
            {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
       false,
       run};

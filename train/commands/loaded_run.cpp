@@ -35,6 +35,22 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
   return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model)};
 }
 
+NarrowWeights narrowed(Module& model, const Invocation& call) {
+  const std::string precision = call.get("precision", "f32");
+  if (precision != "f32" && precision != "bf16")
+    fail("--precision = ", precision, ". It must be f32 or bf16.");
+  if (precision == "f32") return {};
+  for (const Named& named : parameters(model)) {
+    if (named.tensor->dtype() == DType::f64)
+      fail("--precision bf16: this run keeps its weights in f64. Leave the option out.");
+  }
+  return narrow_weights(model);
+}
+
+VerbOption precision_option() {
+  return {"precision", "TYPE", "f32; bf16: weights rounded, half the bytes read for a token (default: f32)"};
+}
+
 std::vector<std::string> input_lines(const std::vector<std::string>& words) {
   if (!words.empty()) return words;
   std::vector<std::string> lines;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "train/checkpoint.h"
+#include "train/commands/verb.h"
 #include "train/config.h"
 #include "train/run_folder.h"
 #include "train/task.h"
@@ -24,6 +25,13 @@ struct LoadedRun {
 /// that is not.
 LoadedRun load_run(const Path& run, const std::string& which, const std::string& path, bool with_data,
                    const std::string& stride = "");
+
+/// What --precision asks of a model that makes tokens: bf16 rounds its weights and keeps copies of half the
+/// bytes, which products of few rows read; f32, the default, leaves all as trained. Fails on another word,
+/// and on a model of f64.
+NarrowWeights narrowed(Module& model, const Invocation& call);
+/// The option that it reads.
+VerbOption precision_option();
 
 /// The sealed files of a checkpoint: everything that is not numbers or state.
 std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint);

@@ -24,6 +24,8 @@ int run(const Invocation& call) {
   const auto own = sealed_tokenizer(files, "target");
   if (!source) fail(Fault::data, "translate: the checkpoint holds no tokenizer.");
   const Tokenizer& target = own ? *own : *source;
+  const NarrowWeights narrow = narrowed(*run.model, call);
+  const NarrowWeights::Used used(narrow);
   const auto put = [&](const std::vector<std::string>& sentences) {
     for (const std::string& line :
          translate_all(*model, sentences, *source, target, run.config.model.max_length, run.config.decode)) {
@@ -49,7 +51,8 @@ Verb verb::translate() {
           "RUN [TEXT...]",
           1,
           1000,
-          with_machine(with_decoding({{"ckpt", "WHICH", "best, last or a step (default: best)"}})),
+          with_machine(
+              with_decoding({precision_option(), {"ckpt", "WHICH", "best, last or a step (default: best)"}})),
           false,
           run};
 }
