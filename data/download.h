@@ -20,17 +20,6 @@ struct RemoteFile {
   std::string sha256;  ///< empty where the publisher's is not known
 };
 
-/// A corpus that can be fetched by name.
-struct RemoteCorpus {
-  std::string name;
-  std::string title;
-  std::string licence;  ///< what the publisher allows; shown before anything is fetched
-  std::vector<RemoteFile> files;
-};
-
-/// All that are known, by name.
-std::span<const RemoteCorpus> remote_corpora();
-
 /// Where to, where from, and who is told.
 struct DownloadOptions {
   Path folder = {};      ///< made when it is not there
@@ -46,10 +35,26 @@ struct Downloaded {
   bool as_published = true;  ///< the contents are those known of this corpus
 };
 
+/// A corpus that can be fetched by name.
+struct RemoteCorpus {
+  std::string name;
+  std::string title;
+  std::string licence;  ///< what the publisher allows; shown before anything is fetched
+  std::vector<RemoteFile> files;
+  /// Fetches the files, puts what is in them where the readers look for it, and compares it with what is
+  /// known.
+  Downloaded (*unpack)(const RemoteCorpus& corpus, const DownloadOptions& options);
+};
+
+/// All that are known, in the order of their names.
+std::span<const RemoteCorpus> remote_corpora();
+
 /// Fetches a corpus, or continues a fetch that broke, and checks it. A file whose SHA-256 is not the expected
 /// one (the publisher's, else the one recorded beside it as NAME.sha256 the first time) is refused with
 /// Fault::data and never gets its final name. Fault::usage for an unknown name.
 Downloaded download(std::string_view name, const DownloadOptions& options);
+/// The same for a corpus at hand.
+Downloaded download(const RemoteCorpus& corpus, const DownloadOptions& options);
 
 /// One file, likewise; `inspect` may refuse the bytes by throwing before they get their name. Returns the
 /// bytes.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "data/entry_name.h"
 #include "data/text.h"
 
 namespace heed {
@@ -63,22 +64,6 @@ size_t find_end(const Reader& in) {
   in.refuse(lowest, "this is no zip archive: from here on there is no record that ends it.");
 }
 
-void check_name(const Reader& in, uint64_t at, const std::string& name) {
-  const auto bad = [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == '\\' || c == ':' || c == 0x7F;
-  };
-  if (name.empty() || name.size() > 255 || invalid_utf8(name) != std::string::npos ||
-      std::any_of(name.begin(), name.end(), bad)) {
-    in.refuse(at, "the entry '", shown(name), "' has a name that no file may have.");
-  }
-  if (name.front() == '/') in.refuse(at, "the entry '", shown(name), "' has an absolute path.");
-  for (const std::string_view step :
-       split_fields(std::string_view(name).substr(0, name.size() - (name.back() == '/')), '/')) {
-    if (step == ".." || step == "." || step.empty())
-      in.refuse(at, "the entry '", shown(name), "' leaves its folder.");
-  }
-}
-
 Listed read_listed(const Reader& in, uint64_t at) {
   if (in.number(at, 4) != directory_mark) in.refuse(at, "the directory is damaged.");
   Listed entry{.name = std::string(in.part(at + directory_bytes, in.number(at + 28, 2))),
@@ -90,7 +75,8 @@ Listed read_listed(const Reader& in, uint64_t at) {
                .offset = in.number(at + 42, 4),
                .mode = in.number(at + 5, 1) == unix_system ? in.number(at + 40, 2) : 0,
                .at = at};
-  check_name(in, at, entry.name);
+  if (const std::string wrong = fault_of_entry_name(entry.name); !wrong.empty())
+    in.refuse(at, "the entry '", shown(entry.name), "' ", wrong);
   const uint32_t type = entry.mode & file_type;
   if (type == link_type) in.refuse(at, "the entry '", shown(entry.name), "' is a symbolic link.");
   if (type != 0 && type != regular_type && type != folder_type) {

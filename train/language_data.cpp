@@ -99,7 +99,9 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
     return content;
   };
   const std::string whole = embedded ? verse(options.characters, 1) : read(options.path, "");
-  if (embedded) say("data        verse made by a grammar of our own; real text: --data FILE");
+  if (embedded)
+    say("data        verse made by a grammar of our own; real text: --data FILE, or heed data get "
+        "tinyshakespeare");
   facts_.emplace_back("sha256 text", sha256_hex(whole));
   std::string other, last;
   TextSplit split{.train = whole, .validation = {}};

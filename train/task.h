@@ -108,7 +108,8 @@ MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, 
 /// The tokenizer sealed in a checkpoint as tokenizer.ROLE.KIND; null when there is none of this role.
 std::unique_ptr<Tokenizer> sealed_tokenizer(const std::vector<NamedBytes>& files, const std::string& role);
 
-/// The path of data given by --data: as it stands, or inside HEED_DATA. Fails naming both places.
+/// The path of data given by --data: as it stands, inside HEED_DATA, or the folder data-NAME
+/// that `heed data get NAME` makes. Fails naming where it looked first.
 Path find_data(const std::string& path);
 
 }  // namespace heed

@@ -82,6 +82,8 @@ Path find_data(const std::string& path) {
       if (there(place)) return place;
     }
   }
+  const Path fetched = "data-" + path;  // what `heed data get NAME` makes
+  if (!path.empty() && path.find('/') == std::string::npos && io::exists(fetched)) return fetched;
   if (places.size() == 1) {
     fail(Fault::file, "data: ", path,
          " does not exist. Give --data a file or folder that does, or name their folder in HEED_DATA.");

@@ -200,7 +200,7 @@ TEST_CASE("download: known names, and what is known of them") {
   CHECK_THAT(refusal(Fault::usage, [&] { download("opus", {.folder = scratch.folder()}); }),
              containing("tinyshakespeare"));
   refusal(Fault::usage, [&] { download("mnist", {}); });
-  CHECK(remote_corpora().size() == 3);
+  CHECK(remote_corpora().size() == 6);
   for (const RemoteCorpus& corpus : remote_corpora()) {
     CHECK(corpus.licence.size() > 50);
     for (const RemoteFile& file : corpus.files) {

@@ -1,5 +1,6 @@
 // Where --data looks.
 #include <cstdlib>
+#include <filesystem>
 
 #include "core/io.h"
 #include "tests/catch.h"
@@ -8,7 +9,7 @@
 
 using namespace heed;
 
-TEST_CASE("find data: as it stands, inside HEED_DATA, or the stem of a pair") {
+TEST_CASE("find data: as it stands, inside HEED_DATA, the stem of a pair, or fetched here") {
   const Scratch scratch;
   const char* before = std::getenv("HEED_DATA");
   const std::string kept = before != nullptr ? before : "";
@@ -22,6 +23,14 @@ TEST_CASE("find data: as it stands, inside HEED_DATA, or the stem of a pair") {
   CHECK(find_data((scratch / "data/corpus.en").string()) == scratch / "data/corpus.en");
   CHECK(fault_of([] { find_data("lonely"); }) == Fault::file);
   CHECK(fault_of([&] { find_data((scratch / "data/none").string()); }) == Fault::file);
+  const Path here = std::filesystem::current_path();
+  std::filesystem::current_path(scratch.path());
+  CHECK(fault_of([] { find_data("imdb"); }) == Fault::file);
+  io::make_directories("data-imdb");
+  io::make_directories("data-mnist");
+  CHECK(find_data("imdb") == "data-imdb");
+  CHECK(find_data("mnist") == scratch / "data/mnist");  // what is there by name comes first
+  std::filesystem::current_path(here);
   if (before != nullptr) {
     ::setenv("HEED_DATA", kept.c_str(), 1);
   } else {

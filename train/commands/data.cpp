@@ -12,9 +12,14 @@ namespace heed {
 namespace {
 
 int get(const Invocation& call) {
-  if (call.words.size() != 2) fail("data get: name one corpus. `heed list data` lists them.");
   std::vector<std::string> known;
-  for (const RemoteCorpus& corpus : remote_corpora()) known.push_back(corpus.name);
+  std::string names;
+  for (const RemoteCorpus& corpus : remote_corpora()) {
+    known.push_back(corpus.name);
+    names += (names.empty() ? "" : ", ") + corpus.name;
+  }
+  if (call.words.size() != 2)
+    fail("data get: name one corpus: ", names, ". `heed list data` says what they are.");
   if (std::find(known.begin(), known.end(), call.words[1]) == known.end())
     fail("data get: corpus '", call.words[1], "' is unknown.", suggestion(call.words[1], known));
   const std::string url = call.get("url");

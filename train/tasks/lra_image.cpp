@@ -29,8 +29,7 @@ class Image final : public LongTask {
 
   LongSplits make(const Say& say) const override {
     say("data        digits on grey ground, drawn here; the benchmark's: --data FOLDER of CIFAR-10's binary "
-        "files "
-        "(www.cs.toronto.edu/~kriz/cifar.html)");
+        "files, or heed data get cifar10");
     return cut(shrunk(grounded_digits(options_.examples + options_.validation + options_.held_out, data_seed),
                       resolution, side_));
   }

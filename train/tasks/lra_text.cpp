@@ -20,8 +20,7 @@ class Text final : public LongTask {
 
   LongSplits make(const Say& say) const override {
     say("data        documents made here, in which only one person's word counts; the benchmark's: --data "
-        "FOLDER "
-        "of IMDb (ai.stanford.edu/~amaas/data/sentiment)");
+        "FOLDER of IMDb, or heed data get imdb");
     return cut(ledgers(options_.examples + options_.validation + options_.held_out, data_seed, lengths_));
   }
 
