@@ -7,6 +7,7 @@
 
 #include "core/kernels/attention.h"
 #include "core/kernels/dropout.h"
+#include "core/share.h"
 
 namespace heed::kernel {
 
@@ -27,6 +28,7 @@ struct AttentionShape {
   int64_t first_query = 0;
   const int32_t* key_lengths = nullptr;  ///< [B], where the tensors are; null: all keys are there
   int64_t first_key = 0;                 ///< what key 0 is to the lengths
+  uint64_t first_element;                ///< what the first pair draws: see core/share.h
 
   AttentionShape(const Tensor& q, const Tensor& k, const Tensor& v)
       : B(q.extent(0)),
@@ -35,7 +37,8 @@ struct AttentionShape {
         Tq(q.extent(2)),
         Tk(k.extent(2)),
         d(q.extent(3)),
-        dv(v.extent(3)) {}
+        dv(v.extent(3)),
+        first_element(skipped_draws(B * H * Tq * Tk)) {}
 
   /// Keys that batch row b has.
   HEED_BOTH int64_t keys_of(int64_t b) const {
@@ -52,7 +55,7 @@ struct AttentionShape {
   HEED_BOTH bool sees(int64_t i, int64_t j) const { return !causal || j <= i + first_query; }
   /// The number that the pair of query i and key j draws.
   HEED_BOTH uint64_t element(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    return static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk + j);
+    return first_element + static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk + j);
   }
   /// Where the relative bias of the pair lies.
   HEED_BOTH int64_t diagonal(int64_t h, int64_t i, int64_t j) const {

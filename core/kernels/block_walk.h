@@ -23,6 +23,7 @@ struct BlockCall {
   const BlockPlan& plan;
   const int32_t* key_lengths;
   int64_t first_key;
+  uint64_t first_element;  // what the first pair draws: see core/share.h
   bool dropped;
   DropoutTerms dropout;
   T keep_scale;
@@ -39,6 +40,7 @@ struct BlockCall {
         plan(pattern.plan()),
         key_lengths(terms.key_lengths ? terms.key_lengths.template data<int32_t>() : nullptr),
         first_key(terms.first_key),
+        first_element(skipped_draws(B * H * Tq * Tk)),
         dropped(dropout_threshold(terms.dropout) > 0),
         keep_scale(static_cast<T>(dropout_scale(terms.dropout))) {
     if (dropped) dropout = DropoutTerms::of(terms.dropout, terms.draw);
@@ -54,7 +56,7 @@ struct BlockCall {
   int64_t pairs() const { return plan.kept() * B * (pattern.heads == 1 ? H : 1); }
   /// The number that the pair of query i and key 0 draws.
   uint64_t element(int64_t b, int64_t h, int64_t i) const {
-    return static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk);
+    return first_element + static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk);
   }
 };
 
@@ -150,7 +152,7 @@ struct StepPairs {
       // Keys one after the other draw from the same blocks.
       for (int64_t from = 0, to = 0; from < keys; from = to) {
         for (to = from + 1; to < keys && index[to] == index[to - 1] + 1;) ++to;
-        const bool aligned = call.Tk % 8 == 0 && index[from] % 8 == 0;
+        const bool aligned = call.Tk % 8 == 0 && call.first_element % 8 == 0 && index[from] % 8 == 0;
         const U bits = call.dropout.from(row + static_cast<uint64_t>(index[from]), to - from, aligned);
         all |= (bits & low_bits(to - from)) << from;
       }

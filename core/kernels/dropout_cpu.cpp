@@ -8,6 +8,7 @@
 
 #include "core/count.h"
 #include "core/parallel.h"
+#include "core/share.h"
 
 namespace heed::kernel {
 namespace {
@@ -68,11 +69,16 @@ void Dropout::cpu<here>(const Tensor& x, double p, const Draw& draw, const Tenso
     const uint64_t high = Draw::high(draw.stream, *draw.tick.data<int64_t>());
     const uint32_t least = dropout_threshold(p);
     const T scale = static_cast<T>(dropout_scale(p));
+    const uint64_t skipped = skipped_draws(x.size());
     parallel_rows(x.size(), light_grain, [&](int64_t begin, int64_t end) {
       uint16_t bits[group];
-      for (int64_t i = begin; i < end; i += group) {
-        group_bits(draw.seed, high, static_cast<uint64_t>(i) / 8, bits);
-        keep(bits, least, scale, from + i, to + i, std::min(group, end - i));
+      for (int64_t i = begin; i < end;) {
+        const uint64_t number = static_cast<uint64_t>(i) + skipped;
+        const auto lead = static_cast<int64_t>(number % 8);  // 0 but for a share of rows of odd size
+        const int64_t count = std::min(group - lead, end - i);
+        group_bits(draw.seed, high, number / 8, bits);
+        keep(bits + lead, least, scale, from + i, to + i, count);
+        i += count;
       }
     });
   });

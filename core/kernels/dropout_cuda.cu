@@ -5,6 +5,7 @@
 
 #include "core/count.h"
 #include "core/cuda/team.h"
+#include "core/share.h"
 
 namespace heed::kernel {
 namespace {
@@ -18,12 +19,14 @@ struct alignas(16) Eight {
 };
 
 template <class T, bool aligned>
-__global__ void __launch_bounds__(cuda::block) drop(const T* x, int64_t count, uint64_t seed, uint64_t stream,
-                                                    const int64_t* tick, uint32_t least, T scale, T* y) {
+__global__ void __launch_bounds__(cuda::block)
+    drop(const T* x, int64_t count, uint64_t seed, uint64_t stream, const int64_t* tick, uint64_t skipped,
+         uint32_t least, T scale, T* y) {
   const uint64_t high = Draw::high(stream, *tick);
-  for (int64_t at = cuda::here(); at * together < count; at += cuda::whole()) {
-    const Philox block = Philox::at(seed, static_cast<uint64_t>(at), high);
-    const int64_t first = at * together;
+  const auto lead = static_cast<int64_t>(skipped % together);  // numbers of the first block that are not ours
+  for (int64_t at = cuda::here(); at * together < count + lead; at += cuda::whole()) {
+    const Philox block = Philox::at(seed, skipped / together + static_cast<uint64_t>(at), high);
+    const int64_t first = at * together - lead;
     const auto kept = [&](int i, T value) {
       const uint32_t bits = (block.word[i / 2] >> (16 * (i % 2))) & 0xffffU;
       return bits >= least ? value * scale : T(0);
@@ -33,7 +36,9 @@ __global__ void __launch_bounds__(cuda::block) drop(const T* x, int64_t count, u
       for (int i = 0; i < together; ++i) eight.of[i] = kept(i, eight.of[i]);
       *reinterpret_cast<Eight<T>*>(y + first) = eight;
     } else {
-      for (int i = 0; i < together && first + i < count; ++i) y[first + i] = kept(i, x[first + i]);
+      for (int i = 0; i < together && first + i < count; ++i) {
+        if (first + i >= 0) y[first + i] = kept(i, x[first + i]);
+      }
     }
   }
 }
@@ -45,10 +50,13 @@ void Dropout::cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y)
     using T = typename decltype(type)::type;
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    const bool aligned = (reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % 16 == 0;
-    cuda::run(aligned ? drop<T, true> : drop<T, false>, cuda::line(cuda::pieces(x.size(), together)), from,
-              x.size(), draw.seed, draw.stream, draw.tick.data<int64_t>(), dropout_threshold(p),
-              static_cast<T>(dropout_scale(p)), to);
+    const uint64_t skipped = skipped_draws(x.size());
+    const bool aligned = skipped % together == 0 &&
+                         (reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % 16 == 0;
+    const auto lead = x.size() > 0 ? static_cast<int64_t>(skipped % together) : 0;
+    cuda::run(aligned ? drop<T, true> : drop<T, false>, cuda::line(cuda::pieces(x.size() + lead, together)),
+              from, x.size(), draw.seed, draw.stream, draw.tick.data<int64_t>(), skipped,
+              dropout_threshold(p), static_cast<T>(dropout_scale(p)), to);
   });
   Count::add(x.size());
 }

@@ -77,6 +77,7 @@ FastmaxShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const Fas
                     .f = {},
                     .table = lists.table,
                     .drawn = DeviceDraw(factored ? terms.dropout : 0, terms.draw),
+                    .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
                     .drawn_row = (lists.table.count + 7) / 8 * 8};
   x.f.degree = static_cast<int>(degree);
   x.f.all = lists.coefficients;

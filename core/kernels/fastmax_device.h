@@ -53,7 +53,8 @@ struct FastmaxShape {
   ScorePolynomial<T> f;
   FeatureTable<T> table;
   DeviceDraw drawn;
-  int64_t drawn_row;  ///< of counters a token has
+  int64_t skipped_heads;  ///< of the rows before ours: see core/share.h
+  int64_t drawn_row;      ///< of counters a token has
 
   /// Keys of batch row b.
   HEED_BOTH int64_t keys_of(int64_t b) const {
@@ -65,10 +66,10 @@ struct FastmaxShape {
   }  ///< a row of a state: dv sums, that of ones
   /// Counters of token t of a head.
   HEED_BOTH uint64_t query_number(int64_t head, int64_t t) const {
-    return static_cast<uint64_t>((head * queries + t) * drawn_row);
+    return static_cast<uint64_t>(((skipped_heads + head) * queries + t) * drawn_row);
   }
   HEED_BOTH uint64_t key_number(int64_t head, int64_t t) const {
-    return (uint64_t{1} << 62) + static_cast<uint64_t>((head * keys + t) * drawn_row);
+    return (uint64_t{1} << 62) + static_cast<uint64_t>(((skipped_heads + head) * keys + t) * drawn_row);
   }
   /// One over the sum of a row's weights; 0 for a row without keys.
   __device__ T inverse(T sum) const {

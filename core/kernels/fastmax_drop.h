@@ -3,6 +3,7 @@
 
 #include "core/count.h"
 #include "core/kernels/fastmax_plan.h"
+#include "core/share.h"
 
 namespace heed::kernel {
 
@@ -74,7 +75,8 @@ struct FastmaxCall {
 };
 
 /// Dropout of monomials of degree 2 and more: entry f of token t of head n and one side draws at element
-/// ((side offset + n length + t) features + f), features rounded up to whole draws.
+/// ((side offset + n length + t) features + f), features rounded up to whole draws; n counts from
+/// what core/share.h says on.
 template <class T>
 class FastmaxDrop {
  public:
@@ -86,15 +88,16 @@ class FastmaxDrop {
     factor_ = static_cast<T>(dropout_scale(plan.terms.dropout));
     seed_ = plan.terms.draw.seed;
     high_ = Draw::high(plan.terms.draw.stream, *plan.terms.draw.tick.template data<int64_t>());
+    skipped_heads_ = static_cast<int64_t>(skipped_draws(call.B * call.H));
   }
   explicit operator bool() const { return least_ > 0; }
 
   /// The element of feature 0 of token t. Keys draw from the upper half of the counters.
   uint64_t query(int64_t head, int64_t t) const {
-    return static_cast<uint64_t>((head * queries_ + t) * row_);
+    return static_cast<uint64_t>(((skipped_heads_ + head) * queries_ + t) * row_);
   }
   uint64_t key(int64_t head, int64_t t) const {
-    return (uint64_t{1} << 62) + static_cast<uint64_t>((head * keys_ + t) * row_);
+    return (uint64_t{1} << 62) + static_cast<uint64_t>(((skipped_heads_ + head) * keys_ + t) * row_);
   }
 
   /// A block's features with what is dropped set to zero and the rest scaled, in `room`; rows of degree 0 and
@@ -118,6 +121,7 @@ class FastmaxDrop {
  private:
   const FastmaxPlan<T>* plan_ = nullptr;
   int64_t row_ = 0, queries_ = 0, keys_ = 0;
+  int64_t skipped_heads_ = 0;  // of the rows before ours: see core/share.h
   uint32_t least_ = 0;
   T factor_ = 1;
   uint64_t seed_ = 0, high_ = 0;
