@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "autograd/arrivals.h"
 #include "autograd/rounding.h"
 #include "autograd/tape.h"
 
@@ -74,7 +75,7 @@ Tensor checkpoint(const std::function<Tensor(std::span<const Tensor>)>& f, std::
     detail::backward_since(first, result, dy, again);
     return Gradients(values.size());  // they were handed on by the sweep inside
   };
-  return record_always("checkpoint", y, inputs, vjp);
+  return record_always(checkpoint_op, y, inputs, vjp);
 }
 
 }  // namespace heed

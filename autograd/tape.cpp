@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "autograd/arrivals.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/map.h"
 #include "core/launch.h"
@@ -291,6 +292,7 @@ void sweep(const Tensor& y, const Tensor& dy, uint64_t first,
   // The list owns what it visits: passing a node drops its inputs.
   Nodes order = reachable(y.node(), first, borders);
   const Waiting waiting(order);
+  Completions completions(order);
   add_to(*y.node(), dy.detach());
   while (!order.empty()) {
     Node& node = *order.back();
@@ -305,6 +307,7 @@ void sweep(const Tensor& y, const Tensor& dy, uint64_t first,
         add_to(*node.inputs[i], std::move(gradients[i]));
       }
     }
+    completions.passed(node);
     node.vjp = nullptr;
     node.inputs.clear();
     node.seen.clear();

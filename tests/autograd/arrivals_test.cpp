@@ -1,0 +1,58 @@
+// Who is told when gradients are complete.
+#include "autograd/arrivals.h"
+
+#include <map>
+
+#include "autograd/checkpoint.h"
+#include "autograd/ops.h"
+#include "tests/catch.h"
+
+using namespace heed;
+
+namespace {
+
+Tensor number(double value) { return leaf(Tensor::full(Shape{1}, value)); }
+
+}  // namespace
+
+TEST_CASE("arrivals: a leaf is told of once, when the last of its gradient is there") {
+  const Tensor a = number(2), b = number(3), c = number(5);
+  // a is used three times, b first and last, c in the middle.
+  const Tensor loss = sum((a * b + a * c) * a + b);
+  std::vector<const Node*> order;
+  std::map<const Node*, double> then;
+  {
+    const Arrivals watching([&](const Node& leaf) {
+      order.push_back(&leaf);
+      then[&leaf] = leaf.grad.item();
+    });
+    backward(loss);
+  }
+  REQUIRE(order.size() == 3);
+  for (const Tensor* x : {&a, &b, &c}) CHECK(then.at(x->node().get()) == grad_of(*x).item());
+  CHECK(grad_of(a).item() == 2 * 2 * (3 + 5));
+  // Nobody listens any more.
+  backward(sum(a * b));
+  CHECK(order.size() == 3);
+}
+
+TEST_CASE("arrivals: what comes out last is told of first") {
+  const Tensor first = number(2), last = number(3);
+  std::vector<const Node*> order;
+  const Arrivals watching([&](const Node& leaf) { order.push_back(&leaf); });
+  Tensor x = first * 2.0;
+  for (int i = 0; i < 5; ++i) x = x * 1.5;
+  backward(sum(x * last));
+  CHECK(order == std::vector<const Node*>{last.node().get(), first.node().get()});
+}
+
+TEST_CASE("arrivals: a sweep through a checkpoint tells of nothing, since it holds leaves unseen") {
+  const Tensor a = number(2), b = number(3);
+  int told = 0;
+  const Arrivals watching([&](const Node&) { ++told; });
+  const Tensor inputs[] = {a};
+  const Tensor y = checkpoint([&](std::span<const Tensor> x) { return x[0] * b; }, inputs);
+  backward(sum(y * b));
+  CHECK(told == 0);
+  CHECK(grad_of(b).item() == 2 * 2 * 3);
+}
