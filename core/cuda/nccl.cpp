@@ -1,0 +1,122 @@
+// Opening NCCL, and sums by it.
+#include "core/cuda/nccl.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <type_traits>
+
+#include "core/cuda/context.h"
+#include "core/cuda/stream.h"
+
+namespace heed::cuda {
+namespace {
+
+/// What NCCL's calls take and give, in the layout of its releases since 2.4: no header of it is needed.
+struct NcclId {
+  char bytes[128];
+};
+using NcclComm = void*;
+
+struct NcclTable {
+  int (*get_id)(NcclId*);
+  int (*join)(NcclComm*, int, NcclId, int);
+  int (*leave)(NcclComm);
+  int (*all_reduce)(const void*, void*, size_t, int, int, NcclComm, cudaStream_t);
+  const char* (*words)(int);
+};
+
+constexpr int nccl_f32 = 7, nccl_f64 = 8, nccl_sum = 0;
+
+/// Null where that fails, with the reason in `why`.
+const NcclTable* open_table(std::string& why) {
+  static NcclTable table{};
+  if constexpr (acted) {
+    why = "NCCL knows no acted device";
+    return nullptr;
+  }
+  void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    why = text("NCCL cannot be opened (", dlerror(), ")");
+    return nullptr;
+  }
+  const auto find = [&](const char* name, auto& to) {
+    void* found = dlsym(library, name);
+    if (found == nullptr && why.empty()) why = text("this NCCL has no ", name);
+    to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(found);
+  };
+  find("ncclGetUniqueId", table.get_id);
+  find("ncclCommInitRank", table.join);
+  find("ncclCommDestroy", table.leave);
+  find("ncclAllReduce", table.all_reduce);
+  find("ncclGetErrorString", table.words);
+  return why.empty() ? &table : nullptr;
+}
+
+class NcclSums final : public Sums {
+ public:
+  NcclSums(const NcclTable& table, NcclComm comm) : nccl_(table), comm_(comm) {
+    stream();  // opens the device
+    cuda::check(cudaStreamCreateWithFlags(&beside_, cudaStreamNonBlocking), "making a stream");
+    cuda::check(cudaEventCreateWithFlags(&computed_, cudaEventDisableTiming), "making an event");
+    cuda::check(cudaEventCreateWithFlags(&summed_, cudaEventDisableTiming), "making an event");
+  }
+  ~NcclSums() override {
+    // In a destructor there is nobody to tell of a failure.
+    cudaStreamSynchronize(beside_);
+    nccl_.leave(comm_);
+    cudaEventDestroy(computed_);
+    cudaEventDestroy(summed_);
+    cudaStreamDestroy(beside_);
+  }
+
+  void start(const Tensor& x) override {
+    cuda::check(cudaEventRecord(computed_, stream()), "marking what is computed");
+    cuda::check(cudaStreamWaitEvent(beside_, computed_, 0), "waiting for what is computed");
+    const int type = x.dtype() == DType::f64 ? nccl_f64 : nccl_f32;
+    const int status =
+        nccl_.all_reduce(x.raw(), x.raw(), static_cast<size_t>(x.size()), type, nccl_sum, comm_, beside_);
+    if (status != 0) fail(Fault::device, "cuda: summing over processes: NCCL: ", nccl_.words(status), ".");
+    count_launches(1);
+  }
+
+  void finish() override {
+    cuda::check(cudaEventRecord(summed_, beside_), "marking what is summed");
+    cuda::check(cudaStreamWaitEvent(stream(), summed_, 0), "waiting for sums");
+  }
+
+ private:
+  const NcclTable& nccl_;
+  NcclComm comm_;
+  cudaStream_t beside_ = nullptr;
+  cudaEvent_t computed_ = nullptr, summed_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Sums> nccl_sums(Group& group, std::string& why) {
+  const NcclTable* table = open_table(why);
+  // Whoever calls join() waits for all: nobody does before all have said that they will.
+  for (const std::string& one : group.gather(why)) {
+    if (why.empty()) why = one;
+  }
+  if (!why.empty() || table == nullptr) return nullptr;
+  NcclId id{};
+  if (group.leads() && table->get_id(&id) != 0) why = "NCCL finds no way between the processes";
+  group.together([&] {
+    if (!why.empty()) fail(Fault::device, "cuda: ", why, ".");
+  });
+  group.spread(id.bytes, sizeof id.bytes);
+  stream();
+  NcclComm comm = nullptr;
+  group.together([&] {
+    const int status = table->join(&comm, static_cast<int>(group.size()), id, static_cast<int>(group.rank()));
+    if (status != 0) {
+      fail(Fault::device, "cuda: joining the other processes: NCCL: ", table->words(status),
+           ". Give each process a GPU of its own; NCCL_DEBUG=INFO says more.");
+    }
+  });
+  return std::make_unique<NcclSums>(*table, comm);
+}
+
+}  // namespace heed::cuda

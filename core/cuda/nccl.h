@@ -1,0 +1,16 @@
+// NCCL, opened when several processes with a GPU each train together.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/group.h"
+
+namespace heed::cuda {
+
+/// Sums over the group's devices, one a process, on a stream of their own beside that of the computation:
+/// they begin as soon as what was computed before is there, also inside a captured step. Members meet by an
+/// id that goes through the group. Null for all where one of them cannot, with the reason in `why`.
+std::unique_ptr<Sums> nccl_sums(Group& group, std::string& why);
+
+}  // namespace heed::cuda

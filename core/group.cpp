@@ -1,0 +1,125 @@
+// What a group does besides sending bytes.
+#include "core/group.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace heed {
+namespace {
+
+/// A cache line: pieces that members add up begin on one.
+constexpr int64_t line = 64;
+
+template <class T>
+void add_pieces(const std::byte* pieces, int64_t members, int64_t count, T* to) {
+  const T* from = reinterpret_cast<const T*>(pieces);
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+  for (int64_t member = 1; member < members; ++member) {
+    const T* more = from + member * count;
+    for (int64_t i = 0; i < count; ++i) to[i] += more[i];
+  }
+}
+
+/// What went wrong, as one text for the others: the kind, and the words.
+std::string told(Fault fault, const std::string& words) {
+  return std::string(1, static_cast<char>(fault)) + words;
+}
+
+std::string host_name() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
+
+}  // namespace
+
+std::string Group::spread(const std::string& bytes) {
+  int64_t count = static_cast<int64_t>(bytes.size());
+  spread(&count, sizeof count);
+  std::string out = leads() ? bytes : std::string(static_cast<size_t>(count), '\0');
+  if (count > 0) spread(out.data(), count);
+  return out;
+}
+
+std::vector<std::string> Group::gather(const std::string& bytes) {
+  const auto members = static_cast<size_t>(size_);
+  const int64_t count = static_cast<int64_t>(bytes.size());
+  std::vector<int64_t> counts(members);
+  gather(&count, counts.data(), sizeof count);
+  int64_t most = 0;
+  for (const int64_t one : counts) most = std::max(most, one);
+  std::vector<std::string> out(members);
+  if (most == 0) return out;
+  std::string mine = bytes, all(members * static_cast<size_t>(most), '\0');
+  mine.resize(static_cast<size_t>(most));
+  gather(mine.data(), all.data(), most);
+  for (size_t i = 0; i < members; ++i)
+    out[i] = all.substr(i * static_cast<size_t>(most), static_cast<size_t>(counts[i]));
+  return out;
+}
+
+std::vector<double> Group::gather(double number) {
+  std::vector<double> out(static_cast<size_t>(size_));
+  gather(&number, out.data(), sizeof number);
+  return out;
+}
+
+void Group::sum(const Tensor& x, std::vector<std::byte>& room) {
+  if (x.device() != Device::cpu || !x.contiguous() || (x.dtype() != DType::f32 && x.dtype() != DType::f64)) {
+    fail(Fault::internal, "group: sum of ", x.dtype(), " ", x.shape(), " on ", x.device(),
+         ". It takes contiguous f32 and f64 on the CPU.");
+  }
+  if (size_ == 1 || x.size() == 0) return;
+  // Member i adds up piece i of everybody, in their order, and gives the sum to all.
+  const int64_t piece = (x.bytes() + size_ * line - 1) / (size_ * line) * line;
+  const int64_t all = piece * size_;
+  room.resize(static_cast<size_t>(2 * all + piece));
+  std::byte *padded = room.data(), *pieces = padded + all, *mine = pieces + all;
+  std::memcpy(padded, x.raw(), static_cast<size_t>(x.bytes()));
+  std::memset(padded + x.bytes(), 0, static_cast<size_t>(all - x.bytes()));
+  trade(padded, pieces, piece);
+  if (x.dtype() == DType::f32)
+    add_pieces(pieces, size_, piece / 4, reinterpret_cast<float*>(mine));
+  else
+    add_pieces(pieces, size_, piece / 8, reinterpret_cast<double*>(mine));
+  gather(mine, padded, piece);
+  std::memcpy(x.raw(), padded, static_cast<size_t>(x.bytes()));
+}
+
+void Group::together(const std::function<void()>& work) {
+  std::string wrong;
+  try {
+    work();
+  } catch (const Error& error) {
+    wrong = told(error.fault(), error.what());
+  } catch (const std::bad_alloc&) {
+    wrong = told(Fault::memory, "memory: the machine has none left. Use a smaller batch, length or model.");
+  }
+  const std::vector<std::string> all = gather(wrong);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].empty()) continue;
+    const std::string who = i == 0 ? "" : text("process ", i + 1, " of ", size_, ": ");
+    throw Agreed(static_cast<Fault>(all[i][0]), who + all[i].substr(1));
+  }
+}
+
+Neighbours neighbours(Group& group) {
+  const std::string host = host_name();
+  Neighbours out{.place = 0, .count = 0};
+  const std::vector<std::string> hosts = group.gather(host);
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    if (hosts[i] != host) continue;
+    ++out.count;
+    if (static_cast<int64_t>(i) < group.rank()) ++out.place;
+  }
+  return out;
+}
+
+std::string name_of_member(const Group& group) {
+  return text("process ", group.rank() + 1, " of ", group.size(), " on ", host_name());
+}
+
+}  // namespace heed

@@ -1,0 +1,202 @@
+// OpenMPI, opened when several processes were started: one table of its functions.
+#include "core/mpi.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <ctime>
+#include <string_view>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+
+namespace heed {
+namespace {
+
+int64_t number_in(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr ? std::strtoll(value, nullptr, 10) : -1;
+}
+
+#if HEED_MPI
+
+/// The functions of MPI that Heed calls, as OpenMPI 2 to 5 (libmpi.so.40) has them: its handles are pointers,
+/// its constants addresses of its variables.
+struct MpiTable {
+  using Handle = void*;
+  int (*init_thread)(int*, char***, int, int*);
+  int (*finalize)();
+  int (*library_version)(char*, int*);
+  int (*rank)(Handle, int*);
+  int (*size)(Handle, int*);
+  int (*abort)(Handle, int);
+  int (*trade)(const void*, int, Handle, void*, int, Handle, Handle, Handle*);
+  int (*gather)(const void*, int, Handle, void*, int, Handle, Handle, Handle*);
+  int (*spread)(void*, int, Handle, int, Handle, Handle*);
+  int (*barrier)(Handle, Handle*);
+  int (*test)(Handle*, int*, void*);
+  Handle world, byte;
+};
+
+constexpr int serialized = 2;  // MPI_THREAD_SERIALIZED
+
+/// Null where that fails, with the reason in `why`.
+const MpiTable* open_table(std::string& why) {
+  static MpiTable table{};
+  // Its parts look for its names among those of the whole program.
+  void* library = dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) {
+    why = text("OpenMPI's library cannot be opened (", dlerror(), ")");
+    return nullptr;
+  }
+  const auto find = [&](const char* name, auto& to) {
+    void* found = dlsym(library, name);
+    if (found == nullptr && why.empty()) why = text("libmpi.so.40 is not OpenMPI's: it has no ", name);
+    to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(found);
+  };
+  find("MPI_Init_thread", table.init_thread);
+  find("MPI_Finalize", table.finalize);
+  find("MPI_Get_library_version", table.library_version);
+  find("MPI_Comm_rank", table.rank);
+  find("MPI_Comm_size", table.size);
+  find("MPI_Abort", table.abort);
+  find("MPI_Ialltoall", table.trade);
+  find("MPI_Iallgather", table.gather);
+  find("MPI_Ibcast", table.spread);
+  find("MPI_Ibarrier", table.barrier);
+  find("MPI_Test", table.test);
+  find("ompi_mpi_comm_world", table.world);
+  find("ompi_mpi_byte", table.byte);
+  return why.empty() ? &table : nullptr;
+}
+
+/// All processes of the job. Where MPI itself fails it ends the job, as is its way.
+class MpiGroup final : public Group {
+ public:
+  MpiGroup(const MpiTable& table, int rank, int size) : Group(rank, size), mpi_(table) {}
+
+  ~MpiGroup() override {
+    MpiTable::Handle request = nullptr;
+    mpi_.barrier(mpi_.world, &request);
+    wait(request);
+    mpi_.finalize();
+  }
+
+  void trade(const void* from, void* to, int64_t bytes) override {
+    MpiTable::Handle request = nullptr;
+    mpi_.trade(from, narrow(bytes), mpi_.byte, to, narrow(bytes), mpi_.byte, mpi_.world, &request);
+    wait(request);
+  }
+  void gather(const void* from, void* to, int64_t bytes) override {
+    MpiTable::Handle request = nullptr;
+    mpi_.gather(from, narrow(bytes), mpi_.byte, to, narrow(bytes), mpi_.byte, mpi_.world, &request);
+    wait(request);
+  }
+  void spread(void* data, int64_t bytes) override {
+    constexpr int64_t most = int64_t{1} << 30;
+    for (int64_t at = 0; at < bytes; at += most) {
+      MpiTable::Handle request = nullptr;
+      mpi_.spread(static_cast<char*>(data) + at, narrow(std::min(most, bytes - at)), mpi_.byte, 0, mpi_.world,
+                  &request);
+      wait(request);
+    }
+  }
+  void abandon(int code) override {
+    mpi_.abort(mpi_.world, code);
+    std::_Exit(code);
+  }
+
+ private:
+  static int narrow(int64_t bytes) {
+    if (bytes > INT_MAX) fail("mpi: a message of ", bytes, " bytes is more than it takes (", INT_MAX, ").");
+    return static_cast<int>(bytes);
+  }
+
+  /// MPI waits without sleep, on a core that whoever is late may need: after a while it is only asked now and
+  /// then.
+  void wait(MpiTable::Handle request) const {
+    using std::chrono::steady_clock;
+    const auto began = steady_clock::now();
+    for (;;) {
+      int done = 0;
+      mpi_.test(&request, &done, nullptr);
+      if (done != 0) return;
+      const auto waited = steady_clock::now() - began;
+      if (waited < std::chrono::microseconds(50)) continue;
+      if (waited < std::chrono::milliseconds(5))
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(waited < std::chrono::seconds(1) ? 50 : 1000));
+    }
+  }
+
+  const MpiTable& mpi_;
+};
+
+#endif
+
+constexpr const char* not_built = "this heed was built without MPI (HEED_MPI=OFF)";
+
+}  // namespace
+
+std::optional<Started> started_as_one_of_several() {
+  // A step of srun has SLURM_STEP_*; the script of a job that runs on one node and starts others has not.
+  for (const auto& [by, size, rank] : {std::tuple{"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                       std::tuple{"mpirun", "PMI_SIZE", "PMI_RANK"},
+                                       std::tuple{"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}) {
+    const int64_t count = number_in(size), number = number_in(rank);
+    if (count < 1 || number < 0) continue;
+    if (count == 1) return {};
+    return Started{by, number, count};
+  }
+  return {};
+}
+
+std::unique_ptr<Group> join_by_mpi() {
+#if HEED_MPI
+  std::string why;
+  const MpiTable* table = open_table(why);
+  if (table == nullptr) {
+    fail(Fault::device, "mpi: ", why,
+         ". Install OpenMPI (Debian: libopenmpi3) on every machine, name its folder in LD_LIBRARY_PATH, or "
+         "start one process.");
+  }
+  int provided = 0, rank = 0, size = 0;
+  table->init_thread(nullptr, nullptr, serialized, &provided);
+  table->rank(table->world, &rank);
+  table->size(table->world, &size);
+  auto group = std::make_unique<MpiGroup>(*table, rank, size);
+  if (provided < serialized) {
+    throw Agreed(Fault::device,
+                 "mpi: this OpenMPI lets only its first thread send. Take one built with threads.");
+  }
+  if (const auto started = started_as_one_of_several(); started && started->size != size) {
+    throw Agreed(Fault::device,
+                 text("mpi: ", started->by, " started ", started->size, " processes, but each finds ", size,
+                      ". Use the mpirun of the OpenMPI that heed opens, or srun --mpi=pmix."));
+  }
+  return group;
+#else
+  fail(not_built, ". Configure with -DHEED_MPI=ON, or start one process.");
+#endif
+}
+
+std::string mpi_words() {
+#if HEED_MPI
+  std::string why;
+  const MpiTable* table = open_table(why);
+  if (table == nullptr) return "no: " + why;
+  char words[256 + 1] = "";  // MPI_MAX_LIBRARY_VERSION_STRING of OpenMPI
+  int length = 0;
+  table->library_version(words, &length);
+  const std::string_view all = words;
+  return std::string(all.substr(0, all.find(',')));
+#else
+  return text("no: ", not_built);
+#endif
+}
+
+}  // namespace heed

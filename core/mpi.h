@@ -1,0 +1,29 @@
+// Groups of processes that mpirun or srun has started.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/group.h"
+
+namespace heed {
+
+/// What the environment says of how this process was started.
+struct Started {
+  std::string by;  ///< "mpirun" or "srun"
+  int64_t rank = 0, size = 1;
+};
+
+/// As one of several processes; none where it is the only one.
+std::optional<Started> started_as_one_of_several();
+
+/// Joins the others through OpenMPI, whose library is opened now and not before. A usage Error where Heed was
+/// built without (HEED_MPI=OFF), Fault::device where the library is missing or is another's. To be left by
+/// all together: its destructor waits for the others.
+std::unique_ptr<Group> join_by_mpi();
+
+/// "Open MPI v4.1.4", or "no: " and why not; joins nothing.
+std::string mpi_words();
+
+}  // namespace heed

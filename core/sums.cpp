@@ -1,0 +1,117 @@
+// Sums over a group: by a thread of the CPU, by NCCL, or by way of the host.
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "core/cuda/graph.h"
+#include "core/cuda/nccl.h"
+#include "core/group.h"
+#include "core/kernels/copy.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+/// Of tensors of the CPU. The thread alone speaks with the group between the first start() and finish().
+class HostSums final : public Sums {
+ public:
+  explicit HostSums(Group& group) : group_(group), thread_([this] { work(); }) {}
+
+  ~HostSums() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+
+  void start(const Tensor& x) override {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back(x);
+      ++open_;
+    }
+    wake_.notify_all();
+  }
+
+  void finish() override {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return open_ == 0; });
+    if (const std::exception_ptr error = std::exchange(error_, nullptr)) std::rethrow_exception(error);
+  }
+
+ private:
+  void work() {
+    std::vector<std::byte> room;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      const Tensor x = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        group_.sum(x, room);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      if (error && !error_) error_ = error;
+      if (--open_ == 0) done_.notify_all();
+    }
+  }
+
+  Group& group_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::deque<Tensor> waiting_;
+  int64_t open_ = 0;  // started and not finished
+  bool stop_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;  // last, since it uses the others
+};
+
+/// Of tensors of a device without NCCL.
+class StagedSums final : public Sums {
+ public:
+  explicit StagedSums(Group& group) : group_(group) {}
+  void start(const Tensor& x) override {
+    if constexpr (built_with_cuda)
+      cuda::refuse_capture("what processes without NCCL send each other, by way of the host,");
+    waiting_.push_back(x);
+  }
+
+  void finish() override {
+    for (const Tensor& x : waiting_) {
+      const Tensor here = x.to(Device::cpu);
+      group_.sum(here, room_);
+      launch<kernel::Copy>(x.device(), here.to(x.device()), x);
+    }
+    waiting_.clear();
+  }
+
+ private:
+  Group& group_;
+  std::vector<Tensor> waiting_;
+  std::vector<std::byte> room_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sums> sums_over(Group& group, Device device,
+                                [[maybe_unused]] const std::function<void(const std::string&)>& say) {
+  if (device == Device::cpu) return std::make_unique<HostSums>(group);
+  if constexpr (built_with_cuda) {
+    std::string why;
+    if (std::unique_ptr<Sums> sums = cuda::nccl_sums(group, why)) return sums;
+    say(text("gradients go by way of the host, since ", why));
+  }
+  return std::make_unique<StagedSums>(group);
+}
+
+}  // namespace heed
