@@ -39,7 +39,8 @@ std::string list_of(const std::vector<std::pair<std::string, int64_t>>& users) {
 
 }  // namespace
 
-Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps) {
+Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
+                      const Share& share) {
   Task& task = *config.task;
   Survey batches(task, steps * config.train.accumulate);
   const int64_t tick = rng.tick(), draws = rng.draws();
@@ -51,7 +52,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   const auto make = [&](const Place& place) {
     const Owned owned(&memory_kinds[3]);
     task.plan(place.epoch);
-    return task.batch(place.position);
+    return share.parts > 1 ? task.share(place.position, share) : task.batch(place.position);
   };
   std::vector<MemoryUser> users;
   const auto step = [&](const Batch& batch) {

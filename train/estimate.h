@@ -28,7 +28,8 @@ struct Estimate {
 /// the random numbers, the gradients and the optimizer (which has taken no step yet) back to where they were.
 /// The task's plan is left on some epoch. Fails (Fault::memory) naming who holds how much when it does not
 /// fit.
-Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps);
+Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
+                      const Share& share = {});
 
 /// The same for a run that has not been made: loads nothing, so the task is loaded.
 Estimate estimate_run(const Config& config);

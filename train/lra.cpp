@@ -164,12 +164,20 @@ Batch LongTask::batch(int64_t position) const {
   return tensors(splits_.train, planned_.at(static_cast<size_t>(position)));
 }
 
+Batch LongTask::share(int64_t position, const Share& share) const {
+  const std::span<const int64_t> numbers = planned_.at(static_cast<size_t>(position));
+  const BatchRows rows = share.of(static_cast<int64_t>(numbers.size()));
+  const auto ours = numbers.subspan(static_cast<size_t>(rows.first), static_cast<size_t>(rows.count));
+  Batch out = rows.count > 0 ? tensors(splits_.train, ours, longest_of(splits_.train, numbers)) : Batch{};
+  out.whole = static_cast<double>(numbers.size());
+  if (splits_.train.parts == 1) out.rows = rows;  // else the rows of an example are no neighbours
+  return out;
+}
+
 std::vector<double> LongTask::extents(int64_t position) const {
   const std::vector<int64_t>& numbers = planned_.at(static_cast<size_t>(position));
-  int64_t most = 1;
-  for (const int64_t number : numbers) most = std::max(most, length(splits_.train, number));
   const auto rows = static_cast<double>(static_cast<int64_t>(numbers.size()) * splits_.train.parts);
-  const auto longest = static_cast<double>(most);
+  const auto longest = static_cast<double>(longest_of(splits_.train, numbers));
   return {rows, rows * longest, rows * longest * longest};
 }
 
@@ -180,11 +188,15 @@ std::vector<std::string> LongTask::parts() const {
   return names;
 }
 
-Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers) const {
-  const Tokens tokens = this->tokens();
-  const auto count = static_cast<int64_t>(numbers.size());
+int64_t LongTask::longest_of(const Sequences& set, std::span<const int64_t> numbers) const {
   int64_t longest = 1;
   for (const int64_t number : numbers) longest = std::max(longest, length(set, number));
+  return longest;
+}
+
+Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, int64_t longest) const {
+  const Tokens tokens = this->tokens();
+  const auto count = static_cast<int64_t>(numbers.size());
   const int64_t rows = count * set.parts, first = options_.pool == Pool::first ? 1 : 0;
   std::vector<int32_t> ids(static_cast<size_t>(rows * longest)), places, lengths, labels;
   if (tokens.drop_zeros) places.resize(ids.size());

@@ -44,6 +44,7 @@ class LongTask : public Task {
   std::vector<std::pair<std::string, std::string>> facts() const final { return facts_; }
   int64_t plan(int64_t epoch) final;
   Batch batch(int64_t position) const final;
+  Batch share(int64_t position, const Share& share) const final;
   std::vector<double> extents(int64_t position) const final;
   void rehearse(Module& model) const final;
   std::vector<std::string> parts() const final;
@@ -87,7 +88,12 @@ class LongTask : public Task {
  private:
   struct Result;
   int64_t length(const Sequences& set, int64_t example) const;
-  Batch tensors(const Sequences& set, std::span<const int64_t> numbers) const;
+  int64_t longest_of(const Sequences& set, std::span<const int64_t> numbers) const;
+  /// Padded to `longest`.
+  Batch tensors(const Sequences& set, std::span<const int64_t> numbers, int64_t longest) const;
+  Batch tensors(const Sequences& set, std::span<const int64_t> numbers) const {
+    return tensors(set, numbers, longest_of(set, numbers));
+  }
   Tensor logits(Module& model, const Batch& batch, const Pass& pass) const;
   Result classify(Module& model, const Sequences& set, int64_t count) const;
 

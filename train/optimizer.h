@@ -53,6 +53,11 @@ class Optimizer {
   const Tensor& values() const { return values_; }        ///< [n], every parameter
   const Tensor& gradients() const { return gradients_; }  ///< [n]
 
+  /// Every parameter, sharing the arena, in its order.
+  std::span<const Tensor> leaves() const { return leaves_; }
+  /// The first so many elements of the arena are of matrices, which are decayed.
+  int64_t decayed() const { return decayed_; }
+
   int64_t moment_bytes() const { return first_.bytes() + second_.bytes(); }
 
   /// Moments and step count as the bytes of a safetensors file.

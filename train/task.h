@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attention/map_view.h"
+#include "core/share.h"
 #include "data/tokenizer.h"
 #include "nn/transformer.h"
 #include "train/checkpoint.h"
@@ -22,6 +23,18 @@ struct Batch {
   std::vector<Tensor> tensors;  ///< the task knows which is which
   double weight = 0;            ///< what the loss is a mean over: target tokens or examples
   int64_t tokens = 0;           ///< for speed
+  double whole = 0;             ///< of a share: the weight of the whole batch; 0: this is the whole
+  BatchRows rows = {};          ///< of a share: which rows of the whole batch these are
+};
+
+/// Which part of a batch's rows one of several processes computes.
+struct Share {
+  int64_t part = 0, parts = 1;
+  /// Of so many rows; parts differ by a row at most.
+  BatchRows of(int64_t rows) const {
+    const int64_t first = rows * part / parts;
+    return {first, rows * (part + 1) / parts - first};
+  }
 };
 
 /// Named numbers; the first decides which checkpoint is the best.
@@ -85,6 +98,11 @@ class Task {
   virtual bool scores_last() const { return false; }
   /// The maps of one example, given as text (empty: one of the validation split), with a caption.
   virtual std::vector<MapView> maps(Module& model, const std::string& text, std::string& caption) const = 0;
+
+  /// Of batch number `position` the rows that one of several processes computes, padded as in the whole
+  /// batch; without tensors where it has none. Here: every tensor has a row for each example, and examples
+  /// weigh the same.
+  virtual Batch share(int64_t position, const Share& share) const;
 };
 
 /// A registered task.

@@ -27,6 +27,25 @@ std::unique_ptr<Task> make_task(const std::string& name) {
   fail("task '", shown(name), "' is unknown.", suggestion(name, known));
 }
 
+Batch Task::share(int64_t position, const Share& share) const {
+  Batch whole = batch(position);
+  const int64_t rows = whole.tensors.at(0).extent(0);
+  Batch out;
+  out.rows = share.of(rows);
+  out.whole = whole.weight;
+  const auto [first, count] = out.rows;
+  out.weight = whole.weight * static_cast<double>(count) / static_cast<double>(rows);
+  out.tokens = whole.tokens * count / rows;
+  for (const Tensor& x : whole.tensors) {
+    if (x.extent(0) != rows) {
+      fail(Fault::internal, "task: a batch of ", rows, " rows has a tensor ", x.shape(),
+           ", which this task must share out itself.");
+    }
+    if (count > 0) out.tensors.push_back(view::slice(x, 0, first, first + count));
+  }
+  return out;
+}
+
 std::unique_ptr<Module> new_model(const Config& config, Rng& rng) {
   std::unique_ptr<Module> model = config.task->model(config, rng);
   // Drawn in single precision and then widened, so that both begin with the same numbers.

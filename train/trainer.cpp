@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "core/io.h"
 #include "core/json.h"
@@ -12,13 +13,14 @@
 
 namespace heed {
 Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-                 Progress& progress)
+                 Progress& progress, Group* group)
     : config_(config),
       folder_(folder),
       progress_(progress),
+      group_(group),
       rounding_(rounding_of(config.train.precision)),
-      rng_(static_cast<uint64_t>(config.train.seed)),
-      metrics_(folder.metrics_log()) {
+      rng_(static_cast<uint64_t>(config.train.seed)) {
+  if (leads()) metrics_ = std::make_unique<MetricsLog>(folder.metrics(), folder.tensorboard());
   try {
     const Owned owned(&memory_kinds[0]);
     model_ = new_model(config, rng_);
@@ -29,10 +31,12 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
   }
   total_ = steps_of(config);
   plant_ = parse_plant(config.plant);
-  estimate_ = estimate_run(config, *model_, *optimizer_, rng_, total_);
+  // The last share is the largest.
+  const int64_t parts = group_ != nullptr ? group_->size() : 1;
+  estimate_ = estimate_run(config, *model_, *optimizer_, rng_, total_, {parts - 1, parts});
   batches_ = config.task->plan(0);
   if (resume) restore(*resume);
-  metrics_.rewind(step_);
+  if (metrics_) metrics_->rewind(step_);
 }
 
 std::string Trainer::state() const {
@@ -127,10 +131,10 @@ std::string Trainer::last_good() const {
 
 Scores Trainer::validate() {
   const NoTape no_tape;
-  const Scores scores = config_.task->validate(*model_);
+  const Scores scores = this->scores();
   std::vector<Scalar> numbers;
   for (const auto& [name, value] : scores.list) numbers.emplace_back("valid_" + name, value);
-  metrics_.log(step_, numbers);
+  if (metrics_) metrics_->log(step_, numbers);
   validated_ = step_;
   if (!best_ || scores.better_than(*best_)) {
     best_ = scores;
@@ -144,6 +148,12 @@ Scores Trainer::validate() {
 
 void Trainer::save() {
   if (saved_ == step_) return;
+  compare_weights();
+  together([&] { write(); });
+  saved_ = step_;
+}
+
+void Trainer::write() {
   // The last update may have left the range of numbers although loss and gradient had not: such weights are
   // not kept.
   if (!std::isfinite(optimizer_->value_norm())) {
@@ -151,7 +161,8 @@ void Trainer::save() {
          find_bad_value(*model_, {}, {}, [] {}), ".", last_good(), " Lower train.rate (now ",
          config_.train.schedule.rate, ").");
   }
-  metrics_.sync();
+  if (!leads()) return;
+  metrics_->sync();
   // It is put together in memory, which idle tensors may hold.
   if (free_bytes() < 2 * (optimizer_->values().bytes() + optimizer_->moment_bytes())) release_cached();
   std::vector<NamedBytes> files = config_.task->sealed();
@@ -200,11 +211,13 @@ void Trainer::note(Sitting& sitting, const Step& done) {
                      static_cast<double>(total_ - step_);
   earlier_seconds_ = sitting.earlier_seconds + time - sitting.began;
   if ((step_ % sitting.log_every == 0 || step_ == total_) && window_steps_ > 0) {
-    metrics_.log(step_, {{"loss", window_loss_ / static_cast<double>(window_steps_)},
-                         {"rate", done.rate},
-                         {"gradient_norm", now.norm},
-                         {"tokens_per_second", now.tokens_per_second},
-                         {"seconds", earlier_seconds_}});
+    if (metrics_) {
+      metrics_->log(step_, {{"loss", window_loss_ / static_cast<double>(window_steps_)},
+                            {"rate", done.rate},
+                            {"gradient_norm", now.norm},
+                            {"tokens_per_second", now.tokens_per_second},
+                            {"seconds", earlier_seconds_}});
+    }
     window_loss_ = sitting.window_tokens = 0;
     window_steps_ = 0;
     sitting.window_start = time;
@@ -226,6 +239,8 @@ void Trainer::validate_in(Sitting& sitting) {
 Outcome Trainer::run() {
   try {
     return train();
+  } catch (const Agreed&) {
+    throw;
   } catch (...) {
     explain_memory(config_, model_.get(), text("at step ", step_, ".", last_good()));
   }
@@ -233,6 +248,7 @@ Outcome Trainer::run() {
 
 Outcome Trainer::train() {
   const StopSignals signals;
+  meet();
   const TrainOptions& options = config_.train;
   const int64_t validate_every =
       options.validate_every > 0 ? options.validate_every : std::max<int64_t>(total_ / 10, 1);
@@ -250,11 +266,12 @@ Outcome Trainer::train() {
     saved_ = -1;
     save();
   }
+  bool late = stop_now(over(sitting)).second;
   while (step_ < total_ && !tired() &&
-         (saved_ < 0 || !over(sitting))) {  // a run that has nothing to show takes one step
+         (saved_ < 0 || !late)) {  // a run that has nothing to show takes one step
     note(sitting, take_step(step_ == sitting.first_step));
-    const int signal = StopSignals::received();
-    const bool late = over(sitting);
+    int signal = 0;
+    std::tie(signal, late) = stop_now(over(sitting));
     if (signal == 0 && (due() || late)) validate_in(sitting);
     progress_.step(sitting.now);
     if (signal != 0 || late || step_ % checkpoint_every == 0 || validated_ == step_) save();

@@ -7,9 +7,11 @@
 #include <string>
 
 #include "autograd/rounding.h"
+#include "core/group.h"
 #include "train/anomaly.h"
 #include "train/config.h"
 #include "train/estimate.h"
+#include "train/exchange.h"
 #include "train/progress.h"
 #include "train/replay.h"
 #include "train/run_folder.h"
@@ -32,11 +34,15 @@ struct Outcome {
 };
 
 /// Trains one run. Every step is a function of (config, step), so a resumed run ends with the bits of one
-/// that never stopped.
+/// that never stopped. The members of a group take a step together: each computes its share of every batch,
+/// the gradients are added up, and all update their own copy of the weights alike. Only the first scores and
+/// writes into the folder.
 class Trainer {
  public:
-  /// The task is loaded, the folder locked. `resume` holds the checkpoint to go on from.
-  Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume, Progress& progress);
+  /// The task is loaded, the folder locked. `resume` holds the checkpoint to go on from. The members of a
+  /// group hold the same config and checkpoint.
+  Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume, Progress& progress,
+          Group* group = nullptr);
 
   /// Trains to the end, a signal, or a limit; saves on the way and at the end.
   Outcome run();
@@ -70,13 +76,34 @@ class Trainer {
   };
 
   Outcome train();
+  bool leads() const { return group_ == nullptr || group_->leads(); }
+  /// Fails for all members where it fails for one.
+  void together(const std::function<void()>& work);
+  void meet();  // before the first step of a sitting
+  /// That the weights are the same everywhere; fails where they are not.
+  void compare_weights();
+  void spread_buffers();
+  Scores scores() const;
+  /// Whether somebody was told to stop (the signal's number), and whether the first has no time left.
+  std::pair<int, bool> stop_now(bool late) const;
+  std::string agreed(const std::string& bad) const;
+  void begin_shares(const std::vector<Batch>& batches);
+  /// Forward and backward of this member's shares; with `send`, gradients and losses are summed over all.
+  std::vector<Tensor> sweep_shares(const std::vector<Batch>& batches, bool first, bool send);
+  double loss_of(const std::vector<Batch>& batches, const std::vector<Tensor>& losses) const;
   void restore(const Checkpoint& checkpoint);
   void restore_state(const Json& json);
   Step take_step(bool first);
+  /// Whether something is planted here now: of a group, in the last member alone.
+  bool plants(Plant::Where where) const {
+    return plant_.due(where, step_) && (group_ == nullptr || group_->rank() + 1 == group_->size());
+  }
   std::vector<Batch> next_batches();
   int64_t next_position();
   /// Forward and backward; the losses of the batches.
   std::vector<Tensor> sweep(const std::vector<Batch>& batches, bool first);
+  /// The same for looking at it: the other members know nothing of it.
+  void sweep_again(const std::vector<Batch>& batches);
   /// Forward, backward and update; the losses of the batches.
   std::vector<Tensor> compute(std::vector<Batch>& batches, bool first);
   /// The lane of these batches, which it now holds; null where such steps run as they are.
@@ -89,18 +116,23 @@ class Trainer {
   Scores validate();  // and keeps the best
   void validate_in(Sitting& sitting);
   void save();
+  void write();  // the checkpoint of this step
   std::string state() const;
 
   Config& config_;
   RunFolder& folder_;
   Progress& progress_;
+  Group* group_;
   ProductsRounded rounding_;  // while this lives: of training and validation
   Rng rng_;
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::map<std::string, Lane> lanes_;  // by the shapes of their batches
-  bool told_why_ = false;              // that steps are not replayed
-  MetricsLog metrics_;
+  std::map<std::string, Lane> lanes_;    // by the shapes of their batches
+  bool told_why_ = false;                // that steps are not replayed
+  std::unique_ptr<Exchange> exchange_;   // of a group
+  Tensor factors_, tail_;                // of a group, [batches a step]: shares of the weight; losses
+  std::vector<Tensor> buffers_;          // of a group
+  std::unique_ptr<MetricsLog> metrics_;  // of the first member
   int64_t total_ = 0;
   int64_t step_ = 0, epoch_ = 0, position_ = 0,
           batches_ = 0;  // position_: batches of this epoch already used

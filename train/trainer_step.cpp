@@ -11,12 +11,16 @@ namespace heed {
 std::vector<Batch> Trainer::next_batches() {
   const Owned owned(&memory_kinds[3]);
   std::vector<Batch> batches;
-  for (int64_t i = 0; i < config_.train.accumulate; ++i)
-    batches.push_back(config_.task->batch(next_position()));
+  for (int64_t i = 0; i < config_.train.accumulate; ++i) {
+    const int64_t position = next_position();
+    batches.push_back(group_ != nullptr ? config_.task->share(position, {group_->rank(), group_->size()})
+                                        : config_.task->batch(position));
+  }
   return batches;
 }
 
 std::vector<Tensor> Trainer::sweep(const std::vector<Batch>& batches, bool first) {
+  if (group_ != nullptr) return sweep_shares(batches, first, true);
   double weight = 0;
   for (const Batch& batch : batches) weight += batch.weight;
   std::vector<Tensor> losses;
@@ -29,8 +33,15 @@ std::vector<Tensor> Trainer::sweep(const std::vector<Batch>& batches, bool first
     if (batches.size() > 1) loss = loss * (weight > 0 ? batch.weight / weight : 0);
     backward(loss);
   }
-  if (plant_.due(Plant::Where::gradient, step_)) plant_gradient(plant_, *model_);
+  if (plants(Plant::Where::gradient)) plant_gradient(plant_, *model_);
   return losses;
+}
+
+void Trainer::sweep_again(const std::vector<Batch>& batches) {
+  if (group_ != nullptr)
+    sweep_shares(batches, false, false);
+  else
+    sweep(batches, false);
 }
 
 Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
@@ -40,8 +51,11 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
   std::string key;
   for (const Batch& batch : batches) {
     for (const Tensor& x : batch.tensors) key += text(x.dtype(), x.shape());
-    // With several batches a step, their weights are factors in it.
-    if (batches.size() > 1) key += text(" ", batch.weight, ";");
+    // With several batches a step, their weights are factors in it; of a share, where its draws begin.
+    if (group_ != nullptr)
+      key += text(" ", batch.rows.first, "+", batch.rows.count, ";");
+    else if (batches.size() > 1)
+      key += text(" ", batch.weight, ";");
   }
   const auto found = lanes_.find(key);
   if (found == lanes_.end() && lanes_.size() == most) return nullptr;
@@ -78,6 +92,7 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
 
 std::vector<Tensor> Trainer::compute(std::vector<Batch>& batches, bool first) {
   optimizer_->begin_step(config_.train.schedule.at(step_, total_, config_.model.width));
+  if (group_ != nullptr) begin_shares(batches);
   Lane* lane = first ? nullptr : lane_of(batches);
   std::vector<Tensor> losses;
   if (lane != nullptr) {
@@ -101,22 +116,21 @@ Trainer::Step Trainer::take_step(bool first) {
   const double began = seconds_now();
   std::vector<Batch> batches = next_batches();
   ++step_;
-  if (plant_.due(Plant::Where::parameter, step_)) plant_parameter(plant_, *model_);
-  if (plant_.due(Plant::Where::input, step_)) plant_input(plant_, batches[0]);
+  if (plants(Plant::Where::parameter)) plant_parameter(plant_, *model_);
+  if (plants(Plant::Where::input)) plant_input(plant_, batches[0]);
   const int64_t tick = rng_.tick(), draws = rng_.draws();
   done.rate = config_.train.schedule.at(step_, total_, config_.model.width);
   std::string bad;
   try {
     const std::vector<Tensor> losses = compute(batches, first);
     // Up to here nothing has waited for the device; numbers are read when the whole step has been asked for.
-    double weight = 0;
-    for (const Batch& batch : batches) weight += batch.weight;
-    for (size_t i = 0; i < batches.size(); ++i) {
-      done.loss += losses[i].item() * (weight > 0 ? batches[i].weight / weight : 0);
-      done.tokens += static_cast<double>(batches[i].tokens);
-    }
+    done.loss = loss_of(batches, losses);
     done.norm = optimizer_->gradient_norm();
   } catch (const NotFinite& error) {  // of anomaly = true
+    if (group_ != nullptr) {          // the others wait for this member's gradients, and learn from the loss
+      launch<kernel::Fill>(tail_.device(), tail_, NAN);
+      exchange_->finish(tail_);
+    }
     optimizer_->clear();
     done.loss = NAN;
     bad = error.sentence();
@@ -126,15 +140,24 @@ Trainer::Step Trainer::take_step(bool first) {
     // The update was left out, so the same step can be computed again with the same random numbers.
     bad = find_bad_value(*model_, batches, config_.task->parts(), [&] {
       rng_.restore(tick, draws);
-      sweep(batches, false);
+      sweep_again(batches);
     });
     optimizer_->clear();
   }
   done.skipped = !bad.empty();
-  if (done.skipped)
-    stop_or_skip(done, bad);
-  else
+  if (done.skipped) {
+    bad = agreed(bad);
+    together([&] { stop_or_skip(done, bad); });
+  } else {
     skipped_in_a_row_ = 0;
+  }
+  if (group_ != nullptr) spread_buffers();
+  for (const Batch& batch : batches) done.tokens += static_cast<double>(batch.tokens);
+  if (group_ != nullptr) {
+    double tokens = 0;
+    for (const double theirs : group_->gather(done.tokens)) tokens += theirs;
+    done.tokens = tokens;
+  }
   rng_.advance();
   step_seconds_ += seconds_now() - began;
   return done;
@@ -155,7 +178,7 @@ void Trainer::stop_or_skip(const Step& step, const std::string& bad) {
   }
   ++skipped_;
   ++skipped_in_a_row_;
-  metrics_.log(step_, {{"skipped", static_cast<double>(skipped_)}});
+  if (metrics_) metrics_->log(step_, {{"skipped", static_cast<double>(skipped_)}});
   progress_.say("skipped", what);
   if (skipped_in_a_row_ >= config_.train.skip_limit) {
     fail(Fault::numeric, "train: ", what, last_good(), " ", skipped_in_a_row_,

@@ -25,6 +25,9 @@ Result prepared_once(const Scene& scene);
 Result same_seed(const Scene& scene);
 Result any_threads(const Scene& scene);
 
+/// processes.cpp
+Result several_processes(const Scene& scene);
+
 /// exact.cpp
 Result any_blas(const Scene& scene);
 Result gradients(const Scene& scene);

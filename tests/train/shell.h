@@ -25,10 +25,13 @@ struct Result {
 /// The program in a folder of its own.
 struct Shell {
   Scratch scratch;
+  std::vector<std::string> before = {};  ///< what starts the program, such as mpirun with its options
 
   pid_t start(const std::vector<std::string>& words, const std::string& input = "") const {
     io::write(scratch / "input", input);
-    std::vector<std::string> all{"env", "-C", scratch.path().string(), program()};
+    std::vector<std::string> all{"env", "-C", scratch.path().string()};
+    all.insert(all.end(), before.begin(), before.end());
+    all.push_back(program());
     all.insert(all.end(), words.begin(), words.end());
     std::vector<char*> arguments;
     for (std::string& word : all) arguments.push_back(word.data());

@@ -10,6 +10,7 @@
 
 #include "attention/spec.h"
 #include "core/io.h"
+#include "core/mpi.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "train/commands/verb.h"
@@ -274,6 +275,17 @@ void refuse_extras(Parser& parser, const Verb& verb) {
   }
 }
 
+/// Several processes that do the same side by side would write into the same files.
+void refuse_several(const Verb& verb) {
+  const std::optional<Started> started = started_as_one_of_several();
+  if (!started) return;
+  for (const std::string_view taken_on : {"train", "resume", "env", "list", "show"}) {
+    if (taken_on == verb.name) return;
+  }
+  fail("heed ", verb.name, " is the work of one process, but ", started->by, " started ", started->size,
+       ". Start it without ", started->by, "; train and resume share their work.");
+}
+
 int parse_and_run(int count, char** arguments) {
   if (count < 2) {
     Parser parser("");
@@ -319,6 +331,7 @@ int parse_and_run(int count, char** arguments) {
     for (int i = 1; i < count; ++i) call.arguments.emplace_back(arguments[i]);
     if (call.words.size() < verb.least)
       fail("heed ", verb.name, " needs ", verb.words, ". heed ", verb.name, " --help says more.");
+    refuse_several(verb);
     return verb.run(call);
   }
   fail("no verb is given.", suggestion("", verb_names()));
@@ -334,7 +347,9 @@ int run_program(int count, char** arguments) {
     io::flush_output();
     return code;
   } catch (const Error& error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    // Several processes fail alike here: one says it.
+    const std::optional<Started> started = started_as_one_of_several();
+    if (!started || started->rank == 0) std::fprintf(stderr, "error: %s\n", error.what());
     return static_cast<int>(error.fault());
   } catch (const std::bad_alloc&) {
     std::fputs("error: memory: the machine has none left. Use a smaller batch, length or model.\n", stderr);

@@ -5,6 +5,7 @@
 #include "core/device.h"
 #include "core/gpu.h"
 #include "core/isa.h"
+#include "core/mpi.h"
 #include "core/parallel.h"
 #include "train/commands/verbs.h"
 #include "train/run_folder.h"
@@ -18,6 +19,7 @@ int run(const Invocation& call) {
   facts.set("blas_build", blas::build());
   facts.set("threads", threads());
   facts.set("cuda", why_no_cuda().empty() ? gpu_words() : "no: " + why_no_cuda());
+  facts.set("mpi", mpi_words());
   facts.set("isa", to_string(isa()));
   facts.set("bf16_products", has_bf16_products());
   if (call.has("json")) {

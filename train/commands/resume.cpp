@@ -1,12 +1,12 @@
 // heed resume: a run goes on as if it had never stopped.
 #include "core/io.h"
-#include "train/commands/session.h"
+#include "train/commands/members.h"
 #include "train/commands/verbs.h"
 
 namespace heed {
 namespace {
 
-int run(const Invocation& call) {
+Opening open(const Invocation& call) {
   const Path path = call.words[0];
   RunFolder folder = RunFolder::resume(path, call.command());
   Config config = read_config(io::read(folder.config()), folder.config().string());
@@ -18,10 +18,14 @@ int run(const Invocation& call) {
   if (call.has("on-nan")) config.set("train.on_nan", call.get("on-nan"), "--on-nan: ");
   if (call.has("data")) config.set("data.path", call.get("data"), "--data: ");
   config.check();
-  apply_machine(call);
-  if (list_checkpoints(path).empty())
-    return train_in(config, folder, std::nullopt, call);  // stopped before its first
-  return train_in(config, folder, open_checkpoint(path, call.get("ckpt", "last")), call);
+  std::optional<Checkpoint> from;
+  if (!list_checkpoints(path).empty())  // else it was stopped before its first
+    from = open_checkpoint(path, call.get("ckpt", "last"));
+  return {std::move(config), std::move(folder), std::move(from)};
+}
+
+int run(const Invocation& call) {
+  return train_as_started(call, [&](int64_t) { return open(call); });
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "train/commands/loaded_run.h"
+#include "train/commands/members.h"
 #include "train/machine_memory.h"
 
 namespace heed {
@@ -47,13 +48,14 @@ Chart chart_of(const std::vector<MetricSeries>& all, const std::string& title,
 }
 
 void write_manifest(Config& config, const RunFolder& folder, const Trainer& trainer, Module& model,
-                    const Invocation& call) {
+                    const Invocation& call, const Group* group) {
   Json facts = manifest_basics(call.arguments);
   facts.set("isa", to_string(isa()));
   facts.set("blas_core", blas_core());
   facts.set("blas_build", blas::build());
   facts.set("threads", threads());
   facts.set("device", to_string(default_device));
+  facts.set("processes", group != nullptr ? group->size() : 1);
   facts.set("seed", config.train.seed);
   facts.set("parameters", count_parameters(model));
   facts.set("steps", trainer.total_steps());
@@ -85,7 +87,44 @@ bool scored(const RunFolder& folder, int64_t steps) {
   return of != nullptr && of->is_integer() && of->integer() == steps;
 }
 
-void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder) {
+/// Reads the data: the first member trains what tokenizers there are to be trained, the others take them.
+void load_data(Config& config, const std::optional<Checkpoint>& resume, Progress& progress, Group* group) {
+  std::vector<NamedBytes> sealed = resume ? sealed_files(*resume) : std::vector<NamedBytes>{};
+  const auto load = [&] {
+    config.task->load(config, sealed, [&](const std::string& line) {
+      const size_t gap = line.find("  ");
+      progress.say(line.substr(0, gap), line.substr(std::min(line.find_first_not_of(' ', gap), line.size())));
+    });
+  };
+  if (group == nullptr) return load();
+  const bool leads = group->leads();
+  group->together([&] {
+    if (leads) load();
+  });
+  if (leads) sealed = config.task->sealed();
+  spread_files(*group, sealed);
+  group->together([&] {
+    if (!leads) load();
+  });
+  std::string facts;
+  for (const auto& [name, value] : config.task->facts()) facts += text("  ", name, ": ", value, "\n");
+  const std::string first = group->spread(facts);
+  group->together([&] {
+    if (facts != first) {
+      fail(Fault::data, "train: the data are not the same everywhere. Process 1 read\n", first,
+           name_of_member(*group), "\n", facts, "Give every machine the same --data.");
+    }
+  });
+}
+
+void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder,
+                const Group* group) {
+  if (group != nullptr) {
+    const TrainOptions& train = config.train;
+    const std::string batch =
+        train.batch > 0 ? text(train.batch, " examples") : text(train.batch_tokens, " target tokens");
+    progress.say("processes", text(group->size(), ", which share each batch of ", batch));
+  }
   progress.say("device", text(default_device, ", ", threads(), " threads, kernels ", to_string(isa()),
                               ", OpenBLAS ", blas_core(), ", seed ", config.train.seed));
   const std::string inside =
@@ -176,33 +215,12 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   io::write(folder.samples(), samples);
 }
 
-int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-             const Invocation& call) {
-  Progress progress;
-  progress.quiet = call.has("quiet");
-  config.task->load(config, resume ? sealed_files(*resume) : std::vector<NamedBytes>{},
-                    [&](const std::string& line) {
-                      const size_t gap = line.find("  ");
-                      progress.say(line.substr(0, gap),
-                                   line.substr(std::min(line.find_first_not_of(' ', gap), line.size())));
-                    });
-  if (resume) check_same_data(config, folder);
-  if (!call.has("memory")) cap_memory(memory_use().reserved + free_bytes());
-  Trainer trainer(config, folder, resume, progress);
-  io::write(folder.config(), to_toml(config));
-  write_manifest(config, folder, trainer, trainer.model(), call);
-  print_head(progress, config, trainer, folder);
-  if (trainer.step() >= trainer.total_steps() && scored(folder, trainer.step())) {
-    progress.say(
-        "done", text("the run has its ", trainer.total_steps(), " steps; resume it with --steps N to go on"));
-    return 0;
-  }
-  const Outcome outcome = trainer.run();
+namespace {
+
+/// The end of a run: the best checkpoint is scored and reported.
+void show_result(Config& config, const RunFolder& folder, Trainer& trainer, const Outcome& outcome,
+                 Progress& progress) {
   const std::string run = folder.path().string();
-  if (!outcome.finished()) {
-    progress.say("stopped", text("and saved at step ", outcome.step, "; go on with: heed resume ", run));
-    return 128 + outcome.stopped_by;
-  }
   progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step));
   // The checkpoint that is scored is read back from the disk: what is reported is what is kept.
   const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
@@ -225,6 +243,44 @@ int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>&
   tell_what_it_took(progress, folder, trainer, outcome);
   progress.say("report", folder.report().string());
   progress.say("next", "heed resume " + run + " --steps " + text(2 * outcome.step));
+}
+
+}  // namespace
+
+int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
+             const Invocation& call, Group* group) {
+  const bool leads = group == nullptr || group->leads();
+  const auto lead = [&](const std::function<void()>& work) { together_led(group, work); };
+  Progress progress;
+  progress.quiet = !leads || call.has("quiet");
+  load_data(config, resume, progress, group);
+  const int64_t sharing = group != nullptr ? neighbours(*group).count : 1;  // the machine's memory
+  std::unique_ptr<Trainer> trainer;
+  together(group, [&] {
+    if (leads && resume) check_same_data(config, folder);
+    if (!call.has("memory")) cap_memory(memory_use().reserved + free_bytes() / sharing);
+    trainer = std::make_unique<Trainer>(config, folder, resume, progress, group);
+  });
+  bool complete = false;
+  lead([&] {
+    io::write(folder.config(), to_toml(config));
+    write_manifest(config, folder, *trainer, trainer->model(), call, group);
+    print_head(progress, config, *trainer, folder, group);
+    complete = trainer->step() >= trainer->total_steps() && scored(folder, trainer->step());
+  });
+  if (group != nullptr) group->spread(&complete, sizeof complete);
+  if (complete) {
+    progress.say("done", text("the run has its ", trainer->total_steps(),
+                              " steps; resume it with --steps N to go on"));
+    return 0;
+  }
+  const Outcome outcome = trainer->run();
+  if (!outcome.finished()) {
+    progress.say("stopped",
+                 text("and saved at step ", outcome.step, "; go on with: heed resume ", folder.path()));
+    return 128 + outcome.stopped_by;
+  }
+  lead([&] { show_result(config, folder, *trainer, outcome, progress); });
   return 0;
 }
 

@@ -9,9 +9,10 @@
 namespace heed {
 
 /// Loads the data, trains, scores, writes the report. Returns the exit code: 0, or 128 + signal when stopped
-/// and saved.
+/// and saved. With a group: its members call this together, all with the same config and checkpoint; the
+/// first alone writes.
 int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-             const Invocation& call);
+             const Invocation& call, Group* group = nullptr);
 
 /// Writes report.html from what the folder holds and the model as it is.
 void write_report(Config& config, const RunFolder& folder, Module& model, const Evaluation& evaluation,

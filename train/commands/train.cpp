@@ -2,40 +2,58 @@
 #include <cstdio>
 
 #include "core/io.h"
+#include "core/mpi.h"
+#include "train/commands/members.h"
 #include "train/commands/preview.h"
-#include "train/commands/session.h"
 #include "train/commands/verbs.h"
 
 namespace heed {
 namespace {
 
-int run(const Invocation& call) {
-  const std::string what = named_preset(call, "translate");
-  Config config = make_config(what);
+Config config_of(const Invocation& call) {
+  Config config = make_config(named_preset(call, "translate"));
   apply_settings(config, call);
   config.check();
+  return config;
+}
+
+int show_plan(Config config, const Invocation& call) {
+  if (const auto started = started_as_one_of_several()) {
+    fail("train: --dry-run is the work of one process, but ", started->by, " started ", started->size,
+         ". Start it without ", started->by, ".");
+  }
   apply_machine(call);
-  if (call.has("json") && !call.has("dry-run")) fail("train: --json is for --dry-run.");
-  if (call.has("dry-run")) {
-    if (call.has("json")) {
-      print_estimate_json(config);
-      return 0;
-    }
-    std::fputs(to_toml(config).c_str(), stdout);
-    print_estimate(config);
+  if (call.has("json")) {
+    print_estimate_json(config);
     return 0;
   }
+  std::fputs(to_toml(config).c_str(), stdout);
+  print_estimate(config);
+  return 0;
+}
+
+int run(const Invocation& call) {
+  if (call.has("json") && !call.has("dry-run")) fail("train: --json is for --dry-run.");
+  Config config = config_of(call);
+  if (call.has("dry-run")) return show_plan(std::move(config), call);
+  const std::string what = named_preset(call, "translate");
   const std::string base = what.ends_with(".toml") ? Path(what).stem().string() : what;
-  RunFolder folder = RunFolder::create({.out = call.get("out", "runs"),
-                                        .name = call.get("name"),
-                                        .base = base,
-                                        .command = call.command(),
-                                        .config = to_toml(config)});
+  Path made;  // by this process
   try {
-    return train_in(config, folder, std::nullopt, call);
+    return train_as_started(call, [&](int64_t processes) {
+      widen_batch(config, processes);
+      RunFolder folder = RunFolder::create({.out = call.get("out", "runs"),
+                                            .name = call.get("name"),
+                                            .base = base,
+                                            .command = call.command(),
+                                            .config = to_toml(config)});
+      made = folder.path();
+      return Opening{std::move(config), std::move(folder)};
+    });
   } catch (...) {
     // A run that failed before its first step has nothing to keep.
-    if (!io::exists(folder.metrics()) || io::size(folder.metrics()) == 0) io::remove_all(folder.path());
+    const Path metrics = RunFolder::elsewhere(made).metrics();
+    if (!made.empty() && (!io::exists(metrics) || io::size(metrics) == 0)) io::remove_all(made);
     throw;
   }
 }

@@ -54,6 +54,18 @@ class Translate final : public Task {
     return tensors(data_.train->make(plan_.at(static_cast<size_t>(position))));
   }
 
+  Batch share(int64_t position, const Share& share) const override {
+    PairBatch pairs = data_.train->make(plan_.at(static_cast<size_t>(position)));
+    const BatchRows rows = share.of(pairs.source.rows);
+    double whole = 0;
+    for (const int32_t length : pairs.target_out.lengths) whole += length;
+    for (Rows* one : {&pairs.source, &pairs.target_in, &pairs.target_out}) *one = cut(*one, rows);
+    Batch out = rows.count > 0 ? tensors(pairs) : Batch{};
+    out.whole = whole;
+    out.rows = rows;
+    return out;
+  }
+
   std::vector<double> extents(int64_t position) const override {
     const PairBatches& batches = *data_.train;
     double source = 0, target = 0, wanted = 0;  // the longest of each side, and all wanted tokens
@@ -130,6 +142,14 @@ class Translate final : public Task {
   }
 
  private:
+  static Rows cut(const Rows& all, const BatchRows& rows) {
+    const auto at = [&](const std::vector<int32_t>& from, int64_t width) {
+      return std::vector<int32_t>(from.begin() + rows.first * width,
+                                  from.begin() + (rows.first + rows.count) * width);
+    };
+    return {rows.count, all.columns, at(all.ids, all.columns), at(all.lengths, 1)};
+  }
+
   /// [0] source, [1] source lengths, [2] decoder input, [3] wanted tokens that are not padding, [4] where
   /// they stand
   Batch tensors(const PairBatch& pairs) const {

@@ -1,0 +1,235 @@
+// The program as mpirun starts it: several processes, one run.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+#include <thread>
+
+#include "tests/catch.h"
+#include "tests/train/shell.h"
+#include "train/checkpoint.h"
+#include "train/metrics_log.h"
+
+using namespace heed;
+
+namespace {
+
+bool on_path(const std::string& program) {
+  std::istringstream path(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "");
+  for (std::string folder; std::getline(path, folder, ':');) {
+    if (io::exists(Path(folder) / program)) return true;
+  }
+  return false;
+}
+
+bool mpirun_is_there() {
+  if (on_path("mpirun")) return true;
+  WARN("skipped: there is no mpirun (Debian: openmpi-bin)");
+  return false;
+}
+
+/// What starts the program as so many processes; tests may run as root and on two cores.
+std::vector<std::string> as_processes(int count) {
+  return {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+          "-n",     std::to_string(count)};
+}
+
+/// A translator of seconds; batches of so many target tokens a process.
+std::vector<std::string> small(const std::string& name, const std::string& tokens) {
+  return {"train",
+          "translate",
+          "--name",
+          name,
+          "--data.pairs",
+          "400",
+          "--data.validation",
+          "20",
+          "--data.test",
+          "8",
+          "--bleu-pairs",
+          "2",
+          "--width",
+          "32",
+          "--heads",
+          "2",
+          "--feed-forward",
+          "32",
+          "--layers",
+          "1",
+          "--dropout",
+          "0.2",
+          "--attention-dropout",
+          "0.1",
+          "--steps",
+          "30",
+          "--epochs",
+          "0",
+          "--batch-tokens",
+          tokens,
+          "--validate-every",
+          "10",
+          "--keep",
+          "9",
+          "--threads",
+          "1"};
+}
+
+std::vector<std::string> operator+(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::vector<double> series(const Path& run, const std::string& name) {
+  for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
+    if (one.name == name) return one.values;
+  }
+  return {};
+}
+
+/// The largest relative difference of the losses of two runs.
+double distance(const Path& one, const Path& other) {
+  const std::vector<double> a = series(one, "loss"), b = series(other, "loss");
+  if (a.size() != b.size() || a.empty()) return INFINITY;
+  double most = 0;
+  for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]) / b[i]);
+  return most;
+}
+
+int64_t count_of(const std::string& what, const std::string& in) {
+  int64_t count = 0;
+  for (size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1)) ++count;
+  return count;
+}
+
+std::string weights(const Path& run, int64_t step) {
+  return io::read(checkpoint_folder(run, step) / "model.safetensors");
+}
+
+/// Waits until the run has a checkpoint.
+void wait_for_checkpoint(const Path& run) {
+  for (int i = 0; i < 3000 && (!io::exists(run / "ckpt") || list_checkpoints(run).empty()); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  REQUIRE(!list_checkpoints(run).empty());
+}
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::istringstream list(io::read(text("/proc/", process, "/task/", process, "/children")));
+  std::vector<pid_t> out;
+  for (pid_t child = 0; list >> child;) out.push_back(child);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("mpirun: two processes give the losses of one with twice the batch, the same bits each time",
+          "[slow]") {
+  if (!mpirun_is_there()) return;
+  Shell shell;
+  shell.before = as_processes(2);
+  for (const char* name : {"first", "second"}) {
+    const Result result = shell.run(small(name, "150"));
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    CHECK(count_of("run folder", result.err) == 1);  // one speaks
+    CHECK(count_of("2, which share each batch of 300 target tokens", result.err) == 1);
+  }
+  const std::vector<std::string> exact{"--precision", "f64"};
+  REQUIRE(shell.run(small("exact", "150") + exact).code == 0);
+  shell.before.clear();
+  REQUIRE(shell.run(small("one", "300")).code == 0);
+  REQUIRE(shell.run(small("exact-one", "300") + exact).code == 0);
+  const Path runs = shell.scratch / "runs";
+  CHECK(distance(runs / "first", runs / "one") < 1e-5);
+  CHECK(distance(runs / "exact", runs / "exact-one") < 1e-10);
+  CHECK((weights(runs / "first", 30) == weights(runs / "second", 30)));
+  CHECK(io::read(runs / "first/config.toml") == io::read(runs / "one/config.toml"));
+  CHECK(io::exists(runs / "first/report.html"));
+  CHECK(io::exists(runs / "first/scores.json"));
+}
+
+TEST_CASE("mpirun: a run that is told to stop saves, and goes on to the same end with as many", "[slow]") {
+  if (!mpirun_is_there()) return;
+  Shell shell;
+  shell.before = as_processes(2);
+  const Path runs = shell.scratch / "runs";
+  REQUIRE(shell.run(small("whole", "150") + std::vector<std::string>{"--checkpoint-every", "1"}).code == 0);
+  const auto words = small("stopped", "150") + std::vector<std::string>{"--checkpoint-every", "1"};
+  const pid_t mpirun = shell.start(words);
+  wait_for_checkpoint(runs / "stopped");
+  const std::vector<pid_t> ranks = children_of(mpirun);
+  REQUIRE(ranks.size() == 2);
+  ::kill(ranks[1], SIGTERM);  // one of them; all stop at the same step
+  const Result stopped = shell.end(mpirun);
+  CAPTURE(stopped.err);
+  CHECK(stopped.code == 143);
+  CHECK(count_of("and saved at step", stopped.err) == 1);
+  const int64_t step = list_checkpoints(runs / "stopped").back();
+  CHECK(step < 30);
+  const Result resumed = shell.run({"resume", "runs/stopped"});
+  CAPTURE(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK((weights(runs / "whole", 30) == weights(runs / "stopped", 30)));
+}
+
+TEST_CASE("mpirun: a process that dies ends the others, and the run goes on from its checkpoint with one",
+          "[slow]") {
+  if (!mpirun_is_there()) return;
+  Shell shell;
+  shell.before = as_processes(2);
+  const Path run = shell.scratch / "runs/killed";
+  const pid_t mpirun = shell.start(small("killed", "150") +
+                                   std::vector<std::string>{"--checkpoint-every", "1", "--steps", "3000"});
+  wait_for_checkpoint(run);
+  const std::vector<pid_t> ranks = children_of(mpirun);
+  REQUIRE(ranks.size() == 2);
+  const auto began = std::chrono::steady_clock::now();
+  ::kill(ranks[1], SIGKILL);
+  CHECK(shell.end(mpirun).code != 0);
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(30));
+  shell.before.clear();
+  const int64_t step = list_checkpoints(run).back();
+  const Result resumed = shell.run({"resume", "runs/killed", "--steps", std::to_string(step + 3)});
+  CAPTURE(resumed.err);
+  CHECK(resumed.code == 0);
+}
+
+TEST_CASE("mpirun: what goes wrong is said once, with the code of one process", "[slow]") {
+  if (!mpirun_is_there()) return;
+  Shell shell;
+  shell.before = as_processes(2);
+  int runs = 0;
+  const auto with = [&](const std::vector<std::string>& more) {
+    const Result result = shell.run(small(text("run", ++runs), "150") + more);
+    CAPTURE(result.err);
+    CHECK(count_of("error: ", result.err) == 1);
+    return result;
+  };
+  const Result bad = with({"--set", "test.plant=gradient@2"});
+  CHECK(bad.code == 4);
+  CHECK(bad.err.find("process 2 of 2 on ") != std::string::npos);
+  CHECK(with({"--data", "nowhere.tsv"}).code == 5);
+  CHECK(with({"--rate", "fast"}).code == 2);
+  CHECK(with({"--device", "quantum"}).code == 2);
+  CHECK(runs == 4);
+  CHECK(!io::exists(shell.scratch / "runs/run2"));  // what failed before its first step leaves nothing
+  const Result refused = shell.run({"compare", "mnist", "--attention", "softmax,linear"});
+  CHECK(refused.code == 2);
+  CHECK(count_of("is the work of one process, but mpirun started 2", refused.err) == 1);
+  CHECK(shell.run({"env"}).code == 0);
+}
+
+TEST_CASE("mpirun: where MPI cannot be had, processes are refused instead of meeting in one folder") {
+  Shell shell;
+  shell.before = {"env", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1"};
+  const Result silent = shell.run({"compare", "mnist"});
+  CHECK(silent.code == 2);
+  CHECK(silent.err.empty());  // the first process says it
+  shell.before.back() = "OMPI_COMM_WORLD_RANK=0";
+  const Result refused = shell.run({"train", "mnist", "--dry-run"});
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("--dry-run is the work of one process, but mpirun started 2") != std::string::npos);
+}

@@ -1,0 +1,148 @@
+// Joining the others, and being given what the first process has opened.
+#include "train/commands/members.h"
+
+#include <sched.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <thread>
+
+#include "core/mpi.h"
+#include "core/parallel.h"
+#include "train/commands/session.h"
+
+namespace heed {
+namespace {
+
+/// One GPU a process, and the cores of the machine divided, unless somebody has seen to that: mpirun binds
+/// its processes to cores, srun to cores and GPUs.
+void share_machine(const Invocation& call, const Neighbours& here) {
+  const char* given = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::vector<std::string> gpus{""};
+  for (const char* at = given != nullptr ? given : ""; *at != '\0'; ++at) {
+    if (*at == ',')
+      gpus.emplace_back();
+    else
+      gpus.back() += *at;
+  }
+  const std::string mine =
+      given == nullptr ? text(here.place) : gpus[static_cast<size_t>(here.place) % gpus.size()];
+  ::setenv("CUDA_VISIBLE_DEVICES", mine.c_str(), 1);  // before the device is opened
+  cpu_set_t cores;
+  const bool bound = ::sched_getaffinity(0, sizeof cores, &cores) == 0 &&
+                     CPU_COUNT(&cores) < static_cast<int>(std::thread::hardware_concurrency());
+  if (!call.has("threads") && std::getenv("HEED_THREADS") == nullptr && !bound)
+    set_threads(std::max(1, threads() / static_cast<int>(here.count)));
+}
+
+/// What the first member has opened, for the others.
+Opening given_by_first(Group& group, std::optional<Opening> first) {
+  const bool leads = group.leads();
+  const std::string config = group.spread(leads ? to_toml(first->config) : "");
+  const std::string plant = group.spread(leads ? first->config.plant : "");
+  const std::string path = group.spread(leads ? first->folder.path().string() : "");
+  std::vector<NamedBytes> files;
+  int64_t step = leads && first->from ? first->from->step : -1;
+  group.spread(&step, sizeof step);
+  if (leads && first->from) {
+    for (const auto& [name, bytes] : first->from->files) files.push_back({name, bytes});
+  }
+  if (step >= 0) spread_files(group, files);
+  if (!leads) {
+    RunFolder folder = RunFolder::elsewhere(path);
+    first.emplace(Opening{read_config(config, folder.config().string()), std::move(folder)});
+    first->config.plant = plant;
+    if (step >= 0) {
+      first->from = Checkpoint{.folder = checkpoint_folder(path, step), .step = step, .files = {}};
+      for (NamedBytes& file : files) first->from->files[file.name] = std::move(file.bytes);
+    }
+  }
+  return std::move(*first);
+}
+
+void check_same_device(Group& group) {
+  const std::vector<std::string> devices = group.gather(std::string(to_string(default_device)));
+  for (size_t i = 1; i < devices.size(); ++i) {
+    if (devices[i] == devices[0]) continue;
+    throw Agreed(Fault::device,
+                 text("device: process 1 of ", devices.size(), " computes on ", devices[0], ", process ",
+                      i + 1, " on ", devices[i],
+                      ". Start as many processes a machine as it has GPUs, or give ", "all --device cpu."));
+  }
+}
+
+int train_in_group(const Invocation& call, Group& group,
+                   const std::function<Opening(int64_t processes)>& open) {
+  share_machine(call, neighbours(group));
+  group.together([&] { apply_machine(call); });
+  check_same_device(group);
+  std::optional<Opening> first;
+  together_led(&group, [&] { first.emplace(open(group.size())); });
+  Opening opening = given_by_first(group, std::move(first));
+  return train_in(opening.config, opening.folder, opening.from, call, &group);
+}
+
+[[noreturn]] void leave_alone(Group& group, Fault fault, const char* what) {
+  std::fprintf(stderr, "error: %s: %s\n", name_of_member(group).c_str(), what);
+  std::fflush(nullptr);
+  group.abandon(static_cast<int>(fault));
+  std::abort();  // it does not return
+}
+
+}  // namespace
+
+int train_as_started(const Invocation& call, const std::function<Opening(int64_t processes)>& open) {
+  if (!started_as_one_of_several()) {
+    apply_machine(call);
+    Opening opening = open(1);
+    return train_in(opening.config, opening.folder, opening.from, call);
+  }
+  const std::unique_ptr<Group> group = join_by_mpi();
+  try {
+    return train_in_group(call, *group, open);
+  } catch (const Agreed&) {
+    throw;
+  } catch (const Error& error) {
+    leave_alone(*group, error.fault(), error.what());
+  } catch (const std::bad_alloc&) {
+    leave_alone(*group, Fault::memory,
+                "memory: the machine has none left. Use a smaller batch, length or model.");
+  } catch (const std::exception& error) {
+    leave_alone(*group, Fault::internal, error.what());
+  }
+}
+
+void widen_batch(Config& config, int64_t processes) {
+  if (processes == 1) return;
+  if (config.train.batch > 0)
+    config.train.batch *= processes;
+  else
+    config.train.batch_tokens *= processes;
+}
+
+void together(Group* group, const std::function<void()>& work) {
+  if (group != nullptr)
+    group->together(work);
+  else
+    work();
+}
+
+void together_led(Group* group, const std::function<void()>& work) {
+  together(group, [&] {
+    if (group == nullptr || group->leads()) work();
+  });
+}
+
+void spread_files(Group& group, std::vector<NamedBytes>& files) {
+  int64_t count = static_cast<int64_t>(files.size());
+  group.spread(&count, sizeof count);
+  files.resize(static_cast<size_t>(count));
+  for (NamedBytes& file : files) {
+    file.name = group.spread(file.name);
+    file.bytes = group.spread(file.bytes);
+  }
+}
+
+}  // namespace heed

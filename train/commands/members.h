@@ -1,0 +1,38 @@
+// Train and resume where mpirun or srun has started several processes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/group.h"
+#include "train/checkpoint.h"
+#include "train/commands/verb.h"
+#include "train/run_folder.h"
+
+namespace heed {
+
+/// What a sitting begins with.
+struct Opening {
+  Config config;
+  RunFolder folder;
+  std::optional<Checkpoint> from = {};
+};
+
+/// Trains in what `open` makes. Alone, or as a member of the group this process was started in: then `open`
+/// runs in the first process only, and the others get what it made. `open` is given the number of processes.
+/// Returns the exit code. A process that fails by itself says so and ends all.
+int train_as_started(const Invocation& call, const std::function<Opening(int64_t processes)>& open);
+
+/// The batch that so many processes share, each of which was promised the batch of the config.
+void widen_batch(Config& config, int64_t processes);
+
+/// Group::together(), or the work alone where there is no group.
+void together(Group* group, const std::function<void()>& work);
+/// The same for the work of the first member.
+void together_led(Group* group, const std::function<void()>& work);
+
+/// Everybody gets the files of the first member.
+void spread_files(Group& group, std::vector<NamedBytes>& files);
+
+}  // namespace heed
