@@ -58,7 +58,8 @@ Classifier::Classifier(const TransformerConfig& config, const Options& options,
                                        : nullptr),
       patches_(embedder_ ? nullptr
                          : std::make_unique<Linear>(options.features, config.width, rng, plain(config))),
-      position_(embedder_ ? PositionKind::none : config.position, config.max_length, config.width, rng),
+      position_(embedder_ ? PositionKind::none : config.position, config.max_length, config.width, rng,
+                config.position_deviation),
       first_(options.pool == Pool::first ? normal_parameter(Shape{1, 1, config.width}, 0.02, rng) : Tensor()),
       encoder_(config, {.causal = options.causal}, attention, {}, rng) {
   if (options.vocabulary < 1 && options.features < 1) {

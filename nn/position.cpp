@@ -8,8 +8,9 @@
 
 namespace heed {
 
-Position::Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rng) : kind_(kind) {
-  if (kind == PositionKind::learned) table_ = normal_parameter(Shape{max_length, width}, 0.02, rng);
+Position::Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rng, double deviation)
+    : kind_(kind) {
+  if (kind == PositionKind::learned) table_ = normal_parameter(Shape{max_length, width}, deviation, rng);
   if (kind == PositionKind::sinusoid) {
     std::vector<float> values;
     values.reserve(static_cast<size_t>(max_length * width));

@@ -23,7 +23,8 @@ constexpr bool by_distance(PositionKind kind) { return kind >= PositionKind::ali
 /// inside an attention add nothing.
 class Position final : public Module {
  public:
-  Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rng);
+  /// A learned table starts normal with that deviation.
+  Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rng, double deviation = 0.02);
   Tensor operator()(const Tensor& x, int64_t first) const;
   /// The same with a position of its own for each token: places i32 [B, T], each below max_length.
   Tensor at(const Tensor& x, const Tensor& places) const;

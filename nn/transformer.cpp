@@ -38,6 +38,7 @@ void TransformerConfig::fields(Fields& f) {
     "tables that are one: output layer and decoder embedding, or all three");
   f("scale_embedding", scale_embedding, "multiply embeddings by sqrt(width)");
   f("embedding_deviation", embedding_deviation, "deviation of the initial token embeddings; 0: as init says");
+  f("position_deviation", position_deviation, "deviation of initial learned positions");
   f("attention_bias", attention_bias, "bias on the attention projections");
   f("feed_forward_bias", feed_forward_bias, "bias in the feed-forward network");
   f("norm_bias", norm_bias, "bias in the norms");
@@ -81,6 +82,8 @@ const TransformerConfig& TransformerConfig::check() const {
   probability("attention_dropout", attention_dropout);
   if (!(embedding_deviation >= 0))
     fail("model.embedding_deviation = ", embedding_deviation, ". It must be above 0, or 0 for init's.");
+  if (!(position_deviation >= 0 && position_deviation < 1e3))
+    fail("model.position_deviation = ", position_deviation, ". It must be at least 0, such as 0.02 or 1.");
   if (!(norm_epsilon > 0)) fail("model.norm_epsilon = ", norm_epsilon, ". It must be above 0, such as 1e-5.");
   return *this;
 }
@@ -108,7 +111,7 @@ BlockOptions block_options(const TransformerConfig& c, double out_gain) {
 
 Embedder::Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng)
     : tokens(vocabulary, config.check().width, config.init, rng, config.embedding_deviation),
-      position(config.position, config.max_length, config.width, rng),
+      position(config.position, config.max_length, config.width, rng, config.position_deviation),
       scale_(config.scale_embedding ? std::sqrt(static_cast<double>(config.width)) : 1),
       dropout_(config.dropout) {}
 

@@ -24,9 +24,10 @@ struct TransformerConfig {
   Modifiers modifiers = {};  ///< of every attention; their position is the one above, and not across inputs
   Init init = Init::xavier;
   Tie tie = Tie::none;
-  bool scale_embedding = true;     ///< multiply embeddings by sqrt(width)
-  double embedding_deviation = 0;  ///< of the initial token embeddings; 0: as `init` says
-  bool attention_bias = false;     ///< on query, key, value and output projections
+  bool scale_embedding = true;       ///< multiply embeddings by sqrt(width)
+  double embedding_deviation = 0;    ///< of the initial token embeddings; 0: as `init` says
+  double position_deviation = 0.02;  ///< of initial learned positions
+  bool attention_bias = false;       ///< on query, key, value and output projections
   bool feed_forward_bias = true;
   bool norm_bias = true;
   bool output_bias = true;  ///< of an output layer that is not tied

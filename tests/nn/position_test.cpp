@@ -42,6 +42,16 @@ TEST_CASE("position: a learned table is trained") {
   for (size_t i = 0; i < 15; ++i) CHECK(gradient[i] == (i < 9 ? 0.0f : 2.0f));
 }
 
+TEST_CASE("position: a learned table starts with the deviation it is given") {
+  Rng rng(1);
+  for (const double deviation : {0.02, 0.5, 0.0}) {
+    Position position(PositionKind::learned, 100, 100, rng, deviation);
+    double squares = 0;
+    for (const float one : parameters(position)[0].tensor->to_host()) squares += one * one;
+    CHECK(std::sqrt(squares / 10000) == Approx(deviation).epsilon(0.05));
+  }
+}
+
 TEST_CASE("position: none adds nothing, and doubles stay doubles") {
   Rng rng(1);
   const Tensor x = Tensor::from(std::vector<float>{1, 2}, Shape{1, 1, 2});

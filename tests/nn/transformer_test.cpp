@@ -389,6 +389,7 @@ TEST_CASE("transformer: wrong sizes are refused with the legal ones") {
              containing("model.dropout = 1. It must be at least 0 and below 1."));
   CHECK_THAT(wrong([](auto& c) { c.attention_dropout = -0.1; }),
              containing("model.attention_dropout = -0.1"));
+  CHECK_THAT(wrong([](auto& c) { c.position_deviation = -1; }), containing("model.position_deviation = -1"));
   CHECK_THAT(wrong([](auto& c) { c.norm_epsilon = 0; }), containing("model.norm_epsilon = 0"));
   // Models ask before they build anything.
   TransformerConfig config = tiny();
