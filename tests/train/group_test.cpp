@@ -82,7 +82,8 @@ void check_like_one(const Make& make, int64_t members, double most) {
 
 }  // namespace
 
-TEST_CASE("group: the losses of the translator, a classifier and a language model are those of one process") {
+TEST_CASE("group: the losses of the translator, a classifier and a language model are those of one process",
+          "[slow]") {
   const Settings wide{{"train.precision", "f64"},
                       {"model.dropout", "0.2"},
                       {"model.attention_dropout", "0.1"},
@@ -101,7 +102,7 @@ TEST_CASE("group: the losses of the translator, a classifier and a language mode
   }
 }
 
-TEST_CASE("group: so are those of long inputs, of accumulated batches and of other attentions") {
+TEST_CASE("group: so are those of long inputs, of accumulated batches and of other attentions", "[slow]") {
   const Settings wide{
       {"train.precision", "f64"}, {"model.dropout", "0.2"}, {"model.attention_dropout", "0.1"}};
   const auto with = [&](Settings more) {
