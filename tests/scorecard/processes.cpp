@@ -1,8 +1,9 @@
 // Row D4: several processes against one with the batch of all.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <sstream>
 
+#include "core/io.h"
 #include "tests/scorecard/rows.h"
 #include "tests/scorecard/tiny_runs.h"
 
@@ -12,7 +13,8 @@ namespace {
 /// The numbers of a run's losses, in the order of its log.
 std::vector<double> losses(const Scene& scene, const std::string& name) {
   std::vector<double> out;
-  for (const std::string& line : loss_lines(run_of(scene, name))) {
+  std::istringstream lines(io::read(run_of(scene, name) / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
     const Json json = parse_json(line, name);
     for (const auto& [key, value] : json.members()) {
       if (key.find("loss") != std::string::npos) out.push_back(value.real());
@@ -27,10 +29,12 @@ Result several_processes(const Scene& scene) {
   if (!have("mpirun")) return skip("there is no mpirun (Debian: openmpi-bin)");
   constexpr double hold = 1e-5;
   constexpr int64_t batch = 2;
+  const int64_t steps = scene.amount(40, tiny_steps);
   Tally tally;
   double most = 0;
   const auto train = [&](const std::string& name, int64_t processes, int64_t of_each) {
-    Command command = scene.heed(tiny_train(scene, name, {"--batch", std::to_string(of_each)}));
+    Command command = scene.heed(
+        tiny_train(scene, name, {"--batch", std::to_string(of_each), "--steps", std::to_string(steps)}));
     if (processes > 1) {
       const std::vector<std::string> before{
           "mpirun", "--allow-run-as-root",    "--oversubscribe", "--bind-to", "none",
@@ -59,7 +63,7 @@ Result several_processes(const Scene& scene) {
     tally.add(text(processes, " processes"), wrong);
   }
   return tally.result(text(" numbers of processes: losses within ", most,
-                           " of one process with the batch of ", "all, over ", tiny_steps,
+                           " of one process with the batch of ", "all, over ", steps,
                            " steps; the same weights twice"));
 }
 
