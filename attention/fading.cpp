@@ -8,7 +8,7 @@ namespace heed {
 FadingAttention::FadingAttention(const AttentionConfig& config, const After& after, Rng& rng)
     : HeadedAttention(config, rng), after_(after) {
   if (after.gate) {
-    gate_ = std::make_unique<Linear>(config.width, config.width, rng,
+    gate_ = std::make_unique<Linear>(config.width, config.inner_width(), rng,
                                      LinearOptions{.bias = config.input_bias, .init = config.init});
   }
 }

@@ -80,31 +80,38 @@ void KeyValueMemory::remember(Heads& heads) {
 
 namespace {
 
-/// The width that keys and values of all their heads have. Fails where heads do not divide.
-int64_t key_width(const AttentionConfig& config) {
-  if (config.heads < 1 || config.width % config.heads != 0) {
+/// The width that queries of all heads have. Fails where heads do not divide.
+int64_t query_width(const AttentionConfig& config) {
+  if (config.heads < 1 || (config.head_width == 0 && config.width % config.heads != 0)) {
     fail("attention: ", config.heads, " heads do not divide the width ", config.width,
          ". Use a divisor of it.");
   }
-  if (config.key_heads == 0) return config.width;
+  if (config.head_width < 0)
+    fail("attention: heads of width ", config.head_width, ". It must be at least 1, or 0 for width / heads.");
+  return config.inner_width();
+}
+
+/// The same of keys and values.
+int64_t key_width(const AttentionConfig& config) {
+  if (config.key_heads == 0) return query_width(config);
   if (config.key_heads < 0 || config.heads % config.key_heads != 0) {
     fail("attention: ", config.key_heads, " key heads do not divide ", config.heads,
          " heads. Use a divisor of them, or 0 for as many.");
   }
-  return config.width / config.heads * config.key_heads;
+  return config.width_of_head() * config.key_heads;
 }
 
 }  // namespace
 
 HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Project project)
-    : query(project == Project::v
-                ? Linear()
-                : Linear(config.width, config.width, rng, {.bias = config.input_bias, .init = config.init})),
+    : query(project == Project::v ? Linear()
+                                  : Linear(config.width, query_width(config), rng,
+                                           {.bias = config.input_bias, .init = config.init})),
       key(project == Project::qkv
               ? Linear(config.width, key_width(config), rng, {.bias = config.input_bias, .init = config.init})
               : Linear()),
       value(config.width, key_width(config), rng, {.bias = config.input_bias, .init = config.init}),
-      output(config.width, config.width, rng,
+      output(config.inner_width(), config.width, rng,
              {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
       config_(config),
       project_(project),
@@ -129,12 +136,18 @@ Tensor HeadedAttention::split(const Tensor& x) const {
   return transpose(reshape(x, Shape{x.extent(0), x.extent(1), -1, head_width()}), 1, 2);
 }
 
+// Where no score looks at queries or keys, something of their number stands in for them: the input where it
+// is as wide as the heads, zeros otherwise. Of keys, the values.
+Tensor HeadedAttention::unread(const Tensor& x) const {
+  if (x.extent(2) == config_.inner_width()) return split(x);
+  return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_width()}, x.dtype(), x.device());
+}
+
 Tensor HeadedAttention::forward(const Attend& call) {
   const Within within(this);
   if (!call.keys && call.memory == nullptr)
     fail("attention: no keys and no memory. Give keys, or a memory that holds them.");
-  // Where no score looks at queries or keys, the input and the values stand in for their number.
-  Heads heads{split(project_ == Project::v ? call.queries : query(call.queries)), {}, {}};
+  Heads heads{project_ == Project::v ? unread(call.queries) : split(query(call.queries)), {}, {}};
   if (call.keys) {
     heads.v = split(value(call.keys));
     if (project_ == Project::qv || project_ == Project::v)
@@ -151,7 +164,7 @@ Tensor HeadedAttention::forward(const Attend& call) {
   if (heads.k && project_ != Project::qv && project_ != Project::v)
     heads.k = modifiers_.ready_key(heads.k, kept);
   const Tensor joined = transpose(on_heads(std::move(heads), call), 1, 2);  // [B, Tq, H, d]
-  return output(reshape(joined, call.queries.shape()));
+  return output(reshape(joined, Shape{joined.extent(0), joined.extent(1), -1}));
 }
 
 Tensor HeadedAttention::on_heads(Heads heads, const Attend& call) {

@@ -83,10 +83,12 @@ class HeadedAttention : public Attention {
 
   const AttentionConfig& config() const { return config_; }
   const HeadModifiers& modifiers() const { return modifiers_; }
-  int64_t head_width() const { return config_.width / config_.heads; }
+  int64_t head_width() const { return config_.width_of_head(); }
   int64_t key_heads() const { return config_.key_heads > 0 ? config_.key_heads : config_.heads; }
 
  private:
+  Tensor unread(const Tensor& x) const;
+
   AttentionConfig config_;
   Project project_;
   HeadModifiers modifiers_;

@@ -62,7 +62,7 @@ Tensor repeated(const Tensor& x, int64_t heads) {
 
 HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
     : modifiers_(config.modifiers), heads_(config.heads), causal_(config.causal) {
-  const int64_t d = config.width / config.heads;
+  const int64_t d = config.width_of_head();
   const Modifiers& m = modifiers_;
   const bool turns = m.position == PositionKind::rope || m.position == PositionKind::rope_interleaved;
   if (turns && d % 2 != 0) {

@@ -58,7 +58,7 @@ int64_t rows_of(const char* variant, const ProjectionOptions& options, int64_t d
 
 RandomProjection::RandomProjection(const char* variant, const AttentionConfig& config,
                                    const ProjectionOptions& options, bool equal, Rng& rng)
-    : RandomProjection(rows_of(variant, options, config.width / config.heads), config.width / config.heads,
+    : RandomProjection(rows_of(variant, options, config.width_of_head()), config.width_of_head(),
                        {.orthogonal = options.orthogonal, .equal = equal}, options.redraw, config.layer,
                        rng) {}
 

@@ -1,6 +1,7 @@
 // The interface of every way of attending.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -142,6 +143,7 @@ struct AttentionConfig {
   int64_t width = 0;
   int64_t heads = 1;
   int64_t key_heads = 0;   ///< heads of keys and values, which groups of query heads share; 0: as many
+  int64_t head_width = 0;  ///< of one head's queries, keys and values; 0: width / heads
   bool causal = false;     ///< the host is a decoder
   bool cross = false;      ///< keys come from elsewhere
   int64_t max_length = 0;  ///< the longest input; 0: not known
@@ -154,6 +156,10 @@ struct AttentionConfig {
   Modifiers modifiers = {};
   /// Of the attentions at this place in each layer; empty: a layer by itself.
   std::shared_ptr<SharedByLayers> shared = {};
+
+  int64_t width_of_head() const { return head_width > 0 ? head_width : width / std::max<int64_t>(heads, 1); }
+  /// Of all heads side by side.
+  int64_t inner_width() const { return heads * width_of_head(); }
 };
 
 /// How a model gets its attentions without knowing any variant.

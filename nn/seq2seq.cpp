@@ -26,6 +26,7 @@ std::unique_ptr<Attention> make_cross(const TransformerConfig& config, const Att
   return cross({.width = config.check().width,
                 .heads = config.heads,
                 .key_heads = config.key_heads,
+                .head_width = config.head_width,
                 .cross = true,
                 .max_length = config.max_length,
                 .dropout = config.attention_dropout,

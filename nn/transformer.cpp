@@ -7,9 +7,10 @@ namespace heed {
 
 void TransformerConfig::fields(Fields& f) {
   f("width", width, "model width");
-  f("heads", heads, "attention heads; must divide width");
+  f("heads", heads, "attention heads; must divide width, unless head_width is given");
   f("key_heads", key_heads,
     "heads of keys and values, shared by groups of heads; must divide heads; 0: heads");
+  f("head_width", head_width, "of the queries, keys and values of one head; 0: width / heads");
   f("feed_forward", feed_forward, "hidden width of the feed-forward network");
   f("layers", layers, "blocks in each stack");
   f("max_length", max_length, "longest input in tokens");
@@ -54,11 +55,14 @@ const TransformerConfig& TransformerConfig::check() const {
   positive("feed_forward", feed_forward);
   positive("layers", layers);
   positive("max_length", max_length);
-  if (width % heads != 0) {
+  if (head_width < 0) {
+    fail("model.head_width = ", head_width, ". It must be at least 1, or 0 for model.width / model.heads.");
+  }
+  if (head_width == 0 && width % heads != 0) {
     const int64_t below = width / heads * heads;
     fail("model.heads = ", heads, " does not divide model.width = ", width,
          ". Use a divisor of it, or width ", below > 0 ? text(below, " or ") : std::string(), below + heads,
-         ".");
+         ", or give each head a width: model.head_width.");
   }
   const Modifiers& m = modifiers;
   if (key_heads < 0 || (key_heads > 0 && heads % key_heads != 0)) {
@@ -141,6 +145,7 @@ Stack::Stack(const TransformerConfig& config, Role role, const AttentionFactory&
     AttentionConfig attention{.width = config.width,
                               .heads = config.heads,
                               .key_heads = config.key_heads,
+                              .head_width = config.head_width,
                               .causal = role.causal,
                               .max_length = config.max_length,
                               .layer = layer,

@@ -13,7 +13,7 @@ enum class Tie { none, output, all };
 
 /// A transformer's sizes and choices; every field is an option of the command line and of config.toml.
 struct TransformerConfig {
-  int64_t width = 256, heads = 8, key_heads = 0, feed_forward = 1024, layers = 1;
+  int64_t width = 256, heads = 8, key_heads = 0, head_width = 0, feed_forward = 1024, layers = 1;
   int64_t max_length = 512;
   double dropout = 0.1, attention_dropout = 0.1;
   Activation activation = Activation::relu;

@@ -11,8 +11,8 @@ namespace heed {
 namespace {
 
 // google: the published JAX configurations (google-research/long-range-arena, lra_benchmarks/*/configs).
-// rsqrt's peak is base / sqrt(warm-up). Queries, keys and values are as wide as the model here; there they
-// have half its width on Image and Pathfinder.
+// rsqrt's peak is base / sqrt(warm-up). Queries, keys and values have half the width of the model on Image
+// and Pathfinder (qkv_dim), which is head_width times heads here.
 constexpr const char* google = R"(
 [model]
 dropout = 0.1

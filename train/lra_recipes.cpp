@@ -185,6 +185,7 @@ train.steps = 1500)"},
     {"lra-image", "google", "1 block of width 128, 35,000 steps",
      R"(model.width = 128
 model.heads = 8
+model.head_width = 8
 model.feed_forward = 128
 model.layers = 1
 model.max_length = 1025
@@ -248,6 +249,7 @@ train.steps = 1500)"},
     {"lra-pathfinder", "google", "4 blocks of width 32, 62,400 steps",
      R"(model.width = 32
 model.heads = 4
+model.head_width = 4
 model.feed_forward = 32
 model.layers = 4
 model.max_length = 1024
@@ -315,6 +317,7 @@ train.steps = 500)"},
     {"lra-pathx", "google", "1 block of width 32, 500,000 steps",
      R"(model.width = 32
 model.heads = 2
+model.head_width = 8
 model.feed_forward = 32
 model.layers = 1
 model.max_length = 16384

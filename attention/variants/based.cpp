@@ -54,7 +54,7 @@ class BasedAttention final : public KernelizedAttention {
     if (o.features < 0) fail("attention 'based': features = ", o.features, ". It must be at least 0.");
     if (o.window < 0) fail("attention 'based': window = ", o.window, ". It must be at least 0.");
     if (!(o.epsilon >= 0)) fail("attention 'based': epsilon = ", o.epsilon, ". It must be at least 0.");
-    const int64_t d = config.width / std::max<int64_t>(config.heads, 1);
+    const int64_t d = config.width_of_head();
     const int64_t width = o.features > 0 ? std::min(o.features, d) : d;
     return {.coefficients = {1, 1, 0.5},
             .scale = 1 / std::sqrt(static_cast<double>(width)),

@@ -78,8 +78,7 @@ class Fastmax final : public KernelizedAttention {
       terms.prepare_epsilon = 1e-12;
     }
     if (o.normalise == Options::Normalise::none)
-      terms.scale /=
-          o.denum_term * std::sqrt(static_cast<double>(config.width / std::max<int64_t>(config.heads, 1)));
+      terms.scale /= o.denum_term * std::sqrt(static_cast<double>(config.width_of_head()));
     return terms;
   }
 

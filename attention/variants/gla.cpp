@@ -39,7 +39,7 @@ class GatedLinearAttention final : public FadingAttention {
       : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
         options_(checked(o)),
         down_(config.width, o.rank, rng, {.bias = false, .init = config.init}),
-        up_(o.rank, config.width, rng, {.init = config.init}) {}
+        up_(o.rank, config.inner_width(), rng, {.init = config.init}) {}
   void fields(Fields& f) override {
     FadingAttention::fields(f);
     f("decay_down", down_);

@@ -54,8 +54,8 @@ class Hat final : public HeadedAttention {
     options_.cross = o.cross && (number % o.every == 0 || number >= config.layers);
     if (!options_.cross) return;
     for (Tensor* projection : {&across_.query, &across_.key, &across_.value})
-      *projection = weight(config.width, config.width, config.init, rng);
-    across_.positions = normal_parameter(Shape{o.segments, config.width}, 0.02, rng);
+      *projection = weight(config.inner_width(), config.inner_width(), config.init, rng);
+    across_.positions = normal_parameter(Shape{o.segments, config.inner_width()}, 0.02, rng);
   }
   void fields(Fields& f) override {
     HeadedAttention::fields(f);

@@ -45,6 +45,9 @@ struct Tapes final : Memory {
 class LstmnAttention final : public Attention {
  public:
   LstmnAttention(const AttentionConfig& config, const Options& o, Rng& rng) : config_(config), options_(o) {
+    if (config.head_width != 0 && config.inner_width() != config.width)
+      fail("attention 'lstmn': its heads are shares of the state, so they are width / heads wide, not ",
+           config.head_width, ". Leave head_width 0, or use softmax.");
     if (config.heads < 1 || config.width % config.heads != 0)
       fail("attention 'lstmn': ", config.heads, " heads do not divide the width ", config.width,
            ". Use a divisor of it.");

@@ -28,11 +28,11 @@ struct Options {
 };
 
 Options settled(Options o, const AttentionConfig& config) {
-  if (config.heads < 1 || config.width % config.heads != 0) {
+  if (config.heads < 1 || (config.head_width == 0 && config.width % config.heads != 0)) {
     fail("attention 'mla': ", config.heads, " heads do not divide the width ", config.width,
          ". Use a divisor of it.");
   }
-  const int64_t d = config.width / config.heads;
+  const int64_t d = config.width_of_head();
   if (o.rank < 0) fail("attention 'mla': rank = ", o.rank, ". It must be at least 0.");
   if (o.turned < 0 || o.turned % 2 != 0) fail("attention 'mla': turned = ", o.turned, ". It must be even.");
   if (!(o.base > 1)) fail("attention 'mla': base = ", o.base, ". It must be above 1.");
@@ -46,14 +46,14 @@ class LatentAttention final : public Attention {
   LatentAttention(const AttentionConfig& config, const Options& options, Rng& rng)
       : config_(config),
         options_(settled(options, config)),
-        d_(config.width / config.heads),
+        d_(config.width_of_head()),
         query_(config.width, config.heads * (d_ + options_.turned), rng,
                {.bias = config.input_bias, .init = config.init}),
         down_(config.width, options_.rank, rng, {.bias = false, .init = config.init}),
-        up_key_(options_.rank, config.width, rng, {.bias = false, .init = config.init}),
-        up_value_(options_.rank, config.width, rng, {.bias = false, .init = config.init}),
+        up_key_(options_.rank, config.inner_width(), rng, {.bias = false, .init = config.init}),
+        up_value_(options_.rank, config.inner_width(), rng, {.bias = false, .init = config.init}),
         turned_key_(config.width, options_.turned, rng, {.bias = false, .init = config.init}),
-        output_(config.width, config.width, rng,
+        output_(config.inner_width(), config.width, rng,
                 {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
         gain_(constant_parameter(Shape{options_.rank}, 1)) {}
   std::unique_ptr<Memory> start() const override { return std::make_unique<KeyValueMemory>(); }
@@ -93,7 +93,7 @@ class LatentAttention final : public Attention {
       y = attend(joined(plain, turned), joined(keys, repeated(kept.k, config_.heads)), values, call,
                  first_query);
     }
-    return output_(reshape(transpose(y, 1, 2), call.queries.shape()));
+    return output_(reshape(transpose(y, 1, 2), Shape{y.extent(0), y.extent(2), -1}));
   }
 
  private:

@@ -21,11 +21,9 @@ struct Options {
 class SoftmaxAttention final : public DottedAttention {
  public:
   SoftmaxAttention(const AttentionConfig& config, const Options& o, Rng& rng)
-      : DottedAttention(
-            config, rng,
-            o.scale != 0
-                ? o.scale
-                : 1 / std::sqrt(static_cast<double>(config.width / std::max<int64_t>(config.heads, 1)))) {}
+      : DottedAttention(config, rng,
+                        o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(config.width_of_head()))) {
+  }
 };
 
 }  // namespace

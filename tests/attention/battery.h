@@ -19,7 +19,7 @@ struct Setting {
   Variant variant;
   Mode mode = Mode::self;
   Device device = Device::cpu;
-  int64_t key_heads = 0;
+  int64_t key_heads = 0, head_width = 0;
   Modifiers modifiers = {};
 };
 

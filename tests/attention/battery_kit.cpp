@@ -33,6 +33,7 @@ AttentionConfig config_of(const Setting& setting, const Sizes& sizes) {
   return {.width = sizes.width,
           .heads = sizes.heads,
           .key_heads = setting.key_heads,
+          .head_width = setting.head_width,
           .causal = setting.mode == Mode::causal,
           .cross = setting.mode == Mode::cross,
           .max_length = std::max(sizes.queries, sizes.keys),

@@ -8,13 +8,14 @@ namespace {
 
 struct Modification {
   const char* name;
-  int64_t key_heads = 0;
+  int64_t key_heads = 0, head_width = 0;
   Modifiers modifiers = {};
 };
 
 std::vector<Modification> modifications() {
   return {
       {.name = "key_heads", .key_heads = 1},
+      {.name = "head_width", .head_width = 6},
       {.name = "rope", .modifiers = {.position = PositionKind::rope}},
       {.name = "rope_interleaved", .modifiers = {.position = PositionKind::rope_interleaved}},
       {.name = "alibi", .modifiers = {.position = PositionKind::alibi}},
@@ -64,6 +65,16 @@ void check_obeyed(Report& report, const Setting& setting, const Setting& plain) 
   const Host host = host_of(setting, {.queries = 9, .keys = 7}),
              other = host_of(plain, {.queries = 9, .keys = 7});
   take_over(*host.attention, *other.attention);
+  if (setting.head_width != 0) {
+    const Tensor y = host.forward();
+    if (y.shape() != host.queries.shape()) note(report, "the output is ", y.shape());
+    for (const Named& named : tensors(*host.attention)) {
+      const int64_t columns = named.tensor->extent(-1), inner = 2 * setting.head_width;
+      if (named.name == "output.weight" && columns != inner)
+        note(report, "two heads of width ", setting.head_width, " are joined from ", columns, " columns");
+    }
+    return;
+  }
   if (setting.key_heads == 0) {
     if (same_bits(host.forward(), other.forward())) note(report, "it is neither refused nor obeyed");
     return;
@@ -80,6 +91,7 @@ Report modifiers(const Setting& plain) {
   for (const Modification& one : modifications()) {
     Setting setting = plain;
     setting.key_heads = one.key_heads;
+    setting.head_width = one.head_width;
     setting.modifiers = one.modifiers;
     Report found;
     try {

@@ -382,7 +382,12 @@ TEST_CASE("transformer: wrong sizes are refused with the legal ones") {
   CHECK(wrong([](auto&) {}) == "none");
   CHECK_THAT(wrong([](auto& c) { c.heads = 6; }),
              containing("model.heads = 6 does not divide model.width = 256") && containing("252 or 258"));
-  CHECK_THAT(wrong([](auto& c) { c.width = 4; }), containing("or width 8."));
+  CHECK_THAT(wrong([](auto& c) { c.width = 4; }), containing("or width 8,"));
+  CHECK_THAT(wrong([](auto& c) { c.head_width = -1; }), containing("model.head_width = -1"));
+  CHECK(wrong([](auto& c) {
+          c.heads = 6;
+          c.head_width = 10;
+        }) == "none");
   CHECK_THAT(wrong([](auto& c) { c.layers = 0; }), containing("model.layers = 0. It must be at least 1."));
   CHECK_THAT(wrong([](auto& c) { c.max_length = -5; }), containing("model.max_length = -5"));
   CHECK_THAT(wrong([](auto& c) { c.dropout = 1; }),

@@ -229,6 +229,31 @@ TEST_CASE("lra: recipes are presets, and a wrong one is named with the right one
   CHECK(recipes == 30);
 }
 
+TEST_CASE("lra: queries, keys and values have half the width of the model where the benchmark's do") {
+  struct Sizes {
+    const char* preset;
+    int64_t width, inner, feed_forward, layers, positions, first, head;
+  };
+  // emb_dim, qkv_dim, mlp_dim and num_layers of the published configurations.
+  for (const Sizes& one : {Sizes{"lra-image-google", 128, 64, 128, 1, 1025, 1, 128},
+                           Sizes{"lra-pathfinder-google", 32, 16, 32, 4, 0, 0, 32},
+                           Sizes{"lra-pathx-google", 32, 16, 32, 1, 16384, 0, 32},
+                           Sizes{"lra-text-google", 256, 256, 1024, 4, 0, 1, 1024}}) {
+    CAPTURE(one.preset);
+    Config config = make_config(one.preset);
+    Rng rng(1);
+    const auto model = config.task->model(config, rng);
+    const bool text = std::string(one.preset) == "lra-text-google";
+    const int64_t words = text ? 257 : 256, classes = text ? 2 : one.first == 1 ? 10 : 2;
+    const int64_t w = one.width,
+                  block = 4 * w * one.inner + 2 * w * one.feed_forward + one.feed_forward + w + 2 * 2 * w;
+    CHECK(count_parameters(*model) == words * w + one.positions * w + one.first * w + one.layers * block +
+                                          2 * w + (w + 1) * one.head + (one.head + 1) * classes);
+    CHECK_THAT(to_toml(config),
+               containing("head_width = " + std::to_string(text ? 0 : one.inner / config.model.heads)));
+  }
+}
+
 TEST_CASE("lra: what data generate writes is what --data reads") {
   Scratch scratch;
   struct Case {
