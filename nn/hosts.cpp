@@ -1,4 +1,5 @@
 // The language model and the classifier.
+#include "core/safetensors.h"
 #include "nn/transformer.h"
 
 namespace heed {
@@ -46,13 +47,9 @@ LinearOptions plain(const TransformerConfig& config) { return {.init = config.in
 
 }  // namespace
 
-int64_t Classifier::head_width(const TransformerConfig& config) const {
-  return config.width * (options_.pairing == Pairing::none ? 1 : options_.pairing == Pairing::concat ? 2 : 4);
-}
-
-Classifier::Classifier(const TransformerConfig& config, const Options& options,
-                       const AttentionFactory& attention, Rng& rng)
-    : options_(options),
+Reader::Reader(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
+               Rng& rng)
+    : causal_(options.causal),
       dropout_(config.check().dropout),
       embedder_(options.vocabulary > 0 ? std::make_unique<Embedder>(options.vocabulary, config, rng)
                                        : nullptr),
@@ -60,11 +57,78 @@ Classifier::Classifier(const TransformerConfig& config, const Options& options,
                          : std::make_unique<Linear>(options.features, config.width, rng, plain(config))),
       position_(embedder_ ? PositionKind::none : config.position, config.max_length, config.width, rng,
                 config.position_deviation),
-      first_(options.pool == Pool::first ? normal_parameter(Shape{1, 1, config.width}, 0.02, rng) : Tensor()),
+      first_(options.first ? normal_parameter(Shape{1, 1, config.width}, 0.02, rng) : Tensor()),
       encoder_(config, {.causal = options.causal}, attention, {}, rng) {
   if (options.vocabulary < 1 && options.features < 1) {
     fail("classifier: neither a vocabulary nor features are given. Set the one that fits the input.");
   }
+}
+
+Mask Reader::mask(const Tensor& lengths) const {
+  const Mask mask = lengths ? Mask::lengths(lengths) : Mask::none();
+  return causal_ ? mask & Mask::causal() : mask;
+}
+
+Tensor Reader::vectors(const Tensor& x) const {
+  return embedder_ ? embedder_->vectors(x) : (*patches_)(cast(x, patches_->weight.dtype()));
+}
+
+Tensor Reader::encoded(const Tensor& vectors, const Tensor& lengths, const Pass& pass,
+                       const Tensor& places) const {
+  if (places && first_) fail("classifier: places of tokens go with pool = mean.");
+  Tensor x = vectors;
+  if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
+  const Position& position = embedder_ ? embedder_->position : position_;
+  x = dropout(places ? position.at(x, places) : position(x, 0), dropout_, pass.noise);
+  return encoder_(x, mask(lengths), {}, {}, nullptr, pass);
+}
+
+void Reader::fields(Fields& f) {
+  f("embedder", embedder_);
+  f("patches", patches_);
+  f("position", position_);
+  f("first", first_);
+  f("encoder", encoder_);
+}
+
+namespace {
+
+/// A reader without what a model adds to it.
+class Alone final : public Module {
+ public:
+  explicit Alone(Reader& reader) : reader_(reader) {}
+  void fields(Fields& f) override { reader_.Reader::fields(f); }
+
+ private:
+  Reader& reader_;
+};
+
+}  // namespace
+
+void Reader::load_reader(const std::string& bytes, const std::string& name) {
+  Alone alone(*this);
+  const SafeTensors file = SafeTensors::parse(bytes, name);
+  std::vector<TensorBytes> kept;
+  for (const Named& named : tensors(alone)) {
+    if (const TensorEntry* entry = file.find(named.name))
+      kept.push_back({entry->name, entry->dtype, entry->shape, file.bytes(*entry)});
+  }
+  load(alone, encode_safetensors(kept), name);
+}
+
+int64_t Classifier::head_width(const TransformerConfig& config) const {
+  return config.width * (options_.pairing == Pairing::none ? 1 : options_.pairing == Pairing::concat ? 2 : 4);
+}
+
+Classifier::Classifier(const TransformerConfig& config, const Options& options,
+                       const AttentionFactory& attention, Rng& rng)
+    : Reader(config,
+             {.vocabulary = options.vocabulary,
+              .features = options.features,
+              .first = options.pool == Pool::first,
+              .causal = options.causal},
+             attention, rng),
+      options_(options) {
   int64_t width = head_width(config);
   const auto layer = [&](std::unique_ptr<Linear>& to, int64_t hidden) {
     to = std::make_unique<Linear>(width, hidden, rng, plain(config));
@@ -75,21 +139,14 @@ Classifier::Classifier(const TransformerConfig& config, const Options& options,
   classes_ = Linear(width, options.classes, rng, plain(config));
 }
 
-Tensor Classifier::embedded(const Tensor& input, const Tensor& places, Rng* noise) const {
-  Tensor x = embedder_ ? embedder_->vectors(input) : (*patches_)(cast(input, patches_->weight.dtype()));
-  if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
-  const Position& position = embedder_ ? embedder_->position : position_;
-  return dropout(places ? position.at(x, places) : position(x, 0), dropout_, noise);
-}
-
-Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths, const Mask& mask) const {
+Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths) const {
   const int64_t batch = x.extent(0), length = x.extent(1), width = x.extent(2);
   const auto over = static_cast<double>(options_.mean_over);
-  if (first_) return slice(x, 1, 0, 1);
+  if (has_first()) return slice(x, 1, 0, 1);
   if (options_.pool == Pool::last) return slice(x, 1, length - 1, length);
   if (!lengths) return options_.mean_over > 0 ? sum(x, 1) / over : mean(x, 1);
   const Tensor kept =
-      transpose(mask.kept(reshape(x, Shape{batch, 1, length, width}), 0), 1, 2);  // [B, T, 1, 1]
+      transpose(mask(lengths).kept(reshape(x, Shape{batch, 1, length, width}), 0), 1, 2);  // [B, T, 1, 1]
   const Tensor ones = reshape(kept, Shape{batch, length, 1});
   const Tensor all = sum(x * ones, 1);
   if (options_.mean_over > 0) return all / over;
@@ -101,11 +158,7 @@ Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const 
                               const Tensor& places) const {
   const Within within(this);
   if (options_.pool == Pool::last && lengths) fail("classifier: lengths go with pool = mean or first.");
-  if (places && first_) fail("classifier: places of tokens go with pool = mean.");
-  Mask mask = lengths ? Mask::lengths(lengths) : Mask::none();
-  if (options_.causal) mask = mask & Mask::causal();
-  Tensor x = encoder_(embedded(input, places, pass.noise), mask, {}, {}, nullptr, pass);
-  x = pooled(x, lengths, mask);
+  Tensor x = pooled(encoded(vectors(input), lengths, pass, places), lengths);
   x = reshape(x, Shape{x.extent(0), x.extent(2)});
   if (options_.pairing != Pairing::none) {
     const int64_t pairs = x.extent(0) / 2;
@@ -122,14 +175,30 @@ Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const 
 }
 
 void Classifier::fields(Fields& f) {
-  f("embedder", embedder_);
-  f("patches", patches_);
-  f("position", position_);
-  f("first", first_);
-  f("encoder", encoder_);
+  Reader::fields(f);
   f("hidden", hidden_);
   f("second", second_);
   f("classes", classes_);
+}
+
+TokenPredictor::TokenPredictor(const TransformerConfig& config, const Reader::Options& options,
+                               const AttentionFactory& attention, Rng& rng)
+    : Reader(config, options, attention, rng),
+      hidden_(options.causal ? Tensor() : normal_parameter(Shape{1, config.width}, 0.02, rng)),
+      tokens_(config.width, options.vocabulary, rng, plain(config)) {}
+
+Tensor TokenPredictor::operator()(const Tensor& ids, const Tensor& lengths, const Tensor& rows,
+                                  const Pass& pass, const Tensor& places) const {
+  const Within within(this);
+  Tensor x = encoded(embedder().vectors(ids, hidden_), lengths, pass, places);
+  if (has_first()) x = slice(x, 1, 1, x.extent(1));
+  return tokens_(embedding(reshape(x, Shape{-1, x.extent(2)}), rows));
+}
+
+void TokenPredictor::fields(Fields& f) {
+  Reader::fields(f);
+  f("hidden", hidden_);
+  f("tokens", tokens_);
 }
 
 }  // namespace heed

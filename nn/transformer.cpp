@@ -124,8 +124,8 @@ Tensor Embedder::operator()(const Tensor& ids, int64_t first, Rng* noise) const 
   return dropout(position(vectors(ids), first), dropout_, noise);
 }
 
-Tensor Embedder::vectors(const Tensor& ids) const {
-  const Tensor x = tokens(ids);
+Tensor Embedder::vectors(const Tensor& ids, const Tensor& more) const {
+  const Tensor x = more ? embedding(concat(std::vector<Tensor>{tokens.weight, more}, 0), ids) : tokens(ids);
   return scale_ == 1 ? x : x * scale_;
 }
 

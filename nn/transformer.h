@@ -41,8 +41,8 @@ class Embedder final : public Module {
  public:
   Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng);
   Tensor operator()(const Tensor& ids, int64_t first, Rng* noise) const;
-  /// The embeddings alone, without positions.
-  Tensor vectors(const Tensor& ids) const;
+  /// The embeddings alone, without positions. Rows of `more` [n, width] follow those of the table.
+  Tensor vectors(const Tensor& ids, const Tensor& more = {}) const;
   void fields(Fields& f) override;
   Embedding tokens;
   Position position;
@@ -149,9 +149,46 @@ enum class Pool { mean, first, last };
 /// width (Long Range Arena), or by [u, v, u v, u - v] (Nystromformer and what followed it).
 enum class Pairing { none, concat, products };
 
-/// Tokens that are ids or vectors, pooled and classified: each input, or each pair of inputs that one encoder
-/// has read.
-class Classifier final : public Module {
+/// Reads tokens that are ids or vectors: what models of whole inputs have in common, and what one that has
+/// learned hands to another.
+class Reader : public Module {
+ public:
+  struct Options {
+    int64_t vocabulary = 0;  ///< of token ids; 0: the inputs are vectors
+    int64_t features = 0;    ///< extent of input vectors
+    bool first = false;      ///< a learned token is put before the input
+    bool causal = false;     ///< no token looks at later ones
+  };
+  /// Takes over what a saved model read with: tensors by name. What else the file holds is passed over.
+  /// Fails (Fault::data) where a tensor of this reader is missing there or has another shape.
+  void load_reader(const std::string& bytes, const std::string& name = "model.safetensors");
+  void fields(Fields& f) override;
+
+ protected:
+  Reader(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
+         Rng& rng);
+  /// Who looks at whom. `lengths` i32 [B] count the token put first too; empty: all are as long as the batch.
+  Mask mask(const Tensor& lengths) const;
+  /// Embedded tokens [B, T, width] -> encoded [B, T, width], T + 1 with the token put first. `places` i32
+  /// [B, T]: positions of tokens that do not follow each other, or empty.
+  Tensor encoded(const Tensor& vectors, const Tensor& lengths, const Pass& pass, const Tensor& places) const;
+  /// i32 [B, T] or float [B, T, features] -> [B, T, width], without positions.
+  Tensor vectors(const Tensor& x) const;
+  const Embedder& embedder() const { return *embedder_; }
+  bool has_first() const { return static_cast<bool>(first_); }
+
+ private:
+  bool causal_;
+  double dropout_;
+  std::unique_ptr<Embedder> embedder_;
+  std::unique_ptr<Linear> patches_;
+  Position position_;
+  Tensor first_;  // [1, 1, width]
+  Stack encoder_;
+};
+
+/// Tokens, pooled and classified: each input, or each pair of inputs that one encoder has read.
+class Classifier final : public Reader {
  public:
   struct Options {
     int64_t vocabulary = 0;  ///< of token ids; 0: the inputs are vectors
@@ -174,19 +211,30 @@ class Classifier final : public Module {
   void fields(Fields& f) override;
 
  private:
-  Tensor embedded(const Tensor& x, const Tensor& places, Rng* noise) const;
-  Tensor pooled(const Tensor& x, const Tensor& lengths, const Mask& mask) const;
+  Tensor pooled(const Tensor& x, const Tensor& lengths) const;
   int64_t head_width(const TransformerConfig& config) const;
 
   Options options_;
-  double dropout_;
-  std::unique_ptr<Embedder> embedder_;
-  std::unique_ptr<Linear> patches_;
-  Position position_;
-  Tensor first_;  // [1, 1, width], the token of Pool::first
-  Stack encoder_;
   std::unique_ptr<Linear> hidden_, second_;
   Linear classes_;
+};
+
+/// Predicts tokens of its input: hidden ones from all others, or each from those before it. What a reader
+/// learns so serves a classifier of the same inputs (Amos et al. 2023, arXiv 2310.02980).
+class TokenPredictor final : public Reader {
+ public:
+  TokenPredictor(const TransformerConfig& config, const Reader::Options& options,
+                 const AttentionFactory& attention, Rng& rng);
+  /// ids i32 [B, T], where the number of tokens there are stands for a hidden one; rows i32 [n]: whose output
+  /// is asked for, counted over all inputs, B T of them; lengths and places as for a Classifier -> logits
+  /// [n, vocabulary].
+  Tensor operator()(const Tensor& ids, const Tensor& lengths, const Tensor& rows, const Pass& pass,
+                    const Tensor& places = {}) const;
+  void fields(Fields& f) override;
+
+ private:
+  Tensor hidden_;  // [1, width], the embedding of a hidden token; empty where none is
+  Linear tokens_;
 };
 
 }  // namespace heed

@@ -38,6 +38,10 @@ void TrainOptions::fields(Fields& f) {
   f("smoothing", smoothing, "label smoothing");
   f("precision", Choice(precision, {"f32", "f64", "bf16"}),
     "what weights are kept and computed in; bf16: factors of products are rounded, all else is f32");
+  f("pretrain", Choice(pretrain, {"none", "masked", "causal"}),
+    "what tasks over long sequences learn first: tokens that are hidden, or each from those before it");
+  f("pretrain_steps", pretrain_steps, "steps of that, before the run's own");
+  f("pretrain_rate", pretrain_rate, "its learning rate; 0: train.rate");
   schedule.fields(f);
   optimizer.fields(f);
   f("validate_every", validate_every, "steps between validations; 0: ten a run");

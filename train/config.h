@@ -39,6 +39,10 @@ struct AttentionOptions {
 /// What a run does at a step whose loss or gradient is not finite.
 enum class OnNan { stop, skip };
 
+/// What a run learns before its own task: nothing, tokens that are hidden, or each token from those before
+/// it. See train/pretraining.h.
+enum class Pretrain { none, masked, causal };
+
 /// What weights, gradients and moments are kept and computed in. bf16 keeps them in f32 and rounds the
 /// factors of matrix products.
 enum class Precision { f32, f64, bf16 };
@@ -55,6 +59,9 @@ struct TrainOptions {
   int64_t batch_tokens = 4096;    ///< target tokens a batch, padding included
   int64_t accumulate = 1;         ///< batches a step
   double smoothing = 0.1;         ///< of labels
+  Pretrain pretrain = Pretrain::none;
+  int64_t pretrain_steps = 0;  ///< of that, before `steps`
+  double pretrain_rate = 0;    ///< 0: as `schedule` says
   Precision precision = Precision::f32;
   Schedule schedule;
   OptimizerOptions optimizer;

@@ -3,6 +3,7 @@
 
 #include "attention/variant.h"
 #include "train/config.h"
+#include "train/task.h"
 
 namespace heed {
 namespace {
@@ -48,6 +49,26 @@ void check_kind(const Config& config) {
   }
 }
 
+void check_pretraining(const Config& config) {
+  const TrainOptions& train = config.train;
+  if (train.pretrain == Pretrain::none) {
+    if (train.pretrain_steps == 0) return;
+    fail("train.pretrain_steps = ", train.pretrain_steps,
+         ", but train.pretrain is none. Add --pretrain masked or --pretrain causal.");
+  }
+  const bool causal = train.pretrain == Pretrain::causal;
+  const std::string asked = text("train.pretrain = ", causal ? "causal" : "masked");
+  const std::string why = config.task->why_no_pretraining();
+  if (!why.empty()) fail(asked, " with the task ", config.task_name, ": ", why, ". Take it out.");
+  if (train.pretrain_steps < 1)
+    fail(asked, " says nothing of its length. Add --pretrain-steps N, such as 1000.");
+  const Traits& traits = variant_named(parse_spec(config.attention.encoder).name).traits;
+  if (causal && !traits.causal) {
+    fail(asked, " needs an attention that can look back only, and ", traits.name,
+         " mixes later keys in. Use --pretrain masked, or another --attention.");
+  }
+}
+
 void check_values(const Config& config) {
   const TrainOptions& train = config.train;
   const DecodeOptions& decode = config.decode;
@@ -60,6 +81,8 @@ void check_values(const Config& config) {
   };
   at_least("steps", static_cast<double>(train.steps), 0);
   at_least("epochs", static_cast<double>(train.epochs), 0);
+  at_least("pretrain_steps", static_cast<double>(train.pretrain_steps), 0);
+  at_least("pretrain_rate", train.pretrain_rate, 0);
   at_least("accumulate", static_cast<double>(train.accumulate), 1);
   at_least("batch", static_cast<double>(train.batch), 0);
   at_least("batch_tokens", static_cast<double>(train.batch_tokens), 1);
@@ -99,6 +122,7 @@ void check_values(const Config& config) {
     }
   }
   check_kind(config);
+  check_pretraining(config);
 }
 
 /// Where the first of the keys that a message names was set, other than by the preset: "my.toml:3:8: ",

@@ -1,4 +1,4 @@
-// Long inputs: data, batches, scores.
+// Long inputs: data, batches, maps.
 #include "train/lra.h"
 
 #include <algorithm>
@@ -8,15 +8,14 @@
 #include "attention/variant.h"
 #include "core/parallel.h"
 #include "data/shuffle.h"
+#include "train/lra_tokens.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t anchored = 10000;                   // examples that anchors are counted on, and scored on
-constexpr int64_t tokens_at_once = int64_t{1} << 16;  // when scoring
-constexpr int64_t shown_tokens = 256;                 // of a map
-constexpr int64_t window = 32;                        // batches among which inputs are sorted by length
-constexpr uint64_t holding_out = 0x686F6C64;
+constexpr int64_t anchored = 10000;    // examples that anchors are counted on, and scored on
+constexpr int64_t shown_tokens = 256;  // of a map
+constexpr int64_t window = 32;         // batches among which inputs are sorted by length
 
 }  // namespace
 
@@ -33,13 +32,10 @@ void LongOptions::fields(Fields& f) {
     "what the sum over real tokens is divided by: their number, or model.max_length");
   f("head", head, "hidden width of the classifying head; 0: none");
   f("buckets", buckets, "batches hold inputs of like length, out of 32 batches drawn at random");
+  f("predict", Choice(predict, {"class", "masked", "causal"}),
+    "what is learned: the class; tokens that are hidden; or each token from those before it");
+  f("hidden_share", hidden_share, "of tokens, with predict = masked; 0: as published for the task");
 }
-
-/// What scoring found.
-struct LongTask::Result {
-  double accuracy = 0, loss = 0;
-  std::vector<int64_t> counts;  // [classes, classes], true class by prediction
-};
 
 void LongTask::fields(Fields& f) {
   options_.fields(f);
@@ -68,6 +64,10 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
         "data.pixel_zero = pad leaves pixels out, so that neighbours are further apart than attention sees: "
         "use model.position = learned or sinusoid and data.pool = mean, or data.pixel_zero = token.");
   }
+  if (!(options_.hidden_share >= 0 && options_.hidden_share < 1)) {
+    fail("data.hidden_share = ", options_.hidden_share,
+         ". It must be above 0 and below 1, or 0 for what is published: ", tokens().hidden, ".");
+  }
   check(config);
   batch_ = config.train.batch;
   max_length_ = config.model.max_length;
@@ -92,28 +92,41 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
     fail("model.max_length = ", max_length_, ", but an image has ", train.at(0).size(), " pixels",
          first == 1 ? " and a token put first" : "", ". Raise it, or make data.side smaller.");
   }
-  anchors_ = anchors(train.slice(0, std::min(train.count(), anchored)),
-                     splits_.test.slice(0, std::min(splits_.test.count(), anchored)));
-  const std::string said = to_string(anchors_);
+  known_ = predicts_classes()
+               ? to_string(anchors(train.slice(0, std::min(train.count(), anchored)),
+                                   splits_.test.slice(0, std::min(splits_.test.count(), anchored))))
+               : frequencies();
   facts_ = {{"recipe", config.preset.empty() ? config.task_name : config.preset},
             {"sha256 training examples", train.sha256()},
             {"sha256 validation examples", splits_.validation.sha256()},
             {"sha256 test examples", splits_.test.sha256()},
-            {"anchors", said}};
+            {"anchors", known_}};
   double bytes = 0;
   for (int64_t i = 0; i < train.count(); ++i) bytes += static_cast<double>(length(train, i));
   say(text("examples    ", train.count(), " train, ", splits_.validation.count(), " validation, ",
            splits_.test.count(), " test; ",
            std::lround(bytes / static_cast<double>(train.count() * train.parts)),
            " tokens each on average, at most ", longest_));
-  say("anchors     " + said);
+  say("anchors     " + known_);
 }
 
 void LongTask::load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) {
   load(config, sealed, [](const std::string&) {});
 }
 
+std::string LongTask::why_no_pretraining() const {
+  return predicts_classes() ? "" : "data.predict is not class, so tokens are all that is learned";
+}
+
 std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
+  if (!predicts_classes()) {
+    return std::make_unique<TokenPredictor>(
+        config.model,
+        Reader::Options{.vocabulary = tokens().vocabulary,
+                        .first = options_.pool == Pool::first,
+                        .causal = options_.predict == LongOptions::Predict::causal},
+        attention_factory(config.attention.encoder), rng);
+  }
   return std::make_unique<Classifier>(
       config.model,
       Classifier::Options{.vocabulary = tokens().vocabulary,
@@ -139,6 +152,7 @@ int64_t LongTask::length(const Sequences& set, int64_t example) const {
 }
 
 int64_t LongTask::plan(int64_t epoch) {
+  epoch_ = epoch;
   const Sequences& train = splits_.train;
   std::vector<int64_t> order = shuffled(train.count(), seed_, static_cast<uint64_t>(epoch));
   if (options_.buckets && !(tokens().fixed && !tokens().drop_zeros)) {
@@ -161,15 +175,19 @@ int64_t LongTask::plan(int64_t epoch) {
 }
 
 Batch LongTask::batch(int64_t position) const {
-  return tensors(splits_.train, planned_.at(static_cast<size_t>(position)));
+  return tensors(splits_.train, planned_.at(static_cast<size_t>(position)), static_cast<uint64_t>(epoch_));
 }
 
 Batch LongTask::share(int64_t position, const Share& share) const {
   const std::span<const int64_t> numbers = planned_.at(static_cast<size_t>(position));
   const BatchRows rows = share.of(static_cast<int64_t>(numbers.size()));
   const auto ours = numbers.subspan(static_cast<size_t>(rows.first), static_cast<size_t>(rows.count));
-  Batch out = rows.count > 0 ? tensors(splits_.train, ours, longest_of(splits_.train, numbers)) : Batch{};
-  out.whole = static_cast<double>(numbers.size());
+  const auto drawn = static_cast<uint64_t>(epoch_);
+  Batch out =
+      rows.count > 0 ? tensors(splits_.train, ours, drawn, longest_of(splits_.train, numbers)) : Batch{};
+  // How many tokens a batch asks for depends on the lengths of all its inputs.
+  out.whole = predicts_classes() ? static_cast<double>(numbers.size())
+                                 : tensors(splits_.train, numbers, drawn).weight;
   if (splits_.train.parts == 1) out.rows = rows;  // else the rows of an example are no neighbours
   return out;
 }
@@ -183,8 +201,9 @@ std::vector<double> LongTask::extents(int64_t position) const {
 
 std::vector<std::string> LongTask::parts() const {
   std::vector<std::string> names{"ids", "targets"};
-  if (!tokens().fixed || tokens().drop_zeros) names.emplace_back("lengths");
+  if (has_lengths()) names.emplace_back("lengths");
   if (tokens().drop_zeros) names.emplace_back("places");
+  if (!predicts_classes()) names.emplace_back("rows");
   return names;
 }
 
@@ -194,7 +213,8 @@ int64_t LongTask::longest_of(const Sequences& set, std::span<const int64_t> numb
   return longest;
 }
 
-Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, int64_t longest) const {
+Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
+                        int64_t longest) const {
   const Tokens tokens = this->tokens();
   const auto count = static_cast<int64_t>(numbers.size());
   const int64_t rows = count * set.parts, first = options_.pool == Pool::first ? 1 : 0;
@@ -219,106 +239,56 @@ Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, 
       lengths.push_back(static_cast<int32_t>(std::max<int64_t>(static_cast<int64_t>(at - row), 1) + first));
     }
   }
-  for (const int64_t number : numbers) labels.push_back(set.labels[static_cast<size_t>(number)]);
-  const Shape shape{rows, longest};
-  batch.tensors = {Tensor::of<int32_t>(ids, shape), Tensor::of<int32_t>(labels, Shape{count})};
-  if (!tokens.fixed || tokens.drop_zeros) batch.tensors.push_back(Tensor::of<int32_t>(lengths, Shape{rows}));
-  if (tokens.drop_zeros) batch.tensors.push_back(Tensor::of<int32_t>(places, shape));
   batch.weight = static_cast<double>(count);
   for (const int32_t one : lengths) batch.tokens += one;
+  std::vector<int32_t> asked;
+  if (predicts_classes()) {
+    for (const int64_t number : numbers) labels.push_back(set.labels[static_cast<size_t>(number)]);
+  } else {
+    TokenRows inputs{.ids = ids, .columns = longest, .lengths = {}, .names = {}};
+    for (int64_t row = 0; row < rows; ++row) {
+      inputs.lengths.push_back(lengths[static_cast<size_t>(row)] - static_cast<int32_t>(first));
+      inputs.names.push_back(numbers[static_cast<size_t>(row % count)] * set.parts + row / count);
+    }
+    const double share = options_.hidden_share > 0 ? options_.hidden_share : tokens.hidden;
+    AskedTokens found = options_.predict == LongOptions::Predict::causal
+                            ? next_tokens(inputs)
+                            : hide_tokens(inputs, {.share = share,
+                                                   .hidden = static_cast<int32_t>(tokens.vocabulary),
+                                                   .seed = seed_,
+                                                   .drawn = drawn});
+    labels = std::move(found.tokens);
+    asked = std::move(found.rows);
+    batch.weight = static_cast<double>(asked.size());
+  }
+  const auto list = [](const std::vector<int32_t>& of) {
+    return Tensor::of<int32_t>(of, Shape{static_cast<int64_t>(of.size())});
+  };
+  const Shape shape{rows, longest};
+  batch.tensors = {Tensor::of<int32_t>(ids, shape), list(labels)};
+  if (has_lengths()) batch.tensors.push_back(list(lengths));
+  if (tokens.drop_zeros) batch.tensors.push_back(Tensor::of<int32_t>(places, shape));
+  if (!predicts_classes()) batch.tensors.push_back(list(asked));
   return batch;
 }
 
 Tensor LongTask::logits(Module& model, const Batch& batch, const Pass& pass) const {
-  const auto given = [&](size_t i) { return i < batch.tensors.size() ? batch.tensors[i] : Tensor(); };
-  return dynamic_cast<Classifier&>(model)(batch.tensors[0], given(2), pass, given(3));
+  const std::vector<Tensor>& given = batch.tensors;
+  const Tensor lengths = has_lengths() ? given[2] : Tensor(),
+               places = tokens().drop_zeros ? given[3] : Tensor();
+  if (!predicts_classes())
+    return dynamic_cast<TokenPredictor&>(model)(given[0], lengths, given.back(), pass, places);
+  return dynamic_cast<Classifier&>(model)(given[0], lengths, pass, places);
 }
 
 Tensor LongTask::loss(Module& model, const Batch& batch, const Pass& pass) const {
-  const Tensor scores = logits(model, batch, pass);
-  settle_terms_of_parts(pass.terms, scores, batch.tensors[1], splits_.train.parts);
-  return cross_entropy(scores, batch.tensors[1], pass.noise != nullptr ? smoothing_ : 0);
-}
-
-LongTask::Result LongTask::classify(Module& model, const Sequences& set, int64_t count) const {
-  const NoTape no_tape;
-  const auto kinds = static_cast<int64_t>(classes().size());
-  std::vector<std::pair<int64_t, int64_t>> order;  // length, number: like lengths meet in a batch
-  for (int64_t i = 0; i < count; ++i) order.emplace_back(length(set, i), i);
-  std::sort(order.begin(), order.end());
-  Result result;
-  result.counts.assign(static_cast<size_t>(kinds * kinds), 0);
-  int64_t right = 0;
-  for (size_t begin = 0; begin < order.size();) {
-    std::vector<int64_t> numbers;
-    while (begin < order.size() &&
-           (numbers.empty() ||
-            (static_cast<int64_t>(numbers.size()) + 1) * set.parts * order[begin].first <= tokens_at_once))
-      numbers.push_back(order[begin++].second);
-    const Batch one = tensors(set, numbers);
-    const Tensor scores = logits(model, one, {});
-    result.loss += cross_entropy(scores, one.tensors[1]).item() * one.weight;
-    const std::vector<float> values = scores.to_host();
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const float* row = values.data() + static_cast<int64_t>(i) * kinds;
-      const auto guess = std::max_element(row, row + kinds) - row;
-      const auto label = set.labels[static_cast<size_t>(numbers[i])];
-      ++result.counts[static_cast<size_t>(label * kinds + guess)];
-      right += guess == label ? 1 : 0;
-    }
-  }
-  const auto all = static_cast<double>(std::max<int64_t>(count, 1));
-  result.accuracy = static_cast<double>(right) / all;
-  result.loss /= all;
-  return result;
-}
-
-Scores LongTask::validate(Module& model) const {
-  const Result result =
-      classify(model, splits_.validation, std::min(splits_.validation.count(), options_.validation));
-  return {.list = {{"accuracy", result.accuracy}, {"loss", result.loss}}, .lower_is_better = false};
-}
-
-void LongTask::rehearse(Module& model) const {
-  // The longest inputs come last in classify(): those alone take the most memory.
-  const Sequences& set = splits_.validation;
-  std::vector<std::pair<int64_t, int64_t>> order;
-  for (int64_t i = 0; i < std::min(set.count(), options_.validation); ++i)
-    order.emplace_back(-length(set, i), i);
-  std::sort(order.begin(), order.end());
-  std::vector<int64_t> numbers;
-  for (const auto& [length, number] : order) {
-    if (!numbers.empty() &&
-        (static_cast<int64_t>(numbers.size()) + 1) * set.parts * -order[0].first > tokens_at_once)
-      break;
-    numbers.push_back(number);
-  }
-  const NoTape no_tape;
-  logits(model, tensors(set, numbers), {});
-}
-
-Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
-  const Sequences& set = splits_.test;
-  const int64_t count = options_.scored > 0 ? std::min(options_.scored, set.count()) : set.count();
-  const Result result = classify(model, set, count);
-  const std::vector<std::string> names = classes();
-  Evaluation out;
-  out.scores.lower_is_better = false;
-  out.scores.list = {{"accuracy", result.accuracy}, {"loss", result.loss}};
-  out.notes = {text(count, count < set.count() ? text(" of ", set.count()) : std::string(),
-                    " test examples; what others know: ", to_string(anchors_))};
-  std::string answers;
-  int64_t most = 0;
-  for (size_t guess = 0; guess < names.size(); ++guess) {
-    int64_t times = 0;
-    for (size_t label = 0; label < names.size(); ++label)
-      times += result.counts[label * names.size() + guess];
-    most = std::max(most, times);
-    answers += text(guess == 0 ? "" : ", ", names[guess], " ", times);
-  }
-  out.notes.push_back(text("answers     ", answers, most == count ? ": always the same" : ""));
-  out.confusion = Confusion{.labels = names, .counts = result.counts};
-  return out;
+  const Tensor scores = logits(model, batch, pass), &targets = batch.tensors[1];
+  if (predicts_classes())
+    settle_terms_of_parts(pass.terms, scores, targets, splits_.train.parts);
+  else if (pass.terms != nullptr && !pass.terms->waiting.empty())
+    settle_terms(pass.terms, scores, targets,
+                 asked_of_each(batch.tensors.back(), batch.tensors[0].extent(0), batch.tensors[0].extent(1)));
+  return cross_entropy(scores, targets, pass.noise != nullptr ? smoothing_ : 0);
 }
 
 std::vector<MapView> LongTask::maps(Module& module, const std::string& given, std::string& caption) const {
@@ -331,7 +301,7 @@ std::vector<MapView> LongTask::maps(Module& module, const std::string& given, st
       fail("inspect: '", given, "' is no test example. Give its number, 0 to ", set.count() - 1, ".");
   }
   const int64_t numbers[] = {index};
-  const Batch batch = tensors(set, numbers);
+  const Batch batch = tensors(set, numbers, drawn_for_scores);
   Probe probe;
   logits(module, batch, {.probe = &probe});
   std::vector<std::string> labels;
@@ -351,50 +321,6 @@ std::vector<MapView> LongTask::maps(Module& module, const std::string& given, st
     views.push_back(
         map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
   return views;
-}
-
-LongSplits LongTask::cut(const Sequences& all) const {
-  const int64_t one = options_.examples, two = one + options_.validation;
-  return {all.slice(0, one), all.slice(one, two), all.slice(two, all.count())};
-}
-
-void LongTask::hold_out(LongSplits& splits, int64_t validation, bool shuffle) {
-  const int64_t all = splits.train.count(), held = std::max<int64_t>(std::min(validation, all / 10), 1);
-  if (shuffle) splits.train = splits.train.pick(shuffled(all, holding_out, 0));
-  splits.validation = splits.train.slice(all - held, all);
-  splits.train = splits.train.slice(0, all - held);
-}
-
-void check_side(int64_t from, int64_t side) {
-  if (side < 1 || from % side != 0)
-    fail("data.side = ", side, ". It must divide the ", from, " pixels of a side, as ", from / 2, " does.");
-}
-
-Sequences shrunk(Sequences images, int64_t from, int64_t side) {
-  check_side(from, side);
-  if (side == from) return images;
-  const int64_t block = from / side, count = images.count();
-  Sequences out;
-  out.labels = images.labels;
-  out.bytes.resize(static_cast<size_t>(count * side * side));
-  for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * side * side);
-  parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const std::string_view image = images.at(i);
-      for (int64_t cell = 0; cell < side * side; ++cell) {
-        int64_t sum = 0;
-        for (int64_t y = 0; y < block; ++y) {
-          for (int64_t x = 0; x < block; ++x)
-            sum += static_cast<uint8_t>(
-                image[static_cast<size_t>((cell / side * block + y) * from + cell % side * block + x)]);
-        }
-        const int64_t area = block * block;
-        out.bytes[static_cast<size_t>(i * side * side + cell)] =
-            static_cast<char>(static_cast<uint8_t>((sum + area / 2) / area));
-      }
-    }
-  });
-  return out;
 }
 
 }  // namespace heed

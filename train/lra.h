@@ -27,11 +27,14 @@ struct LongOptions {
   enum class MeanOver { real, padded } mean_over = MeanOver::real;
   int64_t head = 0;
   bool buckets = true;
+  enum class Predict { classes, masked, causal } predict = Predict::classes;
+  double hidden_share = 0;
   void fields(Fields& f);
 };
 
 /// A task whose examples are byte strings and whose answers are classes. Subclasses say where the data come
-/// from; tokens, batches, model, loss and scores are here. Tay et al. 2021, arXiv 2011.04006.
+/// from; tokens, batches, model, loss and scores are here. Tay et al. 2021, arXiv 2011.04006. With
+/// data.predict, the tokens themselves are what is learned: see train/pretraining.h.
 class LongTask : public Task {
  public:
   using Say = std::function<void(const std::string&)>;
@@ -52,6 +55,7 @@ class LongTask : public Task {
   Scores validate(Module& model) const final;
   Evaluation test(Module& model, const DecodeOptions& decode) const final;
   std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const final;
+  std::string why_no_pretraining() const final;
 
  protected:
   /// What the bytes of an input mean.
@@ -60,6 +64,7 @@ class LongTask : public Task {
     int64_t shift = 0;        ///< the id of byte b is b + shift
     bool fixed = false;       ///< every input has the same length
     bool drop_zeros = false;  ///< bytes of 0 are padding wherever they stand: they are left out
+    double hidden = 0.5;      ///< share that is hidden where hidden tokens are predicted, as published
   };
 
   virtual void more_fields(Fields&) {}
@@ -87,19 +92,24 @@ class LongTask : public Task {
 
  private:
   struct Result;
+  bool predicts_classes() const { return options_.predict == LongOptions::Predict::classes; }
+  bool has_lengths() const { return !tokens().fixed || tokens().drop_zeros; }
   int64_t length(const Sequences& set, int64_t example) const;
   int64_t longest_of(const Sequences& set, std::span<const int64_t> numbers) const;
-  /// Padded to `longest`.
-  Batch tensors(const Sequences& set, std::span<const int64_t> numbers, int64_t longest) const;
-  Batch tensors(const Sequences& set, std::span<const int64_t> numbers) const {
-    return tensors(set, numbers, longest_of(set, numbers));
+  /// Padded to `longest`. Where tokens are hidden, which ones follows from (seed, drawn, example).
+  Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
+                int64_t longest) const;
+  Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn) const {
+    return tensors(set, numbers, drawn, longest_of(set, numbers));
   }
   Tensor logits(Module& model, const Batch& batch, const Pass& pass) const;
-  Result classify(Module& model, const Sequences& set, int64_t count) const;
+  Result score(Module& model, const Sequences& set, int64_t count) const;
+  Scores scores_of(const Result& result) const;
+  std::string frequencies() const;
 
   LongSplits splits_;
-  std::vector<Anchor> anchors_;
-  int64_t batch_ = 1, max_length_ = 0, longest_ = 0;
+  std::string known_;  // what little knowledge scores
+  int64_t batch_ = 1, max_length_ = 0, longest_ = 0, epoch_ = 0;
   uint64_t seed_ = 1;
   double smoothing_ = 0;
   std::string recipe_;

@@ -96,6 +96,10 @@ class Task {
   /// Whether the weights of the last step are scored on the test split too, beside the best ones: where the
   /// validation split is none of the publisher's.
   virtual bool scores_last() const { return false; }
+  /// Why a run cannot begin by learning tokens (train.pretrain); empty: it can, by data.predict.
+  virtual std::string why_no_pretraining() const {
+    return "it has no pre-training, which the tasks over long sequences have: lra-listops and the others";
+  }
   /// The maps of one example, given as text (empty: one of the validation split), with a caption.
   virtual std::vector<MapView> maps(Module& model, const std::string& text, std::string& caption) const = 0;
 

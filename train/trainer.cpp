@@ -9,6 +9,7 @@
 #include "core/storage.h"
 #include "train/anomaly.h"
 #include "train/machine_memory.h"
+#include "train/pretraining.h"
 #include "train/stop_signals.h"
 
 namespace heed {
@@ -24,6 +25,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
   try {
     const Owned owned(&memory_kinds[0]);
     model_ = new_model(config, rng_);
+    if (config.train.pretrain != Pretrain::none && !resume) load_pretrained(*model_, folder.path());
     rng_.advance();  // tick 0 made the weights; step t draws at tick t
     optimizer_ = std::make_unique<Optimizer>(*model_, config.train.optimizer);
   } catch (...) {

@@ -319,6 +319,65 @@ TEST_CASE("classifier: a first token reads the input") {
                     containing("neither a vocabulary nor features"));
 }
 
+TEST_CASE("token predictor: rows that are asked for, a token put first is not counted, and hidden ones") {
+  const NoTape quiet;
+  for (const bool first : {false, true}) {
+    CAPTURE(first);
+    Rng rng(7);
+    TokenPredictor model(tiny(), {.vocabulary = 9, .first = first}, plain_attention, rng);
+    const auto asked = [&](std::vector<int32_t> tokens, int64_t inputs, std::vector<int32_t> rows) {
+      const auto count = static_cast<int64_t>(rows.size());
+      return model(ids(tokens, inputs), {}, Tensor::of<int32_t>(rows, Shape{count}), {});
+    };
+    const Tensor both = asked({1, 2, 3, 4, 5, 9}, 2, {0, 4, 5});
+    CHECK(both.shape() == Shape{3, 9});
+    const Tensor second = asked({4, 5, 9}, 1, {1, 2});
+    CHECK(apart(view::slice(both, 0, 1, 3), second) < 1e-5);
+    CHECK(apart(asked({9, 2, 3}, 1, {0}), asked({8, 2, 3}, 1, {0})) > 1e-4);
+    CHECK(apart(asked({9, 2, 3}, 1, {0}), asked({9, 3, 2}, 1, {0})) > 1e-4);  // it sees the others
+    // Looking back only, what comes later changes nothing.
+    TokenPredictor back(tiny(), {.vocabulary = 9, .first = first, .causal = true}, plain_attention, rng);
+    const Tensor rows = ids({0, 1}, 1);
+    const auto early = [&](const std::vector<int32_t>& tokens) {
+      return back(ids(tokens, 1), {}, reshape(rows, Shape{2}), {});
+    };
+    CHECK(apart(early({1, 2, 3, 4}), early({1, 2, 8, 7})) == 0);
+    CHECK(apart(early({1, 2, 3, 4}), early({3, 2, 3, 4})) > 1e-4);
+  }
+}
+
+TEST_CASE("token predictor: every parameter is used, and a classifier takes over what it reads with") {
+  for (const bool causal : {false, true}) {
+    Rng rng(5), noise(6);
+    TransformerConfig config = tiny();
+    config.position = PositionKind::learned;
+    TokenPredictor model(config, {.vocabulary = 9, .first = true, .causal = causal}, plain_attention, rng);
+    const Tensor asked = Tensor::of<int32_t>(std::vector<int32_t>{0, 3}, Shape{2});
+    const Tensor x = causal ? ids({1, 2, 3, 4}, 2) : ids({9, 2, 3, 9}, 2);
+    CHECK_NOTHROW(check_listed(model, sum(model(x, lengths({3, 3}), asked, {.noise = &noise}))));
+    Classifier words(config, {.vocabulary = 9, .classes = 3, .pool = Pool::first, .head_hidden = 5},
+                     plain_attention, rng);
+    std::map<std::string, std::vector<float>> learned, before;
+    for (const Named& named : tensors(model)) learned[named.name] = named.tensor->to_host();
+    for (const Named& named : tensors(words)) before[named.name] = named.tensor->to_host();
+    words.load_reader(save(model));
+    int64_t taken = 0;
+    for (const Named& named : tensors(words)) {
+      CAPTURE(named.name);
+      const bool head = named.name.starts_with("hidden") || named.name.starts_with("classes");
+      taken += head ? 0 : 1;
+      CHECK(named.tensor->to_host() == (head ? before : learned).at(named.name));
+    }
+    CHECK(taken + (causal ? 2 : 3) == static_cast<int64_t>(learned.size()));
+  }
+  Rng rng(5);
+  TokenPredictor model(tiny(), {.vocabulary = 9}, plain_attention, rng);
+  Classifier other(tiny(), {.vocabulary = 8, .classes = 3}, plain_attention, rng),
+      first(tiny(), {.vocabulary = 9, .classes = 3, .pool = Pool::first}, plain_attention, rng);
+  CHECK_THROWS_WITH(other.load_reader(save(model)), containing("embedder.tokens.weight is f32 [9, 8]"));
+  CHECK_THROWS_WITH(first.load_reader(save(model)), containing("first [1, 1, 8] is missing"));
+}
+
 TEST_CASE("transformer: dropout only with noise, and a probe sees every attention by name") {
   Rng rng(8), one(1), two(1);
   EncoderDecoder model(tiny(), 9, 9, plain, rng);

@@ -2,15 +2,28 @@
 #include "train/commands/preview.h"
 
 #include <cstdio>
+#include <optional>
 
 #include "core/io.h"
 #include "core/json.h"
 #include "train/estimate.h"
+#include "train/pretraining.h"
 #include "train/task.h"
 
 namespace heed {
+namespace {
 
-void print_estimate(const Config& config) {
+/// Of what comes before the run's own training; none where nothing does.
+std::optional<Estimate> estimate_before(Config& config) {
+  if (config.train.pretrain == Pretrain::none) return std::nullopt;
+  const Config before = pretraining_config(config);
+  before.task->load(before, {}, [](const std::string&) {});
+  return estimate_run(before);
+}
+
+}  // namespace
+
+void print_estimate(Config& config) {
   std::puts("");
   try {
     config.task->load(config, {}, [](const std::string&) {});
@@ -21,12 +34,21 @@ void print_estimate(const Config& config) {
   const int64_t steps = steps_of(config);
   for (const auto& [label, words] : words_of(estimate_run(config), steps))
     std::printf("# %-12s %s\n", label.c_str(), words.c_str());
+  const std::optional<Estimate> before = estimate_before(config);
+  if (!before) return;
+  for (const auto& [label, words] : words_of(*before, config.train.pretrain_steps)) {
+    if (label == "time") std::printf("# %-12s before that, %s\n", "pre-training", words.c_str());
+  }
 }
 
-void print_estimate_json(const Config& config) {
+void print_estimate_json(Config& config) {
   config.task->load(config, {}, [](const std::string&) {});
   const int64_t steps = steps_of(config);
   Json facts = estimate_facts(estimate_run(config));
+  if (const std::optional<Estimate> before = estimate_before(config)) {
+    facts.set("pretraining", estimate_facts(*before));
+    facts.set("seconds_of_steps", facts.at("seconds_of_steps").real() + before->seconds);
+  }
   facts.set("steps", steps);
   io::print(facts.dump() + "\n");
 }

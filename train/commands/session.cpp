@@ -13,6 +13,7 @@
 #include "train/commands/loaded_run.h"
 #include "train/commands/members.h"
 #include "train/machine_memory.h"
+#include "train/pretraining.h"
 
 namespace heed {
 namespace {
@@ -47,6 +48,13 @@ Chart chart_of(const std::vector<MetricSeries>& all, const std::string& title,
   return chart;
 }
 
+ReportCard pretraining_card(const Json& facts) {
+  return {.name = "pre-training",
+          .value = text(facts.at("steps_taken").integer(), " steps"),
+          .note = text(facts.at("objective").text(), ", ", shortened(facts.at("loss").real()),
+                       " nats a token on held-out data")};
+}
+
 void write_manifest(Config& config, const RunFolder& folder, const Trainer& trainer, Module& model,
                     const Invocation& call, const Group* group) {
   Json facts = manifest_basics(call.arguments);
@@ -61,6 +69,8 @@ void write_manifest(Config& config, const RunFolder& folder, const Trainer& trai
   facts.set("steps", trainer.total_steps());
   facts.set("config_key", "config.toml holds every setting");
   facts.set("estimate", estimate_facts(trainer.estimate()));
+  if (config.train.pretrain != Pretrain::none)
+    facts.set("pretraining", pretraining_facts(config, folder.path()));
   for (const auto& [name, value] : config.task->facts()) facts.set(name, value);
   folder.write_manifest(facts);
 }
@@ -137,6 +147,9 @@ void print_head(Progress& progress, const Config& config, Trainer& trainer, cons
                              " parameters, ", inside, config.attention.cross));
   progress.say("schedule",
                text(trainer.total_steps(), " steps",
+                    config.train.pretrain != Pretrain::none
+                        ? text(" after ", config.train.pretrain_steps, " of pre-training")
+                        : std::string(),
                     trainer.step() > 0 ? text(", going on from step ", trainer.step()) : std::string()));
   for (const auto& [label, words] : words_of(trainer.estimate(), trainer.total_steps())) {
     if (label == "memory" || label == "time") progress.say(label, words);
@@ -197,6 +210,12 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
       chart_of(metrics, "Learning rate", {{"rate", "learning rate"}}, mark),
       chart_of(metrics, "Gradient norm", {{"gradient_norm", "gradient norm"}}, mark),
       chart_of(metrics, "Speed", {{"tokens_per_second", "tokens/s"}}, mark)};
+  if (pretrained(folder.path())) {
+    report.cards.push_back(pretraining_card(pretraining_facts(config, folder.path())));
+    report.charts.push_back(chart_of(read_metrics(pretraining_folder(folder.path()) / "metrics.jsonl"),
+                                     "Loss of pre-training, nats a token",
+                                     {{"loss", "training"}, {"valid_loss", "validation"}}, NAN));
+  }
   for (const auto& [key, title] :
        {std::pair{"valid_bleu", "BLEU"}, std::pair{"valid_accuracy", "Accuracy"}}) {
     Chart chart = chart_of(metrics, title, {{key, "validation"}}, mark);
@@ -217,10 +236,10 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
 
 namespace {
 
-/// The end of a run: the best checkpoint is scored and reported.
+/// The end of a run: the best checkpoint is scored and reported. `whole` is the run that people resume: the
+/// folder itself, or the run that this one comes before.
 void show_result(Config& config, const RunFolder& folder, Trainer& trainer, const Outcome& outcome,
-                 Progress& progress) {
-  const std::string run = folder.path().string();
+                 Progress& progress, const Path& whole) {
   progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step));
   // The checkpoint that is scored is read back from the disk: what is reported is what is kept.
   const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
@@ -242,13 +261,13 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   write_report(config, folder, trainer.model(), evaluation, outcome);
   tell_what_it_took(progress, folder, trainer, outcome);
   progress.say("report", folder.report().string());
-  progress.say("next", "heed resume " + run + " --steps " + text(2 * outcome.step));
+  if (whole == folder.path())
+    progress.say("next", text("heed resume ", whole.string(), " --steps ", 2 * outcome.step));
 }
 
-}  // namespace
-
-int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-             const Invocation& call, Group* group) {
+/// train_in() without what comes before.
+int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
+              const Invocation& call, Group* group, const Path& whole) {
   const bool leads = group == nullptr || group->leads();
   const auto lead = [&](const std::function<void()>& work) { together_led(group, work); };
   Progress progress;
@@ -276,12 +295,43 @@ int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>&
   }
   const Outcome outcome = trainer->run();
   if (!outcome.finished()) {
-    progress.say("stopped",
-                 text("and saved at step ", outcome.step, "; go on with: heed resume ", folder.path()));
+    progress.say("stopped", text("and saved at step ", outcome.step, "; go on with: heed resume ", whole));
     return 128 + outcome.stopped_by;
   }
-  lead([&] { show_result(config, folder, *trainer, outcome, progress); });
+  lead([&] { show_result(config, folder, *trainer, outcome, progress, whole); });
   return 0;
+}
+
+/// The part that comes before, as far as it is not done.
+int pretrain_in(Config& config, const RunFolder& folder, const Invocation& call) {
+  if (pretrained(folder.path())) return 0;
+  const Path path = pretraining_folder(folder.path());
+  Config before = pretraining_config(config);
+  RunFolder own = io::exists(path) ? RunFolder::resume(path, call.command())
+                                   : RunFolder::create({.out = folder.path(),
+                                                        .name = path.filename().string(),
+                                                        .command = call.command(),
+                                                        .config = to_toml(before)});
+  std::optional<Checkpoint> resume;
+  if (!list_checkpoints(path).empty()) resume = open_checkpoint(path, "last");
+  return train_one(before, own, resume, call, nullptr, folder.path());
+}
+
+}  // namespace
+
+int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
+             const Invocation& call, Group* group) {
+  if (config.train.pretrain != Pretrain::none && !resume) {
+    together(group, [&] {
+      if (group != nullptr) {
+        fail("train.pretrain is the work of one process, and ", group->size(),
+             " were started. Begin the run with one; once it has a checkpoint of its own, several may resume "
+             "it.");
+      }
+    });
+    if (const int code = pretrain_in(config, folder, call); code != 0) return code;
+  }
+  return train_one(config, folder, resume, call, group, folder.path());
 }
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 #include "train/commands/members.h"
 #include "train/commands/preview.h"
 #include "train/commands/verbs.h"
+#include "train/pretraining.h"
 
 namespace heed {
 namespace {
@@ -53,7 +54,8 @@ int run(const Invocation& call) {
   } catch (...) {
     // A run that failed before its first step has nothing to keep.
     const Path metrics = RunFolder::elsewhere(made).metrics();
-    if (!made.empty() && (!io::exists(metrics) || io::size(metrics) == 0)) io::remove_all(made);
+    const bool begun = io::exists(metrics) && io::size(metrics) > 0;
+    if (!made.empty() && !begun && !pretraining_begun(made)) io::remove_all(made);
     throw;
   }
 }

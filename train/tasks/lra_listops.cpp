@@ -18,7 +18,7 @@ class ListOps final : public LongTask {
     f("below", grammar_.longest, "and fewer than this");
   }
 
-  Tokens tokens() const override { return {.vocabulary = listops_vocabulary}; }
+  Tokens tokens() const override { return {.vocabulary = listops_vocabulary, .hidden = 0.1}; }
   std::vector<std::string> classes() const override {
     return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
   }

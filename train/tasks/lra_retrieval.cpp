@@ -18,7 +18,7 @@ class Retrieval final : public LongTask {
     f("up_to", lengths_.longest, "bytes of an embedded document at most, about");
   }
 
-  Tokens tokens() const override { return {.vocabulary = 257, .shift = 1}; }
+  Tokens tokens() const override { return {.vocabulary = 257, .shift = 1, .hidden = 0.15}; }
   std::vector<std::string> classes() const override { return {"apart", "together"}; }
   Pairing pairing() const override { return head_ == Head::concat ? Pairing::concat : Pairing::products; }
 

@@ -15,7 +15,7 @@ class Text final : public LongTask {
     f("up_to", lengths_.longest, "bytes of an embedded document at most, about");
   }
 
-  Tokens tokens() const override { return {.vocabulary = 257, .shift = 1}; }
+  Tokens tokens() const override { return {.vocabulary = 257, .shift = 1, .hidden = 0.15}; }
   std::vector<std::string> classes() const override { return {"negative", "positive"}; }
 
   LongSplits make(const Say& say) const override {

@@ -1,0 +1,112 @@
+// Scores of models of long inputs, on classes or on tokens.
+#include <algorithm>
+
+#include "train/lra.h"
+#include "train/lra_tokens.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t tokens_at_once = int64_t{1} << 16;
+
+}  // namespace
+
+/// What scoring found: means over what was asked for.
+struct LongTask::Result {
+  double accuracy = 0, loss = 0, asked = 0;
+  std::vector<int64_t> counts;  // [classes, classes], true class by prediction; of tokens: empty
+};
+
+LongTask::Result LongTask::score(Module& model, const Sequences& set, int64_t count) const {
+  const NoTape no_tape;
+  const auto kinds = static_cast<int64_t>(classes().size());
+  std::vector<std::pair<int64_t, int64_t>> order;  // length, number: like lengths meet in a batch
+  for (int64_t i = 0; i < count; ++i) order.emplace_back(length(set, i), i);
+  std::sort(order.begin(), order.end());
+  Result result;
+  if (predicts_classes()) result.counts.assign(static_cast<size_t>(kinds * kinds), 0);
+  int64_t right = 0;
+  for (size_t begin = 0; begin < order.size();) {
+    std::vector<int64_t> numbers;
+    while (begin < order.size() &&
+           (numbers.empty() ||
+            (static_cast<int64_t>(numbers.size()) + 1) * set.parts * order[begin].first <= tokens_at_once))
+      numbers.push_back(order[begin++].second);
+    const Batch one = tensors(set, numbers, drawn_for_scores);
+    const Tensor scores = logits(model, one, {});
+    result.loss += cross_entropy(scores, one.tensors[1]).item() * one.weight;
+    result.asked += one.weight;
+    const std::vector<float> values = scores.to_host();
+    const std::vector<double> targets = one.tensors[1].to_doubles();
+    const int64_t columns = scores.extent(1);
+    for (size_t i = 0; i < targets.size(); ++i) {
+      const float* row = values.data() + static_cast<int64_t>(i) * columns;
+      const auto guess = std::max_element(row, row + columns) - row;
+      const auto label = static_cast<int64_t>(targets[i]);
+      if (predicts_classes()) ++result.counts[static_cast<size_t>(label * kinds + guess)];
+      right += guess == label ? 1 : 0;
+    }
+  }
+  const double all = std::max(result.asked, 1.0);
+  result.accuracy = static_cast<double>(right) / all;
+  result.loss /= all;
+  return result;
+}
+
+Scores LongTask::scores_of(const Result& result) const {
+  if (predicts_classes())
+    return {.list = {{"accuracy", result.accuracy}, {"loss", result.loss}}, .lower_is_better = false};
+  return {.list = {{"loss", result.loss}, {"accuracy", result.accuracy}}, .lower_is_better = true};
+}
+
+Scores LongTask::validate(Module& model) const {
+  return scores_of(
+      score(model, splits_.validation, std::min(splits_.validation.count(), options_.validation)));
+}
+
+void LongTask::rehearse(Module& model) const {
+  // The longest inputs come last in score(): those alone take the most memory.
+  const Sequences& set = splits_.validation;
+  std::vector<std::pair<int64_t, int64_t>> order;
+  for (int64_t i = 0; i < std::min(set.count(), options_.validation); ++i)
+    order.emplace_back(-length(set, i), i);
+  std::sort(order.begin(), order.end());
+  std::vector<int64_t> numbers;
+  for (const auto& [length, number] : order) {
+    if (!numbers.empty() &&
+        (static_cast<int64_t>(numbers.size()) + 1) * set.parts * -order[0].first > tokens_at_once)
+      break;
+    numbers.push_back(number);
+  }
+  const NoTape no_tape;
+  logits(model, tensors(set, numbers, drawn_for_scores), {});
+}
+
+Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
+  const Sequences& set = splits_.test;
+  const int64_t count = options_.scored > 0 ? std::min(options_.scored, set.count()) : set.count();
+  const Result result = score(model, set, count);
+  const std::vector<std::string> names = classes();
+  Evaluation out;
+  out.scores = scores_of(result);
+  out.notes = {text(count, count < set.count() ? text(" of ", set.count()) : std::string(),
+                    " test examples; what others know: ", known_)};
+  if (!predicts_classes()) {
+    out.notes.push_back(text(static_cast<int64_t>(result.asked), " tokens were asked for, nats each"));
+    return out;
+  }
+  std::string answers;
+  int64_t most = 0;
+  for (size_t guess = 0; guess < names.size(); ++guess) {
+    int64_t times = 0;
+    for (size_t label = 0; label < names.size(); ++label)
+      times += result.counts[label * names.size() + guess];
+    most = std::max(most, times);
+    answers += text(guess == 0 ? "" : ", ", names[guess], " ", times);
+  }
+  out.notes.push_back(text("answers     ", answers, most == count ? ": always the same" : ""));
+  out.confusion = Confusion{.labels = names, .counts = result.counts};
+  return out;
+}
+
+}  // namespace heed

@@ -1,0 +1,70 @@
+// From a run that predicts tokens to one that classifies.
+#include "train/pretraining.h"
+
+#include "core/hash.h"
+#include "core/io.h"
+#include "nn/transformer.h"
+#include "train/checkpoint.h"
+#include "train/metrics_log.h"
+#include "train/task.h"
+
+namespace heed {
+namespace {
+
+const char* objective(const Config& whole) {
+  return whole.train.pretrain == Pretrain::causal ? "causal" : "masked";
+}
+
+Path scores_of(const Path& run) { return pretraining_folder(run) / "scores.json"; }
+
+Checkpoint learned(const Path& run) {
+  const Path folder = pretraining_folder(run);
+  return open_checkpoint(folder, best_step(folder) ? "best" : "last");
+}
+
+}  // namespace
+
+Path pretraining_folder(const Path& run) { return run / "pretrain"; }
+
+Config pretraining_config(Config& whole) {
+  Config out = read_config(to_toml(whole), "pretrain");
+  const TrainOptions& train = whole.train;
+  out.set("data.predict", objective(whole), "--pretrain: ");
+  out.train.steps = train.pretrain_steps;
+  out.train.epochs = 0;
+  if (train.pretrain_rate > 0) out.train.schedule.rate = train.pretrain_rate;
+  out.train.pretrain = Pretrain::none;
+  out.train.pretrain_steps = 0;
+  out.train.pretrain_rate = 0;
+  return out;
+}
+
+bool pretrained(const Path& run) { return io::exists(scores_of(run)); }
+
+bool pretraining_begun(const Path& run) {
+  const Path metrics = pretraining_folder(run) / "metrics.jsonl";
+  return io::exists(metrics) && io::size(metrics) > 0;
+}
+
+void load_pretrained(Module& model, const Path& run) {
+  auto* reader = dynamic_cast<Reader*>(&model);
+  if (reader == nullptr) fail("train.pretrain: this model does not read as one that predicts tokens does.");
+  const Checkpoint from = learned(run);
+  reader->load_reader(from.file("model.safetensors"), (from.folder / "model.safetensors").string());
+}
+
+Json pretraining_facts(const Config& whole, const Path& run) {
+  Json facts = Json::object({{"objective", Json(objective(whole))}, {"steps", whole.train.pretrain_steps}});
+  if (!pretrained(run)) return facts;
+  const Json scores = parse_json(io::read(scores_of(run)), scores_of(run).string());
+  facts.set("steps_taken", scores.at("of"));
+  facts.set("from_step", scores.at("step"));
+  for (const char* name : {"loss", "accuracy"}) facts.set(name, scores.at(name));
+  facts.set("sha256", sha256_hex(learned(run).file("model.safetensors")));
+  for (const MetricSeries& one : read_metrics(pretraining_folder(run) / "metrics.jsonl")) {
+    if (one.name == "seconds" && !one.values.empty()) facts.set("seconds", one.values.back());
+  }
+  return facts;
+}
+
+}  // namespace heed
