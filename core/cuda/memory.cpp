@@ -37,20 +37,26 @@ const MemorySource& memory_source() {
 
 #if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED
 
+// Both in the order of the stream: what it has still to do with the memory comes first.
+
 void prepare(void* data, int64_t bytes, int64_t room) {
-  const heed::acted::Open open;
-  std::memset(data, unwritten, static_cast<size_t>(bytes));
-  std::memset(static_cast<char*>(data) + bytes, guard, static_cast<size_t>(room - bytes));
+  heed::acted::enqueue_beside(stream(), [=] {
+    const heed::acted::Open open;
+    std::memset(data, unwritten, static_cast<size_t>(bytes));
+    std::memset(static_cast<char*>(data) + bytes, guard, static_cast<size_t>(room - bytes));
+  });
 }
 
 void examine(const void* data, int64_t bytes, int64_t room) {
-  const heed::acted::Open open;
-  const auto* tail = static_cast<const unsigned char*>(data);
-  if (std::all_of(tail + bytes, tail + room, [](unsigned char byte) { return byte == guard; })) return;
-  // In a destructor there is nobody to throw to.
-  std::fprintf(stderr, "heed: acted device: a kernel has written behind a tensor of %lld bytes\n",
-               static_cast<long long>(bytes));
-  std::abort();
+  heed::acted::enqueue_beside(stream(), [=] {
+    const heed::acted::Open open;
+    const auto* tail = static_cast<const unsigned char*>(data);
+    if (std::all_of(tail + bytes, tail + room, [](unsigned char byte) { return byte == guard; })) return;
+    // Nobody catches what a stream throws.
+    std::fprintf(stderr, "heed: acted device: a kernel has written behind a tensor of %lld bytes\n",
+                 static_cast<long long>(bytes));
+    std::abort();
+  });
 }
 
 #else

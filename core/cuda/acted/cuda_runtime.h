@@ -35,12 +35,29 @@ struct Stream;
 struct Graph;
 struct Event;
 
-/// Runs `work` now, or keeps it for the graph when the stream is being captured.
+/// When streams do what is asked of them.
+enum class StreamOrder {
+  at_once,  ///< as it is asked
+  late,     ///< when somebody waits for it, and no sooner
+  early     ///< the first stream that was made when somebody waits for it, the others at once: before it
+};
+/// From now on; HEED_ACTED_STREAMS=at_once, late or early says what it is at first. A program whose streams
+/// wait for each other as they must computes the same in all of them.
+void order_streams(StreamOrder order);
+
+/// Does `work` when it is the stream's turn, or keeps it for the graph when the stream is being captured.
 cudaError_t enqueue(Stream* stream, std::function<void()> work);
+/// The same, but in a stream that is being captured does it now, after all that was asked before: it is no
+/// part of the step.
+void enqueue_beside(Stream* stream, std::function<void()> work);
+/// Does all that was asked of all streams.
+void finish_all();
 /// True for an address of device memory that is allocated, and for null.
 bool on_device(const volatile void* at);
 /// What a device refuses while a step is captured, unless this thread has relaxed that.
 cudaError_t unless_captured();
+/// A capture of the stream has met what it cannot hold.
+cudaError_t break_capture(Stream* stream);
 /// How many closures a graph holds.
 size_t size(const Graph* graph);
 
@@ -105,6 +122,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);

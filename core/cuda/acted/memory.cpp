@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "core/cuda/acted/cuda_runtime.h"
 #include "core/error.h"
@@ -120,6 +121,7 @@ cudaError_t cudaMalloc(void** at, size_t bytes) {
 cudaError_t cudaFree(void* at) {
   if (at == nullptr) return cudaSuccess;
   if (const cudaError_t status = heed::acted::unless_captured(); status != cudaSuccess) return status;
+  heed::acted::finish_all();  // as CUDA does
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
   const auto found = m.taken.find(static_cast<std::byte*>(at));
@@ -132,6 +134,7 @@ cudaError_t cudaFree(void* at) {
 }
 
 cudaError_t cudaMallocHost(void** at, size_t bytes) {
+  if (const cudaError_t status = heed::acted::unless_captured(); status != cudaSuccess) return status;
   const size_t size = heed::acted::pages(bytes);
   *at = std::aligned_alloc(heed::acted::page, size);
   if (*at == nullptr) return cudaErrorMemoryAllocation;
@@ -142,6 +145,9 @@ cudaError_t cudaMallocHost(void** at, size_t bytes) {
 }
 
 cudaError_t cudaFreeHost(void* at) {
+  if (at == nullptr) return cudaSuccess;
+  if (const cudaError_t status = heed::acted::unless_captured(); status != cudaSuccess) return status;
+  heed::acted::finish_all();
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
   if (m.pinned.erase(static_cast<std::byte*>(at)) == 0) return cudaErrorInvalidValue;
@@ -181,10 +187,20 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   // A graph would read or write the host's memory at every replay: it must be there to stay.
   if (status == cudaStreamCaptureStatusActive && !(to_device && from_device) &&
       !pinned(to_device ? from : to, bytes))
-    return cudaErrorStreamCaptureUnsupported;
-  return heed::acted::enqueue(stream, [=] {
+    return heed::acted::break_capture(stream);
+  if (!to_device || from_device || pinned(from, bytes)) {
+    const cudaError_t queued = heed::acted::enqueue(stream, [=] {
+      const heed::acted::Open open;
+      std::memmove(to, from, bytes);
+    });
+    // To ordinary memory the host waits.
+    return queued != cudaSuccess || to_device || pinned(to, bytes) ? queued : cudaStreamSynchronize(stream);
+  }
+  // Ordinary memory may be changed once this returns.
+  const auto* first = static_cast<const std::byte*>(from);
+  return heed::acted::enqueue(stream, [to, kept = std::vector<std::byte>(first, first + bytes)] {
     const heed::acted::Open open;
-    std::memmove(to, from, bytes);
+    std::memcpy(to, kept.data(), kept.size());
   });
 }
 

@@ -1,9 +1,16 @@
-// Streams, events and graphs, acted: work is done at once, or kept as closures while a stream is captured.
+// Streams, events and graphs, acted: work is done at once, or in the order that is hardest on those who do
+// not wait for it; while a stream is captured, it is kept for the graph.
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <deque>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "core/cuda/acted/cuda_runtime.h"
+#include "core/error.h"
 
 namespace heed::acted {
 
@@ -12,42 +19,127 @@ struct Stream;
 struct Graph {
   std::vector<std::function<void()>> work;
   std::vector<Stream*> streams;  // that are captured into it
+  std::thread::id thread;        // which captures
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   bool broken = false;
 };
 struct Stream {
   Graph* captured = nullptr;
   bool origin = false;  // the capture began here
+  bool first = false;   // of all that were made
+  std::deque<std::function<void()>> waiting;
+  uint64_t asked = 0, begun = 0;  // pieces of work
 };
 struct Event {
   Graph* captured = nullptr;
+  Stream* stream = nullptr;  // that it was recorded in, behind `place` pieces of its work
+  uint64_t place = 0;
   std::chrono::steady_clock::time_point when{};
 };
 
 namespace {
 
+StreamOrder order_at_first() {
+  const char* wish = std::getenv("HEED_ACTED_STREAMS");
+  const std::string name = wish == nullptr ? "at_once" : wish;
+  if (name == "late") return StreamOrder::late;
+  if (name == "early") return StreamOrder::early;
+  if (name != "at_once")
+    fail("HEED_ACTED_STREAMS: '", name, "' is no order of streams. Known: at_once, late, early.");
+  return StreamOrder::at_once;
+}
+
+std::atomic<StreamOrder>& order() {
+  static std::atomic<StreamOrder> one{order_at_first()};
+  return one;
+}
+
+/// One thread at a time has work done that waited. Never destroyed, like the list of streams: other static
+/// objects may ask for work until the end.
+std::recursive_mutex& device() {
+  static auto* one = new std::recursive_mutex;
+  return *one;
+}
+std::vector<Stream*>& all_streams() {
+  static auto* one = new std::vector<Stream*>;
+  return *one;
+}
+
+/// Does the first `place` pieces of a stream's work, and whatever of other streams they wait for.
+void finish(Stream& stream, uint64_t place) {
+  const std::lock_guard lock(device());
+  while (stream.begun < place) {
+    const std::function<void()> work = std::move(stream.waiting.front());
+    stream.waiting.pop_front();
+    ++stream.begun;
+    work();
+  }
+}
+
+/// Work of a stream that is not being captured.
+void ask(Stream& stream, std::function<void()> work) {
+  const StreamOrder now = order();
+  if (now == StreamOrder::at_once) return work();
+  const std::lock_guard lock(device());
+  stream.waiting.push_back(std::move(work));
+  ++stream.asked;
+  if (now == StreamOrder::early && !stream.first) finish(stream, stream.asked);
+}
+
 std::mutex mutex;
-int captures = 0;  // how many graphs are being captured
+std::vector<Graph*> captures;  // that are under way
 thread_local cudaStreamCaptureMode mode_here = cudaStreamCaptureModeGlobal;
-Graph* latest = nullptr;
 
 }  // namespace
 
 cudaError_t unless_captured() {
   const std::lock_guard lock(mutex);
-  if (captures == 0 || mode_here == cudaStreamCaptureModeRelaxed) return cudaSuccess;
-  latest->broken = true;
-  return cudaErrorStreamCaptureUnsupported;
+  if (mode_here == cudaStreamCaptureModeRelaxed) return cudaSuccess;
+  cudaError_t status = cudaSuccess;
+  for (Graph* graph : captures) {
+    const bool own =
+        graph->thread == std::this_thread::get_id() && graph->mode != cudaStreamCaptureModeRelaxed;
+    const bool all = graph->mode == cudaStreamCaptureModeGlobal && mode_here == cudaStreamCaptureModeGlobal;
+    if (!own && !all) continue;
+    graph->broken = true;
+    status = cudaErrorStreamCaptureUnsupported;
+  }
+  return status;
 }
 
 cudaError_t enqueue(Stream* stream, std::function<void()> work) {
   if (stream == nullptr) {  // the default stream waits for all others
     if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
+    finish_all();
+    work();
   } else if (stream->captured != nullptr) {
     stream->captured->work.push_back(std::move(work));
-    return cudaSuccess;
+  } else {
+    ask(*stream, std::move(work));
   }
-  work();
   return cudaSuccess;
+}
+
+void enqueue_beside(Stream* stream, std::function<void()> work) {
+  if (stream->captured == nullptr) return ask(*stream, std::move(work));
+  finish_all();
+  work();
+}
+
+void finish_all() {
+  if (order() == StreamOrder::at_once) return;
+  const std::lock_guard lock(device());
+  for (size_t i = 0; i < all_streams().size(); ++i) finish(*all_streams()[i], all_streams()[i]->asked);
+}
+
+void order_streams(StreamOrder wanted) {
+  finish_all();
+  order() = wanted;
+}
+
+cudaError_t break_capture(Stream* stream) {
+  stream->captured->broken = true;
+  return cudaErrorStreamCaptureUnsupported;
 }
 
 size_t size(const Graph* graph) { return graph->work.size(); }
@@ -90,7 +182,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->multiProcessorCount = 4;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize() { return unless_captured(); }
+cudaError_t cudaDeviceSynchronize() {
+  if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
+  heed::acted::finish_all();
+  return cudaSuccess;
+}
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = 0;
   return cudaSuccess;
@@ -101,18 +197,24 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  const std::lock_guard lock(heed::acted::device());
+  auto& all = heed::acted::all_streams();
   *stream = new heed::acted::Stream;
+  (*stream)->first = all.empty();
+  all.push_back(*stream);  // for good: events may still speak of it
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  delete stream;
+  heed::acted::finish(*stream, stream->asked);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (stream == nullptr) return unless_captured();
-  if (stream->captured == nullptr) return cudaSuccess;
-  stream->captured->broken = true;
-  return cudaErrorStreamCaptureUnsupported;
+  if (stream == nullptr) return cudaDeviceSynchronize();
+  if (stream->captured == nullptr) {
+    heed::acted::finish(*stream, stream->asked);
+    return cudaSuccess;
+  }
+  return heed::acted::break_capture(stream);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   // Waiting for a captured event draws the stream into the capture.
@@ -120,7 +222,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     stream->captured = event->captured;
     event->captured->streams.push_back(stream);
   }
-  return cudaSuccess;
+  if (event->captured != nullptr || event->stream == nullptr) return cudaSuccess;
+  return heed::acted::enqueue(
+      stream, [from = event->stream, place = event->place] { heed::acted::finish(*from, place); });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = new heed::acted::Event;
@@ -131,12 +235,24 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard lock(heed::acted::device());
   event->captured = stream != nullptr ? stream->captured : nullptr;
+  event->stream = stream;
+  event->place = stream != nullptr ? stream->asked : 0;
   event->when = std::chrono::steady_clock::now();
   return cudaSuccess;
 }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
+  const std::lock_guard lock(heed::acted::device());
+  const bool done = event->stream == nullptr || event->stream->begun >= event->place;
+  return done ? cudaSuccess : cudaErrorNotReady;
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (event->captured == nullptr) return cudaSuccess;
+  if (event->captured == nullptr) {
+    if (event->stream != nullptr) heed::acted::finish(*event->stream, event->place);
+    return cudaSuccess;
+  }
   event->captured->broken = true;
   return cudaErrorStreamCaptureUnsupported;
 }
@@ -149,13 +265,13 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   std::swap(*mode, heed::acted::mode_here);
   return cudaSuccess;
 }
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   if (stream == nullptr || stream->captured != nullptr) return cudaErrorInvalidValue;
   const std::lock_guard lock(heed::acted::mutex);
-  stream->captured = heed::acted::latest = new heed::acted::Graph;
+  stream->captured = new heed::acted::Graph{
+      .work = {}, .streams = {stream}, .thread = std::this_thread::get_id(), .mode = mode};
   stream->origin = true;
-  stream->captured->streams.push_back(stream);
-  ++heed::acted::captures;
+  heed::acted::captures.push_back(stream->captured);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
@@ -164,7 +280,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = stream->captured;
   for (cudaStream_t one : (*graph)->streams) one->captured = nullptr;
   stream->origin = false;
-  --heed::acted::captures;
+  std::erase(heed::acted::captures, *graph);
   if (!(*graph)->broken) return cudaSuccess;
   delete *graph;
   *graph = nullptr;

@@ -1,0 +1,187 @@
+// Streams of the acted device that do their work late or early, and what is proven by them: copies beside the
+// device's other work wait for each other where they must.
+#include <array>
+#include <functional>
+#include <thread>
+
+#include "core/cuda/graph.h"
+#include "core/cuda/grid.h"
+#include "core/cuda/staging.h"
+#include "tests/any_device.h"
+
+using namespace heed;
+using acted::StreamOrder;
+
+namespace {
+
+__global__ void add_to(const int32_t* x, int32_t* sum) { *sum += *x; }
+
+/// Streams in this order while one lives.
+struct InOrder {
+  explicit InOrder(StreamOrder order) { acted::order_streams(order); }
+  ~InOrder() { acted::order_streams(StreamOrder::at_once); }
+  InOrder(const InOrder&) = delete;
+  InOrder& operator=(const InOrder&) = delete;
+};
+
+/// Which of the two waits are left out.
+struct Faults {
+  bool arrived = false, taken = false;
+};
+
+/// Sums 1 + ... + 9, each number brought over in one buffer by a stream of its own.
+int64_t sum_by_copies(StreamOrder order, Faults left_out) {
+  const cudaStream_t work = cuda::stream();  // the first of all
+  const InOrder streams(order);
+  cudaStream_t copies = nullptr;
+  cudaEvent_t arrived = nullptr, taken = nullptr;
+  REQUIRE(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking) == cudaSuccess);
+  REQUIRE(cudaEventCreateWithFlags(&arrived, cudaEventDisableTiming) == cudaSuccess);
+  REQUIRE(cudaEventCreateWithFlags(&taken, cudaEventDisableTiming) == cudaSuccess);
+  void* pinned = nullptr;
+  REQUIRE(cudaMallocHost(&pinned, 9 * sizeof(int32_t)) == cudaSuccess);
+  const Tensor buffer = Tensor::zeros(Shape{1}, DType::i32, Device::cuda),
+               sum = Tensor::zeros(Shape{1}, DType::i32, Device::cuda);
+  cuda::synchronize();
+  for (int32_t n = 0; n < 9; ++n) {
+    int32_t* const from = static_cast<int32_t*>(pinned) + n;
+    *from = n + 1;
+    if (!left_out.taken) cudaStreamWaitEvent(copies, taken);
+    cudaMemcpyAsync(buffer.raw(), from, sizeof *from, cudaMemcpyHostToDevice, copies);
+    cudaEventRecord(arrived, copies);
+    if (!left_out.arrived) cudaStreamWaitEvent(work, arrived);
+    cuda::run(add_to, {dim3(1), dim3(1)}, buffer.data<int32_t>(), sum.data<int32_t>());
+    cudaEventRecord(taken, work);
+  }
+  const auto found = static_cast<int64_t>(sum.item());
+  cudaStreamSynchronize(copies);
+  cudaFreeHost(pinned);
+  cudaEventDestroy(arrived);
+  cudaEventDestroy(taken);
+  cudaStreamDestroy(copies);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "acted streams: a wait that is left out shows, late copies by what has not come, early ones by what is "
+    "gone") {
+  for (const StreamOrder order : {StreamOrder::at_once, StreamOrder::late, StreamOrder::early}) {
+    CAPTURE(static_cast<int>(order));
+    CHECK(sum_by_copies(order, {}) == 45);
+  }
+  CHECK(sum_by_copies(StreamOrder::late, {.arrived = true}) != 45);
+  CHECK(sum_by_copies(StreamOrder::early, {.taken = true}) != 45);
+}
+
+TEST_CASE("acted streams: late work is not done before somebody waits, and then in order") {
+  const cudaStream_t work = cuda::stream();
+  const InOrder streams(StreamOrder::late);
+  std::vector<int> done;
+  const auto note = [&](int n) { acted::enqueue(work, [&done, n] { done.push_back(n); }); };
+  cudaEvent_t middle = nullptr;
+  REQUIRE(cudaEventCreateWithFlags(&middle, cudaEventDisableTiming) == cudaSuccess);
+  note(1);
+  cudaEventRecord(middle, work);
+  note(2);
+  CHECK(done.empty());
+  CHECK(cudaEventQuery(middle) == cudaErrorNotReady);
+  CHECK(cudaEventSynchronize(middle) == cudaSuccess);
+  CHECK(done == std::vector<int>{1});
+  CHECK(cudaEventQuery(middle) == cudaSuccess);
+  note(3);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(done == std::vector<int>{1, 2, 3});
+  cudaEventDestroy(middle);
+}
+
+TEST_CASE("acted streams: ordinary memory may be changed after a copy was asked, pinned memory may not") {
+  const cudaStream_t work = cuda::stream();
+  const Tensor x(Shape{1}, DType::i32, Device::cuda);
+  const InOrder streams(StreamOrder::late);
+  int32_t ordinary = 5;
+  cuda::copy_in(x.raw(), &ordinary, sizeof ordinary);
+  ordinary = 6;
+  CHECK(x.item() == 5);
+  void* pinned = nullptr;
+  REQUIRE(cudaMallocHost(&pinned, sizeof(int32_t)) == cudaSuccess);
+  *static_cast<int32_t*>(pinned) = 7;
+  cudaMemcpyAsync(x.raw(), pinned, sizeof(int32_t), cudaMemcpyHostToDevice, work);
+  *static_cast<int32_t*>(pinned) = 8;
+  CHECK(x.item() == 8);
+  cudaFreeHost(pinned);
+}
+
+TEST_CASE("staging: what is sent is what is taken, in any order of streams, while the host runs ahead") {
+  for (const StreamOrder order : {StreamOrder::at_once, StreamOrder::late, StreamOrder::early}) {
+    CAPTURE(static_cast<int>(order));
+    const InOrder streams(order);
+    std::array<std::unique_ptr<cuda::Staging>, 2> all{cuda::make_staging(), cuda::make_staging()};
+    std::vector<Tensor> taken;
+    for (int32_t n = 0; n < 12; ++n) {
+      cuda::Staging& one = *all[static_cast<size_t>(n) % 2];
+      const int64_t count = n == 7 ? 4000 : 3;  // then it grows
+      auto* const room = reinterpret_cast<int32_t*>(one.room(count * 4));
+      for (int64_t i = 0; i < count; ++i) room[i] = 10 * n + static_cast<int32_t>(i % 3);
+      one.send();
+      taken.emplace_back(Shape{2}, DType::i32, Device::cuda);
+      one.take(taken.back().raw(), (count - 2) * 4, 8);
+      one.release();
+    }
+    for (size_t n = 0; n < taken.size(); ++n) {
+      const int64_t count = n == 7 ? 4000 : 3;
+      const std::vector<double> found = taken[n].to_doubles();
+      CHECK(found[0] == static_cast<double>(10 * n) + static_cast<double>((count - 2) % 3));
+      CHECK(found[1] == static_cast<double>(10 * n) + static_cast<double>((count - 1) % 3));
+    }
+  }
+}
+
+TEST_CASE("acted device: whatever makes the host wait, or takes or gives back memory, breaks a capture") {
+  const Tensor x = Tensor::zeros(Shape{4}, DType::f32, Device::cuda);
+  cudaEvent_t event = nullptr;
+  REQUIRE(cudaEventCreateWithFlags(&event, cudaEventDefault) == cudaSuccess);
+  void *memory = nullptr, *pinned = nullptr;
+  REQUIRE(cudaMalloc(&memory, 64) == cudaSuccess);
+  REQUIRE(cudaMallocHost(&pinned, 64) == cudaSuccess);
+  struct Violation {
+    const char* what;
+    std::function<cudaError_t()> act;
+  };
+  void* more = nullptr;
+  float here[4] = {};
+  const std::vector<Violation> violations{
+      {"waits for the stream", [&] { return cudaStreamSynchronize(cuda::stream()); }},
+      {"waits for the device", [&] { return cudaDeviceSynchronize(); }},
+      {"waits for an event of the step",
+       [&] { return cudaEventRecord(event, cuda::stream()), cudaEventSynchronize(event); }},
+      {"asks for an event", [&] { return cudaEventQuery(event); }},
+      {"uses the default stream", [&] { return cudaMemsetAsync(x.raw(), 0, 16, nullptr); }},
+      {"reads into ordinary memory",
+       [&] { return cudaMemcpyAsync(here, x.raw(), 16, cudaMemcpyDeviceToHost, cuda::stream()); }},
+      {"copies from ordinary memory",
+       [&] { return cudaMemcpyAsync(x.raw(), here, 16, cudaMemcpyHostToDevice, cuda::stream()); }},
+      {"takes memory", [&] { return cudaMalloc(&more, 64); }},
+      {"gives memory back", [&] { return cudaFree(memory); }},
+      {"takes pinned memory", [&] { return cudaMallocHost(&more, 64); }},
+      {"gives pinned memory back", [&] { return cudaFreeHost(pinned); }}};
+  for (const Violation& one : violations) {
+    CAPTURE(one.what);
+    REQUIRE(cudaStreamBeginCapture(cuda::stream(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    CHECK(one.act() == cudaErrorStreamCaptureUnsupported);
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamEndCapture(cuda::stream(), &graph) == cudaErrorStreamCaptureInvalidated);
+  }
+  // In another thread the same is no part of the step.
+  REQUIRE(cudaStreamBeginCapture(cuda::stream(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  cudaError_t beside = cudaErrorInvalidValue;
+  std::thread([&] { beside = cudaMalloc(&more, 64); }).join();
+  CHECK(beside == cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(cuda::stream(), &graph) == cudaSuccess);
+  cudaGraphDestroy(graph);
+  for (void* one : {memory, more}) CHECK(cudaFree(one) == cudaSuccess);
+  CHECK(cudaFreeHost(pinned) == cudaSuccess);
+  cudaEventDestroy(event);
+}
