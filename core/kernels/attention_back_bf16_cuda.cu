@@ -156,13 +156,7 @@ void attention_back_bf16(const Tensor& q, const Tensor& k, const Tensor& v, cons
                       Heads<float>(dv),
                       reinterpret_cast<const RowStats<float>*>(stats.data<float>()),
                       DeviceDraw(terms.dropout, terms.draw)};
-  if (D == 32) {
-    start<32>(call);
-  } else if (D == 64) {
-    start<64>(call);
-  } else {
-    start<128>(call);
-  }
+  visit_tiles<float>(D, [&](auto wide) { start<decltype(wide)::value>(call); });
 }
 
 }  // namespace heed::kernel

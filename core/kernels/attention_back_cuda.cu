@@ -163,22 +163,14 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
   AttentionBackCall<T> call(q, k, v, terms, dout, dq, dk, dv);
   const Tensor stats = row_stats<T>(out, lse, dout);
   call.stats = reinterpret_cast<const RowStats<T>*>(stats.data<T>());
-  const int64_t width = std::max(call.d, call.dv);
   const int64_t tiles = cuda::tiles_of(call.Tq);
   Tensor diagonals;
   if (drelative) {
     diagonals = Tensor::zeros(Shape{call.B * call.H * tiles, call.Tk + tile_rows - 1}, q.dtype(), q.device());
     call.diagonals = diagonals.data<T>();
   }
-  if constexpr (std::is_same_v<T, double>) {
-    start_queries<T, 32>(call);
-  } else if (width <= 32) {
-    start_queries<T, 32>(call);
-  } else if (width <= 64) {
-    start_queries<T, 64>(call);
-  } else {
-    start_queries<T, 128>(call);
-  }
+  visit_tiles<T>(std::max(call.d, call.dv),
+                 [&](auto wide) { start_queries<T, decltype(wide)::value>(call); });
   attention_back_keys(call);
   if (!drelative) return;
   const int64_t places = call.H * (call.Tq + call.Tk - 1);

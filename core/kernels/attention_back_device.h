@@ -55,7 +55,7 @@ struct AttentionBackCall : AttentionScores<T> {
 
 /// Writes dk and dv: a block for each 64 keys of a head of keys, which goes through the queries that see
 /// them.
-void attention_back_keys(const AttentionBackCall<float>& call);
-void attention_back_keys(const AttentionBackCall<double>& call);
+template <class T>
+void attention_back_keys(const AttentionBackCall<T>& call);
 
 }  // namespace heed::kernel

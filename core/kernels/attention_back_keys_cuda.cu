@@ -145,17 +145,11 @@ void start(const AttentionBackCall<T>& call) {
 
 }  // namespace
 
-void attention_back_keys(const AttentionBackCall<double>& call) { start<double, 32>(call); }
-
-void attention_back_keys(const AttentionBackCall<float>& call) {
-  const int64_t width = std::max(call.d, call.dv);
-  if (width <= 32) {
-    start<float, 32>(call);
-  } else if (width <= 64) {
-    start<float, 64>(call);
-  } else {
-    start<float, 128>(call);
-  }
+template <class T>
+void attention_back_keys(const AttentionBackCall<T>& call) {
+  visit_tiles<T>(std::max(call.d, call.dv), [&](auto wide) { start<T, decltype(wide)::value>(call); });
 }
+template void attention_back_keys(const AttentionBackCall<float>& call);
+template void attention_back_keys(const AttentionBackCall<double>& call);
 
 }  // namespace heed::kernel

@@ -165,13 +165,7 @@ void attention_bf16(const Tensor& q, const Tensor& k, const Tensor& v, const Att
                          Heads<float>(out),
                          lse.data<float>(),
                          DeviceDraw(terms.dropout, terms.draw)};
-  if (D == 32) {
-    start<32>(call);
-  } else if (D == 64) {
-    start<64>(call);
-  } else {
-    start<128>(call);
-  }
+  visit_tiles<float>(D, [&](auto wide) { start<decltype(wide)::value>(call); });
 }
 
 }  // namespace heed::kernel

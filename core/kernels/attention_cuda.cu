@@ -101,18 +101,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
         map[r][n] = pair ? score_of(x, factor, b, h, i, key, map[r][n], steep) : -infinity<T>;
       }
     }
-    T shrink[mine];
-    rows.weigh(map, shrink);
-#pragma unroll
-    for (int r = 0; r < mine; ++r) {
-#pragma unroll
-      for (int n = 0; n < C; ++n) sum[r][n] *= shrink[r];
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        if (x.dropped) map[r][n] = kept.has(me.row(r), me.key(n)) ? map[r][n] * x.keep_scale : T(0);
-      }
-    }
-    cuda::put_map(me, map, map_tile);
+    weigh_tile(me, x, kept, rows, map, sum, map_tile);
     cuda::wait_for_copies<0>();
     __syncthreads();
     if (whole && j + tile_rows < keys) fetch_keys(j + tile_rows);
@@ -155,16 +144,7 @@ void Attention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const At
     if (takes_rows(call, terms)) return attention_rows(q, k, v, terms, out, lse);
     if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
       return attention_bf16(q, k, v, terms, out, lse);
-    const int64_t width = std::max(call.d, call.dv);
-    if constexpr (std::is_same_v<T, double>) {
-      start<T, 32>(call);
-    } else if (width <= 32) {
-      start<T, 32>(call);
-    } else if (width <= 64) {
-      start<T, 64>(call);
-    } else {
-      start<T, 128>(call);
-    }
+    visit_tiles<T>(std::max(call.d, call.dv), [&](auto wide) { start<T, decltype(wide)::value>(call); });
   });
 }
 

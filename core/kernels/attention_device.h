@@ -114,6 +114,40 @@ struct RunningRows {
   }
 };
 
+/// Scores of a tile to weights, older sums shrunk to go with them; then drops them and writes the tile that
+/// meets the values.
+template <class T, class Call, int C>
+__device__ inline void weigh_tile(const cuda::Share& me, const Call& x, const KeptPairs& kept,
+                                  RunningRows<T>& rows, T (&map)[cuda::mine][4], T (&sum)[cuda::mine][C],
+                                  T* tile) {
+  T shrink[cuda::mine];
+  rows.weigh(map, shrink);
+#pragma unroll
+  for (int r = 0; r < cuda::mine; ++r) {
+#pragma unroll
+    for (int n = 0; n < C; ++n) sum[r][n] *= shrink[r];
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      if (x.dropped) map[r][n] = kept.has(me.row(r), me.key(n)) ? map[r][n] * x.keep_scale : T(0);
+    }
+  }
+  cuda::put_map(me, map, tile);
+}
+
+/// Calls f(integral_constant<int, D>) with the numbers of a row that a tile holds, for rows of `width`.
+template <class T, class F>
+void visit_tiles(int64_t width, F&& f) {
+  if constexpr (std::is_same_v<T, double>) {
+    f(std::integral_constant<int, 32>());
+  } else if (width <= 32) {
+    f(std::integral_constant<int, 32>());
+  } else if (width <= 64) {
+    f(std::integral_constant<int, 64>());
+  } else {
+    f(std::integral_constant<int, 128>());
+  }
+}
+
 /// For the backward pass of a row: the log of its sum in units of log2 (infinity for a row without keys,
 /// whose weights so become 0), and out . dout.
 template <class T>

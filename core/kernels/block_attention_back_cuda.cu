@@ -170,16 +170,7 @@ void start(BackCall<T> call) {
 
 template <bool keyed, class T>
 void start(const BackCall<T>& call) {
-  const int64_t width = std::max(call.d, call.dv);
-  if constexpr (std::is_same_v<T, double>) {
-    start<keyed, T, 32>(call);
-  } else if (width <= 32) {
-    start<keyed, T, 32>(call);
-  } else if (width <= 64) {
-    start<keyed, T, 64>(call);
-  } else {
-    start<keyed, T, 128>(call);
-  }
+  visit_tiles<T>(std::max(call.d, call.dv), [&](auto wide) { start<keyed, T, decltype(wide)::value>(call); });
 }
 
 }  // namespace

@@ -90,18 +90,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
       for (int r = 0; r < mine; ++r)
         map[r][n] = there && ((word[r] >> j) & 1) != 0 ? map[r][n] * factor : -infinity<T>;
     }
-    T shrink[mine];
-    rows.weigh(map, shrink);
-#pragma unroll
-    for (int r = 0; r < mine; ++r) {
-#pragma unroll
-      for (int n = 0; n < C; ++n) sum[r][n] *= shrink[r];
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        if (x.dropped) map[r][n] = kept.has(me.row(r), me.key(n)) ? map[r][n] * x.keep_scale : T(0);
-      }
-    }
-    cuda::put_map(me, map, map_tile);
+    weigh_tile(me, x, kept, rows, map, sum, map_tile);
     cuda::wait_for_copies<0>();
     __syncthreads();
     cuda::gather<T, ld_map, ld>(me, map_tile, v_tile, tile_rows, sum);
@@ -194,18 +183,8 @@ void BlockAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, con
     call.lse = lse.data<T>();
     const Tensor first = call.plan.passes > 1 ? like(lse) : Tensor();
     call.first_lse = first ? first.data<T>() : nullptr;
-    const int64_t width = std::max(call.d, call.dv);
-    for (; call.pass < call.plan.passes; ++call.pass) {
-      if constexpr (std::is_same_v<T, double>) {
-        start<T, 32>(call);
-      } else if (width <= 32) {
-        start<T, 32>(call);
-      } else if (width <= 64) {
-        start<T, 64>(call);
-      } else {
-        start<T, 128>(call);
-      }
-    }
+    for (; call.pass < call.plan.passes; ++call.pass)
+      visit_tiles<T>(std::max(call.d, call.dv), [&](auto wide) { start<T, decltype(wide)::value>(call); });
   });
 }
 

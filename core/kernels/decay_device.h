@@ -83,6 +83,37 @@ __device__ inline void put_lines(const T* from, int lines, int64_t first, int64_
   }
 }
 
+/// This thread's numbers of the states `from`, [B, H, f, d], of a head; zeros where there are none. Lines are
+/// columns of the state, or its rows.
+template <class T, int L, int R>
+__device__ inline void load_columns(const Line<L, R>& me, const Heads<const T>& from, int64_t b, int64_t h,
+                                    int64_t f, int64_t column, int64_t d, T (&state)[R]) {
+#pragma unroll
+  for (int r = 0; r < R; ++r) {
+    const bool there = from.data != nullptr && me.place(r) < f && column < d;
+    state[r] = there ? from.at(b, h, me.place(r))[column] : T(0);
+  }
+}
+template <class T, int L, int R>
+__device__ inline void load_rows(const Line<L, R>& me, const Heads<const T>& from, int64_t b, int64_t h,
+                                 int64_t row, int64_t f, int64_t d, T (&state)[R]) {
+#pragma unroll
+  for (int r = 0; r < R; ++r) {
+    const bool there = from.data != nullptr && me.place(r) < d && row < f;
+    state[r] = there ? from.at(b, h, row)[me.place(r)] : T(0);
+  }
+}
+/// Writes columns of a state, if it is wanted.
+template <class T, int L, int R>
+__device__ inline void put_state(const Line<L, R>& me, const T (&state)[R], int64_t f, int64_t column,
+                                 int64_t d, const Heads<T>& to, int64_t b, int64_t h) {
+  if (to.data == nullptr || column >= d) return;
+#pragma unroll
+  for (int r = 0; r < R; ++r) {
+    if (me.place(r) < f) to.at(b, h, me.place(r))[column] = state[r];
+  }
+}
+
 /// Positions that are brought into shared memory at once, for lines of `length` numbers.
 inline int decay_steps(int length) { return length <= 128 ? 16 : length <= 1024 ? 4 : 1; }
 
@@ -128,5 +159,53 @@ struct DecayCall {
         start(x.start) {}
   int64_t flops() const { return 2 * B * H * length * f * d * (delta ? 3 : 2); }
 };
+
+/// What a sweep whose lines are columns of the state has of some positions in shared memory: keys, queries
+/// and decays, its lines of one input, and its lines of two results.
+template <class T, int L, int R>
+struct ColumnSweep {
+  static constexpr int wide = Line<L, R>::length, lines = Line<L, R>::lines;
+  const DecayCall<T>& x;
+  int steps;
+  int64_t b, h, first;
+  DecayRows<T> q, k, given, logs, beta;
+  T *k_rows, *q_rows, *decays, *given_lines, *made, *beside, *betas;
+
+  __device__ ColumnSweep(const DecayCall<T>& call, int at_once, const Heads<const T>& input)
+      : x(call),
+        steps(at_once),
+        b(blockIdx.x / call.H),
+        h(blockIdx.x % call.H),
+        first(int64_t{blockIdx.y} * lines),
+        q(call.q, b, h, call.f),
+        k(call.k, b, h, call.f),
+        given(input, b, h, call.d),
+        logs(call.logs, b, h, call.each),
+        beta(call.beta, b, h, 1) {
+    k_rows = cuda::shared<T>();
+    q_rows = k_rows + steps * wide;
+    decays = q_rows + steps * wide;
+    given_lines = decays + steps * wide;
+    made = given_lines + steps * lines;
+    beside = made + steps * lines;
+    betas = beside + steps * lines;
+  }
+  static int bytes(int at_once) { return at_once * (3 * wide + 3 * lines + 1) * static_cast<int>(sizeof(T)); }
+  __device__ void load(int64_t t, int count) const {
+    k.load(k_rows, wide, 0, t, count);
+    q.load(q_rows, wide, 0, t, count);
+    load_decays(logs, x.each, decays, wide, 0, t, count);
+    given.load(given_lines, lines, first, t, count);
+    if (x.delta) beta.load(betas, 1, 0, t, count);
+    __syncthreads();
+  }
+};
+
+/// The grid of a sweep whose blocks take `each` of `lines` lines of every head.
+inline cuda::Grid decay_grid(int64_t heads, int64_t lines, int64_t each, int bytes) {
+  return {.blocks = dim3(static_cast<unsigned>(heads), static_cast<unsigned>(cuda::pieces(lines, each))),
+          .threads = dim3(decay_threads),
+          .shared_bytes = bytes};
+}
 
 }  // namespace heed::kernel

@@ -35,35 +35,20 @@ template <class T, int L, int R>
 __global__ void __launch_bounds__(decay_threads) written(BackCall<T> x) {
   const Line<L, R> me;
   constexpr int wide = me.length, lines = me.lines;
-  T* k_rows = cuda::shared<T>();
-  T* q_rows = k_rows + x.steps * wide;
-  T* decays = q_rows + x.steps * wide;
-  T* dout_rows = decays + x.steps * wide;
-  T* du_rows = dout_rows + x.steps * lines;
-  T* dv_rows = du_rows + x.steps * lines;
-  T* betas = dv_rows + x.steps * lines;
-  const int64_t b = blockIdx.x / x.H, h = blockIdx.x % x.H, first = int64_t{blockIdx.y} * lines;
-  const int64_t column = first + me.line;
-  const DecayRows<T> q(x.q, b, h, x.f), k(x.k, b, h, x.f), dout(x.dout, b, h, x.d),
-      logs(x.logs, b, h, x.each), beta(x.beta, b, h, 1);
+  const ColumnSweep<T, L, R> sweep(x, x.steps, x.dout);
+  T *dv_lines = sweep.made, *du_lines = sweep.beside;
+  const int64_t b = sweep.b, h = sweep.h, first = sweep.first, column = first + me.line;
   T state[R];
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-    const bool there = x.dend.data != nullptr && me.place(r) < x.f && column < x.d;
-    state[r] = there ? x.dend.at(b, h, me.place(r))[column] : T(0);
-  }
+  load_columns(me, x.dend, b, h, x.f, column, x.d, state);
   for (int64_t end = x.length; end > 0; end -= x.steps) {
     const int64_t t = max(end - x.steps, int64_t{0});
     const int count = static_cast<int>(end - t);
-    k.load(k_rows, wide, 0, t, count);
-    q.load(q_rows, wide, 0, t, count);
-    load_decays(logs, x.each, decays, wide, 0, t, count);
-    dout.load(dout_rows, lines, first, t, count);
-    if (x.delta) beta.load(betas, 1, 0, t, count);
-    __syncthreads();
+    sweep.load(t, count);
     for (int i = count - 1; i >= 0; --i) {
-      const T *key = k_rows + i * wide, *query = q_rows + i * wide, *decay = decays + i * wide;
-      const T slope = dout_rows[i * lines + me.line];
+      const T *key = sweep.k_rows + i * wide, *query = sweep.q_rows + i * wide,
+              *decay = sweep.decays + i * wide;
+      const int at = i * lines + me.line;
+      const T slope = sweep.given_lines[at];
       T du = T(0);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
@@ -71,24 +56,20 @@ __global__ void __launch_bounds__(decay_threads) written(BackCall<T> x) {
         du += state[r] * key[me.place(r)];
       }
       du = me.sum(du);
-      const T w = x.delta ? betas[i] * du : T(0);
+      const T w = x.delta ? sweep.betas[i] * du : T(0);
       if (me.lane == 0) {
-        du_rows[i * lines + me.line] = du;
-        dv_rows[i * lines + me.line] = x.delta ? w : du;
+        du_lines[at] = du;
+        dv_lines[at] = x.delta ? w : du;
       }
 #pragma unroll
       for (int r = 0; r < R; ++r) state[r] = decay[me.place(r)] * (state[r] - key[me.place(r)] * w);
     }
     __syncthreads();
-    put_lines(dv_rows, lines, first, x.d, t, count, x.dv.at(b, h, 0), x.dv.ld);
-    if (x.delta) put_lines(du_rows, lines, first, x.d, t, count, x.du + blockIdx.x * x.length * x.d, x.d);
+    put_lines(dv_lines, lines, first, x.d, t, count, x.dv.at(b, h, 0), x.dv.ld);
+    if (x.delta) put_lines(du_lines, lines, first, x.d, t, count, x.du + blockIdx.x * x.length * x.d, x.d);
     __syncthreads();
   }
-  if (x.dstart.data == nullptr || column >= x.d) return;
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-    if (me.place(r) < x.f) x.dstart.at(b, h, me.place(r))[column] = state[r];
-  }
+  put_state(me, state, x.f, column, x.d, x.dstart, b, h);
 }
 
 /// What both sweeps over rows have of some positions in shared memory.
@@ -135,12 +116,10 @@ struct RowSweep {
     load_decays(logs, x.each, decays, lines, first, t, count);
     __syncthreads();
   }
+  static int bytes(int steps) { return steps * (3 * wide + 6 * lines + 1) * static_cast<int>(sizeof(T)); }
   /// What is multiplied with u where beta stands before it.
   __device__ T before(int i) const { return x.delta ? betas[i] : T(1); }
 };
-
-template <int wide, int lines>
-constexpr int row_numbers = 3 * wide + 6 * lines + 1;
 
 /// From the right, lines are rows: dk, as far as keys are written.
 template <class T, int L, int R>
@@ -150,11 +129,7 @@ __global__ void __launch_bounds__(decay_threads) keys_written(BackCall<T> x) {
   const RowSweep<T, L, R> sweep(x);
   const int64_t row = sweep.first + me.line;
   T state[R];
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-    const bool there = x.dend.data != nullptr && me.place(r) < x.d && row < x.f;
-    state[r] = there ? x.dend.at(sweep.b, sweep.h, row)[me.place(r)] : T(0);
-  }
+  load_rows(me, x.dend, sweep.b, sweep.h, row, x.f, x.d, state);
   for (int64_t end = x.length; end > 0; end -= x.steps) {
     const int64_t t = max(end - x.steps, int64_t{0});
     const int count = static_cast<int>(end - t);
@@ -190,11 +165,7 @@ __global__ void __launch_bounds__(decay_threads) queries_read(BackCall<T> x) {
   const int64_t row = sweep.first + me.line;
   T* dk_rows = x.dk.at(sweep.b, sweep.h, 0);
   T state[R];
-#pragma unroll
-  for (int r = 0; r < R; ++r) {
-    const bool there = x.start.data != nullptr && me.place(r) < x.d && row < x.f;
-    state[r] = there ? x.start.at(sweep.b, sweep.h, row)[me.place(r)] : T(0);
-  }
+  load_rows(me, x.start, sweep.b, sweep.h, row, x.f, x.d, state);
   for (int64_t t = 0; t < x.length; t += x.steps) {
     const int count = static_cast<int>(min(int64_t{x.steps}, x.length - t));
     for (int e = static_cast<int>(threadIdx.x); e < count * lines; e += decay_threads) {
@@ -303,25 +274,15 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
     call.shares = shares.data<T>();
     call.ends = ends.data<T>();
   }
-  const auto grid = [&](int64_t lines, int64_t each) {
-    return dim3(static_cast<unsigned>(heads), static_cast<unsigned>(cuda::pieces(lines, each)));
-  };
-  constexpr int size = static_cast<int>(sizeof(T));
   visit_lines<T>(call.f, [&]<int L, int R>(std::type_identity<Line<L, R>>) {
-    constexpr int wide = L * R, lines = decay_threads / L;
-    call.steps = decay_steps(wide);
+    call.steps = decay_steps(L * R);
     cuda::run(written<T, L, R>,
-              {.blocks = grid(call.d, lines),
-               .threads = dim3(decay_threads),
-               .shared_bytes = call.steps * (3 * wide + 3 * lines + 1) * size},
-              call);
+              decay_grid(heads, call.d, decay_threads / L, ColumnSweep<T, L, R>::bytes(call.steps)), call);
   });
   visit_lines<T>(call.d, [&]<int L, int R>(std::type_identity<Line<L, R>>) {
-    constexpr int wide = L * R, lines = decay_threads / L;
-    call.steps = decay_steps(wide);
-    const cuda::Grid rows{.blocks = grid(call.f, lines),
-                          .threads = dim3(decay_threads),
-                          .shared_bytes = call.steps * row_numbers<wide, lines> * size};
+    call.steps = decay_steps(L * R);
+    const cuda::Grid rows =
+        decay_grid(heads, call.f, decay_threads / L, RowSweep<T, L, R>::bytes(call.steps));
     cuda::run(keys_written<T, L, R>, rows, call);
     cuda::run(queries_read<T, L, R>, rows, call);
   });

@@ -39,11 +39,7 @@ template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) back_queries(FastmaxBackCall<T> call) {
   constexpr int wide = tile_rows, ld = cuda::tile_ld(wide), ldw = cuda::tile_ld(W), C = W / 16;
   const FastmaxShape<T>& x = call.shape;
-  T* left = cuda::shared<T>();
-  T* right = left + cuda::tile_size(W);
-  T* map_tile = right + cuda::tile_size(W);
-  T* last = map_tile + cuda::tile_size(wide);  // the last column of g
-  T* memory = last + wide;
+  const BackTiles<T, W> tile(x, false);
   const cuda::Share me;
   const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
   const int64_t first = blockIdx.x % tiles * wide, column = int64_t{blockIdx.y} * W;
@@ -51,21 +47,15 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(FastmaxBackCa
   const int64_t segment = first / call.segment, segments = segments_of(x.queries, call.segment);
   const T *q = call.q + (head * x.queries + first) * x.wide, *k = call.k + head * x.keys * x.wide;
   const T* g = call.g + (head * x.queries + first) * x.state_wide();
-  const PulledRows<T> pulled = take_rows<T, W>(x, q, rows, column, memory);
-  // Only where monomials are dropped:
-  T* phi_keys = memory + (W + (x.d <= pulled.most ? static_cast<int>(x.d) + 1 : 0)) * ld;
-  T* g_tile = phi_keys + cuda::tile_size(wide);
-  const KeptPairs kept{reinterpret_cast<uint8_t*>(g_tile + cuda::tile_size(wide))},
-      kept_keys{kept.byte + KeptPairs::bytes};
-  if (static_cast<int>(threadIdx.x) < wide)
-    last[threadIdx.x] = static_cast<int>(threadIdx.x) < rows ? g[threadIdx.x * x.state_wide() + x.dv] : T(0);
+  const PulledRows<T> pulled = take_rows<T, W>(x, q, rows, column, tile.rows);
+  load_last(x, g, rows, tile.last);
   __syncthreads();
 
-  const auto fetch_g = [&](T* tile, int64_t c) {
-    cuda::fetch_tile<T, W>(tile, g + c, x.state_wide(), rows, x.dv - c);
+  const auto fetch_g = [&](T* to, int64_t c) {
+    cuda::fetch_tile<T, W>(to, g + c, x.state_wide(), rows, x.dv - c);
   };
   const auto draw_queries = [&](int64_t feature) {
-    draw_features(x, kept, x.query_number(head, first), rows, feature);
+    draw_features(x, tile.kept, x.query_number(head, first), rows, feature);
   };
   T dq[mine][C];
   cuda::clear(dq);
@@ -76,21 +66,13 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(FastmaxBackCa
     T map[mine][4];
     cuda::clear(map);
     cuda::dots_of_slices<T, W>(
-        me, left, right, x.dv,
-        [&](int64_t c) { cuda::fetch_tile<T, W>(left, state + c, call.state_ld, count, x.dv - c); },
-        [&](int64_t c) { fetch_g(right, c); }, map);
-#pragma unroll
-    for (int r = 0; r < mine; ++r) {
-      const T of_one = me.row(r) < count ? state[me.row(r) * call.state_ld + x.dv] : T(0);
-#pragma unroll
-      for (int n = 0; n < 4; ++n) map[r][n] += of_one * last[me.key(n)];
-    }
-    if (x.drops())
-      drop_slopes(
-          me, x, kept, feature, [&](int n) { return me.key(n); }, map);
-    cuda::put_map(me, map, map_tile);
+        me, tile.left, tile.right, x.dv,
+        [&](int64_t c) { cuda::fetch_tile<T, W>(tile.left, state + c, call.state_ld, count, x.dv - c); },
+        [&](int64_t c) { fetch_g(tile.right, c); }, map);
+    put_feature_slopes(
+        me, x, tile, feature, state, call.state_ld, [&](int query) { return tile.last[query]; }, map);
     __syncthreads();
-    pull_features<T, W>(x, map_tile, feature, true, rows, pulled);
+    pull_features<T, W>(x, tile.map, feature, true, rows, pulled);
     __syncthreads();
   }
 
@@ -98,49 +80,29 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(FastmaxBackCa
   const int64_t end = x.causal ? min(first + rows, present) : present;
   for (int64_t j = x.causal ? segment * call.segment : 0; j < end; j += wide) {
     const int count = static_cast<int>(min(end - j, int64_t{wide}));
-    const auto fetch_v = [&](T* tile, int64_t c) {
-      cuda::fetch_tile<T, W>(tile, call.v.at(b, h, j) + c, call.v.ld, count, x.dv - c);
+    const auto fetch_v = [&](T* to, int64_t c) {
+      cuda::fetch_tile<T, W>(to, call.v.at(b, h, j) + c, call.v.ld, count, x.dv - c);
     };
     const auto pair = [&](int query, int key) {
       return key < count && query < rows && (!x.causal || j + key <= first + query);
     };
-    T map[mine][4], slopes[mine][4];
-    cuda::clear(map);
-    cuda::clear(slopes);
     if (x.drops()) {
-      // Gradients of weights as [key, query]: what features of keys are gathered by.
-      cuda::dots_of_slices<T, W>(
-          me, left, right, x.dv, [&](int64_t c) { fetch_v(left, c); }, [&](int64_t c) { fetch_g(right, c); },
-          slopes);
-#pragma unroll
-      for (int r = 0; r < mine; ++r) {
-#pragma unroll
-        for (int n = 0; n < 4; ++n)
-          slopes[r][n] = pair(me.key(n), me.row(r)) ? slopes[r][n] + last[me.key(n)] : T(0);
-      }
-      cuda::put_map(me, slopes, g_tile);
+      put_weight_slopes(me, x, tile, fetch_v, fetch_g, pair,
+                        [&](int query, int) { return tile.last[query]; });
       for (int64_t feature = 0; feature < x.table.count; feature += wide) {
         draw_queries(feature);
-        draw_features(x, kept_keys, x.key_number(head, j), count, feature);
+        draw_features(x, tile.kept_met, x.key_number(head, j), count, feature);
         __syncthreads();
-        make_features(x, k + j * x.wide, count, feature, false, &kept_keys, phi_keys);
+        make_features(x, k + j * x.wide, count, feature, false, &tile.kept_met, tile.met);
         __syncthreads();
-        T pulls[mine][4];
-        cuda::clear(pulls);
-        cuda::outer<T, ld, ld>(me, phi_keys, g_tile, wide, pulls);
-        drop_slopes(
-            me, x, kept, feature, [&](int n) { return me.column<4>(n); }, pulls);
-#pragma unroll
-        for (int r = 0; r < mine; ++r) {
-#pragma unroll
-          for (int n = 0; n < 4; ++n) map_tile[me.row(r) * ld + me.column<4>(n)] = pulls[r][n];
-        }
-        __syncthreads();
-        pull_features<T, W>(x, map_tile, feature, true, rows, pulled);
-        __syncthreads();
+        pull_met_features(me, x, tile, feature, true, rows, pulled);
       }
       continue;
     }
+    T *left = tile.left, *right = tile.right;
+    T map[mine][4], slopes[mine][4];
+    cuda::clear(map);
+    cuda::clear(slopes);
     cuda::dots_of_slices<T, W>(
         me, left, right, x.d, [&](int64_t c) { cuda::fetch_tile<T, W>(left, q + c, x.wide, rows, x.d - c); },
         [&](int64_t c) { cuda::fetch_tile<T, W>(right, k + j * x.wide + c, x.wide, count, x.d - c); }, map);
@@ -154,29 +116,16 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(FastmaxBackCa
 #pragma unroll
       for (int n = 0; n < 4; ++n)
         map[r][n] =
-            pair(me.row(r), me.key(n)) ? x.f.slope(map[r][n]) * (slopes[r][n] + last[me.row(r)]) : T(0);
+            pair(me.row(r), me.key(n)) ? x.f.slope(map[r][n]) * (slopes[r][n] + tile.last[me.row(r)]) : T(0);
     }
-    cuda::put_map(me, map, map_tile);
+    cuda::put_map(me, map, tile.map);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, map_tile, right, wide, dq);
+    cuda::gather<T, ld, ldw>(me, tile.map, right, wide, dq);
     __syncthreads();
   }
   __syncthreads();
   put_rows<T, W>(me, x, pulled, dq, rows, call.dq + (head * x.queries + first) * x.wide);
-}
-
-template <class T, int W>
-void start(const FastmaxBackCall<T>& call) {
-  const FastmaxShape<T>& x = call.shape;
-  int numbers = 2 * cuda::tile_size(W) + cuda::tile_size(tile_rows) + tile_rows + pulled_numbers<T>(x.d, W);
-  if (x.drops()) numbers += 2 * cuda::tile_size(tile_rows);
-  cuda::run(back_queries<T, W>,
-            {.blocks = dim3(static_cast<unsigned>(x.B * x.H * cuda::tiles_of(x.queries)),
-                            static_cast<unsigned>(std::max<int64_t>(1, (x.d + W - 1) / W))),
-             .threads = dim3(cuda::tile_threads),
-             .shared_bytes = numbers * static_cast<int>(sizeof(T)) + (x.drops() ? 2 * KeptPairs::bytes : 0)},
-            call);
 }
 
 template <class T>
@@ -246,7 +195,10 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& s
   Count::add(
       2 * x.B * x.H * x.queries *
       (products * x.table.count * (x.dv + 1) + (x.causal ? (seen + 1) / 2 : seen) * (4 * x.d + 3 * x.dv)));
-  fastmax_back_queries(call);
+  visit_slices(x, [&](auto wide) {
+    constexpr int W = decltype(wide)::value;
+    cuda::run(back_queries<T, W>, BackTiles<T, W>::grid(x, false, x.queries, x.d), call);
+  });
   unprepare(x, dq_rows, queries, true, x.carried, dq);
   if (!k) return;
   fastmax_back_keys(call);
@@ -254,16 +206,6 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& s
 }
 
 }  // namespace
-
-void fastmax_back_queries(const FastmaxBackCall<double>& call) { start<double, 32>(call); }
-
-void fastmax_back_queries(const FastmaxBackCall<float>& call) {
-  if (std::max(call.shape.d, call.shape.dv) <= 32) {
-    start<float, 32>(call);
-  } else {
-    start<float, 64>(call);
-  }
-}
 
 void FastmaxBack::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start,
                        const FastmaxTerms& terms, const Tensor& out, const Tensor& sums, const Tensor& dout,

@@ -22,11 +22,9 @@ struct FastmaxBackCall {
   Heads<T> dv;
 };
 
-/// Writes dq, or dk and dv.
-void fastmax_back_queries(const FastmaxBackCall<float>& call);
-void fastmax_back_queries(const FastmaxBackCall<double>& call);
-void fastmax_back_keys(const FastmaxBackCall<float>& call);
-void fastmax_back_keys(const FastmaxBackCall<double>& call);
+/// Writes dk and dv.
+template <class T>
+void fastmax_back_keys(const FastmaxBackCall<T>& call);
 
 /// The rows of a tile's tokens by letter, and gradients of some of them.
 template <class T>
@@ -45,7 +43,7 @@ struct PulledRows {
 
 /// Numbers of shared memory for PulledRows.
 template <class T>
-int pulled_numbers(int64_t d, int W) {
+HEED_BOTH int pulled_numbers(int64_t d, int W) {
   return (W + (d <= PulledRows<T>::most ? static_cast<int>(d) + 1 : 0)) * PulledRows<T>::ld;
 }
 
@@ -111,6 +109,124 @@ __device__ inline void drop_slopes(const cuda::Share& me, const FastmaxShape<T>&
       if (drops) map[r][n] = kept.has(token_of(n), me.row(r)) ? map[r][n] * x.keep_scale : T(0);
     }
   }
+}
+
+/// The shared memory of a block that takes 64 tokens, its own, through those that they meet. W: numbers of a
+/// slice.
+template <class T, int W>
+struct BackTiles {
+  static constexpr int wide = cuda::tile_rows, ld = cuda::tile_ld(wide);
+  T *left, *right;  ///< slices
+  T *map, *own;     ///< of pairs; features of its own tokens, [token, feature], where they are asked for
+  T *last, *rows;   ///< 64 numbers; for take_rows()
+  // Only where monomials are dropped:
+  T *met, *weights;  ///< features of tokens that are met; gradients of the weights of pairs, [met, own]
+  KeptPairs kept, kept_met;
+
+  __device__ BackTiles(const FastmaxShape<T>& x, bool features) {
+    left = cuda::shared<T>();
+    right = left + cuda::tile_size(W);
+    map = right + cuda::tile_size(W);
+    own = map + cuda::tile_size(wide);
+    last = own + (features ? cuda::tile_size(wide) : 0);
+    rows = last + wide;
+    met = rows + pulled_numbers<T>(x.d, W);
+    weights = met + cuda::tile_size(wide);
+    kept.byte = reinterpret_cast<uint8_t*>(weights + cuda::tile_size(wide));
+    kept_met.byte = kept.byte + KeptPairs::bytes;
+  }
+
+  /// For blocks that have `width` columns of `length` tokens of every head to write.
+  static cuda::Grid grid(const FastmaxShape<T>& x, bool features, int64_t length, int64_t width) {
+    const int numbers = 2 * cuda::tile_size(W) + (features ? 2 : 1) * cuda::tile_size(wide) + wide +
+                        pulled_numbers<T>(x.d, W) + (x.drops() ? 2 * cuda::tile_size(wide) : 0);
+    return {.blocks = dim3(static_cast<unsigned>(x.B * x.H * cuda::tiles_of(length)),
+                           static_cast<unsigned>(std::max<int64_t>(1, cuda::pieces(width, W)))),
+            .threads = dim3(cuda::tile_threads),
+            .shared_bytes = numbers * static_cast<int>(sizeof(T)) + (x.drops() ? 2 * KeptPairs::bytes : 0)};
+  }
+};
+
+/// Calls f(integral_constant<int, W>) with the numbers of a slice.
+template <class T, class F>
+void visit_slices(const FastmaxShape<T>& x, F&& f) {
+  if constexpr (std::is_same_v<T, double>) {
+    f(std::integral_constant<int, 32>());
+  } else if (std::max(x.d, x.dv) <= 32) {
+    f(std::integral_constant<int, 32>());
+  } else {
+    f(std::integral_constant<int, 64>());
+  }
+}
+
+/// The last column of g of up to 64 queries; zeros behind.
+template <class T>
+__device__ inline void load_last(const FastmaxShape<T>& x, const T* g, int count, T* last) {
+  const int row = static_cast<int>(threadIdx.x);
+  if (row < cuda::tile_rows) last[row] = row < count ? g[row * x.state_wide() + x.dv] : T(0);
+}
+
+/// From products [feature, own token] of a state's rows with g or v to gradients of features, in tiles.map:
+/// adds those of the state's last column, with last_of(token), and drops.
+template <class T, int W, class Last>
+__device__ inline void put_feature_slopes(const cuda::Share& me, const FastmaxShape<T>& x,
+                                          const BackTiles<T, W>& tiles, int64_t feature, const T* state,
+                                          int64_t state_ld, Last last_of, T (&map)[cuda::mine][4]) {
+#pragma unroll
+  for (int r = 0; r < cuda::mine; ++r) {
+    const bool there = feature + me.row(r) < x.table.count;
+    const T of_one = there ? state[me.row(r) * state_ld + x.dv] : T(0);
+#pragma unroll
+    for (int n = 0; n < 4; ++n) map[r][n] += of_one * last_of(me.key(n));
+  }
+  if (x.drops())
+    drop_slopes(
+        me, x, tiles.kept, feature, [&](int n) { return me.key(n); }, map);
+  cuda::put_map(me, map, tiles.map);
+}
+
+/// Gradients of the weights of pairs(own, met) into tiles.weights; last_of(own, met): the last number of the
+/// query's g.
+template <class T, int W, class Met, class Own, class Pair, class Last>
+__device__ inline void put_weight_slopes(const cuda::Share& me, const FastmaxShape<T>& x,
+                                         const BackTiles<T, W>& tiles, Met fetch_met, Own fetch_own,
+                                         Pair pair, Last last_of) {
+  T slopes[cuda::mine][4];
+  cuda::clear(slopes);
+  cuda::dots_of_slices<T, W>(
+      me, tiles.left, tiles.right, x.dv, [&](int64_t c) { fetch_met(tiles.left, c); },
+      [&](int64_t c) { fetch_own(tiles.right, c); }, slopes);
+#pragma unroll
+  for (int r = 0; r < cuda::mine; ++r) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const int own = me.key(n), met = me.row(r);
+      slopes[r][n] = pair(own, met) ? slopes[r][n] + last_of(own, met) : T(0);
+    }
+  }
+  cuda::put_map(me, slopes, tiles.weights);
+}
+
+/// What features of tokens that are met (tiles.met) make of tiles.weights: gradients of the own tokens'
+/// features, which go to `rows`. `weighted` as for pull_features().
+template <class T, int W>
+__device__ inline void pull_met_features(const cuda::Share& me, const FastmaxShape<T>& x,
+                                         const BackTiles<T, W>& tiles, int64_t feature, bool weighted,
+                                         int count, const PulledRows<T>& rows) {
+  constexpr int ld = BackTiles<T, W>::ld;
+  T pulls[cuda::mine][4];
+  cuda::clear(pulls);
+  cuda::outer<T, ld, ld>(me, tiles.met, tiles.weights, cuda::tile_rows, pulls);
+  drop_slopes(
+      me, x, tiles.kept, feature, [&](int n) { return me.column<4>(n); }, pulls);
+#pragma unroll
+  for (int r = 0; r < cuda::mine; ++r) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n) tiles.map[me.row(r) * ld + me.column<4>(n)] = pulls[r][n];
+  }
+  __syncthreads();
+  pull_features<T, W>(x, tiles.map, feature, weighted, count, rows);
+  __syncthreads();
 }
 
 /// Adds this thread's part of sums [token, W columns] and writes the gradients of the rows.

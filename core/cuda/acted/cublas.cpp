@@ -10,6 +10,11 @@
 
 namespace {
 
+double scalar(const void* at, cublasComputeType_t compute) {
+  return compute == CUBLAS_COMPUTE_64F ? *static_cast<const double*>(at)
+                                       : static_cast<double>(*static_cast<const float*>(at));
+}
+
 /// What a call says, kept for a graph.
 struct Call {
   bool turned_a, turned_b;
@@ -17,6 +22,22 @@ struct Call {
   double alpha, beta;
   cudaDataType_t factors, result;
   int64_t lda, ldb, ldc;
+
+  Call(cublasOperation_t turn_a, cublasOperation_t turn_b, int rows, int columns, int depth,
+       const void* scale, const void* keep, cudaDataType_t from, cudaDataType_t to, int step_a, int step_b,
+       int step_c, cublasComputeType_t compute)
+      : turned_a(turn_a == CUBLAS_OP_T),
+        turned_b(turn_b == CUBLAS_OP_T),
+        m(rows),
+        n(columns),
+        k(depth),
+        alpha(scalar(scale, compute)),
+        beta(scalar(keep, compute)),
+        factors(from),
+        result(to),
+        lda(step_a),
+        ldb(step_b),
+        ldc(step_c) {}
 
   bool right() const {
     const bool types = factors == CUDA_R_64F ? result == CUDA_R_64F : result == CUDA_R_32F;
@@ -54,12 +75,14 @@ void multiply(const Call& call, const void* a, const void* b, void* c) {
   multiply(call, wide_a.data(), wide_b.data(), static_cast<float*>(c));
 }
 
-double scalar(const void* at, cublasComputeType_t compute) {
-  return compute == CUBLAS_COMPUTE_64F ? *static_cast<const double*>(at)
-                                       : static_cast<double>(*static_cast<const float*>(at));
-}
-
-cublasStatus_t status_of(cudaError_t status) {
+/// Queues f(i) for each matrix of the batch, once all that the call names is seen to be in order.
+template <class F>
+cublasStatus_t queue(cublasHandle_t handle, const Call& call, bool right, int batch, F f) {
+  if (!right || !call.right()) return CUBLAS_STATUS_INVALID_VALUE;
+  const cudaError_t status = heed::acted::enqueue(handle->stream, [=] {
+    const heed::acted::Open open;
+    heed::parallel_for(batch, f);
+  });
   return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
@@ -94,27 +117,12 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                                           long long between_c, int batch, cublasComputeType_t compute,
                                           cublasGemmAlgo_t) {
   using heed::acted::on_device;
-  const Call call{turn_a == CUBLAS_OP_T,
-                  turn_b == CUBLAS_OP_T,
-                  m,
-                  n,
-                  k,
-                  scalar(alpha, compute),
-                  scalar(beta, compute),
-                  type_a,
-                  type_c,
-                  lda,
-                  ldb,
-                  ldc};
-  if (type_a != type_b || !call.right() || !on_device(a) || !on_device(b) || !on_device(c))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  return status_of(heed::acted::enqueue(handle->stream, [=] {
-    const heed::acted::Open open;
-    heed::parallel_for(batch, [&](int64_t i) {
-      multiply(call, moved(a, type_a, i * between_a), moved(b, type_b, i * between_b),
-               const_cast<void*>(moved(c, type_c, i * between_c)));
-    });
-  }));
+  const Call call(turn_a, turn_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
+  return queue(handle, call, type_a == type_b && on_device(a) && on_device(b) && on_device(c), batch,
+               [=](int64_t i) {
+                 multiply(call, moved(a, type_a, i * between_a), moved(b, type_b, i * between_b),
+                          const_cast<void*>(moved(c, type_c, i * between_c)));
+               });
 }
 
 cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t turn_a, cublasOperation_t turn_b,
@@ -124,22 +132,7 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t turn
                                    cudaDataType_t type_c, int ldc, int batch, cublasComputeType_t compute,
                                    cublasGemmAlgo_t) {
   using heed::acted::on_device;
-  const Call call{turn_a == CUBLAS_OP_T,
-                  turn_b == CUBLAS_OP_T,
-                  m,
-                  n,
-                  k,
-                  scalar(alpha, compute),
-                  scalar(beta, compute),
-                  type_a,
-                  type_c,
-                  lda,
-                  ldb,
-                  ldc};
-  if (type_a != type_b || !call.right() || !on_device(a) || !on_device(b) || !on_device(c))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  return status_of(heed::acted::enqueue(handle->stream, [=] {
-    const heed::acted::Open open;
-    heed::parallel_for(batch, [&](int64_t i) { multiply(call, a[i], b[i], c[i]); });
-  }));
+  const Call call(turn_a, turn_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
+  return queue(handle, call, type_a == type_b && on_device(a) && on_device(b) && on_device(c), batch,
+               [=](int64_t i) { multiply(call, a[i], b[i], c[i]); });
 }
