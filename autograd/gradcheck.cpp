@@ -75,13 +75,14 @@ Doubles quietly(const std::function<Tensor()>& f) {
 }
 
 /// The derivatives of direction . f() by each leaf, from one sweep. [leaf][element]
-std::vector<Doubles> swept(const std::function<Tensor()>& f, std::span<const Tensor> leaves, Rng rng,
+std::vector<Doubles> swept(const std::function<Tensor()>& f, std::span<const Tensor> leaves, uint64_t seed,
                            Doubles* direction) {
   const Clear cleared(leaves);
   const Tensor y = f();
   if (y.dtype() != DType::f64)
     fail("gradcheck: the function returns ", y.dtype(), ". It must compute in f64.");
   const Tensor along = like(y);
+  Rng rng(seed, y.device());
   fill_uniform(along, 0.5, 1.5, rng);  // no element is left out, whatever the draw
   *direction = along.to_doubles();
   if (y.node()) backward(y, along);
@@ -170,8 +171,8 @@ GradcheckReport gradcheck(const std::function<Tensor()>& f, std::span<const Tens
   }
   Rng rng(options.seed);
   Doubles direction;
-  const std::vector<Doubles> taped = swept(f, leaves, Rng(options.seed), &direction);
-  const std::vector<Doubles> again = swept(f, leaves, Rng(options.seed), &direction);
+  const std::vector<Doubles> taped = swept(f, leaves, options.seed, &direction);
+  const std::vector<Doubles> again = swept(f, leaves, options.seed, &direction);
   GradcheckReport report;
   for (size_t i = 0; i < leaves.size(); ++i) {
     report.repeats = report.repeats && same_bits(taped[i], again[i]);
