@@ -34,7 +34,7 @@ void LongOptions::fields(Fields& f) {
   f("buckets", buckets, "batches hold inputs of like length, out of 32 batches drawn at random");
   f("predict", Choice(predict, {"class", "masked", "causal"}),
     "what is learned: the class; tokens that are hidden; or each token from those before it");
-  f("hidden_share", hidden_share, "of tokens, with predict = masked; 0: as published for the task");
+  f("hidden_share", hidden_share, "of tokens, with predict = masked; 0: what the task is given");
 }
 
 void LongTask::fields(Fields& f) {
@@ -66,7 +66,7 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
   }
   if (!(options_.hidden_share >= 0 && options_.hidden_share < 1)) {
     fail("data.hidden_share = ", options_.hidden_share,
-         ". It must be above 0 and below 1, or 0 for what is published: ", tokens().hidden, ".");
+         ". It must be above 0 and below 1, or 0 for what the task is given: ", tokens().hidden, ".");
   }
   check(config);
   batch_ = config.train.batch;

@@ -64,7 +64,7 @@ class LongTask : public Task {
     int64_t shift = 0;        ///< the id of byte b is b + shift
     bool fixed = false;       ///< every input has the same length
     bool drop_zeros = false;  ///< bytes of 0 are padding wherever they stand: they are left out
-    double hidden = 0.5;      ///< share that is hidden where hidden tokens are predicted, as published
+    double hidden = 0.5;      ///< share that is hidden where hidden tokens are predicted
   };
 
   virtual void more_fields(Fields&) {}
