@@ -36,7 +36,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
   // The last share is the largest.
   const int64_t parts = group_ != nullptr ? group_->size() : 1;
   estimate_ = estimate_run(config, *model_, *optimizer_, rng_, total_, {parts - 1, parts});
-  batches_ = config.task->plan(0);
+  place_.planned = config.task->plan(0);
   if (resume) restore(*resume);
   if (metrics_) metrics_->rewind(step_);
 }
@@ -44,8 +44,8 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
 std::string Trainer::state() const {
   Json json = Json::object();
   json.set("step", step_);
-  json.set("epoch", epoch_);
-  json.set("position", position_);
+  json.set("epoch", place_.epoch);
+  json.set("position", place_.position);
   json.set("tick", rng_.tick());
   json.set("draws", rng_.draws());
   json.set("validated", validated_);
@@ -90,8 +90,8 @@ void Trainer::restore_state(const Json& json) {
     return value;
   };
   step_ = count("step");
-  epoch_ = count("epoch");
-  position_ = count("position");
+  place_.epoch = count("epoch");
+  place_.position = count("position");
   validated_ = json.at("validated").integer();
   best_step_ = json.at("best_step").integer();
   without_better_ = json.at("without_better").integer();
@@ -111,19 +111,11 @@ void Trainer::restore_state(const Json& json) {
     for (const auto& [name, value] : json.at("best").members()) scores.list.emplace_back(name, value.real());
     best_ = scores;
   }
-  batches_ = config_.task->plan(epoch_);
-  if (position_ > batches_) {
-    fail(Fault::data, "position is ", position_, ", but epoch ", epoch_, " has ", batches_,
+  place_.planned = config_.task->plan(place_.epoch);
+  if (place_.position > place_.planned) {
+    fail(Fault::data, "position is ", place_.position, ", but epoch ", place_.epoch, " has ", place_.planned,
          " batches: the data is not what the run was trained on.");
   }
-}
-
-int64_t Trainer::next_position() {
-  if (position_ == batches_) {
-    batches_ = config_.task->plan(++epoch_);
-    position_ = 0;
-  }
-  return position_++;
 }
 
 std::string Trainer::last_good() const {
@@ -280,6 +272,7 @@ Outcome Trainer::train() {
     outcome.stopped_by = signal;
     if (signal != 0 || late) break;
   }
+  prefetch_.reset();
   progress_.finish_line();
   outcome.step = step_;
   outcome.early = outcome.stopped_by == 0 && step_ < total_;
@@ -287,6 +280,7 @@ Outcome Trainer::train() {
   if (best_) outcome.best = *best_;
   outcome.seconds = earlier_seconds_;
   outcome.skipped = skipped_;
+  outcome.replayed = replayed_;
   outcome.step_seconds = step_seconds_;
   outcome.steps_taken = step_ - sitting.first_step;
   return outcome;

@@ -12,6 +12,7 @@
 #include "train/config.h"
 #include "train/estimate.h"
 #include "train/exchange.h"
+#include "train/prefetch.h"
 #include "train/progress.h"
 #include "train/replay.h"
 #include "train/run_folder.h"
@@ -29,6 +30,7 @@ struct Outcome {
   double seconds = 0;       ///< of training, validations included, over all sittings
   int stopped_by = 0;       ///< a signal's number, or 0
   int64_t skipped = 0;      ///< steps left out because their numbers were not finite
+  int64_t replayed = 0;     ///< of this sitting: steps done again as a recorded piece
   bool early = false;       ///< patience or the time limit ended it
   bool finished() const { return stopped_by == 0; }
 };
@@ -98,8 +100,10 @@ class Trainer {
   bool plants(Plant::Where where) const {
     return plant_.due(where, step_) && (group_ == nullptr || group_->rank() + 1 == group_->size());
   }
+  /// Of the next step; with prefetching on the CPU, until arrived() brings them over.
   std::vector<Batch> next_batches();
-  int64_t next_position();
+  /// Makes them from `place` on, and moves it.
+  std::vector<Batch> make_batches(DataPlace& place) const;
   /// Forward and backward; the losses of the batches.
   std::vector<Tensor> sweep(const std::vector<Batch>& batches, bool first);
   /// The same for looking at it: the other members know nothing of it.
@@ -127,18 +131,19 @@ class Trainer {
   Rng rng_;
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::map<std::string, Lane> lanes_;    // by the shapes of their batches
-  bool told_why_ = false;                // that steps are not replayed
+  std::map<std::string, Lane> lanes_;  // by the shapes of their batches
+  bool told_why_ = false;              // that steps are not replayed
+  std::unique_ptr<Prefetch> prefetch_;
   std::unique_ptr<Exchange> exchange_;   // of a group
   Tensor factors_, tail_;                // of a group, [batches a step]: shares of the weight; losses
   std::vector<Tensor> buffers_;          // of a group
   std::unique_ptr<MetricsLog> metrics_;  // of the first member
   int64_t total_ = 0;
-  int64_t step_ = 0, epoch_ = 0, position_ = 0,
-          batches_ = 0;  // position_: batches of this epoch already used
+  int64_t step_ = 0;
+  DataPlace place_;  // behind the batches of the last step
   int64_t saved_ = -1, validated_ = -1, best_step_ = 0, without_better_ = 0;
   std::optional<Scores> best_;
-  int64_t skipped_ = 0, skipped_in_a_row_ = 0;
+  int64_t skipped_ = 0, skipped_in_a_row_ = 0, replayed_ = 0;
   Plant plant_;
   Estimate estimate_;
   double step_seconds_ = 0;

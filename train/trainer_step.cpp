@@ -8,15 +8,31 @@
 
 namespace heed {
 
-std::vector<Batch> Trainer::next_batches() {
+std::vector<Batch> Trainer::make_batches(DataPlace& place) const {
   const Owned owned(&memory_kinds[3]);
   std::vector<Batch> batches;
   for (int64_t i = 0; i < config_.train.accumulate; ++i) {
-    const int64_t position = next_position();
+    if (place.position == place.planned) place = {place.epoch + 1, 0, config_.task->plan(place.epoch + 1)};
+    const int64_t position = place.position++;
     batches.push_back(group_ != nullptr ? config_.task->share(position, {group_->rank(), group_->size()})
                                         : config_.task->batch(position));
   }
   return batches;
+}
+
+std::vector<Batch> Trainer::next_batches() {
+  if (prefetch_ == nullptr && prefetch_wanted() && config_.plant.empty()) {
+    const auto make = [this, place = place_]() mutable {
+      Prefetch::Made made{.batches = make_batches(place), .after = {}};
+      made.after = place;
+      return made;
+    };
+    prefetch_ = std::make_unique<Prefetch>(make, total_ - step_);
+  }
+  if (prefetch_ == nullptr) return make_batches(place_);
+  const Prefetch::Made& made = prefetch_->next();
+  place_ = made.after;
+  return made.batches;
 }
 
 std::vector<Tensor> Trainer::sweep(const std::vector<Batch>& batches, bool first) {
@@ -46,7 +62,7 @@ void Trainer::sweep_again(const std::vector<Batch>& batches) {
 
 Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
   // More graphs than this are of shapes that seldom come again.
-  constexpr size_t most = 64;
+  constexpr size_t most = 256;
   if (!replay_wanted() || config_.train.anomaly || !config_.plant.empty()) return nullptr;
   std::string key;
   for (const Batch& batch : batches) {
@@ -61,6 +77,7 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
   if (found == lanes_.end() && lanes_.size() == most) return nullptr;
   Lane& lane = found == lanes_.end() ? lanes_[key] : found->second;
   if (lane.replay == nullptr) {
+    if (prefetch_ != nullptr) batches = prefetch_->fresh();
     lane.batches = batches;
     const auto step = [this, &lane] {
       lane.losses = sweep(lane.batches, false);
@@ -78,13 +95,17 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
     lane.replay = std::make_unique<Replay>(step, ReplayHooks{kept, undo});
     return &lane;
   }
-  for (size_t i = 0; i < batches.size(); ++i) {
-    for (size_t k = 0; k < batches[i].tensors.size(); ++k) {
-      const Tensor& to = lane.batches[i].tensors[k];
-      launch<kernel::Copy>(to.device(), batches[i].tensors[k], to);
+  if (prefetch_ != nullptr) {
+    prefetch_->into(lane.batches);
+  } else {
+    for (size_t i = 0; i < batches.size(); ++i) {
+      for (size_t k = 0; k < batches[i].tensors.size(); ++k) {
+        const Tensor& to = lane.batches[i].tensors[k];
+        launch<kernel::Copy>(to.device(), batches[i].tensors[k], to);
+      }
+      lane.batches[i].weight = batches[i].weight;
+      lane.batches[i].tokens = batches[i].tokens;
     }
-    lane.batches[i].weight = batches[i].weight;
-    lane.batches[i].tokens = batches[i].tokens;
   }
   batches = lane.batches;
   return &lane;
@@ -94,11 +115,13 @@ std::vector<Tensor> Trainer::compute(std::vector<Batch>& batches, bool first) {
   optimizer_->begin_step(config_.train.schedule.at(step_, total_, config_.model.width));
   if (group_ != nullptr) begin_shares(batches);
   Lane* lane = first ? nullptr : lane_of(batches);
+  if (lane == nullptr && prefetch_ != nullptr) batches = prefetch_->fresh();
   std::vector<Tensor> losses;
   if (lane != nullptr) {
     lane->draws = rng_.draws();
     (*lane->replay)();
     losses = lane->losses;
+    replayed_ += lane->replay->replays() ? 1 : 0;
     if (!lane->replay->why_not().empty() && !told_why_) {
       told_why_ = true;
       progress_.say("replay", text("steps run as they are, since ", lane->replay->why_not()));

@@ -1,0 +1,142 @@
+// The thread that makes batches, and what it hands over.
+#include "train/prefetch.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "autograd/ops.h"
+#include "core/cuda/staging.h"
+#include "core/error.h"
+
+namespace heed {
+
+bool prefetch_wanted() {
+  if (default_device != Device::cuda) return false;
+  const char* wish = std::getenv("HEED_PREFETCH");
+  if (wish == nullptr || std::string(wish) == "on") return true;
+  if (std::string(wish) != "off") fail("HEED_PREFETCH = '", wish, "'. Known: on, off.");
+  return false;
+}
+
+Prefetch::Prefetch(std::function<Made()> make, int64_t steps, int ahead)
+    : make_(std::move(make)), steps_(steps) {
+  if (ahead < 1) fail("prefetch: ", ahead, " steps ahead; it must be at least 1.");
+  for (int i = 0; i < ahead; ++i) {
+    slots_.push_back(std::make_unique<Slot>());
+    if constexpr (built_with_cuda) slots_.back()->staging = cuda::make_staging();
+    idle_.push_back(slots_.back().get());
+  }
+  thread_ = std::thread([this] { work(); });
+}
+
+Prefetch::~Prefetch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Prefetch::work() {
+  for (int64_t made = 1; made <= steps_; ++made) {
+    Slot* slot = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stop_ || !idle_.empty(); });
+      if (stop_) return;
+      slot = idle_.front();
+      idle_.pop_front();
+    }
+    try {
+      fill(*slot);
+    } catch (...) {
+      slot->error = std::current_exception();
+    }
+    const bool last = slot->error != nullptr || made == steps_;
+    {
+      const std::lock_guard lock(mutex_);
+      ready_.push_back(slot);
+      ended_ = last;
+    }
+    changed_.notify_all();
+    if (last) return;
+  }
+}
+
+void Prefetch::fill(Slot& slot) {
+  const Owned owned(&memory_kinds[3]);
+  slot.made = make_();
+  slot.offsets.clear();
+  int64_t bytes = 0;
+  for (const Batch& batch : slot.made.batches) {
+    for (const Tensor& x : batch.tensors) {
+      slot.offsets.push_back(bytes);
+      bytes += (x.bytes() + 255) / 256 * 256;
+    }
+  }
+  if constexpr (built_with_cuda) {
+    std::byte* const room = slot.staging->room(bytes);
+    size_t n = 0;
+    for (const Batch& batch : slot.made.batches) {
+      for (const Tensor& x : batch.tensors) {
+        const Tensor dense = contiguous(x);
+        if (x.size() > 0) std::memcpy(room + slot.offsets[n], dense.raw(), static_cast<size_t>(x.bytes()));
+        ++n;
+      }
+    }
+    slot.staging->send();
+  }
+}
+
+const Prefetch::Made& Prefetch::next() {
+  std::unique_lock lock(mutex_);
+  if (current_ != nullptr) {
+    if constexpr (built_with_cuda) current_->staging->release();
+    idle_.push_back(std::exchange(current_, nullptr));
+    changed_.notify_all();
+  }
+  if (ready_.empty() && ended_) fail(Fault::internal, "prefetch: more steps are asked for than are made.");
+  if (ready_.empty()) ++waits_;
+  changed_.wait(lock, [this] { return !ready_.empty(); });
+  current_ = ready_.front();
+  ready_.pop_front();
+  taken_ = false;
+  if (current_->error) std::rethrow_exception(current_->error);
+  return current_->made;
+}
+
+void Prefetch::take(const std::vector<Batch>& to) {
+  if (current_ == nullptr || taken_) fail(Fault::internal, "prefetch: a step's batches are taken once.");
+  taken_ = true;
+  if constexpr (built_with_cuda) {
+    size_t n = 0;
+    for (const Batch& batch : to) {
+      for (const Tensor& x : batch.tensors) {
+        if (x.size() > 0) current_->staging->take(x.raw(), current_->offsets[n], x.bytes());
+        ++n;
+      }
+    }
+  }
+}
+
+std::vector<Batch> Prefetch::fresh() {
+  const Owned owned(&memory_kinds[3]);
+  std::vector<Batch> out = current_->made.batches;
+  for (Batch& batch : out) {
+    for (Tensor& x : batch.tensors) x = Tensor(x.shape(), x.dtype(), Device::cuda);
+  }
+  take(out);
+  return out;
+}
+
+void Prefetch::into(std::vector<Batch>& batches) {
+  for (size_t i = 0; i < batches.size(); ++i) {
+    batches[i].weight = current_->made.batches[i].weight;
+    batches[i].tokens = current_->made.batches[i].tokens;
+  }
+  take(batches);
+}
+
+}  // namespace heed
