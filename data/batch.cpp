@@ -2,6 +2,7 @@
 #include "data/batch.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/error.h"
 #include "data/shuffle.h"
@@ -135,20 +136,64 @@ BatchPlan PairBatches::in_order() const {
   return cut(order);
 }
 
-PairBatch PairBatches::make(std::span<const int64_t> indices) const {
-  if (indices.empty()) fail("batches: a batch needs at least one pair.");
-  int64_t source = options_.fixed_length;
-  int64_t target = options_.fixed_length;
+int64_t one_of_few(int64_t n) {
+  if (n <= 4) return 4;
+  const auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n - 1)) / 4);
+  return (n + step - 1) / step * step;
+}
+
+namespace {
+
+/// The least number that one_of_few() makes `few` of, itself one of them; at least 1.
+int64_t least_of(int64_t few) {
+  int64_t n = few;
+  while (n > 1 && one_of_few(n - 1) == few) --n;
+  return n;
+}
+
+}  // namespace
+
+BatchFrame PairBatches::frame(std::span<const int64_t> indices) const {
+  BatchFrame out{.rows = static_cast<int64_t>(indices.size()),
+                 .source = options_.fixed_length,
+                 .target = options_.fixed_length};
   for (const int64_t index : indices) {
     if (index < 0 || index >= size()) fail("batches: no pair ", index, "; there are ", size(), ".");
-    source = std::max(source, source_columns(pair(index)));
-    target = std::max(target, target_columns(pair(index)));
+    out.source = std::max(out.source, source_columns(pair(index)));
+    out.target = std::max(out.target, target_columns(pair(index)));
+    out.wanted += target_columns(pair(index));
   }
+  if (!options_.few_shapes) return out;
+  const auto columns = [&](int64_t n) {
+    if (options_.fixed_length > 0) return n;
+    const int64_t few = one_of_few(n);
+    return options_.most_columns > 0 ? std::max(n, std::min(few, options_.most_columns)) : few;
+  };
+  const int64_t source = std::max(options_.fixed_length, least_of(one_of_few(out.source))),
+                target = std::max(options_.fixed_length, least_of(one_of_few(out.target)));
+  out.source = columns(out.source);
+  out.target = columns(out.target);
+  if (options_.sentences > 0) {
+    out.rows = options_.sentences;
+    // Pairs of like length leave little of their rectangle empty.
+    out.wanted = options_.buckets ? out.rows * out.target : one_of_few(out.wanted);
+    return out;
+  }
+  // As many rows as any batch of these columns may have.
+  out.rows = std::max(out.rows, std::min(options_.tokens / target, 2 * options_.tokens / source));
+  out.wanted = std::max(out.wanted, std::min(options_.tokens, out.rows * out.target));
+  return out;
+}
+
+PairBatch PairBatches::make(std::span<const int64_t> indices) const {
+  if (indices.empty()) fail("batches: a batch needs at least one pair.");
+  const BatchFrame fit = frame(indices);
   const SpecialIds& special = options_.special;
-  const auto rows = static_cast<int64_t>(indices.size());
-  PairBatch batch{.source = padded(rows, source, special.pad),
-                  .target_in = padded(rows, target, special.pad),
-                  .target_out = padded(rows, target, special.pad)};
+  PairBatch batch{.source = padded(fit.rows, fit.source, special.pad),
+                  .target_in = padded(fit.rows, fit.target, special.pad),
+                  .target_out = padded(fit.rows, fit.target, special.pad),
+                  .target_tokens = 0,
+                  .wanted = fit.wanted};
   for (const int64_t index : indices) {
     const EncodedPair& p = pair(index);
     add_row(batch.source, special.start, p.source, special.end);
@@ -156,6 +201,10 @@ PairBatch PairBatches::make(std::span<const int64_t> indices) const {
     add_row(batch.target_out, -1, p.target, special.end);
     batch.target_tokens += target_columns(p);
   }
+  const auto rows = static_cast<size_t>(fit.rows);
+  batch.source.lengths.resize(rows, 1);
+  batch.target_in.lengths.resize(rows, 1);
+  batch.target_out.lengths.resize(rows, 0);
   return batch;
 }
 

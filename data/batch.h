@@ -13,8 +13,18 @@ namespace heed {
 struct Rows {
   int64_t rows = 0, columns = 0;
   std::vector<int32_t> ids;      ///< [rows, columns]
-  std::vector<int32_t> lengths;  ///< [rows], before padding
+  std::vector<int32_t> lengths;  ///< [rows], before padding; of an empty row 1, and 0 in target_out
 };
+
+/// How large a batch is with its padding.
+struct BatchFrame {
+  int64_t rows = 0, source = 0, target = 0;  ///< columns of each side
+  int64_t wanted = 0;                        ///< room for ids of target_out that are not padding
+  friend bool operator==(const BatchFrame&, const BatchFrame&) = default;
+};
+
+/// n rounded up to one of four numbers for each power of two, so by less than a quarter.
+int64_t one_of_few(int64_t n);
 
 /// What an encoder-decoder learns from at once.
 struct PairBatch {
@@ -22,6 +32,7 @@ struct PairBatch {
   Rows target_in;             ///< start + y
   Rows target_out;            ///< y + end, same shape as target_in
   int64_t target_tokens = 0;  ///< ids in target_out that are not padding
+  int64_t wanted = 0;         ///< of the frame: at least as many
 };
 
 /// A pair as ids, without start and end.
@@ -36,6 +47,10 @@ struct BatchOptions {
   bool buckets = true;    ///< pairs of like length together, so that little is padding
   int64_t pool = 65536;   ///< pairs that are shuffled together before they are sorted by length
   int64_t fixed_length = 0;  ///< when above 0: every row is padded to this length
+  /// Padded further, by rows too, so that batches have few shapes: a device replays steps of the same shapes.
+  /// What a batch holds does not depend on it.
+  bool few_shapes = false;
+  int64_t most_columns = 0;  ///< when above 0: few_shapes pads no row beyond this
   uint64_t seed = 1;
   SpecialIds special = {};  ///< pad, start and end are used
 };
@@ -58,6 +73,8 @@ class PairBatches {
   BatchPlan epoch(int64_t number) const;
   /// Every pair once, without chance: sorted by length when `buckets`, else in the order they came.
   BatchPlan in_order() const;
+  /// The size of a batch of the pairs with these indices.
+  BatchFrame frame(std::span<const int64_t> indices) const;
   /// The pairs with these indices as one batch, in this order.
   PairBatch make(std::span<const int64_t> indices) const;
 

@@ -28,11 +28,13 @@ Likelihood likelihood_of(const Tensor& logits, const Tensor& targets, std::span<
                          int32_t ignore) {
   const auto batch = static_cast<int64_t>(rows.size());
   const Tensor all = contiguous(logits.detach()), wanted = contiguous(targets.detach());
-  const Tensor mean = Tensor::zeros(Shape{batch}, all.dtype(), all.device()), count = like(mean);
+  const Tensor mean = Tensor::zeros(Shape{batch}, all.dtype(), all.device()),
+               count = Tensor::zeros(Shape{batch}, all.dtype(), all.device());
   const Tensor lse = like(all, Shape{all.extent(0)});
   int64_t at = 0;
   for (int64_t b = 0; b < batch; ++b) {
     const int64_t end = at + rows[static_cast<size_t>(b)];
+    if (end == at) continue;  // a row of padding
     launch<kernel::CrossEntropy>(all.device(), view::slice(all, 0, at, end), view::slice(wanted, 0, at, end),
                                  0.0, ignore, view::slice(lse, 0, at, end), view::slice(mean, 0, b, b + 1),
                                  view::slice(count, 0, b, b + 1));

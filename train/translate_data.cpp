@@ -31,6 +31,8 @@ void TranslateOptions::fields(Fields& f) {
   f("split_seed", split_seed, "of the one shuffle before holding out");
   f("buckets", buckets, "batches of like length");
   f("fixed_length", fixed_length, "pad every row to this length; 0: to the longest of the batch");
+  f("shapes", Choice(shapes, {"auto", "exact", "few"}),
+    "pad batches so that they have few shapes, whose steps a device replays; auto: there alone");
   f("bleu_pairs", bleu_pairs, "validation pairs translated at each validation");
 }
 
@@ -136,12 +138,16 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
   } else {
     load_tokenizers(sealed_files);
   }
-  BatchOptions batches{.tokens = config.train.batch > 0 ? 0 : config.train.batch_tokens,
-                       .sentences = config.train.batch,
-                       .buckets = options.buckets,
-                       .fixed_length = options.fixed_length,
-                       .seed = static_cast<uint64_t>(config.train.seed),
-                       .special = source_->special()};
+  BatchOptions batches{
+      .tokens = config.train.batch > 0 ? 0 : config.train.batch_tokens,
+      .sentences = config.train.batch,
+      .buckets = options.buckets,
+      .fixed_length = options.fixed_length,
+      .few_shapes = options.shapes == ShapeChoice::few ||
+                    (options.shapes == ShapeChoice::automatic && default_device == Device::cuda),
+      .most_columns = max_length,
+      .seed = static_cast<uint64_t>(config.train.seed),
+      .special = source_->special()};
   int64_t dropped = 0, cut = 0;
   train = std::make_unique<PairBatches>(encode(corpus.train, true, dropped), batches);
   // Scores do not depend on how a batch is put together, so held-out pairs always go by length.
@@ -149,6 +155,7 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
   batches.tokens = std::max<int64_t>(batches.tokens, 4096);
   batches.buckets = true;
   batches.fixed_length = 0;
+  batches.few_shapes = false;
   validation = std::make_unique<PairBatches>(encode(corpus.validation, false, cut), batches);
   test = std::make_unique<PairBatches>(encode(corpus.test, false, cut), batches);
   validation_text = std::move(corpus.validation);

@@ -14,6 +14,7 @@
 namespace heed {
 
 enum class TokenizerChoice { word, unigram, bpe };
+enum class ShapeChoice { automatic, exact, few };
 
 /// Options of the group "data".
 struct TranslateOptions {
@@ -33,6 +34,7 @@ struct TranslateOptions {
   int64_t split_seed = 1234;
   bool buckets = true;
   int64_t fixed_length = 0;
+  ShapeChoice shapes = ShapeChoice::automatic;
   int64_t bleu_pairs = 200;
   void fields(Fields& f);
 };

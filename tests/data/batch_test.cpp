@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "data/corpus.h"
 #include "data/phrasebook.h"
@@ -188,4 +189,59 @@ TEST_CASE("batch: under a tenth of the Europarl sample is padding") {
   CHECK(padding_share(batches, plan) == Approx(1.0 - static_cast<double>(used) / static_cast<double>(area)));
   // Without buckets most would be padding.
   CHECK(padding_share(batches, PairBatches(encoded, {.buckets = false}).epoch(0)) > 0.25);
+}
+
+TEST_CASE("batch: few shapes pad the same batches further, by rows and wanted ids too, never by much") {
+  for (int64_t n = 1; n < 3000; ++n) {
+    const int64_t few = one_of_few(n);
+    CHECK((few >= n && (n <= 4 || 4 * (few - n) < n)));
+    CHECK((one_of_few(few) == few && one_of_few(n + 1) >= few));
+  }
+  for (const bool by_tokens : {true, false}) {
+    CAPTURE(by_tokens);
+    BatchOptions options{.tokens = by_tokens ? 400 : 0, .sentences = by_tokens ? 0 : 32, .seed = 3};
+    const PairBatches exact(pairs(12000), options);
+    options.few_shapes = true;
+    options.most_columns = 24;
+    const PairBatches few(pairs(12000), options);
+    const BatchPlan plan = exact.epoch(0);
+    CHECK((few.epoch(0) == plan));
+    const auto less = [](const BatchFrame& a, const BatchFrame& b) {
+      return std::tie(a.rows, a.source, a.target, a.wanted) < std::tie(b.rows, b.source, b.target, b.wanted);
+    };
+    std::set<BatchFrame, decltype(less)> frames(less), exact_frames(less);
+    int64_t area = 0, needed = 0;
+    for (const auto& indices : plan) {
+      const PairBatch one = exact.make(indices), other = few.make(indices);
+      const BatchFrame frame = few.frame(indices);
+      frames.insert(frame);
+      exact_frames.insert(exact.frame(indices));
+      CHECK(one.wanted == one.target_tokens);
+      CHECK(other.target_tokens == one.target_tokens);
+      CHECK((other.wanted == frame.wanted && other.wanted >= one.wanted));
+      CHECK((other.source.rows == frame.rows && other.source.columns == frame.source));
+      CHECK((other.source.columns <= 24 && other.target_in.columns <= 24));
+      area += frame.rows * (frame.source + frame.target);
+      needed += one.source.rows * (one.source.columns + one.target_in.columns);
+      for (const auto side : {&PairBatch::source, &PairBatch::target_in, &PairBatch::target_out}) {
+        const Rows &small = one.*side, &large = other.*side;
+        const int32_t none = side == &PairBatch::target_out ? 0 : 1;  // of an empty row
+        REQUIRE(static_cast<int64_t>(large.ids.size()) == large.rows * large.columns);
+        REQUIRE(static_cast<int64_t>(large.lengths.size()) == large.rows);
+        for (int64_t row = 0; row < large.rows; ++row) {
+          CHECK(large.lengths[static_cast<size_t>(row)] ==
+                (row < small.rows ? small.lengths[static_cast<size_t>(row)] : none));
+          for (int64_t t = 0; t < large.columns; ++t) {
+            const bool there = row < small.rows && t < small.columns;
+            const auto at = static_cast<size_t>(row * large.columns + t);
+            if (large.ids[at] != (there ? small.ids[static_cast<size_t>(row * small.columns + t)] : 1))
+              FAIL("row " << row << ", column " << t);
+          }
+        }
+      }
+    }
+    CAPTURE(frames.size(), exact_frames.size(), area, needed);
+    CHECK(frames.size() <= exact_frames.size() / 3);
+    CHECK(static_cast<double>(area) < 1.5 * static_cast<double>(needed));
+  }
 }

@@ -60,6 +60,7 @@ class Translate final : public Task {
     double whole = 0;
     for (const int32_t length : pairs.target_out.lengths) whole += length;
     for (Rows* one : {&pairs.source, &pairs.target_in, &pairs.target_out}) *one = cut(*one, rows);
+    if (!data_.train->options().few_shapes) pairs.wanted = 0;
     Batch out = rows.count > 0 ? tensors(pairs) : Batch{};
     out.whole = whole;
     out.rows = rows;
@@ -67,18 +68,9 @@ class Translate final : public Task {
   }
 
   std::vector<double> extents(int64_t position) const override {
-    const PairBatches& batches = *data_.train;
-    double source = 0, target = 0, wanted = 0;  // the longest of each side, and all wanted tokens
-    const auto& indices = plan_.at(static_cast<size_t>(position));
-    for (const int64_t index : indices) {
-      const EncodedPair& pair = batches.pair(index);
-      source = std::max(source, static_cast<double>(pair.source.size() + 2));
-      target = std::max(target, static_cast<double>(pair.target.size() + 1));
-      wanted += static_cast<double>(pair.target.size() + 1);
-    }
-    if (batches.options().fixed_length > 0)
-      source = target = static_cast<double>(batches.options().fixed_length);
-    const auto rows = static_cast<double>(indices.size());
+    const BatchFrame frame = data_.train->frame(plan_.at(static_cast<size_t>(position)));
+    const auto rows = static_cast<double>(frame.rows), source = static_cast<double>(frame.source),
+               target = static_cast<double>(frame.target), wanted = static_cast<double>(frame.wanted);
     return {rows * source,          rows * target,          wanted,
             rows * source * source, rows * target * target, rows * source * target};
   }
@@ -89,8 +81,11 @@ class Translate final : public Task {
 
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
     const Tensor scores = logits(model, batch, pass);
-    if (pass.terms != nullptr && !pass.terms->waiting.empty())
-      settle_terms(pass.terms, scores, batch.tensors[3], rows_of(batch));
+    if (pass.terms != nullptr && !pass.terms->waiting.empty()) {
+      const auto real = static_cast<int64_t>(batch.weight);
+      settle_terms(pass.terms, view::slice(scores.detach(), 0, 0, real),
+                   view::slice(batch.tensors[3], 0, 0, real), rows_of(batch));
+    }
     return cross_entropy(scores, batch.tensors[3], pass.noise != nullptr ? data_.smoothing : 0);
   }
 
@@ -150,8 +145,8 @@ class Translate final : public Task {
     return {rows.count, all.columns, at(all.ids, all.columns), at(all.lengths, 1)};
   }
 
-  /// [0] source, [1] source lengths, [2] decoder input, [3] wanted tokens that are not padding, [4] where
-  /// they stand
+  /// [0] source, [1] source lengths, [2] decoder input, [3] wanted tokens that are not padding, then -1, [4]
+  /// where they stand
   Batch tensors(const PairBatch& pairs) const {
     const auto rectangle = [](const Rows& rows) {
       return Tensor::of<int32_t>(rows.ids, Shape{rows.rows, rows.columns});
@@ -164,13 +159,16 @@ class Translate final : public Task {
         places.push_back(static_cast<int32_t>(at));
       }
     }
+    const auto real = static_cast<int64_t>(wanted.size());
+    wanted.resize(static_cast<size_t>(std::max(real, pairs.wanted)), -1);
+    places.resize(wanted.size(), 0);
     Batch batch;
     batch.tensors = {
         rectangle(pairs.source), Tensor::of<int32_t>(pairs.source.lengths, Shape{pairs.source.rows}),
         rectangle(pairs.target_in), Tensor::of<int32_t>(wanted, Shape{static_cast<int64_t>(wanted.size())}),
         Tensor::of<int32_t>(places, Shape{static_cast<int64_t>(places.size())})};
-    batch.weight = static_cast<double>(wanted.size());
-    batch.tokens = static_cast<int64_t>(wanted.size());
+    batch.weight = static_cast<double>(real);
+    batch.tokens = real;
     return batch;
   }
 
@@ -178,7 +176,9 @@ class Translate final : public Task {
   static std::vector<int64_t> rows_of(const Batch& batch) {
     std::vector<int64_t> rows(static_cast<size_t>(batch.tensors[2].extent(0)));
     const double columns = static_cast<double>(batch.tensors[2].extent(1));
-    for (const double place : batch.tensors[4].to_doubles()) ++rows.at(static_cast<size_t>(place / columns));
+    const std::vector<double> places = batch.tensors[4].to_doubles();
+    for (size_t i = 0; i < static_cast<size_t>(batch.weight); ++i)
+      ++rows.at(static_cast<size_t>(places[i] / columns));
     return rows;
   }
 

@@ -1,0 +1,104 @@
+// A whole run on a device: the numbers of the CPU, and the same bits however its batches and steps are
+// queued.
+#include <cstdlib>
+
+#include "tests/any_device.h"
+#include "tests/scratch.h"
+#include "tests/train/small_run.h"
+#if HEED_CUDA_ACTED
+#include "core/cuda/acted/cuda_runtime.h"
+#endif
+
+using namespace heed;
+
+namespace {
+
+/// An environment variable for as long as one lives.
+struct Set {
+  const char* name;
+  Set(const char* variable, const char* value) : name(variable) { setenv(name, value, 1); }
+  ~Set() { unsetenv(name); }
+  Set(const Set&) = delete;
+  Set& operator=(const Set&) = delete;
+};
+
+/// Without chance, so that another padding draws nothing else.
+Config quiet(const Settings& more = {}) {
+  Settings settings{{"model.dropout", "0"},         {"model.attention_dropout", "0"},
+                    {"train.accumulate", "1"},      {"train.batch_tokens", "120"},
+                    {"train.steps", "24"},          {"data.bleu_pairs", "0"},
+                    {"train.validate_every", "12"}, {"data.pairs", "120"}};
+  settings.insert(settings.end(), more.begin(), more.end());
+  return tiny(settings);
+}
+
+std::vector<double> losses_of(const Path& run) {
+  for (const MetricSeries& series : read_metrics(run / "metrics.jsonl")) {
+    if (series.name == "loss") return series.values;
+  }
+  return {};
+}
+
+void check_close(const std::vector<double>& one, const std::vector<double>& other) {
+  REQUIRE(one.size() == other.size());
+  REQUIRE(one.size() >= 12);
+  for (size_t i = 0; i < one.size(); ++i) {
+    CAPTURE(i);
+    CHECK(one[i] == Approx(other[i]).epsilon(2e-4));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("device run: padding to few shapes changes no loss, and a device replays most of its steps") {
+  Scratch scratch;
+  sit(scratch / "exact", quiet());
+  sit(scratch / "few", quiet({{"data.shapes", "few"}}));
+  const std::vector<double> exact = losses_of(scratch / "exact");
+  CHECK(exact.front() > exact.back());
+  check_close(exact, losses_of(scratch / "few"));
+  if (devices().size() == 1) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  const Outcome seldom = sit(scratch / "cuda exact", quiet({{"data.shapes", "exact"}}));
+  const Outcome mostly = sit(scratch / "cuda", quiet());
+  check_close(exact, losses_of(scratch / "cuda exact"));
+  check_close(exact, losses_of(scratch / "cuda"));
+  CHECK(mostly.replayed > seldom.replayed);
+  CHECK(mostly.replayed >= 8);
+}
+
+TEST_CASE("device run: the same bits with batches made ahead or not, steps replayed or not") {
+  if (devices().size() == 1) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  Scratch scratch;
+  const Settings settings{{"train.steps", "12"}, {"model.dropout", "0.2"}};
+  CHECK(sit(scratch / "whole", quiet(settings)).replayed > 0);
+  {
+    const Set prefetch("HEED_PREFETCH", "off");
+    sit(scratch / "one by one", quiet(settings));
+    check_same(scratch / "whole", scratch / "one by one", 12);
+    const Set replay("HEED_REPLAY", "off");
+    CHECK(sit(scratch / "as it is", quiet(settings)).replayed == 0);
+    check_same(scratch / "whole", scratch / "as it is", 12);
+  }
+  // Stopped and resumed, while batches of later steps are made already.
+  CHECK(sit(scratch / "pieces", quiet(settings), 5).stopped_by == SIGTERM);
+  sit(scratch / "pieces", quiet(settings));
+  check_same(scratch / "whole", scratch / "pieces", 12);
+#if HEED_CUDA_ACTED
+  for (const acted::StreamOrder order : {acted::StreamOrder::late, acted::StreamOrder::early}) {
+    CAPTURE(order == acted::StreamOrder::late);
+    const Path run = scratch / (order == acted::StreamOrder::late ? "late" : "early");
+    acted::order_streams(order);
+    sit(run, quiet(settings));
+    acted::order_streams(acted::StreamOrder::at_once);
+    check_same(scratch / "whole", run, 12);
+  }
+#endif
+}
