@@ -27,8 +27,8 @@ if(HEED_CUDA STREQUAL "ACTED")
   set_source_files_properties(${cuda_sources} PROPERTIES LANGUAGE CXX)
   file(GLOB acted_sources CONFIGURE_DEPENDS core/cuda/acted/*.cpp)
   file(GLOB kernels_of_cuda CONFIGURE_DEPENDS core/kernels/*_cuda.cu core/cuda/*.cu)
-  # Optimised in every build, as kernels of the CPU are; a #pragma unroll is for nvcc.
-  set_source_files_properties(${kernels_of_cuda} PROPERTIES COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas;-O2")
+  # Optimised in every build, as kernels of the CPU are, though no more than fibers need; a #pragma unroll is for nvcc.
+  set_source_files_properties(${kernels_of_cuda} PROPERTIES COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas;-O1;-finline-small-functions")
   list(APPEND cuda_sources ${acted_sources})
 elseif(HEED_CUDA STREQUAL "ON" OR (HEED_CUDA STREQUAL "AUTO" AND NOT kernels_without_twin))
   find_package(CUDAToolkit)
