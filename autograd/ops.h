@@ -70,6 +70,12 @@ Tensor matmul(const Tensor& a,
               const Tensor& b);  ///< [..., M, K] [..., K, N] -> [..., M, N], batch axes broadcast
 /// x W^T + bias: x [..., in], weight [out, in], bias [out] or empty -> [..., out].
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+/// gelu_tanh of that.
+Tensor linear_gelu_tanh(const Tensor& x, const Tensor& weight, const Tensor& bias);
+/// Two linear layers, with gelu_tanh between: up [hidden, in], down [out, hidden]; biases may be empty. A
+/// device does the GELU, its slope and the sums for the biases within the products.
+Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,
+                    const Tensor& down_bias);
 
 // Reductions.
 Tensor sum(const Tensor& x);                 ///< of all, rank 0

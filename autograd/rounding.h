@@ -5,8 +5,9 @@
 
 namespace heed {
 
-/// While one lives, matmul() and linear() of this thread round the factors of their products, and so will
-/// their gradients. What is kept stays f32: weights, activations, gradients and sums.
+/// While one lives, matmul(), linear(), feed_forward() and the fused attentions of this thread round the
+/// factors of their products, and so will their gradients. Weights, gradients and sums stay f32; of what a
+/// layer keeps for its gradient, a device has the rounded factors.
 class ProductsRounded {
  public:
   explicit ProductsRounded(Rounding rounding);

@@ -25,7 +25,11 @@ class FeedForward final : public Module {
         options_(options) {}
   Tensor operator()(const Tensor& x, Rng* noise) const {
     const Within within(this);
-    return down(dropout(activate(options_.activation, up(x)), options_.dropout, noise));
+    if (options_.activation != Activation::gelu_tanh)
+      return down(dropout(activate(options_.activation, up(x)), options_.dropout, noise));
+    if (options_.dropout == 0 || noise == nullptr)
+      return feed_forward(x, up.weight, up.bias, down.weight, down.bias);
+    return down(dropout(linear_gelu_tanh(x, up.weight, up.bias), options_.dropout, noise));
   }
   void fields(Fields& f) override {
     f("up", up);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/device.h"
 #include "core/io.h"
 #include "data/text.h"
 #include "train/anomaly.h"
@@ -36,8 +37,9 @@ void TrainOptions::fields(Fields& f) {
   f("batch_tokens", batch_tokens, "target tokens a batch at most, padding included");
   f("accumulate", accumulate, "batches whose gradients make one step");
   f("smoothing", smoothing, "label smoothing");
-  f("precision", Choice(precision, {"f32", "f64", "bf16"}),
-    "what weights are kept and computed in; bf16: factors of products are rounded, all else is f32");
+  f("precision", Choice(precision, {"f32", "f64", "bf16", "tf32"}),
+    "what weights are kept and computed in; bf16, and tf32 on GPUs: factors of products are rounded, all "
+    "else is f32");
   f("pretrain", Choice(pretrain, {"none", "masked", "causal"}),
     "what tasks over long sequences learn first: tokens that are hidden, or each from those before it");
   f("pretrain_steps", pretrain_steps, "steps of that, before the run's own");
@@ -52,6 +54,13 @@ void TrainOptions::fields(Fields& f) {
   f("on_nan", Choice(on_nan, {"stop", "skip"}), "at a step whose loss or gradient is not finite");
   f("skip_limit", skip_limit, "steps skipped in a row before a run with on_nan = skip stops all the same");
   f("anomaly", anomaly, "look for values that are not finite after every op (slow)");
+}
+
+Rounding rounding_of(Precision precision) {
+  if (precision != Precision::tf32) return precision == Precision::bf16 ? Rounding::bf16 : Rounding::none;
+  if (default_device == Device::cpu)
+    fail("train.precision = tf32 is for GPUs, and this is the CPU. Use f32 or bf16, or --device cuda.");
+  return Rounding::tf32;
 }
 
 void Config::fields(Fields& f) {

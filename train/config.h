@@ -43,13 +43,12 @@ enum class OnNan { stop, skip };
 /// it. See train/pretraining.h.
 enum class Pretrain { none, masked, causal };
 
-/// What weights, gradients and moments are kept and computed in. bf16 keeps them in f32 and rounds the
+/// What weights, gradients and moments are kept and computed in. bf16 and tf32 keep them in f32 and round the
 /// factors of matrix products.
-enum class Precision { f32, f64, bf16 };
+enum class Precision { f32, f64, bf16, tf32 };
 
-constexpr Rounding rounding_of(Precision precision) {
-  return precision == Precision::bf16 ? Rounding::bf16 : Rounding::none;
-}
+/// How products are rounded on the default device. Fails for tf32 on the CPU, which has no such products.
+Rounding rounding_of(Precision precision);
 
 /// How long and how a run trains.
 struct TrainOptions {

@@ -94,6 +94,7 @@ kernel::BlockTerms settled(const char* op, const Tensor& q, const Tensor& k, ker
   check_lengths(op, terms.key_lengths, q);
   if (terms.key_lengths) terms.key_lengths = contiguous(terms.key_lengths.detach());
   check_dropout(op, terms.dropout, terms.draw);
+  terms.rounding = product_rounding();
   if (!terms.pattern) fail(op, ": there is no pattern. Give one, or use attention().");
   const kernel::Pattern& pattern = *terms.pattern;
   if ((pattern.heads != 1 && pattern.heads != q.extent(1)) || pattern.queries != q.extent(2) ||

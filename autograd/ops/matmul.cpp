@@ -1,11 +1,9 @@
 // Products of matrices.
-#include "autograd/narrow_weights.h"
 #include "autograd/ops.h"
 #include "autograd/ops/agree.h"
 #include "autograd/rounding.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/gemm.h"
-#include "core/kernels/narrow_rows.h"
 #include "core/launch.h"
 
 namespace heed {
@@ -50,47 +48,6 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
                   return {b ? sum_to(product(dy, view::transpose(b, -1, -2), rounding), sa) : Tensor(),
                           a ? sum_to(product(view::transpose(a, -1, -2), dy, rounding), sb) : Tensor()};
                 });
-}
-
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (weight.rank() != 2 || x.rank() < 1 || x.extent(-1) != weight.extent(1)) {
-    fail("linear: an input ", x.shape(), " does not fit the weight ", weight.shape(),
-         " [out, in]: the last extent must be ", weight.rank() == 2 ? weight.extent(1) : 0, ".");
-  }
-  const int64_t in = weight.extent(1);
-  const int64_t out = weight.extent(0);
-  if (bias && !(bias.shape() == Shape{out})) {
-    fail("linear: the bias is ", bias.shape(), " for the weight ", weight.shape(), " [out, in]; it must be [",
-         out, "].");
-  }
-  agree("linear", x, weight);
-  if (bias) agree("linear", weight, bias);
-  Shape shape = x.shape();
-  shape[-1] = out;
-  const Tensor rows =
-      view::reshape(contiguous(x.detach()), Shape{in > 0 ? x.size() / in : 0, in});  // [N, in]
-  const Tensor y = like(rows, Shape{rows.extent(0), out});                           // [N, out]
-  if (bias) launch<kernel::Copy>(y.device(), view::expand(bias, y.shape()), y);
-  const Rounding rounding = product_rounding();
-  const bool few = !recording() && rows.extent(0) <= kernel::NarrowRows::few_rows;
-  if (const Tensor* narrow = few ? narrow_copy(weight) : nullptr) {
-    launch<kernel::NarrowRows>(y.device(), rows, *narrow, y, bias ? 1.0 : 0.0);
-  } else {
-    launch<kernel::Gemm>(y.device(), rows, ready(view::transpose(weight, 0, 1)), y, 1.0, bias ? 1.0 : 0.0,
-                         rounding);
-  }
-  const auto vjp = [rows = weight.node() ? rows : Tensor(), weight = weight.detach(), from = x.shape(),
-                    wx = x.node() != nullptr, wb = bias.node() != nullptr, rounding](const Tensor& dy) {
-    const int64_t width = weight.extent(0);
-    const Tensor flat =
-        view::reshape(contiguous(dy), Shape{width > 0 ? dy.size() / width : 0, width});  // [N, out]
-    Gradients gradients(3);
-    if (wx) gradients[0] = view::reshape(product(flat, weight, rounding), from);
-    if (rows) gradients[1] = product(view::transpose(flat, 0, 1), rows, rounding);
-    if (wb) gradients[2] = sum_to(flat, Shape{width});
-    return gradients;
-  };
-  return record("linear", view::reshape(y, shape), {&x, &weight, &bias}, vjp);
 }
 
 }  // namespace heed

@@ -12,10 +12,6 @@
 namespace heed::cuda {
 namespace {
 
-// What NVIDIA recommends for the fastest kernels of Hopper. Given by us, since cuBLAS's own cannot be
-// captured.
-constexpr int64_t workspace_bytes = int64_t{32} << 20;
-
 #if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED
 
 BlasTable open_table() {
@@ -33,15 +29,8 @@ void find(void* library, const char* name, F*& function) {
 }
 
 BlasTable open_table() {
-  void* library = nullptr;
   std::string why;
-  // Where the loader looks, then where the toolkit lay when Heed was built.
-  for (const std::string folder : {"", HEED_CUDA_LIBRARIES "/"}) {
-    for (const char* name : {"libcublas.so.13", "libcublas.so.12"}) {
-      if (library == nullptr) library = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (library == nullptr && why.empty()) why = dlerror();
-    }
-  }
+  void* library = open_library("libcublas.so", why);
   if (library == nullptr) {
     fail(Fault::device, "cuda: products need cuBLAS, which cannot be opened (", why,
          "). Install CUDA's libcublas, or name its folder in LD_LIBRARY_PATH.");
@@ -64,6 +53,7 @@ struct Handle {
   cudaStream_t stream = nullptr;
   std::unique_ptr<Storage> workspace;
 };
+thread_local Handle* own = nullptr;  // never destroyed: the device may be gone before the thread is
 
 /// What both forms of a call pass alike.
 struct Arguments {
@@ -95,6 +85,19 @@ int narrow(int64_t extent) { return static_cast<int>(extent); }
 
 }  // namespace
 
+#if !defined(HEED_CUDA_ACTED) || !HEED_CUDA_ACTED
+void* open_library(const std::string& name, std::string& why) {
+  // Where the loader looks, then where the toolkit lay when Heed was built.
+  for (const std::string folder : {"", HEED_CUDA_LIBRARIES "/"}) {
+    for (const char* version : {".13", ".12"}) {
+      if (void* library = dlopen((folder + name + version).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+      if (why.empty()) why = dlerror();
+    }
+  }
+  return nullptr;
+}
+#endif
+
 const BlasTable& blas_table() {
   static const BlasTable table = open_table();
   return table;
@@ -106,7 +109,6 @@ void check(cublasStatus_t status, const char* what) {
 }
 
 cublasHandle_t blas_handle() {
-  static thread_local Handle* own = nullptr;  // never destroyed: the device may be gone before the thread is
   const cudaStream_t now = stream();
   if (own == nullptr) {
     auto made = std::make_unique<Handle>();
@@ -122,6 +124,11 @@ cublasHandle_t blas_handle() {
     own->stream = now;
   }
   return own->handle;
+}
+
+void* blas_workspace() {
+  blas_handle();
+  return own->workspace->data();
 }
 
 void multiply(const BlasProduct& p) {

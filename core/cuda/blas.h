@@ -4,6 +4,7 @@
 #include <cublas_v2.h>
 
 #include <cstdint>
+#include <string>
 
 #include "core/cuda/stream.h"
 
@@ -29,8 +30,15 @@ struct BlasTable {
 
 /// Opens the library once. Fault::device naming what is missing where that fails.
 const BlasTable& blas_table();
+/// A library of the toolkit's version 13 or 12, such as "libcublas.so"; null where there is none, and `why`.
+void* open_library(const std::string& name, std::string& why);
 /// Of this thread, with its products on stream().
 cublasHandle_t blas_handle();
+/// What NVIDIA recommends for the fastest kernels of Hopper. Given by us, since cuBLAS's own cannot be
+/// captured.
+inline constexpr int64_t workspace_bytes = int64_t{32} << 20;
+/// The workspace of this thread's handle.
+void* blas_workspace();
 void check(cublasStatus_t status, const char* what);
 
 /// How many numbers of the factors' mantissas take part in a product of f32.

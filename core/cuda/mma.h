@@ -1,7 +1,8 @@
-// The tensor cores: products of 16 x 16 and 16 x 8 numbers of bf16, held by the 32 lanes of a warp, with sums
-// in f32.
+// The tensor cores: products of 16 x 16 and 16 x 8 numbers of bf16, or 16 x 8 and 8 x 8 of tf32, held by the
+// 32 lanes of a warp, with sums in f32.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -66,6 +67,67 @@ __device__ inline void multiply_add(Sums& sums, const LeftFactor& left, const Ri
             to.sums[2 * row + 1] += a * number(second.right[part], half);
           }
         }
+      }
+    }
+    return to;
+  });
+  std::memcpy(sums, made.sums, sizeof(made.sums));
+#endif
+}
+
+/// A float of which the tensor cores read the upper 19 bits.
+struct tf32 {
+  float value;
+};
+
+/// Rounded to the nearest, ties away from zero.
+__device__ inline tf32 rounded_tf32(float x) {
+#ifdef __CUDACC__
+  uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return {__uint_as_float(bits)};
+#else
+  const auto bits = std::bit_cast<uint32_t>(x);
+  if ((bits & 0x7f800000U) == 0x7f800000U) return {x};
+  return {std::bit_cast<float>((bits + 0x1000U) & 0xffffe000U)};
+#endif
+}
+
+/// sums [16, 8] += left [16, 8] right [8, 8], of tf32. Register 0 of the left factor holds row g, column t;
+/// 1: row g + 8; 2 and 3: the same 4 columns on. Those of the right factor hold rows t and t + 4 of column g.
+/// All lanes of a warp.
+__device__ inline void multiply_add(Sums& sums, const tf32 (&left)[4], const tf32 (&right)[2]) {
+#ifdef __CUDACC__
+  const auto bits = [](tf32 x) { return __float_as_uint(x.value); };
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(bits(left[0])), "r"(bits(left[1])), "r"(bits(left[2])), "r"(bits(left[3])), "r"(bits(right[0])),
+        "r"(bits(right[1])));
+#else
+  struct Given {
+    tf32 left[4], right[2];
+  } given;
+  std::memcpy(given.left, left, sizeof(given.left));
+  std::memcpy(given.right, right, sizeof(given.right));
+  const int lane = acted::lane(), g = lane / 4, t = lane % 4;
+  const auto number = [](tf32 x) {  // the rest is not read
+    return std::bit_cast<float>(std::bit_cast<uint32_t>(x.value) & 0xffffe000U);
+  };
+  struct Made {
+    float sums[4];
+  };
+  const Made made = acted::exchange("mma", 0xffffffffU, given, [&](auto of) {
+    Made to;
+    std::memcpy(to.sums, sums, sizeof(to.sums));
+    for (int l = 0; l < 8; ++l) {
+      const Given rows = of(4 * g + l % 4), first = of(4 * (2 * t) + l % 4),
+                  second = of(4 * (2 * t + 1) + l % 4);
+      for (int row = 0; row < 2; ++row) {
+        const float a = number(rows.left[row + l / 4 * 2]);
+        to.sums[2 * row] += a * number(first.right[l / 4]);
+        to.sums[2 * row + 1] += a * number(second.right[l / 4]);
       }
     }
     return to;

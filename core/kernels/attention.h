@@ -21,7 +21,7 @@ struct AttentionTerms {
   double softcap = 0;    ///< above 0: a score s becomes softcap tanh(s / softcap), before anything is added
   double dropout = 0;  ///< on the normalised weights; element (b, h, i, j) draws at ((b H + h) Tq + i) Tk + j
   Draw draw = {};
-  Rounding rounding = Rounding::none;  ///< of the factors of products, on devices; those of the CPU are exact
+  Rounding rounding = Rounding::none;  ///< of factors of products, on devices; those of the CPU are exact
 };
 
 /// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,

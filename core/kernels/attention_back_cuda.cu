@@ -3,7 +3,7 @@
 // order.
 #include "core/count.h"
 #include "core/kernels/attention_back_device.h"
-#include "core/kernels/attention_bf16_device.h"
+#include "core/kernels/attention_rounded_device.h"
 
 namespace heed::kernel {
 namespace {
@@ -190,7 +190,7 @@ void AttentionBack::cuda(const Tensor& q, const Tensor& k, const Tensor& v, cons
     const AttentionScores<T> call(q, k, v, terms);
     Count::add(attention_flops(call, true));
     if (std::is_same_v<T, float> && !drelative && takes_tensor_cores(call, terms.rounding)) {
-      attention_back_bf16(q, k, v, terms, out, lse, dout, dq, dk, dv);
+      attention_rounded_back(q, k, v, terms, out, lse, dout, dq, dk, dv);
       return;
     }
     backward<T>(q, k, v, terms, out, lse, dout, dq, dk, dv, drelative);

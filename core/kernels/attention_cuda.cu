@@ -4,7 +4,7 @@
 #include "core/kernels/attention.h"
 
 #include "core/count.h"
-#include "core/kernels/attention_bf16_device.h"
+#include "core/kernels/attention_rounded_device.h"
 #include "core/kernels/attention_rows_device.h"
 
 namespace heed::kernel {
@@ -143,7 +143,7 @@ void Attention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const At
     Count::add(attention_flops(call, false));
     if (takes_rows(call, terms)) return attention_rows(q, k, v, terms, out, lse);
     if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
-      return attention_bf16(q, k, v, terms, out, lse);
+      return attention_rounded(q, k, v, terms, out, lse);
     visit_tiles<T>(std::max(call.d, call.dv), [&](auto wide) { start<T, decltype(wide)::value>(call); });
   });
 }

@@ -5,6 +5,7 @@
 
 #include "core/isa.h"
 #include "core/random.h"
+#include "core/rounding.h"
 
 namespace heed::kernel {
 
@@ -18,6 +19,7 @@ struct BlockTerms {
   int64_t first_key = 0;    ///< what key 0 is to the key lengths: a decoder that forgets has no earlier ones
   double dropout = 0;       ///< on the normalised weights; pairs draw as in AttentionTerms
   Draw draw = {};
+  Rounding rounding = Rounding::none;  ///< of factors of products, on devices; those of the CPU are exact
 };
 
 /// Shapes as in kernel::Attention.

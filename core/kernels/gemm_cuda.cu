@@ -1,13 +1,9 @@
 // Products of matrices on the GPU: cuBLAS, which counts by columns what lies in rows.
-#include "core/kernels/gemm.h"
+#include "core/kernels/gemm_device.h"
 
-#include "core/count.h"
-#include "core/cuda/blas.h"
 #include "core/cuda/grid.h"
 #include "core/cuda/view.h"
 #include "core/cuda/visit.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/gemm_layout.h"
 #include "core/kernels/map.h"
 
 namespace heed::kernel {
@@ -31,8 +27,9 @@ __global__ void list_matrices(Places<3> batch, Begins begins, const void** a, co
   }
 }
 
-/// x rounded to bf16, as it lies: gaps and repetitions stay what they are.
-Tensor rounded(const Tensor& x) {
+}  // namespace
+
+Tensor rounded_as_it_lies(const Tensor& x) {
   // What a view does not show may be rounded as well, if there is little of it.
   int64_t reach = 1;
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
@@ -50,21 +47,15 @@ Tensor rounded(const Tensor& x) {
   return narrow;
 }
 
-cudaDataType_t type_of(DType dtype) {
-  return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
-}
-
-}  // namespace
-
 void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
                 Rounding rounding) {
-  const bool narrow = rounding == Rounding::bf16 && c.dtype() == DType::f32 && large(a, c);
-  if (narrow && a.dtype() == DType::f32) return cuda(rounded(a), rounded(b), c, alpha, beta, rounding);
+  const bool narrow = in_bf16(a, c, rounding);
+  if (narrow && a.dtype() == DType::f32)
+    return cuda(rounded_as_it_lies(a), rounded_as_it_lies(b), c, alpha, beta, rounding);
   if (!narrow) visit_float("gemm", c.dtype(), [](auto) {});  // refuses other types
-  const int64_t m = c.extent(-2), n = c.extent(-1), k = a.extent(-1);
   if (c.size() == 0) return;
   // BLAS refuses the leading dimension of a matrix without columns.
-  if (k == 0) return beta == 0 ? Fill::cuda(c, 0) : Affine::cuda(c, beta, 0, c);
+  if (a.extent(-1) == 0) return beta == 0 ? Fill::cuda(c, 0) : Affine::cuda(c, beta, 0, c);
   Shape batch;
   Strides of_a, of_b, of_c;
   for (int64_t axis = 0; axis < c.rank() - 2; ++axis) {
@@ -74,22 +65,11 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
     of_c.push_back(c.strides()[axis]);
   }
   const Walk<3> walk(batch, {&of_a, &of_b, &of_c});
-  const Layout la = layout(a), lb = layout(b);
-  // By columns, c' = b' a': what lies in rows needs no turning.
-  cuda::BlasProduct product{};
-  product.m = n;
-  product.n = m;
-  product.k = k;
+  cuda::BlasProduct product = by_columns(a, b, c, alpha, beta, rounding);
   product.batch = batch.size();
-  product.a = {b.raw(), lb.step, lb.transposed, walk.steps[1]};
-  product.b = {a.raw(), la.step, la.transposed, walk.steps[0]};
-  product.c = c.raw();
-  product.c_step = m == 1 ? n : c.strides()[-2];
+  product.a.between = walk.steps[1];
+  product.b.between = walk.steps[0];
   product.c_between = walk.steps[2];
-  product.alpha = alpha;
-  product.beta = beta;
-  product.factors = type_of(a.dtype());
-  product.result = type_of(c.dtype());
   if (walk.axes == 1) {
     cuda::multiply(product);
   } else {
@@ -105,9 +85,7 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
     product.c = list(2);
     cuda::multiply_listed(product);
   }
-  Count::add(2 * m * n * k * product.batch);
-  ProductLog::note({product.batch, m, n, k, la.transposed, lb.transposed, beta != 0,
-                    narrow ? Rounding::bf16 : Rounding::none});
+  note(product);
 }
 
 }  // namespace heed::kernel

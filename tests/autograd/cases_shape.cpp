@@ -71,6 +71,14 @@ Plain transformed(const Plains& x) {  // x W^T + bias
   return y;
 }
 
+Plain bent(Plain x) {  // GELU by tanh
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const double at = x[i];
+    x[i] = 0.5 * at * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (at + 0.044715 * at * at * at)));
+  }
+  return x;
+}
+
 Plain largest(const Plain& x, int64_t axis) {
   Plain y(reduced(x, axis), -1e300);
   for (int64_t i = 0; i < x.size(); ++i) {
@@ -264,6 +272,40 @@ std::vector<OpCase> products() {
        .reference = transformed,
        .looser = 4,
        .looser_gradient = 20},
+      {.op = "linear_gelu_tanh(x, weight, bias)",
+       .shapes = {{{3, 4}, {5, 4}, {5}}, {{2, 3, 4}, {8, 4}, {8}}, {{4}, {3, 4}, {3}}, {{0, 3}, {2, 3}, {2}}},
+       .large = {{5, 61, 96}, {136, 96}, {136}},
+       .kinds = {between(-1, 1), between(-1, 1)},
+       .apply = [](Inputs x) { return linear_gelu_tanh(x[0], x[1], x[2]); },
+       .reference = [](const Plains& x) { return bent(transformed(x)); },
+       .looser = 8,
+       .looser_gradient = 40},
+      {.op = "feed_forward(x, up, up_bias, down, down_bias)",
+       .shapes = {{{3, 4}, {5, 4}, {5}, {2, 5}, {2}},
+                  {{2, 3, 4}, {8, 4}, {8}, {4, 8}, {4}},
+                  {{4}, {3, 4}, {3}, {1, 3}, {1}},
+                  {{0, 3}, {2, 3}, {2}, {3, 2}, {3}}},
+       .large = {{5, 61, 36}, {136, 36}, {136}, {36, 136}, {36}},
+       .kinds = {between(-1, 1), between(-1, 1), between(-1, 1), between(-1, 1)},
+       .apply = [](Inputs x) { return feed_forward(x[0], x[1], x[2], x[3], x[4]); },
+       .reference =
+           [](const Plains& x) {
+             return transformed({bent(transformed({x[0], x[1], x[2]})), x[3], x[4]});
+           },
+       .looser = 16,
+       .looser_gradient = 60},
+      {.op = "feed_forward(x, up, up_bias, down, down_bias)",
+       .note = "without biases",
+       .shapes = {{{3, 4}, {8, 4}, {2, 8}}},
+       .large = {{305, 36}, {136, 36}, {36, 136}},
+       .kinds = {between(-1, 1), between(-1, 1), between(-1, 1)},
+       .apply = [](Inputs x) { return feed_forward(x[0], x[1], Tensor(), x[2], Tensor()); },
+       .reference =
+           [](const Plains& x) {
+             return transformed({bent(transformed({x[0], x[1]})), x[2]});
+           },
+       .looser = 16,
+       .looser_gradient = 60},
   };
 }
 

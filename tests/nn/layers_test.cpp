@@ -115,6 +115,30 @@ TEST_CASE("feed forward: down(activation(up(x))), and dropout only with noise") 
         30);
 }
 
+TEST_CASE("feed forward: with the tanh form of GELU, one op has the bits of its parts") {
+  Rng rng(2);
+  FeedForward network(24, 40, {.activation = Activation::gelu_tanh, .dropout = 0.3}, rng);
+  const std::vector<Tensor*> weights{&network.up.weight, &network.up.bias, &network.down.weight,
+                                     &network.down.bias};
+  Tensor numbers(Shape{7, 24});
+  fill_normal(numbers, 0, 1, rng);
+  for (const bool noisy : {false, true}) {
+    std::vector<std::vector<float>> found[2];
+    for (const bool parts : {false, true}) {
+      Rng noise(4);
+      Rng* from = noisy ? &noise : nullptr;
+      for (Tensor* w : weights) *w = leaf(*w);
+      const Tensor x = leaf(numbers);
+      const Tensor y = parts ? network.down(dropout(gelu_tanh(network.up(x)), 0.3, from)) : network(x, from);
+      backward(sum(square(y)));
+      found[parts].push_back(y.to_host());
+      found[parts].push_back(grad_of(x).to_host());
+      for (Tensor* w : weights) found[parts].push_back(grad_of(*w).to_host());
+    }
+    CHECK(found[0] == found[1]);
+  }
+}
+
 TEST_CASE("feed forward: each activation is its function") {
   const Tensor x = Tensor::from({-1, 0, 2});
   const auto at = [&](Activation activation) { return activate(activation, x).to_host(); };

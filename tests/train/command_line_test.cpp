@@ -91,6 +91,8 @@ TEST_CASE("command line: wrong usage is named with the nearest right one, exit c
   check_refused(shell, {"train", "--set", "test.plant=weights@3"}, 2,
                 {"test.plant = 'weights@3'", "gradient@STEP"});
   check_refused(shell, {"train", "--device", "gpu"}, 2, {"gpu"});
+  check_refused(shell, {"train", "recall", "--device", "cpu", "--precision", "tf32"}, 2,
+                {"train.precision = tf32", "bf16", "--device cuda"});
   check_refused(shell, {"train", "translate", "lm"}, 2, {"'lm' is one word too many"});
   check_refused(shell, {"train", "--name", "a/b", "--dry-run=maybe"}, 2, {"dry-run"});
   check_refused(shell, with({"train", "translate", "--name", "a/b"}, small), 2, {"a/b"});

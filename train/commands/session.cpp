@@ -272,6 +272,7 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   const auto lead = [&](const std::function<void()>& work) { together_led(group, work); };
   Progress progress;
   progress.quiet = !leads || call.has("quiet");
+  rounding_of(config.train.precision);  // refuses before anything is read
   load_data(config, resume, progress, group);
   const int64_t sharing = group != nullptr ? neighbours(*group).count : 1;  // the machine's memory
   std::unique_ptr<Trainer> trainer;

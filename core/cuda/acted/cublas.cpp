@@ -1,12 +1,76 @@
 // Products of an acted device: OpenBLAS behind the names of cuBLAS, one matrix of the batch after the other.
-#include "core/cuda/acted/cublas_v2.h"
+#include "core/cuda/acted/product.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "core/blas.h"
 #include "core/dtype.h"
 #include "core/parallel.h"
+
+namespace heed::acted {
+namespace {
+
+template <class T>
+void by_blas(const MatrixProduct& call, const T* a, const T* b, T* c) {
+  // By columns what is c = a b is, by rows, c' = b' a'.
+  blas::gemm(call.n, call.m, call.k, static_cast<T>(call.alpha), {b, call.ldb, call.turned_b},
+             {a, call.lda, call.turned_a}, static_cast<T>(call.beta), c, call.ldc);
+}
+
+/// A float whose mantissa has 10 bits, rounded to the nearest, ties away from zero.
+float tf32_of(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  if ((bits & 0x7f800000U) == 0x7f800000U) return x;  // infinite, or no number
+  return std::bit_cast<float>((bits + 0x1000U) & 0xffffe000U);
+}
+
+/// The numbers of a matrix as floats that are what the tensor cores read.
+template <class T>
+std::vector<float> read(const void* from, bool turned, int64_t rows, int64_t columns, int64_t step) {
+  const int64_t lines = turned ? rows : columns, line = turned ? columns : rows;
+  std::vector<float> out(static_cast<size_t>(lines == 0 ? 0 : (lines - 1) * step + line));
+  const auto* numbers = static_cast<const T*>(from);
+  for (int64_t i = 0; i < lines; ++i) {
+    for (int64_t j = 0; j < line; ++j) {
+      const float x = numbers[i * step + j];
+      out[static_cast<size_t>(i * step + j)] = std::is_same_v<T, float> ? tf32_of(x) : x;
+    }
+  }
+  return out;
+}
+
+template <class T>
+void rounded(const MatrixProduct& call, const void* a, const void* b, void* c) {
+  const auto read_a = read<T>(a, call.turned_a, call.m, call.k, call.lda);
+  const auto read_b = read<T>(b, call.turned_b, call.k, call.n, call.ldb);
+  by_blas(call, read_a.data(), read_b.data(), static_cast<float*>(c));
+}
+
+}  // namespace
+
+bool MatrixProduct::right() const {
+  const bool types = factors == CUDA_R_64F ? result == CUDA_R_64F && compute == CUBLAS_COMPUTE_64F
+                                           : result == CUDA_R_32F && compute != CUBLAS_COMPUTE_64F;
+  return types && m >= 0 && n >= 0 && k >= 0 && lda >= std::max<int64_t>(1, turned_a ? k : m) &&
+         ldb >= std::max<int64_t>(1, turned_b ? n : k) && ldc >= std::max<int64_t>(1, m);
+}
+
+void multiply(const MatrixProduct& call, const void* a, const void* b, void* c) {
+  if (call.factors == CUDA_R_64F) {
+    return by_blas(call, static_cast<const double*>(a), static_cast<const double*>(b),
+                   static_cast<double*>(c));
+  }
+  if (call.factors == CUDA_R_16BF) return rounded<bf16>(call, a, b, c);
+  if (call.compute == CUBLAS_COMPUTE_32F_FAST_TF32) return rounded<float>(call, a, b, c);
+  by_blas(call, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(c));
+}
+
+}  // namespace heed::acted
+
+using heed::acted::MatrixProduct;
+using heed::acted::multiply;
 
 namespace {
 
@@ -15,74 +79,25 @@ double scalar(const void* at, cublasComputeType_t compute) {
                                        : static_cast<double>(*static_cast<const float*>(at));
 }
 
-/// What a call says, kept for a graph.
-struct Call {
-  bool turned_a, turned_b;
-  int64_t m, n, k;
-  double alpha, beta;
-  cudaDataType_t factors, result;
-  int64_t lda, ldb, ldc;
-
-  Call(cublasOperation_t turn_a, cublasOperation_t turn_b, int rows, int columns, int depth,
-       const void* scale, const void* keep, cudaDataType_t from, cudaDataType_t to, int step_a, int step_b,
-       int step_c, cublasComputeType_t compute)
-      : turned_a(turn_a == CUBLAS_OP_T),
-        turned_b(turn_b == CUBLAS_OP_T),
-        m(rows),
-        n(columns),
-        k(depth),
-        alpha(scalar(scale, compute)),
-        beta(scalar(keep, compute)),
-        factors(from),
-        result(to),
-        lda(step_a),
-        ldb(step_b),
-        ldc(step_c) {}
-
-  bool right() const {
-    const bool types = factors == CUDA_R_64F ? result == CUDA_R_64F : result == CUDA_R_32F;
-    return types && m >= 0 && n >= 0 && k >= 0 && lda >= std::max<int64_t>(1, turned_a ? k : m) &&
-           ldb >= std::max<int64_t>(1, turned_b ? n : k) && ldc >= std::max<int64_t>(1, m);
-  }
-};
-
-template <class T>
-void multiply(const Call& call, const T* a, const T* b, T* c) {
-  // By columns what is c = a b is, by rows, c' = b' a'.
-  heed::blas::gemm(call.n, call.m, call.k, static_cast<T>(call.alpha), {b, call.ldb, call.turned_b},
-                   {a, call.lda, call.turned_a}, static_cast<T>(call.beta), c, call.ldc);
+MatrixProduct product(cublasOperation_t turn_a, cublasOperation_t turn_b, int m, int n, int k,
+                      const void* alpha, const void* beta, cudaDataType_t from, cudaDataType_t to, int lda,
+                      int ldb, int ldc, cublasComputeType_t compute) {
+  return {turn_a == CUBLAS_OP_T,
+          turn_b == CUBLAS_OP_T,
+          m,
+          n,
+          k,
+          scalar(alpha, compute),
+          scalar(beta, compute),
+          from,
+          to,
+          lda,
+          ldb,
+          ldc,
+          compute};
 }
 
-/// The numbers of a matrix of bf16 as floats.
-std::vector<float> widened(const void* from, bool turned, int64_t rows, int64_t columns, int64_t step) {
-  const int64_t lines = turned ? rows : columns, line = turned ? columns : rows;
-  std::vector<float> out(static_cast<size_t>(lines == 0 ? 0 : (lines - 1) * step + line));
-  const auto* numbers = static_cast<const heed::bf16*>(from);
-  for (int64_t i = 0; i < lines; ++i) {
-    for (int64_t j = 0; j < line; ++j) out[static_cast<size_t>(i * step + j)] = numbers[i * step + j];
-  }
-  return out;
-}
-
-void multiply(const Call& call, const void* a, const void* b, void* c) {
-  if (call.factors == CUDA_R_64F)
-    return multiply(call, static_cast<const double*>(a), static_cast<const double*>(b),
-                    static_cast<double*>(c));
-  if (call.factors == CUDA_R_32F)
-    return multiply(call, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(c));
-  const auto wide_a = widened(a, call.turned_a, call.m, call.k, call.lda);
-  const auto wide_b = widened(b, call.turned_b, call.k, call.n, call.ldb);
-  multiply(call, wide_a.data(), wide_b.data(), static_cast<float*>(c));
-}
-
-/// Queues f(i) for each matrix of the batch, once all that the call names is seen to be in order.
-template <class F>
-cublasStatus_t queue(cublasHandle_t handle, const Call& call, bool right, int batch, F f) {
-  if (!right || !call.right()) return CUBLAS_STATUS_INVALID_VALUE;
-  const cudaError_t status = heed::acted::enqueue(handle->stream, [=] {
-    const heed::acted::Open open;
-    heed::parallel_for(batch, f);
-  });
+cublasStatus_t status_of(cudaError_t status) {
   return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
@@ -117,12 +132,17 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                                           long long between_c, int batch, cublasComputeType_t compute,
                                           cublasGemmAlgo_t) {
   using heed::acted::on_device;
-  const Call call(turn_a, turn_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
-  return queue(handle, call, type_a == type_b && on_device(a) && on_device(b) && on_device(c), batch,
-               [=](int64_t i) {
-                 multiply(call, moved(a, type_a, i * between_a), moved(b, type_b, i * between_b),
-                          const_cast<void*>(moved(c, type_c, i * between_c)));
-               });
+  const MatrixProduct call =
+      product(turn_a, turn_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
+  if (type_a != type_b || !call.right() || !on_device(a) || !on_device(b) || !on_device(c))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return status_of(heed::acted::enqueue(handle->stream, [=] {
+    const heed::acted::Open open;
+    heed::parallel_for(batch, [&](int64_t i) {
+      multiply(call, moved(a, type_a, i * between_a), moved(b, type_b, i * between_b),
+               const_cast<void*>(moved(c, type_c, i * between_c)));
+    });
+  }));
 }
 
 cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t turn_a, cublasOperation_t turn_b,
@@ -132,7 +152,12 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t turn
                                    cudaDataType_t type_c, int ldc, int batch, cublasComputeType_t compute,
                                    cublasGemmAlgo_t) {
   using heed::acted::on_device;
-  const Call call(turn_a, turn_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
-  return queue(handle, call, type_a == type_b && on_device(a) && on_device(b) && on_device(c), batch,
-               [=](int64_t i) { multiply(call, a[i], b[i], c[i]); });
+  const MatrixProduct call =
+      product(turn_a, turn_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
+  if (type_a != type_b || !call.right() || !on_device(a) || !on_device(b) || !on_device(c))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return status_of(heed::acted::enqueue(handle->stream, [=] {
+    const heed::acted::Open open;
+    heed::parallel_for(batch, [&](int64_t i) { multiply(call, a[i], b[i], c[i]); });
+  }));
 }

@@ -122,40 +122,41 @@ TEST_CASE("attention on devices: rows wider than a tile") {
   }
 }
 
-TEST_CASE("attention on devices: products rounded to bf16 differ by their rounding") {
+TEST_CASE("attention on devices: rounded products differ by their rounding") {
   const OnEachDevice here;
+  // Factors keep 8 bits, or 11; numbers are below one and rows have up to 128 of them.
+  const Rounding rounding = GENERATE(Rounding::bf16, Rounding::tf32);
+  const double near = rounding == Rounding::bf16 ? 0.02 : 0.003;
+  CAPTURE(near);
   for (const Sizes& s :
        {Sizes{1, 1, 1, 1, 1, 1, 1}, Sizes{2, 4, 2, 70, 90, 24, 16}, Sizes{1, 2, 2, 200, 200, 64, 64},
         Sizes{1, 2, 1, 130, 65, 100, 128}, Sizes{1, 1, 1, 3, 150, 33, 5}}) {
     for (const bool causal : {false, true}) {
       INFO("Tq " << s.Tq << " Tk " << s.Tk << " d " << s.d << " dv " << s.dv << " causal " << causal);
-      AttentionTerms terms{.scale = 0.3,
-                           .causal = causal,
-                           .first_query = causal ? s.Tk - s.Tq : 0,
-                           .rounding = Rounding::bf16};
-      // Factors keep 8 bits; numbers are below one and rows have up to 128 of them.
-      compare(Inputs(s, DType::f32), terms, 0.02);
+      AttentionTerms terms{
+          .scale = 0.3, .causal = causal, .first_query = causal ? s.Tk - s.Tq : 0, .rounding = rounding};
+      compare(Inputs(s, DType::f32), terms, near);
       terms.key_lengths =
           lengths(std::vector<int32_t>(static_cast<size_t>(s.B), static_cast<int32_t>(s.Tk / 2)));
       terms.dropout = 0.25;
       terms.draw = some_draw();
       terms.sink = test::tensor(test::numbers(s.H, 8), {s.H}, DType::f32);
       terms.bias = test::tensor(test::numbers(s.Tq * s.Tk, 9), {1, 1, s.Tq, s.Tk}, DType::f32);
-      compare(Inputs(s, DType::f32), terms, 0.02);
+      compare(Inputs(s, DType::f32), terms, near);
     }
   }
 }
 
 TEST_CASE("attention on devices: the tensor cores' products are exact where rounding changes nothing") {
   const OnEachDevice here;
-  // Small whole numbers are exact in bf16, and with one key for each query so is its weight.
+  // Small whole numbers are exact in bf16 and tf32, and with one key for each query so is its weight.
   const Sizes s{1, 2, 2, 70, 70, 48, 40};
   Inputs x(s, DType::f32);
   for (const Tensor& t : {x.q, x.k, x.v, x.dout}) {
     float* values = t.data<float>();
     for (int64_t i = 0; i < t.size(); ++i) values[i] = std::round(3 * values[i]);
   }
-  AttentionTerms terms{.scale = 0.05, .rounding = Rounding::bf16};
+  AttentionTerms terms{.scale = 0.05, .rounding = GENERATE(Rounding::bf16, Rounding::tf32)};
   std::vector<double> own(70 * 70, -std::numeric_limits<double>::infinity());
   for (size_t i = 0; i < 70; ++i) own[i * 70 + i * 29 % 70] = 0;
   terms.bias = test::tensor(own, {1, 1, 70, 70}, DType::f32);

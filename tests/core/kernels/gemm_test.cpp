@@ -3,6 +3,7 @@
 #include "core/launch.h"
 
 #include "core/count.h"
+#include "core/cuda/context.h"
 #include "core/kernels/copy.h"
 #include "tests/core/numbers.h"
 
@@ -219,6 +220,37 @@ TEST_CASE("gemm: in bf16 the factors are rounded, the sums are not") {
       CHECK(distance(exact, wanted) > 1e-3);  // so the factors were rounded
     }
   }
+}
+
+TEST_CASE("gemm: in tf32 a device reads ten bits behind the leading one, and the CPU all") {
+  const OnEachDevice here;
+  const auto rounded = [](const Tensor& x) {
+    const Tensor out(Shape{x.extent(0), x.extent(1)});
+    const auto numbers = x.to_doubles();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      int exponent;
+      const double share = std::frexp(numbers[i], &exponent);
+      out.data<float>()[i] = static_cast<float>(std::ldexp(std::round(share * 2048) / 2048, exponent));
+    }
+    return out;
+  };
+  for (int layout = 0; layout < 4; ++layout) {
+    CAPTURE(layout);
+    const Tensor a = matrix(20, 45, (layout & 1) != 0, DType::f32, 1);
+    const Tensor b = matrix(45, 50, (layout & 2) != 0, DType::f32, 2);
+    const Tensor c(Shape{20, 50});
+    gemm(a, b, c, 1, 0, Rounding::tf32);
+    const std::vector<double> zero(1000);
+    const double from_exact = distance(c, product(a, b, zero, 1, 0)),
+                 from_rounded = distance(c, product(rounded(a), rounded(b), zero, 1, 0));
+    const bool rounds = device_here() == Device::cuda;
+    // How hardware comes from f32 to tf32 is its own affair.
+    CHECK((rounds ? from_rounded : from_exact) < (rounds && !cuda::acted ? 3e-3 : 2e-5));
+    CHECK((rounds ? from_exact : from_rounded) > 1e-4);
+  }
+  const Tensor x = random_tensor(Shape{40, 40}, DType::f64), y(Shape{40, 40}, DType::f64);
+  gemm(x, x, y, 1, 0, Rounding::tf32);
+  CHECK(distance(y, product(x, x, std::vector<double>(1600), 1, 0)) < 1e-12);
 }
 
 /// x in row-major order.

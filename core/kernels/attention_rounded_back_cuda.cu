@@ -1,28 +1,29 @@
 // Tiled attention backward on the tensor cores: dq by tiles of 64 queries, dk and dv by tiles of 64 keys, 16
 // rows a warp. What is met is copied two steps deep; maps go from one product to the next in registers.
 #include "core/kernels/attention_back_device.h"
-#include "core/kernels/attention_bf16_device.h"
+#include "core/kernels/attention_rounded_device.h"
 
 namespace heed::kernel {
 namespace {
 
 constexpr int tall = 64;  // rows of a block
 
+template <class E>
 struct BackCall : AttentionScores<float> {
-  PackedRows qs, ks, vs, douts;
+  PackedRows<E> qs, ks, vs, douts;
   Heads<float> dqs, dks, dvs;
   const RowStats<float>* stats;
   DeviceDraw drawn;
 };
 
 /// `keyed`: rows are keys and columns queries, giving dk and dv; else the other way round, giving dq.
-template <int D, bool keyed>
-__global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall x) {
-  constexpr int ld = packed_ld<D>, N = met / 8;
-  bf16* own_tile = cuda::shared<bf16>();                                        // q, or k
-  bf16* own_other = own_tile + tall * ld;                                       // dout, or v
-  bf16* met_tiles = own_other + tall * ld;                                      // k, or q: two
-  bf16* met_others = met_tiles + 2 * met * ld;                                  // v, or dout: two
+template <class E, int D, bool keyed>
+__global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
+  constexpr int ld = packed_ld<E, D>, N = met / 8;
+  E* own_tile = cuda::shared<E>();                                              // q, or k
+  E* own_other = own_tile + tall * ld;                                          // dout, or v
+  E* met_tiles = own_other + tall * ld;                                         // k, or q: two
+  E* met_others = met_tiles + 2 * met * ld;                                     // v, or dout: two
   auto* stats = reinterpret_cast<RowStats<float>*>(met_others + 2 * met * ld);  // of the tile's queries
   const KeptPairs kept{reinterpret_cast<uint8_t*>(stats + met)};
   const WarpPlace me;
@@ -42,9 +43,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall x) {
   const auto fetch = [&](int64_t step) {
     const int64_t n = place_of(step), met_head = keyed ? head_of(step) : own_head / x.group;
     const int64_t place = step % 2 * met * ld;
-    fetch_packed<D, met>(met_tiles + place, (keyed ? x.qs : x.ks).template at<D>(b, met_head, n), end - n);
-    fetch_packed<D, met>(met_others + place, (keyed ? x.douts : x.vs).template at<D>(b, met_head, n),
-                         end - n);
+    fetch_packed<E, D, met>(met_tiles + place, (keyed ? x.qs : x.ks).template at<D>(b, met_head, n), end - n);
+    fetch_packed<E, D, met>(met_others + place, (keyed ? x.douts : x.vs).template at<D>(b, met_head, n),
+                            end - n);
     cuda::commit_copies();
   };
   if (!keyed && static_cast<int>(threadIdx.x) < tall) {
@@ -56,8 +57,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall x) {
   sums.clear();
   if constexpr (keyed) other_sums.clear();
   if (all_steps > 0) {
-    fetch_packed<D, tall>(own_tile, (keyed ? x.ks : x.qs).template at<D>(b, own_head, first), present);
-    fetch_packed<D, tall>(own_other, (keyed ? x.vs : x.douts).template at<D>(b, own_head, first), present);
+    fetch_packed<E, D, tall>(own_tile, (keyed ? x.ks : x.qs).template at<D>(b, own_head, first), present);
+    fetch_packed<E, D, tall>(own_other, (keyed ? x.vs : x.douts).template at<D>(b, own_head, first), present);
     fetch(0);
   }
   for (int64_t step = 0; step < all_steps; ++step) {
@@ -115,7 +116,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall x) {
           const int row = me.row<1>(m, half);
           return row < rows ? to.at(b, own_head, first + row) : nullptr;
         },
-        [&](int, int) { return scale; });
+        [&](int, int) { return RowShares{scale}; });
   };
   if constexpr (keyed) {
     put(sums, x.dks, x.d, x.scale);
@@ -125,38 +126,35 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall x) {
   }
 }
 
-template <int D>
-void start(const BackCall& call) {
-  constexpr int bytes = (2 * tall + 4 * met) * packed_ld<D> * 2 +
-                        met * static_cast<int>(sizeof(RowStats<float>)) + KeptPairs::bytes;
-  const auto grid = [&](int64_t heads, int64_t length) {
-    return cuda::Grid{.blocks = dim3(static_cast<unsigned>(heads * cuda::pieces(length, tall))),
-                      .threads = dim3(cuda::tile_threads),
-                      .shared_bytes = bytes};
-  };
-  cuda::run(backward<D, false>, grid(call.B * call.H, call.Tq), call);
-  cuda::run(backward<D, true>, grid(call.B * (call.H / call.group), call.Tk), call);
-}
-
 }  // namespace
 
-void attention_back_bf16(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
-                         const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                         const Tensor& dk, const Tensor& dv) {
-  const int D = packed_width(std::max(q.extent(3), v.extent(3)));
-  const Tensor all_q = packed(q, D), all_k = packed(k, D), all_v = packed(v, D), all_dout = packed(dout, D);
+void attention_rounded_back(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+                            const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
+                            const Tensor& dk, const Tensor& dv) {
   const Tensor stats = row_stats<float>(out, lse, dout);
-  const BackCall call{{q, k, v, terms},
-                      {all_q.data<bf16>(), q.extent(1), q.extent(2)},
-                      {all_k.data<bf16>(), k.extent(1), k.extent(2)},
-                      {all_v.data<bf16>(), k.extent(1), k.extent(2)},
-                      {all_dout.data<bf16>(), q.extent(1), q.extent(2)},
-                      Heads<float>(dq),
-                      Heads<float>(dk),
-                      Heads<float>(dv),
-                      reinterpret_cast<const RowStats<float>*>(stats.data<float>()),
-                      DeviceDraw(terms.dropout, terms.draw)};
-  visit_tiles<float>(D, [&](auto wide) { start<decltype(wide)::value>(call); });
+  with_packed(terms.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
+    const Tensor all_q = packed<E>(q, D), all_k = packed<E>(k, D), all_v = packed<E>(v, D),
+                 all_dout = packed<E>(dout, D);
+    const BackCall<E> call{{q, k, v, terms},
+                           {all_q, q},
+                           {all_k, k},
+                           {all_v, v},
+                           {all_dout, dout},
+                           Heads<float>(dq),
+                           Heads<float>(dk),
+                           Heads<float>(dv),
+                           reinterpret_cast<const RowStats<float>*>(stats.data<float>()),
+                           DeviceDraw(terms.dropout, terms.draw)};
+    constexpr int bytes = (2 * tall + 4 * met) * packed_ld<E, D> * static_cast<int>(sizeof(E)) +
+                          met * static_cast<int>(sizeof(RowStats<float>)) + KeptPairs::bytes;
+    const auto grid = [&](int64_t heads, int64_t length) {
+      return cuda::Grid{.blocks = dim3(static_cast<unsigned>(heads * cuda::pieces(length, tall))),
+                        .threads = dim3(cuda::tile_threads),
+                        .shared_bytes = bytes};
+    };
+    cuda::run(backward<E, D, false>, grid(call.B * call.H, call.Tq), call);
+    cuda::run(backward<E, D, true>, grid(call.B * (call.H / call.group), call.Tk), call);
+  });
 }
 
 }  // namespace heed::kernel

@@ -1,0 +1,181 @@
+// Linear layers, and two of them with GELU between.
+#include "core/kernels/linear.h"
+
+#include "autograd/narrow_weights.h"
+#include "autograd/ops.h"
+#include "autograd/ops/agree.h"
+#include "autograd/rounding.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/gemm.h"
+#include "core/kernels/map.h"
+#include "core/kernels/narrow_rows.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (weight.rank() != 2 || x.rank() < 1 || x.extent(-1) != weight.extent(1)) {
+    fail(op, ": an input ", x.shape(), " does not fit the weight ", weight.shape(),
+         " [out, in]: the last extent must be ", weight.rank() == 2 ? weight.extent(1) : 0, ".");
+  }
+  const int64_t out = weight.extent(0);
+  if (bias && !(bias.shape() == Shape{out})) {
+    fail(op, ": the bias is ", bias.shape(), " for the weight ", weight.shape(), " [out, in]; it must be [",
+         out, "].");
+  }
+  agree(op, x, weight);
+  if (bias) agree(op, weight, bias);
+}
+
+/// x [..., width] as [N, width], without history.
+Tensor flat(const Tensor& x) {
+  const int64_t width = x.extent(-1);
+  return view::reshape(contiguous(x.detach()), Shape{width > 0 ? x.size() / width : 0, width});
+}
+
+/// A layer's weight, and what its three products are rounded to.
+struct Layer {
+  Tensor weight;  ///< [out, in]
+  Rounding rounding;
+  bool narrow;  ///< the products read bf16: a device rounds each factor once, and keeps that
+
+  Layer(const Tensor& w, int64_t rows, Rounding how) : weight(w.detach()), rounding(how) {
+    constexpr int64_t least = 32;  // as Gemm: smaller products stay exact
+    narrow = how == Rounding::bf16 && w.dtype() == DType::f32 && w.device() != Device::cpu && rows >= least &&
+             w.extent(0) >= least && w.extent(1) >= least;
+    weight = factor(kernel::gemm_ready(weight) ? weight : contiguous(weight));
+  }
+  /// x as the products read it.
+  Tensor factor(const Tensor& x) const {
+    if (!narrow) return x;
+    const Tensor rounded(x.shape(), DType::bf16, x.device());
+    launch<kernel::Copy>(x.device(), x, rounded);
+    return rounded;
+  }
+};
+
+/// y = x W^T + bias, or `before` = that and y = its GELU. Few rows that nothing will be asked of read weights
+/// that lie narrow.
+void forward(const Layer& layer, const Tensor& weight, const Tensor& rows, const Tensor& bias,
+             const Tensor& before, const Tensor& y) {
+  const bool few = !recording() && rows.extent(0) <= kernel::NarrowRows::few_rows;
+  const Tensor* narrow = few ? narrow_copy(weight) : nullptr;
+  if (narrow == nullptr)
+    return launch<kernel::Linear>(y.device(), rows, layer.weight, bias, before, y, layer.rounding);
+  const Tensor& to = before ? before : y;
+  if (bias) launch<kernel::Copy>(y.device(), view::expand(bias, to.shape()), to);
+  launch<kernel::NarrowRows>(y.device(), rows, *narrow, to, bias ? 1.0 : 0.0);
+  if (before) launch<kernel::Map<GeluTanh>>(y.device(), before, y);
+}
+
+/// What a layer's gradients are made of.
+struct Wanted {
+  bool weight, bias;
+};
+
+/// Puts the gradients of weight and bias into `to`. dy and x as the layer's products read them, `dy_exact` as
+/// it came.
+void weight_gradients(const Layer& layer, const Wanted& wanted, const Tensor& dy, const Tensor& dy_exact,
+                      const Tensor& x, Tensor* to) {
+  if (wanted.weight) {
+    to[0] = like(dy_exact, layer.weight.shape());
+    if (wanted.bias) to[1] = like(dy_exact, Shape{layer.weight.extent(0)});
+    launch<kernel::LinearWeightBack>(dy.device(), dy, x, to[0], to[1], layer.rounding);
+  } else if (wanted.bias) {
+    to[1] = sum_to(dy_exact, Shape{layer.weight.extent(0)});
+  }
+}
+
+/// Gradients of x, weight and bias of one layer, whose x [N, in] has the shape `from`.
+struct Back {
+  Layer layer;
+  Wanted wanted;
+  Tensor rows;  ///< x as the products read it
+  Shape from;
+  bool of_x;
+
+  Gradients operator()(const Tensor& exact) const {  // [N, out]
+    const Tensor dy = layer.factor(exact);
+    Gradients gradients(3);
+    if (of_x) {
+      const Tensor dx = like(exact, Shape{exact.extent(0), layer.weight.extent(1)});
+      launch<kernel::LinearBack>(dy.device(), dy, layer.weight, Tensor(), dx, Tensor(), layer.rounding);
+      gradients[0] = view::reshape(dx, from);
+    }
+    weight_gradients(layer, wanted, dy, exact, rows, &gradients[1]);
+    return gradients;
+  }
+};
+
+/// A layer, with GELU behind it or not.
+Tensor layer_of(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, bool gelu) {
+  check(op, x, weight, bias);
+  const Tensor given = flat(x);  // [N, in]
+  const Layer layer(weight, given.extent(0), product_rounding());
+  const Tensor rows = layer.factor(given);
+  Shape shape = x.shape();
+  shape[-1] = weight.extent(0);
+  const Tensor y = like(given, Shape{given.extent(0), weight.extent(0)});  // [N, out]
+  const Tensor before = gelu ? like(y) : Tensor();
+  forward(layer, weight, rows, bias.detach(), before, y);
+  const Wanted wanted{weight.node() != nullptr, bias.node() != nullptr};
+  const Back back{layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.node() != nullptr};
+  return record(op, view::reshape(y, shape), {&x, &weight, &bias}, [back, before](const Tensor& dy) {
+    const Tensor slope = flat(dy);
+    if (!before) return back(slope);
+    const Tensor dbefore = like(before);
+    launch<kernel::MapBack<GeluTanh>>(slope.device(), before, before, slope, dbefore);
+    return back(dbefore);
+  });
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return layer_of("linear", x, weight, bias, false);
+}
+
+Tensor linear_gelu_tanh(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return layer_of("linear_gelu_tanh", x, weight, bias, true);
+}
+
+Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,
+                    const Tensor& down_bias) {
+  check("feed_forward", x, up, up_bias);
+  const Tensor given = flat(x);  // [N, in]
+  const int64_t N = given.extent(0), hidden = up.extent(0);
+  const Tensor before = like(given, Shape{N, hidden}), after = like(before);
+  check("feed_forward", after, down, down_bias);
+  const Layer first(up, N, product_rounding()), second(down, N, product_rounding());
+  const Tensor rows = first.factor(given);
+  forward(first, up, rows, up_bias.detach(), before, after);
+  const Tensor inner = second.factor(after);
+  Shape shape = x.shape();
+  shape[-1] = down.extent(0);
+  const Tensor y = like(given, Shape{N, down.extent(0)});
+  forward(second, down, inner, down_bias.detach(), Tensor(), y);
+  const Wanted of_down{down.node() != nullptr, down_bias.node() != nullptr};
+  const bool of_up_bias = up_bias.node() != nullptr;
+  // The sums for the first bias come with the slope.
+  const Back back{
+      first, {up.node() != nullptr, false}, up.node() ? rows : Tensor(), x.shape(), x.node() != nullptr};
+  const auto vjp = [back, second, of_down, of_up_bias, before,
+                    inner = of_down.weight ? inner : Tensor()](const Tensor& given_dy) {
+    const Tensor exact = flat(given_dy), dy = second.factor(exact);  // [N, out]
+    Gradients gradients(5);
+    weight_gradients(second, of_down, dy, exact, inner, &gradients[3]);
+    if (!back.of_x && !back.wanted.weight && !of_up_bias) return gradients;
+    const Tensor dbefore = like(before);
+    if (of_up_bias) gradients[2] = like(before, Shape{before.extent(1)});
+    launch<kernel::LinearBack>(dy.device(), dy, second.weight, before, dbefore, gradients[2],
+                               second.rounding);
+    Gradients of_first = back(dbefore);
+    gradients[0] = std::move(of_first[0]);
+    gradients[1] = std::move(of_first[1]);
+    return gradients;
+  };
+  return record("feed_forward", view::reshape(y, shape), {&x, &up, &up_bias, &down, &down_bias}, vjp);
+}
+
+}  // namespace heed

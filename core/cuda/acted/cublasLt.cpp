@@ -1,0 +1,176 @@
+// cuBLASLt of an acted device: the product as cuBLAS has it, then what follows it, element by element in
+// double.
+#include "core/cuda/acted/cublasLt.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "core/cuda/acted/product.h"
+#include "core/dtype.h"
+
+namespace {
+
+using heed::acted::MatrixProduct;
+
+/// GELU by tanh, and its slope; Hendrycks and Gimpel 2016, arXiv 1606.08415.
+double bent(double x) { return std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)); }
+double gelu(double x) { return 0.5 * x * (1 + bent(x)); }
+double gelu_slope(double x) {
+  const double t = bent(x);
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 0.134145 * x * x);
+}
+
+bool has(cublasLtEpilogue_t epilogue, int bits) { return (epilogue & bits) == bits; }
+
+MatrixProduct product_of(const cublasLtMatmulDescOpaque_t& call, const cublasLtMatrixLayoutOpaque_t& a,
+                         const cublasLtMatrixLayoutOpaque_t& b, const cublasLtMatrixLayoutOpaque_t& c) {
+  const bool turned_a = call.turn_a == CUBLAS_OP_T, turned_b = call.turn_b == CUBLAS_OP_T;
+  return {turned_a, turned_b, c.rows, c.columns,   turned_a ? a.rows : a.columns, 1, 0, a.type, c.type,
+          a.step,   b.step,   c.step, call.compute};
+}
+
+/// Whether the library has a kernel for it, as its documentation says.
+bool known(const cublasLtMatmulDescOpaque_t& call, const cublasLtMatrixLayoutOpaque_t& a,
+           const cublasLtMatrixLayoutOpaque_t& b, const cublasLtMatrixLayoutOpaque_t& c) {
+  const MatrixProduct p = product_of(call, a, b, c);
+  const int64_t of_a = p.turned_a ? a.columns : a.rows, of_b = p.turned_b ? b.rows : b.columns;
+  const int64_t inner_b = p.turned_b ? b.columns : b.rows;
+  if (a.type != b.type || c.type != CUDA_R_32F || !p.right() || of_a != p.m || of_b != p.n || inner_b != p.k)
+    return false;
+  const bool sums = call.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  const bool biased = sums || has(call.epilogue, 4) || has(call.epilogue, 64 | 16);
+  if (biased && call.bias == nullptr) return false;
+  if (!has(call.epilogue, 128)) return true;
+  return call.before != nullptr && call.before_step % 8 == 0 && call.before_step >= p.m;
+}
+
+/// The number of b at (l, j), as the product reads it.
+double number_of(const cublasLtMatrixLayoutOpaque_t& layout, const void* at, bool turned, int64_t l,
+                 int64_t j) {
+  const int64_t place = turned ? j + l * layout.step : l + j * layout.step;
+  if (layout.type == CUDA_R_16BF) return static_cast<const heed::bf16*>(at)[place];
+  return static_cast<const float*>(at)[place];
+}
+
+void finish(const cublasLtMatmulDescOpaque_t& call, const MatrixProduct& p, float* c) {
+  auto *bias = static_cast<float*>(call.bias), *before = static_cast<float*>(call.before);
+  const bool back = has(call.epilogue, 64);
+  for (int64_t i = 0; i < p.m; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < p.n; ++j) {
+      float& x = c[i + j * p.ldc];
+      if (has(call.epilogue, 4)) x += bias[i];
+      if (back) x = static_cast<float>(x * gelu_slope(before[i + j * call.before_step]));
+      if (has(call.epilogue, 32)) {
+        before[i + j * call.before_step] = x;
+        x = static_cast<float>(gelu(x));
+      }
+      sum += x;
+    }
+    if (back && has(call.epilogue, 16)) bias[i] = static_cast<float>(sum);
+  }
+}
+
+}  // namespace
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = new cublasLtContext;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* call, cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
+  if (scale != CUDA_R_32F) return CUBLAS_STATUS_INVALID_VALUE;
+  *call = new cublasLtMatmulDescOpaque_t{
+      compute, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, nullptr, 0};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t call, cublasLtMatmulDescAttributes_t what,
+                                              const void* value, size_t bytes) {
+  const auto set = [&](auto& to) {
+    if (bytes != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&to, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  switch (what) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return set(call->turn_a);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return set(call->turn_b);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return set(call->epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return set(call->bias);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return set(call->before);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return set(call->before_step);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type, uint64_t rows,
+                                          uint64_t columns, int64_t step) {
+  *layout =
+      new cublasLtMatrixLayoutOpaque_t{type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), step};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* wishes) {
+  *wishes = new cublasLtMatmulPreferenceOpaque_t{};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wishes,
+                                                    cublasLtMatmulPreferenceAttributes_t what,
+                                                    const void* value, size_t bytes) {
+  if (bytes != (what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? 8U : 4U))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  wishes->wish[what] = 0;
+  std::memcpy(&wishes->wish[what], value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t wishes) {
+  delete wishes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t call,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t wishes, int most,
+                                              cublasLtMatmulHeuristicResult_t* results, int* found) {
+  *found = 0;
+  for (const auto what :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES}) {
+    if (wishes->wish[what] < 16) return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  if (most < 1 || !known(*call, *a, *b, *c)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *found = 1;
+  results[0] = {{}, 0, CUBLAS_STATUS_SUCCESS, 1};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t call, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t layout_a, const void* b, cublasLtMatrixLayout_t layout_b,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t layout_c, void* d,
+                              cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void* workspace, size_t,
+                              cudaStream_t stream) {
+  using heed::acted::on_device;
+  if (c != d || !known(*call, *layout_a, *layout_b, *layout_c)) return CUBLAS_STATUS_INVALID_VALUE;
+  for (const void* at : {a, b, c, static_cast<const void*>(workspace), static_cast<const void*>(call->bias),
+                         static_cast<const void*>(call->before)}) {
+    if (!on_device(at)) return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  MatrixProduct p = product_of(*call, *layout_a, *layout_b, *layout_c);
+  p.alpha = static_cast<double>(*static_cast<const float*>(alpha));
+  p.beta = static_cast<double>(*static_cast<const float*>(beta));
+  const cudaError_t status = heed::acted::enqueue(stream, [=, how = *call, of_b = *layout_b] {
+    const heed::acted::Open open;
+    heed::acted::multiply(p, a, b, d);
+    if (how.epilogue != CUBLASLT_EPILOGUE_BGRADB) return finish(how, p, static_cast<float*>(d));
+    for (int64_t j = 0; j < p.n; ++j) {
+      double sum = 0;
+      for (int64_t l = 0; l < p.k; ++l) sum += number_of(of_b, b, p.turned_b, l, j);
+      static_cast<float*>(how.bias)[j] = static_cast<float>(sum);
+    }
+  });
+  return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}

@@ -1,0 +1,130 @@
+// Tiled attention forward on the tensor cores: a block takes 128 queries, 32 a warp, through the keys, with
+// the next 64 under way while these are multiplied. Weights go from one product to the next in registers.
+#include "core/kernels/attention_rounded_device.h"
+
+namespace heed::kernel {
+namespace {
+
+constexpr int M = 2;  // blocks of 16 queries a warp
+constexpr int tall = 4 * 16 * M;
+
+template <class E>
+struct ForwardCall : AttentionScores<float> {
+  PackedRows<E> qs, ks, vs;
+  Heads<float> outs;
+  float* lse;
+  DeviceDraw drawn;
+};
+
+template <class E, int D>
+__global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) {
+  constexpr int ld = packed_ld<E, D>, N = met / 8;
+  E* q_tile = cuda::shared<E>();
+  E* k_tiles = q_tile + tall * ld;      // two
+  E* v_tiles = k_tiles + 2 * met * ld;  // two
+  const KeptPairs kept{reinterpret_cast<uint8_t*>(v_tiles + 2 * met * ld)};
+  const WarpPlace me;
+  const int64_t tiles = (x.Tq + tall - 1) / tall, head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
+  const int64_t shared_head = h / x.group, first = (tiles - 1 - blockIdx.x % tiles) * tall;
+  const int64_t queries = min(x.Tq - first, int64_t{tall}), keys = x.keys_before(b, first + queries);
+  const float factor = x.factor();
+
+  const auto fetch_keys = [&](int64_t j) {
+    const int64_t place = j / met % 2 * met * ld;
+    fetch_packed<E, D, met>(k_tiles + place, x.ks.template at<D>(b, shared_head, j), keys - j);
+    fetch_packed<E, D, met>(v_tiles + place, x.vs.template at<D>(b, shared_head, j), keys - j);
+    cuda::commit_copies();
+  };
+  WarpRunningRows<M> rows;
+  rows.start(me, x.sink_of(h));
+  WarpSums<M, D / 8> sums;
+  sums.clear();
+  if (keys > 0) {
+    fetch_packed<E, D, tall>(q_tile, x.qs.template at<D>(b, h, first), queries);
+    fetch_keys(0);
+  }
+  for (int64_t j = 0; j < keys; j += met) {
+    const int64_t place = j / met % 2 * met * ld;
+    if (j + met < keys) {
+      fetch_keys(j + met);
+      cuda::wait_for_copies<1>();
+    } else {
+      cuda::wait_for_copies<0>();
+    }
+    if (x.dropped) {
+      kept.draw(x.drawn, static_cast<int>(queries), static_cast<int>(min(keys - j, int64_t{met})),
+                [&](int i, int key) { return x.element(b, h, first + i, j + key); });
+    }
+    __syncthreads();
+    WarpSums<M, N> map;
+    map.clear();
+    warp_dots<D, M>(me, q_tile, k_tiles + place, map);
+    const bool plain =
+        x.cap == 0.0F && !x.added() && j + met <= keys && queries == tall && x.sees(first, j + met - 1);
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          float& s = map.x[m][n][e];
+          if (plain) {
+            s *= factor;
+          } else {
+            const int64_t i = first + me.row<M>(m, e / 2), key = j + me.column(n, e);
+            float steep;
+            const bool pair = i < x.Tq && key < keys && x.sees(i, key);
+            s = pair ? score_of<float>(x, factor, b, h, i, key, s, steep) : -infinity<float>;
+          }
+        }
+      }
+    }
+    rows.weigh(map, sums, [&](int m, int n, int e) {
+      return !x.dropped ? 1.0F : kept.has(me.row<M>(m, e / 2), me.column(n, e)) ? x.keep_scale : 0.0F;
+    });
+    warp_gather<D, M>(me, map, v_tiles + place, sums);
+    __syncthreads();
+  }
+  float inverse[M][2];
+#pragma unroll
+  for (int m = 0; m < M; ++m) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float lse;
+      inverse[m][half] = rows.finish(m, half, lse);
+      const int64_t i = first + me.row<M>(m, half);
+      if (me.lane % 4 == 0 && i < x.Tq) x.lse[head * x.Tq + i] = lse;
+    }
+  }
+  put_warp_rows(
+      me, sums, x.dv,
+      [&](int m, int half) {
+        const int64_t i = first + me.row<M>(m, half);
+        return i < x.Tq ? x.outs.at(b, h, i) : nullptr;
+      },
+      [&](int m, int half) { return RowShares{inverse[m][half]}; });
+}
+
+}  // namespace
+
+void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+                       const Tensor& out, const Tensor& lse) {
+  with_packed(terms.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
+    const Tensor all_q = packed<E>(q, D), all_k = packed<E>(k, D), all_v = packed<E>(v, D);
+    const ForwardCall<E> call{{q, k, v, terms},
+                              {all_q, q},
+                              {all_k, k},
+                              {all_v, v},
+                              Heads<float>(out),
+                              lse.data<float>(),
+                              DeviceDraw(terms.dropout, terms.draw)};
+    constexpr int bytes = (tall + 4 * met) * packed_ld<E, D> * static_cast<int>(sizeof(E)) + tall * 8;
+    cuda::run(forward<E, D>,
+              {.blocks = dim3(static_cast<unsigned>(call.B * call.H * cuda::pieces(call.Tq, tall))),
+               .threads = dim3(cuda::tile_threads),
+               .shared_bytes = bytes},
+              call);
+  });
+}
+
+}  // namespace heed::kernel

@@ -1,0 +1,363 @@
+// Attention on the tensor cores: inputs packed as bf16 or tf32, tiles of them in shared memory, and their
+// products by warps that have 16 rows (or twice as many) each.
+#pragma once
+
+#include "core/cuda/async.h"
+#include "core/cuda/mma.h"
+#include "core/kernels/attention_device.h"
+
+namespace heed::kernel {
+
+using cuda::tf32;
+
+/// Numbers of 16 bytes.
+template <class E>
+inline constexpr int packed_each = 16 / static_cast<int>(sizeof(E));
+/// Distance between the rows of a tile of D numbers: 16 bytes more, so that eight rows lie in all banks.
+template <class E, int D>
+inline constexpr int packed_ld = D + packed_each<E>;
+
+/// Rows of a packed tensor, [B, H, T, D] without gaps, zeros past a row's numbers.
+template <class E>
+struct PackedRows {
+  const E* data = nullptr;
+  int64_t H = 0, T = 0;
+
+  PackedRows(const Tensor& packed, const Tensor& from)
+      : data(static_cast<const E*>(packed.raw())), H(from.extent(1)), T(from.extent(2)) {}
+  template <int D>
+  __device__ const E* at(int64_t b, int64_t h, int64_t t) const {
+    return data + ((b * H + h) * T + t) * D;
+  }
+};
+
+/// Numbers of a row that the tensor cores' kernels take, for inputs of `width`: 32, 64 or 128.
+inline int packed_width(int64_t width) { return width <= 32 ? 32 : width <= 64 ? 64 : 128; }
+
+/// 16 bytes a thread.
+template <class E>
+__global__ void pack_rows(Heads<const float> from, int64_t rows, int64_t H, int64_t length, int64_t width,
+                          int D, E* to) {
+  const int64_t at = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * packed_each<E>;
+  if (at >= rows * D) return;
+  const int64_t row = at / D, first = at % D;
+  const float* x = from.at(row / length / H, row / length % H, row % length);
+  const auto number = [&](int64_t c) { return c < width ? x[c] : 0.0F; };
+  if constexpr (std::is_same_v<E, bf16>) {
+    uint32_t packed[4];
+#pragma unroll
+    for (int n = 0; n < 4; ++n)
+      packed[n] = cuda::rounded_pair(number(first + 2 * n), number(first + 2 * n + 1));
+    *reinterpret_cast<uint4*>(to + at) = make_uint4(packed[0], packed[1], packed[2], packed[3]);
+  } else {
+    const auto rounded = [&](int n) { return cuda::rounded_tf32(number(first + n)).value; };
+    *reinterpret_cast<float4*>(to + at) = make_float4(rounded(0), rounded(1), rounded(2), rounded(3));
+  }
+}
+
+/// x [B, H, T, width] rounded, in rows of D.
+template <class E>
+Tensor packed(const Tensor& x, int D) {
+  const int64_t rows = x.extent(0) * x.extent(1) * x.extent(2);
+  const DType dtype = std::is_same_v<E, bf16> ? DType::bf16 : DType::f32;
+  const Tensor to(Shape{std::max<int64_t>(1, rows), D}, dtype, x.device());
+  const int64_t threads = rows * D / packed_each<E>;
+  cuda::run(pack_rows<E>,
+            {.blocks = dim3(static_cast<unsigned>(cuda::pieces(threads, 256))), .threads = dim3(256)},
+            Heads<const float>(x), rows, x.extent(1), x.extent(2), x.extent(3), D, static_cast<E*>(to.raw()));
+  return to;
+}
+
+inline constexpr int met = 64;  ///< columns of a step: keys, or queries where keys are rows
+
+/// Begins to copy rows at(0), at(1), ... of a packed tensor into a tile of `tall` rows; those that are null
+/// become zeros. `somewhere` is any device address.
+template <class E, int D, int tall, class At>
+__device__ inline void fetch_packed(E* tile, const E* somewhere, At at) {
+  constexpr int pieces = D / packed_each<E>;
+  for (int e = static_cast<int>(threadIdx.x); e < tall * pieces; e += cuda::tile_threads) {
+    const int row = e / pieces, c = e % pieces * packed_each<E>;
+    const E* from = at(row);
+    cuda::copy_async<16>(tile + row * packed_ld<E, D> + c, from != nullptr ? from + c : somewhere,
+                         from != nullptr ? 16 : 0);
+  }
+}
+
+/// The same of `rows` rows one after the other.
+template <class E, int D, int tall>
+__device__ inline void fetch_packed(E* tile, const E* from, int64_t rows) {
+  fetch_packed<E, D, tall>(tile, from, [=](int row) { return row < rows ? from + row * D : nullptr; });
+}
+
+/// What a warp has of sums [16 M, 8 N].
+template <int M, int N>
+struct WarpSums {
+  float x[M][N][4];
+  __device__ void clear() {
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) x[m][n][e] = 0.0F;
+      }
+    }
+  }
+};
+
+/// This lane's rows and columns of sums: row(m, e) for element e of block m, column(n, e) of block n.
+struct WarpPlace {
+  int lane, warp;
+  __device__ WarpPlace()
+      : lane(static_cast<int>(threadIdx.x) % 32), warp(static_cast<int>(threadIdx.x) / 32) {}
+  template <int M>
+  __device__ int row(int m, int half) const {
+    return 16 * (warp * M + m) + lane / 4 + 8 * half;
+  }
+  __device__ int column(int n, int e) const { return 8 * n + 2 * (lane % 4) + e % 2; }
+};
+
+/// sums [16 M rows of this warp, 64] += rows of `a` . rows of `b`, over D numbers.
+template <int D, int M>
+__device__ inline void warp_dots(const WarpPlace& me, const bf16* a, const bf16* b,
+                                 WarpSums<M, met / 8>& sums) {
+  constexpr int ld = packed_ld<bf16, D>;
+  const int matrix = me.lane / 8, row = me.lane % 8;
+#pragma unroll
+  for (int c = 0; c < D; c += 16) {
+    cuda::LeftFactor left[M];
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      const int at = 16 * (me.warp * M + m) + matrix % 2 * 8 + row;
+      cuda::load_matrices(left[m], a + at * ld + c + matrix / 2 * 8);
+    }
+#pragma unroll
+    for (int n = 0; n < met / 8; n += 2) {
+      uint32_t right[4];
+      cuda::load_matrices(right, b + (8 * n + matrix / 2 * 8 + row) * ld + c + matrix % 2 * 8);
+      const cuda::RightFactor first = {right[0], right[1]}, second = {right[2], right[3]};
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+        cuda::multiply_add(sums.x[m][n], left[m], first);
+        cuda::multiply_add(sums.x[m][n + 1], left[m], second);
+      }
+    }
+  }
+}
+
+template <int D, int M>
+__device__ inline void warp_dots(const WarpPlace& me, const tf32* a, const tf32* b,
+                                 WarpSums<M, met / 8>& sums) {
+  constexpr int ld = packed_ld<tf32, D>;
+  const int g = me.lane / 4, t = me.lane % 4;
+#pragma unroll
+  for (int c = 0; c < D; c += 8) {
+    tf32 left[M][4];
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      const tf32* row = a + (16 * (me.warp * M + m) + g) * ld + c + t;
+      left[m][0] = row[0];
+      left[m][1] = row[8 * ld];
+      left[m][2] = row[4];
+      left[m][3] = row[8 * ld + 4];
+    }
+#pragma unroll
+    for (int n = 0; n < met / 8; ++n) {
+      const tf32* row = b + (8 * n + g) * ld + c + t;
+      const tf32 right[2] = {row[0], row[4]};
+#pragma unroll
+      for (int m = 0; m < M; ++m) cuda::multiply_add(sums.x[m][n], left[m], right);
+    }
+  }
+}
+
+/// sums [16 M, D] += map [16 M, 64] rows of b [64, D]: the map is rounded where it lies, in registers.
+template <int D, int M>
+__device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, met / 8>& map, const bf16* b,
+                                   WarpSums<M, D / 8>& sums) {
+  constexpr int ld = packed_ld<bf16, D>;
+  const int matrix = me.lane / 8, row = me.lane % 8;
+#pragma unroll
+  for (int k = 0; k < met / 16; ++k) {
+    cuda::LeftFactor left[M];
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      const auto &low = map.x[m][2 * k], &high = map.x[m][2 * k + 1];
+      left[m][0] = cuda::rounded_pair(low[0], low[1]);
+      left[m][1] = cuda::rounded_pair(low[2], low[3]);
+      left[m][2] = cuda::rounded_pair(high[0], high[1]);
+      left[m][3] = cuda::rounded_pair(high[2], high[3]);
+    }
+#pragma unroll
+    for (int n = 0; n < D / 8; n += 2) {
+      uint32_t right[4];
+      cuda::load_matrices_turned(right, b + (16 * k + matrix % 2 * 8 + row) * ld + 8 * n + matrix / 2 * 8);
+      const cuda::RightFactor first = {right[0], right[1]}, second = {right[2], right[3]};
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+        cuda::multiply_add(sums.x[m][n], left[m], first);
+        cuda::multiply_add(sums.x[m][n + 1], left[m], second);
+      }
+    }
+  }
+}
+
+/// A lane has columns 2t and 2t + 1 of the map where the product wants t and t + 4: since columns of the map
+/// and rows of b may be taken in any order, the product's t is our 2t, and its t + 4 our 2t + 1.
+template <int D, int M>
+__device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, met / 8>& map, const tf32* b,
+                                   WarpSums<M, D / 8>& sums) {
+  constexpr int ld = packed_ld<tf32, D>;
+  const int g = me.lane / 4, t = me.lane % 4;
+#pragma unroll
+  for (int k = 0; k < met / 8; ++k) {
+    tf32 left[M][4];
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      left[m][0] = cuda::rounded_tf32(map.x[m][k][0]);
+      left[m][1] = cuda::rounded_tf32(map.x[m][k][2]);
+      left[m][2] = cuda::rounded_tf32(map.x[m][k][1]);
+      left[m][3] = cuda::rounded_tf32(map.x[m][k][3]);
+    }
+    const tf32* row = b + (8 * k + 2 * t) * ld + g;
+#pragma unroll
+    for (int n = 0; n < D / 8; ++n) {
+      const tf32 right[2] = {row[8 * n], row[8 * n + ld]};
+#pragma unroll
+      for (int m = 0; m < M; ++m) cuda::multiply_add(sums.x[m][n], left[m], right);
+    }
+  }
+}
+
+/// The running softmax of a warp's rows. The totals are shares of the four lanes of a row.
+template <int M>
+struct WarpRunningRows {
+  float most[M][2], total[M][2];
+
+  /// Each row begins with the score `sink`; -infinity: with nothing.
+  __device__ void start(const WarpPlace& me, float sink) {
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        most[m][half] = sink;
+        total[m][half] = me.lane % 4 == 0 && sink != -infinity<float> ? 1.0F : 0.0F;
+      }
+    }
+  }
+  /// Scores (-infinity where there is no pair) to weights, of which keep(m, n, e) says what they are
+  /// multiplied by; older sums shrink.
+  template <int N, class Keep>
+  __device__ void weigh(WarpSums<M, met / 8>& map, WarpSums<M, N>& sums, Keep keep) {
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float top = most[m][half];
+#pragma unroll
+        for (int n = 0; n < met / 8; ++n) {
+#pragma unroll
+          for (int e = 2 * half; e < 2 * half + 2; ++e) top = map.x[m][n][e] > top ? map.x[m][n][e] : top;
+        }
+        for (int bits = 2; bits > 0; bits /= 2) {
+          const float other = __shfl_xor_sync(0xffffffffU, top, bits);
+          top = other > top ? other : top;
+        }
+        const float base = top == -infinity<float> ? 0.0F : top;  // no key yet: weights are 2^-inf, not NaN
+        const float shrink = exp2(most[m][half] - base);
+        most[m][half] = top;
+        float sum = 0.0F;
+#pragma unroll
+        for (int n = 0; n < met / 8; ++n) {
+#pragma unroll
+          for (int e = 2 * half; e < 2 * half + 2; ++e) {
+            float& p = map.x[m][n][e];
+            p = exp2(p - base);
+            sum += p;
+            p *= keep(m, n, e);
+          }
+        }
+        total[m][half] = total[m][half] * shrink + sum;
+#pragma unroll
+        for (int n = 0; n < N; ++n) {
+          sums.x[m][n][2 * half] *= shrink;
+          sums.x[m][n][2 * half + 1] *= shrink;
+        }
+      }
+    }
+  }
+  /// What the sums of a row are multiplied by at the end, and the log of its total. All lanes of the warp.
+  __device__ float finish(int m, int half, float& lse) const {
+    float all = total[m][half];
+    for (int bits = 2; bits > 0; bits /= 2) all += __shfl_xor_sync(0xffffffffU, all, bits);
+    lse = all == 0.0F ? -infinity<float> : (most[m][half] + log2(all)) * static_cast<float>(ln_2);
+    return all == 0.0F ? 0.0F : 1.0F / all;
+  }
+};
+
+/// What becomes of a row of sums: they are multiplied by `fresh`, and what lies there already is added times
+/// `old`, unless that is zero.
+struct RowShares {
+  float fresh, old = 0.0F;
+};
+
+/// Writes sums, shared as shares(m, half) says, to row at(m, half); null: nowhere.
+template <int M, int N, class At, class Shares>
+__device__ inline void put_warp_rows(const WarpPlace& me, const WarpSums<M, N>& sums, int64_t width, At at,
+                                     Shares shares) {
+#pragma unroll
+  for (int m = 0; m < M; ++m) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float* to = at(m, half);
+      if (to == nullptr) continue;
+      const RowShares by = shares(m, half);
+      const bool pairs = reinterpret_cast<uintptr_t>(to) % 8 == 0;
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+        const int c = me.column(n, 0);
+        float low = sums.x[m][n][2 * half] * by.fresh, high = sums.x[m][n][2 * half + 1] * by.fresh;
+        if (by.old != 0.0F) {
+          if (c < width) low += to[c] * by.old;
+          if (c + 1 < width) high += to[c + 1] * by.old;
+        }
+        if (pairs && c + 1 < width) {
+          *reinterpret_cast<float2*>(to + c) = make_float2(low, high);
+        } else {
+          if (c < width) to[c] = low;
+          if (c + 1 < width) to[c + 1] = high;
+        }
+      }
+    }
+  }
+}
+
+/// Heads as wide as the tensor cores take them: tiles of tf32 are twice those of bf16, and shared memory
+/// ends.
+inline int64_t widest_on_tensor_cores(Rounding rounding) {
+  return rounding == Rounding::bf16 ? 128 : rounding == Rounding::tf32 ? 64 : 0;
+}
+
+/// True where the tensor cores take a call: f32 whose products may be rounded.
+inline bool takes_tensor_cores(const AttentionShape& x, Rounding rounding) {
+  return std::max<int64_t>({x.d, x.dv, 1}) <= widest_on_tensor_cores(rounding);
+}
+
+/// Calls f<E, D>() with the type and the width of packed rows.
+template <class F>
+void with_packed(Rounding rounding, int64_t width, F&& f) {
+  const int D = packed_width(width);
+  if (rounding == Rounding::tf32)
+    return D == 32 ? f.template operator()<tf32, 32>() : f.template operator()<tf32, 64>();
+  if (D == 32) return f.template operator()<bf16, 32>();
+  D == 64 ? f.template operator()<bf16, 64>() : f.template operator()<bf16, 128>();
+}
+
+/// Attention and AttentionBack with rounded factors of products; sums and weights are f32.
+void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+                       const Tensor& out, const Tensor& lse);
+void attention_rounded_back(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
+                            const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
+                            const Tensor& dk, const Tensor& dv);
+
+}  // namespace heed::kernel

@@ -1,0 +1,56 @@
+// A product of matrices on a device as cuBLAS counts it.
+#pragma once
+
+#include "core/count.h"
+#include "core/cuda/blas.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/gemm.h"
+#include "core/kernels/gemm_layout.h"
+
+namespace heed::kernel {
+
+/// x rounded to bf16, as it lies: gaps and repetitions stay what they are.
+Tensor rounded_as_it_lies(const Tensor& x);
+
+/// Whether a device multiplies in bf16 for c = a b.
+inline bool in_bf16(const Tensor& a, const Tensor& c, Rounding rounding) {
+  return rounding == Rounding::bf16 && c.dtype() == DType::f32 && large(a, c);
+}
+
+inline cudaDataType_t blas_type(DType dtype) {
+  return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+/// c = alpha a b + beta c for the first matrices of a batch: by columns it is c' = b' a', so that what lies
+/// in rows needs no turning.
+inline cuda::BlasProduct by_columns(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
+                                    double beta, Rounding rounding) {
+  const int64_t m = c.extent(-2), n = c.extent(-1);
+  const Layout la = layout(a), lb = layout(b);
+  return {.m = n,
+          .n = m,
+          .k = a.extent(-1),
+          .batch = 1,
+          .a = {b.raw(), lb.step, lb.transposed, 0},
+          .b = {a.raw(), la.step, la.transposed, 0},
+          .c = c.raw(),
+          .c_step = m == 1 ? n : c.strides()[-2],
+          .c_between = 0,
+          .alpha = alpha,
+          .beta = beta,
+          .factors = blas_type(a.dtype()),
+          .result = blas_type(c.dtype()),
+          .exactness = rounding == Rounding::tf32 ? cuda::Exactness::tf32 : cuda::Exactness::f32};
+}
+
+/// Counts what was asked of cuBLAS.
+inline void note(const cuda::BlasProduct& p) {
+  const bool tf32 = p.factors == CUDA_R_32F && p.exactness == cuda::Exactness::tf32;
+  Count::add(2 * p.m * p.n * p.k * p.batch);
+  ProductLog::note({p.batch, p.n, p.m, p.k, p.b.transposed, p.a.transposed, p.beta != 0,
+                    p.factors == CUDA_R_16BF ? Rounding::bf16
+                    : tf32                   ? Rounding::tf32
+                                             : Rounding::none});
+}
+
+}  // namespace heed::kernel

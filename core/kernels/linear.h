@@ -1,0 +1,41 @@
+// Linear layers: a product, and what stands before or behind it.
+#pragma once
+
+#include "core/isa.h"
+#include "core/rounding.h"
+#include "core/tensor.h"
+
+namespace heed::kernel {
+
+/// y [N, out] = x [N, in] weight^T + bias, with weight [out, in] and bias [out], or empty. Where `before` [N,
+/// out] is given, that goes there, and y is its GELU by tanh. Rounded as by Gemm; x and weight lie as Gemm
+/// wants them, all else is contiguous. In bf16, a device takes x, weight and dy as f32 or rounded already.
+struct Linear {
+  template <Isa>
+  static void cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,
+                  const Tensor& y, Rounding rounding);
+  static void cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,
+                   const Tensor& y, Rounding rounding);
+};
+
+/// dx [N, in] = dy [N, out] weight. Where `before` [N, in] is given, x was the GELU of it: dx then is the
+/// gradient of `before`, and dbias [in] (or empty) its sum over rows.
+struct LinearBack {
+  template <Isa>
+  static void cpu(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
+                  const Tensor& dbias, Rounding rounding);
+  static void cuda(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
+                   const Tensor& dbias, Rounding rounding);
+};
+
+/// dweight [out, in] = dy^T x, and dbias [out] (or empty) = the sum of dy over rows: of the rounded numbers,
+/// where a device has no others.
+struct LinearWeightBack {
+  template <Isa>
+  static void cpu(const Tensor& dy, const Tensor& x, const Tensor& dweight, const Tensor& dbias,
+                  Rounding rounding);
+  static void cuda(const Tensor& dy, const Tensor& x, const Tensor& dweight, const Tensor& dbias,
+                   Rounding rounding);
+};
+
+}  // namespace heed::kernel

@@ -1,0 +1,78 @@
+// Linear layers on the GPU: one kernel of cuBLASLt where it has one, else a product and what stands behind
+// it.
+#include "core/kernels/linear.h"
+
+#include "core/cuda/blas_lt.h"
+#include "core/kernels/gemm_device.h"
+#include "core/kernels/map.h"
+#include "core/kernels/reduce.h"
+
+namespace heed::kernel {
+namespace {
+
+/// c = a b and what follows it in one kernel; false where there is none, and nothing was done.
+bool finished(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Finish finish, const Tensor& bias,
+              const Tensor& before, Rounding rounding) {
+  if (c.size() == 0 || a.extent(-1) == 0) return false;
+  const cuda::FinishedProduct what{.product = by_columns(a, b, c, 1, 0, rounding),
+                                   .finish = finish,
+                                   .bias = bias ? bias.raw() : nullptr,
+                                   .before = before ? before.raw() : nullptr};
+  if (!cuda::multiply(what)) return false;
+  note(what.product);
+  return true;
+}
+
+/// What the product of these is to read, when c is its result.
+Tensor factor(const Tensor& x, const Tensor& a, const Tensor& c, Rounding rounding) {
+  return in_bf16(a, c, rounding) && x.dtype() == DType::f32 ? rounded_as_it_lies(x) : x;
+}
+
+void sum_rows(const Tensor& x, const Tensor& to) {
+  const Tensor all = view::reshape(to, Shape{1, to.extent(0)});
+  if (x.dtype() == to.dtype()) return Sum::cuda(x, all);
+  const Tensor wide(x.shape(), to.dtype(), x.device());
+  Copy::cuda(x, wide);
+  Sum::cuda(wide, all);
+}
+
+}  // namespace
+
+void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,
+                  const Tensor& y, Rounding rounding) {
+  const Tensor a = factor(x, x, y, rounding), b = view::transpose(factor(weight, x, y, rounding), 0, 1);
+  if (bias || before) {
+    const cuda::Finish finish = !before ? cuda::Finish::bias
+                                : bias  ? cuda::Finish::gelu_bias
+                                        : cuda::Finish::gelu;
+    if (finished(a, b, y, finish, bias, before, rounding)) return;
+  }
+  const Tensor& to = before ? before : y;
+  if (bias) Copy::cuda(view::expand(bias, to.shape()), to);
+  Gemm::cuda(a, b, to, 1, bias ? 1 : 0, rounding);
+  if (before) Map<GeluTanh>::cuda(before, y);
+}
+
+void LinearBack::cuda(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
+                      const Tensor& dbias, Rounding rounding) {
+  const Tensor a = factor(dy, dy, dx, rounding), b = factor(weight, dy, dx, rounding);
+  if (!before) return Gemm::cuda(a, b, dx, 1, 0, rounding);
+  const cuda::Finish finish = dbias ? cuda::Finish::gelu_back_sums : cuda::Finish::gelu_back;
+  if (finished(a, b, dx, finish, dbias, before, rounding)) return;
+  const Tensor slope = like(dx);
+  Gemm::cuda(a, b, slope, 1, 0, rounding);
+  MapBack<GeluTanh>::cuda(before, before, slope, dx);
+  if (dbias) sum_rows(dx, dbias);
+}
+
+void LinearWeightBack::cuda(const Tensor& dy, const Tensor& x, const Tensor& dweight, const Tensor& dbias,
+                            Rounding rounding) {
+  const Tensor turned = view::transpose(dy, 0, 1);
+  const Tensor a = factor(turned, turned, dweight, rounding), b = factor(x, turned, dweight, rounding);
+  // By columns the first factor is the second one.
+  if (dbias && finished(a, b, dweight, cuda::Finish::sums_of_b, dbias, Tensor(), rounding)) return;
+  Gemm::cuda(a, b, dweight, 1, 0, rounding);
+  if (dbias) sum_rows(dy, dbias);
+}
+
+}  // namespace heed::kernel
