@@ -1,6 +1,7 @@
 #!/bin/bash
 # Builds, tests and measures Heed on the GPU of this machine in one go; its limits add up to what ten minutes on 16 cores should hold.
 #   tests/device/run.sh [OUT]      OUT: folder for logs and results (default: build/device)
+# Where there is no GPU it is rehearsed on the device that the CPU acts, tests and timings shortened: only its own logic is proven so.
 # HEED_DEPS names a folder of unpacked packages (usr/include, usr/lib/...) where the system lacks OpenBLAS, sentencepiece and the like.
 # Each stage says how it ended and the next one goes on; the exit code is that of the first stage that failed.
 set -uo pipefail
@@ -34,18 +35,45 @@ stage() {
 }
 
 : >"$out/stages.txt"
-nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$out/machine.txt"
-# The device at hand alone: half the kernels to compile.
-architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
-stage configure 60 cmake "${generator[@]}" -S . -B build/cuda -DCMAKE_BUILD_TYPE=Release -DHEED_CUDA=ON -DHEED_NATIVE=ON \
-  "-DCMAKE_CUDA_ARCHITECTURES=${architecture:-90}-real" "${options[@]}"
-stage build 300 cmake --build build/cuda -j "$(nproc)"
-stage tests 200 ctest --test-dir build/cuda -j "$(nproc)" --output-on-failure -E '^(style|scorecard|isa)/'
-if command -v compute-sanitizer >/dev/null; then
-  for tool in memcheck racecheck; do
-    stage $tool 90 compute-sanitizer --tool $tool --error-exitcode 9 build/cuda/tests/core_tests "twins*"
-  done
+if command -v nvidia-smi >/dev/null; then
+  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$out/machine.txt"
+  build=build/cuda
+  # The device at hand alone: half the kernels to compile.
+  architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
+  options+=(-DHEED_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=${architecture:-90}-real")
+else
+  echo "no GPU here: a rehearsal on the device that the CPU acts, whose times mean nothing" | tee "$out/machine.txt"
+  build=build/acted
+  options+=(-DHEED_CUDA=ACTED)
 fi
-stage speed 300 python3 tests/device/speed.py --heed build/cuda/heed --keep "$out/speed.jsonl"
+# The kernels of each kind, those of the tensor cores and of cuBLASLt among them.
+checked='twins*,attention on devices: rounded*,block attention kernel: rounded*,linear kernel*'
+stage configure 60 cmake "${generator[@]}" -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DHEED_NATIVE=ON "${options[@]}"
+if [[ $build == build/cuda ]]; then
+  stage build 300 cmake --build "$build" -j "$(nproc)"
+  stage tests 200 ctest --test-dir "$build" -j "$(nproc)" --output-on-failure -E '^(style|scorecard|isa)/'
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+      stage $tool 120 compute-sanitizer --tool $tool --error-exitcode 9 "$build/tests/core_tests" "$checked"
+    done
+  fi
+  sizes=()
+else
+  stage build 7200 cmake --build "$build" -j "$(nproc)" --target heed core_tests
+  stage tests 600 "$build/tests/core_tests" 'twins*'
+  sizes=(--width 32 --heads 2 --feed-forward 32 --layers 1 --max-length 12 --batch 2)
+fi
+stage limits 60 "$build/heed" bench limits --device cuda
+stage products 60 "$build/heed" bench gemm --device cuda
+stage ops 90 "$build/heed" bench ops --device cuda
+for precision in f32 tf32 bf16; do
+  stage "steps-$precision" 60 "$build/heed" bench train gpt-6x6x384-dropout translator-real --device cuda --precision $precision --rounds 40 "${sizes[@]}"
+done
+cat "$out"/{limits,products,ops}.log "$out"/steps-*.log
+if [[ $build == build/cuda ]]; then
+  stage speed 300 python3 tests/device/speed.py --heed "$build/heed" --keep "$out/speed.jsonl"
+else
+  stage speed 60 python3 tests/device/speed.py --help
+fi
 cat "$out/speed.log"
 exit "$worst"

@@ -31,7 +31,7 @@ struct Loop {
       : work(bench::workload(row, tiny())), optimizer(*work.model, work.config->train.optimizer) {}
 
   double step(int64_t i) {
-    const Tensor loss = work.loss(i, {.noise = &noise});
+    const Tensor loss = work.loss(work.batch(i), {.noise = &noise});
     backward(loss);
     optimizer.step(1e-3);
     noise.advance();

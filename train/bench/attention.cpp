@@ -4,12 +4,15 @@
 #include <map>
 
 #include "attention/headed.h"
+#include "attention/spec.h"
 #include "attention/variant.h"
 #include "autograd/ops.h"
+#include "autograd/rounding.h"
 #include "core/count.h"
 #include "core/io.h"
 #include "core/pair_count.h"
 #include "train/bench/bench.h"
+#include "train/bench/limits.h"
 #include "train/bench/measure.h"
 #include "train/chart.h"
 
@@ -124,6 +127,8 @@ struct Plan {
   std::vector<int64_t> widths;
   int64_t longest;
   double seconds;
+  Rounding rounding = Rounding::none;
+  double limit = 0;  ///< operations a second of a large product on a device; 0: not asked
 };
 
 Curve sweep(const Subject& subject, const Plan& plan, const Curve* softmax, Table& table, std::string& csv,
@@ -156,6 +161,7 @@ Curve sweep(const Subject& subject, const Plan& plan, const Curve* softmax, Tabl
                              {"forward_mib", cost.forward_bytes / 1048576},
                              {"peak_mib", cost.bytes / 1048576},
                              {"interruptions_per_s", interruptions.per_second()}});
+    if (plan.limit > 0) row.set("of_limit", 100 * cost.flops / cost.both / plan.limit);
     if (beside != nullptr) {
       row.set("softmax_forward", beside->ahead / cost.ahead);
       row.set("softmax_step", beside->both / cost.both);
@@ -221,6 +227,10 @@ Plan plan_of(const Invocation& call) {
   plan.widths = {call.integer("head-width", 32)};
   if (plan.widths[0] < 1 || plan.widths[0] > 1024)
     fail("--head-width = ", plan.widths[0], ". It must be 1 to 1024.");
+  TrainOptions train;
+  if (call.has("precision")) set_option(train, "precision", call.get("precision"), "--precision: ");
+  plan.rounding = rounding_of(train.precision);
+  if (default_device != Device::cpu) plan.limit = product_rate(plan.rounding);
   return plan;
 }
 
@@ -239,25 +249,27 @@ std::vector<std::string> specs_of(const Invocation& call) {
 
 void bench_attention(const Invocation& call) {
   const Plan plan = plan_of(call);
+  const ProductsRounded rounding(plan.rounding);
   const std::vector<std::string> specs = specs_of(call);
   const Path out = call.get("out");
   if (!out.empty()) io::make_directories(out);
   std::string csv = "attention,causal,head_width,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings,
               crossings_csv = "attention,causal,head_width,forward_from,step_from\n", notes;
-  Table table({{"attention", "attention"},
-               {"causal", "causal"},
-               {"d", "width", 0},
-               {"length", "length", 0},
-               {"forward ms", "forward_ms", 3},
-               {"x softmax", "softmax_forward"},
-               {"step ms", "step_ms", 3},
-               {"x softmax", "softmax_step"},
-               {"kept %", "kept"},
-               {"of its share", "of_share"},
-               {"GFLOP/s", "gflops", 0},
-               {"forward MiB", "forward_mib"},
-               {"step MiB", "peak_mib"}},
-              call.has("json"));
+  std::vector<Column> columns{{"attention", "attention"},
+                              {"causal", "causal"},
+                              {"d", "width", 0},
+                              {"length", "length", 0},
+                              {"forward ms", "forward_ms", 3},
+                              {"x softmax", "softmax_forward"},
+                              {"step ms", "step_ms", 3},
+                              {"x softmax", "softmax_step"},
+                              {"kept %", "kept"},
+                              {"of its share", "of_share"},
+                              {"GFLOP/s", "gflops", 0},
+                              {"forward MiB", "forward_mib"},
+                              {"step MiB", "peak_mib"}};
+  if (plan.limit > 0) columns.push_back({"of limit %", "of_limit", 1});
+  Table table(columns, call.has("json"));
   for (const int64_t width : plan.widths) {
     for (const bool causal : {false, true}) {
       std::vector<std::pair<std::string, Curve>> curves;

@@ -1,12 +1,19 @@
-// Peak rate of multiply-adds and of memory.
+// heed bench limits: peak rates of multiply-adds, products and memory, and what asking costs.
 #include "train/bench/limits.h"
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <vector>
 
+#include "core/cuda/context.h"
+#include "core/kernels/copy.h"
+#include "core/kernels/gemm.h"
+#include "core/kernels/map.h"
+#include "core/launch.h"
 #include "core/parallel.h"
-#include "core/tensor.h"
+#include "core/random.h"
+#include "train/bench/bench.h"
 #include "train/bench/measure.h"
 
 namespace heed::bench {
@@ -97,7 +104,12 @@ void change(float* x, int64_t begin, int64_t end) {
 
 }  // namespace
 
-double pass_time(const Pass& pass) {
+double pass_time(const MemoryPass& pass) {
+  if (default_device != Device::cpu) {
+    const Shape half{std::max<int64_t>(1, (pass.read + pass.written) / 8)};
+    const Tensor x = Tensor::zeros(half), y = pass.in_place ? x : Tensor(half);
+    return median_time([&] { launch<kernel::Affine>(default_device, x, 1.0, 0.0, y); }, 0.1);
+  }
   const auto numbers = [](int64_t bytes) { return Tensor::zeros(Shape{std::max<int64_t>(bytes / 4, 1)}); };
   const Tensor from = numbers(pass.read), to = numbers(pass.in_place ? 0 : pass.written);
   const int64_t in = pass.read / 4, out = pass.written / 4, both = std::min(in, out);
@@ -121,6 +133,63 @@ double pass_time(const Pass& pass) {
         });
       },
       0.1);
+}
+
+int64_t unless_acted(int64_t x, int64_t by) {
+  return default_device == Device::cuda && cuda::acted ? std::max<int64_t>(1, x / by) : x;
+}
+
+double copy_rate() {
+  const int64_t bytes = unless_acted(int64_t{256} << 20, 256);
+  return static_cast<double>(2 * bytes) / pass_time({bytes, bytes});
+}
+
+double product_rate(Rounding rounding) {
+  static std::map<std::pair<Device, Rounding>, double> known;
+  const auto [at, fresh] = known.try_emplace({default_device, rounding});
+  if (!fresh) return at->second;
+  const int64_t n = unless_acted(default_device == Device::cpu ? 1024 : 8192, 64);
+  Rng rng(1);
+  const auto factor = [&] {
+    const Tensor x(Shape{n, n});
+    fill_normal(x, 0, 1, rng);
+    if (default_device == Device::cpu || rounding != Rounding::bf16) return x;
+    const Tensor narrow(x.shape(), DType::bf16);
+    launch<kernel::Copy>(default_device, x, narrow);
+    return narrow;
+  };
+  const Tensor a = factor(), b = factor(), c(Shape{n, n});
+  const double taken =
+      median_time([&] { launch<kernel::Gemm>(default_device, a, b, c, 1.0, 0.0, rounding); }, 0.3);
+  return at->second = 2.0 * static_cast<double>(n * n * n) / taken;
+}
+
+double launch_time() {
+  constexpr int64_t many = 1000;
+  const Tensor x = Tensor::zeros(Shape{1});
+  return median_time([&] {
+           for (int64_t i = 0; i < many; ++i) launch<kernel::Affine>(default_device, x, 1.0, 0.0, x);
+         }) /
+         static_cast<double>(many);
+}
+
+double answer_time() {
+  const Tensor x = Tensor::zeros(Shape{1});
+  return median_time([&] { launch<kernel::Affine>(default_device, x, 1.0, 0.0, x); });
+}
+
+void bench_limits(const Invocation& call) {
+  Table table({{"limit", "limit"}, {"rate or time", "value"}, {"unit", "unit"}}, call.has("json"));
+  const auto row = [&](const std::string& name, double value, const char* unit) {
+    table.row(with_machine_facts(Json::object({{"limit", name}, {"value", value}, {"unit", unit}})));
+  };
+  if (default_device == Device::cpu) row("multiply-adds", 1e-9 * fma_peak(), "GFLOP/s");
+  row("copy, read and written", 1e-9 * copy_rate(), "GB/s");
+  row("products in f32", 1e-9 * product_rate(Rounding::none), "GFLOP/s");
+  if (default_device != Device::cpu) row("products in tf32", 1e-9 * product_rate(Rounding::tf32), "GFLOP/s");
+  row("products in bf16", 1e-9 * product_rate(Rounding::bf16), "GFLOP/s");
+  row("a small kernel of many", 1e6 * launch_time(), "us");
+  row("one, and waiting for it", 1e6 * answer_time(), "us");
 }
 
 }  // namespace heed::bench

@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/cuda/context.h"
 #include "core/device.h"
+#include "core/gpu.h"
 #include "core/io.h"
 #include "core/isa.h"
 #include "core/parallel.h"
@@ -62,6 +64,11 @@ void print_machine(const Json& row) {
   const Json* set = row.find("threads");
   const int64_t count = set != nullptr ? set->integer() : threads();
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
+  if (default_device != Device::cpu) {
+    std::printf("%s\n", gpu_words().c_str());
+    if (cuda::acted)
+      std::puts("The CPU acts this device: extents are smaller here, and its times mean nothing.");
+  }
   std::printf("%lld thread%s, kernels %s, OpenBLAS %s%s\n\n", static_cast<long long>(count),
               count == 1 ? "" : "s", to_string(isa()), blas_core().c_str(),
               forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
@@ -118,6 +125,8 @@ Table::~Table() {
 }
 
 Json with_machine_facts(Json row) {
+  row.set("device", to_string(default_device));
+  if (default_device != Device::cpu) row.set("gpu", gpu_words());
   row.set("threads", threads());
   row.set("isa", to_string(isa()));
   row.set("blas_core", blas_core());

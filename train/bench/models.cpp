@@ -37,7 +37,7 @@ Workload language_model(std::shared_ptr<Config> config) {
   const auto text = std::make_shared<std::vector<int32_t>>(random_ids(200000, 0, vocabulary, rng));
   Workload work;
   const DecoderOnly* net = model.get();
-  work.loss = [=](int64_t step, const Pass& pass) {
+  work.batch = [=](int64_t step) {
     std::vector<int32_t> in, out;
     for (int64_t b = 0; b < batch; ++b) {
       const int64_t room = static_cast<int64_t>(text->size()) - length - 1;
@@ -45,8 +45,11 @@ Workload language_model(std::shared_ptr<Config> config) {
       in.insert(in.end(), from, from + length);
       out.insert(out.end(), from + 1, from + 1 + length);
     }
-    return cross_entropy((*net)(Tensor::of<int32_t>(in, Shape{batch, length}), pass),
-                         Tensor::of<int32_t>(out, Shape{batch, length}));
+    const Shape shape{batch, length};
+    return Batch{{Tensor::of<int32_t>(in, shape), Tensor::of<int32_t>(out, shape)}};
+  };
+  work.loss = [=](const Batch& given, const Pass& pass) {
+    return cross_entropy((*net)(given.tensors[0], pass), given.tensors[1]);
   };
   work.tokens = [=](int64_t) { return static_cast<double>(batch * length); };
   work.model = std::move(model);
@@ -120,19 +123,23 @@ Workload translator(std::shared_ptr<Config> config, std::vector<Sentences> steps
   Workload work;
   work.period = static_cast<int64_t>(data->size());
   const EncoderDecoder* net = model.get();
-  work.loss = [=, smoothing = config->train.smoothing](int64_t step, const Pass& pass) {
+  // Source, its lengths, target in, target out; and where only real targets count, their places and ids.
+  work.batch = [=](int64_t step) {
     const Sentences& s = (*data)[static_cast<size_t>(step % static_cast<int64_t>(data->size()))];
     const auto rows = static_cast<int64_t>(s.source_lengths.size());
-    const Shape in{rows, s.source_length}, out{rows, s.target_length};
-    const Tensor lengths = Tensor::of<int32_t>(s.source_lengths, Shape{rows});
-    const Tensor encoded = net->encode(Tensor::of<int32_t>(s.source, in), lengths, pass);
-    const Tensor hidden = net->decode(Tensor::of<int32_t>(s.target_in, out), encoded, lengths, pass);
-    if (which == Logits::of_all)
-      return cross_entropy(net->logits(hidden), Tensor::of<int32_t>(s.target_out, out), smoothing, pad);
-    const Shape real{static_cast<int64_t>(s.wanted.size())};
-    const Tensor kept =
-        embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), Tensor::of<int32_t>(s.places, real));
-    return cross_entropy(net->logits(kept), Tensor::of<int32_t>(s.wanted, real), smoothing);
+    const Shape out{rows, s.target_length}, real{static_cast<int64_t>(s.wanted.size())};
+    return Batch{{Tensor::of<int32_t>(s.source, Shape{rows, s.source_length}),
+                  Tensor::of<int32_t>(s.source_lengths, Shape{rows}), Tensor::of<int32_t>(s.target_in, out),
+                  Tensor::of<int32_t>(s.target_out, out), Tensor::of<int32_t>(s.places, real),
+                  Tensor::of<int32_t>(s.wanted, real)}};
+  };
+  work.loss = [=, smoothing = config->train.smoothing](const Batch& given, const Pass& pass) {
+    const std::vector<Tensor>& x = given.tensors;
+    const Tensor encoded = net->encode(x[0], x[1], pass);
+    const Tensor hidden = net->decode(x[2], encoded, x[1], pass);
+    if (which == Logits::of_all) return cross_entropy(net->logits(hidden), x[3], smoothing, pad);
+    const Tensor kept = embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), x[4]);
+    return cross_entropy(net->logits(kept), x[5], smoothing);
   };
   work.tokens = [=](int64_t step) {
     const auto at = static_cast<size_t>(step % static_cast<int64_t>(data->size()));
@@ -197,7 +204,10 @@ Workload classifier(std::shared_ptr<Config> config, const Classifier::Options& o
   const Tensor classes = Tensor::of<int32_t>(random_ids(batch, 0, options.classes, rng), Shape{batch});
   Workload work;
   const Classifier* net = model.get();
-  work.loss = [=](int64_t, const Pass& pass) { return cross_entropy((*net)(x, {}, pass), classes); };
+  work.batch = [=](int64_t) { return Batch{{x, classes}}; };
+  work.loss = [=](const Batch& given, const Pass& pass) {
+    return cross_entropy((*net)(given.tensors[0], {}, pass), given.tensors[1]);
+  };
   work.tokens = [=](int64_t) { return static_cast<double>(batch * length); };
   work.model = std::move(model);
   work.config = std::move(config);

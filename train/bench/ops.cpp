@@ -1,4 +1,5 @@
-// heed bench ops: kernels that are no products, against one pass over the memory they must touch.
+// heed bench ops: kernels that are no products, against one pass over the memory they must touch, on any
+// device.
 #include <array>
 #include <cstdio>
 
@@ -17,8 +18,6 @@
 
 namespace heed::bench {
 namespace {
-
-constexpr Device cpu = Device::cpu;
 
 enum class InPlace { no, yes };
 
@@ -45,6 +44,7 @@ class Bench {
       const double pass = pass_time({bytes(reads), bytes(writes), in_place == InPlace::yes});
       row.set("pass_ns", each * pass);
       row.set("ratio", taken / pass);
+      row.set("share", 100 * pass / taken);
       row.set("gb_per_s", 1e-9 * static_cast<double>(bytes(reads + writes)) / taken);
     }
     row.set("interruptions_per_s", interruptions.per_second());
@@ -76,39 +76,45 @@ Tensor ids(int64_t count, int64_t below, Rng& rng) {
 }
 
 void elementwise(Bench& bench, Rng& rng) {
-  const Shape shape{2048, 1536};
+  const Shape shape{unless_acted(2048, 256), 1536};
   const int64_t n = shape.size();
   const Tensor a = numbers(shape, rng), b = numbers(shape, rng), y(shape), dx(shape);
   const Draw draw = rng.next();
-  bench.time("copy", n, 1, 1, [&] { launch<kernel::Affine>(cpu, a, 1, 0, y); });
-  bench.time("add", n, 2, 1, [&] { launch<kernel::Zip<Add>>(cpu, a, b, y); });
-  bench.time("exp", n, 1, 1, [&] { launch<kernel::Map<Exp>>(cpu, a, y); });
-  bench.time("gelu", n, 1, 1, [&] { launch<kernel::Map<Gelu>>(cpu, a, y); });
-  bench.time("gelu, back", n, 2, 1, [&] { launch<kernel::MapBack<Gelu>>(cpu, a, y, b, dx); });
-  bench.time("gelu_tanh", n, 1, 1, [&] { launch<kernel::Map<GeluTanh>>(cpu, a, y); });
-  bench.time("gelu_tanh, back", n, 2, 1, [&] { launch<kernel::MapBack<GeluTanh>>(cpu, a, y, b, dx); });
-  bench.time("relu", n, 1, 1, [&] { launch<kernel::Map<Relu>>(cpu, a, y); });
-  bench.time("dropout 0.2", n, 1, 1, [&] { launch<kernel::Dropout>(cpu, a, 0.2, draw, y); });
+  bench.time("copy", n, 1, 1, [&] { launch<kernel::Affine>(default_device, a, 1, 0, y); });
+  bench.time("add", n, 2, 1, [&] { launch<kernel::Zip<Add>>(default_device, a, b, y); });
+  bench.time("exp", n, 1, 1, [&] { launch<kernel::Map<Exp>>(default_device, a, y); });
+  bench.time("gelu", n, 1, 1, [&] { launch<kernel::Map<Gelu>>(default_device, a, y); });
+  bench.time("gelu, back", n, 2, 1, [&] { launch<kernel::MapBack<Gelu>>(default_device, a, y, b, dx); });
+  bench.time("gelu_tanh", n, 1, 1, [&] { launch<kernel::Map<GeluTanh>>(default_device, a, y); });
+  bench.time("gelu_tanh, back", n, 2, 1,
+             [&] { launch<kernel::MapBack<GeluTanh>>(default_device, a, y, b, dx); });
+  bench.time("relu", n, 1, 1, [&] { launch<kernel::Map<Relu>>(default_device, a, y); });
+  bench.time("dropout 0.2", n, 1, 1, [&] { launch<kernel::Dropout>(default_device, a, 0.2, draw, y); });
 }
 
 void rows(Bench& bench, Rng& rng) {
   {
-    const Shape shape{8192, 384};
+    const int64_t count = unless_acted(8192, 256);
+    const Shape shape{count, 384};
     const Tensor x = numbers(shape, rng), dy = numbers(shape, rng), y(shape), dx(shape);
     const Tensor gain = numbers(Shape{384}, rng), bias = numbers(Shape{384}, rng), dgain(Shape{384}),
-                 dbias(Shape{384}), mean(Shape{8192}), rstd(Shape{8192});
+                 dbias(Shape{384}), mean(Shape{count}), rstd(Shape{count});
     const auto variance = kernel::NormScale::variance;
-    bench.time("layer norm of 384", shape.size(), 1, 1,
-               [&] { launch<kernel::LayerNorm>(cpu, x, gain, bias, 1e-5, variance, y, mean, rstd); });
+    bench.time("layer norm of 384", shape.size(), 1, 1, [&] {
+      launch<kernel::LayerNorm>(default_device, x, gain, bias, 1e-5, variance, y, mean, rstd);
+    });
     bench.time("layer norm of 384, back", shape.size(), 2, 1, [&] {
-      launch<kernel::LayerNormBack>(cpu, x, gain, mean, rstd, 1e-5, variance, dy, dx, dgain, dbias);
+      launch<kernel::LayerNormBack>(default_device, x, gain, mean, rstd, 1e-5, variance, dy, dx, dgain,
+                                    dbias);
     });
   }
-  const Shape shape{65536, 64};
+  const int64_t squares = unless_acted(1024, 256);
+  const Shape shape{64 * squares, 64};
   const Tensor x = numbers(shape, rng), y(shape), dx(shape);
-  bench.time("softmax of 64", shape.size(), 1, 1, [&] { launch<kernel::Softmax>(cpu, x, y); });
-  bench.time("softmax of 64, back", shape.size(), 2, 1, [&] { launch<kernel::SoftmaxBack>(cpu, y, x, dx); });
-  const Tensor scores = view::reshape(x, Shape{1024, 1, 64, 64});
+  bench.time("softmax of 64", shape.size(), 1, 1, [&] { launch<kernel::Softmax>(default_device, x, y); });
+  bench.time("softmax of 64, back", shape.size(), 2, 1,
+             [&] { launch<kernel::SoftmaxBack>(default_device, y, x, dx); });
+  const Tensor scores = view::reshape(x, Shape{squares, 1, 64, 64});
   const Mask causal = Mask::causal();
   bench.time("softmax of 64, causal", shape.size(), 1, 1, [&] {
     const NoTape no_tape;
@@ -117,22 +123,24 @@ void rows(Bench& bench, Rng& rng) {
 }
 
 void words(Bench& bench, Rng& rng) {
-  constexpr int64_t count = 2800, vocabulary = 22463, width = 512;
+  const int64_t count = unless_acted(2800, 100), vocabulary = unless_acted(22463, 20);
+  constexpr int64_t width = 512;
   {
     const Tensor logits = numbers(Shape{count, vocabulary}, rng), slopes(logits.shape()), lse(Shape{count}),
                  loss(Shape{1}), counted(Shape{1}), one = Tensor::full(Shape{1}, 1);
     const Tensor wanted = ids(count, vocabulary, rng);
     bench.time("cross entropy, both ways", logits.size(), 1, 1, [&] {
-      launch<kernel::CrossEntropy>(cpu, logits, wanted, 0.1, -1, lse, loss, counted);
-      launch<kernel::CrossEntropyBack>(cpu, logits, wanted, 0.1, -1, lse, counted, one, slopes);
+      launch<kernel::CrossEntropy>(default_device, logits, wanted, 0.1, -1, lse, loss, counted);
+      launch<kernel::CrossEntropyBack>(default_device, logits, wanted, 0.1, -1, lse, counted, one, slopes);
     });
   }
   const Tensor table = numbers(Shape{vocabulary, width}, rng), vectors(Shape{count, width});
   const Tensor wanted = ids(count, vocabulary, rng);
-  bench.time("embedding", vectors.size(), 1, 1, [&] { launch<kernel::Gather>(cpu, table, wanted, vectors); });
+  bench.time("embedding", vectors.size(), 1, 1,
+             [&] { launch<kernel::Gather>(default_device, table, wanted, vectors); });
   bench.time(
       "embedding, back", vectors.size(), 2, 1,
-      [&] { launch<kernel::ScatterAdd>(cpu, wanted, vectors, table); }, InPlace::yes);
+      [&] { launch<kernel::ScatterAdd>(default_device, wanted, vectors, table); }, InPlace::yes);
 }
 
 void optimizer(Bench& bench, Rng& rng) {
@@ -140,13 +148,13 @@ void optimizer(Bench& bench, Rng& rng) {
   const Tensor state = Tensor::of<double>(state_values, Shape{3});
   for (const auto& [name, count] :
        {std::pair{"AdamW of 0.8M", int64_t{800'000}}, std::pair{"AdamW of 23M", int64_t{23'000'000}}}) {
-    const Shape shape{count};
+    const Shape shape{unless_acted(count, 256)};
     const Tensor values = numbers(shape, rng), gradient = numbers(shape, rng), first = Tensor::zeros(shape),
                  second = Tensor::zeros(shape);
     bench.time(
-        name, count, 4, 3,
+        name, shape.size(), 4, 3,
         [&, v = values, g = gradient, m = first, s = second] {
-          launch<kernel::AdamW>(cpu, v, g, m, s, state, kernel::AdamWConstants{.clip = 1});
+          launch<kernel::AdamW>(default_device, v, g, m, s, state, kernel::AdamWConstants{.clip = 1});
         },
         InPlace::yes);
   }
@@ -154,7 +162,7 @@ void optimizer(Bench& bench, Rng& rng) {
 
 /// What an op costs besides its numbers, in nanoseconds a call.
 void calls(Bench& bench, Rng& rng) {
-  constexpr int64_t many = 1000;
+  const int64_t many = unless_acted(1000, 20);
   const Tensor a = numbers(Shape{16}, rng), b = leaf(numbers(Shape{16}, rng));
   bench.time("call of add", many, 0, 0, [&] {
     const NoTape no_tape;
@@ -168,13 +176,11 @@ void calls(Bench& bench, Rng& rng) {
 }  // namespace
 
 void bench_ops(const Invocation& call) {
-  Table table({{"op", "op"},
-               {"elements", "elements", 0},
-               {"ns each", "ns", 3},
-               {"one pass", "pass_ns", 3},
-               {"ratio", "ratio"},
-               {"GB/s", "gb_per_s", 0}},
-              call.has("json"));
+  std::vector<Column> columns{{"op", "op"},         {"elements", "elements", 0},
+                              {"ns each", "ns", 3}, {"one pass", "pass_ns", 3},
+                              {"ratio", "ratio"},   {"GB/s", "gb_per_s", 0}};
+  if (default_device != Device::cpu) columns.push_back({"of limit %", "share", 0});
+  Table table(columns, call.has("json"));
   Rng rng(1);
   Bench bench(table, call.words.size() > 1 ? call.words[1] : "");
   elementwise(bench, rng);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
+#include "core/kernels/copy.h"
 #include "core/kernels/gemm.h"
 #include "core/launch.h"
 #include "core/parallel.h"
@@ -15,19 +17,25 @@ namespace {
 /// Runs of numbers by size and role: products that are alike share them.
 class Numbers {
  public:
-  Tensor at(int64_t batch, int64_t rows, int64_t columns, bool turned, int64_t role) {
+  Tensor at(int64_t batch, int64_t rows, int64_t columns, bool turned, int64_t role,
+            DType dtype = DType::f32) {
     const Shape shape = turned ? Shape{batch, columns, rows} : Shape{batch, rows, columns};
-    Tensor& kept = known_[{shape.size(), role}];
+    Tensor& kept = known_[{shape.size(), role, dtype}];
     if (!kept) {
       kept = Tensor(Shape{shape.size()});
       fill_normal(kept, 0, 1, rng_);
+      if (dtype != DType::f32) {
+        const Tensor narrow(kept.shape(), dtype);
+        launch<kernel::Copy>(default_device, kept, narrow);
+        kept = narrow;
+      }
     }
     const Tensor x = view::reshape(kept, shape);
     return turned ? view::transpose(x, 1, 2) : x;
   }
 
  private:
-  std::map<std::pair<int64_t, int64_t>, Tensor> known_;
+  std::map<std::tuple<int64_t, int64_t, DType>, Tensor> known_;
   Rng rng_{1};
 };
 
@@ -39,7 +47,8 @@ struct Split {
 Split split(const Product& p) {
   constexpr int64_t cached = int64_t{128} << 10, small = 8'000'000;
   const int64_t each = 4 * (p.m * p.k + p.k * p.n + p.m * p.n), pieces = 4 * threads();
-  if (p.batch < 4 * pieces || p.flops() / p.batch > small) return {1, 1, p.batch};
+  if (default_device != Device::cpu || p.batch < 4 * pieces || p.flops() / p.batch > small)
+    return {1, 1, p.batch};
   const int64_t share = (p.batch + pieces - 1) / pieces;
   Split best{pieces, share, 1};
   for (int64_t abreast = 2; abreast <= std::min<int64_t>({share, cached / each, 8}); ++abreast) {
@@ -56,9 +65,12 @@ Replay::Replay(std::span<const Product> products) {
   for (const Product& p : products) {
     const Split how = split(p);
     Work work{{}, p.added ? 1.0 : 0.0, how.times, p.rounding};
+    // A device reads what was rounded before.
+    const bool narrow = default_device != Device::cpu && p.rounding == Rounding::bf16;
+    const DType factors = narrow ? DType::bf16 : DType::f32;
     for (int64_t piece = 0; piece < how.pieces; ++piece) {
-      work.pieces.push_back({numbers.at(how.abreast, p.m, p.k, p.a_turned, 3 * piece),
-                             numbers.at(how.abreast, p.k, p.n, p.b_turned, 3 * piece + 1),
+      work.pieces.push_back({numbers.at(how.abreast, p.m, p.k, p.a_turned, 3 * piece, factors),
+                             numbers.at(how.abreast, p.k, p.n, p.b_turned, 3 * piece + 1, factors),
                              numbers.at(how.abreast, p.m, p.n, false, 3 * piece + 2)});
     }
     work_.push_back(std::move(work));
@@ -66,6 +78,13 @@ Replay::Replay(std::span<const Product> products) {
 }
 
 void Replay::once() const {
+  if (default_device != Device::cpu) {
+    for (const Work& work : work_) {
+      const Work::Operands& x = work.pieces[0];
+      launch<kernel::Gemm>(default_device, x.a, x.b, x.c, 1.0, work.beta, work.rounding);
+    }
+    return;
+  }
   for (const Work& work : work_) {
     parallel_for(static_cast<int64_t>(work.pieces.size()), [&](int64_t piece) {
       const Work::Operands& x = work.pieces[static_cast<size_t>(piece)];

@@ -1,14 +1,16 @@
 // heed bench train: the step of a shape or preset, and what its products alone take.
 #include <algorithm>
+#include <cstdio>
 
 #include "autograd/rounding.h"
-#include "autograd/tape.h"
+#include "core/cuda/context.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "train/bench/bench.h"
+#include "train/bench/limits.h"
 #include "train/bench/measure.h"
 #include "train/bench/replay.h"
-#include "train/bench/workload.h"
+#include "train/bench/stepper.h"
 #include "train/progress.h"
 
 namespace heed::bench {
@@ -27,26 +29,15 @@ struct Times {
   int64_t tensors = 0;       ///< most at once
   int64_t resident = 0;      ///< most of the process at once
   double interruptions = 0;  ///< a second
+  double flops = 0;          ///< of a step, attention and all else included
+  double launches = 0;       ///< of a step
+  std::string why_not_replayed = {};
 };
 
-class Stepper {
- public:
-  explicit Stepper(Workload& work)
-      : work_(work),
-        optimizer_(*work.model, work.config->train.optimizer),
-        noise_(static_cast<uint64_t>(work.config->train.seed)) {}
-
-  void operator()(int64_t step) {
-    backward(work_.loss(step, {.noise = &noise_}));
-    optimizer_.step(work_.config->train.schedule.rate);
-    noise_.advance();
-  }
-
- private:
-  Workload& work_;
-  Optimizer optimizer_;
-  Rng noise_;
-};
+int64_t launches() {
+  if constexpr (built_with_cuda) return cuda::launches();
+  return 0;
+}
 
 /// Medians of what takes turns: steps by their place in the period, and their products alone.
 struct Turns {
@@ -59,18 +50,24 @@ Times time_steps(Workload& work, int64_t rounds) {
   Times out;
   Stepper step(work);
   // Steps of one shape have all their memory after two; where lengths differ, after each was seen once.
-  const int64_t period = work.period, warm = std::max<int64_t>(2, period);
-  for (int64_t i = 0; i < warm; ++i) step(i);
+  const int64_t period = work.period, warm = default_device == Device::cpu ? std::max<int64_t>(2, period)
+                                                                           : Stepper::warm_up() * period;
   std::vector<Product> products;
+  Count::reset();
   {
     const ProductLog log;
-    for (int64_t i = 0; i < period; ++i) step(i);
+    for (int64_t i = 0; i < period; ++i) step.as_it_is(i);
     products = log.list();
   }
+  out.flops = static_cast<double>(Count::flops().load()) / static_cast<double>(period);
+  for (int64_t i = 0; i < warm; ++i) step(i);
   for (const Product& product : products) out.product_flops += static_cast<double>(product.flops());
   out.product_flops /= static_cast<double>(period);
   const MemoryUse before = memory_use();
+  const int64_t started = launches();
   for (int64_t i = 0; i < warm; ++i) step(i);
+  out.launches = static_cast<double>(launches() - started) / static_cast<double>(warm);
+  if (default_device != Device::cpu) out.why_not_replayed = step.why_not_replayed();
   const MemoryUse after = memory_use();
   out.mapped = after.mapped == before.mapped ? 0 : std::max<int64_t>(after.reserved - before.reserved, 1);
   out.tensors = after.peak;
@@ -115,20 +112,54 @@ Json measured(const std::string& name, const Invocation& call) {
   Workload work = workload(name, call);
   const ProductsRounded rounding(rounding_of(work.config->train.precision));
   const Times times = time_steps(work, call.integer("rounds", 0));
-  return with_machine_facts(Json::object({{"row", name},
-                                          {"step_ms", 1e3 * times.step},
-                                          {"tokens_per_s", times.tokens / times.step},
-                                          {"products_ms", 1e3 * times.products},
-                                          {"ratio", times.step / times.products},
-                                          {"gflops", 1e-9 * times.product_flops / times.step},
-                                          {"products_gflops", 1e-9 * times.product_flops / times.products},
-                                          {"tensors_mib", static_cast<double>(times.tensors) / mebibyte},
-                                          {"process_mib", static_cast<double>(times.resident) / mebibyte},
-                                          {"mapped_bytes", times.mapped},
-                                          {"tokens", times.tokens},
-                                          {"steps", times.timed},
-                                          {"interruptions_per_s", times.interruptions},
-                                          {"parameters", count_parameters(*work.model)}}));
+  Json row =
+      with_machine_facts(Json::object({{"row", name},
+                                       {"step_ms", 1e3 * times.step},
+                                       {"tokens_per_s", times.tokens / times.step},
+                                       {"products_ms", 1e3 * times.products},
+                                       {"ratio", times.step / times.products},
+                                       {"gflops", 1e-9 * times.product_flops / times.step},
+                                       {"products_gflops", 1e-9 * times.product_flops / times.products},
+                                       {"tensors_mib", static_cast<double>(times.tensors) / mebibyte},
+                                       {"process_mib", static_cast<double>(times.resident) / mebibyte},
+                                       {"mapped_bytes", times.mapped},
+                                       {"tokens", times.tokens},
+                                       {"steps", times.timed},
+                                       {"interruptions_per_s", times.interruptions},
+                                       {"parameters", count_parameters(*work.model)}}));
+  if (default_device != Device::cpu) {
+    row.set("tflops", 1e-12 * times.flops / times.step);
+    row.set("mfu", 100 * times.flops / times.step / product_rate(rounding_of(work.config->train.precision)));
+    row.set("launches", times.launches);
+    row.set("replayed", times.why_not_replayed.empty());
+    row.set("why_not_replayed", times.why_not_replayed);
+  }
+  return row;
+}
+
+/// Its columns on a GPU. MFU is the share, in per cent, of the rate that a large product has in the same
+/// precision.
+void on_device(const std::vector<std::string>& names, const Invocation& call) {
+  Table table({{"row", "row"},
+               {"step ms", "step_ms", 3},
+               {"tokens/s", "tokens_per_s", 0},
+               {"products ms", "products_ms", 3},
+               {"ratio", "ratio"},
+               {"TFLOP/s", "tflops"},
+               {"MFU %", "mfu", 1},
+               {"launches", "launches", 0},
+               {"replayed", "replayed"},
+               {"tensors MiB", "tensors_mib", 0},
+               {"mapped", "mapped_bytes", 0}},
+              call.has("json"));
+  std::string notes;
+  for (const std::string& name : names) {
+    const Json row = measured(name, call);
+    table.row(row);
+    const std::string why = row.at("why_not_replayed").text();
+    if (!why.empty()) notes += text("  ", name, ": ", why, "\n");
+  }
+  if (!call.has("json") && !notes.empty()) std::printf("\nSteps run as they are\n%s", notes.c_str());
 }
 
 }  // namespace
@@ -141,6 +172,7 @@ void bench_train(const Invocation& call) {
   for (const std::string& name : names) check_name(name);
   if (call.has("rounds") && (call.integer("rounds", 1) < 1 || call.integer("rounds", 1) > 100000))
     fail("--rounds = ", call.integer("rounds", 1), ". It must be 1 to 100000.");
+  if (default_device != Device::cpu) return on_device(names, call);
   Table table({{"row", "row"},
                {"step ms", "step_ms"},
                {"tokens/s", "tokens_per_s", 0},

@@ -170,8 +170,9 @@ Workload of_task(std::shared_ptr<Config> config) {
   work.model = config->task->model(*config, rng);
   work.period = config->task->plan(0);
   Module* model = work.model.get();
-  work.loss = [config, model, period = work.period](int64_t step, const Pass& pass) {
-    return config->task->loss(*model, config->task->batch(step % period), pass);
+  work.batch = [config, period = work.period](int64_t step) { return config->task->batch(step % period); };
+  work.loss = [config, model](const Batch& batch, const Pass& pass) {
+    return config->task->loss(*model, batch, pass);
   };
   work.tokens = [config, period = work.period](int64_t step) {
     return static_cast<double>(config->task->batch(step % period).tokens);

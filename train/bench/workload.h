@@ -17,7 +17,8 @@ struct Workload {
   std::shared_ptr<Config> config;
   std::unique_ptr<Module> model;
   int64_t period = 1;
-  std::function<Tensor(int64_t step, const Pass&)> loss;
+  std::function<Batch(int64_t step)> batch;
+  std::function<Tensor(const Batch&, const Pass&)> loss;
   std::function<double(int64_t step)> tokens;  ///< that are no padding: targets, or positions of an encoder
 };
 

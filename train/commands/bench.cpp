@@ -14,9 +14,10 @@ struct Part {
   size_t most;  ///< words after its name
 };
 
-constexpr std::array parts{Part{"train", bench::bench_train, 64},
-                           Part{"attention", bench::bench_attention, 64}, Part{"gemm", bench::bench_gemm, 0},
-                           Part{"ops", bench::bench_ops, 1}, Part{"decode", bench::bench_decode, 64}};
+constexpr std::array parts{
+    Part{"train", bench::bench_train, 64}, Part{"attention", bench::bench_attention, 64},
+    Part{"gemm", bench::bench_gemm, 0},    Part{"limits", bench::bench_limits, 0},
+    Part{"ops", bench::bench_ops, 1},      Part{"decode", bench::bench_decode, 64}};
 
 int run(const Invocation& call) {
   apply_machine(call);
@@ -38,7 +39,9 @@ std::string what_there_is() {
       "  train [ROW|PRESET|FILE.toml ...]  steps, each beside its products alone; nothing named: all rows\n"
       "  attention [SPEC ...]              one attention against length, beside softmax; nothing named: all "
       "variants\n"
-      "  gemm                              products beside OpenBLAS and the peak of multiply-adds\n"
+      "  gemm                              products beside OpenBLAS and the peak of multiply-adds; on a GPU "
+      "in each precision\n"
+      "  limits                            rates of memory and of large products, and what asking costs\n"
       "  ops [WORD]                        what is no product, against one pass over its memory\n"
       "  decode [ROW ...]                  greedy and beam decoding, one and 32 at once\n\nRows:\n";
   for (const bench::Row& row : bench::rows()) {
@@ -55,7 +58,7 @@ Verb verb::bench() {
   return {
       "bench",
       "time training, decoding, products and ops against what the machine can do",
-      "train|attention|gemm|ops|decode [NAME ...]",
+      "train|attention|gemm|limits|ops|decode [NAME ...]",
       1,
       65,
       with_machine(
