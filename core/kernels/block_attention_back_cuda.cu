@@ -2,7 +2,7 @@
 // those of the plan of the turned pattern, so that nothing is added by two blocks at once.
 #include "core/count.h"
 #include "core/kernels/attention_back_device.h"
-#include "core/kernels/block_attention_device.h"
+#include "core/kernels/block_attention_rounded_device.h"
 
 namespace heed::kernel {
 namespace {
@@ -183,6 +183,8 @@ void BlockAttentionBack::cuda(const Tensor& q, const Tensor& k, const Tensor& v,
     const PlanOnDevice& plan = plan_on_device(*terms.pattern);
     BackCall<T> call(q, k, v, terms, plan.straight);
     Count::add(block_flops(call, *terms.pattern, true));
+    if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
+      return block_attention_rounded_back(q, k, v, terms, out, lse, dout, dq, dk, dv);
     const Tensor stats = row_stats<T>(out, lse, dout);
     call.stats = reinterpret_cast<const RowStats<T>*>(stats.data<T>());
     call.douts = Heads<const T>(dout);

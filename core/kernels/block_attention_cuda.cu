@@ -5,7 +5,7 @@
 
 #include "core/count.h"
 #include "core/cuda/context.h"
-#include "core/kernels/block_attention_device.h"
+#include "core/kernels/block_attention_rounded_device.h"
 
 namespace heed::kernel {
 namespace {
@@ -179,6 +179,8 @@ void BlockAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, con
     using T = typename decltype(type)::type;
     ForwardCall<T> call(q, k, v, terms, plan_on_device(*terms.pattern).straight);
     Count::add(block_flops(call, *terms.pattern, false));
+    if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
+      return block_attention_rounded(q, k, v, terms, out, lse);
     call.outs = Heads<T>(out);
     call.lse = lse.data<T>();
     const Tensor first = call.plan.passes > 1 ? like(lse) : Tensor();

@@ -61,13 +61,15 @@ constexpr double rate = 0.3;
 
 /// Key 0 is number `first_key` to the lengths.
 void compare(const Sizes& s, DType dtype, const Allowed& allowed, int64_t heads_of_pattern,
-             const std::vector<int32_t>& lengths = {}, int64_t first_key = 0, const Draw& draw = {}) {
+             const std::vector<int32_t>& lengths = {}, int64_t first_key = 0, const Draw& draw = {},
+             Rounding rounding = Rounding::none) {
   const Inputs x(s, dtype);
   kernel::BlockTerms terms{.scale = 0.6,
                            .pattern = pattern(heads_of_pattern, s.Tq, s.Tk, allowed),
                            .first_key = first_key,
                            .dropout = draw.tick ? rate : 0,
-                           .draw = draw};
+                           .draw = draw,
+                           .rounding = rounding};
   if (!lengths.empty()) terms.key_lengths = Tensor::of<int32_t>(lengths, {s.B});
   const Outputs y = run(x, terms);
   const auto seen = [&](int64_t b, int64_t h, int64_t i, int64_t j) {
@@ -84,7 +86,10 @@ void compare(const Sizes& s, DType dtype, const Allowed& allowed, int64_t heads_
   };
   const test::MapResult want =
       test::reference(x.q, x.k, x.v, x.dout, {.scale = 0.6, .seen = seen, .keep = keep});
-  const double near = dtype == DType::f64 ? 1e-13 : 2e-5;
+  const bool rounded = rounding != Rounding::none && device_here() != Device::cpu;
+  const double near = rounded               ? (rounding == Rounding::bf16 ? 0.02 : 0.003)
+                      : dtype == DType::f64 ? 1e-13
+                                            : 2e-5;
   CHECK(distance(y.out, want.out) < near);
   CHECK(distance(y.lse, want.lse) < near);
   CHECK(distance(y.dq, want.dq) < near);
@@ -176,6 +181,39 @@ TEST_CASE("block attention kernel: dropout draws what attention draws for each p
       }
     }
   }
+}
+
+TEST_CASE("block attention kernel: rounded products differ by their rounding") {
+  const OnEachDevice here;
+  Rng rng(5);
+  for (const Rounding rounding : {Rounding::bf16, Rounding::tf32}) {
+    for (const Named& p : patterns) {
+      for (const Sizes& s : {Sizes{1, 2, 130, 130, 32, 32}, Sizes{2, 1, 65, 101, 20, 33},
+                             Sizes{1, 1, 70, 40, 64, 8}, Sizes{1, 1, 66, 70, 100, 128}}) {
+        INFO(p.name << " Tq " << s.Tq << " Tk " << s.Tk << " d " << s.d << " " << static_cast<int>(rounding));
+        compare(s, DType::f32, p.allowed, 1, {}, 0, {}, rounding);
+      }
+      compare({4, 2, 70, 70, 16, 16}, DType::f32, p.allowed, 2, {0, 1, 33, 70}, 0, rng.next(), rounding);
+      compare({4, 2, 20, 70, 16, 16}, DType::f32, p.allowed, 1, {12, 20, 33, 90}, 20, rng.next(), rounding);
+    }
+  }
+}
+
+TEST_CASE("block attention kernel: the tensor cores' products are exact where rounding changes nothing") {
+  const OnEachDevice here;
+  // Small whole numbers, and one key for each query: its weight is one.
+  Inputs x({1, 2, 100, 100, 48, 40}, DType::f32);
+  for (const Tensor& t : {x.q, x.k, x.v, x.dout}) {
+    float* values = t.data<float>();
+    for (int64_t i = 0; i < t.size(); ++i) values[i] = std::round(3 * values[i]);
+  }
+  kernel::BlockTerms terms{.scale = 0.05, .pattern = pattern(2, 100, 100, patterns.back().allowed)};
+  const Outputs want = run(x, terms);
+  terms.rounding = GENERATE(Rounding::bf16, Rounding::tf32);
+  const Outputs y = run(x, terms);
+  CHECK(y.out.to_doubles() == want.out.to_doubles());
+  CHECK(distance(y.lse, want.lse.to_doubles()) < 1e-6);
+  CHECK(distance(y.dv, want.dv.to_doubles()) < 1e-6);
 }
 
 TEST_CASE("block attention kernel: a pattern that keeps everything has the bits of attention") {

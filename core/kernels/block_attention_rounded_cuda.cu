@@ -1,0 +1,146 @@
+// Attention over the pairs of a pattern on the tensor cores, forward: a block takes a group of the plan, 16
+// queries a warp, through its steps, with the next keys under way while these are multiplied.
+#include "core/kernels/block_attention_rounded_device.h"
+
+namespace heed::kernel {
+namespace {
+
+template <class E>
+struct ForwardCall : BlockCall<float> {
+  PackedRows<E> packed_q, packed_k, packed_v;
+  Heads<float> outs;
+  float* lse;
+  float* first_lse;  ///< [B, H, Tq]: those of the first pass, where a second adds to it; or null
+};
+
+template <class E, int D>
+__global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) {
+  constexpr int ld = packed_ld<E, D>, N = met / 8;
+  E* q_tile = cuda::shared<E>();
+  E* k_tiles = q_tile + met * ld;       // two
+  E* v_tiles = k_tiles + 2 * met * ld;  // two
+  const KeptPairs kept{reinterpret_cast<uint8_t*>(v_tiles + 2 * met * ld)};
+  const WarpPlace me;
+  const PlanPlace at(x, x.plan, x.pass);
+  if (at.group == nullptr) return;
+  const BlockPlan::Group group = *at.group;
+  const int32_t* queries = x.plan.queries + group.queries;
+  const int64_t keys = x.keys_of(at.b), begin = group.first_step;
+  int64_t end = group.last_step;
+  while (end > begin && x.plan.keys[x.plan.steps[end - 1].keys] >= keys) --end;
+  const float factor = x.factor();
+
+  const auto fetch_keys = [&](int64_t s) {
+    const BlockPlan::Step& step = x.plan.steps[s];
+    const int32_t* list = x.plan.keys + step.keys;
+    const int64_t place = (s - begin) % 2 * met * ld;
+    fetch_listed<E, D>(k_tiles + place, x.packed_k, at.b, at.h, list, step.count, keys);
+    fetch_listed<E, D>(v_tiles + place, x.packed_v, at.b, at.h, list, step.count, keys);
+    cuda::commit_copies();
+  };
+  WarpRunningRows<1> rows;
+  rows.start(me, -infinity<float>);
+  WarpSums<1, D / 8> sums;
+  sums.clear();
+  if (begin < end) {
+    fetch_listed<E, D>(q_tile, x.packed_q, at.b, at.h, queries, group.count, x.Tq);
+    fetch_keys(begin);
+  }
+  for (int64_t s = begin; s < end; ++s) {
+    const int64_t place = (s - begin) % 2 * met * ld;
+    if (s + 1 < end) {
+      fetch_keys(s + 1);
+      cuda::wait_for_copies<1>();
+    } else {
+      cuda::wait_for_copies<0>();
+    }
+    const BlockPlan::Step step = x.plan.steps[s];
+    const int32_t* list = x.plan.keys + step.keys;
+    const int there = count_below(list, step.count, keys);
+    if (x.dropped) {
+      kept.draw(x.drawn, group.count, there,
+                [&](int i, int j) { return x.element(at.b, at.h, queries[i], list[j]); });
+    }
+    __syncthreads();
+    WarpSums<1, N> map;
+    map.clear();
+    warp_dots<D, 1>(me, q_tile, k_tiles + place, map);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int i = me.row<1>(0, half);
+      const uint64_t word = i >= group.count ? 0
+                            : step.pairs < 0 ? ~uint64_t{0}
+                                             : x.plan.pairs[step.pairs + i];
+#pragma unroll
+      for (int n = 0; n < N; ++n) {
+#pragma unroll
+        for (int e = 2 * half; e < 2 * half + 2; ++e) {
+          const int j = me.column(n, e);
+          const bool pair = j < there && ((word >> j) & 1) != 0;
+          map.x[0][n][e] = pair ? map.x[0][n][e] * factor : -infinity<float>;
+        }
+      }
+    }
+    rows.weigh(map, sums, [&](int, int n, int e) {
+      return !x.dropped ? 1.0F : kept.has(me.row<1>(0, e / 2), me.column(n, e)) ? x.keep_scale : 0.0F;
+    });
+    warp_gather<D, 1>(me, map, v_tiles + place, sums);
+    __syncthreads();
+  }
+  RowShares shares[2];
+  bool written[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int i = me.row<1>(0, half);
+    float lse;
+    shares[half] = {rows.finish(0, half, lse)};
+    written[half] = i < group.count;
+    if (!written[half]) continue;
+    const int64_t row = at.head * x.Tq + queries[i];
+    if (x.pass > 0) {
+      written[half] = lse != -infinity<float>;  // else there is nothing to add
+      if (!written[half]) continue;
+      const float before = x.first_lse[row], top = before > lse ? before : lse;
+      const float old = exp(before - top), fresh = exp(lse - top), total = old + fresh;
+      shares[half] = {shares[half].fresh * fresh / total, old / total};
+      lse = top + log(total);
+    }
+    if (me.lane % 4 != 0) continue;
+    x.lse[row] = lse;
+    if (x.pass == 0 && x.first_lse != nullptr) x.first_lse[row] = lse;
+  }
+  put_warp_rows(
+      me, sums, x.dv,
+      [&](int, int half) {
+        return written[half] ? x.outs.at(at.b, at.h, queries[me.row<1>(0, half)]) : nullptr;
+      },
+      [&](int, int half) { return shares[half]; });
+}
+
+}  // namespace
+
+void block_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                             const Tensor& out, const Tensor& lse) {
+  with_packed(terms.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
+    const Tensor all_q = packed<E>(q, D), all_k = packed<E>(k, D), all_v = packed<E>(v, D);
+    ForwardCall<E> call{{q, k, v, terms, plan_on_device(*terms.pattern).straight},
+                        {all_q, q},
+                        {all_k, k},
+                        {all_v, v},
+                        Heads<float>(out),
+                        lse.data<float>(),
+                        nullptr};
+    const Tensor first = call.plan.passes > 1 ? like(lse) : Tensor();
+    if (first) call.first_lse = first.data<float>();
+    constexpr int bytes = 5 * met * packed_ld<E, D> * static_cast<int>(sizeof(E)) + KeptPairs::bytes;
+    for (; call.pass < call.plan.passes; ++call.pass) {
+      cuda::run(forward<E, D>,
+                {.blocks = dim3(static_cast<unsigned>(call.B * call.H * call.plan.most_groups)),
+                 .threads = dim3(cuda::tile_threads),
+                 .shared_bytes = bytes},
+                call);
+    }
+  });
+}
+
+}  // namespace heed::kernel

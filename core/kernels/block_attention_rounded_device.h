@@ -1,0 +1,44 @@
+// Attention over the pairs of a pattern on the tensor cores: what its kernels share.
+#pragma once
+
+#include "core/kernels/attention_rounded_device.h"
+#include "core/kernels/block_attention_device.h"
+
+namespace heed::kernel {
+
+/// Which group of a plan a block has.
+struct PlanPlace {
+  int64_t head, b, h;  ///< of all, of the batch, of its heads
+  const BlockPlan::Group* group;
+
+  __device__ PlanPlace(const AttentionShape& x, const PlanView& plan, int64_t pass)
+      : head(blockIdx.x / plan.most_groups),
+        b(head / x.H),
+        h(head % x.H),
+        group(plan.group(h, pass, blockIdx.x % plan.most_groups)) {}
+};
+
+/// Begins to copy the rows of a packed head that a list names into a tile of 64; those at `end` and past it
+/// become zeros.
+template <class E, int D>
+__device__ inline void fetch_listed(E* tile, const PackedRows<E>& from, int64_t b, int64_t h,
+                                    const int32_t* list, int count, int64_t end) {
+  const E* rows = from.template at<D>(b, h, 0);
+  fetch_packed<E, D, met>(
+      tile, rows, [=](int r) { return r < count && list[r] < end ? rows + int64_t{list[r]} * D : nullptr; });
+}
+
+/// How many of the ascending numbers of a list lie below `end`.
+__device__ inline int count_below(const int32_t* list, int count, int64_t end) {
+  while (count > 0 && list[count - 1] >= end) --count;
+  return count;
+}
+
+/// BlockAttention and BlockAttentionBack with rounded factors of products; sums and weights are f32.
+void block_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                             const Tensor& out, const Tensor& lse);
+void block_attention_rounded_back(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                                  const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
+                                  const Tensor& dk, const Tensor& dv);
+
+}  // namespace heed::kernel
