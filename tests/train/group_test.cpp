@@ -124,7 +124,7 @@ TEST_CASE("group: members without a row of a batch wait for the others") {
   check_like_one(of_preset("mnist", {{"train.precision", "f64"}, {"train.batch", "2"}}), 3, 1e-10);
 }
 
-TEST_CASE("group: the same bits each time, and after a stop; other numbers of members go on") {
+TEST_CASE("group: the same bits each time, and after a stop, other numbers of members go on") {
   const Scratch scratch;
   const Make make = [] { return tiny(); };
   const Make hurried = [] { return tiny({{"train.time_limit", "1e-6"}}); };
