@@ -76,7 +76,9 @@ TEST_CASE("fields: the options of a model, by name, kind and value") {
   CHECK(list.of("norm") == text("word ", config.norm == NormPlace::pre ? "pre" : "post"));
   CHECK(list.of("norm_bias") == text("truth ", config.norm_bias));
   CHECK(list.of("length").empty());
-  CHECK(list.found.size() == 27);
+  CHECK(list.of("head_width") == text("integer ", config.head_width));
+  CHECK(list.of("position_deviation") == text("number ", config.position_deviation));
+  CHECK(list.found.size() == 29);
   CHECK(list.helped);
 }
 
