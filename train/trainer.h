@@ -100,7 +100,7 @@ class Trainer {
   bool plants(Plant::Where where) const {
     return plant_.due(where, step_) && (group_ == nullptr || group_->rank() + 1 == group_->size());
   }
-  /// Of the next step; with prefetching on the CPU, until arrived() brings them over.
+  /// Of the next step; with prefetching on the CPU, until fresh() or into() brings them over.
   std::vector<Batch> next_batches();
   /// Makes them from `place` on, and moves it.
   std::vector<Batch> make_batches(DataPlace& place) const;
