@@ -43,6 +43,7 @@ int run(const Invocation& call) {
   try {
     return train_as_started(call, [&](int64_t processes) {
       widen_batch(config, processes);
+      rounding_of(config.train.precision);  // refuses what this device has not, before there is a folder
       RunFolder folder = RunFolder::create({.out = call.get("out", "runs"),
                                             .name = call.get("name"),
                                             .base = base,
