@@ -7,6 +7,7 @@
 #include "autograd/rounding.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/gemm.h"
+#include "core/kernels/gemm_layout.h"
 #include "core/kernels/map.h"
 #include "core/kernels/narrow_rows.h"
 #include "core/launch.h"
@@ -41,7 +42,7 @@ struct Layer {
   bool narrow;  ///< the products read bf16: a device rounds each factor once, and keeps that
 
   Layer(const Tensor& w, int64_t rows, Rounding how) : weight(w.detach()), rounding(how) {
-    constexpr int64_t least = 32;  // as Gemm: smaller products stay exact
+    constexpr int64_t least = kernel::least_rounded;
     narrow = how == Rounding::bf16 && w.dtype() == DType::f32 && w.device() != Device::cpu && rows >= least &&
              w.extent(0) >= least && w.extent(1) >= least;
     weight = factor(kernel::gemm_ready(weight) ? weight : contiguous(weight));

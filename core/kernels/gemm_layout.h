@@ -26,10 +26,11 @@ inline Layout layout(const Tensor& x) {
   return {true, right};
 }
 
-/// Whether rounding saves more than it costs.
+/// The least extent of a product whose factors are rounded: below, that costs more than it saves.
+inline constexpr int64_t least_rounded = 32;
+
 inline bool large(const Tensor& a, const Tensor& c) {
-  constexpr int64_t least = 32;
-  return c.extent(-2) >= least && c.extent(-1) >= least && a.extent(-1) >= least;
+  return c.extent(-2) >= least_rounded && c.extent(-1) >= least_rounded && a.extent(-1) >= least_rounded;
 }
 
 }  // namespace heed::kernel

@@ -402,9 +402,11 @@ TEST_CASE("command line: a language model goes on with a text") {
   CHECK(two.find("\n---\nthe ") != std::string::npos);
   CHECK(made({"--top-p", "0.0001"}).out == made({"--temperature", "0"}).out);
   CHECK(made({"--repetition-penalty", "1.5"}).out != one.out);
-  const Result narrow = made({"--precision", "bf16"});
+  // Rounded weights move the draws a little: within 300 of them one falls otherwise.
+  const Result narrow = made({"--precision", "bf16", "--tokens", "300"});
   CHECK(narrow.code == 0);
-  CHECK(narrow.out.size() >= 44);
+  CHECK(narrow.out.size() >= 304);
+  CHECK(narrow.out != made({"--tokens", "300"}).out);
   CHECK(made({"--precision", "f32"}).out == one.out);
   const Result lines = shell.run({"generate", "runs/l", "--prompt", "-", "--tokens", "10"}, "the \nand \n");
   CHECK(lines.code == 0);
