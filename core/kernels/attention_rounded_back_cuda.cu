@@ -17,7 +17,7 @@ struct BackCall : AttentionScores<float> {
 };
 
 /// `keyed`: rows are keys and columns queries, giving dk and dv; else the other way round, giving dq.
-template <class E, int D, bool keyed>
+template <class E, int D, bool keyed, Pairs pairs>
 __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
   constexpr int ld = packed_ld<E, D>, N = met / 8;
   E* own_tile = cuda::shared<E>();                                              // q, or k
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
           i < x.Tq ? x.stats[(b * x.H + h) * x.Tq + i] : RowStats<float>{infinity<float>, 0.0F};
     }
     const int64_t query_first = keyed ? n_first : first, key_first = keyed ? first : n_first;
-    if (x.dropped) {
+    if (pairs != Pairs::plain && x.dropped) {
       kept.draw(x.drawn, static_cast<int>(min(x.Tq - query_first, int64_t{64})),
                 static_cast<int>(min(x.Tk - key_first, int64_t{64})),
                 [&](int i, int j) { return x.element(b, h, query_first + i, key_first + j); });
@@ -87,22 +87,33 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
     warp_dots<D, 1>(me, own_tile, met_tiles + place, map);
     warp_dots<D, 1>(me, own_other, met_others + place, slopes);
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
+    for (int half = 0; half < 2; ++half) {
+      const int row = me.row<1>(0, half);
+      // Columns of pairs: the queries that see a key, or the keys that a query sees.
+      const int low = keyed ? queries_before(x, first + row, n_first) : 0;
+      const int high = !keyed          ? keys_seen(x, first + row, n_first, end)
+                       : row < present ? static_cast<int>(min(x.Tq - n_first, int64_t{met}))
+                                       : 0;
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int row = me.row<1>(0, e / 2), column = me.column(n, e);
-        const int query = keyed ? column : row, key = keyed ? row : column;
-        const int64_t i = query_first + query, j = key_first + key;
-        const bool pair = i < x.Tq && (keyed ? row < present : j < end) && x.sees(i, j);
-        BackPair<float> back{0.0F, 0.0F};
-        float steep = 0.0F;
-        if (pair) {
-          const float score = score_of<float>(x, factor, b, h, i, j, map.x[0][n][e], steep);
-          const float keep = !x.dropped ? 1.0F : kept.has(query, key) ? x.keep_scale : 0.0F;
-          back = back_of(score, slopes.x[0][n][e], keep, stats[query]);
+      for (int n = 0; n < N; ++n) {
+#pragma unroll
+        for (int e = 2 * half; e < 2 * half + 2; ++e) {
+          const int column = me.column(n, e), query = keyed ? column : row, key = keyed ? row : column;
+          BackPair<float> back{0.0F, 0.0F};
+          float steep = 1.0F;
+          if (low <= column && column < high) {
+            float score = map.x[0][n][e] * factor;
+            if constexpr (pairs == Pairs::any) {
+              score = score_of<float>(x, factor, b, h, query_first + query, key_first + key, map.x[0][n][e],
+                                      steep);
+            }
+            float keep = 1.0F;
+            if (pairs != Pairs::plain && x.dropped) keep = kept.has(query, key) ? x.keep_scale : 0.0F;
+            back = back_of(score, slopes.x[0][n][e], keep, stats[query]);
+          }
+          map.x[0][n][e] = back.weight;
+          slopes.x[0][n][e] = back.slope * steep;
         }
-        map.x[0][n][e] = back.weight;
-        slopes.x[0][n][e] = back.slope * steep;
       }
     }
     if constexpr (keyed) warp_gather<D, 1>(me, map, met_others + place, other_sums);
@@ -152,8 +163,10 @@ void attention_rounded_back(const Tensor& q, const Tensor& k, const Tensor& v, c
                         .threads = dim3(cuda::tile_threads),
                         .shared_bytes = bytes};
     };
-    cuda::run(backward<E, D, false>, grid(call.B * call.H, call.Tq), call);
-    cuda::run(backward<E, D, true>, grid(call.B * (call.H / call.group), call.Tk), call);
+    with_pairs(call, [&]<Pairs pairs>() {
+      cuda::run(backward<E, D, false, pairs>, grid(call.B * call.H, call.Tq), call);
+      cuda::run(backward<E, D, true, pairs>, grid(call.B * (call.H / call.group), call.Tk), call);
+    });
   });
 }
 

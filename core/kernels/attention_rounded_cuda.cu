@@ -16,7 +16,7 @@ struct ForwardCall : AttentionScores<float> {
   DeviceDraw drawn;
 };
 
-template <class E, int D>
+template <class E, int D, Pairs pairs>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) {
   constexpr int ld = packed_ld<E, D>, N = met / 8;
   E* q_tile = cuda::shared<E>();
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     } else {
       cuda::wait_for_copies<0>();
     }
-    if (x.dropped) {
+    if (pairs != Pairs::plain && x.dropped) {
       kept.draw(x.drawn, static_cast<int>(queries), static_cast<int>(min(keys - j, int64_t{met})),
                 [&](int i, int key) { return x.element(b, h, first + i, j + key); });
     }
@@ -59,28 +59,32 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     WarpSums<M, N> map;
     map.clear();
     warp_dots<D, M>(me, q_tile, k_tiles + place, map);
-    const bool plain =
-        x.cap == 0.0F && !x.added() && j + met <= keys && queries == tall && x.sees(first, j + met - 1);
+    const bool whole = j + met <= keys && queries == tall && x.sees(first, j + met - 1);
 #pragma unroll
     for (int m = 0; m < M; ++m) {
 #pragma unroll
-      for (int n = 0; n < N; ++n) {
+      for (int half = 0; half < 2; ++half) {
+        const int64_t i = first + me.row<M>(m, half);
+        const int seen = whole ? met : keys_seen(x, i, j, keys);
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          float& s = map.x[m][n][e];
-          if (plain) {
-            s *= factor;
-          } else {
-            const int64_t i = first + me.row<M>(m, e / 2), key = j + me.column(n, e);
-            float steep;
-            const bool pair = i < x.Tq && key < keys && x.sees(i, key);
-            s = pair ? score_of<float>(x, factor, b, h, i, key, s, steep) : -infinity<float>;
+        for (int n = 0; n < N; ++n) {
+#pragma unroll
+          for (int e = 2 * half; e < 2 * half + 2; ++e) {
+            const int key = me.column(n, e);
+            float& s = map.x[m][n][e];
+            if constexpr (pairs == Pairs::any) {
+              float steep;
+              s = key < seen ? score_of<float>(x, factor, b, h, i, j + key, s, steep) : -infinity<float>;
+            } else {
+              s = key < seen ? s * factor : -infinity<float>;
+            }
           }
         }
       }
     }
     rows.weigh(map, sums, [&](int m, int n, int e) {
-      return !x.dropped ? 1.0F : kept.has(me.row<M>(m, e / 2), me.column(n, e)) ? x.keep_scale : 0.0F;
+      if (pairs == Pairs::plain || !x.dropped) return 1.0F;
+      return kept.has(me.row<M>(m, e / 2), me.column(n, e)) ? x.keep_scale : 0.0F;
     });
     warp_gather<D, M>(me, map, v_tiles + place, sums);
     __syncthreads();
@@ -119,11 +123,13 @@ void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const 
                               lse.data<float>(),
                               DeviceDraw(terms.dropout, terms.draw)};
     constexpr int bytes = (tall + 4 * met) * packed_ld<E, D> * static_cast<int>(sizeof(E)) + tall * 8;
-    cuda::run(forward<E, D>,
-              {.blocks = dim3(static_cast<unsigned>(call.B * call.H * cuda::pieces(call.Tq, tall))),
-               .threads = dim3(cuda::tile_threads),
-               .shared_bytes = bytes},
-              call);
+    with_pairs(call, [&]<Pairs pairs>() {
+      cuda::run(forward<E, D, pairs>,
+                {.blocks = dim3(static_cast<unsigned>(call.B * call.H * cuda::pieces(call.Tq, tall))),
+                 .threads = dim3(cuda::tile_threads),
+                 .shared_bytes = bytes},
+                call);
+    });
   });
 }
 

@@ -353,6 +353,28 @@ void with_packed(Rounding rounding, int64_t width, F&& f) {
   D == 64 ? f.template operator()<bf16, 64>() : f.template operator()<bf16, 128>();
 }
 
+/// What a call does to its pairs beside hiding some. Each kind has kernels of its own: where neither biases
+/// nor dropout can come, what they need takes no registers from the sums.
+enum class Pairs { plain, dropped, any };
+
+/// Calls f<pairs>() with the kind of a call.
+template <class F>
+void with_pairs(const AttentionScores<float>& call, F&& f) {
+  if (call.cap != 0.0F || call.added()) return f.template operator()<Pairs::any>();
+  call.dropped ? f.template operator()<Pairs::dropped>() : f.template operator()<Pairs::plain>();
+}
+
+/// How many of the `met` keys from j on, of `keys` there are, query i sees: they come first.
+__device__ inline int keys_seen(const AttentionShape& x, int64_t i, int64_t j, int64_t keys) {
+  const int64_t end = i >= x.Tq ? 0 : x.causal ? min(keys, i + x.first_query + 1) : keys;
+  return static_cast<int>(within(end - j, 0, met));
+}
+
+/// How many of the `met` queries from i on do not see key j, if that is there: they come first.
+__device__ inline int queries_before(const AttentionShape& x, int64_t j, int64_t i) {
+  return static_cast<int>(within(x.first_of(j) - i, 0, met));
+}
+
 /// Attention and AttentionBack with rounded factors of products; sums and weights are f32.
 void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                        const Tensor& out, const Tensor& lse);

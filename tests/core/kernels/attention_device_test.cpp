@@ -140,6 +140,7 @@ TEST_CASE("attention on devices: rounded products differ by their rounding") {
           lengths(std::vector<int32_t>(static_cast<size_t>(s.B), static_cast<int32_t>(s.Tk / 2)));
       terms.dropout = 0.25;
       terms.draw = some_draw();
+      compare(Inputs(s, DType::f32), terms, near);
       terms.sink = test::tensor(test::numbers(s.H, 8), {s.H}, DType::f32);
       terms.bias = test::tensor(test::numbers(s.Tq * s.Tk, 9), {1, 1, s.Tq, s.Tk}, DType::f32);
       compare(Inputs(s, DType::f32), terms, near);
