@@ -106,6 +106,13 @@ void Group::together(const std::function<void()>& work) {
   }
 }
 
+void together(Group* group, const std::function<void()>& work) {
+  if (group != nullptr)
+    group->together(work);
+  else
+    work();
+}
+
 Neighbours neighbours(Group& group) {
   const std::string host = host_name();
   Neighbours out{.place = 0, .count = 0};

@@ -60,6 +60,9 @@ class Group {
   int64_t rank_, size_;
 };
 
+/// Group::together(), or the work alone where there is no group.
+void together(Group* group, const std::function<void()>& work);
+
 /// Members that share this one's machine.
 struct Neighbours {
   int64_t place = 0;  ///< this one's number among them

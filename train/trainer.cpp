@@ -143,7 +143,7 @@ Scores Trainer::validate() {
 void Trainer::save() {
   if (saved_ == step_) return;
   compare_weights();
-  together([&] { write(); });
+  together(group_, [&] { write(); });
   saved_ = step_;
 }
 

@@ -79,8 +79,6 @@ class Trainer {
 
   Outcome train();
   bool leads() const { return group_ == nullptr || group_->leads(); }
-  /// Fails for all members where it fails for one.
-  void together(const std::function<void()>& work);
   void meet();  // before the first step of a sitting
   /// That the weights are the same everywhere; fails where they are not.
   void compare_weights();

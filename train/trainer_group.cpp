@@ -11,13 +11,6 @@
 
 namespace heed {
 
-void Trainer::together(const std::function<void()>& work) {
-  if (group_ != nullptr)
-    group_->together(work);
-  else
-    work();
-}
-
 void Trainer::meet() {
   if (group_ == nullptr) return;
   compare_weights();

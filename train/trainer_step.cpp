@@ -170,7 +170,7 @@ Trainer::Step Trainer::take_step(bool first) {
   done.skipped = !bad.empty();
   if (done.skipped) {
     bad = agreed(bad);
-    together([&] { stop_or_skip(done, bad); });
+    together(group_, [&] { stop_or_skip(done, bad); });
   } else {
     skipped_in_a_row_ = 0;
   }

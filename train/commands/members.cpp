@@ -122,13 +122,6 @@ void widen_batch(Config& config, int64_t processes) {
     config.train.batch_tokens *= processes;
 }
 
-void together(Group* group, const std::function<void()>& work) {
-  if (group != nullptr)
-    group->together(work);
-  else
-    work();
-}
-
 void together_led(Group* group, const std::function<void()>& work) {
   together(group, [&] {
     if (group == nullptr || group->leads()) work();

@@ -27,9 +27,7 @@ int train_as_started(const Invocation& call, const std::function<Opening(int64_t
 /// The batch that so many processes share, each of which was promised the batch of the config.
 void widen_batch(Config& config, int64_t processes);
 
-/// Group::together(), or the work alone where there is no group.
-void together(Group* group, const std::function<void()>& work);
-/// The same for the work of the first member.
+/// together() for the work of the first member.
 void together_led(Group* group, const std::function<void()>& work);
 
 /// Everybody gets the files of the first member.
