@@ -162,21 +162,23 @@ Config config_of(const Row& row) {
   return config;
 }
 
-/// A preset with its own task and data.
+/// A preset with its own task and data. Its steps are taken from all over an epoch, as many as can be timed
+/// again and again: there may be thousands.
 Workload of_task(std::shared_ptr<Config> config) {
   config->task->load(*config, {}, [](const std::string&) {});
   Rng rng(static_cast<uint64_t>(config->train.seed));
   Workload work;
   work.model = config->task->model(*config, rng);
-  work.period = config->task->plan(0);
+  const int64_t batches = config->task->plan(0);
+  work.period = std::min<int64_t>(batches, 16);
   Module* model = work.model.get();
-  work.batch = [config, period = work.period](int64_t step) { return config->task->batch(step % period); };
+  work.batch = [config, batches, period = work.period](int64_t step) {
+    return config->task->batch(step % period * batches / period);
+  };
   work.loss = [config, model](const Batch& batch, const Pass& pass) {
     return config->task->loss(*model, batch, pass);
   };
-  work.tokens = [config, period = work.period](int64_t step) {
-    return static_cast<double>(config->task->batch(step % period).tokens);
-  };
+  work.tokens = [batch = work.batch](int64_t step) { return static_cast<double>(batch(step).tokens); };
   work.config = config;
   return work;
 }
