@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <limits>
 #include <optional>
 
 #include "core/io.h"
@@ -14,7 +13,8 @@
 namespace heed {
 namespace {
 
-constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+// More than there is anywhere, and little enough that what a process holds can be added.
+constexpr int64_t unlimited = int64_t{1} << 60;
 
 /// The number behind a word of a file; none when file or word is not there.
 std::optional<int64_t> number_after(const Path& path, const std::string& word) {
@@ -57,8 +57,8 @@ int64_t left_by_limit(__rlimit_resource limit, const char* word) {
 int64_t resident_bytes() { return of_this_process("VmRSS:"); }
 int64_t peak_resident_bytes() { return of_this_process("VmHWM:"); }
 
-int64_t free_bytes() {
-  const auto machine = number_after("/proc/meminfo", "MemAvailable:");
+int64_t free_bytes(const Path& facts) {
+  const auto machine = number_after(facts, "MemAvailable:");
   const int64_t left = std::min({machine ? *machine * 1024 : unlimited, left_by_group(),
                                  left_by_limit(RLIMIT_AS, "VmSize:"), left_by_limit(RLIMIT_DATA, "VmData:")});
   return std::max<int64_t>(left, 0);

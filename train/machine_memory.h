@@ -4,14 +4,17 @@
 #include <cstdint>
 #include <string>
 
+#include "core/io.h"
+
 namespace heed {
 
 /// Bytes of this process in the machine's memory now; 0 where the system does not tell.
 int64_t resident_bytes();
 /// The most it has been.
 int64_t peak_resident_bytes();
-/// What this process may still take: the least of what the machine, its control group and its limits leave.
-int64_t free_bytes();
+/// What this process may still take: the least of what the machine (by a file like /proc/meminfo), its
+/// control group and its limits leave. Where none of them tells: 2^60.
+int64_t free_bytes(const Path& facts = "/proc/meminfo");
 
 /// "231 MB", in millions of bytes as they are sold; "1.5 GB" from a thousand of them on.
 std::string bytes_text(int64_t bytes);

@@ -3,6 +3,7 @@
 #include "train/estimate.h"
 
 #include <cmath>
+#include <limits>
 
 #include "core/count.h"
 #include "core/storage.h"
@@ -174,6 +175,9 @@ TEST_CASE("estimate: memory of this process and machine") {
   CHECK(resident_bytes() > 1 << 20);
   CHECK(peak_resident_bytes() >= resident_bytes());
   CHECK(free_bytes() > 1 << 20);
+  // What nobody tells is much, and leaves room for sums.
+  CHECK(free_bytes("nowhere") > 1 << 20);
+  CHECK(free_bytes("nowhere") <= std::numeric_limits<int64_t>::max() / 2);
   CHECK(bytes_text(2300000) == "2.3 MB");
   CHECK(bytes_text(231400000) == "231 MB");
   CHECK(bytes_text(41000000000) == "41.0 GB");
