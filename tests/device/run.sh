@@ -57,17 +57,17 @@ if [[ $build == build/cuda ]]; then
       stage $tool 120 compute-sanitizer --tool $tool --error-exitcode 9 "$build/tests/core_tests" "$checked"
     done
   fi
-  sizes=()
+  steps=60 sizes=(--rounds 40)
 else
   stage build 7200 cmake --build "$build" -j "$(nproc)" --target heed core_tests
   stage tests 600 "$build/tests/core_tests" 'twins*'
-  sizes=(--width 32 --heads 2 --feed-forward 32 --layers 1 --max-length 12 --batch 2)
+  steps=300 sizes=(--rounds 2 --width 32 --heads 2 --feed-forward 32 --layers 1 --max-length 12 --batch 2)
 fi
 stage limits 60 "$build/heed" bench limits --device cuda
 stage products 60 "$build/heed" bench gemm --device cuda
 stage ops 90 "$build/heed" bench ops --device cuda
 for precision in f32 tf32 bf16; do
-  stage "steps-$precision" 60 "$build/heed" bench train gpt-6x6x384-dropout translator-real --device cuda --precision $precision --rounds 40 "${sizes[@]}"
+  stage "steps-$precision" $steps "$build/heed" bench train gpt-6x6x384-dropout translator-real --device cuda --precision $precision "${sizes[@]}"
 done
 cat "$out"/{limits,products,ops}.log "$out"/steps-*.log
 if [[ $build == build/cuda ]]; then
