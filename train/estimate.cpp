@@ -7,6 +7,7 @@
 
 #include "autograd/rounding.h"
 #include "core/count.h"
+#include "core/device.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "train/anomaly.h"
@@ -19,6 +20,10 @@ namespace {
 
 // Seconds spent on largest batches: where steps are long, a typical one and one of the largest must do.
 constexpr double patience = 60;
+// A step is timed again until this many were, or this many seconds are spent, or this share of the run: a
+// single one says too little on a machine that others use too.
+constexpr int64_t timings = 15;
+constexpr double timing_seconds = 1, timing_share = 0.03;
 
 std::string name_of_owner(const void* owner, Module* model) {
   if (owner == nullptr) return "other";
@@ -87,20 +92,34 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     }
     optimizer.clear();
     task.rehearse(model);
-    // Memory is warm now: a typical step is timed, with an update that changes no weight.
+    // Memory is warm now: a typical step is timed, with updates that change no weight.
     const Batch batch = make(batches.typical());
     // Its batches are alike, so a few stand for all that are accumulated.
     const int64_t timed = std::min<int64_t>(config.train.accumulate, 4);
     const double times = static_cast<double>(config.train.accumulate) / static_cast<double>(timed);
-    const int64_t flops = Count::flops();
-    const double began = seconds_now();
-    for (int64_t i = 0; i < timed; ++i) step(batch);
-    const int64_t flops_of_batches = Count::flops() - flops;
-    const double swept = seconds_now();
-    optimizer.step(0);
-    out.step_seconds = (swept - began) * times + seconds_now() - swept;
-    out.flops = static_cast<double>(flops_of_batches) * times +
-                static_cast<double>(Count::flops() - flops - flops_of_batches);
+    std::vector<double> seconds;
+    double spent = 0;
+    const Device device = optimizer.values().device();
+    do {
+      const int64_t flops = Count::flops();
+      synchronize(device);
+      const double began = seconds_now();
+      for (int64_t i = 0; i < timed; ++i) step(batch);
+      synchronize(device);
+      const double swept = seconds_now();
+      const int64_t flops_of_batches = Count::flops() - flops;
+      optimizer.step(0);
+      synchronize(device);
+      const double ended = seconds_now();
+      seconds.push_back((swept - began) * times + ended - swept);
+      out.flops = static_cast<double>(flops_of_batches) * times +
+                  static_cast<double>(Count::flops() - flops - flops_of_batches);
+      spent += ended - began;
+    } while (static_cast<int64_t>(seconds.size()) < timings && spent < timing_seconds &&
+             spent < timing_share * seconds.front() * static_cast<double>(steps));
+    const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
+    std::nth_element(seconds.begin(), middle, seconds.end());
+    out.step_seconds = *middle;
     optimizer.reset();
   } catch (...) {
     explain_memory(config, &model,
