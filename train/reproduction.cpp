@@ -184,8 +184,9 @@ bool names_cell(const std::string& pattern, const PublishedRow& row, const Publi
 
 std::vector<Cell> reproduce(const PublishedTable& table, const ReproductionOptions& options) {
   for (const auto& [column, path] : options.data) {
-    const bool known = std::any_of(table.columns.begin(), table.columns.end(),
-                                   [&](const PublishedColumn& one) { return one.name == column; });
+    const bool known =
+        std::any_of(table.columns.begin(), table.columns.end(),
+                    [&, &wanted = column](const PublishedColumn& one) { return one.name == wanted; });
     if (!known) fail("--data ", column, "=", path, ": ", table.name, " has no column ", column, ".");
   }
   std::vector<Work> all = cells_of(table, options);
