@@ -38,10 +38,11 @@ Tensor flat(const Tensor& x) {
 /// A layer's weight, and what its three products are rounded to.
 struct Layer {
   Tensor weight;  ///< [out, in]
+  DType dtype;    ///< of what is exact
   Rounding rounding;
   bool narrow;  ///< the products read bf16: a device rounds each factor once, and keeps that
 
-  Layer(const Tensor& w, int64_t rows, Rounding how) : weight(w.detach()), rounding(how) {
+  Layer(const Tensor& w, int64_t rows, Rounding how) : weight(w.detach()), dtype(w.dtype()), rounding(how) {
     constexpr int64_t least = kernel::least_rounded;
     narrow = how == Rounding::bf16 && w.dtype() == DType::f32 && w.device() != Device::cpu && rows >= least &&
              w.extent(0) >= least && w.extent(1) >= least;
@@ -49,11 +50,13 @@ struct Layer {
   }
   /// x as the products read it.
   Tensor factor(const Tensor& x) const {
-    if (!narrow) return x;
+    if (!narrow || x.dtype() == DType::bf16) return x;
     const Tensor rounded(x.shape(), DType::bf16, x.device());
     launch<kernel::Copy>(x.device(), x, rounded);
     return rounded;
   }
+  /// Numbers that are not to be rounded.
+  Tensor exact(const Shape& shape) const { return Tensor(shape, dtype, weight.device()); }
 };
 
 /// y = x W^T + bias, or `before` = that and y = its GELU. Few rows that nothing will be asked of read weights
@@ -76,12 +79,12 @@ struct Wanted {
 };
 
 /// Puts the gradients of weight and bias into `to`. dy and x as the layer's products read them, `dy_exact` as
-/// it came.
+/// it came, which may be as they read it.
 void weight_gradients(const Layer& layer, const Wanted& wanted, const Tensor& dy, const Tensor& dy_exact,
                       const Tensor& x, Tensor* to) {
   if (wanted.weight) {
-    to[0] = like(dy_exact, layer.weight.shape());
-    if (wanted.bias) to[1] = like(dy_exact, Shape{layer.weight.extent(0)});
+    to[0] = layer.exact(layer.weight.shape());
+    if (wanted.bias) to[1] = layer.exact(Shape{layer.weight.extent(0)});
     launch<kernel::LinearWeightBack>(dy.device(), dy, x, to[0], to[1], layer.rounding);
   } else if (wanted.bias) {
     to[1] = sum_to(dy_exact, Shape{layer.weight.extent(0)});
@@ -100,7 +103,7 @@ struct Back {
     const Tensor dy = layer.factor(exact);
     Gradients gradients(3);
     if (of_x) {
-      const Tensor dx = like(exact, Shape{exact.extent(0), layer.weight.extent(1)});
+      const Tensor dx = layer.exact(Shape{exact.extent(0), layer.weight.extent(1)});
       launch<kernel::LinearBack>(dy.device(), dy, layer.weight, Tensor(), dx, Tensor(), layer.rounding);
       gradients[0] = view::reshape(dx, from);
     }
@@ -146,9 +149,12 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
   check("feed_forward", x, up, up_bias);
   const Tensor given = flat(x);  // [N, in]
   const int64_t N = given.extent(0), hidden = up.extent(0);
-  const Tensor before = like(given, Shape{N, hidden}), after = like(before);
-  check("feed_forward", after, down, down_bias);
+  check("feed_forward", view::expand(like(given, Shape{1, 1}), Shape{N, hidden}), down, down_bias);
   const Layer first(up, N, product_rounding()), second(down, N, product_rounding());
+  // What is read by the second layer's products alone is written as they read it.
+  const bool narrow = first.narrow && second.narrow;
+  const Tensor before(Shape{N, hidden}, narrow ? DType::bf16 : given.dtype(), given.device()),
+      after = like(before);
   const Tensor rows = first.factor(given);
   forward(first, up, rows, up_bias.detach(), before, after);
   const Tensor inner = second.factor(after);
@@ -168,7 +174,7 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
     weight_gradients(second, of_down, dy, exact, inner, &gradients[3]);
     if (!back.of_x && !back.wanted.weight && !of_up_bias) return gradients;
     const Tensor dbefore = like(before);
-    if (of_up_bias) gradients[2] = like(before, Shape{before.extent(1)});
+    if (of_up_bias) gradients[2] = second.exact(Shape{before.extent(1)});
     launch<kernel::LinearBack>(dy.device(), dy, second.weight, before, dbefore, gradients[2],
                                second.rounding);
     Gradients of_first = back(dbefore);

@@ -95,7 +95,7 @@ int64_t alignment(const void* at) {
 }
 
 /// All that the choice of a kernel depends on.
-using Key = std::array<int64_t, 17>;
+using Key = std::array<int64_t, 18>;
 
 Key key_of(const FinishedProduct& x) {
   const BlasProduct& p = x.product;
@@ -109,6 +109,7 @@ Key key_of(const FinishedProduct& x) {
           p.b.transposed ? 1 : 0,
           p.beta != 0 ? 1 : 0,
           p.factors,
+          p.result,
           p.exactness == Exactness::tf32 ? 1 : 0,
           static_cast<int64_t>(x.finish),
           alignment(p.a.at),
@@ -195,7 +196,7 @@ thread_local Handle* own = nullptr;  // never destroyed: the device may be gone 
 
 bool multiply(const FinishedProduct& x) {
   const BlasProduct& p = x.product;
-  if (!lt_table() || p.result != CUDA_R_32F) return false;
+  if (!lt_table() || p.result == CUDA_R_64F) return false;
   const LtTable& lt = *lt_table();
   if (own == nullptr) {
     auto* made = new Handle;

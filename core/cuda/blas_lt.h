@@ -15,12 +15,12 @@ enum class Finish : uint8_t {
   sums_of_b        ///< writes the sum of column j of b to bias[j]
 };
 
-/// One product of f32 sums, and what it does besides.
+/// One product of f32 sums into f32 or bf16, and what it does besides.
 struct FinishedProduct {
   BlasProduct product;  ///< its batch is 1
   Finish finish;
-  void* bias = nullptr;    ///< f32
-  void* before = nullptr;  ///< f32, as c lies
+  void* bias = nullptr;    ///< of the type of c
+  void* before = nullptr;  ///< of the type of c, as c lies
 };
 
 /// Does it all in one kernel. False where cuBLASLt is not there or knows none: then nothing was done.

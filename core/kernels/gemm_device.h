@@ -14,7 +14,7 @@ Tensor rounded_as_it_lies(const Tensor& x);
 
 /// Whether a device multiplies in bf16 for c = a b.
 inline bool in_bf16(const Tensor& a, const Tensor& c, Rounding rounding) {
-  return rounding == Rounding::bf16 && c.dtype() == DType::f32 && large(a, c);
+  return rounding == Rounding::bf16 && c.dtype() != DType::f64 && large(a, c);
 }
 
 inline cudaDataType_t blas_type(DType dtype) {

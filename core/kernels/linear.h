@@ -9,7 +9,8 @@ namespace heed::kernel {
 
 /// y [N, out] = x [N, in] weight^T + bias, with weight [out, in] and bias [out], or empty. Where `before` [N,
 /// out] is given, that goes there, and y is its GELU by tanh. Rounded as by Gemm; x and weight lie as Gemm
-/// wants them, all else is contiguous. In bf16, a device takes x, weight and dy as f32 or rounded already.
+/// wants them, all else is contiguous. In bf16, a device takes x, weight and dy as f32 or rounded already,
+/// and where no extent is below 32 it writes `before` and y in bf16 where both are.
 struct Linear {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,
@@ -19,7 +20,8 @@ struct Linear {
 };
 
 /// dx [N, in] = dy [N, out] weight. Where `before` [N, in] is given, x was the GELU of it: dx then is the
-/// gradient of `before`, and dbias [in] (or empty) its sum over rows.
+/// gradient of `before`, and dbias [in] (or empty) its sum over rows; `before` and dx may both be bf16 where
+/// y of Linear may.
 struct LinearBack {
   template <Isa>
   static void cpu(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,

@@ -28,13 +28,16 @@ Tensor factor(const Tensor& x, const Tensor& a, const Tensor& c, Rounding roundi
   return in_bf16(a, c, rounding) && x.dtype() == DType::f32 ? rounded_as_it_lies(x) : x;
 }
 
-void sum_rows(const Tensor& x, const Tensor& to) {
-  const Tensor all = view::reshape(to, Shape{1, to.extent(0)});
-  if (x.dtype() == to.dtype()) return Sum::cuda(x, all);
-  const Tensor wide(x.shape(), to.dtype(), x.device());
-  Copy::cuda(x, wide);
-  Sum::cuda(wide, all);
+void sum_rows(const Tensor& x, const Tensor& to) { Sum::cuda(x, view::reshape(to, Shape{1, to.extent(0)})); }
+
+Tensor copy_as(DType dtype, const Tensor& x) {
+  if (!x || x.dtype() == dtype) return x;
+  const Tensor made(x.shape(), dtype, x.device());
+  Copy::cuda(x, made);
+  return made;
 }
+
+Tensor blank_as(DType dtype, const Tensor& x) { return x ? Tensor(x.shape(), dtype, x.device()) : Tensor(); }
 
 }  // namespace
 
@@ -45,7 +48,14 @@ void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, con
     const cuda::Finish finish = !before ? cuda::Finish::bias
                                 : bias  ? cuda::Finish::gelu_bias
                                         : cuda::Finish::gelu;
-    if (finished(a, b, y, finish, bias, before, rounding)) return;
+    // What is added is of the type of the result.
+    if (finished(a, b, y, finish, copy_as(y.dtype(), bias), before, rounding)) return;
+  }
+  if (y.dtype() == DType::bf16) {  // no kernel does it all: in f32, and then rounded
+    const Tensor wide_before = blank_as(DType::f32, before), wide = blank_as(DType::f32, y);
+    cuda(x, weight, bias, wide_before, wide, rounding);
+    if (before) Copy::cuda(wide_before, before);
+    return Copy::cuda(wide, y);
   }
   const Tensor& to = before ? before : y;
   if (bias) Copy::cuda(view::expand(bias, to.shape()), to);
@@ -57,8 +67,18 @@ void LinearBack::cuda(const Tensor& dy, const Tensor& weight, const Tensor& befo
                       const Tensor& dbias, Rounding rounding) {
   const Tensor a = factor(dy, dy, dx, rounding), b = factor(weight, dy, dx, rounding);
   if (!before) return Gemm::cuda(a, b, dx, 1, 0, rounding);
-  const cuda::Finish finish = dbias ? cuda::Finish::gelu_back_sums : cuda::Finish::gelu_back;
-  if (finished(a, b, dx, finish, dbias, before, rounding)) return;
+  // Sums that come with a result in bf16 would be rounded like it.
+  const bool narrow = dx.dtype() == DType::bf16, with_sums = dbias && !narrow;
+  const cuda::Finish finish = with_sums ? cuda::Finish::gelu_back_sums : cuda::Finish::gelu_back;
+  if (finished(a, b, dx, finish, with_sums ? dbias : Tensor(), before, rounding)) {
+    if (dbias && narrow) sum_rows(dx, dbias);
+    return;
+  }
+  if (narrow) {
+    const Tensor wide = blank_as(DType::f32, dx);
+    cuda(dy, weight, copy_as(DType::f32, before), wide, dbias, rounding);
+    return Copy::cuda(wide, dx);
+  }
   const Tensor slope = like(dx);
   Gemm::cuda(a, b, slope, 1, 0, rounding);
   MapBack<GeluTanh>::cuda(before, before, slope, dx);

@@ -94,19 +94,19 @@ __global__ void add_pieces(Places<2> kept, int64_t pieces, int64_t step, int64_t
   }
 }
 
-template <class T>
-void sum(const Parts& parts, const T* x, T* y) {
+template <class T, class Out>
+void sum(const Parts& parts, const T* x, Out* y) {
   const Reduction over(parts);
   const int64_t kept = over.kept.size, reduced = over.reduced.size;
   const auto finish = [&](int64_t pieces, int64_t step, int64_t next, const Tensor& sums) {
-    cuda::run(add_pieces<T>, cuda::line(kept), over.kept, pieces, step, next, sums.data<double>(), y);
+    cuda::run(add_pieces<Out>, cuda::line(kept), over.kept, pieces, step, next, sums.data<double>(), y);
   };
   if (parts.along()) {
     const int64_t pieces = pieces_of(reduced, kept, 8192);
     const bool whole_block = reduced / pieces >= 1024;
     const cuda::Grid grid = cuda::line(kept * pieces, whole_block ? 1 : warps, 65536);
     const cuda::Grid shape = {grid.blocks, dim3(warps * lanes)};
-    if (pieces == 1) return cuda::run(sum_along<T, T>, shape, over, pieces, whole_block, x, y, true);
+    if (pieces == 1) return cuda::run(sum_along<T, Out>, shape, over, pieces, whole_block, x, y, true);
     const Tensor sums(Shape{kept, pieces}, DType::f64, Device::cuda);
     cuda::run(sum_along<T, double>, shape, over, pieces, whole_block, x, sums.data<double>(), false);
     return finish(pieces, 1, pieces, sums);
@@ -115,7 +115,7 @@ void sum(const Parts& parts, const T* x, T* y) {
   const int64_t pieces = pieces_of(reduced, blocks, 16 * warps);
   const cuda::Grid shape = {dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(pieces)),
                             dim3(lanes, warps)};
-  if (pieces == 1) return cuda::run(sum_across<T, T>, shape, over, pieces, x, y, true);
+  if (pieces == 1) return cuda::run(sum_across<T, Out>, shape, over, pieces, x, y, true);
   const Tensor sums(Shape{pieces, kept}, DType::f64, Device::cuda);
   cuda::run(sum_across<T, double>, shape, over, pieces, x, sums.data<double>(), false);
   finish(pieces, kept, 1, sums);
@@ -241,7 +241,9 @@ __global__ void add_up(int64_t count, const double* sums, double* total) {
 void Sum::cuda(const Tensor& x, const Tensor& y) {
   if (x.size() == 0) return Fill::cuda(y, 0);
   const Parts parts = split(x, y);
-  cuda::visit_real("sum", x.dtype(), [&]<class T>(Type<T>) { sum(parts, x.data<T>(), y.data<T>()); });
+  cuda::visit_stored("sum", x.dtype(), [&]<class T>(Type<T>) {
+    sum(parts, x.data<T>(), y.data<typename cuda::Computed<T>::type>());
+  });
   Count::add(x.size());
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "core/cuda/acted/product.h"
 #include "core/dtype.h"
@@ -25,7 +26,7 @@ bool has(cublasLtEpilogue_t epilogue, int bits) { return (epilogue & bits) == bi
 MatrixProduct product_of(const cublasLtMatmulDescOpaque_t& call, const cublasLtMatrixLayoutOpaque_t& a,
                          const cublasLtMatrixLayoutOpaque_t& b, const cublasLtMatrixLayoutOpaque_t& c) {
   const bool turned_a = call.turn_a == CUBLAS_OP_T, turned_b = call.turn_b == CUBLAS_OP_T;
-  return {turned_a, turned_b, c.rows, c.columns,   turned_a ? a.rows : a.columns, 1, 0, a.type, c.type,
+  return {turned_a, turned_b, c.rows, c.columns,   turned_a ? a.rows : a.columns, 1, 0, a.type, CUDA_R_32F,
           a.step,   b.step,   c.step, call.compute};
 }
 
@@ -35,9 +36,10 @@ bool known(const cublasLtMatmulDescOpaque_t& call, const cublasLtMatrixLayoutOpa
   const MatrixProduct p = product_of(call, a, b, c);
   const int64_t of_a = p.turned_a ? a.columns : a.rows, of_b = p.turned_b ? b.rows : b.columns;
   const int64_t inner_b = p.turned_b ? b.columns : b.rows;
-  if (a.type != b.type || c.type != CUDA_R_32F || !p.right() || of_a != p.m || of_b != p.n || inner_b != p.k)
-    return false;
+  const bool typed = c.type == CUDA_R_32F || (c.type == CUDA_R_16BF && a.type == CUDA_R_16BF);
+  if (a.type != b.type || !typed || !p.right() || of_a != p.m || of_b != p.n || inner_b != p.k) return false;
   const bool sums = call.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  if (sums && c.type != CUDA_R_32F) return false;
   const bool biased = sums || has(call.epilogue, 4) || has(call.epilogue, 64 | 16);
   if (biased && call.bias == nullptr) return false;
   if (!has(call.epilogue, 128)) return true;
@@ -52,19 +54,22 @@ double number_of(const cublasLtMatrixLayoutOpaque_t& layout, const void* at, boo
   return static_cast<const float*>(at)[place];
 }
 
-void finish(const cublasLtMatmulDescOpaque_t& call, const MatrixProduct& p, float* c) {
-  auto *bias = static_cast<float*>(call.bias), *before = static_cast<float*>(call.before);
+/// From the sums of the product to c; both may be one. Bias and `before` are of the type of c.
+template <class T>
+void finish(const cublasLtMatmulDescOpaque_t& call, const MatrixProduct& p, const float* sums, T* c) {
+  auto *bias = static_cast<T*>(call.bias), *before = static_cast<T*>(call.before);
   const bool back = has(call.epilogue, 64);
   for (int64_t i = 0; i < p.m; ++i) {
     double sum = 0;
     for (int64_t j = 0; j < p.n; ++j) {
-      float& x = c[i + j * p.ldc];
+      float x = sums[i + j * p.ldc];
       if (has(call.epilogue, 4)) x += bias[i];
       if (back) x = static_cast<float>(x * gelu_slope(before[i + j * call.before_step]));
       if (has(call.epilogue, 32)) {
         before[i + j * call.before_step] = x;
         x = static_cast<float>(gelu(x));
       }
+      c[i + j * p.ldc] = x;
       sum += x;
     }
     if (back && has(call.epilogue, 16)) bias[i] = static_cast<float>(sum);
@@ -162,10 +167,18 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t call, const
   MatrixProduct p = product_of(*call, *layout_a, *layout_b, *layout_c);
   p.alpha = static_cast<double>(*static_cast<const float*>(alpha));
   p.beta = static_cast<double>(*static_cast<const float*>(beta));
+  const bool narrow = layout_c->type == CUDA_R_16BF;
+  if (narrow && p.beta != 0) return CUBLAS_STATUS_INVALID_VALUE;  // nobody asks for it
   const cudaError_t status = heed::acted::enqueue(stream, [=, how = *call, of_b = *layout_b] {
     const heed::acted::Open open;
+    if (narrow) {
+      std::vector<float> sums(static_cast<size_t>(p.ldc * p.n));
+      heed::acted::multiply(p, a, b, sums.data());
+      return finish(how, p, sums.data(), static_cast<heed::bf16*>(d));
+    }
     heed::acted::multiply(p, a, b, d);
-    if (how.epilogue != CUBLASLT_EPILOGUE_BGRADB) return finish(how, p, static_cast<float*>(d));
+    auto* made = static_cast<float*>(d);
+    if (how.epilogue != CUBLASLT_EPILOGUE_BGRADB) return finish(how, p, made, made);
     for (int64_t j = 0; j < p.n; ++j) {
       double sum = 0;
       for (int64_t l = 0; l < p.k; ++l) sum += number_of(of_b, b, p.turned_b, l, j);

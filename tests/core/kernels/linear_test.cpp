@@ -91,6 +91,12 @@ struct Layer {
 /// Blank results, so that what is not written shows.
 Tensor blank(const Shape& shape, DType dtype) { return Tensor::full(shape, std::nan(""), dtype); }
 
+Tensor copied(const Tensor& x, DType dtype) {
+  const Tensor made(x.shape(), dtype);
+  launch<kernel::Copy>(Device::cpu, x, made);
+  return made;
+}
+
 /// Largest difference, relative to the largest number.
 double apart(const Tensor& found, const std::vector<double>& wanted) {
   double largest = 1, most = 0;
@@ -159,11 +165,7 @@ TEST_CASE("linear kernel: factors may be rounded once for all products") {
   const OnEachDevice here;
   if (device_here() == Device::cpu) return;  // which rounds as it packs
   const Layer layer{40, 48, 64, DType::f32, Rounding::bf16};
-  const auto rounded = [](const Tensor& x) {
-    const Tensor narrow(x.shape(), DType::bf16);
-    launch<kernel::Copy>(Device::cpu, x, narrow);
-    return narrow;
-  };
+  const auto rounded = [](const Tensor& x) { return copied(x, DType::bf16); };
   const Wanted want = layer.wanted(true);
   const Tensor x = rounded(layer.x), weight = rounded(layer.weight), dy = rounded(layer.dy), none;
   const Tensor y = blank(Shape{40, 64}, DType::f32), dx = blank(Shape{40, 48}, DType::f32),
@@ -175,6 +177,33 @@ TEST_CASE("linear kernel: factors may be rounded once for all products") {
   launch_here<kernel::LinearWeightBack>(dy, x, dweight, dbias, Rounding::bf16);
   CHECK(apart(dweight, want.dweight) < 2e-5);
   CHECK(apart(dbias, want.dbias) < 5e-3);
+}
+
+TEST_CASE("linear kernel: a device writes what only products read as they read it") {
+  const OnEachDevice here;
+  if (device_here() == Device::cpu) return;
+  // Numbers of bf16 are at most one part in 256 off; the slope is taken where `before` was rounded.
+  const double near = 1.0 / 256;
+  for (const auto& [N, in, out] : {std::tuple{40, 48, 64}, {33, 40, 36}}) {  // 36: no kernel does it all
+    const Layer layer{N, in, out, DType::f32, Rounding::bf16};
+    for (const bool biased : {true, false}) {
+      CAPTURE(N, in, out, biased);
+      Layer rounded = layer;
+      const Tensor inner = copied(layer.inner, DType::bf16);
+      rounded.inner = copied(inner, DType::f32);
+      const Wanted want = rounded.wanted(biased);
+      const Tensor none, bias = biased ? layer.bias : none;
+      const Tensor before = blank(Shape{N, out}, DType::bf16), y = blank(before.shape(), DType::bf16);
+      launch_here<kernel::Linear>(layer.x, layer.weight, bias, before, y, Rounding::bf16);
+      CHECK(apart(before, want.before) < near);
+      CHECK(apart(y, want.y) < near);
+      const Tensor dbefore = blank(inner.shape(), DType::bf16);
+      const Tensor dsum = biased ? blank(Shape{in}, DType::f32) : none;
+      launch_here<kernel::LinearBack>(layer.dy, layer.weight, inner, dbefore, dsum, Rounding::bf16);
+      CHECK(apart(dbefore, want.dbefore) < near);
+      if (biased) CHECK(apart(dsum, want.dsum) < near);
+    }
+  }
 }
 
 TEST_CASE("linear kernel: a device does it all in one kernel where it has one") {
