@@ -32,19 +32,28 @@ bool mpirun_is_there() {
   return false;
 }
 
+#ifdef __SANITIZE_THREAD__
+constexpr bool under_tsan = true;
+#else
+constexpr bool under_tsan = false;
+#endif
+
 /// What starts the program as so many processes; tests may run as root and on two cores. OpenMPI keeps some
-/// of its memory to the end: under AddressSanitizer these processes are not asked what they have left.
+/// of its memory to the end: under AddressSanitizer these processes are not asked what they have left. Its
+/// TCP takes two locks in either order: under ThreadSanitizer they speak through shared memory.
 std::vector<std::string> as_processes(int count) {
   const char* options = std::getenv("ASAN_OPTIONS");
   const std::string given = options != nullptr ? text(options, ":") : "";
-  return {"ASAN_OPTIONS=" + given + "detect_leaks=0",
-          "mpirun",
-          "--allow-run-as-root",
-          "--oversubscribe",
-          "--bind-to",
-          "none",
-          "-n",
-          std::to_string(count)};
+  std::vector<std::string> words{"ASAN_OPTIONS=" + given + "detect_leaks=0",
+                                 "mpirun",
+                                 "--allow-run-as-root",
+                                 "--oversubscribe",
+                                 "--bind-to",
+                                 "none",
+                                 "-n",
+                                 std::to_string(count)};
+  if (under_tsan) words.insert(words.begin() + 2, {"--mca", "btl", "self,vader"});
+  return words;
 }
 
 /// A translator of seconds; batches of so many target tokens a process.
