@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <new>
 
 #include "autograd/rounding.h"
@@ -20,10 +21,12 @@ namespace {
 
 // Seconds spent on largest batches: where steps are long, a typical one and one of the largest must do.
 constexpr double patience = 60;
-// A step is timed again until this many were, or this many seconds are spent, or this share of the run: a
-// single one says too little on a machine that others use too.
-constexpr int64_t timings = 15;
+// A step is timed again until it took so many sweeps, or so many seconds, or this share of the run: a single
+// one says too little on a machine that others use too.
+constexpr int64_t timed_sweeps = 15;
 constexpr double timing_seconds = 1, timing_share = 0.03;
+// Where a typical one took as many seconds when its memory was measured, that is its time.
+constexpr double long_step = 10;
 
 std::string name_of_owner(const void* owner, Module* model) {
   if (owner == nullptr) return "other";
@@ -40,6 +43,43 @@ std::string list_of(const std::vector<std::pair<std::string, int64_t>>& users) {
     out += (i > 0 ? ", " : "") + users[i].first + " " + bytes_text(users[i].second);
   }
   return out;
+}
+
+struct StepTime {
+  double seconds = 0, flops = 0;
+};
+
+/// A step of so many sweeps through batches alike, with updates that change no weight: the median of several.
+/// `first` is what one sweep took before.
+StepTime time_of(const std::function<void()>& sweep, const StepTime& first, Optimizer& optimizer,
+                 int64_t accumulate, int64_t steps) {
+  const Device device = optimizer.values().device();
+  const bool known = first.seconds > long_step;
+  const int64_t timed = known ? 0 : std::min<int64_t>(accumulate, 4);
+  std::vector<double> seconds;
+  double flops = 0, spent = 0;
+  do {
+    const int64_t before = Count::flops();
+    synchronize(device);
+    const double began = seconds_now();
+    for (int64_t i = 0; i < timed; ++i) sweep();
+    synchronize(device);
+    const double swept = seconds_now();
+    const int64_t counted = Count::flops();
+    optimizer.step(0);
+    synchronize(device);
+    const double ended = seconds_now(), times = static_cast<double>(accumulate);
+    const double each = known ? first.seconds : (swept - began) / static_cast<double>(timed);
+    const double each_flops =
+        known ? first.flops : static_cast<double>(counted - before) / static_cast<double>(timed);
+    seconds.push_back(each * times + ended - swept);
+    flops = each_flops * times + static_cast<double>(Count::flops() - counted);
+    spent += ended - began;
+  } while (!known && static_cast<int64_t>(seconds.size()) * timed < timed_sweeps && spent < timing_seconds &&
+           spent < timing_share * seconds.front() * static_cast<double>(steps));
+  const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return {*middle, flops};
 }
 
 }  // namespace
@@ -59,6 +99,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     task.plan(place.epoch);
     return share.parts > 1 ? task.share(place.position, share) : task.batch(place.position);
   };
+  const Device device = optimizer.values().device();
   std::vector<MemoryUser> users;
   const auto step = [&](const Batch& batch) {
     Terms terms;
@@ -71,14 +112,19 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   };
   try {
     const double first = seconds_now();
+    StepTime first_sweep;
     for (int64_t measured = 0; measured < 2 || seconds_now() - first < patience; ++measured) {
       const std::optional<Place> place = batches.next();
       if (!place) break;
       reset_peak();
       const int64_t flops = Count::flops();
       step(make(*place));
-      const int64_t peak = memory_use().peak;
-      batches.took(static_cast<double>(peak), static_cast<double>(Count::flops() - flops));
+      const int64_t peak = memory_use().peak, took = Count::flops() - flops;
+      batches.took(static_cast<double>(peak), static_cast<double>(took));
+      if (measured == 0) {  // the typical one comes first
+        synchronize(device);
+        first_sweep = {seconds_now() - first, static_cast<double>(took)};
+      }
       if (peak <= out.tensors) continue;
       out.tensors = peak;
       out.activations = 0;
@@ -92,34 +138,12 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     }
     optimizer.clear();
     task.rehearse(model);
-    // Memory is warm now: a typical step is timed, with updates that change no weight.
+    // Memory is warm now.
     const Batch batch = make(batches.typical());
-    // Its batches are alike, so a few stand for all that are accumulated.
-    const int64_t timed = std::min<int64_t>(config.train.accumulate, 4);
-    const double times = static_cast<double>(config.train.accumulate) / static_cast<double>(timed);
-    std::vector<double> seconds;
-    double spent = 0;
-    const Device device = optimizer.values().device();
-    do {
-      const int64_t flops = Count::flops();
-      synchronize(device);
-      const double began = seconds_now();
-      for (int64_t i = 0; i < timed; ++i) step(batch);
-      synchronize(device);
-      const double swept = seconds_now();
-      const int64_t flops_of_batches = Count::flops() - flops;
-      optimizer.step(0);
-      synchronize(device);
-      const double ended = seconds_now();
-      seconds.push_back((swept - began) * times + ended - swept);
-      out.flops = static_cast<double>(flops_of_batches) * times +
-                  static_cast<double>(Count::flops() - flops - flops_of_batches);
-      spent += ended - began;
-    } while (static_cast<int64_t>(seconds.size()) < timings && spent < timing_seconds &&
-             spent < timing_share * seconds.front() * static_cast<double>(steps));
-    const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
-    std::nth_element(seconds.begin(), middle, seconds.end());
-    out.step_seconds = *middle;
+    const auto sweep = [&] { step(batch); };
+    const StepTime typical = time_of(sweep, first_sweep, optimizer, config.train.accumulate, steps);
+    out.step_seconds = typical.seconds;
+    out.flops = typical.flops;
     optimizer.reset();
   } catch (...) {
     explain_memory(config, &model,

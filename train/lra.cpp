@@ -15,7 +15,9 @@ namespace {
 
 constexpr int64_t anchored = 10000;    // examples that anchors are counted on, and scored on
 constexpr int64_t shown_tokens = 256;  // of a map
-constexpr int64_t window = 32;         // batches among which inputs are sorted by length
+// A map is as many numbers as the square of this, for every head of every layer: what is longer is cut.
+constexpr int64_t mapped_tokens = 1024;
+constexpr int64_t window = 32;  // batches among which inputs are sorted by length
 
 }  // namespace
 
@@ -300,13 +302,18 @@ std::vector<MapView> LongTask::maps(Module& module, const std::string& given, st
     if (fault != std::errc() || at != given.data() + given.size() || index < 0 || index >= set.count())
       fail("inspect: '", given, "' is no test example. Give its number, 0 to ", set.count() - 1, ".");
   }
-  const int64_t numbers[] = {index};
-  const Batch batch = tensors(set, numbers, drawn_for_scores);
+  Sequences one{
+      .parts = set.parts, .bytes = "", .ends = {}, .labels = {set.labels[static_cast<size_t>(index)]}};
+  for (int64_t part = 0; part < set.parts; ++part) {
+    const std::string_view bytes = set.at(index, part);
+    one.add(bytes.substr(0, static_cast<size_t>(std::min(longest_, mapped_tokens))));
+  }
+  const int64_t first_and_only[] = {0};
   Probe probe;
-  logits(module, batch, {.probe = &probe});
+  logits(module, tensors(one, first_and_only, drawn_for_scores), {.probe = &probe});
   std::vector<std::string> labels;
   if (options_.pool == Pool::first) labels.emplace_back("first");
-  const std::string_view bytes = set.at(index).substr(0, static_cast<size_t>(longest_));
+  const std::string_view bytes = one.at(0);
   for (size_t place = 0; place < bytes.size(); ++place) {
     if (tokens().drop_zeros && bytes[place] == '\0') continue;
     if (static_cast<int64_t>(labels.size()) == shown_tokens) break;
@@ -315,7 +322,9 @@ std::vector<MapView> LongTask::maps(Module& module, const std::string& given, st
   if (labels.empty()) labels.emplace_back("nothing");
   caption = text("test example ", index, ", ", classes()[set.labels[static_cast<size_t>(index)]]);
   if (const int64_t all = length(set, index); all > static_cast<int64_t>(labels.size()))
-    caption += text(", the first ", labels.size(), " of ", all, " tokens");
+    caption +=
+        text(", the first ", labels.size(), " of ", all, " tokens",
+             length(one, 0) < all ? text(", cut to ", length(one, 0), " for this map") : std::string());
   std::vector<MapView> views;
   for (const Probe::Map& map : probe.maps)
     views.push_back(

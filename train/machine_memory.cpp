@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/io.h"
+#include "core/storage.h"
 
 namespace heed {
 namespace {
@@ -63,6 +64,8 @@ int64_t free_bytes(const Path& facts) {
                                  left_by_limit(RLIMIT_AS, "VmSize:"), left_by_limit(RLIMIT_DATA, "VmData:")});
   return std::max<int64_t>(left, 0);
 }
+
+void cap_to_free_memory(int64_t sharing) { cap_memory(memory_use().reserved + free_bytes() / sharing); }
 
 std::string bytes_text(int64_t bytes) {
   char buffer[32];

@@ -87,11 +87,11 @@ std::string confusion_table(const Confusion& confusion) {
 std::string report_html(const ReportData& report) {
   std::string body = cards(report.cards) + charts(report.charts) + samples(report.samples);
   if (report.confusion) body += confusion_table(*report.confusion);
-  if (!report.maps.empty()) {
+  if (!report.maps.empty() || !report.maps_caption.empty()) {
     body += "<h2>Attention</h2>\n";
     if (!report.maps_caption.empty())
       body += text("<p class=\"subtitle\">", escape(report.maps_caption), "</p>\n");
-    body += maps_section(report.maps);
+    if (!report.maps.empty()) body += maps_section(report.maps);
   }
   if (!report.settings.empty())
     body += text("<h2>Settings</h2>\n<pre tabindex=\"0\">", escape(report.settings), "</pre>\n");

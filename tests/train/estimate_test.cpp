@@ -109,7 +109,8 @@ TEST_CASE("estimate: a step of many batches is rehearsed by a few of them") {
   const double four = rehearsed("4", of_four), sixty_four = rehearsed("64", of_sixty_four);
   CHECK(sixty_four > 12 * four);
   CHECK(sixty_four < 20 * four);
-  CHECK(of_sixty_four < 2 * of_four);
+  // However often they are timed, these are far from 64.
+  CHECK(static_cast<double>(of_sixty_four) < 40 * four / 4);
 }
 
 TEST_CASE("estimate: a run that does not fit is refused with the largest users and a way out") {

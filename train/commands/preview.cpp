@@ -7,6 +7,7 @@
 #include "core/io.h"
 #include "core/json.h"
 #include "train/estimate.h"
+#include "train/machine_memory.h"
 #include "train/pretraining.h"
 #include "train/task.h"
 
@@ -23,8 +24,10 @@ std::optional<Estimate> estimate_before(Config& config) {
 
 }  // namespace
 
-void print_estimate(Config& config) {
-  std::puts("");
+void print_estimate(Config& config, const Invocation& call) {
+  std::puts("\n# computing the largest batches, to see what they take");
+  io::flush_output();
+  if (!call.has("memory")) cap_to_free_memory();
   try {
     config.task->load(config, {}, [](const std::string&) {});
   } catch (const Error& error) {
@@ -41,7 +44,8 @@ void print_estimate(Config& config) {
   }
 }
 
-void print_estimate_json(Config& config) {
+void print_estimate_json(Config& config, const Invocation& call) {
+  if (!call.has("memory")) cap_to_free_memory();
   config.task->load(config, {}, [](const std::string&) {});
   const int64_t steps = steps_of(config);
   Json facts = estimate_facts(estimate_run(config));

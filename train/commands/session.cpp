@@ -157,14 +157,19 @@ void print_head(Progress& progress, const Config& config, Trainer& trainer, cons
   progress.say("run folder", folder.path().string());
 }
 
-/// Says how far the estimate was off, here and in the manifest. The time of a sitting is compared with that
-/// of as many steps.
-void tell_what_it_took(Progress& progress, const RunFolder& folder, const Trainer& trainer,
-                       const Outcome& outcome) {
+/// What training took until now, beside its estimate. The time of a sitting is compared with that of as many
+/// steps.
+Json what_it_took(const Trainer& trainer, const Outcome& outcome) {
   Estimate expected = trainer.estimate();
   expected.seconds *= static_cast<double>(outcome.steps_taken) / static_cast<double>(trainer.total_steps());
   Json took = took_facts(expected, outcome.step_seconds);
   took.set("steps", outcome.steps_taken);
+  return took;
+}
+
+/// Says how far the estimate was off, here and in the manifest.
+void tell_what_it_took(Progress& progress, const RunFolder& folder, const Json& took,
+                       const Outcome& outcome) {
   Json manifest = parse_json(io::read(folder.manifest()), folder.manifest().string());
   manifest.set("took", took);
   folder.write_manifest(manifest);
@@ -223,7 +228,12 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   }
   report.samples = evaluation.samples;
   report.confusion = evaluation.confusion;
-  report.maps = config.task->maps(model, "", report.maps_caption);
+  // The run is trained and scored by now: a picture that cannot be had does not make it a failure.
+  try {
+    report.maps = config.task->maps(model, "", report.maps_caption);
+  } catch (const Error& error) {
+    report.maps_caption = text("No maps: ", error.what());
+  }
   report.settings = to_toml(config);
   io::write(folder.report(), report_html(report));
   std::string samples;
@@ -243,6 +253,8 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step));
   // The checkpoint that is scored is read back from the disk: what is reported is what is kept.
   const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
+  // Before anything else is computed: maps and samples of text are no part of training.
+  const Json took = what_it_took(trainer, outcome);
   std::vector<std::pair<std::string, double>> of_last;
   if (config.task->scores_last() && best.step != outcome.step)
     of_last = config.task->test(trainer.model(), config.decode).scores.list;
@@ -259,7 +271,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   for (const auto& [name, value] : of_last) scores.set("last_" + name, value);
   io::write(folder.path() / "scores.json", scores.dump(1) + "\n");
   write_report(config, folder, trainer.model(), evaluation, outcome);
-  tell_what_it_took(progress, folder, trainer, outcome);
+  tell_what_it_took(progress, folder, took, outcome);
   progress.say("report", folder.report().string());
   if (whole == folder.path())
     progress.say("next", text("heed resume ", whole.string(), " --steps ", 2 * outcome.step));
@@ -278,7 +290,7 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   std::unique_ptr<Trainer> trainer;
   together(group, [&] {
     if (leads && resume) check_same_data(config, folder);
-    if (!call.has("memory")) cap_memory(memory_use().reserved + free_bytes() / sharing);
+    if (!call.has("memory")) cap_to_free_memory(sharing);
     trainer = std::make_unique<Trainer>(config, folder, resume, progress, group);
   });
   bool complete = false;

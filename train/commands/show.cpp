@@ -29,8 +29,8 @@ int run(const Invocation& call) {
     }
     return 0;
   }
-  std::fputs(to_toml(config).c_str(), stdout);
-  print_estimate(config);
+  io::print(to_toml(config));
+  print_estimate(config, call);
   if (!call.has("model")) return 0;
   config.task->load(config, {}, [](const std::string&) {});
   Rng rng(static_cast<uint64_t>(config.train.seed));

@@ -25,11 +25,11 @@ int show_plan(Config config, const Invocation& call) {
   }
   apply_machine(call);
   if (call.has("json")) {
-    print_estimate_json(config);
+    print_estimate_json(config, call);
     return 0;
   }
-  std::fputs(to_toml(config).c_str(), stdout);
-  print_estimate(config);
+  io::print(to_toml(config));
+  print_estimate(config, call);
   return 0;
 }
 
