@@ -66,6 +66,12 @@ size_t invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+std::string as_utf8(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) append_code_point(out, next_code_point(text, at));
+  return out;
+}
+
 int64_t code_points(std::string_view text) {
   int64_t count = 0;
   for (size_t at = 0; at < text.size(); ++count) next_code_point(text, at);

@@ -25,6 +25,9 @@ void append_code_point(std::string& out, char32_t code);
 /// count as invalid), or `npos`.
 size_t invalid_utf8(std::string_view text);
 
+/// The text with `replacement_character` for each byte that is no valid UTF-8.
+std::string as_utf8(std::string_view text);
+
 /// Number of code points.
 int64_t code_points(std::string_view text);
 

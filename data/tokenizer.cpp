@@ -1,9 +1,10 @@
-// The word and the character tokenizer, and the way back from saved bytes.
+// The tokenizers of words, characters and bytes, and the way back from saved bytes.
 #include "data/tokenizer.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <numeric>
 #include <set>
 
 #include "core/error.h"
@@ -89,10 +90,7 @@ class CharacterTokenizer final : public Tokenizer {
       const size_t from = at;
       const char32_t character = next(text, at);
       const int32_t id = find(character);
-      if (id < 0) {
-        fail("characters: '", text.substr(from, at - from), "' (", name(character), ", byte ", from + 1,
-             ") is not one of the ", size(), " characters this model was trained on. Leave it out.");
-      }
+      if (id < 0) refuse(text.substr(from, at - from), character, from + 1);
       ids.push_back(id);
     }
     return ids;
@@ -135,13 +133,21 @@ class CharacterTokenizer final : public Tokenizer {
     return (unit == CharacterUnit::byte ? "0x" : "U+") + hex;
   }
 
-  static char32_t next(std::string_view text, size_t& at, CharacterUnit unit) {
-    return unit == CharacterUnit::byte ? static_cast<unsigned char>(text[at++]) : next_code_point(text, at);
-  }
-
  private:
   std::string name(char32_t character) const { return name(character, unit_); }
-  char32_t next(std::string_view text, size_t& at) const { return next(text, at, unit_); }
+  char32_t next(std::string_view text, size_t& at) const {
+    return unit_ == CharacterUnit::byte ? static_cast<unsigned char>(text[at++]) : next_code_point(text, at);
+  }
+
+  [[noreturn]] void refuse(std::string_view seen, char32_t character, size_t place) const {
+    if (unit_ == CharacterUnit::byte) {  // saved when byte models still knew only what occurred in their text
+      fail("bytes: ", name(character), " (byte ", place, " of the text) is not one of the ", size(),
+           " bytes this model was trained on. Leave it out, or train the model again: byte models now take "
+           "all 256.");
+    }
+    fail("characters: '", seen, "' (", name(character), ", byte ", place, ") is not one of the ", size(),
+         " characters this model was trained on. Leave it out; a model of bytes takes any text.");
+  }
 
   int32_t find(char32_t character) const {
     if (character < low_.size()) return low_[character];
@@ -150,8 +156,11 @@ class CharacterTokenizer final : public Tokenizer {
   }
 
   void append(std::string& out, int32_t id) const {
-    if (id < 0 || id >= size())
-      fail("characters: no character has the id ", id, "; ids are 0 .. ", size() - 1, ".");
+    if (id < 0 || id >= size()) {
+      const bool byte = unit_ == CharacterUnit::byte;
+      fail(byte ? "bytes: no byte" : "characters: no character", " has the id ", id, "; ids are 0 .. ",
+           size() - 1, ".");
+    }
     const char32_t character = characters_[static_cast<size_t>(id)];
     if (unit_ == CharacterUnit::byte) {
       out += static_cast<char>(character);
@@ -175,12 +184,19 @@ std::unique_ptr<Tokenizer> make_word_tokenizer(Vocabulary vocabulary, Joining jo
   return std::make_unique<WordTokenizer>(std::move(vocabulary), joining);
 }
 
-std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text, CharacterUnit unit) {
+std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text) {
   if (text.empty()) fail(Fault::data, "characters: the text is empty, so there is no character to learn.");
-  if (unit == CharacterUnit::code_point) check_text(text, "text");
+  check_text(text, "text");
   std::set<char32_t> seen;
-  for (size_t at = 0; at < text.size();) seen.insert(CharacterTokenizer::next(text, at, unit));
-  return std::make_unique<CharacterTokenizer>(std::vector<char32_t>(seen.begin(), seen.end()), unit);
+  for (size_t at = 0; at < text.size();) seen.insert(next_code_point(text, at));
+  return std::make_unique<CharacterTokenizer>(std::vector<char32_t>(seen.begin(), seen.end()),
+                                              CharacterUnit::code_point);
+}
+
+std::unique_ptr<Tokenizer> make_byte_tokenizer() {
+  std::vector<char32_t> bytes(256);
+  std::iota(bytes.begin(), bytes.end(), char32_t{0});
+  return std::make_unique<CharacterTokenizer>(std::move(bytes), CharacterUnit::byte);
 }
 
 namespace detail {

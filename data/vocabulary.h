@@ -74,8 +74,11 @@ enum class CharacterUnit { code_point, byte };
 
 /// A tokenizer whose ids are the ranks of the characters that occur in the text; it has no special ids, so
 /// text with other characters is refused with Fault::usage. Fault::data for an empty text or bad UTF-8.
-std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text,
-                                                    CharacterUnit unit = CharacterUnit::code_point);
+std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text);
+
+/// A tokenizer whose 256 ids are the bytes themselves, so that it takes any input. It is saved as a character
+/// tokenizer that knows them all; saved ones that know fewer load too, and refuse the others.
+std::unique_ptr<Tokenizer> make_byte_tokenizer();
 
 namespace detail {
 std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes, std::string_view name);

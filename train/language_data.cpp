@@ -21,7 +21,7 @@ void LanguageOptions::fields(Fields& f) {
   f("characters", characters, "length of the embedded verse");
   f("share", share, "of the text for training; the rest is validation");
   f("tokenizer", Choice(tokenizer, {"character", "byte", "byte_pair", "unigram", "bpe"}),
-    "pieces of text; byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece");
+    "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece");
   f("merges", merges, "folder of vocab.json and merges.txt for byte_pair; empty: learned from the text");
   f("vocabulary", vocabulary, "subword pieces");
   f("stride", stride,
@@ -44,7 +44,7 @@ void LanguageData::make_tokenizer(std::string_view all, std::string_view trainin
       tokenizer_ = make_character_tokenizer(all);
       return;
     case TextUnit::byte:
-      tokenizer_ = make_character_tokenizer(all, CharacterUnit::byte);
+      tokenizer_ = make_byte_tokenizer();
       return;
     case TextUnit::byte_pair:
       tokenizer_ = options.merges.empty() ? train_byte_pair(training, {.size = options.vocabulary})

@@ -33,8 +33,7 @@ const std::string story =
 }  // namespace
 
 TEST_CASE("streamed text: parts join up to the whole, in whole characters") {
-  const auto characters = make_character_tokenizer(story),
-             bytes = make_character_tokenizer(story, CharacterUnit::byte);
+  const auto characters = make_character_tokenizer(story), bytes = make_byte_tokenizer();
   const auto pairs = train_byte_pair(story, {.size = 280});
   for (const Tokenizer* tokenizer : {characters.get(), bytes.get(), pairs.get()}) {
     CAPTURE(tokenizer->kind());
@@ -49,7 +48,7 @@ TEST_CASE("streamed text: parts join up to the whole, in whole characters") {
 
 TEST_CASE("streamed text: bytes that never become a character come out all the same") {
   const std::string broken = "a\xC3z\xE2\x82";
-  const auto bytes = make_character_tokenizer(broken, CharacterUnit::byte);
+  const auto bytes = make_byte_tokenizer();
   StreamedText stream(*bytes);
   std::string out;
   for (const int32_t id : bytes->encode(broken)) out += stream.add(id);

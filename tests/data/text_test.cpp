@@ -41,7 +41,11 @@ TEST_CASE("text: invalid UTF-8 is found where it is") {
     const std::string_view view = bytes;
     while (at < view.size()) next_code_point(view, at);  // comes to its end
     CHECK(at == view.size());
+    const std::string shown = as_utf8(bytes);
+    CHECK(invalid_utf8(shown) == std::string_view::npos);
+    CHECK(shown.starts_with(std::string(view.substr(0, offset)) + "\uFFFD"));
   }
+  CHECK(as_utf8("caffè — 日本 𝄞") == "caffè — 日本 𝄞");
   CHECK(invalid_utf8("caffè — 日本 𝄞") == std::string_view::npos);
 }
 

@@ -79,15 +79,26 @@ TEST_CASE("tokenizer: character ids are ranks") {
   refusal(Fault::data, [] { make_character_tokenizer("a\xFF"); });
 }
 
-TEST_CASE("tokenizer: bytes as characters take any input") {
+TEST_CASE("tokenizer: bytes are their own ids and take any input") {
   std::string all;
   for (int i = 255; i >= 0; --i) all += static_cast<char>(i);
-  const auto tokenizer = make_character_tokenizer(all, CharacterUnit::byte);
+  const auto tokenizer = make_byte_tokenizer();
   CHECK(tokenizer->size() == 256);
   CHECK(tokenizer->encode("aè") == Ids{97, 0xC3, 0xA8});
   CHECK(tokenizer->decode(tokenizer->encode(all)) == all);
   CHECK(tokenizer->piece(0xC3) == "0xC3");
   CHECK(tokenizer->piece(97) == "a");
+  CHECK_THAT(refusal(Fault::usage, [&] { tokenizer->decode(Ids{256}); }), containing("0 .. 255"));
+}
+
+TEST_CASE("tokenizer: saved byte tokenizers that know fewer bytes load, and name what they lack") {
+  const std::string few = "heed character vocabulary 1\nunit byte\ncount 3\n0x0A\n0x61\n0xC3\n";
+  const auto tokenizer = load_tokenizer("character", few);
+  CHECK(tokenizer->save() == few);
+  CHECK(tokenizer->encode("a\n\xC3") == Ids{1, 0, 2});
+  const std::string said = refusal(Fault::usage, [&] { tokenizer->encode("a\xC3\xA8"); });
+  CHECK_THAT(said, containing("0xA8 (byte 3 of the text) is not one of the 3 bytes"));
+  CHECK_THAT(said, containing("train the model again"));
 }
 
 TEST_CASE("tokenizer: Tiny Shakespeare has 65 characters") {
@@ -107,8 +118,7 @@ TEST_CASE("tokenizer: saved bytes give the same tokenizer") {
     CHECK(again->encode("la casa, l'uomo.") == ids);
     CHECK(again->decode(ids) == tokenizer->decode(ids));
   }
-  for (const CharacterUnit unit : {CharacterUnit::code_point, CharacterUnit::byte}) {
-    const auto tokenizer = make_character_tokenizer("hello\nè𝄞", unit);
+  for (const auto& tokenizer : {make_character_tokenizer("hello\nè𝄞"), make_byte_tokenizer()}) {
     const auto again = load_tokenizer("character", tokenizer->save());
     CHECK(again->save() == tokenizer->save());
     CHECK(again->encode("è𝄞") == tokenizer->encode("è𝄞"));
@@ -119,7 +129,7 @@ TEST_CASE("tokenizer: saved bytes give the same tokenizer") {
 TEST_CASE("tokenizer: damaged bytes are refused, never crash") {
   check_damage(*words(), 4000);
   check_damage(*make_character_tokenizer("hello\nè𝄞"), 4000);
-  check_damage(*make_character_tokenizer("hello\nè", CharacterUnit::byte), 4000);
+  check_damage(*make_byte_tokenizer(), 4000);
   const std::string huge = "heed word vocabulary 1\njoining natural\ncount 9000000000000000000\na\n";
   CHECK_THAT(refusal(Fault::data, [&] { load_tokenizer("word", huge); }), containing("line 3"));
   const std::string twice = "heed word vocabulary 1\njoining natural\ncount 2\na\na\n";

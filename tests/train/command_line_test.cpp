@@ -6,6 +6,7 @@
 
 #include "core/io.h"
 #include "core/json.h"
+#include "data/text.h"
 #include "tests/catch.h"
 #include "tests/train/shell.h"
 #include "train/checkpoint.h"
@@ -376,6 +377,33 @@ TEST_CASE("command line: a language model of byte pairs speaks whole characters"
             .code == 0);
   CHECK(io::read(shell.scratch / "runs/b/scores.json").find("bits_per_byte") != std::string::npos);
   CHECK(io::read(shell.scratch / "runs/b/metrics.jsonl").find("valid_estimate") != std::string::npos);
+}
+
+TEST_CASE("command line: a language model of bytes takes any input and prints characters") {
+  const Shell shell;
+  io::write(shell.scratch / "other.txt", [] {
+    std::string all;
+    for (int i = 0; i < 60; ++i) all += "perch\u00E9 no \xFF\t" + std::to_string(i) + "\n";
+    return all;
+  }());
+  const Result train =
+      shell.run({"train",        "lm", "--name",  "y", "--characters",   "3000", "--tokenizer", "byte",
+                 "--width",      "16", "--heads", "2", "--feed-forward", "16",   "--layers",    "1",
+                 "--max-length", "16", "--steps", "2", "--batch",        "4"});
+  REQUIRE(train.code == 0);
+  CHECK_THAT(train.err, containing("; 256 bytes"));
+  const std::string prompt = "caff\u00E8 \u20AC";
+  // Two steps teach no UTF-8: most of what is drawn makes no character.
+  const Result made = shell.run({"generate", "runs/y", "--prompt", prompt, "--tokens", "200"});
+  CHECK(made.code == 0);
+  CHECK(made.out.starts_with(prompt));
+  CHECK(invalid_utf8(made.out) == std::string_view::npos);
+  CHECK_THAT(made.out, containing("\uFFFD"));
+  const Result scored = shell.run({"evaluate", "runs/y", "--data", "other.txt"});
+  CHECK(scored.code == 0);
+  CHECK_THAT(scored.out, containing("bits_per_byte"));
+  CHECK(invalid_utf8(io::read(shell.scratch / "runs/y/samples.txt")) == std::string_view::npos);
+  CHECK(shell.run({"inspect", "runs/y", "\u00E8"}).code == 0);
 }
 
 TEST_CASE("command line: a language model goes on with a text") {

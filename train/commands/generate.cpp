@@ -1,6 +1,7 @@
 // heed generate: a language model goes on with a text.
 #include "core/io.h"
 #include "data/streamed_text.h"
+#include "data/text.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/verbs.h"
 #include "train/decode.h"
@@ -56,16 +57,16 @@ int run(const Invocation& call) {
     for (int64_t i = 0; i < samples; ++i) {
       if (!first) io::print("---\n");
       first = false;
-      io::print(prompt);
+      io::print(as_utf8(prompt));
       Rng rng(static_cast<uint64_t>(seed + i));
       StreamedText streamed(*tokenizer, ids);
       sample(*model, ids, run.config.model.max_length, options, rng, [&](int32_t id) {
         if (id == end && !ends_line) return false;  // the end of the document
-        io::print(streamed.add(id));
+        io::print(as_utf8(streamed.add(id)));
         io::flush_output();
         return true;
       });
-      io::print(streamed.rest() + "\n");
+      io::print(as_utf8(streamed.rest()) + "\n");
     }
   };
   const std::string prompt = call.get("prompt");

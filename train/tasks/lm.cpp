@@ -4,6 +4,7 @@
 
 #include "attention/variant.h"
 #include "data/streamed_text.h"
+#include "data/text.h"
 #include "train/decode.h"
 #include "train/language_data.h"
 #include "train/task_list.h"
@@ -93,8 +94,8 @@ class LanguageModel final : public Task {
                made.push_back(id);
                return true;
              });
-      out.samples.push_back(
-          {.source = "(temperature 0.8, top-k 200)", .hypothesis = decode_lines(data_.tokenizer(), made)});
+      out.samples.push_back({.source = "(temperature 0.8, top-k 200)",
+                             .hypothesis = as_utf8(decode_lines(data_.tokenizer(), made))});
     } catch (const Error& error) {
       out.notes.push_back(text("no sample of text: ", error.what()));
     }
@@ -110,7 +111,7 @@ class LanguageModel final : public Task {
       fail("inspect: the text has ", ids.size(), " tokens, the model reads ", max_length_,
            " at most. Shorten it.");
     }
-    caption = decode_lines(data_.tokenizer(), ids);
+    caption = as_utf8(decode_lines(data_.tokenizer(), ids));
     Probe probe;
     model(Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())}), {.probe = &probe});
     std::vector<std::string> labels;
