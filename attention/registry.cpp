@@ -21,7 +21,7 @@ const Variant& variant_named(const std::string& name) {
     if (name == variant.traits.name || (!name.empty() && name == variant.traits.also)) return variant;
     known.emplace_back(variant.traits.name);
   }
-  fail("attention '", name, "' is unknown.", suggestion(name, known));
+  fail("attention '", name, "' is unknown.", suggestion(name, known), " heed list attention tells them all.");
 }
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include "core/gzip.h"
 #include "core/io.h"
+#include "data/expected_files.h"
 
 namespace heed {
 namespace {
@@ -48,6 +49,10 @@ Sequences parse_cifar(std::string_view bytes, bool colour, std::string_view name
 }
 
 Sequences read_cifar(const Path& folder, bool test) {
+  expect_files(folder, {.what = "CIFAR-10",
+                        .names = {},
+                        .bring = "Give that of its binary files, or make some like them: heed data generate "
+                                 "image --out FOLDER."});
   std::vector<Path> colour, grey;
   for (const Path& file : io::list(folder)) {
     std::string name = file.string();
@@ -61,7 +66,8 @@ Sequences read_cifar(const Path& folder, bool test) {
   if (files.empty()) {
     fail(Fault::data, folder, ": neither ",
          test ? "test_batch.bin nor test.bin" : "data_batch_1.bin nor train.bin",
-         " (or with .gz) is there. Give the folder of CIFAR-10's binary files.");
+         " (or with .gz) is there. Give the folder of CIFAR-10's binary files, or make some like them: heed "
+         "data generate image --out FOLDER.");
   }
   Sequences out;
   for (const Path& file : files) {

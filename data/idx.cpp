@@ -7,6 +7,7 @@
 
 #include "core/gzip.h"
 #include "core/io.h"
+#include "data/expected_files.h"
 
 namespace heed {
 namespace {
@@ -108,6 +109,11 @@ LabelledImages read_labelled_images(const Path& images, const Path& labels, int6
 }
 
 LabelledImages read_mnist(const Path& folder, bool test) {
+  expect_files(folder, {.what = "MNIST",
+                        .names = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                                  "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
+                        .gzip = true,
+                        .bring = "Fetch it: heed data get mnist."});
   const std::string part = test ? "t10k" : "train";
   return read_labelled_images(plain_or_gzip(folder, part + "-images-idx3-ubyte"),
                               plain_or_gzip(folder, part + "-labels-idx1-ubyte"));

@@ -31,7 +31,8 @@ std::vector<uint8_t> read_idx_labels(const Path& path);
 /// Both; Fault::data when their numbers differ or a label is not below `classes`.
 LabelledImages read_labelled_images(const Path& images, const Path& labels, int64_t classes = 10);
 
-/// MNIST out of a folder that holds the files under their usual names, with or without .gz.
+/// MNIST out of a folder that holds the four files under their usual names, with or without .gz; Fault::file
+/// naming them where it does not.
 LabelledImages read_mnist(const Path& folder, bool test);
 
 }  // namespace heed

@@ -72,7 +72,9 @@ Sequences read_imdb(const Path& folder, bool test) {
     const Path path = plain_or_gzip(folder / (part + ".tsv"));
     if (!io::exists(path)) {
       fail(Fault::file, folder, ": there is neither the folder ", part, " nor ", part,
-           ".tsv (or .tsv.gz). Give the folder of IMDb that holds train and test.");
+           ".tsv (or .tsv.gz). Give the folder of IMDb that holds train and test: heed data get imdb, or "
+           "heed data generate "
+           "text.");
     }
     return parse_reviews(io::read_text(path), path.string());
   }
@@ -124,7 +126,9 @@ Sequences read_document_pairs(const Path& folder, std::string_view part) {
   const Path path = io::exists(released) ? released : plain_or_gzip(folder / text(part, ".tsv"));
   if (!io::exists(path)) {
     fail(Fault::file, folder, ": neither new_aan_pairs.", part, ".tsv nor ", part,
-         ".tsv is there. Give the folder of the pairs out of the Long Range Arena's release.");
+         ".tsv is there. Give the folder of the pairs out of the Long Range Arena's release, or make some: "
+         "heed data "
+         "generate retrieval --out FOLDER.");
   }
   return parse_document_pairs(io::read_text(path), path.string());
 }

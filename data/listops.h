@@ -52,6 +52,10 @@ std::string listops_line(std::string_view tokens, int64_t label);
 /// value.
 Sequences read_listops(const Path& path);
 
+/// The benchmark's basic_train.tsv, basic_val.tsv and basic_test.tsv out of a folder; Fault::file naming them
+/// where it does not hold them.
+std::array<Sequences, 3> read_listops_folder(const Path& folder);
+
 /// Writes basic_train.tsv, basic_val.tsv and basic_test.tsv into a folder.
 void write_listops(const Path& folder, const std::array<Sequences, 3>& splits);
 

@@ -3,6 +3,7 @@
 
 #include "core/io.h"
 #include "core/parallel.h"
+#include "data/expected_files.h"
 #include "data/listops.h"
 #include "data/text.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::string_view names[] = {"[MIN", "[MAX", "[MED", "[SM", "]"};
 constexpr std::string_view head = "Source\tTarget";
+constexpr std::array<std::string_view, 3> files = {"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"};
 
 /// 0 when the word is no token.
 uint8_t token_of(std::string_view word) {
@@ -111,9 +113,17 @@ Sequences read_listops(const Path& path) {
   return out;
 }
 
+std::array<Sequences, 3> read_listops_folder(const Path& folder) {
+  expect_files(folder, {.what = "ListOps",
+                        .names = {files.begin(), files.end()},
+                        .bring = "Take the benchmark's, or make some: heed data generate listops --out "
+                                 "FOLDER."});
+  const auto part = [&](size_t split) { return read_listops(folder / files[split]); };
+  return {part(0), part(1), part(2)};
+}
+
 void write_listops(const Path& folder, const std::array<Sequences, 3>& splits) {
   io::make_directories(folder);
-  constexpr std::string_view files[] = {"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"};
   for (size_t split = 0; split < 3; ++split) {
     const Sequences& all = splits[split];
     std::vector<std::string> lines(static_cast<size_t>(all.count()));

@@ -3,6 +3,7 @@
 
 #include "core/io.h"
 #include "core/parallel.h"
+#include "data/expected_files.h"
 #include "data/pathfinder.h"
 #include "data/png.h"
 #include "data/text.h"
@@ -75,6 +76,10 @@ std::vector<PathfinderEntry> parse_pathfinder_metadata(std::string_view all, std
 }
 
 Sequences read_pathfinder(const Path& folder, int64_t side, int64_t* left_out) {
+  expect_files(folder, {.what = "Pathfinder",
+                        .names = {},
+                        .bring = "Give that which holds metadata and imgs, or make one: heed data generate "
+                                 "pathfinder --out FOLDER."});
   std::vector<PathfinderEntry> entries;
   const Path metadata = folder / "metadata";
   std::vector<std::pair<int64_t, Path>> files;  // 10.npy comes after 9.npy
@@ -93,7 +98,9 @@ Sequences read_pathfinder(const Path& folder, int64_t side, int64_t* left_out) {
   }
   if (entries.empty()) {
     fail(Fault::data, folder,
-         ": metadata/0.npy and so on name no image. Give the folder that holds metadata and imgs.");
+         ": metadata/0.npy and so on name no image. Give the folder that holds metadata and imgs, or make "
+         "one: heed data "
+         "generate pathfinder --out FOLDER.");
   }
   const auto count = static_cast<int64_t>(entries.size());
   std::vector<std::string> pixels(entries.size());

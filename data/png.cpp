@@ -45,30 +45,33 @@ GreyImage read_png(std::string_view bytes, std::string_view name) {
   const auto wrong = [&](size_t at, const auto&... words) {
     fail(Fault::data, name, ": at byte ", at, words...);
   };
+  const auto damaged = [&](size_t at, const auto&... words) {
+    wrong(at, words..., ". The file is damaged or cut short: fetch or generate it again.");
+  };
   if (!bytes.starts_with(signature)) wrong(0, " there is no PNG signature. Is it a PNG image?");
   GreyImage image;
   std::string packed;
   size_t at = signature.size();
   bool head = false, end = false;
   while (!end) {
-    if (bytes.size() - at < 12) wrong(at, " the file ends inside a chunk. Fetch it again.");
+    if (bytes.size() - at < 12) damaged(at, " the file ends inside a chunk");
     const auto length = static_cast<size_t>(big_endian(bytes, at));
     if (length > bytes.size() - at - 12)
-      wrong(at, " a chunk says that it has ", length, " bytes, and ", bytes.size() - at - 12, " are left.");
+      damaged(at, " a chunk says that it has ", length, " bytes, and ", bytes.size() - at - 12, " are left");
     const std::string_view type = bytes.substr(at + 4, 4), body = bytes.substr(at + 8, length);
     if (check_sum(bytes.substr(at + 4, length + 4)) != big_endian(bytes, at + 8 + length))
-      wrong(at, " a chunk differs from its check sum: the file is damaged. Fetch it again.");
-    if (!head && (type != "IHDR" || length != 13)) wrong(at, " the head (IHDR, 13 bytes) is missing.");
+      damaged(at, " a chunk differs from its check sum");
+    if (!head && (type != "IHDR" || length != 13)) damaged(at, " the head (IHDR, 13 bytes) is missing");
     if (type == "IHDR") {
-      if (head) wrong(at, " there is a second head.");
+      if (head) damaged(at, " there is a second head");
       head = true;
       image.columns = big_endian(body, 0);
       image.rows = big_endian(body, 4);
-      if (image.rows < 1 || image.columns < 1) wrong(at + 8, " the image has no pixels.");
+      if (image.rows < 1 || image.columns < 1) damaged(at + 8, " the image has no pixels");
       if (body[8] != 8 || body[9] != 0 || body[10] != 0 || body[11] != 0 || body[12] != 0) {
         wrong(at + 16, " it has ", static_cast<int>(body[8]), " bits, colour type ",
               static_cast<int>(body[9]), ", interlacing ", static_cast<int>(body[12]),
-              ". 8-bit grey without interlacing is needed.");
+              ". 8-bit grey without interlacing is needed: convert it.");
       }
     } else if (type == "IDAT") {
       packed += body;
@@ -81,8 +84,8 @@ GreyImage read_png(std::string_view bytes, std::string_view name) {
   const auto held = static_cast<int64_t>(packed.size()) * ratio;
   if (image.columns > largest || image.rows > largest ||
       image.rows * (image.columns + 1) > std::min(held, largest)) {
-    wrong(16, " the head says ", image.rows, " x ", image.columns, " pixels, more than ", packed.size(),
-          " packed bytes can hold.");
+    damaged(16, " the head says ", image.rows, " x ", image.columns, " pixels, more than ", packed.size(),
+            " packed bytes can hold");
   }
   const int64_t stride = image.columns + 1;
   std::string lines(static_cast<size_t>(image.rows * stride), '\0');
@@ -91,7 +94,7 @@ GreyImage read_png(std::string_view bytes, std::string_view name) {
       ::uncompress(reinterpret_cast<Bytef*>(lines.data()), &filled,
                    reinterpret_cast<const Bytef*>(packed.data()), static_cast<uLong>(packed.size()));
   if (code != Z_OK || filled != lines.size())
-    wrong(signature.size(), " the packed pixels are damaged or not as many as the head says.");
+    damaged(signature.size(), " the packed pixels are broken or not as many as the head says");
   image.pixels.resize(static_cast<size_t>(image.rows * image.columns));
   for (int64_t row = 0; row < image.rows; ++row) {
     const std::string_view line =
@@ -100,7 +103,7 @@ GreyImage read_png(std::string_view bytes, std::string_view name) {
     const char* before = row > 0 ? out - image.columns : nullptr;
     const int filter = line[0];
     if (filter < 0 || filter > 4)
-      wrong(signature.size(), " row ", row, " has the filter ", filter, "; 0 to 4 exist.");
+      damaged(signature.size(), " row ", row, " has the filter ", filter, "; 0 to 4 exist");
     for (int64_t x = 0; x < image.columns; ++x) {
       const int left = x > 0 ? static_cast<uint8_t>(out[x - 1]) : 0;
       const int above = before != nullptr ? static_cast<uint8_t>(before[x]) : 0;

@@ -2,6 +2,8 @@
 #include "train/language_data.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <utility>
 
 #include "core/hash.h"
 #include "core/io.h"
@@ -13,6 +15,20 @@
 #include "data/vocabulary.h"
 
 namespace heed {
+namespace {
+
+/// Every text must have a window; what is said of the shortest helps the others too.
+void check_lengths(std::initializer_list<std::pair<const char*, size_t>> texts, int64_t block) {
+  const auto [name, found] =
+      *std::min_element(texts.begin(), texts.end(),
+                        [](const auto& one, const auto& other) { return one.second < other.second; });
+  if (static_cast<int64_t>(found) > block) return;
+  fail(Fault::data, "data: the ", name, " text is too short: it has ", found, " of the ", block + 1,
+       " tokens that a window of model.max_length = ", block, " and the one after it need. Give more text",
+       found > 1 ? text(", or a --max-length below ", found) : "", ".");
+}
+
+}  // namespace
 
 void LanguageOptions::fields(Fields& f) {
   f("path", path, "a text file; empty: embedded verse");
@@ -126,8 +142,11 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
   const int64_t block = config.model.max_length;
   WindowOptions windows{
       .block = block, .batch = config.train.batch, .seed = static_cast<uint64_t>(config.train.seed)};
-  train = std::make_unique<TextWindows>(encode_lines(*tokenizer_, split.train), windows);
+  std::vector<int32_t> training = encode_lines(*tokenizer_, split.train);
   const std::vector<int32_t> ids = encode_lines(*tokenizer_, split.validation);
+  std::vector<int32_t> tested = last.empty() ? ids : encode_lines(*tokenizer_, last);
+  check_lengths({{"training", training.size()}, {"validation", ids.size()}, {"test", tested.size()}}, block);
+  train = std::make_unique<TextWindows>(std::move(training), windows);
   opening.assign(ids.begin(), ids.begin() + std::min({int64_t{64}, block, static_cast<int64_t>(ids.size())}));
   windows.seed = 1;
   if (options.estimate > 0) estimate = std::make_unique<TextWindows>(ids, windows);
@@ -135,8 +154,7 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
   windows.batch = std::max<int64_t>(4096 / block, 1);
   validation = held_out(ids, split.validation, windows);
   windows.stride = options.stride;
-  test = last.empty() ? held_out(ids, split.validation, windows)
-                      : held_out(encode_lines(*tokenizer_, last), last, windows);
+  test = held_out(tested, last.empty() ? split.validation : last, windows);
   const char* unit = options.tokenizer == TextUnit::character ? " characters"
                      : options.tokenizer == TextUnit::byte    ? " bytes"
                                                               : " pieces";

@@ -138,7 +138,8 @@ TEST_CASE("spec: wrong options name the value, the place and the legal ones") {
 }
 
 TEST_CASE("registry: a wrong spec fails at once, with the nearest name") {
-  CHECK_THAT(error_of("liner"), containing("attention 'liner' is unknown. Did you mean 'linear'?"));
+  CHECK_THAT(error_of("liner"),
+             containing("attention 'liner' is unknown. Did you mean 'linear'? heed list attention"));
   CHECK_THAT(error_of("nothing like it"), containing("is unknown") && containing("softmax"));
   CHECK_THAT(error_of("linear:epsilo=1"),
              containing("attention 'linear'") && containing("Did you mean 'epsilon'?"));

@@ -74,6 +74,11 @@ TEST_CASE("png: what is no grey image is refused with the byte") {
   const std::string good = png(2, 1, bytes({0, 1, 2}));
   CHECK_THAT(refused(""), containing("x.png: at byte 0"));
   CHECK_THAT(refused(good.substr(0, good.size() - 3)), containing("ends inside a chunk"));
+  std::string line(61, '\0');
+  for (size_t i = 1; i < line.size(); ++i) line[i] = static_cast<char>(i * i);
+  const std::string longer = png(60, 1, line);
+  CHECK_THAT(refused(longer.substr(0, longer.size() - 22)),
+             containing("are left. The file is damaged or cut short: fetch or generate it again."));
   CHECK_THAT(refused(png(2, 1, bytes({0, 1, 2}), std::string("\x10\0\0\0\0", 5))), containing("16 bits"));
   CHECK_THAT(refused(png(2, 1, bytes({0, 1, 2}), std::string("\x08\2\0\0\0", 5))),
              containing("colour type 2"));

@@ -161,6 +161,15 @@ TEST_CASE("language data: what cannot be is refused with the key") {
   CHECK_THAT(refused({{"data.path", scratch.path().string()}}, Fault::file), containing("is a folder"));
   CHECK_THAT(refused({{"data.path", path}, {"data.test_path", "nowhere.txt"}}, Fault::file),
              containing("nowhere.txt"));
+  io::write(scratch / "short.txt", std::string(100, 'a') + "\n");
+  CHECK_THAT(
+      refused({{"data.path", (scratch / "short.txt").string()}}, Fault::data),
+      containing(
+          "the validation text is too short: it has 11 tokens, and a window of model.max_length = 16") &&
+          containing("need 17. Give more text, or a --max-length below 11."));
+  io::write(scratch / "one.txt", "ab");
+  CHECK_THAT(refused({{"data.path", path}, {"data.test_path", (scratch / "one.txt").string()}}, Fault::data),
+             containing("the test text is too short: it has 2 of the 17"));
   CHECK_THAT(refused({{"data.tokenizer", "byte_pair"}, {"data.vocabulary", "100"}}, Fault::usage),
              containing("size = 100"));
   CHECK_THAT(

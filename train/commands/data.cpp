@@ -37,8 +37,15 @@ int get(const Invocation& call) {
 
 int check(const Invocation& call) {
   if (call.words.size() != 2) fail("data check: name one file or folder of sentence pairs.");
-  PairFile file = read_pairs(find_data(call.words[1]),
-                             {.source = call.get("from", "en"), .target = call.get("into", "it")});
+  const Path path = find_data(call.words[1]);
+  PairFile file;
+  try {
+    file = read_pairs(path, {.source = call.get("from", "en"), .target = call.get("into", "it")});
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data && error.fault() != Fault::file) throw;
+    fail(error.fault(), error.what(), " data check reads sentence pairs only; for other data: heed train ",
+         "PRESET --data ", path, " --dry-run.");
+  }
   const ParallelCorpus corpus = make_corpus(std::move(file));
   std::printf("%s\n%zu train, %zu validation, %zu test pairs with the default split\n",
               to_string(corpus.report).c_str(), corpus.train.size(), corpus.validation.size(),

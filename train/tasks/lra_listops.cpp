@@ -37,8 +37,8 @@ class ListOps final : public LongTask {
   }
 
   LongSplits read(const Path& path, const Say&) const override {
-    const auto part = [&](const char* name) { return read_listops(path / text("basic_", name, ".tsv")); };
-    return {part("train"), part("val"), part("test")};
+    auto [train, validation, test] = read_listops_folder(path);
+    return {std::move(train), std::move(validation), std::move(test)};
   }
 
   std::vector<Anchor> anchors(const Sequences& known, const Sequences& asked) const override {

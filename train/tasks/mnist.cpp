@@ -62,6 +62,11 @@ class Mnist final : public Task {
     seed_ = static_cast<uint64_t>(config.train.seed);
     smoothing_ = config.train.smoothing;
     if (options_.path.empty()) {
+      for (const auto& [key, option, count] :
+           {std::tuple{"images", "images", options_.images}, {"held_out", "held-out", options_.held_out}}) {
+        if (count < 10 || count > 10'000'000)
+          fail("data.", key, " = ", count, ". Give --", option, " 10 to 10000000.");
+      }
       train_ = digits(options_.images, 1);
       test_ = digits(options_.held_out, 2);
       say("data        digits drawn by strokes of our own; real ones: --data FOLDER, or heed data get mnist");

@@ -1,0 +1,38 @@
+// Looks before anything is read, so that the message can say what a whole set of files is.
+#include "data/expected_files.h"
+
+#include "core/io.h"
+
+namespace heed {
+namespace {
+
+/// "a, b and c".
+std::string list_of(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < names.size(); ++i)
+    out += (i == 0 ? "" : i + 1 < names.size() ? ", " : " and ") + names[i];
+  return out;
+}
+
+}  // namespace
+
+void expect_files(const Path& folder, const ExpectedFiles& wanted) {
+  std::vector<std::string> missing;
+  for (const std::string& name : wanted.names) {
+    if (!io::exists(folder / name) && !(wanted.gzip && io::exists(folder / (name + ".gz"))))
+      missing.push_back(name);
+  }
+  const bool is_folder = io::is_directory(folder);
+  if (is_folder && missing.empty()) return;
+  std::string needed;
+  if (!wanted.names.empty()) {
+    needed = text(wanted.what, " is a folder of ", list_of(wanted.names),
+                  wanted.gzip ? ", each plain or with .gz. " : ". ");
+  }
+  const std::string wrong = !is_folder                             ? " is no folder. "
+                            : missing.size() < wanted.names.size() ? text(" lacks ", list_of(missing), ". ")
+                                                                   : text(" holds none of its files. ");
+  fail(Fault::file, wanted.what, ": ", folder, wrong, needed, wanted.bring);
+}
+
+}  // namespace heed

@@ -1,0 +1,46 @@
+// What is said where a folder of data lacks its files.
+#include "data/expected_files.h"
+
+#include "data/cifar.h"
+#include "data/idx.h"
+#include "data/listops.h"
+#include "data/pathfinder.h"
+#include "tests/data/scratch.h"
+
+using namespace heed;
+
+TEST_CASE("expected files: what is missing, what is needed and how to get it are named") {
+  const Scratch scratch;
+  const ExpectedFiles wanted{
+      .what = "Toys", .names = {"a.txt", "b.txt", "c.txt"}, .gzip = true, .bring = "Fetch them."};
+  const auto said = [&](const Path& path) {
+    return refusal(Fault::file, [&] { expect_files(path, wanted); });
+  };
+  const std::string needed =
+      "Toys is a folder of a.txt, b.txt and c.txt, each plain or with .gz. Fetch them.";
+  CHECK_THAT(said(scratch.folder()), containing(" holds none of its files. " + needed));
+  const Path a = scratch.file("a.txt", "a");
+  scratch.file("b.txt.gz", "b");
+  CHECK_THAT(said(scratch.folder()), containing(scratch.folder().string() + " lacks c.txt. " + needed));
+  CHECK_THAT(said(a), containing("a.txt is no folder. " + needed));
+  CHECK_THAT(said(scratch.folder() / "none"), containing("none is no folder."));
+  scratch.file("c.txt", "c");
+  expect_files(scratch.folder(), wanted);
+}
+
+TEST_CASE("expected files: every set of files says its own") {
+  const Scratch scratch;
+  const Path file = scratch.file("file", "text");
+  const std::string mnist = refusal(Fault::file, [&] { read_mnist(scratch.folder(), false); });
+  for (const char* part : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                           "t10k-labels-idx1-ubyte", "with .gz", "heed data get mnist"})
+    CHECK_THAT(mnist, containing(part));
+  CHECK_THAT(refusal(Fault::file, [&] { read_mnist(file, true); }), containing("file is no folder"));
+  scratch.file("basic_train.tsv", "Source\tTarget\n");
+  const std::string listops = refusal(Fault::file, [&] { read_listops_folder(scratch.folder()); });
+  CHECK_THAT(listops, containing("lacks basic_val.tsv and basic_test.tsv"));
+  CHECK_THAT(listops, containing("heed data generate listops --out"));
+  CHECK_THAT(refusal(Fault::file, [&] { read_cifar(file, false); }), containing("data generate image"));
+  CHECK_THAT(refusal(Fault::file, [&] { read_pathfinder(file, 32); }),
+             containing("data generate pathfinder"));
+}
