@@ -64,6 +64,30 @@ TEST_CASE("command line: version and help answer") {
     }
   }
   CHECK_THAT(shell.run({"train", "--help"}).out, containing("--feed-forward"));
+  const std::string all = shell.run({"--help"}).out;
+  CHECK_THAT(all, containing("heed help VERB"));
+  CHECK(shell.run({"help"}).out == all);
+  CHECK(shell.run({"help", "help"}).out == all);
+  CHECK(shell.run({"help", "train"}).out == shell.run({"train", "--help"}).out);
+  CHECK(shell.run({"help", "train"}).code == 0);
+  check_refused(shell, {"help", "trian"}, 2, {"verb 'trian' is unknown.", "Did you mean 'train'?"});
+  check_refused(shell, {"help", "train", "lm"}, 2, {"'lm' is one word too many"});
+}
+
+TEST_CASE("command line: data that are not what a verb reads are answered with what is needed") {
+  const Shell shell;
+  io::write(shell.scratch / "text.txt", "One line.\n");
+  io::make_directories(shell.scratch / "empty");
+  for (const char* path : {"text.txt", "empty"}) {
+    check_refused(shell, {"train", "mnist", "--data", path}, 5,
+                  {"t10k-labels-idx1-ubyte", "heed data get mnist"});
+    check_refused(shell, {"train", "lra-listops", "--data", path}, 5,
+                  {"basic_train.tsv, basic_val.tsv and basic_test.tsv", "heed data generate listops --out"});
+    check_refused(shell, {"data", "check", path}, path[0] == 't' ? 3 : 5,
+                  {path, "reads sentence pairs only", "--dry-run"});
+  }
+  for (const char* option : {"--images", "--held-out"})
+    check_refused(shell, {"train", "mnist", option, "0"}, 2, {option, "= 0", "10 to 10000000"});
 }
 
 TEST_CASE("command line: wrong usage is named with the nearest right one, exit code 2") {

@@ -192,7 +192,7 @@ struct Parser {
     app.require_subcommand(0, 1);
     app.set_help_flag("-h,--help", "say what there is");
     app.add_flag("--version", version, "print the version");
-    app.footer("heed VERB --help tells the options of a verb.");
+    app.footer("heed VERB --help, or heed help VERB, tells the options of a verb.");
     for (const Verb& verb : verbs()) add(verb, typed == verb.name);
   }
 
@@ -256,6 +256,7 @@ struct Parser {
 std::vector<std::string> verb_names() {
   std::vector<std::string> names;
   for (const Verb& verb : verbs()) names.emplace_back(verb.name);
+  names.emplace_back("help");
   return names;
 }
 
@@ -284,6 +285,19 @@ void refuse_several(const Verb& verb) {
   }
   fail("heed ", verb.name, " is the work of one process, but ", started->by, " started ", started->size,
        ". Start it without ", started->by, "; train and resume share their work.");
+}
+
+/// `heed help` and `heed help VERB` are `heed --help` and `heed VERB --help`; other words stay.
+std::vector<char*> with_help_as_option(int count, char** arguments) {
+  static char option[] = "--help";
+  std::vector<char*> words(arguments, arguments + count);
+  if (count < 2 || std::string_view(words[1]) != "help") return words;
+  if (count > 3)
+    fail("heed help: '", std::string(words[3]), "' is one word too many. It takes: one verb, or none.");
+  words.erase(words.begin() + 1);
+  if (words.size() > 1 && std::string_view(words[1]) == "help") words.pop_back();
+  words.push_back(option);
+  return words;
 }
 
 int parse_and_run(int count, char** arguments) {
@@ -343,7 +357,8 @@ int run_program(int count, char** arguments) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, which names it
   std::set_new_handler(make_room);
   try {
-    const int code = parse_and_run(count, arguments);
+    std::vector<char*> words = with_help_as_option(count, arguments);
+    const int code = parse_and_run(static_cast<int>(words.size()), words.data());
     io::flush_output();
     return code;
   } catch (const Error& error) {
