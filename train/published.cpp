@@ -36,12 +36,13 @@ PublishedTable table_of(const std::string& name, const Json& json) {
                      .source = json.at("source").text(),
                      .measure = measure_named(json.at("measure").text()),
                      .tolerance = json.at("tolerance").real(),
+                     .metric = text_or_nothing(json, "metric"),
                      .columns = {},
                      .rows = {}};
   for (const auto& [column, facts] : json.at("columns").members())
     out.columns.push_back({column, text_or_nothing(facts, "preset"),
                            out.measure == Measure::crossover ? facts.at("head_width").integer() : 0,
-                           text_or_nothing(facts, "real_data")});
+                           text_or_nothing(facts, "real_data"), text_or_nothing(facts, "note")});
   for (const auto& [row, facts] : json.at("rows").members()) {
     PublishedRow one{row, facts.at("attention").text(), {}, text_or_nothing(facts, "note")};
     for (const Json& value : facts.at("values").list()) one.values.push_back(value.real());

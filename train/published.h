@@ -21,6 +21,7 @@ struct PublishedColumn {
   std::string name, preset;
   int64_t head_width = 0;  ///< of a crossover, which has no preset
   std::string real_data;   ///< what --data must give for the values to mean the same; empty: nothing
+  std::string note{};      ///< what the paper's number is, where that needs a word
 };
 
 /// One model of a table.
@@ -35,6 +36,7 @@ struct PublishedTable {
   std::string name, about, source;
   Measure measure = Measure::accuracy;
   double tolerance = 0;
+  std::string metric{};  ///< of validation, that the values are compared with; empty: the score itself
   std::vector<PublishedColumn> columns;
   std::vector<PublishedRow> rows;
 };

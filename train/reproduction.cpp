@@ -58,8 +58,9 @@ std::vector<Work> cells_of(const PublishedTable& table, const ReproductionOption
   return out;
 }
 
-/// Makes the plans of a cell; leaves none where it would take too long and was not asked for.
-void plan_cell(Work& work, const ReproductionOptions& options, Progress& progress) {
+/// Makes the plans of a cell; leaves none where it would take too long and was not asked for. `place`: "3 of
+/// 35".
+void plan_cell(Work& work, const std::string& place, const ReproductionOptions& options, Progress& progress) {
   for (int64_t seed = 0; seed < options.seeds; ++seed)
     work.plans.push_back(plan_run(config_of(work, options, seed), work.row->attention));
   const Path& folder = options.place.folder;
@@ -71,7 +72,9 @@ void plan_cell(Work& work, const ReproductionOptions& options, Progress& progres
   io::write(plan, work.plans[0].plan);
   std::vector<std::string> arguments{"train", plan.string(), "--dry-run", "--json"};
   arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
-  const Json facts = kept_object(folder / "estimates" / (work.plans[0].name + ".json"), arguments);
+  const Path kept = folder / "estimates" / (work.plans[0].name + ".json");
+  if (!io::exists(kept)) progress.say("estimate", place + ": " + work.cell.name);
+  const Json facts = kept_object(kept, arguments);
   const double seconds = facts.at("seconds_of_steps").real() * static_cast<double>(left);
   if (seconds <= options.limit) return;
   work.cell.remark = text("about ", clock_text(seconds), " here; ask for it: --rows ", work.cell.name);
@@ -109,12 +112,8 @@ double last_loss(const ComparedRun& run) {
   return NAN;
 }
 
-double value_of(const PublishedTable& table, const ComparedRun& run, const ComparedRun* first) {
-  if (table.measure == Measure::sooner) {
-    if (first == nullptr) return NAN;
-    const double level = last_loss(*first);
-    return seconds_to(*first, level) / seconds_to(run, level);
-  }
+/// A score, in the unit of the table.
+double score_in(const PublishedTable& table, const ComparedRun& run) {
   for (const auto& [name, value] : run.scores) {
     if (table.measure == Measure::accuracy && name == "accuracy") return 100 * value;
     if (table.measure == Measure::loss && name == "loss") return value;
@@ -122,18 +121,39 @@ double value_of(const PublishedTable& table, const ComparedRun& run, const Compa
   return NAN;
 }
 
+/// A metric of validation, of the checkpoint that was scored.
+double validated(const ComparedRun& run, const std::string& metric) {
+  for (const MetricSeries& one : run.metrics) {
+    if (one.name != "valid_" + metric) continue;
+    const auto at = std::find(one.steps.begin(), one.steps.end(), run.step);
+    if (at != one.steps.end()) return one.values[static_cast<size_t>(at - one.steps.begin())];
+  }
+  return NAN;
+}
+
+double value_of(const PublishedTable& table, const ComparedRun& run, const ComparedRun* first) {
+  if (table.measure == Measure::sooner) {
+    if (first == nullptr) return NAN;
+    const double level = last_loss(*first);
+    return seconds_to(*first, level) / seconds_to(run, level);
+  }
+  return table.metric.empty() ? score_in(table, run) : validated(run, table.metric);
+}
+
 void train_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
   const StopSignals signals;
   Progress progress;
   progress.quiet = options.place.quiet;
   std::vector<PlannedRun> plans;
+  const auto cells =
+      std::count_if(all.begin(), all.end(), [](const Work& one) { return !one.row->attention.empty(); });
+  int64_t number = 0;
   for (Work& work : all) {
     if (work.row->attention.empty()) continue;
     try {
-      plan_cell(work, options, progress);
+      plan_cell(work, text(++number, " of ", cells), options, progress);
     } catch (const Error& error) {
-      work.cell.remark = error.what();
-      work.plans.clear();
+      give_up(work, error);
     }
     plans.insert(plans.end(), work.plans.begin(), work.plans.end());
   }
@@ -147,15 +167,24 @@ void train_cells(const PublishedTable& table, const ReproductionOptions& options
       column.clear();
       first = nullptr;
     }
-    std::vector<double> values;
+    std::vector<double> values, scores;
     for (size_t j = 0; j < work.plans.size(); ++j, ++next) {
       const ComparedRun& run = runs[next];
-      if (!run.failure.empty()) work.cell.remark = run.failure;
+      if (!run.failure.empty()) {
+        work.cell.remark = run.failure;
+        if (work.cell.code == 0) work.cell.code = run.code;
+      }
       if (run.failure.empty() && work.row == &table.rows.front() && first == nullptr) first = &run;
-      if (run.failure.empty()) values.push_back(value_of(table, run, first));
+      if (run.failure.empty()) {
+        values.push_back(value_of(table, run, first));
+        scores.push_back(score_in(table, run));
+      }
       column.push_back(run);
     }
     if (!values.empty()) work.cell.ours = spread_of(values);
+    if (!values.empty() && !table.metric.empty() && work.cell.remark.empty())
+      work.cell.remark =
+          text("over all of validation ", to_string(spread_of(scores)), "; ", work.column->note);
     const bool last = i + 1 == all.size() || all[i + 1].column != work.column;
     if (last && !column.empty())
       write_comparison(compare_runs(table.name + ", " + work.column->name, column),
@@ -164,6 +193,12 @@ void train_cells(const PublishedTable& table, const ReproductionOptions& options
 }
 
 }  // namespace
+
+void give_up(Work& work, const Error& why) {
+  work.cell.remark = why.what();
+  work.cell.code = static_cast<int>(why.fault());
+  work.plans.clear();
+}
 
 Config config_of(const Work& work, const ReproductionOptions& options, int64_t seed) {
   Config config = make_config(work.column->preset);
@@ -188,6 +223,7 @@ std::vector<Cell> reproduce(const PublishedTable& table, const ReproductionOptio
         std::any_of(table.columns.begin(), table.columns.end(),
                     [&, &wanted = column](const PublishedColumn& one) { return one.name == wanted; });
     if (!known) fail("--data ", column, "=", path, ": ", table.name, " has no column ", column, ".");
+    find_data(path);
   }
   std::vector<Work> all = cells_of(table, options);
   if (table.measure == Measure::steps_per_second)
@@ -206,7 +242,7 @@ std::vector<Cell> reproduce(const PublishedTable& table, const ReproductionOptio
       if (other_data) {
         cell.verdict = Verdict::unknown;
         cell.remark = text("on generated data; for the paper's: --data ", work.column->name, "=PATH, ",
-                           work.column->real_data);
+                           work.column->real_data, cell.remark.empty() ? "" : "; ", cell.remark);
       }
       if (!work.row->note.empty() && cell.remark.empty()) cell.remark = work.row->note;
     }

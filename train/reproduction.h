@@ -28,13 +28,14 @@ struct Cell {
   Spread ours{};     ///< in the paper's unit; of no runs where `remark` says why
   Verdict verdict = Verdict::unknown;
   std::string remark{};  ///< why there is nothing, or what differs from the paper
+  int code = 0;          ///< what a run of it failed with, as an exit code
 };
 
 /// Whether a pattern (ROW, COLUMN or ROW/COLUMN, in any case of letters) means this cell.
 bool names_cell(const std::string& pattern, const PublishedRow& row, const PublishedColumn& column);
 
 /// Runs what is wanted and fits, in the folder of the options: nothing twice. Throws Stopped as make_runs
-/// does.
+/// does, and Fault::file before anything runs when data are not where --data says.
 std::vector<Cell> reproduce(const PublishedTable& table, const ReproductionOptions& options);
 
 /// Name, source, and one line a cell.

@@ -17,7 +17,8 @@ Json object_of(const ChildEnd& end, const std::string& what) {
   const size_t at = end.words.rfind("\n{");
   const size_t begin = end.words.starts_with('{') ? 0 : at == std::string::npos ? end.words.size() : at + 1;
   const std::string line = end.words.substr(begin, end.words.find('\n', begin) - begin);
-  if (end.code != 0 || line.empty()) fail(Fault::data, what, ": ", reason(end));
+  if (end.code != 0) throw Error(fault_of(end), reason(end));
+  if (line.empty()) fail(Fault::internal, what, ": ", reason(end));
   return parse_json(line, what);
 }
 
@@ -41,16 +42,34 @@ Json kept_object(const Path& file, const std::vector<std::string>& arguments) {
   return parse_json(io::read(file), file.string());
 }
 
+namespace {
+
+/// Says which cell is being measured, and how many there are.
+class Count {
+ public:
+  Count(const std::vector<Work>& all, bool quiet)
+      : of_(std::count_if(all.begin(), all.end(),
+                          [](const Work& one) { return !one.row->attention.empty(); })) {
+    progress_.quiet = quiet;
+  }
+  void next(const Work& work) { progress_.say("time", text(++number_, " of ", of_, ": ", work.cell.name)); }
+
+ private:
+  Progress progress_;
+  int64_t number_ = 0, of_;
+};
+
+}  // namespace
+
 void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
   const StopSignals signals;
-  Progress progress;
-  progress.quiet = options.place.quiet;
+  Count count(all, options.place.quiet);
   double first = NAN;
   for (Work& work : all) {
     const bool is_first = work.row == &table.rows.front();
     if (is_first) first = NAN;
     if (work.row->attention.empty()) continue;
-    progress.say("time", work.cell.name);
+    count.next(work);
     try {
       const PlannedRun plan = plan_run(config_of(work, options, 0), work.row->attention);
       const Path file = options.place.folder / "plans" / (plan.name + ".toml");
@@ -66,18 +85,17 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
       work.cell.remark =
           text(picture::fixed(speed, 3), " steps/s here, ", work.row->values[work.column_index], " there");
     } catch (const Error& error) {
-      work.cell.remark = error.what();
+      give_up(work, error);
     }
   }
 }
 
 void cross_cells(const PublishedTable&, const ReproductionOptions& options, std::vector<Work>& all) {
   const StopSignals signals;
-  Progress progress;
-  progress.quiet = options.place.quiet;
+  Count count(all, options.place.quiet);
   for (Work& work : all) {
     if (work.row->attention.empty()) continue;
-    progress.say("time", work.cell.name);
+    count.next(work);
     const int64_t width = work.column->head_width;
     const Path folder = options.place.folder / "lengths" / text(work.row->name, "-d", width);
     try {
@@ -90,7 +108,7 @@ void cross_cells(const PublishedTable&, const ReproductionOptions& options, std:
         arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
         const ChildEnd end = run_child(arguments, [] {});
         if (const int signal = StopSignals::received(); signal != 0) throw Stopped{signal};
-        if (end.code != 0) fail(Fault::data, reason(end));
+        if (end.code != 0) throw Error(fault_of(end), reason(end));
       }
       const double length = crossing(io::read(folder / "crossovers.csv"), work.row->attention, width);
       if (length > 0)
@@ -98,7 +116,7 @@ void cross_cells(const PublishedTable&, const ReproductionOptions& options, std:
       else
         work.cell.remark = "not faster up to the greatest length measured";
     } catch (const Error& error) {
-      work.cell.remark = error.what();
+      give_up(work, error);
     }
   }
 }

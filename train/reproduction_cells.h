@@ -16,6 +16,9 @@ struct Work {
   Cell cell;
 };
 
+/// Leaves a cell without a value, with the reason and its code.
+void give_up(Work& work, const Error& why);
+
 /// The settings of a cell that trains.
 Config config_of(const Work& work, const ReproductionOptions& options, int64_t seed);
 /// A JSON object that a child prints last, made once and kept in a file. Throws Stopped when a signal came.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/train/shell.h"
+#include "train/comparison_plan.h"
 #include "train/task.h"
 
 using namespace heed;
@@ -72,15 +73,62 @@ TEST_CASE("reproduction: rows, columns and cells are named in any case of letter
 
 TEST_CASE("reproduce: a cell that takes too long waits to be asked for, and says how long") {
   const Shell shell;
-  const Result result = shell.run({"reproduce", "shakespeare", "--limit", "0", "--quiet", "--threads", "2"});
+  const Result result = shell.run({"reproduce", "shakespeare", "--limit", "0", "--threads", "2"});
   CAPTURE(result.err);
   CHECK(result.code == 0);
+  CHECK_THAT(result.err, containing("estimate    1 of 2: GPT/CPU") && containing("2 of 2: GPT/GPU"));
   CHECK_THAT(result.out,
              containing("GPT/CPU") && containing("1.88") && containing("ask for it: --rows GPT/CPU"));
   CHECK_THAT(result.out, containing("karpathy/nanoGPT"));
   const Path csv = shell.scratch / "runs" / "reproduce-shakespeare" / "reproduce.csv";
   CHECK_THAT(io::read(csv),
              containing("cell,paper,mean,deviation,seeds,verdict,remark\nGPT/CPU,1.88,,,0,,\""));
+}
+
+TEST_CASE(
+    "reproduce: data that are not there are refused before anything runs, a run that fails has its code") {
+  const Shell shell;
+  const Result none =
+      shell.run({"reproduce", "fast-table1", "--rows", "Fastmax1/Text", "--data", "Text=/nonexist"});
+  CHECK(none.code == 5);
+  CHECK_THAT(none.err, containing("/nonexist does not exist"));
+  CHECK(none.out.empty());
+  CHECK_FALSE(io::exists(shell.scratch / "runs"));
+  io::write(shell.scratch / "text", "no verse");  // too short to train on
+  const Result failed = shell.run({"reproduce", "shakespeare", "--rows", "GPT/CPU", "--data", "CPU=text"});
+  CHECK(failed.code == static_cast<int>(Fault::data));
+  CHECK_THAT(failed.out, containing("GPT/CPU") && containing("text"));
+  // Where not even the estimate can be made, its code.
+  const Result unknown = shell.run({"reproduce", "shakespeare", "--data", "CPU=text", "--limit", "0"});
+  CHECK(unknown.code == static_cast<int>(Fault::data));
+}
+
+TEST_CASE("reproduce: an estimate is compared with ours of the checkpoint that was scored") {
+  const Scratch scratch;
+  const Path data = scratch / "verse";
+  io::write(data, "verse");
+  ReproductionOptions options{
+      .rows = {"GPT/CPU"}, .data = {{"CPU", data.string()}}, .place = {.folder = scratch / "all"}};
+  options.place.quiet = true;
+  Config config = make_config("shakespeare-cpu");
+  config.set("data.path", data.string(), "");
+  const Path run = options.place.folder / "runs" / plan_run(std::move(config), "softmax").name;
+  io::make_directories(run);
+  io::write(run / "scores.json", "{\"step\": 20, \"of\": 30, \"loss\": 1.97}");
+  io::write(run / "manifest.json",
+            "{\"seed\": 1, \"parameters\": 1, \"estimate\": {\"flops_a_step\": 1},"
+            "\"took\": {\"memory_bytes\": 1}}");
+  const auto with_estimate = [&](double estimate) {
+    io::write(run / "metrics.jsonl",
+              text("{\"step\": 10, \"valid_estimate\": 1}\n{\"step\": 20, \"valid_estimate\": ", estimate,
+                   "}\n{\"step\": 30, \"valid_estimate\": 1}\n"));
+    return reproduce(published_table("shakespeare"), options).at(0);
+  };
+  const Cell near = with_estimate(1.9);
+  CHECK(near.ours.mean == 1.9);
+  CHECK(near.verdict == Verdict::reproduced);
+  CHECK_THAT(near.remark, containing("over all of validation 1.97; nanoGPT's is the mean of 20 random"));
+  CHECK(with_estimate(1.92).verdict == Verdict::below);  // by more than the tolerance of 0.03
 }
 
 TEST_CASE("reproduce: crossings are measured once and judged") {

@@ -62,7 +62,9 @@ int run(const Invocation& call) {
     io::make_directories(options.place.folder);
     io::write(options.place.folder / "reproduce.csv", reproduction_csv(cells));
     io::print(reproduction_text(table, cells));
-    return 0;
+    const auto failed =
+        std::find_if(cells.begin(), cells.end(), [](const Cell& cell) { return cell.code != 0; });
+    return failed == cells.end() ? 0 : failed->code;
   } catch (const Stopped& stopped) {
     std::fprintf(stderr, "  stopped, and saved; the same command goes on\n");
     return 128 + stopped.signal;
