@@ -12,7 +12,6 @@
 #include <csignal>
 #include <cstring>
 
-#include "core/error.h"
 #include "train/stop_signals.h"
 
 namespace heed {
@@ -56,6 +55,12 @@ std::string reason(const ChildEnd& end) {
   std::string words = at == std::string::npos ? end.words : end.words.substr(at + 7);
   while (!words.empty() && words.back() == '\n') words.pop_back();
   return words.empty() ? text("ended with code ", end.code) : words;
+}
+
+Fault fault_of(const ChildEnd& end) {
+  const bool ours =
+      end.code >= static_cast<int>(Fault::internal) && end.code <= static_cast<int>(Fault::device);
+  return ours ? static_cast<Fault>(end.code) : Fault::internal;
 }
 
 ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+
 namespace heed {
 
 /// How a child ended.
@@ -15,6 +17,8 @@ struct ChildEnd {
 
 /// Why it failed: its last error, or all that it said, or its code.
 std::string reason(const ChildEnd& end);
+/// What its code says went wrong; internal where the code is none of ours, as when a signal ended it.
+Fault fault_of(const ChildEnd& end);
 
 /// Runs this program with the arguments and waits for it. It has nothing to read. `meanwhile` is called
 /// about five times a second. While StopSignals live, a first signal is handed on to the child, which may

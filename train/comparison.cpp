@@ -9,6 +9,7 @@
 #include "core/io.h"
 #include "core/json.h"
 #include "train/chart.h"
+#include "train/score_name.h"
 
 namespace heed {
 namespace {
@@ -76,6 +77,7 @@ ComparedRun read_compared(const Path& run, const std::string& label) {
   const Json manifest = object_in(run, "manifest.json", "this is not the folder of a run.");
   ComparedRun out{
       .label = label, .folder = run.string(), .failure = "", .seed = manifest.at("seed").integer()};
+  out.step = scores.at("step").integer();
   for (const auto& [name, value] : scores.members()) {
     if (name != "step" && name != "of" && value.is_number()) out.scores.emplace_back(name, value.real());
   }
@@ -149,6 +151,13 @@ Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs)
   return out;
 }
 
+int exit_code(const Comparison& comparison) {
+  for (const ComparedRun& run : comparison.runs) {
+    if (!run.failure.empty()) return run.code;
+  }
+  return 0;
+}
+
 std::string comparison_text(const Comparison& comparison) {
   const auto cell = [](const std::string& words, size_t columns, bool right) {
     const auto used = static_cast<size_t>(picture::display_width(words));
@@ -157,9 +166,9 @@ std::string comparison_text(const Comparison& comparison) {
   };
   size_t wide = 10;
   for (const ComparedRow& row : comparison.rows) wide = std::max(wide, row.label.size() + 2);
-  std::string out = cell("", wide, false) + cell(comparison.score, 20, true) + cell("steps/s", 10, true) +
-                    cell("peak MiB", 10, true) + cell("parameters", 12, true) + cell("GFLOP/step", 12, true) +
-                    cell("seconds", 10, true) + "\n";
+  std::string out = cell("", wide, false) + cell(score_name(comparison.score), 20, true) +
+                    cell("steps/s", 10, true) + cell("peak MiB", 10, true) + cell("parameters", 12, true) +
+                    cell("GFLOP/step", 12, true) + cell("seconds", 10, true) + "\n";
   for (const ComparedRow& row : comparison.rows) {
     out += cell(row.label, wide, false);
     if (row.score.count == 0) {
@@ -202,7 +211,8 @@ std::string comparison_csv(const Comparison& comparison) {
 }
 
 Chart comparison_chart(const Comparison& comparison, const std::string& metric, bool against_seconds) {
-  Chart chart{.title = metric + (against_seconds ? " over seconds of training" : " over steps")};
+  Chart chart{.title = (metric == "loss" ? "training loss" : score_name(metric)) +
+                       (against_seconds ? " over seconds of training" : " over steps")};
   if (against_seconds) chart.x_label = "seconds";
   for (const ComparedRow& row : comparison.rows) {
     std::vector<const ComparedRun*> runs;

@@ -17,7 +17,9 @@ struct ComparedRun {
   std::string label;    ///< what it is compared as; runs of one label differ by their seed
   std::string folder;   ///< empty when there is no run
   std::string failure;  ///< why there is none
+  int code = 0;         ///< what it failed with, as an exit code
   int64_t seed = 0;
+  int64_t step = 0;                                      ///< of the checkpoint that was scored
   std::vector<std::pair<std::string, double>> scores{};  ///< on the test data
   double parameters = 0, flops = 0;                      ///< flops of a step
   double steps_per_second = 0, memory = 0, seconds = 0;  ///< peak bytes of the process; seconds of training
@@ -53,6 +55,8 @@ struct Comparison {
   std::vector<ComparedRow> rows{};
 };
 Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs);
+/// What the program ends with: the code of the first run that failed, or 0.
+int exit_code(const Comparison& comparison);
 
 /// A table for the terminal.
 std::string comparison_text(const Comparison& comparison);

@@ -6,6 +6,7 @@
 #include "train/chart.h"
 #include "train/comparison.h"
 #include "train/report.h"
+#include "train/score_name.h"
 
 namespace heed {
 namespace {
@@ -16,7 +17,7 @@ std::string table(const Comparison& comparison) {
   std::string out = text(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Comparison\">\n<table "
       "class=\"words\">\n<thead><tr><th scope=\"col\"></th><th scope=\"col\">",
-      escape(comparison.score),
+      escape(score_name(comparison.score)),
       "</th><th scope=\"col\">seeds</th><th scope=\"col\">steps/s</th><th scope=\"col\">peak MiB</th>"
       "<th scope=\"col\">parameters</th><th scope=\"col\">GFLOP a step</th>"
       "<th scope=\"col\">seconds</th></tr></thead>\n<tbody>\n");
@@ -37,9 +38,9 @@ std::string table(const Comparison& comparison) {
 }  // namespace
 
 BubbleChart comparison_bubbles(const Comparison& comparison) {
-  BubbleChart out{.title = comparison.title + ": speed against " + comparison.score,
+  BubbleChart out{.title = comparison.title + ": speed against " + score_name(comparison.score),
                   .x_label = "steps a second",
-                  .y_label = comparison.score,
+                  .y_label = score_name(comparison.score),
                   .area_label = "peak memory",
                   .bubbles = {}};
   for (const ComparedRow& row : comparison.rows) {
@@ -64,8 +65,8 @@ std::vector<std::pair<std::string, Chart>> comparison_charts(const Comparison& c
 std::string comparison_html(const Comparison& comparison) {
   std::string body = table(comparison);
   if (const BubbleChart bubbles = comparison_bubbles(comparison); !bubbles.bubbles.empty())
-    body += "<h2>Speed against " + escape(comparison.score) + "</h2>\n<figure>\n" + bubbles_svg(bubbles) +
-            "</figure>\n";
+    body += "<h2>Speed against " + escape(score_name(comparison.score)) + "</h2>\n<figure>\n" +
+            bubbles_svg(bubbles) + "</figure>\n";
   std::string figures;
   for (const auto& [name, chart] : comparison_charts(comparison)) figures += chart_figure(chart);
   if (!figures.empty()) body += "<h2>Curves</h2>\n<div class=\"charts\">\n" + figures + "</div>\n";

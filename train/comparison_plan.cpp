@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "train/child.h"
 #include "train/progress.h"
+#include "train/score_name.h"
 #include "train/stop_signals.h"
 #include "train/task.h"
 
@@ -35,8 +36,9 @@ int64_t steps_of_run(const Path& run) {
   return io::exists(manifest) ? parse_json(io::read(manifest), manifest.string()).at("steps").integer() : 0;
 }
 
-/// What the run says about itself on one line, from its metrics.
-void show(Progress& progress, const Path& run, double done_seconds, int64_t left) {
+/// What the run says about itself on one line, from its metrics. Its last step is told when it has `ended`:
+/// the scores of that step's validation come after its loss.
+void show(Progress& progress, const Path& run, double done_seconds, int64_t left, bool ended) {
   Progress::Now now{.total = steps_of_run(run)};
   double seconds = 0;
   for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
@@ -48,15 +50,24 @@ void show(Progress& progress, const Path& run, double done_seconds, int64_t left
     }
     if (one.name == "rate") now.rate = last;
     if (one.name == "gradient_norm") now.norm = last;
-    if (one.name == "valid_loss") now.validation = last;
+    if (one.name.starts_with("valid_")) now.take_score(one.steps.back(), one.name.substr(6), last);
     if (one.name == "tokens_per_second") now.tokens_per_second = last;
     if (one.name == "seconds") seconds = last;
   }
-  if (now.step == 0 || now.step >= now.total) return;
-  const double whole = seconds / static_cast<double>(now.step) * static_cast<double>(now.total);
+  const auto logged = static_cast<double>(now.step);
+  now.step = std::max(now.step, now.validated);
+  if (logged == 0 || (now.step >= now.total && !ended)) return;
+  const double whole = seconds / logged * static_cast<double>(now.total);
   const double each = done_seconds > 0 ? done_seconds : whole;
   now.seconds_left = whole - seconds + each * static_cast<double>(left);
   progress.step(now);
+}
+
+std::string scores_text(const ComparedRun& run) {
+  std::string out;
+  for (const auto& [name, value] : run.scores)
+    out += text(out.empty() ? "" : "  ", score_name(name), " ", to_string(spread_of({value})));
+  return out;
 }
 
 }  // namespace
@@ -103,6 +114,8 @@ std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const C
     const Path run = runs / plan.name;
     const std::string which = text(++number, " of ", plans.size(), ": ", plan.label, ", seed ", plan.seed);
     std::string failure;
+    int code = 0;
+    bool trained = false;  // now
     if (finished(run)) {
       progress.say("run", which + ", is there");
     } else {
@@ -117,24 +130,28 @@ std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const C
       }
       arguments.insert(arguments.end(), options.machine.begin(), options.machine.end());
       const double began = seconds_now();
+      const double each = done > 0 ? done_seconds / static_cast<double>(done) : 0;
       const ChildEnd end = run_child(arguments, [&] {
-        const double each = done > 0 ? done_seconds / static_cast<double>(done) : 0;
-        if (!progress.quiet) show(progress, run, each, left);
+        if (!progress.quiet) show(progress, run, each, left, false);
       });
-      progress.finish_line();
+      if (!progress.quiet) show(progress, run, each, left, true);
+      progress.finish();
       if (const int signal = StopSignals::received(); signal != 0) throw Stopped{signal};
       if (end.code == 0) {
         done_seconds += seconds_now() - began;
         ++done;
+        trained = true;
       } else {
         failure = reason(end);
+        code = static_cast<int>(fault_of(end));
         progress.say("", failure);
       }
     }
     if (failure.empty()) {
       out.push_back(read_compared(run, plan.label));
+      if (trained) progress.say("test", scores_text(out.back()));
     } else {
-      out.push_back({.label = plan.label, .folder = "", .failure = failure, .seed = plan.seed});
+      out.push_back({.label = plan.label, .folder = "", .failure = failure, .code = code, .seed = plan.seed});
     }
   }
   return out;

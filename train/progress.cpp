@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/error.h"
+
 namespace heed {
 
 double seconds_now() {
@@ -39,19 +41,32 @@ std::string short_number(double value) {
   return buffer;
 }
 
+void Progress::Now::take_score(int64_t at, const std::string& name, double value) {
+  validated = at;
+  if (name == "loss") validation = value;
+  if (name == "estimate") estimate = value;
+  if (name == "accuracy") accuracy = value;
+  if (name == "bleu") bleu = value;
+}
+
 Progress::Progress() {
   const char* kind = std::getenv("TERM");
   terminal_ = isatty(STDERR_FILENO) == 1 && !(kind != nullptr && std::strcmp(kind, "dumb") == 0);
 }
 
-void Progress::finish_line() {
+void Progress::close_line() {
   if (open_) std::fputc('\n', stderr);
   open_ = false;
 }
 
+void Progress::finish() {
+  close_line();
+  printed_step_ = 0;
+}
+
 void Progress::say(const std::string& label, const std::string& text) {
   if (quiet) return;
-  finish_line();
+  close_line();
   std::fprintf(stderr, "  %-11s %s\n", label.c_str(), text.c_str());
 }
 
@@ -76,7 +91,9 @@ std::string Progress::line(const Now& now) const {
   add("  train %.3f", now.loss);
   if (now.validation >= 0) add("  valid %.3f", now.validation);
   if (now.estimate >= 0) add(" (estimate %.3f)", now.estimate);
+  if (now.accuracy >= 0) add("  accuracy %.3f", now.accuracy);
   if (now.bleu >= 0) add("  bleu %4.1f", now.bleu);
+  if (now.validation >= 0 && now.validated != now.step) out += text(" @", now.validated);
   out += "  " + short_number(now.tokens_per_second) + " tok/s";
   add("  grad %.2f", now.norm);
   out += "  eta " + clock_text(now.seconds_left);
@@ -93,8 +110,11 @@ void Progress::step(const Now& now) {
     std::fflush(stderr);
     open_ = true;
   } else {
-    const bool milestone = now.total >= 10 && now.step % (now.total / 10) == 0;
-    if (!last && !milestone && now.step != 1 && time - printed_at_ < 10) return;
+    if (now.step == printed_step_) return;
+    const int64_t tenth = std::max<int64_t>(now.total / 10, 1);
+    const bool milestone = now.total >= 10 && now.step / tenth > printed_step_ / tenth;
+    if (!last && !milestone && printed_step_ > 0 && time - printed_at_ < 10) return;
+    printed_step_ = now.step;
     std::fprintf(stderr, "%s\n", line(now).c_str());
   }
   printed_at_ = time;

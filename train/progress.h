@@ -17,22 +17,28 @@ class Progress {
   struct Now {
     int64_t step = 0, total = 0;
     double loss = 0, rate = 0, norm = 0;
-    double validation = -1;  ///< last validation's first score; below 0: none yet
+    int64_t validated = 0;   ///< the step of the last validation, whose scores follow
+    double validation = -1;  ///< its loss; below 0: none yet
     double estimate = -1;    ///< the same by random batches; below 0: none
+    double accuracy = -1;    ///< below 0: none
     double bleu = -1;        ///< below 0: none
     double tokens_per_second = 0, seconds_left = 0;
+    /// Takes one score of the validation at a step.
+    void take_score(int64_t at, const std::string& name, double value);
   };
-  /// Called each step; prints at most five times a second on a terminal, else about every tenth of the run or
-  /// 10 seconds.
+  /// Called each step, or now and then; prints at most five times a second on a terminal, else once a step,
+  /// at about every tenth of the run or 10 seconds.
   void step(const Now& now);
-  void finish_line();  ///< ends the living line, if there is one
+  void finish();  ///< ends the living line, if there is one: what steps come next are another run's
   bool quiet = false;
 
  private:
   std::string line(const Now& now) const;
+  void close_line();
   bool terminal_ = false;
   bool open_ = false;
   double printed_at_ = -1e9;
+  int64_t printed_step_ = 0;
 };
 
 /// Seconds since some fixed moment.

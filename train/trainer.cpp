@@ -221,11 +221,7 @@ void Trainer::note(Sitting& sitting, const Step& done) {
 void Trainer::validate_in(Sitting& sitting) {
   const double paused = seconds_now();
   const Scores scores = validate();
-  for (const auto& [name, value] : scores.list) {
-    if (name == "loss" || &name == &scores.list.front().first) sitting.now.validation = value;
-    if (name == "estimate") sitting.now.estimate = value;
-    if (name == "bleu") sitting.now.bleu = value;
-  }
+  for (const auto& [name, value] : scores.list) sitting.now.take_score(step_, name, value);
   sitting.window_start += seconds_now() - paused;
   earlier_seconds_ = sitting.earlier_seconds + seconds_now() - sitting.began;
 }
@@ -273,7 +269,7 @@ Outcome Trainer::train() {
     if (signal != 0 || late) break;
   }
   prefetch_.reset();
-  progress_.finish_line();
+  progress_.finish();
   outcome.step = step_;
   outcome.early = outcome.stopped_by == 0 && step_ < total_;
   outcome.best_step = best_step_;

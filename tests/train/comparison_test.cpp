@@ -44,6 +44,12 @@ std::vector<std::string> compare(const std::vector<std::string>& more) {
   return out;
 }
 
+int64_t count_of(const std::string& part, const std::string& words) {
+  int64_t count = 0;
+  for (size_t at = words.find(part); at != std::string::npos; at = words.find(part, at + 1)) ++count;
+  return count;
+}
+
 /// How often a run was begun, and when its weights were last written.
 std::string state_of(const Path& run) {
   const Json manifest = parse_json(io::read(run / "manifest.json"), "manifest");
@@ -111,6 +117,7 @@ TEST_CASE("comparison: curves are means at the steps that all seeds have, over s
       compare_runs("two", {run_of("softmax", 1, 0.5, 1, one), run_of("softmax", 2, 0.5, 1, other)});
   const Chart steps = comparison_chart(two, "valid_accuracy", false);
   REQUIRE(steps.series.size() == 1);
+  CHECK(steps.title == "validation accuracy over steps");
   CHECK(steps.series[0].x == std::vector<double>{2, 6});
   CHECK(steps.series[0].y == std::vector<double>{0.2, 0.6});
   const Chart seconds = comparison_chart(two, "valid_accuracy", true);
@@ -150,6 +157,9 @@ TEST_CASE("compare: trains each, says which is which, and never trains one twice
       {"--attention", "softmax", "--attention", "fastmax:p=1,linear", "--seeds", "2", "--steps", "3"}));
   CHECK(more.code == 0);
   CHECK_THAT(more.err, containing("softmax, seed 2, is there") && containing("linear, seed"));
+  // Each run is seen to its end, once, with what it scored.
+  CHECK(count_of("step 3/3", more.err) == 2);
+  CHECK(count_of("  test        accuracy 0.", more.err) == 2);
   CHECK(io::list(folder / "runs").size() == 6);
   for (size_t i = 0; i < runs.size(); ++i) CHECK(state_of(folder / "runs" / runs[i]) == before[i]);
   const Result overlay = shell.run({"compare", (folder / "runs" / runs[0]).string(),
@@ -195,10 +205,10 @@ TEST_CASE("compare: a stop is handed on and the same command goes on, a run that
     }
   }
   CHECK(before == 600);
-  // A limit that no run can keep: a row with the reason, code 2.
+  // A limit that no run can keep: a row with the reason, and its code.
   const Result failed =
       shell.run(compare({"--attention", "softmax", "--steps", "5", "--memory", "1M", "--name", "f"}));
-  CHECK(failed.code == 2);
+  CHECK(failed.code == static_cast<int>(Fault::memory));
   CHECK_THAT(failed.out, containing("memory"));
 }
 

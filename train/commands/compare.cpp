@@ -93,9 +93,7 @@ int run(const Invocation& call) {
   write_comparison(comparison, folder);
   io::print(comparison_text(comparison));
   io::print(text("page: ", (folder / "compare.html").string(), "\n"));
-  const bool all = std::all_of(comparison.runs.begin(), comparison.runs.end(),
-                               [](const ComparedRun& one) { return one.failure.empty(); });
-  return all ? 0 : static_cast<int>(Fault::usage);
+  return exit_code(comparison);
 }
 
 }  // namespace

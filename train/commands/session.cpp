@@ -14,6 +14,7 @@
 #include "train/commands/members.h"
 #include "train/machine_memory.h"
 #include "train/pretraining.h"
+#include "train/score_name.h"
 
 namespace heed {
 namespace {
@@ -198,7 +199,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
                          config.preset.empty() ? "" : ", preset " + config.preset);
   for (const auto& [name, value] : evaluation.scores.list) {
     report.cards.push_back(
-        {.name = name, .value = shortened(value), .note = "best checkpoint, held-out data"});
+        {.name = score_name(name), .value = shortened(value), .note = "best checkpoint, held-out data"});
   }
   report.cards.push_back(
       {.name = "best step", .value = text(outcome.best_step), .note = text("of ", outcome.step)});

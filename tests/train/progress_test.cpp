@@ -1,0 +1,58 @@
+// What a run says while it works: which step a validation belongs to, and each step once.
+#include "train/progress.h"
+
+#include "tests/train/shell.h"
+
+using namespace heed;
+
+namespace {
+
+/// What is said to people who have no terminal; step 0: a run ended.
+std::string said(const std::vector<Progress::Now>& all) {
+  const Scratch scratch;
+  const int before = ::dup(STDERR_FILENO);
+  const int file = ::open((scratch / "err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  REQUIRE(::dup2(file, STDERR_FILENO) >= 0);
+  Progress progress;
+  for (const Progress::Now& one : all) {
+    if (one.step == 0)
+      progress.finish();
+    else
+      progress.step(one);
+  }
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  ::close(file);
+  return io::read(scratch / "err");
+}
+
+std::vector<std::string> lines_of(const std::string& words) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < words.size(); at = words.find('\n', at) + 1)
+    out.push_back(words.substr(at, words.find('\n', at) - at));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("progress: a validation is told with its step, and with the accuracy of a classifier") {
+  Progress::Now now{.step = 10, .total = 20};
+  now.take_score(10, "accuracy", 0.75);
+  now.take_score(10, "loss", 3.064);
+  Progress::Now later = now;
+  later.step = 12;
+  const std::vector<std::string> lines = lines_of(said({now, later}));
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(lines[0], containing("step 10/20") && containing("valid 3.064  accuracy 0.750  "));
+  CHECK_THAT(lines[1], containing("step 12/20") && containing("valid 3.064  accuracy 0.750 @10  "));
+}
+
+TEST_CASE("progress: a step is told once, tenths that were jumped over too, and the next run begins anew") {
+  const auto at = [](int64_t step) { return Progress::Now{.step = step, .total = 1000}; };
+  const std::vector<std::string> lines =
+      lines_of(said({at(10), at(20), at(110), at(110), at(190), at(1000), at(1000), at(0), at(1000)}));
+  REQUIRE(lines.size() == 4);
+  for (const auto& [line, part] : {std::pair{0, "  10/1000"}, std::pair{1, " 110/1000"},
+                                   std::pair{2, "1000/1000"}, std::pair{3, "1000/1000"}})
+    CHECK_THAT(lines[static_cast<size_t>(line)], containing(part));
+}

@@ -1,0 +1,12 @@
+// Names of scores, as people read them.
+#pragma once
+
+#include <string>
+
+namespace heed {
+
+/// "bits per byte" for bits_per_byte, "validation accuracy" for valid_accuracy, "accuracy of the last step"
+/// for last_accuracy.
+std::string score_name(const std::string& key);
+
+}  // namespace heed
