@@ -73,8 +73,7 @@ Sequences read_imdb(const Path& folder, bool test) {
     if (!io::exists(path)) {
       fail(Fault::file, folder, ": there is neither the folder ", part, " nor ", part,
            ".tsv (or .tsv.gz). Give the folder of IMDb that holds train and test: heed data get imdb, or "
-           "heed data generate "
-           "text.");
+           "heed data generate text.");
     }
     return parse_reviews(io::read_text(path), path.string());
   }
@@ -127,8 +126,7 @@ Sequences read_document_pairs(const Path& folder, std::string_view part) {
   if (!io::exists(path)) {
     fail(Fault::file, folder, ": neither new_aan_pairs.", part, ".tsv nor ", part,
          ".tsv is there. Give the folder of the pairs out of the Long Range Arena's release, or make some: "
-         "heed data "
-         "generate retrieval --out FOLDER.");
+         "heed data generate retrieval --out FOLDER.");
   }
   return parse_document_pairs(io::read_text(path), path.string());
 }

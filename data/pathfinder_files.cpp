@@ -99,8 +99,7 @@ Sequences read_pathfinder(const Path& folder, int64_t side, int64_t* left_out) {
   if (entries.empty()) {
     fail(Fault::data, folder,
          ": metadata/0.npy and so on name no image. Give the folder that holds metadata and imgs, or make "
-         "one: heed data "
-         "generate pathfinder --out FOLDER.");
+         "one: heed data generate pathfinder --out FOLDER.");
   }
   const auto count = static_cast<int64_t>(entries.size());
   std::vector<std::string> pixels(entries.size());
