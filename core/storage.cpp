@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/arena.h"
+#include "core/bytes_text.h"
 #include "core/cuda/memory.h"
 #include "core/error.h"
 #if defined(__SANITIZE_ADDRESS__)
@@ -232,9 +233,9 @@ Storage::Storage(int64_t bytes, Device device)
   if (data_ == nullptr && c.release() > 0) data_ = c.take(room_, captured_);
   if (data_ == nullptr) {
     c.living.gather(c.at_failure);
-    fail(Fault::memory, device == Device::cpu ? "memory: " : "memory of the GPU: ", bytes,
-         " bytes are asked for while ", c.use.live, " are in use",
-         c.cap > 0 ? text(" and the cap is ", c.cap) : std::string(),
+    fail(Fault::memory, device == Device::cpu ? "memory: " : "memory of the GPU: ", bytes_text(bytes),
+         " are asked for while ", bytes_text(c.use.live), " are in use",
+         c.cap > 0 ? text(" and the cap is ", bytes_text(c.cap)) : std::string(),
          ". Use a smaller batch, length or model.");
   }
   c.living.add(this);

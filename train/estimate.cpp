@@ -223,24 +223,36 @@ Json took_facts(const Estimate& e, double step_seconds) {
 }
 
 void explain_memory(const Config& config, Module* model, const std::string& when) {
+  constexpr std::string_view general = " Use a smaller batch, length or model.";
   std::string what = "memory: the machine has none left.";
   try {
     throw;
   } catch (const Error& error) {
     if (error.fault() != Fault::memory) throw;
     what = error.what();
+    if (what.ends_with(general)) what.resize(what.size() - general.size());  // said in numbers below
   } catch (const std::bad_alloc&) {
   }
+  constexpr int64_t least_told = 100000;
   std::vector<std::pair<std::string, int64_t>> users;
-  for (const MemoryUser& user : memory_users_at_failure())
-    users.emplace_back(name_of_owner(user.owner, model), user.bytes);
-  std::string help = "model.width";
-  if (config.train.batch > 1)
-    help = text("--batch ", config.train.batch / 2, " (now ", config.train.batch, ")");
-  else if (config.train.batch == 0 && config.train.batch_tokens > 1)
-    help = text("--batch-tokens ", config.train.batch_tokens / 2, " (now ", config.train.batch_tokens, ")");
-  fail(Fault::memory, what, " It ran out ", when, ". Most was held by ", list_of(users), ". Try ", help,
-       " with --accumulate ", 2 * config.train.accumulate,
+  bool by_batches = false;  // holds anything that a smaller batch has less of
+  for (const MemoryUser& user : memory_users_at_failure()) {
+    const std::string name = name_of_owner(user.owner, model);
+    by_batches |= name != "other" && name != "weights" && name != "gradients" && name != "moments";
+    if (user.bytes >= least_told) users.emplace_back(name, user.bytes);
+  }
+  const std::string held =
+      users.empty() ? "Little was held yet." : text("Most was held by ", list_of(users), ".");
+  const TrainOptions& train = config.train;
+  const bool in_tokens = train.batch == 0;
+  const int64_t batch = in_tokens ? train.batch_tokens : train.batch;
+  const std::string help =
+      by_batches && batch > 1
+          ? text(in_tokens ? "--batch-tokens " : "--batch ", batch / 2, " (now ", batch,
+                 ") with --accumulate ", 2 * train.accumulate)
+          : text("a smaller model.width (now ", config.model.width, "), model.layers (now ",
+                 config.model.layers, ") or model.max_length (now ", config.model.max_length, ")");
+  fail(Fault::memory, what, " It ran out ", when, ". ", held, " Try ", help,
        ", or a greater --memory where that is the limit.");
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <optional>
 
 #include "core/io.h"
@@ -66,15 +65,5 @@ int64_t free_bytes(const Path& facts) {
 }
 
 void cap_to_free_memory(int64_t sharing) { cap_memory(memory_use().reserved + free_bytes() / sharing); }
-
-std::string bytes_text(int64_t bytes) {
-  char buffer[32];
-  const auto value = static_cast<double>(bytes);
-  if (value >= 1e9)
-    std::snprintf(buffer, sizeof buffer, "%.1f GB", value / 1e9);
-  else
-    std::snprintf(buffer, sizeof buffer, value < 1e7 ? "%.1f MB" : "%.0f MB", value / 1e6);
-  return buffer;
-}
 
 }  // namespace heed

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-
+#include "core/bytes_text.h"
 #include "core/io.h"
 
 namespace heed {
@@ -19,8 +18,5 @@ int64_t free_bytes(const Path& facts = "/proc/meminfo");
 /// Caps the memory of tensors at what is free now, or a share of it: what does not fit is refused with a
 /// reason, before the system ends somebody's process.
 void cap_to_free_memory(int64_t sharing = 1);
-
-/// "231 MB", in millions of bytes as they are sold; "1.5 GB" from a thousand of them on.
-std::string bytes_text(int64_t bytes);
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 #include <new>
 #include <tuple>
 
+#include "core/bytes_text.h"
 #include "core/tensor.h"
 #include "tests/catch.h"
 
@@ -113,7 +114,8 @@ TEST_CASE("storage: past the cap is an error that says how much is in use") {
     FAIL("the cap did not hold");
   } catch (const Error& error) {
     CHECK(error.fault() == Fault::memory);
-    CHECK_THAT(error.what(), containing("4194304 bytes") && containing(std::to_string(cap)));
+    CHECK_THAT(error.what(),
+               containing("4.2 MB are asked for") && containing("the cap is " + bytes_text(cap)));
   }
   {
     // Cached memory of another size is given back before a request fails.
