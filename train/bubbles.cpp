@@ -16,6 +16,7 @@ using picture::trimmed;
 
 constexpr double width = 720, height = 440, left = 64, right = 690, top = 52, bottom = 384;
 constexpr double largest = height / 12;
+constexpr double name_height = 14, letter_width = 6.2;  // of names, about
 
 /// An axis that leaves room for the bubbles at its ends.
 struct Axis {
@@ -32,10 +33,39 @@ Axis linear_axis(double low, double high) {
 Axis logarithmic_axis(double low, double high) {
   const double room = std::max(std::pow(high / low, 0.12), 1.2);
   Axis axis{low / room, high * room, {}};
-  for (const double tick : logarithmic_ticks(axis.low, axis.high)) {
-    if (tick >= axis.low && tick <= axis.high) axis.ticks.push_back(tick);
-  }
+  const auto take = [&](const std::vector<double>& ticks) {
+    axis.ticks.clear();
+    for (const double tick : ticks) {
+      if (tick >= axis.low && tick <= axis.high) axis.ticks.push_back(tick);
+    }
+  };
+  take(logarithmic_ticks(axis.low, axis.high));
+  if (axis.ticks.size() < 2) take(axis_ticks(axis.low, axis.high, 5));  // less than a step of 1, 2, 5
   return axis;
+}
+
+/// Where a name stands: its middle and half of what it covers.
+struct Place {
+  double x, y, half;
+};
+
+bool meet(const Place& a, const Place& b) {
+  return std::fabs(a.x - b.x) < a.half + b.half + 4 && std::fabs(a.y - b.y) < name_height;
+}
+
+/// The nearest free place above or below where a name belongs; there, when none is free in the picture.
+Place free_place(Place wanted, const std::vector<Place>& taken) {
+  wanted.x = std::max(left + wanted.half, std::min(right - wanted.half, wanted.x));
+  const auto fits = [&](const Place& one) {
+    return one.y > top && one.y < bottom &&
+           std::none_of(taken.begin(), taken.end(), [&](const Place& other) { return meet(one, other); });
+  };
+  for (double off = 0; off < bottom - top; off += name_height) {
+    for (const double y : {wanted.y - off, wanted.y + off}) {
+      if (const Place one{wanted.x, y, wanted.half}; fits(one)) return one;
+    }
+  }
+  return wanted;
 }
 
 std::string label(double x, double y, const std::string& what, const char* more) {
@@ -105,10 +135,19 @@ std::string bubbles_svg(const BubbleChart& chart) {
              ")\" fill-opacity=\"0.35\" stroke=\"var(--series-", i % 8, ")\"><title>", escape(one.name), ": ",
              tick_text(one.x), ", ", tick_text(one.y), ", ", tick_text(one.area), "</title></circle>\n");
   }
+  std::vector<Place> taken;
   for (const size_t i : order) {
     const Bubble& one = chart.bubbles[i];
-    out += label(at_x(one.x), at_y(one.y) + 4, one.name,
-                 "font-size=\"11\" fill=\"var(--text)\" text-anchor=\"middle\"");
+    const double x = at_x(one.x), y = at_y(one.y),
+                 half = letter_width / 2 * static_cast<double>(picture::display_width(one.name));
+    const Place place = free_place({x, y, half}, taken);
+    taken.push_back(place);
+    if (std::fabs(place.y - y) >= name_height) {  // a line leads to its bubble
+      out += text("<path stroke=\"var(--muted)\" d=\"M", trimmed(x, 1), " ", trimmed(y, 1), "L",
+                  trimmed(place.x, 1), " ", trimmed(place.y + (place.y < y ? 5 : -6), 1), "\"/>\n");
+    }
+    out +=
+        label(place.x, place.y + 4, one.name, "font-size=\"11\" fill=\"var(--text)\" text-anchor=\"middle\"");
   }
   return out + "</svg>\n";
 }

@@ -167,7 +167,7 @@ std::string comparison_text(const Comparison& comparison) {
   size_t wide = 10;
   for (const ComparedRow& row : comparison.rows) wide = std::max(wide, row.label.size() + 2);
   std::string out = cell("", wide, false) + cell(score_name(comparison.score), 20, true) +
-                    cell("steps/s", 10, true) + cell("peak MiB", 10, true) + cell("parameters", 12, true) +
+                    cell("steps/s", 10, true) + cell("peak MB", 10, true) + cell("parameters", 12, true) +
                     cell("GFLOP/step", 12, true) + cell("seconds", 10, true) + "\n";
   for (const ComparedRow& row : comparison.rows) {
     out += cell(row.label, wide, false);
@@ -176,7 +176,7 @@ std::string comparison_text(const Comparison& comparison) {
       continue;
     }
     out += cell(to_string(row.score), 20, true) + cell(significant(row.steps_per_second), 10, true) +
-           cell(fixed(row.memory / 1048576, 0), 10, true) + cell(fixed(row.parameters, 0), 12, true) +
+           cell(fixed(row.memory / 1e6, 0), 10, true) + cell(fixed(row.parameters, 0), 12, true) +
            cell(significant(row.flops * 1e-9), 12, true) + cell(fixed(row.seconds, 1), 10, true) +
            (row.failure.empty() ? "" : "  " + row.failure) + "\n";
   }

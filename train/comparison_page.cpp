@@ -18,7 +18,7 @@ std::string table(const Comparison& comparison) {
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Comparison\">\n<table "
       "class=\"words\">\n<thead><tr><th scope=\"col\"></th><th scope=\"col\">",
       escape(score_name(comparison.score)),
-      "</th><th scope=\"col\">seeds</th><th scope=\"col\">steps/s</th><th scope=\"col\">peak MiB</th>"
+      "</th><th scope=\"col\">seeds</th><th scope=\"col\">steps/s</th><th scope=\"col\">peak MB</th>"
       "<th scope=\"col\">parameters</th><th scope=\"col\">GFLOP a step</th>"
       "<th scope=\"col\">seconds</th></tr></thead>\n<tbody>\n");
   for (const ComparedRow& row : comparison.rows) {
@@ -29,7 +29,7 @@ std::string table(const Comparison& comparison) {
     }
     const auto cell = [](const std::string& words) { return "<td>" + escape(words) + "</td>"; };
     out += cell(to_string(row.score)) + cell(text(row.score.count)) + cell(tick_text(row.steps_per_second)) +
-           cell(picture::fixed(row.memory / 1048576, 0)) + cell(picture::fixed(row.parameters, 0)) +
+           cell(picture::fixed(row.memory / 1e6, 0)) + cell(picture::fixed(row.parameters, 0)) +
            cell(tick_text(row.flops * 1e-9)) + cell(picture::fixed(row.seconds, 1)) + "</tr>\n";
   }
   return out + "</tbody>\n</table>\n</div>\n";
@@ -41,11 +41,11 @@ BubbleChart comparison_bubbles(const Comparison& comparison) {
   BubbleChart out{.title = comparison.title + ": speed against " + score_name(comparison.score),
                   .x_label = "steps a second",
                   .y_label = score_name(comparison.score),
-                  .area_label = "peak memory",
+                  .area_label = "peak memory in MB",
                   .bubbles = {}};
   for (const ComparedRow& row : comparison.rows) {
     if (row.score.count > 0 && row.steps_per_second > 0)
-      out.bubbles.push_back({row.label, row.steps_per_second, row.score.mean, row.memory});
+      out.bubbles.push_back({row.label, row.steps_per_second, row.score.mean, row.memory / 1e6});
   }
   return out;
 }

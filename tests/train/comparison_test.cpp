@@ -1,7 +1,9 @@
 // Runs side by side: specs apart, names of plans, means over seeds, pictures, and the verb from outside.
 #include "train/comparison.h"
 
+#include <cmath>
 #include <csignal>
+#include <cstring>
 
 #include "core/json.h"
 #include "tests/train/shell.h"
@@ -138,6 +140,34 @@ TEST_CASE("bubbles: areas are memory, places speed and score, bad bubbles are re
   CHECK_THROWS_WITH(bubbles_svg(chart), containing("'still' is at (0, 1)"));
 }
 
+TEST_CASE("bubbles: names of bubbles that lie together do not, and there are two ticks at least") {
+  BubbleChart chart{.title = "t", .x_label = "x", .y_label = "y", .area_label = "z", .bubbles = {}};
+  for (int i = 0; i < 9; ++i)
+    chart.bubbles.push_back({text("attention:option=", i), 31 + 0.1 * i, 0.5 + 0.001 * (i % 3), 2.0 + i});
+  const std::string svg = bubbles_svg(chart);
+  const auto number = [&](size_t text_at, const char* key) {
+    return std::stod(svg.substr(svg.find(key, text_at) + std::strlen(key)));
+  };
+  std::vector<std::pair<double, double>> names;
+  int ticks = 0;
+  for (size_t at = svg.find("<text"); at != std::string::npos; at = svg.find("<text", at + 1)) {
+    const double x = number(at, "x=\""), y = number(at, " y=\"");
+    const std::string words = svg.substr(svg.find('>', at) + 1, 17);
+    if (words == "attention:option=") names.emplace_back(x, y);
+    if (y == 400 && words.find("<") < words.size()) ++ticks;  // below the axis
+  }
+  CHECK(ticks >= 2);
+  REQUIRE(names.size() == 9);
+  for (size_t i = 0; i < names.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      CAPTURE(names[i], names[j]);
+      const bool apart = std::fabs(names[i].first - names[j].first) > 110 ||
+                         std::fabs(names[i].second - names[j].second) > 13;
+      CHECK(apart);
+    }
+  }
+}
+
 TEST_CASE("compare: trains each, says which is which, and never trains one twice") {
   const Shell shell;
   const Result first =
@@ -166,6 +196,15 @@ TEST_CASE("compare: trains each, says which is which, and never trains one twice
                                     (folder / "runs" / runs[1]).string(), "--name", "two"});
   CHECK(overlay.code == 0);
   CHECK(io::exists(shell.scratch / "runs" / "two" / "compare.html"));
+  // Scores of two tasks are never side by side.
+  std::vector<std::string> words{"train", "lm", "--name", "verse", "--steps", "1", "--characters", "20000"};
+  words.insert(words.end(), tiny.begin(), tiny.end());
+  REQUIRE(shell.run(words).code == 0);
+  CHECK_THAT(io::read(shell.scratch / "runs" / "verse" / "report.html"),
+             containing("<dt>bits per byte</dt>") && containing("<dt>word perplexity</dt>"));
+  const Result mixed = shell.run({"compare", (folder / "runs" / runs[0]).string(), "runs/verse"});
+  CHECK(mixed.code == 2);
+  CHECK_THAT(mixed.err, containing("runs/verse is of the task lm, but") && containing("of recall"));
 }
 
 TEST_CASE("compare: a stop is handed on and the same command goes on, a run that fails is a row") {
