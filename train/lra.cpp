@@ -27,7 +27,8 @@ void LongOptions::fields(Fields& f) {
   f("validation", validation, "validation examples at most; they choose the best checkpoint");
   f("held_out", held_out, "test examples of the embedded data");
   f("scored", scored, "test examples scored at most; 0: all");
-  f("longest", longest, "bytes of an input that are read at most; 0: as many as the model has positions");
+  f("longest", longest,
+    "tokens (bytes or pixels) of an input that are read at most; 0: as many as the model has positions");
   f("pool", Choice(pool, {"mean", "first"}),
     "what is classified: the mean of all tokens, or a token put first");
   f("mean_over", Choice(mean_over, {"real", "padded"}),

@@ -1,6 +1,7 @@
 // The program as people use it: verbs, options, exit codes, files, and what is said about mistakes.
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -44,6 +45,44 @@ void check_refused(const Shell& shell, const std::vector<std::string>& words, in
 }
 
 }  // namespace
+
+TEST_CASE("command line: help is true for every task, and says what is taken where nothing is given") {
+  const Shell shell;
+  const std::string help = shell.run({"train", "--help"}).out;
+  for (const char* part :
+       {"PRESET|FILE                 a preset (heed list presets), or a .toml file of settings",
+        "--rate VALUE                peak learning rate; for noam the factor before width^-0.5 [0.001]",
+        "translate: TSV (plain or gzip), Moses pair, or JSON lines; empty: the embedded phrasebook\n",
+        " lm: a text file; empty: embedded verse\n", " lra: the benchmark's files; empty: embedded data\n",
+        "translate: words a side at most; 0: all pairs [128]\n", " lra: tokens (bytes or pixels) of an input",
+        "lra-pathfinder, lra-pathx: pixels a side that the model reads; the resolution or a divisor",
+        "--vocabulary VALUE          translate, lm: subword pieces [8000 in translate; 8192 in lm]\n",
+        "In brackets: what a setting is where"})
+    CHECK_THAT(help, containing(part));
+  for (const char* verb : {"attend", "bench", "compare", "data", "evaluate", "export", "generate", "inspect",
+                           "list", "reproduce", "resume", "show", "translate"}) {
+    const std::string its = shell.run({verb, "--help"}).out;
+    CAPTURE(its);
+    const size_t begin = its.find("Positionals:\n") + 13;
+    std::istringstream words(its.substr(begin, its.find("\n\n", begin) - begin));
+    // Its name is at most three words.
+    CHECK(std::distance(std::istream_iterator<std::string>(words), {}) >= 5);
+  }
+  CHECK_THAT(shell.run({"evaluate", "--help"}).out, containing("lm: the text of --test-path"));
+}
+
+TEST_CASE("command line: the attentions that a model has are named, and no others") {
+  const Shell shell;
+  const auto said = [&](const std::string& preset) {
+    return shell
+        .run({"train", preset, "--steps", "1", "--width", "16", "--heads", "2", "--feed-forward", "16",
+              "--layers", "1", "--encoder", "linear", "--decoder", "window:left=3", "--threads", "1"})
+        .err;
+  };
+  const std::string lm = said("lm"), recall = said("recall");
+  CHECK_THAT(lm, containing("parameters, attention window:left=3\n"));
+  CHECK_THAT(recall, containing("parameters, attention linear\n"));
+}
 
 TEST_CASE("command line: version and help answer") {
   const Shell shell;

@@ -307,6 +307,7 @@ Verb verb::attend() {
       "attend",
       "one attention on your own tensors: output, map and gradients",
       "SPEC",
+      "an attention: name, or name:key=value,...",
       1,
       1,
       with_machine({{"q", "FILE", "queries [B, H, N, D]"},

@@ -59,6 +59,7 @@ Verb verb::bench() {
       "bench",
       "time training, decoding, products and ops against what the machine can do",
       "train|attention|gemm|limits|ops|decode [NAME ...]",
+      "what is timed, and of that only what is named",
       1,
       65,
       with_machine(

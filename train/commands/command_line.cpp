@@ -56,69 +56,6 @@ std::string named_preset(const Invocation& call, const std::string& otherwise) {
   return call.has("recipe") ? with_recipe(asked, call.get("recipe")) : asked;
 }
 
-std::vector<Setting> settings() {
-  std::vector<Setting> all;
-  std::set<std::string> known;
-  std::map<std::string, int> uses;
-  for (const TaskEntry& entry : tasks()) {
-    Config config;
-    config.task = entry.make();
-    for (const OptionText& option : options_of(config)) {
-      if (!known.insert(option.name).second) {
-        // A key of several tasks may take other words in each.
-        for (Setting& one : all) {
-          const bool words = one.key == option.name && option.kind.find('|') != std::string::npos;
-          if (words && one.kind.find(option.kind) == std::string::npos) one.kind += "; " + option.kind;
-        }
-        continue;
-      }
-      all.push_back({option.name, option.name.substr(option.name.rfind('.') + 1), option.help, option.value,
-                     option.kind});
-      ++uses[all.back().option];
-    }
-  }
-  for (Setting& setting : all) {
-    if (setting.key == "data.path")
-      setting.option = "data";
-    else if (setting.key == "model.kind")
-      setting.option = "model";
-    else if (uses[setting.option] > 1)
-      setting.option = setting.key;
-    for (char& c : setting.option) c = c == '_' ? '-' : c;
-  }
-  return all;
-}
-
-void apply_settings(Config& config, const Invocation& call) {
-  if (call.has("attention")) {
-    config.set("attention.encoder", call.get("attention"), "--attention: ");
-    config.set("attention.decoder", call.get("attention"), "--attention: ");
-  }
-  if (call.has("cross-attention"))
-    config.set("attention.cross", call.get("cross-attention"), "--cross-attention: ");
-  // A length given in one unit replaces a preset's in the other.
-  if (call.has("steps") && !call.has("epochs")) config.train.epochs = 0;
-  if (call.has("epochs") && !call.has("steps")) config.train.steps = 0;
-  for (const Setting& setting : settings()) {
-    for (const std::string& name : {setting.option, setting.key}) {
-      const auto given =
-          call.options.find(name);  // `show` has a flag of the name of a setting, without values
-      if (given != call.options.end() && !given->second.empty())
-        config.set(setting.key, given->second.back(), "--" + name + ": ");
-    }
-  }
-  const auto sets = call.options.find("set");
-  if (sets == call.options.end()) return;
-  for (const std::string& one : sets->second) {
-    const size_t equals = one.find('=');
-    if (equals == std::string::npos)
-      fail("--set ", one, ": write --set key=value, as in --set train.rate=1e-3.");
-    if (one.starts_with("train.steps=") && config.train.steps == 0) config.train.epochs = 0;
-    if (one.starts_with("train.epochs=") && config.train.epochs == 0) config.train.steps = 0;
-    config.set(one.substr(0, equals), one.substr(equals + 1), "--set ");
-  }
-}
-
 std::vector<VerbOption> with_machine(std::vector<VerbOption> options) {
   options.push_back({"threads", "N", "threads that work; results do not depend on it"});
   options.push_back({"device", "NAME", "auto, cpu or cuda"});
@@ -203,7 +140,8 @@ struct Parser {
     if (verb.more != nullptr) sub->description(text(verb.about, "\n\n", verb.more()));
     sub->allow_extras();
     sub->set_help_flag("-h,--help", "say what there is");
-    if (verb.most > 0) sub->add_option(verb.words, words[verb.name], "")->type_name("")->expected(0, 1000000);
+    if (verb.most > 0)
+      sub->add_option(verb.words, words[verb.name], verb.words_help)->type_name("")->expected(0, 1000000);
     std::set<std::string> taken{"help"};
     const auto option = [&](const std::string& names, const std::string& name, const std::string& help,
                             const std::string& type, const std::string& group) {
@@ -225,16 +163,17 @@ struct Parser {
       }
     }
     if (!verb.settings) return;
+    sub->footer(
+        "In brackets: what a setting is where neither the preset nor the file says it. heed show PRESET "
+        "tells all "
+        "settings of a preset.");
     option("--attention", "attention", "self-attention everywhere: name or name:key=value,...", "SPEC",
            "Options");
     option("--cross-attention", "cross-attention", "attention from decoder to encoder", "SPEC", "Options");
     option("--set", "set", "key=value for any dotted key; may be repeated", "KEY=VALUE", "Options");
     for (const Setting& setting : settings()) {
       const std::string group = "Settings: " + setting.key.substr(0, setting.key.find('.'));
-      const std::string help =
-          setting.help + (setting.kind.find('|') != std::string::npos ? " (" + setting.kind + ")" : "");
-      option("--" + setting.option, setting.option, help,
-             setting.kind.find('|') != std::string::npos ? "WORD" : "VALUE", group);
+      option("--" + setting.option, setting.option, setting.help, setting.word ? "WORD" : "VALUE", group);
       option("--" + setting.key, setting.key, "", "VALUE", "");
     }
   }

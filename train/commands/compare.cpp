@@ -56,9 +56,15 @@ Comparison of_folders(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders)
     distinct = names.insert(Path(folder).lexically_normal().filename().string()).second && distinct;
   std::vector<ComparedRun> runs;
+  std::string task;
   for (const std::string& folder : folders) {
     const std::string name = Path(folder).lexically_normal().filename().string();
-    RunFolder::look(folder);
+    const Path settings = RunFolder::look(folder).config();
+    const std::string its = read_config(io::read(settings), settings.string()).task_name;
+    if (task.empty()) task = its;
+    if (its != task)
+      fail("compare: ", folder, " is of the task ", its, ", but ", folders.front(), " of ", task,
+           ". Scores of different tasks say nothing about each other: name runs of one task.");
     runs.push_back(read_compared(folder, distinct && !name.empty() ? name : folder));
   }
   return compare_runs("Runs side by side", std::move(runs));
@@ -102,6 +108,7 @@ Verb verb::compare() {
   return {"compare",
           "train a preset with several attentions, or take finished runs, and put them side by side",
           "PRESET|RUN...",
+          "a preset, with --attention; or the folders of finished runs of one task",
           1,
           1000,
           with_machine({recipe_option,

@@ -72,6 +72,7 @@ Verb verb::data() {
       "generate NAME: write the embedded data of listops, pathfinder, text, retrieval or image as the "
       "benchmark's files",
       "get|check|generate NAME|PATH",
+      "what to do, and with which corpus, task or file",
       1,
       2,
       {{"out", "FOLDER", "where the files go (default: data-NAME)"},

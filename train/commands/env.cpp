@@ -35,7 +35,7 @@ int run(const Invocation& call) {
 }  // namespace
 
 Verb verb::env() {
-  return {"env", "say what this machine and this build are", "",    0,
+  return {"env", "say what this machine and this build are", "",    "", 0,
           0,     {{"json", "", "one JSON object"}},          false, run};
 }
 

@@ -26,21 +26,33 @@ int run(const Invocation& call) {
   return 0;
 }
 
+std::string test_data() {
+  return "Test data are what training never saw. translate: the pairs held out for it. lm: the text of "
+         "--test-path, "
+         "else all of the\nvalidation text, which chose the checkpoint. mnist, lra: the test files in the "
+         "folder of "
+         "--data, else embedded ones. recall:\nsequences of their own.";
+}
+
 }  // namespace
 
 Verb verb::evaluate() {
   return {"evaluate",
           "score a run on its test data",
           "RUN",
+          "the folder of a run",
           1,
           1,
           with_machine(with_decoding(
               {{"ckpt", "WHICH", "best, last or a step (default: best)"},
-               {"data", "PATH", "score on this data instead of the run's (held out by the same rule)"},
+               {"data", "PATH",
+                "other data in place of the run's, in the form that heed train --data takes for its task; "
+                "their test part is scored"},
                {"stride", "N", "of language models: new tokens a window, the others of it are context"},
                {"json", "", "one JSON object"}})),
           false,
-          run};
+          run,
+          test_data};
 }
 
 }  // namespace heed

@@ -129,6 +129,7 @@ Verb verb::export_model() {
       "export",
       "write a model as safetensors, with the batches it begins to learn from",
       "PRESET|FILE|RUN",
+      "a preset (heed list presets), a .toml file of settings, or the folder of a run",
       1,
       1,
       with_machine({{"out", "DIR", "new folder for the files"},

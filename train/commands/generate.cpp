@@ -88,6 +88,7 @@ Verb verb::generate() {
       "generate",
       "let a language model go on with a text, shown as it is made",
       "RUN",
+      "the folder of a run of a language model",
       1,
       1,
       with_machine(

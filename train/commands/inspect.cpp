@@ -84,6 +84,7 @@ Verb verb::inspect() {
   return {"inspect",
           "show the attention maps of a trained run for one input",
           "RUN [TEXT]",
+          "the folder of a run, and the input; left out: one of its validation data",
           1,
           2,
           with_machine(

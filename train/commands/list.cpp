@@ -61,6 +61,7 @@ Verb verb::list() {
   return {"list",
           "list attention, presets, tasks, runs or data; one attention by its name, with its options",
           "WHAT [NAME]",
+          "attention, presets, tasks, runs or data; and one attention",
           1,
           2,
           {{"markdown", "", "attention as the page docs/attention.md"},

@@ -77,6 +77,7 @@ Verb verb::reproduce() {
   return {"reproduce",
           "run a published table again and put ours beside the paper's; no name: list the tables",
           "TABLE",
+          "a published table; left out: which there are",
           0,
           1,
           with_machine({{"rows", "A,B", "these ROWs, COLUMNs or ROW/COLUMNs, however long they take"},

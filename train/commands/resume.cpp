@@ -34,6 +34,7 @@ Verb verb::resume() {
   return {"resume",
           "go on with a run that was stopped, or make a finished one longer",
           "RUN",
+          "the folder of a run",
           1,
           1,
           with_machine({{"steps", "N", "total steps, to make the run longer"},

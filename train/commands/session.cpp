@@ -128,6 +128,18 @@ void load_data(Config& config, const std::optional<Checkpoint>& resume, Progress
   });
 }
 
+/// Which attentions the model has: not all of the settings are of every model.
+std::string attention_words(const Config& config, Module& model) {
+  const AttentionOptions& attention = config.attention;
+  if (dynamic_cast<DecoderOnly*>(&model) != nullptr) return "attention " + attention.decoder;
+  if (dynamic_cast<Reader*>(&model) != nullptr) return "attention " + attention.encoder;
+  if (config.model.kind == ModelKind::transformer)
+    return text("attention ", attention.encoder, " / ", attention.decoder, " / cross ", attention.cross);
+  return text(config.model.recurrent.cell == CellKind::lstm ? "LSTM" : "GRU", " encoder-decoder, ",
+              config.model.recurrent.wiring == Wiring::bahdanau ? "bahdanau" : "luong", ", cross-attention ",
+              attention.cross);
+}
+
 void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder,
                 const Group* group) {
   if (group != nullptr) {
@@ -138,14 +150,8 @@ void print_head(Progress& progress, const Config& config, Trainer& trainer, cons
   }
   progress.say("device", text(default_device, ", ", threads(), " threads, kernels ", to_string(isa()),
                               ", OpenBLAS ", blas_core(), ", seed ", config.train.seed));
-  const std::string inside =
-      config.model.kind == ModelKind::seq2seq
-          ? text(config.model.recurrent.cell == CellKind::lstm ? "LSTM" : "GRU", " encoder-decoder, ",
-                 config.model.recurrent.wiring == Wiring::bahdanau ? "bahdanau" : "luong",
-                 ", cross-attention ")
-          : text("attention ", config.attention.encoder, " / ", config.attention.decoder, " / cross ");
   progress.say("model", text(short_number(static_cast<double>(count_parameters(trainer.model()))),
-                             " parameters, ", inside, config.attention.cross));
+                             " parameters, ", attention_words(config, trainer.model())));
   progress.say("schedule",
                text(trainer.total_steps(), " steps",
                     config.train.pretrain != Pretrain::none

@@ -44,6 +44,7 @@ Verb verb::show() {
   return {"show",
           "show the settings of a preset, file or run, and what it takes",
           "PRESET|FILE|RUN",
+          "a preset (heed list presets), a .toml file of settings, or the folder of a run",
           1,
           1,
           {recipe_option,

@@ -67,6 +67,7 @@ Verb verb::train() {
   return {"train",
           "train a model: a preset, or a .toml file of settings (default: translate)",
           "PRESET|FILE",
+          "a preset (heed list presets), or a .toml file of settings",
           0,
           1,
           with_machine({recipe_option,

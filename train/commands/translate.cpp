@@ -49,6 +49,7 @@ Verb verb::translate() {
   return {"translate",
           "translate sentences with a trained run; reads standard input when none is given",
           "RUN [TEXT...]",
+          "the folder of a run, and sentences; left out: standard input",
           1,
           1000,
           with_machine(

@@ -35,8 +35,9 @@ struct VerbOption {
 struct Verb {
   const char* name;
   const char* about;
-  const char* words;   ///< "PRESET|FILE"
-  size_t least, most;  ///< how many words
+  const char* words;       ///< "PRESET|FILE"
+  const char* words_help;  ///< what these are
+  size_t least, most;      ///< how many words
   std::vector<VerbOption> options;
   bool settings;  ///< takes every key of Config as an option too
   int (*run)(const Invocation&);
@@ -56,8 +57,11 @@ inline constexpr VerbOption recipe_option{
 struct Setting {
   std::string key;     ///< "train.rate"
   std::string option;  ///< "rate", or the dotted key where the last part is not unique
-  std::string help, value, kind;
+  std::string help;    ///< with the words it takes, and in brackets its value where nobody says it
+  bool word = false;   ///< takes one of several words
 };
+/// Every setting of every task. A key that not all tasks have, or that means something else in some, says
+/// what it is in which, a line each.
 std::vector<Setting> settings();
 
 /// Applies options and --set to a config, in this order.

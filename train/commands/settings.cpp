@@ -1,0 +1,129 @@
+// Settings as options: what each means in which task, and how a config takes them.
+#include <algorithm>
+#include <map>
+
+#include "attention/spec.h"
+#include "train/commands/verb.h"
+#include "train/task.h"
+
+namespace heed {
+namespace {
+
+/// What a key means in some tasks.
+struct Meaning {
+  std::string help;                                              // with the words it takes
+  std::vector<std::pair<std::string, std::string>> values = {};  // task, and what it is there by itself
+};
+
+/// "lm, mnist"; the tasks of Long Range Arena are one name where all of them are meant.
+std::string names_of(std::vector<std::string> some) {
+  const auto of_arena = [](const std::string& name) { return name.starts_with("lra-"); };
+  std::vector<std::string> every;
+  for (const TaskEntry& entry : tasks()) every.emplace_back(entry.name);
+  if (std::count_if(some.begin(), some.end(), of_arena) ==
+      std::count_if(every.begin(), every.end(), of_arena)) {
+    some.erase(std::remove_if(some.begin(), some.end(), of_arena), some.end());
+    some.emplace_back("lra");
+  }
+  std::string out;
+  for (const std::string& name : some) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+/// " [0.1]", or " [5 in lm, recall; 7 in mnist]".
+std::string defaults_of(const Meaning& meaning) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // a value, and where it is so
+  for (const auto& [task, value] : meaning.values) {
+    const auto same = std::find_if(groups.begin(), groups.end(),
+                                   [&value = value](const auto& one) { return one.first == value; });
+    if (same == groups.end())
+      groups.push_back({value, {task}});
+    else
+      same->second.push_back(task);
+  }
+  if (groups.size() == 1) return groups[0].first.empty() ? "" : " [" + groups[0].first + "]";
+  std::string out;
+  for (const auto& [value, names] : groups)
+    out += (out.empty() ? " [" : "; ") + value + " in " + names_of(names);
+  return out + "]";
+}
+
+std::string help_of(const std::vector<Meaning>& meanings) {
+  if (meanings.size() == 1 && meanings[0].values.size() == tasks().size())
+    return meanings[0].help + defaults_of(meanings[0]);
+  std::string out;
+  for (const Meaning& one : meanings) {
+    std::vector<std::string> names;
+    for (const auto& [task, value] : one.values) names.push_back(task);
+    out += (out.empty() ? "" : "\n") + names_of(names) + ": " + one.help + defaults_of(one);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  std::map<std::string, std::vector<Meaning>> meanings;
+  std::map<std::string, int> uses;
+  for (const TaskEntry& entry : tasks()) {
+    Config config;
+    config.task = entry.make();
+    for (const OptionText& option : options_of(config)) {
+      const bool word = option.kind.find('|') != std::string::npos;
+      std::vector<Meaning>& known = meanings[option.name];
+      if (known.empty()) {
+        all.push_back({option.name, option.name.substr(option.name.rfind('.') + 1), "", word});
+        ++uses[all.back().option];
+      }
+      const std::string help = option.help + (word ? " (" + option.kind + ")" : "");
+      auto same =
+          std::find_if(known.begin(), known.end(), [&](const Meaning& one) { return one.help == help; });
+      if (same == known.end()) same = known.insert(known.end(), Meaning{.help = help});
+      same->values.emplace_back(entry.name, option.value);
+    }
+  }
+  for (Setting& setting : all) {
+    setting.help = help_of(meanings[setting.key]);
+    if (setting.key == "data.path")
+      setting.option = "data";
+    else if (setting.key == "model.kind")
+      setting.option = "model";
+    else if (uses[setting.option] > 1)
+      setting.option = setting.key;
+    for (char& c : setting.option) c = c == '_' ? '-' : c;
+  }
+  return all;
+}
+
+void apply_settings(Config& config, const Invocation& call) {
+  if (call.has("attention")) {
+    config.set("attention.encoder", call.get("attention"), "--attention: ");
+    config.set("attention.decoder", call.get("attention"), "--attention: ");
+  }
+  if (call.has("cross-attention"))
+    config.set("attention.cross", call.get("cross-attention"), "--cross-attention: ");
+  // A length given in one unit replaces a preset's in the other.
+  if (call.has("steps") && !call.has("epochs")) config.train.epochs = 0;
+  if (call.has("epochs") && !call.has("steps")) config.train.steps = 0;
+  for (const Setting& setting : settings()) {
+    for (const std::string& name : {setting.option, setting.key}) {
+      const auto given =
+          call.options.find(name);  // `show` has a flag of the name of a setting, without values
+      if (given != call.options.end() && !given->second.empty())
+        config.set(setting.key, given->second.back(), "--" + name + ": ");
+    }
+  }
+  const auto sets = call.options.find("set");
+  if (sets == call.options.end()) return;
+  for (const std::string& one : sets->second) {
+    const size_t equals = one.find('=');
+    if (equals == std::string::npos)
+      fail("--set ", one, ": write --set key=value, as in --set train.rate=1e-3.");
+    if (one.starts_with("train.steps=") && config.train.steps == 0) config.train.epochs = 0;
+    if (one.starts_with("train.epochs=") && config.train.epochs == 0) config.train.steps = 0;
+    config.set(one.substr(0, equals), one.substr(equals + 1), "--set ");
+  }
+}
+
+}  // namespace heed
