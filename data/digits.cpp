@@ -6,7 +6,6 @@
 #include <cmath>
 #include <vector>
 
-#include "core/parallel.h"
 #include "data/dice.h"
 
 namespace heed {
@@ -223,7 +222,7 @@ void draw_digit(Dice& dice, int64_t digit, uint8_t* pixels) {
 
 }  // namespace
 
-LabelledImages digits(int64_t count, uint64_t seed) {
+LabelledImages digits(int64_t count, uint64_t seed, const Told& told) {
   if (count < 1 || count > 10'000'000) {
     fail("digits: a count of ", count, " is outside 1 .. 10000000. Choose one inside.");
   }
@@ -234,7 +233,7 @@ LabelledImages digits(int64_t count, uint64_t seed) {
   out.labels.resize(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) out.labels[static_cast<size_t>(i)] = static_cast<uint8_t>(i % classes);
   shuffle(std::span(out.labels), seed, 0);
-  parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
+  told_rows(count, 64, told, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Dice dice(seed, static_cast<uint64_t>(i) + 1);
       draw_digit(dice, out.labels[static_cast<size_t>(i)],

@@ -85,12 +85,12 @@ std::vector<uint8_t> even_labels(int64_t count, uint64_t seed) {
 
 /// Example i is what `make` gives for its own dice, part after part.
 template <class Make>
-Sequences made(int64_t count, int64_t parts, uint64_t seed, Make make) {
+Sequences made(int64_t count, int64_t parts, uint64_t seed, const Told& told, Make make) {
   Sequences out;
   out.parts = parts;
   out.labels = even_labels(count, seed);
   std::vector<std::string> texts(static_cast<size_t>(count * parts));
-  parallel_rows(count, 16, [&](int64_t begin, int64_t end) {
+  told_rows(count, 16, told, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Dice dice(seed, static_cast<uint64_t>(i) + 1);
       make(dice, out.labels[static_cast<size_t>(i)] == 1, &texts[static_cast<size_t>(i * parts)]);
@@ -102,17 +102,17 @@ Sequences made(int64_t count, int64_t parts, uint64_t seed, Make make) {
 
 }  // namespace
 
-Sequences ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths) {
+Sequences ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths, const Told& told) {
   check(count, lengths);
   const Filler filler(seed);
-  return made(count, 1, seed,
+  return made(count, 1, seed, told,
               [&](Dice& dice, bool good, std::string* out) { *out = ledger(dice, filler, lengths, good); });
 }
 
-Sequences paired_ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths) {
+Sequences paired_ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths, const Told& told) {
   check(count, lengths);
   const Filler filler(seed);
-  return made(count, 2, seed, [&](Dice& dice, bool same, std::string* out) {
+  return made(count, 2, seed, told, [&](Dice& dice, bool same, std::string* out) {
     const auto number = static_cast<int64_t>(houses.size());
     const int64_t one = dice.below(number);
     const int64_t other = same ? one : (one + dice.between(1, number - 1)) % number;
@@ -121,9 +121,9 @@ Sequences paired_ledgers(int64_t count, uint64_t seed, const LedgerLengths& leng
   });
 }
 
-Sequences grounded_digits(int64_t count, uint64_t seed) {
+Sequences grounded_digits(int64_t count, uint64_t seed, const Told& told) {
   constexpr int64_t side = 32, drawn_side = 28;
-  const LabelledImages drawn = digits(count, seed);
+  const LabelledImages drawn = digits(count, seed, told);
   Sequences out;
   out.labels = drawn.labels;
   out.bytes.resize(static_cast<size_t>(count * side * side));

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <unordered_set>
 
-#include "core/parallel.h"
 #include "data/shuffle.h"
 
 namespace heed {
@@ -128,7 +127,7 @@ void check(int64_t count, const ListOpsGrammar& grammar) {
 
 }  // namespace
 
-Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar) {
+Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar, const Told& told) {
   check(count, grammar);
   Sequences out;
   std::unordered_set<uint64_t> seen;
@@ -140,7 +139,8 @@ Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar) {
     std::vector<std::string> drawn(static_cast<size_t>(wave));
     std::vector<uint64_t> hashes(static_cast<size_t>(wave));
     std::vector<uint8_t> values(static_cast<size_t>(wave));
-    parallel_rows(wave, 16, [&](int64_t begin, int64_t end) {
+    const Told of_wave = told ? Told([&](int64_t done) { told(std::min(out.count() + done, count)); }) : told;
+    told_rows(wave, 16, of_wave, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Drawer drawer(grammar, seed, stream + static_cast<uint64_t>(i));
         if (!drawer.draw()) continue;

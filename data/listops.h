@@ -9,6 +9,7 @@
 
 #include "data/anchors.h"
 #include "data/sequences.h"
+#include "data/told.h"
 
 namespace heed {
 
@@ -28,8 +29,9 @@ inline constexpr uint8_t listops_min = 1, listops_max = 2, listops_median = 3, l
 inline constexpr int64_t listops_vocabulary = 16;
 
 /// `count` different expressions with their values. The same arguments give the same ones, for any number of
-/// threads. Usage error when the grammar is none, or has not that many expressions.
-Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar = {});
+/// threads; `told` hears about how many there are. Usage error when the grammar is none, or has not that many
+/// expressions.
+Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar = {}, const Told& told = {});
 
 /// The value of an expression whose first `levels` levels of operators are computed and whose deeper ones are
 /// guessed by their operator: MIN as 0, MAX as 9, MED as 4, SM as 5. All levels: the label. Fault::data when

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/parallel.h"
 #include "data/dice.h"
 #include "data/pathfinder_brush.h"
 
@@ -336,7 +335,7 @@ class Picture {
 }  // namespace
 
 Sequences pathfinder(int64_t count, uint64_t seed, const PathfinderOptions& options,
-                     std::vector<PathfinderFacts>* facts) {
+                     std::vector<PathfinderFacts>* facts, const Told& told) {
   if (count < 1 || count > 10'000'000)
     fail("pathfinder: a count of ", count, " is outside 1 .. 10000000. Choose one inside.");
   std::vector<Brush> brushes;
@@ -347,7 +346,7 @@ Sequences pathfinder(int64_t count, uint64_t seed, const PathfinderOptions& opti
   out.labels.resize(static_cast<size_t>(count));
   for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * area);
   if (facts != nullptr) facts->resize(static_cast<size_t>(count));
-  parallel_rows(count, 16, [&](int64_t begin, int64_t end) {
+  told_rows(count, 16, told, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Dice dice(seed, static_cast<uint64_t>(i));
       const auto which = static_cast<size_t>(dice.below(static_cast<int64_t>(brushes.size())));

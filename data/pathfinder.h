@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/sequences.h"
+#include "data/told.h"
 
 namespace heed {
 
@@ -39,14 +40,15 @@ struct PathfinderFacts {
 
 /// `count` images of side x side grey pixels, and whether the discs share a curve. The background is 0, the
 /// brightest dash 255. The same arguments give the same ones, for any number of threads. `facts`, where
-/// given, gets one entry an image.
+/// given, gets one entry an image; `told` hears how many are drawn.
 Sequences pathfinder(int64_t count, uint64_t seed, const PathfinderOptions& options,
-                     std::vector<PathfinderFacts>* facts = nullptr);
+                     std::vector<PathfinderFacts>* facts = nullptr, const Told& told = {});
 
 /// Writes imgs/N/sample_M.png, 1000 a folder N, and metadata/N.npy, which is text: folder, file, number,
 /// label, continuity, contour length, distractor length, dash length, thickness, gap, number of contrasts.
+/// `told` hears how many thousands are written.
 void write_pathfinder(const Path& folder, const Sequences& images, const std::vector<PathfinderFacts>& facts,
-                      const PathfinderOptions& options);
+                      const PathfinderOptions& options, const Told& told = {});
 
 /// A folder of the benchmark: metadata/*.npy as text and the PNG files that they name, in the order of the
 /// metadata. A file without a byte is left out (the released easy set has one); `left_out`, where given, gets

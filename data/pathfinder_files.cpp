@@ -27,29 +27,32 @@ std::vector<std::string_view> words(std::string_view line) {
 }  // namespace
 
 void write_pathfinder(const Path& folder, const Sequences& images, const std::vector<PathfinderFacts>& facts,
-                      const PathfinderOptions& options) {
+                      const PathfinderOptions& options, const Told& told) {
   io::make_directories(folder / "metadata");
   const int64_t folders = (images.count() + a_folder - 1) / a_folder;
   for (int64_t number = 0; number < folders; ++number)
     io::make_directories(folder / "imgs" / std::to_string(number));
-  parallel_rows(folders, 1, [&](int64_t number, int64_t) {
-    std::string lines;
-    for (int64_t i = number * a_folder; i < std::min((number + 1) * a_folder, images.count()); ++i) {
-      const int64_t within = i - number * a_folder;
-      const std::string file = text("sample_", within, ".png");
-      const Path path = folder / "imgs" / std::to_string(number) / file;
-      const std::string png = write_png({options.side, options.side, std::string(images.at(i))});
-      // One sync at the end of a folder rather than one for each of its thousand small files.
-      io::remove_all(path);
-      io::Appender(path).raw(png);
-      lines += text("imgs/", number, " ", file, " ", within, " ",
-                    static_cast<int64_t>(images.labels[static_cast<size_t>(i)]), " ", options.continuity, " ",
-                    options.contour, " ", options.distractor, " ", options.dash, " ", options.thickness, " ",
-                    facts[static_cast<size_t>(i)].gap, " 1\n");
-    }
-    io::sync_directory(folder / "imgs" / std::to_string(number));
-    io::write(folder / "metadata" / text(number, ".npy"), lines);
-  });
+  told_rows(
+      folders, 1, told,
+      [&](int64_t number, int64_t) {
+        std::string lines;
+        for (int64_t i = number * a_folder; i < std::min((number + 1) * a_folder, images.count()); ++i) {
+          const int64_t within = i - number * a_folder;
+          const std::string file = text("sample_", within, ".png");
+          const Path path = folder / "imgs" / std::to_string(number) / file;
+          const std::string png = write_png({options.side, options.side, std::string(images.at(i))});
+          // One sync at the end of a folder rather than one for each of its thousand small files.
+          io::remove_all(path);
+          io::Appender(path).raw(png);
+          lines += text("imgs/", number, " ", file, " ", within, " ",
+                        static_cast<int64_t>(images.labels[static_cast<size_t>(i)]), " ", options.continuity,
+                        " ", options.contour, " ", options.distractor, " ", options.dash, " ",
+                        options.thickness, " ", facts[static_cast<size_t>(i)].gap, " 1\n");
+        }
+        io::sync_directory(folder / "imgs" / std::to_string(number));
+        io::write(folder / "metadata" / text(number, ".npy"), lines);
+      },
+      1);
 }
 
 std::vector<PathfinderEntry> parse_pathfinder_metadata(std::string_view all, std::string_view name) {

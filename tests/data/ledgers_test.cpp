@@ -89,3 +89,14 @@ TEST_CASE("ledgers: digits on a ground are not told by their greys, and have no 
   CHECK(all.bytes.find('\0') == std::string::npos);
   CHECK(byte_runs(all.slice(0, 2000), all.slice(2000, 3000), 1, true) < 0.25);
 }
+
+TEST_CASE("ledgers: who listens hears how many there are, and what is made is the same") {
+  int64_t heard = 0;
+  const Told told = [&](int64_t done) { heard = done; };
+  CHECK(ledgers(1500, 5, {}, told).sha256() == ledgers(1500, 5).sha256());
+  CHECK(heard == 1500);
+  CHECK(paired_ledgers(1400, 5, {}, told).sha256() == paired_ledgers(1400, 5).sha256());
+  CHECK(heard == 1400);
+  CHECK(grounded_digits(1300, 5, told).sha256() == grounded_digits(1300, 5).sha256());
+  CHECK(heard == 1300);
+}

@@ -198,3 +198,13 @@ TEST_CASE("listops: grammars without an end or without enough expressions are re
       listops(500, 1, {.depth = 2, .arguments = 2, .operators = 0.5, .shortest = 2, .longest = 9}),
       containing("gave no more than 400"));
 }
+
+TEST_CASE("listops: who listens hears how many there are, may end it, and gets the same expressions") {
+  std::vector<int64_t> heard;
+  const Sequences told = listops(3000, 1, small, [&](int64_t done) { heard.push_back(done); });
+  CHECK(told.sha256() == listops(3000, 1, small).sha256());
+  REQUIRE(heard.size() > 1);
+  CHECK(std::is_sorted(heard.begin(), heard.end()));
+  CHECK(heard.back() == 3000);
+  CHECK_THROWS_AS(listops(3000, 1, small, [](int64_t) { throw 1; }), int);
+}

@@ -406,6 +406,29 @@ TEST_CASE("command line: resuming with other data is refused and changes nothing
   check_refused(shell, {"resume", "runs/a", "--steps", "8", "--quiet"}, 5, {"pairs.tsv"});
 }
 
+TEST_CASE("command line: generating data tells how far it is, and a signal leaves nothing behind") {
+  const Shell shell;
+  io::make_directories(shell.scratch / "empty");
+  for (const char* folder : {"new", "empty"}) {
+    CAPTURE(folder);
+    const pid_t child =
+        shell.start({"data", "generate", "listops", "--examples", "1000000", "--out", folder});
+    const double began = seconds_now();
+    while (io::read(shell.scratch / "err").find(" of 1004000, about ") == std::string::npos) {
+      REQUIRE(seconds_now() - began < 60);
+      ::usleep(20000);
+    }
+    ::kill(child, SIGINT);
+    const Result end = shell.end(child);
+    CHECK(end.code == 130);
+    CHECK(end.out.empty());
+    CHECK_THAT(end.err, containing("  stopped     nothing is left in ") && containing(folder));
+  }
+  CHECK(!io::exists(shell.scratch / "new"));
+  CHECK(io::is_directory(shell.scratch / "empty"));
+  CHECK(io::list(shell.scratch / "empty").empty());
+}
+
 TEST_CASE("command line: a language model of byte pairs speaks whole characters") {
   const Shell shell;
   io::write(shell.scratch / "text.txt", [] {

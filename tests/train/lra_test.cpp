@@ -288,6 +288,9 @@ TEST_CASE("lra: what data generate writes is what --data reads") {
     CHECK(heed_program({"data", "generate", one.name, "--out", folder}) == 5);  // not empty
   }
   CHECK(heed_program({"data", "generate", "listop"}) == 2);
+  // An empty file of ListOps would be refused by whoever reads it.
+  CHECK(heed_program(
+            {"data", "generate", "listops", "--validation", "0", "--out", (scratch / "x").string()}) == 2);
   CHECK(heed_program({"data", "generate", "pathfinder", "--side", "33", "--out", (scratch / "x").string()}) ==
         2);
 }

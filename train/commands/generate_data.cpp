@@ -10,6 +10,8 @@
 #include "data/ledgers.h"
 #include "data/listops.h"
 #include "data/pathfinder.h"
+#include "train/progress.h"
+#include "train/stop_signals.h"
 
 namespace heed {
 namespace {
@@ -18,13 +20,67 @@ namespace {
 struct Wanted {
   int64_t train = 0, validation = 0, test = 0;
   uint64_t seed = 1;
+  Told told = {};  ///< hears how many there are
   int64_t all() const { return train + validation + test; }
 };
 
 struct Kind {
   const char* name;
   int64_t train, validation, test;  // as many as the benchmark has
+  int64_t least_validation;  // 0 where the files have no validation part, 1 where a file must hold some
   void (*write)(const Invocation& call, const Wanted& wanted, const Path& folder);
+};
+
+/// Thrown between two examples.
+struct Interrupted {
+  int signal = 0;
+};
+
+void look_for_signal() {
+  if (const int signal = StopSignals::received()) throw Interrupted{signal};
+}
+
+/// Says how far it is where that takes longer than a moment, and ends the work at a signal.
+class Watch {
+ public:
+  explicit Watch(int64_t all) : all_(all) {}
+
+  void operator()(int64_t done) {
+    look_for_signal();
+    const double now = seconds_now();
+    if (done < all_ ? now < next_ : now - began_ < patience) return;
+    next_ = now + 5;
+    const double left = (now - began_) / static_cast<double>(done) * static_cast<double>(all_ - done);
+    progress_.say("made", text(done, " of ", all_,
+                               done < all_ ? text(", about ", clock_text(left), " left") : ", writing them"));
+  }
+
+ private:
+  static constexpr double patience = 1;  // seconds before the first line
+  int64_t all_;
+  double began_ = seconds_now(), next_ = began_ + patience;
+  Progress progress_;
+};
+
+/// Takes away what was written into a folder that was new or empty, unless all of it was.
+class Written {
+ public:
+  explicit Written(Path folder) : folder_(std::move(folder)), was_there_(io::exists(folder_)) {}
+  Written(const Written&) = delete;
+  Written& operator=(const Written&) = delete;
+  ~Written() {
+    if (whole) return;
+    try {
+      for (const Path& name : io::list(folder_)) io::remove_all(folder_ / name);
+      if (!was_there_) io::remove_all(folder_);
+    } catch (const Error&) {  // what went wrong before is what is told
+    }
+  }
+  bool whole = false;
+
+ private:
+  Path folder_;
+  bool was_there_;
 };
 
 std::array<Sequences, 3> cut(const Sequences& all, const Wanted& wanted) {
@@ -33,38 +89,58 @@ std::array<Sequences, 3> cut(const Sequences& all, const Wanted& wanted) {
 }
 
 void listops_files(const Invocation&, const Wanted& wanted, const Path& folder) {
-  write_listops(folder, cut(listops(wanted.all(), wanted.seed), wanted));
+  write_listops(folder, cut(listops(wanted.all(), wanted.seed, {}, wanted.told), wanted));
 }
 
 void pathfinder_files(const Invocation& call, const Wanted& wanted, const Path& folder) {
   const PathfinderOptions options = pathfinder_options(call.integer("side", 32));
   std::vector<PathfinderFacts> facts;
-  const Sequences images = pathfinder(wanted.all(), wanted.seed, options, &facts);
-  write_pathfinder(folder / "curv_contour_length_14", images, facts, options);
+  const Sequences images = pathfinder(wanted.all(), wanted.seed, options, &facts, wanted.told);
+  // Its thousands of small files get their place when all are there.
+  const Path unfinished = folder / "unfinished";
+  write_pathfinder(unfinished, images, facts, options, [](int64_t) { look_for_signal(); });
+  io::rename_directory(unfinished, folder / "curv_contour_length_14");
 }
 
 void text_files(const Invocation&, const Wanted& wanted, const Path& folder) {
   // The benchmark has no validation part: those examples join the training half.
-  const Sequences all = ledgers(wanted.all(), wanted.seed);
+  const Sequences all = ledgers(wanted.all(), wanted.seed, {}, wanted.told);
   const int64_t train = wanted.train + wanted.validation;
   write_reviews(folder, all.slice(0, train), all.slice(train, all.count()));
 }
 
 void retrieval_files(const Invocation&, const Wanted& wanted, const Path& folder) {
-  write_document_pairs(folder, cut(paired_ledgers(wanted.all(), wanted.seed), wanted));
+  write_document_pairs(folder, cut(paired_ledgers(wanted.all(), wanted.seed, {}, wanted.told), wanted));
 }
 
 void image_files(const Invocation&, const Wanted& wanted, const Path& folder) {
-  const Sequences all = grounded_digits(wanted.all(), wanted.seed);
+  const Sequences all = grounded_digits(wanted.all(), wanted.seed, wanted.told);
   const int64_t train = wanted.train + wanted.validation;
   write_cifar(folder, all.slice(0, train), all.slice(train, all.count()));
 }
 
-constexpr Kind kinds[] = {{"listops", 96000, 2000, 2000, listops_files},
-                          {"pathfinder", 160000, 20000, 20000, pathfinder_files},
-                          {"text", 22500, 2500, 25000, text_files},
-                          {"retrieval", 147086, 18090, 17437, retrieval_files},
-                          {"image", 45000, 5000, 10000, image_files}};
+constexpr Kind kinds[] = {{"listops", 96000, 2000, 2000, 1, listops_files},
+                          {"pathfinder", 160000, 20000, 20000, 0, pathfinder_files},
+                          {"text", 22500, 2500, 25000, 0, text_files},
+                          {"retrieval", 147086, 18090, 17437, 1, retrieval_files},
+                          {"image", 45000, 5000, 10000, 0, image_files}};
+
+/// Everything or nothing.
+int write_all(const Kind& kind, const Invocation& call, Wanted& wanted, const Path& folder) {
+  const StopSignals signals;
+  try {
+    Written written(folder);
+    wanted.told = Watch(wanted.all());
+    kind.write(call, wanted, folder);
+    look_for_signal();
+    written.whole = true;
+  } catch (const Interrupted& interrupted) {
+    Progress().say("stopped", text("nothing is left in ", folder, "; the same command begins anew"));
+    return 128 + interrupted.signal;
+  }
+  std::printf("%s\n", folder.c_str());
+  return 0;
+}
 
 }  // namespace
 
@@ -78,7 +154,7 @@ int generate_data(const Invocation& call) {
                   .validation = call.integer("validation", kind.validation),
                   .test = call.integer("held-out", kind.test)};
     for (const auto& [name, value, least] : {std::tuple{"examples", wanted.train, int64_t{1}},
-                                             {"validation", wanted.validation, int64_t{0}},
+                                             {"validation", wanted.validation, kind.least_validation},
                                              {"held-out", wanted.test, int64_t{1}}}) {
       if (value < least || value > 1'000'000)
         fail("--", name, " = ", value, ". It must be ", least, " to 1000000.");
@@ -89,9 +165,7 @@ int generate_data(const Invocation& call) {
     const Path folder = call.get("out", "data-" + call.words[1]);
     if (!io::list(folder).empty())
       fail(Fault::file, folder, " is not empty. Give --out a folder that is new or empty.");
-    kind.write(call, wanted, folder);
-    std::printf("%s\n", folder.c_str());
-    return 0;
+    return write_all(kind, call, wanted, folder);
   }
   fail("data generate: '", call.words[1], "' is unknown.", suggestion(call.words[1], known));
 }
