@@ -271,6 +271,8 @@ std::string in_quotes(const std::string& value) {
 
 }  // namespace
 
+Config preset_config(const std::string& name) { return from_preset(name); }
+
 Config make_config(const std::string& preset_or_file) {
   const bool file = preset_or_file.ends_with(".toml");
   Config config =

@@ -126,6 +126,8 @@ std::span<const Preset> presets();
 /// the recipes there are.
 std::string with_recipe(const std::string& preset, const std::string& recipe);
 
+/// A preset as it stands: the environment says nothing of it. Fails with the nearest one.
+Config preset_config(const std::string& name);
 /// The config of a preset or of a .toml file (which may begin from a preset: `preset = "translate"`), then
 /// HEED_* from the environment. Fails with the nearest preset.
 Config make_config(const std::string& preset_or_file);

@@ -150,8 +150,7 @@ std::string merged(const std::string& base, const std::string& more) {
 struct Made {
   Made() {
     for (const LraRecipe& recipe : lra_recipes()) {
-      const bool bare = std::string(recipe.name) == "tiny";
-      const std::string& name = texts.emplace_back(bare ? recipe.task : text(recipe.task, "-", recipe.name));
+      const std::string& name = texts.emplace_back(preset_of(recipe));
       const std::string& about = texts.emplace_back(text("recipe ", recipe.name, ": ", recipe.about));
       const std::string& settings = texts.emplace_back(merged(base_of(recipe.name), recipe.more));
       presets.push_back({name.c_str(), recipe.task, about.c_str(), settings.c_str()});
@@ -161,7 +160,17 @@ struct Made {
   std::vector<Preset> presets;
 };
 
+// Whether a pixel of 0 is left out, where places come from, what is classified, and how much is read.
+constexpr const char* choices[] = {"data.pixel_zero", "model.position", "data.pool",      "data.mean_over",
+                                   "data.pair_head",  "data.longest",   "train.clip_each"};
+
 }  // namespace
+
+std::string preset_of(const LraRecipe& recipe) {
+  return std::string_view(recipe.name) == "tiny" ? recipe.task : text(recipe.task, "-", recipe.name);
+}
+
+std::span<const char* const> lra_choices() { return choices; }
 
 std::span<const Preset> lra_presets() {
   static const Made made;

@@ -10,6 +10,7 @@
 #include "core/isa.h"
 #include "core/parallel.h"
 #include "core/storage.h"
+#include "train/choices.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/members.h"
 #include "train/machine_memory.h"
@@ -69,6 +70,7 @@ void write_manifest(Config& config, const RunFolder& folder, const Trainer& trai
   facts.set("parameters", count_parameters(model));
   facts.set("steps", trainer.total_steps());
   facts.set("config_key", "config.toml holds every setting");
+  facts.set("settings", settings_facts(config));
   facts.set("estimate", estimate_facts(trainer.estimate()));
   if (config.train.pretrain != Pretrain::none)
     facts.set("pretraining", pretraining_facts(config, folder.path()));
@@ -140,7 +142,7 @@ std::string attention_words(const Config& config, Module& model) {
               attention.cross);
 }
 
-void print_head(Progress& progress, const Config& config, Trainer& trainer, const RunFolder& folder,
+void print_head(Progress& progress, Config& config, Trainer& trainer, const RunFolder& folder,
                 const Group* group) {
   if (group != nullptr) {
     const TrainOptions& train = config.train;
@@ -152,6 +154,7 @@ void print_head(Progress& progress, const Config& config, Trainer& trainer, cons
                               ", OpenBLAS ", blas_core(), ", seed ", config.train.seed));
   progress.say("model", text(short_number(static_cast<double>(count_parameters(trainer.model()))),
                              " parameters, ", attention_words(config, trainer.model())));
+  if (const std::string changed = changed_words(config); !changed.empty()) progress.say("changed", changed);
   progress.say("schedule",
                text(trainer.total_steps(), " steps",
                     config.train.pretrain != Pretrain::none
