@@ -81,6 +81,8 @@ ComparedRun read_compared(const Path& run, const std::string& label) {
   for (const auto& [name, value] : scores.members()) {
     if (name != "step" && name != "of" && value.is_number()) out.scores.emplace_back(name, value.real());
   }
+  if (const Json* anchors = manifest.find("anchors"); anchors != nullptr && anchors->is_text())
+    out.anchors = anchors->text();
   out.parameters = manifest.at("parameters").real();
   out.flops = manifest.at("estimate").at("flops_a_step").real();
   const Json& took = manifest.at("took");
@@ -158,6 +160,26 @@ int exit_code(const Comparison& comparison) {
   return 0;
 }
 
+std::vector<std::string> anchor_lines(const Comparison& comparison) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> found;  // anchors, labels
+  for (const ComparedRun& run : comparison.runs) {
+    if (!run.failure.empty()) continue;
+    auto at =
+        std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.first == run.anchors; });
+    if (at == found.end()) at = found.insert(at, {run.anchors, {}});
+    std::vector<std::string>& labels = at->second;
+    if (std::find(labels.begin(), labels.end(), run.label) == labels.end()) labels.push_back(run.label);
+  }
+  std::vector<std::string> out;
+  for (const auto& [anchors, labels] : found) {
+    if (anchors.empty()) continue;
+    std::string of;
+    for (const std::string& label : labels) of += (of.empty() ? " of " : ", ") + label;
+    out.push_back(text("anchors", found.size() > 1 ? of : "", ": ", anchors));
+  }
+  return out;
+}
+
 std::string comparison_text(const Comparison& comparison) {
   const auto cell = [](const std::string& words, size_t columns, bool right) {
     const auto used = static_cast<size_t>(picture::display_width(words));
@@ -180,18 +202,22 @@ std::string comparison_text(const Comparison& comparison) {
            cell(significant(row.flops * 1e-9), 12, true) + cell(fixed(row.seconds, 1), 10, true) +
            (row.failure.empty() ? "" : "  " + row.failure) + "\n";
   }
+  for (const std::string& line : anchor_lines(comparison)) out += line + "\n";
   return out;
 }
 
 std::string comparison_csv(const Comparison& comparison) {
   std::vector<std::string> names;
+  bool anchored = false;
   for (const ComparedRun& run : comparison.runs) {
+    anchored = anchored || !run.anchors.empty();
     for (const auto& [name, value] : run.scores) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
   std::string out = "label,seed";
   for (const std::string& name : names) out += "," + name;
+  if (anchored) out += ",anchors";
   out += ",steps_per_second,peak_bytes,parameters,flops_a_step,seconds,run,failure\n";
   for (const ComparedRun& run : comparison.runs) {
     out += text(quoted(run.label), ",", run.seed);
@@ -199,6 +225,7 @@ std::string comparison_csv(const Comparison& comparison) {
       const double value = score_of(run, name);
       out += std::isfinite(value) ? text(",", value) : std::string(",");
     }
+    if (anchored) out += "," + quoted(run.anchors);
     if (run.failure.empty()) {
       out += text(",", run.steps_per_second, ",", static_cast<int64_t>(run.memory), ",",
                   static_cast<int64_t>(run.parameters), ",", run.flops, ",", run.seconds, ",",

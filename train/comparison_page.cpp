@@ -32,7 +32,10 @@ std::string table(const Comparison& comparison) {
            cell(picture::fixed(row.memory / 1e6, 0)) + cell(picture::fixed(row.parameters, 0)) +
            cell(tick_text(row.flops * 1e-9)) + cell(picture::fixed(row.seconds, 1)) + "</tr>\n";
   }
-  return out + "</tbody>\n</table>\n</div>\n";
+  out += "</tbody>\n</table>\n</div>\n";
+  for (const std::string& line : anchor_lines(comparison))
+    out += text("<p class=\"subtitle\">", escape(line), "</p>\n");
+  return out;
 }
 
 }  // namespace

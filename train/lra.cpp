@@ -95,22 +95,27 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
     fail("model.max_length = ", max_length_, ", but an image has ", train.at(0).size(), " pixels",
          first == 1 ? " and a token put first" : "", ". Raise it, or make data.side smaller.");
   }
-  known_ = predicts_classes()
-               ? to_string(anchors(train.slice(0, std::min(train.count(), anchored)),
-                                   splits_.test.slice(0, std::min(splits_.test.count(), anchored))))
-               : frequencies();
+  known_.clear();
+  if (predicts_classes()) {
+    const auto found = anchors(train.slice(0, std::min(train.count(), anchored)),
+                               splits_.test.slice(0, std::min(splits_.test.count(), anchored)));
+    for (const Anchor& one : found) known_.push_back({"accuracy", one.knowledge, one.accuracy});
+    known_words_ = to_string(found);
+  } else {
+    known_words_ = frequencies();
+  }
   facts_ = {{"recipe", config.preset.empty() ? config.task_name : config.preset},
             {"sha256 training examples", train.sha256()},
             {"sha256 validation examples", splits_.validation.sha256()},
             {"sha256 test examples", splits_.test.sha256()},
-            {"anchors", known_}};
+            {"anchors", known_words_}};
   double bytes = 0;
   for (int64_t i = 0; i < train.count(); ++i) bytes += static_cast<double>(length(train, i));
   say(text("examples    ", train.count(), " train, ", splits_.validation.count(), " validation, ",
            splits_.test.count(), " test; ",
            std::lround(bytes / static_cast<double>(train.count() * train.parts)),
            " tokens each on average, at most ", longest_));
-  say("anchors     " + known_);
+  say("anchors     " + known_words_);
 }
 
 void LongTask::load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) {

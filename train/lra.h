@@ -45,6 +45,7 @@ class LongTask : public Task {
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const final;
   std::vector<NamedBytes> sealed() const final { return {}; }
   std::vector<std::pair<std::string, std::string>> facts() const final { return facts_; }
+  std::vector<Known> known() const final { return known_; }
   int64_t plan(int64_t epoch) final;
   Batch batch(int64_t position) const final;
   Batch share(int64_t position, const Share& share) const final;
@@ -105,10 +106,12 @@ class LongTask : public Task {
   Tensor logits(Module& model, const Batch& batch, const Pass& pass) const;
   Result score(Module& model, const Sequences& set, int64_t count) const;
   Scores scores_of(const Result& result) const;
-  std::string frequencies() const;
+  /// What frequencies alone know of tokens, in words; puts the numbers into known_.
+  std::string frequencies();
 
   LongSplits splits_;
-  std::string known_;  // what little knowledge scores
+  std::vector<Known> known_;  // what little knowledge scores
+  std::string known_words_;
   int64_t batch_ = 1, max_length_ = 0, longest_ = 0, epoch_ = 0;
   uint64_t seed_ = 1;
   double smoothing_ = 0;

@@ -90,7 +90,7 @@ Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
   Evaluation out;
   out.scores = scores_of(result);
   out.notes = {text(count, count < set.count() ? text(" of ", set.count()) : std::string(),
-                    " test examples; what others know: ", known_)};
+                    " test examples; what others know: ", known_words_)};
   if (!predicts_classes()) {
     out.notes.push_back(text(static_cast<int64_t>(result.asked), " tokens were asked for, nats each"));
     return out;

@@ -76,7 +76,7 @@ std::vector<int64_t> asked_of_each(const Tensor& rows, int64_t inputs, int64_t c
   return out;
 }
 
-std::string LongTask::frequencies() const {
+std::string LongTask::frequencies() {
   const Sequences& train = splits_.train;
   std::array<double, 256> times{};
   double all = 0;
@@ -91,9 +91,11 @@ std::string LongTask::frequencies() const {
   }
   double nats = 0;
   for (const double one : times) nats -= one > 0 ? one / all * std::log(one / all) : 0;
+  const double commonest = *std::max_element(times.begin(), times.end()) / std::max(all, 1.0);
+  known_ = {{"loss", "frequencies of tokens", nats}, {"accuracy", "the commonest token", commonest}};
   char words[96];
   std::snprintf(words, sizeof words, "frequencies of tokens %.4g nats, the commonest token %.4g", nats,
-                *std::max_element(times.begin(), times.end()) / std::max(all, 1.0));
+                commonest);
   return words;
 }
 

@@ -19,6 +19,7 @@ std::string cards(const std::vector<ReportCard>& all) {
   for (const ReportCard& card : all) {
     out += text("<div><dt>", escape(card.name), "</dt><dd>", escape(card.value), "</dd>");
     if (!card.note.empty()) out += text("<dd class=\"note\">", escape(card.note), "</dd>");
+    for (const std::string& line : card.beside) out += text("<dd class=\"note\">", escape(line), "</dd>");
     out += "</div>\n";
   }
   return out + "</dl>\n";

@@ -15,6 +15,7 @@ namespace heed {
 /// A number at the head of the report: "BLEU", "62.4", "greedy, 1,000 pairs".
 struct ReportCard {
   std::string name{}, value{}, note{};
+  std::vector<std::string> beside{};  ///< what the number is to be read beside, a line each
 };
 
 /// One row of the table of samples; the reference may be empty.

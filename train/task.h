@@ -48,6 +48,12 @@ struct Scores {
   }
 };
 
+/// What little knowledge gets of a score: a number that the score stands beside.
+struct Known {
+  std::string score, knowledge;
+  double value = 0;
+};
+
 /// What a finished scoring has to show.
 struct Evaluation {
   Scores scores;
@@ -93,6 +99,8 @@ class Task {
   virtual Scores validate(Module& model) const = 0;
   /// Scores on the test split, in full.
   virtual Evaluation test(Module& model, const DecodeOptions& decode) const = 0;
+  /// What little knowledge scores on the test split. The data are loaded.
+  virtual std::vector<Known> known() const { return {}; }
   /// Whether the weights of the last step are scored on the test split too, beside the best ones: where the
   /// validation split is none of the publisher's.
   virtual bool scores_last() const { return false; }

@@ -111,6 +111,31 @@ TEST_CASE("comparison: one line of CSV a run, quotes doubled") {
   CHECK_THAT(csv, containing("\"band\",1,,,,,,,,,\"no, said \"\"it\"\"\"\n"));
 }
 
+TEST_CASE("comparison: anchors stand below the accuracies, and in each line of the CSV") {
+  ComparedRun one = run_of("softmax", 1, 0.75, 10), two = run_of("linear", 1, 0.5, 30),
+              again = run_of("softmax", 2, 0.5, 10);
+  const ComparedRun failed{.label = "band", .folder = "", .failure = "no", .seed = 1};
+  using Lines = std::vector<std::string>;
+  CHECK(anchor_lines(compare_runs("none", {one, two})).empty());
+  CHECK_THAT(comparison_csv(compare_runs("none", {one})), !containing("anchors"));
+  one.anchors = two.anchors = again.anchors = "majority 0.172, root operator 0.257";
+  const Comparison same = compare_runs("same", {one, two, again, failed});
+  CHECK(anchor_lines(same) == Lines{"anchors: majority 0.172, root operator 0.257"});
+  CHECK(comparison_text(same).ends_with("\nanchors: majority 0.172, root operator 0.257\n"));
+  CHECK_THAT(comparison_html(same), containing(">anchors: majority 0.172, root operator 0.257<"));
+  const std::string csv = comparison_csv(same);
+  CHECK(csv.starts_with("label,seed,loss,accuracy,anchors,steps_per_second,"));
+  CHECK_THAT(csv, containing("\"linear\",1,0.5,0.5,\"majority 0.172, root operator 0.257\",30,"));
+  CHECK_THAT(csv, containing("\"band\",1,,,\"\",,,,,,,\"no\"\n"));
+  // Of several tasks: whose they are.
+  two.anchors = "majority 0.5";
+  CHECK(anchor_lines(compare_runs("tasks", {one, two, again})) ==
+        Lines{"anchors of softmax: majority 0.172, root operator 0.257", "anchors of linear: majority 0.5"});
+  two.anchors = "";
+  CHECK(anchor_lines(compare_runs("tasks", {one, two, again})) ==
+        Lines{"anchors of softmax: majority 0.172, root operator 0.257"});
+}
+
 TEST_CASE("comparison: curves are means at the steps that all seeds have, over steps and seconds") {
   const std::vector<MetricSeries> one{{"valid_accuracy", {2, 4, 6}, {0.1, 0.3, 0.5}},
                                       {"seconds", {1, 3, 6}, {1, 3, 9}}},

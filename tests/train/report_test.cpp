@@ -58,6 +58,15 @@ TEST_CASE("report: shows every part, escaped") {
   CHECK(count(page, "</script") == 3);
 }
 
+TEST_CASE("report: a number stands beside what it is to be read beside, a line each, escaped") {
+  ReportData report;
+  report.cards = {{"accuracy", "0.136", "held out", {"majority 0.172", "root <operator> 0.257"}}};
+  CHECK(report_html(report).find("<dd>0.136</dd><dd class=\"note\">held out</dd>"
+                                 "<dd class=\"note\">majority 0.172</dd>"
+                                 "<dd class=\"note\">root &lt;operator&gt; 0.257</dd></div>") !=
+        std::string::npos);
+}
+
 TEST_CASE("report: empty parts leave no heading behind") {
   const std::string page = report_html({});
   for (const char* heading : {"<h2>Curves", "<h2>Samples", "<h2>Attention", "<h2>Confusion", "<h2>Settings"})

@@ -4,6 +4,7 @@
 #include "core/json.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/verbs.h"
+#include "train/known.h"
 
 namespace heed {
 namespace {
@@ -16,6 +17,7 @@ int run(const Invocation& call) {
   if (call.has("json")) {
     Json out = Json::object({{"run", call.words[0]}, {"step", run.checkpoint.step}});
     for (const auto& [name, value] : evaluation.scores.list) out.set(name, value);
+    put_known(out, *run.config.task);
     std::puts(out.dump().c_str());
     return 0;
   }

@@ -13,6 +13,7 @@
 #include "train/choices.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/members.h"
+#include "train/known.h"
 #include "train/machine_memory.h"
 #include "train/pretraining.h"
 #include "train/score_name.h"
@@ -207,8 +208,12 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   report.subtitle = text("heed ", HEED_VERSION, ", task ", config.task_name,
                          config.preset.empty() ? "" : ", preset " + config.preset);
   for (const auto& [name, value] : evaluation.scores.list) {
+    const std::vector<std::string> known = known_words(*config.task, name);
     report.cards.push_back(
-        {.name = score_name(name), .value = shortened(value), .note = "best checkpoint, held-out data"});
+        {.name = score_name(name),
+         .value = shortened(value),
+         .note = text("best checkpoint, held-out data", known.empty() ? "" : "; what others know:"),
+         .beside = known});
   }
   report.cards.push_back(
       {.name = "best step", .value = text(outcome.best_step), .note = text("of ", outcome.step)});
@@ -260,7 +265,12 @@ namespace {
 /// folder itself, or the run that this one comes before.
 void show_result(Config& config, const RunFolder& folder, Trainer& trainer, const Outcome& outcome,
                  Progress& progress, const Path& whole) {
-  progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step));
+  std::string known;
+  for (const auto& [name, value] : outcome.best.list) {
+    for (const std::string& words : known_words(*config.task, name))
+      known += (known.empty() ? "; what others know of the test: " : ", ") + words;
+  }
+  progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step, known));
   // The checkpoint that is scored is read back from the disk: what is reported is what is kept.
   const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
   // Before anything else is computed: maps and samples of text are no part of training.
@@ -279,6 +289,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   Json scores = Json::object({{"step", best.step}, {"of", outcome.step}});
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
   for (const auto& [name, value] : of_last) scores.set("last_" + name, value);
+  put_known(scores, *config.task);
   io::write(folder.path() / "scores.json", scores.dump(1) + "\n");
   write_report(config, folder, trainer.model(), evaluation, outcome);
   tell_what_it_took(progress, folder, took, outcome);
