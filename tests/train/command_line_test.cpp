@@ -7,7 +7,6 @@
 
 #include "core/io.h"
 #include "core/json.h"
-#include "data/text.h"
 #include "tests/catch.h"
 #include "tests/train/shell.h"
 #include "train/checkpoint.h"
@@ -24,25 +23,6 @@ const std::vector<std::string> small{
     "--width", "16",  "--heads",           "2",   "--feed-forward",   "16", "--max-length", "16",
     "--pairs", "200", "--data.validation", "10",  "--data.test",      "6",  "--bleu-pairs", "2",
     "--steps", "4",   "--batch-tokens",    "200", "--validate-every", "2",  "--threads",    "2"};
-
-std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-/// Wrong input: this code, these words in one to three lines on standard error, nothing on standard output.
-void check_refused(const Shell& shell, const std::vector<std::string>& words, int code,
-                   const std::vector<std::string>& parts) {
-  std::string line;
-  for (const std::string& word : words) line += word + " ";
-  CAPTURE(line);
-  const Result result = shell.run(words);
-  CHECK(result.code == code);
-  CHECK(result.out.empty());
-  CHECK(result.err.starts_with("error: "));
-  CHECK(std::count(result.err.begin(), result.err.end(), '\n') <= 3);
-  for (const std::string& part : parts) CHECK_THAT(result.err, containing(part));
-}
 
 }  // namespace
 
@@ -427,119 +407,6 @@ TEST_CASE("command line: generating data tells how far it is, and a signal leave
   CHECK(!io::exists(shell.scratch / "new"));
   CHECK(io::is_directory(shell.scratch / "empty"));
   CHECK(io::list(shell.scratch / "empty").empty());
-}
-
-TEST_CASE("command line: a language model of byte pairs speaks whole characters") {
-  const Shell shell;
-  io::write(shell.scratch / "text.txt", [] {
-    std::string all;
-    for (int i = 0; i < 300; ++i) all += "caff\u00E8 e t\u00E8, per\u00F2 \u20AC" + std::to_string(i) + "\n";
-    return all;
-  }());
-  REQUIRE(shell
-              .run({"train",     "lm",           "--name",   "b",
-                    "--quiet",   "--data",       "text.txt", "--tokenizer",
-                    "byte_pair", "--vocabulary", "280",      "--width",
-                    "16",        "--heads",      "2",        "--feed-forward",
-                    "16",        "--layers",     "1",        "--max-length",
-                    "16",        "--steps",      "2",        "--batch",
-                    "4"})
-              .code == 0);
-  const Result made = shell.run({"generate", "runs/b", "--prompt", "caff\u00E8 \u4E2D", "--tokens", "60"});
-  CHECK(made.code == 0);  // every byte has a piece
-  CHECK(made.out.starts_with("caff\u00E8 \u4E2D"));
-  CHECK(shell.run({"generate", "runs/b", "--tokens", "5"}).code == 0);
-  const Result whole = shell.run({"evaluate", "runs/b"}),
-               sliding = shell.run({"evaluate", "runs/b", "--stride", "2"});
-  CHECK(whole.out.find("that do not overlap") != std::string::npos);
-  CHECK(sliding.out.find("that score 2 new ones each") != std::string::npos);
-  CHECK(whole.out.substr(0, whole.out.find("nats")) != sliding.out.substr(0, sliding.out.find("nats")));
-  check_refused(shell, {"evaluate", "runs/b", "--stride", "17"}, 2, {"data.stride = 17", "16"});
-  CHECK(shell.run({"export", "runs/b", "--out", "files"}).code == 0);
-  CHECK(io::read(shell.scratch / "files/merges.txt").starts_with("#version: 0.2\n"));
-  CHECK(shell
-            .run({"train", "lm", "--dry-run", "--data", "text.txt", "--tokenizer", "byte_pair", "--merges",
-                  "files"})
-            .code == 0);
-  CHECK(io::read(shell.scratch / "runs/b/scores.json").find("bits_per_byte") != std::string::npos);
-  CHECK(io::read(shell.scratch / "runs/b/metrics.jsonl").find("valid_estimate") != std::string::npos);
-}
-
-TEST_CASE("command line: a language model of bytes takes any input and prints characters") {
-  const Shell shell;
-  io::write(shell.scratch / "other.txt", [] {
-    std::string all;
-    for (int i = 0; i < 60; ++i) all += "perch\u00E9 no \xFF\t" + std::to_string(i) + "\n";
-    return all;
-  }());
-  const Result train =
-      shell.run({"train",        "lm", "--name",  "y", "--characters",   "3000", "--tokenizer", "byte",
-                 "--width",      "16", "--heads", "2", "--feed-forward", "16",   "--layers",    "1",
-                 "--max-length", "16", "--steps", "2", "--batch",        "4"});
-  REQUIRE(train.code == 0);
-  CHECK_THAT(train.err, containing("; 256 bytes"));
-  const std::string prompt = "caff\u00E8 \u20AC";
-  // Two steps teach no UTF-8: most of what is drawn makes no character.
-  const Result made = shell.run({"generate", "runs/y", "--prompt", prompt, "--tokens", "200"});
-  CHECK(made.code == 0);
-  CHECK(made.out.starts_with(prompt));
-  CHECK(invalid_utf8(made.out) == std::string_view::npos);
-  CHECK_THAT(made.out, containing("\uFFFD"));
-  const Result scored = shell.run({"evaluate", "runs/y", "--data", "other.txt"});
-  CHECK(scored.code == 0);
-  CHECK_THAT(scored.out, containing("bits_per_byte"));
-  CHECK(invalid_utf8(io::read(shell.scratch / "runs/y/samples.txt")) == std::string_view::npos);
-  CHECK(shell.run({"inspect", "runs/y", "\u00E8"}).code == 0);
-}
-
-TEST_CASE("command line: a language model goes on with a text") {
-  const Shell shell;
-  REQUIRE(shell
-              .run({"train",   "lm",           "--name", "l",
-                    "--quiet", "--characters", "3000",   "--width",
-                    "16",      "--heads",      "2",      "--feed-forward",
-                    "16",      "--layers",     "1",      "--max-length",
-                    "16",      "--steps",      "2",      "--batch",
-                    "4"})
-              .code == 0);
-  const auto made = [&](const std::vector<std::string>& more) {
-    return shell.run(with({"generate", "runs/l", "--prompt", "the ", "--tokens", "40"}, more));
-  };
-  const Result one = made({});
-  CHECK(one.code == 0);
-  CHECK(one.out.starts_with("the "));
-  CHECK(one.out.size() >= 44);
-  CHECK(one.out == made({}).out);
-  CHECK(one.out != made({"--seed", "2"}).out);
-  CHECK(made({"--temperature", "0"}).out == made({"--top-k", "1", "--seed", "7"}).out);
-  const std::string two = made({"--samples", "2"}).out;
-  CHECK(two.find("\n---\nthe ") != std::string::npos);
-  CHECK(made({"--top-p", "0.0001"}).out == made({"--temperature", "0"}).out);
-  CHECK(made({"--repetition-penalty", "1.5"}).out != one.out);
-  // Rounded weights move the draws a little: within 300 of them one falls otherwise.
-  const Result narrow = made({"--precision", "bf16", "--tokens", "300"});
-  CHECK(narrow.code == 0);
-  CHECK(narrow.out.size() >= 304);
-  CHECK(narrow.out != made({"--tokens", "300"}).out);
-  CHECK(made({"--precision", "f32"}).out == one.out);
-  const Result lines = shell.run({"generate", "runs/l", "--prompt", "-", "--tokens", "10"}, "the \nand \n");
-  CHECK(lines.code == 0);
-  CHECK(lines.out.starts_with("the "));
-  CHECK(lines.out.find("\n---\nand ") != std::string::npos);
-  CHECK(shell.run({"generate", "runs/l", "--prompt", "-"}, "").out.empty());
-  check_refused(shell, {"generate", "runs/l", "--prompt", ""}, 2, {"--prompt is empty"});
-  check_refused(shell, {"generate", "runs/l", "--prompt", "the \u4E2D"}, 2, {"U+4E2D", "byte 5"});
-  check_refused(shell, {"generate", "runs/l", "--top-p", "2"}, 2, {"--top-p = 2"});
-  check_refused(shell, {"generate", "runs/l", "--precision", "f16"}, 2, {"--precision = f16", "f32 or bf16"});
-  check_refused(shell, {"generate", "runs/l", "--seed", "-2"}, 2, {"--seed = -2"});
-  check_refused(shell, {"generate", "runs/l", "--repetition-penalty", "0"}, 2, {"--repetition-penalty = 0"});
-  check_refused(shell, {"generate", "runs/l", "--temperature", "-1"}, 2, {"--temperature"});
-  check_refused(shell, {"generate", "runs/l", "--samples", "-3"}, 2, {"--samples = -3"});
-  check_refused(shell, {"generate", "runs/l", "--tokens", "many"}, 2,
-                {"--tokens", "tokens = many is not legal"});
-  check_refused(shell, {"translate", "runs/l", "Good."}, 2, {"runs/l is a run of the task lm"});
-  CHECK(shell.run({"inspect", "runs/l", "the thing"}).code == 0);
-  CHECK(shell.run({"evaluate", "runs/l", "--json"}).code == 0);
 }
 
 TEST_CASE("command line: a start that fails leaves no run behind") {

@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -63,5 +64,25 @@ struct Shell {
     return end(start(words, input));
   }
 };
+
+/// The words, and more.
+inline std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// Wrong input: this code, these words in one to three lines on standard error, nothing on standard output.
+inline void check_refused(const Shell& shell, const std::vector<std::string>& words, int code,
+                          const std::vector<std::string>& parts) {
+  std::string line;
+  for (const std::string& word : words) line += word + " ";
+  CAPTURE(line);
+  const Result result = shell.run(words);
+  CHECK(result.code == code);
+  CHECK(result.out.empty());
+  CHECK(result.err.starts_with("error: "));
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') <= 3);
+  for (const std::string& part : parts) CHECK_THAT(result.err, containing(part));
+}
 
 }  // namespace heed
