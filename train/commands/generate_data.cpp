@@ -1,6 +1,8 @@
 // Embedded data in the forms of the benchmark's files.
 #include "train/commands/generate_data.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "attention/spec.h"
@@ -62,21 +64,26 @@ class Watch {
   Progress progress_;
 };
 
-/// Takes away what was written into a folder that was new or empty, unless all of it was.
-class Written {
+/// A folder inside the one that was asked for, where files lie until all of them are written. Takes away
+/// itself and nothing else, and the folder around it where it made that and nothing is in it.
+class Unfinished {
  public:
-  explicit Written(Path folder) : folder_(std::move(folder)), was_there_(io::exists(folder_)) {}
-  Written(const Written&) = delete;
-  Written& operator=(const Written&) = delete;
-  ~Written() {
-    if (whole) return;
+  explicit Unfinished(const Path& folder)
+      : path(folder / text("unfinished.", ::getpid())), folder_(folder), was_there_(io::exists(folder)) {}
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
     try {
-      for (const Path& name : io::list(folder_)) io::remove_all(folder_ / name);
-      if (!was_there_) io::remove_all(folder_);
+      io::remove_all(path);
+      if (!was_there_ && io::list(folder_).empty()) io::remove_all(folder_);
     } catch (const Error&) {  // what went wrong before is what is told
     }
   }
-  bool whole = false;
+  /// Gives everything its place.
+  void finish() const {
+    for (const Path& name : io::list(path)) io::rename_directory(path / name, folder_ / name);
+  }
+  const Path path;
 
  private:
   Path folder_;
@@ -96,10 +103,8 @@ void pathfinder_files(const Invocation& call, const Wanted& wanted, const Path& 
   const PathfinderOptions options = pathfinder_options(call.integer("side", 32));
   std::vector<PathfinderFacts> facts;
   const Sequences images = pathfinder(wanted.all(), wanted.seed, options, &facts, wanted.told);
-  // Its thousands of small files get their place when all are there.
-  const Path unfinished = folder / "unfinished";
-  write_pathfinder(unfinished, images, facts, options, [](int64_t) { look_for_signal(); });
-  io::rename_directory(unfinished, folder / "curv_contour_length_14");
+  write_pathfinder(folder / "curv_contour_length_14", images, facts, options,
+                   [](int64_t) { look_for_signal(); });
 }
 
 void text_files(const Invocation&, const Wanted& wanted, const Path& folder) {
@@ -129,13 +134,14 @@ constexpr Kind kinds[] = {{"listops", 96000, 2000, 2000, 1, listops_files},
 int write_all(const Kind& kind, const Invocation& call, Wanted& wanted, const Path& folder) {
   const StopSignals signals;
   try {
-    Written written(folder);
+    const Unfinished unfinished(folder);
     wanted.told = Watch(wanted.all());
-    kind.write(call, wanted, folder);
+    kind.write(call, wanted, unfinished.path);
     look_for_signal();
-    written.whole = true;
+    unfinished.finish();
   } catch (const Interrupted& interrupted) {
-    Progress().say("stopped", text("nothing is left in ", folder, "; the same command begins anew"));
+    Progress().say("stopped",
+                   text("nothing is left in ", folder, " of what was made; the same command begins anew"));
     return 128 + interrupted.signal;
   }
   std::printf("%s\n", folder.c_str());
