@@ -151,8 +151,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   }
   out.tensors = std::max(out.tensors, memory_use().peak);
   out.seconds = out.step_seconds * batches.mean_over_typical() * static_cast<double>(steps);
-  // A checkpoint is put together in memory, and the best one is read back whole; the report is the small
-  // rest.
+  // A checkpoint is put together in memory, and the best one is read back whole; the rest is small.
   const int64_t later = out.weights + out.moments + (int64_t{2} << 20);
   out.now = resident_bytes();
   out.peak = std::max(peak_resident_bytes(), out.now + later);

@@ -38,7 +38,7 @@ std::vector<Work> cells_of(const PublishedTable& table, const ReproductionOption
           });
       const bool first = &row == &table.rows.front() && ratio && column_asked;
       if (!options.rows.empty() && !asked && !first) continue;
-      Work work{&row, &table.columns[i], i, asked, {}, {}};
+      Work work{&row, &table.columns[i], i, asked, {}, {}, {}};
       work.cell = {.name = row.name + "/" + table.columns[i].name, .paper = row.values[i]};
       if (row.attention.empty()) work.cell.remark = row.note;
       out.push_back(std::move(work));
@@ -55,12 +55,17 @@ std::vector<Work> cells_of(const PublishedTable& table, const ReproductionOption
     fail("--rows ", pattern, ": ", table.name, " has no such row or column. It has: ", names,
          "; one cell is ROW/COLUMN.");
   }
+  const auto runs = [](const Work& work) { return !work.row->attention.empty(); };
+  const auto all = std::count_if(out.begin(), out.end(), runs);
+  int64_t number = 0;
+  for (Work& work : out) {
+    if (runs(work)) work.place = text(++number, " of ", all);
+  }
   return out;
 }
 
-/// Makes the plans of a cell; leaves none where it would take too long and was not asked for. `place`: "3 of
-/// 35".
-void plan_cell(Work& work, const std::string& place, const ReproductionOptions& options, Progress& progress) {
+/// Makes the plans of a cell; leaves none where it would take too long and was not asked for.
+void plan_cell(Work& work, const ReproductionOptions& options, Progress& progress) {
   for (int64_t seed = 0; seed < options.seeds; ++seed)
     work.plans.push_back(plan_run(config_of(work, options, seed), work.row->attention));
   const Path& folder = options.place.folder;
@@ -73,7 +78,7 @@ void plan_cell(Work& work, const std::string& place, const ReproductionOptions& 
   std::vector<std::string> arguments{"train", plan.string(), "--dry-run", "--json"};
   arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
   const Path kept = folder / "estimates" / (work.plans[0].name + ".json");
-  if (!io::exists(kept)) progress.say("estimate", place + ": " + work.cell.name);
+  if (!io::exists(kept)) progress.say("estimate", text(work.place, ": ", work.cell.name));
   const Json facts = kept_object(kept, arguments);
   const double seconds = facts.at("seconds_of_steps").real() * static_cast<double>(left);
   if (seconds <= options.limit) return;
@@ -145,13 +150,10 @@ void train_cells(const PublishedTable& table, const ReproductionOptions& options
   Progress progress;
   progress.quiet = options.place.quiet;
   std::vector<PlannedRun> plans;
-  const auto cells =
-      std::count_if(all.begin(), all.end(), [](const Work& one) { return !one.row->attention.empty(); });
-  int64_t number = 0;
   for (Work& work : all) {
     if (work.row->attention.empty()) continue;
     try {
-      plan_cell(work, text(++number, " of ", cells), options, progress);
+      plan_cell(work, options, progress);
     } catch (const Error& error) {
       give_up(work, error);
     }

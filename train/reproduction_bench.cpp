@@ -42,34 +42,16 @@ Json kept_object(const Path& file, const std::vector<std::string>& arguments) {
   return parse_json(io::read(file), file.string());
 }
 
-namespace {
-
-/// Says which cell is being measured, and how many there are.
-class Count {
- public:
-  Count(const std::vector<Work>& all, bool quiet)
-      : of_(std::count_if(all.begin(), all.end(),
-                          [](const Work& one) { return !one.row->attention.empty(); })) {
-    progress_.quiet = quiet;
-  }
-  void next(const Work& work) { progress_.say("time", text(++number_, " of ", of_, ": ", work.cell.name)); }
-
- private:
-  Progress progress_;
-  int64_t number_ = 0, of_;
-};
-
-}  // namespace
-
 void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all) {
   const StopSignals signals;
-  Count count(all, options.place.quiet);
+  Progress progress;
+  progress.quiet = options.place.quiet;
   double first = NAN;
   for (Work& work : all) {
     const bool is_first = work.row == &table.rows.front();
     if (is_first) first = NAN;
     if (work.row->attention.empty()) continue;
-    count.next(work);
+    progress.say("time", text(work.place, ": ", work.cell.name));
     try {
       const PlannedRun plan = plan_run(config_of(work, options, 0), work.row->attention);
       const Path file = options.place.folder / "plans" / (plan.name + ".toml");
@@ -92,10 +74,11 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
 
 void cross_cells(const PublishedTable&, const ReproductionOptions& options, std::vector<Work>& all) {
   const StopSignals signals;
-  Count count(all, options.place.quiet);
+  Progress progress;
+  progress.quiet = options.place.quiet;
   for (Work& work : all) {
     if (work.row->attention.empty()) continue;
-    count.next(work);
+    progress.say("time", text(work.place, ": ", work.cell.name));
     const int64_t width = work.column->head_width;
     const Path folder = options.place.folder / "lengths" / text(work.row->name, "-d", width);
     try {

@@ -11,7 +11,8 @@ struct Work {
   const PublishedRow* row;
   const PublishedColumn* column;
   size_t column_index;
-  bool asked;  ///< for by name
+  bool asked;         ///< for by name
+  std::string place;  ///< among the cells that run: "3 of 35"
   std::vector<PlannedRun> plans;
   Cell cell;
 };

@@ -6,6 +6,17 @@
 
 using namespace heed;
 
+namespace {
+
+/// Trains a model of seconds.
+Result train(const Shell& shell, const std::string& name, const std::vector<std::string>& more) {
+  return shell.run(with({"train", "lm", "--name", name, "--width", "16", "--heads", "2", "--feed-forward",
+                         "16", "--layers", "1", "--max-length", "16", "--steps", "2", "--batch", "4"},
+                        more));
+}
+
+}  // namespace
+
 TEST_CASE("command line: a language model of byte pairs speaks whole characters") {
   const Shell shell;
   io::write(shell.scratch / "text.txt", [] {
@@ -13,15 +24,9 @@ TEST_CASE("command line: a language model of byte pairs speaks whole characters"
     for (int i = 0; i < 300; ++i) all += "caff\u00E8 e t\u00E8, per\u00F2 \u20AC" + std::to_string(i) + "\n";
     return all;
   }());
-  REQUIRE(shell
-              .run({"train",     "lm",           "--name",   "b",
-                    "--quiet",   "--data",       "text.txt", "--tokenizer",
-                    "byte_pair", "--vocabulary", "280",      "--width",
-                    "16",        "--heads",      "2",        "--feed-forward",
-                    "16",        "--layers",     "1",        "--max-length",
-                    "16",        "--steps",      "2",        "--batch",
-                    "4"})
-              .code == 0);
+  REQUIRE(
+      train(shell, "b", {"--quiet", "--data", "text.txt", "--tokenizer", "byte_pair", "--vocabulary", "280"})
+          .code == 0);
   const Result made = shell.run({"generate", "runs/b", "--prompt", "caff\u00E8 \u4E2D", "--tokens", "60"});
   CHECK(made.code == 0);  // every byte has a piece
   CHECK(made.out.starts_with("caff\u00E8 \u4E2D"));
@@ -49,12 +54,9 @@ TEST_CASE("command line: a language model of bytes takes any input and prints ch
     for (int i = 0; i < 60; ++i) all += "perch\u00E9 no \xFF\t" + std::to_string(i) + "\n";
     return all;
   }());
-  const Result train =
-      shell.run({"train",        "lm", "--name",  "y", "--characters",   "3000", "--tokenizer", "byte",
-                 "--width",      "16", "--heads", "2", "--feed-forward", "16",   "--layers",    "1",
-                 "--max-length", "16", "--steps", "2", "--batch",        "4"});
-  REQUIRE(train.code == 0);
-  CHECK_THAT(train.err, containing("; 256 bytes"));
+  const Result trained = train(shell, "y", {"--characters", "3000", "--tokenizer", "byte"});
+  REQUIRE(trained.code == 0);
+  CHECK_THAT(trained.err, containing("; 256 bytes"));
   const std::string prompt = "caff\u00E8 \u20AC";
   // Two steps teach no UTF-8: most of what is drawn makes no character.
   const Result made = shell.run({"generate", "runs/y", "--prompt", prompt, "--tokens", "200"});
@@ -71,14 +73,7 @@ TEST_CASE("command line: a language model of bytes takes any input and prints ch
 
 TEST_CASE("command line: a language model goes on with a text") {
   const Shell shell;
-  REQUIRE(shell
-              .run({"train",   "lm",           "--name", "l",
-                    "--quiet", "--characters", "3000",   "--width",
-                    "16",      "--heads",      "2",      "--feed-forward",
-                    "16",      "--layers",     "1",      "--max-length",
-                    "16",      "--steps",      "2",      "--batch",
-                    "4"})
-              .code == 0);
+  REQUIRE(train(shell, "l", {"--quiet", "--characters", "3000"}).code == 0);
   const auto made = [&](const std::vector<std::string>& more) {
     return shell.run(with({"generate", "runs/l", "--prompt", "the ", "--tokens", "40"}, more));
   };

@@ -165,8 +165,7 @@ struct Parser {
     if (!verb.settings) return;
     sub->footer(
         "In brackets: what a setting is where neither the preset nor the file says it. heed show PRESET "
-        "tells all "
-        "settings of a preset.");
+        "tells all settings of a preset.");
     option("--attention", "attention", "self-attention everywhere: name or name:key=value,...", "SPEC",
            "Options");
     option("--cross-attention", "cross-attention", "attention from decoder to encoder", "SPEC", "Options");

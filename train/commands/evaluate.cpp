@@ -30,10 +30,8 @@ int run(const Invocation& call) {
 
 std::string test_data() {
   return "Test data are what training never saw. translate: the pairs held out for it. lm: the text of "
-         "--test-path, "
-         "else all of the\nvalidation text, which chose the checkpoint. mnist, lra: the test files in the "
-         "folder of "
-         "--data, else embedded ones. recall:\nsequences of their own.";
+         "--test-path, else all of the\nvalidation text, which chose the checkpoint. mnist, lra: the test "
+         "files in the folder of --data, else embedded ones. recall:\nsequences of their own.";
 }
 
 }  // namespace

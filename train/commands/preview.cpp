@@ -25,7 +25,7 @@ std::optional<Estimate> estimate_before(Config& config) {
 }  // namespace
 
 void print_estimate(Config& config, const Invocation& call) {
-  std::puts("\n# computing the largest batches, to see what they take");
+  io::print("\n");
   io::flush_output();
   if (!call.has("memory")) cap_to_free_memory();
   try {
@@ -34,6 +34,8 @@ void print_estimate(Config& config, const Invocation& call) {
     std::printf("# estimate     needs the data: %s\n", error.what());
     return;
   }
+  io::print("# computing the largest batches, to see what they take\n");
+  io::flush_output();
   const int64_t steps = steps_of(config);
   for (const auto& [label, words] : words_of(estimate_run(config), steps))
     std::printf("# %-12s %s\n", label.c_str(), words.c_str());

@@ -197,10 +197,9 @@ void tell_what_it_took(Progress& progress, const RunFolder& folder, const Json& 
                             " of it in steps, ", off("time_estimate_off")));
 }
 
-}  // namespace
-
+/// Writes report.html from what the folder holds and the model as it is.
 void write_report(Config& config, const RunFolder& folder, Module& model, const Evaluation& evaluation,
-                  const Outcome& outcome) {
+                  const Outcome& outcome, Progress& progress) {
   const std::vector<MetricSeries> metrics = read_metrics(folder.metrics());
   write_metrics_csv(folder.metrics(), folder.metrics_table());
   ReportData report;
@@ -248,6 +247,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
     report.maps = config.task->maps(model, "", report.maps_caption);
   } catch (const Error& error) {
     report.maps_caption = text("No maps: ", error.what());
+    progress.say("", report.maps_caption);
   }
   report.settings = to_toml(config);
   io::write(folder.report(), report_html(report));
@@ -258,8 +258,6 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   }
   io::write(folder.samples(), samples);
 }
-
-namespace {
 
 /// The end of a run: the best checkpoint is scored and reported. `whole` is the run that people resume: the
 /// folder itself, or the run that this one comes before.
@@ -291,7 +289,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   for (const auto& [name, value] : of_last) scores.set("last_" + name, value);
   put_known(scores, *config.task);
   io::write(folder.path() / "scores.json", scores.dump(1) + "\n");
-  write_report(config, folder, trainer.model(), evaluation, outcome);
+  write_report(config, folder, trainer.model(), evaluation, outcome, progress);
   tell_what_it_took(progress, folder, took, outcome);
   progress.say("report", folder.report().string());
   if (whole == folder.path())

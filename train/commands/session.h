@@ -14,8 +14,4 @@ namespace heed {
 int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
              const Invocation& call, Group* group = nullptr);
 
-/// Writes report.html from what the folder holds and the model as it is.
-void write_report(Config& config, const RunFolder& folder, Module& model, const Evaluation& evaluation,
-                  const Outcome& outcome);
-
 }  // namespace heed
