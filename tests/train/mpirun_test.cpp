@@ -240,12 +240,24 @@ TEST_CASE("mpirun: what goes wrong is said once, with the code of one process", 
   CHECK(shell.run({"env"}).code == 0);
 }
 
+TEST_CASE("mpirun: what goes wrong is said though the process that says it comes last", "[slow]") {
+  if (!mpirun_is_there()) return;
+  Shell shell;
+  shell.before = as_processes(2);
+  for (const char* word : {"sh", "-c", "test $OMPI_COMM_WORLD_RANK = 1 || sleep 1; exec \"$@\"", "late"})
+    shell.before.emplace_back(word);
+  const Result result = shell.run(small("late", "150") + std::vector<std::string>{"--rate", "fast"});
+  CAPTURE(result.err);
+  CHECK(result.code == 2);
+  CHECK(count_of("error: ", result.err) == 1);
+}
+
 TEST_CASE("mpirun: where MPI cannot be had, processes are refused instead of meeting in one folder") {
   Shell shell;
   shell.before = {"env", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1"};
-  const Result silent = shell.run({"compare", "mnist"});
-  CHECK(silent.code == 2);
-  CHECK(silent.err.empty());  // the first process says it
+  const Result left = shell.run({"compare", "mnist"});  // nothing ends it, so the first one did not say it
+  CHECK(left.code == 2);
+  CHECK(left.err.find("error: process 2 of 2: heed compare is the work of one process") == 0);
   shell.before.back() = "OMPI_COMM_WORLD_RANK=0";
   const Result refused = shell.run({"train", "mnist", "--dry-run"});
   CHECK(refused.code == 2);

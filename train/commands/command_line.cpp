@@ -2,11 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
 #include <set>
+#include <thread>
 
 #include "attention/spec.h"
 #include "core/io.h"
@@ -225,6 +227,16 @@ void refuse_several(const Verb& verb) {
        ". Start it without ", started->by, "; train and resume share their work.");
 }
 
+/// Several processes mostly fail alike, and one of them is to say it. mpirun ends them all with the first
+/// that ends, so the others wait for that. Who is left after the wait has failed alone, or runs where nothing
+/// ends it: the name to say it under.
+std::string left_behind() {
+  const std::optional<Started> started = started_as_one_of_several();
+  if (!started || started->rank == 0) return "";
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  return text("process ", started->rank + 1, " of ", started->size, ": ");
+}
+
 /// `heed help` and `heed help VERB` are `heed --help` and `heed VERB --help`; other words stay.
 std::vector<char*> with_help_as_option(int count, char** arguments) {
   static char option[] = "--help";
@@ -300,9 +312,7 @@ int run_program(int count, char** arguments) {
     io::flush_output();
     return code;
   } catch (const Error& error) {
-    // Several processes fail alike here: one says it.
-    const std::optional<Started> started = started_as_one_of_several();
-    if (!started || started->rank == 0) std::fprintf(stderr, "error: %s\n", error.what());
+    std::fprintf(stderr, "error: %s%s\n", left_behind().c_str(), error.what());
     return static_cast<int>(error.fault());
   } catch (const std::bad_alloc&) {
     std::fputs("error: memory: the machine has none left. Use a smaller batch, length or model.\n", stderr);

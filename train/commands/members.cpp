@@ -93,17 +93,26 @@ int train_in_group(const Invocation& call, Group& group,
 
 }  // namespace
 
-int train_as_started(const Invocation& call, const std::function<Opening(int64_t processes)>& open) {
+int train_as_started(const Invocation& call, const std::function<Opening(int64_t processes)>& open,
+                     const std::function<void()>& failed) {
   if (!started_as_one_of_several()) {
-    apply_machine(call);
-    Opening opening = open(1);
-    return train_in(opening.config, opening.folder, opening.from, call);
+    try {
+      apply_machine(call);
+      Opening opening = open(1);
+      return train_in(opening.config, opening.folder, opening.from, call);
+    } catch (...) {
+      failed();
+      throw;
+    }
   }
   const std::unique_ptr<Group> group = join_by_mpi();
   try {
     return train_in_group(call, *group, open);
-  } catch (const Agreed&) {
-    throw;
+  } catch (const Agreed& error) {
+    // All of it before the group parts: mpirun ends every process soon after the first has ended.
+    failed();
+    if (group->leads()) std::fprintf(stderr, "error: %s\n", error.what());
+    return static_cast<int>(error.fault());
   } catch (const Error& error) {
     leave_alone(*group, error.fault(), error.what());
   } catch (const std::bad_alloc&) {

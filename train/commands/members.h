@@ -21,8 +21,11 @@ struct Opening {
 
 /// Trains in what `open` makes. Alone, or as a member of the group this process was started in: then `open`
 /// runs in the first process only, and the others get what it made. `open` is given the number of processes.
-/// Returns the exit code. A process that fails by itself says so and ends all.
-int train_as_started(const Invocation& call, const std::function<Opening(int64_t processes)>& open);
+/// Returns the exit code. What goes wrong for all calls `failed` in each; the first process says it, and then
+/// all end. A process that fails by itself says so and ends all at once.
+int train_as_started(
+    const Invocation& call, const std::function<Opening(int64_t processes)>& open,
+    const std::function<void()>& failed = [] {});
 
 /// The batch that so many processes share, each of which was promised the batch of the config.
 void widen_batch(Config& config, int64_t processes);

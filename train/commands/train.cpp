@@ -40,25 +40,23 @@ int run(const Invocation& call) {
   const std::string what = named_preset(call, "translate");
   const std::string base = what.ends_with(".toml") ? Path(what).stem().string() : what;
   Path made;  // by this process
-  try {
-    return train_as_started(call, [&](int64_t processes) {
-      widen_batch(config, processes);
-      rounding_of(config.train.precision);  // refuses what this device has not, before there is a folder
-      RunFolder folder = RunFolder::create({.out = call.get("out", "runs"),
-                                            .name = call.get("name"),
-                                            .base = base,
-                                            .command = call.command(),
-                                            .config = to_toml(config)});
-      made = folder.path();
-      return Opening{std::move(config), std::move(folder)};
-    });
-  } catch (...) {
+  const auto open = [&](int64_t processes) {
+    widen_batch(config, processes);
+    rounding_of(config.train.precision);  // refuses what this device has not, before there is a folder
+    RunFolder folder = RunFolder::create({.out = call.get("out", "runs"),
+                                          .name = call.get("name"),
+                                          .base = base,
+                                          .command = call.command(),
+                                          .config = to_toml(config)});
+    made = folder.path();
+    return Opening{std::move(config), std::move(folder)};
+  };
+  return train_as_started(call, open, [&] {
     // A run that failed before its first step has nothing to keep.
     const Path metrics = RunFolder::elsewhere(made).metrics();
     const bool begun = io::exists(metrics) && io::size(metrics) > 0;
     if (!made.empty() && !begun && !pretraining_begun(made)) io::remove_all(made);
-    throw;
-  }
+  });
 }
 
 }  // namespace
