@@ -69,6 +69,40 @@ std::string quoted(const std::string& words) {
   return out + "\"";
 }
 
+/// "text 1f2e3d4c, test text 9b8a7f6e" of the hashes in a manifest (Task::facts).
+std::string data_of(const Json& manifest) {
+  constexpr std::string_view mark = "sha256 ";
+  std::string out;
+  for (const auto& [name, value] : manifest.members()) {
+    if (!value.is_text()) continue;
+    if (name == "data") out += (out.empty() ? "" : ", ") + value.text();
+    if (name.starts_with(mark))
+      out += (out.empty() ? "" : ", ") + name.substr(mark.size()) + " " + value.text().substr(0, 8);
+  }
+  return out;
+}
+
+/// What runs have in a text, in the order in which it first appears, each with the labels that have it.
+std::vector<std::pair<std::string, std::string>> labels_by(const Comparison& comparison,
+                                                           std::string ComparedRun::*what) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> found;
+  for (const ComparedRun& run : comparison.runs) {
+    if (!run.failure.empty()) continue;
+    auto at =
+        std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.first == run.*what; });
+    if (at == found.end()) at = found.insert(at, {run.*what, {}});
+    std::vector<std::string>& labels = at->second;
+    if (std::find(labels.begin(), labels.end(), run.label) == labels.end()) labels.push_back(run.label);
+  }
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const auto& [words, labels] : found) {
+    std::string of;
+    for (const std::string& label : labels) of += (of.empty() ? "" : ", ") + label;
+    out.emplace_back(words, of);
+  }
+  return out;
+}
+
 }  // namespace
 
 ComparedRun read_compared(const Path& run, const std::string& label) {
@@ -83,6 +117,7 @@ ComparedRun read_compared(const Path& run, const std::string& label) {
   }
   if (const Json* anchors = manifest.find("anchors"); anchors != nullptr && anchors->is_text())
     out.anchors = anchors->text();
+  out.data = data_of(manifest);
   out.parameters = manifest.at("parameters").real();
   out.flops = manifest.at("estimate").at("flops_a_step").real();
   const Json& took = manifest.at("took");
@@ -160,22 +195,18 @@ int exit_code(const Comparison& comparison) {
   return 0;
 }
 
-std::vector<std::string> anchor_lines(const Comparison& comparison) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> found;  // anchors, labels
-  for (const ComparedRun& run : comparison.runs) {
-    if (!run.failure.empty()) continue;
-    auto at =
-        std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.first == run.anchors; });
-    if (at == found.end()) at = found.insert(at, {run.anchors, {}});
-    std::vector<std::string>& labels = at->second;
-    if (std::find(labels.begin(), labels.end(), run.label) == labels.end()) labels.push_back(run.label);
-  }
+std::vector<std::string> comparison_notes(const Comparison& comparison) {
   std::vector<std::string> out;
-  for (const auto& [anchors, labels] : found) {
-    if (anchors.empty()) continue;
-    std::string of;
-    for (const std::string& label : labels) of += (of.empty() ? " of " : ", ") + label;
-    out.push_back(text("anchors", found.size() > 1 ? of : "", ": ", anchors));
+  const auto anchors = labels_by(comparison, &ComparedRun::anchors);
+  for (const auto& [words, labels] : anchors) {
+    if (!words.empty())
+      out.push_back(text("anchors", anchors.size() > 1 ? " of " + labels : "", ": ", words));
+  }
+  const auto data = labels_by(comparison, &ComparedRun::data);
+  if (data.size() > 1) {
+    out.emplace_back("not all runs had the same data, so their scores do not say which is better:");
+    for (const auto& [words, labels] : data)
+      out.push_back(text("data of ", labels, ": ", words.empty() ? "none that the manifest names" : words));
   }
   return out;
 }
@@ -202,7 +233,7 @@ std::string comparison_text(const Comparison& comparison) {
            cell(significant(row.flops * 1e-9), 12, true) + cell(fixed(row.seconds, 1), 10, true) +
            (row.failure.empty() ? "" : "  " + row.failure) + "\n";
   }
-  for (const std::string& line : anchor_lines(comparison)) out += line + "\n";
+  for (const std::string& line : comparison_notes(comparison)) out += line + "\n";
   return out;
 }
 

@@ -22,6 +22,7 @@ struct ComparedRun {
   int64_t step = 0;                                      ///< of the checkpoint that was scored
   std::vector<std::pair<std::string, double>> scores{};  ///< on the test data
   std::string anchors{};                                 ///< what little knowledge scores there, in words
+  std::string data{};                                    ///< what it was trained and scored on, by hash
   double parameters = 0, flops = 0;                      ///< flops of a step
   double steps_per_second = 0, memory = 0, seconds = 0;  ///< peak bytes of the process; seconds of training
   std::vector<MetricSeries> metrics{};
@@ -59,9 +60,10 @@ Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs)
 /// What the program ends with: the code of the first run that failed, or 0.
 int exit_code(const Comparison& comparison);
 
-/// What little knowledge scores on the test data, a line each: "anchors: majority 0.172, ..."; where that is
-/// not the same for all runs, with the labels of those it is for.
-std::vector<std::string> anchor_lines(const Comparison& comparison);
+/// What belongs below the table, a line each. What little knowledge scores on the test data: "anchors:
+/// majority 0.172, ..."; where that is not the same for all runs, with the labels of those it is for. And
+/// where runs were not all scored on the same data, which had which.
+std::vector<std::string> comparison_notes(const Comparison& comparison);
 /// A table for the terminal.
 std::string comparison_text(const Comparison& comparison);
 /// One line a run: label, seed, every score, anchors where a run has any, speed, memory, parameters, flops,

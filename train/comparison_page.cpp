@@ -33,7 +33,7 @@ std::string table(const Comparison& comparison) {
            cell(tick_text(row.flops * 1e-9)) + cell(picture::fixed(row.seconds, 1)) + "</tr>\n";
   }
   out += "</tbody>\n</table>\n</div>\n";
-  for (const std::string& line : anchor_lines(comparison))
+  for (const std::string& line : comparison_notes(comparison))
     out += text("<p class=\"subtitle\">", escape(line), "</p>\n");
   return out;
 }

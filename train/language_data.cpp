@@ -159,7 +159,7 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
                      : options.tokenizer == TextUnit::byte    ? " bytes"
                                                               : " pieces";
   facts_.emplace_back("vocabulary", text(tokenizer_->size()));
-  facts_.emplace_back("sha256 tokenizer", sha256_hex(tokenizer_->save()));
+  facts_.emplace_back("tokenizer sha256", sha256_hex(tokenizer_->save()));
   say(text("split       ", train->size(), " train, ", validation.windows->size(), " validation",
            last.empty() ? std::string() : text(", ", test.windows->size(), " test"), "; ", tokenizer_->size(),
            unit));

@@ -177,7 +177,7 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
             {"target_vocabulary", text(target().size())}};
   for (const SourceFile& one : corpus.report.files)
     facts_.emplace_back("sha256 " + Path(one.path).filename().string(), one.sha256);
-  for (const NamedBytes& one : sealed()) facts_.emplace_back("sha256 " + one.name, sha256_hex(one.bytes));
+  for (const NamedBytes& one : sealed()) facts_.emplace_back(one.name + " sha256", sha256_hex(one.bytes));
 }
 
 std::string TranslateData::reference(const std::string& text) const {

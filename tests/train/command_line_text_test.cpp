@@ -66,7 +66,7 @@ TEST_CASE("command line: a language model of bytes takes any input and prints ch
   CHECK_THAT(made.out, containing("\uFFFD"));
   const Result scored = shell.run({"evaluate", "runs/y", "--data", "other.txt"});
   CHECK(scored.code == 0);
-  CHECK_THAT(scored.out, containing("bits_per_byte"));
+  CHECK_THAT(scored.out, containing("\n  bits per byte   "));
   CHECK(invalid_utf8(io::read(shell.scratch / "runs/y/samples.txt")) == std::string_view::npos);
   CHECK(shell.run({"inspect", "runs/y", "\u00E8"}).code == 0);
 }

@@ -116,11 +116,11 @@ TEST_CASE("comparison: anchors stand below the accuracies, and in each line of t
               again = run_of("softmax", 2, 0.5, 10);
   const ComparedRun failed{.label = "band", .folder = "", .failure = "no", .seed = 1};
   using Lines = std::vector<std::string>;
-  CHECK(anchor_lines(compare_runs("none", {one, two})).empty());
+  CHECK(comparison_notes(compare_runs("none", {one, two})).empty());
   CHECK_THAT(comparison_csv(compare_runs("none", {one})), !containing("anchors"));
   one.anchors = two.anchors = again.anchors = "majority 0.172, root operator 0.257";
   const Comparison same = compare_runs("same", {one, two, again, failed});
-  CHECK(anchor_lines(same) == Lines{"anchors: majority 0.172, root operator 0.257"});
+  CHECK(comparison_notes(same) == Lines{"anchors: majority 0.172, root operator 0.257"});
   CHECK(comparison_text(same).ends_with("\nanchors: majority 0.172, root operator 0.257\n"));
   CHECK_THAT(comparison_html(same), containing(">anchors: majority 0.172, root operator 0.257<"));
   const std::string csv = comparison_csv(same);
@@ -129,11 +129,26 @@ TEST_CASE("comparison: anchors stand below the accuracies, and in each line of t
   CHECK_THAT(csv, containing("\"band\",1,,,\"\",,,,,,,\"no\"\n"));
   // Of several tasks: whose they are.
   two.anchors = "majority 0.5";
-  CHECK(anchor_lines(compare_runs("tasks", {one, two, again})) ==
+  CHECK(comparison_notes(compare_runs("tasks", {one, two, again})) ==
         Lines{"anchors of softmax: majority 0.172, root operator 0.257", "anchors of linear: majority 0.5"});
   two.anchors = "";
-  CHECK(anchor_lines(compare_runs("tasks", {one, two, again})) ==
+  CHECK(comparison_notes(compare_runs("tasks", {one, two, again})) ==
         Lines{"anchors of softmax: majority 0.172, root operator 0.257"});
+}
+
+TEST_CASE("comparison: runs on different data are not compared without a word") {
+  ComparedRun one = run_of("a", 1, 0.75, 10), two = run_of("b", 1, 0.5, 30), three = run_of("c", 1, 0.5, 30);
+  one.data = two.data = three.data = "text 1234abcd";
+  CHECK(comparison_notes(compare_runs("same", {one, two, three})).empty());
+  two.data = "text 99999999";
+  const std::vector<std::string> notes = comparison_notes(compare_runs("two", {one, two, three}));
+  REQUIRE(notes.size() == 3);
+  CHECK_THAT(notes[0], containing("not all runs had the same data"));
+  CHECK(notes[1] == "data of a, c: text 1234abcd");
+  CHECK(notes[2] == "data of b: text 99999999");
+  two.data = "";
+  CHECK(comparison_notes(compare_runs("none", {one, two})).back() ==
+        "data of b: none that the manifest names");
 }
 
 TEST_CASE("comparison: curves are means at the steps that all seeds have, over steps and seconds") {

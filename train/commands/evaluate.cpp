@@ -5,6 +5,7 @@
 #include "train/commands/loaded_run.h"
 #include "train/commands/verbs.h"
 #include "train/known.h"
+#include "train/score_name.h"
 
 namespace heed {
 namespace {
@@ -23,7 +24,8 @@ int run(const Invocation& call) {
   }
   std::printf("%s, checkpoint of step %lld\n", call.words[0].c_str(),
               static_cast<long long>(run.checkpoint.step));
-  for (const auto& [name, value] : evaluation.scores.list) std::printf("  %-13s %.4f\n", name.c_str(), value);
+  for (const auto& [name, value] : evaluation.scores.list)
+    std::printf("  %-15s %.4f\n", score_name(name).c_str(), value);
   for (const std::string& note : evaluation.notes) std::printf("  %s\n", note.c_str());
   return 0;
 }

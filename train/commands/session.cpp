@@ -30,7 +30,7 @@ std::string shortened(double value) {
 std::string score_line(const Scores& scores) {
   std::string out;
   for (const auto& [name, value] : scores.list)
-    out += (out.empty() ? "" : "  ") + name + " " + shortened(value);
+    out += (out.empty() ? "" : "  ") + score_name(name) + " " + shortened(value);
   return out;
 }
 
