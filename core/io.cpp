@@ -187,16 +187,20 @@ void write(const Path& path, std::string_view bytes) {
   sync_directory(folder);
 }
 
-void write_plain(const Path& path, std::span<const std::string_view> parts) {
+void write_plain(const Path& path, std::span<const std::string_view> parts, bool synced) {
   File file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
   for (const std::string_view part : parts) write_all(file.handle(), part, path);
-  sync(file.handle(), path);
+  if (synced) sync(file.handle(), path);
   file.close();
 }
 
 Appender::Appender(const Path& path) : path_(path) {
-  file_ = again([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666); });
+  constexpr int flags = O_RDWR | O_APPEND | O_CLOEXEC;
+  file_ = again([&] { return ::open(path.c_str(), flags); });
+  const bool made = file_ < 0 && errno == ENOENT;
+  if (made) file_ = again([&] { return ::open(path.c_str(), flags | O_CREAT, 0666); });
   if (file_ < 0) refuse("open", path, errno);
+  if (made) sync_directory(folder_of(path));
 }
 
 Appender::Appender(Appender&& other) noexcept
@@ -228,33 +232,6 @@ void Appender::raw(std::string_view bytes) {
 
 void Appender::sync() {
   if (file_ >= 0) io::sync(file_, path_);
-}
-
-std::optional<std::string> InputLines::next() {
-  static constexpr size_t longest = size_t{1} << 20;
-  const Path input = "standard input";
-  size_t seen = 0;
-  for (;;) {
-    const size_t end = have_.find('\n', seen);
-    if (end != std::string::npos || ended_) {
-      if (have_.empty()) return std::nullopt;
-      ++line_;
-      std::string line = have_.substr(0, end);
-      have_.erase(0, end == std::string::npos ? end : end + 1);
-      if (line.ends_with('\r')) line.pop_back();
-      return line;
-    }
-    seen = have_.size();
-    if (seen > longest) {
-      fail(Fault::data, input, ":", line_ + 1, ": the line has more than the ", longest,
-           " bytes that are accepted. Is this text with one sentence a line?");
-    }
-    char more[4096];
-    const ssize_t count = again([&] { return ::read(STDIN_FILENO, more, sizeof more); });
-    if (count < 0) refuse("read", input, errno);
-    ended_ = count == 0;
-    have_.append(more, static_cast<size_t>(std::max<ssize_t>(count, 0)));
-  }
 }
 
 int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& past) {
@@ -316,6 +293,11 @@ void replace_directory(const Path& from, const Path& to) {
 void sync_directory(const Path& path) {
   const File folder(path, O_RDONLY | O_DIRECTORY, "open the folder");
   sync(folder.handle(), path);
+}
+
+void sync_all(const Path& path) {
+  const File folder(path, O_RDONLY | O_DIRECTORY, "open the folder");
+  if (again([&] { return ::syncfs(folder.handle()); }) != 0) refuse("sync", path, errno);
 }
 
 bool claim_directory(const Path& path) {

@@ -37,8 +37,9 @@ std::string read_range(const Path& path, int64_t offset, int64_t count);
 /// the old file is untouched and the temporary is gone.
 void write(const Path& path, std::string_view bytes);
 
-/// Creates or overwrites the file in place and syncs it. For folders that are renamed as a whole afterwards.
-void write_plain(const Path& path, std::span<const std::string_view> parts);
+/// Creates or overwrites the file in place and syncs it, unless `sync_all` is to follow. For folders that are
+/// renamed as a whole afterwards.
+void write_plain(const Path& path, std::span<const std::string_view> parts, bool synced = true);
 
 /// Appends lines to a file; each call is one write, so lines of several processes do not mix.
 class Appender {
@@ -102,6 +103,10 @@ void replace_directory(const Path& from, const Path& to);
 
 /// Syncs a folder, so that the names in it survive a power cut.
 void sync_directory(const Path& path);
+
+/// Syncs the whole file system that holds a folder: for thousands of small files, of which each would wait
+/// for the disk by itself.
+void sync_all(const Path& path);
 
 /// Creates one folder and says whether it was new: false when the name is taken. For claiming a name.
 bool claim_directory(const Path& path);

@@ -41,18 +41,18 @@ void write_pathfinder(const Path& folder, const Sequences& images, const std::ve
           const std::string file = text("sample_", within, ".png");
           const Path path = folder / "imgs" / std::to_string(number) / file;
           const std::string png = write_png({options.side, options.side, std::string(images.at(i))});
-          // One sync at the end of a folder rather than one for each of its thousand small files.
-          io::remove_all(path);
-          io::Appender(path).raw(png);
+          const std::string_view bytes = png;
+          io::write_plain(path, std::span(&bytes, 1), false);  // synced below, all at once
           lines += text("imgs/", number, " ", file, " ", within, " ",
                         static_cast<int64_t>(images.labels[static_cast<size_t>(i)]), " ", options.continuity,
                         " ", options.contour, " ", options.distractor, " ", options.dash, " ",
                         options.thickness, " ", facts[static_cast<size_t>(i)].gap, " 1\n");
         }
-        io::sync_directory(folder / "imgs" / std::to_string(number));
-        io::write(folder / "metadata" / text(number, ".npy"), lines);
+        const std::string_view bytes = lines;
+        io::write_plain(folder / "metadata" / text(number, ".npy"), std::span(&bytes, 1), false);
       },
       1);
+  io::sync_all(folder);
 }
 
 std::vector<PathfinderEntry> parse_pathfinder_metadata(std::string_view all, std::string_view name) {

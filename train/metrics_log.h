@@ -24,7 +24,7 @@ class MetricsLog {
   /// Drops what was logged after this step, here and for TensorBoard: to be called before a run goes on from
   /// a checkpoint of this step, so that no step stands there twice.
   void rewind(int64_t step);
-  /// Forces the lines to the disk: to be called before a checkpoint is written, so that none is missing
+  /// Forces both to the disk: to be called before a checkpoint is written, so that none is missing
   /// behind it.
   void sync();
 

@@ -218,6 +218,10 @@ void TensorBoard::write(int64_t step, std::span<const Scalar> scalars) {
   file_->raw(encode_scalar_event(now(), step, scalars));
 }
 
+void TensorBoard::sync() {
+  if (file_) file_->sync();
+}
+
 void TensorBoard::rewind(int64_t step) {
   file_.reset();
   for (const Path& path : event_files(folder_)) {

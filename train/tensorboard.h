@@ -37,6 +37,8 @@ class TensorBoard {
  public:
   explicit TensorBoard(const Path& folder);
   void write(int64_t step, std::span<const Scalar> scalars);
+  /// Forces what was written to the disk.
+  void sync();
   /// Drops every record after this step, and a torn one at the end.
   void rewind(int64_t step);
 

@@ -11,6 +11,7 @@
 #include "core/gzip.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
+#include "tests/synced.h"
 
 using namespace heed;
 
@@ -118,6 +119,38 @@ TEST_CASE("io: lines are appended to what is there") {
   }
   io::Appender(path).line("three");
   CHECK(io::read(path) == "one\ntwo\nthree\n");
+}
+
+TEST_CASE("io: what is written is forced to the disk, and so is the name of a file that is new") {
+  using Paths = std::vector<std::string>;
+  Scratch scratch;
+  const std::string folder = scratch.path().string(), path = folder + "/file";
+  const std::string_view bytes = "abc";
+  synced();
+  io::write(path, bytes);
+  const Paths whole = synced();
+  REQUIRE(whole.size() == 2);
+  CHECK_THAT(whole[0], containing(folder + "/.file."));  // the temporary that becomes the file
+  CHECK(whole[1] == folder);
+  io::Appender(path).line("known");
+  CHECK(synced().empty());
+  io::Appender made(folder + "/lines");
+  made.line("one");
+  CHECK(synced() == Paths{folder});
+  made.sync();
+  CHECK(synced() == Paths{folder + "/lines"});
+  io::write_plain(path, std::span(&bytes, 1));
+  CHECK(synced() == Paths{path});
+  io::write_plain(path, std::span(&bytes, 1), false);
+  CHECK(synced().empty());
+  io::sync_all(folder);
+  CHECK(synced() == Paths{"all of " + folder});
+  io::truncate(path, 1);
+  CHECK(synced() == Paths{path});
+  io::make_directories(folder + "/below");
+  io::rename_directory(folder + "/below", folder + "/beside");
+  CHECK(synced() == Paths{folder, folder});
+  CHECK_THROWS_WITH(io::sync_all(folder + "/none"), containing(folder + "/none"));
 }
 
 TEST_CASE("io: a file is cut at the first line that is past") {

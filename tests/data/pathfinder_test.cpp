@@ -12,6 +12,7 @@
 #include "data/pathfinder_brush.h"
 #include "data/png.h"
 #include "tests/data/scratch.h"
+#include "tests/synced.h"
 
 using namespace heed;
 
@@ -220,7 +221,9 @@ TEST_CASE("pathfinder: folders of images are written and read, and empty files a
   const PathfinderOptions options = pathfinder_options(32);
   std::vector<PathfinderFacts> facts;
   const Sequences images = pathfinder(1005, 2, options, &facts);
+  synced();
   write_pathfinder(scratch.folder(), images, facts, options);
+  CHECK(synced().back() == text("all of ", scratch.folder().string()));  // for a thousand files at once
   int64_t left_out = -1;
   CHECK(read_pathfinder(scratch.folder(), 32, &left_out).sha256() == images.sha256());
   CHECK(left_out == 0);

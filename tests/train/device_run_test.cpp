@@ -62,9 +62,9 @@ TEST_CASE("device run: padding to few shapes changes no loss, and a device repla
     return;
   }
   const DefaultDevice device(Device::cuda);
-  const Outcome seldom = sit(scratch / "cuda exact", quiet({{"data.shapes", "exact"}}));
+  const Outcome seldom = sit(scratch / "cuda-exact", quiet({{"data.shapes", "exact"}}));
   const Outcome mostly = sit(scratch / "cuda", quiet());
-  check_close(exact, losses_of(scratch / "cuda exact"));
+  check_close(exact, losses_of(scratch / "cuda-exact"));
   check_close(exact, losses_of(scratch / "cuda"));
   CHECK(mostly.replayed > seldom.replayed);
   CHECK(mostly.replayed >= 8);
@@ -81,11 +81,11 @@ TEST_CASE("device run: the same bits with batches made ahead or not, steps repla
   CHECK(sit(scratch / "whole", quiet(settings)).replayed > 0);
   {
     const Set prefetch("HEED_PREFETCH", "off");
-    sit(scratch / "one by one", quiet(settings));
-    check_same(scratch / "whole", scratch / "one by one", 12);
+    sit(scratch / "one-by-one", quiet(settings));
+    check_same(scratch / "whole", scratch / "one-by-one", 12);
     const Set replay("HEED_REPLAY", "off");
-    CHECK(sit(scratch / "as it is", quiet(settings)).replayed == 0);
-    check_same(scratch / "whole", scratch / "as it is", 12);
+    CHECK(sit(scratch / "as-it-is", quiet(settings)).replayed == 0);
+    check_same(scratch / "whole", scratch / "as-it-is", 12);
   }
   // Stopped and resumed, while batches of later steps are made already.
   CHECK(sit(scratch / "pieces", quiet(settings), 5).stopped_by == SIGTERM);

@@ -6,6 +6,7 @@
 
 #include "tests/catch.h"
 #include "tests/scratch.h"
+#include "tests/synced.h"
 
 using namespace heed;
 
@@ -14,7 +15,12 @@ TEST_CASE("metrics log: a line is one JSON object with short numbers") {
   MetricsLog log(scratch / "metrics.jsonl", scratch / "tb");
   log.log(1, {{"loss", 2.5}, {"rate", static_cast<double>(0.1f)}});
   log.log(2, {{"loss", std::numeric_limits<double>::quiet_NaN()}, {"odd \" name", 1.0 / 3}});
+  synced();
   log.sync();
+  const std::vector<std::string> forced = synced();
+  REQUIRE(forced.size() == 2);
+  CHECK(forced[0] == (scratch / "metrics.jsonl").string());
+  CHECK_THAT(forced[1], containing((scratch / "tb/events.out.tfevents.").string()));
   CHECK(io::read(scratch / "metrics.jsonl") ==
         "{\"step\": 1, \"loss\": 2.5, \"rate\": 0.1}\n"
         "{\"step\": 2, \"loss\": null, \"odd \\\" name\": 0.3333333333333333}\n");

@@ -1,0 +1,58 @@
+// Standard input by lines, and standard output: what cannot be written is said, not lost.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "core/io.h"
+
+namespace heed::io {
+namespace {
+
+[[noreturn]] void refuse(int code) {
+  fail(Fault::file, "cannot write standard output: ", std::strerror(code != 0 ? code : EIO), ".",
+       code == ENOSPC ? " Free some space there, or write elsewhere." : "");
+}
+
+}  // namespace
+
+std::optional<std::string> InputLines::next() {
+  static constexpr size_t longest = size_t{1} << 20;
+  size_t seen = 0;
+  for (;;) {
+    const size_t end = have_.find('\n', seen);
+    if (end != std::string::npos || ended_) {
+      if (have_.empty()) return std::nullopt;
+      ++line_;
+      std::string line = have_.substr(0, end);
+      have_.erase(0, end == std::string::npos ? end : end + 1);
+      if (line.ends_with('\r')) line.pop_back();
+      return line;
+    }
+    seen = have_.size();
+    if (seen > longest) {
+      fail(Fault::data, "standard input:", line_ + 1, ": the line has more than the ", longest,
+           " bytes that are accepted. Is this text with one sentence a line?");
+    }
+    char more[4096];
+    const ssize_t count = ::read(STDIN_FILENO, more, sizeof more);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(Fault::file, "cannot read standard input: ", std::strerror(errno), ".");
+    ended_ = count == 0;
+    have_.append(more, static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  }
+}
+
+void print(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) refuse(errno);
+}
+
+void flush_output() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) refuse(errno);
+}
+
+}  // namespace heed::io
