@@ -79,8 +79,11 @@ template <class T>
 std::vector<T> values_of(const Tensor& x) {
   std::vector<T> out(static_cast<size_t>(x.size()));
   if (out.empty()) return out;
-  const Tensor dense(x.shape(), dtype_of<T>, x.device());
-  launch<kernel::Copy>(x.device(), x.detach(), dense);
+  Tensor dense = x.detach();
+  if (x.dtype() != dtype_of<T> || !x.contiguous()) {
+    dense = Tensor(x.shape(), dtype_of<T>, x.device());
+    launch<kernel::Copy>(x.device(), x.detach(), dense);
+  }
   copy_bytes(out.data(), Device::cpu, dense.raw(), x.device(), dense.bytes());
   return out;
 }

@@ -160,7 +160,9 @@ void Optimizer::clear() {
   for (const Tensor& leaf : leaves_) leaf.node()->fresh = true;
 }
 
-double Optimizer::gradient_norm() const { return std::sqrt(view::slice(state_, 0, 2, 3).item()); }
+Tensor Optimizer::squared_norm() const { return view::slice(state_, 0, 2, 3); }
+
+double Optimizer::gradient_norm() const { return std::sqrt(squared_norm().item()); }
 
 double Optimizer::value_norm() const {
   const Tensor sum(Shape{1}, DType::f64, values_.device());

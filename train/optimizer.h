@@ -43,7 +43,9 @@ class Optimizer {
   void reset();
   /// Forgets the gradients without using them.
   void clear();
-  /// The norm of the gradient that the last step() met, before clipping. Waits for the device.
+  /// [1] in f64, on the device: the squared norm of the gradient that the last step() met, before clipping.
+  Tensor squared_norm() const;
+  /// Its root. Waits for the device.
   double gradient_norm() const;
   /// The norm of all parameters. Waits for the device.
   double value_norm() const;

@@ -28,6 +28,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
     if (config.train.pretrain != Pretrain::none && !resume) load_pretrained(*model_, folder.path());
     rng_.advance();  // tick 0 made the weights; step t draws at tick t
     optimizer_ = std::make_unique<Optimizer>(*model_, config.train.optimizer);
+    numbers_ = Tensor::zeros(Shape{config.train.accumulate + 1}, DType::f64, optimizer_->values().device());
   } catch (...) {
     explain_memory(config, nullptr, "while the model was made");
   }

@@ -72,7 +72,6 @@ class Trainer {
   /// Steps on batches of the same shapes, in tensors that stay where they are, so that they can be replayed.
   struct Lane {
     std::vector<Batch> batches;
-    std::vector<Tensor> losses;
     std::unique_ptr<Replay> replay;
     int64_t draws = 0;  // where the random numbers stood before
   };
@@ -90,7 +89,7 @@ class Trainer {
   void begin_shares(const std::vector<Batch>& batches);
   /// Forward and backward of this member's shares; with `send`, gradients and losses are summed over all.
   std::vector<Tensor> sweep_shares(const std::vector<Batch>& batches, bool first, bool send);
-  double loss_of(const std::vector<Batch>& batches, const std::vector<Tensor>& losses) const;
+  double loss_of(const std::vector<Batch>& batches, const std::vector<double>& losses) const;
   void restore(const Checkpoint& checkpoint);
   void restore_state(const Json& json);
   Step take_step(bool first);
@@ -106,8 +105,10 @@ class Trainer {
   std::vector<Tensor> sweep(const std::vector<Batch>& batches, bool first);
   /// The same for looking at it: the other members know nothing of it.
   void sweep_again(const std::vector<Batch>& batches);
-  /// Forward, backward and update; the losses of the batches.
-  std::vector<Tensor> compute(std::vector<Batch>& batches, bool first);
+  /// Forward, backward and update; numbers_ holds what came of it.
+  void compute(std::vector<Batch>& batches, bool first);
+  /// Forward, backward and update of these very batches.
+  void sweep_and_update(const std::vector<Batch>& batches, bool first);
   /// The lane of these batches, which it now holds; null where such steps run as they are.
   Lane* lane_of(std::vector<Batch>& batches);
   void stop_or_skip(const Step& step, const std::string& bad);
@@ -133,6 +134,7 @@ class Trainer {
   bool told_why_ = false;              // that steps are not replayed
   std::unique_ptr<Prefetch> prefetch_;
   std::unique_ptr<Exchange> exchange_;   // of a group
+  Tensor numbers_;                       // of a step, on the device: losses of its batches, squared norm
   Tensor factors_, tail_;                // of a group, [batches a step]: shares of the weight; losses
   std::vector<Tensor> buffers_;          // of a group
   std::unique_ptr<MetricsLog> metrics_;  // of the first member

@@ -134,15 +134,15 @@ std::vector<Tensor> Trainer::sweep_shares(const std::vector<Batch>& batches, boo
   return {tail_};
 }
 
-double Trainer::loss_of(const std::vector<Batch>& batches, const std::vector<Tensor>& losses) const {
+double Trainer::loss_of(const std::vector<Batch>& batches, const std::vector<double>& losses) const {
   double loss = 0, weight = 0;
   if (group_ != nullptr) {
-    for (const double part : losses[0].to_doubles()) loss += part;
+    for (const double part : losses) loss += part;
     return loss;
   }
   for (const Batch& batch : batches) weight += batch.weight;
   for (size_t i = 0; i < batches.size(); ++i)
-    loss += losses[i].item() * (weight > 0 ? batches[i].weight / weight : 0);
+    loss += losses[i] * (weight > 0 ? batches[i].weight / weight : 0);
   return loss;
 }
 

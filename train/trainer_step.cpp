@@ -79,10 +79,7 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
   if (lane.replay == nullptr) {
     if (prefetch_ != nullptr) batches = prefetch_->fresh();
     lane.batches = batches;
-    const auto step = [this, &lane] {
-      lane.losses = sweep(lane.batches, false);
-      optimizer_->update(lane.losses);
-    };
+    const auto step = [this, &lane] { sweep_and_update(lane.batches, false); };
     const auto kept = [this] {
       std::vector<Tensor*> out;
       visit_tensors(*model_, [&](const std::string&, Tensor& x) { out.push_back(&x); });
@@ -111,27 +108,37 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
   return &lane;
 }
 
-std::vector<Tensor> Trainer::compute(std::vector<Batch>& batches, bool first) {
+void Trainer::sweep_and_update(const std::vector<Batch>& batches, bool first) {
+  const std::vector<Tensor> losses = sweep(batches, first);
+  optimizer_->update(losses);
+  // Side by side, so that the host reads them at once.
+  int64_t at = 0;
+  const auto keep = [&](const Tensor& x) {
+    const Tensor place = view::slice(numbers_, 0, at, at + x.size());
+    launch<kernel::Copy>(place.device(), view::reshape(x, place.shape()), place);
+    at += x.size();
+  };
+  for (const Tensor& loss : losses) keep(loss);
+  keep(optimizer_->squared_norm());
+}
+
+void Trainer::compute(std::vector<Batch>& batches, bool first) {
   optimizer_->begin_step(config_.train.schedule.at(step_, total_, config_.model.width));
   if (group_ != nullptr) begin_shares(batches);
   Lane* lane = first ? nullptr : lane_of(batches);
   if (lane == nullptr && prefetch_ != nullptr) batches = prefetch_->fresh();
-  std::vector<Tensor> losses;
   if (lane != nullptr) {
     lane->draws = rng_.draws();
     (*lane->replay)();
-    losses = lane->losses;
     replayed_ += lane->replay->replays() ? 1 : 0;
     if (!lane->replay->why_not().empty() && !told_why_) {
       told_why_ = true;
       progress_.say("replay", text("steps run as they are, since ", lane->replay->why_not()));
     }
   } else {
-    losses = sweep(batches, first);
-    optimizer_->update(losses);
+    sweep_and_update(batches, first);
   }
   optimizer_->end_step();
-  return losses;
 }
 
 Trainer::Step Trainer::take_step(bool first) {
@@ -145,10 +152,13 @@ Trainer::Step Trainer::take_step(bool first) {
   done.rate = config_.train.schedule.at(step_, total_, config_.model.width);
   std::string bad;
   try {
-    const std::vector<Tensor> losses = compute(batches, first);
-    // Up to here nothing has waited for the device; numbers are read when the whole step has been asked for.
-    done.loss = loss_of(batches, losses);
-    done.norm = optimizer_->gradient_norm();
+    compute(batches, first);
+    // Up to here nothing has waited for the device. Its numbers are read once a step, by one copy: a number
+    // that is not finite ends the run at its very step.
+    std::vector<double> numbers = numbers_.to_doubles();
+    done.norm = std::sqrt(numbers.back());
+    numbers.pop_back();
+    done.loss = loss_of(batches, numbers);
   } catch (const NotFinite& error) {  // of anomaly = true
     if (group_ != nullptr) {          // the others wait for this member's gradients, and learn from the loss
       launch<kernel::Fill>(tail_.device(), tail_, NAN);

@@ -2,6 +2,7 @@
 #include "core/cuda/context.h"
 
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -56,8 +57,19 @@ void check(cudaError_t status, const char* what) {
 }
 
 void synchronize() {
+  const bool asked = ask_refusals();
   check(cudaStreamSynchronize(stream()), "waiting for the device");
-  check_refusals();
+  if (asked) check_refusals();
+}
+
+std::byte* landing() {
+  thread_local std::byte* mine = nullptr;  // kept: the device may be gone before a thread's objects are
+  if (mine == nullptr) {
+    void* at = nullptr;
+    check(cudaMallocHost(&at, static_cast<size_t>(2 * landing_bytes)), "pinned memory of the host");
+    mine = static_cast<std::byte*>(at);
+  }
+  return mine;
 }
 
 int64_t launches() { return launch_count.load(std::memory_order_relaxed); }
@@ -69,9 +81,12 @@ void copy_in(void* to, const void* from, int64_t bytes) {
 }
 
 void copy_out(void* to, const void* from, int64_t bytes) {
-  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream()),
+  const bool small = bytes <= landing_bytes;
+  void* const at = small ? landing() : to;
+  check(cudaMemcpyAsync(at, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream()),
         "copying from the device");
   synchronize();
+  if (small) std::memcpy(to, at, static_cast<size_t>(bytes));
 }
 
 std::shared_ptr<Storage> upload(const void* bytes, int64_t count) {

@@ -1,6 +1,7 @@
 // The device as the rest of core sees it, without CUDA's headers. Only where CUDA is built.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,9 +25,15 @@ inline constexpr bool acted = false;
 const std::string& why_not();
 /// Waits until all that was asked of the device is done. Fails while a step is captured.
 void synchronize();
-/// Fails with the first index that a kernel could not use since the last call (core/cuda/refusal.h). The
-/// device must have finished; nothing is asked of it where no kernel that may refuse has ever run.
+/// Asks for what kernels could not use (core/cuda/refusal.h), into the landing; false where no kernel that
+/// may refuse has ever run. Once the device has finished, check_refusals() fails with the first such index.
+bool ask_refusals();
 void check_refusals();
+
+/// Pinned memory of this thread, where small reads of the device land, so that numbers and refusals are one
+/// wait: `landing_bytes` for numbers, the refusals behind them.
+std::byte* landing();
+inline constexpr int64_t landing_bytes = 4096;
 
 /// Kernels started since the program began, replayed ones included.
 int64_t launches();

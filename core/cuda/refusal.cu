@@ -1,6 +1,7 @@
 // Indices that a kernel could not use, read by the host.
 #include "core/cuda/refusal.h"
 
+#include <cstring>
 #include <mutex>
 
 #include "core/cuda/context.h"
@@ -55,20 +56,25 @@ Refusal* refusal(Refuser who) {
   return all.device + static_cast<int>(who);
 }
 
-void check_refusals() {
+bool ask_refusals() {
+  static_assert(sizeof(Refusal) * refusers <= landing_bytes);
   Notes& all = notes();
+  const std::lock_guard lock(all.mutex);
+  if (all.device == nullptr) return false;
+  check(cudaMemcpyAsync(landing() + landing_bytes, all.device, sizeof(Refusal) * refusers,
+                        cudaMemcpyDeviceToHost, stream()),
+        "copying refused indices");
+  return true;
+}
+
+void check_refusals() {
   Refusal found[refusers];
-  {
-    const std::lock_guard lock(all.mutex);
-    if (all.device == nullptr) return;
-    check(cudaMemcpyAsync(found, all.device, sizeof found, cudaMemcpyDeviceToHost, stream()),
-          "copying refused indices");
-    check(cudaStreamSynchronize(stream()), "waiting for the device");
-    for (const Refusal& one : found) {
-      if (one.first == ~0ULL) continue;
-      clear(all.device);
-      break;
-    }
+  std::memcpy(found, landing() + landing_bytes, sizeof found);
+  for (const Refusal& one : found) {
+    if (one.first == ~0ULL) continue;
+    const std::lock_guard lock(notes().mutex);
+    clear(notes().device);
+    break;
   }
   for (int who = 0; who < refusers; ++who) {
     if (found[who].first != ~0ULL) tell(static_cast<Refuser>(who), found[who]);
