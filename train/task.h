@@ -77,8 +77,8 @@ class Task {
   virtual std::unique_ptr<Module> model(const Config& config, Rng& rng) const = 0;
   /// What a checkpoint must carry besides numbers: tokenizers.
   virtual std::vector<NamedBytes> sealed() const = 0;
-  /// Facts for the manifest: hashes, sizes, counts. "sha256 NAME" and "data" are about the examples themselves:
-  /// runs in which they differ are not compared without a word.
+  /// Facts for the manifest: hashes, sizes, counts. "sha256 NAME" and "data" are about the examples
+  /// themselves: runs in which they differ are not compared without a word.
   virtual std::vector<std::pair<std::string, std::string>> facts() const = 0;
 
   /// Plans an epoch, a pure function of (seed, epoch); tells how many batches it has.

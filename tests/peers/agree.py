@@ -7,14 +7,15 @@ import subprocess
 import sys
 import tempfile
 
-ROWS = {  # name: (what, program, settings, precision, steps, bound or None)
+ROWS = {  # name: (what, program, settings, precision, steps, bound)
     't64': ('translator', 'translate_torch.py', 'translate --warmup 2', 'f64', 20, 1e-10),
     'l64': ('language model', 'lm_torch.py', 'shakespeare-cpu --warmup 2', 'f64', 20, 1e-10),
     'c64': ('classifier', 'classify_torch.py', 'mnist --epochs 0 --warmup 2', 'f64', 20, 1e-10),
     't32': ('translator, GELU', 'translate_torch.py', 'translate --activation gelu', 'f32', 100, 1e-4),
     'l32': ('language model', 'lm_torch.py', 'shakespeare-cpu', 'f32', 100, 1e-4),
     'c32': ('classifier', 'classify_torch.py', 'mnist --epochs 0', 'f32', 100, 1e-4),
-    'r32': ('translator, ReLU', 'translate_torch.py', 'translate', 'f32', 100, None),
+    # ReLU tells signs that single precision cannot: PyTorch is as far from itself, nudged by one rounding (docs/results/exactness.md).
+    'r32': ('translator, ReLU', 'translate_torch.py', 'translate', 'f32', 100, 3.2e-4),
 }
 
 
@@ -40,9 +41,9 @@ def main():
                                  cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
         found = json.loads(out.splitlines()[-1])
         worst = found['largest_relative_difference']
-        failed = failed or found['compared'] != steps or bound is not None and not worst <= bound
+        failed = failed or found['compared'] != steps or not worst <= bound
         print(f'| {what} | {precision} | `{settings}` | {steps} | {worst:.1e} | {found["at_step"]} | '
-              f'{found["of_gradient_norm"]:.1e} | {bound or ""} |', flush=True)
+              f'{found["of_gradient_norm"]:.1e} | {bound} |', flush=True)
     sys.exit('a bound is passed, or steps are missing' if failed else 0)
 
 
