@@ -1,0 +1,72 @@
+// heed bench as a program: each part runs to its end, and every line has the numbers that it promises.
+#include <cmath>
+
+#include "core/json.h"
+#include "tests/catch.h"
+#include "tests/train/shell.h"
+
+using namespace heed;
+
+namespace {
+
+std::vector<Json> lines_of(const std::string& out) {
+  std::vector<Json> lines;
+  for (size_t at = 0; at < out.size(); at = out.find('\n', at) + 1)
+    lines.push_back(parse_json(out.substr(at, out.find('\n', at) - at), "bench"));
+  return lines;
+}
+
+std::vector<std::string> joined(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("bench: each part runs to its end, one object a line, with every number it promises", "[slow]") {
+  const Shell shell;
+  const std::vector<std::string> tiny{"--rounds",       "2",  "--width",  "32", "--heads", "2",
+                                      "--feed-forward", "32", "--layers", "1",  "--batch", "2"};
+  struct Part {
+    std::vector<std::string> words, more;
+    std::vector<const char*> numbers;
+    size_t least;  // lines
+  };
+  const std::vector<Part> parts{
+      {{"train", "baby", "baby-dropout"},
+       tiny,
+       {"step_ms", "tokens_per_s", "products_ms", "ratio", "gflops", "process_mib", "mapped_bytes"},
+       2},
+      {{"ops", "gelu"}, {}, {"ns", "ms", "pass_ns", "ratio", "gb_per_s"}, 2},
+      {{"attention", "softmax"},
+       {"--longest", "64"},
+       {"forward_ms", "step_ms", "gflops", "forward_mib", "peak_mib"},
+       2},
+      {{"decode", "baby"}, {}, {"batch", "beam", "tokens_per_s", "us_per_step", "tensors_mib"}, 3},
+      {{"gemm"}, {}, {"gflops", "share", "openblas_1", "ratio", "peak"}, 3},
+  };
+  for (const Part& part : parts) {
+    CAPTURE(part.words[0]);
+    const Result result =
+        shell.run(joined({"bench"}, joined(part.words, joined({"--threads", "2", "--json"}, part.more))));
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    const std::vector<Json> lines = lines_of(result.out);
+    REQUIRE(lines.size() >= part.least);
+    for (const Json& line : lines) {
+      CHECK(line.at("threads").integer() == 2);
+      CHECK(!line.at("isa").text().empty());
+      CHECK(!line.at("blas_core").text().empty());
+      for (const char* name : part.numbers) {
+        CAPTURE(name);
+        REQUIRE(line.find(name) != nullptr);
+        CHECK(std::isfinite(line.at(name).real()));
+        CHECK(line.at(name).real() >= 0);
+      }
+    }
+  }
+  const Result table = shell.run(joined({"bench", "train", "baby"}, tiny));
+  CHECK(table.code == 0);
+  for (const char* column : {"step ms", "tokens/s", "products ms", "ratio", "process MiB", "mapped"})
+    CHECK(table.out.find(column) != std::string::npos);
+}
