@@ -69,7 +69,10 @@ void MetricsLog::rewind(int64_t step) {
   tensorboard_.rewind(step);
 }
 
-void MetricsLog::sync() { lines_->sync(); }
+void MetricsLog::sync() {
+  lines_->sync();
+  tensorboard_.sync();
+}
 
 std::vector<MetricSeries> read_metrics(const Path& lines) {
   std::vector<MetricSeries> all;
