@@ -1,6 +1,5 @@
-# Attention alone in PyTorch on a device: scaled_dot_product_attention, or Fastmax of the first order as one writes it. One JSON line a length.
-import argparse
-import json
+# Attention alone in PyTorch: scaled_dot_product_attention, and Fastmax of the first order written down in two ways.
+import contextlib
 import statistics
 import time
 
@@ -8,57 +7,77 @@ import torch
 import torch.nn.functional as F
 
 
-def fastmax1(q, k, v, causal):
-    """1 + q k, in sums over chunks of 256 when causal."""
+def unit(x):
+    """What Fastmax does to queries and keys, and Heed too: mean 0 and deviation 1."""
+    x = x - x.mean(3, keepdim=True)
+    return x / (x.square().mean(3, keepdim=True) + 1e-6).sqrt()
+
+
+def straightforward(q, k, v, causal):
+    """The definition: all N x N weights 1 + q k, masked, over the sums of their rows."""
+    weights = 1 + unit(q) @ unit(k).transpose(2, 3)
+    if causal:
+        weights = weights.tril()
+    return weights @ v / weights.sum(3, keepdim=True)
+
+
+def linear(q, k, v, causal):
+    """The same as sums of products of features, in chunks of 256 when causal."""
+    a, b = (torch.cat((torch.ones_like(x[..., :1]), unit(x)), 3) for x in (q, k))
     if not causal:
-        a, b = (torch.cat((torch.ones_like(x[..., :1]), x), 3) for x in (q, k))
         return (a @ (b.transpose(2, 3) @ v)) / (a @ b.sum(2)[..., None])
-    a, b = (torch.cat((torch.ones_like(x[..., :1]), x), 3).unflatten(2, (-1, 256)) for x in (q, k))
-    values = torch.cat((v, torch.ones_like(v[..., :1])), 3).unflatten(2, (-1, 256))
+    chunk = min(256, q.shape[2])
+    a, b, values = (x.unflatten(2, (-1, chunk)) for x in (a, b, torch.cat((v, torch.ones_like(v[..., :1])), 3)))
     state = (b.transpose(3, 4) @ values).cumsum(2)
     before = torch.cat((torch.zeros_like(state[:, :, :1]), state[:, :, :-1]), 2)
     y = (a @ before + (a @ b.transpose(3, 4)).tril() @ values).flatten(2, 3)
     return y[..., :-1] / y[..., -1:]
 
 
-def main():
-    parser = argparse.ArgumentParser(description='Attention alone in PyTorch against length.')
-    parser.add_argument('--kind', choices=('softmax', 'fastmax1'), default='softmax')
-    parser.add_argument('--width', type=int, default=64)
-    parser.add_argument('--causal', action='store_true')
-    parser.add_argument('--bf16', action='store_true')
-    parser.add_argument('--longest', type=int, default=16384)
-    parser.add_argument('--device', default='cuda')
-    options = parser.parse_args()
-    wait = torch.cuda.synchronize if options.device == 'cuda' else lambda: None
-    length = 512
-    while length <= options.longest:
-        q, k, v = (torch.randn(1, 4, length, options.width, device=options.device, requires_grad=True,
-                               dtype=torch.bfloat16 if options.bf16 else torch.float32) for _ in range(3))
+def pinned_to_flash():
+    """A context in which scaled_dot_product_attention is FlashAttention or fails; None where this PyTorch cannot be told so."""
+    try:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+    except ImportError:
+        return None
+    return sdpa_kernel(SDPBackend.FLASH_ATTENTION)
 
-        def forward():
-            if options.kind == 'fastmax1':
-                return fastmax1(q, k, v, options.causal)
-            return F.scaled_dot_product_attention(q, k, v, is_causal=options.causal)
 
-        def step():
-            forward().sum().backward()
+def flash(q, k, v, causal):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
-        def median(run):
-            times = []
-            for i in range(12):
-                wait()
-                start = time.perf_counter()
-                run()
-                wait()
-                times.append(time.perf_counter() - start)
-            return 1e3 * statistics.median(times[2:])
 
+KINDS = {'flash': flash, 'straightforward': straightforward, 'linear': linear}
+
+
+def median_ms(work, wait, budget, least):
+    """As bench::median_time does it: once unmeasured, then each call waited for."""
+    work()
+    times, began = [], time.perf_counter()
+    while len(times) < least or time.perf_counter() - began < budget:
+        wait()
+        start = time.perf_counter()
+        work()
+        wait()
+        times.append(time.perf_counter() - start)
+    return 1e3 * statistics.median(times)
+
+
+def measured(kind, width, causal, length, device, dtype):
+    """Milliseconds of one forward, and of forward and backward, of 4 heads; and what computed them."""
+    wait = torch.cuda.synchronize if device == 'cuda' else lambda: None
+    q, k, v = (torch.randn(1, 4, length, width, device=device, dtype=dtype, requires_grad=True) for _ in range(3))
+    slope = torch.randn(1, 4, length, width, device=device, dtype=dtype)
+    pinned, backend = (pinned_to_flash() if kind == 'flash' and dtype == torch.bfloat16 else None), 'PyTorch ops'
+    if kind == 'flash':
+        backend = 'FlashAttention' if pinned else 'as PyTorch chooses'
+
+    def ahead():
         with torch.no_grad():
-            ahead = median(forward)
-        print(json.dumps({'kind': options.kind, 'width': options.width, 'causal': options.causal, 'length': length,
-                          'forward_ms': ahead, 'step_ms': median(step), 'version': torch.__version__}), flush=True)
-        length *= 2
+            return KINDS[kind](q, k, v, causal)
 
+    def step():
+        torch.autograd.grad(KINDS[kind](q, k, v, causal), (q, k, v), slope)
 
-main()
+    with pinned or contextlib.nullcontext():
+        return {'forward_ms': median_ms(ahead, wait, 0.1, 3), 'step_ms': median_ms(step, wait, 0.15, 3), 'backend': backend}

@@ -1,0 +1,133 @@
+# The recipes that Heed is timed on, in plain PyTorch: model, loss, batches and optimizer of each, as `heed show PRESET` lists them.
+import pathlib
+import sys
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / 'peers'))
+from attention_torch import unit  # noqa: E402
+from models_torch import Block, LanguageModel, SelfAttention, Translator  # noqa: E402
+
+
+class Fastmax(SelfAttention):
+    """Full Fastmax in linear time: 1 + s (+ s^2 / 2) as products of features of queries and keys, the keys of padding left out."""
+
+    def __init__(self, width, heads, dropout, order):
+        super().__init__(width, heads, dropout, False, True)
+        self.order = order
+
+    def mixed(self, q, k, v, allowed):
+        a, b = (self.features(unit(x)) for x in (q, k))
+        if allowed is not None:
+            b = b * allowed.transpose(2, 3)
+        return (a @ (b.transpose(2, 3) @ v)) / (a @ b.sum(2)[..., None])
+
+    def features(self, x):
+        """Dropout is of what is multiplied: of entries where the order is 1, else of the monomials of degree 2."""
+        one = torch.ones_like(x[..., :1])
+        if self.order == 1:
+            return torch.cat((one, F.dropout(x, self.dropout, self.training)), 3)
+        squares = (x[..., :, None] * x[..., None, :]).flatten(3) * 0.5 ** 0.5
+        return torch.cat((one, x, F.dropout(squares, self.dropout, self.training)), 3)
+
+
+class LongClassifier(nn.Module):
+    """lra-skyformer: embedding, learned positions, blocks, the mean of real tokens over the padded length, a head with a hidden layer."""
+
+    def __init__(self, vocabulary, tokens, attention, width=64, heads=2, hidden=128, layers=2, head=128, classes=10, dropout=0.1):
+        super().__init__()
+        self.inputs, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(tokens, width)
+        self.blocks = nn.ModuleList(Block(width, heads, hidden, dropout, attention_bias=True) for _ in range(layers))
+        if attention != 'softmax':
+            for block in self.blocks:
+                block.attention = Fastmax(width, heads, dropout, int(attention[-1]))
+        self.norm, self.drop = nn.LayerNorm(width), nn.Dropout(dropout)
+        self.hidden, self.classes = nn.Linear(width, head), nn.Linear(head, classes)
+        for table in (self.inputs, self.positions):
+            nn.init.normal_(table.weight, std=0.02)
+
+    def forward(self, ids, real):
+        x = self.drop(self.inputs(ids) + self.positions.weight[:ids.shape[1]])
+        for block in self.blocks:
+            x = block(x, real[:, None, None, :])
+        mean = (self.norm(x) * real[..., None]).sum(1) / ids.shape[1]
+        return self.classes(F.relu(self.hidden(mean)))
+
+
+class Recipe:
+    """What a step needs: the model, its loss of a batch, batches in pinned memory, and what comes after the gradients."""
+    clip_norm = clip_each = 0
+
+    def optimizer(self, fused):
+        return self.kind(self.model.parameters(), **self.settings, **({'fused': True} if fused else {}))
+
+    def clip(self):
+        if self.clip_norm:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+        if self.clip_each:
+            torch.nn.utils.clip_grad_value_(self.model.parameters(), self.clip_each)
+
+
+class Shakespeare(Recipe):
+    kind, settings, clip_norm, flash = torch.optim.AdamW, {'lr': 1e-3, 'betas': (0.9, 0.99), 'weight_decay': 0.1}, 1.0, True
+
+    def __init__(self, attention, small):
+        self.length, self.count = (16, 2) if small else (256, 64)
+        self.model = LanguageModel(*((1, 2, 32) if small else (6, 6, 384)), self.length, 0.2)
+        self.text = torch.randint(0, 65, (1000000,))
+
+    def batch(self, step):
+        places = torch.randint(0, len(self.text) - self.length - 1, (self.count, 1)) + torch.arange(self.length)
+        return self.text[places], self.text[places + 1]
+
+    def loss(self, ids, wanted):
+        return F.cross_entropy(self.model(ids).view(-1, 65), wanted.view(-1))
+
+
+class Long(Recipe):
+    kind, settings, clip_each, flash = torch.optim.AdamW, {'lr': 1e-4, 'eps': 1e-6, 'weight_decay': 0.0}, 1.0, False
+
+    def __init__(self, vocabulary, tokens, count, shortest, attention):
+        self.model = LongClassifier(vocabulary, tokens, attention)
+        ids = torch.randint(1, vocabulary, (8, count, tokens))
+        lengths = torch.randint(shortest, tokens, (8, count, 1))
+        self.ids = ids.masked_fill(torch.arange(tokens) >= lengths, 0)  # 0 is padding
+        self.wanted = torch.randint(0, 10, (8, count))
+
+    def batch(self, step):
+        ids = self.ids[step % 8]
+        return ids, ids != 0, self.wanted[step % 8]
+
+    def loss(self, ids, real, wanted):
+        return F.cross_entropy(self.model(ids, real), wanted)
+
+
+def listops(attention, small):
+    return Long(18, 64, 2, 20, attention) if small else Long(18, 2048, 32, 500, attention)
+
+
+def image(attention, small):
+    return Long(256, 64, 2, 60, attention) if small else Long(256, 1024, 256, 1000, attention)
+
+
+class Translation(Recipe):
+    """translate-conti as its authors train it: every sentence padded to 350, logits of padding too."""
+    kind, settings, flash = torch.optim.Adam, {'lr': 1e-4, 'eps': 1e-9}, False
+
+    def __init__(self, attention, small):
+        self.length, self.words = (12, (50, 60)) if small else (350, (15698, 22463))
+        self.model = Translator(*((32, 2, 32) if small else ()), longest=self.length, sources=self.words[0], targets=self.words[1])
+
+    def batch(self, step):
+        lengths = torch.exp(torch.randn(2, 8, 1) * 0.7 + 3.156).clamp(4, self.length - 2)
+        source, wanted = (torch.randint(4, words, (8, self.length)).masked_fill(torch.arange(self.length) >= one, 1)
+                          for words, one in zip(self.words, lengths))
+        return source, torch.roll(wanted, 1, 1), wanted
+
+    def loss(self, source, given, wanted):
+        return F.cross_entropy(self.model(source, given).view(-1, self.words[1]), wanted.view(-1), ignore_index=1, label_smoothing=0.1)
+
+
+RECIPES = {'shakespeare': Shakespeare, 'listops': listops, 'image': image, 'translate': Translation}
