@@ -12,7 +12,7 @@
 # HEED_TORCH a Python that has PyTorch (python3).
 # Each stage says how it ended and the next one goes on; the exit code is that of the first stage that failed.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 out=${1:-build/device}
 shift $(($# > 0))
 declare -A share=([build]=170 [tests]=90 [speed-shakespeare]=60 [speed-attention]=60 [speed-listops]=65 [speed-image]=55 [speed-translate]=40
@@ -76,10 +76,16 @@ stage() {
   return "$code"
 }
 
+# share_of COUNT: the next stage is one of so many that are left of the part, and may take that share of its time.
+share_of() {
+  ends=$((SECONDS + (finish - SECONDS) / $1))
+}
+
 : >"$out/stages.txt"
 for part in "${parts[@]}"; do
   left=$((total - SECONDS))
-  ends=$((SECONDS + left * share[$part] / whole))
+  finish=$((SECONDS + left * share[$part] / whole))
+  ends=$finish
   whole=$((whole - share[$part]))
   case $part in
     build)
@@ -95,8 +101,7 @@ for part in "${parts[@]}"; do
       fi ;;
     sanitize)
       if command -v compute-sanitizer >/dev/null; then
-        finish=$ends
-        ends=$((SECONDS + (finish - SECONDS) / 2))
+        share_of 2
         stage memcheck compute-sanitizer --tool memcheck --error-exitcode 9 "$build/tests/core_tests" "$checked"
         ends=$finish
         stage racecheck compute-sanitizer --tool racecheck --error-exitcode 9 "$build/tests/core_tests" "$checked"
@@ -104,11 +109,14 @@ for part in "${parts[@]}"; do
         echo "sanitize: there is no compute-sanitizer here" | tee -a "$out/stages.txt"
       fi ;;
     bench)
+      stages=6
       for what in limits gemm ops; do
+        share_of $((stages--))
         stage "$what" "$build/heed" bench "$what" --device cuda
         cat "$out/$what.log"
       done
       for precision in bf16 tf32 f32; do
+        share_of $((stages--))
         stage "steps-$precision" "$build/heed" bench train gpt-6x6x384-dropout translator-real --device cuda --precision "$precision" "${sizes[@]}"
         cat "$out/steps-$precision.log"
       done ;;

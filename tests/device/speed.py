@@ -124,7 +124,7 @@ def train(session, part):
             for ours, theirs in kinds:
                 if session.left() < 0:
                     return
-                what = {'part': part, 'attention': ours, 'round': turn, 'precision': options.precision}
+                what = {'part': part, 'attention': ours, 'round': turn, 'precision': options.precision, 'small': options.small}
                 rows = session.heed('bench', 'train', preset, *(small if options.small else full), '--attention', ours, '--json',
                                     '--precision', options.precision, '--rounds', str(options.steps))
                 for row in rows[-1:]:
@@ -144,7 +144,7 @@ def attention(session):
         peer.wait(0.7 * session.left())
         for turn in range(options.rounds):
             for width in WIDTHS:
-                what = {'part': 'attention', 'round': turn, 'precision': options.precision, 'width': width}
+                what = {'part': 'attention', 'round': turn, 'precision': options.precision, 'width': width, 'small': options.small}
                 if session.left() < 0:
                     return
                 for row in session.heed('bench', 'attention', 'fastmax:p=1', '--head-width', str(width), '--longest', str(options.longest),
@@ -170,7 +170,7 @@ def whole_translation(session):
         small = ['--width', '32', '--heads', '2', '--feed-forward', '32', '--max-length', '350'] if options.small else []
         session.heed('train', 'translate-conti', *small, '--data', 'pairs.tsv', '--name', 'timed', '--quiet', '--precision', options.precision,
                      '--epochs', str(options.epochs), '--set', 'data.validation=64', '--set', 'data.bleu_pairs=0',
-                     '--set', 'train.validate_every=1000000', '--set', f'train.time_limit={max(5, int(session.left()) - 25)}', cwd=folder)
+                     '--set', 'train.validate_every=1000000', '--set', f'train.time_limit={max(5, int(session.left() / 2))}', cwd=folder)
         log = pathlib.Path(folder) / 'runs/timed/metrics.jsonl'
         lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         steps = [(line['step'], line['seconds']) for line in lines if 'seconds' in line]

@@ -45,11 +45,13 @@ def times(value):
     return '' if value is None else f'{value:.2f}x'
 
 
-def verdict(pairs):
+def verdict(pairs, rehearsed):
     """Of ratios and what is asked of each; nothing where nothing is asked."""
     asked = [(value, target) for value, target in pairs if target]
     if not asked:
         return ''
+    if rehearsed:
+        return 'rehearsed'
     if any(value is None for value, _ in asked):
         return 'not measured'
     return 'hit' if all(value >= target for value, target in asked) else 'missed'
@@ -70,7 +72,7 @@ def training(rows, parts):
             mfu = last.get('heed', {}).get('mfu')
             out.append([f'{NAMES[part]}, {attention}, {precision}', number(middle(found['heed'])), '' if mfu is None else f'{mfu:.0f}',
                         number(middle(found['eager'])), times(eager), number(middle(found['compiled'])), times(compiled), words,
-                        verdict(((eager, asked.get('eager')), (compiled, asked.get('compiled')))), note, str(len(found['heed']))])
+                        verdict(((eager, asked.get('eager')), (compiled, asked.get('compiled'))), any(row['small'] for row in last.values())), note, str(len(found['heed']))])
     return table(['training step', 'Heed ms', 'MFU %', 'eager ms', 'ratio', 'compiled ms', 'ratio', 'asked', 'verdict', 'attention of PyTorch', 'rounds'],
                  out)
 
@@ -87,7 +89,7 @@ def translation(rows):
         how = 'the whole run' if last >= STEPS else f'from {last:,} steps'
         sizes = ', small sizes' if row['small'] else ''
         out.append([f'translate-conti, 20 epochs, {row["precision"]}, {how}{sizes}', number(1e3 * pace, 3), number(seconds, 0), f'{SECONDS}',
-                    'hit' if seconds < SECONDS and not row['small'] else 'rehearsed' if row['small'] else 'missed'])
+                    verdict([(SECONDS / seconds, 1)], row['small'])])
     return table(['training run', 'ms a step', 'Heed s', 'asked: less than', 'verdict'], out)
 
 
@@ -115,7 +117,7 @@ def attention(rows):
                             and all(row.get(name) == value for name, value in which.items())), '')
             name = backend if theirs == 'flash' else f'{theirs} in PyTorch'
             out.append([f'{ours}, d = {width}{", causal" if causal else ""}, {precision}', f'{length:,}', name, *cells,
-                        f'{asked}x' if asked else '', verdict([(value, asked) for value in ratios])])
+                        f'{asked}x' if asked else '', verdict([(value, asked) for value in ratios], any(row['small'] for row in these))])
     return table(['attention', 'length', 'beside', 'Heed forward ms', 'other', 'ratio', 'Heed step ms', 'other', 'ratio', 'asked', 'verdict'], out)
 
 
