@@ -107,7 +107,8 @@ TEST_CASE("bench on a device: products and ops as shares of what the device can 
     check_positive(row, {"gflops_bf16", "share_bf16"});
   }
   CHECK(rounded);
-  for (const char* word : {"copy", "softmax of 64", "AdamW of 0.8M", "embedding"}) {
+  for (const char* word :
+       {"copy", "softmax of 64", "AdamW of 0.8M", "embedding", "sum of rows", "sort", "scan"}) {
     for (const Json& row : rows_of({"ops", word}))
       check_positive(row, {"ns", "pass_ns", "share", "gb_per_s"});
   }

@@ -15,53 +15,10 @@
 #include "train/bench/bench.h"
 #include "train/bench/limits.h"
 #include "train/bench/measure.h"
+#include "train/bench/ops.h"
 
 namespace heed::bench {
 namespace {
-
-enum class InPlace { no, yes };
-
-/// Times ops whose name has the word asked for.
-class Bench {
- public:
-  Bench(Table& table, const std::string& filter) : table_(table), filter_(filter) {}
-
-  /// Times work() on `elements` numbers, of which it must read and write so many times all.
-  void time(const char* name, int64_t elements, double reads, double writes,
-            const std::function<void()>& work, InPlace in_place = InPlace::no) {
-    known_.emplace_back(name);
-    if (std::string(name).find(filter_) == std::string::npos) return;
-    found_ = true;
-    const Interruptions interruptions;
-    const double taken = median_time(work);
-    const auto bytes = [&](double times) {
-      return static_cast<int64_t>(times * 4 * static_cast<double>(elements));
-    };
-    const auto each = 1e9 / static_cast<double>(elements);
-    Json row =
-        Json::object({{"op", name}, {"elements", elements}, {"ns", each * taken}, {"ms", 1e3 * taken}});
-    if (reads + writes > 0) {
-      const double pass = pass_time({bytes(reads), bytes(writes), in_place == InPlace::yes});
-      row.set("pass_ns", each * pass);
-      row.set("ratio", taken / pass);
-      row.set("share", 100 * pass / taken);
-      row.set("gb_per_s", 1e-9 * static_cast<double>(bytes(reads + writes)) / taken);
-    }
-    row.set("interruptions_per_s", interruptions.per_second());
-    table_.row(with_machine_facts(std::move(row)));
-  }
-
-  /// Fails where no op had the word.
-  void check_found() const {
-    if (!found_) fail("bench ops: no op has '", filter_, "' in its name.", suggestion(filter_, known_));
-  }
-
- private:
-  Table& table_;
-  std::string filter_;
-  std::vector<std::string> known_;
-  bool found_ = false;
-};
 
 Tensor numbers(const Shape& shape, Rng& rng) {
   const Tensor x(shape);
@@ -75,7 +32,7 @@ Tensor ids(int64_t count, int64_t below, Rng& rng) {
   return Tensor::of<int32_t>(out, Shape{count});
 }
 
-void elementwise(Bench& bench, Rng& rng) {
+void elementwise(Ops& bench, Rng& rng) {
   const Shape shape{unless_acted(2048, 256), 1536};
   const int64_t n = shape.size();
   const Tensor a = numbers(shape, rng), b = numbers(shape, rng), y(shape), dx(shape);
@@ -92,7 +49,7 @@ void elementwise(Bench& bench, Rng& rng) {
   bench.time("dropout 0.2", n, 1, 1, [&] { launch<kernel::Dropout>(default_device, a, 0.2, draw, y); });
 }
 
-void rows(Bench& bench, Rng& rng) {
+void rows(Ops& bench, Rng& rng) {
   {
     const int64_t count = unless_acted(8192, 256);
     const Shape shape{count, 384};
@@ -122,7 +79,7 @@ void rows(Bench& bench, Rng& rng) {
   });
 }
 
-void words(Bench& bench, Rng& rng) {
+void words(Ops& bench, Rng& rng) {
   const int64_t count = unless_acted(2800, 100), vocabulary = unless_acted(22463, 20);
   constexpr int64_t width = 512;
   {
@@ -143,7 +100,7 @@ void words(Bench& bench, Rng& rng) {
       [&] { launch<kernel::ScatterAdd>(default_device, wanted, vectors, table); }, InPlace::yes);
 }
 
-void optimizer(Bench& bench, Rng& rng) {
+void optimizer(Ops& bench, Rng& rng) {
   const std::vector<double> state_values{1e-4, 10, 1};
   const Tensor state = Tensor::of<double>(state_values, Shape{3});
   for (const auto& [name, count] :
@@ -161,7 +118,7 @@ void optimizer(Bench& bench, Rng& rng) {
 }
 
 /// What an op costs besides its numbers, in nanoseconds a call.
-void calls(Bench& bench, Rng& rng) {
+void calls(Ops& bench, Rng& rng) {
   const int64_t many = unless_acted(1000, 20);
   const Tensor a = numbers(Shape{16}, rng), b = leaf(numbers(Shape{16}, rng));
   bench.time("call of add", many, 0, 0, [&] {
@@ -175,6 +132,33 @@ void calls(Bench& bench, Rng& rng) {
 
 }  // namespace
 
+void Ops::time(const char* name, int64_t elements, double reads, double writes,
+               const std::function<void()>& work, InPlace in_place) {
+  known_.emplace_back(name);
+  if (std::string(name).find(word_) == std::string::npos) return;
+  found_ = true;
+  const Interruptions interruptions;
+  const double taken = median_time(work);
+  const auto bytes = [&](double times) {
+    return static_cast<int64_t>(times * 4 * static_cast<double>(elements));
+  };
+  const auto each = 1e9 / static_cast<double>(elements);
+  Json row = Json::object({{"op", name}, {"elements", elements}, {"ns", each * taken}, {"ms", 1e3 * taken}});
+  if (reads + writes > 0) {
+    const double pass = pass_time({bytes(reads), bytes(writes), in_place == InPlace::yes});
+    row.set("pass_ns", each * pass);
+    row.set("ratio", taken / pass);
+    row.set("share", 100 * pass / taken);
+    row.set("gb_per_s", 1e-9 * static_cast<double>(bytes(reads + writes)) / taken);
+  }
+  row.set("interruptions_per_s", interruptions.per_second());
+  table_.row(with_machine_facts(std::move(row)));
+}
+
+void Ops::check_found() const {
+  if (!found_) fail("bench ops: no op has '", word_, "' in its name.", suggestion(word_, known_));
+}
+
 void bench_ops(const Invocation& call) {
   std::vector<Column> columns{{"op", "op"},         {"elements", "elements", 0},
                               {"ns each", "ns", 3}, {"one pass", "pass_ns", 3},
@@ -182,11 +166,12 @@ void bench_ops(const Invocation& call) {
   if (default_device != Device::cpu) columns.push_back({"of limit %", "share", 0});
   Table table(columns, call.has("json"));
   Rng rng(1);
-  Bench bench(table, call.words.size() > 1 ? call.words[1] : "");
+  Ops bench(table, call.words.size() > 1 ? call.words[1] : "");
   elementwise(bench, rng);
   rows(bench, rng);
   words(bench, rng);
   optimizer(bench, rng);
+  sequence_ops(bench, rng);
   calls(bench, rng);
   bench.check_found();
 }

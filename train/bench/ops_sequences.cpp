@@ -1,0 +1,121 @@
+// heed bench ops: the kernels that reduce, order and pick, and those that walk along a sequence.
+#include "core/kernels/bucket.h"
+#include "core/kernels/decay_scan.h"
+#include "core/kernels/linear_scan.h"
+#include "core/kernels/recurrence.h"
+#include "core/kernels/reduce.h"
+#include "core/kernels/segment.h"
+#include "core/kernels/sort.h"
+#include "core/kernels/take.h"
+#include "core/kernels/tree_attention.h"
+#include "core/kernels/tree_node.h"
+#include "core/launch.h"
+#include "train/bench/limits.h"
+#include "train/bench/ops.h"
+
+namespace heed::bench {
+namespace {
+
+Tensor numbers(const Shape& shape, Rng& rng) {
+  const Tensor x(shape);
+  fill_normal(x, 0, 1, rng);
+  return x;
+}
+
+void reductions(Ops& ops, Rng& rng) {
+  const int64_t count = unless_acted(8192, 256), width = 384;
+  const Shape shape{count, width};
+  const int64_t n = shape.size();
+  const double row = 1.0 / static_cast<double>(width), column = 1.0 / static_cast<double>(count);
+  const Tensor x = numbers(shape, rng), dx(shape), rows(Shape{count, 1}), columns(Shape{1, width}),
+               places(Shape{count, 1}, DType::i64), total(Shape{1}, DType::f64);
+  ops.time("sum of rows", n, 1, row, [&] { launch<kernel::Sum>(default_device, x, rows); });
+  ops.time("sum of columns", n, 1, column, [&] { launch<kernel::Sum>(default_device, x, columns); });
+  ops.time("max of rows", n, 1, 3 * row, [&] { launch<kernel::Max>(default_device, x, rows, places); });
+  ops.time("max of rows, back", n, 3 * row, 1,
+           [&] { launch<kernel::MaxBack>(default_device, places, rows, dx); });
+  ops.time("cumulative sum", n, 1, 1,
+           [&] { launch<kernel::CumulativeSum>(default_device, x, 1, false, dx); });
+  ops.time("sum of squares", n, 1, 0, [&] { launch<kernel::SquareSum>(default_device, x, total); });
+}
+
+/// Four heads of 64 over a long sequence, as attention by hashing, segments and trees has them.
+void heads(Ops& ops, Rng& rng) {
+  const int64_t batch = unless_acted(8, 1), length = unless_acted(4096, 128);
+  constexpr int64_t heads = 4, width = 64, buckets = 64;
+  const Shape shape{batch, heads, length, width}, list{batch, heads, length};
+  const int64_t n = shape.size();
+  const double each = 1.0 / width;
+  const Tensor x = numbers(shape, rng), y(shape), keys = numbers(list, rng), order(list, DType::i32),
+               few(Shape{batch, heads, 32}, DType::i32), none;
+  ops.time("sort", list.size(), 1, 1, [&] { launch<kernel::Argsort>(default_device, keys, order); });
+  ops.time("largest 32", list.size(), 1, 32.0 / static_cast<double>(length),
+           [&] { launch<kernel::Largest>(default_device, keys, few); });
+  launch<kernel::Argsort>(default_device, keys, order);
+  ops.time("take of rows", n, 1 + each, 1, [&] { launch<kernel::TakeRows>(default_device, x, order, y); });
+  ops.time(
+      "take of rows, back", n, 2 + each, 1, [&] { launch<kernel::PutRows>(default_device, order, x, y); },
+      InPlace::yes);
+  const int64_t runs = length / 16;
+  const Tensor means(Shape{batch, heads, runs, width});
+  ops.time("segment means", n, 1, 1.0 / 16,
+           [&] { launch<kernel::SegmentMean>(default_device, x, none, none, means); });
+  ops.time("segment means, back", n, 1.0 / 16, 1,
+           [&] { launch<kernel::SegmentMeanBack>(default_device, means, none, none, y); });
+  const Tensor scores = numbers(Shape{batch, heads, 1, length, buckets / 2}, rng),
+               fell(Shape{batch, heads, 1, length}, DType::i32);
+  ops.time("buckets", scores.size(), 1, 2.0 / buckets,
+           [&] { launch<kernel::Buckets>(default_device, scores, true, none, 0, int32_t{buckets}, fell); });
+  const Tensor nodes(Shape{batch, heads, kernel::tree_rows(length), width});
+  ops.time("tree of sums", n, 1, 2, [&] { launch<kernel::TreeSums>(default_device, x, 0, nodes); });
+}
+
+void recurrences(Ops& ops, Rng& rng) {
+  const int64_t count = unless_acted(4096, 64), width = 512;
+  const Tensor none;
+  const auto cell = [&](const char* name, int64_t gates, int64_t parts, const auto& work) {
+    const Tensor a = numbers(Shape{count, gates * width}, rng), b = numbers(a.shape(), rng), kept(a.shape()),
+                 state = numbers(Shape{parts, count, width}, rng), next(state.shape());
+    const auto once = static_cast<double>(gates), states = static_cast<double>(parts);
+    ops.time(name, count * width, 2 * once + states, once + states, [&] { work(a, b, state, kept, next); });
+  };
+  cell("lstm cell", 4, 2,
+       [&](const auto& a, const auto& b, const auto& state, const auto& kept, const auto& next) {
+         launch<kernel::LstmCell>(default_device, a, b, state, none, 0, kept, next);
+       });
+  cell("gru cell", 3, 1,
+       [&](const auto& a, const auto& b, const auto& state, const auto& kept, const auto& next) {
+         launch<kernel::GruCell>(default_device, a, b, state, none, 0, kept, next);
+       });
+}
+
+/// Causal sums of what keys and values make: more products than memory, so the share of a pass is small.
+void scans(Ops& ops, Rng& rng) {
+  const Shape shape{unless_acted(8, 1), 4, unless_acted(4096, 128), 64};
+  const int64_t n = shape.size();
+  const auto fresh = [&] { return Tensor(shape); };
+  const Tensor q = numbers(shape, rng), k = numbers(shape, rng), v = numbers(shape, rng), out = fresh(),
+               dout = numbers(shape, rng), dq = fresh(), dk = fresh(), dv = fresh(), none;
+  ops.time("linear scan", n, 3, 1,
+           [&] { launch<kernel::LinearScan>(default_device, q, k, v, none, out, none); });
+  ops.time("linear scan, back", n, 4, 3, [&] {
+    launch<kernel::LinearScanBack>(default_device, q, k, v, none, dout, none, dq, dk, dv, none);
+  });
+  const Tensor decay = Tensor::full(Shape{shape[0], shape[1], shape[2], 1}, -0.05), ddecay(decay.shape());
+  const kernel::DecayInputs x{.q = q, .k = k, .v = v, .log_decay = decay, .beta = none, .start = none},
+      dx{.q = dq, .k = dk, .v = dv, .log_decay = ddecay, .beta = none, .start = none};
+  ops.time("decay scan", n, 3, 1, [&] { launch<kernel::DecayScan>(default_device, x, out, none, none); });
+  ops.time("decay scan, back", n, 4, 3,
+           [&] { launch<kernel::DecayScanBack>(default_device, x, none, dout, none, dx); });
+}
+
+}  // namespace
+
+void sequence_ops(Ops& ops, Rng& rng) {
+  reductions(ops, rng);
+  heads(ops, rng);
+  recurrences(ops, rng);
+  scans(ops, rng);
+}
+
+}  // namespace heed::bench
