@@ -93,9 +93,9 @@ def train(options):
         began = time.perf_counter()
         try:
             ways[way] = Trained(options, way == 'compiled')
+            print(f'{way}: ready after {time.perf_counter() - began:.1f} s', file=sys.stderr, flush=True)
         except Exception as error:  # what one way cannot do, the other may
             missing[way] = ' '.join(str(error).split())[:300]
-        print(f'{way}: ready after {time.perf_counter() - began:.1f} s', file=sys.stderr, flush=True)
     say(ready=list(ways), missing=missing)
     for line in sys.stdin:
         asked = json.loads(line)

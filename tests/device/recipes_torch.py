@@ -105,7 +105,7 @@ class Long(Recipe):
 
 
 def listops(attention, small):
-    return Long(18, 64, 2, 20, attention) if small else Long(18, 2048, 32, 500, attention)
+    return Long(16, 64, 2, 20, attention) if small else Long(16, 2048, 32, 500, attention)
 
 
 def image(attention, small):

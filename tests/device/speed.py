@@ -170,7 +170,7 @@ def whole_translation(session):
         small = ['--width', '32', '--heads', '2', '--feed-forward', '32', '--max-length', '350'] if options.small else []
         session.heed('train', 'translate-conti', *small, '--data', 'pairs.tsv', '--name', 'timed', '--quiet', '--precision', options.precision,
                      '--epochs', str(options.epochs), '--set', 'data.validation=64', '--set', 'data.bleu_pairs=0',
-                     '--set', 'train.validate_every=1000000', '--set', f'train.time_limit={max(5, int(session.left() / 2))}', cwd=folder)
+                     '--set', 'train.validate_every=1000000', '--set', f'train.time_limit={max(5, int(session.left() * (0.5 if options.epochs == 1 else 0.9)))}', cwd=folder)
         log = pathlib.Path(folder) / 'runs/timed/metrics.jsonl'
         lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         steps = [(line['step'], line['seconds']) for line in lines if 'seconds' in line]
