@@ -24,7 +24,7 @@ char* map(char* wish, int64_t bytes) {
   return static_cast<char*>(at);
 }
 
-void unmap(char* at, int64_t bytes) { munmap(at, static_cast<size_t>(bytes)); }
+bool unmap(char* at, int64_t bytes) { return munmap(at, static_cast<size_t>(bytes)) == 0; }
 
 }  // namespace
 
@@ -67,9 +67,8 @@ char* Arena::grow_apart(int64_t bytes, int64_t allowance) {
     if (wanted > allowance) continue;
     char* at = source_->map(nullptr, wanted);
     if (at == nullptr) continue;
-    whole_[at] = wanted;
     reserved_ += wanted;
-    ++mapped_;
+    whole_[at] = {wanted, ++mapped_};
     ++out_;
     give(at, wanted - page);
     return at;
@@ -136,29 +135,31 @@ void Arena::give(void* returned, int64_t bytes) noexcept {
   add(block, bytes);
 }
 
-int64_t Arena::release() {
+int64_t Arena::release(int64_t kept) {
   int64_t given = 0;
   if (!source_->in_pieces) {
     for (auto whole = whole_.begin(); whole != whole_.end();) {
-      const auto block = free_.find(whole->first);
-      if (block == free_.end() || block->second != whole->second - page) {
+      const auto& [at, mapping] = *whole;
+      const auto block = free_.find(at);
+      if (mapping.number <= kept || block == free_.end() || block->second != mapping.bytes - page ||
+          !source_->unmap(at, mapping.bytes)) {
         ++whole;
         continue;
       }
       remove(block);
-      source_->unmap(whole->first, whole->second);
-      given += whole->second;
+      given += mapping.bytes;
       whole = whole_.erase(whole);
     }
     reserved_ -= given;
     return given;
   }
-  for (const auto& [block, bytes] : free_) {
-    source_->unmap(block, bytes);
-    given += bytes;
-    if (block + bytes == end_) end_ = block;
+  for (auto next = free_.begin(); next != free_.end();) {
+    const auto block = next++;
+    if (!source_->unmap(block->first, block->second)) continue;
+    given += block->second;
+    if (block->first + block->second == end_) end_ = block->first;
+    remove(block);
   }
-  while (!free_.empty()) remove(free_.begin());
   reserved_ -= given;
   return given;
 }

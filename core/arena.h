@@ -13,7 +13,8 @@ namespace heed {
 struct MemorySource {
   /// At least `bytes`, at `wish` if that can be; nullptr when there is none.
   char* (*map)(char* wish, int64_t bytes);
-  void (*unmap)(char* at, int64_t bytes);
+  /// False when it could not be given back.
+  bool (*unmap)(char* at, int64_t bytes);
   int64_t least;   ///< bytes worth asking for
   bool in_pieces;  ///< parts of what was mapped can be given back, and neighbours joined
 };
@@ -32,8 +33,9 @@ class Arena {
   /// nullptr when that is too little or the system has none.
   void* take(int64_t bytes, int64_t allowance);
   void give(void* block, int64_t bytes) noexcept;
-  /// Gives free blocks back to the system. Returns their bytes.
-  int64_t release();
+  /// Gives free blocks back to the system; where mappings are given back whole, none of the first `kept` that
+  /// were made. Returns their bytes.
+  int64_t release(int64_t kept = 0);
 
   int64_t reserved() const { return reserved_; }  ///< bytes held, taken or free
   int64_t mapped() const { return mapped_; }      ///< how many times the system was asked
@@ -52,10 +54,14 @@ class Arena {
   void add(char* block, int64_t bytes) noexcept;
   void remove(Blocks::iterator block) noexcept;
 
+  struct Mapping {
+    int64_t bytes, number;  // the first that was made is number 1
+  };
+
   const MemorySource* source_;
-  Blocks whole_;  // what was mapped, where that can only be given back whole
-  Blocks free_;   // by address; no two of them touch
-  Sizes sizes_;   // the same by size
+  std::map<char*, Mapping> whole_;  // what was mapped, where that can only be given back whole
+  Blocks free_;                     // by address; no two of them touch
+  Sizes sizes_;                     // the same by size
   // One for every block that is out, so that giving back needs no memory: it happens in destructors.
   std::vector<Spare> spares_;
   int64_t out_ = 0;      // blocks taken and not given back

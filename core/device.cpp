@@ -2,6 +2,7 @@
 #include "core/device.h"
 
 #include "core/cuda/context.h"
+#include "core/cuda/memory.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/gpu.h"
@@ -58,6 +59,13 @@ std::string gpu_words() {
                 ", driver for ", version(found.driver));
   }
   return {};
+}
+
+int64_t gpu_free_bytes() {
+  if constexpr (built_with_cuda) {
+    if (cuda::why_not().empty()) return cuda::free_bytes();
+  }
+  return 0;
 }
 
 void synchronize([[maybe_unused]] Device device) {

@@ -2,19 +2,17 @@
 #include "core/storage.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstdlib>
+#include <atomic>
 #include <mutex>
 #include <new>
-#include <unordered_map>
 
-#include "core/arena.h"
 #include "core/bytes_text.h"
+#include "core/captured.h"
+#include "core/cuda/graph.h"
 #include "core/cuda/memory.h"
 #include "core/error.h"
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#endif
+#include "core/pool.h"
+#include "core/shortage.h"
 
 namespace heed {
 
@@ -55,102 +53,6 @@ struct StorageList {
 
 namespace {
 
-// From here on, blocks are whole pages of the arena, which batches of all shapes share. Smaller ones are kept
-// for requests of their own size: together they must stay few beside the rest.
-constexpr int64_t large = int64_t{16} << 10;
-// Of small blocks, on a device: what its copies and vector loads like; and what they are cut from.
-constexpr int64_t device_step = 256, slab_bytes = int64_t{64} << 10;
-
-/// Small sizes are rounded up to eight steps a power of two, so that at most an eighth is wasted.
-int64_t room_for(int64_t bytes, Device device) {
-  if constexpr (built_with_cuda) {
-    if (device == Device::cuda) bytes += cuda::guard_bytes;
-  }
-  if (bytes > large) return (bytes + Arena::page - 1) / Arena::page * Arena::page;
-  const int64_t least = device == Device::cpu ? 64 : device_step;
-  const auto wanted = static_cast<uint64_t>(std::max(bytes, least));
-  const auto step = std::max<uint64_t>(std::bit_floor(wanted) / 8, static_cast<uint64_t>(least));
-  return static_cast<int64_t>((wanted + step - 1) / step * step);
-}
-
-// Cached memory must not be touched by anyone: the address sanitizer is told so.
-void forbid([[maybe_unused]] void* data, [[maybe_unused]] int64_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
-  __asan_poison_memory_region(data, static_cast<size_t>(bytes));
-#endif
-}
-
-void permit([[maybe_unused]] void* data, [[maybe_unused]] int64_t bytes) {
-#if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(data, static_cast<size_t>(bytes));
-#endif
-}
-
-const MemorySource& source_of(Device device) {
-  if constexpr (built_with_cuda) {
-    if (device == Device::cuda) return cuda::memory_source();
-  }
-  return host_memory();
-}
-
-/// Blocks that are free, small ones by size.
-struct Pool {
-  explicit Pool(Device from) : device(from), arena(source_of(from)) {}
-
-  int64_t reserved() const { return small_reserved + arena.reserved(); }
-  int64_t mapped() const { return small_mapped + arena.mapped(); }
-
-  /// On a device small blocks are cut from the arena and stay cut.
-  int64_t release() {
-    int64_t given = arena.release();
-    if (device != Device::cpu) return given;
-    for (auto& [size, blocks] : small) {
-      for (void* block : blocks) {
-        permit(block, size);
-        std::free(block);
-        given += size;
-        small_reserved -= size;
-      }
-      blocks.clear();
-    }
-    return given;
-  }
-
-  void* take(int64_t room, int64_t allowance) {
-    if (room > large) return arena.take(room, allowance);
-    auto& blocks = small[room];
-    if (blocks.empty() && device == Device::cuda) {
-      auto* slab = static_cast<char*>(arena.take(slab_bytes, allowance));
-      if (slab == nullptr) return nullptr;
-      for (int64_t at = slab_bytes / room * room; at > 0; at -= room) blocks.push_back(slab + at - room);
-    }
-    if (!blocks.empty()) {
-      void* block = blocks.back();
-      blocks.pop_back();
-      return block;
-    }
-    if (room > allowance) return nullptr;
-    void* block = std::aligned_alloc(64, static_cast<size_t>(room));
-    if (block != nullptr) {
-      small_reserved += room;
-      ++small_mapped;
-    }
-    return block;
-  }
-
-  void give(void* block, int64_t room) {
-    if (room > large)
-      arena.give(block, room);
-    else
-      small[room].push_back(block);
-  }
-
-  Device device;
-  std::unordered_map<int64_t, std::vector<void*>> small;  // free blocks by size
-  Arena arena;
-  int64_t small_reserved = 0, small_mapped = 0;
-};
-
 /// The memory of one device.
 struct Cache {
   explicit Cache(Device device) : common(device), captured(device) {}
@@ -162,21 +64,28 @@ struct Cache {
   StorageList::Users at_failure;
   MemoryUse use;
   int64_t cap = 0;
+  // Steps that are being captured, that can be replayed, and how many mappings of `captured` these may use.
+  int64_t capturing = 0, replayable = 0, kept = 0;
 
   void count() {
     use.reserved = common.reserved() + captured.reserved();
     use.mapped = common.mapped() + captured.mapped();
   }
 
+  /// What a captured step has freed it uses again: kernels that were recorded hold the addresses.
   int64_t release() {
-    const int64_t given = common.release() + captured.release();
+    int64_t given = common.release();
+    if (capturing == 0) given += captured.release(replayable > 0 ? kept : 0);
     count();
     return given;
   }
 
+  int64_t allowance() const { return cap == 0 ? INT64_MAX : cap - use.reserved; }
+
   void* take(int64_t room, bool of_captured) {
-    const int64_t allowance = cap == 0 ? INT64_MAX : cap - use.reserved;
-    void* block = (of_captured ? captured : common).take(room, allowance);
+    Pool& pool = of_captured ? captured : common;
+    void* block = pool.take(room, allowance());
+    if (block == nullptr && release() > 0) block = pool.take(room, allowance());
     count();
     return block;
   }
@@ -195,6 +104,8 @@ Cache& cache(Device device = Device::cpu) {
 
 thread_local int capturing = 0;
 
+std::atomic<Device> shortage{Device::cpu};
+
 /// Says to make_room(), which may be called from within, that the allocator is at work in this thread.
 thread_local bool at_work = false;
 
@@ -209,6 +120,22 @@ class Lock {
   std::lock_guard<std::mutex> lock_;
 };
 
+/// A block; null where there is none, also after recorded steps that can be done without were given up.
+void* find_block(int64_t room, Device device, bool captured) {
+  Cache& c = cache(device);
+  {
+    const Lock lock(c);
+    if (void* block = c.take(room, captured)) return block;
+  }
+  if constexpr (built_with_cuda) {
+    if (device == Device::cuda && !captured && cuda::give_up_graphs()) {
+      const Lock lock(c);
+      return c.take(room, captured);
+    }
+  }
+  return nullptr;
+}
+
 std::vector<MemoryUser> largest_first(const StorageList::Users& users) {
   std::vector<MemoryUser> out(users.list, users.list + users.count);
   std::stable_sort(out.begin(), out.end(),
@@ -218,8 +145,46 @@ std::vector<MemoryUser> largest_first(const StorageList::Users& users) {
 
 }  // namespace
 
-CapturedMemory::CapturedMemory() { ++capturing; }
-CapturedMemory::~CapturedMemory() { --capturing; }
+CapturedMemory::CapturedMemory() {
+  if constexpr (built_with_cuda) {
+    Cache& c = cache(Device::cuda);
+    bool short_of_it = false;
+    {
+      const Lock lock(c);
+      short_of_it = std::min(c.allowance(), cuda::free_bytes()) < c.common.cached();
+    }
+    if (short_of_it) release_cached(Device::cuda);
+    const Lock lock(c);
+    ++c.capturing;
+  }
+  ++capturing;
+}
+
+CapturedMemory::~CapturedMemory() {
+  --capturing;
+  if constexpr (built_with_cuda) {
+    Cache& c = cache(Device::cuda);
+    const Lock lock(c);
+    --c.capturing;
+  }
+}
+
+CapturedKept::CapturedKept() {
+  if constexpr (built_with_cuda) {
+    Cache& c = cache(Device::cuda);
+    const Lock lock(c);
+    ++c.replayable;
+    c.kept = c.captured.mapped();
+  }
+}
+
+CapturedKept::~CapturedKept() {
+  if constexpr (built_with_cuda) {
+    Cache& c = cache(Device::cuda);
+    const Lock lock(c);
+    --c.replayable;
+  }
+}
 
 Storage::Storage(int64_t bytes, Device device)
     : bytes_(bytes),
@@ -227,13 +192,13 @@ Storage::Storage(int64_t bytes, Device device)
       owner_(memory_owner),
       device_(device),
       captured_(capturing > 0 && device == Device::cuda) {
+  data_ = find_block(room_, device, captured_);
   Cache& c = cache(device);
   const Lock lock(c);
-  data_ = c.take(room_, captured_);
-  if (data_ == nullptr && c.release() > 0) data_ = c.take(room_, captured_);
   if (data_ == nullptr) {
     c.living.gather(c.at_failure);
-    fail(Fault::memory, device == Device::cpu ? "memory: " : "memory of the GPU: ", bytes_text(bytes),
+    shortage = device;
+    fail(Fault::memory, "memory of the ", device == Device::cpu ? "machine: " : "GPU: ", bytes_text(bytes),
          " are asked for while ", bytes_text(c.use.live), " are in use",
          c.cap > 0 ? text(" and the cap is ", bytes_text(c.cap)) : std::string(),
          ". Use a smaller batch, length or model.");
@@ -281,9 +246,12 @@ void make_room() {
     const Lock lock(c);
     if (c.release() > 0) return;
     c.living.gather(c.at_failure);
+    shortage = Device::cpu;
   }
   throw std::bad_alloc();
 }
+
+Device last_shortage() { return shortage; }
 
 MemoryUse memory_use(Device device) {
   Cache& c = cache(device);

@@ -78,12 +78,12 @@ MemoryUse memory_use(Device device = default_device);
 void reset_peak(Device device = default_device);
 /// No Storage may take `reserved` past this many bytes; 0 means no cap.
 void cap_memory(int64_t bytes, Device device = default_device);
-/// Gives cached memory back to the system.
+/// Gives cached memory back to the system, except what captured steps may use again.
 void release_cached(Device device = default_device);
 
 /// While one lives, storage on the GPU comes from memory that nothing else uses: that of captured steps,
 /// which all of them share, since one is replayed after the other. What such a step leaves behind stays where
-/// it is.
+/// it is. First gives back what is cached if less than that is free: the step takes as much once more.
 struct CapturedMemory {
   CapturedMemory();
   ~CapturedMemory();

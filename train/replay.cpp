@@ -46,9 +46,15 @@ void Replay::record() {
           fail(Fault::device, "the step moves a parameter or a buffer to another place");
       }
       graph_ = std::move(graph);
+      if (!hooks_.with_others) graph_->can_be_spared();
     } catch (const Error& error) {
-      if (error.fault() != Fault::device) throw;
-      why_not_ = error.what();
+      const bool memory = error.fault() == Fault::memory;
+      if (memory && hooks_.with_others)
+        fail(Fault::memory, error.what(),
+             " A recorded step has memory of its own: HEED_REPLAY=off does without.");
+      if (!memory && error.fault() != Fault::device) throw;
+      why_not_ = memory ? text("one that is recorded has memory of its own, and: ", error.what())
+                        : std::string(error.what());
       for (size_t i = 0; i < kept.size(); ++i) *kept[i] = before[i];
       if (hooks_.undo) hooks_.undo();
     }
@@ -58,6 +64,10 @@ void Replay::record() {
 void Replay::operator()() {
   if constexpr (built_with_cuda) {
     if (graph_ == nullptr && why_not_.empty() && runs_++ == 2) record();
+    if (graph_ != nullptr && graph_->given_up()) {
+      graph_.reset();
+      why_not_ = "the memory of those that were recorded was needed beside them";
+    }
     if (graph_ != nullptr) return graph_->launch();
   }
   step_();

@@ -21,11 +21,14 @@ struct ReplayHooks {
   std::function<std::vector<Tensor*>()> kept = {};
   /// Puts the host's state back to before the step, after it was recorded in vain.
   std::function<void()> undo = {};
+  /// Other processes record the same step and meet in it: none may go on without the recording.
+  bool with_others = false;
 };
 
 /// Runs a step as it is, twice; records the third run as one CUDA graph; replays it ever after. What changes
 /// from step to step must lie in device memory at fixed addresses. On the CPU it just runs; so it does where
-/// a step cannot be recorded, and then why_not() says why.
+/// a step cannot be recorded, and then why_not() says why. Recorded, a step has memory of its own: where that
+/// does not fit, or other work needs it, steps run as they are.
 class Replay {
  public:
   explicit Replay(std::function<void()> step, ReplayHooks hooks = {});

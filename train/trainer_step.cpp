@@ -89,7 +89,7 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
       rng_.restore(rng_.tick(), lane.draws);
       optimizer_->clear();
     };
-    lane.replay = std::make_unique<Replay>(step, ReplayHooks{kept, undo});
+    lane.replay = std::make_unique<Replay>(step, ReplayHooks{kept, undo, group_ != nullptr});
     return &lane;
   }
   if (prefetch_ != nullptr) {

@@ -1,12 +1,31 @@
 // Streams captured into graphs.
 #include "core/cuda/graph.h"
 
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/captured.h"
 #include "core/cuda/stream.h"
 
 namespace heed::cuda {
 namespace {
 
 thread_local int recording = 0;
+
+class Recorded;
+
+/// Of all threads: who recorded a graph need not be who destroys it.
+struct Spared {
+  std::mutex mutex;
+  std::vector<Recorded*> list;
+};
+Spared& spared() {
+  static auto* one = new Spared;  // never destroyed, as graphs in static objects may be later
+  return *one;
+}
 
 class Recorded final : public Graph {
  public:
@@ -19,10 +38,26 @@ class Recorded final : public Graph {
     kernels_ = static_cast<int64_t>(nodes);
   }
   ~Recorded() override {
-    // What may still run must end first; in a destructor there is nobody to tell of a failure.
+    {
+      const std::lock_guard lock(spared().mutex);
+      std::erase(spared().list, this);
+    }
+    give_up();
+  }
+  /// What may still run ends first; there is nobody to tell of a failure.
+  void give_up() {
+    if (exec_ == nullptr) return;
     cudaStreamSynchronize(stream());
     cudaGraphExecDestroy(exec_);
+    exec_ = nullptr;
+    kept_.reset();
   }
+  void can_be_spared() override {
+    const std::lock_guard lock(spared().mutex);
+    spared().list.push_back(this);
+  }
+  bool given_up() const override { return exec_ == nullptr; }
+  std::thread::id thread() const { return thread_; }
   void launch() override {
     check(cudaGraphLaunch(exec_, stream()), "replaying a step");
     count_launches(launches_);
@@ -32,9 +67,20 @@ class Recorded final : public Graph {
  private:
   cudaGraphExec_t exec_ = nullptr;
   int64_t launches_, kernels_ = 0;
+  std::thread::id thread_ = std::this_thread::get_id();
+  std::optional<CapturedKept> kept_{std::in_place};
 };
 
 }  // namespace
+
+bool give_up_graphs() {
+  const std::lock_guard lock(spared().mutex);
+  return std::erase_if(spared().list, [](Recorded* graph) {
+           if (graph->thread() != std::this_thread::get_id()) return false;
+           graph->give_up();
+           return true;
+         }) > 0;
+}
 
 bool capturing() { return recording > 0; }
 

@@ -15,6 +15,9 @@ class Graph {
   virtual ~Graph() = default;
   /// Queues all of it, with the addresses it was recorded with.
   virtual void launch() = 0;
+  /// Lets the thread that recorded it give it up where memory runs out outside of recorded steps.
+  virtual void can_be_spared() = 0;
+  virtual bool given_up() const = 0;    ///< then it cannot be launched any more
   virtual int64_t kernels() const = 0;  ///< kernels, copies and fills
 };
 
@@ -37,6 +40,9 @@ class Capture {
   int64_t launches_;
 };
 
+/// Gives up this thread's graphs that can be spared, so that their memory can be given back. True when there
+/// were any.
+bool give_up_graphs();
 /// True while this thread records.
 bool capturing();
 /// Fails while this thread records: `what` would be decided once and for all.

@@ -13,26 +13,40 @@ namespace {
 
 constexpr unsigned char unwritten = 0xff, guard = 0xa5;  // bytes; the first make NaN of every float type
 
+/// Does it while a step is recorded, too: memory is not part of what is recorded. True when it was done.
+template <class Call>
+bool beside(const Call& call) {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  const cudaError_t status = call();
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  if (status != cudaSuccess) cudaGetLastError();  // so that no later call reports it
+  return status == cudaSuccess;
+}
+
 char* map(char*, int64_t bytes) {
   stream();  // opens the device
   void* at = nullptr;
-  // While a step is recorded, too: the memory is not part of what is recorded.
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  cudaThreadExchangeStreamCaptureMode(&mode);
-  const cudaError_t status = cudaMalloc(&at, static_cast<size_t>(bytes));
-  cudaThreadExchangeStreamCaptureMode(&mode);
-  if (status == cudaSuccess) return static_cast<char*>(at);
-  cudaGetLastError();
-  return nullptr;
+  return beside([&] { return cudaMalloc(&at, static_cast<size_t>(bytes)); }) ? static_cast<char*>(at)
+                                                                             : nullptr;
 }
 
-void unmap(char* at, int64_t) { cudaFree(at); }
+bool unmap(char* at, int64_t) {
+  return beside([&] { return cudaFree(at); });
+}
 
 }  // namespace
 
 const MemorySource& memory_source() {
   static const MemorySource device{map, unmap, int64_t{32} << 20, false};
   return device;
+}
+
+int64_t free_bytes() {
+  stream();  // opens the device
+  size_t available = 0, total = 0;
+  check(cudaMemGetInfo(&available, &total), "asking the device what memory it has left");
+  return static_cast<int64_t>(available);
 }
 
 #if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED

@@ -13,6 +13,9 @@ inline constexpr int64_t guard_bytes = acted ? 64 : 0;
 
 const MemorySource& memory_source();
 
+/// What the device has left for all processes.
+int64_t free_bytes();
+
 /// Where the device is acted: fills the first `bytes` of `room` with NaN and the rest with a pattern; and
 /// stops the program where that pattern has changed. Nothing on a real one, which has compute-sanitizer.
 void prepare(void* data, int64_t bytes, int64_t room);

@@ -69,6 +69,23 @@ Ended trained(bool replay, int steps) {
   return ended;
 }
 
+/// x = 2 x + 1, by way of so many numbers that are freed again.
+void double_by_way_of(int64_t numbers, const Tensor& x) {
+  const Tensor between(Shape{numbers});
+  const Tensor part = view::slice(between, 0, 0, x.size());
+  launch<kernel::Affine>(x.device(), x, 2.0, 1.0, part);
+  launch<kernel::Copy>(x.device(), part, x);
+}
+
+/// Nothing is cached before and after, and there is no cap any more.
+struct Large {
+  Large() { release_cached(); }
+  ~Large() {
+    cap_memory(0);
+    release_cached();
+  }
+};
+
 }  // namespace
 
 TEST_CASE(
@@ -115,6 +132,57 @@ TEST_CASE(
   runs([&] { add_one(), Tensor::of<float>(std::vector<float>(100, 1.F), Shape{100}); },
        "copying to the device");
   CHECK(x.to_host()[0] == 20);
+}
+
+TEST_CASE("replay: a step that does not fit beside the rest once more runs as it is") {
+  if (!there_is_cuda()) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  const Large large;
+  const Tensor x = Tensor::zeros(Shape{4});
+  Tensor beside;  // lies where the step's memory does, so that it cannot be given back
+  {
+    const Tensor between(Shape{10'000'000});
+    beside = Tensor(Shape{5'000});
+  }
+  int undone = 0;
+  const ReplayHooks hooks{.kept = {}, .undo = [&] { ++undone; }, .with_others = GENERATE(false, true)};
+  Replay replay([&] { double_by_way_of(10'000'000, x); }, hooks);
+  replay();
+  replay();
+  cap_memory(memory_use().reserved + 1'000'000);
+  if (hooks.with_others) {
+    CHECK_THROWS_WITH(replay(), containing("memory of the GPU") && containing("HEED_REPLAY=off"));
+    return;
+  }
+  for (int i = 0; i < 3; ++i) replay();
+  CHECK_FALSE(replay.replays());
+  CHECK(undone == 1);
+  CHECK_THAT(replay.why_not(), containing("has memory of its own") && containing("memory of the GPU"));
+  CHECK(x.to_host() == std::vector<float>(4, 31.F));
+}
+
+TEST_CASE("replay: a recorded step makes room for another that runs as it is, and then does so, too") {
+  if (!there_is_cuda()) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  const Large large;
+  const Tensor x = Tensor::zeros(Shape{4}), y = Tensor::zeros(Shape{4});
+  cap_memory(memory_use().reserved + 120'000'000);
+  Replay first([&] { double_by_way_of(10'000'000, x); });
+  for (int i = 0; i < 4; ++i) first();
+  CHECK(first.replays());
+  // It fits, but not beside the memory of the other.
+  double_by_way_of(25'000'000, y);
+  CHECK(y.to_host() == std::vector<float>(4, 1.F));
+  for (int i = 0; i < 2; ++i) first();
+  CHECK_FALSE(first.replays());
+  CHECK_THAT(first.why_not(), containing("was needed beside them"));
+  CHECK(x.to_host() == std::vector<float>(4, 63.F));
 }
 
 TEST_CASE("replay: the CPU runs every step") {

@@ -52,6 +52,8 @@ cudaError_t enqueue(Stream* stream, std::function<void()> work);
 void enqueue_beside(Stream* stream, std::function<void()> work);
 /// Does all that was asked of all streams.
 void finish_all();
+/// The device has so much memory from now on; 0: as much as there are addresses, as at first.
+void size_memory(size_t bytes);
 /// True for an address of device memory that is allocated, and for null.
 bool on_device(const volatile void* at);
 /// What a device refuses while a step is captured, unless this thread has relaxed that.

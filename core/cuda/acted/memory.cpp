@@ -27,7 +27,7 @@ struct Memory {
   std::map<std::byte*, size_t> taken, given_back;
   std::map<std::byte*, size_t> pinned;
   int open = 0;
-  size_t bytes = 0;
+  size_t bytes = 0, most = 0;
   bool guarded = true;
 
   Memory() {
@@ -78,6 +78,12 @@ bool on_device(const volatile void* at) {
   return place <= next->first + next->second;
 }
 
+void size_memory(size_t bytes) {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  m.most = bytes;
+}
+
 void need_device_pointer(const volatile void* at) {
   if (!on_device(at)) {
     fail(Fault::internal,
@@ -95,6 +101,7 @@ cudaError_t cudaMalloc(void** at, size_t bytes) {
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
   const size_t size = heed::acted::pages(bytes);
+  if (m.most > 0 && m.bytes + size > m.most) return cudaErrorMemoryAllocation;
   std::byte* place = nullptr;
   for (auto one = m.given_back.begin(); one != m.given_back.end(); ++one) {
     if (one->second < size) continue;
@@ -156,8 +163,10 @@ cudaError_t cudaFreeHost(void* at) {
 }
 
 cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
-  *total = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * heed::acted::page;
-  *available = *total - std::min(*total, memory().bytes);
+  auto& m = memory();
+  const std::lock_guard lock(m.mutex);
+  *total = m.most > 0 ? m.most : static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * heed::acted::page;
+  *available = *total - std::min(*total, m.bytes);
   return cudaSuccess;
 }
 

@@ -1,0 +1,125 @@
+// Small blocks by size, large ones from the arena.
+#include "core/pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "core/cuda/memory.h"
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace heed {
+namespace {
+
+// From here on, blocks are whole pages of the arena, which batches of all shapes share. Smaller ones are kept
+// for requests of their own size: together they must stay few beside the rest.
+constexpr int64_t large = int64_t{16} << 10;
+// Of small blocks, on a device: what its copies and vector loads like; and what they are cut from.
+constexpr int64_t device_step = 256, slab_bytes = int64_t{64} << 10;
+
+const MemorySource& source_of(Device device) {
+  if constexpr (built_with_cuda) {
+    if (device == Device::cuda) return cuda::memory_source();
+  }
+  return host_memory();
+}
+
+}  // namespace
+
+int64_t room_for(int64_t bytes, Device device) {
+  if constexpr (built_with_cuda) {
+    if (device == Device::cuda) bytes += cuda::guard_bytes;
+  }
+  if (bytes > large) return (bytes + Arena::page - 1) / Arena::page * Arena::page;
+  const int64_t least = device == Device::cpu ? 64 : device_step;
+  const auto wanted = static_cast<uint64_t>(std::max(bytes, least));
+  const auto step = std::max<uint64_t>(std::bit_floor(wanted) / 8, static_cast<uint64_t>(least));
+  return static_cast<int64_t>((wanted + step - 1) / step * step);
+}
+
+void forbid([[maybe_unused]] void* data, [[maybe_unused]] int64_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(data, static_cast<size_t>(bytes));
+#endif
+}
+
+void permit([[maybe_unused]] void* data, [[maybe_unused]] int64_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(data, static_cast<size_t>(bytes));
+#endif
+}
+
+Pool::Pool(Device device) : device_(device), arena_(source_of(device)) {}
+
+void* Pool::take(int64_t room, int64_t allowance) {
+  void* block = find(room, allowance);
+  if (block != nullptr) used_ += room;
+  return block;
+}
+
+void* Pool::find(int64_t room, int64_t allowance) {
+  if (room > large) return arena_.take(room, allowance);
+  auto& blocks = small_[room];
+  if (blocks.empty() && device_ != Device::cpu) {
+    auto* slab = static_cast<char*>(arena_.take(slab_bytes, allowance));
+    if (slab == nullptr) return nullptr;
+    slabs_.push_back({slab, room});
+    for (int64_t at = slab_bytes / room * room; at > 0; at -= room) blocks.push_back(slab + at - room);
+  }
+  if (!blocks.empty()) {
+    void* block = blocks.back();
+    blocks.pop_back();
+    return block;
+  }
+  if (room > allowance) return nullptr;
+  void* block = std::aligned_alloc(64, static_cast<size_t>(room));
+  if (block != nullptr) {
+    small_reserved_ += room;
+    ++small_mapped_;
+  }
+  return block;
+}
+
+void Pool::give(void* block, int64_t room) {
+  used_ -= room;
+  if (room > large)
+    arena_.give(block, room);
+  else
+    small_[room].push_back(block);
+}
+
+/// Slabs of which nothing is used are one block again.
+void Pool::join_slabs() {
+  std::erase_if(slabs_, [&](const Slab& slab) {
+    auto& blocks = small_[slab.room];
+    const auto within = [&](void* block) { return block >= slab.at && block < slab.at + slab_bytes; };
+    if (std::count_if(blocks.begin(), blocks.end(), within) < slab_bytes / slab.room) return false;
+    std::erase_if(blocks, within);
+    arena_.give(slab.at, slab_bytes);
+    return true;
+  });
+}
+
+int64_t Pool::release_small() {
+  int64_t given = 0;
+  for (auto& [size, blocks] : small_) {
+    for (void* block : blocks) {
+      permit(block, size);
+      std::free(block);
+      given += size;
+    }
+    blocks.clear();
+  }
+  small_reserved_ -= given;
+  return given;
+}
+
+int64_t Pool::release(int64_t kept) {
+  if (device_ == Device::cpu) return arena_.release() + release_small();
+  join_slabs();
+  return arena_.release(kept);
+}
+
+}  // namespace heed
