@@ -159,7 +159,8 @@ void Trainer::write() {
   if (!leads()) return;
   metrics_->sync();
   // It is put together in memory, which idle tensors may hold.
-  if (free_bytes() < 2 * (optimizer_->values().bytes() + optimizer_->moment_bytes())) release_cached();
+  if (free_bytes() < 2 * (optimizer_->values().bytes() + optimizer_->moment_bytes()))
+    release_cached(Device::cpu);
   std::vector<NamedBytes> files = config_.task->sealed();
   files.push_back({"model.safetensors", heed::save(*model_)});
   files.push_back({"optim.safetensors", optimizer_->save()});
