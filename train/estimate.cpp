@@ -10,6 +10,7 @@
 #include "core/count.h"
 #include "core/device.h"
 #include "core/parallel.h"
+#include "core/shortage.h"
 #include "core/storage.h"
 #include "train/anomaly.h"
 #include "train/machine_memory.h"
@@ -156,11 +157,11 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   out.now = resident_bytes();
   out.peak = std::max(peak_resident_bytes(), out.now + later);
   // What is cached is given back where a checkpoint needs it.
-  const MemoryUse use = memory_use();
+  const MemoryUse use = memory_use(Device::cpu);
   if (const int64_t left = free_bytes() + use.reserved - use.live; later > left) {
-    fail(Fault::memory, "memory: this run needs about ", bytes_text(out.peak), ", and beside the ",
-         bytes_text(out.now), " it holds only ", bytes_text(left), " are free; a checkpoint takes ",
-         bytes_text(later), ". Use a smaller model.width or vocabulary.");
+    fail(Fault::memory, "memory of the machine: this run needs about ", bytes_text(out.peak),
+         ", and beside the ", bytes_text(out.now), " it holds only ", bytes_text(left),
+         " are free; a checkpoint takes ", bytes_text(later), ". Use a smaller model.width or vocabulary.");
   }
   return out;
 }
@@ -181,6 +182,8 @@ Estimate estimate_run(const Config& config) {
   return estimate_run(config, *model, optimizer, rng, steps);
 }
 
+std::string place_of_tensors() { return default_device == Device::cpu ? "" : " on the GPU"; }
+
 std::vector<std::pair<std::string, std::string>> words_of(const Estimate& e, int64_t steps) {
   char flops[32];
   std::snprintf(flops, sizeof flops, "%.3g GFLOP", e.flops * 1e-9);
@@ -188,7 +191,7 @@ std::vector<std::pair<std::string, std::string>> words_of(const Estimate& e, int
           {"step", text(flops, ", about ", static_cast<int64_t>(e.step_seconds * 1000 + 0.5), " ms with ",
                         threads(), " threads")},
           {"memory", text(bytes_text(e.now), " now, ", bytes_text(e.peak), " peak (estimate); tensors ",
-                          bytes_text(e.tensors))},
+                          bytes_text(e.tensors), place_of_tensors())},
           {"", text("weights ", bytes_text(e.weights), ", gradients ", bytes_text(e.gradients), ", moments ",
                     bytes_text(e.moments), ", activations ", bytes_text(e.activations))},
           {"", "activations by module: " + list_of(e.users)},
@@ -223,7 +226,8 @@ Json took_facts(const Estimate& e, double step_seconds) {
 
 void explain_memory(const Config& config, Module* model, const std::string& when) {
   constexpr std::string_view general = " Use a smaller batch, length or model.";
-  std::string what = "memory: the machine has none left.";
+  std::string what = "memory of the machine: none is left.";
+  Device device = last_shortage();
   try {
     throw;
   } catch (const Error& error) {
@@ -231,11 +235,12 @@ void explain_memory(const Config& config, Module* model, const std::string& when
     what = error.what();
     if (what.ends_with(general)) what.resize(what.size() - general.size());  // said in numbers below
   } catch (const std::bad_alloc&) {
+    device = Device::cpu;
   }
   constexpr int64_t least_told = 100000;
   std::vector<std::pair<std::string, int64_t>> users;
   bool by_batches = false;  // holds anything that a smaller batch has less of
-  for (const MemoryUser& user : memory_users_at_failure()) {
+  for (const MemoryUser& user : memory_users_at_failure(device)) {
     const std::string name = name_of_owner(user.owner, model);
     by_batches |= name != "other" && name != "weights" && name != "gradients" && name != "moments";
     if (user.bytes >= least_told) users.emplace_back(name, user.bytes);

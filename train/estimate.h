@@ -36,6 +36,8 @@ Estimate estimate_run(const Config& config);
 /// How many steps a run takes: train.steps, or as many as train.epochs has.
 int64_t steps_of(const Config& config);
 
+/// " on the GPU" where that is the default device, else nothing.
+std::string place_of_tensors();
 /// Labels and words: parameters, a step, memory, time.
 std::vector<std::pair<std::string, std::string>> words_of(const Estimate& estimate, int64_t steps);
 

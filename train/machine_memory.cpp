@@ -7,6 +7,7 @@
 #include <charconv>
 #include <optional>
 
+#include "core/gpu.h"
 #include "core/io.h"
 #include "core/storage.h"
 
@@ -64,6 +65,19 @@ int64_t free_bytes(const Path& facts) {
   return std::max<int64_t>(left, 0);
 }
 
-void cap_to_free_memory(int64_t sharing) { cap_memory(memory_use().reserved + free_bytes() / sharing); }
+int64_t for_tensors(int64_t gpu_free) {
+  constexpr int64_t libraries = int64_t{256} << 20;
+  return std::max<int64_t>(gpu_free - libraries - gpu_free / 64, 0);
+}
+
+void cap_to_free_memory(const FreeMemory& free) {
+  const auto cap = [&](Device device, int64_t more) {
+    if (device == default_device && free.device_given) return;
+    // A cap of 0 would be none.
+    cap_memory(std::max<int64_t>(memory_use(device).reserved + more, 1), device);
+  };
+  cap(Device::cpu, free_bytes() / free.sharing);
+  if (default_device == Device::cuda) cap(Device::cuda, for_tensors(gpu_free_bytes()));
+}
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// How much memory this process holds, and how much more it may take.
+// How much memory this process holds, and how much more it may take, of the machine's and of the GPU's.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,17 @@ int64_t peak_resident_bytes();
 /// control group and its limits leave. Where none of them tells: 2^60.
 int64_t free_bytes(const Path& facts = "/proc/meminfo");
 
-/// Caps the memory of tensors at what is free now, or a share of it: what does not fit is refused with a
-/// reason, before the system ends somebody's process.
-void cap_to_free_memory(int64_t sharing = 1);
+/// Of so many free bytes of a GPU, those for tensors: the rest is for its driver, the workspaces of libraries
+/// and recorded steps.
+int64_t for_tensors(int64_t gpu_free);
+
+struct FreeMemory {
+  int64_t sharing = 1;        ///< processes on this machine, with a GPU of its own each
+  bool device_given = false;  ///< the default device's cap is known and stays
+};
+/// Caps the memory of tensors at what is free now: on the CPU at a share of the machine's, on the GPU, where
+/// that is the default device, at what is for_tensors(). What does not fit is refused with a reason, before
+/// the system ends somebody's process.
+void cap_to_free_memory(const FreeMemory& free = {});
 
 }  // namespace heed

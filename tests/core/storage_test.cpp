@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/bytes_text.h"
+#include "core/shortage.h"
 #include "core/tensor.h"
 #include "tests/catch.h"
 
@@ -64,6 +65,7 @@ TEST_CASE("storage: memory is counted by owner") {
     cap_memory(memory_use().reserved + (1 << 20));
     release_cached();
     CHECK_THROWS_AS(Tensor(Shape{1 << 27}), Error);
+    CHECK(last_shortage() == Device::cpu);
     cap_memory(0);
   }
   CHECK(of(memory_users(), &one) == 0);
@@ -114,8 +116,8 @@ TEST_CASE("storage: past the cap is an error that says how much is in use") {
     FAIL("the cap did not hold");
   } catch (const Error& error) {
     CHECK(error.fault() == Fault::memory);
-    CHECK_THAT(error.what(),
-               containing("4.2 MB are asked for") && containing("the cap is " + bytes_text(cap)));
+    CHECK_THAT(error.what(), containing("memory of the machine: 4.2 MB are asked for") &&
+                                 containing("the cap is " + bytes_text(cap)));
   }
   {
     // Cached memory of another size is given back before a request fails.

@@ -201,7 +201,7 @@ Result memory_limits(const Scene& scene) {
     if (must_refuse && end.ok()) wrong = "it went beyond the limit";
     if (wrong.empty() && end.code == 7) {
       ++refused;
-      for (const char* part : {"error: memory: ", " held ", "Try "}) {
+      for (const char* part : {"error: memory of the machine: ", " held ", "Try "}) {
         if (end.err.find(part) == std::string::npos) wrong = text("does not say '", part, "': ", end.said());
       }
     }

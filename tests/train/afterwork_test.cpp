@@ -55,6 +55,7 @@ TEST_CASE("afterwork: a map that cannot be had is a line of the report") {
                               {tiny.begin(), tiny.begin() + 12});
   CAPTURE(result.err);
   REQUIRE(result.code == 0);
-  CHECK_THAT(result.err, containing("No maps: memory: "));
-  CHECK_THAT(io::read(shell.scratch / "runs/tight/report.html"), containing("No maps: memory: "));
+  CHECK_THAT(result.err, containing("No maps: memory of the machine: "));
+  CHECK_THAT(io::read(shell.scratch / "runs/tight/report.html"),
+             containing("No maps: memory of the machine: "));
 }

@@ -438,7 +438,7 @@ TEST_CASE("command line: what a run takes is told before it begins and compared 
   const Result capped = shell.run(with({"train", "--name", "b", "--memory", "1M"}, small));
   CHECK(capped.code == 7);
   for (const char* part :
-       {"error: memory: ", "the cap is 1.0 MB", "Most was held by ", "Try --batch-tokens 100"})
+       {"error: memory of the machine: ", "the cap is 1.0 MB", "Most was held by ", "Try --batch-tokens 100"})
     CHECK_THAT(capped.err, containing(part));
   CHECK(!io::exists(shell.scratch / "runs/b"));
 }

@@ -158,6 +158,33 @@ TEST_CASE("estimate: where the weights alone do not fit, no smaller batch is adv
     CHECK_THAT(said, !containing(never));
 }
 
+TEST_CASE("estimate: who held the memory is told of the device that had too little") {
+  if (devices().size() < 2) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  const Device small = GENERATE(Device::cpu, Device::cuda);
+  const Owned owned(&memory_kinds[small == Device::cpu ? 3 : 0]);
+  release_cached(small);
+  const Tensor most(Shape{1 << 20}, DType::f32, small);
+  cap_memory(1, small);
+  std::string said;
+  try {
+    try {
+      const Tensor more(Shape{1 << 24}, DType::f32, small);
+    } catch (...) {
+      explain_memory(tiny(), nullptr, "in a test");
+    }
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  cap_memory(0, small);
+  CHECK_THAT(said, containing(small == Device::cpu ? "memory of the machine" : "memory of the GPU"));
+  CHECK_THAT(said,
+             containing(small == Device::cpu ? "Most was held by batches 4" : "Most was held by weights 4"));
+}
+
 TEST_CASE("estimate: other errors pass through, and bad_alloc is one of memory") {
   const Config config = tiny();
   const auto explained = [&](const auto& thrown) {

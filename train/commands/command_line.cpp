@@ -61,8 +61,8 @@ std::string named_preset(const Invocation& call, const std::string& otherwise) {
 std::vector<VerbOption> with_machine(std::vector<VerbOption> options) {
   options.push_back({"threads", "N", "threads that work; results do not depend on it"});
   options.push_back({"device", "NAME", "auto, cpu or cuda"});
-  options.push_back(
-      {"memory", "SIZE", "most memory for tensors, such as 256M or 2G (default: what is free)"});
+  options.push_back({"memory", "SIZE",
+                     "most memory for tensors on the device, such as 256M or 2G (default: what is free)"});
   return options;
 }
 
@@ -315,7 +315,7 @@ int run_program(int count, char** arguments) {
     std::fprintf(stderr, "error: %s%s\n", left_behind().c_str(), error.what());
     return static_cast<int>(error.fault());
   } catch (const std::bad_alloc&) {
-    std::fputs("error: memory: the machine has none left. Use a smaller batch, length or model.\n", stderr);
+    std::fputs("error: memory of the machine: none is left. Use a smaller batch, length or model.\n", stderr);
     return static_cast<int>(Fault::memory);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s (this is a mistake of heed; please report it)\n", error.what());

@@ -27,7 +27,7 @@ std::optional<Estimate> estimate_before(Config& config) {
 void print_estimate(Config& config, const Invocation& call) {
   io::print("\n");
   io::flush_output();
-  if (!call.has("memory")) cap_to_free_memory();
+  cap_to_free_memory({.device_given = call.has("memory")});
   try {
     config.task->load(config, {}, [](const std::string&) {});
   } catch (const Error& error) {
@@ -47,7 +47,7 @@ void print_estimate(Config& config, const Invocation& call) {
 }
 
 void print_estimate_json(Config& config, const Invocation& call) {
-  if (!call.has("memory")) cap_to_free_memory();
+  cap_to_free_memory({.device_given = call.has("memory")});
   config.task->load(config, {}, [](const std::string&) {});
   const int64_t steps = steps_of(config);
   Json facts = estimate_facts(estimate_run(config));

@@ -190,9 +190,9 @@ void tell_what_it_took(Progress& progress, const RunFolder& folder, const Json& 
                         : text("estimated ", percent < 0 ? -percent : percent, " % too ",
                                percent < 0 ? "low" : "high");
   };
-  progress.say("memory",
-               text(bytes_text(took.at("memory_bytes").integer()), " at the peak, ",
-                    off("memory_estimate_off"), "; tensors ", bytes_text(took.at("tensor_bytes").integer())));
+  progress.say("memory", text(bytes_text(took.at("memory_bytes").integer()), " at the peak, ",
+                              off("memory_estimate_off"), "; tensors ",
+                              bytes_text(took.at("tensor_bytes").integer()), place_of_tensors()));
   progress.say("time", text(clock_text(outcome.seconds), " of training; ", clock_text(outcome.step_seconds),
                             " of it in steps, ", off("time_estimate_off")));
 }
@@ -309,7 +309,7 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   std::unique_ptr<Trainer> trainer;
   together(group, [&] {
     if (leads && resume) check_same_data(config, folder);
-    if (!call.has("memory")) cap_to_free_memory(sharing);
+    cap_to_free_memory({.sharing = sharing, .device_given = call.has("memory")});
     trainer = std::make_unique<Trainer>(config, folder, resume, progress, group);
   });
   bool complete = false;

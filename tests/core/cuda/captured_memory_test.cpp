@@ -4,6 +4,7 @@
 #include "core/gpu.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/map.h"
+#include "core/shortage.h"
 #include "core/storage.h"
 #include "core/tensor.h"
 #include "tests/catch.h"
@@ -74,6 +75,7 @@ TEST_CASE("captured memory: a graph is replayed after memory has run out, by the
   else
     heed::acted::size_memory(static_cast<size_t>(reserved() + mib));
   CHECK_THROWS_WITH(of_mib(45), containing("memory of the GPU: 47 MB are asked for"));
+  CHECK(last_shortage() == Device::cuda);
   check_replay(*graph, x, y, 4);
 }
 
