@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -37,6 +38,9 @@ class Arena {
   /// were made. Returns their bytes.
   int64_t release(int64_t kept = 0);
 
+  /// Which mapping a block lies in, where mappings are given back whole; the first that was made is number 1.
+  int64_t mapping_of(char* block) const { return std::prev(whole_.upper_bound(block))->second.number; }
+
   int64_t reserved() const { return reserved_; }  ///< bytes held, taken or free
   int64_t mapped() const { return mapped_; }      ///< how many times the system was asked
 
@@ -55,7 +59,7 @@ class Arena {
   void remove(Blocks::iterator block) noexcept;
 
   struct Mapping {
-    int64_t bytes, number;  // the first that was made is number 1
+    int64_t bytes, number;
   };
 
   const MemorySource* source_;

@@ -3,8 +3,8 @@
 
 namespace heed {
 
-/// While one lives, what captured steps (CapturedMemory of core/storage.h) have taken until it was made is not
-/// given back: it may be used again, although no tensor holds it.
+/// While one lives, what captured steps (CapturedMemory of core/storage.h) have taken until it was made is
+/// not given back: it may be used again, although no tensor holds it.
 struct CapturedKept {
   CapturedKept();
   ~CapturedKept();

@@ -90,9 +90,11 @@ void Pool::give(void* block, int64_t room) {
     small_[room].push_back(block);
 }
 
-/// Slabs of which nothing is used are one block again.
-void Pool::join_slabs() {
+/// Slabs of which nothing is used are one block again. Not those of the mappings that are kept: what a
+/// recorded step has left behind in small blocks lies where no other step's large ones do.
+void Pool::join_slabs(int64_t kept) {
   std::erase_if(slabs_, [&](const Slab& slab) {
+    if (arena_.mapping_of(slab.at) <= kept) return false;
     auto& blocks = small_[slab.room];
     const auto within = [&](void* block) { return block >= slab.at && block < slab.at + slab_bytes; };
     if (std::count_if(blocks.begin(), blocks.end(), within) < slab_bytes / slab.room) return false;
@@ -118,7 +120,7 @@ int64_t Pool::release_small() {
 
 int64_t Pool::release(int64_t kept) {
   if (device_ == Device::cpu) return arena_.release() + release_small();
-  join_slabs();
+  join_slabs(kept);
   return arena_.release(kept);
 }
 

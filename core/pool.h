@@ -43,7 +43,7 @@ class Pool {
   };
 
   void* find(int64_t room, int64_t allowance);
-  void join_slabs();
+  void join_slabs(int64_t kept);
   int64_t release_small();
 
   Device device_;
