@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "core/cuda/graph.h"
 #include "core/cuda/stream.h"
 #include "core/storage.h"
 
@@ -57,6 +58,7 @@ void check(cudaError_t status, const char* what) {
 }
 
 void synchronize() {
+  refuse_capture("waiting for the device", "is no work that could be recorded");
   const bool asked = ask_refusals();
   check(cudaStreamSynchronize(stream()), "waiting for the device");
   if (asked) check_refusals();
@@ -76,11 +78,14 @@ int64_t launches() { return launch_count.load(std::memory_order_relaxed); }
 void count_launches(int64_t more) { launch_count.fetch_add(more, std::memory_order_relaxed); }
 
 void copy_in(void* to, const void* from, int64_t bytes) {
+  // CUDA would record it, and read at every replay what lies there then.
+  refuse_capture("a copy from ordinary memory of the host", "would not find there again what it finds now");
   check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream()),
         "copying to the device");
 }
 
 void copy_out(void* to, const void* from, int64_t bytes) {
+  refuse_capture("reading numbers of the device", "makes the host wait for what is only recorded");
   const bool small = bytes <= landing_bytes;
   void* const at = small ? landing() : to;
   check(cudaMemcpyAsync(at, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream()),

@@ -40,7 +40,7 @@ int64_t launches();
 void count_launches(int64_t more);
 
 /// Copies between host and device in the order of this thread's stream. From the host: the bytes may be
-/// changed once it returns. To the host: waits.
+/// changed once it returns. To the host: waits. Both fail while a step is captured.
 void copy_in(void* to, const void* from, int64_t bytes);
 void copy_out(void* to, const void* from, int64_t bytes);
 

@@ -13,7 +13,7 @@
 namespace heed::cuda {
 namespace {
 
-thread_local int recording = 0;
+thread_local Capture* recording = nullptr;
 
 class Recorded;
 
@@ -29,7 +29,8 @@ Spared& spared() {
 
 class Recorded final : public Graph {
  public:
-  Recorded(cudaGraph_t graph, int64_t launches) : launches_(launches) {
+  Recorded(cudaGraph_t graph, int64_t launches, std::vector<std::shared_ptr<Storage>> held)
+      : held_(std::move(held)), launches_(launches) {
     size_t nodes = 0;
     cudaError_t status = cudaGraphGetNodes(graph, nullptr, &nodes);
     if (status == cudaSuccess) status = cudaGraphInstantiate(&exec_, graph, 0);
@@ -66,6 +67,7 @@ class Recorded final : public Graph {
 
  private:
   cudaGraphExec_t exec_ = nullptr;
+  std::vector<std::shared_ptr<Storage>> held_;
   int64_t launches_, kernels_ = 0;
   std::thread::id thread_ = std::this_thread::get_id();
   std::optional<CapturedKept> kept_{std::in_place};
@@ -82,20 +84,26 @@ bool give_up_graphs() {
          }) > 0;
 }
 
-bool capturing() { return recording > 0; }
+bool capturing() { return recording != nullptr; }
 
-void refuse_capture(const char* what) {
-  if (capturing()) fail(Fault::device, what, " is decided on the host, anew in every step");
+void refuse_capture(const char* what, const char* why) {
+  if (capturing()) fail(Fault::device, what, " ", why);
+}
+
+void hold(const std::shared_ptr<Storage>& memory) {
+  if (recording == nullptr) return;
+  auto& held = recording->held_;
+  if (std::find(held.begin(), held.end(), memory) == held.end()) held.push_back(memory);
 }
 
 Capture::Capture() : launches_(launches()) {
   check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "recording a step");
-  ++recording;
+  recording = this;
 }
 
 Capture::~Capture() {
   if (!open_) return;
-  --recording;
+  recording = nullptr;
   cudaGraph_t graph = nullptr;
   if (cudaStreamEndCapture(stream(), &graph) == cudaSuccess) cudaGraphDestroy(graph);
   cudaGetLastError();
@@ -103,12 +111,12 @@ Capture::~Capture() {
 
 std::unique_ptr<Graph> Capture::finish() {
   open_ = false;
-  --recording;
+  recording = nullptr;
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(stream(), &graph), "recording a step");
   const int64_t asked = launches() - launches_;
   count_launches(-asked);  // recorded, not started
-  return std::make_unique<Recorded>(graph, asked);
+  return std::make_unique<Recorded>(graph, asked, std::move(held_));
 }
 
 }  // namespace heed::cuda

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/storage.h"
 
@@ -23,7 +24,7 @@ class Graph {
 
 /// While one lives, what this thread asks of the device is recorded instead of done; storage comes from the
 /// memory of captured steps. Waiting for the device, reading its numbers and copying from ordinary memory of
-/// the host fail meanwhile.
+/// the host fail meanwhile: CUDA itself would record such a copy, with an address of the host.
 class Capture {
  public:
   Capture();
@@ -35,7 +36,10 @@ class Capture {
   std::unique_ptr<Graph> finish();
 
  private:
+  friend void hold(const std::shared_ptr<Storage>& memory);
+
   CapturedMemory memory_;
+  std::vector<std::shared_ptr<Storage>> held_;
   bool open_ = true;
   int64_t launches_;
 };
@@ -45,7 +49,10 @@ class Capture {
 bool give_up_graphs();
 /// True while this thread records.
 bool capturing();
-/// Fails while this thread records: `what` would be decided once and for all.
-void refuse_capture(const char* what);
+/// Fails while this thread records: `what` would be decided once and for all, or has another reason.
+void refuse_capture(const char* what, const char* why = "is decided on the host, anew in every step");
+/// What this thread records, if it does, reads memory that was made before: it stays for as long as the
+/// graph.
+void hold(const std::shared_ptr<Storage>& memory);
 
 }  // namespace heed::cuda

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/cuda/context.h"
+#include "core/cuda/graph.h"
 #include "core/kernels/refusals.h"
 #include "core/tensor.h"
 
@@ -57,6 +58,7 @@ Refusal* refusal(Refuser who) {
 }
 
 bool ask_refusals() {
+  refuse_capture("reading refused indices", "makes the host wait for what is only recorded");
   static_assert(sizeof(Refusal) * refusers <= landing_bytes);
   Notes& all = notes();
   const std::lock_guard lock(all.mutex);

@@ -124,13 +124,13 @@ TEST_CASE(
   };
   const auto add_one = [&] { launch<kernel::Affine>(x.device(), x, 1.0, 1.0, x); };
   int steps = 0;
-  runs([&] { add_one(), steps += x.to_host()[0] > 0 ? 1 : 0; }, "copying from the device");
+  runs([&] { add_one(), steps += x.to_host()[0] > 0 ? 1 : 0; }, "reading numbers of the device");
   CHECK(steps == 5);
   CHECK(x.to_host()[0] == 5);
   runs([&] { add_one(), rng.uniform(); }, "decided on the host");
   runs([&] { x = affine(x, 1, 1); }, "moves a parameter or a buffer");
   runs([&] { add_one(), Tensor::of<float>(std::vector<float>(100, 1.F), Shape{100}); },
-       "copying to the device");
+       "a copy from ordinary memory of the host");
   CHECK(x.to_host()[0] == 20);
 }
 

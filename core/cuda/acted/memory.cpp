@@ -193,17 +193,16 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     return cudaErrorInvalidValue;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaStreamIsCapturing(stream, &status);
-  // A graph would read or write the host's memory at every replay: it must be there to stay.
-  if (status == cudaStreamCaptureStatusActive && !(to_device && from_device) &&
-      !pinned(to_device ? from : to, bytes))
-    return heed::acted::break_capture(stream);
-  if (!to_device || from_device || pinned(from, bytes)) {
+  // Ordinary memory too: a graph keeps the address alone, and copies what lies there at each replay.
+  const bool captured = status == cudaStreamCaptureStatusActive;
+  if (captured || !to_device || from_device || pinned(from, bytes)) {
     const cudaError_t queued = heed::acted::enqueue(stream, [=] {
       const heed::acted::Open open;
       std::memmove(to, from, bytes);
     });
     // To ordinary memory the host waits.
-    return queued != cudaSuccess || to_device || pinned(to, bytes) ? queued : cudaStreamSynchronize(stream);
+    const bool waits = queued == cudaSuccess && !captured && !to_device && !pinned(to, bytes);
+    return waits ? cudaStreamSynchronize(stream) : queued;
   }
   // Ordinary memory may be changed once this returns.
   const auto* first = static_cast<const std::byte*>(from);

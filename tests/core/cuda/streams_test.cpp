@@ -150,7 +150,6 @@ TEST_CASE("acted device: whatever makes the host wait, or takes or gives back me
     std::function<cudaError_t()> act;
   };
   void* more = nullptr;
-  float here[4] = {};
   const std::vector<Violation> violations{
       {"waits for the stream", [&] { return cudaStreamSynchronize(cuda::stream()); }},
       {"waits for the device", [&] { return cudaDeviceSynchronize(); }},
@@ -158,10 +157,6 @@ TEST_CASE("acted device: whatever makes the host wait, or takes or gives back me
        [&] { return cudaEventRecord(event, cuda::stream()), cudaEventSynchronize(event); }},
       {"asks for an event", [&] { return cudaEventQuery(event); }},
       {"uses the default stream", [&] { return cudaMemsetAsync(x.raw(), 0, 16, nullptr); }},
-      {"reads into ordinary memory",
-       [&] { return cudaMemcpyAsync(here, x.raw(), 16, cudaMemcpyDeviceToHost, cuda::stream()); }},
-      {"copies from ordinary memory",
-       [&] { return cudaMemcpyAsync(x.raw(), here, 16, cudaMemcpyHostToDevice, cuda::stream()); }},
       {"takes memory", [&] { return cudaMalloc(&more, 64); }},
       {"gives memory back", [&] { return cudaFree(memory); }},
       {"takes pinned memory", [&] { return cudaMallocHost(&more, 64); }},
@@ -184,4 +179,74 @@ TEST_CASE("acted device: whatever makes the host wait, or takes or gives back me
   for (void* one : {memory, more}) CHECK(cudaFree(one) == cudaSuccess);
   CHECK(cudaFreeHost(pinned) == cudaSuccess);
   cudaEventDestroy(event);
+}
+
+TEST_CASE(
+    "acted device: a graph keeps addresses of ordinary memory, and copies what lies there when it is "
+    "replayed") {
+  const Tensor x = Tensor::zeros(Shape{4}, DType::f32, Device::cuda);
+  std::array<float, 4> there{1, 1, 1, 1}, back{};
+  REQUIRE(cudaStreamBeginCapture(cuda::stream(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  CHECK(cudaMemcpyAsync(x.raw(), there.data(), 16, cudaMemcpyHostToDevice, cuda::stream()) == cudaSuccess);
+  CHECK(cudaMemcpyAsync(back.data(), x.raw(), 16, cudaMemcpyDeviceToHost, cuda::stream()) == cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamEndCapture(cuda::stream(), &graph) == cudaSuccess);
+  CHECK(back[0] == 0);
+  there.fill(2);
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaGraphInstantiate(&exec, graph) == cudaSuccess);
+  CHECK(cudaGraphLaunch(exec, cuda::stream()) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(cuda::stream()) == cudaSuccess);
+  CHECK(back[3] == 2);
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
+}
+
+TEST_CASE(
+    "capture: copies from and to ordinary memory, and waits, are refused by name before CUDA is asked") {
+  const Tensor x = Tensor::zeros(Shape{4}, DType::f32, Device::cuda);
+  std::array<float, 4> here{};
+  const std::array<float, 2> never_seen{0.123F, 4.56F};
+  struct Violation {
+    const char* why;
+    std::function<void()> act;
+  };
+  const std::vector<Violation> violations{
+      {"a copy from ordinary memory", [&] { cuda::copy_in(x.raw(), here.data(), 16); }},
+      {"a copy from ordinary memory", [&] { cuda::upload(never_seen.data(), sizeof never_seen); }},
+      {"reading numbers of the device", [&] { cuda::copy_out(here.data(), x.raw(), 16); }},
+      {"waiting for the device", [] { cuda::synchronize(); }},
+      {"reading refused indices", [] { cuda::check_refusals(); }}};
+  for (const Violation& one : violations) {
+    CAPTURE(one.why);
+    {
+      cuda::Capture capture;
+      CHECK_THROWS_MATCHES(one.act(), Error, Catch::Matchers::Predicate<Error>([&](const Error& error) {
+                             return error.fault() == Fault::device &&
+                                    std::string(error.what()).find(one.why) != std::string::npos;
+                           }));
+      CHECK(capture.finish()->kernels() == 0);  // nothing is broken, and nothing recorded
+    }
+    CHECK_NOTHROW(one.act());
+  }
+}
+
+TEST_CASE("capture: what a recorded step reads stays for as long as the graph") {
+  std::weak_ptr<Storage> memory;
+  std::unique_ptr<cuda::Graph> graph;
+  const Tensor to = Tensor::zeros(Shape{1}, DType::i32, Device::cuda);
+  {
+    const Tensor x = Tensor::of<int32_t>(std::vector<int32_t>{5}, Shape{1}, Device::cuda);
+    memory = x.storage();
+    cuda::hold(x.storage());  // nothing is recorded
+    cuda::Capture capture;
+    cuda::hold(x.storage());
+    cuda::run(add_to, {dim3(1), dim3(1)}, x.data<int32_t>(), to.data<int32_t>());
+    graph = capture.finish();
+  }
+  CHECK_FALSE(memory.expired());
+  graph->launch();
+  CHECK(to.item() == 5);
+  graph.reset();
+  CHECK(memory.expired());
 }
