@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/pattern.h"
+#include "core/table.h"
 
 namespace heed {
 namespace {
@@ -20,7 +21,7 @@ Tensor pairs_of(const Tensor& scores, int64_t first, int64_t width, bool inside)
     std::fill(pairs.begin() + i * keys + begin, pairs.begin() + i * keys + end,
               static_cast<uint8_t>(inside ? 1 : 0));
   }
-  return Tensor::of<uint8_t>(pairs, Shape{queries, keys}, scores.device());
+  return constant_table<uint8_t>(pairs, Shape{queries, keys}, scores.device());
 }
 
 }  // namespace
@@ -63,13 +64,11 @@ void check_longest(const char* name, int64_t length, int64_t longest) {
   }
 }
 
-SeenPlaces seen_places(const Tensor& places, int64_t longest, const Sight& sight, int64_t width,
+SeenPlaces seen_places(const std::vector<int64_t>& places, int64_t longest, const Sight& sight, int64_t width,
                        bool within) {
   SeenPlaces seen;
-  const std::vector<double> all = places ? places.to_doubles() : std::vector<double>();
-  for (size_t n = 0; n < all.size(); ++n) {
-    const auto place = static_cast<int64_t>(all[n]);
-    const int64_t i = place / longest, j = place % longest;
+  for (size_t n = 0; n < places.size(); ++n) {
+    const int64_t i = places[n] / longest, j = places[n] % longest;
     const int64_t row = i - sight.first_query, column = j - sight.first_key;
     if (row < 0 || row >= sight.queries || column < 0 || column >= sight.keys) continue;
     if ((sight.causal && j > i) || (std::abs(i - j) <= width) != within) continue;
@@ -81,7 +80,7 @@ SeenPlaces seen_places(const Tensor& places, int64_t longest, const Sight& sight
 }
 
 Tensor row_ids(const std::vector<int32_t>& ids, Device device) {
-  return Tensor::of<int32_t>(ids, Shape{1, 1, static_cast<int64_t>(ids.size())}, device);
+  return constant_table<int32_t>(ids, Shape{1, 1, static_cast<int64_t>(ids.size())}, device);
 }
 
 Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight) {

@@ -34,9 +34,9 @@ struct Sight {
 struct SeenPlaces {
   std::vector<int32_t> which, queries, keys;  ///< `which`: their numbers among all places
 };
-/// Places [1, 1, n] of a row-major L x L matrix that `sight` has, within |i - j| <= width or outside of it.
-/// Reads them on the host.
-SeenPlaces seen_places(const Tensor& places, int64_t longest, const Sight& sight, int64_t width, bool within);
+/// Places of a row-major L x L matrix that `sight` has, within |i - j| <= width or outside of it.
+SeenPlaces seen_places(const std::vector<int64_t>& places, int64_t longest, const Sight& sight, int64_t width,
+                       bool within);
 /// Numbers of rows for take_rows() and put_rows(), the same for all heads: i32 [1, 1, n].
 Tensor row_ids(const std::vector<int32_t>& ids, Device device);
 

@@ -3,13 +3,14 @@
 
 #include "core/kernels/copy.h"
 #include "core/launch.h"
+#include "core/table.h"
 
 namespace heed {
 
 Tensor identity(int64_t size, const Tensor& as) {
   std::vector<float> values(static_cast<size_t>(size * size), 0.0F);
   for (int64_t i = 0; i < size; ++i) values[static_cast<size_t>(i * (size + 1))] = 1;
-  return cast(Tensor::of<float>(values, Shape{1, 1, size, size}, as.device()), as.dtype());
+  return constant_table<float>(values, Shape{1, 1, size, size}, as.device(), as.dtype());
 }
 
 void KeyValueMemory::fields(Fields& f) {

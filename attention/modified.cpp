@@ -1,5 +1,6 @@
 // Modifiers of heads and scores.
 #include "attention/modified.h"
+#include "core/table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,6 +49,7 @@ Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, 
     }
     table_ = cast(Tensor::of<double>(values, Shape{length, d}, x.device()), x.dtype());
   }
+  keep_for_replays(table_);  // a longer one may take its place
   return view::slice(table_, 0, first, end);
 }
 
@@ -126,7 +128,7 @@ Tensor HeadModifiers::relative(const Tensor& q, int64_t keys, int64_t first_quer
       for (int64_t n = 0; n < span; ++n)
         values.push_back(-slopes[static_cast<size_t>(h)] * static_cast<double>(std::abs(distance(n))));
     }
-    return cast(Tensor::of<double>(values, Shape{heads_, span}, q.device()), q.dtype());
+    return constant_table<double>(values, Shape{heads_, span}, q.device(), q.dtype());
   }
   if (!position_bias_) return {};
   std::vector<int32_t> buckets;
@@ -134,7 +136,7 @@ Tensor HeadModifiers::relative(const Tensor& q, int64_t keys, int64_t first_quer
     buckets.push_back(static_cast<int32_t>(
         t5_bucket(distance(n), causal_, modifiers_.position_buckets, modifiers_.position_span)));
   }
-  const Tensor ids = Tensor::of<int32_t>(buckets, Shape{span}, q.device());
+  const Tensor ids = constant_table<int32_t>(buckets, Shape{span}, q.device());
   return contiguous(transpose(embedding(position_bias_, ids), 0, 1));
 }
 
@@ -147,7 +149,7 @@ Tensor HeadModifiers::by_place(const Tensor& vectors, int64_t queries, int64_t k
     const int64_t away = n - (queries - 1) - first_query;  // key less query
     rows.push_back(static_cast<int32_t>(std::clamp(away, -span, span) + span));
   }
-  return embedding(vectors, Tensor::of<int32_t>(rows, Shape{wide}, vectors.device()));
+  return embedding(vectors, constant_table<int32_t>(rows, Shape{wide}, vectors.device()));
 }
 
 Tensor HeadModifiers::from_vectors(const Tensor& q, int64_t keys, int64_t first_query) const {
@@ -192,7 +194,7 @@ Tensor HeadModifiers::scores(const Tensor& plain, const Tensor& q, int64_t first
     for (int64_t i = 0; i < queries; ++i) {
       for (int64_t j = 0; j < keys; ++j) index.push_back(static_cast<int32_t>(i - j + keys - 1));
     }
-    const Tensor ids = Tensor::of<int32_t>(index, Shape{queries, keys}, q.device());
+    const Tensor ids = constant_table<int32_t>(index, Shape{queries, keys}, q.device());
     const Tensor picked = embedding(contiguous(transpose(by_distance, 0, 1)), ids);  // [Tq, Tk, H]
     out = out + permute(picked, {2, 0, 1});
   }

@@ -60,6 +60,8 @@ class Rng {
   uint64_t seed() const { return seed_; }
   /// Fails while a step is recorded for replay: what follows from it would stay as it is then.
   int64_t tick() const;
+  /// True from the step behind number `tick` on. A step may be recorded then, since it stays true.
+  bool past(int64_t tick) const { return tick_host_ > tick || this->tick() > tick; }
   bool at_tick_of(const Rng& other) const { return tick_host_ == other.tick_host_; }
   int64_t draws() const { return static_cast<int64_t>(draws_); }
   void restore(int64_t tick, int64_t draws);

@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "attention/banded.h"
+#include "attention/known_numbers.h"
 #include "attention/variant.h"
 
 namespace heed {
@@ -61,7 +62,7 @@ class BandSparseError final : public BandedAttention {
   Tensor elsewhere(const Heads& heads, const Tensor& lse, const Attend& call,
                    const Sight& sight) const override {
     check_longest("band_sparse_error", std::max(sight.first_query + sight.queries, sight.keys), longest_);
-    const SeenPlaces seen = seen_places(places_, longest_, sight, band_width(), false);
+    const SeenPlaces seen = seen_places(known_places_.of(places_), longest_, sight, band_width(), false);
     if (seen.which.empty()) return {};
     const Tensor queries = row_ids(seen.queries, lse.device()), keys = row_ids(seen.keys, lse.device());
     const Tensor products = sum(take_rows(heads.q, queries) * take_rows(heads.k, keys), 3);
@@ -76,6 +77,7 @@ class BandSparseError final : public BandedAttention {
   double eps_;
   int64_t longest_;
   Tensor places_;  // [1, 1, n]
+  KnownNumbers known_places_;
 };
 
 }  // namespace

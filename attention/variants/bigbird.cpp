@@ -11,6 +11,7 @@
 // a shorter input of n blocks, J > n - 2 stands for 1 + (J - 1) mod (n - 2).
 #include <algorithm>
 
+#include "attention/known_numbers.h"
 #include "attention/patterned.h"
 #include "attention/variant.h"
 
@@ -89,19 +90,16 @@ class BigBird final : public PatternedAttention {
   uint64_t edition() const override {
     if (!random_blocks_) return 0;
     uint64_t hash = 1469598103934665603U;
-    const std::vector<double> blocks = random_blocks_.to_doubles();
-    blocks_.resize(blocks.size());
-    for (size_t n = 0; n < blocks.size(); ++n) {
-      blocks_[n] = static_cast<int64_t>(blocks[n]);
-      hash = (hash ^ static_cast<uint64_t>(blocks_[n])) * 1099511628211U;
-    }
+    blocks_ = known_blocks_.of(random_blocks_);
+    for (const int64_t block : blocks_) hash = (hash ^ static_cast<uint64_t>(block)) * 1099511628211U;
     return hash;
   }
 
   Options o_;
-  int64_t longest_ = 0;                  // blocks that there are draws for
-  Tensor random_blocks_;                 // [H, nb, r]
-  mutable std::vector<int64_t> blocks_;  // the same, as edition() read them last
+  int64_t longest_ = 0;   // blocks that there are draws for
+  Tensor random_blocks_;  // [H, nb, r]
+  KnownNumbers known_blocks_;
+  mutable std::vector<int64_t> blocks_;  // the same, as edition() knew them last
 };
 
 }  // namespace

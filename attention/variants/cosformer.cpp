@@ -8,6 +8,7 @@
 
 #include "attention/kernelized.h"
 #include "attention/variant.h"
+#include "core/table.h"
 
 namespace heed {
 namespace {
@@ -57,7 +58,7 @@ class CosformerAttention final : public KernelizedAttention {
       sines.push_back(std::sin(angle));
     }
     const auto column = [&](const std::vector<double>& values) {
-      return cast(Tensor::of<double>(values, Shape{1, 1, x.extent(2), 1}, x.device()), x.dtype());
+      return constant_table<double>(values, Shape{1, 1, x.extent(2), 1}, x.device(), x.dtype());
     };
     return concat(std::vector<Tensor>{x * column(cosines), x * column(sines)}, 3);
   }

@@ -17,6 +17,7 @@
 #include "attention/tree.h"
 #include "attention/variant.h"
 #include "core/kernels/tree.h"
+#include "core/table.h"
 
 namespace heed {
 namespace {
@@ -92,7 +93,8 @@ namespace {
 
 /// x [B, H, n, d] and rows of a table [1, 1 or H, T, w] beside it.
 Tensor beside(const Tensor& x, const Tensor& table, const std::vector<int32_t>& rows) {
-  const Tensor ids = Tensor::of<int32_t>(rows, Shape{1, 1, static_cast<int64_t>(rows.size())}, x.device());
+  const Tensor ids =
+      constant_table<int32_t>(rows, Shape{1, 1, static_cast<int64_t>(rows.size())}, x.device());
   Shape wide = x.shape();
   wide[3] = table.extent(3);
   return concat(std::vector<Tensor>{x, expand(take_rows(table, ids), wide)}, 3);
@@ -118,7 +120,7 @@ Tensor HTransformer::with_bias(const Tensor& queries, const std::vector<int32_t>
   }
   const Tensor all = reshape(transpose(bias_, 0, 1), Shape{1, heads, levels * distances, 1});
   const Tensor ids =
-      Tensor::of<int32_t>(cells, Shape{1, 1, static_cast<int64_t>(cells.size())}, bias_.device());
+      constant_table<int32_t>(cells, Shape{1, 1, static_cast<int64_t>(cells.size())}, bias_.device());
   const Tensor table = reshape(take_rows(all, ids), Shape{1, heads, levels * period, period});
   return beside(queries, table * (1 / scale_), asked);
 }
@@ -249,15 +251,16 @@ Tensor HTransformer::by_steps(Heads heads, const Attend& call) {
   const Tensor source = kept > 0 ? concat(std::vector<Tensor>{memory->firsts, heads.q}, 2) : heads.q;
   const auto picked = [&](const std::vector<int32_t>& ids) {
     const auto count = static_cast<int64_t>(ids.size());
-    return take_rows(source, Tensor::of<int32_t>(ids, Shape{1, 1, count}, source.device()));
+    return take_rows(source, constant_table<int32_t>(ids, Shape{1, 1, count}, source.device()));
   };
   const Tensor share =
-      cast(Tensor::of<double>(shares, Shape{1, 1, fresh * high, 1}, source.device()), source.dtype());
+      constant_table<double>(shares, Shape{1, 1, fresh * high, 1}, source.device(), source.dtype());
   Tensor keys = taped ? levels.keys : view::slice(nodes.keys, 2, 0, pattern->keys);
   Tensor values = taped ? levels.values : view::slice(nodes.values, 2, 0, pattern->keys);
   Tensor queries = picked(asked) * share;
   if (bias_) {  // only the keys that are met get a place beside them
-    const Tensor ids = Tensor::of<int32_t>(met, Shape{1, 1, static_cast<int64_t>(met.size())}, keys.device());
+    const Tensor ids =
+        constant_table<int32_t>(met, Shape{1, 1, static_cast<int64_t>(met.size())}, keys.device());
     pattern->keys = static_cast<int64_t>(met.size());
     queries = with_bias(queries, who);
     keys = with_places(take_rows(keys, ids), where);

@@ -17,6 +17,7 @@
 #include "attention/headed.h"
 #include "attention/variant.h"
 #include "core/pattern.h"
+#include "core/table.h"
 
 namespace heed {
 namespace {
@@ -101,7 +102,7 @@ Tensor Hat::segment_map(const Heads& heads, const Attend& call) const {
   }
   Tensor scores =
       matmul(heads.q, transpose(heads.k, 2, 3)) * scale() +
-      cast(Tensor::from(apart, Shape{1, 1, length, length}).to(heads.q.device()), heads.q.dtype());
+      constant_table<float>(apart, Shape{1, 1, length, length}, heads.q.device(), heads.q.dtype());
   if (const Tensor mask = call.mask.dense(scores, 0)) scores = scores + mask;
   return softmax(scores);
 }
@@ -124,7 +125,7 @@ Tensor Hat::meet(const Tensor& y, const Attend& call) const {
     place[static_cast<size_t>(s * options_.segment)] = static_cast<int32_t>(s);
   }
   const auto ids = [&](const std::vector<int32_t>& list) {
-    return Tensor::of<int32_t>(list, Shape{1, 1, static_cast<int64_t>(list.size())}, y.device());
+    return constant_table<int32_t>(list, Shape{1, 1, static_cast<int64_t>(list.size())}, y.device());
   };
   const Tensor own = reshape(transpose(take_rows(y, ids(first)), 1, 2), Shape{batch, segments, h * d});
   const Tensor x = own + slice(across_.positions, 0, 0, segments);

@@ -15,6 +15,7 @@
 
 #include "attention/headed.h"
 #include "attention/variant.h"
+#include "core/table.h"
 
 namespace heed {
 namespace {
@@ -119,7 +120,7 @@ class LocalPredictiveAttention final : public HeadedAttention {
       std::vector<double> counts;
       for (int64_t i = 0; i < q.extent(2); ++i)
         counts.push_back(std::min(static_cast<double>(first_query + i + 1), keys));
-      open = cast(Tensor::of<double>(counts, Shape{1, 1, q.extent(2), 1}, q.device()), q.dtype());
+      open = constant_table<double>(counts, Shape{1, 1, q.extent(2), 1}, q.device(), q.dtype());
     }
     if (const Tensor lengths = call.mask.key_lengths()) {
       const Tensor own = reshape(cast(lengths, q.dtype()), Shape{lengths.extent(0), 1, 1, 1});

@@ -10,6 +10,7 @@
 
 #include "attention/fading.h"
 #include "attention/variant.h"
+#include "core/table.h"
 
 namespace heed {
 namespace {
@@ -52,7 +53,7 @@ class RetentionAttention final : public FadingAttention {
     if (!log_decay) {
       std::vector<double> logs;
       for (int64_t h = 0; h < H; ++h) logs.push_back(std::log1p(-std::exp2(-5.0 - static_cast<double>(h))));
-      const Tensor gammas = cast(Tensor::of<double>(logs, Shape{1, H, 1, 1}, q.device()), q.dtype());
+      const Tensor gammas = constant_table<double>(logs, Shape{1, H, 1, 1}, q.device(), q.dtype());
       log_decay = expand(gammas, Shape{B, H, length, 1});
     }
     return {.q = q, .k = k, .log_decay = log_decay, .beta = {}, .amount = {}};

@@ -89,7 +89,7 @@ class RoutingAttention final : public BucketedAttention {
     }
     const bool rehearsed = call.pass.terms != nullptr && call.pass.terms->rehearsal;
     const bool learns = call.pass.noise != nullptr && recording() && !rehearsed;
-    if (learns && !stepping && call.pass.noise->tick() == 1) settle(heads, call);
+    if (learns && !stepping && !call.pass.noise->past(1) && call.pass.noise->tick() == 1) settle(heads, call);
     const Tensor nearness = routed(heads.q, call);  // [B, H, T, C]
     const Tensor nearness_of_keys = call.mask.is_causal() ? nearness : routed(heads.k, call);
     Tensor y;

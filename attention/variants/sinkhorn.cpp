@@ -15,6 +15,7 @@
 
 #include "attention/headed.h"
 #include "attention/variant.h"
+#include "core/table.h"
 
 namespace heed {
 namespace {
@@ -107,7 +108,7 @@ class SinkhornAttention final : public HeadedAttention {
   static Tensor allowed(int64_t n, bool causal, const Tensor& as) {
     std::vector<float> values(static_cast<size_t>(n * n));
     for (int64_t i = 0; i < n * n; ++i) values[static_cast<size_t>(i)] = !causal || i % n < i / n ? 1 : 0;
-    return cast(Tensor::of<float>(values, Shape{1, 1, n, n}, as.device()), as.dtype());
+    return constant_table<float>(values, Shape{1, 1, n, n}, as.device(), as.dtype());
   }
 
   /// R: [B, H, n, n], or [1, H, n, n] if it is given.
@@ -163,14 +164,14 @@ class SinkhornAttention final : public HeadedAttention {
     if (causal) {
       std::vector<float> later(static_cast<size_t>(n), 1);
       later[0] = 0;
-      other = other * cast(Tensor::of<float>(later, Shape{1, 1, n, 1, 1}, q.device()), q.dtype());
+      other = other * constant_table<float>(later, Shape{1, 1, n, 1, 1}, q.device(), q.dtype());
     }
     Tensor seen = concat(std::vector<Tensor>{other, own}, 4);
     if (causal) {
       std::vector<float> before(static_cast<size_t>(2 * b * b), 1);
       for (int64_t i = 0; i < b * b; ++i)
         before[static_cast<size_t>(i / b * 2 * b + b + i % b)] = i % b <= i / b ? 1 : 0;
-      seen = seen * cast(Tensor::of<float>(before, Shape{1, 1, 1, b, 2 * b}, q.device()), q.dtype());
+      seen = seen * constant_table<float>(before, Shape{1, 1, 1, b, 2 * b}, q.device(), q.dtype());
     }
     const Tensor bias = select(cast(seen, DType::u8), Tensor::zeros(seen.shape(), q.dtype(), q.device()),
                                -std::numeric_limits<double>::infinity());

@@ -16,7 +16,9 @@
 #include <cmath>
 
 #include "attention/banded.h"
+#include "attention/known_numbers.h"
 #include "attention/variant.h"
+#include "core/table.h"
 
 namespace heed {
 namespace {
@@ -133,7 +135,8 @@ class Structured final : public HeadedAttention {
     const Shape shape{1, structure_.extent(0), rows, columns};
     Tensor w = reshape(abs(slice(structure_, 1, sight.first_query, sight.first_query + rows)), shape);
     const SeenPlaces seen =
-        error_ ? seen_places(places_, longest_, sight, whole_ ? longest_ : width_, true) : SeenPlaces();
+        error_ ? seen_places(known_places_.of(places_), longest_, sight, whole_ ? longest_ : width_, true)
+               : SeenPlaces();
     if (!seen.which.empty()) {
       std::vector<int32_t> cells;
       for (size_t n = 0; n < seen.which.size(); ++n) {
@@ -150,7 +153,7 @@ class Structured final : public HeadedAttention {
     if (sight.causal) {
       std::vector<uint8_t> past(static_cast<size_t>(columns), 0);
       std::fill(past.begin(), past.begin() + width_ + 1, uint8_t{1});
-      w = select(Tensor::of<uint8_t>(past, Shape{1, 1, 1, columns}, w.device()), w, 0);
+      w = select(constant_table<uint8_t>(past, Shape{1, 1, 1, columns}, w.device()), w, 0);
     }
     return {band_product(dropped(w), values, sight), band_product(abs(w), there, sight)};
   }
@@ -159,7 +162,7 @@ class Structured final : public HeadedAttention {
   template <class Dropped>
   void add_errors(Sums& sums, const Tensor& values, const Tensor& there, const Sight& sight,
                   const Dropped& dropped) const {
-    const SeenPlaces seen = seen_places(places_, longest_, sight, width_, false);
+    const SeenPlaces seen = seen_places(known_places_.of(places_), longest_, sight, width_, false);
     if (seen.which.empty()) return;
     const Tensor queries = row_ids(seen.queries, values.device()), keys = row_ids(seen.keys, values.device());
     const Tensor w = errors(seen);
@@ -172,6 +175,7 @@ class Structured final : public HeadedAttention {
   bool whole_ = false;
   Tensor structure_, error_;  // [H, L, 2 w + 1] or [H, L, L], [1, H, n, 1]
   Tensor places_;             // [1, 1, n]
+  KnownNumbers known_places_;
 };
 
 }  // namespace

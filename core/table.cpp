@@ -1,0 +1,72 @@
+// Tables that stay on a device for a while.
+#include "core/table.h"
+
+#include <list>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/cuda/graph.h"
+#include "core/kernels/copy.h"
+#include "core/launch.h"
+
+namespace heed {
+namespace {
+
+/// The tables that were used last, found by their numbers.
+class Tables {
+ public:
+  Tensor on(Device device, const Tensor& table) {
+    std::string key(1, static_cast<char>(table.dtype()));
+    key.append(static_cast<const char*>(table.raw()), static_cast<size_t>(table.bytes()));
+    const std::lock_guard lock(mutex_);
+    if (const auto found = places_.find(key); found != places_.end()) {
+      last_first_.splice(last_first_.begin(), last_first_, found->second);
+      return found->second->table;
+    }
+    last_first_.push_front({std::move(key), view::reshape(table, Shape{table.size()}).to(device)});
+    places_.emplace(last_first_.front().key, last_first_.begin());
+    bytes_ += table.bytes();
+    for (; bytes_ > most && last_first_.size() > 1; last_first_.pop_back()) {
+      bytes_ -= last_first_.back().table.bytes();
+      places_.erase(last_first_.back().key);
+    }
+    return last_first_.front().table;
+  }
+
+ private:
+  static constexpr int64_t most = int64_t{256} << 20;
+  struct Known {
+    std::string key;  // dtype and bytes
+    Tensor table;
+  };
+  std::mutex mutex_;
+  std::list<Known> last_first_;
+  std::unordered_map<std::string_view, std::list<Known>::iterator> places_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+void keep_for_replays([[maybe_unused]] const Tensor& x) {
+  if constexpr (built_with_cuda) {
+    if (x.device() == Device::cuda) cuda::hold(x.storage());
+  }
+}
+
+Tensor constant_table(const Tensor& made, Device device, DType dtype) {
+  Tensor table = made;
+  if (made.dtype() != dtype) {
+    table = Tensor(made.shape(), dtype, Device::cpu);
+    launch<kernel::Copy>(Device::cpu, made, table);
+  }
+  if (device == Device::cpu || table.size() == 0) return table.to(device);
+  // Never destroyed: the device may be gone before static objects are.
+  static auto* known = new Tables;
+  const Tensor there = known->on(device, table);
+  keep_for_replays(there);
+  return view::reshape(there, made.shape());
+}
+
+}  // namespace heed
