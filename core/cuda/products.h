@@ -125,20 +125,23 @@ __device__ inline T sum_of_row(T x) {
 template <class T, int wide, class At>
 __device__ inline void fetch_tile(T* tile, int width, const T* somewhere, At at) {
   constexpr int whole = 16 / static_cast<int>(sizeof(T)), pieces = wide / whole;
+  // What begins where a piece may begin, though nothing of it is read.
+  const void* const nothing =
+      reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(somewhere) & ~uintptr_t{15});
   for (int e = static_cast<int>(threadIdx.x); e < tile_rows * pieces; e += tile_threads) {
     const int row = e / pieces, c = e % pieces * whole;
     const T* from = at(row);
     T* to = tile + row * tile_ld(wide) + c;
     const int count = from == nullptr ? 0 : min(max(width - c, 0), whole);
     if (count == 0) {
-      copy_async<16>(to, somewhere, 0);
+      copy_async<16>(to, nothing, 0);
     } else if (reinterpret_cast<uintptr_t>(from + c) % 16 == 0) {
       copy_async<16>(to, from + c, count * static_cast<int>(sizeof(T)));
     } else {
       constexpr int size = static_cast<int>(sizeof(T));
 #pragma unroll
       for (int n = 0; n < whole; ++n)
-        copy_async<size>(to + n, n < count ? from + c + n : somewhere, n < count ? size : 0);
+        copy_async<size>(to + n, n < count ? from + c + n : nothing, n < count ? size : 0);
     }
   }
 }

@@ -2,18 +2,29 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <vector>
 
 #include "core/cuda/acted/block.h"
+#include "core/error.h"
 
 namespace heed::acted {
 
 /// What one thread of a block has begun to copy, in groups.
 class Copies {
  public:
-  void begin(void* to, const void* from, int size, int bytes) { open_.push_back({to, from, size, bytes}); }
+  void begin(void* to, const void* from, int size, int bytes) {
+    const auto aligned = [size](const void* at) {
+      return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(size) == 0;
+    };
+    if (!aligned(to) || !aligned(from)) {
+      fail(Fault::internal, "acted device: an asynchronous copy of ", size, " bytes ",
+           aligned(to) ? "from" : "to", " an address that is no multiple of that.");
+    }
+    open_.push_back({to, from, size, bytes});
+  }
   void commit() {
     groups_.push_back(std::move(open_));
     open_ = {};

@@ -1,4 +1,5 @@
 // The device that the CPU acts: blocks, barriers and shuffles as CUDA defines them, and mistakes found.
+#include "core/cuda/async.h"
 #include "core/cuda/block.h"
 #include "core/cuda/view.h"
 #include "core/storage.h"
@@ -58,6 +59,14 @@ __global__ void dynamic(int count, float* out) {
   memory[threadIdx.x] = static_cast<float>(threadIdx.x);
   __syncthreads();
   out[1 + threadIdx.x] = memory[count - 1 - static_cast<int>(threadIdx.x)];
+}
+
+__global__ void copies(int to, int from, int bytes, const float* in, float* out) {
+  float* here = cuda::shared<float>();
+  cuda::copy_async<16>(here + to, in + from, bytes);
+  cuda::commit_copies();
+  cuda::wait_for_copies<0>();
+  for (int n = 0; n < 4; ++n) out[n] = here[to + n];
 }
 
 __global__ void beyond_shared() { cuda::shared<float>()[blockDim.x] = 1; }
@@ -125,6 +134,18 @@ TEST_CASE("acted device: sums and maxima of a block reach every thread, in block
       REQUIRE(found[2 * i + 1] == most);
     }
   }
+}
+
+TEST_CASE("acted device: copies beside the computation want aligned addresses, also where nothing is read") {
+  const Tensor in = Tensor::full(Shape{8}, 3, DType::f32, Device::cuda),
+               out = Tensor::zeros(Shape{4}, DType::f32, Device::cuda);
+  const auto run = [&](int to, int from, int bytes) {
+    cuda::run(copies, {dim3(1), dim3(1), 64}, to, from, bytes, in.data<float>(), out.data<float>());
+  };
+  run(4, 4, 8);
+  CHECK(out.to_doubles() == std::vector<double>{3, 3, 0, 0});
+  CHECK_THROWS_WITH(run(0, 1, 0), containing("an asynchronous copy of 16 bytes from an address"));
+  CHECK_THROWS_WITH(run(2, 0, 16), containing("an asynchronous copy of 16 bytes to an address"));
 }
 
 TEST_CASE("acted device: barriers and shuffles that some threads do not reach are errors") {
