@@ -96,7 +96,8 @@ void Group::together(const std::function<void()>& work) {
   } catch (const Error& error) {
     wrong = told(error.fault(), error.what());
   } catch (const std::bad_alloc&) {
-    wrong = told(Fault::memory, "memory of the machine: none is left. Use a smaller batch, length or model.");
+    wrong = told(Fault::memory,
+                 "memory of the machine: there is none left. Use a smaller batch, length or model.");
   }
   const std::vector<std::string> all = gather(wrong);
   for (size_t i = 0; i < all.size(); ++i) {

@@ -226,7 +226,7 @@ Json took_facts(const Estimate& e, double step_seconds) {
 
 void explain_memory(const Config& config, Module* model, const std::string& when) {
   constexpr std::string_view general = " Use a smaller batch, length or model.";
-  std::string what = "memory of the machine: none is left.";
+  std::string what = "memory of the machine: there is none left.";
   Device device = last_shortage();
   try {
     throw;

@@ -315,7 +315,8 @@ int run_program(int count, char** arguments) {
     std::fprintf(stderr, "error: %s%s\n", left_behind().c_str(), error.what());
     return static_cast<int>(error.fault());
   } catch (const std::bad_alloc&) {
-    std::fputs("error: memory of the machine: none is left. Use a smaller batch, length or model.\n", stderr);
+    std::fputs("error: memory of the machine: there is none left. Use a smaller batch, length or model.\n",
+               stderr);
     return static_cast<int>(Fault::memory);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s (this is a mistake of heed; please report it)\n", error.what());

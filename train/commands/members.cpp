@@ -117,7 +117,7 @@ int train_as_started(const Invocation& call, const std::function<Opening(int64_t
     leave_alone(*group, error.fault(), error.what());
   } catch (const std::bad_alloc&) {
     leave_alone(*group, Fault::memory,
-                "memory of the machine: none is left. Use a smaller batch, length or model.");
+                "memory of the machine: there is none left. Use a smaller batch, length or model.");
   } catch (const std::exception& error) {
     leave_alone(*group, Fault::internal, error.what());
   }
