@@ -96,7 +96,8 @@ class Structured final : public HeadedAttention {
       const int64_t batch = heads.v.extent(0), all = heads.v.extent(1);
       std::vector<float> unit(static_cast<size_t>(keys * total), 0.0f);
       for (int64_t j = 0; j < keys; ++j) unit[static_cast<size_t>(j * total + total - keys + j)] = 1;
-      const Tensor one = cast(Tensor::from(unit, Shape{1, 1, keys, total}), heads.v.dtype());
+      const Tensor one =
+          constant_table<float>(unit, Shape{1, 1, keys, total}, heads.v.device(), heads.v.dtype());
       call.pass.probe->see(*this,
                            run(expand(one, Shape{batch, all, keys, total}), call.mask, sight, nullptr));
     }
