@@ -160,10 +160,12 @@ struct BackPair {
   T weight, slope;  ///< the (dropped) weight, and the gradient of the score
 };
 
-/// From a score and the gradient of its dropped weight, `keep` being what dropout multiplied that by.
+/// From a score and the gradient of its dropped weight, `keep` being what dropout multiplied that by. A
+/// weight is at most 1: where scores are so large that rounding alone puts one above its log of the sum, as
+/// those of padding may be, it would else be infinite.
 template <class T>
 __device__ inline BackPair<T> back_of(T score, T dweight, T keep, const RowStats<T>& row) {
-  const T p = exp2(score - row.lse);
+  const T above = score - row.lse, p = exp2(above > T(0) ? T(0) : above);
   return {p * keep, p * (dweight * keep - row.delta)};
 }
 
