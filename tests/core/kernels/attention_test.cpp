@@ -211,6 +211,19 @@ TEST_CASE("attention kernel: large logits do not overflow and copy one value") {
   }
 }
 
+TEST_CASE("attention kernel: rows that nobody reads give zero gradients, however large their logits") {
+  const OnEachDevice here;
+  // Logits so large that a rounding of one is more than any weight's logarithm.
+  for (const int64_t width : {6, 16, 40}) {
+    Inputs x({1, 2, 70, 70, width, 16}, DType::f32);
+    x.dout = Tensor::zeros(x.dout.shape(), x.dout.dtype(), x.dout.device());
+    const Outputs y = run(x, {.scale = 1e15});
+    for (const Tensor* gradient : {&y.dq, &y.dk, &y.dv}) {
+      for (const double value : gradient->to_doubles()) CHECK(value == 0);
+    }
+  }
+}
+
 TEST_CASE("attention kernel: a NaN is not hidden") {
   const OnEachDevice here;
   Inputs x({1, 1, 4, 20, 16, 16}, DType::f32);
