@@ -2,6 +2,7 @@
 #include "nn/block.h"
 
 #include "autograd/node.h"
+#include "tests/any_device.h"
 #include "tests/catch.h"
 #include "tests/nn/plain_attention.h"
 
@@ -37,6 +38,7 @@ struct AllAtOnce final : Attention {
 }  // namespace
 
 TEST_CASE("block: the norm before each part, or after each sum") {
+  const DefaultDevice device(any_device());
   for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
     for (const bool crossing : {false, true}) {
       Rng rng(3);
@@ -62,6 +64,7 @@ TEST_CASE("block: the norm before each part, or after each sum") {
 }
 
 TEST_CASE("block: dropout only with noise, and the same for the same seed") {
+  const DefaultDevice device(any_device());
   Rng rng(3);
   Block block = block_of({.dropout = 0.5}, false, rng);
   const Tensor x = random(Shape{2, 4, 6}, 1);
@@ -77,6 +80,7 @@ TEST_CASE("block: dropout only with noise, and the same for the same seed") {
 }
 
 TEST_CASE("block: a probe sees self-attention, then cross-attention") {
+  const DefaultDevice device(any_device());
   Rng rng(3);
   Block block = block_of({}, true, rng);
   Probe probe;
@@ -91,6 +95,7 @@ TEST_CASE("block: a probe sees self-attention, then cross-attention") {
 }
 
 TEST_CASE("block: an attention without steps is refused when decoding starts") {
+  const DefaultDevice device(any_device());
   Rng rng(3);
   const Block block({.width = 6, .feed_forward = 4}, std::make_unique<AllAtOnce>(), nullptr, rng);
   CHECK_THROWS_WITH(block.start(), containing("cannot go step by step"));
@@ -100,6 +105,7 @@ TEST_CASE("block: an attention without steps is refused when decoding starts") {
 }
 
 TEST_CASE("memory: rows follow the order, repeated, dropped, and with their history") {
+  const DefaultDevice device(any_device());
   PlainAttention::Inputs memory;
   const std::vector<int32_t> picks{2, 0, 2, 1};
   const Tensor order = Tensor::of<int32_t>(picks, Shape{4});

@@ -5,6 +5,7 @@
 #include "nn/embedding.h"
 #include "nn/feed_forward.h"
 #include "nn/norm.h"
+#include "tests/any_device.h"
 #include "tests/catch.h"
 
 namespace heed {
@@ -40,6 +41,7 @@ TEST_CASE("init: xavier is uniform within sqrt(6 / (in + out))") {
 }
 
 TEST_CASE("init: normal has deviation 0.02 times the gain") {
+  const DefaultDevice device(any_device());
   Rng rng(4);
   CHECK(Moments(weight(300, 200, Init::normal, rng)).deviation == Approx(0.02).epsilon(0.02));
   CHECK(Moments(weight(300, 200, Init::normal, rng, 0.5)).deviation == Approx(0.01).epsilon(0.02));
@@ -48,6 +50,7 @@ TEST_CASE("init: normal has deviation 0.02 times the gain") {
 }
 
 TEST_CASE("init: leaves that differ, and are the same for the same seed") {
+  const DefaultDevice device(any_device());
   Rng one(5), two(5), three(6);
   const Tensor a = weight(4, 4, Init::xavier, one), b = weight(4, 4, Init::xavier, one);
   CHECK(a.node()->leaf);
@@ -58,6 +61,7 @@ TEST_CASE("init: leaves that differ, and are the same for the same seed") {
 }
 
 TEST_CASE("linear: x W^T + b, with the bias at zero at first") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Linear layer(2, 3, rng), bare(2, 3, rng, {.bias = false});
   CHECK(layer.bias.to_host() == std::vector<float>{0, 0, 0});
@@ -72,6 +76,7 @@ TEST_CASE("linear: x W^T + b, with the bias at zero at first") {
 }
 
 TEST_CASE("embedding: rows by id, and gradients back to them") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Embedding table(4, 2, Init::normal, rng);
   const auto rows = table.weight.to_host();
@@ -84,6 +89,7 @@ TEST_CASE("embedding: rows by id, and gradients back to them") {
 }
 
 TEST_CASE("layer norm: both scales against the formula") {
+  const DefaultDevice device(any_device());
   const std::vector<double> x{1, 2, 4, 9};
   const double mean = 4, squares = 9 + 4 + 0 + 25;
   for (const auto scale : {kernel::NormScale::variance, kernel::NormScale::deviation}) {
@@ -116,6 +122,7 @@ TEST_CASE("feed forward: down(activation(up(x))), and dropout only with noise") 
 }
 
 TEST_CASE("feed forward: with the tanh form of GELU, one op has the bits of its parts") {
+  const DefaultDevice device(any_device());
   Rng rng(2);
   FeedForward network(24, 40, {.activation = Activation::gelu_tanh, .dropout = 0.3}, rng);
   const std::vector<Tensor*> weights{&network.up.weight, &network.up.bias, &network.down.weight,
@@ -135,11 +142,17 @@ TEST_CASE("feed forward: with the tanh form of GELU, one op has the bits of its 
       found[parts].push_back(grad_of(x).to_host());
       for (Tensor* w : weights) found[parts].push_back(grad_of(*w).to_host());
     }
-    CHECK(found[0] == found[1]);
+    // On a device the slope is an epilogue of the product, which computes in another order.
+    REQUIRE(found[0].size() == found[1].size());
+    for (size_t i = 0; i < found[0].size(); ++i) {
+      if (default_device == Device::cpu) CHECK(found[0][i] == found[1][i]);
+      CHECK_THAT(found[0][i], Catch::Matchers::Approx(found[1][i]).epsilon(1e-4).margin(1e-4));
+    }
   }
 }
 
 TEST_CASE("feed forward: each activation is its function") {
+  const DefaultDevice device(any_device());
   const Tensor x = Tensor::from({-1, 0, 2});
   const auto at = [&](Activation activation) { return activate(activation, x).to_host(); };
   CHECK(at(Activation::relu) == std::vector<float>{0, 0, 2});

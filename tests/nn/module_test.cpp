@@ -8,6 +8,7 @@
 #include "core/safetensors.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
+#include "tests/any_device.h"
 #include "tests/catch.h"
 
 namespace heed {
@@ -57,6 +58,7 @@ static_assert(std::is_move_constructible_v<Linear> && std::is_move_assignable_v<
 }  // namespace
 
 TEST_CASE("module: names are dotted, in the order of fields(), and buffers are no parameters") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Tree tree(rng);
   const Names trained{"first.weight",    "first.bias", "layers.0.weight", "layers.0.bias",
@@ -69,6 +71,7 @@ TEST_CASE("module: names are dotted, in the order of fields(), and buffers are n
 }
 
 TEST_CASE("module: assigning a parameter changes what parameters() finds") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Tree tree(rng);
   const Tensor other = leaf(Tensor::full(Shape{4, 3}, 7));
@@ -81,6 +84,7 @@ TEST_CASE("module: assigning a parameter changes what parameters() finds") {
 }
 
 TEST_CASE("module: a tied parameter is reported once, under its first name, and trained once") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Tree tree(rng);
   tree.layers[1]->weight = tree.layers[0]->weight;
@@ -106,6 +110,7 @@ TEST_CASE("module: a tied parameter is reported once, under its first name, and 
 }
 
 TEST_CASE("module: converting keeps ties, buffers and numbers") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Tree tree(rng);
   tree.layers[1]->weight = tree.layers[0]->weight;
@@ -123,6 +128,7 @@ TEST_CASE("module: converting keeps ties, buffers and numbers") {
 }
 
 TEST_CASE("module: saved and loaded, ties and buffers included") {
+  const DefaultDevice device(any_device());
   Rng one(1), two(2);
   Tree from(one), to(two);
   fill_normal(from.waves, 0, 1, one);
@@ -140,6 +146,7 @@ TEST_CASE("module: saved and loaded, ties and buffers included") {
 }
 
 TEST_CASE("module: a parameter that lies turned in memory is saved and loaded as it reads") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Linear from(2, 3, rng, {.bias = false}), to(2, 3, rng, {.bias = false});
   to.weight = leaf(view::transpose(Tensor::zeros(Shape{2, 3}), 0, 1));
@@ -149,6 +156,7 @@ TEST_CASE("module: a parameter that lies turned in memory is saved and loaded as
 }
 
 TEST_CASE("module: a file that does not fit is refused by tensor, and nothing is loaded of it") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Linear small(2, 3, rng), wide(2, 4, rng), bare(2, 3, rng, {.bias = false});
   const auto before = small.weight.to_host();
@@ -171,6 +179,7 @@ TEST_CASE("module: a file that does not fit is refused by tensor, and nothing is
 }
 
 TEST_CASE("module: names of modules are found") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Tree tree(rng), stranger(rng);
   CHECK(name_of(tree, &tree.first) == "first");
@@ -181,6 +190,7 @@ TEST_CASE("module: names of modules are found") {
 }
 
 TEST_CASE("module: the summary counts by the first two words of a name") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Tree tree(rng);
   const std::string table = summary(tree);
@@ -202,6 +212,7 @@ struct Mistaken final : Module {
 }  // namespace
 
 TEST_CASE("module: a parameter that is not used and a leaf that is not listed are named") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Mistaken module(rng);
   const Tensor x = Tensor::from({1, 2});

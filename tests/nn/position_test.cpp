@@ -4,11 +4,13 @@
 #include <cmath>
 
 #include "autograd/ops.h"
+#include "tests/any_device.h"
 #include "tests/catch.h"
 
 namespace heed {
 
 TEST_CASE("position: sinusoids are those of the formula") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   for (const int64_t width : {6, 7, 1}) {
     Position position(PositionKind::sinusoid, 50, width, rng);
@@ -30,6 +32,7 @@ TEST_CASE("position: sinusoids are those of the formula") {
 }
 
 TEST_CASE("position: a learned table is trained") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   Position position(PositionKind::learned, 5, 3, rng);
   CHECK(count_parameters(position) == 15);
@@ -43,6 +46,7 @@ TEST_CASE("position: a learned table is trained") {
 }
 
 TEST_CASE("position: a learned table starts with the deviation it is given") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   for (const double deviation : {0.02, 0.5, 0.0}) {
     Position position(PositionKind::learned, 100, 100, rng, deviation);
@@ -53,6 +57,7 @@ TEST_CASE("position: a learned table starts with the deviation it is given") {
 }
 
 TEST_CASE("position: none adds nothing, and doubles stay doubles") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   const Tensor x = Tensor::from(std::vector<float>{1, 2}, Shape{1, 1, 2});
   CHECK(Position(PositionKind::none, 1, 2, rng)(x, 100).to_host() == x.to_host());
@@ -60,6 +65,7 @@ TEST_CASE("position: none adds nothing, and doubles stay doubles") {
 }
 
 TEST_CASE("position: past the longest input it says how to go on") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   const Position position(PositionKind::sinusoid, 8, 2, rng);
   CHECK_NOTHROW(position(Tensor::zeros(Shape{1, 8, 2}), 0));

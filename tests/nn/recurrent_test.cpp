@@ -2,6 +2,7 @@
 #include "nn/recurrent.h"
 
 #include "autograd/gradcheck.h"
+#include "tests/any_device.h"
 #include "tests/catch.h"
 #include "tests/nn/sequences.h"
 
@@ -82,6 +83,7 @@ Recurrent make(const Made& made, int64_t in, int64_t width) {
 }  // namespace
 
 TEST_CASE("recurrent: layers and directions are those of plain ops, each sequence from its own end") {
+  const DefaultDevice device(any_device());
   const NoTape quiet;
   for (const Made& made : all_made()) {
     CAPTURE(static_cast<int>(made.kind), made.layers, made.bidirectional);
@@ -111,6 +113,7 @@ TEST_CASE("recurrent: layers and directions are those of plain ops, each sequenc
 }
 
 TEST_CASE("recurrent: what stands past an end changes no state and gets no gradient") {
+  const DefaultDevice device(any_device());
   for (const Made& made : all_made()) {
     const Recurrent layers = make(made, 3, 4);
     const Tensor long_as = lengths({2, 5});
@@ -128,6 +131,7 @@ TEST_CASE("recurrent: what stands past an end changes no state and gets no gradi
 }
 
 TEST_CASE("recurrent: gradients of inputs and parameters are those of central differences") {
+  const DefaultDevice device(any_device());
   for (const Made& made : all_made()) {
     Recurrent layers = make(made, 3, 4);
     const Tensor x = leaf(normal(Shape{2, 4, 3}, 1));
@@ -145,6 +149,7 @@ TEST_CASE("recurrent: gradients of inputs and parameters are those of central di
 }
 
 TEST_CASE("recurrent: an LSTM begins with open forget gates, and sizes that do not fit are refused") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   const RecurrentCell cell(CellKind::lstm, 3, 2, rng);
   CHECK(cell.input.bias.to_host() == std::vector<float>{0, 0, 1, 1, 0, 0, 0, 0});
@@ -156,6 +161,7 @@ TEST_CASE("recurrent: an LSTM begins with open forget gates, and sizes that do n
 }
 
 TEST_CASE("recurrent: dropout lies between layers, and only with noise") {
+  const DefaultDevice device(any_device());
   Rng rng(1), noise(2);
   const Tensor x = normal(Shape{2, 3, 4}, 5, DType::f32);
   const Recurrent one(4, 4, {.layers = 1, .dropout = 0.5}, rng),

@@ -3,6 +3,7 @@
 
 #include "autograd/gradcheck.h"
 #include "autograd/node.h"
+#include "tests/any_device.h"
 #include "tests/catch.h"
 #include "tests/nn/plain_attention.h"
 #include "tests/nn/sequences.h"
@@ -47,6 +48,7 @@ struct Example {
 }  // namespace
 
 TEST_CASE("seq2seq: decoding step by step gives the logits of one call") {
+  const DefaultDevice device(any_device());
   const Example example;
   for (const Seq2SeqOptions& options : all_options()) {
     const NoTape quiet;
@@ -68,6 +70,7 @@ TEST_CASE("seq2seq: decoding step by step gives the logits of one call") {
 
 TEST_CASE(
     "seq2seq: what stands in the padding of the source changes nothing, and the row alone is the same") {
+  const DefaultDevice device(any_device());
   for (const Seq2SeqOptions& options : all_options()) {
     const NoTape quiet;
     Rng rng(1);
@@ -83,6 +86,7 @@ TEST_CASE(
 }
 
 TEST_CASE("seq2seq: reordered beams go on as hypotheses of their own") {
+  const DefaultDevice device(any_device());
   for (const Seq2SeqOptions& options : all_options()) {
     const NoTape quiet;
     Rng rng(1);
@@ -120,6 +124,7 @@ TEST_CASE("seq2seq: gradients through the attention's memory are those of centra
 }
 
 TEST_CASE("seq2seq: a probe sees one map of all steps, which changes nothing") {
+  const DefaultDevice device(any_device());
   const Example example;
   for (const Seq2SeqOptions& options : all_options()) {
     const NoTape quiet;
@@ -175,6 +180,7 @@ class LastKey final : public Attention {
 }  // namespace
 
 TEST_CASE("seq2seq: keys are given once a sentence, and the context is where the wiring says") {
+  const DefaultDevice device(any_device());
   const Example example;
   for (const Seq2SeqOptions& options : all_options()) {
     const NoTape quiet;
@@ -226,6 +232,7 @@ TEST_CASE("seq2seq: keys are given once a sentence, and the context is where the
 }
 
 TEST_CASE("seq2seq: tables are tied as asked, and what cannot be is refused") {
+  const DefaultDevice device(any_device());
   Rng rng(1);
   TransformerConfig config = tiny();
   config.tie = Tie::all;
@@ -250,6 +257,7 @@ TEST_CASE("seq2seq: tables are tied as asked, and what cannot be is refused") {
 }
 
 TEST_CASE("seq2seq: nothing of a step stays alive after it") {
+  const DefaultDevice device(any_device());
   const Example example;
   Rng rng(1);
   for (const Seq2SeqOptions& options : all_options()) {

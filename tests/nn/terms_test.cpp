@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "nn/attention.h"
+#include "tests/any_device.h"
 #include "tests/catch.h"
 
 namespace heed {
@@ -23,6 +24,7 @@ double log_chance(const std::vector<double>& logits, size_t row, size_t classes,
 }  // namespace
 
 TEST_CASE("terms: what waits gets the likelihood of each sequence") {
+  const DefaultDevice device(any_device());
   const Tensor logits = logits_of(6, 5);
   const std::vector<int32_t> targets{0, 4, -1, 2, -1, 1};
   const std::vector<double> values = logits.to_doubles();
@@ -43,6 +45,7 @@ TEST_CASE("terms: what waits gets the likelihood of each sequence") {
 }
 
 TEST_CASE("terms: sequences of unlike length, one of them empty") {
+  const DefaultDevice device(any_device());
   const Tensor logits = logits_of(4, 3);
   const std::vector<int32_t> targets{0, 1, 2, 1};
   const std::vector<double> values = logits.to_doubles();
@@ -62,6 +65,7 @@ TEST_CASE("terms: sequences of unlike length, one of them empty") {
 }
 
 TEST_CASE("terms: they add up, and one that still waits is an error") {
+  const DefaultDevice device(any_device());
   Terms terms;
   CHECK_FALSE(terms.sum());
   settle_terms(nullptr, logits_of(1, 2), Tensor::of<int32_t>(std::vector<int32_t>{0}, Shape{1}));

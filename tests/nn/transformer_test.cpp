@@ -5,6 +5,7 @@
 
 #include "autograd/gradcheck.h"
 #include "autograd/node.h"
+#include "tests/any_device.h"
 #include "tests/catch.h"
 #include "tests/nn/plain_attention.h"
 #include "tests/nn/sequences.h"
@@ -35,6 +36,7 @@ std::vector<NormPlace> both_norms() { return {NormPlace::pre, NormPlace::post}; 
 }  // namespace
 
 TEST_CASE("encoder-decoder: decoding step by step gives the logits of one call") {
+  const DefaultDevice device(any_device());
   for (const NormPlace norm : both_norms()) {
     const NoTape quiet;
     Rng rng(1);
@@ -58,6 +60,7 @@ TEST_CASE("encoder-decoder: decoding step by step gives the logits of one call")
 }
 
 TEST_CASE("encoder-decoder: what stands in the padding of the source changes nothing") {
+  const DefaultDevice device(any_device());
   const NoTape quiet;
   Rng rng(1);
   const EncoderDecoder model(tiny(), 11, 13, plain, rng);
@@ -71,6 +74,7 @@ TEST_CASE("encoder-decoder: what stands in the padding of the source changes not
 }
 
 TEST_CASE("encoder-decoder: reordered beams go on as hypotheses of their own") {
+  const DefaultDevice device(any_device());
   const NoTape quiet;
   Rng rng(1);
   const EncoderDecoder model(tiny(), 11, 13, plain, rng);
@@ -99,6 +103,7 @@ TEST_CASE("encoder-decoder: reordered beams go on as hypotheses of their own") {
 }
 
 TEST_CASE("decoder-only: decoding step by step gives the logits of one call") {
+  const DefaultDevice device(any_device());
   for (const NormPlace norm : both_norms()) {
     for (const PositionKind kind : {PositionKind::sinusoid, PositionKind::learned, PositionKind::none}) {
       const NoTape quiet;
@@ -119,6 +124,7 @@ TEST_CASE("decoder-only: decoding step by step gives the logits of one call") {
 }
 
 TEST_CASE("decoder-only: the future is not seen, and the end of the table is said") {
+  const DefaultDevice device(any_device());
   const NoTape quiet;
   Rng rng(2);
   const DecoderOnly model(tiny(), 9, plain_attention, rng);
@@ -130,6 +136,7 @@ TEST_CASE("decoder-only: the future is not seen, and the end of the table is sai
 }
 
 TEST_CASE("embedder: rows times sqrt(width), positions, dropout") {
+  const DefaultDevice device(any_device());
   Rng rng(3);
   TransformerConfig config = tiny();
   for (const bool scaled : {true, false}) {
@@ -144,6 +151,7 @@ TEST_CASE("embedder: rows times sqrt(width), positions, dropout") {
 }
 
 TEST_CASE("stack: branches start smaller the more there are") {
+  const DefaultDevice device(any_device());
   const auto deviation = [](const Tensor& x) {
     double squares = 0;
     for (const double value : x.to_doubles()) squares += value * value;
@@ -161,6 +169,7 @@ TEST_CASE("stack: branches start smaller the more there are") {
 }
 
 TEST_CASE("transformer: tied tables are one") {
+  const DefaultDevice device(any_device());
   Rng rng(3);
   TransformerConfig config = tiny();
   const auto count = [&](Tie tie) {
@@ -184,6 +193,7 @@ TEST_CASE("transformer: tied tables are one") {
 }
 
 TEST_CASE("transformer: the published one-block translator has the published size") {
+  const DefaultDevice device(any_device());
   // Width 512, 8 heads, feed-forward 2048, vocabularies of 15,698 and 22,463 words.
   TransformerConfig config;
   config.width = 512;
@@ -229,6 +239,7 @@ TEST_CASE("transformer: gradients of a whole model") {
 }
 
 TEST_CASE("transformer: all parameters are used in every kind of model") {
+  const DefaultDevice device(any_device());
   Rng rng(5), noise(6);
   for (const NormPlace norm : both_norms()) {
     TransformerConfig config = tiny();
@@ -246,6 +257,7 @@ TEST_CASE("transformer: all parameters are used in every kind of model") {
 }
 
 TEST_CASE("classifier: the mean is over real tokens") {
+  const DefaultDevice device(any_device());
   const NoTape quiet;
   Rng rng(7);
   const Classifier model(tiny(), {.vocabulary = 9, .classes = 3}, plain_attention, rng);
@@ -258,6 +270,7 @@ TEST_CASE("classifier: the mean is over real tokens") {
 }
 
 TEST_CASE("classifier: tokens have the places they are given, and padding need not be at the end") {
+  const DefaultDevice device(any_device());
   const NoTape quiet;
   Rng rng(9);
   TransformerConfig config = tiny();
@@ -271,6 +284,7 @@ TEST_CASE("classifier: tokens have the places they are given, and padding need n
 }
 
 TEST_CASE("classifier: a sum over real tokens divided by the padded length") {
+  const DefaultDevice device(any_device());
   const NoTape quiet;
   Rng one(7), other(7);
   const Classifier real(tiny(), {.vocabulary = 9, .classes = 3}, plain_attention, one);
@@ -282,6 +296,7 @@ TEST_CASE("classifier: a sum over real tokens divided by the padded length") {
 }
 
 TEST_CASE("classifier: pairs meet in the head, behind one encoder") {
+  const DefaultDevice device(any_device());
   const NoTape quiet;
   for (const Pairing pairing : {Pairing::concat, Pairing::products}) {
     Rng rng(7);
@@ -296,6 +311,7 @@ TEST_CASE("classifier: pairs meet in the head, behind one encoder") {
 }
 
 TEST_CASE("classifier: a first token reads the input") {
+  const DefaultDevice device(any_device());
   const NoTape quiet;
   Rng rng(7);
   TransformerConfig config = tiny();
@@ -320,6 +336,7 @@ TEST_CASE("classifier: a first token reads the input") {
 }
 
 TEST_CASE("token predictor: rows that are asked for, a token put first is not counted, and hidden ones") {
+  const DefaultDevice device(any_device());
   const NoTape quiet;
   for (const bool first : {false, true}) {
     CAPTURE(first);
@@ -347,6 +364,7 @@ TEST_CASE("token predictor: rows that are asked for, a token put first is not co
 }
 
 TEST_CASE("token predictor: every parameter is used, and a classifier takes over what it reads with") {
+  const DefaultDevice device(any_device());
   for (const bool causal : {false, true}) {
     Rng rng(5), noise(6);
     TransformerConfig config = tiny();
@@ -379,6 +397,7 @@ TEST_CASE("token predictor: every parameter is used, and a classifier takes over
 }
 
 TEST_CASE("transformer: dropout only with noise, and a probe sees every attention by name") {
+  const DefaultDevice device(any_device());
   Rng rng(8), one(1), two(1);
   EncoderDecoder model(tiny(), 9, 9, plain, rng);
   const Tensor source = ids({1, 2, 3}, 1), target = ids({4, 5}, 1), long_as = lengths({3});
@@ -399,6 +418,7 @@ TEST_CASE("transformer: dropout only with noise, and a probe sees every attentio
 }
 
 TEST_CASE("transformer: hosts tell attentions what they are") {
+  const DefaultDevice device(any_device());
   Rng rng(9);
   std::vector<AttentionConfig> seen;
   const AttentionFactory watching = [&](const AttentionConfig& config, Rng& r) {
@@ -427,6 +447,7 @@ TEST_CASE("transformer: hosts tell attentions what they are") {
 }
 
 TEST_CASE("transformer: wrong sizes are refused with the legal ones") {
+  const DefaultDevice device(any_device());
   const auto wrong = [](const auto& change) {
     TransformerConfig config;
     change(config);

@@ -216,7 +216,7 @@ TEST_CASE(
       {"a copy from ordinary memory", [&] { cuda::upload(never_seen.data(), sizeof never_seen); }},
       {"reading numbers of the device", [&] { cuda::copy_out(here.data(), x.raw(), 16); }},
       {"waiting for the device", [] { cuda::synchronize(); }},
-      {"reading refused indices", [] { cuda::check_refusals(); }}};
+      {"reading refused indices", [] { cuda::ask_refusals(); }}};
   for (const Violation& one : violations) {
     CAPTURE(one.why);
     {
