@@ -284,7 +284,10 @@ TEST_CASE("command line: a translator from its first step to its maps") {
              kept = parse_json(io::read(run / "scores.json"), "kept");
   for (const char* name : {"bleu", "chrf", "wer", "cer", "loss"})
     CHECK(scores.at(name).real() == kept.at(name).real());
-  CHECK(shell.run({"evaluate", "runs/first", "--beam", "2", "--ckpt", "last"}).code == 0);
+  const Result told = shell.run({"evaluate", "runs/first", "--beam", "2", "--ckpt", "last"});
+  CHECK(told.code == 0);
+  CHECK_THAT(told.out,
+             Catch::Matchers::Matches("[^]*copying the source scores BLEU [0-9]+(\\.[0-9]{1,2})?\n[^]*"));
   check_refused(shell, {"evaluate", "runs/first", "--beam", "0"}, 2, {"decode.beam = 0"});
   check_refused(shell, {"evaluate", "runs/first", "--ckpt", "777"}, 3, {"777"});
 

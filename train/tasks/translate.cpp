@@ -1,5 +1,6 @@
 // Translation: pairs of sentences, an encoder-decoder, BLEU.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "attention/variant.h"
@@ -121,7 +122,7 @@ class Translate final : public Task {
              decode.beam == 1 ? std::string("greedy")
                               : text("beam ", decode.beam, ", length penalty ", decode.length_penalty)),
         "BLEU  " + bleu_signature(), "chrF  " + chrf_signature(), bleu.summary(),
-        text("copying the source scores BLEU ", corpus_bleu(copied, wanted).score)};
+        text("copying the source scores BLEU ", std::round(100 * corpus_bleu(copied, wanted).score) / 100)};
     for (size_t i = 0; i < std::min<size_t>(pairs.size(), 20); ++i)
       out.samples.push_back({pairs[i].source, wanted[i], made[i]});
     return out;
