@@ -18,13 +18,14 @@
 #include "train/bench/ops.h"
 
 namespace heed::bench {
-namespace {
 
 Tensor numbers(const Shape& shape, Rng& rng) {
   const Tensor x(shape);
   fill_normal(x, 0, 1, rng);
   return x;
 }
+
+namespace {
 
 Tensor ids(int64_t count, int64_t below, Rng& rng) {
   std::vector<int32_t> out(static_cast<size_t>(count));

@@ -30,6 +30,9 @@ class Ops {
   bool found_ = false;
 };
 
+/// Normal numbers, f32, on the default device.
+Tensor numbers(const Shape& shape, Rng& rng);
+
 /// Sums and maxima, orders, rows by index, averages of runs, nodes of a tree, cells and causal scans.
 void sequence_ops(Ops& ops, Rng& rng);
 

@@ -16,12 +16,6 @@
 namespace heed::bench {
 namespace {
 
-Tensor numbers(const Shape& shape, Rng& rng) {
-  const Tensor x(shape);
-  fill_normal(x, 0, 1, rng);
-  return x;
-}
-
 void reductions(Ops& ops, Rng& rng) {
   const int64_t count = unless_acted(8192, 256), width = 384;
   const Shape shape{count, width};
