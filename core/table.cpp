@@ -49,6 +49,11 @@ class Tables {
 
 }  // namespace
 
+bool step_is_recorded() {
+  if constexpr (built_with_cuda) return cuda::capturing();
+  return false;
+}
+
 void keep_for_replays([[maybe_unused]] const Tensor& x) {
   if constexpr (built_with_cuda) {
     if (x.device() == Device::cuda) cuda::hold(x.storage());

@@ -20,6 +20,9 @@ Tensor constant_table(std::span<const T> values, const Shape& shape, Device devi
   return constant_table(Tensor::of<T>(values, shape, Device::cpu), device, dtype);
 }
 
+/// Whether a step is being recorded: nothing may be read back from the device or waited for.
+bool step_is_recorded();
+
 /// A step that is being recorded reads this tensor, which was made before: its memory stays for the replays.
 void keep_for_replays(const Tensor& x);
 

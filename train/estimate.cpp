@@ -83,6 +83,25 @@ StepTime time_of(const std::function<void()>& sweep, const StepTime& first, Opti
   return {*middle, flops};
 }
 
+/// Of one validation, by its parts.
+double seconds_of_validation(const Task& task, Module& model, Device device) {
+  double out = 0;
+  for (const ValidationPart& part : task.rehearsal(model)) {
+    if (part.some <= 0) continue;
+    double seconds = 0;
+    // The first time finds its memory: where that was quick, the second counts.
+    for (int turn = 0; turn < 2 && seconds < timing_seconds; ++turn) {
+      synchronize(device);
+      const double began = seconds_now();
+      part.compute();
+      synchronize(device);
+      seconds = seconds_now() - began;
+    }
+    out += seconds * part.all / part.some;
+  }
+  return out;
+}
+
 }  // namespace
 
 Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
@@ -138,7 +157,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
       }
     }
     optimizer.clear();
-    task.rehearse(model);
+    out.validation_seconds = seconds_of_validation(task, model, device);
     // Memory is warm now.
     const Batch batch = make(batches.typical());
     const auto sweep = [&] { step(batch); };
@@ -152,6 +171,8 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   }
   out.tensors = std::max(out.tensors, memory_use().peak);
   out.seconds = out.step_seconds * batches.mean_over_typical() * static_cast<double>(steps);
+  const int64_t every = validate_every(config.train, steps);
+  out.validations = (steps + every - 1) / every;
   // A checkpoint is put together in memory, and the best one is read back whole; the rest is small.
   const int64_t later = out.weights + out.moments + (int64_t{2} << 20);
   out.now = resident_bytes();
@@ -164,6 +185,10 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
          " are free; a checkpoint takes ", bytes_text(later), ". Use a smaller model.width or vocabulary.");
   }
   return out;
+}
+
+int64_t validate_every(const TrainOptions& options, int64_t steps) {
+  return options.validate_every > 0 ? options.validate_every : std::max<int64_t>(steps / 10, 1);
 }
 
 int64_t steps_of(const Config& config) {
@@ -195,8 +220,8 @@ std::vector<std::pair<std::string, std::string>> words_of(const Estimate& e, int
           {"", text("weights ", bytes_text(e.weights), ", gradients ", bytes_text(e.gradients), ", moments ",
                     bytes_text(e.moments), ", activations ", bytes_text(e.activations))},
           {"", "activations by module: " + list_of(e.users)},
-          {"time",
-           text("about ", clock_text(e.seconds), " for ", steps, " steps (estimate), validations apart")}};
+          {"time", text("about ", clock_text(e.whole()), " for ", steps, " steps and ", e.validations,
+                        e.validations == 1 ? " validation" : " validations", " (estimate)")}};
 }
 
 Json estimate_facts(const Estimate& e) {
@@ -207,10 +232,11 @@ Json estimate_facts(const Estimate& e) {
                        {"moment_bytes", e.moments},
                        {"activation_bytes", e.activations},
                        {"flops_a_step", e.flops},
-                       {"seconds_of_steps", e.seconds}});
+                       {"seconds_of_steps", e.seconds},
+                       {"seconds", e.whole()}});
 }
 
-Json took_facts(const Estimate& e, double step_seconds) {
+Json took_facts(const Estimate& e, double step_seconds, double validation_seconds) {
   const int64_t tensors = memory_use().peak, peak = peak_resident_bytes();
   const auto off = [](double estimated, double measured) {
     return measured > 0 ? (estimated - measured) / measured : 0.0;
@@ -219,9 +245,10 @@ Json took_facts(const Estimate& e, double step_seconds) {
       {{"memory_bytes", peak},
        {"tensor_bytes", tensors},
        {"seconds_of_steps", step_seconds},
+       {"seconds", step_seconds + validation_seconds},
        {"memory_estimate_off", off(static_cast<double>(e.peak), static_cast<double>(peak))},
        {"tensor_estimate_off", off(static_cast<double>(e.tensors), static_cast<double>(tensors))},
-       {"time_estimate_off", off(e.seconds, step_seconds)}});
+       {"time_estimate_off", off(e.whole(), step_seconds + validation_seconds)}});
 }
 
 void explain_memory(const Config& config, Module* model, const std::string& when) {

@@ -21,7 +21,10 @@ struct Estimate {
   int64_t now = 0, peak = 0;                           ///< of the process
   double flops = 0;                                    ///< of a typical step
   double step_seconds = 0;                             ///< of a typical step
-  double seconds = 0;                                  ///< of all steps, validations apart
+  double seconds = 0;                                  ///< of all steps
+  int64_t validations = 0;
+  double validation_seconds = 0;  ///< of one
+  double whole() const { return seconds + static_cast<double>(validations) * validation_seconds; }
 };
 
 /// Computes the largest batches the run has planned, and what validation needs, as the run will; then puts
@@ -33,6 +36,8 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
 
 /// The same for a run that has not been made: loads nothing, so the task is loaded.
 Estimate estimate_run(const Config& config);
+/// Steps from one validation to the next: train.validate_every, or a tenth of the run.
+int64_t validate_every(const TrainOptions& options, int64_t steps);
 /// How many steps a run takes: train.steps, or as many as train.epochs has.
 int64_t steps_of(const Config& config);
 
@@ -43,7 +48,7 @@ std::vector<std::pair<std::string, std::string>> words_of(const Estimate& estima
 
 /// The estimate beside what was measured, for the manifest.
 Json estimate_facts(const Estimate& estimate);
-Json took_facts(const Estimate& estimate, double step_seconds);
+Json took_facts(const Estimate& estimate, double step_seconds, double validation_seconds);
 
 /// `model` may be null. Inside a catch block for any exception: rethrows it; where memory ran out, as an
 /// Error that also says when, who held how much, and what would help.

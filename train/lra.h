@@ -50,7 +50,7 @@ class LongTask : public Task {
   Batch batch(int64_t position) const final;
   Batch share(int64_t position, const Share& share) const final;
   std::vector<double> extents(int64_t position) const final;
-  void rehearse(Module& model) const final;
+  std::vector<ValidationPart> rehearsal(Module& model) const final;
   std::vector<std::string> parts() const final;
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const final;
   Scores validate(Module& model) const final;
@@ -104,6 +104,8 @@ class LongTask : public Task {
     return tensors(set, numbers, drawn, longest_of(set, numbers));
   }
   Tensor logits(Module& model, const Batch& batch, const Pass& pass) const;
+  /// The first `count` examples in the batches that they are scored in, the shortest first.
+  std::vector<std::vector<int64_t>> scored_together(const Sequences& set, int64_t count) const;
   Result score(Module& model, const Sequences& set, int64_t count) const;
   Scores scores_of(const Result& result) const;
   /// What frequencies alone know of tokens, in words; puts the numbers into known_.

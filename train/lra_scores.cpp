@@ -17,21 +17,26 @@ struct LongTask::Result {
   std::vector<int64_t> counts;  // [classes, classes], true class by prediction; of tokens: empty
 };
 
-LongTask::Result LongTask::score(Module& model, const Sequences& set, int64_t count) const {
-  const NoTape no_tape;
-  const auto kinds = static_cast<int64_t>(classes().size());
+std::vector<std::vector<int64_t>> LongTask::scored_together(const Sequences& set, int64_t count) const {
   std::vector<std::pair<int64_t, int64_t>> order;  // length, number: like lengths meet in a batch
   for (int64_t i = 0; i < count; ++i) order.emplace_back(length(set, i), i);
   std::sort(order.begin(), order.end());
+  std::vector<std::vector<int64_t>> batches;
+  for (const auto& [length, number] : order) {
+    const auto rows = static_cast<int64_t>(batches.empty() ? 0 : batches.back().size());
+    if (rows == 0 || (rows + 1) * set.parts * length > tokens_at_once) batches.emplace_back();
+    batches.back().push_back(number);
+  }
+  return batches;
+}
+
+LongTask::Result LongTask::score(Module& model, const Sequences& set, int64_t count) const {
+  const NoTape no_tape;
+  const auto kinds = static_cast<int64_t>(classes().size());
   Result result;
   if (predicts_classes()) result.counts.assign(static_cast<size_t>(kinds * kinds), 0);
   int64_t right = 0;
-  for (size_t begin = 0; begin < order.size();) {
-    std::vector<int64_t> numbers;
-    while (begin < order.size() &&
-           (numbers.empty() ||
-            (static_cast<int64_t>(numbers.size()) + 1) * set.parts * order[begin].first <= tokens_at_once))
-      numbers.push_back(order[begin++].second);
+  for (const std::vector<int64_t>& numbers : scored_together(set, count)) {
     const Batch one = tensors(set, numbers, drawn_for_scores);
     const Tensor scores = logits(model, one, {});
     result.loss += cross_entropy(scores, one.tensors[1]).item() * one.weight;
@@ -64,22 +69,36 @@ Scores LongTask::validate(Module& model) const {
       score(model, splits_.validation, std::min(splits_.validation.count(), options_.validation)));
 }
 
-void LongTask::rehearse(Module& model) const {
-  // The longest inputs come last in score(): those alone take the most memory.
+std::vector<ValidationPart> LongTask::rehearsal(Module& model) const {
   const Sequences& set = splits_.validation;
-  std::vector<std::pair<int64_t, int64_t>> order;
-  for (int64_t i = 0; i < std::min(set.count(), options_.validation); ++i)
-    order.emplace_back(-length(set, i), i);
-  std::sort(order.begin(), order.end());
-  std::vector<int64_t> numbers;
-  for (const auto& [length, number] : order) {
-    if (!numbers.empty() &&
-        (static_cast<int64_t>(numbers.size()) + 1) * set.parts * -order[0].first > tokens_at_once)
-      break;
-    numbers.push_back(number);
+  const auto batches = scored_together(set, std::min(set.count(), options_.validation));
+  const auto tokens = [&](const std::vector<int64_t>& numbers) {
+    double sum = 0;
+    for (const int64_t number : numbers) sum += static_cast<double>(length(set, number));
+    return sum;
+  };
+  const auto part = [&](const std::vector<int64_t>& numbers, double all) {
+    return ValidationPart{
+        .compute =
+            [this, &model, numbers] {
+              const NoTape no_tape;
+              logits(model, tensors(splits_.validation, numbers, drawn_for_scores), {}).to_host();
+            },
+        .some = tokens(numbers),
+        .all = all};
+  };
+  // The longest come last, where few may be left over: with those before them they take the most memory. The
+  // batch in the middle stands for all others.
+  std::vector<ValidationPart> parts;
+  double rest = 0;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    if (i + 2 < batches.size())
+      rest += tokens(batches[i]);
+    else
+      parts.push_back(part(batches[i], tokens(batches[i])));
   }
-  const NoTape no_tape;
-  logits(model, tensors(set, numbers, drawn_for_scores), {});
+  if (rest > 0) parts.push_back(part(batches[batches.size() / 2 - 1], rest));
+  return parts;
 }
 
 Evaluation LongTask::test(Module& model, const DecodeOptions&) const {

@@ -80,7 +80,9 @@ void plan_cell(Work& work, const ReproductionOptions& options, Progress& progres
   const Path kept = folder / "estimates" / (work.plans[0].name + ".json");
   if (!io::exists(kept)) progress.say("estimate", text(work.place, ": ", work.cell.name));
   const Json facts = kept_object(kept, arguments);
-  const double seconds = facts.at("seconds_of_steps").real() * static_cast<double>(left);
+  const Json* whole = facts.find("seconds");  // what earlier versions kept tells the steps alone
+  const double seconds =
+      (whole != nullptr ? *whole : facts.at("seconds_of_steps")).real() * static_cast<double>(left);
   if (seconds <= options.limit) return;
   work.cell.remark = text("about ", clock_text(seconds), " here; ask for it: --rows ", work.cell.name);
   progress.say("put off", work.cell.name + ": " + work.cell.remark);

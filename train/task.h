@@ -62,6 +62,12 @@ struct Evaluation {
   std::optional<Confusion> confusion;
 };
 
+/// Some of the work of a validation, beside all of its kind, in the same unit.
+struct ValidationPart {
+  std::function<void()> compute;
+  double some = 1, all = 1;
+};
+
 /// A problem. One object is made from a config, loaded once, and lives as long as its run.
 class Task {
  public:
@@ -89,8 +95,9 @@ class Task {
   /// tokens: numbers above 0 that time and memory grow with, whatever the model, as many for every batch.
   /// Batches that have the same are alike.
   virtual std::vector<double> extents(int64_t) const { return {1}; }
-  /// Computes what validation needs most memory for.
-  virtual void rehearse(Module&) const {}
+  /// What stands for a validation: every kind of its work, and what needs most memory. Of a model that was
+  /// not trained yet.
+  virtual std::vector<ValidationPart> rehearsal(Module&) const { return {}; }
   /// What the tensors of a batch are called, in their order.
   virtual std::vector<std::string> parts() const = 0;
   /// Mean loss over the batch's weight, rank 0.

@@ -126,7 +126,10 @@ std::string Trainer::last_good() const {
 
 Scores Trainer::validate() {
   const NoTape no_tape;
+  const double began = seconds_now();
   const Scores scores = this->scores();
+  validation_seconds_ += seconds_now() - began;
+  ++validations_;
   std::vector<Scalar> numbers;
   for (const auto& [name, value] : scores.list) numbers.emplace_back("valid_" + name, value);
   if (metrics_) metrics_->log(step_, numbers);
@@ -242,9 +245,8 @@ Outcome Trainer::train() {
   const StopSignals signals;
   meet();
   const TrainOptions& options = config_.train;
-  const int64_t validate_every =
-      options.validate_every > 0 ? options.validate_every : std::max<int64_t>(total_ / 10, 1);
-  const int64_t checkpoint_every = options.checkpoint_every > 0 ? options.checkpoint_every : validate_every;
+  const int64_t every = validate_every(options, total_);
+  const int64_t checkpoint_every = options.checkpoint_every > 0 ? options.checkpoint_every : every;
   Sitting sitting{.began = seconds_now(), .earlier_seconds = earlier_seconds_, .first_step = step_};
   sitting.log_every = std::max<int64_t>(1, std::min<int64_t>(10, total_ / 200));
   sitting.window_start = sitting.began;
@@ -252,7 +254,7 @@ Outcome Trainer::train() {
   Outcome outcome;
   std::optional<Trace> trace;
   if (options.anomaly) trace.emplace(names_in(*model_));
-  const auto due = [&] { return step_ == total_ || step_ % validate_every == 0; };
+  const auto due = [&] { return step_ == total_ || step_ % every == 0; };
   if (step_ > 0 && due() && validated_ != step_) {  // a signal came between this step and its validation
     validate();
     saved_ = -1;
@@ -280,6 +282,8 @@ Outcome Trainer::train() {
   outcome.skipped = skipped_;
   outcome.replayed = replayed_;
   outcome.step_seconds = step_seconds_;
+  outcome.validation_seconds = validation_seconds_;
+  outcome.validations = validations_;
   outcome.steps_taken = step_ - sitting.first_step;
   return outcome;
 }

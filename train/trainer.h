@@ -25,13 +25,15 @@ struct Outcome {
   int64_t step = 0;
   int64_t best_step = 0;
   Scores best;
-  double step_seconds = 0;  ///< of the steps of this sitting alone
-  int64_t steps_taken = 0;  ///< in this sitting
-  double seconds = 0;       ///< of training, validations included, over all sittings
-  int stopped_by = 0;       ///< a signal's number, or 0
-  int64_t skipped = 0;      ///< steps left out because their numbers were not finite
-  int64_t replayed = 0;     ///< of this sitting: steps done again as a recorded piece
-  bool early = false;       ///< patience or the time limit ended it
+  double step_seconds = 0;        ///< of the steps of this sitting alone
+  int64_t steps_taken = 0;        ///< in this sitting
+  double validation_seconds = 0;  ///< of the validations of this sitting
+  int64_t validations = 0;        ///< in this sitting
+  double seconds = 0;             ///< of training, validations included, over all sittings
+  int stopped_by = 0;             ///< a signal's number, or 0
+  int64_t skipped = 0;            ///< steps left out because their numbers were not finite
+  int64_t replayed = 0;           ///< of this sitting: steps done again as a recorded piece
+  bool early = false;             ///< patience or the time limit ended it
   bool finished() const { return stopped_by == 0; }
 };
 
@@ -146,7 +148,8 @@ class Trainer {
   int64_t skipped_ = 0, skipped_in_a_row_ = 0, replayed_ = 0;
   Plant plant_;
   Estimate estimate_;
-  double step_seconds_ = 0;
+  double step_seconds_ = 0, validation_seconds_ = 0;
+  int64_t validations_ = 0;
   double earlier_seconds_ = 0;  // of training so far
   double window_loss_ = 0;      // summed since the last line of metrics
   int64_t window_steps_ = 0;

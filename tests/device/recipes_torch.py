@@ -7,30 +7,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / 'peers'))
-from attention_torch import unit  # noqa: E402
-from models_torch import Block, LanguageModel, SelfAttention, Translator  # noqa: E402
-
-
-class Fastmax(SelfAttention):
-    """Full Fastmax in linear time: 1 + s (+ s^2 / 2) as products of features of queries and keys, the keys of padding left out."""
-
-    def __init__(self, width, heads, dropout, order):
-        super().__init__(width, heads, dropout, False, True)
-        self.order = order
-
-    def mixed(self, q, k, v, allowed):
-        a, b = (self.features(unit(x)) for x in (q, k))
-        if allowed is not None:
-            b = b * allowed.transpose(2, 3)
-        return (a @ (b.transpose(2, 3) @ v)) / (a @ b.sum(2)[..., None])
-
-    def features(self, x):
-        """Dropout is of what is multiplied: of entries where the order is 1, else of the monomials of degree 2."""
-        one = torch.ones_like(x[..., :1])
-        if self.order == 1:
-            return torch.cat((one, F.dropout(x, self.dropout, self.training)), 3)
-        squares = (x[..., :, None] * x[..., None, :]).flatten(3) * 0.5 ** 0.5
-        return torch.cat((one, x, F.dropout(squares, self.dropout, self.training)), 3)
+from models_torch import Block, Fastmax, LanguageModel, Translator  # noqa: E402
 
 
 class LongClassifier(nn.Module):

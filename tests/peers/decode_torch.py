@@ -1,4 +1,4 @@
-# Greedy decoding in plain PyTorch of what `heed bench decode ROW --out DIR` kept: same weights, same tokens, a memory of
+# Greedy and beam decoding in plain PyTorch of what `heed bench decode ROW --out DIR` kept: same weights, same tokens, a memory of
 # keys and values. Prints one JSON line. See README.md beside it.
 import argparse
 import json
@@ -11,11 +11,12 @@ import time
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description='Greedy decoding with a memory of keys and values.')
+    parser = argparse.ArgumentParser(description='Decoding with a memory of keys and values.')
     parser.add_argument('folder', help='what heed bench decode --out wrote')
     parser.add_argument('row')
     parser.add_argument('--threads', type=int, default=1)
     parser.add_argument('--batch', type=int, default=1)
+    parser.add_argument('--beam', type=int, default=1, help='hypotheses of each output; 1: greedy')
     parser.add_argument('--seconds', type=float, default=2)
     return parser.parse_args()
 
@@ -132,16 +133,38 @@ def main():
     with open(os.path.join(ARGUMENTS.folder, ARGUMENTS.row + '.json')) as file:
         facts = json.load(file)
     model = Model(tensors(os.path.join(ARGUMENTS.folder, ARGUMENTS.row + '.safetensors')), facts)
-    wanted = facts['ids']
+    batch, beam = ARGUMENTS.batch, ARGUMENTS.beam
+    wanted = facts['ids'] if beam == 1 else facts['beam_ids']
+    if beam not in (1, facts['beam']):
+        sys.exit(f'--beam {beam}: {ARGUMENTS.folder} holds outputs of beams 1 and {facts["beam"]}')
 
-    def decode():
-        memory, made = model.start(ARGUMENTS.batch, len(wanted)), []
-        last = torch.full((ARGUMENTS.batch,), facts['start'])
+    def greedy():
+        memory, made = model.start(batch, len(wanted)), []
+        last = torch.full((batch,), facts['start'])
         for place in range(len(wanted)):
             last = model.next(last, place, memory).argmax(1)
             made.append(last)
         return torch.stack(made, 1)
 
+    def searched():
+        """All outputs end together, so the likeliest is the one of the largest sum: no hypothesis leaves the beam early."""
+        memory = model.start(batch * beam, len(wanted))
+        first = torch.arange(batch)[:, None] * beam
+        sums = torch.full((batch, beam), -math.inf)
+        sums[:, 0] = 0  # all begin alike: one of them goes on
+        last, made = torch.full((batch * beam,), facts['start']), torch.empty((batch * beam, 0), dtype=torch.long)
+        for place in range(len(wanted)):
+            chances = model.next(last, place, memory).log_softmax(1).view(batch, beam, -1)
+            sums, places = (sums[..., None] + chances).flatten(1).topk(beam)
+            parents = (first + places // chances.shape[2]).flatten()
+            last = (places % chances.shape[2]).flatten()
+            for rows in memory:  # the source is the same for all of an output
+                for kept in rows[:2]:
+                    kept[:, :, :place + 1] = kept[parents, :, :place + 1]
+            made = torch.cat((made[parents], last[:, None]), 1)
+        return made[::beam]
+
+    decode = greedy if beam == 1 else searched
     with torch.inference_mode():
         ids = decode().tolist()
         alike = sum(a == b for a, b in zip(ids[0], wanted))
@@ -153,8 +176,8 @@ def main():
     seconds = statistics.median(times)
     if alike < len(wanted):
         print(f'{len(wanted) - alike} of {len(wanted)} tokens differ', file=sys.stderr)
-    print(json.dumps({'row': ARGUMENTS.row, 'batch': ARGUMENTS.batch, 'beam': 1, 'tokens': len(wanted), 'same_tokens': alike,
-                      'tokens_per_s': ARGUMENTS.batch * len(wanted) / seconds, 'ms': 1e3 * seconds,
+    print(json.dumps({'row': ARGUMENTS.row, 'batch': batch, 'beam': beam, 'tokens': len(wanted), 'same_tokens': alike,
+                      'tokens_per_s': batch * len(wanted) / seconds, 'ms': 1e3 * seconds,
                       'threads': torch.get_num_threads(), 'version': torch.__version__}))
 
 

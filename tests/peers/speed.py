@@ -14,9 +14,11 @@ PAIRS = (('baby', 'baby'), ('baby-dropout', 'baby-dropout'), ('gpt-6x6x384', 'gp
          ('gpt-6x6x384-dropout', 'gpt-6x6x384-dropout'), ('translator-literal', 'translator-literal'),
          ('translator-padded', 'translator-literal'), ('translator-real', 'translator-literal'),
          ('translator-real', 'translator-batch'), ('translator-real', 'translator-buckets'), ('lra', 'lra'),
-         ('pixels', 'pixels'), ('patches', 'patches'))
-DECODED = (('baby', 1), ('baby, bf16', 1), ('gpt-6x6x384', 1), ('gpt-6x6x384, bf16', 1), ('translator-literal', 1),
-           ('translator-literal, bf16', 1), ('gpt-6x6x384', 32), ('translator-literal', 32))
+         ('lra-fastmax2', 'lra-fastmax2'), ('pixels', 'pixels'), ('patches', 'patches'))
+# Heed's row, how many outputs at once, and of how many hypotheses each: 1 is greedy.
+DECODED = (('baby', 1, 1), ('baby, bf16', 1, 1), ('gpt-6x6x384', 1, 1), ('gpt-6x6x384, bf16', 1, 1), ('translator-literal', 1, 1),
+           ('translator-literal, bf16', 1, 1), ('gpt-6x6x384', 32, 1), ('translator-literal', 32, 1), ('baby', 1, 4),
+           ('gpt-6x6x384', 1, 4), ('translator-literal', 1, 4), ('translator-literal, bf16', 1, 4), ('translator-literal', 32, 4))
 DECIDING = ('OPENBLAS_', 'OMP_', 'MKL_', 'ATEN_', 'MALLOC_', 'KMP_', 'GOMP_')
 
 
@@ -31,7 +33,7 @@ def arguments():
     parser.add_argument('--threads', type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument('--rounds', type=int, default=3, help='times each program takes its turn')
     parser.add_argument('--seconds', type=float, default=3, help='of steps in a turn')
-    parser.add_argument('--decode', action='store_true', help='greedy decoding from the same weights instead of training')
+    parser.add_argument('--decode', action='store_true', help='decoding from the same weights instead of training')
     parser.add_argument('--keep', metavar='FILE', help='add what is measured to this file, and show all that it holds')
     parser.add_argument('--show', action='store_true', help='measure nothing: show what --keep holds')
     return parser.parse_args()
@@ -92,7 +94,11 @@ def measure_training(options, pair, sink):
     measure(options, {'heed_row': pair[0], 'torch_row': pair[1]}, commands, lambda line: 'step_ms' in line, sink)
 
 
-def measure_decoding(options, row, batch, sink):
+def decoding(batch, beam):
+    return f'batch {batch}, ' + ('greedy' if beam == 1 else f'beam {beam}')
+
+
+def measure_decoding(options, row, batch, beam, sink):
     threads = ['--threads', str(options.threads)]
     model, _, precision = row.partition(', ')
     with tempfile.TemporaryDirectory() as folder:
@@ -100,11 +106,11 @@ def measure_decoding(options, row, batch, sink):
             if python is None:
                 return [options.heed, 'bench', 'decode', model, '--json', '--out', folder, *threads,
                         '--precision', precision or 'f32']
-            return [python, str(HERE / 'decode_torch.py'), folder, model, '--batch', str(batch),
+            return [python, str(HERE / 'decode_torch.py'), folder, model, '--batch', str(batch), '--beam', str(beam),
                     '--seconds', str(options.seconds), *threads]
 
-        measure(options, {'heed_row': row, 'torch_row': f'decode, batch {batch}'}, commands,
-                lambda line: line['batch'] == batch and line['beam'] == 1, sink)
+        measure(options, {'heed_row': row, 'torch_row': decoding(batch, beam)}, commands,
+                lambda line: (line['batch'], line['beam']) == (batch, beam), sink)
 
 
 def median_of(results, program, pair, key):
@@ -132,7 +138,7 @@ def show(results, threads, decode):
     names = ['best', 'installed'] + (['best2', 'installed2'] if 'best2' in versions else [])
     titles = {'heed': 'Heed', 'best': 'best', 'installed': 'as installed', 'best2': '2.x best', 'installed2': '2.x as installed'}
     key, unit = ('tokens_per_s', 'tokens/s') if decode else ('step_ms', 'ms')
-    pairs = [(row, f'decode, batch {batch}') for row, batch in DECODED] if decode else PAIRS
+    pairs = [(row, decoding(*how)) for row, *how in DECODED] if decode else PAIRS
     print(f'{threads} threads; PyTorch {versions.get("best", "not measured")}'
           + (f' and {versions["best2"]}' if 'best2' in versions else '')
           + f'; medians; ratios of {"" if decode else "real "}tokens a second\n')
@@ -165,7 +171,7 @@ def main():
     results = []
     if options.keep and pathlib.Path(options.keep).exists():
         results = [json.loads(line) for line in pathlib.Path(options.keep).read_text().splitlines()]
-    known = list(dict.fromkeys(row for row, _ in (DECODED if options.decode else PAIRS)))
+    known = list(dict.fromkeys(row for row, *_ in (DECODED if options.decode else PAIRS)))
     unknown = [row for row in options.rows if row not in known]
     if unknown:
         sys.exit(f'unknown: {", ".join(unknown)}. Known: {", ".join(known)}')
@@ -179,13 +185,13 @@ def main():
             with open(options.keep, 'a') as file:
                 file.write(json.dumps(result) + '\n')
 
-    for row, other in () if options.show else DECODED if options.decode else PAIRS:
+    for row, *other in () if options.show else DECODED if options.decode else PAIRS:
         if options.rows and row not in options.rows:
             continue
         if options.decode:
-            measure_decoding(options, row, other, sink)
+            measure_decoding(options, row, *other, sink)
         else:
-            measure_training(options, (row, other), sink)
+            measure_training(options, (row, *other), sink)
     show(results, options.threads, options.decode)
 
 

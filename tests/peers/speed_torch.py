@@ -8,7 +8,7 @@ import statistics
 import time
 
 ROWS = ('baby', 'baby-dropout', 'gpt-6x6x384', 'gpt-6x6x384-dropout', 'translator-literal', 'translator-batch',
-        'translator-buckets', 'lra', 'pixels', 'patches')
+        'translator-buckets', 'lra', 'lra-fastmax2', 'pixels', 'patches')
 
 
 def arguments():
@@ -74,8 +74,8 @@ def translator(kind, batch=8):
     return model, loss, torch.optim.Adam, {'lr': 1e-4, 'eps': 1e-9}, 0, len(steps)
 
 
-def classifier(tokens, width, hidden, layers, heads, batch, vocabulary):
-    model = Classifier(tokens, width, hidden, layers, heads, vocabulary)
+def classifier(tokens, width, hidden, layers, heads, batch, vocabulary, attention='softmax'):
+    model = Classifier(tokens, width, hidden, layers, heads, vocabulary, attention)
     x = torch.randint(0, vocabulary, (batch, tokens)) if vocabulary else torch.rand(batch, tokens, 16)
     wanted = torch.randint(0, 10, (batch,))
     return model, lambda step: (F.cross_entropy(model(x), wanted), batch * tokens), torch.optim.AdamW, {'lr': 1e-3}, 0, 1
@@ -89,8 +89,8 @@ def made(row):
         return language_model(6, 6, 384, 256, 8, 0.2 if row.endswith('dropout') else 0.0)
     if row.startswith('translator'):
         return translator(row.split('-')[1])
-    return classifier(*{'lra': (2000, 64, 128, 2, 2, 8, 256), 'pixels': (784, 32, 128, 2, 2, 8, 256),
-                        'patches': (49, 64, 256, 4, 4, 64, 0)}[row])
+    return classifier(*{'lra': (2000, 64, 128, 2, 2, 8, 256), 'lra-fastmax2': (2000, 64, 128, 2, 2, 8, 256, 'fastmax2'),
+                        'pixels': (784, 32, 128, 2, 2, 8, 256), 'patches': (49, 64, 256, 4, 4, 64, 0)}[row])
 
 
 def main():

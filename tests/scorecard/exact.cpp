@@ -89,6 +89,34 @@ std::vector<std::string> variant_names(const Scene& scene) {
   return names;
 }
 
+std::vector<std::pair<std::string, std::string>> with(const Library& library, const std::string& isa = "") {
+  return {{"LD_LIBRARY_PATH", library.folder.string()}, {"HEED_ISA", isa}};
+}
+
+/// Every preset with every build.
+void train_presets(const Scene& scene, const std::vector<Library>& libraries, Tally& tally,
+                   std::string& left_out) {
+  const Recipes presets = recipes(scene, {}, 3);
+  left_out = presets.left_out;
+  for (const Recipe& recipe : presets.all) {
+    std::string first;
+    for (const Library& library : libraries) {
+      const std::string name = recipe.preset + "-" + library.build;
+      std::vector<std::string> words{"train", recipe.preset, "--quiet",         "--name",
+                                     name,    "--steps",     text(recipe.steps)};
+      words.insert(words.end(), recipe.less.begin(), recipe.less.end());
+      Command command = scene.heed(words);
+      command.environment = with(library);
+      command.seconds = 900;
+      const Ended end = run(command);
+      const std::string hash = end.ok() ? weights_hash(run_of(scene, name)) : "";
+      if (first.empty()) first = hash;
+      tally.add(name, !end.ok() ? end.said() : hash == first ? "" : "other weights");
+      io::remove_all(run_of(scene, name));
+    }
+  }
+}
+
 constexpr const char* of_ops = "ops: the gradient is that of central differences*";
 
 }  // namespace
@@ -108,12 +136,13 @@ Result any_blas(const Scene& scene) {
   Command narrow = scene.heed({"env"});
   narrow.environment = {{"HEED_ISA", "avx2"}};
   if (scene.whole && run(narrow).ok()) sets.emplace_back("avx2");
+  const std::vector<int64_t> numbers_of_threads =
+      scene.whole ? std::vector<int64_t>{1, 2, 3, 4, 8} : std::vector<int64_t>{1, 2, 4};
   for (const std::string& isa : sets) {
     for (const std::string precision : {"f32", "f64"}) {
       std::string first;
       for (const Library& library : all) {
-        const std::vector<std::pair<std::string, std::string>> environment{
-            {"LD_LIBRARY_PATH", library.folder.string()}, {"HEED_ISA", isa}};
+        const auto environment = with(library, isa);
         if (const std::string found = build_in_use(scene, environment); found != library.build) {
           tally.fault(text("LD_LIBRARY_PATH = ", library.folder, " gives the build ", found));
           continue;
@@ -122,7 +151,7 @@ Result any_blas(const Scene& scene) {
           tally.add(text("products begun by two threads at once, ", library.build),
                     checked(scene, "core_tests", "blas: two threads*", environment).wrong);
         }
-        for (const int64_t threads : {1, 2, 4}) {
+        for (const int64_t threads : numbers_of_threads) {
           const std::string name = text("run", number++);
           const std::string steps = text(scene.amount(3, 20));
           Command command = scene.heed({"train", "lm", "--characters", "20000", "--width", "128", "--batch",
@@ -142,8 +171,11 @@ Result any_blas(const Scene& scene) {
       }
     }
   }
-  return tally.result(text(" runs (", names, "; 1, 2 and 4 threads; f32 and f64",
-                           sets.size() > 1 ? "; avx2 too" : "",
+  std::string left_out;
+  if (scene.whole) train_presets(scene, all, tally, left_out);
+  return tally.result(text(" runs (", names, "; ", numbers_of_threads.size(), " numbers of threads to ",
+                           numbers_of_threads.back(), ", f32 and f64", sets.size() > 1 ? ", avx2 too" : "",
+                           scene.whole ? "; every preset" + left_out : "",
                            ") end with the same weights, and products begun at once are right"));
 }
 

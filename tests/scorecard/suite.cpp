@@ -30,15 +30,20 @@ Result sanitizers(const Scene& scene) {
     result.verdict = Verdict::miss;
     result.notes.push_back(text(preset, ": ", end.said()));
   }
-  const Ended searched = run({.words = {"grep", "-rnE", "no_sanitize|__lsan_|suppressions=", "--include=*.h",
-                                        "--include=*.cpp", "--include=CMake*", "core", "autograd", "nn",
-                                        "attention", "data", "train", "CMakeLists.txt", "CMakePresets.json"},
-                              .folder = scene.source});
+  // OpenMPI keeps memory to its end: its processes alone are not asked what they leave. This file holds the
+  // words.
+  const Ended searched =
+      run({.words = {"grep", "-rnE", "no_sanitize|__lsan_|suppressions=|detect_leaks=0", "--include=*.h",
+                     "--include=*.cpp", "--include=*.sh", "--include=CMake*", "--exclude=suite.cpp",
+                     "--exclude=mpirun_test.cpp", "core", "autograd", "nn", "attention", "data", "train",
+                     "tests", "CMakeLists.txt", "CMakePresets.json"},
+           .folder = scene.source});
   if (searched.ok()) {
     result.verdict = Verdict::miss;
     result.notes.push_back("suppressions: " + searched.out);
   }
-  result.reached += searched.ok() ? "suppressions are there" : "0 suppressions";
+  result.reached += searched.ok() ? "suppressions are there"
+                                  : "0 suppressions; leaks are looked for but in processes of OpenMPI";
   return result;
 }
 

@@ -433,11 +433,14 @@ TEST_CASE("command line: what a run takes is told before it begins and compared 
   CHECK_THAT(shell.run(with({"train", "--dry-run"}, small)).out, containing("# memory "));
   const Result train = shell.run(with({"train", "--name", "a"}, small));
   CHECK(train.code == 0);
-  CHECK_THAT(train.err, containing(" peak (estimate); tensors ") && containing("for 4 steps (estimate)"));
+  CHECK_THAT(train.err, containing(" peak (estimate); tensors ") && containing("for 4 steps and ") &&
+                            containing("(estimate)"));
   const Json manifest = parse_json(io::read(shell.scratch / "runs/a/manifest.json"), "manifest");
   CHECK(manifest.at("estimate").at("memory_bytes").integer() > 1 << 20);
   CHECK(std::abs(manifest.at("took").at("memory_estimate_off").real()) < 0.1);
   CHECK(manifest.at("took").at("seconds_of_steps").real() > 0);
+  CHECK(manifest.at("took").at("seconds").real() > manifest.at("took").at("seconds_of_steps").real());
+  CHECK(manifest.at("estimate").at("seconds").real() > manifest.at("estimate").at("seconds_of_steps").real());
   const Result capped = shell.run(with({"train", "--name", "b", "--memory", "1M"}, small));
   CHECK(capped.code == 7);
   for (const char* part :

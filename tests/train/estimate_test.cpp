@@ -68,6 +68,53 @@ TEST_CASE("estimate: the memory of tensors is within a tenth of what the run tak
   CHECK(!expected.users.empty());
 }
 
+TEST_CASE("estimate: parts of a validation stand for all of it") {
+  const std::string preset =
+      GENERATE("translate", "translate-seq2seq", "lm", "mnist", "recall", "lra-listops", "lra-text");
+  CAPTURE(preset);
+  Config config = shortened(preset);
+  if (preset.starts_with("lra")) {
+    for (const char* key : {"data.examples", "data.validation", "data.held_out"}) config.set(key, "300", "");
+    config.set("data.examples", "1000", "");
+  }
+  if (preset.starts_with("translate")) config.set("data.bleu_pairs", "0", "");
+  config = loaded(std::move(config));
+  Rng rng(5);
+  const auto model = new_model(config, rng);
+  const NoTape no_tape;
+  int64_t before = Count::flops();
+  config.task->validate(*model);
+  const auto whole = static_cast<double>(Count::flops() - before);
+  double expected = 0;
+  for (const ValidationPart& part : config.task->rehearsal(*model)) {
+    before = Count::flops();
+    part.compute();
+    expected += static_cast<double>(Count::flops() - before) * part.all / part.some;
+  }
+  REQUIRE(whole > 0);
+  CHECK(std::abs(expected - whole) < 0.1 * whole);
+}
+
+TEST_CASE("estimate: validations that decode are told, as often as they come") {
+  const auto parts = [](const char* decoded) {
+    const Config config = loaded(tiny({{"data.bleu_pairs", decoded}}));
+    Rng rng(5);
+    return config.task->rehearsal(*new_model(config, rng)).size();
+  };
+  CHECK(parts("0") == 1);
+  CHECK(parts("2") == 2);
+  const auto estimate = [](const char* every) {  // of 12 steps
+    return estimate_run(loaded(tiny({{"train.validate_every", every}})));
+  };
+  const Estimate often = estimate("1"), thrice = estimate("5"), once = estimate("12");
+  CHECK(often.validations == 12);
+  CHECK(thrice.validations == 3);  // the last step is one of them
+  CHECK(once.validations == 1);
+  CHECK(estimate("0").validations == 12);  // a tenth of the run
+  CHECK(once.validation_seconds > 0);
+  CHECK(thrice.whole() == thrice.seconds + 3 * thrice.validation_seconds);
+}
+
 TEST_CASE("estimate: nothing is left behind: weights, moments, random numbers, memory") {
   const Config config = loaded(tiny());
   Rng rng(5);

@@ -12,7 +12,7 @@
 namespace heed::bench {
 namespace {
 
-constexpr int64_t source_tokens = 30, translated = 40;
+constexpr int64_t source_tokens = 30, translated = 40, beam_size = 4;
 constexpr int32_t start_id = 2;
 constexpr int32_t never = -1;  // no token ends an output: all have the same length
 
@@ -64,20 +64,24 @@ struct Decoder {
   }
 };
 
-/// Weights and greedy outputs, for programs that do the same.
+Json list_of(const std::vector<int32_t>& ids) {
+  Json out = Json::List();
+  for (const int32_t id : ids) out.push(id);
+  return out;
+}
+
+/// Weights and outputs, for programs that do the same.
 void keep(const Decoder& decoder, const Path& folder) {
   io::make_directories(folder);
-  Json made = Json::List(), source = Json::List();
-  const std::vector<Hypothesis> outputs = decoder.decode(1, 1);
-  for (const int32_t id : outputs[0].ids) made.push(id);
-  for (const int32_t id : decoder.source) source.push(id);
   io::write(folder / (decoder.row + ".safetensors"), save(*decoder.work.model));
   const TransformerConfig& model = decoder.work.config->model;
   const Json facts = Json::object(
       {{"row", decoder.row},
        {"start", start_id},
-       {"source", source},
-       {"ids", made},
+       {"source", list_of(decoder.source)},
+       {"ids", list_of(decoder.decode(1, 1)[0].ids)},
+       {"beam", beam_size},
+       {"beam_ids", list_of(decoder.decode(1, beam_size)[0].ids)},
        {"heads", model.heads},
        {"layers", model.layers},
        {"scale_embedding", model.scale_embedding},
@@ -121,7 +125,7 @@ void bench_decode(const Invocation& call) {
   for (const std::string& name : names) {
     const Decoder decoder(name, call);
     if (call.has("out")) keep(decoder, call.get("out"));
-    for (const int64_t beam : {1, 4}) {
+    for (const int64_t beam : {int64_t{1}, beam_size}) {
       for (const int64_t batch : {1, 32}) measure(decoder, batch, beam, table);
     }
   }

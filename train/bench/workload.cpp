@@ -97,6 +97,11 @@ decay = 0.01
 clip = 0.0
 )";
 
+constexpr const char* lra_fastmax2 = R"(
+[attention]
+encoder = fastmax:p=2
+)";
+
 constexpr const char* pixels = R"(
 [model]
 width = 32
@@ -132,6 +137,7 @@ constexpr std::array all{
     Row{"translator-real", "the same model and sentences, 8 of like length a batch, padded to the longest",
         "translate-conti", "", translator_real},
     Row{"lra", "classifier of 2000 tokens, 2 layers, 2 heads, width 64, batch 8", lra, "", token_classifier},
+    Row{"lra-fastmax2", "the same with Fastmax of the second order", lra, lra_fastmax2, token_classifier},
     Row{"pixels", "classifier of 784 tokens, 2 layers, 2 heads, width 32, batch 8", lra, pixels,
         token_classifier},
     Row{"patches", "classifier of 49 vectors, 4 layers, 4 heads, width 64, batch 64", lra, patches,

@@ -54,6 +54,7 @@ void print_estimate_json(Config& config, const Invocation& call) {
   if (const std::optional<Estimate> before = estimate_before(config)) {
     facts.set("pretraining", estimate_facts(*before));
     facts.set("seconds_of_steps", facts.at("seconds_of_steps").real() + before->seconds);
+    facts.set("seconds", facts.at("seconds").real() + before->whole());
   }
   facts.set("steps", steps);
   io::print(facts.dump() + "\n");

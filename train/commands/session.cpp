@@ -169,11 +169,12 @@ void print_head(Progress& progress, Config& config, Trainer& trainer, const RunF
 }
 
 /// What training took until now, beside its estimate. The time of a sitting is compared with that of as many
-/// steps.
+/// steps and validations.
 Json what_it_took(const Trainer& trainer, const Outcome& outcome) {
   Estimate expected = trainer.estimate();
   expected.seconds *= static_cast<double>(outcome.steps_taken) / static_cast<double>(trainer.total_steps());
-  Json took = took_facts(expected, outcome.step_seconds);
+  expected.validations = outcome.validations;
+  Json took = took_facts(expected, outcome.step_seconds, outcome.validation_seconds);
   took.set("steps", outcome.steps_taken);
   return took;
 }
@@ -194,7 +195,8 @@ void tell_what_it_took(Progress& progress, const RunFolder& folder, const Json& 
                               off("memory_estimate_off"), "; tensors ",
                               bytes_text(took.at("tensor_bytes").integer()), place_of_tensors()));
   progress.say("time", text(clock_text(outcome.seconds), " of training; ", clock_text(outcome.step_seconds),
-                            " of it in steps, ", off("time_estimate_off")));
+                            " of it in steps, ", clock_text(outcome.validation_seconds), " in validations, ",
+                            off("time_estimate_off")));
 }
 
 /// Writes report.html from what the folder holds and the model as it is.

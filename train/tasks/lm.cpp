@@ -66,10 +66,23 @@ class LanguageModel final : public Task {
     return out;
   }
 
-  void rehearse(Module& model) const override {
-    const NoTape no_tape;
-    loss(model, tensors(data_.validation.windows->in_order(0)), {});
-    if (data_.estimate) loss(model, tensors(data_.estimate->random(0)), {});
+  std::vector<ValidationPart> rehearsal(Module& model) const override {
+    const auto computed = [this, &model](const WindowBatch& windows) {
+      const NoTape no_tape;
+      loss(model, tensors(windows), {}).item();
+    };
+    const TextWindows& windows = *data_.validation.windows;
+    const WindowBatch first = windows.in_order(0);
+    std::vector<ValidationPart> parts{
+        {.compute = [=] { computed(first); },
+         .some = static_cast<double>(first.input.rows * (first.input.columns - first.first)),
+         .all = static_cast<double>(windows.size() - 1)}};
+    if (data_.estimate) {
+      parts.push_back({.compute = [=, drawn = data_.estimate->random(0)] { computed(drawn); },
+                       .some = 1,
+                       .all = static_cast<double>(data_.options.estimate)});
+    }
+    return parts;
   }
 
   Evaluation test(Module& model, const DecodeOptions&) const override {

@@ -134,9 +134,11 @@ class Mnist final : public Task {
     return {.list = {{"accuracy", result.accuracy}, {"loss", result.loss}}, .lower_is_better = false};
   }
 
-  void rehearse(Module& model) const override {
-    const int64_t end = train_.images.count, begin = std::max(end - held_, end - scored_at_once);
-    classify(model, train_, begin, end);
+  std::vector<ValidationPart> rehearsal(Module& model) const override {
+    const int64_t end = train_.images.count, some = std::min(held_, scored_at_once);
+    return {{.compute = [this, &model, end, some] { classify(model, train_, end - some, end); },
+             .some = static_cast<double>(some),
+             .all = static_cast<double>(held_)}};
   }
 
   Evaluation test(Module& model, const DecodeOptions&) const override {

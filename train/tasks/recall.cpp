@@ -91,8 +91,11 @@ class Recall final : public Task {
   }
 
   Scores validate(Module& model) const override { return classify(model, validation, options_.validation); }
-  void rehearse(Module& model) const override {
-    classify(model, validation, std::min(options_.validation, scored_at_once));
+  std::vector<ValidationPart> rehearsal(Module& model) const override {
+    const int64_t some = std::min(options_.validation, scored_at_once);
+    return {{.compute = [this, &model, some] { classify(model, validation, some); },
+             .some = static_cast<double>(some),
+             .all = static_cast<double>(options_.validation)}};
   }
 
   Evaluation test(Module& model, const DecodeOptions&) const override {

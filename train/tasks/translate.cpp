@@ -101,6 +101,35 @@ class Translate final : public Task {
     return scores;
   }
 
+  std::vector<ValidationPart> rehearsal(Module& model) const override {
+    const auto groups = data_.validation->in_order();
+    if (groups.empty()) return {};
+    const auto work = [this](const std::vector<int64_t>& group) {
+      return static_cast<double>(data_.validation->frame(group).wanted);
+    };
+    // Of all lengths the middle; the longest take less memory here than in training.
+    const std::vector<int64_t> middle = groups[groups.size() / 2];
+    double all = 0;
+    for (const auto& group : groups) all += work(group);
+    std::vector<ValidationPart> parts{{.compute =
+                                           [this, &model, middle] {
+                                             const NoTape no_tape;
+                                             loss(model, tensors(data_.validation->make(middle)), {}).item();
+                                           },
+                                       .some = work(middle),
+                                       .all = all}};
+    const auto count = std::min<int64_t>(data_.options.bleu_pairs, data_.validation->size());
+    const auto some = std::min<int64_t>(count, 128);
+    if (some > 0) {
+      // An untrained model finds no end; a trained one's outputs are about as long as their sources.
+      const std::vector<Pair> pairs(data_.validation_text.begin(), data_.validation_text.begin() + some);
+      parts.push_back({.compute = [this, &model, pairs] { outputs(model, pairs, {.extra = 0}); },
+                       .some = static_cast<double>(some),
+                       .all = static_cast<double>(count)});
+    }
+    return parts;
+  }
+
   Evaluation test(Module& model, const DecodeOptions& decode) const override {
     const bool held = !data_.test_text.empty();
     const std::vector<Pair>& pairs = held ? data_.test_text : data_.validation_text;
