@@ -87,17 +87,21 @@ std::vector<ValidationPart> LongTask::rehearsal(Module& model) const {
         .some = tokens(numbers),
         .all = all};
   };
-  // The longest come last, where few may be left over: with those before them they take the most memory. The
-  // batch in the middle stands for all others.
-  std::vector<ValidationPart> parts;
-  double rest = 0;
-  for (size_t i = 0; i < batches.size(); ++i) {
-    if (i + 2 < batches.size())
-      rest += tokens(batches[i]);
-    else
-      parts.push_back(part(batches[i], tokens(batches[i])));
-  }
-  if (rest > 0) parts.push_back(part(batches[batches.size() / 2 - 1], rest));
+  if (batches.empty()) return {};
+  // Long inputs come last, where few may be left over: of rows times length squared, the most needs the most
+  // memory. Where others are shorter, the one in the middle stands for them.
+  const auto size = [&](const std::vector<int64_t>& numbers) {
+    const auto longest = static_cast<double>(longest_of(set, numbers));
+    return static_cast<double>(numbers.size()) * longest * longest;
+  };
+  const auto largest = std::max_element(batches.begin(), batches.end(),
+                                        [&](const auto& a, const auto& b) { return size(a) < size(b); });
+  const double own = tokens(*largest);
+  double all = 0;
+  for (const std::vector<int64_t>& one : batches) all += tokens(one);
+  if (longest_of(set, batches.front()) == longest_of(set, batches.back())) return {part(*largest, all)};
+  std::vector<ValidationPart> parts{part(*largest, own)};
+  if (batches.size() > 1) parts.push_back(part(batches[(batches.size() - 1) / 2], all - own));
   return parts;
 }
 
