@@ -47,6 +47,7 @@ while :; do
       exit 1
     fi
     [[ -z $stop ]] || { table && exit 130; }
+    [[ $inputs -gt 0 ]] || { tail -n 3 "$log" >&2 && exit 1; } # it does not start: every turn would end at once
   done
   [[ -n $left ]] || break
 done
