@@ -1,7 +1,9 @@
 // Tables of numbers that the host makes from shapes and settings.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/tensor.h"
 
@@ -18,6 +20,13 @@ template <class T>
 Tensor constant_table(std::span<const T> values, const Shape& shape, Device device,
                       DType dtype = dtype_of<T>) {
   return constant_table(Tensor::of<T>(values, shape, Device::cpu), device, dtype);
+}
+
+/// The same of plain data: a list's bytes, [bytes] in u8.
+template <class X>
+Tensor constant_bytes(const std::vector<X>& list, Device device) {
+  const std::span bytes(reinterpret_cast<const uint8_t*>(list.data()), list.size() * sizeof(X));
+  return constant_table(bytes, Shape{static_cast<int64_t>(bytes.size())}, device);
 }
 
 /// Whether a step is being recorded: nothing may be read back from the device or waited for.

@@ -40,24 +40,25 @@ void Replay::record() {
     try {
       cuda::Capture capture;
       step_();
-      auto graph = capture.finish();
+      graph_ = capture.finish();
       for (size_t i = 0; i < kept.size(); ++i) {
         if (kept[i]->storage() != before[i].storage() || kept[i]->offset() != before[i].offset())
           fail(Fault::device, "the step moves a parameter or a buffer to another place");
       }
-      graph_ = std::move(graph);
-      if (!hooks_.with_others) graph_->can_be_spared();
     } catch (const Error& error) {
-      const bool memory = error.fault() == Fault::memory;
-      if (memory && hooks_.with_others)
-        fail(Fault::memory, error.what(),
-             " A recorded step has memory of its own: HEED_REPLAY=off does without.");
-      if (!memory && error.fault() != Fault::device) throw;
-      why_not_ = memory ? text("one that is recorded has memory of its own, and: ", error.what())
-                        : std::string(error.what());
-      for (size_t i = 0; i < kept.size(); ++i) *kept[i] = before[i];
-      if (hooks_.undo) hooks_.undo();
+      if (error.fault() != Fault::memory && error.fault() != Fault::device) throw;
+      why_not_ = error.fault() == Fault::memory
+                     ? text("one that is recorded has memory of its own, and: ", error.what())
+                     : std::string(error.what());
     }
+    if (hooks_.agreed) why_not_ = hooks_.agreed(why_not_);
+    if (why_not_.empty()) {
+      if (!hooks_.agreed) graph_->can_be_spared();
+      return;
+    }
+    graph_.reset();
+    for (size_t i = 0; i < kept.size(); ++i) *kept[i] = before[i];
+    if (hooks_.undo) hooks_.undo();
   }
 }
 

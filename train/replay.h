@@ -21,8 +21,9 @@ struct ReplayHooks {
   std::function<std::vector<Tensor*>()> kept = {};
   /// Puts the host's state back to before the step, after it was recorded in vain.
   std::function<void()> undo = {};
-  /// Other processes record the same step and meet in it: none may go on without the recording.
-  bool with_others = false;
+  /// Where other processes record the same step: gives all of them the first reason why one cannot replay
+  /// it, or none. They meet in it, and meet only if all replay it or none.
+  std::function<std::string(const std::string& why_not)> agreed = {};
 };
 
 /// Runs a step as it is, twice; records the third run as one CUDA graph; replays it ever after. What changes

@@ -88,6 +88,8 @@ class Trainer {
   /// Whether somebody was told to stop (the signal's number), and whether the first has no time left.
   std::pair<int, bool> stop_now(bool late) const;
   std::string agreed(const std::string& bad) const;
+  /// The first words that are not empty of all members', with the member's name; or nothing.
+  std::string first_said(const std::string& words) const;
   void begin_shares(const std::vector<Batch>& batches);
   /// Forward and backward of this member's shares; with `send`, gradients and losses are summed over all.
   std::vector<Tensor> sweep_shares(const std::vector<Batch>& batches, bool first, bool send);

@@ -93,6 +93,14 @@ std::string Trainer::agreed(const std::string& bad) const {
   return all[0];
 }
 
+std::string Trainer::first_said(const std::string& words) const {
+  const std::vector<std::string> all = group_->gather(words), names = group_->gather(name_of_member(*group_));
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].empty()) return text(names[i], ": ", all[i]);
+  }
+  return {};
+}
+
 void Trainer::begin_shares(const std::vector<Batch>& batches) {
   double weight = 0;
   for (const Batch& batch : batches) weight += batch.whole;

@@ -73,6 +73,11 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
     else if (batches.size() > 1)
       key += text(" ", batch.weight, ";");
   }
+  if (group_ != nullptr) {  // they record the same steps, though the shares of one may look alike in two
+    std::string all;
+    for (const std::string& theirs : group_->gather(key)) all += theirs + '|';
+    key = all;
+  }
   const auto found = lanes_.find(key);
   if (found == lanes_.end() && lanes_.size() == most) return nullptr;
   Lane& lane = found == lanes_.end() ? lanes_[key] : found->second;
@@ -89,7 +94,9 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
       rng_.restore(rng_.tick(), lane.draws);
       optimizer_->clear();
     };
-    lane.replay = std::make_unique<Replay>(step, ReplayHooks{kept, undo, group_ != nullptr});
+    ReplayHooks hooks{kept, undo};
+    if (group_ != nullptr) hooks.agreed = [this](const std::string& why_not) { return first_said(why_not); };
+    lane.replay = std::make_unique<Replay>(step, std::move(hooks));
     return &lane;
   }
   if (prefetch_ != nullptr) {

@@ -3,9 +3,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <string_view>
 
 #include "core/cuda/graph.h"
 #include "core/cuda/stream.h"
@@ -92,19 +89,6 @@ void copy_out(void* to, const void* from, int64_t bytes) {
         "copying from the device");
   synchronize();
   if (small) std::memcpy(to, at, static_cast<size_t>(bytes));
-}
-
-std::shared_ptr<Storage> upload(const void* bytes, int64_t count) {
-  // Never destroyed: the device may be gone before static objects are.
-  static auto* mutex = new std::mutex;
-  static auto* known = new std::map<std::string, std::shared_ptr<Storage>, std::less<>>;
-  const std::string_view key(static_cast<const char*>(bytes), static_cast<size_t>(count));
-  const std::lock_guard lock(*mutex);
-  if (const auto found = known->find(key); found != known->end()) return found->second;
-  auto made = std::make_shared<Storage>(count, Device::cuda);
-  copy_in(made->data(), bytes, count);
-  known->emplace(key, made);
-  return made;
 }
 
 Properties properties() {

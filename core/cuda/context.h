@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "core/error.h"
@@ -43,10 +42,6 @@ void count_launches(int64_t more);
 /// changed once it returns. To the host: waits. Both fail while a step is captured.
 void copy_in(void* to, const void* from, int64_t bytes);
 void copy_out(void* to, const void* from, int64_t bytes);
-
-/// The bytes as memory of the device, kept for as long as the program runs: the same bytes come back as the
-/// same memory. For tables that depend on shapes alone; inside a captured step only what was there before.
-std::shared_ptr<Storage> upload(const void* bytes, int64_t count);
 
 /// What the device says of itself.
 struct Properties {

@@ -35,6 +35,10 @@ class Recorded final : public Graph {
     cudaError_t status = cudaGraphGetNodes(graph, nullptr, &nodes);
     if (status == cudaSuccess) status = cudaGraphInstantiate(&exec_, graph, 0);
     cudaGraphDestroy(graph);
+    // What the device wants of its memory for a graph it takes now, not when the graph is launched first:
+    // here there is another way to take the step.
+    if (status == cudaSuccess) status = cudaGraphUpload(exec_, stream());
+    if (status != cudaSuccess && exec_ != nullptr) cudaGraphExecDestroy(exec_);
     check(status, "making a graph of a step");
     kernels_ = static_cast<int64_t>(nodes);
   }

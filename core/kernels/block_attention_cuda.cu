@@ -6,6 +6,7 @@
 #include "core/count.h"
 #include "core/cuda/context.h"
 #include "core/kernels/block_attention_rounded_device.h"
+#include "core/table.h"
 
 namespace heed::kernel {
 namespace {
@@ -143,8 +144,8 @@ void start(const ForwardCall<T>& call) {
 template <class X>
 const X* uploaded(const std::vector<X>& list, PlanOnDevice& plan) {
   if (list.empty()) return nullptr;
-  plan.lists.push_back(cuda::upload(list.data(), static_cast<int64_t>(list.size() * sizeof(X))));
-  return static_cast<const X*>(plan.lists.back()->data());
+  plan.lists.push_back(constant_bytes(list, Device::cuda));
+  return static_cast<const X*>(plan.lists.back().raw());
 }
 
 PlanView view_of(const BlockPlan& plan, PlanOnDevice& to) {
@@ -170,6 +171,7 @@ const PlanOnDevice& plan_on_device(const Pattern& pattern) {
     made->turned = view_of(BlockPlan(pattern.turned(), device_costs), *made);
     pattern.on_device = std::move(made);
   }
+  for (const Tensor& list : pattern.on_device->lists) keep_for_replays(list);
   return *pattern.on_device;
 }
 

@@ -26,10 +26,10 @@ struct PlanView {
 /// The tiles of a pattern, and of its pairs with queries and keys changed. The lists stay while this lives.
 struct PlanOnDevice {
   PlanView straight, turned;
-  std::vector<std::shared_ptr<Storage>> lists;
+  std::vector<Tensor> lists;
 };
 
-/// Made and uploaded when first asked for.
+/// Made when first asked for. A step that is being recorded keeps it for its replays.
 const PlanOnDevice& plan_on_device(const Pattern& pattern);
 
 template <class T>

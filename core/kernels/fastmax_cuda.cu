@@ -9,6 +9,7 @@
 #include "core/cuda/context.h"
 #include "core/kernels/fastmax_state_device.h"
 #include "core/kernels/monomial_letters.h"
+#include "core/table.h"
 
 namespace heed::kernel {
 namespace {
@@ -21,22 +22,23 @@ template <class T>
 struct Lists {
   FeatureTable<T> table;
   const T* coefficients = nullptr;
-  std::vector<std::shared_ptr<Storage>> memory;
+  std::vector<Tensor> memory;
 };
 
 template <class X>
-const X* uploaded(const std::vector<X>& list, std::vector<std::shared_ptr<Storage>>& memory) {
-  memory.push_back(cuda::upload(list.data(), static_cast<int64_t>(list.size() * sizeof(X))));
-  return static_cast<const X*>(memory.back()->data());
+const X* uploaded(const std::vector<X>& list, std::vector<Tensor>& memory) {
+  memory.push_back(constant_bytes(list, Device::cuda));
+  return static_cast<const X*>(memory.back().raw());
 }
 
 /// Made when first asked for, and kept.
 template <class T>
 const Lists<T>& lists_of(int64_t d, const std::vector<double>& coefficients, bool factored) {
   static std::mutex mutex;
-  static std::map<std::tuple<int64_t, std::vector<double>, bool>, Lists<T>> all;
+  // Never destroyed: the device may be gone before static objects are.
+  static auto* all = new std::map<std::tuple<int64_t, std::vector<double>, bool>, Lists<T>>;
   const std::lock_guard lock(mutex);
-  auto [place, fresh] = all.try_emplace({d, coefficients, factored});
+  auto [place, fresh] = all->try_emplace({d, coefficients, factored});
   Lists<T>& lists = place->second;
   if (!fresh) return lists;
   lists.coefficients = uploaded(std::vector<T>(coefficients.begin(), coefficients.end()), lists.memory);

@@ -148,15 +148,10 @@ TEST_CASE("replay: a step that does not fit beside the rest once more runs as it
     beside = Tensor(Shape{5'000});
   }
   int undone = 0;
-  const ReplayHooks hooks{.kept = {}, .undo = [&] { ++undone; }, .with_others = GENERATE(false, true)};
-  Replay replay([&] { double_by_way_of(10'000'000, x); }, hooks);
+  Replay replay([&] { double_by_way_of(10'000'000, x); }, {.kept = {}, .undo = [&] { ++undone; }});
   replay();
   replay();
   cap_memory(memory_use().reserved + 1'000'000);
-  if (hooks.with_others) {
-    CHECK_THROWS_WITH(replay(), containing("memory of the GPU") && containing("HEED_REPLAY=off"));
-    return;
-  }
   for (int i = 0; i < 3; ++i) replay();
   CHECK_FALSE(replay.replays());
   CHECK(undone == 1);
@@ -183,6 +178,41 @@ TEST_CASE("replay: a recorded step makes room for another that runs as it is, an
   CHECK_FALSE(first.replays());
   CHECK_THAT(first.why_not(), containing("was needed beside them"));
   CHECK(x.to_host() == std::vector<float>(4, 63.F));
+}
+
+TEST_CASE("replay: of several processes all replay a step, or none") {
+  if (!there_is_cuda()) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  const DefaultDevice device(Device::cuda);
+  const std::string theirs = GENERATE("", "process 2 of 2: it does not fit");
+  const Tensor x = Tensor::zeros(Shape{4});
+  std::vector<std::string> asked;
+  int undone = 0;
+  Replay replay([&] { double_by_way_of(100, x); }, {.kept = {},
+                                                    .undo = [&] { ++undone; },
+                                                    .agreed =
+                                                        [&](const std::string& ours) {
+                                                          asked.push_back(ours);
+                                                          return ours.empty() ? theirs : ours;
+                                                        }});
+  for (int i = 0; i < 5; ++i) replay();
+  CHECK(x.to_host() == std::vector<float>(4, 31.F));
+  CHECK(asked == std::vector<std::string>{""});
+  CHECK(replay.replays() == theirs.empty());
+  CHECK(replay.why_not() == theirs);
+  CHECK(undone == (theirs.empty() ? 0 : 1));
+
+  // One that cannot be recorded asks the others, too: they wait for it.
+  asked.clear();
+  Replay waits([&] { x.to_host(); }, {.kept = {}, .undo = {}, .agreed = [&](const std::string& ours) {
+                                        asked.push_back(ours);
+                                        return ours;
+                                      }});
+  for (int i = 0; i < 4; ++i) waits();
+  REQUIRE(asked.size() == 1);
+  CHECK_THAT(asked[0], containing("reading numbers of the device"));
 }
 
 TEST_CASE("replay: the CPU runs every step") {

@@ -7,6 +7,7 @@
 #include "core/cuda/graph.h"
 #include "core/cuda/grid.h"
 #include "core/cuda/staging.h"
+#include "core/table.h"
 #include "tests/any_device.h"
 
 using namespace heed;
@@ -206,14 +207,14 @@ TEST_CASE(
     "capture: copies from and to ordinary memory, and waits, are refused by name before CUDA is asked") {
   const Tensor x = Tensor::zeros(Shape{4}, DType::f32, Device::cuda);
   std::array<float, 4> here{};
-  const std::array<float, 2> never_seen{0.123F, 4.56F};
+  const std::vector<float> never_seen{0.123F, 4.56F};
   struct Violation {
     const char* why;
     std::function<void()> act;
   };
   const std::vector<Violation> violations{
       {"a copy from ordinary memory", [&] { cuda::copy_in(x.raw(), here.data(), 16); }},
-      {"a copy from ordinary memory", [&] { cuda::upload(never_seen.data(), sizeof never_seen); }},
+      {"a copy from ordinary memory", [&] { constant_bytes(never_seen, Device::cuda); }},
       {"reading numbers of the device", [&] { cuda::copy_out(here.data(), x.raw(), 16); }},
       {"waiting for the device", [] { cuda::synchronize(); }},
       {"reading refused indices", [] { cuda::ask_refusals(); }}};
