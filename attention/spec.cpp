@@ -74,16 +74,27 @@ size_t letters_of(std::string_view word) {
   return word.size() - std::min(word.find_first_not_of('-'), word.size());
 }
 
-/// What a long list comes down to: the groups that its dotted names begin with.
-std::string groups_of(std::span<const std::string> known) {
+/// The words one after another, told apart even where there are commas in them.
+std::string listed(std::span<const std::string> words) {
+  const bool commas = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.find(',') != std::string::npos;
+  });
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : commas ? "; " : ", ") + word;
+  return out;
+}
+
+/// What a long list comes down to: the groups that its dotted names begin with. The dot of a number is none.
+std::vector<std::string> groups_of(std::span<const std::string> known) {
   std::vector<std::string> groups;
   for (const std::string& name : known) {
-    std::string group = name.substr(0, name.find('.'));
+    size_t dot = name.find('.');
+    while (dot != std::string::npos && dot + 1 < name.size() && name[dot + 1] >= '0' && name[dot + 1] <= '9')
+      dot = name.find('.', dot + 1);
+    std::string group = name.substr(0, dot);
     if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(std::move(group));
   }
-  std::string out;
-  for (const std::string& group : groups) out += (out.empty() ? "" : ", ") + group;
-  return out;
+  return groups;
 }
 
 }  // namespace
@@ -109,11 +120,11 @@ std::string suggestion(std::string_view word, std::span<const std::string> known
   std::string out = near.empty() ? "" : " Did you mean '" + near + "'?";
   if (known.size() > most_listed) {
     if (!near.empty()) return out;
-    return text(" There are ", known.size(), ", which begin with: ", groups_of(known), ".");
+    const std::vector<std::string> groups = groups_of(known);
+    return text(" There are ", known.size(), groups.size() < known.size() ? ", which begin with: " : ": ",
+                listed(groups), ".");
   }
-  out += " Known:";
-  for (size_t i = 0; i < known.size(); ++i) out += (i > 0 ? ", " : " ") + known[i];
-  return out + ".";
+  return text(out, " Known: ", listed(known), ".");
 }
 
 namespace {

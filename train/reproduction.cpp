@@ -182,6 +182,7 @@ void train_cells(const PublishedTable& table, const ReproductionOptions& options
       if (run.failure.empty()) {
         values.push_back(value_of(table, run, first));
         scores.push_back(score_in(table, run));
+        work.cell.anchors = run.anchors;
       }
       column.push_back(run);
     }
@@ -272,14 +273,24 @@ std::string reproduction_text(const PublishedTable& table, const std::vector<Cel
            cell(to_string(one.ours), 18) + "  " + verdict +
            (verdict.empty() || one.remark.empty() ? "" : "; ") + one.remark + "\n";
   }
+  std::map<std::string, std::string> anchored;  // by their words
+  for (const Cell& one : cells) {
+    if (one.anchors.empty()) continue;
+    std::string& names = anchored[one.anchors];
+    names += (names.empty() ? "" : ", ") + one.name;
+  }
+  for (const auto& [words, names] : anchored) out += text("anchors of ", names, ": ", words, "\n");
   return out;
 }
 
 std::string reproduction_csv(const std::vector<Cell>& cells) {
-  std::string out = "cell,paper,mean,deviation,seeds,verdict,remark\n";
+  std::string out = "cell,paper,mean,deviation,seeds,verdict,remark,anchors\n";
+  const auto quoted = [](const std::string& words) {
+    std::string inner;
+    for (const char c : words) inner += c == '"' ? "\"\"" : std::string(1, c);
+    return '"' + inner + '"';
+  };
   for (const Cell& one : cells) {
-    std::string remark;
-    for (const char c : one.remark) remark += c == '"' ? "\"\"" : std::string(1, c);
     out += one.name + ",";
     if (std::isfinite(one.paper)) out += text(one.paper);
     out += ",";
@@ -287,7 +298,8 @@ std::string reproduction_csv(const std::vector<Cell>& cells) {
       out += text(one.ours.mean, ",", one.ours.deviation);
     else
       out += ",";
-    out += text(",", one.ours.count, ",", to_string(one.verdict), ",\"", remark, "\"\n");
+    out += text(",", one.ours.count, ",", to_string(one.verdict), ",", quoted(one.remark), ",",
+                quoted(one.anchors), "\n");
   }
   return out;
 }

@@ -27,8 +27,9 @@ struct Cell {
   double paper = 0;  ///< NaN: none
   Spread ours{};     ///< in the paper's unit; of no runs where `remark` says why
   Verdict verdict = Verdict::unknown;
-  std::string remark{};  ///< why there is nothing, or what differs from the paper
-  int code = 0;          ///< what a run of it failed with, as an exit code
+  std::string remark{};   ///< why there is nothing, or what differs from the paper
+  std::string anchors{};  ///< what little knowledge scores on the test data, in words
+  int code = 0;           ///< what a run of it failed with, as an exit code
 };
 
 /// Whether a pattern (ROW, COLUMN or ROW/COLUMN, in any case of letters) means this cell.
@@ -38,9 +39,10 @@ bool names_cell(const std::string& pattern, const PublishedRow& row, const Publi
 /// does, and Fault::file before anything runs when data are not where --data says.
 std::vector<Cell> reproduce(const PublishedTable& table, const ReproductionOptions& options);
 
-/// Name, source, and one line a cell.
+/// Name, source, one line a cell, and below them what little knowledge scores, a line for the cells of which
+/// it is known.
 std::string reproduction_text(const PublishedTable& table, const std::vector<Cell>& cells);
-/// One line a cell: name, paper, mean, deviation, seeds, verdict, remark.
+/// One line a cell: name, paper, mean, deviation, seeds, verdict, remark, anchors.
 std::string reproduction_csv(const std::vector<Cell>& cells);
 
 }  // namespace heed

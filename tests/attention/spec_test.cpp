@@ -78,6 +78,14 @@ TEST_CASE("spec: the nearest word within two edits") {
   CHECK(nearest("", known).empty());
   CHECK(suggestion("liner", known) == " Did you mean 'linear'? Known: softmax, linear, additive.");
   CHECK(suggestion("zzz", known) == " Known: softmax, linear, additive.");
+  CHECK(suggestion("zzz", std::vector<std::string>{"gelu", "gelu, back"}) == " Known: gelu; gelu, back.");
+  std::vector<std::string> many{"train.rate", "train.seed", "model.width"};
+  for (int i = 0; i < 40; ++i) many.push_back("train.x" + std::to_string(i));
+  CHECK(suggestion("zzz", many) == " There are 43, which begin with: train, model.");
+  many = {"dropout 0.2", "dropout 0.5", "AdamW of 0.8M, once"};
+  for (int i = 3; i < 43; ++i) many.push_back("op " + std::to_string(i));
+  CHECK_THAT(suggestion("zzz", many),
+             containing("There are 43: dropout 0.2; dropout 0.5; AdamW of 0.8M, once; op 3; "));
 }
 
 TEST_CASE("spec: options of every kind, in groups") {

@@ -179,6 +179,8 @@ TEST_CASE("command line: bench says what it measures, and refuses what it does n
   CHECK(table.code == 0);
   CHECK_THAT(table.out, containing("1 thread, kernels "));
   CHECK_THAT(table.out, containing("| attention"));
+  for (const char* column : {"step ms", "tokens/s", "products ms", "ratio", "step MiB"})
+    CHECK_THAT(table.out, containing(column));
 }
 
 TEST_CASE("command line: missing and damaged files have their own exit codes") {

@@ -82,7 +82,7 @@ TEST_CASE("reproduce: a cell that takes too long waits to be asked for, and says
   CHECK_THAT(result.out, containing("karpathy/nanoGPT"));
   const Path csv = shell.scratch / "runs" / "reproduce-shakespeare" / "reproduce.csv";
   CHECK_THAT(io::read(csv),
-             containing("cell,paper,mean,deviation,seeds,verdict,remark\nGPT/CPU,1.88,,,0,,\""));
+             containing("cell,paper,mean,deviation,seeds,verdict,remark,anchors\nGPT/CPU,1.88,,,0,,\""));
 }
 
 TEST_CASE(
@@ -117,7 +117,7 @@ TEST_CASE("reproduce: an estimate is compared with ours of the checkpoint that w
   io::write(run / "scores.json", "{\"step\": 20, \"of\": 30, \"loss\": 1.97}");
   io::write(run / "manifest.json",
             "{\"seed\": 1, \"parameters\": 1, \"estimate\": {\"flops_a_step\": 1},"
-            "\"took\": {\"memory_bytes\": 1}}");
+            "\"anchors\": \"majority 0.1\", \"took\": {\"memory_bytes\": 1}}");
   const auto with_estimate = [&](double estimate) {
     io::write(run / "metrics.jsonl",
               text("{\"step\": 10, \"valid_estimate\": 1}\n{\"step\": 20, \"valid_estimate\": ", estimate,
@@ -128,7 +128,23 @@ TEST_CASE("reproduce: an estimate is compared with ours of the checkpoint that w
   CHECK(near.ours.mean == 1.9);
   CHECK(near.verdict == Verdict::reproduced);
   CHECK_THAT(near.remark, containing("over all of validation 1.97; nanoGPT's is the mean of 20 random"));
+  CHECK(near.anchors == "majority 0.1");
   CHECK(with_estimate(1.92).verdict == Verdict::below);  // by more than the tolerance of 0.03
+}
+
+TEST_CASE("reproduction: what little knowledge scores stands below the cells, once for those that share it") {
+  const PublishedTable& table = published_table("fast-table1");
+  std::vector<Cell> cells{
+      {.name = "Vanilla/ListOps"}, {.name = "Fastmax1/ListOps"}, {.name = "Vanilla/Text"}};
+  const std::string none = reproduction_text(table, cells);
+  CHECK_THAT(none, !containing("anchors"));
+  cells[0].anchors = cells[1].anchors = "majority 0.172";
+  cells[2].anchors = "length \"alone\" 0.54";
+  CHECK(reproduction_text(table, cells) ==
+        none +
+            "anchors of Vanilla/Text: length \"alone\" 0.54\n"
+            "anchors of Vanilla/ListOps, Fastmax1/ListOps: majority 0.172\n");
+  CHECK(reproduction_csv(cells).ends_with(",\"\",\"length \"\"alone\"\" 0.54\"\n"));
 }
 
 TEST_CASE("reproduce: crossings are measured once and judged") {

@@ -131,6 +131,14 @@ TEST_CASE("resume: from the best so far on other threads, the steps after it com
   check_same_run(scratch / "whole", scratch / "again");
 }
 
+TEST_CASE("resume: with products in bf16") {
+  const auto config = [] { return tiny({{"train.precision", "bf16"}, {"train.accumulate", "3"}}); };
+  Scratch scratch;
+  sit(scratch / "whole", config());
+  in_pieces(scratch / "pieces", config, 9);
+  check_same_run(scratch / "whole", scratch / "pieces");
+}
+
 TEST_CASE("resume: in double precision, and never in another precision than the run's") {
   const auto config = [] { return tiny({{"train.precision", "f64"}}); };
   Scratch scratch;

@@ -128,7 +128,7 @@ struct Plan {
   int64_t longest;
   double seconds;
   Rounding rounding = Rounding::none;
-  double limit = 0;  ///< operations a second of a large product on a device; 0: not asked
+  double limit = 0;  ///< operations a second of a large product
 };
 
 Curve sweep(const Subject& subject, const Plan& plan, const Curve* softmax, Table& table, std::string& csv,
@@ -157,11 +157,14 @@ Curve sweep(const Subject& subject, const Plan& plan, const Curve* softmax, Tabl
                              {"length", length},
                              {"forward_ms", 1e3 * cost.ahead},
                              {"step_ms", 1e3 * cost.both},
+                             {"tokens_per_s", static_cast<double>(length) / cost.both},
+                             {"products_ms", 1e3 * cost.flops / plan.limit},
+                             {"ratio", cost.both * plan.limit / cost.flops},
                              {"gflops", 1e-9 * cost.flops / cost.both},
+                             {"of_limit", 100 * cost.flops / cost.both / plan.limit},
                              {"forward_mib", cost.forward_bytes / 1048576},
                              {"peak_mib", cost.bytes / 1048576},
                              {"interruptions_per_s", interruptions.per_second()}});
-    if (plan.limit > 0) row.set("of_limit", 100 * cost.flops / cost.both / plan.limit);
     if (beside != nullptr) {
       row.set("softmax_forward", beside->ahead / cost.ahead);
       row.set("softmax_step", beside->both / cost.both);
@@ -230,7 +233,7 @@ Plan plan_of(const Invocation& call) {
   TrainOptions train;
   if (call.has("precision")) set_option(train, "precision", call.get("precision"), "--precision: ");
   plan.rounding = rounding_of(train.precision);
-  if (default_device != Device::cpu) plan.limit = product_rate(plan.rounding);
+  plan.limit = product_rate(plan.rounding);
   return plan;
 }
 
@@ -255,20 +258,22 @@ void bench_attention(const Invocation& call) {
   if (!out.empty()) io::make_directories(out);
   std::string csv = "attention,causal,head_width,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings,
               crossings_csv = "attention,causal,head_width,forward_from,step_from\n", notes;
-  std::vector<Column> columns{{"attention", "attention"},
-                              {"causal", "causal"},
-                              {"d", "width", 0},
-                              {"length", "length", 0},
-                              {"forward ms", "forward_ms", 3},
-                              {"x softmax", "softmax_forward"},
-                              {"step ms", "step_ms", 3},
-                              {"x softmax", "softmax_step"},
-                              {"kept %", "kept"},
-                              {"of its share", "of_share"},
-                              {"GFLOP/s", "gflops", 0},
-                              {"forward MiB", "forward_mib"},
-                              {"step MiB", "peak_mib"}};
-  if (plan.limit > 0) columns.push_back({"of limit %", "of_limit", 1});
+  // Products: what the operations of a step take at the rate of a large product.
+  const std::vector<Column> columns{{"attention", "attention"},
+                                    {"causal", "causal"},
+                                    {"d", "width", 0},
+                                    {"length", "length", 0},
+                                    {"forward ms", "forward_ms", 3},
+                                    {"x softmax", "softmax_forward"},
+                                    {"step ms", "step_ms", 3},
+                                    {"x softmax", "softmax_step"},
+                                    {"tokens/s", "tokens_per_s", 0},
+                                    {"products ms", "products_ms", 3},
+                                    {"ratio", "ratio"},
+                                    {"kept %", "kept"},
+                                    {"of its share", "of_share"},
+                                    {"forward MiB", "forward_mib"},
+                                    {"step MiB", "peak_mib"}};
   Table table(columns, call.has("json"));
   for (const int64_t width : plan.widths) {
     for (const bool causal : {false, true}) {
