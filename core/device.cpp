@@ -61,6 +61,11 @@ std::string gpu_words() {
   return {};
 }
 
+std::string why_gpu_idle() {
+  if constexpr (built_with_cuda) return cuda::why_idle();
+  return {};
+}
+
 int64_t gpu_free_bytes() {
   if constexpr (built_with_cuda) {
     if (cuda::why_not().empty()) return cuda::free_bytes();

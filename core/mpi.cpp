@@ -144,13 +144,14 @@ constexpr const char* not_built = "this heed was built without MPI (HEED_MPI=OFF
 
 std::optional<Started> started_as_one_of_several() {
   // A step of srun has SLURM_STEP_*; the script of a job that runs on one node and starts others has not.
-  for (const auto& [by, size, rank] : {std::tuple{"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-                                       std::tuple{"mpirun", "PMI_SIZE", "PMI_RANK"},
-                                       std::tuple{"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}) {
+  for (const auto& [by, size, rank, place] :
+       {std::tuple{"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
+        std::tuple{"mpirun", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
+        std::tuple{"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"}}) {
     const int64_t count = number_in(size), number = number_in(rank);
     if (count < 1 || number < 0) continue;
     if (count == 1) return {};
-    return Started{by, number, count};
+    return Started{by, number, count, number_in(place)};
   }
   return {};
 }

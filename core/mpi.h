@@ -13,6 +13,7 @@ namespace heed {
 struct Started {
   std::string by;  ///< "mpirun" or "srun"
   int64_t rank = 0, size = 1;
+  int64_t place = -1;  ///< among those on this machine; -1 where that is not said
 };
 
 /// As one of several processes; none where it is the only one.

@@ -134,12 +134,13 @@ class Trainer {
   Rng rng_;
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::map<std::string, Lane> lanes_;  // by the shapes of their batches
-  bool told_why_ = false;              // that steps are not replayed
+  // Before the lanes, so after them in the end: NCCL waits for every graph that holds its sums.
+  std::unique_ptr<Exchange> exchange_;  // of a group
+  Tensor factors_, tail_;               // of a group, [batches a step]: shares of the weight; losses
+  std::map<std::string, Lane> lanes_;   // by the shapes of their batches
+  bool told_why_ = false;               // that steps are not replayed
   std::unique_ptr<Prefetch> prefetch_;
-  std::unique_ptr<Exchange> exchange_;   // of a group
   Tensor numbers_;                       // of a step, on the device: losses of its batches, squared norm
-  Tensor factors_, tail_;                // of a group, [batches a step]: shares of the weight; losses
   std::vector<Tensor> buffers_;          // of a group
   std::unique_ptr<MetricsLog> metrics_;  // of the first member
   int64_t total_ = 0;

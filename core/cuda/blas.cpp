@@ -15,8 +15,8 @@ namespace {
 #if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED
 
 BlasTable open_table() {
-  return {cublasCreate_v2,     cublasSetStream_v2,         cublasSetWorkspace_v2,
-          cublasGetVersion_v2, cublasGemmStridedBatchedEx, cublasGemmBatchedEx};
+  return {cublasCreate_v2, cublasSetStream_v2,         cublasSetWorkspace_v2, cublasGetVersion_v2,
+          cublasGemmEx,    cublasGemmStridedBatchedEx, cublasGemmBatchedEx};
 }
 
 #else
@@ -40,6 +40,7 @@ BlasTable open_table() {
   find(library, "cublasSetStream_v2", table.set_stream);
   find(library, "cublasSetWorkspace_v2", table.set_workspace);
   find(library, "cublasGetVersion_v2", table.version);
+  find(library, "cublasGemmEx", table.gemm_one);
   find(library, "cublasGemmStridedBatchedEx", table.gemm);
   find(library, "cublasGemmBatchedEx", table.gemm_listed);
   return table;
@@ -133,12 +134,20 @@ void* blas_workspace() {
 
 void multiply(const BlasProduct& p) {
   const Arguments with(p);
-  check(blas_table().gemm(blas_handle(), with.turn_a, with.turn_b, narrow(p.m), narrow(p.n), narrow(p.k),
+  const cublasHandle_t handle = blas_handle();
+  count_launches(1);
+  if (p.batch == 1) {
+    return check(blas_table().gemm_one(handle, with.turn_a, with.turn_b, narrow(p.m), narrow(p.n),
+                                       narrow(p.k), with.alpha(), p.a.at, p.factors, narrow(p.a.step), p.b.at,
+                                       p.factors, narrow(p.b.step), with.beta(), p.c, p.result,
+                                       narrow(p.c_step), with.compute, CUBLAS_GEMM_DEFAULT),
+                 "a product of matrices");
+  }
+  check(blas_table().gemm(handle, with.turn_a, with.turn_b, narrow(p.m), narrow(p.n), narrow(p.k),
                           with.alpha(), p.a.at, p.factors, narrow(p.a.step), p.a.between, p.b.at, p.factors,
                           narrow(p.b.step), p.b.between, with.beta(), p.c, p.result, narrow(p.c_step),
                           p.c_between, narrow(p.batch), with.compute, CUBLAS_GEMM_DEFAULT),
-        "a product of matrices");
-  count_launches(1);
+        "products of matrices");
 }
 
 void multiply_listed(const BlasProduct& p) {

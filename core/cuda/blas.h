@@ -20,10 +20,15 @@ struct BlasTable {
                                     const void*, const void* const*, cudaDataType_t, int, const void* const*,
                                     cudaDataType_t, int, const void*, void* const*, cudaDataType_t, int, int,
                                     cublasComputeType_t, cublasGemmAlgo_t);
+  using OneGemm = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
+                                 const void*, const void*, cudaDataType_t, int, const void*, cudaDataType_t,
+                                 int, const void*, void*, cudaDataType_t, int, cublasComputeType_t,
+                                 cublasGemmAlgo_t);
   cublasStatus_t (*create)(cublasHandle_t*);
   cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
   cublasStatus_t (*set_workspace)(cublasHandle_t, void*, size_t);
   cublasStatus_t (*version)(cublasHandle_t, int*);
+  OneGemm* gemm_one;        // the only form that may cut k into pieces for several blocks
   Gemm* gemm;               // matrices at equal distances
   ListedGemm* gemm_listed;  // anywhere
 };

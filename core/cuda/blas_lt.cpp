@@ -171,6 +171,9 @@ Plan make_plan(const LtTable& lt, cublasLtHandle_t handle, const FinishedProduct
     check(lt.set_wishes(wishes, what, &value, sizeof value), "choosing a product");
   };
   wish(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(workspace_bytes));
+  // Sums of pieces of k are f32, whatever the type of the result.
+  wish(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+       static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   wish(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(alignment(p.a.at)));
   wish(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(alignment(p.b.at)));
   wish(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(alignment(p.c)));
@@ -206,13 +209,18 @@ bool multiply(const FinishedProduct& x) {
   const Key key = key_of(x);
   auto at = own->plans.find(key);
   if (at == own->plans.end()) at = own->plans.emplace(key, make_plan(lt, own->handle, x)).first;
-  const Plan& plan = at->second;
+  Plan& plan = at->second;
   if (!plan.possible) return false;
   point(lt, plan, x);
   const auto alpha = static_cast<float>(p.alpha), beta = static_cast<float>(p.beta);
-  check(lt.matmul(own->handle, plan.call, &alpha, p.a.at, plan.a, p.b.at, plan.b, &beta, p.c, plan.c, p.c,
-                  plan.c, &plan.algorithm, blas_workspace(), static_cast<size_t>(workspace_bytes), stream()),
-        "a product of matrices and what follows it");
+  const cublasStatus_t status =
+      lt.matmul(own->handle, plan.call, &alpha, p.a.at, plan.a, p.b.at, plan.b, &beta, p.c, plan.c, p.c,
+                plan.c, &plan.algorithm, blas_workspace(), static_cast<size_t>(workspace_bytes), stream());
+  // A kernel may turn out not to be for this product after all: then there is none.
+  plan.possible = status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE &&
+                  status != CUBLAS_STATUS_ARCH_MISMATCH;
+  if (!plan.possible) return false;
+  check(status, "a product of matrices and what follows it");
   count_launches(1);
   return true;
 }

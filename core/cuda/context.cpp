@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 
 #include "core/cuda/graph.h"
 #include "core/cuda/stream.h"
@@ -14,14 +16,30 @@ namespace {
 std::atomic<int64_t> launch_count{0};
 thread_local cudaStream_t own_stream = nullptr;  // null: the one all threads share
 
-std::string look() {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess) {
-    cudaGetLastError();  // so that no later call reports it
-    return text("the CUDA driver gives no device (", cudaGetErrorString(status), ")");
-  }
-  return count > 0 ? std::string() : std::string("the CUDA driver knows of no device");
+struct Found {
+  std::string why_not;
+  bool idle = false;  // there is a GPU that we cannot use
+};
+
+const Found& found() {
+  static const Found once = []() -> Found {
+    int count = 0, major = 0, minor = 0, driver = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess) {
+      cudaGetLastError();  // so that no later call reports it
+      if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return {"there is no CUDA driver"};
+      return {text("the CUDA driver gives no device (", cudaGetErrorString(status), ")"),
+              status != cudaErrorNoDevice};
+    }
+    if (count == 0) return {"the CUDA driver knows of no device"};
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0),
+          "asking the device what it is");
+    check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0),
+          "asking the device what it is");
+    if (major >= 8) return {};
+    return {text("the GPU is of compute ", major, ".", minor, ", and these kernels need 8.0"), true};
+  }();
+  return once;
 }
 
 cudaStream_t shared_stream() {
@@ -37,10 +55,9 @@ cudaStream_t shared_stream() {
 
 }  // namespace
 
-const std::string& why_not() {
-  static const std::string why = look();
-  return why;
-}
+const std::string& why_not() { return found().why_not; }
+
+std::string why_idle() { return found().idle ? found().why_not : std::string(); }
 
 cudaStream_t stream() { return own_stream != nullptr ? own_stream : shared_stream(); }
 
@@ -73,6 +90,27 @@ std::byte* landing() {
 
 int64_t launches() { return launch_count.load(std::memory_order_relaxed); }
 void count_launches(int64_t more) { launch_count.fetch_add(more, std::memory_order_relaxed); }
+
+bool raises_limit(const void* kernel, int bytes) {
+  static auto* mutex = new std::mutex;
+  static auto* limits = new std::unordered_map<const void*, int>;
+  const std::lock_guard lock(*mutex);
+  int& limit = (*limits)[kernel];
+  if (limit >= bytes) return false;
+  limit = bytes;
+  return true;
+}
+
+int block_room() {
+  static const int room = [] {
+    int bytes = 0;
+    stream();  // opens the device
+    check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0),
+          "asking the device for its shared memory");
+    return bytes;
+  }();
+  return room;
+}
 
 void copy_in(void* to, const void* from, int64_t bytes) {
   // CUDA would record it, and read at every replay what lies there then.

@@ -22,6 +22,8 @@ inline constexpr bool acted = false;
 
 /// Why there is no device, in one sentence; empty when there is one. Looks once.
 const std::string& why_not();
+/// The same where there seems to be a GPU all the same; else empty.
+std::string why_idle();
 /// Waits until all that was asked of the device is done. Fails while a step is captured.
 void synchronize();
 /// Asks for what kernels could not use (core/cuda/refusal.h), into the landing; false where no kernel that
@@ -37,6 +39,15 @@ inline constexpr int64_t landing_bytes = 4096;
 /// Kernels started since the program began, replayed ones included.
 int64_t launches();
 void count_launches(int64_t more);
+
+/// Whether a kernel's limit of shared memory, which is the same for all threads and graphs, is below `bytes`
+/// so far; it is taken to be raised then, and is never lowered.
+bool raises_limit(const void* kernel, int bytes);
+/// Bytes of shared memory that a block may have: 101,376 on some devices, 166,912 or more on those of data
+/// centres.
+int block_room();
+/// Whether that is as much as devices of data centres have.
+inline bool roomy() { return block_room() >= 160 * 1024; }
 
 /// Copies between host and device in the order of this thread's stream. From the host: the bytes may be
 /// changed once it returns. To the host: waits. Both fail while a step is captured.

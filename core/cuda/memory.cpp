@@ -13,26 +13,28 @@ namespace {
 
 constexpr unsigned char unwritten = 0xff, guard = 0xa5;  // bytes; the first make NaN of every float type
 
-/// Does it while a step is recorded, too: memory is not part of what is recorded. True when it was done.
+/// Does it while a step is recorded, too: memory is not part of what is recorded.
 template <class Call>
-bool beside(const Call& call) {
+cudaError_t beside(const Call& call) {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   cudaThreadExchangeStreamCaptureMode(&mode);
   const cudaError_t status = call();
   cudaThreadExchangeStreamCaptureMode(&mode);
   if (status != cudaSuccess) cudaGetLastError();  // so that no later call reports it
-  return status == cudaSuccess;
+  return status;
 }
 
 char* map(char*, int64_t bytes) {
   stream();  // opens the device
   void* at = nullptr;
-  return beside([&] { return cudaMalloc(&at, static_cast<size_t>(bytes)); }) ? static_cast<char*>(at)
-                                                                             : nullptr;
+  const cudaError_t status = beside([&] { return cudaMalloc(&at, static_cast<size_t>(bytes)); });
+  if (status == cudaErrorMemoryAllocation) return nullptr;
+  check(status, "taking memory");  // what an earlier kernel did wrong may come out here
+  return static_cast<char*>(at);
 }
 
 bool unmap(char* at, int64_t) {
-  return beside([&] { return cudaFree(at); });
+  return beside([&] { return cudaFree(at); }) == cudaSuccess;
 }
 
 }  // namespace

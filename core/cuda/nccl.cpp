@@ -95,6 +95,8 @@ class NcclSums final : public Sums {
 }  // namespace
 
 std::unique_ptr<Sums> nccl_sums(Group& group, std::string& why) {
+  // Or else members would meet while they record, where one of them may have to stop.
+  ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
   const NcclTable* table = open_table(why);
   // Whoever calls join() waits for all: nobody does before all have said that they will.
   for (const std::string& one : group.gather(why)) {

@@ -48,6 +48,7 @@ Refusal* refusal(Refuser who) {
   Notes& all = notes();
   const std::lock_guard lock(all.mutex);
   if (all.device == nullptr) {
+    refuse_capture("the first op that may refuse an index", "makes room for what it refuses");
     void* memory = nullptr;
     stream();
     check(cudaMalloc(&memory, sizeof(Refusal) * refusers), "memory for refused indices");

@@ -134,14 +134,15 @@ __device__ inline void weigh_tile(const cuda::Share& me, const Call& x, const Ke
   cuda::put_map(me, map, tile);
 }
 
-/// Calls f(integral_constant<int, D>) with the numbers of a row that a tile holds, for rows of `width`.
+/// Calls f(integral_constant<int, D>) with the numbers of a row that a tile holds, for rows of `width`. Wider
+/// rows are taken in slices, as all are where shared memory is scarce.
 template <class T, class F>
 void visit_tiles(int64_t width, F&& f) {
   if constexpr (std::is_same_v<T, double>) {
     f(std::integral_constant<int, 32>());
   } else if (width <= 32) {
     f(std::integral_constant<int, 32>());
-  } else if (width <= 64) {
+  } else if (width <= 64 || !cuda::roomy()) {
     f(std::integral_constant<int, 64>());
   } else {
     f(std::integral_constant<int, 128>());

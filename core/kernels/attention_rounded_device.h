@@ -335,7 +335,8 @@ __device__ inline void put_warp_rows(const WarpPlace& me, const WarpSums<M, N>& 
 /// Heads as wide as the tensor cores take them: tiles of tf32 are twice those of bf16, and shared memory
 /// ends.
 inline int64_t widest_on_tensor_cores(Rounding rounding) {
-  return rounding == Rounding::bf16 ? 128 : rounding == Rounding::tf32 ? 64 : 0;
+  if (rounding == Rounding::none) return 0;
+  return (rounding == Rounding::bf16 ? 128 : 64) / (cuda::roomy() ? 1 : 2);
 }
 
 /// True where the tensor cores take a call: f32 whose products may be rounded.

@@ -38,6 +38,7 @@ __global__ void make_slopes(FastmaxShape<T> x, Heads<const T> outs, Heads<const 
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) back_queries(FastmaxBackCall<T> call) {
   constexpr int wide = tile_rows, ld = cuda::tile_ld(wide), ldw = cuda::tile_ld(W), C = W / 16;
+  call.shape.letters_near = letters_fit(call.shape);
   const FastmaxShape<T>& x = call.shape;
   const BackTiles<T, W> tile(x, false);
   const cuda::Share me;

@@ -43,8 +43,8 @@ struct PulledRows {
 
 /// Numbers of shared memory for PulledRows.
 template <class T>
-HEED_BOTH int pulled_numbers(int64_t d, int W) {
-  return (W + (d <= PulledRows<T>::most ? static_cast<int>(d) + 1 : 0)) * PulledRows<T>::ld;
+HEED_BOTH int pulled_numbers(const FastmaxShape<T>& x, int W) {
+  return (W + (x.letters_near ? static_cast<int>(x.d) + 1 : 0)) * PulledRows<T>::ld;
 }
 
 /// All threads: takes the prepared rows of `count` tokens, with zero gradients.
@@ -53,7 +53,7 @@ __device__ inline PulledRows<T> take_rows(const FastmaxShape<T>& x, const T* row
                                           T* memory) {
   PulledRows<T> to{rows, 1, x.wide, memory, column};
   for (int e = static_cast<int>(threadIdx.x); e < W * to.ld; e += cuda::tile_threads) memory[e] = T(0);
-  if (x.d <= to.most) {
+  if (x.letters_near) {
     T* values = memory + W * to.ld;
     const int letters = static_cast<int>(x.d) + 1;
     for (int e = static_cast<int>(threadIdx.x); e < letters * 64; e += cuda::tile_threads) {
@@ -130,7 +130,7 @@ struct BackTiles {
     own = map + cuda::tile_size(wide);
     last = own + (features ? cuda::tile_size(wide) : 0);
     rows = last + wide;
-    met = rows + pulled_numbers<T>(x.d, W);
+    met = rows + pulled_numbers(x, W);
     weights = met + cuda::tile_size(wide);
     kept.byte = reinterpret_cast<uint8_t*>(weights + cuda::tile_size(wide));
     kept_met.byte = kept.byte + KeptPairs::bytes;
@@ -139,7 +139,7 @@ struct BackTiles {
   /// For blocks that have `width` columns of `length` tokens of every head to write.
   static cuda::Grid grid(const FastmaxShape<T>& x, bool features, int64_t length, int64_t width) {
     const int numbers = 2 * cuda::tile_size(W) + (features ? 2 : 1) * cuda::tile_size(wide) + wide +
-                        pulled_numbers<T>(x.d, W) + (x.drops() ? 2 * cuda::tile_size(wide) : 0);
+                        pulled_numbers(x, W) + (x.drops() ? 2 * cuda::tile_size(wide) : 0);
     return {.blocks = dim3(static_cast<unsigned>(x.B * x.H * cuda::tiles_of(length)),
                            static_cast<unsigned>(std::max<int64_t>(1, cuda::pieces(width, W)))),
             .threads = dim3(cuda::tile_threads),
@@ -157,6 +157,25 @@ void visit_slices(const FastmaxShape<T>& x, F&& f) {
   } else {
     f(std::integral_constant<int, 64>());
   }
+}
+
+/// Whether the letters of a call find room in shared memory. Fails where the rest of it finds none.
+template <class T>
+bool letters_fit(FastmaxShape<T> x) {
+  const auto bytes = [&](bool near) {
+    x.letters_near = near;
+    int found = 0;
+    visit_slices(x,
+                 [&](auto W) { found = BackTiles<T, decltype(W)::value>::grid(x, true, 1, 1).shared_bytes; });
+    return found;
+  };
+  if (bytes(false) > cuda::block_room()) {
+    fail(Fault::device, "fastmax: its backward pass in ", std::is_same_v<T, double> ? "f64" : "f32",
+         x.drops() ? " with dropout" : "", " takes ", bytes(false),
+         " bytes of shared memory a block, and this GPU has ", cuda::block_room(),
+         ". Use --precision f32 or --device cpu.");
+  }
+  return x.d <= PulledRows<T>::most && bytes(true) <= cuda::block_room();
 }
 
 /// The last column of g of up to 64 queries; zeros behind.

@@ -38,17 +38,17 @@ const Lists<T>& lists_of(int64_t d, const std::vector<double>& coefficients, boo
   // Never destroyed: the device may be gone before static objects are.
   static auto* all = new std::map<std::tuple<int64_t, std::vector<double>, bool>, Lists<T>>;
   const std::lock_guard lock(mutex);
-  auto [place, fresh] = all->try_emplace({d, coefficients, factored});
-  Lists<T>& lists = place->second;
-  if (!fresh) return lists;
+  const std::tuple key{d, coefficients, factored};
+  if (const auto found = all->find(key); found != all->end()) return found->second;
+  Lists<T> lists;  // theirs once all of them are there
   lists.coefficients = uploaded(std::vector<T>(coefficients.begin(), coefficients.end()), lists.memory);
-  if (!factored) return lists;
+  if (!factored) return all->emplace(key, std::move(lists)).first->second;
   const MonomialLetters letters(d, coefficients);
   lists.table.letters = letters.each;
   lists.table.count = static_cast<int64_t>(letters.weights.size());
   lists.table.letter = uploaded(letters.letters, lists.memory);
   lists.table.weight = uploaded(std::vector<T>(letters.weights.begin(), letters.weights.end()), lists.memory);
-  return lists;
+  return all->emplace(key, std::move(lists)).first->second;
 }
 
 template <class T>

@@ -34,6 +34,7 @@ void backward(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const
                           .state_ld = dstate.extent(3),
                           .segment = std::max<int64_t>(1, k.extent(2)),
                           .dv = Heads<T>(dv)};
+  call.shape.letters_near = letters_fit(call.shape);
   const FastmaxShape<T>& x = call.shape;
   const PreparedRows<T> keys = prepared(x, k, T(1));
   call.k = keys.rows.template data<T>();

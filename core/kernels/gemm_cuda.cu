@@ -47,6 +47,41 @@ Tensor rounded_as_it_lies(const Tensor& x) {
   return narrow;
 }
 
+namespace {
+
+/// Whether all matrices of a batch begin at whole 16 bytes.
+bool at_whole_pieces(const Tensor& x) {
+  bool whole = reinterpret_cast<uintptr_t>(x.raw()) % 16 == 0;
+  for (int64_t axis = 0; axis < x.rank() - 2; ++axis)
+    whole = whole && (x.extent(axis) == 1 || x.strides()[axis] * bytes_of(x.dtype()) % 16 == 0);
+  return whole;
+}
+
+/// Room for matrices like those of x, turned as they are, each at whole 16 bytes.
+Tensor spaced_like(const Tensor& x) {
+  const int64_t each = 16 / bytes_of(x.dtype()), rows = x.extent(-2), columns = x.extent(-1);
+  const bool turned = layout(x).transposed;
+  Strides strides = x.strides();
+  strides[-1] = turned ? rows : 1;
+  strides[-2] = turned ? 1 : columns;
+  int64_t size = (rows * columns + each - 1) / each * each;
+  for (int64_t axis = x.rank() - 3; axis >= 0; --axis) {
+    strides[axis] = size;
+    size *= x.extent(axis);
+  }
+  return Tensor(Shape{size}, x.dtype(), x.device()).seen_as(x.shape(), strides, 0);
+}
+
+/// x, or a copy of it that a list of matrices may speak of.
+Tensor spaced(const Tensor& x) {
+  if (at_whole_pieces(x)) return x;
+  const Tensor out = spaced_like(x);
+  Copy::cuda(x, out);
+  return out;
+}
+
+}  // namespace
+
 void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
                 Rounding rounding) {
   const bool narrow = in_bf16(a, c, rounding);
@@ -72,6 +107,15 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
   product.c_between = walk.steps[2];
   if (walk.axes == 1) {
     cuda::multiply(product);
+  } else if ((narrow || rounding == Rounding::tf32) &&
+             !(at_whole_pieces(a) && at_whole_pieces(b) && at_whole_pieces(c))) {
+    // cuBLAS chooses kernels for a list without a look at its addresses, and takes them to be aligned where
+    // it rounds.
+    const Tensor place = at_whole_pieces(c) ? c : spaced_like(c);
+    if (place.storage() != c.storage() && beta != 0) Copy::cuda(c, place);
+    cuda(spaced(a), spaced(b), place, alpha, beta, rounding);
+    if (place.storage() != c.storage()) Copy::cuda(place, c);
+    return;
   } else {
     const Tensor lists(Shape{3, product.batch}, DType::i64, c.device());
     const auto list = [&](int64_t which) {

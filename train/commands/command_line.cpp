@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "attention/spec.h"
+#include "core/gpu.h"
 #include "core/io.h"
 #include "core/mpi.h"
 #include "core/parallel.h"
@@ -104,7 +105,10 @@ void apply_machine(const Invocation& call) {
     if (count < 1 || count > 256) fail("--threads = ", count, ". It must be 1 to 256.");
     set_threads(static_cast<int>(count));
   }
-  default_device = device_named(call.get("device", "auto"));
+  const std::string device = call.get("device", "auto");
+  default_device = device_named(device);
+  if (const std::string idle = why_gpu_idle(); device == "auto" && !idle.empty())
+    std::fprintf(stderr, "warning: device cpu, since %s. --device cpu says nothing.\n", idle.c_str());
   if (call.has("memory")) cap_memory(memory_size(call.get("memory")));
 }
 

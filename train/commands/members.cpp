@@ -16,9 +16,8 @@
 namespace heed {
 namespace {
 
-/// One GPU a process, and the cores of the machine divided, unless somebody has seen to that: mpirun binds
-/// its processes to cores, srun to cores and GPUs.
-void share_machine(const Invocation& call, const Neighbours& here) {
+/// One GPU a process, unless somebody has seen to that, as srun does. Whatever opens CUDA first goes by it.
+void take_gpu(int64_t place) {
   const char* given = std::getenv("CUDA_VISIBLE_DEVICES");
   std::vector<std::string> gpus{""};
   for (const char* at = given != nullptr ? given : ""; *at != '\0'; ++at) {
@@ -27,9 +26,12 @@ void share_machine(const Invocation& call, const Neighbours& here) {
     else
       gpus.back() += *at;
   }
-  const std::string mine =
-      given == nullptr ? text(here.place) : gpus[static_cast<size_t>(here.place) % gpus.size()];
-  ::setenv("CUDA_VISIBLE_DEVICES", mine.c_str(), 1);  // before the device is opened
+  const std::string mine = given == nullptr ? text(place) : gpus[static_cast<size_t>(place) % gpus.size()];
+  ::setenv("CUDA_VISIBLE_DEVICES", mine.c_str(), 1);
+}
+
+/// The cores of the machine divided, unless somebody has seen to that: mpirun binds its processes to cores.
+void share_cores(const Invocation& call, const Neighbours& here) {
   cpu_set_t cores;
   const bool bound = ::sched_getaffinity(0, sizeof cores, &cores) == 0 &&
                      CPU_COUNT(&cores) < static_cast<int>(std::thread::hardware_concurrency());
@@ -75,7 +77,9 @@ void check_same_device(Group& group) {
 
 int train_in_group(const Invocation& call, Group& group,
                    const std::function<Opening(int64_t processes)>& open) {
-  share_machine(call, neighbours(group));
+  const Neighbours here = neighbours(group);
+  if (started_as_one_of_several()->place < 0) take_gpu(here.place);
+  share_cores(call, here);
   group.together([&] { apply_machine(call); });
   check_same_device(group);
   std::optional<Opening> first;
@@ -105,6 +109,8 @@ int train_as_started(const Invocation& call, const std::function<Opening(int64_t
       throw;
     }
   }
+  // An MPI that knows CUDA opens it when it is joined.
+  if (const int64_t place = started_as_one_of_several()->place; place >= 0) take_gpu(place);
   const std::unique_ptr<Group> group = join_by_mpi();
   try {
     return train_in_group(call, *group, open);

@@ -145,6 +145,15 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
   }));
 }
 
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t turn_a, cublasOperation_t turn_b, int m,
+                            int n, int k, const void* alpha, const void* a, cudaDataType_t type_a, int lda,
+                            const void* b, cudaDataType_t type_b, int ldb, const void* beta, void* c,
+                            cudaDataType_t type_c, int ldc, cublasComputeType_t compute,
+                            cublasGemmAlgo_t algorithm) {
+  return cublasGemmStridedBatchedEx(handle, turn_a, turn_b, m, n, k, alpha, a, type_a, lda, 0, b, type_b, ldb,
+                                    0, beta, c, type_c, ldc, 0, 1, compute, algorithm);
+}
+
 cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t turn_a, cublasOperation_t turn_b,
                                    int m, int n, int k, const void* alpha, const void* const* a,
                                    cudaDataType_t type_a, int lda, const void* const* b,
@@ -158,6 +167,14 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t turn
     return CUBLAS_STATUS_INVALID_VALUE;
   return status_of(heed::acted::enqueue(handle->stream, [=] {
     const heed::acted::Open open;
+    // Kernels are chosen without a look at the addresses, which lie on the device.
+    const bool rounds = type_a == CUDA_R_16BF || compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    const auto whole = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 16 == 0; };
+    for (int i = 0; i < batch && rounds; ++i) {
+      if (whole(a[i]) && whole(b[i]) && whole(c[i])) continue;
+      std::fprintf(stderr, "heed: acted device: matrix %d of a list does not begin at 16 bytes\n", i);
+      std::abort();  // nobody catches what a stream throws
+    }
     heed::parallel_for(batch, [&](int64_t i) { multiply(call, a[i], b[i], c[i]); });
   }));
 }

@@ -7,6 +7,7 @@ enum cublasStatus_t {
   CUBLAS_STATUS_SUCCESS = 0,
   CUBLAS_STATUS_NOT_INITIALIZED = 1,
   CUBLAS_STATUS_INVALID_VALUE = 7,
+  CUBLAS_STATUS_ARCH_MISMATCH = 8,
   CUBLAS_STATUS_NOT_SUPPORTED = 15
 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
@@ -27,6 +28,11 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle);
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream);
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, size_t bytes);
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int* version);
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t turn_a, cublasOperation_t turn_b, int m,
+                            int n, int k, const void* alpha, const void* a, cudaDataType_t type_a, int lda,
+                            const void* b, cudaDataType_t type_b, int ldb, const void* beta, void* c,
+                            cudaDataType_t type_c, int ldc, cublasComputeType_t compute,
+                            cublasGemmAlgo_t algorithm);
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t turn_a,
                                           cublasOperation_t turn_b, int m, int n, int k, const void* alpha,
                                           const void* a, cudaDataType_t type_a, int lda, long long between_a,

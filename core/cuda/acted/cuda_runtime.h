@@ -12,6 +12,7 @@ enum cudaError_t {
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorNotReady = 600,
+  cudaErrorNoDevice = 100,
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureInvalidated = 901,
 };
@@ -22,6 +23,11 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaDeviceAttr {
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
 enum cudaStreamCaptureMode {
   cudaStreamCaptureModeGlobal,
   cudaStreamCaptureModeThreadLocal,
@@ -54,6 +60,8 @@ void enqueue_beside(Stream* stream, std::function<void()> work);
 void finish_all();
 /// The device has so much memory from now on; 0: as much as there are addresses, as at first.
 void size_memory(size_t bytes);
+/// Shared memory that a block may have: HEED_ACTED_SHARED in bytes, or what devices of compute 9.0 have.
+int block_room();
 /// True for an address of device memory that is allocated, and for null.
 bool on_device(const volatile void* at);
 /// What a device refuses while a step is captured, unless this thread has relaxed that.
@@ -103,6 +111,7 @@ cudaError_t cudaGetLastError();
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaDriverGetVersion(int* version);
@@ -140,7 +149,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 template <class... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*)(Parameters...), cudaFuncAttribute, int bytes) {
-  return bytes <= 232448 ? cudaSuccess : cudaErrorInvalidValue;
+  return bytes <= heed::acted::block_room() ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 template <class... Parameters, class... Args>
@@ -149,7 +158,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const auto all = [](const dim3& extent) { return uint64_t{extent.x} * extent.y * extent.z; };
   const dim3 blocks = config->gridDim, threads = config->blockDim;
   if (all(blocks) == 0 || blocks.x > 0x7fffffffU || blocks.y > 65535 || blocks.z > 65535 ||
-      all(threads) == 0 || all(threads) > 1024 || threads.z > 64 || config->dynamicSmemBytes > 232448) {
+      all(threads) == 0 || all(threads) > 1024 || threads.z > 64 ||
+      static_cast<int>(config->dynamicSmemBytes) > heed::acted::block_room()) {
     return cudaErrorInvalidValue;
   }
   (heed::acted::check_argument(args), ...);

@@ -142,6 +142,14 @@ cudaError_t break_capture(Stream* stream) {
   return cudaErrorStreamCaptureUnsupported;
 }
 
+int block_room() {
+  static const int room = [] {
+    const char* wish = std::getenv("HEED_ACTED_SHARED");
+    return wish != nullptr ? std::atoi(wish) : 232448;
+  }();
+  return room;
+}
+
 size_t size(const Graph* graph) { return graph->work.size(); }
 
 }  // namespace heed::acted
@@ -156,6 +164,8 @@ const char* cudaGetErrorString(cudaError_t status) {
       return "invalid argument";
     case cudaErrorMemoryAllocation:
       return "out of memory";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
     case cudaErrorNotReady:
       return "device not ready";
     case cudaErrorStreamCaptureUnsupported:
@@ -181,6 +191,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->major = 9;
   properties->multiProcessorCount = 4;
   return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  *value = attribute == cudaDevAttrComputeCapabilityMajor   ? 9
+           : attribute == cudaDevAttrComputeCapabilityMinor ? 0
+                                                            : heed::acted::block_room();
+  return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 cudaError_t cudaDeviceSynchronize() {
   if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;

@@ -208,7 +208,7 @@ TEST_CASE("linear kernel: a device writes what only products read as they read i
 
 TEST_CASE("linear kernel: a device does it all in one kernel where it has one") {
   const OnEachDevice here;
-  if (device_here() == Device::cpu) return;
+  if (device_here() == Device::cpu || !cuda::acted) return;  // which kernels a device has is its own affair
   const auto started = [](const auto& work) {
     const int64_t before = launches();
     work();
@@ -223,7 +223,8 @@ TEST_CASE("linear kernel: a device does it all in one kernel where it has one") 
                          dy = there(layer.dy), before = there(layer.inner), y = like(x),
                          dweight = like(weight), dbias = like(bias);
       const Device device = device_here();
-      const bool whole = width % 8 == 0;
+      // In f32 the GELU is ours.
+      const bool whole = width % 8 == 0 && rounding != Rounding::none;
       CHECK(started([&] { launch<kernel::Linear>(device, x, weight, bias, none, y, rounding); }) == 1);
       CHECK((started([&] { launch<kernel::Linear>(device, x, weight, bias, before, y, rounding); }) == 1) ==
             whole);
