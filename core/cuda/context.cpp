@@ -92,6 +92,10 @@ int64_t launches() { return launch_count.load(std::memory_order_relaxed); }
 void count_launches(int64_t more) { launch_count.fetch_add(more, std::memory_order_relaxed); }
 
 bool raises_limit(const void* kernel, int bytes) {
+  if (bytes > block_room()) {
+    fail(Fault::device, "cuda: a kernel takes ", bytes, " bytes of shared memory a block, and this GPU has ",
+         block_room(), ". Use --precision f32, narrower heads, or --device cpu.");
+  }
   static auto* mutex = new std::mutex;
   static auto* limits = new std::unordered_map<const void*, int>;
   const std::lock_guard lock(*mutex);

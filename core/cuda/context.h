@@ -41,7 +41,7 @@ int64_t launches();
 void count_launches(int64_t more);
 
 /// Whether a kernel's limit of shared memory, which is the same for all threads and graphs, is below `bytes`
-/// so far; it is taken to be raised then, and is never lowered.
+/// so far; it is taken to be raised then, and is never lowered. Fails where the device has less.
 bool raises_limit(const void* kernel, int bytes);
 /// Bytes of shared memory that a block may have: 101,376 on some devices, 166,912 or more on those of data
 /// centres.

@@ -38,7 +38,6 @@ __global__ void make_slopes(FastmaxShape<T> x, Heads<const T> outs, Heads<const 
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) back_queries(FastmaxBackCall<T> call) {
   constexpr int wide = tile_rows, ld = cuda::tile_ld(wide), ldw = cuda::tile_ld(W), C = W / 16;
-  call.shape.letters_near = letters_fit(call.shape);
   const FastmaxShape<T>& x = call.shape;
   const BackTiles<T, W> tile(x, false);
   const cuda::Share me;
@@ -138,6 +137,7 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& s
                           .v = Heads<const T>(v),
                           .segment = std::max<int64_t>(1, q.extent(2)),
                           .dv = Heads<T>(dv)};
+  call.shape.letters_near = letters_fit(call.shape);
   const FastmaxShape<T>& x = call.shape;
   const auto fresh = [&](int64_t rows, int64_t width) {
     return Tensor(Shape{std::max<int64_t>(1, rows), width}, q.dtype(), q.device());

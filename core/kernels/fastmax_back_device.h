@@ -159,23 +159,16 @@ void visit_slices(const FastmaxShape<T>& x, F&& f) {
   }
 }
 
-/// Whether the letters of a call find room in shared memory. Fails where the rest of it finds none.
+/// Whether the letters of a call find room in shared memory beside the rest.
 template <class T>
 bool letters_fit(FastmaxShape<T> x) {
-  const auto bytes = [&](bool near) {
-    x.letters_near = near;
-    int found = 0;
-    visit_slices(x,
-                 [&](auto W) { found = BackTiles<T, decltype(W)::value>::grid(x, true, 1, 1).shared_bytes; });
-    return found;
-  };
-  if (bytes(false) > cuda::block_room()) {
-    fail(Fault::device, "fastmax: its backward pass in ", std::is_same_v<T, double> ? "f64" : "f32",
-         x.drops() ? " with dropout" : "", " takes ", bytes(false),
-         " bytes of shared memory a block, and this GPU has ", cuda::block_room(),
-         ". Use --precision f32 or --device cpu.");
-  }
-  return x.d <= PulledRows<T>::most && bytes(true) <= cuda::block_room();
+  if (x.d > PulledRows<T>::most) return false;
+  x.letters_near = true;
+  bool fit = false;
+  visit_slices(x, [&](auto W) {
+    fit = BackTiles<T, decltype(W)::value>::grid(x, true, 1, 1).shared_bytes <= cuda::block_room();
+  });
+  return fit;
 }
 
 /// The last column of g of up to 64 queries; zeros behind.

@@ -53,9 +53,9 @@ struct FastmaxShape {
   ScorePolynomial<T> f;
   FeatureTable<T> table;
   DeviceDraw drawn;
-  int64_t skipped_heads;  ///< of the rows before ours: see core/share.h
-  int64_t drawn_row;      ///< of counters a token has
-  bool letters_near = false;      ///< backward: the rows of a tile's tokens by letter lie in shared memory
+  int64_t skipped_heads;      ///< of the rows before ours: see core/share.h
+  int64_t drawn_row;          ///< of counters a token has
+  bool letters_near = false;  ///< backward: the rows of a tile's tokens by letter lie in shared memory
 
   /// Keys of batch row b.
   HEED_BOTH int64_t keys_of(int64_t b) const {

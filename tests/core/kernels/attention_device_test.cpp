@@ -2,6 +2,7 @@
 // right: heads that share keys, relative biases, sinks, caps, wide rows, and rounded products.
 #include <cmath>
 
+#include "core/cuda/context.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/fastmax_back.h"
 #include "core/kernels/fastmax_sums.h"
@@ -209,6 +210,9 @@ TEST_CASE("fastmax on devices: dropped monomials and sums that come from before 
     for (const bool causal : {false, true}) {
       for (const double dropout : {0.0, 0.3}) {
         INFO("degree " << coefficients.size() - 1 << " causal " << causal << " dropout " << dropout);
+        if constexpr (built_with_cuda) {  // f64 with dropout takes more than every device has
+          if (device_here() == Device::cuda && dropout > 0 && cuda::block_room() < 195'072) continue;
+        }
         const Inputs x({2, 1, 1, 150, 150, 6, 7}, DType::f64);
         const kernel::FastmaxTerms terms{.coefficients = coefficients,
                                          .prepare = kernel::Prepare::unit,
