@@ -4,6 +4,7 @@
 
 #include "core/both.h"
 #include "core/cuda/async.h"
+#include "core/cuda/pack.h"
 
 namespace heed::cuda {
 
@@ -18,12 +19,6 @@ HEED_BOTH constexpr int tile_size(int width) { return tile_rows * tile_ld(width)
 
 /// Tiles that `rows` rows fill.
 HEED_BOTH constexpr int64_t tiles_of(int64_t rows) { return (rows + tile_rows - 1) / tile_rows; }
-
-/// Some numbers that are read at once.
-template <class T, int n>
-struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) Pack {
-  T x[n];
-};
 
 /// Which rows and columns of a tile this thread has.
 struct Share {

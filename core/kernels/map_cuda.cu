@@ -5,6 +5,7 @@
 
 #include "core/count.h"
 #include "core/cuda/block.h"
+#include "core/cuda/pack.h"
 #include "core/cuda/view.h"
 #include "core/cuda/visit.h"
 
@@ -17,14 +18,12 @@ using cuda::Places;
 constexpr int together = 4;
 
 template <class T>
-struct alignas(together * sizeof(T) < 16 ? together * sizeof(T) : 16) Pack {
-  T of[together];
-};
+using Pack = cuda::Pack<T, together>;
 
 template <class F, class T, class... In>
 __device__ Pack<T> apply(const F& f, const Pack<In>&... in) {
   Pack<T> out;
-  for (int k = 0; k < together; ++k) out.of[k] = f(in.of[k]...);
+  for (int k = 0; k < together; ++k) out.x[k] = f(in.x[k]...);
   return out;
 }
 
@@ -53,18 +52,13 @@ __global__ void strided(Places<1 + static_cast<int>(sizeof...(In))> places, F f,
   }
 }
 
-template <class T>
-bool packs(const T* at) {
-  return reinterpret_cast<uintptr_t>(at) % alignof(Pack<T>) == 0;
-}
-
 /// out = f(in...), element by element. All tensors are of one shape and hold T, but for `In` of the first.
 template <class T, class First, class F, class... Tensors>
 void each(F f, const Tensor& out, const Tensor& first, const Tensors&... rest) {
   const auto places = cuda::places(out, first, rest...);
   T* to = out.data<T>();
   const auto start = [&](const auto*... in) {
-    if (places.dense() && packs(to) && (packs(in) && ...)) {
+    if (places.dense() && cuda::packs<together>(to) && (cuda::packs<together>(in) && ...)) {
       return cuda::run(dense<F, T, std::remove_cvref_t<decltype(*in)>...>,
                        cuda::line(cuda::pieces(places.size, together)), places.size, f, to, in...);
     }

@@ -3,6 +3,7 @@
 #include "core/launch.h"
 
 #include <limits>
+#include <utility>
 
 #include "tests/core/numbers.h"
 
@@ -86,6 +87,26 @@ TEST_CASE("copy: every pair of dtypes converts") {
       Tensor y(Shape{5}, to);
       launch_here<kernel::Copy>(x, y);
       CHECK(y.to_doubles() == values);
+    }
+  }
+}
+
+TEST_CASE("copy: dense numbers of any length, wherever they begin, and nothing beside them") {
+  const OnEachDevice here;
+  const DType from = GENERATE(DType::f32, DType::bf16, DType::f64, DType::u8),
+              to = GENERATE(DType::bf16, DType::f32, DType::i64, DType::u8);
+  for (const int64_t length : {1, 3, 4, 1030, 5001}) {
+    const Tensor whole = random_tensor(Shape{length + 8}, from, 3, 0, 200);
+    for (const auto& [begin, target] : {std::pair<int64_t, int64_t>{0, 0}, {4, 4}, {0, 4}, {1, 4}, {8, 3}}) {
+      const Tensor x = view::slice(whole, 0, begin, begin + length);
+      const Tensor y = Tensor::full(Shape{length + 8}, 77, to);
+      launch_here<kernel::Copy>(x, view::slice(y, 0, target, target + length));
+      // What the CPU makes of it, by way of a dense copy of its own.
+      const Tensor wanted = Tensor::full(Shape{length + 8}, 77, to);
+      launch<kernel::Copy>(Device::cpu, x, view::slice(wanted, 0, target, target + length));
+      INFO(to_string(from) << " to " << to_string(to) << " length " << length << " from " << begin << " to "
+                           << target);
+      CHECK(same_bits(y, wanted));
     }
   }
 }
