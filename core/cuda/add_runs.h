@@ -64,23 +64,50 @@ __global__ void __launch_bounds__(block) add_pieces(From from, Runs runs, T* par
   }
 }
 
+/// How many of `most` things in a row `holds` is true of, where no later one follows one of which it is not.
+/// By a warp, which asks about 32 at a time.
+template <class F>
+__device__ int64_t warp_reach(int64_t most, F holds) {
+  int64_t low = 0, high = most;  // it holds for all before low, and for no more than high
+  while (low < high) {
+    const int64_t step = pieces(high - low, lanes), at = low + (lane() + 1) * step - 1;
+    const bool so = at < high && holds(at);
+    low += step * __popc(__ballot_sync(all_lanes, so ? 1 : 0));
+    high = std::min(high, low + step - 1);
+  }
+  return low;
+}
+
+/// The sums of the pieces of a run, by the warp of the piece that it begins in. Where it ends is sought
+/// first: so the sums are read many at a time, though added one after the other.
 template <class T, class From>
 __global__ void __launch_bounds__(block) join_pieces(From from, Runs runs, const T* parts) {
   const int64_t warp = grid_warp(), chunk = warp % runs.chunks(),
                 piece = warp / runs.chunks() % runs.pieces(), list = warp / runs.chunks() / runs.pieces(),
                 column = chunk * lanes + lane();
-  if (list >= runs.lists || column >= runs.width) return;
+  if (list >= runs.lists) return;
   const int64_t begin = piece * Runs::piece, end = begin + Runs::piece;
   if (end >= runs.n) return;
   const auto id_at = [&](int64_t place) { return from.id(list, runs.which(list, place)); };
   const int32_t id = id_at(end - 1);
   if (id < 0 || id_at(end) != id) return;                                 // ends here
   if (begin > 0 && id_at(begin) == id && id_at(begin - 1) == id) return;  // began before
+  const int64_t more = warp_reach(runs.pieces() - piece - 1,
+                                  [&](int64_t next) { return id_at(end + next * Runs::piece) == id; });
+  if (column >= runs.width) return;
+  // From the last run of this piece to the first of each that follows.
   const T* part = parts + ((list * runs.pieces() + piece) * 2 + 1) * runs.width + column;
   T sum = *part;
-  for (int64_t at = end; at < runs.n && id_at(at) == id; at += Runs::piece) {
-    part += (at == end ? 1 : 2) * runs.width;  // from the last run of a piece to the first of the next
-    sum += *part;
+  part += runs.width;
+  constexpr int at_once = 16;
+  for (int64_t done = 0; done < more; done += at_once) {
+    T some[at_once];
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) some[k] = done + k < more ? part[(done + k) * 2 * runs.width] : T(0);
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      if (done + k < more) sum += some[k];
+    }
   }
   from.to(list, id)[column] += sum;
 }

@@ -50,6 +50,32 @@ TEST_CASE("scatter_add: repeated ids add up, in the same order for any threads")
   CHECK(same_for_any_threads(scattered));
 }
 
+TEST_CASE("scatter_add: an id of most rows, wherever its rows end among the sorted ones") {
+  const OnEachDevice here;
+  const int64_t n = GENERATE(64, 1500, 3000), width = GENERATE(1, 40);
+  const Tensor rows = random_tensor(Shape{n, width}, DType::f64);
+  const auto from = rows.to_doubles();
+  for (const int64_t first : {int64_t{1}, int64_t{31}, int64_t{32}, int64_t{33}, n / 2, n / 64 * 32,
+                              n / 64 * 32 + 1, n - 65, n - 33, n - 32, n - 2, n}) {
+    if (first < 1) continue;
+    // Two rows of an id before; those after are of two others.
+    std::vector<int32_t> ids(static_cast<size_t>(n), 1);
+    for (int64_t i = first; i < n; ++i) ids[static_cast<size_t>(i)] = i % 2 == 0 ? 2 : 3;
+    ids[0] = ids[static_cast<size_t>(n / 3)] = 0;
+    std::vector<double> wanted(static_cast<size_t>(4 * width), 1.0);
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < width; ++j) {
+        wanted[static_cast<size_t>(ids[static_cast<size_t>(i)] * width + j)] +=
+            from[static_cast<size_t>(i * width + j)];
+      }
+    }
+    const Tensor table = Tensor::full(Shape{4, width}, 1, DType::f64);
+    launch_here<kernel::ScatterAdd>(Tensor::of<int32_t>(ids, Shape{n}), rows, table);
+    INFO(n << " rows, " << first << " of one id, width " << width);
+    CHECK(distance(table, wanted) < tolerance(DType::f64));
+  }
+}
+
 TEST_CASE("gather: an id outside the table is named with its place") {
   const OnEachDevice here;
   const Tensor table = random_tensor(Shape{10, 4});
