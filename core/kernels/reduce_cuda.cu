@@ -2,6 +2,7 @@
 #include "core/kernels/reduce.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/count.h"
 #include "core/cuda/block.h"
@@ -83,23 +84,43 @@ __global__ void sum_across(Reduction over, int64_t pieces, const T* x, Out* sums
   }
 }
 
-/// The pieces of each sum in order; `step` between pieces, `next` between sums.
+constexpr int most_adders = 1024;  // threads of a block that adds pieces
+
+/// The pieces of each sum: `sums_of_block` sums beside each other, each by as many threads, a power of two.
+/// `step` between pieces, `next` between sums.
 template <class T>
-__global__ void add_pieces(Places<2> kept, int64_t pieces, int64_t step, int64_t next, const double* sums,
-                           T* y) {
-  for (int64_t i = cuda::here(); i < kept.size; i += cuda::whole()) {
-    double total = 0;
-    for (int64_t piece = 0; piece < pieces; ++piece) total += sums[i * next + piece * step];
-    y[kept.at(i).of[1]] = static_cast<T>(total);
+__global__ void __launch_bounds__(most_adders)
+    add_pieces(Places<2> kept, int sums_of_block, int64_t pieces, int64_t step, int64_t next,
+               const double* sums, T* y) {
+  __shared__ double part[most_adders];
+  const int me = static_cast<int>(threadIdx.x), adders = static_cast<int>(blockDim.x) / sums_of_block;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * sums_of_block + me % sums_of_block;
+  double total = 0;
+  if (i < kept.size) {
+    for (int64_t piece = me / sums_of_block; piece < pieces; piece += adders)
+      total += sums[i * next + piece * step];
   }
+  part[me] = total;
+  for (int half = adders / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (me < half * sums_of_block) part[me] += part[me + half * sums_of_block];
+  }
+  if (me < sums_of_block && i < kept.size) y[kept.at(i).of[1]] = static_cast<T>(part[me]);
 }
 
 template <class T, class Out>
 void sum(const Parts& parts, const T* x, Out* y) {
   const Reduction over(parts);
   const int64_t kept = over.kept.size, reduced = over.reduced.size;
+  // A thread adds a few pieces. The neighbours of a warp are pieces of one sum, or sums.
   const auto finish = [&](int64_t pieces, int64_t step, int64_t next, const Tensor& sums) {
-    cuda::run(add_pieces<Out>, cuda::line(kept), over.kept, pieces, step, next, sums.data<double>(), y);
+    constexpr int64_t few = 4;
+    const int sums_of_block = step == 1 ? 1 : lanes;
+    const auto wanted = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(cuda::pieces(pieces, few))));
+    const int adders = std::min(wanted, most_adders / sums_of_block);
+    const cuda::Grid grid = {dim3(static_cast<unsigned>(cuda::pieces(kept, sums_of_block))),
+                             dim3(static_cast<unsigned>(sums_of_block * adders))};
+    cuda::run(add_pieces<Out>, grid, over.kept, sums_of_block, pieces, step, next, sums.data<double>(), y);
   };
   if (parts.along()) {
     const int64_t pieces = pieces_of(reduced, kept, 8192);

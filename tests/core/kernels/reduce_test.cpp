@@ -3,6 +3,7 @@
 #include "core/launch.h"
 
 #include <limits>
+#include <utility>
 
 #include "tests/core/numbers.h"
 
@@ -87,6 +88,26 @@ TEST_CASE("sum: long axes are exact to float's last places") {
       launch_here<kernel::Sum>(x, again);
       return again;
     }));
+  }
+}
+
+TEST_CASE("sum: few sums of many numbers, whose pieces are added by many threads") {
+  const OnEachDevice here;
+  for (const auto& [shape, small] : {std::pair{Shape{40000, 3}, Shape{1, 3}},
+                                     {Shape{3, 70000}, Shape{3, 1}},
+                                     {Shape{300000, 1}, Shape{1, 1}},
+                                     {Shape{9000, 40}, Shape{1, 40}}}) {
+    // Whole numbers, so that any order gives the same.
+    const Tensor x = random_tensor(shape, DType::f32, 7, -100, 100);
+    for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = std::round(x.data<float>()[i]);
+    const auto in = x.to_doubles();
+    Tensor y(small);
+    launch_here<kernel::Sum>(x, y);
+    std::vector<double> wanted(static_cast<size_t>(small.size()), 0.0);
+    const Places at = places(x.shape(), small);
+    for (size_t i = 0; i < in.size(); ++i) wanted[at.group[i]] += in[i];
+    INFO(to_string(shape) << " to " << to_string(small));
+    CHECK(y.to_doubles() == wanted);
   }
 }
 
