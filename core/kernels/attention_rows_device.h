@@ -11,7 +11,7 @@ inline bool takes_rows(const AttentionShape& x, const AttentionTerms& terms) {
   return x.Tq <= few_queries && dropout_threshold(terms.dropout) == 0;
 }
 
-/// Attention, one block a query.
+/// Attention, one query a block, or several blocks where queries are few and keys many.
 void attention_rows(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                     const Tensor& out, const Tensor& lse);
 

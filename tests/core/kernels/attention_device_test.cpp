@@ -112,6 +112,19 @@ TEST_CASE("attention on devices: heads that share keys, relative biases, sinks a
   }
 }
 
+TEST_CASE("attention on devices: a sink counts once where the keys of a query are split") {
+  const OnEachDevice here;
+  const Sizes s{2, 4, 2, 2, 900, 24, 16};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    AttentionTerms terms{.scale = 0.4, .causal = true, .first_query = 898, .key_lengths = lengths({0, 700})};
+    terms.sink = test::tensor(test::numbers(4, 8), {4}, dtype);
+    compare(Inputs(s, dtype), terms, near_of(dtype));
+    terms.relative = test::tensor(test::numbers(4 * 901, 7), {4, 901}, dtype);
+    terms.softcap = 0.5;
+    compare(Inputs(s, dtype), terms, near_of(dtype));
+  }
+}
+
 TEST_CASE("attention on devices: rows wider than a tile") {
   const OnEachDevice here;
   for (const Sizes& s : {Sizes{1, 2, 1, 70, 67, 100, 100}, Sizes{1, 1, 1, 40, 70, 130, 20},

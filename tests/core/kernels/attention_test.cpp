@@ -185,6 +185,42 @@ TEST_CASE("attention kernel: few queries, as in decoding, against many keys") {
   }
 }
 
+TEST_CASE("attention kernel: few queries whose keys are split, into parts of which some have none") {
+  const OnEachDevice here;
+  // Rows of whole packs and others, fewer and more columns than threads, one and several tiles a split.
+  for (const Sizes& s : {Sizes{4, 1, 1, 700, 16, 8}, Sizes{4, 2, 2, 1100, 33, 3}, Sizes{4, 1, 1, 520, 4, 520},
+                         Sizes{4, 1, 3, 513, 4, 140}, Sizes{4, 4, 3, 1500, 4, 8}}) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      INFO("Tq " << s.Tq << " Tk " << s.Tk << " d " << s.d << " dv " << s.dv);
+      const Inputs x(s, dtype);
+      const auto all = static_cast<int32_t>(s.Tk);
+      compare(x, {.scale = 2});
+      kernel::AttentionTerms terms{.scale = 2,
+                                   .causal = true,
+                                   .first_query = s.Tk - s.Tq,
+                                   .key_lengths = lengths({0, 5, all - 140, all})};
+      compare(x, terms);
+      terms.bias = test::tensor(test::numbers(s.Tk, 9), {1, 1, 1, s.Tk}, dtype);
+      compare(x, terms);
+    }
+  }
+}
+
+TEST_CASE("attention kernel: few queries whose keys and values begin within a pack") {
+  const OnEachDevice here;
+  for (const int64_t keys : {40, 600}) {
+    Inputs x({2, 2, 1, keys, 12, 20}, DType::f32);
+    x.q = view::slice(x.q, 3, 0, 8);
+    x.k = view::slice(x.k, 3, 3, 11);
+    compare(x, {.scale = 0.5});
+    x.v = view::slice(x.v, 3, 1, 17);
+    x.dout = view::slice(x.dout, 3, 0, 16);
+    compare(x, {.scale = 0.5});
+    x.k = view::slice(Inputs({2, 2, 1, keys, 12, 20}, DType::f32).k, 3, 4, 12);
+    compare(x, {.scale = 0.5});
+  }
+}
+
 TEST_CASE("attention kernel: dropout is that of the counters, in rows that begin anywhere in a block") {
   const OnEachDevice here;
   for (const int64_t keys : {64, 67, 130, 3}) {
