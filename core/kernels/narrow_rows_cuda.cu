@@ -1,26 +1,49 @@
-// Products of few rows with a weight in bf16, on a GPU: a warp for each row of the weight.
+// Products of few rows with a weight in bf16, on a GPU: a warp for a few rows of the weight, which it reads
+// eight numbers at a time.
 #include "core/kernels/narrow_rows.h"
 
 #include "core/count.h"
 #include "core/cuda/block.h"
+#include "core/cuda/pack.h"
 
 namespace heed::kernel {
 namespace {
 
-constexpr int threads = 256;
+constexpr int threads = 64;  // small blocks, so that small weights too are read by many multiprocessors
+constexpr int together = 8;  // numbers of a weight that are one load of 16 bytes
 
-template <int R>
-__global__ void narrow_rows(const float* a, const bf16* w, float* c, int64_t n, int64_t k, float beta) {
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * (threads / cuda::lanes) + cuda::warp_number();
-  if (row >= n) return;  // the whole warp
-  float sum[R] = {};
-  for (int64_t l = cuda::lane_number(); l < k; l += cuda::lanes) {
-    const float right = static_cast<float>(w[row * k + l]);
-    for (int r = 0; r < R; ++r) sum[r] += a[r * k + l] * right;
+/// R rows of a, W rows of the weight a warp, P numbers of each at once.
+template <int R, int W, int P>
+__global__ void __launch_bounds__(threads)
+    narrow_rows(const float* a, const bf16* w, float* c, int64_t n, int64_t k, float beta) {
+  const int64_t first =
+      (static_cast<int64_t>(blockIdx.x) * (threads / cuda::lanes) + cuda::warp_number()) * W;
+  if (first >= n) return;  // the whole warp
+  float sum[W][R] = {};
+#pragma unroll 2
+  for (int64_t l = cuda::lane_number() * P; l < k; l += cuda::lanes * P) {
+    cuda::Pack<bf16, P> right[W];
+#pragma unroll
+    for (int v = 0; v < W; ++v)
+      right[v] = *reinterpret_cast<const cuda::Pack<bf16, P>*>(w + min(first + v, n - 1) * k + l);
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      const auto left = *reinterpret_cast<const cuda::Pack<float, P>*>(a + r * k + l);
+#pragma unroll
+      for (int v = 0; v < W; ++v) {
+#pragma unroll
+        for (int p = 0; p < P; ++p) sum[v][r] += left.x[p] * static_cast<float>(right[v].x[p]);
+      }
+    }
   }
-  for (int r = 0; r < R; ++r) {
-    const float total = cuda::warp_sum(sum[r]);
-    if (cuda::lane_number() == 0) c[r * n + row] = beta == 0 ? total : total + beta * c[r * n + row];
+#pragma unroll
+  for (int v = 0; v < W; ++v) {
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      const float total = cuda::warp_sum(sum[v][r]);
+      float* to = c + r * n + first + v;
+      if (cuda::lane_number() == 0 && first + v < n) *to = beta == 0 ? total : total + beta * *to;
+    }
   }
 }
 
@@ -29,10 +52,17 @@ void run(int64_t m, const Tensor& a, const Tensor& w, const Tensor& c, double be
   if constexpr (R > 1) {
     if (m < R) return run<R - 1>(m, a, w, c, beta);
   }
-  const int64_t n = w.extent(0);
-  cuda::run(narrow_rows<R>,
-            {dim3(static_cast<unsigned>(cuda::pieces(n, threads / cuda::lanes))), dim3(threads)},
-            a.data<float>(), w.data<bf16>(), c.data<float>(), n, a.extent(1), static_cast<float>(beta));
+  // Each row of a is read again for every W rows of the weight: more of both go well together.
+  constexpr int W = R > 2 ? 4 : 2;
+  const int64_t n = w.extent(0), k = a.extent(1);
+  const auto start = [&](auto kernel) {
+    const int64_t blocks = cuda::pieces(n, W * (threads / cuda::lanes));
+    cuda::run(kernel, {dim3(static_cast<unsigned>(blocks)), dim3(threads)}, a.data<float>(), w.data<bf16>(),
+              c.data<float>(), n, k, static_cast<float>(beta));
+  };
+  if (k % together == 0 && cuda::packs<together>(a.data<float>()) && cuda::packs<together>(w.data<bf16>()))
+    return start(narrow_rows<R, W, together>);
+  start(narrow_rows<R, W, 1>);
 }
 
 }  // namespace

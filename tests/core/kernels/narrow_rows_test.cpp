@@ -2,6 +2,7 @@
 #include "core/kernels/narrow_rows.h"
 
 #include <cmath>
+#include <utility>
 
 #include "core/kernels/copy.h"
 #include "core/launch.h"
@@ -11,7 +12,7 @@ using namespace heed;
 
 TEST_CASE("narrow_rows: each row of the weight with each row of the input, added to what is there") {
   const OnEachDevice here;
-  const int64_t m = GENERATE(1, 2, 3, 4, 5, 6), k = GENERATE(1, 16, 37, 384), n = GENERATE(1, 5, 64, 1000);
+  const int64_t m = GENERATE(1, 2, 3, 4, 5, 6), k = GENERATE(1, 16, 37, 776), n = GENERATE(1, 5, 64, 1000);
   const double beta = GENERATE(0.0, 1.0, -0.5);
   const Tensor a = random_tensor(Shape{m, k}), c = random_tensor(Shape{m, n}, DType::f32, 2);
   const Tensor w(Shape{n, k}, DType::bf16);
@@ -28,6 +29,27 @@ TEST_CASE("narrow_rows: each row of the weight with each row of the input, added
   }
   launch_here<kernel::NarrowRows>(a, w, c, beta);
   CHECK(distance(c, wanted) < tolerance(DType::f32));
+}
+
+TEST_CASE("narrow_rows: rows of whole packs that begin within one") {
+  const OnEachDevice here;
+  const int64_t n = 7, k = 48;
+  const Tensor wide = random_tensor(Shape{2 * k + 4}), narrow(Shape{n * k + 8}, DType::bf16);
+  launch<kernel::Copy>(Device::cpu, random_tensor(narrow.shape(), DType::f32, 3), narrow);
+  for (const auto& [begin, start] :
+       {std::pair<int64_t, int64_t>{0, 0}, {4, 0}, {1, 0}, {0, 8}, {0, 4}, {2, 1}}) {
+    const Tensor a = Tensor(wide).seen_as(Shape{2, k}, Strides{k, 1}, begin),
+                 w = Tensor(narrow).seen_as(Shape{n, k}, Strides{k, 1}, start), c(Shape{2, n});
+    const auto left = a.to_doubles(), right = w.to_doubles();
+    std::vector<double> wanted(static_cast<size_t>(2 * n), 0.0);
+    for (size_t e = 0; e < wanted.size(); ++e) {
+      for (size_t l = 0; l < static_cast<size_t>(k); ++l)
+        wanted[e] += left[e / n * k + l] * right[e % n * k + l];
+    }
+    launch_here<kernel::NarrowRows>(a, w, c, 0.0);
+    INFO("begin at " << begin << " and " << start);
+    CHECK(distance(c, wanted) < tolerance(DType::f32));
+  }
 }
 
 TEST_CASE("narrow_rows: what lay in the result is not read where it is not added") {
