@@ -2,6 +2,7 @@
 // alone, so a first sweep from the right over columns gives dv; with that known its rows are lines of their
 // own, and a sweep from the right gives dk, one from the left dq and what the decays get.
 #include "core/count.h"
+#include "core/cuda/block.h"
 #include "core/kernels/decay_device.h"
 
 namespace heed::kernel {
@@ -227,32 +228,41 @@ __global__ void beta_slopes(BackCall<T> x) {
   if (lane == 0) *x.dbeta.at(b, h, t) = sum;
 }
 
-/// dlog_decay: every later position fades by it too. A block for each head and number of a decay: each thread
-/// sums a run of positions, then adds what comes after it.
+constexpr int fading_warps = 32;
+
+/// dlog_decay: every later position fades by it too. A block for 32 numbers of each head's decays: lanes
+/// along them, or, where all of a state fades alike, along what is added up for that; warps along runs of
+/// positions, which are first summed, then summed again on top of what comes after them.
 template <class T>
-__global__ void sum_fading(BackCall<T> x) {
-  double* later = cuda::shared<double>();
-  const int64_t head = blockIdx.x, n = blockIdx.y, threads = blockDim.x, me = threadIdx.x;
-  const int64_t run = (x.length + threads - 1) / threads, begin = min(me * run, x.length),
+__global__ void __launch_bounds__(fading_warps* cuda::lanes) sum_fading(BackCall<T> x) {
+  __shared__ double later[fading_warps][cuda::lanes];
+  const int lane = cuda::lane_number(), warp = cuda::warp_number();
+  const bool alike = x.each == 1;
+  const int64_t head = blockIdx.x, n = alike ? 0 : int64_t{blockIdx.y} * cuda::lanes + lane,
+                run = (x.length + fading_warps - 1) / fading_warps, begin = min(warp * run, x.length),
                 end = min(begin + run, x.length);
-  const int64_t low = x.each == 1 ? 0 : n, high = x.each == 1 ? x.f : n + 1;
   const T* shares = x.shares + head * x.length * x.f;
-  T* to = x.dlogs.at(head / x.H, head % x.H, 0) + n;
-  double sum = 0;
-  for (int64_t t = end - 1; t >= begin; --t) {
+  // This lane's part of a row of f.
+  const auto part = [&](const T* row) {
+    if (!alike) return n < x.f ? row[n] : T(0);
     T all = T(0);
-    for (int64_t c = low; c < high; ++c) all += shares[t * x.f + c];
-    sum += static_cast<double>(all);
-    to[t * x.dlogs.ld] = static_cast<T>(sum);
-  }
-  later[me] = sum;
+    for (int64_t c = lane; c < x.f; c += cuda::lanes) all += row[c];
+    return all;
+  };
+  const auto whole = [&](auto sum) { return alike ? cuda::warp_sum(sum) : sum; };
+  double sum = 0;
+#pragma unroll 4
+  for (int64_t t = end - 1; t >= begin; --t) sum += static_cast<double>(part(shares + t * x.f));
+  later[warp][lane] = whole(sum);
   __syncthreads();
-  double after = 0;
-  for (int64_t c = low; c < high; ++c) after += static_cast<double>(x.ends[head * x.f + c]);
-  for (int64_t other = threads - 1; other > me; --other) after += later[other];
-  for (int64_t t = begin; t < end; ++t) {
-    T& slope = to[t * x.dlogs.ld];
-    slope = static_cast<T>(static_cast<double>(slope) + after);
+  sum = whole(static_cast<double>(part(x.ends + head * x.f)));
+  for (int other = fading_warps - 1; other > warp; --other) sum += later[other][lane];
+  T* to = x.dlogs.at(head / x.H, head % x.H, 0) + n;
+  const bool mine = alike ? lane == 0 : n < x.f;
+#pragma unroll 4
+  for (int64_t t = end - 1; t >= begin; --t) {
+    sum += static_cast<double>(whole(part(shares + t * x.f)));
+    if (mine) to[t * x.dlogs.ld] = static_cast<T>(sum);
   }
 }
 
@@ -293,11 +303,10 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
               call);
   }
   if (dx.log_decay && call.length > 0) {
-    constexpr int threads = 128;
     cuda::run(sum_fading<T>,
-              {.blocks = dim3(static_cast<unsigned>(heads), static_cast<unsigned>(call.each)),
-               .threads = dim3(threads),
-               .shared_bytes = threads * static_cast<int>(sizeof(double))},
+              {.blocks = dim3(static_cast<unsigned>(heads),
+                              static_cast<unsigned>(cuda::pieces(call.each, cuda::lanes))),
+               .threads = dim3(fading_warps * cuda::lanes)},
               call);
   }
 }

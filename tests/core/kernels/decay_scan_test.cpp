@@ -80,6 +80,36 @@ TEST_CASE("decay scan kernel: pieces joined by their states are the whole") {
   }
 }
 
+TEST_CASE("decay scan kernel: what decays get is what all later positions add, for any number of them") {
+  const OnEachDevice here;
+  const int64_t f = GENERATE(1, 5, 32, 70), T = GENERATE(1, 31, 33, 100), H = 2, d = 4;
+  for (const bool alike : {false, true}) {
+    INFO("f " << f << " T " << T << " alike " << alike);
+    DecayInputs x = inputs(1, H, T, f, d, DType::f64, false);
+    if (alike) x.log_decay = squeezed(heads(1, H, T, 1, DType::f64, 4), -2, 0);
+    const Outputs y = run(x);
+    const auto q = x.q.to_doubles(), dq = y.d.q.to_doubles(), k = x.k.to_doubles(), dk = y.d.k.to_doubles(),
+               end = y.end.to_doubles(), dend = x.start.to_doubles();
+    const int64_t each = alike ? 1 : f;
+    std::vector<double> wanted(static_cast<size_t>(H * T * each), 0.0);
+    for (int64_t h = 0; h < H; ++h) {
+      for (int64_t n = 0; n < f; ++n) {
+        double later = 0;
+        for (int64_t c = 0; c < d; ++c) {
+          const auto at = static_cast<size_t>((h * f + n) * d + c);
+          later += end[at] * dend[at];
+        }
+        for (int64_t t = T - 1; t >= 0; --t) {
+          const auto at = static_cast<size_t>((h * T + t) * f + n);
+          later += q[at] * dq[at] - k[at] * dk[at];
+          wanted[static_cast<size_t>((h * T + t) * each + (alike ? 0 : n))] += later;
+        }
+      }
+    }
+    CHECK(distance(y.d.log_decay, wanted) < 1e-11);
+  }
+}
+
 TEST_CASE("decay scan kernel: no positions leave the state as it is") {
   const OnEachDevice here;
   const DecayInputs x = inputs(1, 2, 0, 4, 4, DType::f32, true);
