@@ -30,29 +30,49 @@ struct KeptPairs {
   static constexpr int bytes = 64 * 8;
   uint8_t* byte;  ///< in shared memory, aligned to 8
 
-  /// All threads: `element(i, j)` numbers the pair of the tile's i-th query and j-th key. Keys one after the
-  /// other draw from the same blocks.
+  /// All threads: `element(i, j)` numbers the pair of the tile's i-th query and j-th key.
   template <class Element>
   __device__ void draw(const DeviceDraw& from, int queries, int keys, Element element) const {
     const uint64_t high = from.high();
-    for (int e = static_cast<int>(threadIdx.x); e < queries * 8; e += cuda::tile_threads) {
-      const int i = e / 8, first = e % 8 * 8, last = min(first + 8, keys);
-      uint32_t bits = 0;
-      uint64_t drawn = ~uint64_t{0};
-      uint32_t eight = 0;
-      for (int j = first; j < last; ++j) {
-        const uint64_t number = element(i, j);
-        if (number / 8 != drawn) {
-          drawn = number / 8;
-          eight = dropout_byte(Philox::at(from.seed, drawn, high), from.threshold);
-        }
-        bits |= ((eight >> (number % 8)) & 1U) << (j - first);
-      }
-      byte[e] = static_cast<uint8_t>(bits);
-    }
+    for (int e = static_cast<int>(threadIdx.x); e < queries * 8; e += cuda::tile_threads)
+      byte[e] = static_cast<uint8_t>(eight(from, high, e / 8, e % 8 * 8, keys, element));
   }
   __device__ bool has(int query, int key) const {
     return ((byte[query * 8 + key / 8] >> (key % 8)) & 1) != 0;
+  }
+
+ private:
+  /// Those of query i and the eight keys from `first` on, or as many as there are. Numbers that follow one
+  /// another are drawn by whole blocks: where rows begin with a block, by one. That is asked of the numbers
+  /// themselves, since the keys of a pattern may lie anywhere; for others the compiler knows the answer.
+  template <class Element>
+  __device__ static uint32_t eight(const DeviceDraw& from, uint64_t high, int i, int first, int keys,
+                                   Element element) {
+    const int count = min(keys - first, 8);
+    if (count <= 0) return 0;
+    const auto block_of = [&](uint64_t n) {
+      return dropout_byte(Philox::at(from.seed, n, high), from.threshold);
+    };
+    const uint64_t number = element(i, first);
+    bool follow = true;
+#pragma unroll
+    for (int n = 1; n < 8; ++n) follow &= n >= count || element(i, first + n) == number + n;
+    uint32_t bits = 0;
+    if (follow) {
+      const uint64_t begin = number / 8, last = (number + count - 1) / 8;
+#pragma unroll 1
+      for (uint64_t n = begin; n <= last; ++n) bits |= block_of(n) << (8 * (n - begin));
+      return bits >> (number % 8) & ((1U << count) - 1);
+    }
+    uint64_t drawn = ~uint64_t{0};
+    uint32_t block = 0;
+#pragma unroll 1
+    for (int n = 0; n < count; ++n) {
+      const uint64_t own = element(i, first + n);
+      if (own / 8 != drawn) block = block_of(drawn = own / 8);
+      bits |= (block >> (own % 8) & 1U) << n;
+    }
+    return bits;
   }
 };
 
