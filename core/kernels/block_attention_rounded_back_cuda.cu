@@ -31,8 +31,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
   const int32_t* own = x.plan.queries + group.queries;
   const int64_t keys = x.keys_of(at.b), begin = group.first_step;
   const int64_t own_end = keyed ? keys : x.Tq, met_end = keyed ? x.Tq : keys;
-  int64_t end = group.last_step;
-  while (end > begin && x.plan.keys[x.plan.steps[end - 1].keys] >= met_end) --end;
+  const int64_t end = end_of_steps(x.plan, group, met_end);
   const float factor = x.factor();
   const RowStats<float>* all_stats = x.stats + at.head * x.Tq;
 

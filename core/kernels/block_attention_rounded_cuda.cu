@@ -26,8 +26,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
   const BlockPlan::Group group = *at.group;
   const int32_t* queries = x.plan.queries + group.queries;
   const int64_t keys = x.keys_of(at.b), begin = group.first_step;
-  int64_t end = group.last_step;
-  while (end > begin && x.plan.keys[x.plan.steps[end - 1].keys] >= keys) --end;
+  const int64_t end = end_of_steps(x.plan, group, keys);
   const float factor = x.factor();
 
   const auto fetch_keys = [&](int64_t s) {

@@ -28,10 +28,29 @@ __device__ inline void fetch_listed(E* tile, const PackedRows<E>& from, int64_t 
       tile, rows, [=](int r) { return r < count && list[r] < end ? rows + int64_t{list[r]} * D : nullptr; });
 }
 
-/// How many of the ascending numbers of a list lie below `end`.
+/// How many of the ascending numbers at(0) to at(count - 1) lie below `end`: mostly all of them.
+template <class At>
+__device__ inline int64_t count_below(int64_t count, int64_t end, At at) {
+  if (count == 0 || at(count - 1) < end) return count;
+  int64_t low = 0, high = count - 1;  // at(high) is not below, what is before `low` is
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (at(middle) < end) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
 __device__ inline int count_below(const int32_t* list, int count, int64_t end) {
-  while (count > 0 && list[count - 1] >= end) --count;
-  return count;
+  return static_cast<int>(count_below(count, end, [list](int64_t n) { return list[n]; }));
+}
+
+/// The first step of a group whose keys all lie at `end` or past it; steps ascend by their first keys.
+__device__ inline int64_t end_of_steps(const PlanView& plan, const BlockPlan::Group& group, int64_t end) {
+  const auto first_key = [&](int64_t s) { return plan.keys[plan.steps[group.first_step + s].keys]; };
+  return group.first_step + count_below(group.last_step - group.first_step, end, first_key);
 }
 
 /// BlockAttention and BlockAttentionBack with rounded factors of products; sums and weights are f32.
