@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(AttentionBack
     cuda::clear(dmap);
     if (x.dropped) {
       kept.draw(x.drawn, static_cast<int>(queries), static_cast<int>(min(keys - j, int64_t{tile_rows})),
-                [&](int i, int key) { return x.element(b, h, first + i, j + key); });
+                [&](int i) { return x.element(b, h, first + i, j); });
     }
     if (whole) {
       cuda::wait_for_copies<0>();

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
     }
     if (x.dropped) {
       kept.draw(x.drawn, static_cast<int>(queries), static_cast<int>(keys),
-                [&](int query, int key) { return x.element(b, h, i + query, first + key); });
+                [&](int query) { return x.element(b, h, i + query, first); });
     }
     if (whole) {
       cuda::wait_for_copies<0>();

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     cuda::commit_copies();
     if (x.dropped) {
       kept.draw(x.drawn, static_cast<int>(queries), static_cast<int>(count),
-                [&](int i, int key) { return x.element(b, h, first + i, j + key); });
+                [&](int i) { return x.element(b, h, first + i, j); });
     }
     if (whole) {
       cuda::wait_for_copies<1>();

@@ -2,6 +2,8 @@
 // its weights.
 #pragma once
 
+#include <type_traits>
+
 #include "core/cuda/products.h"
 #include "core/kernels/attention_shape.h"
 #include "core/kernels/elementwise.h"
@@ -30,45 +32,57 @@ struct KeptPairs {
   static constexpr int bytes = 64 * 8;
   uint8_t* byte;  ///< in shared memory, aligned to 8
 
-  /// All threads: `element(i, j)` numbers the pair of the tile's i-th query and j-th key.
+  /// All threads: `element(i, j)` numbers the pair of the tile's i-th query and j-th key; or `element(i)`
+  /// that of the first key, where numbers follow one another.
   template <class Element>
   __device__ void draw(const DeviceDraw& from, int queries, int keys, Element element) const {
     const uint64_t high = from.high();
-    for (int e = static_cast<int>(threadIdx.x); e < queries * 8; e += cuda::tile_threads)
-      byte[e] = static_cast<uint8_t>(eight(from, high, e / 8, e % 8 * 8, keys, element));
+    const auto block_of = [&](uint64_t n) {
+      return dropout_byte(Philox::at(from.seed, n, high), from.threshold);
+    };
+    for (int e = static_cast<int>(threadIdx.x); e < queries * 8; e += cuda::tile_threads) {
+      const int first = e % 8 * 8, count = min(keys - first, 8);
+      uint32_t bits = 0;
+      if constexpr (std::is_invocable_v<Element, int>) {
+        bits = following(element(e / 8) + static_cast<uint64_t>(first), count, block_of);
+      } else {
+        bits = listed(
+            count, [&](int n) { return element(e / 8, first + n); }, block_of);
+      }
+      byte[e] = static_cast<uint8_t>(bits);
+    }
   }
   __device__ bool has(int query, int key) const {
     return ((byte[query * 8 + key / 8] >> (key % 8)) & 1) != 0;
   }
+  /// Those of all keys of a query.
+  __device__ uint64_t of(int query) const { return reinterpret_cast<const uint64_t*>(byte)[query]; }
 
  private:
-  /// Those of query i and the eight keys from `first` on, or as many as there are. Numbers that follow one
-  /// another are drawn by whole blocks: where rows begin with a block, by one. That is asked of the numbers
-  /// themselves, since the keys of a pattern may lie anywhere; for others the compiler knows the answer.
-  template <class Element>
-  __device__ static uint32_t eight(const DeviceDraw& from, uint64_t high, int i, int first, int keys,
-                                   Element element) {
-    const int count = min(keys - first, 8);
+  /// The bits of `count` numbers from `number` on, taken as blocks have them: one where that begins a block.
+  template <class BlockOf>
+  __device__ static uint32_t following(uint64_t number, int count, BlockOf block_of) {
     if (count <= 0) return 0;
-    const auto block_of = [&](uint64_t n) {
-      return dropout_byte(Philox::at(from.seed, n, high), from.threshold);
-    };
-    const uint64_t number = element(i, first);
+    const int skipped = static_cast<int>(number % 8);
+    uint32_t bits = 0;
+#pragma unroll 1
+    for (int n = 0; n < skipped + count; n += 8) bits |= block_of(number / 8 + n / 8) << n;
+    return (bits >> skipped) & ((1U << count) - 1);
+  }
+  /// Those of numbers at(0), at(1), ..., which may lie anywhere.
+  template <class At, class BlockOf>
+  __device__ static uint32_t listed(int count, At at, BlockOf block_of) {
+    if (count <= 0) return 0;
+    const uint64_t number = at(0);
     bool follow = true;
 #pragma unroll
-    for (int n = 1; n < 8; ++n) follow &= n >= count || element(i, first + n) == number + n;
-    uint32_t bits = 0;
-    if (follow) {
-      const uint64_t begin = number / 8, last = (number + count - 1) / 8;
-#pragma unroll 1
-      for (uint64_t n = begin; n <= last; ++n) bits |= block_of(n) << (8 * (n - begin));
-      return bits >> (number % 8) & ((1U << count) - 1);
-    }
+    for (int n = 1; n < 8; ++n) follow &= n >= count || at(n) == number + n;
+    if (follow) return following(number, count, block_of);
+    uint32_t bits = 0, block = 0;
     uint64_t drawn = ~uint64_t{0};
-    uint32_t block = 0;
 #pragma unroll 1
     for (int n = 0; n < count; ++n) {
-      const uint64_t own = element(i, first + n);
+      const uint64_t own = at(n);
       if (own / 8 != drawn) block = block_of(drawn = own / 8);
       bits |= (block >> (own % 8) & 1U) << n;
     }

@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
     if (pairs != Pairs::plain && x.dropped) {
       kept.draw(x.drawn, static_cast<int>(min(x.Tq - query_first, int64_t{64})),
                 static_cast<int>(min(x.Tk - key_first, int64_t{64})),
-                [&](int i, int j) { return x.element(b, h, query_first + i, key_first + j); });
+                [&](int i) { return x.element(b, h, query_first + i, key_first); });
     }
     __syncthreads();
     WarpSums<1, N> map, slopes;

@@ -178,9 +178,8 @@ __device__ inline void make_features(const FastmaxShape<T>& x, const T* rows, in
 template <class T>
 __device__ inline void draw_features(const FastmaxShape<T>& x, const KeptPairs& kept, uint64_t number,
                                      int count, int64_t first) {
-  kept.draw(x.drawn, count, cuda::tile_rows, [&](int token, int feature) {
-    return number + static_cast<uint64_t>(token * x.drawn_row + first + feature);
-  });
+  kept.draw(x.drawn, count, cuda::tile_rows,
+            [&](int token) { return number + static_cast<uint64_t>(token * x.drawn_row + first); });
 }
 
 /// Rows [v, 1] or [dout / sum, c] of a head: what the features of a token are multiplied with.
