@@ -93,15 +93,20 @@ __device__ inline void fetch_packed(E* tile, const E* from, int64_t rows) {
 template <int M, int N>
 struct WarpSums {
   float x[M][N][4];
-  __device__ void clear() {
+  /// Calls f(float&) for each.
+  template <class F>
+  __device__ void each(F f) {
 #pragma unroll
     for (int m = 0; m < M; ++m) {
 #pragma unroll
       for (int n = 0; n < N; ++n) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) x[m][n][e] = 0.0F;
+        for (int e = 0; e < 4; ++e) f(x[m][n][e]);
       }
     }
+  }
+  __device__ void clear() {
+    each([](float& sum) { sum = 0.0F; });
   }
 };
 
@@ -228,72 +233,6 @@ __device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, met / 
     }
   }
 }
-
-/// The running softmax of a warp's rows. The totals are shares of the four lanes of a row.
-template <int M>
-struct WarpRunningRows {
-  float most[M][2], total[M][2];
-
-  /// Each row begins with the score `sink`; -infinity: with nothing.
-  __device__ void start(const WarpPlace& me, float sink) {
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        most[m][half] = sink;
-        total[m][half] = me.lane % 4 == 0 && sink != -infinity<float> ? 1.0F : 0.0F;
-      }
-    }
-  }
-  /// Scores (-infinity where there is no pair) to weights, of which keep(m, n, e) says what they are
-  /// multiplied by; older sums shrink.
-  template <int N, class Keep>
-  __device__ void weigh(WarpSums<M, met / 8>& map, WarpSums<M, N>& sums, Keep keep) {
-#pragma unroll
-    for (int m = 0; m < M; ++m) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float top = most[m][half];
-#pragma unroll
-        for (int n = 0; n < met / 8; ++n) {
-#pragma unroll
-          for (int e = 2 * half; e < 2 * half + 2; ++e) top = map.x[m][n][e] > top ? map.x[m][n][e] : top;
-        }
-        for (int bits = 2; bits > 0; bits /= 2) {
-          const float other = __shfl_xor_sync(0xffffffffU, top, bits);
-          top = other > top ? other : top;
-        }
-        const float base = top == -infinity<float> ? 0.0F : top;  // no key yet: weights are 2^-inf, not NaN
-        const float shrink = exp2(most[m][half] - base);
-        most[m][half] = top;
-        float sum = 0.0F;
-#pragma unroll
-        for (int n = 0; n < met / 8; ++n) {
-#pragma unroll
-          for (int e = 2 * half; e < 2 * half + 2; ++e) {
-            float& p = map.x[m][n][e];
-            p = exp2(p - base);
-            sum += p;
-            p *= keep(m, n, e);
-          }
-        }
-        total[m][half] = total[m][half] * shrink + sum;
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-          sums.x[m][n][2 * half] *= shrink;
-          sums.x[m][n][2 * half + 1] *= shrink;
-        }
-      }
-    }
-  }
-  /// What the sums of a row are multiplied by at the end, and the log of its total. All lanes of the warp.
-  __device__ float finish(int m, int half, float& lse) const {
-    float all = total[m][half];
-    for (int bits = 2; bits > 0; bits /= 2) all += __shfl_xor_sync(0xffffffffU, all, bits);
-    lse = all == 0.0F ? -infinity<float> : (most[m][half] + log2(all)) * static_cast<float>(ln_2);
-    return all == 0.0F ? 0.0F : 1.0F / all;
-  }
-};
 
 /// What becomes of a row of sums: they are multiplied by `fresh`, and what lies there already is added times
 /// `old`, unless that is zero.

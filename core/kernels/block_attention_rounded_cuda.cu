@@ -1,5 +1,6 @@
 // Attention over the pairs of a pattern on the tensor cores, forward: a block takes a group of the plan, 16
 // queries a warp, through its steps, with the next keys under way while these are multiplied.
+#include "core/kernels/attention_rounded_softmax.h"
 #include "core/kernels/block_attention_rounded_device.h"
 
 namespace heed::kernel {
@@ -28,6 +29,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
   const int64_t keys = x.keys_of(at.b), begin = group.first_step;
   const int64_t end = end_of_steps(x.plan, group, keys);
   const float factor = x.factor();
+  // Products are scaled as they become weights, where their order is that of the scores.
+  const bool scales = factor > 0.0F;
+  const float unit = scales ? factor : 1.0F;
 
   const auto fetch_keys = [&](int64_t s) {
     const BlockPlan::Step& step = x.plan.steps[s];
@@ -64,24 +68,28 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     WarpSums<1, N> map;
     map.clear();
     warp_dots<D, 1>(me, q_tile, k_tiles + place, map);
+    if (!scales) map.each([factor](float& score) { score *= factor; });
+    if (step.pairs >= 0 || there < met) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int i = me.row<1>(0, half);
-      const uint64_t word = i >= group.count ? 0
-                            : step.pairs < 0 ? ~uint64_t{0}
-                                             : x.plan.pairs[step.pairs + i];
+      for (int half = 0; half < 2; ++half) {
+        const int i = me.row<1>(0, half);
+        const uint64_t word =
+            i >= group.count || step.pairs < 0 ? ~uint64_t{0} : x.plan.pairs[step.pairs + i];
 #pragma unroll
-      for (int n = 0; n < N; ++n) {
+        for (int n = 0; n < N; ++n) {
 #pragma unroll
-        for (int e = 2 * half; e < 2 * half + 2; ++e) {
-          const int j = me.column(n, e);
-          const bool pair = j < there && ((word >> j) & 1) != 0;
-          map.x[0][n][e] = pair ? map.x[0][n][e] * factor : -infinity<float>;
+          for (int e = 2 * half; e < 2 * half + 2; ++e) {
+            const int j = me.column(n, e);
+            if (j >= there || ((word >> j) & 1) == 0) map.x[0][n][e] = -infinity<float>;
+          }
         }
       }
     }
-    rows.weigh(map, sums, [&](int, int n, int e) {
-      return !x.dropped ? 1.0F : kept.has(me.row<1>(0, e / 2), me.column(n, e)) ? x.keep_scale : 0.0F;
+    rows.weigh(map, unit, sums, [&](int, int half) {
+      const uint64_t bits = x.dropped ? kept.of(me.row<1>(0, half)) >> me.column(0, 0) : ~uint64_t{0};
+      return [bits, scale = x.dropped ? x.keep_scale : 1.0F](int n, int e) {
+        return (bits >> (8 * n + e % 2) & 1) != 0 ? scale : 0.0F;
+      };
     });
     warp_gather<D, 1>(me, map, v_tiles + place, sums);
     __syncthreads();
@@ -92,7 +100,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
   for (int half = 0; half < 2; ++half) {
     const int i = me.row<1>(0, half);
     float lse;
-    shares[half] = {rows.finish(0, half, lse)};
+    shares[half] = {rows.finish(0, half, unit, lse)};
     written[half] = i < group.count;
     if (!written[half]) continue;
     const int64_t row = at.head * x.Tq + queries[i];

@@ -183,6 +183,28 @@ TEST_CASE("attention on devices: the tensor cores' products are exact where roun
   CHECK(apart(y.dv, want.dv) < 1e-6);
 }
 
+TEST_CASE("attention on devices: scales of any sign, with rounded products") {
+  const OnEachDevice here;
+  // Whole numbers are exact in bf16 and tf32, so that scores are those of the CPU.
+  const Sizes s{1, 2, 2, 140, 140, 48, 40};
+  Inputs x(s, DType::f32);
+  for (const Tensor& t : {x.q, x.k, x.v}) {
+    float* values = t.data<float>();
+    for (int64_t i = 0; i < t.size(); ++i) values[i] = std::round(3 * values[i]);
+  }
+  const bool causal = GENERATE(false, true);
+  const Rounding rounding = GENERATE(Rounding::bf16, Rounding::tf32);
+  for (const double scale : {0.01, -0.01, 0.0, 1e-25}) {
+    INFO("scale " << scale << " causal " << causal);
+    const AttentionTerms exact{.scale = scale, .causal = causal, .rounding = Rounding::none};
+    AttentionTerms terms = exact;
+    terms.rounding = rounding;
+    const Outputs y = run(device_here(), x, terms), want = run(Device::cpu, x, exact);
+    CHECK(apart(y.out, want.out) < 0.02);
+    CHECK(apart(y.lse, want.lse) < 1e-6);
+  }
+}
+
 namespace {
 
 /// Fastmax on a device and on the CPU, with what is dropped the same.

@@ -1,0 +1,23 @@
+// Powers of two at the speed of the device, where their last bits do not matter.
+#pragma once
+
+#include <cmath>
+
+#include "core/cuda/grid.h"
+
+namespace heed::cuda {
+
+/// 2^x in one instruction, to 2 units in the last place. What would be below the smallest normal number is 0,
+/// and so is 2^-infinity.
+__device__ inline float fast_exp2(float x) {
+#ifdef __CUDACC__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  const float y = std::exp2(x);
+  return y < 0x1p-126F ? 0.0F : y;
+#endif
+}
+
+}  // namespace heed::cuda
