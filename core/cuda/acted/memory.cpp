@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -16,6 +17,7 @@ namespace heed::acted {
 namespace {
 
 constexpr size_t page = 4096;
+constexpr size_t huge_page = size_t{2} << 20;  // guards of gigabytes are set at once, not page by page
 constexpr size_t range = size_t{1} << 40;
 
 size_t pages(size_t bytes) { return (std::max<size_t>(bytes, 1) + page - 1) / page * page; }
@@ -112,12 +114,15 @@ cudaError_t cudaMalloc(void** at, size_t bytes) {
     break;
   }
   if (place == nullptr) {
+    if (size >= heed::acted::huge_page)
+      m.fresh += -reinterpret_cast<uintptr_t>(m.fresh) % heed::acted::huge_page;
     if (m.fresh + size + heed::acted::page > m.first + heed::acted::range) return cudaErrorMemoryAllocation;
     place = m.fresh;
     m.fresh += size + heed::acted::page;  // a page between two that nobody may touch
   }
   if (mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
     return cudaErrorMemoryAllocation;
+  if (size >= heed::acted::huge_page) madvise(place, size, MADV_HUGEPAGE);
   m.taken[place] = size;
   m.bytes += size;
   m.protect(place, size);
