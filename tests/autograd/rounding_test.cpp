@@ -76,8 +76,8 @@ TEST_CASE("rounding: a linear layer and its gradients round their factors, check
 TEST_CASE("rounding: the hidden layer of a feed-forward network may lie in bf16, its gradients in f32") {
   const OnEachDevice here;
   Mirror there(device_here());
-  const Tensor x = random_tensor(Shape{48, 64}, DType::f32, 1),
-               dy = random_tensor(Shape{48, 40}, DType::f32, 6);
+  const Tensor x = random_tensor(Shape{480, 64}, DType::f32, 1),
+               dy = random_tensor(Shape{480, 40}, DType::f32, 6);
   const Tensor weights[] = {
       random_tensor(Shape{96, 64}, DType::f32, 2), random_tensor(Shape{96}, DType::f32, 3),
       random_tensor(Shape{40, 96}, DType::f32, 4), random_tensor(Shape{40}, DType::f32, 5)};
@@ -100,6 +100,7 @@ TEST_CASE("rounding: the hidden layer of a feed-forward network may lie in bf16,
     }
     return found;
   };
+  sweep(Rounding::none);  // takes the room in which products work, once
   const Found exact = sweep(Rounding::none), rounded = sweep(Rounding::bf16);
   CHECK(distance(rounded.y, exact.y) > 1e-3);
   CHECK(off(rounded.y, exact.y) < 0.01);
@@ -107,8 +108,9 @@ TEST_CASE("rounding: the hidden layer of a feed-forward network may lie in bf16,
     CAPTURE(i);
     CHECK(off(rounded.gradients[i], exact.gradients[i]) < 0.01);
   }
-  // Before and behind GELU: twice 48 x 96 numbers.
-  if (device_here() != Device::cpu) CHECK(rounded.kept < exact.kept);
+  // Before and behind GELU twice 480 x 96 numbers of half the size, less the input and the weights in bf16.
+  const int64_t saved = 2 * (2 * 480 * 96 - 480 * 64 - 96 * 64 - 40 * 96);
+  if (device_here() != Device::cpu) CHECK(exact.kept - rounded.kept > saved * 9 / 10);
 }
 
 TEST_CASE("rounding: the scope ends with its block, and is one thread's own") {
