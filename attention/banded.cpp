@@ -41,6 +41,10 @@ Tensor sparse_places(const char* name, int64_t longest, double density, Rng& rng
     fail("attention '", name,
          "': places of errors are drawn for the longest input, which is not known here. Set max_length.");
   }
+  if (longest > 46340) {  // the root of 2^31: places are told by 32 bits
+    fail("attention '", name, "': max_length = ", longest,
+         ", but errors are placed among the pairs of at most 46340 tokens. Lower max_length.");
+  }
   const int64_t all = longest * longest, free = all - longest;
   const double wanted = density > 0 ? density * static_cast<double>(all) : static_cast<double>(longest);
   const int64_t count = std::min<int64_t>(std::max<int64_t>(1, std::llround(wanted)), free);

@@ -1,6 +1,9 @@
 // Linear-time attention through features.
 #include "attention/kernelized.h"
 
+#include "core/kernels/pick.h"
+#include "core/launch.h"
+
 namespace heed {
 
 using kernel::FastmaxTerms;
@@ -96,9 +99,16 @@ Tensor prepared(const Tensor& x, const FastmaxTerms& terms) {
     case Prepare::unit:
       return x / sqrt(sum(square(x), -1) + e * e);
     case Prepare::positive:
-      return elu(x) + 1;
+      return relu(x) + exp(-relu(-x));  // elu(x) + 1 would leave little of what is far below 0
   }
   return x;
+}
+
+Tensor one_for_zero(const Tensor& x) {
+  const NoTape looking;
+  const Tensor sizes = abs(contiguous(x.detach())), any(x.shape(), DType::u8, x.device());
+  launch<kernel::Pick>(x.device(), sizes, Draw{}, any);
+  return affine(cast(any, x.dtype()), -1, 1);
 }
 
 Tensor polynomial_map(const Tensor& q, const Tensor& k, const FastmaxTerms& terms, const Mask& mask,
@@ -107,11 +117,10 @@ Tensor polynomial_map(const Tensor& q, const Tensor& k, const FastmaxTerms& term
   Tensor weights = Tensor::full(s.shape(), terms.coefficients.back(), s.dtype(), s.device());
   for (size_t l = terms.coefficients.size() - 1; l-- > 0;) weights = weights * s + terms.coefficients[l];
   if (const Tensor hidden = mask.dense(s, first_query)) weights = weights * exp(hidden);
-  constexpr double tiny = 1e-37;  // a row without keys is divided by it
   Tensor total = sum(weights, 3) + terms.epsilon;
   if (terms.guard > 0)
-    total = total + relu(affine(abs(total), -1, terms.guard)) * (total / (abs(total) + tiny));
-  return weights * (total / (square(total) + tiny));
+    total = total + relu(affine(abs(total), -1, terms.guard)) * (total / (abs(total) + 1e-37));
+  return weights / (total + one_for_zero(total));
 }
 
 }  // namespace heed

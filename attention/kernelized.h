@@ -41,6 +41,8 @@ class KernelizedAttention : public HeadedAttention {
   kernel::FastmaxTerms terms_;
 };
 
+/// 1 where x [..., 1] is 0, 0 elsewhere, without a gradient: what a sum over no keys is divided by.
+Tensor one_for_zero(const Tensor& x);
 /// What the fused kernel does to queries and keys first, in plain ops: [B, H, T, d].
 Tensor prepared(const Tensor& x, const kernel::FastmaxTerms& terms);
 /// The weights of all pairs of features in plain ops, [B, H, Tq, Tk]: for looking.

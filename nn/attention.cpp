@@ -40,7 +40,8 @@ Likelihood likelihood_of(const Tensor& logits, const Tensor& targets, std::span<
                                  view::slice(count, 0, b, b + 1));
     at = end;
   }
-  return {-(mean * count), sum(count)};
+  const Tensor least = Tensor::full(Shape{1}, -1, all.dtype(), all.device());
+  return {-(mean * count), sum(count), -maximum(-count, least)};
 }
 
 }  // namespace
@@ -87,8 +88,8 @@ void settle_terms_of_parts(Terms* terms, const Tensor& logits, const Tensor& tar
     const NoTape quiet;
     const std::vector<int64_t> rows(static_cast<size_t>(targets.extent(0)), 1);
     likelihood = likelihood_of(logits.detach(), targets.detach(), rows, -1);
-    const std::vector<Tensor> all(static_cast<size_t>(parts), likelihood.of_sequences);
-    likelihood.of_sequences = concat(all, 0);
+    for (Tensor* each : {&likelihood.of_sequences, &likelihood.real})
+      *each = concat(std::vector<Tensor>(static_cast<size_t>(parts), *each), 0);
   }
   terms->settle(likelihood);
 }

@@ -48,6 +48,7 @@ struct Probe {
 struct Likelihood {
   Tensor of_sequences;  ///< [B], nats: log p of the targets of each sequence, without history
   Tensor weight;        ///< rank 0: what the loss is a mean over, tokens or examples of the batch
+  Tensor real;          ///< [B]: 1; 0 for a sequence without targets, which is there to fill a batch up
 };
 
 /// Extra terms of the loss, such as those of stochastic attention or routing. Whoever takes the step adds

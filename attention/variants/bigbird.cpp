@@ -4,6 +4,8 @@
 // Blocks of b tokens, nb of them, the last of which may be shorter. A query of block I sees block J where I
 // or J is the first or the last block, |I - J| <= 1, or J is one of the r random blocks of I. A block that is
 // several of these counts once (the authors' code counts it as often as it is).
+// nb is that of the longest sequence of a batch, as in the authors' code: the last block of a shorter one is
+// not global, and its random blocks are those of nb, so what it gets depends on whom it is padded to.
 //
 // Random blocks are drawn when it is made, for each head and each 1 <= I <= nb - 2, without the first and
 // last block and the window, and without the block opposite (nb - 2 for I = 1, 1 for I = nb - 2). Fixed

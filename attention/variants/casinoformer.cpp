@@ -6,7 +6,7 @@
 // K_n and V_n are sums over the |n| keys below bud n; `paper` leaves |n| out of the denominator, as its
 // algorithm 1 does. Splits are drawn while there is noise, and go to the largest mass otherwise. Buds are
 // shared by all heads and constants to the gradient. n^(1 + E) buds are kept for the gradient as 4 bytes
-// each.
+// each. The host's dropout is not applied: splits that are drawn are the noise.
 //
 // Parameters: projection [H, d, d] of the features (masses rff, favor, favor_relu; a fixed draw, rows
 // orthogonal); draws [Tq, m] uniform numbers in [0, 1) that decide the splits of a query in turn, instead of

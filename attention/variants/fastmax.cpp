@@ -91,7 +91,7 @@ class Fastmax final : public KernelizedAttention {
           "attention 'fastmax': the largest norm is that of all tokens, so there are no steps. Use "
           "normalise=std.");
     }
-    heads.q = over_largest(heads.q, Tensor());
+    heads.q = over_largest(heads.q, config().cross ? Tensor() : call.mask.kept(heads.q, 0));
     heads.k = over_largest(heads.k, call.mask.kept(heads.k, 0));
     return heads;
   }

@@ -68,7 +68,10 @@ class HTransformer final : public HeadedAttention {
 
  private:
   Tensor attend(Heads heads, const Attend& call) override;
-  Tensor at_once(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels, bool padded);
+  Tensor at_once(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels, bool padded,
+                 Rng* noise);
+  Tensor looked(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                const std::shared_ptr<const kernel::Pattern>& pattern, Rng* noise) const;
   Tensor by_steps(Heads heads, const Attend& call);
 
   std::shared_ptr<const kernel::Pattern> pattern(const Clusters& clusters, const ClusterLevels& levels);
@@ -150,8 +153,25 @@ std::shared_ptr<const kernel::Pattern> HTransformer::pattern(const Clusters& clu
   return last_ = pattern;
 }
 
+/// Of each query on its level: what it takes of values and of their number, the last column, and the
+/// logarithm of its sum. Dropout is on the weights of values alone: the number is what they are divided by.
+Tensor HTransformer::looked(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                            const std::shared_ptr<const kernel::Pattern>& pattern, Rng* noise) const {
+  const kernel::BlockTerms plain{.scale = scale_, .pattern = pattern};
+  if (noise == nullptr || config().dropout == 0)
+    return block_attention_with_sums(queries, keys, values, plain);
+  kernel::BlockTerms dropped = plain;
+  dropped.dropout = config().dropout;
+  dropped.draw = noise->next();
+  const int64_t width = values.extent(3) - 1;
+  return concat(std::vector<Tensor>{block_attention(queries, keys, slice(values, 3, 0, width), dropped),
+                                    block_attention_with_sums(queries, keys,
+                                                              slice(values, 3, width, width + 1), plain)},
+                3);
+}
+
 Tensor HTransformer::at_once(const Clusters& clusters, const Tensor& q, const ClusterLevels& levels,
-                             bool padded) {
+                             bool padded, Rng* noise) {
   Tensor asked = cluster_queries(clusters, q, levels), keys = levels.keys;
   if (bias_) {
     std::vector<int32_t> who, where;
@@ -169,8 +189,7 @@ Tensor HTransformer::at_once(const Clusters& clusters, const Tensor& q, const Cl
     asked = concat(std::vector<Tensor>{asked, Tensor::full(column, 1, q.dtype(), q.device())}, 3);
     keys = concat(std::vector<Tensor>{keys, expand(affine(levels.present, 1e30, -1e30), column)}, 3);
   }
-  const Tensor all = block_attention_with_sums(asked, keys, levels.values,
-                                               {.scale = scale_, .pattern = pattern(clusters, levels)});
+  const Tensor all = looked(asked, keys, levels.values, pattern(clusters, levels), noise);
   // From the coarsest level down: a cluster hands what it gathered to both of its parts.
   Gathered total;
   for (size_t level = levels.first.size(); level-- > 0;) {
@@ -266,7 +285,7 @@ Tensor HTransformer::by_steps(Heads heads, const Attend& call) {
     keys = with_places(take_rows(keys, ids), where);
     values = take_rows(values, ids);
   }
-  const Tensor all = block_attention_with_sums(queries, keys, values, {.scale = scale_, .pattern = pattern});
+  const Tensor all = looked(queries, keys, values, pattern, call.pass.noise);
   memory->firsts = firsts.empty() ? Tensor() : picked(firsts);
   const Gathered own =
       gathered(reshape(all, Shape{all.extent(0), all.extent(1), fresh, high, all.extent(3)}));
@@ -305,17 +324,17 @@ Tensor HTransformer::attend(Heads heads, const Attend& call) {
     fail("attention 'h_transformer': ", heads.q.extent(2), " queries for ", length,
          " keys. Both are cut into the same blocks, so give as many.");
   const Clusters clusters{.block = block_, .causal = causal};
-  const auto run = [&](const Tensor& values) {
+  const auto run = [&](const Tensor& values, Rng* noise) {
     return at_once(clusters, heads.q, cluster_levels(clusters, heads.k, values, kept),
-                   static_cast<bool>(kept));
+                   static_cast<bool>(kept), noise);
   };
   if (call.pass.probe != nullptr) {
     const NoTape looking;
     const Shape whole{heads.q.extent(0), heads.q.extent(1), length, length};
     const Tensor values = counted(expand(identity(length, heads.q), whole));
-    call.pass.probe->see(*this, run(values));
+    call.pass.probe->see(*this, run(values, nullptr));
   }
-  return run(heads.v);
+  return run(heads.v, call.pass.noise);
 }
 
 }  // namespace

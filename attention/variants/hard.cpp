@@ -6,7 +6,8 @@
 // mode=sample learns by REINFORCE: for each sequence with log-likelihood L, the loss gets
 //   - reward (L - b) log p(s) - entropy H(a) + coverage sum over j of (1 - sum over i of a_ij)^2,
 // log p(s) and H summed over heads and queries, all over what the loss is a mean over; b follows L by
-// b <- decay b + (1 - decay) L. With probability `soft` a batch takes the expectation instead of a sample.
+// b <- decay b + (1 - decay) L. Padding counts for nothing, but for queries of cross-attention: no mask tells
+// which of those are padding. With probability `soft` a batch takes the expectation instead of a sample.
 // Without a source of noise, `test` decides: the expectation or the likeliest key. Without Pass::terms
 // samples teach the scores nothing. mode=straight_through draws by Gumbel noise, mode=argmax takes the
 // likeliest key; both hand the gradient of the soft weights on. mode=expect is the soft attention.
@@ -92,7 +93,7 @@ class HardAttention final : public ScoredAttention {
     if (!taken) return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
     const Tensor one_hot = cast(taken, map.dtype());
     if (options_.mode != HardMode::sample) return matmul(one_hot + (map - map.detach()), heads.v);
-    if (call.pass.terms != nullptr && recording()) teach(scores, map, taken, *call.pass.terms);
+    if (call.pass.terms != nullptr && recording()) teach(scores, map, taken, heads.k, call);
     return matmul(one_hot, heads.v);
   }
 
@@ -146,37 +147,43 @@ class HardAttention final : public ScoredAttention {
   }
 
   /// Puts what is learnt from a sample into the terms.
-  void teach(const Tensor& scores, const Tensor& map, const Tensor& taken, Terms& terms) {
-    const auto of_sequences = [](const Tensor& x) {
-      return reshape(sum(reshape(x, Shape{x.extent(0), -1}), 1), Shape{x.extent(0)});
+  void teach(const Tensor& scores, const Tensor& map, const Tensor& taken, const Tensor& k,
+             const Attend& call) {
+    Terms& terms = *call.pass.terms;
+    const Tensor keys = call.mask.kept(k, 0), queries = config().cross ? Tensor() : call.mask.kept(map, 0);
+    const auto of_sequences = [](const Tensor& x, const Tensor& kept) {  // [B]
+      const Tensor counted = kept ? x * kept : x;
+      return reshape(sum(reshape(counted, Shape{x.extent(0), -1}), 1), Shape{x.extent(0)});
     };
-    const Tensor log_chance = of_sequences(select(taken, log_softmax(scores), 0));
+    const Tensor log_chance = of_sequences(sum(select(taken, log_softmax(scores), 0), 3), queries);
     Tensor own;  // what needs no reward, [B]
     if (options_.entropy != 0) {
       const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-30, map.dtype(), map.device());
-      own = of_sequences(map * log(maximum(map, least))) * options_.entropy;
+      own = of_sequences(sum(map * log(maximum(map, least)), 3), queries) * options_.entropy;
     }
     if (options_.coverage != 0) {
-      const Tensor lacking = of_sequences(square(affine(sum(map, 2), -1, 1))) * options_.coverage;
-      own = own ? own + lacking : lacking;
+      const Tensor seen = sum(queries ? map * queries : map, 2);  // [B, H, 1, Tk]
+      const Tensor lacking = of_sequences(square(affine(seen, -1, 1)), keys ? transpose(keys, 2, 3) : keys);
+      own = own ? own + lacking * options_.coverage : lacking * options_.coverage;
     }
     terms.add("hard", [this, &terms, log_chance, own](const Likelihood& likelihood) {
-      const Tensor gain = advantage(likelihood.of_sequences, terms.rehearsal);
-      const Tensor reinforced = gain * log_chance * -options_.reward;
-      return sum(own ? reinforced + own : reinforced) / likelihood.weight;
+      const Tensor reinforced = advantage(likelihood, terms.rehearsal) * log_chance * -options_.reward;
+      return sum((own ? reinforced + own : reinforced) * likelihood.real) / likelihood.weight;
     });
   }
 
-  /// L - b, after which b has moved.
-  Tensor advantage(const Tensor& reward, bool rehearsal) {
+  /// L - b, after which b has moved by the sequences that are there.
+  Tensor advantage(const Likelihood& likelihood, bool rehearsal) {
     const NoTape quiet;
+    const Tensor& reward = likelihood.of_sequences;
     const Tensor total = cast(slice(baseline_, 0, 0, 1), reward.dtype());
     const Tensor weight = cast(slice(baseline_, 0, 1, 2), reward.dtype());
     const Tensor least = Tensor::full(Shape{1}, 1e-30, reward.dtype(), reward.device());
     const Tensor gain = reward - total / maximum(weight, least);
     if (!rehearsal) {
       const double rest = 1 - options_.decay;
-      const Tensor next[] = {total * options_.decay + reshape(mean(reward), Shape{1}) * rest,
+      const Tensor mean = sum(reward * likelihood.real) / sum(likelihood.real);
+      const Tensor next[] = {total * options_.decay + reshape(mean, Shape{1}) * rest,
                              weight * options_.decay + rest};
       baseline_ = cast(concat(next, 0), baseline_.dtype());
     }

@@ -166,9 +166,13 @@ Tensor Hat::attend(Heads heads, const Attend& call) {
     const NoTape looking;
     call.pass.probe->see(*this, segment_map(heads, call));
   }
-  const Tensor y = block_attention(
-      heads.q, heads.k, heads.v,
-      {.scale = scale(), .pattern = pattern(heads.k.extent(2)), .key_lengths = call.mask.key_lengths()});
+  const kernel::AttentionTerms dropped = terms(call, scale());
+  const Tensor y = block_attention(heads.q, heads.k, heads.v,
+                                   {.scale = scale(),
+                                    .pattern = pattern(heads.k.extent(2)),
+                                    .key_lengths = call.mask.key_lengths(),
+                                    .dropout = dropped.dropout,
+                                    .draw = dropped.draw});
   return options_.cross ? meet(y, call) : y;
 }
 

@@ -12,9 +12,9 @@
 // symmetric=true projects keys as it does queries, so that k(x, y) = k(y, x).
 #include <cmath>
 
+#include "attention/kernelized.h"
 #include "attention/scored.h"
 #include "attention/variant.h"
-#include "core/kernels/pick.h"
 
 namespace heed {
 namespace {
@@ -67,25 +67,12 @@ class KernelAttention final : public ScoredAttention {
     Tensor open = structure.dense(scores, first_query);  // 1 where a query may look, 0 where not
     if (open) open = exp(open);
     Tensor weight = powers(scores, open);
-    Tensor total;
-    if (const Tensor mask = call.mask.dense(scores, first_query)) {
-      open = exp(mask);
-      weight = weight * open;
-      total = sum(weight, 3) + closed(open);  // a row without keys is divided by 1
-    } else {
-      total = sum(weight, 3);
-    }
-    const Tensor map = weight / total;
+    if (const Tensor mask = call.mask.dense(scores, first_query)) weight = weight * exp(mask);
+    const Tensor total = sum(weight, 3);
+    const Tensor map =
+        weight / (total + one_for_zero(total));  // without keys, or with weights of 0, a row is 0
     if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
     return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
-  }
-
-  /// 1 for rows of zeros, 0 for others: [1|B, 1|H, Tq, 1].
-  static Tensor closed(const Tensor& open) {
-    const NoTape looking;
-    const Tensor rows = contiguous(open.detach()), any(open.shape(), DType::u8, open.device());
-    launch<heed::kernel::Pick>(open.device(), rows, Draw{}, any);
-    return affine(max(cast(any, open.dtype()), 3), -1, 1);
   }
 
   /// The largest size in each row, at least `least`: [B, H, Tq, 1].
@@ -110,7 +97,7 @@ class KernelAttention final : public ScoredAttention {
     }
     const bool linear = options_.kernel == Kind::linear;
     const Tensor base = seen(linear ? scores : scores + options_.offset);
-    const Tensor part = base / size_of(base, 1e-30);
+    const Tensor size = size_of(base, 0), part = base / (size + one_for_zero(size));
     Tensor power = part;
     for (int64_t n = 2; n <= (linear ? 1 : options_.degree); ++n) power = power * part;
     return power;

@@ -185,7 +185,9 @@ class RoutingAttention final : public BucketedAttention {
                  Shape{B, H, C + 1, d});
       const Tensor kept = call.mask.kept(x, 0);
       const Tensor apart = square(vectors - take_rows(all, home));
-      call.pass.terms->add("commitment", mean(kept ? apart * kept : apart) * options_.commitment);
+      const Tensor of_real =
+          kept ? sum(apart * kept) / (sum(kept) * static_cast<double>(H * d)) : mean(apart);
+      call.pass.terms->add("commitment", of_real * options_.commitment);
     }
     const NoTape counting;
     move(of_clusters(vectors.detach(), home), 1 - options_.decay);

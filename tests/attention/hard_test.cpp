@@ -42,6 +42,8 @@ Tensor& buffer(Module& module, const std::string& name) {
   fail("no tensor ", name);
 }
 
+Tensor ones(int64_t batch) { return Tensor::full(Shape{batch}, 1, DType::f64); }
+
 constexpr int64_t queries = 2, keys = 4, width = 3;
 
 /// log p of what comes out, [1]: anything that is not linear.
@@ -99,7 +101,7 @@ TEST_CASE("hard: REINFORCE over all choices is the gradient of the expected loss
       Probe probe;
       const Tensor y = headed(attention).on_heads({q, k, v}, {.pass = {.probe = &probe, .terms = &terms}});
       const Tensor log_p = log_likelihood(y);
-      terms.settle({log_p.detach(), Tensor::full(Shape{}, weight, DType::f64)});
+      terms.settle({log_p.detach(), Tensor::full(Shape{}, weight, DType::f64), ones(1)});
       const std::vector<double> drawn = probe.maps.at(0).drawn.to_doubles();
       CHECK(drawn[static_cast<size_t>(a)] == 1);
       CHECK(drawn[static_cast<size_t>(keys + b)] == 1);
@@ -230,7 +232,7 @@ TEST_CASE("hard: entropy and coverage count as they say, over what the loss is a
   headed(attention).on_heads({q, k, k}, {.pass = {.noise = &noise, .probe = &probe, .terms = &terms}});
   CHECK(terms.list.empty());
   CHECK_THROWS_WITH(terms.sum(), containing("'hard'") && containing("settle_terms"));
-  terms.settle({Tensor::zeros(Shape{2}, DType::f64), Tensor::full(Shape{}, 6, DType::f64)});
+  terms.settle({Tensor::zeros(Shape{2}, DType::f64), Tensor::full(Shape{}, 6, DType::f64), ones(2)});
   const auto map = probe.maps.at(0).weights.to_doubles();
   double wanted = 0;
   for (size_t b = 0; b < 2; ++b) {
@@ -257,7 +259,7 @@ TEST_CASE("hard: the baseline follows the reward, but not in rehearsal", "[hard]
     terms.rehearsal = rehearsal;
     headed(attention).on_heads({q, k, k}, {.pass = {.terms = &terms}});
     terms.settle({Tensor::of<double>(std::vector<double>{first, second}, Shape{2}),
-                  Tensor::full(Shape{}, 1, DType::f64)});
+                  Tensor::full(Shape{}, 1, DType::f64), ones(2)});
     return terms.sum().item();
   };
   const auto soft = softmax(matmul(q.detach(), transpose(k, 2, 3))).to_doubles();
@@ -275,6 +277,65 @@ TEST_CASE("hard: the baseline follows the reward, but not in rehearsal", "[hard]
   CHECK(buffer(*attention, "baseline").to_doubles()[0] == Approx(0.75 * 0.25 * -6 + 0.25 * -1.5));
 }
 
+TEST_CASE("hard: sequences that fill a batch up, and padding, change neither loss nor baseline", "[hard]") {
+  const int64_t lengths[] = {3, 2};
+  const auto found = [&](int64_t batch, int64_t columns) {  // [loss, baseline, gradients of real queries]
+    Rng rng(3);
+    const auto attention = make_attention("hard:score=dot,coverage=0.5", {.width = 2}, rng);
+    convert(*attention, DType::f64);
+    const auto real = normal(Shape{2, 3, 2}, 5).to_doubles();
+    auto rows = normal(Shape{batch, columns, 2}, 6).to_doubles();
+    std::vector<int32_t> choices(static_cast<size_t>(batch * columns), 0);
+    std::vector<int32_t> counts(static_cast<size_t>(batch), 1);
+    for (int64_t b = 0; b < 2; ++b) {
+      counts[static_cast<size_t>(b)] = static_cast<int32_t>(lengths[b]);
+      for (int64_t i = 0; i < lengths[b]; ++i) {
+        choices[static_cast<size_t>(b * columns + i)] = static_cast<int32_t>((i + b) % 2);
+        for (int64_t c = 0; c < 2; ++c)
+          rows[static_cast<size_t>((b * columns + i) * 2 + c)] =
+              real[static_cast<size_t>((b * 3 + i) * 2 + c)];
+      }
+    }
+    const Tensor x = Tensor::of<double>(rows, Shape{batch, 1, columns, 2});
+    Choose choose(Tensor::of<int32_t>(choices, Shape{batch, 1, columns}));
+    attention->fields(choose);
+    const Tensor q = leaf(x);
+    Terms terms;
+    headed(attention).on_heads({q, x, x}, {.mask = Mask::lengths(Tensor::of<int32_t>(counts, Shape{batch})),
+                                           .pass = {.terms = &terms}});
+    std::vector<double> reward(static_cast<size_t>(batch), 0), there(static_cast<size_t>(batch), 0);
+    reward[0] = -4, reward[1] = -7, there[0] = there[1] = 1;
+    terms.settle({Tensor::of<double>(reward, Shape{batch}), Tensor::full(Shape{}, 5, DType::f64),
+                  Tensor::of<double>(there, Shape{batch})});
+    const Tensor loss = terms.sum();
+    backward(loss);
+    std::vector<double> all{loss.item(), buffer(*attention, "baseline").to_doubles()[0]};
+    for (int64_t b = 0; b < 2; ++b) {
+      const auto slopes =
+          contiguous(view::slice(view::slice(grad_of(q).detach(), 0, b, b + 1), 2, 0, lengths[b]))
+              .to_doubles();
+      all.insert(all.end(), slopes.begin(), slopes.end());
+    }
+    return all;
+  };
+  const auto alone = found(2, 3), filled = found(5, 9);
+  for (size_t i = 0; i < alone.size(); ++i) CHECK(filled[i] == Approx(alone[i]).margin(1e-12));
+}
+
+TEST_CASE("hard: a sequence of which no target counts is not real", "[hard]") {
+  const Tensor logits = normal(Shape{3, 2, 4}, 1);
+  const Tensor targets = Tensor::of<int32_t>(std::vector<int32_t>{1, -1, -1, -1, 0, 3}, Shape{3, 2});
+  Terms terms;
+  terms.add("t", [&](const Likelihood& of) {
+    CHECK(of.real.to_doubles() == std::vector<double>{1, 0, 1});
+    CHECK(of.weight.item() == 3);
+    CHECK(of.of_sequences.to_doubles()[1] == 0);
+    return of.weight;
+  });
+  settle_terms(&terms, logits, targets);
+  CHECK(terms.list.size() == 1);
+}
+
 TEST_CASE("hard: masked keys are never drawn, and rows without keys give zeros", "[hard]") {
   const auto attention = made("hard:score=dot,soft=0", 2);
   const Tensor q = leaf(normal(Shape{2, 1, 400, 2}, 5)), k = normal(Shape{2, 1, 6, 2}, 6);
@@ -289,7 +350,7 @@ TEST_CASE("hard: masked keys are never drawn, and rows without keys give zeros",
     if (i / 2400 == 1 || i % 6 >= 3) CHECK(drawn[i] == 0);
   }
   for (size_t i = 800; i < 1600; ++i) CHECK(out[i] == 0);
-  terms.settle({Tensor::full(Shape{2}, -1, DType::f64), Tensor::full(Shape{}, 1, DType::f64)});
+  terms.settle({Tensor::full(Shape{2}, -1, DType::f64), Tensor::full(Shape{}, 1, DType::f64), ones(2)});
   backward(sum(y) * 0 + terms.sum());
   for (const double slope : grad_of(q).to_doubles()) CHECK(std::isfinite(slope));
 }

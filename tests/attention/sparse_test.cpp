@@ -377,7 +377,8 @@ TEST_CASE("sparse: longformer's global rows have projections of their own", "[lo
 TEST_CASE("sparse: dropout on the weights is that of softmax", "[window][strided][longformer]") {
   for (const auto& [spec, causal] :
        {std::pair{"window:left=90,right=90", false}, std::pair{"strided:stride=90", true},
-        std::pair{"fixed:block=90", true}, std::pair{"bigbird:block=90", false}}) {
+        std::pair{"fixed:block=90", true}, std::pair{"bigbird:block=90", false},
+        std::pair{"hat:segment=90,cross=false", false}}) {
     CAPTURE(spec);
     AttentionConfig config = config_for(2, 8, 83);
     config.dropout = 0.3;

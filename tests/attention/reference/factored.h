@@ -41,6 +41,7 @@ inline Matrix over_largest(Matrix x, int64_t count, int centre) {
   double largest = 0;
   for (int64_t r = 0; r < count; ++r) largest = std::max(largest, std::sqrt(dot(x, r, x, r)));
   for (double& value : x.values) value /= largest;
+  std::fill(x.values.begin() + count * x.columns, x.values.end(), 0.0);  // padding
   return x;
 }
 

@@ -121,7 +121,7 @@ TEST_CASE("reference: fastmax over the largest norm of all tokens", "[fastmax]")
         const Matrix q = head_of(values.at("q"), b * e.H + h, e.N, e.d),
                      k = head_of(values.at("k"), b * e.H + h, e.M, e.d);
         if (e.keys_of(b) == 0) return Matrix(e.N, e.M);
-        return reference::polynomial(reference::over_largest(q, e.N, centre),
+        return reference::polynomial(reference::over_largest(q, e.cross ? e.N : e.keys_of(b), centre),
                                      reference::over_largest(k, e.keys_of(b), centre), {1, 1, 0.5},
                                      centre == 0 ? 0.25 : 1, allowed);
       };
