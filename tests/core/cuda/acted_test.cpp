@@ -176,7 +176,8 @@ TEST_CASE("acted device: dynamic shared memory begins as NaN and has an end") {
   CHECK(std::isnan(found[0]));
   for (size_t i = 0; i < 32; ++i) CHECK(found[1 + i] == 31 - static_cast<float>(i));
   CHECK_THROWS_WITH(cuda::run(beyond_shared, {dim3(1), dim3(32), 128}), containing("behind its 128 bytes"));
-  CHECK_THROWS_WITH(cuda::run(beyond_shared, {dim3(1), dim3(32), 300000}), containing("shared memory a block"));
+  CHECK_THROWS_WITH(cuda::run(beyond_shared, {dim3(1), dim3(32), 300000}),
+                    containing("shared memory a block"));
 }
 
 TEST_CASE("acted device: a captured stream keeps what it is asked, a graph does it again and again") {
