@@ -36,6 +36,7 @@ struct Node {
   /// next gradient overwrites what is there, later ones are added.
   bool in_arena = false;
   bool fresh = false;
+  std::shared_ptr<Node> next = {};  ///< while a chain of nodes is destroyed
 
   /// What the op read and made, with the versions it saw: a change before the gradient is an error.
   /// Filled in debug builds only, and without keeping the numbers alive.

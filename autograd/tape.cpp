@@ -83,16 +83,23 @@ Node::Node() : order(created.fetch_add(1, std::memory_order_relaxed)) {
 }
 
 // A long chain of nodes that only hold each other would be destroyed recursively and overflow the stack:
-// the inputs are taken over into a list and let go one by one.
+// those that nobody else holds are chained up, without asking for memory, and let go one by one.
 Node::~Node() {
-  std::vector<std::shared_ptr<Node>> pending = std::move(inputs);
-  while (!pending.empty()) {
-    std::shared_ptr<Node> node = std::move(pending.back());
-    pending.pop_back();
-    if (node && node.use_count() == 1) {
-      for (auto& input : node->inputs) pending.push_back(std::move(input));
-      node->inputs.clear();
+  std::shared_ptr<Node> dying;
+  const auto let_go = [&dying](std::vector<std::shared_ptr<Node>>& nodes) {
+    for (auto& node : nodes) {
+      if (node && node.use_count() == 1) {
+        node->next = std::move(dying);
+        dying = std::move(node);
+      }
+      node.reset();
     }
+  };
+  let_go(inputs);
+  while (dying) {
+    const std::shared_ptr<Node> node = std::move(dying);
+    dying = std::move(node->next);
+    let_go(node->inputs);
   }
   alive.fetch_sub(1, std::memory_order_relaxed);
 }

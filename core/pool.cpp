@@ -59,14 +59,24 @@ void* Pool::take(int64_t room, int64_t allowance) {
   return block;
 }
 
+/// Before so many are made.
+void Pool::Small::expect(int64_t more) {
+  const auto wanted = static_cast<size_t>(made + more);
+  if (wanted > free.capacity()) free.reserve(std::max(wanted, 2 * free.capacity()));
+}
+
 void* Pool::find(int64_t room, int64_t allowance) {
   if (room > large) return arena_.take(room, allowance);
-  auto& blocks = small_[room];
+  Small& small = small_[room];
+  auto& blocks = small.free;
   if (blocks.empty() && device_ != Device::cpu) {
+    small.expect(slab_bytes / room);
+    slabs_.reserve(slabs_.size() + 1);
     auto* slab = static_cast<char*>(arena_.take(slab_bytes, allowance));
     if (slab == nullptr) return nullptr;
     slabs_.push_back({slab, room});
     for (int64_t at = slab_bytes / room * room; at > 0; at -= room) blocks.push_back(slab + at - room);
+    small.made += slab_bytes / room;
   }
   if (!blocks.empty()) {
     void* block = blocks.back();
@@ -74,8 +84,10 @@ void* Pool::find(int64_t room, int64_t allowance) {
     return block;
   }
   if (room > allowance) return nullptr;
+  small.expect(1);
   void* block = std::aligned_alloc(64, static_cast<size_t>(room));
   if (block != nullptr) {
+    ++small.made;
     small_reserved_ += room;
     ++small_mapped_;
   }
@@ -87,7 +99,7 @@ void Pool::give(void* block, int64_t room) {
   if (room > large)
     arena_.give(block, room);
   else
-    small_[room].push_back(block);
+    small_.find(room)->second.free.push_back(block);
 }
 
 /// Slabs of which nothing is used are one block again. Not those of the mappings that are kept: what a
@@ -95,10 +107,12 @@ void Pool::give(void* block, int64_t room) {
 void Pool::join_slabs(int64_t kept) {
   std::erase_if(slabs_, [&](const Slab& slab) {
     if (arena_.mapping_of(slab.at) <= kept) return false;
-    auto& blocks = small_[slab.room];
+    Small& small = small_[slab.room];
+    auto& blocks = small.free;
     const auto within = [&](void* block) { return block >= slab.at && block < slab.at + slab_bytes; };
     if (std::count_if(blocks.begin(), blocks.end(), within) < slab_bytes / slab.room) return false;
     std::erase_if(blocks, within);
+    small.made -= slab_bytes / slab.room;
     arena_.give(slab.at, slab_bytes);
     return true;
   });
@@ -106,13 +120,14 @@ void Pool::join_slabs(int64_t kept) {
 
 int64_t Pool::release_small() {
   int64_t given = 0;
-  for (auto& [size, blocks] : small_) {
-    for (void* block : blocks) {
+  for (auto& [size, small] : small_) {
+    for (void* block : small.free) {
       permit(block, size);
       std::free(block);
       given += size;
     }
-    blocks.clear();
+    small.made -= static_cast<int64_t>(small.free.size());
+    small.free.clear();
   }
   small_reserved_ -= given;
   return given;

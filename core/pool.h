@@ -42,14 +42,21 @@ class Pool {
     int64_t room;  // of each of its blocks
   };
 
+  /// Blocks of one size.
+  struct Small {
+    std::vector<void*> free;  // with room for all of them: give() is called where nothing may fail
+    int64_t made = 0;
+    void expect(int64_t more);
+  };
+
   void* find(int64_t room, int64_t allowance);
   void join_slabs(int64_t kept);
   int64_t release_small();
 
   Device device_;
   Arena arena_;
-  std::unordered_map<int64_t, std::vector<void*>> small_;  // free blocks by size
-  std::vector<Slab> slabs_;                                // what small ones are cut from, on a device
+  std::unordered_map<int64_t, Small> small_;  // by size
+  std::vector<Slab> slabs_;                   // what small ones are cut from, on a device
   int64_t small_reserved_ = 0, small_mapped_ = 0, used_ = 0;
 };
 

@@ -65,6 +65,7 @@ class Rng {
   bool at_tick_of(const Rng& other) const { return tick_host_ == other.tick_host_; }
   int64_t draws() const { return static_cast<int64_t>(draws_); }
   void restore(int64_t tick, int64_t draws);
+  void skip_to(int64_t draws) { draws_ = static_cast<uint64_t>(draws); }  ///< within the tick
 
  private:
   uint64_t seed_;

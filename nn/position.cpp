@@ -12,17 +12,17 @@ Position::Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rn
     : kind_(kind) {
   if (kind == PositionKind::learned) table_ = normal_parameter(Shape{max_length, width}, deviation, rng);
   if (kind == PositionKind::sinusoid) {
-    std::vector<float> values;
-    values.reserve(static_cast<size_t>(max_length * width));
+    table_ = Tensor(Shape{max_length, width}, DType::f32, Device::cpu);
+    auto* value = table_.data<float>();
     for (int64_t t = 0; t < max_length; ++t) {
       for (int64_t i = 0; i < width; ++i) {
         const double rate =
             std::exp(-static_cast<double>(i / 2 * 2) * std::log(10000.0) / static_cast<double>(width));
-        values.push_back(static_cast<float>(i % 2 == 0 ? std::sin(static_cast<double>(t) * rate)
-                                                       : std::cos(static_cast<double>(t) * rate)));
+        *value++ = static_cast<float>(i % 2 == 0 ? std::sin(static_cast<double>(t) * rate)
+                                                 : std::cos(static_cast<double>(t) * rate));
       }
     }
-    table_ = Tensor::from(values, Shape{max_length, width});
+    table_ = table_.to(default_device);
   }
 }
 

@@ -86,11 +86,16 @@ Recurrent::Recurrent(int64_t in, int64_t width, const RecurrentOptions& options,
   }
 }
 
+Tensor dropout_of_steps(const Tensor& x, double p, Rng* noise) {
+  if (noise == nullptr || p == 0) return x;
+  return transpose(dropout(transpose(x, 0, 1), p, noise), 0, 1);
+}
+
 Tensor Recurrent::operator()(const Tensor& x, const Tensor& lengths, Rng* noise) const {
   const Within within(this);
   Tensor y = transpose(x, 0, 1);  // [T, B, in]: a step is one block
   for (size_t layer = 0; layer < forward.size(); ++layer) {
-    if (layer > 0) y = dropout(y, dropout_, noise);
+    if (layer > 0) y = dropout_of_steps(y, dropout_, noise);
     Tensor state, other;
     const Tensor back = forward[layer]->sweep(y, state, lengths, Direction::forward);
     if (backward.empty()) {

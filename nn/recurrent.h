@@ -54,6 +54,10 @@ struct RecurrentOptions {
   double dropout = 0;          ///< between layers
 };
 
+/// Dropout of steps x [T, B, width] by the order of sequences, so that processes that share a batch draw for
+/// their rows what one draws for all (core/share.h).
+Tensor dropout_of_steps(const Tensor& x, double p, Rng* noise);
+
 /// Layers over whole sequences, x [B, T, in] -> [B, T, width].
 class Recurrent final : public Module {
  public:

@@ -163,7 +163,7 @@ Tensor RecurrentDecoder::in_steps(const Tensor& x, Walk& walk) const {
 Tensor RecurrentDecoder::at_once(const Tensor& x, Walk& walk) const {
   Tensor y = transpose(x, 0, 1);
   for (size_t layer = 0; layer < cells.size(); ++layer) {
-    if (layer > 0) y = dropout(y, dropout_, walk.noise());
+    if (layer > 0) y = dropout_of_steps(y, dropout_, walk.noise());
     y = cells[layer]->sweep(y, walk.states[layer], {}, Direction::forward);
   }
   const Tensor states = contiguous(transpose(y, 0, 1));

@@ -24,7 +24,7 @@ void forward_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
   const Heads<const T> qs(q), ks(k), vs(v);
   const Heads<T> outs(out);
   T* sums = lse.data<T>();
-  const int64_t each = 2 * std::max<int64_t>(call.Tk, 1) * (call.d + call.dv);
+  const int64_t each = 2 * std::max<int64_t>(call.Tk, 1) * std::max<int64_t>(call.d + call.dv, 1);
   int32_t ascending[tile];
   for (int32_t j = 0; j < tile; ++j) ascending[j] = j;
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * (ForwardRow<T>::scratch(call.d, call.dv) + tile));
@@ -65,7 +65,8 @@ void forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionT
   T* sums = lse.data<T>();
   const int64_t tiles = pieces_of(call.Tq, tile), all = call.B * call.H * tiles;
   if (all == 0) return;
-  const int64_t each = 2 * std::min(call.Tq, tile) * std::max<int64_t>(call.Tk, 1) * (call.d + call.dv);
+  const int64_t each =
+      2 * std::min(call.Tq, tile) * std::max<int64_t>(call.Tk, 1) * std::max<int64_t>(call.d + call.dv, 1);
   Scratch scratch(
       static_cast<int64_t>(sizeof(StepTerms<T>) + sizeof(T) * ForwardTile<T>::scratch(call.d, call.dv)));
   parallel_rows(all, piece_flops / each, [&](int64_t begin, int64_t end) {
@@ -139,7 +140,7 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
   const int64_t copied = (wide_d == call.d ? 0 : sums_d) + (wide_dv == call.dv ? 0 : sums_dv);
   const int64_t numbers = BackTile<T>::scratch(call.d, call.dv) + sums_d + sums_dv + copied;
   Scratch scratch(static_cast<int64_t>(sizeof(StepTerms<T>)) + bytes(numbers));
-  const int64_t each = 4 * call.group * call.Tq * length * (call.d + call.dv);
+  const int64_t each = std::max<int64_t>(1, 4 * call.group * call.Tq * length * (call.d + call.dv));
   parallel_rows(heads * runs.count, piece_flops / each, [&](int64_t begin, int64_t end) {
     const Scratch::Part part(scratch);
     auto& step = *part.template data<StepTerms<T>>();
@@ -213,17 +214,18 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
     for (int64_t n = 0; n < span; ++n) to[n] += from[n];
   }
   if (runs.count == 1) return;
-  parallel_rows(all_heads * call.Tq, pieces_of(light_grain, call.d), [&](int64_t begin, int64_t end) {
-    const T* share = static_cast<const T*>(shares.data());
-    for (int64_t row = begin; row < end; ++row) {
-      T* to = dqs.at(row / call.Tq / call.H, row / call.Tq % call.H, row % call.Tq);
-      std::copy_n(share + row * call.d, call.d, to);
-      for (int64_t run = 1; run < runs.count; ++run) {
-        const T* more = share + (run * all_heads * call.Tq + row) * call.d;
-        for (int64_t c = 0; c < call.d; ++c) to[c] += more[c];
-      }
-    }
-  });
+  parallel_rows(all_heads * call.Tq, pieces_of(light_grain, std::max<int64_t>(call.d, 1)),
+                [&](int64_t begin, int64_t end) {
+                  const T* share = static_cast<const T*>(shares.data());
+                  for (int64_t row = begin; row < end; ++row) {
+                    T* to = dqs.at(row / call.Tq / call.H, row / call.Tq % call.H, row % call.Tq);
+                    std::copy_n(share + row * call.d, call.d, to);
+                    for (int64_t run = 1; run < runs.count; ++run) {
+                      const T* more = share + (run * all_heads * call.Tq + row) * call.d;
+                      for (int64_t c = 0; c < call.d; ++c) to[c] += more[c];
+                    }
+                  }
+                });
 }
 
 }  // namespace

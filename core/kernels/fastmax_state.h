@@ -88,7 +88,7 @@ class FastmaxGather {
 /// half as much again, so only few and long heads are.
 template <class T>
 int64_t fastmax_segments(const FastmaxPlan<T>& plan, int64_t heads, int64_t length) {
-  if (heads >= 4) return 1;
+  if (heads == 0 || heads >= 4) return 1;
   const int64_t shortest = std::max<int64_t>(2048, 4 * plan.features);
   return std::max<int64_t>(1, std::min(16 / heads, length / shortest));
 }

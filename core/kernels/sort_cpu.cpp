@@ -29,7 +29,7 @@ void sort_rows(const Tensor& keys, const Tensor& order) {
   const int64_t rows = n == 0 ? 0 : keys.size() / n;
   const T* key = keys.data<T>();
   int32_t* out = order.data<int32_t>();
-  parallel_rows(rows, light_grain / (n * levels(n)), [&](int64_t begin, int64_t end) {
+  parallel_rows(rows, light_grain / std::max<int64_t>(n * levels(n), 1), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* of = key + row * n;
       std::iota(out + row * n, out + (row + 1) * n, 0);

@@ -1,6 +1,8 @@
 // Extents, strides and the rule of broadcasting.
 #include "core/shape.h"
 
+#include "core/tensor.h"
+
 #include "tests/catch.h"
 
 using namespace heed;
@@ -38,6 +40,11 @@ TEST_CASE("shape: wrong axes, too many dimensions and impossible sizes are error
   CHECK_THROWS_WITH(full.push_back(7), containing("more than 6 dimensions"));
   CHECK_THROWS_AS((Shape{int64_t{1} << 40, int64_t{1} << 40}.size()), Error);
   CHECK_THROWS_AS((Shape{3, -1}.size()), Error);
+  // Numbers that 64 bits count, but not their bytes.
+  for (const int64_t extent :
+       {int64_t{1} << 58, int64_t{1} << 61, int64_t{3617008641903834} * 1275, INT64_MAX})
+    CHECK_THROWS_WITH(Tensor(Shape{extent}), containing(std::to_string(extent)) && containing("any memory"));
+  CHECK((Shape{int64_t{1} << 60, 0}.size()) == 0);
 }
 
 TEST_CASE("strides: row major") {

@@ -1,8 +1,13 @@
 // The caching allocator: reuse, counts and the cap.
 #include "core/storage.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <tuple>
 
@@ -79,6 +84,33 @@ TEST_CASE("storage: when the heap has no memory left, cached memory makes room f
   CHECK(memory_use().reserved == memory_use().live);
   CHECK_THROWS_AS(make_room(), std::bad_alloc);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("storage: small tensors are given back where the heap has nothing left") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    release_cached();
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    limit.rlim_cur = static_cast<rlim_t>(pages) * 4096 + (24 << 20);
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      std::vector<Tensor> all;
+      all.reserve(size_t{1} << 20);
+      for (;;) all.emplace_back(Shape{3});
+    } catch (const std::exception&) {
+      _exit(42);
+    }
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 42);
+}
+#endif
 
 TEST_CASE("storage: a training step maps nothing after the second one") {
   const auto step = [] {

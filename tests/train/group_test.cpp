@@ -111,6 +111,8 @@ TEST_CASE("group: so are those of long inputs, of accumulated batches and of oth
   };
   check_like_one(of_preset("lra-text", wide), 2, 1e-10);
   check_like_one(of_preset("lra-listops", wide), 2, 1e-10);
+  check_like_one(of_preset("translate-seq2seq", with({{"model.layers", "2"}, {"model.dropout", "0.3"}})), 2,
+                 1e-10);
   check_like_one([&] { return tiny({{"train.precision", "f64"}}); }, 2, 1e-10);  // two batches a step
   // The rows of documents lie apart, so their dropout is another.
   check_like_one(of_preset("lra-retrieval", {{"train.precision", "f64"}, {"model.dropout", "0"}}), 2, 1e-10);
@@ -122,6 +124,12 @@ TEST_CASE("group: so are those of long inputs, of accumulated batches and of oth
 
 TEST_CASE("group: members without a row of a batch wait for the others") {
   check_like_one(of_preset("mnist", {{"train.precision", "f64"}, {"train.batch", "2"}}), 3, 1e-10);
+  // What they have not drawn moves nobody's dropout in the next batch of the step.
+  check_like_one(of_preset("mnist", {{"train.precision", "f64"},
+                                     {"train.batch", "2"},
+                                     {"train.accumulate", "3"},
+                                     {"model.dropout", "0.3"}}),
+                 3, 1e-10);
 }
 
 TEST_CASE("group: the same bits each time, and after a stop, other numbers of members go on") {

@@ -356,4 +356,13 @@ TEST_CASE("attention kernel: no queries, no keys") {
   for (const double value : blind.dk.to_doubles()) CHECK(value == 0);
 }
 
+TEST_CASE("attention kernel: no features, no heads, no sequences") {
+  for (const Sizes& s : {Sizes{1, 1, 4, 5, 0, 0}, Sizes{1, 2, 70, 300, 0, 3}, Sizes{1, 2, 70, 9, 3, 0},
+                         Sizes{0, 2, 4, 5, 3, 3}, Sizes{2, 0, 4, 5, 3, 3}}) {
+    const Outputs y = run(Inputs(s, DType::f32), {.scale = 1, .causal = s.Tq <= s.Tk});
+    for (const double value : y.out.to_doubles()) CHECK(std::isfinite(value));
+    for (const double value : y.dv.to_doubles()) CHECK(std::isfinite(value));
+  }
+}
+
 }  // namespace heed

@@ -123,6 +123,35 @@ TEST_CASE("copy: what an integer cannot hold becomes its nearest value") {
   CHECK(words.to_doubles() == std::vector<double>{-3, 3, 300, -2147483648.0, 2147483647.0, 0});
 }
 
+TEST_CASE("copy: wide integers become the nearest of narrow ones, doubles the nearest bf16") {
+  const OnEachDevice here;
+  const auto to = [](const Tensor& from, DType dtype) {
+    const Tensor out(from.shape(), dtype);
+    launch_here<kernel::Copy>(from, out);
+    return out.to_doubles();
+  };
+  const std::vector<int64_t> wide{5000000000, -5000000000, 300, -3, 7};
+  const Tensor ids = Tensor::of<int64_t>(wide, Shape{5});
+  CHECK(to(ids, DType::i32) == std::vector<double>{2147483647, -2147483648.0, 300, -3, 7});
+  CHECK(to(ids, DType::u8) == std::vector<double>{255, 0, 255, 0, 7});
+  CHECK(to(Tensor::of<int32_t>(std::vector<int32_t>{300, -1, 9}, Shape{3}), DType::u8) ==
+        std::vector<double>{255, 0, 9});
+  // Halfway between two of bf16 in f32, and a little off it in f64.
+  const double half = std::ldexp(1, -8), little = std::ldexp(1, -30), up = 1 + 2 * half;
+  const std::vector<double> given{1 + half,
+                                  1 + half + little,
+                                  1 + half - little,
+                                  -(1 + half + little),
+                                  1 + 3 * half,
+                                  1 + 3 * half - little,
+                                  1e-60,
+                                  -INFINITY,
+                                  1e300};
+  const std::vector<double> nearest{1, up, 1, -up, 1 + 4 * half, up, 0, -INFINITY, INFINITY};
+  CHECK(to(Tensor::of<double>(given, Shape{9}), DType::bf16) == nearest);
+  CHECK(std::isnan(to(Tensor::of<double>(std::vector<double>{NAN}, Shape{1}), DType::bf16)[0]));
+}
+
 TEST_CASE("copy: nothing to copy is fine") {
   const OnEachDevice here;
   Tensor x(Shape{0, 4}), y(Shape{0, 4});

@@ -50,6 +50,10 @@ TEST_CASE("argsort: equal keys keep their order, in every row and type") {
   }));
 }
 
+TEST_CASE("argsort: rows without keys") {
+  for (const Shape& shape : {Shape{1, 1, 5, 0}, Shape{0, 4}}) CHECK(order_of(Tensor::zeros(shape)).empty());
+}
+
 TEST_CASE("argsort: infinities and NaN have their places") {
   const OnEachDevice here;
   CHECK(order_of(Tensor::from({INFINITY, NAN, -1, -INFINITY, NAN, 0})) ==
