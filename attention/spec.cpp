@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/exact_number.h"
 
 namespace heed {
 
@@ -139,7 +140,7 @@ class Listing : public Fields {
     found.push_back({path(name), text(x), "integer", help});
   }
   void on(const char* name, double& x, const char* help) override {
-    found.push_back({path(name), detail::number(x), "number", help});
+    found.push_back({path(name), exact_number(x), "number", help});
   }
   void on(const char* name, bool& x, const char* help) override {
     found.push_back({path(name), text(x), "true or false", help});

@@ -2,12 +2,13 @@
 #include "core/json.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
+
+#include "core/exact_number.h"
 
 namespace heed {
 namespace {
@@ -207,12 +208,10 @@ void dump_real(double value, std::string& out) {
     out += "null";
     return;
   }
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value);
-  const std::string_view digits(buffer, static_cast<size_t>(end.ptr - buffer));
+  const std::string digits = exact_number(value);
   out += digits;
   // A whole number keeps a sign of being real, so that it is read back as one.
-  if (digits.find_first_of(".e") == std::string_view::npos) out += ".0";
+  if (digits.find_first_of(".e") == std::string::npos) out += ".0";
 }
 
 void break_line(int indent, int depth, std::string& out) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/device.h"
+#include "core/exact_number.h"
 #include "core/io.h"
 #include "data/text.h"
 #include "train/anomaly.h"
@@ -92,7 +93,7 @@ std::string place_of(const toml::node& node, const std::string& name) {
 std::string value_text(const toml::node& node, const std::string& where, const std::string& key) {
   if (const auto* s = node.as_string()) return s->get();
   if (const auto* i = node.as_integer()) return std::to_string(i->get());
-  if (const auto* d = node.as_floating_point()) return detail::number(d->get());
+  if (const auto* d = node.as_floating_point()) return exact_number(d->get());
   if (const auto* b = node.as_boolean()) return b->get() ? "true" : "false";
   fail(where, key, " must be a number, a text in quotes, or true or false.");
 }
@@ -252,6 +253,14 @@ void from_environment(Config& config) {
   }
 }
 
+/// A value that stands without quotes. Doubles that TOML would take for integers, and not read as such, keep
+/// a sign of being real: those beyond 18 digits, and -0.
+std::string bare_text(const OptionText& option) {
+  const std::string& value = option.value;
+  const bool whole = option.kind == "number" && value.find_first_not_of("-0123456789") == std::string::npos;
+  return whole && (value.size() > 18 || value == "-0") ? value + ".0" : value;
+}
+
 bool is_number(const std::string& kind) { return kind == "integer" || kind == "number"; }
 
 std::string in_quotes(const std::string& value) {
@@ -305,7 +314,8 @@ std::string to_toml(Config& config) {
       out += "\n[" + group + "]\n";
     }
     const bool bare = is_number(option.kind) || option.kind == "true or false";
-    std::string line = option.name.substr(dot + 1) + " = " + (bare ? option.value : in_quotes(option.value));
+    std::string line =
+        option.name.substr(dot + 1) + " = " + (bare ? bare_text(option) : in_quotes(option.value));
     if (line.size() < 32) line += std::string(32 - line.size(), ' ');
     out += line + "  # " + option.help + "\n";
   }

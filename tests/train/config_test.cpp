@@ -1,6 +1,8 @@
 // Settings: presets, files, the environment, the command line, and what is said about wrong ones.
 #include "train/config.h"
 
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 
 #include "core/io.h"
@@ -65,6 +67,32 @@ TEST_CASE("config: what is awkward in TOML comes back from it too") {
     config.set("data.path", path, "");
     Config again = read_config(to_toml(config), "config.toml");
     CHECK(values_of(again) == values_of(config));
+  }
+}
+
+TEST_CASE("config: every double comes back from TOML bit for bit") {
+  // Floats among them, whose own shortest text is of another double: 2^-13 as 0.00012207031.
+  std::vector<double> all{
+      0x1p-13, 0.1F,   0.3F,   1e-4,    1.0 / 3, 0.5, 3,    1e15, 1e22, 9007199254740993.0,
+      1e18,    5e-324, 1e-300, 0x1p70F, 1e38F,   0.0, -0.0, -7};
+  uint64_t bits = 1;
+  for (int i = 0; i < 2000; ++i) {
+    bits = bits * 6364136223846793005U + 1442695040888963407U;
+    const double value = std::bit_cast<double>(bits);
+    if (!std::isfinite(value)) continue;
+    all.push_back(value);
+    if (const auto narrow = static_cast<float>(value); std::isfinite(narrow)) all.push_back(narrow);
+  }
+  Config config = make_config("recall");
+  for (const double value : all) {
+    CAPTURE(value);
+    config.train.schedule.rate = value;
+    config.decode.length_penalty = -value;
+    const std::string written = to_toml(config);
+    Config again = read_config(written, "config.toml");
+    CHECK(std::bit_cast<uint64_t>(again.train.schedule.rate) == std::bit_cast<uint64_t>(value));
+    CHECK(std::bit_cast<uint64_t>(again.decode.length_penalty) == std::bit_cast<uint64_t>(-value));
+    CHECK((to_toml(again) == written));
   }
 }
 

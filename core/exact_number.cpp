@@ -1,0 +1,16 @@
+// The shortest digits of a double.
+#include "core/exact_number.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace heed {
+
+std::string exact_number(double value) {
+  if (std::isnan(value)) return "nan";
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value);
+  return std::string(buffer, end.ptr);
+}
+
+}  // namespace heed
