@@ -6,6 +6,7 @@
 #include "nn/transformer.h"
 #include "train/checkpoint.h"
 #include "train/metrics_log.h"
+#include "train/run_folder.h"
 #include "train/task.h"
 
 namespace heed {
@@ -41,10 +42,7 @@ Config pretraining_config(Config& whole) {
 
 bool pretrained(const Path& run) { return io::exists(scores_of(run)); }
 
-bool pretraining_begun(const Path& run) {
-  const Path metrics = pretraining_folder(run) / "metrics.jsonl";
-  return io::exists(metrics) && io::size(metrics) > 0;
-}
+bool pretraining_begun(const Path& run) { return RunFolder::elsewhere(pretraining_folder(run)).begun(); }
 
 void load_pretrained(Module& model, const Path& run) {
   auto* reader = dynamic_cast<Reader*>(&model);

@@ -17,7 +17,7 @@ Config pretraining_config(Config& whole);
 /// Whether it has come to its end and been scored.
 bool pretrained(const Path& run);
 
-/// Whether it has taken a step, so that there is something to keep.
+/// Whether it has a checkpoint or a line of metrics, so that there is something to keep.
 bool pretraining_begun(const Path& run);
 
 /// Puts what its best checkpoint reads with into a fresh classifier. Fault::data where there is none, or it

@@ -186,6 +186,10 @@ RunFolder RunFolder::resume(const Path& run, std::string_view command) {
   return made;
 }
 
+bool RunFolder::begun() const {
+  return !list_checkpoints(path_).empty() || (io::exists(metrics()) && io::size(metrics()) > 0);
+}
+
 void RunFolder::write_manifest(const Json& facts) const { io::write(manifest(), facts.dump(2) + "\n"); }
 
 Json manifest_basics(std::span<const std::string> arguments) {

@@ -47,6 +47,8 @@ class RunFolder {
   Path samples() const { return path_ / "samples.txt"; }
   Path checkpoints() const { return path_ / "ckpt"; }
 
+  /// Whether there is a checkpoint or a line of metrics; either may come before the other.
+  bool begun() const;
   MetricsLog metrics_log() const { return MetricsLog(metrics(), tensorboard()); }
   /// Writes manifest.json: one object, indented.
   void write_manifest(const Json& facts) const;

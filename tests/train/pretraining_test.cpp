@@ -315,6 +315,13 @@ TEST_CASE(
   CHECK(io::exists(shell.scratch / "runs" / "kept" / "config.toml"));
 }
 
+TEST_CASE("pretraining: a checkpoint before the first line of its metrics is something to keep") {
+  const Scratch scratch;
+  CHECK(!pretraining_begun(scratch.path()));
+  write_checkpoint(pretraining_folder(scratch.path()), 2, {{"state.json", "{}"}});
+  CHECK(pretraining_begun(scratch.path()));
+}
+
 TEST_CASE("pretraining: what cannot be is refused with what can") {
   const Settings masked{{"train.pretrain", "masked"}, {"train.pretrain_steps", "5"}};
   CHECK(message_of("lra-text", masked) == "no error");

@@ -52,10 +52,9 @@ int run(const Invocation& call) {
     return Opening{std::move(config), std::move(folder)};
   };
   return train_as_started(call, open, [&] {
-    // A run that failed before its first step has nothing to keep.
-    const Path metrics = RunFolder::elsewhere(made).metrics();
-    const bool begun = io::exists(metrics) && io::size(metrics) > 0;
-    if (!made.empty() && !begun && !pretraining_begun(made)) io::remove_all(made);
+    // A run that failed before it had anything to show has nothing to keep.
+    if (!made.empty() && !RunFolder::elsewhere(made).begun() && !pretraining_begun(made))
+      io::remove_all(made);
   });
 }
 
