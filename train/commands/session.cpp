@@ -286,13 +286,14 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   for (size_t i = 0; i < std::min<size_t>(evaluation.samples.size(), 3); ++i) {
     progress.say("sample", evaluation.samples[i].source + "  \u2192  " + evaluation.samples[i].hypothesis);
   }
+  write_report(config, folder, trainer.model(), evaluation, outcome, progress);
+  tell_what_it_took(progress, folder, took, outcome);
+  // Last of all files: where it is there, nothing else is missing.
   Json scores = Json::object({{"step", best.step}, {"of", outcome.step}});
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
   for (const auto& [name, value] : of_last) scores.set("last_" + name, value);
   put_known(scores, *config.task);
   io::write(folder.path() / "scores.json", scores.dump(1) + "\n");
-  write_report(config, folder, trainer.model(), evaluation, outcome, progress);
-  tell_what_it_took(progress, folder, took, outcome);
   progress.say("report", folder.report().string());
   if (whole == folder.path())
     progress.say("next", text("heed resume ", whole.string(), " --steps ", 2 * outcome.step));
