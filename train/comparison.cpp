@@ -44,6 +44,12 @@ double mean(const std::vector<const ComparedRun*>& runs, double ComparedRun::*wh
   return sum / static_cast<double>(runs.size());
 }
 
+/// The same of those runs where it is known; 0: of none.
+double mean_known(std::vector<const ComparedRun*> runs, double ComparedRun::*what) {
+  std::erase_if(runs, [&](const ComparedRun* run) { return !(run->*what > 0); });
+  return runs.empty() ? 0 : mean(runs, what);
+}
+
 /// Seconds of training at a step, between the steps where they were noted.
 double seconds_at(const MetricSeries& seconds, int64_t step) {
   const auto next = std::lower_bound(seconds.steps.begin(), seconds.steps.end(), step);
@@ -82,6 +88,30 @@ std::string data_of(const Json& manifest) {
   return out;
 }
 
+void take_manifest(ComparedRun& out, const Json& manifest) {
+  out.seed = manifest.at("seed").integer();
+  if (const Json* anchors = manifest.find("anchors"); anchors != nullptr && anchors->is_text())
+    out.anchors = anchors->text();
+  out.data = data_of(manifest);
+  out.parameters = manifest.at("parameters").real();
+  out.flops = manifest.at("estimate").at("flops_a_step").real();
+  const Json* took = manifest.find("took");
+  if (took == nullptr) return;  // killed before it was noted
+  out.memory = took->at("memory_bytes").real();
+  if (const Json* steps = took->find("steps"); steps != nullptr && took->at("seconds_of_steps").real() > 0)
+    out.steps_per_second = steps->real() / took->at("seconds_of_steps").real();
+}
+
+/// Reads what was parsed out of a file: a complaint says which.
+template <class Read>
+void in_file(const Path& path, const Read& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    throw Error(error.fault(), text(path, ": ", error.what()));
+  }
+}
+
 /// What runs have in a text, in the order in which it first appears, each with the labels that have it.
 std::vector<std::pair<std::string, std::string>> labels_by(const Comparison& comparison,
                                                            std::string ComparedRun::*what) {
@@ -109,24 +139,17 @@ ComparedRun read_compared(const Path& run, const std::string& label) {
   const Json scores =
       object_in(run, "scores.json", "the run has not been scored; finish it with heed resume.");
   const Json manifest = object_in(run, "manifest.json", "this is not the folder of a run.");
-  ComparedRun out{
-      .label = label, .folder = run.string(), .failure = "", .seed = manifest.at("seed").integer()};
-  out.step = scores.at("step").integer();
-  for (const auto& [name, value] : scores.members()) {
-    if (name != "step" && name != "of" && value.is_number()) out.scores.emplace_back(name, value.real());
-  }
-  if (const Json* anchors = manifest.find("anchors"); anchors != nullptr && anchors->is_text())
-    out.anchors = anchors->text();
-  out.data = data_of(manifest);
-  out.parameters = manifest.at("parameters").real();
-  out.flops = manifest.at("estimate").at("flops_a_step").real();
-  const Json& took = manifest.at("took");
-  out.memory = took.at("memory_bytes").real();
+  ComparedRun out{.label = label, .folder = run.string(), .failure = ""};
+  in_file(run / "scores.json", [&] {
+    out.step = scores.at("step").integer();
+    for (const auto& [name, value] : scores.members()) {
+      if (name != "step" && name != "of" && value.is_number()) out.scores.emplace_back(name, value.real());
+    }
+  });
+  in_file(run / "manifest.json", [&] { take_manifest(out, manifest); });
   out.metrics = read_metrics(run / "metrics.jsonl");
   if (const MetricSeries* seconds = metric_of(out, "seconds"))
     out.seconds = seconds->values.empty() ? 0 : seconds->values.back();
-  if (const Json* steps = took.find("steps"); steps != nullptr && took.at("seconds_of_steps").real() > 0)
-    out.steps_per_second = steps->real() / took.at("seconds_of_steps").real();
   return out;
 }
 
@@ -179,8 +202,8 @@ Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs)
     if (!there.empty()) {
       row.parameters = mean(there, &ComparedRun::parameters);
       row.flops = mean(there, &ComparedRun::flops);
-      row.steps_per_second = mean(there, &ComparedRun::steps_per_second);
-      row.memory = mean(there, &ComparedRun::memory);
+      row.steps_per_second = mean_known(there, &ComparedRun::steps_per_second);
+      row.memory = mean_known(there, &ComparedRun::memory);
       row.seconds = mean(there, &ComparedRun::seconds);
     }
     out.rows.push_back(row);
@@ -228,10 +251,11 @@ std::string comparison_text(const Comparison& comparison) {
       out += "  " + row.failure + "\n";
       continue;
     }
-    out += cell(to_string(row.score), 20, true) + cell(significant(row.steps_per_second), 10, true) +
-           cell(fixed(row.memory / 1e6, 0), 10, true) + cell(fixed(row.parameters, 0), 12, true) +
-           cell(significant(row.flops * 1e-9), 12, true) + cell(fixed(row.seconds, 1), 10, true) +
-           (row.failure.empty() ? "" : "  " + row.failure) + "\n";
+    out += cell(to_string(row.score), 20, true) +
+           cell(row.steps_per_second > 0 ? significant(row.steps_per_second) : "-", 10, true) +
+           cell(row.memory > 0 ? fixed(row.memory / 1e6, 0) : "-", 10, true) +
+           cell(fixed(row.parameters, 0), 12, true) + cell(significant(row.flops * 1e-9), 12, true) +
+           cell(fixed(row.seconds, 1), 10, true) + (row.failure.empty() ? "" : "  " + row.failure) + "\n";
   }
   for (const std::string& line : comparison_notes(comparison)) out += line + "\n";
   return out;
@@ -258,7 +282,9 @@ std::string comparison_csv(const Comparison& comparison) {
     }
     if (anchored) out += "," + quoted(run.anchors);
     if (run.failure.empty()) {
-      out += text(",", run.steps_per_second, ",", static_cast<int64_t>(run.memory), ",",
+      const auto known = [](double value, const std::string& words) { return value > 0 ? words : ""; };
+      out += text(",", known(run.steps_per_second, text(run.steps_per_second)), ",",
+                  known(run.memory, text(static_cast<int64_t>(run.memory))), ",",
                   static_cast<int64_t>(run.parameters), ",", run.flops, ",", run.seconds, ",",
                   quoted(run.folder), ",\n");
     } else {

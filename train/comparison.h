@@ -24,7 +24,8 @@ struct ComparedRun {
   std::string anchors{};                                 ///< what little knowledge scores there, in words
   std::string data{};                                    ///< what it was trained and scored on, by hash
   double parameters = 0, flops = 0;                      ///< flops of a step
-  double steps_per_second = 0, memory = 0, seconds = 0;  ///< peak bytes of the process; seconds of training
+  double steps_per_second = 0, memory = 0;  ///< peak bytes of the process; 0 where it is not known
+  double seconds = 0;                       ///< of training
   std::vector<MetricSeries> metrics{};
 };
 

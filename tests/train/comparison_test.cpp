@@ -151,6 +151,29 @@ TEST_CASE("comparison: runs on different data are not compared without a word") 
         "data of b: none that the manifest names");
 }
 
+TEST_CASE(
+    "comparison: a run that does not say what it took has no speed, and what must be said is asked for by "
+    "file") {
+  const Scratch scratch;
+  const Path run = scratch / "run";
+  io::make_directories(run);
+  io::write(run / "scores.json", R"({"step": 3, "of": 4, "accuracy": 0.5})");
+  Json manifest =
+      parse_json(R"({"seed": 1, "parameters": 10, "estimate": {"flops_a_step": 2e9}})", "manifest");
+  io::write(run / "manifest.json", manifest.dump());
+  const ComparedRun untold = read_compared(run, "untold");
+  CHECK(untold.steps_per_second == 0);
+  CHECK(untold.memory == 0);
+  const Comparison both = compare_runs("both", {untold, run_of("softmax", 1, 0.75, 10)});
+  CHECK(comparison_bubbles(both).bubbles.size() == 1);
+  CHECK_THAT(comparison_text(both), containing("untold                     0.5         -         -"));
+  CHECK_THAT(comparison_csv(both), containing("\"untold\",1,0.5,,,,10,"));
+  CHECK_THAT(comparison_html(both), containing("<td>-</td><td>-</td><td>10</td>"));
+  io::write(run / "manifest.json", R"({"seed": 1})");
+  CHECK_THROWS_WITH(read_compared(run, "run"), containing("manifest.json: ") && containing("'parameters'"));
+  CHECK(fault_of([&] { read_compared(run, "run"); }) == Fault::data);
+}
+
 TEST_CASE("comparison: curves are means at the steps that all seeds have, over steps and seconds") {
   const std::vector<MetricSeries> one{{"valid_accuracy", {2, 4, 6}, {0.1, 0.3, 0.5}},
                                       {"seconds", {1, 3, 6}, {1, 3, 9}}},

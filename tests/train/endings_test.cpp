@@ -25,4 +25,27 @@ TEST_CASE("endings: scores come last, so that a run killed before them gets all 
   CHECK(shell.run({"resume", "runs/a", "--quiet"}).code == 0);
   CHECK(io::read(run / "scores.json") == scores);
   for (const char* name : {"report.html", "samples.txt", "metrics.csv"}) CHECK(io::exists(run / name));
+  CHECK(manifest_of(run).at("took").at("steps").integer() == 4);  // which the first sitting took
+}
+
+TEST_CASE("endings: resuming a run that is done, or to fewer steps than it has, changes nothing") {
+  const Shell shell;
+  const Path run = shell.scratch / "runs/a";
+  REQUIRE(shell.run(small("a", {"--steps", "4", "--quiet"})).code == 0);
+  REQUIRE(shell.run(small("b", {"--steps", "4", "--seed", "2", "--quiet"})).code == 0);
+  const auto files = [&] {
+    std::string all;
+    for (const char* name : {"config.toml", "manifest.json", "scores.json", "report.html"})
+      all += io::read(run / name);
+    return all;
+  };
+  const std::string before = files();
+  const Result done = shell.run({"resume", "runs/a"});
+  CHECK(done.code == 0);
+  CHECK_THAT(done.err, containing("the run has its 4 steps"));
+  CHECK((files() == before));
+  check_refused(shell, {"resume", "runs/a", "--steps", "3"}, 2, {"--steps 3", "4 steps", "--ckpt"});
+  CHECK((files() == before));
+  CHECK(manifest_of(run).at("took").at("steps").integer() == 4);
+  CHECK(shell.run({"compare", "runs/a", "runs/b"}).code == 0);
 }

@@ -21,6 +21,10 @@ Opening open(const Invocation& call) {
   std::optional<Checkpoint> from;
   if (!list_checkpoints(path).empty())  // else it was stopped before its first
     from = open_checkpoint(path, call.get("ckpt", "last"));
+  if (from && call.has("steps") && config.train.steps < from->step) {
+    fail("resume: --steps ", config.train.steps, ", but the run has ", from->step, " steps at ", from->folder,
+         ". Give more steps than that, or an earlier checkpoint: --ckpt.");
+  }
   return {std::move(config), std::move(folder), std::move(from)};
 }
 

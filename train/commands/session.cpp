@@ -76,6 +76,11 @@ void write_manifest(Config& config, const RunFolder& folder, const Trainer& trai
   if (config.train.pretrain != Pretrain::none)
     facts.set("pretraining", pretraining_facts(config, folder.path()));
   for (const auto& [name, value] : config.task->facts()) facts.set(name, value);
+  if (io::exists(folder.manifest())) {
+    // A sitting that takes no step, because all were taken and only scores were missing, has none of its own.
+    const Json before = parse_json(io::read(folder.manifest()), folder.manifest().string());
+    if (const Json* took = before.find("took")) facts.set("took", *took);
+  }
   folder.write_manifest(facts);
 }
 
@@ -179,12 +184,15 @@ Json what_it_took(const Trainer& trainer, const Outcome& outcome) {
   return took;
 }
 
-/// Says how far the estimate was off, here and in the manifest.
-void tell_what_it_took(Progress& progress, const RunFolder& folder, const Json& took,
-                       const Outcome& outcome) {
+/// Puts it into the manifest.
+void note_what_it_took(const RunFolder& folder, const Json& took) {
   Json manifest = parse_json(io::read(folder.manifest()), folder.manifest().string());
   manifest.set("took", took);
   folder.write_manifest(manifest);
+}
+
+/// Says how far the estimate was off.
+void tell_what_it_took(Progress& progress, const Json& took, const Outcome& outcome) {
   const auto off = [&](const char* key) {
     const auto percent = static_cast<int64_t>(std::lround(100 * took.at(key).real()));
     return percent == 0 ? std::string("as estimated")
@@ -273,8 +281,11 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step, known));
   // The checkpoint that is scored is read back from the disk: what is reported is what is kept.
   const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
-  // Before anything else is computed: maps and samples of text are no part of training.
+  // Before anything else is computed, since maps and samples of text are no part of training, and written at
+  // once: who is stopped while the test is scored takes no step when the run is resumed.
   const Json took = what_it_took(trainer, outcome);
+  const bool stepped = outcome.steps_taken > 0;
+  if (stepped) note_what_it_took(folder, took);
   std::vector<std::pair<std::string, double>> of_last;
   if (config.task->scores_last() && best.step != outcome.step)
     of_last = config.task->test(trainer.model(), config.decode).scores.list;
@@ -287,7 +298,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
     progress.say("sample", evaluation.samples[i].source + "  \u2192  " + evaluation.samples[i].hypothesis);
   }
   write_report(config, folder, trainer.model(), evaluation, outcome, progress);
-  tell_what_it_took(progress, folder, took, outcome);
+  if (stepped) tell_what_it_took(progress, took, outcome);
   // Last of all files: where it is there, nothing else is missing.
   Json scores = Json::object({{"step", best.step}, {"of", outcome.step}});
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
@@ -317,10 +328,12 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   });
   bool complete = false;
   lead([&] {
-    io::write(folder.config(), to_toml(config));
-    write_manifest(config, folder, *trainer, trainer->model(), call, group);
-    print_head(progress, config, *trainer, folder, group);
     complete = trainer->step() >= trainer->total_steps() && scored(folder, trainer->step());
+    if (!complete) {  // else what was written is of the sittings that made it
+      io::write(folder.config(), to_toml(config));
+      write_manifest(config, folder, *trainer, trainer->model(), call, group);
+    }
+    print_head(progress, config, *trainer, folder, group);
   });
   if (group != nullptr) group->spread(&complete, sizeof complete);
   if (complete) {
