@@ -182,6 +182,15 @@ int64_t chosen_step(const Path& run, std::string_view which) {
   fail(Fault::data, run, " has no checkpoint of step ", *wanted, ". It has: ", known, ".");
 }
 
+/// Renames it first: a folder with a checkpoint's name is never without some of its files.
+void remove_checkpoint(const Path& run, int64_t step) {
+  const Path doomed =
+      checkpoints_of(run) / text(temporary_prefix, step_name(step), "-", static_cast<int64_t>(::getpid()));
+  io::remove_all(doomed);
+  io::rename_directory(checkpoint_folder(run, step), doomed);
+  io::remove_all(doomed);
+}
+
 void check_names(const std::vector<NamedBytes>& files) {
   for (size_t i = 0; i < files.size(); ++i) {
     if (!name_is_plain(files[i].name) || files[i].name == manifest_name) {
@@ -264,18 +273,20 @@ std::vector<int64_t> list_checkpoints(const Path& run) {
   return steps;
 }
 
+void drop_checkpoints_after(const Path& run, int64_t step) {
+  std::vector<int64_t> steps = list_checkpoints(run);
+  std::reverse(steps.begin(), steps.end());
+  for (const int64_t one : steps) {
+    if (one > step) remove_checkpoint(run, one);
+  }
+}
+
 void prune_checkpoints(const Path& run, int64_t keep_last, std::optional<int64_t> best) {
   const std::vector<int64_t> steps = list_checkpoints(run);
   const auto count = static_cast<int64_t>(steps.size());
   for (int64_t i = 0; i < count - std::max<int64_t>(keep_last, 1); ++i) {
     const int64_t step = steps[static_cast<size_t>(i)];
-    if (best == step) continue;
-    // Renamed first: a folder with a checkpoint's name is never without some of its files.
-    const Path doomed =
-        checkpoints_of(run) / text(temporary_prefix, step_name(step), "-", static_cast<int64_t>(::getpid()));
-    io::remove_all(doomed);
-    io::rename_directory(checkpoint_folder(run, step), doomed);
-    io::remove_all(doomed);
+    if (best != step) remove_checkpoint(run, step);
   }
 }
 

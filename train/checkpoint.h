@@ -48,6 +48,10 @@ Path checkpoint_folder(const Path& run, int64_t step);
 /// Removes all but the newest `keep_last` checkpoints, and keeps `best` too.
 void prune_checkpoints(const Path& run, int64_t keep_last, std::optional<int64_t> best);
 
+/// Removes the checkpoints after a step, the newest first: a kill in between leaves a run whose last one is
+/// whole.
+void drop_checkpoints_after(const Path& run, int64_t step);
+
 /// Records which step is the best so far, atomically.
 void mark_best(const Path& run, int64_t step);
 

@@ -1,6 +1,7 @@
 // The training loop.
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
@@ -39,7 +40,6 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
   estimate_ = estimate_run(config, *model_, *optimizer_, rng_, total_, {parts - 1, parts});
   place_.planned = config.task->plan(0);
   if (resume) restore(*resume);
-  if (metrics_) metrics_->rewind(step_);
 }
 
 std::string Trainer::state() const {
@@ -151,6 +151,27 @@ void Trainer::save() {
   saved_ = step_;
 }
 
+void Trainer::rewind() {
+  if (!leads()) return;
+  // The log last: what a kill in between leaves is a run that goes on from another of its checkpoints, with a
+  // log that reaches as far.
+  drop_checkpoints_after(folder_.path(), step_);
+  mark();
+  metrics_->rewind(step_);
+}
+
+void Trainer::mark() {
+  const std::vector<int64_t> all = list_checkpoints(folder_.path());
+  const auto there = [&](int64_t step) { return std::find(all.begin(), all.end(), step) != all.end(); };
+  const std::optional<int64_t> marked = best_step(folder_.path());
+  std::optional<int64_t> best = marked;
+  if (best_ && there(best_step_))
+    best = best_step_;
+  else if (marked && !there(*marked) && there(step_))
+    best = step_;
+  if (best != marked) mark_best(folder_.path(), *best);
+}
+
 void Trainer::write() {
   // The last update may have left the range of numbers although loss and gradient had not: such weights are
   // not kept.
@@ -170,18 +191,7 @@ void Trainer::write() {
   files.push_back({"state.json", state()});
   write_checkpoint(folder_.path(), step_, files);
   saved_ = step_;
-  // A run that went on from an earlier checkpoint leaves what came after that behind.
-  bool best_is_there = false;
-  for (const int64_t step : list_checkpoints(folder_.path())) {
-    if (step > step_) io::remove_all(checkpoint_folder(folder_.path(), step));
-    best_is_there = best_is_there || step == best_step_;
-  }
-  const std::optional<int64_t> marked = best_step(folder_.path());
-  if (best_ && best_step_ == step_) {
-    mark_best(folder_.path(), step_);
-  } else if (marked && *marked > step_) {
-    mark_best(folder_.path(), best_is_there ? best_step_ : step_);
-  }
+  mark();
   prune_checkpoints(folder_.path(), config_.train.keep, best_step(folder_.path()));
 }
 
@@ -244,6 +254,7 @@ Outcome Trainer::run() {
 Outcome Trainer::train() {
   const StopSignals signals;
   meet();
+  together(group_, [&] { rewind(); });
   const TrainOptions& options = config_.train;
   const int64_t every = validate_every(options, total_);
   const int64_t checkpoint_every = options.checkpoint_every > 0 ? options.checkpoint_every : every;

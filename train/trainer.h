@@ -124,7 +124,9 @@ class Trainer {
   Scores validate();  // and keeps the best
   void validate_in(Sitting& sitting);
   void save();
-  void write();  // the checkpoint of this step
+  void write();   // the checkpoint of this step
+  void rewind();  // drops what came after the checkpoint that the run goes on from
+  void mark();    // the best that there is, in the folder
   std::string state() const;
 
   Config& config_;

@@ -209,6 +209,19 @@ TEST_CASE("checkpoint: pruning keeps the newest and the best") {
   CHECK(io::list(run / "ckpt").size() == 1);
 }
 
+TEST_CASE("checkpoint: those after a step are dropped, and nothing of them stays") {
+  Scratch scratch;
+  const Path& run = scratch.path();
+  for (int64_t step = 10; step <= 60; step += 10) write_checkpoint(run, step, files(step));
+  drop_checkpoints_after(run, 60);
+  CHECK(list_checkpoints(run).size() == 6);
+  drop_checkpoints_after(run, 35);
+  CHECK(list_checkpoints(run) == std::vector<int64_t>{10, 20, 30});
+  CHECK(io::list(run / "ckpt").size() == 3);
+  drop_checkpoints_after(run, 0);
+  CHECK(io::list(run / "ckpt").empty());
+}
+
 TEST_CASE("checkpoint: a disk that fills up leaves the older ones and no remains") {
   Scratch scratch;
   const Path& run = scratch.path();

@@ -91,6 +91,23 @@ TEST_CASE("trainer: going on from an earlier checkpoint leaves later ones behind
   check_same(scratch / "whole", scratch / "again", 12);
 }
 
+TEST_CASE(
+    "trainer: a run that goes on from an earlier checkpoint and is killed before it saves has one past") {
+  Scratch scratch;
+  const Settings settings{{"train.keep", "10"}};
+  Settings killed = settings;
+  killed.emplace_back("test.plant", "gradient@5");  // which ends it without a save
+  sit(scratch / "whole", tiny(settings));
+  sit(scratch / "again", tiny(settings));
+  REQUIRE(list_checkpoints(scratch / "again").back() == 12);
+  CHECK(fault_of([&] { sit(scratch / "again", tiny(killed), -1, "3"); }) == Fault::numeric);
+  CHECK(list_checkpoints(scratch / "again") == std::vector<int64_t>{3});
+  CHECK(best_step(scratch / "again") == std::optional<int64_t>(3));
+  CHECK(sit(scratch / "again", tiny(settings)).step == 12);
+  CHECK(list_checkpoints(scratch / "again") == std::vector<int64_t>{3, 6, 9, 12});
+  check_same(scratch / "whole", scratch / "again", 12);
+}
+
 TEST_CASE("trainer: patience ends a run, keeps its best checkpoint, and stays ended") {
   Scratch scratch;
   const Settings settings{
