@@ -175,10 +175,11 @@ void Trainer::mark() {
 void Trainer::write() {
   // The last update may have left the range of numbers although loss and gradient had not: such weights are
   // not kept.
-  if (!std::isfinite(optimizer_->value_norm())) {
-    fail(Fault::numeric, "train: the weights stopped being finite at step ", step_, ": ",
-         find_bad_value(*model_, {}, {}, [] {}), ".", last_good(), " Lower train.rate (now ",
-         config_.train.schedule.rate, ").");
+  const std::string bad =
+      std::isfinite(optimizer_->value_norm()) ? bad_buffer() : find_bad_value(*model_, {}, {}, [] {});
+  if (!bad.empty()) {
+    fail(Fault::numeric, "train: the weights stopped being finite at step ", step_, ": ", bad, ".",
+         last_good(), " Lower train.rate (now ", config_.train.schedule.rate, ").");
   }
   if (!leads()) return;
   metrics_->sync();

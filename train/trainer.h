@@ -63,6 +63,11 @@ class Trainer {
     double tokens = 0;
     bool skipped = false;  // loss or gradient was not finite, and nothing was changed
   };
+  /// A buffer as it was before a step: modules write into it, or put another in its place.
+  struct Kept {
+    Tensor* place;
+    Tensor was, numbers;
+  };
   /// What lasts as long as one run().
   struct Sitting {
     double began = 0, earlier_seconds = 0;  // of sittings before this one
@@ -84,6 +89,12 @@ class Trainer {
   /// That the weights are the same everywhere; fails where they are not.
   void compare_weights();
   void spread_buffers();
+  /// What the steps change besides parameters.
+  std::vector<Named> buffers() const;
+  /// The first value in them that is not finite, in words, or nothing. Waits for the device.
+  std::string bad_buffer() const;
+  void keep_buffers();  // before a step that may be skipped
+  void restore_buffers();
   Scores scores() const;
   /// Whether somebody was told to stop (the signal's number), and whether the first has no time left.
   std::pair<int, bool> stop_now(bool late) const;
@@ -144,7 +155,7 @@ class Trainer {
   bool told_why_ = false;               // that steps are not replayed
   std::unique_ptr<Prefetch> prefetch_;
   Tensor numbers_;                       // of a step, on the device: losses of its batches, squared norm
-  std::vector<Tensor> buffers_;          // of a group
+  std::vector<Kept> kept_;               // while steps may be skipped
   std::unique_ptr<MetricsLog> metrics_;  // of the first member
   int64_t total_ = 0;
   int64_t step_ = 0;

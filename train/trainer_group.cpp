@@ -14,9 +14,6 @@ namespace heed {
 void Trainer::meet() {
   if (group_ == nullptr) return;
   compare_weights();
-  for (const Named& one : tensors(*model_)) {
-    if (!one.tensor->node()) buffers_.push_back(*one.tensor);
-  }
   const Tensor& values = optimizer_->values();
   factors_ = Tensor::zeros(Shape{config_.train.accumulate}, values.dtype(), values.device());
   tail_ = Tensor::zeros(factors_.shape(), values.dtype(), values.device());
@@ -42,7 +39,8 @@ void Trainer::compare_weights() {
 }
 
 void Trainer::spread_buffers() {
-  for (const Tensor& buffer : buffers_) {
+  for (const Named& one : buffers()) {  // asked for each time: a step may have put another in its place
+    const Tensor& buffer = *one.tensor;
     const Tensor here = contiguous(buffer.to(Device::cpu).detach());
     group_->spread(here.raw(), here.bytes());
     if (here.storage() != buffer.storage())

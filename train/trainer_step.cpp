@@ -148,6 +148,41 @@ void Trainer::compute(std::vector<Batch>& batches, bool first) {
   optimizer_->end_step();
 }
 
+std::vector<Named> Trainer::buffers() const {
+  std::vector<Named> all = tensors(*model_);
+  std::erase_if(all, [](const Named& one) { return one.tensor->node() != nullptr; });
+  return all;
+}
+
+std::string Trainer::bad_buffer() const {
+  for (const Named& one : buffers()) {
+    const std::string found = first_bad_value(*one.tensor, one.name, "a buffer");
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+
+void Trainer::keep_buffers() {
+  if (config_.train.on_nan != OnNan::skip) return;
+  const std::vector<Named> all = buffers();
+  kept_.resize(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    Kept& kept = kept_[i];
+    kept.place = all[i].tensor;
+    kept.was = *kept.place;
+    if (!kept.numbers || kept.numbers.shape() != kept.was.shape())  // else in the memory of the step before
+      kept.numbers = Tensor::zeros(kept.was.shape(), kept.was.dtype(), kept.was.device());
+    launch<kernel::Copy>(kept.was.device(), kept.was, kept.numbers);
+  }
+}
+
+void Trainer::restore_buffers() {
+  for (const Kept& kept : kept_) {
+    launch<kernel::Copy>(kept.was.device(), kept.numbers, kept.was);
+    *kept.place = kept.was;
+  }
+}
+
 Trainer::Step Trainer::take_step(bool first) {
   Step done;
   const double began = seconds_now();
@@ -155,6 +190,7 @@ Trainer::Step Trainer::take_step(bool first) {
   ++step_;
   if (plants(Plant::Where::parameter)) plant_parameter(plant_, *model_);
   if (plants(Plant::Where::input)) plant_input(plant_, batches[0]);
+  keep_buffers();
   const int64_t tick = rng_.tick(), draws = rng_.draws();
   done.rate = config_.train.schedule.at(step_, total_, config_.model.width);
   std::string bad;
@@ -178,6 +214,7 @@ Trainer::Step Trainer::take_step(bool first) {
   if (bad.empty() && !(std::isfinite(done.loss) && std::isfinite(done.norm))) {
     optimizer_->forget_step();
     // The update was left out, so the same step can be computed again with the same random numbers.
+    restore_buffers();
     bad = find_bad_value(*model_, batches, config_.task->parts(), [&] {
       rng_.restore(tick, draws);
       sweep_again(batches);
@@ -186,6 +223,7 @@ Trainer::Step Trainer::take_step(bool first) {
   }
   done.skipped = !bad.empty();
   if (done.skipped) {
+    restore_buffers();
     bad = agreed(bad);
     together(group_, [&] { stop_or_skip(done, bad); });
   } else {
@@ -211,7 +249,7 @@ void Trainer::stop_or_skip(const Step& step, const std::string& bad) {
     fail(Fault::numeric, "train: ", what, last_good(), " Lower train.rate (now ", config_.train.schedule.rate,
          "), or leave such steps out with --on-nan skip.");
   }
-  if (!std::isfinite(optimizer_->value_norm())) {
+  if (!std::isfinite(optimizer_->value_norm()) || !bad_buffer().empty()) {
     fail(Fault::numeric, "train: ", what, last_good(),
          " The weights themselves are not finite, so leaving steps out does not help. Lower train.rate (now ",
          config_.train.schedule.rate, ").");

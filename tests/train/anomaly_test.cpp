@@ -1,7 +1,10 @@
 // Values that are not finite, planted on purpose: found, named, stopped at or stepped over.
 #include "train/anomaly.h"
 
+#include <cstring>
+
 #include "core/io.h"
+#include "core/safetensors.h"
 #include "nn/init.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
@@ -121,6 +124,69 @@ TEST_CASE("anomaly: steps that are skipped change nothing, are counted, and resu
          bytes_of(scratch / "every", 5, "optim.safetensors")));
   CHECK((bytes_of(scratch / "every", 5, "model.safetensors") !=
          bytes_of(scratch / "every", 6, "model.safetensors")));
+}
+
+TEST_CASE("anomaly: a skipped step leaves buffers as they were too") {
+  Scratch scratch;
+  struct Case {
+    const char *attention, *plant, *buffer;
+  };
+  for (const Case& one : std::vector<Case>{{"routing", "input@5", "centroids"},
+                                           {"routing", "gradient@5", "centroids"},
+                                           {"hard:mode=sample", "gradient@5", "baseline"}}) {
+    for (const char* watched : {"false", "true"}) {
+      CAPTURE(one.attention, one.plant, watched);
+      const Path run = scratch / "run";
+      const Outcome outcome = sit(run, digits_config({{"attention.encoder", one.attention},
+                                                      {"model.dropout", "0"},
+                                                      {"train.on_nan", "skip"},
+                                                      {"train.anomaly", watched},
+                                                      {"train.checkpoint_every", "1"},
+                                                      {"train.keep", "20"},
+                                                      {"test.plant", one.plant}}));
+      CHECK(outcome.step == 12);
+      CHECK(outcome.skipped == 1);
+      const std::string before = bytes_of(run, 4, "model.safetensors");
+      CHECK_THAT(before, containing(one.buffer));
+      CHECK((bytes_of(run, 5, "model.safetensors") == before));
+      CHECK((bytes_of(run, 6, "model.safetensors") != before));
+      io::remove_all(run);
+    }
+  }
+}
+
+TEST_CASE(
+    "anomaly: buffers that are not finite are no good checkpoint, and leaving steps out does not mend them") {
+  Scratch scratch;
+  const auto config = [](const Settings& more = {}) {
+    Settings all{{"attention.encoder", "routing"}, {"model.dropout", "0"}};
+    all.insert(all.end(), more.begin(), more.end());
+    return digits_config(all);
+  };
+  const auto spoiled = [&](const std::string& name, int64_t batches, const Settings& more) {
+    const Path run = scratch / name;
+    sit(run, config(more), batches);
+    const Checkpoint good = open_checkpoint(run);
+    std::vector<NamedBytes> files;
+    for (const auto& [file, bytes] : good.files) {
+      files.push_back({file, bytes});
+      if (file != "model.safetensors") continue;
+      const SafeTensors saved = SafeTensors::parse(bytes, file);
+      for (const TensorEntry& entry : saved.entries()) {
+        if (entry.name.find("centroids") == std::string::npos) continue;
+        const float bad = NAN;
+        std::memcpy(files.back().bytes.data() + entry.offset, &bad, sizeof bad);
+      }
+    }
+    write_checkpoint(run, good.step, files);
+    return message(run, config(more));
+  };
+  // Stopped before the validation of step 3, which comes first when it goes on, and is followed by a save.
+  const std::string saved = spoiled("saved", 2, {});
+  CHECK_THAT(saved, containing("the weights stopped being finite at step 3: first bad value in ") &&
+                        containing("centroids (nan): a buffer, "));
+  CHECK_THAT(spoiled("skipped", 3, {{"train.on_nan", "skip"}}),
+             containing("at step 5") && containing("The weights themselves are not finite"));
 }
 
 TEST_CASE("anomaly: skipping ends where it cannot help") {
