@@ -1,6 +1,7 @@
 // Lines of metrics: written, cut back, read.
 #include "train/metrics_log.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -55,18 +56,21 @@ void MetricsLog::log(int64_t step, const std::vector<Scalar>& numbers) {
   tensorboard_.write(step, numbers);
 }
 
-void MetricsLog::rewind(int64_t step) {
+void MetricsLog::rewind(int64_t step, int64_t validated) {
   lines_.reset();
   if (io::exists(path_)) {
     const std::string bytes = io::read(path_);
     std::string kept;
     each_line(bytes, [&](std::string_view line, const Json& object) {
-      if (object.at("step").integer() <= step) kept.append(line).append(1, '\n');
+      const auto is_score = [](const JsonMember& one) { return one.key.starts_with(score_prefix); };
+      const bool scores = std::any_of(object.members().begin(), object.members().end(), is_score);
+      if (object.at("step").integer() <= (scores ? std::min(step, validated) : step))
+        kept.append(line).append(1, '\n');
     });
     if (kept.size() != bytes.size()) io::write(path_, kept);
   }
   lines_.emplace(path_);
-  tensorboard_.rewind(step);
+  tensorboard_.rewind(step, validated);
 }
 
 void MetricsLog::sync() {

@@ -22,8 +22,9 @@ class MetricsLog {
   /// reads back as the same float or double, and as null where they are not finite.
   void log(int64_t step, const std::vector<Scalar>& numbers);
   /// Drops what was logged after this step, here and for TensorBoard: to be called before a run goes on from
-  /// a checkpoint of this step, so that no step stands there twice.
-  void rewind(int64_t step);
+  /// a checkpoint of this step, so that no step stands there twice. And what is named valid_... after the
+  /// step `validated`: of a validation that the run itself did not have.
+  void rewind(int64_t step, int64_t validated = INT64_MAX);
   /// Forces both to the disk: to be called before a checkpoint is written, so that none is missing
   /// behind it.
   void sync();

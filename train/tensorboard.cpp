@@ -222,14 +222,16 @@ void TensorBoard::sync() {
   if (file_) file_->sync();
 }
 
-void TensorBoard::rewind(int64_t step) {
+void TensorBoard::rewind(int64_t step, int64_t validated) {
   file_.reset();
   for (const Path& path : event_files(folder_)) {
     const std::string bytes = io::read(path);
     std::string kept;
     int64_t begin = 0;
     for (const ScalarEvent& event : decode_events(bytes)) {
-      if (event.step <= step) {
+      const auto is_score = [](const auto& one) { return one.first.starts_with(score_prefix); };
+      const bool scores = std::any_of(event.scalars.begin(), event.scalars.end(), is_score);
+      if (event.step <= (scores ? std::min(step, validated) : step)) {
         kept.append(bytes, static_cast<size_t>(begin), static_cast<size_t>(event.end - begin));
       }
       begin = event.end;

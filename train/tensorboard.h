@@ -16,6 +16,9 @@ namespace heed {
 /// A named number of one step.
 using Scalar = std::pair<std::string, double>;
 
+/// What the names of a validation's scores begin with.
+inline constexpr std::string_view score_prefix = "valid_";
+
 /// The bytes of one record that TensorBoard reads as these scalars at this step. Format: TFRecord framing
 /// (length, masked CRC-32C, message, masked CRC-32C) around a protocol buffer `Event`.
 std::string encode_scalar_event(double wall_time, int64_t step, std::span<const Scalar> scalars);
@@ -39,8 +42,9 @@ class TensorBoard {
   void write(int64_t step, std::span<const Scalar> scalars);
   /// Forces what was written to the disk.
   void sync();
-  /// Drops every record after this step, and a torn one at the end.
-  void rewind(int64_t step);
+  /// Drops every record after this step, those of scores after the step `validated`, and a torn one at the
+  /// end.
+  void rewind(int64_t step, int64_t validated = INT64_MAX);
 
  private:
   void open();

@@ -131,8 +131,12 @@ Scores Trainer::validate() {
   validation_seconds_ += seconds_now() - began;
   ++validations_;
   std::vector<Scalar> numbers;
-  for (const auto& [name, value] : scores.list) numbers.emplace_back("valid_" + name, value);
+  for (const auto& [name, value] : scores.list) numbers.emplace_back(text(score_prefix, name), value);
   if (metrics_) metrics_->log(step_, numbers);
+  return scores;
+}
+
+void Trainer::take_scores(const Scores& scores) {
   validated_ = step_;
   if (!best_ || scores.better_than(*best_)) {
     best_ = scores;
@@ -141,7 +145,6 @@ Scores Trainer::validate() {
   } else {
     ++without_better_;
   }
-  return scores;
 }
 
 void Trainer::save() {
@@ -157,7 +160,7 @@ void Trainer::rewind() {
   // log that reaches as far.
   drop_checkpoints_after(folder_.path(), step_);
   mark();
-  metrics_->rewind(step_);
+  metrics_->rewind(step_, validated_);
 }
 
 void Trainer::mark() {
@@ -237,9 +240,24 @@ void Trainer::note(Sitting& sitting, const Step& done) {
 void Trainer::validate_in(Sitting& sitting) {
   const double paused = seconds_now();
   const Scores scores = validate();
+  take_scores(scores);
   for (const auto& [name, value] : scores.list) sitting.now.take_score(step_, name, value);
   sitting.window_start += seconds_now() - paused;
   earlier_seconds_ = sitting.earlier_seconds + seconds_now() - sitting.began;
+}
+
+void Trainer::validate_late(Outcome& outcome) {
+  // A clock decided where this is, so the run that goes on knows nothing of it: the checkpoint is saved, and
+  // rewind() undoes the rest.
+  const double before = validation_seconds_;
+  const Scores scores = validate();
+  outcome.seconds += validation_seconds_ - before;
+  if (best_ && !scores.better_than(*best_)) return;
+  outcome.best = scores;
+  outcome.best_step = step_;
+  together(group_, [&] {
+    if (leads()) mark_best(folder_.path(), step_);
+  });
 }
 
 Outcome Trainer::run() {
@@ -268,7 +286,7 @@ Outcome Trainer::train() {
   if (options.anomaly) trace.emplace(names_in(*model_));
   const auto due = [&] { return step_ == total_ || step_ % every == 0; };
   if (step_ > 0 && due() && validated_ != step_) {  // a signal came between this step and its validation
-    validate();
+    take_scores(validate());
     saved_ = -1;
     save();
   }
@@ -278,7 +296,7 @@ Outcome Trainer::train() {
     note(sitting, take_step(step_ == sitting.first_step));
     int signal = 0;
     std::tie(signal, late) = stop_now(over(sitting));
-    if (signal == 0 && (due() || late)) validate_in(sitting);
+    if (signal == 0 && due()) validate_in(sitting);
     progress_.step(sitting.now);
     if (signal != 0 || late || step_ % checkpoint_every == 0 || validated_ == step_) save();
     outcome.stopped_by = signal;
@@ -291,6 +309,7 @@ Outcome Trainer::train() {
   outcome.best_step = best_step_;
   if (best_) outcome.best = *best_;
   outcome.seconds = earlier_seconds_;
+  if (late && outcome.early && validated_ != step_) validate_late(outcome);
   outcome.skipped = skipped_;
   outcome.replayed = replayed_;
   outcome.step_seconds = step_seconds_;

@@ -132,8 +132,10 @@ class Trainer {
   void note(Sitting& sitting, const Step& done);  // in the metrics and on the line of progress
   bool over(const Sitting& sitting) const;
   bool tired() const;
-  Scores validate();  // and keeps the best
+  Scores validate();                       // and logs it
+  void take_scores(const Scores& scores);  // into the state of the run, and keeps the best
   void validate_in(Sitting& sitting);
+  void validate_late(Outcome& outcome);  // where the time limit ended the sitting
   void save();
   void write();   // the checkpoint of this step
   void rewind();  // drops what came after the checkpoint that the run goes on from

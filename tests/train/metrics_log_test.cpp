@@ -58,6 +58,30 @@ TEST_CASE("metrics log: after a rewind no step stands twice and none is missing"
   CHECK(steps == series[0].steps);
 }
 
+TEST_CASE("metrics log: scores of a validation that the run did not have go away, and nothing else does") {
+  Scratch scratch;
+  const Path path = scratch / "metrics.jsonl";
+  MetricsLog log(path, scratch / "tb");
+  for (const int64_t step : {2, 4, 5}) {
+    log.log(step, {{"loss", 1}});
+    log.log(step, {{"valid_loss", 2}, {"valid_accuracy", 0.5}});
+  }
+  log.rewind(5, 4);
+  CHECK(io::read(path).find("\"step\": 5, \"valid") == std::string::npos);
+  const std::vector<MetricSeries> series = read_metrics(path);
+  REQUIRE(series.size() == 3);
+  CHECK(series[0].steps == std::vector<int64_t>{2, 4, 5});
+  CHECK(series[1].steps == std::vector<int64_t>{2, 4});
+  CHECK(series[2].steps == std::vector<int64_t>{2, 4});
+  std::vector<int64_t> steps;
+  for (const Path& name : io::list(scratch / "tb")) {
+    for (const ScalarEvent& event : decode_events(io::read(scratch.path() / "tb" / name))) {
+      if (!event.scalars.empty()) steps.push_back(event.step);
+    }
+  }
+  CHECK(steps == std::vector<int64_t>{2, 2, 4, 4, 5});
+}
+
 TEST_CASE("metrics log: a torn line never joins the next one") {
   Scratch scratch;
   const Path path = scratch / "metrics.jsonl";

@@ -137,8 +137,31 @@ TEST_CASE("trainer: a time limit validates, saves and stops, a greater one goes 
   CHECK(sit(scratch / "run", tiny({{"train.time_limit", "1e-6"}})).step == 1);
   CHECK(sit(scratch / "run", tiny()).step == 12);
   sit(scratch / "whole", tiny());
-  CHECK((bytes_of(scratch / "run", 12, "model.safetensors") ==
-         bytes_of(scratch / "whole", 12, "model.safetensors")));
+  check_same(scratch / "whole", scratch / "run", 12);
+}
+
+TEST_CASE("trainer: the validation of a time limit is no part of the run, and counts for no patience") {
+  const auto config = [](const std::string& limit) {
+    return tiny({{"train.rate", "0"},
+                 {"train.steps", "24"},
+                 {"train.validate_every", "4"},
+                 {"train.patience", "2"},
+                 {"train.time_limit", limit}});
+  };
+  Scratch scratch;
+  CHECK(sit(scratch / "whole", config("0")).step == 12);
+  const Outcome late = sit(scratch / "late", config("1e-6"));
+  CHECK(late.step == 1);
+  CHECK(late.best_step == 1);
+  CHECK(best_step(scratch / "late") == std::optional<int64_t>(1));  // while the run ends there
+  CHECK(metrics_of(scratch / "late").size() > 1);
+  const std::set<std::string> metrics = metrics_of(scratch / "late");
+  CHECK(sit(scratch / "late", config("1e-6")).best.list == late.best.list);  // and once more, without a step
+  CHECK(metrics_of(scratch / "late") == metrics);
+  const Outcome on = sit(scratch / "late", config("0"));
+  CHECK(on.step == 12);
+  CHECK(on.best_step == 4);
+  check_same(scratch / "whole", scratch / "late", 12);
 }
 
 TEST_CASE("trainer: epochs are turned into steps") {
