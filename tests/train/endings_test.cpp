@@ -1,3 +1,23 @@
+// How runs end as people see it: what a failure keeps, what a kill leaves to be done, what is advised next.
+#include "core/json.h"
+#include "tests/train/shell.h"
+#include "train/checkpoint.h"
+
+using namespace heed;
+
+namespace {
+
+/// A run of recall that takes a moment, and more settings.
+std::vector<std::string> small(const std::string& name, const std::vector<std::string>& more) {
+  return with({"train", "recall", "--name", name, "--width", "16", "--heads", "2", "--feed-forward", "16",
+               "--layers", "1", "--batch", "16", "--threads", "1"},
+              more);
+}
+
+Json manifest_of(const Path& run) { return parse_json(io::read(run / "manifest.json"), "manifest"); }
+
+}  // namespace
+
 TEST_CASE("endings: a run that fails before its first line of metrics keeps its checkpoints") {
   const Shell shell;
   // Of 2000 steps, each tenth is logged.
@@ -48,4 +68,19 @@ TEST_CASE("endings: resuming a run that is done, or to fewer steps than it has, 
   CHECK((files() == before));
   CHECK(manifest_of(run).at("took").at("steps").integer() == 4);
   CHECK(shell.run({"compare", "runs/a", "runs/b"}).code == 0);
+}
+
+TEST_CASE("endings: what is advised next is what goes on") {
+  const Shell shell;
+  const Result whole = shell.run(small("a", {"--steps", "4"}));
+  CHECK_THAT(whole.err, containing("heed resume runs/a --steps 8"));
+  const Result late = shell.run(small("b", {"--steps", "4000", "--time-limit", "0.001"}));
+  CHECK(late.code == 0);
+  CHECK_THAT(late.err, containing("time limit") && containing("heed resume runs/b --time-limit "));
+  CHECK_THAT(late.err, !containing("--steps"));
+  const Result tired =
+      shell.run(small("c", {"--steps", "400", "--rate", "0", "--validate-every", "1", "--patience", "2"}));
+  CHECK(tired.code == 0);
+  CHECK_THAT(tired.err, containing("patience") && containing("2 validations") && containing("step 3 of 400"));
+  CHECK_THAT(tired.err, !containing("--steps"));
 }

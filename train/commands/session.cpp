@@ -269,6 +269,22 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   io::write(folder.samples(), samples);
 }
 
+/// Why a run ended before its last step, and what makes it longer: more steps do nothing for one that ran out
+/// of time or patience. `run` is null where this is a part of one, which goes on by itself.
+void tell_what_is_next(Progress& progress, const TrainOptions& train, const Trainer& trainer,
+                       const Outcome& outcome, const Path* run) {
+  const std::string where = text(" at step ", outcome.step, " of ", trainer.total_steps());
+  if (outcome.tired) {
+    progress.say("patience", text(train.patience, " validations without a better one ended it", where));
+    return;
+  }
+  if (outcome.early) progress.say("time limit", text(train.time_limit, " seconds ended it", where));
+  if (run == nullptr) return;
+  const auto limit = static_cast<int64_t>(std::ceil(2 * std::max(train.time_limit, outcome.seconds)));
+  progress.say("next", text("heed resume ", run->string(), outcome.early ? " --time-limit " : " --steps ",
+                            outcome.early ? limit : 2 * outcome.step));
+}
+
 /// The end of a run: the best checkpoint is scored and reported. `whole` is the run that people resume: the
 /// folder itself, or the run that this one comes before.
 void show_result(Config& config, const RunFolder& folder, Trainer& trainer, const Outcome& outcome,
@@ -306,8 +322,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   put_known(scores, *config.task);
   io::write(folder.path() / "scores.json", scores.dump(1) + "\n");
   progress.say("report", folder.report().string());
-  if (whole == folder.path())
-    progress.say("next", text("heed resume ", whole.string(), " --steps ", 2 * outcome.step));
+  tell_what_is_next(progress, config.train, trainer, outcome, whole == folder.path() ? &whole : nullptr);
 }
 
 /// train_in() without what comes before.
