@@ -191,11 +191,17 @@ int64_t validate_every(const TrainOptions& options, int64_t steps) {
   return options.validate_every > 0 ? options.validate_every : std::max<int64_t>(steps / 10, 1);
 }
 
+int64_t steps_of(const TrainOptions& options, int64_t batches) {
+  if (options.steps > 0) return options.steps;
+  // A step that an epoch's batches do not fill goes on with the next epoch's; only the last one is rounded
+  // up.
+  return std::max<int64_t>((options.epochs * batches + options.accumulate - 1) / options.accumulate, 1);
+}
+
 int64_t steps_of(const Config& config) {
   const int64_t batches = config.task->plan(0);
   if (batches < 1) fail(Fault::data, "train: the training split makes no batch. Give more data.");
-  const int64_t per_epoch = std::max<int64_t>(batches / config.train.accumulate, 1);
-  return config.train.steps > 0 ? config.train.steps : config.train.epochs * per_epoch;
+  return steps_of(config.train, batches);
 }
 
 Estimate estimate_run(const Config& config) {

@@ -38,7 +38,9 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
 Estimate estimate_run(const Config& config);
 /// Steps from one validation to the next: train.validate_every, or a tenth of the run.
 int64_t validate_every(const TrainOptions& options, int64_t steps);
-/// How many steps a run takes: train.steps, or as many as train.epochs has.
+/// How many steps a run takes: train.steps, or as many as train.epochs has of so many batches each.
+int64_t steps_of(const TrainOptions& options, int64_t batches);
+/// The same of the epochs as they are. Loads nothing, so the task is loaded.
 int64_t steps_of(const Config& config);
 
 /// " on the GPU" where that is the default device, else nothing.

@@ -6,6 +6,7 @@
 #include "tests/catch.h"
 #include "tests/scratch.h"
 #include "tests/train/small_run.h"
+#include "train/estimate.h"
 
 using namespace heed;
 
@@ -175,7 +176,21 @@ TEST_CASE("trainer: epochs are turned into steps") {
   progress.quiet = true;
   CHECK(Trainer(config, folder, std::nullopt, progress).total_steps() == 2 * batches);
   config.train.accumulate = 3;
-  CHECK(Trainer(config, folder, std::nullopt, progress).total_steps() == 2 * (batches / 3));
+  CHECK(Trainer(config, folder, std::nullopt, progress).total_steps() == (2 * batches + 2) / 3);
+}
+
+TEST_CASE("trainer: steps of accumulated batches pass over the data as often as epochs say") {
+  const auto steps = [](int64_t epochs, int64_t accumulate, int64_t batches) {
+    TrainOptions options;
+    options.epochs = epochs;
+    options.accumulate = accumulate;
+    return steps_of(options, batches);
+  };
+  CHECK(steps(10, 4, 7) == 18);  // 17.5 steps hold ten passes over 7 batches
+  CHECK(steps(10, 1, 7) == 70);
+  CHECK(steps(10, 7, 7) == 10);
+  CHECK(steps(10, 20, 7) == 4);
+  CHECK(steps(1, 20, 7) == 1);
 }
 
 TEST_CASE(

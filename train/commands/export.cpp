@@ -7,6 +7,7 @@
 #include "data/byte_pair.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/verbs.h"
+#include "train/estimate.h"
 
 namespace heed {
 namespace {
@@ -62,9 +63,7 @@ void write_batches(const Path& folder, const Config& config, int64_t rounds) {
   int64_t epoch = 0, position = 0, planned = config.task->plan(0);
   if (planned < 1) fail(Fault::data, "export: the training split makes no batch. Give more data.");
   const int64_t accumulate = config.train.accumulate;
-  const int64_t total = config.train.steps > 0
-                            ? config.train.steps
-                            : config.train.epochs * std::max<int64_t>(planned / accumulate, 1);
+  const int64_t total = steps_of(config.train, planned);
   for (int64_t round = 0; round < rounds; ++round) {
     if (position == planned) {
       planned = config.task->plan(++epoch);
