@@ -153,10 +153,13 @@ def optimizer_of(weights, rates):
     return kind(groups, lr=1.0, betas=(rates['beta1'], rates['beta2']), eps=rates['epsilon'])
 
 
-def clip(weights, most):
-    """Scales the whole gradient down to the norm `most`; gives the norm it had."""
+def clip(weights, most, each):
+    """Cuts each element to `each`, then scales the whole gradient as its norm is above `most`; gives the norm it had."""
     gradients = [w.grad for w in weights.values()]
     norm = torch.stack([g.norm() for g in gradients]).norm()
+    if each > 0:
+        for gradient in gradients:
+            gradient.clamp_(-each, each)
     if 0 < most < norm:
         for gradient in gradients:
             gradient.mul_(most / norm)
@@ -257,7 +260,7 @@ def train(kind):
             loss = model.loss(batch, rates['smoothing']) * (batch['targets'].numel() / weight)
             loss.backward()
             total += float(loss.detach())
-        norms.append(clip(weights, rates['clip']))
+        norms.append(clip(weights, rates['clip'], rates['clip_each']))
         for one in optimizer.param_groups:
             one['lr'] = rates['rates'][step - 1]
         optimizer.step()

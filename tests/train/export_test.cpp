@@ -38,6 +38,7 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
       Config config = small_preset(preset_of(entry), 9);
       config.set("train.accumulate", "2", "");
       config.set("train.precision", precision, "");
+      config.set("train.clip_each", "0.25", "");
       io::write(file_name, to_toml(config));
       REQUIRE(heed_program({"export", file_name, "--out", folder, "--rounds", "4"}) == 0);
       config.task->load(config, {}, [](const std::string&) {});
@@ -63,6 +64,7 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
       }
       const Json rates = parse_json(io::read(scratch / "start/rates.json"), "rates");
       CHECK(rates.at("total_steps").integer() == 9);
+      CHECK(rates.at("clip_each").real() == 0.25);
       REQUIRE(rates.at("rates").list().size() == 2);
       CHECK(rates.at("rates").list()[1].real() == config.train.schedule.at(2, 9, config.model.width));
       CHECK(heed_program({"export", file_name, "--out", folder}) == static_cast<int>(Fault::usage));

@@ -52,6 +52,7 @@ Json rates(const Config& config, int64_t total, int64_t steps) {
                        {"momentum", train.optimizer.momentum},
                        {"decay", train.optimizer.decay},
                        {"clip", train.optimizer.clip},
+                       {"clip_each", train.optimizer.clip_each},
                        {"rates", std::move(list)}});
 }
 
