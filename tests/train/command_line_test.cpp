@@ -386,9 +386,18 @@ TEST_CASE("command line: resuming with other data is refused and changes nothing
   check_refused(shell, {"resume", "runs/a", "--steps", "8", "--quiet"}, 3, {"the data changed"});
   CHECK(io::read(shell.scratch / "runs/a/config.toml") == config);
   CHECK(list_checkpoints(shell.scratch / "runs/a").back() == 4);
+  io::write(shell.scratch / "other.tsv", [&] {
+    std::string others = lines;
+    std::replace(others.begin(), others.end(), 'o', 'u');
+    return others;
+  }());
+  check_refused(shell, {"resume", "runs/a", "--data", "other.tsv", "--steps", "8", "--quiet"}, 3,
+                {"the data changed: what was sha256 pairs.tsv ", " and is now sha256 other.tsv "});
+  CHECK(list_checkpoints(shell.scratch / "runs/a").back() == 4);
   io::write(shell.scratch / "moved.tsv", lines);
   io::remove_all(shell.scratch / "pairs.tsv");
   check_refused(shell, {"resume", "runs/a", "--steps", "8", "--quiet"}, 5, {"pairs.tsv"});
+  CHECK(shell.run({"resume", "runs/a", "--data", "moved.tsv", "--steps", "8", "--quiet"}).code == 0);
 }
 
 TEST_CASE("command line: generating data tells how far it is, and a signal leaves nothing behind") {

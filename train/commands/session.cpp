@@ -13,6 +13,7 @@
 #include "train/choices.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/members.h"
+#include "train/commands/same_data.h"
 #include "train/known.h"
 #include "train/machine_memory.h"
 #include "train/pretraining.h"
@@ -82,19 +83,6 @@ void write_manifest(Config& config, const RunFolder& folder, const Trainer& trai
     if (const Json* took = before.find("took")) facts.set("took", *took);
   }
   folder.write_manifest(facts);
-}
-
-/// Stops a resume on other data than the run began with: it would not end with the same bits.
-void check_same_data(const Config& config, const RunFolder& folder) {
-  if (!io::exists(folder.manifest())) return;
-  const Json manifest = parse_json(io::read(folder.manifest()), folder.manifest().string());
-  for (const auto& [name, value] : config.task->facts()) {
-    const Json* before = manifest.find(name);
-    if (before != nullptr && before->is_text() && before->text() != value) {
-      fail(Fault::data, "resume: the data changed: ", name, " was ", before->text(), " and is now ", value,
-           ". Give --data the file the run began with, or train anew.");
-    }
-  }
 }
 
 /// Whether the scores of a run of so many steps are already there.
