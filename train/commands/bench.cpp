@@ -1,5 +1,6 @@
 // heed bench: how fast this machine trains and decodes, against what it can.
 #include <array>
+#include <set>
 
 #include "train/bench/bench.h"
 #include "train/bench/workload.h"
@@ -11,13 +12,35 @@ namespace {
 struct Part {
   const char* name;
   void (*run)(const Invocation&);
-  size_t most;  ///< words after its name
+  size_t most;                       ///< words after its name
+  std::vector<const char*> options;  ///< that it takes beside --json
+  bool settings = false;             ///< takes those of a config too
 };
 
-constexpr std::array parts{
-    Part{"train", bench::bench_train, 64}, Part{"attention", bench::bench_attention, 64},
-    Part{"gemm", bench::bench_gemm, 0},    Part{"limits", bench::bench_limits, 0},
-    Part{"ops", bench::bench_ops, 1},      Part{"decode", bench::bench_decode, 64}};
+const std::array parts{
+    Part{"train", bench::bench_train, 64, {"rounds"}, true},
+    Part{"attention", bench::bench_attention, 64, {"longest", "head-width", "seconds", "out", "precision"}},
+    Part{"gemm", bench::bench_gemm, 0, {}},
+    Part{"limits", bench::bench_limits, 0, {}},
+    Part{"ops", bench::bench_ops, 1, {}},
+    Part{"decode", bench::bench_decode, 64, {"out"}, true}};
+
+/// The verb takes what any of its parts takes: what this one does not use is refused.
+void refuse_options(const Invocation& call, const Part& part) {
+  std::set<std::string> taken{"json"};
+  std::string words;
+  for (const char* option : part.options) {
+    taken.insert(option);
+    words += text("--", option, ", ");
+  }
+  if (part.settings) {
+    taken.insert({"attention", "cross-attention", "set"});
+    for (const Setting& setting : settings()) taken.insert({setting.option, setting.key});
+  }
+  refuse_others(call, text("bench ", part.name), taken,
+                text("does not go with it. It takes ", words, "--json, --threads, --device, --memory",
+                     part.settings ? " and the settings of a run" : "", "."));
+}
 
 int run(const Invocation& call) {
   apply_machine(call);
@@ -28,6 +51,7 @@ int run(const Invocation& call) {
     if (call.words.size() > part.most + 1) {
       fail("bench ", part.name, ": '", call.words[part.most + 1], "' is one word too many.");
     }
+    refuse_options(call, part);
     part.run(call);
     return 0;
   }

@@ -67,6 +67,14 @@ std::vector<VerbOption> with_machine(std::vector<VerbOption> options) {
   return options;
 }
 
+void refuse_others(const Invocation& call, const std::string& who, const std::set<std::string>& taken,
+                   const std::string& why) {
+  for (const auto& [name, values] : call.options) {
+    if (name == "threads" || name == "device" || name == "memory" || taken.contains(name)) continue;
+    fail(who, ": --", name, " ", why);
+  }
+}
+
 std::vector<VerbOption> with_decoding(std::vector<VerbOption> options) {
   options.push_back({"beam", "N", "hypotheses of beam search; 1: greedy"});
   options.push_back({"length-penalty", "ALPHA", "exponent of the length normalisation of beams"});

@@ -79,6 +79,12 @@ int run(const Invocation& call) {
   if (!of_preset && !io::is_directory(call.words[0]))
     fail("compare: give --attention a,b,c to train '", call.words[0],
          "' with each of them, or the folders of finished runs. heed list presets names the presets.");
+  if (!of_preset) {
+    refuse_others(
+        call, "compare", {"name", "out", "quiet"},
+        "does not go with finished runs, which are taken as they are. Leave it out, or give a preset "
+        "and --attention to train it so.");
+  }
   Path folder = Path(call.get("out", "runs")) / call.get("name", "compare");
   Comparison comparison;
   if (of_preset) {

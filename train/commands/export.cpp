@@ -86,12 +86,9 @@ void write_batches(const Path& folder, const Config& config, int64_t rounds) {
 }
 
 int export_run(const Invocation& call) {
-  for (const auto& [name, values] : call.options) {
-    if (name == "out" || name == "ckpt" || name == "threads" || name == "device" || name == "memory")
-      continue;
-    fail("export: --", name, " does not go with a run, whose settings and weights are given. Give ",
-         call.words[0], "/config.toml instead of the folder to export where such a run would begin.");
-  }
+  refuse_others(call, "export", {"out", "ckpt"},
+                text("does not go with a run, whose settings and weights are given. Give ", call.words[0],
+                     "/config.toml instead of the folder to export where such a run would begin."));
   const Path folder = new_folder(call);
   LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
   write_model(folder, run.config, run.checkpoint.file("model.safetensors"), sealed_files(run.checkpoint));

@@ -12,12 +12,18 @@ namespace {
 int run(const Invocation& call) {
   const Path path = call.words[0];
   if (io::is_directory(path)) {
+    refuse_others(call, "show", {"ckpt", "model"},
+                  text("does not go with a run, whose settings are given. Give ", path.string(),
+                       "/config.toml instead of the folder to see what other settings would take."));
     LoadedRun run = load_run(path, call.get("ckpt"), "", false);
     std::fputs(to_toml(run.config).c_str(), stdout);
     std::printf("\n# model of step %lld\n%s", static_cast<long long>(run.checkpoint.step),
                 summary(*run.model).c_str());
     return 0;
   }
+  if (call.has("ckpt"))
+    fail("show: --ckpt chooses among the checkpoints of a run, and ", path.string(),
+         " is none. Leave it out.");
   Config config = make_config(named_preset(call));
   apply_settings(config, call);
   config.check();

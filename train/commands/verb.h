@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -63,6 +64,11 @@ struct Setting {
 /// Every setting of every task. A key that not all tasks have, or that means something else in some, says
 /// what it is in which, a line each.
 std::vector<Setting> settings();
+
+/// Refuses the first option that is none of these: "WHO: --rate WHY". What a call does not use would be
+/// passed over unseen. --threads, --device and --memory always go.
+void refuse_others(const Invocation& call, const std::string& who, const std::set<std::string>& taken,
+                   const std::string& why);
 
 /// Applies options and --set to a config, in this order.
 void apply_settings(Config& config, const Invocation& call);

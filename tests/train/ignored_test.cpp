@@ -1,0 +1,41 @@
+// What a verb would not use, it refuses: nothing that is asked for is passed over unseen.
+#include "core/io.h"
+#include "tests/catch.h"
+#include "tests/train/shell.h"
+
+using namespace heed;
+
+namespace {
+
+const std::vector<std::string> small{"train",   "recall",  "--quiet",  "--width",   "16",
+                                     "--heads", "2",       "--layers", "1",         "--steps",
+                                     "2",       "--batch", "4",        "--threads", "1"};
+
+}  // namespace
+
+TEST_CASE("ignored: options that do not go with a run, or with a part of the bench, are refused") {
+  const Shell shell;
+  REQUIRE(shell.run(with(small, {"--name", "a"})).code == 0);
+  const std::string why = "does not go with a run, whose settings are given. Give runs/a/config.toml";
+  check_refused(shell, {"show", "runs/a", "--rate", "abc"}, 2, {"show: --rate", why});
+  check_refused(shell, {"show", "runs/a", "--recipe", "nonsense"}, 2, {"show: --recipe", why});
+  check_refused(shell, {"show", "runs/a", "--origin"}, 2, {"show: --origin", why});
+  check_refused(shell, {"show", "recall", "--ckpt", "7"}, 2, {"--ckpt", "recall is none"});
+  CHECK(shell.run({"show", "runs/a", "--ckpt", "last", "--model"}).code == 0);
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--rate", "abc"}, {"--seeds", "0"}, {"--recipe", "x"}}) {
+    check_refused(shell, with({"compare", "runs/a", "runs/a"}, more), 2,
+                  {"compare: " + more[0] + " does not go with finished runs"});
+  }
+  CHECK(shell.run({"compare", "runs/a", "--name", "c", "--quiet", "--threads", "1"}).code == 0);
+  const std::vector<std::string> machine{"--json, --threads, --device, --memory"};
+  check_refused(shell, {"bench", "gemm", "--rate", "5"}, 2,
+                with({"bench gemm: --rate does not go"}, machine));
+  check_refused(shell, {"bench", "gemm", "--longest", "4x"}, 2,
+                {"bench gemm: --longest does not go with it"});
+  check_refused(shell, {"bench", "ops", "--out", "x"}, 2, {"bench ops: --out"});
+  check_refused(shell, {"bench", "limits", "--rounds", "2"}, 2, {"bench limits: --rounds"});
+  check_refused(shell, {"bench", "attention", "linear", "--batch", "2"}, 2, {"bench attention: --batch"});
+  check_refused(shell, {"bench", "decode", "baby", "--rounds", "2"}, 2,
+                {"--rounds", "the settings of a run"});
+}
