@@ -6,14 +6,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "core/error.h"
 
 namespace heed {
 namespace {
@@ -27,9 +31,13 @@ void relax() {
 }
 
 int default_threads() {
-  if (const char* wish = std::getenv("HEED_THREADS")) {
-    const int count = std::atoi(wish);
-    if (count > 0) return std::min(count, 256);
+  if (const char* wish = std::getenv("HEED_THREADS"); wish != nullptr && *wish != '\0') {
+    const std::string_view digits = wish;
+    int count = 0;
+    const auto [at, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+    if (fault == std::errc() && at == digits.data() + digits.size() && count >= 1 && count <= 256)
+      return count;
+    fail("HEED_THREADS=", wish, " is no number of threads. It must be 1 to 256; unset it to use all cores.");
   }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));

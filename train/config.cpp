@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "core/io.h"
 #include "data/text.h"
 #include "train/anomaly.h"
+#include "train/environment.h"
 #include "train/task.h"
 
 namespace heed {
@@ -244,15 +244,6 @@ Config from_toml(const std::string& content, const std::string& name) {
   return config;
 }
 
-void from_environment(Config& config) {
-  for (const OptionText& option : options_of(config)) {
-    std::string variable = "HEED_" + option.name;
-    for (char& c : variable)
-      c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    if (const char* value = std::getenv(variable.c_str())) config.set(option.name, value, variable + ": ");
-  }
-}
-
 /// A value that stands without quotes. Doubles that TOML would take for integers, and not read as such, keep
 /// a sign of being real: those beyond 18 digits, and -0.
 std::string bare_text(const OptionText& option) {
@@ -260,7 +251,6 @@ std::string bare_text(const OptionText& option) {
   const bool whole = option.kind == "number" && value.find_first_not_of("-0123456789") == std::string::npos;
   return whole && (value.size() > 18 || value == "-0") ? value + ".0" : value;
 }
-
 bool is_number(const std::string& kind) { return kind == "integer" || kind == "number"; }
 
 std::string in_quotes(const std::string& value) {

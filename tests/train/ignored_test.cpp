@@ -11,6 +11,11 @@ const std::vector<std::string> small{"train",   "recall",  "--quiet",  "--width"
                                      "--heads", "2",       "--layers", "1",         "--steps",
                                      "2",       "--batch", "4",        "--threads", "1"};
 
+/// The program with a variable of the environment.
+Shell with_variable(const std::string& variable) {
+  return Shell{.scratch = Scratch(), .before = {"env", variable}};
+}
+
 }  // namespace
 
 TEST_CASE("ignored: options that do not go with a run, or with a part of the bench, are refused") {
@@ -38,4 +43,17 @@ TEST_CASE("ignored: options that do not go with a run, or with a part of the ben
   check_refused(shell, {"bench", "attention", "linear", "--batch", "2"}, 2, {"bench attention: --batch"});
   check_refused(shell, {"bench", "decode", "baby", "--rounds", "2"}, 2,
                 {"--rounds", "the settings of a run"});
+}
+
+TEST_CASE("ignored: variables that are a slip are refused, and others are left alone") {
+  check_refused(with_variable("HEED_THREADS=x"), small, 2, {"HEED_THREADS=x", "1 to 256"});
+  check_refused(with_variable("HEED_THREADS=257"), small, 2, {"HEED_THREADS=257", "1 to 256"});
+  check_refused(with_variable("HEED_THREADS=2 "), small, 2, {"HEED_THREADS=2 "});
+  CHECK(with_variable("HEED_THREADS=").run(small).code == 0);
+  check_refused(with_variable("HEED_TRAIN_RAT=5"), {"train", "recall"}, 2,
+                {"HEED_TRAIN_RAT=5 is no setting of any task", "Did you mean HEED_TRAIN_RATE?", "recall"});
+  check_refused(with_variable("HEED_DATA_ITEM=5"), {"show", "recall"}, 2, {"Did you mean HEED_DATA_ITEMS?"});
+  for (const char* other : {"HEED_DATA=/tmp", "HEED_DATA_PAIRS=300", "HEED_ISA=", "HEED_ACTED_ORDER=backward",
+                            "HEED_PRESET=x", "HEED_TRAINING=1", "HEED_=1"})
+    CHECK(with_variable(other).run({"show", "recall", "--origin"}).code == 0);
 }

@@ -1,0 +1,69 @@
+// Variables to settings.
+#include "train/environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+
+#include "attention/spec.h"
+#include "train/task.h"
+
+namespace heed {
+namespace {
+
+std::string variable_of(const std::string& key) {
+  std::string variable = "HEED_" + key;
+  for (char& c : variable)
+    c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return variable;
+}
+
+/// The variables of every task: what one task does not have may be meant for the next command.
+std::vector<std::string> every_variable() {
+  std::set<std::string> all;
+  for (const TaskEntry& entry : tasks()) {
+    Config config;
+    config.task = entry.make();
+    for (const OptionText& option : options_of(config)) all.insert(variable_of(option.name));
+  }
+  return {all.begin(), all.end()};
+}
+
+/// A slip in a name would be passed over unseen. Variables of other kinds, such as HEED_DATA, have no group.
+void refuse_unknown(const Config& config, const std::vector<OptionText>& options) {
+  std::set<std::string> known, groups;
+  for (const OptionText& option : options) {
+    known.insert(variable_of(option.name));
+    groups.insert(variable_of(option.name.substr(0, option.name.find('.') + 1)));
+  }
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view whole = *at;
+    const std::string name(whole.substr(0, whole.find('=')));
+    const size_t end = name.find('_', 5);  // behind HEED_
+    if (!name.starts_with("HEED_") || end == std::string::npos || known.contains(name)) continue;
+    if (!groups.contains(name.substr(0, end + 1))) continue;
+    const std::vector<std::string> all = every_variable();
+    if (std::find(all.begin(), all.end(), name) != all.end()) continue;
+    const std::string near = nearest(name, all);
+    fail("the variable ", shown(std::string(whole)), " is no setting of any task.",
+         near.empty() ? "" : " Did you mean " + near + "?", " Unset it; heed show ",
+         config.preset.empty() ? "PRESET" : config.preset, " lists the settings.");
+  }
+}
+
+}  // namespace
+
+void from_environment(Config& config) {
+  const std::vector<OptionText> options = options_of(config);
+  refuse_unknown(config, options);
+  for (const OptionText& option : options) {
+    const std::string variable = variable_of(option.name);
+    if (const char* value = std::getenv(variable.c_str())) config.set(option.name, value, variable + ": ");
+  }
+}
+
+}  // namespace heed

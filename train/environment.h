@@ -1,0 +1,12 @@
+// Settings from the environment: HEED_TRAIN_RATE is train.rate.
+#pragma once
+
+#include "train/config.h"
+
+namespace heed {
+
+/// Sets what variables such as HEED_TRAIN_RATE say. A variable that looks like one, and is a setting of no
+/// task, is refused with the nearest.
+void from_environment(Config& config);
+
+}  // namespace heed
