@@ -99,6 +99,14 @@ TEST_CASE("command line: a language model goes on with a text") {
   CHECK(lines.out.starts_with("the "));
   CHECK(lines.out.find("\n---\nand ") != std::string::npos);
   CHECK(shell.run({"generate", "runs/l", "--prompt", "-"}, "").out.empty());
+  // Every line has its output, an empty one too.
+  const Result gap = shell.run({"generate", "runs/l", "--prompt", "-", "--tokens", "10"}, "the \n\nand \n");
+  CHECK(gap.code == 0);
+  CHECK(gap.out == std::string(lines.out).replace(lines.out.find("\n---\nand "), 5, "\n---\n\n---\n"));
+  const Result strange = shell.run({"generate", "runs/l", "--prompt", "-"}, "the \n\nan\u4E2D\n");
+  CHECK(strange.code == 2);
+  CHECK(strange.out.starts_with("the "));
+  CHECK_THAT(strange.err, containing("standard input:3: ") && containing("U+4E2D"));
   check_refused(shell, {"generate", "runs/l", "--prompt", ""}, 2, {"--prompt is empty"});
   check_refused(shell, {"generate", "runs/l", "--prompt", "the \u4E2D"}, 2, {"U+4E2D", "byte 5"});
   check_refused(shell, {"generate", "runs/l", "--top-p", "2"}, 2, {"--top-p = 2"});

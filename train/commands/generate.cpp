@@ -26,6 +26,16 @@ std::vector<int32_t> prompt_ids(const Tokenizer& tokenizer, const std::string& p
   return ids;
 }
 
+/// Of a line of standard input: empty where there is nothing to go on from. A letter that the model never saw
+/// is named with its line.
+std::vector<int32_t> line_ids(const Tokenizer& tokenizer, const std::string& line, int64_t number) {
+  try {
+    return encode_lines(tokenizer, line);
+  } catch (const Error& error) {
+    throw Error(error.fault(), text("standard input:", number, ": ", error.what()));
+  }
+}
+
 /// What is gone on from without a prompt: a new line, or the first piece of a model that never saw one.
 std::vector<int32_t> plain_start(const Tokenizer& tokenizer) {
   try {
@@ -57,6 +67,10 @@ int run(const Invocation& call) {
     for (int64_t i = 0; i < samples; ++i) {
       if (!first) io::print("---\n");
       first = false;
+      if (ids.empty()) {  // as many empty texts, so that every line has its own
+        io::print("\n");
+        continue;
+      }
       io::print(as_utf8(prompt));
       Rng rng(static_cast<uint64_t>(seed + i));
       StreamedText streamed(*tokenizer, ids);
@@ -76,7 +90,8 @@ int run(const Invocation& call) {
     go_on(prompt, prompt_ids(*tokenizer, prompt));
   } else {
     io::InputLines input;
-    while (const auto line = input.next()) go_on(*line, prompt_ids(*tokenizer, *line));
+    for (int64_t number = 1; const auto line = input.next(); ++number)
+      go_on(*line, line_ids(*tokenizer, *line, number));
   }
   return 0;
 }
