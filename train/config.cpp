@@ -82,6 +82,12 @@ void Config::set(const std::string& key, const std::string& value, const std::st
   origin[key] = where;
 }
 
+void replace_length(Config& config, const std::string& steps, const std::string& epochs) {
+  if (steps.empty() == epochs.empty()) return;
+  if (epochs.empty() && config.train.epochs != 0) config.set("train.epochs", "0", steps);
+  if (steps.empty() && config.train.steps != 0) config.set("train.steps", "0", epochs);
+}
+
 namespace {
 
 /// "FILE:3:8: ", the place of a value.
@@ -240,6 +246,11 @@ Config from_toml(const std::string& content, const std::string& name) {
          ":1: it names neither a preset nor a task. Begin it with preset = \"translate\" or task = "
          "\"translate\".");
   }
+  const auto length = [&](const char* key) {
+    const toml::node* node = table["train"][key].node();
+    return node != nullptr && node->value_or(int64_t{1}) != 0 ? place_of(*node, name) : std::string();
+  };
+  replace_length(config, length("steps"), length("epochs"));
   apply(config, table, "", name);
   return config;
 }

@@ -112,6 +112,10 @@ struct Config {
   void check() const;
 };
 
+/// A length given in one unit replaces what was said before in the other. Each is who gives that one
+/// ("--steps: "), empty where nobody does or it is 0, which says "by the other".
+void replace_length(Config& config, const std::string& steps, const std::string& epochs);
+
 /// One named recipe.
 struct Preset {
   const char* name;

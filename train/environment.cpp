@@ -60,6 +60,12 @@ void refuse_unknown(const Config& config, const std::vector<OptionText>& options
 void from_environment(Config& config) {
   const std::vector<OptionText> options = options_of(config);
   refuse_unknown(config, options);
+  const auto length = [](const char* key) {
+    const std::string variable = variable_of(key);
+    const char* value = std::getenv(variable.c_str());
+    return value != nullptr && std::string_view(value) != "0" ? variable + ": " : std::string();
+  };
+  replace_length(config, length("train.steps"), length("train.epochs"));
   for (const OptionText& option : options) {
     const std::string variable = variable_of(option.name);
     if (const char* value = std::getenv(variable.c_str())) config.set(option.name, value, variable + ": ");

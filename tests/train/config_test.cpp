@@ -142,6 +142,25 @@ TEST_CASE("config: a length in one unit replaces a preset's in the other") {
   CHECK(with("translate", {{"epochs", {"3"}}}) == std::pair<int64_t, int64_t>{0, 3});
   CHECK(with("mnist", {{"set", {"train.steps=5"}}}) == std::pair<int64_t, int64_t>{5, 0});
   CHECK_THROWS_WITH(with("translate", {{"epochs", {"3"}}, {"steps", {"5"}}}), containing("Set one of them"));
+  CHECK(with("mnist", {{"train.steps", {"5"}}}) == std::pair<int64_t, int64_t>{5, 0});
+  CHECK(with("translate", {{"train.epochs", {"3"}}}) == std::pair<int64_t, int64_t>{0, 3});
+  CHECK(with("mnist", {{"steps", {"5"}}, {"epochs", {"0"}}}) == std::pair<int64_t, int64_t>{5, 0});
+  CHECK(with("mnist", {{"steps", {"5"}}, {"set", {"train.epochs=3"}}}) == std::pair<int64_t, int64_t>{0, 3});
+  CHECK_THROWS_WITH(with("mnist", {{"set", {"train.steps=5", "train.epochs=3"}}}),
+                    containing("Set one of them"));
+  {
+    const Variable steps("HEED_TRAIN_STEPS", "5");
+    CHECK(with("mnist", {}) == std::pair<int64_t, int64_t>{5, 0});
+    CHECK(with("mnist", {{"epochs", {"3"}}}) == std::pair<int64_t, int64_t>{0, 3});
+    const Variable epochs("HEED_TRAIN_EPOCHS", "3");
+    CHECK_THROWS_WITH(with("mnist", {}), containing("Set one of them"));
+  }
+  const Scratch scratch;
+  const std::string file = (scratch / "five.toml").string();
+  io::write(file, "preset = \"mnist\"\n[train]\nsteps = 5\n");
+  CHECK(with(file, {}) == std::pair<int64_t, int64_t>{5, 0});
+  io::write(file, "preset = \"mnist\"\n[train]\nsteps = 0\n");
+  CHECK(with(file, {}) == with("mnist", {}));
 }
 
 TEST_CASE("config: mistakes in a file are named with file, line, column and the nearest key") {

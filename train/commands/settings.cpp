@@ -60,6 +60,22 @@ std::string help_of(const std::vector<Meaning>& meanings) {
   return out;
 }
 
+/// Who gives a length as an option, under its short or its dotted name.
+std::string length_option(const Invocation& call, const std::string& name) {
+  for (const std::string& one : {name, "train." + name}) {
+    if (call.has(one) && call.get(one) != "0") return "--" + one + ": ";
+  }
+  return "";
+}
+
+/// Who gives a length by --set.
+std::string length_set(const std::vector<std::string>& sets, const std::string& start) {
+  const bool given = std::any_of(sets.begin(), sets.end(), [&](const std::string& one) {
+    return one.starts_with(start) && one != start + "0";
+  });
+  return given ? "--set " : "";
+}
+
 }  // namespace
 
 std::vector<Setting> settings() {
@@ -103,9 +119,7 @@ void apply_settings(Config& config, const Invocation& call) {
   }
   if (call.has("cross-attention"))
     config.set("attention.cross", call.get("cross-attention"), "--cross-attention: ");
-  // A length given in one unit replaces a preset's in the other.
-  if (call.has("steps") && !call.has("epochs")) config.train.epochs = 0;
-  if (call.has("epochs") && !call.has("steps")) config.train.steps = 0;
+  replace_length(config, length_option(call, "steps"), length_option(call, "epochs"));
   for (const Setting& setting : settings()) {
     for (const std::string& name : {setting.option, setting.key}) {
       const auto given =
@@ -116,12 +130,11 @@ void apply_settings(Config& config, const Invocation& call) {
   }
   const auto sets = call.options.find("set");
   if (sets == call.options.end()) return;
+  replace_length(config, length_set(sets->second, "train.steps="), length_set(sets->second, "train.epochs="));
   for (const std::string& one : sets->second) {
     const size_t equals = one.find('=');
     if (equals == std::string::npos)
       fail("--set ", one, ": write --set key=value, as in --set train.rate=1e-3.");
-    if (one.starts_with("train.steps=") && config.train.steps == 0) config.train.epochs = 0;
-    if (one.starts_with("train.epochs=") && config.train.epochs == 0) config.train.steps = 0;
     config.set(one.substr(0, equals), one.substr(equals + 1), "--set ");
   }
 }
