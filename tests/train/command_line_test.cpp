@@ -400,6 +400,21 @@ TEST_CASE("command line: resuming with other data is refused and changes nothing
   CHECK(shell.run({"resume", "runs/a", "--data", "moved.tsv", "--steps", "8", "--quiet"}).code == 0);
 }
 
+TEST_CASE("command line: data check tells what a file holds, whatever its size") {
+  const Shell shell;
+  std::string lines;
+  for (int i = 0; i < 200; ++i) lines += text("number ", i, "\tnumero ", i, "\n");
+  io::write(shell.scratch / "few.tsv", lines + "number 0\tnumero 0\n");
+  const Result few = shell.run({"data", "check", "few.tsv"});
+  CHECK(few.code == 0);
+  CHECK_THAT(few.out, containing("tsv, 201 lines, 1 repeats\n200 pairs; ") &&
+                          containing("--data.validation 20 --data.test 20\nsha256 "));
+  for (int i = 200; i < 2001; ++i) lines += text("number ", i, "\tnumero ", i, "\n");
+  io::write(shell.scratch / "more.tsv", lines);
+  CHECK_THAT(shell.run({"data", "check", "more.tsv"}).out,
+             containing("\n1 train, 1000 validation, 1000 test pairs with the default split\nsha256 "));
+}
+
 TEST_CASE("command line: generating data tells how far it is, and a signal leaves nothing behind") {
   const Shell shell;
   io::make_directories(shell.scratch / "empty");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/io.h"
 #include "data/corpus.h"
 #include "data/download.h"
 #include "train/commands/generate_data.h"
@@ -46,10 +47,18 @@ int check(const Invocation& call) {
     fail(error.fault(), error.what(), " data check reads sentence pairs only; for other data: heed train ",
          "PRESET --data ", path, " --dry-run.");
   }
-  const ParallelCorpus corpus = make_corpus(std::move(file));
-  std::printf("%s\n%zu train, %zu validation, %zu test pairs with the default split\n",
-              to_string(corpus.report).c_str(), corpus.train.size(), corpus.validation.size(),
-              corpus.test.size());
+  const CorpusOptions split;
+  const ParallelCorpus corpus = make_corpus(std::move(file), {.validation = 0, .test = 0});
+  const auto pairs = static_cast<int64_t>(corpus.train.size());
+  const int64_t rest = pairs - split.validation - split.test, tenth = std::max<int64_t>(pairs / 10, 1);
+  std::printf("%s\n", to_string(corpus.report).c_str());
+  if (rest > 0) {
+    io::print(text(rest, " train, ", split.validation, " validation, ", split.test,
+                   " test pairs with the default split\n"));
+  } else {
+    io::print(text(pairs, " pairs; the default split holds out ", split.validation, " + ", split.test,
+                   ": train with --data.validation ", tenth, " --data.test ", tenth, "\n"));
+  }
   for (const SourceFile& one : corpus.report.files)
     std::printf("sha256 %s  %s\n", one.sha256.c_str(), one.path.c_str());
   return 0;
