@@ -6,6 +6,7 @@
 #include <set>
 
 #include "attention/variant.h"
+#include "core/count.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
 #include "tests/train/small_presets.h"
@@ -331,4 +332,19 @@ TEST_CASE("tasks: settings that leave nothing to train or score on are refused i
   CHECK_THAT(refused("mnist", "data.validation", "-1"), containing("data.validation = -1"));
   CHECK_THAT(refused("mnist", "data.images", "0"), containing("0"));
   CHECK_THAT(refused("mnist", "data.path", "nowhere/at/all"), containing("nowhere/at/all"));
+}
+
+TEST_CASE("tasks: what is translated in a validation may be as much longer as decode.extra says") {
+  const auto flops = [](const char* extra) {
+    Config config = tiny("translate", {{"model.max_length", "64"}, {"decode.extra", extra}});
+    load(config);
+    Rng rng(1);
+    const auto model = config.task->model(config, rng);
+    const int64_t before = Count::flops();
+    config.task->validate(*model);
+    return Count::flops() - before;
+  };
+  const int64_t none = flops("1"), some = flops("10"), many = flops("40");
+  CHECK(some > none);  // a model that has learned nothing finds no end
+  CHECK(many > some);
 }

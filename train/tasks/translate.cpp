@@ -96,7 +96,8 @@ class Translate final : public Task {
     const auto count = std::min<int64_t>(data_.options.bleu_pairs, data_.validation->size());
     if (count > 0) {
       const std::vector<Pair> some(data_.validation_text.begin(), data_.validation_text.begin() + count);
-      scores.list.emplace_back("bleu", corpus_bleu(outputs(model, some, {}), references(some)).score);
+      scores.list.emplace_back(
+          "bleu", corpus_bleu(outputs(model, some, {.extra = data_.extra}), references(some)).score);
     }
     return scores;
   }
