@@ -117,6 +117,11 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
   extra = config.decode.extra;
   smoothing = config.train.smoothing;
   if (max_length < 4) fail("model.max_length = ", max_length, ". Sentences need at least 4.");
+  if (options.fixed_length < 0 || options.fixed_length > max_length) {
+    fail("data.fixed_length = ", options.fixed_length,
+         ". It must be 0, or at most model.max_length = ", max_length, ".");
+  }
+  if (options.bleu_pairs < 0) fail("data.bleu_pairs = ", options.bleu_pairs, ". It must be at least 0.");
   PairFile file;
   if (options.path.empty()) {
     file.pairs = phrasebook({.count = options.pairs});

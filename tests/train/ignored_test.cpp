@@ -43,6 +43,7 @@ TEST_CASE("ignored: options that do not go with a run, or with a part of the ben
   check_refused(shell, {"bench", "attention", "linear", "--batch", "2"}, 2, {"bench attention: --batch"});
   check_refused(shell, {"bench", "decode", "baby", "--rounds", "2"}, 2,
                 {"--rounds", "the settings of a run"});
+  check_refused(shell, {"bench", "decode", "nosuch"}, 2, {"bench decode: 'nosuch' is unknown."});
 }
 
 TEST_CASE("ignored: variables that are a slip are refused, and others are left alone") {
@@ -56,4 +57,17 @@ TEST_CASE("ignored: variables that are a slip are refused, and others are left a
   for (const char* other : {"HEED_DATA=/tmp", "HEED_DATA_PAIRS=300", "HEED_ISA=", "HEED_ACTED_ORDER=backward",
                             "HEED_PRESET=x", "HEED_TRAINING=1", "HEED_=1"})
     CHECK(with_variable(other).run({"show", "recall", "--origin"}).code == 0);
+}
+
+TEST_CASE("ignored: sizes beyond sense are refused before anything is computed") {
+  const Shell shell;
+  check_refused(shell, {"train", "recall", "--batch", "99999999999"}, 2,
+                {"train.batch = 99999999999", "1 to 100000"});
+  const std::vector<std::string> fixed{"train", "translate", "--buckets", "false", "--fixed-length"};
+  check_refused(shell, with(fixed, {"999999999"}), 2,
+                {"data.fixed_length = 999999999", "model.max_length = "});
+  check_refused(shell, with(fixed, {"33", "--max-length", "32"}), 2, {"at most model.max_length = 32"});
+  check_refused(shell, with(fixed, {"-7"}), 2, {"data.fixed_length = -7"});
+  check_refused(shell, {"train", "translate", "--bleu-pairs", "-3"}, 2, {"data.bleu_pairs = -3"});
+  CHECK(!io::exists(shell.scratch / "runs/translate-001"));
 }

@@ -113,7 +113,7 @@ void measure(const Decoder& decoder, int64_t batch, int64_t beam, Table& table) 
 void bench_decode(const Invocation& call) {
   std::vector<std::string> names(call.words.begin() + 1, call.words.end());
   if (names.empty()) names = {"baby", "gpt-6x6x384", "translator-literal"};
-  for (const std::string& name : names) check_name(name);
+  for (const std::string& name : names) check_name(name, "decode");
   Table table({{"row", "row"},
                {"batch", "batch", 0},
                {"beam", "beam", 0},

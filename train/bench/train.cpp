@@ -169,7 +169,7 @@ void bench_train(const Invocation& call) {
   if (names.empty()) {
     for (const Row& row : rows()) names.emplace_back(row.name);
   }
-  for (const std::string& name : names) check_name(name);
+  for (const std::string& name : names) check_name(name, "train");
   if (call.has("rounds") && (call.integer("rounds", 1) < 1 || call.integer("rounds", 1) > 100000))
     fail("--rounds = ", call.integer("rounds", 1), ". It must be 1 to 100000.");
   if (default_device != Device::cpu) return on_device(names, call);

@@ -193,16 +193,16 @@ Workload of_task(std::shared_ptr<Config> config) {
 
 std::span<const Row> rows() { return all; }
 
-void check_name(const std::string& name) {
+void check_name(const std::string& name, const char* part) {
   std::vector<std::string> known;
   for (const Row& row : rows()) known.emplace_back(row.name);
   for (const Preset& preset : presets()) known.emplace_back(preset.name);
   if (name.ends_with(".toml") || std::find(known.begin(), known.end(), name) != known.end()) return;
-  fail("bench train: '", name, "' is unknown.", suggestion(name, known), " A .toml file works too.");
+  fail("bench ", part, ": '", name, "' is unknown.", suggestion(name, known), " A .toml file works too.");
 }
 
 Workload workload(const std::string& name, const Invocation& call) {
-  check_name(name);
+  check_name(name, "train");
   const auto row =
       std::find_if(rows().begin(), rows().end(), [&](const Row& one) { return name == one.name; });
   auto config = std::make_shared<Config>(row == rows().end() ? make_config(name) : config_of(*row));

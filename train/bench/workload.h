@@ -33,8 +33,8 @@ struct Row {
 
 std::span<const Row> rows();
 
-/// Fails with the nearest name where this is no row, no preset and no .toml file.
-void check_name(const std::string& name);
+/// Fails with the nearest name where this is no row, no preset and no .toml file; `part` of the bench asks.
+void check_name(const std::string& name, const char* part);
 
 /// A row, a preset or a .toml file by name, changed by the options of the call.
 Workload workload(const std::string& name, const Invocation& call);

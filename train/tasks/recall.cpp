@@ -47,8 +47,9 @@ class Recall final : public Task {
     if (config.model.max_length < options_.items + 1)
       fail("model.max_length = ", config.model.max_length, " is less than the ", options_.items + 1,
            " tokens of a sequence.");
-    if (config.train.batch < 1)
-      fail("train.batch = ", config.train.batch, ". The task recall counts sequences: give at least 1.");
+    if (config.train.batch < 1 || config.train.batch > most_at_once)
+      fail("train.batch = ", config.train.batch, ". The task recall counts sequences: give 1 to ",
+           most_at_once, ".");
     batch_ = config.train.batch;
     seed_ = static_cast<uint64_t>(config.train.seed);
     smoothing_ = config.train.smoothing;
@@ -184,6 +185,7 @@ class Recall final : public Task {
   }
 
   static constexpr int64_t batches = 100, scored_at_once = 500;
+  static constexpr int64_t most_at_once = 100000;  // there is no end to the data that would end a batch
   static constexpr uint64_t training = 0, validation = 1, testing = 2;
   Options options_;
   int64_t batch_ = 1, epoch_ = 0;
