@@ -153,6 +153,17 @@ Path prefix_in(const Path& folder, const Languages& languages) {
        ". Give the file, or folder/NAME.");
 }
 
+/// Of a line that has a brace and a tab: JSON may have tabs between its tokens, and so may a sentence in
+/// braces.
+bool is_json(std::string_view line) {
+  if (line.find("\"translation\"") != std::string_view::npos) return true;
+  try {
+    return parse_json(line, "line").is_object();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 void read_one(const Path& path, const Languages& languages, PairFile& out) {
   const bool folder = io::is_directory(path);
   const Path prefix = folder ? prefix_in(path, languages) : path;
@@ -177,7 +188,7 @@ void read_one(const Path& path, const Languages& languages, PairFile& out) {
     fail(Fault::data, place(file.name, 0), ": the file is empty. It must hold sentence pairs.");
   const bool tabbed = first->find('\t') != std::string_view::npos;
   const bool braced = trimmed(*first).starts_with('{');
-  if (braced && !tabbed) {
+  if (braced && (!tabbed || is_json(*first))) {
     out.format = "json lines";
     return read_json_lines(file, languages, out);
   }

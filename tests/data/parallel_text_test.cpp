@@ -87,6 +87,22 @@ TEST_CASE("parallel text: JSON lines, with and without ids") {
         "Il gatto.");
 }
 
+TEST_CASE("parallel text: JSON lines may have tabs between tokens, and sentences braces") {
+  const Scratch scratch;
+  const PairFile file =
+      read_pairs(scratch.file("c.jsonl",
+                              "{\"translation\":\t{\"en\": \"The cat.\",\t\"it\": \"Il gatto.\"}}\n"
+                              "{\"translation\": {\"en\": \"Coffee?\", \"it\": \"Caff\u00e8?\"}}\n"));
+  CHECK(file.format == "json lines");
+  CHECK(file.pairs == two);
+  CHECK_THAT(refused(scratch, "{\"translation\": {\"en\": \"a\tb\", \"it\": \"c\"}}\n"),
+             containing("c.tsv:1"));
+  CHECK_THAT(refused(scratch, "{\"en\":\t\"a\"}\n"), containing("c.tsv:1: no \"translation\""));
+  const PairFile braces = read_pairs(scratch.file("b.tsv", "{smiling}\t{sorridendo}\n{a: \"b\"}\tc\n"));
+  CHECK(braces.format == "tsv");
+  CHECK((braces.pairs[0] == Pair{"{smiling}", "{sorridendo}"}));
+}
+
 TEST_CASE("parallel text: JSON lines that are refused name file and line") {
   const Scratch scratch;
   const std::string good = R"({"translation": {"en": "a", "it": "b"}})"
