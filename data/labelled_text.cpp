@@ -7,9 +7,11 @@
 namespace heed {
 namespace {
 
-/// Calls f(line, number) for each line; unlike lines of running text they keep every byte but the end.
+/// Calls f(line, number) for each line; unlike lines of running text they keep every byte but the end. A byte
+/// order mark is none of theirs.
 template <class F>
 void each_line(std::string_view all, F f) {
+  if (all.starts_with("\xEF\xBB\xBF")) all.remove_prefix(3);
   int64_t number = 0;
   for (size_t at = 0; at < all.size(); ++number) {
     const size_t end = std::min(all.find('\n', at), all.size());

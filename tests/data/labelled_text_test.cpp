@@ -13,6 +13,11 @@ TEST_CASE("reviews: one a line, and the text may hold tabs") {
   CHECK(set.labels == std::vector<uint8_t>{1, 0});
   CHECK(set.at(0) == "Good\tfilm.");
   CHECK(set.at(1) == "Dull <br />");
+  // A byte order mark is part of no label.
+  CHECK(parse_reviews("\xEF\xBB\xBF"
+                      "1\t9\t0\tGood\tfilm.\n0\t2\t1\tDull <br />\r\n",
+                      "x.tsv")
+            .sha256() == set.sha256());
 }
 
 TEST_CASE("reviews: lines that are none are refused with their number") {
@@ -64,6 +69,10 @@ TEST_CASE("document pairs: two texts a line, cut to their first bytes") {
   CHECK(set.at(0, 1) == "second");
   CHECK(set.at(1, 1) == "fourth");
   CHECK(set.labels == std::vector<uint8_t>{1, 0});
+  CHECK(parse_document_pairs("\xEF\xBB\xBF"
+                             "0\tc\td\tthird\tfourth\n",
+                             "p")
+            .at(0, 1) == "fourth");
   const auto refused = [](const std::string& bytes) {
     return refusal(Fault::data, [&] { parse_document_pairs(bytes, "p"); });
   };
