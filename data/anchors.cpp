@@ -122,11 +122,12 @@ double histogram_cosine(const Sequences& known, const Sequences& asked) {
   auto right = static_cast<int64_t>(std::count(known.labels.begin(), known.labels.end(), uint8_t{1}));
   int64_t best = right;
   double threshold = -1;
-  for (const auto& [value, label] : all) {
-    right += label == 0 ? 1 : -1;
-    if (right > best) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    right += all[i].second == 0 ? 1 : -1;
+    const bool tied = i + 1 < all.size() && all[i + 1].first == all[i].first;  // no threshold parts equals
+    if (!tied && right > best) {
       best = right;
-      threshold = value;
+      threshold = all[i].first;
     }
   }
   int64_t hits = 0;
