@@ -262,6 +262,7 @@ std::string bare_text(const OptionText& option) {
   const bool whole = option.kind == "number" && value.find_first_not_of("-0123456789") == std::string::npos;
   return whole && (value.size() > 18 || value == "-0") ? value + ".0" : value;
 }
+
 bool is_number(const std::string& kind) { return kind == "integer" || kind == "number"; }
 
 std::string in_quotes(const std::string& value) {
