@@ -25,13 +25,16 @@ void Extents::out_of_range(int64_t axis) const {
 }
 
 int64_t Shape::size() const {
-  constexpr int64_t limit = int64_t{1} << 56;  // so that bytes, and offsets in them, are numbers of 64 bits
+  constexpr int64_t limit = int64_t{1} << 56;  // so that bytes, and offsets in them, fit 64 bits
   int64_t size = 1;
+  bool fits = true;
   for (int64_t extent : *this) {
     if (extent < 0) fail("shape: ", to_string(*this), " is no shape: ", extent, " is below 0.");
-    if (__builtin_mul_overflow(size, extent, &size) || size > limit)
-      fail(Fault::memory, "shape: ", to_string(*this),
-           " is more than any memory holds. Lower what is so large.");
+    fits = fits && !__builtin_mul_overflow(size, extent, &size);
+  }
+  if (!fits || size > limit) {
+    fail(Fault::memory, "shape: ", to_string(*this),
+         " is more than any memory holds. Lower what is so large.");
   }
   return size;
 }

@@ -102,7 +102,7 @@ class Trainer {
   std::string agreed(const std::string& bad) const;
   /// The first words that are not empty of all members', with the member's name; or nothing.
   std::string first_said(const std::string& words) const;
-  void meet_draws();
+  void begin_draws(size_t batch, size_t batches);
   void begin_shares(const std::vector<Batch>& batches);
   /// Forward and backward of this member's shares; with `send`, gradients and losses are summed over all.
   std::vector<Tensor> sweep_shares(const std::vector<Batch>& batches, bool first, bool send);

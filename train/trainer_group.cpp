@@ -109,12 +109,6 @@ void Trainer::begin_shares(const std::vector<Batch>& batches) {
   }
 }
 
-/// A process without rows of a batch has drawn nothing: it goes on where the others are.
-void Trainer::meet_draws() {
-  const std::vector<double> draws = group_->gather(static_cast<double>(rng_.draws()));
-  rng_.skip_to(static_cast<int64_t>(*std::max_element(draws.begin(), draws.end())));
-}
-
 std::vector<Tensor> Trainer::sweep_shares(const std::vector<Batch>& batches, bool first, bool send) {
   // What is planted into a gradient comes after the sweep.
   const bool early = send && !plants(Plant::Where::gradient);
@@ -122,7 +116,7 @@ std::vector<Tensor> Trainer::sweep_shares(const std::vector<Batch>& batches, boo
   for (size_t i = 0; i < batches.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
     const Tensor mine = view::slice(tail_, 0, at, at + 1);
-    if (i > 0) meet_draws();
+    begin_draws(i, batches.size());
     if (batches[i].weight == 0) {  // fewer rows than members
       launch<kernel::Fill>(mine.device(), mine, 0.0);
       continue;

@@ -1,5 +1,7 @@
 // One step of the training loop: forward, backward and update, replayed where that can be; and what is done
 // when its numbers are not finite.
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "core/kernels/copy.h"
@@ -35,12 +37,22 @@ std::vector<Batch> Trainer::next_batches() {
   return made.batches;
 }
 
+/// Each batch of a step draws in a range of its own, of the 2^24 draws of a tick: of several processes, one
+/// without rows of a batch draws nothing there, and must not be behind in the next.
+void Trainer::begin_draws(size_t batch, size_t batches) {
+  if (batch == 0) return;
+  rng_.skip_to(static_cast<int64_t>(batch)
+               << std::max<int>(0, 24 - static_cast<int>(std::bit_width(batches))));
+}
+
 std::vector<Tensor> Trainer::sweep(const std::vector<Batch>& batches, bool first) {
   if (group_ != nullptr) return sweep_shares(batches, first, true);
   double weight = 0;
   for (const Batch& batch : batches) weight += batch.weight;
   std::vector<Tensor> losses;
-  for (const Batch& batch : batches) {
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const Batch& batch = batches[i];
+    begin_draws(i, batches.size());
     Terms terms;
     Tensor loss = config_.task->loss(*model_, batch, {.noise = &rng_, .terms = &terms});
     losses.push_back(loss.detach());
