@@ -37,11 +37,7 @@ std::vector<int64_t> portions_of(int64_t length) {
   return out;
 }
 
-DType exact_type(const Setting& setting) { return setting.device == Device::cpu ? DType::f64 : DType::f32; }
-
-double allowed(const Setting& setting) {
-  return (setting.device == Device::cpu ? 1e-9 : 1e-4) * setting.variant.traits.tolerance;
-}
+double allowed(const Setting& setting) { return 1e-9 * setting.variant.traits.tolerance; }
 
 /// True where a decoder could use a memory in this setting.
 bool remembers(const Setting& setting) { return setting.variant.traits.steps && setting.mode != Mode::self; }
@@ -58,7 +54,7 @@ Report steps(const Setting& setting) {
   if (!remembers(setting) || setting.mode != Mode::causal) return {};
   Report report;
   for (const int64_t length : {5, 70}) {
-    Host host = host_of(setting, {.queries = length}, exact_type(setting));
+    Host host = host_of(setting, {.queries = length}, DType::f64);
     for (const bool padded : {false, true}) {
       if (padded && !setting.variant.traits.padding) continue;
       host.lengths = padded ? lengths_of({static_cast<int32_t>(length), 3}, setting.device) : Tensor();
@@ -87,10 +83,10 @@ Report steps(const Setting& setting) {
 namespace {
 
 void check_history(Report& report, const Setting& setting, bool padded) {
-  Host host = host_of(setting, {.queries = 6, .keys = 9}, exact_type(setting));
+  Host host = host_of(setting, {.queries = 6, .keys = 9}, DType::f64);
   if (padded) host.lengths = lengths_of({host.crosses() ? 9 : 6, 4}, setting.device);
   host.make_leaves();
-  const Tensor direction = numbers(host.queries.shape(), 3, exact_type(setting), setting.device);
+  const Tensor direction = numbers(host.queries.shape(), 3, DType::f64, setting.device);
   const auto gradients = [&](const Tensor& y) {
     host.clear_gradients();
     backward(sum(y * direction));
