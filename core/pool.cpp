@@ -71,7 +71,7 @@ void* Pool::find(int64_t room, int64_t allowance) {
   auto& blocks = small.free;
   if (blocks.empty() && device_ != Device::cpu) {
     small.expect(slab_bytes / room);
-    slabs_.reserve(slabs_.size() + 1);
+    if (slabs_.size() == slabs_.capacity()) slabs_.reserve(2 * slabs_.size() + 16);
     auto* slab = static_cast<char*>(arena_.take(slab_bytes, allowance));
     if (slab == nullptr) return nullptr;
     slabs_.push_back({slab, room});

@@ -214,18 +214,18 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
     for (int64_t n = 0; n < span; ++n) to[n] += from[n];
   }
   if (runs.count == 1) return;
-  parallel_rows(all_heads * call.Tq, pieces_of(light_grain, std::max<int64_t>(call.d, 1)),
-                [&](int64_t begin, int64_t end) {
-                  const T* share = static_cast<const T*>(shares.data());
-                  for (int64_t row = begin; row < end; ++row) {
-                    T* to = dqs.at(row / call.Tq / call.H, row / call.Tq % call.H, row % call.Tq);
-                    std::copy_n(share + row * call.d, call.d, to);
-                    for (int64_t run = 1; run < runs.count; ++run) {
-                      const T* more = share + (run * all_heads * call.Tq + row) * call.d;
-                      for (int64_t c = 0; c < call.d; ++c) to[c] += more[c];
-                    }
-                  }
-                });
+  const int64_t together = pieces_of(light_grain, std::max<int64_t>(call.d, 1));
+  parallel_rows(all_heads * call.Tq, together, [&](int64_t begin, int64_t end) {
+    const T* share = static_cast<const T*>(shares.data());
+    for (int64_t row = begin; row < end; ++row) {
+      T* to = dqs.at(row / call.Tq / call.H, row / call.Tq % call.H, row % call.Tq);
+      std::copy_n(share + row * call.d, call.d, to);
+      for (int64_t run = 1; run < runs.count; ++run) {
+        const T* more = share + (run * all_heads * call.Tq + row) * call.d;
+        for (int64_t c = 0; c < call.d; ++c) to[c] += more[c];
+      }
+    }
+  });
 }
 
 }  // namespace

@@ -307,35 +307,34 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerm
   };
 
   if (whole) {
-    over(
-        call.B * call.H, piece_flops / std::max<int64_t>(1, 2 * call.flops_of_head()),
-        [&](int64_t at, T* memory, auto&& group) {
-          const int64_t b = at / call.H, h = at % call.H;
-          Carve<T> carve(memory);
-          const auto sums = [&](const Heads<T>& to, int64_t width, int64_t wide) {
-            return wide == width ? Sums<T>{to.at(b, h, 0), to.ld} : Sums<T>{carve.take(call.Tk * wide), wide};
-          };
-          const Sums<T> dk_sum = sums(dks, call.d, wide_d), dv_sum = sums(dvs, call.dv, wide_dv);
-          int64_t ready = 0;  // rows that hold sums
-          const auto make_ready = [&](int64_t end) {
-            if (end <= ready) return;
-            zero_rows(dk_sum.row(ready), dk_sum.ld, end - ready, wide_d);
-            zero_rows(dv_sum.row(ready), dv_sum.ld, end - ready, wide_dv);
-            ready = end;
-          };
-          for (int64_t p = 0; p < call.plan.passes(); ++p) {
-            const BlockPlan::Pass pass = call.plan.pass(h, p);
-            for (int64_t g = pass.begin; g < pass.end; ++g) {
-              make_ready(call.plan.group(g).end);
-              group(b, h, call.plan.group(g), p > 0, dk_sum, dv_sum);
-            }
-          }
-          make_ready(call.Tk);
-          for (int64_t r = 0; r < call.Tk; ++r) {
-            if (wide_d != call.d) copy_row(dk_sum.row(r), call.d, dks.at(b, h, r));
-            if (wide_dv != call.dv) copy_row(dv_sum.row(r), call.dv, dvs.at(b, h, r));
-          }
-        });
+    const int64_t together = piece_flops / std::max<int64_t>(1, 2 * call.flops_of_head());
+    over(call.B * call.H, together, [&](int64_t at, T* memory, auto&& group) {
+      const int64_t b = at / call.H, h = at % call.H;
+      Carve<T> carve(memory);
+      const auto sums = [&](const Heads<T>& to, int64_t width, int64_t wide) {
+        return wide == width ? Sums<T>{to.at(b, h, 0), to.ld} : Sums<T>{carve.take(call.Tk * wide), wide};
+      };
+      const Sums<T> dk_sum = sums(dks, call.d, wide_d), dv_sum = sums(dvs, call.dv, wide_dv);
+      int64_t ready = 0;  // rows that hold sums
+      const auto make_ready = [&](int64_t end) {
+        if (end <= ready) return;
+        zero_rows(dk_sum.row(ready), dk_sum.ld, end - ready, wide_d);
+        zero_rows(dv_sum.row(ready), dv_sum.ld, end - ready, wide_dv);
+        ready = end;
+      };
+      for (int64_t p = 0; p < call.plan.passes(); ++p) {
+        const BlockPlan::Pass pass = call.plan.pass(h, p);
+        for (int64_t g = pass.begin; g < pass.end; ++g) {
+          make_ready(call.plan.group(g).end);
+          group(b, h, call.plan.group(g), p > 0, dk_sum, dv_sum);
+        }
+      }
+      make_ready(call.Tk);
+      for (int64_t r = 0; r < call.Tk; ++r) {
+        if (wide_d != call.d) copy_row(dk_sum.row(r), call.d, dks.at(b, h, r));
+        if (wide_dv != call.dv) copy_row(dv_sum.row(r), call.dv, dvs.at(b, h, r));
+      }
+    });
     return;
   }
   for (int64_t p = 0; p < call.plan.passes(); ++p) {
@@ -354,22 +353,22 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerm
               Sums<T>{dv_sum - share.begin * wide_dv, wide_dv});
     });
   }
-  parallel_rows(call.B * call.H * call.Tk, pieces_of(light_grain, std::max<int64_t>(call.d, 1)),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t at = begin; at < end; ++at) {
-                    const int64_t b = at / call.Tk / call.H, h = at / call.Tk % call.H, key = at % call.Tk;
-                    T *to_k = dks.at(b, h, key), *to_v = dvs.at(b, h, key);
-                    std::fill_n(to_k, call.d, T(0));
-                    std::fill_n(to_v, call.dv, T(0));
-                    for (int64_t c = 0; c < cuts.count; ++c) {
-                      const Cuts::Share& share = cuts.at(h, c);
-                      if (key < share.begin || key >= share.end) continue;
-                      const int64_t row = b * cuts.rows + share.place + key - share.begin;
-                      for (int64_t n = 0; n < call.d; ++n) to_k[n] += dk_shares[row * wide_d + n];
-                      for (int64_t n = 0; n < call.dv; ++n) to_v[n] += dv_shares[row * wide_dv + n];
-                    }
-                  }
-                });
+  const int64_t together = pieces_of(light_grain, std::max<int64_t>(call.d, 1));
+  parallel_rows(call.B * call.H * call.Tk, together, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t b = at / call.Tk / call.H, h = at / call.Tk % call.H, key = at % call.Tk;
+      T *to_k = dks.at(b, h, key), *to_v = dvs.at(b, h, key);
+      std::fill_n(to_k, call.d, T(0));
+      std::fill_n(to_v, call.dv, T(0));
+      for (int64_t c = 0; c < cuts.count; ++c) {
+        const Cuts::Share& share = cuts.at(h, c);
+        if (key < share.begin || key >= share.end) continue;
+        const int64_t row = b * cuts.rows + share.place + key - share.begin;
+        for (int64_t n = 0; n < call.d; ++n) to_k[n] += dk_shares[row * wide_d + n];
+        for (int64_t n = 0; n < call.dv; ++n) to_v[n] += dv_shares[row * wide_dv + n];
+      }
+    }
+  });
 }
 
 }  // namespace

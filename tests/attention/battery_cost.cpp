@@ -7,11 +7,8 @@
 namespace heed::battery {
 namespace {
 
-/// On a device, which works in whole tiles, costs may grow by less.
-void compare(Report& report, const char* what, const char* doubled, double counted, double declared,
-             bool tiles) {
-  const double beyond = std::pow(2.0, counted - declared) - 1;
-  if (!(beyond <= 0.1 && (tiles || beyond >= -0.1))) {
+void compare(Report& report, const char* what, const char* doubled, double counted, double declared) {
+  if (!(std::abs(std::pow(2.0, counted - declared) - 1) <= 0.1)) {
     note(report, what, " grow ", std::pow(2.0, counted), " times when the ", doubled, " doubles; ",
          std::pow(2.0, declared), " times is declared");
   }
@@ -29,12 +26,11 @@ Report cost(const Setting& setting) {
     return count_step(*host.attention, host.mask(), host.queries, host.keys);
   });
   Report report;
-  const bool tiles = setting.device != Device::cpu;
   for (const auto& [what, found, declared] :
        {std::tuple{"operations", counted.time, setting.variant.traits.time},
         {"bytes", counted.memory, setting.variant.traits.memory}}) {
-    compare(report, what, "length", found.length, declared.length, tiles);
-    compare(report, what, "width", found.width, declared.width, tiles);
+    compare(report, what, "length", found.length, declared.length);
+    compare(report, what, "width", found.width, declared.width);
   }
   return report;
 }
