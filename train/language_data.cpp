@@ -96,6 +96,7 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
     fail("data.stride = ", options.stride, ". It must be 0 to model.max_length, ", config.model.max_length,
          ".");
   if (options.estimate < 0) fail("data.estimate = ", options.estimate, ". It must be at least 0.");
+  if (options.vocabulary < 8) fail("data.vocabulary = ", options.vocabulary, ". It must be at least 8.");
   if (!options.merges.empty() && options.tokenizer != TextUnit::byte_pair)
     fail("data.merges = ", shown(options.merges),
          " is for data.tokenizer = byte_pair. Take one of them out.");

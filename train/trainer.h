@@ -56,6 +56,8 @@ class Trainer {
   const Estimate& estimate() const { return estimate_; }
   int64_t total_steps() const { return total_; }
   int64_t step() const { return step_; }
+  /// Have as many validations passed without a better one as train.patience allows? Then run() takes no step.
+  bool tired() const;
 
  private:
   /// What one step gave.
@@ -132,7 +134,6 @@ class Trainer {
   std::string last_good() const;
   void note(Sitting& sitting, const Step& done);  // in the metrics and on the line of progress
   bool over(const Sitting& sitting) const;
-  bool tired() const;
   Scores validate();                       // and logs it
   void take_scores(const Scores& scores);  // into the state of the run, and keeps the best
   void validate_in(Sitting& sitting);

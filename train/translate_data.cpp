@@ -122,6 +122,7 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
          ". It must be 0, or at most model.max_length = ", max_length, ".");
   }
   if (options.bleu_pairs < 0) fail("data.bleu_pairs = ", options.bleu_pairs, ". It must be at least 0.");
+  if (options.vocabulary < 8) fail("data.vocabulary = ", options.vocabulary, ". It must be at least 8.");
   PairFile file;
   if (options.path.empty()) {
     file.pairs = phrasebook({.count = options.pairs});

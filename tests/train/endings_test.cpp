@@ -82,5 +82,29 @@ TEST_CASE("endings: what is advised next is what goes on") {
       shell.run(small("c", {"--steps", "400", "--rate", "0", "--validate-every", "1", "--patience", "2"}));
   CHECK(tired.code == 0);
   CHECK_THAT(tired.err, containing("patience") && containing("2 validations") && containing("step 3 of 400"));
-  CHECK_THAT(tired.err, !containing("--steps"));
+  CHECK_THAT(tired.err, containing("heed resume runs/c --patience 4") && !containing("--steps"));
+}
+
+TEST_CASE("endings: a run out of patience is done, and with more of it goes on as one that always had it") {
+  const Shell shell;
+  const auto still = [&](const std::string& name, const std::string& patience) {
+    return small(name, {"--steps", "8", "--rate", "0", "--validate-every", "1", "--patience", patience,
+                        "--keep", "9", "--quiet"});
+  };
+  REQUIRE(shell.run(still("a", "2")).code == 0);
+  REQUIRE(shell.run(still("b", "4")).code == 0);
+  const Path run = shell.scratch / "runs/a";
+  const std::string before = io::read(run / "config.toml") + io::read(run / "manifest.json");
+  const Result done = shell.run({"resume", "runs/a", "--steps", "16"});
+  CHECK(done.code == 0);
+  CHECK_THAT(done.err, containing("2 validations without a better one") && containing("--patience N"));
+  CHECK((io::read(run / "config.toml") + io::read(run / "manifest.json") == before));
+  check_refused(shell, {"resume", "runs/a", "--patience", "-1"}, 2, {"train.patience = -1"});
+  CHECK(shell.run({"resume", "runs/a", "--patience", "4", "--quiet"}).code == 0);
+  REQUIRE(list_checkpoints(run).back() == 5);
+  const auto last = [&](const char* name) {
+    const Path checkpoint = shell.scratch / "runs" / name / "ckpt/step_000005";
+    return io::read(checkpoint / "model.safetensors") + io::read(checkpoint / "optim.safetensors");
+  };
+  CHECK((last("a") == last("b")));
 }

@@ -15,6 +15,7 @@ Opening open(const Invocation& call) {
     config.set("train.steps", call.get("steps"), "--steps: ");
   }
   if (call.has("time-limit")) config.set("train.time_limit", call.get("time-limit"), "--time-limit: ");
+  if (call.has("patience")) config.set("train.patience", call.get("patience"), "--patience: ");
   if (call.has("on-nan")) config.set("train.on_nan", call.get("on-nan"), "--on-nan: ");
   if (call.has("data")) config.set("data.path", call.get("data"), "--data: ");
   config.check();
@@ -43,6 +44,7 @@ Verb verb::resume() {
           1,
           with_machine({{"steps", "N", "total steps, to make the run longer"},
                         {"time-limit", "SECONDS", "another time limit, counted over all sittings"},
+                        {"patience", "N", "validations without a better one before it stops; 0: never"},
                         {"on-nan", "WORD", "stop or skip, at a step whose loss or gradient is not finite"},
                         {"ckpt", "WHICH", "last, best or a step to go on from (default: last)"},
                         {"data", "PATH", "where the same data lies now"},

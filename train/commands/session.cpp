@@ -264,13 +264,15 @@ void tell_what_is_next(Progress& progress, const TrainOptions& train, const Trai
   const std::string where = text(" at step ", outcome.step, " of ", trainer.total_steps());
   if (outcome.tired) {
     progress.say("patience", text(train.patience, " validations without a better one ended it", where));
-    return;
+  } else if (outcome.early) {
+    progress.say("time limit", text(train.time_limit, " seconds ended it", where));
   }
-  if (outcome.early) progress.say("time limit", text(train.time_limit, " seconds ended it", where));
   if (run == nullptr) return;
   const auto limit = static_cast<int64_t>(std::ceil(2 * std::max(train.time_limit, outcome.seconds)));
-  progress.say("next", text("heed resume ", run->string(), outcome.early ? " --time-limit " : " --steps ",
-                            outcome.early ? limit : 2 * outcome.step));
+  progress.say("next", text("heed resume ", run->string(),
+                            outcome.tired   ? text(" --patience ", 2 * train.patience)
+                            : outcome.early ? text(" --time-limit ", limit)
+                                            : text(" --steps ", 2 * outcome.step)));
 }
 
 /// The end of a run: the best checkpoint is scored and reported. `whole` is the run that people resume: the
@@ -331,7 +333,8 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   });
   bool complete = false;
   lead([&] {
-    complete = trainer->step() >= trainer->total_steps() && scored(folder, trainer->step());
+    complete =
+        (trainer->step() >= trainer->total_steps() || trainer->tired()) && scored(folder, trainer->step());
     if (!complete) {  // else what was written is of the sittings that made it
       io::write(folder.config(), to_toml(config));
       write_manifest(config, folder, *trainer, trainer->model(), call, group);
@@ -340,8 +343,11 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   });
   if (group != nullptr) group->spread(&complete, sizeof complete);
   if (complete) {
-    progress.say("done", text("the run has its ", trainer->total_steps(),
-                              " steps; resume it with --steps N to go on"));
+    progress.say("done", trainer->tired() ? text(config.train.patience,
+                                                 " validations without a better one ended the run at step ",
+                                                 trainer->step(), "; resume it with --patience N to go on")
+                                          : text("the run has its ", trainer->total_steps(),
+                                                 " steps; resume it with --steps N to go on"));
     return 0;
   }
   const Outcome outcome = trainer->run();
