@@ -53,20 +53,24 @@ int64_t operations_of(const std::function<void()>& work) {
 }
 
 /// Bytes linear in the length are looked at in a batch: kernels cut a lone sequence into shares for threads.
-StepExtent usual_start(const Growth& growth, bool bytes, bool by_width) {
-  const bool pairs = growth.length >= 1.5;  // something for each pair of positions
+/// A device keeps windows as whole tiles and begins sums anew after as many positions as heads are wide.
+StepExtent usual_start(const Growth& growth, Device device, bool bytes, bool by_width) {
+  const bool pairs = growth.length >= 1.5, tiles = device != Device::cpu;  // pairs: something for each pair
   if (bytes && pairs && growth.width == 0) return {1, by_width ? 1024 : 512, 8};
-  if (bytes) return pairs ? StepExtent{1, by_width ? 192 : 128, 16} : StepExtent{16, 256, by_width ? 32 : 64};
+  if (bytes && pairs) return {1, by_width ? 192 : 128, 16};
+  if (bytes && by_width) return tiles ? StepExtent{4, 1024, 128} : StepExtent{16, 256, 32};
+  if (bytes) return {16, 256, 64};
   if (by_width && growth.width >= 2.5)
     return {1, 4800, 48};                         // longer than monomials of the doubled width are many
   if (!by_width && !pairs) return {1, 1024, 16};  // the first and last of its chunks cost less
+  if (by_width && growth.width >= 1.5) return {1, tiles ? 1024 : 256, 512};
   // Narrow heads are filled up to whole vectors, which counts.
-  return {1, 256, !by_width ? 16 : growth.width >= 1.5 ? 512 : 32};
+  return {1, 256, by_width ? 32 : 16};
 }
 
 /// The same, at the length that the traits name if that is longer.
-StepExtent start_of(const Traits& traits, bool bytes, bool by_width) {
-  StepExtent start = usual_start(bytes ? traits.memory : traits.time, bytes, by_width);
+StepExtent start_of(const Traits& traits, Device device, bool bytes, bool by_width) {
+  StepExtent start = usual_start(bytes ? traits.memory : traits.time, device, bytes, by_width);
   if (traits.from > start.length) {
     start.batch = std::min(start.batch, std::max<int64_t>(4, start.batch * 1024 / traits.from));
     start.length = traits.from;
@@ -111,11 +115,12 @@ Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, 
   return spent;
 }
 
-CountedGrowth counted_growth(const Traits& traits, const std::function<Spent(const StepExtent&)>& step) {
+CountedGrowth counted_growth(const Traits& traits, Device device,
+                             const std::function<Spent(const StepExtent&)>& step) {
   CountedGrowth counted;
   for (const bool bytes : {false, true}) {
     const auto exponent = [&](bool by_width) {
-      const StepExtent start = start_of(traits, bytes, by_width);
+      const StepExtent start = start_of(traits, device, bytes, by_width);
       StepExtent doubled = start;
       (by_width ? doubled.width : doubled.length) *= 2;
       const Spent low = step(start), high = step(doubled);
@@ -127,7 +132,7 @@ CountedGrowth counted_growth(const Traits& traits, const std::function<Spent(con
 }
 
 CountedGrowth counted_growth(const Variant& variant) {
-  return counted_growth(variant.traits, [&](const StepExtent& extent) {
+  return counted_growth(variant.traits, Device::cpu, [&](const StepExtent& extent) {
     const bool causal = !variant.traits.full;
     Rng rng(1);
     const auto attention =

@@ -23,11 +23,12 @@ struct StepExtent {
 Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, const Tensor& keys);
 
 /// Exponents of a variant's time and memory, counted by doubling length and width where the leading term of
-/// what `traits` declare outweighs the rest. `step` counts one step.
+/// what `traits` declare outweighs the rest on this device. `step` counts one step there.
 struct CountedGrowth {
   Growth time, memory;
 };
-CountedGrowth counted_growth(const Traits& traits, const std::function<Spent(const StepExtent&)>& step);
+CountedGrowth counted_growth(const Traits& traits, Device device,
+                             const std::function<Spent(const StepExtent&)>& step);
 /// The same of a variant with its defaults, looking both ways where it can. Takes about a second.
 CountedGrowth counted_growth(const Variant& variant);
 

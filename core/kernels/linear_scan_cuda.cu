@@ -143,7 +143,8 @@ class Scan {
       start<64>(call);
     }
     const int64_t pairs = std::min(segment_, length_) / 2;
-    Count::add(2 * B_ * H_ * length_ * (f_ * d_ + pairs * (call.map_depth + call.columns)));
+    const int64_t state = states ? f_ * d_ : 0;
+    Count::add(2 * B_ * H_ * length_ * (state + pairs * (call.map_depth + call.columns)));
   }
 
  private:

@@ -17,14 +17,15 @@ void compare(Report& report, const char* what, const char* doubled, double count
 }  // namespace
 
 Report cost(const Setting& setting) {
-  const CountedGrowth counted = counted_growth(setting.variant.traits, [&](const StepExtent& extent) {
-    const Host host = host_of(setting, {.batch = extent.batch,
-                                        .queries = extent.length,
-                                        .keys = extent.length,
-                                        .width = extent.width,
-                                        .heads = 1});
-    return count_step(*host.attention, host.mask(), host.queries, host.keys);
-  });
+  const CountedGrowth counted =
+      counted_growth(setting.variant.traits, setting.device, [&](const StepExtent& extent) {
+        const Host host = host_of(setting, {.batch = extent.batch,
+                                            .queries = extent.length,
+                                            .keys = extent.length,
+                                            .width = extent.width,
+                                            .heads = 1});
+        return count_step(*host.attention, host.mask(), host.queries, host.keys);
+      });
   Report report;
   for (const auto& [what, found, declared] :
        {std::tuple{"operations", counted.time, setting.variant.traits.time},
