@@ -53,24 +53,28 @@ int64_t operations_of(const std::function<void()>& work) {
 }
 
 /// Bytes linear in the length are looked at in a batch: kernels cut a lone sequence into shares for threads.
-/// A device keeps windows as whole tiles and begins sums anew after as many positions as heads are wide.
-StepExtent usual_start(const Growth& growth, Device device, bool bytes, bool by_width) {
-  const bool pairs = growth.length >= 1.5, tiles = device != Device::cpu;  // pairs: something for each pair
+StepExtent usual_start(const Traits& traits, Device device, bool bytes, bool by_width) {
+  const Growth &time = traits.time, &growth = bytes ? traits.memory : time;
+  const bool pairs = growth.length >= 1.5;  // something for each pair of positions
+  // What n d^2 stands for, states of d^2 numbers, is begun anew on a device after d positions.
+  const bool apart = device != Device::cpu;
+  const bool states = apart && time.length < 1.5 && time.width >= 1.5 && time.width < 2.5;
   if (bytes && pairs && growth.width == 0) return {1, by_width ? 1024 : 512, 8};
   if (bytes && pairs) return {1, by_width ? 192 : 128, 16};
-  if (bytes && by_width) return tiles ? StepExtent{4, 1024, 128} : StepExtent{16, 256, 32};
+  // It keeps what it has chosen for the way back, as much for any width.
+  if (bytes && by_width) return states ? StepExtent{1, 4096, 128} : StepExtent{16, 256, apart ? 64 : 32};
   if (bytes) return {16, 256, 64};
   if (by_width && growth.width >= 2.5)
     return {1, 4800, 48};                         // longer than monomials of the doubled width are many
   if (!by_width && !pairs) return {1, 1024, 16};  // the first and last of its chunks cost less
-  if (by_width && growth.width >= 1.5) return {1, tiles ? 1024 : 256, 512};
+  if (by_width && growth.width >= 1.5) return {1, states ? 1024 : 256, 512};
   // Narrow heads are filled up to whole vectors, which counts.
   return {1, 256, by_width ? 32 : 16};
 }
 
 /// The same, at the length that the traits name if that is longer.
 StepExtent start_of(const Traits& traits, Device device, bool bytes, bool by_width) {
-  StepExtent start = usual_start(bytes ? traits.memory : traits.time, device, bytes, by_width);
+  StepExtent start = usual_start(traits, device, bytes, by_width);
   if (traits.from > start.length) {
     start.batch = std::min(start.batch, std::max<int64_t>(4, start.batch * 1024 / traits.from));
     start.length = traits.from;

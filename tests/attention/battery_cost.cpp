@@ -3,6 +3,9 @@
 
 #include "attention/growth.h"
 #include "tests/attention/battery_kit.h"
+#if HEED_CUDA_ACTED
+#include "core/cuda/acted/cuda_runtime.h"
+#endif
 
 namespace heed::battery {
 namespace {
@@ -14,9 +17,24 @@ void compare(Report& report, const char* what, const char* doubled, double count
   }
 }
 
+/// While it lives, an acted device computes nothing: kernels are counted where they are asked for.
+class CountingOnly {
+#if HEED_CUDA_ACTED
+ public:
+  CountingOnly() : before_(acted::order_streams(acted::StreamOrder::never)) {}
+  ~CountingOnly() { acted::order_streams(before_); }
+  CountingOnly(const CountingOnly&) = delete;
+  CountingOnly& operator=(const CountingOnly&) = delete;
+
+ private:
+  acted::StreamOrder before_;
+#endif
+};
+
 }  // namespace
 
 Report cost(const Setting& setting) {
+  [[maybe_unused]] const CountingOnly counting;
   const CountedGrowth counted =
       counted_growth(setting.variant.traits, setting.device, [&](const StepExtent& extent) {
         const Host host = host_of(setting, {.batch = extent.batch,

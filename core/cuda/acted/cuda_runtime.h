@@ -45,11 +45,13 @@ struct Event;
 enum class StreamOrder {
   at_once,  ///< as it is asked
   late,     ///< when somebody waits for it, and no sooner
-  early     ///< the first stream that was made when somebody waits for it, the others at once: before it
+  early,    ///< the first stream that was made when somebody waits for it, the others at once: before it
+  never     ///< nothing is computed: for those who count what would be
 };
-/// From now on; HEED_ACTED_STREAMS=at_once, late or early says what it is at first. A program whose streams
-/// wait for each other as they must computes the same in all of them.
-void order_streams(StreamOrder order);
+/// From now on; HEED_ACTED_STREAMS=at_once, late, early or never says what it is at first. A program whose
+/// streams wait for each other as they must computes the same in all of them but the last. Returns what it
+/// was.
+StreamOrder order_streams(StreamOrder order);
 
 /// Does `work` when it is the stream's turn, or keeps it for the graph when the stream is being captured.
 cudaError_t enqueue(Stream* stream, std::function<void()> work);

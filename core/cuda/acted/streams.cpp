@@ -44,8 +44,9 @@ StreamOrder order_at_first() {
   const std::string name = wish == nullptr ? "at_once" : wish;
   if (name == "late") return StreamOrder::late;
   if (name == "early") return StreamOrder::early;
+  if (name == "never") return StreamOrder::never;
   if (name != "at_once")
-    fail("HEED_ACTED_STREAMS: '", name, "' is no order of streams. Known: at_once, late, early.");
+    fail("HEED_ACTED_STREAMS: '", name, "' is no order of streams. Known: at_once, late, early, never.");
   return StreamOrder::at_once;
 }
 
@@ -80,6 +81,7 @@ void finish(Stream& stream, uint64_t place) {
 void ask(Stream& stream, std::function<void()> work) {
   const StreamOrder now = order();
   if (now == StreamOrder::at_once) return work();
+  if (now == StreamOrder::never) return;
   const std::lock_guard lock(device());
   stream.waiting.push_back(std::move(work));
   ++stream.asked;
@@ -132,9 +134,9 @@ void finish_all() {
   for (size_t i = 0; i < all_streams().size(); ++i) finish(*all_streams()[i], all_streams()[i]->asked);
 }
 
-void order_streams(StreamOrder wanted) {
+StreamOrder order_streams(StreamOrder wanted) {
   finish_all();
-  order() = wanted;
+  return order().exchange(wanted);
 }
 
 cudaError_t break_capture(Stream* stream) {

@@ -76,6 +76,22 @@ TEST_CASE(
   CHECK(sum_by_copies(StreamOrder::early, {.taken = true}) != 45);
 }
 
+TEST_CASE("acted streams: work asked for where nothing is computed is never done, and what came before is") {
+  const Tensor sum = Tensor::zeros(Shape{1}, DType::i32, Device::cuda),
+               one = Tensor::full(Shape{1}, 1, DType::i32, Device::cuda);
+  const auto add = [&] { cuda::run(add_to, {dim3(1), dim3(1)}, one.data<int32_t>(), sum.data<int32_t>()); };
+  cuda::synchronize();
+  {
+    const InOrder late(StreamOrder::late);
+    add();
+    CHECK(acted::order_streams(StreamOrder::never) == StreamOrder::late);
+    add();
+  }
+  CHECK(sum.item() == 1);
+  add();
+  CHECK(sum.item() == 2);
+}
+
 TEST_CASE("acted streams: late work is not done before somebody waits, and then in order") {
   const cudaStream_t work = cuda::stream();
   const InOrder streams(StreamOrder::late);
