@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "core/count.h"
 #include "core/parallel.h"
@@ -38,6 +40,23 @@ class OneThread {
  private:
   int before_;
 };
+
+/// How many rows each Linear was given on the way to y.
+std::map<const Linear*, int64_t> rows_of(const Tensor& y, const std::vector<Linear*>& layers) {
+  std::map<const Linear*, int64_t> rows;
+  std::set<const Node*> seen;
+  std::vector<const Node*> open{y.node().get()};
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    const auto layer =
+        std::find_if(layers.begin(), layers.end(), [&](const Linear* one) { return one == node->module; });
+    if (layer != layers.end()) rows[*layer] += node->shape.size() / (*layer)->weight.extent(0);
+    for (const auto& input : node->inputs) open.push_back(input.get());
+  }
+  return rows;
+}
 
 Tensor numbers(const Shape& shape, uint64_t seed, Device device) {
   Rng rng(seed, device);
@@ -93,29 +112,28 @@ Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, 
 
   Projections projections;
   attention.fields(projections);
-  int64_t elsewhere = 0;
-  for (const Linear* linear : projections.found) {
-    const Tensor x =
-        leaf(numbers(Shape{queries.extent(0) * queries.extent(1), linear->weight.extent(1)}, 6, device));
-    elsewhere += operations_of([&] {
-      const Tensor y = (*linear)(x);
-      backward(y, like(y));
-    });
-  }
+  std::map<const Linear*, int64_t> rows;
   for (const Named& named : parameters(attention)) named.tensor->node()->grad = Tensor();
 
   Spent spent;
   reset_peak(device);
   int64_t result = 0;
-  spent.operations = static_cast<double>(operations_of([&] {
-                                           const Tensor y = attention.forward(
-                                               {.queries = asked, .keys = seen, .mask = mask});
-                                           result = y.bytes();
-                                           backward(y, slope);
-                                         }) -
-                                         elsewhere);
+  int64_t operations = operations_of([&] {
+    const Tensor y = attention.forward({.queries = asked, .keys = seen, .mask = mask});
+    rows = rows_of(y, projections.found);
+    result = y.bytes();
+    backward(y, slope);
+  });
   const MemoryUse use = memory_use(device);
   spent.bytes = static_cast<double>(use.peak - use.live - result);
+  for (const auto& [layer, count] : rows) {
+    const Tensor x = leaf(numbers(Shape{count, layer->weight.extent(1)}, 6, device));
+    operations -= operations_of([&] {
+      const Tensor y = (*layer)(x);
+      backward(y, like(y));
+    });
+  }
+  spent.operations = static_cast<double>(operations);
   return spent;
 }
 
