@@ -167,7 +167,10 @@ TEST_CASE("bites: a memory that loses its history", "[battery]") {
 }
 
 TEST_CASE("bites: a parameter that fields() does not list", "[battery]") {
-  CHECK(findings<Flaw::unlisted_parameter>() == Names{"gradient", "steps", "memory", "round trip"});
+  Names told{"gradient", "steps", "memory", "round trip"};
+  if (devices().size() > 1)  // it stays behind when the others go to a device, and nothing works there
+    told = {"gradient", "causality", "padding", "steps", "memory", "map", "leaks", "devices", "round trip"};
+  CHECK(findings<Flaw::unlisted_parameter>() == told);
   CHECK_THAT(finding(describe<Flawed<Flaw::unlisted_parameter>>(honest), "round trip"),
              containing("loaded into another"));
 }
