@@ -80,7 +80,7 @@ StepExtent usual_start(const Traits& traits, Device device, bool bytes, bool by_
   const bool states = apart && time.length < 1.5 && time.width >= 1.5 && time.width < 2.5;
   if (bytes && pairs && growth.width == 0) return {1, by_width ? 1024 : 512, 8};
   if (bytes && pairs) return {1, by_width ? 192 : 128, 16};
-  // It keeps what it has chosen for the way back, as much for any width.
+  // A device keeps what was chosen for the way back, as much for any width.
   if (bytes && by_width) return states ? StepExtent{1, 4096, 128} : StepExtent{16, 256, apart ? 64 : 32};
   if (bytes) return {16, 256, 64};
   if (by_width && growth.width >= 2.5)
