@@ -306,7 +306,6 @@ Outcome Trainer::train() {
   progress_.finish();
   outcome.step = step_;
   outcome.early = outcome.stopped_by == 0 && step_ < total_;
-  outcome.tired = outcome.early && tired();
   outcome.best_step = best_step_;
   if (best_) outcome.best = *best_;
   outcome.seconds = earlier_seconds_;

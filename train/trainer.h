@@ -34,7 +34,6 @@ struct Outcome {
   int64_t skipped = 0;            ///< steps left out because their numbers were not finite
   int64_t replayed = 0;           ///< of this sitting: steps done again as a recorded piece
   bool early = false;             ///< patience or the time limit ended it
-  bool tired = false;             ///< of these, patience
   bool finished() const { return stopped_by == 0; }
 };
 

@@ -85,6 +85,16 @@ TEST_CASE("endings: what is advised next is what goes on") {
   CHECK_THAT(tired.err, containing("heed resume runs/c --patience 4") && !containing("--steps"));
 }
 
+TEST_CASE("endings: patience that ends with the last step needs more of both, and is told so") {
+  const Shell shell;
+  const Result both =
+      shell.run(small("a", {"--steps", "3", "--rate", "0", "--validate-every", "1", "--patience", "2"}));
+  CHECK_THAT(both.err, containing("heed resume runs/a --steps 6 --patience 4"));
+  CHECK_THAT(shell.run({"resume", "runs/a"}).err, containing("the run has its 3 steps"));
+  CHECK(shell.run({"resume", "runs/a", "--steps", "6", "--patience", "4", "--quiet"}).code == 0);
+  CHECK(list_checkpoints(shell.scratch / "runs/a").back() == 5);
+}
+
 TEST_CASE("endings: a run out of patience is done, and with more of it goes on as one that always had it") {
   const Shell shell;
   const auto still = [&](const std::string& name, const std::string& patience) {

@@ -262,17 +262,21 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
 void tell_what_is_next(Progress& progress, const TrainOptions& train, const Trainer& trainer,
                        const Outcome& outcome, const Path* run) {
   const std::string where = text(" at step ", outcome.step, " of ", trainer.total_steps());
-  if (outcome.tired) {
+  if (outcome.early && trainer.tired()) {
     progress.say("patience", text(train.patience, " validations without a better one ended it", where));
   } else if (outcome.early) {
     progress.say("time limit", text(train.time_limit, " seconds ended it", where));
   }
   if (run == nullptr) return;
-  const auto limit = static_cast<int64_t>(std::ceil(2 * std::max(train.time_limit, outcome.seconds)));
-  progress.say("next", text("heed resume ", run->string(),
-                            outcome.tired   ? text(" --patience ", 2 * train.patience)
-                            : outcome.early ? text(" --time-limit ", limit)
-                                            : text(" --steps ", 2 * outcome.step)));
+  std::string more;
+  if (!outcome.early) more += text(" --steps ", 2 * outcome.step);
+  if (trainer.tired()) {
+    more += text(" --patience ", 2 * train.patience);
+  } else if (outcome.early) {
+    more += text(" --time-limit ",
+                 static_cast<int64_t>(std::ceil(2 * std::max(train.time_limit, outcome.seconds))));
+  }
+  progress.say("next", text("heed resume ", run->string(), more));
 }
 
 /// The end of a run: the best checkpoint is scored and reported. `whole` is the run that people resume: the
@@ -331,10 +335,10 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
     cap_to_free_memory({.sharing = sharing, .device_given = call.has("memory")});
     trainer = std::make_unique<Trainer>(config, folder, resume, progress, group);
   });
-  bool complete = false;
+  bool complete = false, all_taken = false;
   lead([&] {
-    complete =
-        (trainer->step() >= trainer->total_steps() || trainer->tired()) && scored(folder, trainer->step());
+    all_taken = trainer->step() >= trainer->total_steps();
+    complete = (all_taken || trainer->tired()) && scored(folder, trainer->step());
     if (!complete) {  // else what was written is of the sittings that made it
       io::write(folder.config(), to_toml(config));
       write_manifest(config, folder, *trainer, trainer->model(), call, group);
@@ -343,11 +347,11 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   });
   if (group != nullptr) group->spread(&complete, sizeof complete);
   if (complete) {
-    progress.say("done", trainer->tired() ? text(config.train.patience,
-                                                 " validations without a better one ended the run at step ",
-                                                 trainer->step(), "; resume it with --patience N to go on")
-                                          : text("the run has its ", trainer->total_steps(),
-                                                 " steps; resume it with --steps N to go on"));
+    progress.say("done", all_taken ? text("the run has its ", trainer->total_steps(),
+                                          " steps; resume it with --steps N to go on")
+                                   : text(config.train.patience,
+                                          " validations without a better one ended the run at step ",
+                                          trainer->step(), "; resume it with --patience N to go on"));
     return 0;
   }
   const Outcome outcome = trainer->run();
