@@ -128,8 +128,8 @@ Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, 
   spent.bytes = static_cast<double>(use.peak - use.live - result);
   for (const auto& [layer, count] : rows) {
     const Tensor x = leaf(numbers(Shape{count, layer->weight.extent(1)}, 6, device));
-    operations -= operations_of([&] {
-      const Tensor y = (*layer)(x);
+    operations -= operations_of([&, linear = layer] {  // clang 15 does not take a part of a pair by reference
+      const Tensor y = (*linear)(x);
       backward(y, like(y));
     });
   }

@@ -1,4 +1,7 @@
 // Fuzz target: files of sentence pairs, tab-separated or JSON lines, plain or gzip.
+#include <algorithm>
+#include <span>
+
 #include "core/gzip.h"
 #include "data/parallel_text.h"
 #include "tests/fuzz/input.h"
@@ -17,9 +20,12 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   law::demand(!file.pairs.empty(), "an accepted file has a pair");
   law::demand(file.lines == file.empty + static_cast<int64_t>(file.pairs.size()), "every line is counted");
   if (file.format != "tsv") return 0;
-  std::string lines = "\n";  // a byte order mark is one at the very start only
+  // The first line decides for the whole file whether it is JSON, and may begin with a byte order mark: no
+  // pair comes first.
+  std::string lines = "one\ttwo\n";
   for (const Pair& pair : file.pairs) lines += pair.source + "\t" + pair.target + "\n";
-  law::demand(read_pairs(law::planted(lines, ".again.tsv")).pairs == file.pairs,
+  const PairFile again = read_pairs(law::planted(lines, ".again.tsv"));
+  law::demand(std::ranges::equal(std::span(again.pairs).subspan(1), file.pairs),
               "writing and reading keeps the pairs");
   return 0;
 }
