@@ -185,7 +185,10 @@ class Setting : public Listing {
   }
   void on(const char* name, int64_t& x, const char* help) override {
     Listing::on(name, x, help);
-    if (mine(name)) x = number<int64_t>("a whole number");
+    if (!mine(name)) return;
+    x = number<int64_t>("a whole number");
+    if (!name_.ends_with("seed") && (x > most_counted || x < -most_counted))
+      wrong(text("a whole number of at most ", most_counted));
   }
   void on(const char* name, double& x, const char* help) override {
     Listing::on(name, x, help);

@@ -27,6 +27,9 @@ std::string nearest(std::string_view word, std::span<const std::string> known);
 /// " Did you mean 'x'?" or nothing, then " Known: a, b, c."
 std::string suggestion(std::string_view word, std::span<const std::string> known);
 
+/// Counts, lengths and widths beyond this are slips; products of two do not overflow. Seeds may be anything.
+constexpr int64_t most_counted = 1'000'000'000;
+
 /// One option as text: for help, docs and config.toml.
 struct OptionText {
   std::string name, value, kind,
@@ -38,7 +41,7 @@ template <class Options>
 std::vector<OptionText> options_of(Options& made);
 
 /// Sets one option by its (dotted) name. Fails naming the value, the legal ones, and the nearest name;
-/// `where` says where it was written.
+/// `where` says where it was written. Whole numbers go to most_counted.
 template <class Options>
 void set_option(Options& made, const std::string& name, const std::string& value, const std::string& where);
 

@@ -53,7 +53,8 @@ const TransformerConfig& TransformerConfig::check() const {
   positive("width", width);
   positive("heads", heads);
   positive("feed_forward", feed_forward);
-  positive("layers", layers);
+  // Each is made before memory can tell that they are too many.
+  if (layers < 1 || layers > 10000) fail("model.layers = ", layers, ". It must be 1 to 10000.");
   positive("max_length", max_length);
   if (head_width < 0) {
     fail("model.head_width = ", head_width, ". It must be at least 1, or 0 for model.width / model.heads.");

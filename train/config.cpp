@@ -152,9 +152,14 @@ bool names_a_table(std::string_view all, size_t at) {
          std::string_view("_-\"']").find(all[at]) != std::string_view::npos;
 }
 
+/// Whether nothing but blanks are between `at` and a line that ends with a backslash.
+bool goes_on(std::string_view all, size_t at) {
+  const size_t last = at == 0 ? all.npos : all.find_last_not_of(" \t\r\n", at - 1);
+  return last != all.npos && all[last] == '\\' && all.substr(last, at - last).find('\n') != all.npos;
+}
+
 /// TOML is UTF-8 without control characters, and ASCII outside of quotes and comments. The parser takes that
-/// for granted in places: toml++ 3.3 fails an assertion on `[` and NUL or comma, and has no answer to a bare
-/// letter é.
+/// for granted in places: toml++ 3.3 fails an assertion on `[` and NUL or comma.
 void check_letters(const std::string& all, const std::string& name) {
   check_text(all, name);
   int64_t line = 1;
@@ -175,6 +180,9 @@ void check_letters(const std::string& all, const std::string& name) {
       refuse("a control character (", static_cast<int>(letter), "). Take it out.");
     } else if (letter >= 0x80 && bare && !mark) {
       refuse("a letter beyond ASCII outside of quotes. Put the name or value that it is part of in quotes.");
+    } else if (letter >= 0x80 && !mark && goes_on(all, at)) {
+      refuse(
+          "a letter beyond ASCII right behind a line that a backslash breaks. Write that text in one line.");
     } else if (letter == '[' && bare && first && !names_a_table(all, at)) {
       refuse("'[' is followed by no name. Write a group as [train].");
     }
@@ -182,14 +190,35 @@ void check_letters(const std::string& all, const std::string& name) {
   }
 }
 
+/// Letters beyond ASCII as '@', which TOML has in strings and comments alone; the mark of UTF-8 left out.
+/// Columns stay.
+std::string in_ascii(std::string_view all) {
+  if (all.starts_with("\xEF\xBB\xBF")) all.remove_prefix(3);
+  std::string out;
+  for (const char letter : all) {
+    if ((letter & 0xC0) == 0x80) continue;  // goes on
+    out += (letter & 0x80) != 0 ? '@' : letter;
+  }
+  return out;
+}
+
+/// toml++ 3.3 has no answer to letters such as U+FDF7 where it looks for a blank. Where it reads the file in
+/// ASCII, all others are inside strings and comments; there it looks for one behind a broken line only.
 toml::table parse(const std::string& text_of_file, const std::string& name) {
   check_letters(text_of_file, name);
   try {
-    return toml::parse(text_of_file, name);
+    const std::string ascii = in_ascii(text_of_file);
+    toml::table table = toml::parse(ascii, name);
+    if (ascii != text_of_file) table = toml::parse(text_of_file, name);
+    return table;  // moved: a copy has no places
   } catch (const toml::parse_error& error) {
     const auto at = error.source().begin;
+    std::string why(error.description());
+    if (const size_t stand_in = why.find("'@'");
+        stand_in != std::string::npos && text_of_file.find('@') == std::string::npos)
+      why.replace(stand_in, 3, "a letter beyond ASCII");
     fail(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ",
-         shown(error.description(), 300), ". Mend the TOML there.");
+         shown(why, 300), ". Mend the TOML there.");
   }
 }
 

@@ -261,18 +261,20 @@ void explain_memory(const Config& config, Module* model, const std::string& when
   constexpr std::string_view general = " Use a smaller batch, length or model.";
   std::string what = "memory of the machine: there is none left.";
   Device device = last_shortage();
+  bool by_batches = false;  // is or was anything asked for that a smaller batch has less of
   try {
     throw;
   } catch (const Error& error) {
     if (error.fault() != Fault::memory) throw;
     what = error.what();
     if (what.ends_with(general)) what.resize(what.size() - general.size());  // said in numbers below
-  } catch (const std::bad_alloc&) {
+  } catch (
+      const std::bad_alloc&) {  // outside tensors: where there is a model, in the lists that make a batch
     device = Device::cpu;
+    by_batches = model != nullptr;
   }
   constexpr int64_t least_told = 100000;
   std::vector<std::pair<std::string, int64_t>> users;
-  bool by_batches = false;  // holds anything that a smaller batch has less of
   for (const MemoryUser& user : memory_users_at_failure(device)) {
     const std::string name = name_of_owner(user.owner, model);
     by_batches |= name != "other" && name != "weights" && name != "gradients" && name != "moments";

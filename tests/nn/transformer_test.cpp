@@ -468,7 +468,8 @@ TEST_CASE("transformer: wrong sizes are refused with the legal ones") {
           c.heads = 6;
           c.head_width = 10;
         }) == "none");
-  CHECK_THAT(wrong([](auto& c) { c.layers = 0; }), containing("model.layers = 0. It must be at least 1."));
+  CHECK_THAT(wrong([](auto& c) { c.layers = 0; }), containing("model.layers = 0. It must be 1 to 10000."));
+  CHECK_THAT(wrong([](auto& c) { c.layers = 10001; }), containing("model.layers = 10001."));
   CHECK_THAT(wrong([](auto& c) { c.max_length = -5; }), containing("model.max_length = -5"));
   CHECK_THAT(wrong([](auto& c) { c.dropout = 1; }),
              containing("model.dropout = 1. It must be at least 0 and below 1."));

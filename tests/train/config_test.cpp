@@ -307,6 +307,27 @@ TEST_CASE("config: letters beyond ASCII stand in quotes and comments only") {
   }
 }
 
+TEST_CASE("config: letters beyond ASCII where the parser looks for blanks are refused with their place") {
+  const auto refused = [](const std::string& wrong, const char* place, const char* why) {
+    CAPTURE(wrong);
+    CHECK_THROWS_WITH(read_config("task = \"lm\"\n" + wrong, "a.toml"), containing(place) && containing(why));
+  };
+  const char* letter = "\uFDF7";
+  refused(text("a = \"\"\"x\\ ", letter, "\"\"\"\n"), "a.toml:2:", "line-ending backslashes");
+  refused(text("a = \"\"\"x\\", letter, "\"\"\"\n"), "a.toml:2:", "escape sequence");
+  refused(text("a = \"\"\"x\\ \t\r\n\n ", letter, "\"\"\"\n"), "a.toml:4:2", "a backslash breaks");
+  refused(text("a = 10'", letter, "'\n"), "a.toml:2:", "TOML");
+  refused(text("[train'", letter, "']\n"), "a.toml:2:", "TOML");
+  // The second reading keeps places.
+  refused("# \u00E9\n[train]\nrate = \"\u00E9\"\n", "a.toml:4:8: train.rate", "is text");
+  // The letter is not the stand-in that the parser saw.
+  CHECK_THROWS_WITH(read_config(text("task = \"lm\"\na = \"\\", letter, "\"\n"), "a.toml"),
+                    !containing("'@'"));
+  Config config =
+      read_config(text("task = \"lm\"\n[data]\npath = \"\"\"@\\\n b\\\\", letter, "\"\"\"\n"), "a.toml");
+  CHECK_THAT(to_toml(config), containing(text("@b\\\\", letter)));
+}
+
 TEST_CASE("config: a group without a name is refused with its place") {
   for (const char* wrong : {"[,train]", "[[ .a]]", "[", "\t [\r\nwidth]", "[ =", "[[[a"}) {
     CAPTURE(wrong);

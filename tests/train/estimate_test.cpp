@@ -233,13 +233,15 @@ TEST_CASE("estimate: who held the memory is told of the device that had too litt
 }
 
 TEST_CASE("estimate: other errors pass through, and bad_alloc is one of memory") {
-  const Config config = tiny();
-  const auto explained = [&](const auto& thrown) {
+  Config config = tiny();
+  config.train.batch = 16;
+  Rng rng(1);
+  const auto explained = [&](const auto& thrown, Module* model = nullptr) {
     try {
       try {
         throw thrown;
       } catch (...) {
-        explain_memory(config, nullptr, "in a test");
+        explain_memory(config, model, "in a test");
       }
     } catch (const Error& error) {
       return std::make_pair(error.fault(), std::string(error.what()));
@@ -249,6 +251,9 @@ TEST_CASE("estimate: other errors pass through, and bad_alloc is one of memory")
   const auto [fault, what] = explained(std::bad_alloc());
   CHECK(fault == Fault::memory);
   CHECK_THAT(what, containing("none left") && containing("It ran out in a test"));
+  CHECK_THAT(what, containing("Try a smaller model.width"));
+  Linear made(2, 2, rng);  // stands for the model: what is asked for beside it is a batch
+  CHECK_THAT(explained(std::bad_alloc(), &made).second, containing("Try --batch 8 (now 16)"));
 }
 
 TEST_CASE("estimate: batches of a translator differ, and say in what") {

@@ -41,7 +41,11 @@ T parsed(const std::string& name, const std::string& value, const char* needed) 
 }  // namespace
 
 int64_t Invocation::integer(const std::string& name, int64_t otherwise) const {
-  return has(name) ? parsed<int64_t>(name, get(name), "a whole number") : otherwise;
+  if (!has(name)) return otherwise;
+  const auto out = parsed<int64_t>(name, get(name), "a whole number");
+  if (name != "seed" && (out > most_counted || out < -most_counted))
+    fail("--", name, " = ", out, ". It must be at most ", most_counted, ".");
+  return out;
 }
 
 double Invocation::number(const std::string& name, double otherwise) const {
@@ -101,7 +105,8 @@ int64_t memory_size(const std::string& value) {
   }
   const auto count =
       parsed<int64_t>("memory", digits.empty() ? value : digits, "a whole number with M or G: 256M");
-  if (count < 1 || count > (int64_t{1} << 20)) fail("--memory = ", value, ". It must be at least 1M.");
+  if (count < 1 || count > (int64_t{1} << 20))
+    fail("--memory = ", value, ". It must be 1 to 1048576, with M or G.");
   return count * unit;
 }
 

@@ -228,8 +228,8 @@ TEST_CASE("gemm: heads that begin anywhere, where factors are rounded") {
   const Rounding rounding = GENERATE(Rounding::bf16, Rounding::tf32);
   const int64_t batch = 2, heads = 3;
   // 35 numbers of any type fill no whole 16 bytes, 36 of bf16 do not; 33 rows of them neither.
-  const auto [length, width] =
-      GENERATE(std::pair<int64_t, int64_t>{33, 35}, std::pair<int64_t, int64_t>{40, 36});
+  const auto extents = GENERATE(Shape{33, 35}, Shape{40, 36});
+  const int64_t length = extents[0], width = extents[1];
   CAPTURE(static_cast<int>(rounding), length, width);
   const auto heads_of = [&](uint64_t seed) {
     return view::transpose(random_tensor(Shape{batch, length, heads, width}, DType::f32, seed), 1, 2);
