@@ -188,7 +188,7 @@ class Setting : public Listing {
     if (!mine(name)) return;
     x = number<int64_t>("a whole number");
     if (!name_.ends_with("seed") && (x > most_counted || x < -most_counted))
-      wrong(text("a whole number of at most ", most_counted));
+      wrong(text("a whole number from -", most_counted, " to ", most_counted));
   }
   void on(const char* name, double& x, const char* help) override {
     Listing::on(name, x, help);

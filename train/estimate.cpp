@@ -268,10 +268,9 @@ void explain_memory(const Config& config, Module* model, const std::string& when
     if (error.fault() != Fault::memory) throw;
     what = error.what();
     if (what.ends_with(general)) what.resize(what.size() - general.size());  // said in numbers below
-  } catch (
-      const std::bad_alloc&) {  // outside tensors: where there is a model, in the lists that make a batch
+  } catch (const std::bad_alloc&) {
     device = Device::cpu;
-    by_batches = model != nullptr;
+    by_batches = model != nullptr;  // lists of a batch lie outside of tensors, and come after the model
   }
   constexpr int64_t least_told = 100000;
   std::vector<std::pair<std::string, int64_t>> users;

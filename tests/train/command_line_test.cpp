@@ -132,9 +132,9 @@ TEST_CASE("command line: wrong usage is named with the nearest right one, exit c
   check_refused(shell, {"train", "--memory", "G"}, 2, {"--memory", "'G'", "256M"});
   check_refused(shell, {"train", "--memory", "0M"}, 2, {"--memory = 0M", "1 to 1048576, with M or G"});
   check_refused(shell, {"train", "lm", "--batch", "9223372036854775807"}, 2,
-                {"--batch: train.batch = 9223372036854775807", "of at most 1000000000"});
+                {"--batch: train.batch = 9223372036854775807", "to 1000000000"});
   check_refused(shell, {"bench", "attention", "--longest", "9223372036854775807"}, 2,
-                {"--longest = 9223372036854775807", "at most 1000000000"});
+                {"--longest = 9223372036854775807", "to 1000000000"});
   check_refused(shell, {"train", "--on-nan", "skpi"}, 2, {"--on-nan", "'skpi'", "Did you mean 'skip'?"});
   check_refused(shell, {"train", "--set", "test.plant=weights@3"}, 2,
                 {"test.plant = 'weights@3'", "gradient@STEP"});

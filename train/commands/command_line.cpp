@@ -44,7 +44,7 @@ int64_t Invocation::integer(const std::string& name, int64_t otherwise) const {
   if (!has(name)) return otherwise;
   const auto out = parsed<int64_t>(name, get(name), "a whole number");
   if (name != "seed" && (out > most_counted || out < -most_counted))
-    fail("--", name, " = ", out, ". It must be at most ", most_counted, ".");
+    fail("--", name, " = ", out, ". It must be -", most_counted, " to ", most_counted, ".");
   return out;
 }
 
