@@ -143,11 +143,9 @@ size_t end_of_quote(std::string_view all, size_t at) {
   return all.size();
 }
 
-/// Whether the `[` or `[[` at `at` is followed by what a name may begin with, or ends at once.
+/// Whether the `[` at `at` is followed by what a name may begin with, or ends at once.
 bool names_a_table(std::string_view all, size_t at) {
-  const auto skip = [&] { at = std::min(all.find_first_not_of(" \t", at + 1), all.size()); };
-  skip();
-  if (at < all.size() && all[at] == '[') skip();
+  at = std::min(all.find_first_not_of(" \t", at + 1), all.size());
   return at == all.size() || std::isalnum(static_cast<unsigned char>(all[at])) != 0 ||
          std::string_view("_-\"']").find(all[at]) != std::string_view::npos;
 }
@@ -158,8 +156,9 @@ bool goes_on(std::string_view all, size_t at) {
   return last != all.npos && all[last] == '\\' && all.substr(last, at - last).find('\n') != all.npos;
 }
 
-/// TOML is UTF-8 without control characters, and ASCII outside of quotes and comments. The parser takes that
-/// for granted in places: toml++ 3.3 fails an assertion on `[` and NUL or comma.
+/// TOML is UTF-8 without control characters, and ASCII outside of quotes and comments; ours has no lists, and
+/// no tables in a line. The parser takes well-formed ones for granted in places: toml++ 3.3 fails an
+/// assertion on a group's `[` and NUL or comma, and on a list's `[` and `}`.
 void check_letters(const std::string& all, const std::string& name) {
   check_text(all, name);
   int64_t line = 1;
@@ -183,7 +182,9 @@ void check_letters(const std::string& all, const std::string& name) {
     } else if (letter >= 0x80 && !mark && goes_on(all, at)) {
       refuse(
           "a letter beyond ASCII right behind a line that a backslash breaks. Write that text in one line.");
-    } else if (letter == '[' && bare && first && !names_a_table(all, at)) {
+    } else if (bare && (letter == '{' || letter == '}' || letter == ',' || (letter == '[' && !first))) {
+      refuse("'", all[at], "' outside of quotes. A value is a number, a text in quotes, or true or false.");
+    } else if (letter == '[' && bare && !names_a_table(all, at)) {
       refuse("'[' is followed by no name. Write a group as [train].");
     }
     first = letter == '\n' || (first && (mark || letter == ' ' || letter == '\t'));

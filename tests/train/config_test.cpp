@@ -178,7 +178,15 @@ TEST_CASE("config: mistakes in a file are named with file, line, column and the 
   said = message_of(file, head + "seed = 1.5\n");
   CHECK_THAT(said, containing("my.toml:3:8: train.seed = 1.5 is not legal; it takes a whole number"));
   said = message_of(file, head + "rate = [1, 2]\n");
-  CHECK_THAT(said, containing("my.toml:3:8: "));
+  CHECK_THAT(said, containing("my.toml:3:8: '[' outside of quotes. A value is a number, a text"));
+  said = message_of(file, head + "rate = 0,5\n");
+  CHECK_THAT(said, containing("my.toml:3:9: ',' outside of quotes."));
+  said = message_of(file, "preset = \"translate\"\ntrain = {rate = 1}\n");
+  CHECK_THAT(said, containing("my.toml:2:9: '{' outside of quotes."));
+  said = message_of(file, head + "rate = [}\n");  // the parser fails an assertion here
+  CHECK_THAT(said, containing("my.toml:3:8: '['"));
+  said = message_of(file, head + "rate = 2024-01-01\n");
+  CHECK_THAT(said, containing("my.toml:3:8: train.rate must be a number, a text in quotes, or true or false"));
   said = message_of(file, head + "rate = \n");
   CHECK_THAT(said, containing("my.toml:3:"));
   said = message_of(file, "[train]\nsteps = 3\n");
