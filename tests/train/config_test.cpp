@@ -186,7 +186,8 @@ TEST_CASE("config: mistakes in a file are named with file, line, column and the 
   said = message_of(file, head + "rate = [}\n");  // the parser fails an assertion here
   CHECK_THAT(said, containing("my.toml:3:8: '['"));
   said = message_of(file, head + "rate = 2024-01-01\n");
-  CHECK_THAT(said, containing("my.toml:3:8: train.rate must be a number, a text in quotes, or true or false"));
+  CHECK_THAT(said,
+             containing("my.toml:3:8: train.rate must be a number, a text in quotes, or true or false"));
   said = message_of(file, head + "rate = \n");
   CHECK_THAT(said, containing("my.toml:3:"));
   said = message_of(file, "[train]\nsteps = 3\n");
