@@ -156,14 +156,29 @@ bool goes_on(std::string_view all, size_t at) {
   return last != all.npos && all[last] == '\\' && all.substr(last, at - last).find('\n') != all.npos;
 }
 
-/// TOML is UTF-8 without control characters, and ASCII outside of quotes and comments; ours has no lists, and
-/// no tables in a line. The parser takes well-formed ones for granted in places: toml++ 3.3 fails an
-/// assertion on a group's `[` and NUL or comma, and on a list's `[` and `}`.
+bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
+
+/// How far a line has come: at its name, in want of a value, in the value, behind it.
+enum class Part { name, equals, value, behind };
+
+/// The part that a letter is in, or that it opens; outside of quotes.
+Part part_at(char letter, Part before) {
+  if (letter == '\n') return Part::name;
+  if (before == Part::name) return letter == '=' ? Part::equals : Part::name;
+  if (before == Part::equals) return is_blank(letter) ? Part::equals : Part::value;
+  return is_blank(letter) ? Part::behind : before;
+}
+
+/// TOML is UTF-8 without control characters, and ASCII outside of quotes and comments; ours has no lists,
+/// no tables in a line, and one value a line. The parser takes well-formed ones for granted in places: toml++
+/// 3.3 fails an assertion on a group's `[` and NUL or comma, on a list's `[` and `}`, and on what looks like
+/// a date, a blank and one digit.
 void check_letters(const std::string& all, const std::string& name) {
   check_text(all, name);
   int64_t line = 1;
   size_t begin = 0, quoted = 0;  // up to there
   bool first = true;             // nothing but blanks in this line so far
+  Part part = Part::name;        // of this line
   for (size_t at = 0; at < all.size(); ++at) {
     const auto letter = static_cast<unsigned char>(all[at]);
     const bool mark = at < 3 && all.starts_with("\xEF\xBB\xBF");
@@ -186,8 +201,11 @@ void check_letters(const std::string& all, const std::string& name) {
       refuse("'", all[at], "' outside of quotes. A value is a number, a text in quotes, or true or false.");
     } else if (letter == '[' && bare && !names_a_table(all, at)) {
       refuse("'[' is followed by no name. Write a group as [train].");
+    } else if (bare && part == Part::behind && letter != '#' && !is_blank(all[at])) {
+      refuse("a second value in this line. Give one; text goes in quotes.");
     }
-    first = letter == '\n' || (first && (mark || letter == ' ' || letter == '\t'));
+    if (bare) part = part_at(all[at], part);
+    first = letter == '\n' || (first && (mark || is_blank(all[at])));
   }
 }
 

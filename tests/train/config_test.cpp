@@ -337,6 +337,23 @@ TEST_CASE("config: letters beyond ASCII where the parser looks for blanks are re
   CHECK_THAT(to_toml(config), containing(text("@b\\\\", letter)));
 }
 
+TEST_CASE("config: a second value in a line is refused with its place") {
+  for (const char* wrong : {"pe = 01-------= 1", "seed = 1 2", "seed = 1979-05-27 07:32:00", "a = \"b\" c",
+                            "a = '''b\n''' \tc", "a= b =c", "a = \"b\" \"c\""}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_WITH(read_config(text("task = \"lm\"\n", wrong, "\n"), "a.toml"),
+                      containing("a second value in this line"));
+  }
+  CHECK_THROWS_WITH(read_config("task = \"lm\"\nseed = 1  2\n", "a.toml"), containing("a.toml:2:11: "));
+  Config config = read_config(
+      "task = \"lm\" # a b\r\n[ train ] # c = d e\nsteps\t =\t3 \t\r\nseed=4# f g\n"
+      "[data]\n path = \"\"\"h = i j\nk l\"\"\" # m n\n",
+      "a.toml");
+  CHECK(config.train.steps == 3);
+  CHECK(config.train.seed == 4);
+  CHECK_THAT(to_toml(config), containing("h = i j"));
+}
+
 TEST_CASE("config: a group without a name is refused with its place") {
   for (const char* wrong : {"[,train]", "[[ .a]]", "[", "\t [\r\nwidth]", "[ =", "[[[a"}) {
     CAPTURE(wrong);
