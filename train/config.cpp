@@ -296,7 +296,9 @@ Config from_toml(const std::string& content, const std::string& name) {
   }
   const auto length = [&](const char* key) {
     const toml::node* node = table["train"][key].node();
-    return node != nullptr && node->value_or(int64_t{1}) != 0 ? place_of(*node, name) : std::string();
+    if (node == nullptr) return std::string();
+    std::string where = place_of(*node, name);
+    return value_text(*node, where, text("train.", key)) == "0" ? std::string() : where;
   };
   replace_length(config, length("steps"), length("epochs"));
   apply(config, table, "", name);

@@ -200,6 +200,8 @@ TEST_CASE("config: mistakes in a file are named with file, line, column and the 
   CHECK_THAT(said, containing("task = \"mnist\", but the preset lm is of the task lm"));
   said = message_of(file, head + "steps = 3\nepochs = 2\n");
   CHECK_THAT(said, containing("train.steps = 3 and train.epochs = 2"));
+  said = message_of(file, head + "steps = 1e63\n");
+  CHECK_THAT(said, containing("my.toml:3:9: train.steps = 1e+63"));
   CHECK(fault_of([&] { make_config((scratch / "absent.toml").string()); }) == Fault::file);
 }
 
