@@ -78,14 +78,12 @@ template <class T>
 class Back {
  public:
   static int64_t scratch(const Extent<T>& x) {
-    return Chunk<T>::scratch(x) + 4 * chunk * x.wide_d + 2 * chunk * x.wide_f +
-           Carve<T>::rounded(x.d * chunk) + 2 * chunk * chunk + Carve<T>::rounded(x.f * x.wide_d) +
-           Carve<T>::rounded(x.d * x.wide_f);
+    return Chunk<T>::scratch(x) + 4 * chunk * x.wide_d + chunk * x.wide_f + Carve<T>::rounded(x.d * chunk) +
+           2 * chunk * chunk + Carve<T>::rounded(x.f * x.wide_d) + Carve<T>::rounded(x.d * x.wide_f);
   }
   Back(const Extent<T>& extent, T* memory) : x(extent), carve_(memory), c_(extent, carve_) {
     for (T** each : {&dout_, &du_, &w_, &minus_}) *each = carve_.take(chunk * x.wide_d);
     sum_ = carve_.take(chunk * x.wide_f);
-    faded_ = carve_.take(chunk * x.wide_f);
     turned_u_ = carve_.take(x.d * chunk);
     slopes_ = carve_.take(chunk * chunk);
     strict_slopes_ = carve_.take(chunk * chunk);
@@ -117,8 +115,8 @@ class Back {
       flops += small_gemm(Left::straight, rows, x.wide_f, x.d, c_.u, x.wide_d, turned_state_, x.wide_f, sum_,
                           x.wide_f, false);
       c_.fade.out(sum_, sum_);
-      flops += spread_faded(c_.fade, slopes_, c_.q, faded_, sum_);
-      if (x.delta) flops += spread_faded(c_.fade, strict_slopes_, c_.k, faded_, sum_);
+      flops += spread_faded(c_.fade, slopes_, c_.q, sum_);
+      if (x.delta) flops += spread_faded(c_.fade, strict_slopes_, c_.k, sum_);
       for (int64_t i = 0; i < rows; ++i) std::copy_n(sum_ + i * x.wide_f, x.f, at(dk, t + i));
       add_fading(dlogs, t, c_.k, T(-1), true);
       for (int64_t r = 0; r < x.f; ++r)
@@ -216,10 +214,10 @@ class Back {
         w_[j * x.wide_d + n] = beta * du[n];
         minus_[j * x.wide_d + n] = -beta * du[n];
       }
-      T dot = 0;
-      for (int64_t n = 0; n < x.d; ++n) dot += du[n] * at(rest, t + j)[n];
-      *at(dbeta, t + j) = dot;
     }
+    T dots[chunk];
+    simd::row_dots(du_, x.wide_d, at(rest, t), rest.ld, rows, x.d, dots);
+    for (int64_t j = 0; j < rows; ++j) *at(dbeta, t + j) = dots[j];
     return rows * rows * x.d;
   }
 
@@ -242,24 +240,30 @@ class Back {
     int64_t flops = small_gemm(Left::straight, rows, x.wide_f, x.d, slope, x.wide_d, turned_state_, x.wide_f,
                                sum_, x.wide_f, false);
     c_.fade.into(sum_, sum_);
-    return flops + gather_faded(c_.fade, slopes, c_.k, faded_, sum_);
+    return flops + gather_faded(c_.fade, slopes, c_.k, sum_);
   }
 
   /// dlogs_t = or += sign x_t sum_t, element by element or summed.
   void add_fading(Rows<T> dlogs, int64_t t, const T* row, T sign, bool first) {
-    for (int64_t i = 0; dlogs.data != nullptr && i < c_.rows(); ++i) {
+    if (dlogs.data == nullptr) return;
+    T dots[chunk];
+    if (x.each == 1) simd::row_dots(row, x.wide_f, sum_, x.wide_f, c_.rows(), x.f, dots);
+    for (int64_t i = 0; i < c_.rows(); ++i) {
       T* to = at(dlogs, t + i);
       if (first) std::fill_n(to, x.each, T(0));
+      if (x.each == 1) {
+        *to += sign * dots[i];
+        continue;
+      }
       const T *a = row + i * x.wide_f, *b = sum_ + i * x.wide_f;
-      for (int64_t n = 0; n < x.f; ++n) to[x.each == 1 ? 0 : n] += sign * a[n] * b[n];
+      for (int64_t n = 0; n < x.f; ++n) to[n] += sign * a[n] * b[n];
     }
   }
 
   const Extent<T>& x;
   Carve<T> carve_;
   Chunk<T> c_;
-  T *dout_, *du_, *w_, *minus_, *sum_, *faded_, *turned_u_, *slopes_, *strict_slopes_, *state_,
-      *turned_state_;
+  T *dout_, *du_, *w_, *minus_, *sum_, *turned_u_, *slopes_, *strict_slopes_, *state_, *turned_state_;
 };
 
 template <class T>
