@@ -158,13 +158,14 @@ bool goes_on(std::string_view all, size_t at) {
 
 bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
 
-/// How far a line has come: at its name, in want of a value, in the value, behind it.
-enum class Part { name, equals, value, behind };
+/// How far a line has come: blanks alone, its name, in want of a value, in the value, behind it.
+enum class Part { start, name, equals, value, behind };
 
 /// The part that a letter is in, or that it opens; outside of quotes.
 Part part_at(char letter, Part before) {
-  if (letter == '\n') return Part::name;
-  if (before == Part::name) return letter == '=' ? Part::equals : Part::name;
+  if (letter == '\n') return Part::start;
+  if (before == Part::start && is_blank(letter)) return Part::start;
+  if (before <= Part::name) return letter == '=' ? Part::equals : Part::name;
   if (before == Part::equals) return is_blank(letter) ? Part::equals : Part::value;
   return is_blank(letter) ? Part::behind : before;
 }
@@ -177,8 +178,7 @@ void check_letters(const std::string& all, const std::string& name) {
   check_text(all, name);
   int64_t line = 1;
   size_t begin = 0, quoted = 0;  // up to there
-  bool first = true;             // nothing but blanks in this line so far
-  Part part = Part::name;        // of this line
+  Part part = Part::start;       // of this line
   for (size_t at = 0; at < all.size(); ++at) {
     const auto letter = static_cast<unsigned char>(all[at]);
     const bool mark = at < 3 && all.starts_with("\xEF\xBB\xBF");
@@ -197,15 +197,15 @@ void check_letters(const std::string& all, const std::string& name) {
     } else if (letter >= 0x80 && !mark && goes_on(all, at)) {
       refuse(
           "a letter beyond ASCII right behind a line that a backslash breaks. Write that text in one line.");
-    } else if (bare && (letter == '{' || letter == '}' || letter == ',' || (letter == '[' && !first))) {
+    } else if (bare &&
+               (letter == '{' || letter == '}' || letter == ',' || (letter == '[' && part != Part::start))) {
       refuse("'", all[at], "' outside of quotes. A value is a number, a text in quotes, or true or false.");
     } else if (letter == '[' && bare && !names_a_table(all, at)) {
       refuse("'[' is followed by no name. Write a group as [train].");
     } else if (bare && part == Part::behind && letter != '#' && !is_blank(all[at])) {
       refuse("a second value in this line. Give one; text goes in quotes.");
     }
-    if (bare) part = part_at(all[at], part);
-    first = letter == '\n' || (first && (mark || is_blank(all[at])));
+    if (bare && !mark) part = part_at(all[at], part);
   }
 }
 
