@@ -24,6 +24,9 @@ Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);            ///< where equal, the gradient goes to a
+Tensor minimum(const Tensor& a, const Tensor& b);            ///< where equal, the gradient goes to a
+Tensor maximum(const Tensor& x, double least);               ///< at least `least`; at it, x has the gradient
+Tensor minimum(const Tensor& x, double most);                ///< at most `most`; at it, x has the gradient
 Tensor affine(const Tensor& x, double scale, double shift);  ///< scale x + shift
 inline Tensor operator-(const Tensor& x) { return affine(x, -1, 0); }
 inline Tensor operator+(const Tensor& x, double c) { return affine(x, 1, c); }
