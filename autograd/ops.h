@@ -88,8 +88,8 @@ Tensor mean(const Tensor& x, int64_t axis);  ///< the axis stays, with extent 1
 Tensor max(const Tensor& x, int64_t axis);   ///< the axis stays; the gradient goes to the first largest
 Tensor sum_to(const Tensor& x, const Shape& shape);  ///< undoes a broadcast from `shape`
 Tensor cumulative_sum(const Tensor& x, int64_t axis);
-/// sum over j <= t of exp(x_j - most_t) for each row t of x [B, H, T, f], column by column, where most_t is the
-/// largest x_j so far. `most` receives that, without a gradient; it counts as a constant.
+/// sum over j <= t of exp(x_j - most_t) for each row t of x [B, H, T, f], column by column; `most` receives
+/// most_t, the largest x_j so far, without a gradient: it counts as a constant.
 Tensor cumulative_exp_sum(const Tensor& x, Tensor& most);
 
 // Rows.
