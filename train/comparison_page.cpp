@@ -71,7 +71,7 @@ std::string comparison_html(const Comparison& comparison) {
   std::string body = table(comparison);
   if (const BubbleChart bubbles = comparison_bubbles(comparison); !bubbles.bubbles.empty())
     body += "<h2>Speed against " + escape(score_name(comparison.score)) + "</h2>\n<figure>\n" +
-            bubbles_svg(bubbles) + "</figure>\n";
+            bubbles_figure(bubbles) + "</figure>\n";
   std::string figures;
   for (const auto& [name, chart] : comparison_charts(comparison)) figures += chart_figure(chart);
   if (!figures.empty()) body += "<h2>Curves</h2>\n<div class=\"charts\">\n" + figures + "</div>\n";
