@@ -20,6 +20,8 @@
 
 namespace heed {
 
+struct RunState;
+
 /// How a run ended.
 struct Outcome {
   int64_t step = 0;
@@ -109,7 +111,7 @@ class Trainer {
   std::vector<Tensor> sweep_shares(const std::vector<Batch>& batches, bool first, bool send);
   double loss_of(const std::vector<Batch>& batches, const std::vector<double>& losses) const;
   void restore(const Checkpoint& checkpoint);
-  void restore_state(const Json& json);
+  void restore_state(const RunState& state);
   Step take_step(bool first);
   /// Whether something is planted here now: of a group, in the last member alone.
   bool plants(Plant::Where where) const {

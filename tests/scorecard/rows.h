@@ -55,6 +55,9 @@ Result cold_start(const Scene& scene);
 Result clean_container(const Scene& scene);
 Result no_network(const Scene& scene);
 
+/// versions.cpp: runs of other versions and machines.
+Result versions(const Scene& scene);
+
 /// suite.cpp: the tests of the tests.
 Result sanitizers(const Scene& scene);
 Result coverage(const Scene& scene);
