@@ -28,7 +28,7 @@ class Forward {
     return ForwardTile<T>::scratch(d, dv) + ForwardRow<T>::scratch(d, dv) + 2 * wide_tile<T>(d) +
            2 * wide_tile<T>(dv) + 2 * tile;
   }
-  Forward(T* memory, const BlockCall<T>& call, const Tensor& q, const Tensor& k, const Tensor& v,
+  Forward(T* memory, const BlockAttentionCall<T>& call, const Tensor& q, const Tensor& k, const Tensor& v,
           const Tensor& out, const Tensor& lse)
       : call_(call),
         q_(q),
@@ -114,7 +114,7 @@ class Forward {
     return flops;
   }
 
-  const BlockCall<T>& call_;
+  const BlockAttentionCall<T>& call_;
   Heads<const T> q_, k_, v_;
   Heads<T> out_;
   RowLogs<T> lse_;
@@ -127,7 +127,7 @@ class Forward {
 template <class T>
 void forward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms, const Tensor& out,
              const Tensor& lse) {
-  const BlockCall<T> call(q, k, v, terms);
+  const BlockAttentionCall<T> call(q, k, v, terms);
   PairCount::add(call.pairs());
   const int64_t most = std::max<int64_t>(1, call.plan.most_groups());
   Scratch scratch(
@@ -158,7 +158,7 @@ class Backward {
     return BackTile<T>::scratch(d, dv) + BackRow<T>::scratch(d, dv) + 4 * wide_tile<T>(d) +
            5 * wide_tile<T>(dv) + 2 * tile;
   }
-  Backward(T* memory, const BlockCall<T>& call, const Tensor& q, const Tensor& k, const Tensor& v,
+  Backward(T* memory, const BlockAttentionCall<T>& call, const Tensor& q, const Tensor& k, const Tensor& v,
            const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq)
       : call_(call),
         wide_d_(simd::padded<T>(call.d)),
@@ -267,7 +267,7 @@ class Backward {
     for (int64_t c = 0; c < call_.d; ++c) to[c] += dq[c];
   }
 
-  const BlockCall<T>& call_;
+  const BlockAttentionCall<T>& call_;
   int64_t wide_d_, wide_dv_;
   Heads<const T> q_, k_, v_, out_, dout_;
   Heads<T> dq_;
@@ -281,7 +281,7 @@ class Backward {
 template <class T>
 void backward(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms, const Tensor& out,
               const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv) {
-  const BlockCall<T> call(q, k, v, terms);
+  const BlockAttentionCall<T> call(q, k, v, terms);
   const Heads<T> dks(dk), dvs(dv);
   const int64_t wide_d = simd::padded<T>(call.d), wide_dv = simd::padded<T>(call.dv);
   const Cuts cuts(call);

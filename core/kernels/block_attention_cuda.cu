@@ -15,8 +15,8 @@ using cuda::mine;
 using cuda::tile_rows;
 
 template <class T>
-struct ForwardCall : BlockCall<T> {
-  using BlockCall<T>::BlockCall;
+struct ForwardCall : DeviceBlockAttentionCall<T> {
+  using DeviceBlockAttentionCall<T>::DeviceBlockAttentionCall;
   Heads<T> outs;
   RowLogs<T> lse, first_lse;  ///< first_lse: those of the first pass, where a second adds to it; or null
 };

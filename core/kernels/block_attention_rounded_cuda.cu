@@ -7,7 +7,7 @@ namespace heed::kernel {
 namespace {
 
 template <class E>
-struct ForwardCall : BlockCall<float> {
+struct ForwardCall : DeviceBlockAttentionCall<float> {
   PackedRows<E> packed_q, packed_k, packed_v;
   Heads<float> outs;
   RowLogs<float> lse, first_lse;  ///< first_lse: those of the first pass, where a second adds to it; or null
