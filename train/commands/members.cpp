@@ -12,6 +12,7 @@
 #include "core/mpi.h"
 #include "core/parallel.h"
 #include "train/commands/session.h"
+#include "train/stop_signals.h"
 
 namespace heed {
 namespace {
@@ -109,6 +110,7 @@ double collective_timeout(const Invocation& call) {
 int train_as_started(const Invocation& call, const std::function<Opening(int64_t processes)>& open,
                      const std::function<void()>& failed) {
   const double timeout = collective_timeout(call);
+  const SaveSignal saves;  // from here on: what comes before the first step is answered after it
   if (!started_as_one_of_several()) {
     try {
       apply_machine(call);
