@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "core/io.h"
 #include "core/json.h"
@@ -155,8 +154,9 @@ void Trainer::mark() {
 void Trainer::write() {
   // The last update may have left the range of numbers although loss and gradient had not: such weights are
   // not kept.
+  StepBatches none;
   const std::string bad =
-      std::isfinite(optimizer_->value_norm()) ? bad_buffer() : find_bad_value(*model_, {}, {}, [] {});
+      std::isfinite(optimizer_->value_norm()) ? bad_buffer() : find_bad_value(*model_, none, {}, [] {});
   if (!bad.empty()) {
     fail(Fault::numeric, "train: the weights stopped being finite at step ", step_, ": ", bad, ".",
          last_good(), " Lower train.rate (now ", config_.train.schedule.rate, ").");
@@ -267,17 +267,21 @@ Outcome Trainer::train() {
     saved_ = -1;
     save();
   }
-  bool late = stop_now(over(sitting)).second;
+  Told now = told(over(sitting));
+  bool asked = now.save;  // before the first step
   while (step_ < total_ && !tired() &&
-         (saved_ < 0 || !late)) {  // a run that has nothing to show takes one step
+         (saved_ < 0 || !now.late)) {  // a run that has nothing to show takes one step
     note(sitting, take_step(step_ == sitting.first_step));
-    int signal = 0;
-    std::tie(signal, late) = stop_now(over(sitting));
-    if (signal == 0 && due()) validate_in(sitting);
+    now = told(over(sitting));
+    if (now.signal == 0 && due()) validate_in(sitting);
+    asked |= now.save;
+    if (asked || now.signal != 0 || now.late || step_ % checkpoint_every == 0 || validated_ == step_) save();
+    // After it is saved: whoever reads this may be gone.
     progress_.step(sitting.now);
-    if (signal != 0 || late || step_ % checkpoint_every == 0 || validated_ == step_) save();
-    outcome.stopped_by = signal;
-    if (signal != 0 || late) break;
+    if (asked) progress_.say("saved", text("at step ", step_, ", as SIGUSR1 asks; the run goes on"));
+    asked = false;
+    outcome.stopped_by = now.signal;
+    if (now.signal != 0 || now.late) break;
   }
   prefetch_.reset();
   progress_.finish();
@@ -286,7 +290,7 @@ Outcome Trainer::train() {
   outcome.best_step = best_step_;
   if (best_) outcome.best = *best_;
   outcome.seconds = earlier_seconds_;
-  if (late && outcome.early && validated_ != step_) validate_late(outcome);
+  if (now.late && outcome.early && validated_ != step_) validate_late(outcome);
   outcome.skipped = skipped_;
   outcome.replayed = replayed_;
   outcome.step_seconds = step_seconds_;
