@@ -29,8 +29,8 @@ struct ComparedRun {
   double steps_per_second = 0, memory = 0;  ///< peak bytes of the process; 0 where it is not known
   double seconds = 0;                       ///< of training
   std::vector<MetricSeries> metrics{};
-  Traits measured_on{};     ///< program and machine that its speed and memory are of
-  std::string otherwise{};  ///< how these differ from those of the first run; compare_runs() fills it in
+  SessionTraits measured_on{};  ///< program and machine that its speed and memory are of
+  std::string otherwise{};      ///< how these differ from those of the first run; compare_runs() fills it in
 };
 
 /// Reads a finished run. Fault::file or Fault::data naming what is missing: a run that has not been scored

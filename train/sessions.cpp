@@ -28,7 +28,7 @@ std::string words(const Json& session, const char* key) {
   return shown(value->is_text() ? value->text() : value->dump());
 }
 
-void take(Traits& traits, const Json& session, const char* key, const char* name) {
+void take(SessionTraits& traits, const Json& session, const char* key, const char* name) {
   if (session.find(key) != nullptr) traits.emplace_back(name, words(session, key));
 }
 
@@ -84,10 +84,10 @@ const Json* session_of_step(const std::vector<Json>& sessions, int64_t step) {
   return found == sessions.rend() ? nullptr : &*found;
 }
 
-Traits bit_traits(const Json& session) {
+SessionTraits bit_traits(const Json& session) {
   // Programs from before there was a hash are others than those that have one.
-  Traits traits{{"heed", text(words(session, "heed"), " (source ", words(session, "source"), ", ",
-                              words(session, "compiler"), ")")}};
+  SessionTraits traits{{"heed", text(words(session, "heed"), " (source ", words(session, "source"), ", ",
+                                     words(session, "compiler"), ")")}};
   take(traits, session, "isa", "instruction set");
   // Compiled for one machine, it names no set: then the processor is what there is to go by.
   if (words(session, "isa") == "native") take(traits, session, "cpu", "processor");
@@ -98,16 +98,16 @@ Traits bit_traits(const Json& session) {
   return traits;
 }
 
-Traits speed_traits(const Json& session) {
-  Traits traits = bit_traits(session);
+SessionTraits speed_traits(const Json& session) {
+  SessionTraits traits = bit_traits(session);
   if (words(session, "isa") != "native") take(traits, session, "cpu", "processor");
   take(traits, session, "cpu_threads", "threads of the machine");
   take(traits, session, "threads", "threads");
   return traits;
 }
 
-std::vector<std::string> differences(const Traits& before, const Traits& now) {
-  const auto value = [](const Traits& traits, const std::string& name) {
+std::vector<std::string> differences(const SessionTraits& before, const SessionTraits& now) {
+  const auto value = [](const SessionTraits& traits, const std::string& name) {
     const auto found =
         std::find_if(traits.begin(), traits.end(), [&](const auto& one) { return one.first == name; });
     return found == traits.end() ? std::string("none") : found->second;
@@ -123,7 +123,7 @@ std::vector<std::string> differences(const Traits& before, const Traits& now) {
   return out;
 }
 
-std::string to_string(const Traits& traits) {
+std::string to_string(const SessionTraits& traits) {
   std::string out;
   for (const auto& [name, value] : traits) out += text(out.empty() ? "" : ", ", name, " ", value);
   return out;

@@ -28,15 +28,15 @@ void add_session(Json& manifest, const Json* before, const Json& session);
 const Json* session_of_step(const std::vector<Json>& sessions, int64_t step);
 
 /// What somebody calls a part of program or machine, and what it is there: {"instruction set", "avx512"}.
-using Traits = std::vector<std::pair<std::string, std::string>>;
+using SessionTraits = std::vector<std::pair<std::string, std::string>>;
 /// Of what decides the bits: program, instruction set, BLAS core, device, processes.
-Traits bit_traits(const Json& session);
+SessionTraits bit_traits(const Json& session);
 /// Of what decides the speed: those, the processor and the threads.
-Traits speed_traits(const Json& session);
+SessionTraits speed_traits(const Json& session);
 /// "instruction set avx2 instead of avx512", for each that is not the same.
-std::vector<std::string> differences(const Traits& before, const Traits& now);
+std::vector<std::string> differences(const SessionTraits& before, const SessionTraits& now);
 /// "heed 0.1.0 (source 1f2e3d4c5b6a), instruction set avx512, ...".
-std::string to_string(const Traits& traits);
+std::string to_string(const SessionTraits& traits);
 
 /// What a resume is to be warned of: that it goes on otherwise than the steps until `step` were computed.
 /// Empty where it does not.

@@ -149,12 +149,12 @@ TEST_CASE("comparison: what a spreadsheet would run stands in the CSV as text") 
 }
 
 TEST_CASE("comparison: speeds of another machine, instruction set, threads or program are marked") {
-  const auto measured = [](const std::string& label, const Traits& traits) {
+  const auto measured = [](const std::string& label, const SessionTraits& traits) {
     ComparedRun run = run_of(label, 1, 0.5, 10);
     run.measured_on = traits;
     return run;
   };
-  const Traits here{{"heed", "0.1.0 (source a)"}, {"instruction set", "avx512"}, {"threads", "2"}};
+  const SessionTraits here{{"heed", "0.1.0 (source a)"}, {"instruction set", "avx512"}, {"threads", "2"}};
   const Comparison same = compare_runs("same", {measured("a", here), measured("b", here)});
   CHECK(comparison_notes(same).empty());
   CHECK_THAT(comparison_text(same), !containing("*"));
