@@ -47,7 +47,7 @@ struct IntRange {
 
 /// Upper ends of ranges, by what a number costs.
 constexpr int64_t max_rounds = 1000;             ///< a loop that works on the whole input each time
-constexpr int64_t max_block = 4096;              ///< tokens that shorter inputs are padded to
+constexpr int64_t max_block = 1024;              ///< tokens that shorter inputs are padded to
 constexpr int64_t max_width = 65'536;            ///< rows or columns of a matrix
 constexpr int64_t max_positions = 1'048'576;     ///< rows of a table
 constexpr int64_t max_distance = 1'000'000'000;  ///< tokens, of which an input's length alone costs anything

@@ -74,29 +74,26 @@ TEST_CASE("option ranges: every whole number declares its own, and what is beyon
   }
 }
 
-TEST_CASE("option ranges: a billion and the largest legal value end, with counted work and memory") {
+TEST_CASE("option ranges: a billion and the largest legal value end, with counted work and memory",
+          "[slow]") {
   for (const auto& [variant, option] : counted_options()) {
+    CAPTURE(variant->traits.name, option.name);
     REQUIRE(option.range);
-    for (const int64_t value : {option.range->max, most_counted}) {
-      const std::string spec = text(variant->traits.name, ":", option.name, "=", value);
-      CAPTURE(spec);
-      if (value > option.range->max) {
-        CHECK(refusal_of(*variant, option.name, text(value)) != "none");
+    const int64_t most = option.range->max;
+    if (most < most_counted)
+      CHECK_THAT(refusal_of(*variant, option.name, text(most_counted)), containing("is not legal"));
+    const std::string spec = text(variant->traits.name, ":", option.name, "=", most);
+    for (const Mode mode : {Mode::self, Mode::causal}) {
+      if (mode == Mode::self ? !variant->traits.full : !variant->traits.causal) continue;
+      Taken taken;
+      try {
+        taken = taken_by({.variant = battery::with_options(spec), .mode = mode});
+      } catch (const Error& error) {
+        CHECK(error.fault() == Fault::usage);  // such as more dilated heads than there are heads
         continue;
       }
-      for (const Mode mode : {Mode::self, Mode::causal}) {
-        if (mode == Mode::self ? !variant->traits.full : !variant->traits.causal) continue;
-        Taken taken;
-        try {
-          taken = taken_by({.variant = battery::with_options(spec), .mode = mode});
-        } catch (const Error& error) {
-          CHECK(error.fault() == Fault::usage);  // such as more dilated heads than there are heads
-          continue;
-        }
-        if (getenv("SHOW")) printf("%-40s %d %.3g ops %.3g MB\n", spec.c_str(), int(mode), taken.operations, taken.bytes / 1e6);
-        CHECK(taken.operations < 1e10);
-        CHECK(taken.bytes < 1e9);
-      }
+      CHECK(taken.operations < 1e10);
+      CHECK(taken.bytes < 1e9);
     }
   }
 }
