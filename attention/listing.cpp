@@ -141,7 +141,7 @@ std::string details(const Variant& variant, const Listing& listing) {
   out += aligned(promises);
   std::vector<Row> options{{"option", "default", "takes", "what it does"}};
   for (const OptionText& option : variant.options({t.name, {}}))
-    options.push_back({option.name, option.value, option.kind, option.help});
+    options.push_back({option.name, option.value, takes(option), option.help});
   return options.size() > 1 ? out + "\n" + aligned(options) : out;
 }
 
@@ -187,7 +187,7 @@ std::string variants_markdown(const Listing& listing) {
     const auto options = variant.options({variant.traits.name, {}});
     if (!options.empty()) out += "\n| option | default | takes | what it does |\n|---|---|---|---|\n";
     for (const OptionText& option : options) {
-      std::string kind = option.kind;
+      std::string kind = takes(option);
       for (size_t at = 0; (at = kind.find('|', at)) != std::string::npos; at += 4)
         kind.replace(at, 1, " or ");
       out += "| " + option.name + " | " + option.value + " | " + kind + " | " + option.help + " |\n";

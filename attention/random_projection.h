@@ -24,9 +24,9 @@ struct ProjectionOptions {
   bool orthogonal = true;
   int64_t redraw = 1000;
   void fields(Fields& f) {
-    f("m", m, "random directions; 0: twice the head width");
+    f("m", m, {0, max_width}, "random directions; 0: twice the head width");
     f("orthogonal", orthogonal, "directions at right angles to each other");
-    f("redraw", redraw, "steps of training between draws of the directions; 0: never");
+    f("redraw", redraw, {0, most_counted}, "steps of training between draws of the directions; 0: never");
   }
 };
 

@@ -139,6 +139,10 @@ class Listing : public Fields {
   void on(const char* name, int64_t& x, const char* help) override {
     found.push_back({path(name), text(x), "integer", help});
   }
+  void on(const char* name, int64_t& x, IntRange range, const char* help) override {
+    Listing::on(name, x, help);
+    found.back().range = range;
+  }
   void on(const char* name, double& x, const char* help) override {
     found.push_back({path(name), exact_number(x), "number", help});
   }
@@ -190,6 +194,14 @@ class Setting : public Listing {
     if (!name_.ends_with("seed") && (x > most_counted || x < -most_counted))
       wrong(text("a whole number from -", most_counted, " to ", most_counted));
   }
+  void on(const char* name, int64_t& x, IntRange range, const char* help) override {
+    Listing::on(name, x, range, help);
+    if (!mine(name)) return;
+    const std::string needed = text("a whole number from ", range.min, " to ", range.max);
+    const auto given = number<int64_t>(needed);
+    if (given < range.min || given > range.max) wrong(needed);
+    x = given;
+  }
   void on(const char* name, double& x, const char* help) override {
     Listing::on(name, x, help);
     if (!mine(name)) return;
@@ -216,6 +228,11 @@ class Setting : public Listing {
 };
 
 }  // namespace
+
+std::string takes(const OptionText& option) {
+  if (!option.range) return option.kind;
+  return text(option.kind, " from ", option.range->min, " to ", option.range->max);
+}
 
 std::vector<OptionText> detail::options_of(const std::function<void(Fields&)>& fields) {
   Listing listing;

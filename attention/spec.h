@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,21 +28,22 @@ std::string nearest(std::string_view word, std::span<const std::string> known);
 /// " Did you mean 'x'?" or nothing, then " Known: a, b, c."
 std::string suggestion(std::string_view word, std::span<const std::string> known);
 
-/// Counts, lengths and widths beyond this are slips; products of two do not overflow. Seeds may be anything.
-constexpr int64_t most_counted = 1'000'000'000;
-
 /// One option as text: for help, docs and config.toml.
 struct OptionText {
   std::string name, value, kind,
       help;  ///< kind: "integer", "number", "true or false", "text" or the words it takes
+  std::optional<IntRange> range = {};  ///< of an integer that declares one
 };
+
+/// What an option takes, for help: its kind, and the range of an integer.
+std::string takes(const OptionText& option);
 
 /// Every option of `made`, a struct with fields(), with its present value. Groups give dotted names.
 template <class Options>
 std::vector<OptionText> options_of(Options& made);
 
 /// Sets one option by its (dotted) name. Fails naming the value, the legal ones, and the nearest name;
-/// `where` says where it was written. Whole numbers go to most_counted.
+/// `where` says where it was written. Whole numbers without a range go to most_counted.
 template <class Options>
 void set_option(Options& made, const std::string& name, const std::string& value, const std::string& where);
 

@@ -37,6 +37,21 @@ class Choice {
   std::function<void(int)> set_;
 };
 
+/// Counts, lengths and widths beyond this are slips; products of two do not overflow. Seeds may be anything.
+constexpr int64_t most_counted = 1'000'000'000;
+
+/// The whole numbers that an option takes.
+struct IntRange {
+  int64_t min, max;
+};
+
+/// Upper ends of ranges, by what a number costs.
+constexpr int64_t max_rounds = 1000;             ///< a loop that works on the whole input each time
+constexpr int64_t max_block = 1024;              ///< tokens that shorter inputs are padded to
+constexpr int64_t max_width = 65'536;            ///< rows or columns of a matrix
+constexpr int64_t max_positions = 1'048'576;     ///< rows of a table
+constexpr int64_t max_distance = 1'000'000'000;  ///< tokens, of which an input's length alone costs anything
+
 /// Visits what something is made of: parameters, children, options. A visitor overrides the kinds it cares
 /// for; the rest do nothing. One list serves names, saving, counting, moving, options, help and the docs.
 class Fields {
@@ -67,6 +82,11 @@ class Fields {
   }
   /// An option with its one-line help.
   void operator()(const char* name, int64_t& option, const char* help) { on(name, option, help); }
+  /// A whole number that takes those of `range` alone: every loop count and size that is not bounded
+  /// otherwise.
+  void operator()(const char* name, int64_t& option, IntRange range, const char* help) {
+    on(name, option, range, help);
+  }
   void operator()(const char* name, double& option, const char* help) { on(name, option, help); }
   void operator()(const char* name, bool& option, const char* help) { on(name, option, help); }
   void operator()(const char* name, std::string& option, const char* help) { on(name, option, help); }
@@ -88,6 +108,7 @@ class Fields {
   virtual void on_constant(const char*, Tensor&) {}
   virtual void on(const char*, Module&) {}
   virtual void on(const char*, int64_t&, const char*) {}
+  virtual void on(const char* name, int64_t& option, IntRange, const char* help) { on(name, option, help); }
   virtual void on(const char*, double&, const char*) {}
   virtual void on(const char*, bool&, const char*) {}
   virtual void on(const char*, std::string&, const char*) {}

@@ -21,7 +21,7 @@ struct Options {
   bool bias = true, project_keys = true;
   double scale = 1;
   void fields(Fields& f) {
-    f("hidden", hidden, "units that score a pair; 0: the width of a head");
+    f("hidden", hidden, {0, max_width}, "units that score a pair; 0: the width of a head");
     f("bias", bias, "b in the hidden layer");
     f("project_keys", project_keys, "C; without it keys enter the hidden layer as they are");
     f("scale", scale, "multiplies the scores");

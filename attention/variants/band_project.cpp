@@ -19,7 +19,7 @@ struct Options {
   bool renormalise = false;
   double scale = 0;
   void fields(Fields& f) {
-    f("width", width, "w, diagonals to either side that are kept");
+    f("width", width, {0, max_distance}, "w, diagonals to either side that are kept");
     f("renormalise", renormalise, "divide what is kept by its sum");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
@@ -28,9 +28,7 @@ struct Options {
 class BandProject final : public BandedAttention {
  public:
   BandProject(const AttentionConfig& config, const Options& o, Rng& rng)
-      : BandedAttention(config, rng, o.width, o.scale), renormalise_(o.renormalise) {
-    if (o.width < 0) fail("attention 'band_project': width = ", o.width, ". It must be at least 0.");
-  }
+      : BandedAttention(config, rng, o.width, o.scale), renormalise_(o.renormalise) {}
 
  private:
   bool renormalised() const override { return renormalise_; }

@@ -24,7 +24,7 @@ struct Options {
   double eps = 0.1, density = 0;
   double scale = 0;
   void fields(Fields& f) {
-    f("width", width, "w, diagonals to either side that are kept");
+    f("width", width, {0, max_distance}, "w, diagonals to either side that are kept");
     f("eps", eps, "what an entry outside the band may weigh at most");
     f("density", density, "the share of pairs that may have such an entry; 0: one over the longest input");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
@@ -35,7 +35,6 @@ class BandSparseError final : public BandedAttention {
  public:
   BandSparseError(const AttentionConfig& config, const Options& o, Rng& rng)
       : BandedAttention(config, rng, o.width, o.scale), eps_(o.eps), longest_(config.max_length) {
-    if (o.width < 0) fail("attention 'band_sparse_error': width = ", o.width, ". It must be at least 0.");
     if (!(o.eps >= 0)) fail("attention 'band_sparse_error': eps = ", o.eps, ". It must be at least 0.");
     places_ = sparse_places("band_sparse_error", longest_, o.density, rng);
   }

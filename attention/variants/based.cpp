@@ -20,8 +20,10 @@ struct Options {
   int64_t features = 16, window = 64;
   double epsilon = 1e-12;
   void fields(Fields& f) {
-    f("features", features, "width that queries and keys are narrowed to; 0: they stay as they are");
-    f("window", window, "keys that a query of every second layer sees, by softmax; 0: no such layers");
+    f("features", features, {0, max_width},
+      "width that queries and keys are narrowed to; 0: they stay as they are");
+    f("window", window, {0, max_distance},
+      "keys that a query of every second layer sees, by softmax; 0: no such layers");
     f("epsilon", epsilon, "added to the sum of weights");
   }
 };
@@ -51,8 +53,6 @@ class BasedAttention final : public KernelizedAttention {
 
  private:
   static kernel::FastmaxTerms terms_of(const AttentionConfig& config, const Options& o) {
-    if (o.features < 0) fail("attention 'based': features = ", o.features, ". It must be at least 0.");
-    if (o.window < 0) fail("attention 'based': window = ", o.window, ". It must be at least 0.");
     if (!(o.epsilon >= 0)) fail("attention 'based': epsilon = ", o.epsilon, ". It must be at least 0.");
     const int64_t d = config.width_of_head();
     const int64_t width = o.features > 0 ? std::min(o.features, d) : d;

@@ -24,8 +24,8 @@ struct Options {
   int64_t block = 16, random = 3, seed = 0;
   double scale = 0;
   void fields(Fields& f) {
-    f("block", block, "b, tokens of a block");
-    f("random", random, "r, random blocks of each block");
+    f("block", block, {1, max_distance}, "b, tokens of a block");
+    f("random", random, {0, 1024}, "r, random blocks of each block");
     f("seed", seed, "of the random blocks; 0: they follow from the model's");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
@@ -35,8 +35,6 @@ class BigBird final : public PatternedAttention {
  public:
   BigBird(const AttentionConfig& config, const Options& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), o_(o) {
-    if (o.block < 1) fail("attention 'bigbird': block = ", o.block, ". It must be at least 1.");
-    if (o.random < 0) fail("attention 'bigbird': random = ", o.random, ". It must be at least 0.");
     if (o.random == 0) return;
     longest_ = config.max_length > 0 ? (config.max_length + o.block - 1) / o.block : 4096;
     Rng own(static_cast<uint64_t>(o.seed) * 1000003 + static_cast<uint64_t>(config.layer));

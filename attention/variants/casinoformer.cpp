@@ -41,7 +41,8 @@ struct Options {
       "counted: a bud counts as often as it has keys; paper: once, so rows sum to more than one");
     f("select", Choice(select, {"sample", "argmax"}),
       "sample: draw splits by mass while there is noise; argmax: always the largest mass");
-    f("parallel", parallel, "P: splits drawn at once, a power of two; 0: that below max_length^(E / 2)");
+    f("parallel", parallel, {0, 1 << 20},
+      "P: splits drawn at once, a power of two; 0: that below max_length^(E / 2)");
     f("include_self", include_self, "a causal query sees its own key");
     f("base", base, "of edh: how fast mass decays with distance");
     f("mass_reduce", Choice(mass_reduce, {"mean", "sum"}),
@@ -65,8 +66,7 @@ class Casinoformer final : public HeadedAttention {
     };
     if (!(o.exponent >= 0 && o.exponent <= 1)) wrong("exponent", o.exponent, "at least 0 and at most 1");
     if (!(o.base > 0 && o.base < 1)) wrong("base", o.base, "above 0 and below 1");
-    if (o.parallel < 0 || (o.parallel & (o.parallel - 1)) != 0 || o.parallel > 1 << 20)
-      wrong("parallel", o.parallel, "0 or a power of two up to 1048576");
+    if ((o.parallel & (o.parallel - 1)) != 0) wrong("parallel", o.parallel, "0 or a power of two");
     if (options_.parallel == 0) {
       const double longest = static_cast<double>(config.max_length > 0 ? config.max_length : 1024);
       options_.parallel = int64_t{1} << static_cast<int>(std::log2(longest) * o.exponent / 2 + 1e-9);

@@ -17,7 +17,8 @@ struct Options {
   int64_t length = 0;
   double epsilon = 1e-6;
   void fields(Fields& f) {
-    f("length", length, "M; 0: the longest input of the host, or the call's where it does not say");
+    f("length", length, {0, max_distance},
+      "M; 0: the longest input of the host, or the call's where it does not say");
     f("epsilon", epsilon, "added to the sum of weights");
   }
 };
@@ -25,9 +26,7 @@ struct Options {
 class CosformerAttention final : public KernelizedAttention {
  public:
   CosformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
-      : KernelizedAttention(config, o.epsilon, rng), length_(o.length > 0 ? o.length : config.max_length) {
-    if (o.length < 0) fail("attention 'cosformer': length = ", o.length, ". It must be at least 0.");
-  }
+      : KernelizedAttention(config, o.epsilon, rng), length_(o.length > 0 ? o.length : config.max_length) {}
 
  private:
   Heads features(Heads heads, const Attend& call) const override {

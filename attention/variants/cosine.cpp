@@ -34,7 +34,8 @@ struct Options {
     f("sharpness", sharpness, "b at the start; it is trained");
     f("predict", predict, "b from the query");
     f("gate", gate, "mix with the weights of the query before");
-    f("shift", shift, "how far weights may move to either side, around the keys; 0: they do not");
+    f("shift", shift, {0, max_rounds},
+      "how far weights may move to either side, around the keys; 0: they do not");
     f("sharpen", sharpen, "raise the weights to a power from the query");
   }
 };
@@ -58,7 +59,6 @@ class CosineAttention final : public DottedAttention {
   CosineAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : DottedAttention(config, rng, 1), options_(o) {
     if (!(o.sharpness > 0)) fail("attention 'cosine': sharpness = ", o.sharpness, ". It must be above 0.");
-    if (o.shift < 0) fail("attention 'cosine': shift = ", o.shift, ". It must be at least 0.");
     if (config.modifiers.qk_norm == QkNorm::l2)
       fail("attention 'cosine': it divides queries and keys by their length itself. Set qk_norm to none.");
     const int64_t h = config.heads, d = head_width();

@@ -29,7 +29,7 @@ struct Options {
   enum class Drop { automatic, quadratic, standard, token } dropout = Drop::automatic;
 
   void fields(Fields& f) {
-    f("p", p, "degree of the polynomial, 0 or more");
+    f("p", p, {0, 64}, "degree of the polynomial, 0 or more");
     f("normalise", Choice(normalise, {"std", "maxnorm", "none", "l2", "scaled"}),
       "what is done to queries and keys");
     f("centre", Choice(centre, {"tokens", "features"}), "of maxnorm: over what the mean is taken away");
@@ -56,7 +56,6 @@ class Fastmax final : public KernelizedAttention {
 
  private:
   static FastmaxTerms terms_of(const Options& o, const AttentionConfig& config) {
-    if (o.p < 0 || o.p > 64) fail("attention 'fastmax': p = ", o.p, ". It must be 0 to 64.");
     if (o.denum_term == 0 || !(o.lim > 0) || !(o.delta > 0) || o.epsilon < 0)
       fail(
           "attention 'fastmax': denum_term must not be 0, lim and delta must be above 0, epsilon at least "

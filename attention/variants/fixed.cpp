@@ -24,9 +24,11 @@ struct Options {
   Usage usage = Usage::merged;
   double scale = 0;
   void fields(Fields& f) {
-    f("block", block, "l; 0: the root of the longest input, or 128 where that is not known");
-    f("summary", summary, "c, keys of a block that all later queries see; with block = 0 at most a block");
-    f("verts", verts, "multihead: how many different summaries the heads take by turns");
+    f("block", block, {0, max_distance},
+      "l; 0: the root of the longest input, or 128 where that is not known");
+    f("summary", summary, {1, max_distance},
+      "c, keys of a block that all later queries see; with block = 0 at most a block");
+    f("verts", verts, {1, max_distance}, "multihead: how many different summaries the heads take by turns");
     f("include_block_start", include_block_start, "the first key of each block is a summary too");
     f("usage", Choice(usage, {"merged", "interleave", "multihead"}),
       "block and summaries together, by turns of layers, or together with summaries that differ by head");
@@ -38,9 +40,6 @@ class Fixed final : public PatternedAttention {
  public:
   Fixed(const AttentionConfig& config, const Options& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), o_(o) {
-    if (o.block < 0) fail("attention 'fixed': block = ", o.block, ". It must be above 0, or 0 to be chosen.");
-    if (o.summary < 1) fail("attention 'fixed': summary = ", o.summary, ". It must be at least 1.");
-    if (o.verts < 1) fail("attention 'fixed': verts = ", o.verts, ". It must be at least 1.");
     if (o.usage != Usage::multihead) o_.verts = 1;
     if (o.block == 0) {
       o_.block = config.max_length == 0

@@ -19,7 +19,7 @@ struct Options {
   double temperature = 16, scale = 0;
   bool norm = false, gate = false;
   void fields(Fields& f) {
-    f("rank", rank, "width between the two matrices that make the decays");
+    f("rank", rank, {1, max_width}, "width between the two matrices that make the decays");
     f("temperature", temperature, "root taken of the sigmoid: the larger, the longer the memory");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
     f("norm", norm, "divide each head by its root mean square");
@@ -28,7 +28,6 @@ struct Options {
 };
 
 const Options& checked(const Options& o) {
-  if (o.rank < 1) fail("attention 'gla': rank = ", o.rank, ". It must be at least 1.");
   if (!(o.temperature > 0)) fail("attention 'gla': temperature = ", o.temperature, ". It must be above 0.");
   return o;
 }

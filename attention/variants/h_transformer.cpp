@@ -27,7 +27,7 @@ struct Options {
   bool bias = false;
   double scale = 0;
   void fields(Fields& f) {
-    f("block", block, "Nr: tokens or clusters of a block; even");
+    f("block", block, {2, max_block}, "Nr: tokens or clusters of a block; even");
     f("bias", bias, "a trained bias for each level and distance");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
@@ -49,8 +49,7 @@ class HTransformer final : public HeadedAttention {
       : HeadedAttention(config, rng),
         block_(o.block),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
-    if (o.block < 2 || o.block % 2 != 0)
-      fail("attention 'h_transformer': block = ", o.block, ". It must be even and at least 2.");
+    if (o.block % 2 != 0) fail("attention 'h_transformer': block = ", o.block, ". It must be even.");
     if (!o.bias) return;
     if (config.max_length < 1)
       fail(

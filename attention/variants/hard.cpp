@@ -38,7 +38,7 @@ struct Options {
   void fields(Fields& f) {
     f("score", Choice(score, {"softmax", "dot", "general", "additive"}),
       "of a pair; softmax: q . k / sqrt(d)");
-    f("hidden", hidden, "of score=additive: units that score a pair; 0: the width of a head");
+    f("hidden", hidden, {0, max_width}, "of score=additive: units that score a pair; 0: the width of a head");
     f("mode", Choice(mode, {"sample", "argmax", "expect", "straight_through"}), "how keys are taken");
     f("test", Choice(test, {"expect", "argmax"}), "of mode=sample and straight_through, without noise");
     f("temperature", temperature, "multiplies the scores");

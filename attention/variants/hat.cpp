@@ -27,10 +27,10 @@ struct Options {
   bool cross = true;
   int64_t every = 3, segments = 64;
   void fields(Fields& f) {
-    f("segment", segment, "tokens of a segment");
+    f("segment", segment, {1, max_distance}, "tokens of a segment");
     f("cross", cross, "first tokens of segments attend to each other afterwards");
-    f("every", every, "they do so in every third layer if 3, and always in the last");
-    f("segments", segments, "how many segments have a position");
+    f("every", every, {1, 10000}, "they do so in every third layer if 3, and always in the last");
+    f("segments", segments, {1, max_positions}, "how many segments have a position");
   }
 };
 
@@ -48,9 +48,6 @@ struct Across final : Module {
 class Hat final : public HeadedAttention {
  public:
   Hat(const AttentionConfig& config, const Options& o, Rng& rng) : HeadedAttention(config, rng), options_(o) {
-    if (o.segment < 1) fail("attention 'hat': segment = ", o.segment, ". It must be at least 1.");
-    if (o.segments < 1) fail("attention 'hat': segments = ", o.segments, ". It must be at least 1.");
-    if (o.every < 1) fail("attention 'hat': every = ", o.every, ". It must be at least 1.");
     const int64_t number = config.layer + 1;
     options_.cross = o.cross && (number % o.every == 0 || number >= config.layers);
     if (!options_.cross) return;

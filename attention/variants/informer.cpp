@@ -34,7 +34,7 @@ struct Options {
   bool resample = false;
   double scale = 0;
   void fields(Fields& f) {
-    f("factor", factor, "c: queries and samples a logarithm of the length");
+    f("factor", factor, {1, max_width}, "c: queries and samples a logarithm of the length");
     f("lazy", Choice(lazy, {"published", "mean"}),
       "what the other queries of a decoder get: the sum of the values so "
       "far, or their mean");
@@ -49,9 +49,7 @@ class InformerAttention final : public HeadedAttention {
   InformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : HeadedAttention(config, rng),
         options_(o),
-        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
-    if (o.factor < 1) fail("attention 'informer': factor = ", o.factor, ". It must be at least 1.");
-  }
+        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {}
 
   void fields(Fields& f) override {
     HeadedAttention::fields(f);

@@ -31,7 +31,7 @@ struct Options {
   bool symmetric = false;
   void fields(Fields& f) {
     f("kernel", Choice(kernel, {"linear", "poly", "taylor", "exp", "rbf"}), "k(q, k)");
-    f("degree", degree, "of poly and taylor");
+    f("degree", degree, {1, 16}, "of poly and taylor");
     f("offset", offset, "of poly");
     f("scale", scale, "multiplies q . k, or the squared distance; 0: 1 / sqrt(d), for linear 1");
     f("symmetric", symmetric, "one projection for queries and keys");
@@ -42,8 +42,6 @@ class KernelAttention final : public ScoredAttention {
  public:
   KernelAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : ScoredAttention(config, rng, o.symmetric ? Project::shared_qk : Project::qkv), options_(o) {
-    if (o.degree < 1 || o.degree > 16)
-      fail("attention 'kernel': degree = ", o.degree, ". It must be from 1 to 16.");
     if (options_.scale == 0)
       options_.scale = o.kernel == Kind::linear ? 1 : 1 / std::sqrt(static_cast<double>(head_width()));
   }

@@ -28,10 +28,11 @@ struct Options {
   int64_t length = 0;
   double scale = 0;
   void fields(Fields& f) {
-    f("k", k, "slots that keys and values are mixed into; at most the length");
+    f("k", k, {1, max_width}, "slots that keys and values are mixed into; at most the length");
     f("sharing", Choice(sharing, {"none", "headwise", "key_value", "layerwise"}),
       "what E and F serve together");
-    f("length", length, "positions that E and F are made for; 0: the longest input of the host");
+    f("length", length, {0, max_positions},
+      "positions that E and F are made for; 0: the longest input of the host");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -51,8 +52,6 @@ class LinformerAttention final : public HeadedAttention {
       : HeadedAttention(config, rng),
         length_(o.length > 0 ? o.length : config.max_length),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
-    if (o.k < 1) fail("attention 'linformer': k = ", o.k, ". It must be at least 1.");
-    if (o.length < 0) fail("attention 'linformer': length = ", o.length, ". It must be at least 0.");
     if (length_ < 1) {
       fail("attention 'linformer': the host does not say how long inputs get, and E has a column for each ",
            "position. Give length=N.");

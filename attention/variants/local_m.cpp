@@ -24,7 +24,7 @@ struct Options {
   Product score = Product::dot;
   double scale = 1;
   void fields(Fields& f) {
-    f("window", window, "D: how far from its own place a query looks");
+    f("window", window, {0, max_distance}, "D: how far from its own place a query looks");
     f("score", Choice(score, {"dot", "general"}), "q . k, or q . W k");
     f("scale", scale, "multiplies the scores");
   }
@@ -34,7 +34,6 @@ class LocalMonotonicAttention final : public PatternedAttention {
  public:
   LocalMonotonicAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), window_(o.window) {
-    if (o.window < 0) fail("attention 'local_m': window = ", o.window, ". It must be at least 0.");
     if (o.scale == 0)
       fail(
           "attention 'local_m': scale = 0. It multiplies the scores: give "

@@ -34,11 +34,11 @@ struct Options {
   Centre window_center = Centre::convention;
   kernel::Gauss gauss = kernel::Gauss::post;
   void fields(Fields& f) {
-    f("window", window, "D: how far from p keys are looked at");
+    f("window", window, {0, max_distance}, "D: how far from p keys are looked at");
     f("sigma", sigma, "of the Gaussian; 0: window / 2");
     f("score", Choice(score, {"dot", "general"}), "q . k, or q . W k");
     f("scale", scale, "multiplies the scores");
-    f("hidden", hidden, "units that predict p; 0: the width of a head");
+    f("hidden", hidden, {0, max_width}, "units that predict p; 0: the width of a head");
     f("convention", Choice(convention, {"paper", "code"}), "of span and window_center");
     f("span", Choice(span, {"convention", "S", "S-1"}), "what sigmoid is multiplied by; paper: S, code: S-1");
     f("window_center", Choice(window_center, {"convention", "real", "floor"}),
@@ -52,8 +52,6 @@ class LocalPredictiveAttention final : public HeadedAttention {
  public:
   LocalPredictiveAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : HeadedAttention(config, rng), options_(o) {
-    if (o.window < 0) fail("attention 'local_p': window = ", o.window, ". It must be at least 0.");
-    if (o.hidden < 0) fail("attention 'local_p': hidden = ", o.hidden, ". It must be at least 0.");
     if (!(o.sigma >= 0))
       fail("attention 'local_p': sigma = ", o.sigma, ". It must be above 0, or 0 for window / 2.");
     const int64_t h = config.heads, d = head_width(), hidden = o.hidden > 0 ? o.hidden : d;

@@ -19,7 +19,7 @@ struct Options {
   int64_t length = 0;
   double scale = 1;
   void fields(Fields& f) {
-    f("length", length, "the longest source; 0: the model's max_length");
+    f("length", length, {0, max_positions}, "the longest source; 0: the model's max_length");
     f("scale", scale, "multiplies the scores");
   }
 };
@@ -29,7 +29,7 @@ class LocationAttention final : public DottedAttention {
   LocationAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : DottedAttention(config, rng, o.scale, Project::qv) {
     const int64_t length = o.length > 0 ? o.length : config.max_length;
-    if (o.length < 0 || length < 1) {
+    if (length < 1) {
       fail("attention 'location': length = ", o.length,
            ", and the model names no longest input. It has a weight for each place: set length.");
     }

@@ -23,10 +23,10 @@ struct Options {
   int64_t window = 64, global = 1, dilation = 1, dilated_heads = 0;
   double scale = 0;
   void fields(Fields& f) {
-    f("window", window, "w, how many keys to either side a local query sees");
-    f("global", global, "g, how many tokens at the start are global; a decoder has none");
-    f("dilation", dilation, "e, the distance between keys of a window");
-    f("dilated_heads", dilated_heads, "how many heads, the last ones, are dilated; 0: all");
+    f("window", window, {0, max_distance}, "w, how many keys to either side a local query sees");
+    f("global", global, {0, max_distance}, "g, how many tokens at the start are global; a decoder has none");
+    f("dilation", dilation, {1, max_distance}, "e, the distance between keys of a window");
+    f("dilated_heads", dilated_heads, {0, max_width}, "how many heads, the last ones, are dilated; 0: all");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -41,9 +41,6 @@ class Longformer final : public PatternedAttention {
  public:
   Longformer(const AttentionConfig& config, const Options& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), o_(o) {
-    if (o.window < 0) fail("attention 'longformer': window = ", o.window, ". It must be at least 0.");
-    if (o.global < 0) fail("attention 'longformer': global = ", o.global, ". It must be at least 0.");
-    if (o.dilation < 1) fail("attention 'longformer': dilation = ", o.dilation, ". It must be at least 1.");
     if (o.dilated_heads < 0 || o.dilated_heads > config.heads) {
       fail("attention 'longformer': dilated_heads = ", o.dilated_heads, ". There are ", config.heads,
            " heads.");

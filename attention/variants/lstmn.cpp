@@ -24,8 +24,8 @@ struct Options {
   int64_t hidden = 0, slots = 0;
   bool bias = false, use_prev_summary = true;
   void fields(Fields& f) {
-    f("hidden", hidden, "units that score a slot; 0: the width of a head");
-    f("slots", slots, "how many of the latest states are looked at; 0: all");
+    f("hidden", hidden, {0, max_width}, "units that score a slot; 0: the width of a head");
+    f("slots", slots, {0, max_distance}, "how many of the latest states are looked at; 0: all");
     f("bias", bias, "b in the hidden layer");
     f("use_prev_summary", use_prev_summary, "the hidden layer sees what the last step has read: D");
   }
@@ -51,8 +51,6 @@ class LstmnAttention final : public Attention {
     if (config.heads < 1 || config.width % config.heads != 0)
       fail("attention 'lstmn': ", config.heads, " heads do not divide the width ", config.width,
            ". Use a divisor of it.");
-    if (o.hidden < 0 || o.slots < 0)
-      fail("attention 'lstmn': hidden = ", o.hidden, ", slots = ", o.slots, ". They must be at least 0.");
     const int64_t width = config.width, hidden = o.hidden > 0 ? o.hidden : width / config.heads;
     const auto layer = [&](bool bias) {
       return Linear(width, config.heads * hidden, rng, {.bias = bias, .init = config.init});

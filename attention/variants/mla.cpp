@@ -21,8 +21,9 @@ struct Options {
   int64_t rank = 0, turned = 0;
   double base = 10000;
   void fields(Fields& f) {
-    f("rank", rank, "width of what is remembered of keys and values; 0: four heads");
-    f("turned", turned, "width of the shared key that turns with its position, even; 0: half a head");
+    f("rank", rank, {0, max_width}, "width of what is remembered of keys and values; 0: four heads");
+    f("turned", turned, {0, max_width},
+      "width of the shared key that turns with its position, even; 0: half a head");
     f("base", base, "its slowest pair turns by about 1 / base a position");
   }
 };
@@ -33,8 +34,7 @@ Options settled(Options o, const AttentionConfig& config) {
          ". Use a divisor of it.");
   }
   const int64_t d = config.width_of_head();
-  if (o.rank < 0) fail("attention 'mla': rank = ", o.rank, ". It must be at least 0.");
-  if (o.turned < 0 || o.turned % 2 != 0) fail("attention 'mla': turned = ", o.turned, ". It must be even.");
+  if (o.turned % 2 != 0) fail("attention 'mla': turned = ", o.turned, ". It must be even.");
   if (!(o.base > 1)) fail("attention 'mla': base = ", o.base, ". It must be above 1.");
   if (o.rank == 0) o.rank = 4 * d;
   if (o.turned == 0) o.turned = std::max<int64_t>(2, d / 4 * 2);

@@ -24,9 +24,9 @@ struct Options {
   int64_t kernel = 0;
   double scale = 0;
   void fields(Fields& f) {
-    f("landmarks", landmarks, "segments that are averaged; at most the length");
-    f("iterations", iterations, "rounds of the pseudo-inverse");
-    f("kernel", kernel, "width of a convolution of the values, odd; 0: none");
+    f("landmarks", landmarks, {1, max_width}, "segments that are averaged; at most the length");
+    f("iterations", iterations, {0, max_rounds}, "rounds of the pseudo-inverse");
+    f("kernel", kernel, {0, max_rounds - 1}, "width of a convolution of the values, odd; 0: none");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -38,11 +38,7 @@ class NystromformerAttention final : public HeadedAttention {
         landmarks_(o.landmarks),
         iterations_(o.iterations),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
-    if (o.landmarks < 1)
-      fail("attention 'nystromformer': landmarks = ", o.landmarks, ". There must be 1 or more.");
-    if (o.iterations < 0)
-      fail("attention 'nystromformer': iterations = ", o.iterations, ". They cannot be negative.");
-    if (o.kernel < 0 || (o.kernel > 0 && o.kernel % 2 == 0)) {
+    if (o.kernel > 0 && o.kernel % 2 == 0) {
       fail("attention 'nystromformer': kernel = ", o.kernel, ". It must be odd, or 0 for none.");
     }
     if (o.kernel > 0 && config.cross) {

@@ -34,9 +34,10 @@ struct Options {
   bool redraw = false;
   double scale = 1;
   void fields(Fields& f) {
-    f("rounds", rounds, "hashes, each with its own sorting");
-    f("chunk", chunk, "tokens that meet: a chunk and the one before, or the last ones of a bucket");
-    f("buckets", buckets,
+    f("rounds", rounds, {1, 64}, "hashes, each with its own sorting");
+    f("chunk", chunk, {1, max_block},
+      "tokens that meet: a chunk and the one before, or the last ones of a bucket");
+    f("buckets", buckets, {0, 4096},
       "of a round, even; 0: two a chunk of the longest input, at most 128; 64 if it is not known");
     f("by", Choice(by, {"bucket", "chunk"}),
       "what a decoder sees: bucket never depends on later tokens, chunk is as "
@@ -52,9 +53,7 @@ class ReformerAttention final : public BucketedAttention {
  public:
   ReformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : BucketedAttention(config, rng, Project::shared_qk), options_(o) {
-    if (o.rounds < 1) fail("attention 'reformer': rounds = ", o.rounds, ". There must be 1 or more.");
-    if (o.chunk < 1) fail("attention 'reformer': chunk = ", o.chunk, ". It must be at least 1.");
-    if (o.buckets < 0 || o.buckets % 2 != 0)
+    if (o.buckets % 2 != 0)
       fail("attention 'reformer': buckets = ", o.buckets, ". They must be an even number, or 0.");
     if (o.buckets == 0) {
       options_.buckets = config.max_length == 0

@@ -34,10 +34,12 @@ struct Options {
   double commitment = 1e-4;
   double scale = 0;
   void fields(Fields& f) {
-    f("clusters", clusters, "centroids of a head; 0: the root of the longest input, 16 if it is not known");
-    f("window", window,
+    f("clusters", clusters, {0, max_width},
+      "centroids of a head; 0: the root of the longest input, 16 if it is not known");
+    f("window", window, {0, max_distance},
       "tokens that a cluster takes; 0: the longest input over the clusters, 32 if it is not known");
-    f("init", init, "rounds of k-means on the first batch of a run, which place the centroids");
+    f("init", init, {0, max_rounds},
+      "rounds of k-means on the first batch of a run, which place the centroids");
     f("by", Choice(by, {"nearest", "cluster"}),
       "what a decoder sees: nearest never depends on later tokens, cluster "
       "is as published");
@@ -51,9 +53,6 @@ class RoutingAttention final : public BucketedAttention {
  public:
   RoutingAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : BucketedAttention(config, rng, config.causal ? Project::shared_qk : Project::qkv), options_(o) {
-    if (o.clusters < 0) fail("attention 'routing': clusters = ", o.clusters, ". They cannot be negative.");
-    if (o.window < 0) fail("attention 'routing': window = ", o.window, ". It cannot be negative.");
-    if (o.init < 0) fail("attention 'routing': init = ", o.init, ". It cannot be negative.");
     if (!(o.decay >= 0 && o.decay <= 1))
       fail("attention 'routing': decay = ", o.decay, ". It must be from 0 to 1.");
     const int64_t longest = config.max_length;

@@ -27,8 +27,9 @@ struct Options {
   bool gumbel = false;
   double scale = 0;
   void fields(Fields& f) {
-    f("block", block, "tokens of a block; 0: the root of the longest input, 16 if it is not known");
-    f("iterations", iterations, "rounds over rows and columns");
+    f("block", block, {0, max_block},
+      "tokens of a block; 0: the root of the longest input, 16 if it is not known");
+    f("iterations", iterations, {1, max_rounds}, "rounds over rows and columns");
     f("temperature", temperature, "divides the logits: lower is closer to a permutation");
     f("gumbel", gumbel, "Gumbel noise on the logits while training");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
@@ -39,9 +40,6 @@ class SinkhornAttention final : public HeadedAttention {
  public:
   SinkhornAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : HeadedAttention(config, rng), options_(o) {
-    if (o.block < 0) fail("attention 'sinkhorn': block = ", o.block, ". It cannot be negative.");
-    if (o.iterations < 1)
-      fail("attention 'sinkhorn': iterations = ", o.iterations, ". There must be 1 or more.");
     if (!(o.temperature > 0))
       fail("attention 'sinkhorn': temperature = ", o.temperature, ". It must be above 0.");
     const auto longest = static_cast<double>(config.max_length);

@@ -22,7 +22,8 @@ struct Options {
   Usage usage = Usage::merged;
   double scale = 0;
   void fields(Fields& f) {
-    f("stride", stride, "l; 0: the root of the longest input, or 32 where that is not known");
+    f("stride", stride, {0, max_distance},
+      "l; 0: the root of the longest input, or 32 where that is not known");
     f("usage", Choice(usage, {"merged", "interleave", "multihead"}),
       "local keys and columns together, by turns of layers, or by turns of heads");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
@@ -33,8 +34,6 @@ class Strided final : public PatternedAttention {
  public:
   Strided(const AttentionConfig& config, const Options& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), usage_(o.usage), stride_(o.stride) {
-    if (o.stride < 0)
-      fail("attention 'strided': stride = ", o.stride, ". It must be above 0, or 0 to be chosen.");
     if (stride_ == 0 && config.max_length == 0) stride_ = 32;
     if (stride_ == 0) stride_ = std::llround(std::ceil(std::sqrt(static_cast<double>(config.max_length))));
   }

@@ -33,7 +33,7 @@ struct Options {
   void fields(Fields& f) {
     f("start", Choice(start, {"band", "diagonal", "uniform"}),
       "which entries of P are 1 at first; others are 0");
-    f("width", width, "w, diagonals of the band to either side");
+    f("width", width, {0, max_distance}, "w, diagonals of the band to either side");
     f("learn", learn, "train P");
     f("eps", eps, "the largest error of E; 0: there is no E");
     f("density", density, "the share of pairs that have an error; 0: one over the longest input");
@@ -53,7 +53,6 @@ class Structured final : public HeadedAttention {
       fail(
           "attention 'structured': P is made for the longest input, which is not known here. Set "
           "max_length.");
-    if (o.width < 0) fail("attention 'structured': width = ", o.width, ". It must be at least 0.");
     if (!(o.eps >= 0)) fail("attention 'structured': eps = ", o.eps, ". It must be at least 0.");
     whole_ = o.start == Start::uniform;
     if (o.start == Start::band) width_ = std::min(o.width, longest_ - 1);

@@ -19,10 +19,11 @@ struct Options {
   int64_t left = 64, right = 64, dilation = 1, first = 0;
   double scale = 0;
   void fields(Fields& f) {
-    f("left", left, "how many keys before its own a query sees");
-    f("right", right, "how many after it; a decoder sees none of them");
-    f("dilation", dilation, "the distance between keys that it sees");
-    f("first", first, "how many keys at the start every query sees besides: attention sinks");
+    f("left", left, {0, max_distance}, "how many keys before its own a query sees");
+    f("right", right, {0, max_distance}, "how many after it; a decoder sees none of them");
+    f("dilation", dilation, {1, max_distance}, "the distance between keys that it sees");
+    f("first", first, {0, max_distance},
+      "how many keys at the start every query sees besides: attention sinks");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
 };
@@ -30,14 +31,7 @@ struct Options {
 class Window final : public PatternedAttention {
  public:
   Window(const AttentionConfig& config, const Options& o, Rng& rng)
-      : PatternedAttention(config, rng, o.scale), o_(o) {
-    if (o.left < 0 || o.right < 0) {
-      fail("attention 'window': left = ", o.left, ", right = ", o.right,
-           ". They count keys and must be at least 0.");
-    }
-    if (o.dilation < 1) fail("attention 'window': dilation = ", o.dilation, ". It must be at least 1.");
-    if (o.first < 0) fail("attention 'window': first = ", o.first, ". It must be at least 0.");
-  }
+      : PatternedAttention(config, rng, o.scale), o_(o) {}
 
  private:
   void keys(int64_t, int64_t i, int64_t length, KeySet& out) const override {

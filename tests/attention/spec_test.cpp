@@ -27,7 +27,7 @@ struct Options {
     f("loud", loud, "shout");
     f("word", word, "what to say");
     f("inner", inner);
-    f("last", last, "the end");
+    f("last", last, {1, 12}, "the end");
   }
 };
 
@@ -102,6 +102,8 @@ TEST_CASE("spec: options of every kind, in groups") {
   CHECK(listed[4].kind == "hat|box");
   CHECK(listed[4].value == "hat");
   CHECK(listed[5].name == "last");
+  CHECK(takes(listed[0]) == "integer");
+  CHECK(takes(listed[5]) == "integer from 1 to 12");
 
   set_option(options, "count", "-12", "");
   set_option(options, "loud", "false", "");
@@ -137,6 +139,10 @@ TEST_CASE("spec: wrong options name the value, the place and the legal ones") {
   CHECK_THAT(wrong("count", "1000000001"), containing("a whole number from -1000000000 to 1000000000"));
   CHECK_THAT(wrong("count", "-9223372036854775808"), containing("from -1000000000 to"));
   CHECK_THAT(wrong("count", ""), containing("count = ''"));
+  for (const char* value : {"0", "13", "-9223372036854775808", "1.5", "", "99999999999999999999"})
+    CHECK_THAT(wrong("last", value), containing("is not legal; it takes a whole number from 1 to 12."));
+  CHECK(options.last == 1);
+  CHECK(wrong("last", "12") == "none");
   CHECK_THAT(wrong("inner.rate", "0.5x"), containing("a number"));
   CHECK_THAT(wrong("inner.rate", "nan"), containing("a finite number"));
   CHECK_THAT(wrong("inner.rate", "inf"), containing("a finite number"));
@@ -155,7 +161,8 @@ TEST_CASE("registry: a wrong spec fails at once, with the nearest name") {
              containing("attention 'linear'") && containing("Did you mean 'epsilon'?"));
   CHECK_THAT(error_of("linear:epsilon=big"), containing("epsilon = big"));
   CHECK(error_of("additive:hidden=16,bias=false") == "none");
-  for (const char* spec : {"linear:epsilon=0", "linear:epsilon=-1", "additive:hidden=-4"}) {
+  CHECK_THAT(error_of("additive:hidden=-4"), containing("it takes a whole number from 0 to 65536"));
+  for (const char* spec : {"linear:epsilon=0", "linear:epsilon=-1"}) {
     CAPTURE(spec);
     Rng rng(1);
     CHECK_THROWS_WITH(make_attention(spec, {.width = 8, .heads = 2}, rng), containing("must be"));
