@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +27,27 @@ struct Ended {
   std::string said;
 };
 
-Ended run(std::vector<std::string> words) {
+/// No file that the program writes grows beyond so many bytes: the kernel ends it with SIGXFSZ, here without
+/// a core file. That the program has started already does no harm: what counts is a file's size at each
+/// write.
+void bound_files(pid_t program, int64_t bytes) {
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  rlimit size{};
+  bool done = prlimit(program, RLIMIT_CORE, &none, nullptr) == 0 &&
+              prlimit(program, RLIMIT_FSIZE, nullptr, &size) == 0;
+  size.rlim_cur = size.rlim_max = std::min(size.rlim_cur, static_cast<rlim_t>(bytes));
+  done = done && prlimit(program, RLIMIT_FSIZE, &size, nullptr) == 0;
+  if (done || errno == ESRCH) return;  // it has ended
+  const int why = errno;
+  kill(program, SIGKILL);
+  while (waitpid(program, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  fail(Fault::file, "the size of a download cannot be bounded: prlimit: ", std::strerror(why),
+       ". Fetch the file by other means.");
+}
+
+/// Runs a program of which no file grows beyond `most_bytes`.
+Ended run(std::vector<std::string> words, int64_t most_bytes) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail(Fault::file, "cannot make a pipe: ", std::strerror(errno));
   posix_spawn_file_actions_t actions;
@@ -45,6 +66,12 @@ Ended run(std::vector<std::string> words) {
     close(ends[0]);
     fail(Fault::file, "the program '", words[0], "' cannot be started: ", std::strerror(started),
          ". Install it (Debian: apt-get install curl), or fetch ", words.back(), " by other means.");
+  }
+  try {
+    bound_files(child, most_bytes);
+  } catch (...) {
+    close(ends[0]);
+    throw;
   }
   Ended ended;
   char buffer[512];
@@ -79,44 +106,47 @@ bool transfer(const std::string& url, const Path& part, const TransferOptions& o
   bool continued = size_of(part) > 0;
   for (int attempt = 1;; ++attempt) {
     const int64_t before = size_of(part);
-    const Ended ended = run({options.program,
-                             "--disable",
-                             "--fail",
-                             "--location",
-                             "--max-redirs",
-                             "5",
-                             "--proto",
-                             "=http,https",
-                             "--proto-redir",
-                             plain ? "=http,https" : "=https",
-                             "--silent",
-                             "--show-error",
-                             "--connect-timeout",
-                             "20",
-                             "--speed-limit",
-                             "1",
-                             "--speed-time",
-                             "60",
-                             "--max-filesize",
-                             std::to_string(options.cap),
-                             "--continue-at",
-                             "-",
-                             "--output",
-                             part.string(),
-                             "--url",
-                             url});
+    const Ended ended =
+        run({options.program,
+             "--disable",
+             "--fail",
+             "--location",
+             "--max-redirs",
+             "5",
+             "--proto",
+             "=http,https",
+             "--proto-redir",
+             plain ? "=http,https" : "=https",
+             "--silent",
+             "--show-error",
+             "--connect-timeout",
+             "20",
+             "--speed-limit",
+             "1",
+             "--speed-time",
+             "60",
+             "--max-filesize",
+             std::to_string(options.cap),
+             "--continue-at",
+             "-",
+             "--output",
+             part.string(),
+             "--url",
+             url},
+            options.cap + 1);  // one more byte tells a file that is too large from one that fits
     const int64_t after = size_of(part);
     const std::string reason = ended.said.empty() ? text("curl ended with ", ended.code) : ended.said;
     if (ended.signal == SIGINT || ended.signal == SIGTERM) {
       fail(Fault::file, "the download of ", url, " was stopped after ", after,
            " bytes. Run it again to continue.");
     }
-    if (ended.signal != 0)
-      fail(Fault::file, "curl was ended by signal ", ended.signal, " while it fetched ", url, ".");
     if (after > options.cap || ended.code == too_large_code) {
       io::remove_all(part);
-      fail(Fault::data, url, " is larger than the ", options.cap, " bytes that are accepted.");
+      fail(Fault::data, url, " is larger than the ", options.cap,
+           " bytes that are accepted. Nothing was kept. Is the address right? Another: --url.");
     }
+    if (ended.signal != 0)
+      fail(Fault::file, "curl was ended by signal ", ended.signal, " while it fetched ", url, ".");
     if (ended.code == 0) {
       if (!io::exists(part)) fail(Fault::data, url, " is empty.");
       return continued;

@@ -10,7 +10,7 @@ namespace heed {
 
 /// How a transfer is made.
 struct TransferOptions {
-  int64_t cap = int64_t{1} << 30;  ///< bytes; more are refused
+  int64_t cap = int64_t{1} << 30;  ///< bytes; more are refused, and never lie on the disk
   int attempts = 5;                ///< times a broken transfer is taken up again where it broke
   std::string program = "curl";    ///< found on the PATH
 };

@@ -3,7 +3,6 @@
 
 #include <toml++/toml.h>
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "train/anomaly.h"
 #include "train/environment.h"
 #include "train/task.h"
+#include "train/toml_check.h"
 
 namespace heed {
 
@@ -72,12 +72,39 @@ void Config::fields(Fields& f) {
   f("decode", decode);
 }
 
+namespace {
+
+/// The text with each byte that is not UTF-8 as \xE9.
+std::string with_bytes_shown(std::string_view value) {
+  std::string out;
+  for (size_t bad = invalid_utf8(value); bad != value.npos; bad = invalid_utf8(value)) {
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02X",
+                  static_cast<unsigned>(static_cast<unsigned char>(value[bad])));
+    out += value.substr(0, bad);
+    out += code;
+    value.remove_prefix(bad + 1);
+  }
+  return out.append(value);
+}
+
+/// config.toml, manifest and report are UTF-8: text that is not would train and then be read by nobody.
+void check_utf8(const std::string& key, const std::string& value, const std::string& where) {
+  const size_t bad = invalid_utf8(value);
+  if (bad == std::string::npos) return;
+  fail(where, shown(key), " = '", shown(with_bytes_shown(value), 200), "' is not UTF-8 at its byte ", bad + 1,
+       ". config.toml could not hold it. Give UTF-8 text; rename a file whose name is not (mv, convmv).");
+}
+
+}  // namespace
+
 void Config::set(const std::string& key, const std::string& value, const std::string& where) {
   if (key == "test.plant") {
     parse_plant(value);
     plant = value;
     return;
   }
+  check_utf8(key, value, where);
   set_option(*this, key, value, where);
   origin[key] = where;
 }
@@ -125,90 +152,6 @@ void apply(Config& config, const toml::table& table, const std::string& prefix, 
   }
 }
 
-/// The end of what a quote or # at `at` opens: behind the closing quote, or the end of a line that lacks it.
-size_t end_of_quote(std::string_view all, size_t at) {
-  const char quote = all[at];
-  if (quote == '#') return std::min(all.find('\n', at), all.size());
-  const bool three = at + 2 < all.size() && all[at + 1] == quote && all[at + 2] == quote;
-  const std::string_view closing = all.substr(at, three ? 3 : 1);
-  for (at += closing.size(); at < all.size(); ++at) {
-    if (!three && all[at] == '\n') return at;
-    if (all.substr(at, closing.size()) == closing) {
-      at += closing.size();
-      for (int more = 0; three && more < 2 && at < all.size() && all[at] == quote; ++more) ++at;
-      return at;
-    }
-    if (quote == '"' && all[at] == '\\') ++at;
-  }
-  return all.size();
-}
-
-/// Whether the `[` at `at` is followed by what a name may begin with, or ends at once.
-bool names_a_table(std::string_view all, size_t at) {
-  at = std::min(all.find_first_not_of(" \t", at + 1), all.size());
-  return at == all.size() || std::isalnum(static_cast<unsigned char>(all[at])) != 0 ||
-         std::string_view("_-\"']").find(all[at]) != std::string_view::npos;
-}
-
-/// Whether nothing but blanks are between `at` and a line that ends with a backslash.
-bool goes_on(std::string_view all, size_t at) {
-  const size_t last = at == 0 ? all.npos : all.find_last_not_of(" \t\r\n", at - 1);
-  return last != all.npos && all[last] == '\\' && all.substr(last, at - last).find('\n') != all.npos;
-}
-
-bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
-
-/// How far a line has come: blanks alone, its name, in want of a value, in the value, behind it.
-enum class Part { start, name, equals, value, behind };
-
-/// The part that a letter is in, or that it opens; outside of quotes.
-Part part_at(char letter, Part before) {
-  if (letter == '\n') return Part::start;
-  if (before == Part::start && is_blank(letter)) return Part::start;
-  if (before <= Part::name) return letter == '=' ? Part::equals : Part::name;
-  if (before == Part::equals) return is_blank(letter) ? Part::equals : Part::value;
-  return is_blank(letter) ? Part::behind : before;
-}
-
-/// TOML is UTF-8 without control characters, and ASCII outside of quotes and comments; ours has no lists,
-/// no tables in a line, and one value a line. The parser takes well-formed ones for granted in places: toml++
-/// 3.3 fails an assertion on a group's `[` and NUL or comma, on a list's `[` and `}`, and on what looks like
-/// a date, a blank and one digit.
-void check_letters(const std::string& all, const std::string& name) {
-  check_text(all, name);
-  int64_t line = 1;
-  size_t begin = 0, quoted = 0;  // up to there
-  Part part = Part::start;       // of this line
-  for (size_t at = 0; at < all.size(); ++at) {
-    const auto letter = static_cast<unsigned char>(all[at]);
-    const bool mark = at < 3 && all.starts_with("\xEF\xBB\xBF");
-    const auto refuse = [&](const auto&... words) {
-      fail(name, ":", line, ":", at - begin + 1, ": ", words...);
-    };
-    const bool bare = at >= quoted;
-    if (bare && (letter == '"' || letter == '\'' || letter == '#')) quoted = end_of_quote(all, at);
-    if (letter == '\n') {
-      ++line;
-      begin = at + 1;
-    } else if ((letter < 0x20 && letter != '\t' && letter != '\r') || letter == 0x7F) {
-      refuse("a control character (", static_cast<int>(letter), "). Take it out.");
-    } else if (letter >= 0x80 && bare && !mark) {
-      refuse("a letter beyond ASCII outside of quotes. Put the name or value that it is part of in quotes.");
-    } else if (letter >= 0x80 && !mark && goes_on(all, at)) {
-      refuse(
-          "a letter beyond ASCII right behind a line that a backslash breaks. Write that text in one line.");
-    } else if (bare &&
-               (letter == '{' || letter == '}' || letter == ',' || (letter == '[' && part != Part::start))) {
-      refuse("'", all[at], "' outside of quotes. A value is a number, a text in quotes, or true or false.");
-    } else if (letter == '[' && bare && !names_a_table(all, at)) {
-      refuse("'[' is followed by no name. Write a group as [train].");
-    } else if (bare && part == Part::behind && letter != '#' && !is_blank(all[at])) {
-      refuse("a second value in this line. Give one; text goes in quotes.");
-    }
-    if (bare && !mark) part = part_at(all[at], part);
-  }
-}
-
 /// Letters beyond ASCII as '@', which TOML has in strings and comments alone; the mark of UTF-8 left out.
 /// Columns stay.
 std::string in_ascii(std::string_view all) {
@@ -224,7 +167,7 @@ std::string in_ascii(std::string_view all) {
 /// toml++ 3.3 has no answer to letters such as U+FDF7 where it looks for a blank. Where it reads the file in
 /// ASCII, all others are inside strings and comments; there it looks for one behind a broken line only.
 toml::table parse(const std::string& text_of_file, const std::string& name) {
-  check_letters(text_of_file, name);
+  check_toml(text_of_file, name);
   try {
     const std::string ascii = in_ascii(text_of_file);
     toml::table table = toml::parse(ascii, name);

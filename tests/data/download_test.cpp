@@ -158,6 +158,39 @@ TEST_CASE("download: more than the cap is refused") {
   CHECK(empty(scratch.path()));
 }
 
+TEST_CASE("download: an answer without a length is cut off at the cap") {
+  constexpr int64_t all = 256 << 20;
+  const std::string bytes = noise(1 << 16);
+  const Loopback server({{"/f.bin", bytes}}, {.chunked = all});
+  for (const size_t kept : {size_t{0}, size_t{100}}) {
+    const Scratch scratch;
+    if (kept > 0) scratch.file("f.bin.part", std::string(kept, 'a'));
+    const RemoteFile file = {.url = server.url() + "/f.bin", .name = "f.bin", .sha256 = ""};
+    const DownloadOptions options = {.folder = scratch.path(), .transfer = {.cap = 100000}};
+    CHECK_THAT(refusal(Fault::data, [&] { fetch(file, options); }),
+               containing("larger than the 100000 bytes"));
+    CHECK(empty(scratch.path()));
+  }
+  // What lies between its socket and the file is far less.
+  CHECK(server.chunked_bytes() < all / 2);
+}
+
+TEST_CASE("download: an answer without a length that fits is taken") {
+  const std::string bytes = noise(1 << 16);
+  const Loopback server({{"/f.bin", bytes}}, {.chunked = 1 << 16});
+  for (const int64_t cap : {65536, 65535}) {
+    const Scratch scratch;
+    const RemoteFile file = {.url = server.url() + "/f.bin", .name = "f.bin", .sha256 = sha256_hex(bytes)};
+    const DownloadOptions options = {.folder = scratch.path(), .transfer = {.cap = cap}};
+    if (cap == 65536) {
+      CHECK(fetch(file, options) == bytes);
+    } else {
+      CHECK_THAT(refusal(Fault::data, [&] { fetch(file, options); }),
+                 containing("larger than the 65535 bytes"));
+    }
+  }
+}
+
 TEST_CASE("download: opus_books is unpacked, read and compared with what is published") {
   const Loopback server({{"/mirror/en-it.txt.zip", books()}});
   const Scratch scratch;

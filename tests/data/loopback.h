@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <string>
@@ -24,6 +25,7 @@ struct LoopbackFaults {
   int64_t break_after = -1;  ///< the connection ends after that many bytes of a body
   int breaks = 0;            ///< that many times
   bool no_ranges = false;    ///< ranges are ignored
+  int64_t chunked = 0;  ///< a file is sent over and over in chunks, its length untold, until so many bytes
 };
 
 /// Serves until it goes out of scope.
@@ -61,6 +63,11 @@ class Loopback {
     const std::lock_guard lock(mutex_);
     return ranges_;
   }
+  /// Bytes of chunked answers that found a taker.
+  int64_t chunked_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return chunked_bytes_;
+  }
 
  private:
   void serve() {
@@ -72,12 +79,26 @@ class Loopback {
     }
   }
 
-  static void send_all(int peer, std::string_view bytes) {
+  /// Whether all went out.
+  static bool send_all(int peer, std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = send(peer, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return;
+      if (sent <= 0) return false;
       bytes.remove_prefix(static_cast<size_t>(sent));
     }
+    return true;
+  }
+
+  void send_chunks(int peer, const std::string& bytes) {
+    char size[20];
+    std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
+    const std::string chunk = size + bytes + "\r\n";
+    send_all(peer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+    for (int64_t count = 0; count < faults_.chunked; count += static_cast<int64_t>(bytes.size())) {
+      if (!send_all(peer, chunk)) return;
+      chunked_bytes_ += static_cast<int64_t>(bytes.size());
+    }
+    send_all(peer, "0\r\n\r\n");
   }
 
   void answer(int peer) {
@@ -95,14 +116,17 @@ class Loopback {
     ranges_.push_back(asked);
     const auto found = files_.find(path);
     if (found == files_.end()) {
-      return send_all(peer, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+      send_all(peer, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+      return;
     }
+    if (faults_.chunked > 0) return send_chunks(peer, found->second);
     const std::string& bytes = found->second;
     const auto size = static_cast<int64_t>(bytes.size());
     const int64_t from = faults_.no_ranges || asked < 0 ? 0 : asked;
     if (from > 0 && from >= size) {
-      return send_all(peer, text("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */", size,
-                                 "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
+      send_all(peer, text("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */", size,
+                          "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
+      return;
     }
     const std::string status =
         from > 0 ? text("206 Partial Content\r\nContent-Range: bytes ", from, "-", size - 1, "/", size)
@@ -121,6 +145,7 @@ class Loopback {
   std::map<std::string, std::string> files_;
   LoopbackFaults faults_;
   std::vector<int64_t> ranges_;
+  int64_t chunked_bytes_ = 0;
   int socket_ = -1;
   int port_ = 0;
   std::thread thread_;

@@ -29,6 +29,13 @@ std::vector<std::string> parts_of(std::string_view line, std::string_view betwee
   }
 }
 
+/// With the byte itself for \xE9.
+std::string with_bytes(std::string line) {
+  for (size_t at; (at = line.find("\\x")) != std::string::npos;)
+    line.replace(at, 4, 1, static_cast<char>(std::stoi(line.substr(at + 2, 2), nullptr, 16)));
+  return line;
+}
+
 /// Words as a shell would take them: blanks divide, single quotes hold together.
 std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words;
@@ -98,11 +105,14 @@ Result wrong_use(const Scene& scene) {
   if (!made.ok())
     return {.verdict = Verdict::miss, .reached = "the run that is misused failed: " + made.said()};
   std::filesystem::create_directory(scene.room / "folder");
+  std::string deep = "preset = \"lm\"\n";
+  for (int i = 0; i < 100000; ++i) deep += "a.";
+  io::write(scene.room / "deep.toml", deep + "a = 1\n");
   Tally tally;
   double longest = 0;
   std::string slowest;
   for (const Case& one : cases) {
-    const Ended end = run(scene.heed(words_of(one.line)));
+    const Ended end = run(scene.heed(words_of(with_bytes(one.line))));
     tally.add("heed " + one.line, judged(end, one));
     // Beside other tests the processor's time is the measure.
     const double time = scene.whole ? end.seconds : end.cpu;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "core/io.h"
+#include "data/text.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
 #include "train/commands/verb.h"
@@ -68,6 +69,64 @@ TEST_CASE("config: what is awkward in TOML comes back from it too") {
     Config again = read_config(to_toml(config), "config.toml");
     CHECK(values_of(again) == values_of(config));
   }
+}
+
+TEST_CASE("config: any UTF-8 comes back from TOML, in every setting that is text") {
+  Config config = make_config("translate");
+  std::vector<std::string> hostile = {"\xEF\xBB\xBFmark first",
+                                      "\"\"\"",
+                                      "'''",
+                                      "\\",
+                                      "ends in \\",
+                                      "\\u0041",
+                                      "#",
+                                      "[train]",
+                                      "a\r\nb = 1\r\n",
+                                      "\\\n  \xEF\xB7\xB7",
+                                      std::string("a\0b", 3)};
+  std::string controls;
+  for (char letter = 1; letter < 0x20; ++letter) controls += letter;
+  hostile.push_back(controls + "\x7F");
+  // Ends of ranges, C1 controls, line and direction marks, what toml++ stumbles over, no characters.
+  for (const char32_t code : {0x80, 0x85, 0x9B, 0xA0, 0x7FF, 0x800, 0x2028, 0x202E, 0x2066, 0xD7FF, 0xE000,
+                              0xFDF7, 0xFEFF, 0xFFFD, 0xFFFF, 0x10000, 0x1F600, 0x10FFFF}) {
+    std::string letter;
+    append_code_point(letter, code);
+    hostile.push_back(letter);
+    hostile.push_back("a" + letter + " " + letter + "1");
+  }
+  for (const std::string& value : hostile) {
+    CAPTURE(value);
+    for (const OptionText& option : options_of(config)) {
+      if (option.kind == "text") config.set(option.name, value, "");
+    }
+    const std::string written = to_toml(config);
+    Config again = read_config(written, "config.toml");
+    CHECK(values_of(again) == values_of(config));
+    CHECK(to_toml(again) == written);
+  }
+}
+
+TEST_CASE("config: text that is not UTF-8 is refused with its bytes, wherever it comes from") {
+  const auto told = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      CHECK(error.fault() == Fault::usage);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  Config config = make_config("lm");
+  const std::string before = to_toml(config);
+  CHECK_THAT(told([&] { config.set("data.path", "d\xC3\xA9/caf\xE9.txt", "--data: "); }),
+             containing("--data: data.path = 'd\xC3\xA9/caf\\xE9.txt' is not UTF-8 at its byte 8"));
+  // Cut short, overlong, a surrogate, beyond the last.
+  for (const char* bad : {"\xC3", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80"})
+    CHECK_THAT(told([&] { config.set("data.path", bad, ""); }), containing("is not UTF-8 at its byte 1"));
+  CHECK(to_toml(config) == before);
+  const Variable variable("HEED_DATA_PATH", "caf\xE9.txt");
+  CHECK_THAT(told([] { make_config("lm"); }), containing("HEED_DATA_PATH: data.path = 'caf\\xE9.txt'"));
 }
 
 TEST_CASE("config: every double comes back from TOML bit for bit") {
@@ -354,6 +413,27 @@ TEST_CASE("config: a second value in a line is refused with its place") {
   CHECK(config.train.steps == 3);
   CHECK(config.train.seed == 4);
   CHECK_THAT(to_toml(config), containing("h = i j"));
+}
+
+TEST_CASE("config: a name of many dots is refused with its place before the parser sees it") {
+  const Scratch scratch;
+  const Path path = scratch.path() / "my.toml";
+  const auto many = [](std::string_view piece) {
+    std::string out;
+    for (int i = 0; i < 100000; ++i) out += piece;
+    return out;
+  };
+  for (const std::string& content : std::vector<std::string>{
+           many("a.") + "a = 1\n", "[" + many("a.") + "a]\nb = 1\n", many("a . ") + "a = 1\n",
+           many("'a'.\"b\".") + "a = 1\n", "[train]\n" + many("..")}) {
+    const std::string message = message_of(path, "# 1.2.3\n" + content);
+    CHECK_THAT(message, containing("a name with more than 16 dots"));
+    CHECK_THAT(message, containing(content.starts_with("[train]") ? "my.toml:3:17: " : "my.toml:2:"));
+  }
+  // Dots elsewhere are none of a name.
+  CHECK_THAT(message_of(path, "preset = \"lm\"\n# " + many(".") + "\ntrain.rate = 0.5\n[data]\npath = \"" +
+                                  many("a.") + "\"\n"),
+             containing("no error"));
 }
 
 TEST_CASE("config: a group without a name is refused with its place") {

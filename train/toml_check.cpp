@@ -1,0 +1,103 @@
+// Refuses TOML that the parser would not survive.
+#include "train/toml_check.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <string_view>
+
+#include "data/text.h"
+
+namespace heed {
+namespace {
+
+/// The end of what a quote or # at `at` opens: behind the closing quote, or the end of a line that lacks it.
+size_t end_of_quote(std::string_view all, size_t at) {
+  const char quote = all[at];
+  if (quote == '#') return std::min(all.find('\n', at), all.size());
+  const bool three = at + 2 < all.size() && all[at + 1] == quote && all[at + 2] == quote;
+  const std::string_view closing = all.substr(at, three ? 3 : 1);
+  for (at += closing.size(); at < all.size(); ++at) {
+    if (!three && all[at] == '\n') return at;
+    if (all.substr(at, closing.size()) == closing) {
+      at += closing.size();
+      for (int more = 0; three && more < 2 && at < all.size() && all[at] == quote; ++more) ++at;
+      return at;
+    }
+    if (quote == '"' && all[at] == '\\') ++at;
+  }
+  return all.size();
+}
+
+/// Whether the `[` at `at` is followed by what a name may begin with, or ends at once.
+bool names_a_table(std::string_view all, size_t at) {
+  at = std::min(all.find_first_not_of(" \t", at + 1), all.size());
+  return at == all.size() || std::isalnum(static_cast<unsigned char>(all[at])) != 0 ||
+         std::string_view("_-\"']").find(all[at]) != std::string_view::npos;
+}
+
+/// Whether nothing but blanks are between `at` and a line that ends with a backslash.
+bool goes_on(std::string_view all, size_t at) {
+  const size_t last = at == 0 ? all.npos : all.find_last_not_of(" \t\r\n", at - 1);
+  return last != all.npos && all[last] == '\\' && all.substr(last, at - last).find('\n') != all.npos;
+}
+
+bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
+
+/// How far a line has come: blanks alone, its name, in want of a value, in the value, behind it.
+enum class Part { start, name, equals, value, behind };
+
+/// The part that a letter is in, or that it opens; outside of quotes.
+Part part_at(char letter, Part before) {
+  if (letter == '\n') return Part::start;
+  if (before == Part::start && is_blank(letter)) return Part::start;
+  if (before <= Part::name) return letter == '=' ? Part::equals : Part::name;
+  if (before == Part::equals) return is_blank(letter) ? Part::equals : Part::value;
+  return is_blank(letter) ? Part::behind : before;
+}
+
+/// Dots in a name at most. The parser calls itself once for each, and so ran out of stack; a setting has one.
+constexpr int most_dots = 16;
+
+}  // namespace
+
+void check_toml(const std::string& all, const std::string& name) {
+  check_text(all, name);
+  int64_t line = 1;
+  size_t begin = 0, quoted = 0;  // up to there
+  Part part = Part::start;       // of this line
+  int dots = 0;                  // in the name of this line
+  for (size_t at = 0; at < all.size(); ++at) {
+    const auto letter = static_cast<unsigned char>(all[at]);
+    const bool mark = at < 3 && all.starts_with("\xEF\xBB\xBF");
+    const auto refuse = [&](const auto&... words) {
+      fail(name, ":", line, ":", at - begin + 1, ": ", words...);
+    };
+    const bool bare = at >= quoted;
+    if (bare && (letter == '"' || letter == '\'' || letter == '#')) quoted = end_of_quote(all, at);
+    if (letter == '\n') {
+      ++line;
+      begin = at + 1;
+      dots = 0;
+    } else if ((letter < 0x20 && letter != '\t' && letter != '\r') || letter == 0x7F) {
+      refuse("a control character (", static_cast<int>(letter), "). Take it out.");
+    } else if (letter >= 0x80 && bare && !mark) {
+      refuse("a letter beyond ASCII outside of quotes. Put the name or value that it is part of in quotes.");
+    } else if (letter >= 0x80 && !mark && goes_on(all, at)) {
+      refuse(
+          "a letter beyond ASCII right behind a line that a backslash breaks. Write that text in one line.");
+    } else if (bare &&
+               (letter == '{' || letter == '}' || letter == ',' || (letter == '[' && part != Part::start))) {
+      refuse("'", all[at], "' outside of quotes. A value is a number, a text in quotes, or true or false.");
+    } else if (letter == '[' && bare && !names_a_table(all, at)) {
+      refuse("'[' is followed by no name. Write a group as [train].");
+    } else if (bare && part == Part::behind && letter != '#' && !is_blank(all[at])) {
+      refuse("a second value in this line. Give one; text goes in quotes.");
+    } else if (letter == '.' && bare && part <= Part::name && ++dots > most_dots) {
+      refuse("a name with more than ", most_dots, " dots. A setting has one, as in train.rate.");
+    }
+    if (bare && !mark) part = part_at(all[at], part);
+  }
+}
+
+}  // namespace heed
