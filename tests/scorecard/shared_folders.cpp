@@ -67,6 +67,7 @@ std::string refused(const Scene& scene, const std::string& name, const std::stri
   const Path run_folder = scene.room / "foreign", victim = scene.room / "victim", path = run_folder / name;
   io::remove_all(run_folder);
   io::remove_all(victim);
+  io::remove_all(scene.room / "nowhere");
   std::filesystem::copy(run_of(scene, "whole"), run_folder, std::filesystem::copy_options::recursive);
   std::filesystem::copy(run_of(scene, "whole"), victim, std::filesystem::copy_options::recursive);
   const std::string before = contents(victim);
