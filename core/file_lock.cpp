@@ -9,21 +9,26 @@
 #include <cstring>
 #include <utility>
 
+#include "core/descriptor.h"
+
 namespace heed::io {
 
 std::optional<FileLock> FileLock::try_lock(const Path& path, bool create) {
-  int file = -1;
-  do {
-    file = ::open(path.c_str(), (create ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC, 0666);
-  } while (file < 0 && errno == EINTR);
-  if (file < 0) fail(Fault::file, "cannot open the lock ", path, ": ", std::strerror(errno), ".");
-  FileLock lock(file);
-  while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno == EWOULDBLOCK) return std::nullopt;
-    fail(Fault::file, "cannot lock ", path, ": ", std::strerror(errno), ". Does its file system know locks?");
+  constexpr int attempts = 100;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    FileLock lock(open_regular(path, create ? O_RDWR | O_CREAT : O_RDONLY, "open the lock").release());
+    if (again([&] { return ::flock(lock.file_, LOCK_EX | LOCK_NB); }) != 0) {
+      if (errno == EWOULDBLOCK) return std::nullopt;
+      fail(Fault::file, "cannot lock ", path, ": ", std::strerror(errno),
+           ". Does its file system know locks?");
+    }
+    // Who removes a locked file holds its lock meanwhile: what was opened before may be locked only now, and
+    // is then a file without a name that locks nothing.
+    const struct stat locked = look(lock.file_, path);
+    struct stat named {};
+    if (look_at(path, named) && named.st_dev == locked.st_dev && named.st_ino == locked.st_ino) return lock;
   }
-  return lock;
+  fail(Fault::file, "cannot lock ", path, ": it is replaced again and again. See what else uses its folder.");
 }
 
 FileLock::FileLock(FileLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}

@@ -12,8 +12,8 @@ namespace heed::io {
 /// however that ends, so the file that stays behind never blocks anyone.
 class FileLock {
  public:
-  /// Locks the file, which is made when `create` says so; none when somebody else holds it. Fault::file when
-  /// it cannot be opened or its file system knows no locks.
+  /// Locks the file that has the name then, which is made when `create` says so; none when somebody else
+  /// holds it. Fault::file when it cannot be opened, is no regular file or its file system knows no locks.
   static std::optional<FileLock> try_lock(const Path& path, bool create);
 
   FileLock(FileLock&& other) noexcept;

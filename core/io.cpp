@@ -15,63 +15,12 @@
 #include <memory>
 #include <utility>
 
+#include "core/descriptor.h"
 #include "core/gzip.h"
+#include "core/own_files.h"
 
 namespace heed::io {
 namespace {
-
-/// Throws with the reason of `errno` in words, and what to do where that is known.
-[[noreturn]] void refuse(std::string_view what, const Path& path, int code) {
-  std::string hint;
-  if (code == ENOSPC || code == EDQUOT) hint = " Free some space there, or choose another folder.";
-  if (code == EACCES || code == EPERM || code == EROFS)
-    hint = " Check its permissions, or choose another place.";
-  if (code == ENOENT) hint = " Check the spelling of the path.";
-  if (code == EISDIR) hint = " A file is needed here, not a folder.";
-  if (code == EFBIG) hint = " The file is larger than this system allows.";
-  fail(Fault::file, "cannot ", what, " ", path, ": ", std::strerror(code), ".", hint);
-}
-
-/// Repeats a call that a signal interrupted.
-template <class Call>
-auto again(Call call) {
-  for (;;) {
-    const auto result = call();
-    if (result >= 0 || errno != EINTR) return result;
-  }
-}
-
-/// An open file that closes itself.
-class File {
- public:
-  File(const Path& path, int flags, std::string_view what) : path_(path) {
-    handle_ = again([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
-    if (handle_ < 0) refuse(what, path, errno);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (handle_ >= 0) ::close(handle_);
-  }
-
-  int handle() const { return handle_; }
-
-  /// Closes with a check: some file systems report a full disk only here.
-  void close() {
-    const int handle = std::exchange(handle_, -1);
-    if (::close(handle) != 0 && errno != EINTR) refuse("close", path_, errno);
-  }
-
- private:
-  Path path_;
-  int handle_ = -1;
-};
-
-struct stat look(int handle, const Path& path) {
-  struct stat found {};
-  if (again([&] { return ::fstat(handle, &found); }) != 0) refuse("look at", path, errno);
-  return found;
-}
 
 bool stat_of(const Path& path, struct stat& found) {
   return again([&] { return ::stat(path.c_str(), &found); }) == 0;
@@ -119,11 +68,25 @@ void check_cap(const Path& path, int64_t size, int64_t cap) {
   }
 }
 
+void replace(const Path& path, std::string_view bytes) {
+  const Path folder = folder_of(path);
+  const Path temporary = folder / text(".", path.filename().string(), ".", random_name(), ".tmp");
+  try {
+    write_new(temporary, bytes);
+    if (again([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0)
+      refuse("put into place", path, errno);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  sync_directory(folder);
+}
+
 }  // namespace
 
 std::string read(const Path& path, int64_t cap) {
-  const File file(path, O_RDONLY, "open");
-  const struct stat found = look(file.handle(), path);
+  const Descriptor file(path, O_RDONLY, "open");
+  const struct stat found = look(file.number(), path);
   if (S_ISDIR(found.st_mode)) {
     fail(Fault::file, "cannot read ", path, ": it is a folder. Name a file in it.");
   }
@@ -131,11 +94,11 @@ std::string read(const Path& path, int64_t cap) {
   check_cap(path, found.st_size, cap);
   // The size is a hint only: it is 0 for pipes and /proc, and a file may grow meanwhile.
   std::string bytes(static_cast<size_t>(std::max<int64_t>(found.st_size, 0)), '\0');
-  size_t have = read_up_to(file.handle(), bytes.data(), bytes.size(), path);
+  size_t have = read_up_to(file.number(), bytes.data(), bytes.size(), path);
   char more[65536];
   if (have == bytes.size()) {
     for (;;) {
-      const size_t got = read_up_to(file.handle(), more, sizeof more, path);
+      const size_t got = read_up_to(file.number(), more, sizeof more, path);
       bytes.append(more, got);
       have += got;
       check_cap(path, static_cast<int64_t>(have), cap);
@@ -154,18 +117,17 @@ std::string read_text(const Path& path, int64_t cap) {
 }
 
 std::string read_range(const Path& path, int64_t offset, int64_t count) {
-  const File file(path, O_RDONLY, "open");
-  const struct stat found = look(file.handle(), path);
+  const Descriptor file(path, O_RDONLY, "open");
+  const struct stat found = look(file.number(), path);
   if (S_ISDIR(found.st_mode)) fail(Fault::file, "cannot read ", path, ": it is a folder.");
-  if (::lseek(file.handle(), offset, SEEK_SET) < 0) refuse("seek in", path, errno);
+  if (::lseek(file.number(), offset, SEEK_SET) < 0) refuse("seek in", path, errno);
   const int64_t there = std::max<int64_t>(0, found.st_size - offset);
   std::string bytes(static_cast<size_t>(std::clamp<int64_t>(count, 0, there)), '\0');
-  bytes.resize(read_up_to(file.handle(), bytes.data(), bytes.size(), path));
+  bytes.resize(read_up_to(file.number(), bytes.data(), bytes.size(), path));
   return bytes;
 }
 
 void write(const Path& path, std::string_view bytes) {
-  const Path folder = folder_of(path);
   struct stat found {};
   if (stat_of(path, found) && !S_ISREG(found.st_mode)) {
     if (S_ISDIR(found.st_mode))
@@ -173,33 +135,32 @@ void write(const Path& path, std::string_view bytes) {
     write_plain(path, std::span(&bytes, 1));  // a device or a pipe cannot be replaced by a file
     return;
   }
-  // The process number keeps two writers of one file apart.
-  const Path temporary =
-      folder / text(".", path.filename().string(), ".", static_cast<int64_t>(::getpid()), ".tmp");
-  try {
-    write_plain(temporary, std::span(&bytes, 1));
-    if (again([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0)
-      refuse("put into place", path, errno);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  sync_directory(folder);
+  replace(path, bytes);
+}
+
+void write_own(const Path& path, std::string_view bytes) {
+  check_regular(path);
+  replace(path, bytes);
+}
+
+void write_new(const Path& path, std::string_view bytes) {
+  Descriptor file(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create");
+  write_all(file.number(), bytes, path);
+  sync(file.number(), path);
+  file.close();
 }
 
 void write_plain(const Path& path, std::span<const std::string_view> parts, bool synced) {
-  File file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
-  for (const std::string_view part : parts) write_all(file.handle(), part, path);
-  if (synced) sync(file.handle(), path);
+  Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
+  for (const std::string_view part : parts) write_all(file.number(), part, path);
+  if (synced) sync(file.number(), path);
   file.close();
 }
 
 Appender::Appender(const Path& path) : path_(path) {
-  constexpr int flags = O_RDWR | O_APPEND | O_CLOEXEC;
-  file_ = again([&] { return ::open(path.c_str(), flags); });
-  const bool made = file_ < 0 && errno == ENOENT;
-  if (made) file_ = again([&] { return ::open(path.c_str(), flags | O_CREAT, 0666); });
-  if (file_ < 0) refuse("open", path, errno);
+  constexpr int flags = O_RDWR | O_APPEND;
+  const bool made = !is_there(path);
+  file_ = open_regular(path, made ? flags | O_CREAT : flags, "open").release();
   if (made) sync_directory(folder_of(path));
 }
 
@@ -235,6 +196,7 @@ void Appender::sync() {
 }
 
 int64_t truncate_after(const Path& path, const std::function<bool(std::string_view line)>& past) {
+  check_regular(path);
   if (!io::exists(path)) return 0;
   const std::string bytes = read(path);
   int64_t lines = 0;
@@ -246,14 +208,14 @@ int64_t truncate_after(const Path& path, const std::function<bool(std::string_vi
     keep = end + 1;
     ++lines;
   }
-  if (keep < bytes.size()) write(path, std::string_view(bytes).substr(0, keep));
+  if (keep < bytes.size()) write_own(path, std::string_view(bytes).substr(0, keep));
   return lines;
 }
 
 void truncate(const Path& path, int64_t size) {
-  File file(path, O_WRONLY, "open");
-  if (again([&] { return ::ftruncate(file.handle(), size); }) != 0) refuse("shorten", path, errno);
-  sync(file.handle(), path);
+  Descriptor file(path, O_WRONLY, "open");
+  if (again([&] { return ::ftruncate(file.number(), size); }) != 0) refuse("shorten", path, errno);
+  sync(file.number(), path);
   file.close();
 }
 
@@ -266,6 +228,10 @@ void make_directories(const Path& path) {
   if (code == EEXIST && io::is_directory(path)) return;  // somebody else was quicker
   if (code == EEXIST) fail(Fault::file, "cannot create the folder ", path, ": a file of that name is there.");
   refuse("create the folder", path, code);
+}
+
+void make_directory(const Path& path) {
+  if (!claim_directory(path)) check_directory(path);
 }
 
 void rename_directory(const Path& from, const Path& to) {
@@ -291,13 +257,13 @@ void replace_directory(const Path& from, const Path& to) {
 }
 
 void sync_directory(const Path& path) {
-  const File folder(path, O_RDONLY | O_DIRECTORY, "open the folder");
-  sync(folder.handle(), path);
+  const Descriptor folder(path, O_RDONLY | O_DIRECTORY, "open the folder");
+  sync(folder.number(), path);
 }
 
 void sync_all(const Path& path) {
-  const File folder(path, O_RDONLY | O_DIRECTORY, "open the folder");
-  if (again([&] { return ::syncfs(folder.handle()); }) != 0) refuse("sync", path, errno);
+  const Descriptor folder(path, O_RDONLY | O_DIRECTORY, "open the folder");
+  if (again([&] { return ::syncfs(folder.number()); }) != 0) refuse("sync", path, errno);
 }
 
 bool claim_directory(const Path& path) {

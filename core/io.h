@@ -45,7 +45,7 @@ void write_plain(const Path& path, std::span<const std::string_view> parts, bool
 class Appender {
  public:
   Appender() = default;
-  /// Opens or creates the file; what is in it stays.
+  /// Opens or creates the file; what is in it stays. Refuses what is no regular file (core/own_files.h).
   explicit Appender(const Path& path);
   Appender(Appender&& other) noexcept;
   Appender& operator=(Appender&& other) noexcept;

@@ -1,15 +1,13 @@
 // Checkpoints: temporary folder, files, manifest, rename.
 #include "train/checkpoint.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
-#include <span>
 
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/json.h"
+#include "core/own_files.h"
 #include "core/safetensors.h"
 #include "train/format.h"
 
@@ -21,12 +19,24 @@ constexpr std::string_view temporary_prefix = ".tmp-";
 constexpr std::string_view step_prefix = "step_";
 constexpr int64_t manifest_cap = 1 << 20;
 
-Path checkpoints_of(const Path& run) { return run / "ckpt"; }
-
 std::string step_name(int64_t step) {
   std::string digits = std::to_string(step);
   if (digits.size() < 6) digits.insert(0, 6 - digits.size(), '0');
   return text(step_prefix, digits);
+}
+
+Path checkpoints_of(const Path& run) { return run / "ckpt"; }
+
+/// The folder of checkpoints where something is written or removed: no link, which would lead elsewhere.
+Path own_checkpoints_of(const Path& run) {
+  const Path folder = checkpoints_of(run);
+  io::check_directory(folder);
+  return folder;
+}
+
+/// A temporary name in it that nobody else has.
+Path temporary_of(const Path& run, int64_t step) {
+  return own_checkpoints_of(run) / text(temporary_prefix, step_name(step), "-", io::random_name());
 }
 
 std::optional<int64_t> whole_number(std::string_view digits) {
@@ -191,11 +201,14 @@ int64_t chosen_step(const Path& run, std::string_view which) {
 
 /// Renames it first: a folder with a checkpoint's name is never without some of its files.
 void remove_checkpoint(const Path& run, int64_t step) {
-  const Path doomed =
-      checkpoints_of(run) / text(temporary_prefix, step_name(step), "-", static_cast<int64_t>(::getpid()));
-  io::remove_all(doomed);
+  const Path doomed = temporary_of(run, step);
   io::rename_directory(checkpoint_folder(run, step), doomed);
   io::remove_all(doomed);
+}
+
+void make_checkpoints(const Path& run) {
+  io::make_directories(run);
+  io::make_directory(checkpoints_of(run));
 }
 
 void check_names(const std::vector<NamedBytes>& files) {
@@ -224,20 +237,13 @@ Path checkpoint_folder(const Path& run, int64_t step) { return checkpoints_of(ru
 Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedBytes>& files) {
   if (step < 0) fail(Fault::internal, "checkpoint: step ", step, " is negative");
   check_names(files);
-  io::make_directories(checkpoints_of(run));
+  make_checkpoints(run);
   const Path folder = checkpoint_folder(run, step);
-  const Path temporary =
-      checkpoints_of(run) / text(temporary_prefix, step_name(step), "-", static_cast<int64_t>(::getpid()));
-  io::remove_all(temporary);
+  const Path temporary = temporary_of(run, step);
   try {
-    io::make_directories(temporary);
-    for (const NamedBytes& file : files) {
-      const std::string_view bytes = file.bytes;
-      io::write_plain(temporary / file.name, std::span(&bytes, 1));
-    }
-    const std::string manifest = manifest_of(step, files);
-    const std::string_view bytes = manifest;
-    io::write_plain(temporary / manifest_name, std::span(&bytes, 1));
+    io::make_directory(temporary);
+    for (const NamedBytes& file : files) io::write_new(temporary / file.name, file.bytes);
+    io::write_new(temporary / manifest_name, manifest_of(step, files));
     io::sync_directory(temporary);
     io::replace_directory(temporary, folder);
   } catch (const Error&) {
@@ -304,8 +310,8 @@ void prune_checkpoints(const Path& run, int64_t keep_last, std::optional<int64_t
 }
 
 void mark_best(const Path& run, int64_t step) {
-  io::make_directories(checkpoints_of(run));
-  io::write(checkpoints_of(run) / "best.json", Json::object({{"step", step}}).dump() + "\n");
+  make_checkpoints(run);
+  io::write_own(checkpoints_of(run) / "best.json", Json::object({{"step", step}}).dump() + "\n");
 }
 
 std::optional<int64_t> best_step(const Path& run) {
@@ -320,7 +326,7 @@ std::optional<int64_t> best_step(const Path& run) {
 }
 
 void clean_checkpoints(const Path& run) {
-  for (const Path& name : io::list(checkpoints_of(run))) {
+  for (const Path& name : io::list(own_checkpoints_of(run))) {
     const std::string whole = name.string();
     const bool half_written =
         whole.starts_with(temporary_prefix) || (whole.front() == '.' && whole.ends_with(".tmp"));

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/json.h"
+#include "core/own_files.h"
 #include "train/csv.h"
 
 namespace heed {
@@ -51,6 +52,7 @@ void MetricsLog::log(int64_t step, const std::vector<Scalar>& numbers) {
 
 void MetricsLog::rewind(int64_t step, int64_t validated) {
   lines_.reset();
+  io::check_regular(path_);  // a pipe would never end
   if (io::exists(path_)) {
     const std::string bytes = io::read(path_);
     std::string kept;
@@ -60,7 +62,7 @@ void MetricsLog::rewind(int64_t step, int64_t validated) {
       if (object.at("step").integer() <= (scores ? std::min(step, validated) : step))
         kept.append(line).append(1, '\n');
     });
-    if (kept.size() != bytes.size()) io::write(path_, kept);
+    if (kept.size() != bytes.size()) io::write_own(path_, kept);
   }
   lines_.emplace(path_);
   tensorboard_.rewind(step, validated);
@@ -107,7 +109,7 @@ void write_metrics_csv(const Path& lines, const Path& table) {
     for (const std::string& value : row) out += text(",", value);
     out += '\n';
   }
-  io::write(table, out);
+  io::write_own(table, out);
 }
 
 }  // namespace heed

@@ -1,11 +1,7 @@
 // Run folders: claimed by renaming a locked folder into place.
 #include "train/run_folder.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
@@ -13,6 +9,7 @@
 
 #include "attention/spec.h"
 #include "core/io.h"
+#include "core/own_files.h"
 #include "train/checkpoint.h"
 #include "train/format.h"
 #include "train/program_source.h"
@@ -59,15 +56,53 @@ std::string numbered(const std::string& base, int64_t number) {
   return text(base, "-", digits);
 }
 
-/// Claims are called .NAME.PID.claim; those of processes that are gone are of no use to anyone.
+/// A folder that is locked before it gets the name of a run, called .NAME.RANDOM.claim.
+Path claim_name(const Path& out, std::string_view wanted) {
+  return out / text(".", wanted, ".", io::random_name(), claim_suffix);
+}
+
+/// Removes a claim whose lock nobody holds. Whoever holds it is alive, on this machine or another, in this
+/// process namespace or another. The lock is held until the folder is gone, and the folder renamed before:
+/// who made the claim and is about to lock it finds neither the lock free nor a lock in a folder half
+/// removed, and makes another (see claim_in).
+void clean_claim(const Path& out, const Path& claim) {
+  try {
+    io::check_directory(claim);
+    const std::optional<io::FileLock> lock = io::FileLock::try_lock(claim / "lock", true);
+    if (!lock) return;
+    const Path doomed = claim_name(out, "dead");
+    io::rename_directory(claim, doomed);
+    io::remove_all(doomed);
+  } catch (const Error&) {
+    // Another user's, or somebody else was quicker. It is in nobody's way.
+  }
+}
+
 void clean_claims(const Path& out) {
   for (const Path& entry : io::list(out)) {
-    std::string_view name = entry.native();
-    if (!name.starts_with('.') || !name.ends_with(claim_suffix)) continue;
-    name.remove_suffix(claim_suffix.size());
-    const int64_t process = number_in(name.substr(name.rfind('.') + 1));
-    if (process <= 0) continue;
-    if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) io::remove_all(out / entry);
+    const std::string& name = entry.native();
+    if (name.starts_with('.') && name.ends_with(claim_suffix)) clean_claim(out, out / entry);
+  }
+}
+
+struct Claim {
+  Path path;
+  RunLock lock;
+};
+
+/// A new folder, locked. A neighbour that starts too may take it for dead until it is.
+Claim claim_in(const Path& out, const std::string& wanted, std::string_view command) {
+  constexpr int attempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    const Path path = claim_name(out, wanted);
+    if (!io::claim_directory(path)) continue;  // not even a link to a folder is taken for it
+    try {
+      return {path, RunLock(path, command)};
+    } catch (const Error& error) {
+      const bool lost = error.fault() == Fault::busy || !io::is_there(path);
+      if (!lost) io::remove_all(path);
+      if (!lost || attempt >= attempts) throw;
+    }
   }
 }
 
@@ -77,7 +112,7 @@ bool put_in_place(const Path& claim, const Path& run) {
     io::rename_directory(claim, run);
     return true;
   } catch (const Error&) {
-    if (io::exists(claim) && io::exists(run)) return false;
+    if (io::is_there(claim) && io::is_there(run)) return false;
     throw;
   }
 }
@@ -104,6 +139,16 @@ std::string near_run(const Path& run) {
   } catch (const Error&) {
     return "";  // the folder cannot be looked into; that is not what was asked
   }
+}
+
+/// Refuses a run where one of the files and folders that are written is a link, a pipe or the like.
+void check_entries(const RunFolder& run) {
+  for (const Path& file : {run.config(), run.manifest(), run.metrics(), run.metrics_table(), run.report(),
+                           run.samples(), run.path() / "lock", run.path() / "scores.json"}) {
+    io::check_regular(file);
+  }
+  for (const Path& folder : {run.checkpoints(), run.tensorboard()}) io::check_directory(folder);
+  io::check_regular(run.checkpoints() / "best.json");
 }
 
 void clean_folder(const Path& folder) {
@@ -140,29 +185,27 @@ RunFolder RunFolder::create(const RunOptions& options) {
   check_name(options.name.empty() ? options.base : options.name);
   io::make_directories(options.out);
   clean_claims(options.out);
-  if (const Path run = options.out / options.name; !options.name.empty() && io::exists(run)) {
+  if (const Path run = options.out / options.name; !options.name.empty() && io::is_there(run)) {
     if (!io::is_directory(run) || !io::list(run).empty()) name_is_taken(run, options.name);
   }
   const std::string wanted = options.name.empty() ? options.base : options.name;
-  const Path claim = options.out / text(".", wanted, ".", static_cast<int64_t>(::getpid()), claim_suffix);
-  io::make_directories(claim);
+  Claim claim = claim_in(options.out, wanted, options.command);
   try {
-    RunLock lock(claim, options.command);
     if (!options.config.empty())
-      io::write(claim / "config.toml", options.config);  // which syncs the folder too
+      io::write(claim.path / "config.toml", options.config);  // which syncs the folder too
     for (;;) {
       const std::string name = options.name.empty()
                                    ? numbered(options.base, next_number(options.out, options.base))
                                    : options.name;
       RunFolder run(options.out / name);
-      if (put_in_place(claim, run.path_)) {
-        run.lock_ = std::move(lock);
+      if (put_in_place(claim.path, run.path_)) {
+        run.lock_ = std::move(claim.lock);
         return run;
       }
       if (!options.name.empty()) name_is_taken(run.path_, name);
     }
   } catch (const Error&) {
-    io::remove_all(claim);
+    io::remove_all(claim.path);
     throw;
   }
 }
@@ -187,7 +230,9 @@ RunFolder RunFolder::look(const Path& run) {
 }
 
 RunFolder RunFolder::resume(const Path& run, std::string_view command) {
-  RunFolder made = look(run);
+  RunFolder made(run);
+  check_entries(made);  // first, since a pipe among them would be waited for
+  look(run);
   made.lock_.emplace(run, command);
   clean_folder(run);
   clean_folder(made.tensorboard());
@@ -212,7 +257,7 @@ std::optional<Json> RunFolder::read_manifest() const {
   return facts;
 }
 
-void RunFolder::write_manifest(const Json& facts) const { io::write(manifest(), facts.dump(2) + "\n"); }
+void RunFolder::write_manifest(const Json& facts) const { io::write_own(manifest(), facts.dump(2) + "\n"); }
 
 Json manifest_basics(std::span<const std::string> arguments) {
   Json command = Json::List();

@@ -29,7 +29,7 @@ class RunFolder {
   /// run is running.
   static RunFolder create(const RunOptions& options);
   /// Locks a run that is there and removes what a killed process left half-written in it. Fault::file when it
-  /// is no run's folder, Fault::busy when somebody holds it.
+  /// is no run's folder or has links among its files, Fault::busy when somebody holds it.
   static RunFolder resume(const Path& run, std::string_view command);
   /// A run of which only the name is used: by processes that train it together with the one that holds it,
   /// perhaps on machines that do not have the folder.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/hash.h"
+#include "core/own_files.h"
 
 namespace heed {
 namespace {
@@ -154,10 +155,14 @@ ScalarEvent decode_event(std::string_view message) {
   return event;
 }
 
+/// Those that are to be written: neither they nor their folder may be links.
 std::vector<Path> event_files(const Path& folder) {
+  io::check_directory(folder);
   std::vector<Path> found;
   for (const Path& name : io::list(folder)) {
-    if (name.string().starts_with(file_prefix)) found.push_back(folder / name);
+    if (!name.string().starts_with(file_prefix)) continue;
+    io::check_regular(folder / name);
+    found.push_back(folder / name);
   }
   return found;
 }
@@ -200,7 +205,8 @@ std::vector<ScalarEvent> decode_events(std::string_view bytes) {
 TensorBoard::TensorBoard(const Path& folder) : folder_(folder) {}
 
 void TensorBoard::open() {
-  io::make_directories(folder_);
+  io::make_directories(folder_.parent_path());
+  io::make_directory(folder_);
   const std::vector<Path> found = event_files(folder_);
   if (!found.empty()) {
     file_.emplace(found.back());
@@ -239,7 +245,7 @@ void TensorBoard::rewind(int64_t step, int64_t validated) {
     if (kept.empty()) {
       io::remove_all(path);
     } else if (kept.size() != bytes.size()) {
-      io::write(path, kept);
+      io::write_own(path, kept);
     }
   }
 }

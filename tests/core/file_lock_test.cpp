@@ -1,7 +1,11 @@
 // A file as a lock: one holder, a note for people, errors that name the file.
 #include "core/file_lock.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "core/io.h"
+#include "core/own_files.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
 
@@ -27,4 +31,20 @@ TEST_CASE("file lock: one holder, until it goes") {
   CHECK(io::read(path) == "held");
   CHECK_THROWS_WITH(io::FileLock::try_lock(scratch / "no/lock", true),
                     containing("no/lock") && containing("No such file"));
+}
+
+TEST_CASE("file lock: neither a link nor a pipe is opened") {
+  Scratch scratch;
+  const Path victim = scratch.file("victim", "keep"), link = scratch / "link",
+             dangling = scratch / "dangling", pipe = scratch / "pipe";
+  REQUIRE(::symlink(victim.c_str(), link.c_str()) == 0);
+  REQUIRE(::symlink("nowhere", dangling.c_str()) == 0);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const bool create : {false, true}) {
+    CHECK_THROWS_WITH(io::FileLock::try_lock(link, create), containing(text(link, " is a link to ", victim)));
+    CHECK_THROWS_WITH(io::FileLock::try_lock(dangling, create), containing("is a link to nowhere"));
+    CHECK_THROWS_WITH(io::FileLock::try_lock(pipe, create), containing("is a pipe"));
+  }
+  CHECK(io::read(victim) == "keep");
+  CHECK_FALSE(io::is_there(scratch / "nowhere"));
 }

@@ -2,6 +2,8 @@
 #include "core/io.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -9,6 +11,7 @@
 #include <thread>
 
 #include "core/gzip.h"
+#include "core/own_files.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
 #include "tests/synced.h"
@@ -78,8 +81,7 @@ TEST_CASE("io: a full device is an error that says so") {
   }
   CHECK(fault_of([&] { io::write(full, "x"); }) == Fault::file);
   CHECK_THROWS_WITH(io::write(full, "x"), containing("No space left"));
-  io::Appender appender(full);
-  CHECK_THROWS_WITH(appender.line("x"), containing("No space left"));
+  CHECK_THROWS_WITH(io::Appender(full), containing("/dev/full is a device"));
 }
 
 TEST_CASE("io: a write that fails leaves the old file and nothing else") {
@@ -230,4 +232,63 @@ TEST_CASE("io: a folder that cannot be looked at is not one that is not there") 
 TEST_CASE("io: files without a size are read to their end") {
   if (!io::exists("/proc/self/status")) return;
   CHECK(io::read("/proc/self/status").find("Name:") != std::string::npos);
+}
+
+TEST_CASE("io: where links are refused, nothing is written through one, nor into a pipe or a folder") {
+  Scratch scratch;
+  const Path victim = scratch.file("victim", "keep\n"), link = scratch / "link", pipe = scratch / "pipe";
+  io::make_directories(scratch / "folder");
+  REQUIRE(::symlink("victim", link.c_str()) == 0);
+  REQUIRE(::symlink("nowhere", (scratch / "dangling").c_str()) == 0);
+  REQUIRE(::symlink("/dev/null", (scratch / "device").c_str()) == 0);
+  REQUIRE(::symlink("folder", (scratch / "elsewhere").c_str()) == 0);
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const auto& [name, what] :
+       {std::pair{"link", "link is a link to victim, where heed writes a file. It is not followed"},
+        std::pair{"dangling", "is a link to nowhere"}, std::pair{"device", "is a link to /dev/null"},
+        std::pair{"pipe", "pipe is a pipe, where heed writes a file. Remove it"},
+        std::pair{"folder", "folder is a folder, where"}}) {
+    INFO(name);
+    const Path path = scratch / name;
+    CHECK_THROWS_WITH(io::write_own(path, "x"), containing(what));
+    CHECK_THROWS_WITH(io::Appender(path), containing(what));
+    CHECK_THROWS_WITH(io::truncate_after(path, [](std::string_view) { return true; }), containing(what));
+    CHECK_THROWS_WITH(io::write_new(path, "x"), containing("File exists"));
+    CHECK(io::is_there(path));
+  }
+  CHECK_THROWS_WITH(io::make_directory(scratch / "elsewhere"),
+                    containing("elsewhere is a link to folder, where heed writes a folder"));
+  CHECK_THROWS_WITH(io::make_directory(victim), containing("victim is a file, where heed writes a folder"));
+  CHECK_NOTHROW(io::make_directory(scratch / "folder"));
+  CHECK(io::read(victim) == "keep\n");
+  CHECK_FALSE(io::is_there(scratch / "nowhere"));
+  CHECK(io::list(scratch / "folder").empty());
+  io::write_own(scratch / "new", "1\n");
+  io::Appender(scratch / "new").line("2");
+  CHECK(io::read(scratch / "new") == "1\n2\n");
+}
+
+TEST_CASE("io: a temporary name cannot be foreseen, so no link waits there") {
+  Scratch scratch;
+  const std::string folder = scratch.path().string();
+  const auto temporary = [&] {
+    synced();
+    io::write(folder + "/file", "x");
+    return synced().at(0);
+  };
+  const std::string first = temporary(), second = temporary();
+  CHECK(first != second);
+  CHECK_THAT(first, containing(folder + "/.file."));
+  CHECK(first.size() == folder.size() + std::string("/.file.0123456789abcdef.tmp").size());
+}
+
+TEST_CASE("io: what is removed is the link, not what it leads to") {
+  Scratch scratch;
+  io::make_directories(scratch / "victim");
+  io::write(scratch / "victim/file", "keep");
+  io::make_directories(scratch / "folder");
+  REQUIRE(::symlink("../victim", (scratch / "folder/link").c_str()) == 0);
+  io::remove_all(scratch / "folder");
+  CHECK(io::read(scratch / "victim/file") == "keep");
+  CHECK(io::list(scratch.path()) == std::vector<Path>{"victim"});
 }

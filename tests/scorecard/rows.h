@@ -25,6 +25,10 @@ Result prepared_once(const Scene& scene);
 Result other_signals(const Scene& scene);
 Result pipes(const Scene& scene);
 
+/// shared_folders.cpp: started in process namespaces, links in run folders.
+Result starts_side_by_side(const Scene& scene);
+Result links_in_runs(const Scene& scene);
+
 /// bits.cpp: the same numbers.
 Result same_seed(const Scene& scene);
 Result any_threads(const Scene& scene);

@@ -132,7 +132,7 @@ END
     done | verdict "A kernel is NAME.h with NAME_cpu.cpp, and NAME_cuda.cu where CUDA is built."
     ;;
   files) # touched in one place; tests may do as they like
-    sources | grep -vE '^(tests/|core/(io|file_lock)\.cpp$)' | while read -r file; do
+    sources | grep -vE '^(tests/|core/(io|descriptor|file_lock)\.cpp$|core/descriptor\.h$)' | while read -r file; do
       # starting a program needs the names of open's flags
       headers='fstream|fcntl\.h|dirent\.h|sys/(stat|file|uio)\.h'
       case $file in data/transfer.cpp | train/child.cpp)
@@ -142,7 +142,7 @@ END
       grep -HnE '(^|[^A-Za-z0-9_.>:])(::|std::)?(fopen|freopen|fdopen|tmpfile|mkstemp|mkdtemp|creat|openat|opendir|unlink|rmdir|symlink|fsync)\(' "$file"
       grep -HnE '(^|[^A-Za-z0-9_:])::(open|rename|remove|mkdir|stat|lstat|truncate|ftruncate|chmod|link)\(|std::(rename|remove)\([^,]*\)' "$file"
       grep -HnE 'std::cin|filesystem::(exists|is_|file_size|copy|rename|remove|create_|resize|permissions|[a-z_]*directory_iterator|last_write|status|canonical|absolute|read_symlink|space)' "$file"
-    done | verdict "Files are touched by core/io.cpp alone, and locked by core/file_lock.cpp: use core/io.h."
+    done | verdict "Files are touched by core/io.cpp and core/descriptor.cpp alone, and locked by core/file_lock.cpp: use core/io.h."
     ;;
   paths)
     texts | xargs grep -HnE '(^|[^A-Za-z0-9_.)}])/(work|root|home|mnt|Users)/' |

@@ -222,6 +222,28 @@ TEST_CASE("checkpoint: those after a step are dropped, and nothing of them stays
   CHECK(io::list(run / "ckpt").empty());
 }
 
+TEST_CASE("checkpoint: nothing is written or removed through links") {
+  Scratch scratch;
+  const Path run = scratch / "run", other = scratch / "other";
+  for (const int64_t step : {1, 2, 3}) write_checkpoint(other, step, {{"state.json", "{}"}});
+  io::make_directories(run);
+  REQUIRE(::symlink("../other/ckpt", (run / "ckpt").c_str()) == 0);
+  const std::string words = text(run / "ckpt", " is a link to ../other/ckpt, where heed writes a folder");
+  CHECK_THROWS_WITH(write_checkpoint(run, 4, {{"state.json", "{}"}}), containing(words));
+  CHECK_THROWS_WITH(prune_checkpoints(run, 1, {}), containing(words));
+  CHECK_THROWS_WITH(drop_checkpoints_after(run, 0), containing(words));
+  CHECK_THROWS_WITH(clean_checkpoints(run), containing(words));
+  CHECK_THROWS_WITH(mark_best(run, 1), containing(words));
+  CHECK(io::list(other / "ckpt") == std::vector<Path>{"step_000001", "step_000002", "step_000003"});
+  // A checkpoint that is a link goes as a link.
+  io::remove_all(run / "ckpt");
+  write_checkpoint(run, 9, {{"state.json", "{}"}});
+  REQUIRE(::symlink((other / "ckpt/step_000001").c_str(), (run / "ckpt/step_000001").c_str()) == 0);
+  prune_checkpoints(run, 1, {});
+  CHECK(io::list(run / "ckpt") == std::vector<Path>{"step_000009"});
+  CHECK(open_checkpoint(other, "1").file("state.json") == "{}");
+}
+
 TEST_CASE("checkpoint: a disk that fills up leaves the older ones and no remains") {
   Scratch scratch;
   const Path& run = scratch.path();

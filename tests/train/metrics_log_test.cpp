@@ -1,6 +1,8 @@
 // Metrics: lines as written, cut back without loss, read into series, as a table.
 #include "train/metrics_log.h"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <limits>
 
@@ -105,4 +107,18 @@ TEST_CASE("metrics log: the table has a row for each step") {
   log.log(2, {{"bleu", 17.5}});
   write_metrics_csv(path, scratch / "metrics.csv");
   CHECK(io::read(scratch / "metrics.csv") == "step,loss,\"valid, all\",bleu\n1,2.5,,\n2,2.25,3,17.5\n");
+}
+
+TEST_CASE("metrics log: links are refused, and what they lead to stays as it is") {
+  Scratch scratch;
+  const Path victim = scratch.file("victim", "{\"step\": 9}\ntorn"), lines = scratch / "metrics.jsonl";
+  REQUIRE(::symlink("victim", lines.c_str()) == 0);
+  CHECK_THROWS_WITH(MetricsLog(lines, scratch / "tb"), containing(text(lines, " is a link to victim")));
+  io::remove_all(lines);
+  MetricsLog log(lines, scratch / "tb");
+  io::remove_all(lines);
+  REQUIRE(::symlink("victim", lines.c_str()) == 0);
+  CHECK_THROWS_WITH(log.rewind(0), containing("is a link to victim"));
+  CHECK_THROWS_WITH(write_metrics_csv(victim, lines), containing("is a link to victim"));
+  CHECK(io::read(victim) == "{\"step\": 9}\ntorn");
 }

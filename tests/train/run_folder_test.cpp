@@ -1,10 +1,14 @@
 // Run folders: names, numbers, claims, locks.
 #include "train/run_folder.h"
 
+#include <sched.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/file_lock.h"
 #include "core/io.h"
+#include "core/own_files.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
 #include "train/checkpoint.h"
@@ -135,6 +139,115 @@ TEST_CASE("run folder: many that start at once without a name get one each") {
   }
   for (const pid_t child : children) CHECK(exit_code(child) == 0);
   CHECK(io::list(scratch / "runs").size() == 8);
+}
+
+TEST_CASE("run folder: claims are told dead by their locks, wherever their makers live") {
+  Scratch scratch;
+  const Path live = scratch / ".x.4194303.claim", dead = scratch / ".y.4194302.claim";
+  io::make_directories(live);
+  io::make_directories(dead);
+  io::write(dead / "config.toml", "");
+  const auto lock = io::FileLock::try_lock(live / "lock", true);
+  io::make_directories(scratch / "victim");
+  REQUIRE(::symlink("victim", (scratch / ".z.1.claim").c_str()) == 0);
+  RunFolder::create({.out = scratch.path(), .name = "a"});
+  CHECK(io::list(scratch.path()) == std::vector<Path>{".x.4194303.claim", ".z.1.claim", "a", "victim"});
+  CHECK(io::list(live) == std::vector<Path>{"lock"});
+  CHECK(io::list(scratch / "victim").empty());
+}
+
+TEST_CASE("run folder: a dead claim that cannot be removed blocks nobody") {
+  if (::geteuid() != 0) {
+    WARN("only root can start as another user: skipped");
+    return;
+  }
+  Scratch scratch;
+  io::make_directories(scratch / "runs/.x.7.claim");
+  io::write(scratch / "runs/.x.7.claim/lock", "");
+  REQUIRE(::chmod(scratch.path().c_str(), 0755) == 0);
+  REQUIRE(::chmod((scratch / "runs").c_str(), 01777) == 0);
+  const pid_t other = in_child([&] {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(99);
+    RunFolder::create({.out = scratch / "runs", .name = "a"});
+  });
+  CHECK(exit_code(other) == 0);
+  CHECK(io::list(scratch / "runs") == std::vector<Path>{".x.7.claim", "a"});
+}
+
+TEST_CASE("run folder: starts side by side in process namespaces of their own get a run each") {
+  Scratch scratch;
+  std::vector<pid_t> children;
+  constexpr int refused = 99;
+  for (int i = 0; i < 8; ++i) {
+    children.push_back(in_child([&] {
+      if (::unshare(CLONE_NEWPID) != 0) ::_exit(refused);
+      const pid_t first = in_child([&] { RunFolder::create({.out = scratch / "runs", .base = "x"}); });
+      ::_exit(exit_code(first));  // whose number is 1
+    }));
+  }
+  std::vector<int> codes;
+  for (const pid_t child : children) codes.push_back(exit_code(child));
+  if (codes[0] == refused) {
+    WARN("process namespaces are not permitted here: skipped");
+    return;
+  }
+  for (const int code : codes) CHECK(code == 0);
+  CHECK(io::list(scratch / "runs").size() == 8);
+}
+
+TEST_CASE("run folder: a claim that a neighbour takes for dead is made again") {
+  Scratch scratch;
+  std::vector<pid_t> children;
+  // Some clear away all the time, so that claims are met before they are locked.
+  for (int i = 0; i < 6; ++i) {
+    children.push_back(in_child([&] {
+      for (int k = 0; k < 20; ++k) RunFolder::create({.out = scratch / "runs", .base = "x"});
+    }));
+  }
+  for (const pid_t child : children) CHECK(exit_code(child) == 0);
+  CHECK(io::list(scratch / "runs").size() == 120);
+}
+
+TEST_CASE("run folder: a name that is a link is taken, wherever it leads") {
+  Scratch scratch;
+  io::make_directories(scratch / "victim");
+  REQUIRE(::symlink("nowhere", (scratch / "a").c_str()) == 0);
+  REQUIRE(::symlink("victim", (scratch / "b").c_str()) == 0);
+  for (const char* name : {"a", "b"}) {
+    CHECK(fault_of([&] { RunFolder::create({.out = scratch.path(), .name = name}); }) == Fault::usage);
+  }
+  CHECK(io::list(scratch.path()) == std::vector<Path>{"a", "b", "victim"});
+  CHECK(io::list(scratch / "victim").empty());
+}
+
+TEST_CASE("run folder: one with links or pipes among its files is not resumed") {
+  Scratch scratch;
+  const Path path = RunFolder::create({.out = scratch.path(), .name = "a", .config = "x = 1\n"}).path();
+  write_checkpoint(path, 1, {{"state.json", "{}"}});
+  io::make_directories(scratch / "victim");
+  io::write(scratch / "victim/file", "keep");
+  for (const char* name : {"lock", "metrics.jsonl", "manifest.json", "config.toml", "scores.json", "tb",
+                           "ckpt/best.json", "ckpt"}) {
+    INFO(name);
+    const Path aside = scratch / "aside";
+    if (io::is_there(path / name)) io::rename_directory(path / name, aside);
+    for (const Path& target : {scratch / "victim/file", scratch / "victim", scratch / "nowhere"}) {
+      REQUIRE(::symlink(target.c_str(), (path / name).c_str()) == 0);
+      CHECK(fault_of([&] { RunFolder::resume(path, "x"); }) == Fault::file);
+      CHECK_THROWS_WITH(RunFolder::resume(path, "x"),
+                        containing(text(path / name, " is a link to ", target)));
+      io::remove_all(path / name);
+    }
+    REQUIRE(::mkfifo((path / name).c_str(), 0600) == 0);
+    CHECK_THROWS_WITH(RunFolder::resume(path, "x"), containing(text(path / name, " is a pipe")));
+    io::remove_all(path / name);
+    if (io::is_there(aside)) io::rename_directory(aside, path / name);
+  }
+  CHECK(io::read(scratch / "victim/file") == "keep");
+  CHECK(io::list(scratch / "victim") == std::vector<Path>{"file"});
+  CHECK_FALSE(io::is_there(scratch / "nowhere"));
+  REQUIRE(::symlink("a", (scratch / "link").c_str()) == 0);
+  CHECK_NOTHROW(RunFolder::resume(scratch / "link", "x"));  // the run itself may be one
 }
 
 TEST_CASE("run folder: the manifest says where the run ran") {

@@ -1,6 +1,8 @@
 // Event files: bytes that TensorBoard reads, cutting back, damage.
 #include "train/tensorboard.h"
 
+#include <unistd.h>
+
 #include "tests/catch.h"
 #include "tests/scratch.h"
 
@@ -80,4 +82,23 @@ TEST_CASE("tensorboard: damage ends the reading") {
       CHECK(decode_events(flipped).size() == (at < first ? 0u : 1u));
     }
   }
+}
+
+TEST_CASE("tensorboard: neither the folder nor its files may be links") {
+  Scratch scratch;
+  const std::vector<Scalar> scalars{{"loss", 1.0}};
+  const Path victim = scratch.file("victim", "keep"), tb = scratch / "tb";
+  io::make_directories(scratch / "elsewhere");
+  REQUIRE(::symlink("elsewhere", tb.c_str()) == 0);
+  CHECK_THROWS_WITH(TensorBoard(tb).write(1, scalars), containing(text(tb, " is a link to elsewhere")));
+  CHECK_THROWS_WITH(TensorBoard(tb).rewind(0), containing(text(tb, " is a link to elsewhere")));
+  CHECK(io::list(scratch / "elsewhere").empty());
+  io::remove_all(tb);
+  TensorBoard(tb).write(1, scalars);
+  const Path file = tb / io::list(tb).at(0);
+  io::remove_all(file);
+  REQUIRE(::symlink(victim.c_str(), file.c_str()) == 0);
+  CHECK_THROWS_WITH(TensorBoard(tb).write(2, scalars), containing(text(file, " is a link to ", victim)));
+  CHECK_THROWS_WITH(TensorBoard(tb).rewind(0), containing(text(file, " is a link to ", victim)));
+  CHECK(io::read(victim) == "keep");
 }

@@ -8,6 +8,7 @@
 #include "attention/picture_text.h"
 #include "core/io.h"
 #include "core/npy.h"
+#include "core/own_files.h"
 #include "core/safetensors.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/verbs.h"
@@ -21,21 +22,25 @@ std::string file_name(const MapView& map) {
   return name;
 }
 
+/// Into a folder that is there.
 void write_files(const Path& out, const std::vector<MapView>& maps, const std::string& title,
                  const std::string& caption) {
-  io::make_directories(out);
-  io::write(out / "maps.html", maps_page(maps, {.title = title, .subtitle = caption}));
-  io::write(out / "all-heads.svg", contact_sheet_svg(maps, caption));
+  const auto own = [&](const std::string& name) {
+    io::check_regular(out / name);
+    return out / name;
+  };
+  io::write(own("maps.html"), maps_page(maps, {.title = title, .subtitle = caption}));
+  io::write(own("all-heads.svg"), contact_sheet_svg(maps, caption));
   std::vector<TensorBytes> tensors;
   for (const MapView& map : maps) {
     const std::vector<int64_t> shape{map.heads, map.queries, map.keys};
-    write_npy(out / (file_name(map) + ".npy"), Array::of<float>(shape, map.weights));
+    write_npy(own(file_name(map) + ".npy"), Array::of<float>(shape, map.weights));
     tensors.push_back({map.name, "f32", shape, std::as_bytes(std::span(map.weights))});
     for (int64_t head = 0; head < map.heads; ++head) {
-      io::write(out / (file_name(map) + "-head-" + std::to_string(head) + ".svg"), map_svg(map, head));
+      io::write(own(file_name(map) + "-head-" + std::to_string(head) + ".svg"), map_svg(map, head));
     }
   }
-  write_safetensors(out / "maps.safetensors", tensors);
+  write_safetensors(own("maps.safetensors"), tensors);
 }
 
 int run(const Invocation& call) {
@@ -72,6 +77,11 @@ int run(const Invocation& call) {
   std::printf("%s\n\n%s", caption.c_str(),
               map_text(wanted[static_cast<size_t>(chosen.map)], chosen.head, terminal_options()).c_str());
   const Path out = call.get("out", (run.folder.path() / "inspect").string());
+  if (call.has("out")) {
+    io::make_directories(out);
+  } else {
+    io::make_directory(out);  // in a folder that may come from elsewhere: no link
+  }
   write_files(out, maps, run.folder.path().filename().string(), caption);
   std::printf("\nall heads   %s\nmatrices    %s, one .npy a layer beside it\n", (out / "maps.html").c_str(),
               (out / "maps.safetensors").c_str());

@@ -8,6 +8,7 @@
 #include "core/blas.h"
 #include "core/io.h"
 #include "core/isa.h"
+#include "core/own_files.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "train/choices.h"
@@ -216,13 +217,13 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
     progress.say("", report.maps_caption);
   }
   report.settings = to_toml(config);
-  io::write(folder.report(), report_html(report));
+  io::write_own(folder.report(), report_html(report));
   std::string samples;
   for (const ReportSample& sample : evaluation.samples) {
     samples += "source      " + sample.source + "\nreference   " + sample.reference + "\nhypothesis  " +
                sample.hypothesis + "\n\n";
   }
-  io::write(folder.samples(), samples);
+  io::write_own(folder.samples(), samples);
 }
 
 /// Why a run ended before its last step, and what makes it longer: more steps do nothing for one that ran out
@@ -282,7 +283,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
   for (const auto& [name, value] : of_last) scores.set("last_" + name, value);
   put_known(scores, *config.task);
-  io::write(folder.path() / "scores.json", scores.dump(1) + "\n");
+  io::write_own(folder.path() / "scores.json", scores.dump(1) + "\n");
   progress.say("report", folder.report().string());
   tell_what_is_next(progress, config.train, trainer, outcome, whole == folder.path() ? &whole : nullptr);
 }
@@ -308,7 +309,7 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
     all_taken = trainer->step() >= trainer->total_steps();
     complete = (all_taken || trainer->tired()) && scored(folder, trainer->step());
     if (!complete) {  // else what was written is of the sittings that made it
-      io::write(folder.config(), to_toml(config));
+      io::write_own(folder.config(), to_toml(config));
       write_manifest(config, folder, *trainer, call, group);
     }
     print_head(progress, config, *trainer, folder, group);
@@ -335,6 +336,7 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
 int pretrain_in(Config& config, const RunFolder& folder, const Invocation& call) {
   if (pretrained(folder.path())) return 0;
   const Path path = pretraining_folder(folder.path());
+  io::check_directory(path);
   Config before = pretraining_config(config);
   RunFolder own = io::exists(path) ? RunFolder::resume(path, call.command())
                                    : RunFolder::create({.out = folder.path(),

@@ -1,0 +1,114 @@
+// Open files: interrupted calls repeated, links and pipes refused.
+#include "core/descriptor.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <utility>
+
+#include "core/own_files.h"
+
+namespace heed::io {
+namespace {
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return "a file";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+[[noreturn]] void refuse_kind(const Path& path, mode_t mode, std::string_view wanted) {
+  if (!S_ISLNK(mode)) {
+    fail(Fault::file, path, " is ", kind_of(mode), ", where heed writes ", wanted,
+         ". Remove it, or give it another name.");
+  }
+  std::error_code ignored;
+  const Path to = std::filesystem::read_symlink(path, ignored);
+  fail(Fault::file, path, " is a link to ", shown(to.native(), 200), ", where heed writes ", wanted,
+       ". It is not followed, since it could lead anywhere. Remove it, or put in its place what it leads to; "
+       "the folder that it is in may be a link.");
+}
+
+}  // namespace
+
+void refuse(std::string_view what, const Path& path, int code) {
+  std::string hint;
+  if (code == ENOSPC || code == EDQUOT) hint = " Free some space there, or choose another folder.";
+  if (code == EACCES || code == EPERM || code == EROFS)
+    hint = " Check its permissions, or choose another place.";
+  if (code == ENOENT) hint = " Check the spelling of the path.";
+  if (code == EISDIR) hint = " A file is needed here, not a folder.";
+  if (code == EFBIG) hint = " The file is larger than this system allows.";
+  fail(Fault::file, "cannot ", what, " ", path, ": ", std::strerror(code), ".", hint);
+}
+
+Descriptor::Descriptor(const Path& path, int flags, std::string_view what) : path_(path) {
+  number_ = again([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+  if (number_ < 0) refuse(what, path, errno);
+}
+
+Descriptor::Descriptor(Descriptor&& other) noexcept
+    : path_(std::move(other.path_)), number_(std::exchange(other.number_, -1)) {}
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) ::close(number_);
+}
+
+int Descriptor::release() { return std::exchange(number_, -1); }
+
+void Descriptor::close() {
+  if (::close(release()) != 0 && errno != EINTR) refuse("close", path_, errno);
+}
+
+struct stat look(int file, const Path& path) {
+  struct stat found {};
+  if (again([&] { return ::fstat(file, &found); }) != 0) refuse("look at", path, errno);
+  return found;
+}
+
+bool look_at(const Path& path, struct stat& found) {
+  if (again([&] { return ::lstat(path.c_str(), &found); }) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  refuse("look at", path, errno);
+}
+
+Descriptor open_regular(const Path& path, int flags, std::string_view what) {
+  check_regular(path);  // before it is opened, which some devices answer by doing something
+  Descriptor file(path, flags | O_NOFOLLOW | O_NONBLOCK, what);
+  const struct stat found = look(file.number(), path);
+  if (!S_ISREG(found.st_mode)) refuse_kind(path, found.st_mode, "a file");
+  return file;
+}
+
+void check_regular(const Path& path) {
+  struct stat found {};
+  if (look_at(path, found) && !S_ISREG(found.st_mode)) refuse_kind(path, found.st_mode, "a file");
+}
+
+void check_directory(const Path& path) {
+  struct stat found {};
+  if (look_at(path, found) && !S_ISDIR(found.st_mode)) refuse_kind(path, found.st_mode, "a folder");
+}
+
+bool is_there(const Path& path) {
+  struct stat found {};
+  return look_at(path, found);
+}
+
+std::string random_name() {
+  unsigned char bytes[8];
+  if (again([&] { return ::getrandom(bytes, sizeof bytes, 0); }) != ssize_t{sizeof bytes})
+    fail(Fault::file, "cannot get random bytes from the system: ", std::strerror(errno), ".");
+  std::string name;
+  for (const unsigned char byte : bytes) {
+    name += "0123456789abcdef"[byte >> 4];
+    name += "0123456789abcdef"[byte & 15];
+  }
+  return name;
+}
+
+}  // namespace heed::io
