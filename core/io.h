@@ -77,8 +77,30 @@ class InputLines {
   bool ended_ = false;
 };
 
-/// Writes to standard output. Fault::file when it cannot be written.
+/// Standard output and standard error are written here and nowhere else. Text for people is what
+/// terminal_text() (core/terminal.h) makes of it, wherever it goes, since names and values in it may come from
+/// files of others: logs are read on terminals too.
+
+/// Writes text for people to standard output. Fault::file when it cannot be written.
 void print(std::string_view text);
+
+/// The same of a format.
+[[gnu::format(printf, 1, 2)]] void printf(const char* format, ...);
+
+/// Writes what other programs read or what people keep (translations, settings, JSON, paths): byte by byte as
+/// it is, but on a terminal as print() does. Fault::file when it cannot be written.
+void print_data(std::string_view text);
+
+/// Writes text with escape sequences of our own, such as colours; what comes from elsewhere must have been made
+/// harmless in it. Fault::file when it cannot be written.
+void print_styled(std::string_view text);
+
+/// Writes text for people to standard error, at once; false when it cannot be written.
+bool print_error(std::string_view text);
+
+/// Writes over the last line of the terminal that standard error is, without ending the line; false when it
+/// cannot be written.
+bool rewrite_error_line(std::string_view line);
 
 /// Pushes out what waits for standard output. Fault::file when it, or anything before, could not be written.
 void flush_output();

@@ -89,7 +89,7 @@ int train_in_group(const Invocation& call, Group& group,
 }
 
 [[noreturn]] void leave_alone(Group& group, Fault fault, const char* what) {
-  std::fprintf(stderr, "error: %s: %s\n", name_of_member(group).c_str(), what);
+  io::print_error(text("error: ", name_of_member(group), ": ", what, "\n"));
   std::fflush(nullptr);
   group.abandon(static_cast<int>(fault));
   std::abort();  // it does not return
@@ -117,7 +117,7 @@ int train_as_started(const Invocation& call, const std::function<Opening(int64_t
   } catch (const Agreed& error) {
     // All of it before the group parts: mpirun ends every process soon after the first has ended.
     failed();
-    if (group->leads()) std::fprintf(stderr, "error: %s\n", error.what());
+    if (group->leads()) io::print_error(text("error: ", error.what(), "\n"));
     return static_cast<int>(error.fault());
   } catch (const Error& error) {
     leave_alone(*group, error.fault(), error.what());

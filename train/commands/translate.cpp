@@ -29,7 +29,7 @@ int run(const Invocation& call) {
   const auto put = [&](const std::vector<std::string>& sentences) {
     for (const std::string& line :
          translate_all(*model, sentences, *source, target, run.config.model.max_length, run.config.decode)) {
-      std::puts(line.c_str());
+      io::print_data(line + "\n");
     }
   };
   if (call.words.size() > 1) {
