@@ -77,23 +77,31 @@ class InputLines {
   bool ended_ = false;
 };
 
+/// Thrown where nobody reads standard output any more, as behind `| head`: nothing is wrong, but there is
+/// nobody to work for. No Error, since it is not to be told.
+struct OutputClosed {};
+
 /// Standard output and standard error are written here and nowhere else. Text for people is what
 /// terminal_text() (core/terminal.h) makes of it, wherever it goes, since names and values in it may come from
-/// files of others: logs are read on terminals too.
+/// files of others: logs are read on terminals too. What writes to standard output throws Fault::file when it
+/// cannot be written, OutputClosed when nobody reads it.
 
-/// Writes text for people to standard output. Fault::file when it cannot be written.
+/// Writes text for people to standard output.
 void print(std::string_view text);
 
 /// The same of a format.
 [[gnu::format(printf, 1, 2)]] void printf(const char* format, ...);
 
 /// Writes what other programs read or what people keep (translations, settings, JSON, paths): byte by byte as
-/// it is, but on a terminal as print() does. Fault::file when it cannot be written.
+/// it is, but on a terminal as print() does.
 void print_data(std::string_view text);
 
 /// Writes text with escape sequences of our own, such as colours; what comes from elsewhere must have been made
-/// harmless in it. Fault::file when it cannot be written.
+/// harmless in it.
 void print_styled(std::string_view text);
+
+/// Pushes out what waits for standard output.
+void flush_output();
 
 /// Writes text for people to standard error, at once; false when it cannot be written.
 bool print_error(std::string_view text);
@@ -101,9 +109,6 @@ bool print_error(std::string_view text);
 /// Writes over the last line of the terminal that standard error is, without ending the line; false when it
 /// cannot be written.
 bool rewrite_error_line(std::string_view line);
-
-/// Pushes out what waits for standard output. Fault::file when it, or anything before, could not be written.
-void flush_output();
 
 /// Drops the first line for which `past` holds and everything after it, and a torn last line; the file is
 /// replaced atomically. A file that does not exist is left so. Returns the number of lines that stay.
@@ -156,5 +161,11 @@ bool is_directory(const Path& path);
 int64_t size(const Path& path);
 /// A file or a whole folder goes away; nothing happens when it is not there.
 void remove_all(const Path& path);
+
+/// To be called first of all: where standard input, output or error is closed, the next file that is opened
+/// would take its number, and what is printed would be written into it. Puts something in their place that
+/// can be neither read nor written, so that using them still is the error it was. Fault::file where that
+/// cannot be had.
+void hold_standard_streams();
 
 }  // namespace heed::io

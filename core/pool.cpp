@@ -51,21 +51,21 @@ void permit([[maybe_unused]] void* data, [[maybe_unused]] int64_t bytes) {
 #endif
 }
 
-Pool::Pool(Device device) : device_(device), arena_(source_of(device)) {}
+MemoryPool::MemoryPool(Device device) : device_(device), arena_(source_of(device)) {}
 
-void* Pool::take(int64_t room, int64_t allowance) {
+void* MemoryPool::take(int64_t room, int64_t allowance) {
   void* block = find(room, allowance);
   if (block != nullptr) used_ += room;
   return block;
 }
 
 /// Before so many are made.
-void Pool::Small::expect(int64_t more) {
+void MemoryPool::Small::expect(int64_t more) {
   const auto wanted = static_cast<size_t>(made + more);
   if (wanted > free.capacity()) free.reserve(std::max(wanted, 2 * free.capacity()));
 }
 
-void* Pool::find(int64_t room, int64_t allowance) {
+void* MemoryPool::find(int64_t room, int64_t allowance) {
   if (room > large) return arena_.take(room, allowance);
   Small& small = small_[room];
   auto& blocks = small.free;
@@ -94,7 +94,7 @@ void* Pool::find(int64_t room, int64_t allowance) {
   return block;
 }
 
-void Pool::give(void* block, int64_t room) {
+void MemoryPool::give(void* block, int64_t room) {
   used_ -= room;
   if (room > large)
     arena_.give(block, room);
@@ -104,7 +104,7 @@ void Pool::give(void* block, int64_t room) {
 
 /// Slabs of which nothing is used are one block again. Not those of the mappings that are kept: what a
 /// recorded step has left behind in small blocks lies where no other step's large ones do.
-void Pool::join_slabs(int64_t kept) {
+void MemoryPool::join_slabs(int64_t kept) {
   std::erase_if(slabs_, [&](const Slab& slab) {
     if (arena_.mapping_of(slab.at) <= kept) return false;
     Small& small = small_[slab.room];
@@ -118,7 +118,7 @@ void Pool::join_slabs(int64_t kept) {
   });
 }
 
-int64_t Pool::release_small() {
+int64_t MemoryPool::release_small() {
   int64_t given = 0;
   for (auto& [size, small] : small_) {
     for (void* block : small.free) {
@@ -133,7 +133,7 @@ int64_t Pool::release_small() {
   return given;
 }
 
-int64_t Pool::release(int64_t kept) {
+int64_t MemoryPool::release(int64_t kept) {
   if (device_ == Device::cpu) return arena_.release() + release_small();
   join_slabs(kept);
   return arena_.release(kept);

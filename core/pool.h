@@ -20,9 +20,9 @@ void forbid(void* data, int64_t bytes);
 void permit(void* data, int64_t bytes);
 
 /// Hands out blocks, large ones of an arena, and keeps those given back. Not thread-safe.
-class Pool {
+class MemoryPool {
  public:
-  explicit Pool(Device device);
+  explicit MemoryPool(Device device);
 
   /// `room` is what room_for() said. Asks the system for at most `allowance` bytes; nullptr when there is
   /// none.

@@ -58,8 +58,8 @@ struct Cache {
   explicit Cache(Device device) : common(device), captured(device) {}
 
   std::mutex mutex;
-  Pool common;
-  Pool captured;  // that of steps which are replayed
+  MemoryPool common;
+  MemoryPool captured;  // that of steps which are replayed
   StorageList living;
   StorageList::Users at_failure;
   MemoryUse use;
@@ -83,7 +83,7 @@ struct Cache {
   int64_t allowance() const { return cap == 0 ? INT64_MAX : cap - use.reserved; }
 
   void* take(int64_t room, bool of_captured) {
-    Pool& pool = of_captured ? captured : common;
+    MemoryPool& pool = of_captured ? captured : common;
     void* block = pool.take(room, allowance());
     if (block == nullptr && release() > 0) block = pool.take(room, allowance());
     count();

@@ -5,7 +5,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 
@@ -28,6 +30,11 @@ class Scratch {
 
   const Path& path() const { return path_; }
   Path operator/(const std::string& name) const { return path_ / name; }
+  /// Writes a file into the folder and says where it is.
+  Path file(const std::string& name, std::string_view bytes) const {
+    std::ofstream(path_ / name, std::ios::binary) << bytes;  // io::write syncs, which thousands of files feel
+    return path_ / name;
+  }
 
  private:
   Path path_;

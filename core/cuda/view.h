@@ -18,7 +18,7 @@ struct Places {
     int64_t of[N];
   };
 
-  explicit Places(const kernel::Walk<static_cast<size_t>(N)>& walk)
+  explicit Places(const kernel::StridedLoop<static_cast<size_t>(N)>& walk)
       : axes(static_cast<int>(walk.axes)), size(walk.inner * walk.outer) {
     for (size_t axis = 0; axis < walk.axes; ++axis) {
       extent[axis] = walk.extent[axis];
@@ -63,7 +63,7 @@ Places<static_cast<int>(sizeof...(Tensors))> places(const Tensors&... tensors) {
   const Shape* shape = nullptr;
   ((shape = &tensors.shape()), ...);
   return Places<static_cast<int>(sizeof...(Tensors))>(
-      kernel::Walk<sizeof...(Tensors)>(*shape, {&tensors.strides()...}));
+      kernel::StridedLoop<sizeof...(Tensors)>(*shape, {&tensors.strides()...}));
 }
 
 /// One strided tensor: its numbers, extents and strides as they are, for kernels that index by axis, and

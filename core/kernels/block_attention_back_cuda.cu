@@ -11,8 +11,8 @@ using cuda::mine;
 using cuda::tile_rows;
 
 template <class T>
-struct BackCall : BlockCall<T> {
-  using BlockCall<T>::BlockCall;
+struct BackCall : DeviceBlockAttentionCall<T> {
+  using DeviceBlockAttentionCall<T>::DeviceBlockAttentionCall;
   Heads<const T> douts;
   Heads<T> dqs, dks, dvs;
   const RowStats<T>* stats = nullptr;  ///< [B, H, Tq]

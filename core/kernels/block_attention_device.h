@@ -33,7 +33,7 @@ struct PlanOnDevice {
 const PlanOnDevice& plan_on_device(const Pattern& pattern);
 
 template <class T>
-struct BlockCall : AttentionShape {
+struct DeviceBlockAttentionCall : AttentionShape {
   Heads<const T> qs, ks, vs;
   T scale, keep_scale;
   bool dropped;
@@ -41,7 +41,8 @@ struct BlockCall : AttentionShape {
   PlanView plan;
   int64_t pass = 0;
 
-  BlockCall(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms, const PlanView& view)
+  DeviceBlockAttentionCall(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+                           const PlanView& view)
       : AttentionShape(q, k, v),
         qs(q),
         ks(k),

@@ -7,7 +7,7 @@ namespace heed::kernel {
 namespace {
 
 template <class E>
-struct BackCall : BlockCall<float> {
+struct BackCall : DeviceBlockAttentionCall<float> {
   PackedRows<E> packed_q, packed_k, packed_v, packed_dout;
   Heads<float> dqs, dks, dvs;
   const RowStats<float>* stats;  ///< [B, H, Tq]

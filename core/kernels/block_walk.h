@@ -16,7 +16,7 @@ static_assert(BlockPlan::tile == tile);
 
 /// Everything of a call that its pieces read.
 template <class T>
-struct BlockCall {
+struct BlockAttentionCall {
   int64_t B, H, Tq, Tk, d, dv;
   T scale;
   const Pattern& pattern;
@@ -28,7 +28,7 @@ struct BlockCall {
   DropoutTerms dropout;
   T keep_scale;
 
-  BlockCall(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms)
+  BlockAttentionCall(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms)
       : B(q.extent(0)),
         H(q.extent(1)),
         Tq(q.extent(2)),
@@ -123,7 +123,7 @@ struct StepPairs {
   PairBits<T> visible, kept;
 
   /// The first `keys` keys of a step, for a group of head h in batch row b.
-  Between<T> prepare(const BlockCall<T>& call, int64_t b, int64_t h, const BlockPlan::Group& group,
+  Between<T> prepare(const BlockAttentionCall<T>& call, int64_t b, int64_t h, const BlockPlan::Group& group,
                      const BlockPlan::Step& step, int64_t keys) {
     Between<T> between;
     if (step.pairs >= 0) {
@@ -140,7 +140,7 @@ struct StepPairs {
   }
 
  private:
-  void draw(const BlockCall<T>& call, int64_t b, int64_t h, const BlockPlan::Group& group,
+  void draw(const BlockAttentionCall<T>& call, int64_t b, int64_t h, const BlockPlan::Group& group,
             const int32_t* index, int64_t keys) {
     using U = DropoutTerms::U;
     constexpr int lanes = DropoutTerms::lanes;
@@ -182,7 +182,8 @@ inline int64_t count_below(const int32_t* index, int64_t count, int64_t keys) {
 /// Calls f(picked, kept) for the keys of one query that belong to `part`, at most a tile at a time. `kept`:
 /// what dropout multiplies their weights by, or null.
 template <class T, class F>
-void each_pick(const BlockCall<T>& call, BlockPlan::Part part, int64_t b, int64_t h, int64_t query, F&& f) {
+void each_pick(const BlockAttentionCall<T>& call, BlockPlan::Part part, int64_t b, int64_t h, int64_t query,
+               F&& f) {
   int32_t index[tile];
   T kept[tile];
   int64_t count = 0;
@@ -204,14 +205,13 @@ void each_pick(const BlockCall<T>& call, BlockPlan::Part part, int64_t b, int64_
   if (count > 0) give();
 }
 
-/// Joins what two sets of keys gave one query: out and lse become those of both.
+/// Joins what two sets of keys gave one query: out becomes that of both; the log of both comes back.
 template <class T>
-void merge(T* out, T& lse, const T* more, T more_lse, int64_t width) {
-  const T most = std::max(lse, more_lse);
-  if (more_lse == -std::numeric_limits<T>::infinity()) return;
-  const T mine = std::exp(lse - most), theirs = std::exp(more_lse - most), total = mine + theirs;
-  for (int64_t c = 0; c < width; ++c) out[c] = (out[c] * mine + more[c] * theirs) / total;
-  lse = most + std::log(total);
+RowLog<T> merge(T* out, const RowLog<T>& lse, const T* more, const RowLog<T>& more_lse, int64_t width) {
+  if (more_lse.log == -std::numeric_limits<T>::infinity()) return lse;
+  const JoinedRows<T> both(lse, more_lse);
+  for (int64_t c = 0; c < width; ++c) out[c] = (out[c] * both.first + more[c] * both.second) / both.total;
+  return both.log;
 }
 
 /// Few heads are cut into runs of groups too. Each run has sums of its own for the keys that it meets.
@@ -225,7 +225,7 @@ struct Cuts {
   std::vector<Share> shares;  ///< [H, count + 1]
 
   template <class T>
-  explicit Cuts(const BlockCall<T>& call) : H(call.H) {
+  explicit Cuts(const BlockAttentionCall<T>& call) : H(call.H) {
     constexpr int64_t wanted = 4;
     const int64_t heads = std::max<int64_t>(1, call.B * call.H);
     count = std::clamp<int64_t>(wanted / heads, 1, std::max<int64_t>(1, call.flops_of_head() / piece_flops));

@@ -44,7 +44,7 @@ void transpose_tile(const From* from, int64_t from_stride, To* to, int64_t to_st
 }
 
 /// The outer axis along which `from` is dense while the inner one is not; 0 when there is none.
-size_t crossed_axis(const Walk<2>& walk) {
+size_t crossed_axis(const StridedLoop<2>& walk) {
   if (walk.steps[0] == 1 || walk.steps[1] != 1 || walk.inner < 4) return 0;
   for (size_t axis = 1; axis < walk.axes; ++axis) {
     if (walk.stride[axis][0] == 1 && walk.extent[axis] >= 4) return axis;
@@ -53,7 +53,7 @@ size_t crossed_axis(const Walk<2>& walk) {
 }
 
 template <class From, class To>
-void copy_crossed(Walk<2> walk, size_t axis, const From* from, To* to) {
+void copy_crossed(StridedLoop<2> walk, size_t axis, const From* from, To* to) {
   const int64_t across = walk.extent[axis];
   const int64_t to_stride = walk.stride[axis][1];
   const int64_t bands = (across + tile - 1) / tile;
@@ -82,7 +82,7 @@ void Fill::cpu<here>(const Tensor& x, double value) {
     using T = typename decltype(type)::type;
     const T number = converted<T>(value);
     T* to = x.data<T>();
-    const Walk<1> walk(x.shape(), {&x.strides()});
+    const StridedLoop<1> walk(x.shape(), {&x.strides()});
     const int64_t step = walk.steps[0];
     for_runs(walk, [&](const auto& at, int64_t count) {
       if (step == 1) {
@@ -96,7 +96,7 @@ void Fill::cpu<here>(const Tensor& x, double value) {
 
 template <>
 void Copy::cpu<here>(const Tensor& from, const Tensor& to) {
-  const Walk<2> walk(to.shape(), {&from.strides(), &to.strides()});
+  const StridedLoop<2> walk(to.shape(), {&from.strides(), &to.strides()});
   const size_t crossed = crossed_axis(walk);
   visit(from.dtype(), [&](auto from_type) {
     using From = typename decltype(from_type)::type;

@@ -76,7 +76,7 @@ __global__ void copy_crossed(Places<2> others, int64_t rows, int64_t row_stride,
 }
 
 /// The axis along which `from` is dense while the innermost one is not; 0 when there is none.
-size_t crossed_axis(const Walk<2>& walk) {
+size_t crossed_axis(const StridedLoop<2>& walk) {
   if (walk.steps[0] == 1 || walk.steps[1] != 1 || walk.inner < 8) return 0;
   for (size_t axis = 1; axis < walk.axes; ++axis) {
     if (walk.stride[axis][0] == 1 && walk.extent[axis] >= 8) return axis;
@@ -86,11 +86,11 @@ size_t crossed_axis(const Walk<2>& walk) {
 
 template <class From, class To>
 void start_copy(const Tensor& from, const Tensor& to, const From* source, To* target) {
-  const Walk<2> walk(to.shape(), {&from.strides(), &to.strides()});
+  const StridedLoop<2> walk(to.shape(), {&from.strides(), &to.strides()});
   const Places<2> places(walk);
   if (const size_t axis = crossed_axis(walk); axis > 0) {
     // Rows are those of `from`: its dense axis runs along them.
-    Walk<2> others = walk;
+    StridedLoop<2> others = walk;
     others.extent[axis] = others.extent[0] = 1;
     others.inner = 1;
     others.outer = walk.outer / walk.extent[axis];

@@ -188,9 +188,9 @@ struct Part {
 
 /// All tensors of a call, as their heads.
 template <class T>
-struct Parts {
+struct DecayHeads {
   Part<T> q, k, v, log_decay, beta, start;
-  explicit Parts(const DecayInputs& x)
+  explicit DecayHeads(const DecayInputs& x)
       : q(x.q), k(x.k), v(x.v), log_decay(x.log_decay), beta(x.beta), start(x.start) {}
 };
 
@@ -218,7 +218,7 @@ template <class T>
 struct Head {
   const T *q, *k, *v, *logs, *beta;
   int64_t ld_q, ld_k, ld_v, ld_logs, ld_beta;
-  Head(const Parts<const T>& x, int64_t b, int64_t h)
+  Head(const DecayHeads<const T>& x, int64_t b, int64_t h)
       : q(x.q.at(b, h)),
         k(x.k.at(b, h)),
         v(x.v.at(b, h)),

@@ -16,7 +16,7 @@ namespace {
 template <class T>
 void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const Tensor& rest) {
   const Extent<T> x(in);
-  const Parts<const T> parts(in);
+  const DecayHeads<const T> parts(in);
   const Part<T> outs(out), ends(end), rests(rest);
   Scratch scratch(static_cast<int64_t>(sizeof(T)) *
                   (Chunk<T>::scratch(x) + chunk * x.wide_d + Carve<T>::rounded(x.f * x.wide_d)));
@@ -270,8 +270,8 @@ template <class T>
 void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, const Tensor& dend,
               const DecayInputs& dx) {
   const Extent<T> x(in);
-  const Parts<const T> parts(in);
-  const Parts<T> d(dx);
+  const DecayHeads<const T> parts(in);
+  const DecayHeads<T> d(dx);
   const Part<const T> rests(rest), douts(dout), dends(dend);
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * Back<T>::scratch(x));
   parallel_rows(x.B * x.H, x.grain(), [&](int64_t begin, int64_t stop) {

@@ -82,7 +82,7 @@ class FastmaxSide {
  public:
   static int64_t scratch(const FastmaxPlan<T>& plan) {
     return (plan.d + 1) * plan.chunk + plan.chunk + plan.chunk * simd::padded<T>(plan.d) +
-           2 * Walk<T>::scratch(plan.degree, plan.chunk);
+           2 * MonomialFeatures<T>::scratch(plan.degree, plan.chunk);
   }
   FastmaxSide(const FastmaxPlan<T>& plan, bool query, T* memory)
       : plan_(plan),
@@ -92,7 +92,8 @@ class FastmaxSide {
         copy_(inverse_ + plan.chunk),
         walk_(plan.degree, plan.chunk, copy_ + plan.chunk * simd::padded<T>(plan.d)),
         back_(plan.degree, plan.chunk,
-              copy_ + plan.chunk * simd::padded<T>(plan.d) + Walk<T>::scratch(plan.degree, plan.chunk)) {}
+              copy_ + plan.chunk * simd::padded<T>(plan.d) +
+                  MonomialFeatures<T>::scratch(plan.degree, plan.chunk)) {}
 
   /// Takes `count` tokens.
   void load(const T* from, int64_t ld, int64_t count) {
@@ -231,7 +232,7 @@ class FastmaxSide {
   const FastmaxPlan<T>& plan_;
   bool query_;
   T *rows_, *inverse_, *copy_;
-  Walk<T> walk_, back_;
+  MonomialFeatures<T> walk_, back_;
   int64_t count_ = 0, width_ = 0;
 };
 

@@ -109,7 +109,7 @@ struct Products {
   Layout la, lb;
   int64_t ldc, m, n, k;
   T alpha, beta;
-  Walk<3> walk;
+  StridedLoop<3> walk;
   Operands<T> first;
   int64_t batch;
   const uint32_t* packed = nullptr;  ///< of every matrix: its rounded left operand, then its right one
@@ -236,7 +236,7 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
                        k,
                        alpha,
                        beta,
-                       Walk<3>(batch, {&stride_a, &stride_b, &stride_c}),
+                       StridedLoop<3>(batch, {&stride_a, &stride_b, &stride_c}),
                        {a.data<T>(), b.data<T>(), c.data<T>()},
                        batch.size()};
   const Tensor packed = rounded ? products.pack() : Tensor();

@@ -99,7 +99,7 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
     of_b.push_back(b.strides()[axis]);
     of_c.push_back(c.strides()[axis]);
   }
-  const Walk<3> walk(batch, {&of_a, &of_b, &of_c});
+  const StridedLoop<3> walk(batch, {&of_a, &of_b, &of_c});
   cuda::BlasProduct product = by_columns(a, b, c, alpha, beta, rounding);
   product.batch = batch.size();
   product.a.between = walk.steps[1];

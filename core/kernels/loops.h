@@ -13,10 +13,10 @@ namespace heed::kernel {
 
 /// A common shape of N operands. `inner` elements a run, `steps[k]` apart in operand k; `outer` runs.
 template <size_t N>
-struct Walk {
+struct StridedLoop {
   using Offsets = std::array<int64_t, N>;
 
-  Walk(const Shape& shape, const std::array<const Strides*, N>& strides) {
+  StridedLoop(const Shape& shape, const std::array<const Strides*, N>& strides) {
     for (int64_t axis = shape.rank() - 1; axis >= 0; --axis) {
       if (shape[axis] == 1) continue;
       Offsets next{};
@@ -73,7 +73,7 @@ struct Walk {
 /// Calls f(offsets, count) for runs that together cover the walk, in parallel. Pieces depend on the shape
 /// only.
 template <size_t N, class F>
-void for_runs(const Walk<N>& walk, F&& f, int64_t grain = light_grain) {
+void for_runs(const StridedLoop<N>& walk, F&& f, int64_t grain = light_grain) {
   if (walk.inner == 0 || walk.outer == 0) return;
   if (walk.inner >= 2 * grain) {
     const int64_t cuts = (walk.inner + grain - 1) / grain;

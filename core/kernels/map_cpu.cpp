@@ -29,7 +29,7 @@ template <Isa>
 void Map<F>::cpu(const Tensor& x, const Tensor& y) {
   visit_float("map", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const Walk<2> walk(y.shape(), {&x.strides(), &y.strides()});
+    const StridedLoop<2> walk(y.shape(), {&x.strides(), &y.strides()});
     const int64_t step = walk.steps[0];
     const T* from = x.data<T>();
     T* to = y.data<T>();
@@ -51,7 +51,7 @@ template <Isa>
 void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) {
   visit_float("map", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const Walk<4> walk(dx.shape(), {&x.strides(), &y.strides(), &dy.strides(), &dx.strides()});
+    const StridedLoop<4> walk(dx.shape(), {&x.strides(), &y.strides(), &dy.strides(), &dx.strides()});
     const auto steps = walk.steps;
     const bool dense = steps[0] == 1 && steps[1] == 1 && steps[2] == 1;
     const T* px = x.data<T>();
@@ -79,7 +79,7 @@ template <Isa>
 void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
   visit_float("zip", out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const Walk<3> walk(out.shape(), {&a.strides(), &b.strides(), &out.strides()});
+    const StridedLoop<3> walk(out.shape(), {&a.strides(), &b.strides(), &out.strides()});
     const int64_t left = walk.steps[0];
     const int64_t right = walk.steps[1];
     const T* pa = a.data<T>();
@@ -115,7 +115,7 @@ void Affine::cpu<here>(const Tensor& x, double scale, double shift, const Tensor
     using T = typename decltype(type)::type;
     const T factor = static_cast<T>(scale);
     const T term = static_cast<T>(shift);
-    const Walk<2> walk(y.shape(), {&x.strides(), &y.strides()});
+    const StridedLoop<2> walk(y.shape(), {&x.strides(), &y.strides()});
     const auto steps = walk.steps;
     const T* from = x.data<T>();
     T* to = y.data<T>();
@@ -138,7 +138,7 @@ template <>
 void Accumulate::cpu<here>(const Tensor& x, const Tensor& y) {
   visit_float("accumulate", y.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const Walk<2> walk(y.shape(), {&x.strides(), &y.strides()});
+    const StridedLoop<2> walk(y.shape(), {&x.strides(), &y.strides()});
     const auto steps = walk.steps;
     const T* from = x.data<T>();
     T* to = y.data<T>();
@@ -162,7 +162,7 @@ void Select::cpu<here>(const Tensor& mask, const Tensor& x, double otherwise, co
   visit_float("select", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T other = static_cast<T>(otherwise);
-    const Walk<3> walk(y.shape(), {&mask.strides(), &x.strides(), &y.strides()});
+    const StridedLoop<3> walk(y.shape(), {&mask.strides(), &x.strides(), &y.strides()});
     const auto steps = walk.steps;
     const uint8_t* masks = mask.data<uint8_t>();
     const T* from = x.data<T>();
@@ -189,7 +189,7 @@ template <>
 void CountBad::cpu<here>(const Tensor& x, const Tensor& bad) {
   visit_float("count_bad", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const Walk<1> walk(x.shape(), {&x.strides()});
+    const StridedLoop<1> walk(x.shape(), {&x.strides()});
     const int64_t step = walk.steps[0];
     const T* from = x.data<T>();
     std::atomic<int64_t> total{0};  // whole numbers: their sum does not depend on the order
@@ -243,6 +243,7 @@ template void Zip<Subtract>::cpu<here>(const Tensor&, const Tensor&, const Tenso
 template void Zip<Multiply>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
 template void Zip<Divide>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
 template void Zip<Maximum>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
+template void Zip<Minimum>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
 template void Zip<NotLess>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
 
 }  // namespace heed::kernel

@@ -40,12 +40,12 @@ std::vector<Monomial<T>> monomials(int64_t d, const std::vector<double>& coeffic
 
 /// Makes blocks of monomials, one after the other, and carries gradients back to the variables.
 template <class T>
-class Walk {
+class MonomialFeatures {
  public:
   /// Numbers of the two stacks of a walk in chunks of `chunk` tokens.
   static int64_t scratch(int64_t degree, int64_t chunk) { return 2 * (degree > 2 ? degree - 2 : 0) * chunk; }
 
-  Walk(int64_t degree, int64_t chunk, T* memory)
+  MonomialFeatures(int64_t degree, int64_t chunk, T* memory)
       : degree_(degree), chunk_(chunk), values_(memory), slopes_(memory + scratch(degree, chunk) / 2) {}
 
   /// Begins at the first monomial. rows [d, chunk]; the first `width` lanes count. slope_rows as rows, or

@@ -21,8 +21,8 @@ double strided_sum(const T* x, int64_t step, int64_t count) {
 
 /// Each sum runs through memory. Long ones are cut into chunks whose sums are added in order.
 template <class T>
-void sum_along(const Parts& parts, const T* x, T* y) {
-  const Walk<1>& walk = parts.reduced;
+void sum_along(const ReductionAxes& parts, const T* x, T* y) {
+  const StridedLoop<1>& walk = parts.reduced;
   const int64_t run = std::min(walk.inner, light_grain);
   const int64_t cuts = (walk.inner + run - 1) / run;
   const int64_t runs = walk.outer * cuts;
@@ -61,7 +61,7 @@ void sum_along(const Parts& parts, const T* x, T* y) {
 
 /// sums[j] = sum over rows of x[row, j], in T.
 template <class T>
-void add_rows(const Parts& parts, const T* x, int64_t begin, int64_t end, int64_t columns, T* sums) {
+void add_rows(const ReductionAxes& parts, const T* x, int64_t begin, int64_t end, int64_t columns, T* sums) {
   std::fill_n(sums, columns, T(0));
   const int64_t step = parts.kept.steps[0];
   int64_t row = begin;
@@ -85,7 +85,7 @@ void add_rows(const Parts& parts, const T* x, int64_t begin, int64_t end, int64_
 /// Neighbours in memory belong to neighbouring sums: bands of rows are added as vectors, then the bands in
 /// order.
 template <class T>
-void sum_across(const Parts& parts, const T* x, T* y) {
+void sum_across(const ReductionAxes& parts, const T* x, T* y) {
   constexpr int64_t most_columns = 1024, most_rows = 512;
   const int64_t width = parts.kept.inner, rows = parts.reduced_size();
   const int64_t columns = std::min(width, most_columns);
@@ -146,7 +146,7 @@ Best<T> best_of_dense(const T* x, int64_t count) {
 template <>
 void Sum::cpu<here>(const Tensor& x, const Tensor& y) {
   if (x.size() == 0) return Fill::cpu<here>(y, 0);
-  const Parts parts = split(x, y);
+  const ReductionAxes parts = split(x, y);
   visit_float("sum", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     if (parts.along()) {
@@ -163,14 +163,14 @@ void Max::cpu<here>(const Tensor& x, const Tensor& y, const Tensor& index) {
   if (x.size() == 0 && y.size() > 0)
     fail("max: ", x.shape(), " has an axis without elements, so there is no largest one.");
   if (x.size() == 0) return;
-  const Parts parts = split(x, y);
-  const Parts places = split(x, index);
+  const ReductionAxes parts = split(x, y);
+  const ReductionAxes places = split(x, index);
   visit_float("max", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* from = x.data<T>();
     T* to = y.data<T>();
     auto* place = index.data<int64_t>();
-    const Walk<1>& walk = parts.reduced;
+    const StridedLoop<1>& walk = parts.reduced;
     parallel_rows(parts.kept_size(), light_grain / parts.reduced_size(), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const auto at = parts.kept_at(i);
@@ -195,8 +195,8 @@ template <>
 void MaxBack::cpu<here>(const Tensor& index, const Tensor& dy, const Tensor& dx) {
   Fill::cpu<here>(dx, 0);
   if (dx.size() == 0) return;
-  const Parts parts = split(dx, dy);
-  const Parts places = split(dx, index);
+  const ReductionAxes parts = split(dx, dy);
+  const ReductionAxes places = split(dx, index);
   visit_float("max", dx.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* from = dy.data<T>();
@@ -219,7 +219,7 @@ void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const
   // The other axes are walked; along `axis` sums are carried in double.
   Shape others = x.shape();
   others[axis] = 1;
-  const Walk<2> walk(others, {&x.strides(), &y.strides()});
+  const StridedLoop<2> walk(others, {&x.strides(), &y.strides()});
   const int64_t length = x.extent(axis);
   visit_float("cumulative_sum", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

@@ -21,7 +21,7 @@ constexpr int warps = 8;  // of a block
 
 /// What is reduced, for the kernels.
 struct Reduction {
-  explicit Reduction(const Parts& parts) : kept(parts.kept), reduced(parts.reduced) {}
+  explicit Reduction(const ReductionAxes& parts) : kept(parts.kept), reduced(parts.reduced) {}
   Places<2> kept;     // of x and y
   Places<1> reduced;  // of x
 };
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(most_adders)
 }
 
 template <class T, class Out>
-void sum(const Parts& parts, const T* x, Out* y) {
+void sum(const ReductionAxes& parts, const T* x, Out* y) {
   const Reduction over(parts);
   const int64_t kept = over.kept.size, reduced = over.reduced.size;
   // A thread adds a few pieces. The neighbours of a warp are pieces of one sum, or sums.
@@ -261,7 +261,7 @@ __global__ void add_up(int64_t count, const double* sums, double* total) {
 
 void Sum::cuda(const Tensor& x, const Tensor& y) {
   if (x.size() == 0) return Fill::cuda(y, 0);
-  const Parts parts = split(x, y);
+  const ReductionAxes parts = split(x, y);
   cuda::visit_stored("sum", x.dtype(), [&]<class T>(Type<T>) {
     sum(parts, x.data<T>(), y.data<typename cuda::Computed<T>::type>());
   });
@@ -272,7 +272,7 @@ void Max::cuda(const Tensor& x, const Tensor& y, const Tensor& index) {
   if (x.size() == 0 && y.size() > 0)
     fail("max: ", x.shape(), " has an axis without elements, so there is no largest one.");
   if (x.size() == 0) return;
-  const Parts parts = split(x, y);
+  const ReductionAxes parts = split(x, y);
   const Places<2> places(split(x, index).kept);
   cuda::visit_real("max", x.dtype(), [&]<class T>(Type<T>) {
     const bool by_warp = parts.along() && parts.reduced_size() > 4;
@@ -285,7 +285,7 @@ void Max::cuda(const Tensor& x, const Tensor& y, const Tensor& index) {
 void MaxBack::cuda(const Tensor& index, const Tensor& dy, const Tensor& dx) {
   Fill::cuda(dx, 0);
   if (dx.size() == 0) return;
-  const Parts parts = split(dx, dy);
+  const ReductionAxes parts = split(dx, dy);
   const Places<2> places(split(dx, index).kept);
   cuda::visit_real("max", dx.dtype(), [&]<class T>(Type<T>) {
     cuda::run(put_largest<T>, cuda::line(parts.kept_size()), Reduction(parts), places, index.data<int64_t>(),
@@ -299,7 +299,7 @@ void CumulativeSum::cuda(const Tensor& x, int64_t axis, bool reverse, const Tens
   axis = x.shape().checked(axis);
   Shape others = x.shape();
   others[axis] = 1;
-  const Walk<2> walk(others, {&x.strides(), &y.strides()});
+  const StridedLoop<2> walk(others, {&x.strides(), &y.strides()});
   const Places<2> rows(walk);
   const Along along{x.extent(axis), x.strides()[axis], y.strides()[axis], reverse};
   cuda::visit_real("cumulative_sum", x.dtype(), [&]<class T>(Type<T>) {

@@ -11,9 +11,9 @@
 namespace heed::kernel {
 
 /// The axes that stay and the axes that are summed away, each walked in row-major order.
-struct Parts {
-  Walk<2> kept;     ///< of x and y
-  Walk<1> reduced;  ///< of x
+struct ReductionAxes {
+  StridedLoop<2> kept;     ///< of x and y
+  StridedLoop<1> reduced;  ///< of x
 
   int64_t kept_size() const { return kept.inner * kept.outer; }
   int64_t reduced_size() const { return reduced.inner * reduced.outer; }
@@ -31,7 +31,7 @@ struct Parts {
   }
 };
 
-inline Parts split(const Tensor& x, const Tensor& y) {
+inline ReductionAxes split(const Tensor& x, const Tensor& y) {
   Shape kept, reduced;
   Strides kept_x, kept_y, reduced_x;
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
@@ -44,7 +44,7 @@ inline Parts split(const Tensor& x, const Tensor& y) {
       reduced_x.push_back(x.strides()[axis]);
     }
   }
-  return {Walk<2>(kept, {&kept_x, &kept_y}), Walk<1>(reduced, {&reduced_x})};
+  return {StridedLoop<2>(kept, {&kept_x, &kept_y}), StridedLoop<1>(reduced, {&reduced_x})};
 }
 
 }  // namespace heed::kernel

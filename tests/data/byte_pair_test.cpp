@@ -202,7 +202,7 @@ TEST_CASE("byte pairs: saved bytes and files give the same tokenizer") {
   const Scratch scratch;
   scratch.file("vocab.json", files.vocabulary);
   scratch.file("merges.txt", files.merges);
-  CHECK(read_byte_pair(scratch.folder())->save() == saved);
+  CHECK(read_byte_pair(scratch.path())->save() == saved);
   int64_t refused = 0;
   for (uint64_t number = 0; number < 400; ++number) {
     const std::string bytes = damaged(saved, number);
@@ -245,7 +245,7 @@ TEST_CASE("byte pairs: files that do not fit together are refused, with the plac
   CHECK(refused(files.vocabulary, "th e\n").find("m.txt:1: 'th' is neither a byte nor made") !=
         std::string::npos);
   CHECK(refused(files.vocabulary, "z q\n").find("no piece for 'z q'") != std::string::npos);
-  CHECK(refusal(Fault::file, [&] { read_byte_pair(scratch.folder()); }).find("merges.txt") !=
+  CHECK(refusal(Fault::file, [&] { read_byte_pair(scratch.path()); }).find("merges.txt") !=
         std::string::npos);
   refusal(Fault::usage, [] { train_byte_pair("abc", {.size = 256}); });
   refusal(Fault::data, [] { train_byte_pair(""); });

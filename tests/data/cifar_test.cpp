@@ -36,18 +36,18 @@ TEST_CASE("cifar: a folder in colour or in grey, plain or gzip, in the order of 
   colour.file("data_batch_2.bin", record(2, 0, 0, 0));
   colour.file("data_batch_1.bin", record(1, 0, 0, 0));
   colour.file("test_batch.bin", record(5, 0, 0, 0));
-  CHECK(read_cifar(colour.folder(), false).labels == std::vector<uint8_t>{1, 2});
-  CHECK(read_cifar(colour.folder(), true).labels == std::vector<uint8_t>{5});
+  CHECK(read_cifar(colour.path(), false).labels == std::vector<uint8_t>{1, 2});
+  CHECK(read_cifar(colour.path(), true).labels == std::vector<uint8_t>{5});
   plain.file("train-1of2.bin.gz", deflate(grey(4, 7)));
   plain.file("train-2of2.bin.gz", deflate(grey(6, 8)));
   plain.file("test.bin.gz", deflate(grey(7, 9)));
-  const Sequences train = read_cifar(plain.folder(), false);
+  const Sequences train = read_cifar(plain.path(), false);
   CHECK(train.labels == std::vector<uint8_t>{4, 6});
   CHECK(first_pixel(train, 1) == 8);
-  CHECK(read_cifar(plain.folder(), true).labels == std::vector<uint8_t>{7});
+  CHECK(read_cifar(plain.path(), true).labels == std::vector<uint8_t>{7});
   const Scratch out;
-  write_cifar(out.folder(), train, train);
-  CHECK(read_cifar(out.folder(), true).sha256() == train.sha256());
+  write_cifar(out.path(), train, train);
+  CHECK(read_cifar(out.path(), true).sha256() == train.sha256());
 }
 
 TEST_CASE("cifar: files that are none are refused with the byte") {
@@ -58,7 +58,7 @@ TEST_CASE("cifar: files that are none are refused with the byte") {
   CHECK_THAT(refused(grey(1, 2) + "x"), containing("byte 1025"));
   CHECK_THAT(refused(grey(1, 2) + grey(10, 2)), containing("label at byte 1025 is 10"));
   CHECK_THAT(refused(""), containing("0 bytes"));
-  CHECK_THAT(refusal(Fault::data, [&] { read_cifar(scratch.folder(), false); }),
+  CHECK_THAT(refusal(Fault::data, [&] { read_cifar(scratch.path(), false); }),
              containing("data_batch_1.bin"));
 }
 

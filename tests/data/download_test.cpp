@@ -43,8 +43,8 @@ TEST_CASE("download: a file is fetched, checked, recorded, and not fetched twice
   const Scratch scratch;
   const RemoteFile file = {.url = server.url() + "/f.bin", .name = "kept.bin", .sha256 = sha256_hex(bytes)};
   Told told;
-  CHECK(fetch(file, {.folder = scratch.folder() / "new/folder", .say = told.say()}) == bytes);
-  const Path folder = scratch.folder() / "new/folder";
+  CHECK(fetch(file, {.folder = scratch.path() / "new/folder", .say = told.say()}) == bytes);
+  const Path folder = scratch.path() / "new/folder";
   CHECK(io::read(folder / "kept.bin") == bytes);
   CHECK(io::read(folder / "kept.bin.sha256") == sha256_hex(bytes) + "  kept.bin\n");
   CHECK(io::list(folder).size() == 2);
@@ -58,7 +58,7 @@ TEST_CASE("download: a broken transfer is continued where it broke") {
   const Loopback server({{"/f.bin", bytes}}, {.break_after = 100000, .breaks = 2});
   const Scratch scratch;
   const RemoteFile file = {.url = server.url() + "/f.bin", .name = "f.bin", .sha256 = sha256_hex(bytes)};
-  CHECK(fetch(file, {.folder = scratch.folder()}) == bytes);
+  CHECK(fetch(file, {.folder = scratch.path()}) == bytes);
   CHECK(server.ranges() == std::vector<int64_t>{-1, 100000, 200000});
 }
 
@@ -67,13 +67,13 @@ TEST_CASE("download: a transfer that breaks for good keeps its part for the next
   const Loopback server({{"/f.bin", bytes}}, {.break_after = 50000, .breaks = 2});
   const Scratch scratch;
   const RemoteFile file = {.url = server.url() + "/f.bin", .name = "f.bin", .sha256 = sha256_hex(bytes)};
-  const DownloadOptions options = {.folder = scratch.folder(), .transfer = {.attempts = 2}};
+  const DownloadOptions options = {.folder = scratch.path(), .transfer = {.attempts = 2}};
   CHECK_THAT(refusal(Fault::file, [&] { fetch(file, options); }), containing("100000 bytes are kept"));
-  CHECK(io::size(scratch.folder() / "f.bin.part") == 100000);
-  CHECK_FALSE(io::exists(scratch.folder() / "f.bin"));
+  CHECK(io::size(scratch.path() / "f.bin.part") == 100000);
+  CHECK_FALSE(io::exists(scratch.path() / "f.bin"));
   CHECK(fetch(file, options) == bytes);
   CHECK(server.ranges().back() == 100000);
-  CHECK_FALSE(io::exists(scratch.folder() / "f.bin.part"));
+  CHECK_FALSE(io::exists(scratch.path() / "f.bin.part"));
 }
 
 TEST_CASE("download: the rest of another file is noticed and the whole fetched again") {
@@ -82,7 +82,7 @@ TEST_CASE("download: the rest of another file is noticed and the whole fetched a
   const Scratch scratch;
   scratch.file("f.bin.part", noise(40000, 2));
   const RemoteFile file = {.url = server.url() + "/f.bin", .name = "f.bin", .sha256 = sha256_hex(bytes)};
-  CHECK(fetch(file, {.folder = scratch.folder()}) == bytes);
+  CHECK(fetch(file, {.folder = scratch.path()}) == bytes);
   CHECK(server.ranges() == std::vector<int64_t>{40000, -1});
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("download: a part that is whole already, and a server without ranges")
     for (const size_t kept : {size_t{60000}, size_t{20000}}) {
       const Scratch scratch;
       scratch.file("f.bin.part", std::string_view(bytes).substr(0, kept));
-      CHECK(fetch(file, {.folder = scratch.folder(), .url = server.url()}) == bytes);
+      CHECK(fetch(file, {.folder = scratch.path(), .url = server.url()}) == bytes);
     }
   }
 }
@@ -103,9 +103,9 @@ TEST_CASE("download: a wrong checksum is refused and nothing is kept") {
   const Loopback server({{"/f.bin", noise(1000)}});
   const Scratch scratch;
   const RemoteFile file = {.url = server.url() + "/f.bin", .name = "f.bin", .sha256 = std::string(64, 'a')};
-  const std::string text = refusal(Fault::data, [&] { fetch(file, {.folder = scratch.folder()}); });
+  const std::string text = refusal(Fault::data, [&] { fetch(file, {.folder = scratch.path()}); });
   CHECK_THAT(text, containing(sha256_hex(noise(1000))));
-  CHECK(empty(scratch.folder()));
+  CHECK(empty(scratch.path()));
   CHECK(server.ranges().size() == 1);
 }
 
@@ -114,15 +114,15 @@ TEST_CASE("download: an unknown checksum is recorded and later downloads are com
   const Scratch scratch;
   const RemoteFile file = {.url = server.url() + "/f.bin", .name = "f.bin", .sha256 = ""};
   Told told;
-  fetch(file, {.folder = scratch.folder(), .say = told.say()});
+  fetch(file, {.folder = scratch.path(), .say = told.say()});
   CHECK_THAT(told.all, containing("recorded"));
-  std::filesystem::remove(scratch.folder() / "f.bin");
+  std::filesystem::remove(scratch.path() / "f.bin");
   server.replace("/f.bin", noise(1000, 2));
-  CHECK_THAT(refusal(Fault::data, [&] { fetch(file, {.folder = scratch.folder()}); }),
+  CHECK_THAT(refusal(Fault::data, [&] { fetch(file, {.folder = scratch.path()}); }),
              containing("expected: " + sha256_hex(noise(1000))));
-  CHECK_FALSE(io::exists(scratch.folder() / "f.bin"));
+  CHECK_FALSE(io::exists(scratch.path() / "f.bin"));
   scratch.file("f.bin", "changed by hand");
-  CHECK_THAT(refusal(Fault::data, [&] { fetch(file, {.folder = scratch.folder()}); }),
+  CHECK_THAT(refusal(Fault::data, [&] { fetch(file, {.folder = scratch.path()}); }),
              containing("Move it away"));
 }
 
@@ -133,19 +133,19 @@ TEST_CASE("download: what is not there, what does not answer, and no curl") {
     const Loopback server({{"/f.bin", std::string("x")}});
     gone = server.url();
     const RemoteFile absent = {.url = server.url() + "/none.bin", .name = "f.bin", .sha256 = ""};
-    CHECK_THAT(refusal(Fault::file, [&] { fetch(absent, {.folder = scratch.folder()}); }), containing("404"));
-    CHECK(empty(scratch.folder()));
+    CHECK_THAT(refusal(Fault::file, [&] { fetch(absent, {.folder = scratch.path()}); }), containing("404"));
+    CHECK(empty(scratch.path()));
     const RemoteFile file = {.url = server.url() + "/f.bin", .name = "f.bin", .sha256 = ""};
-    const DownloadOptions no_curl = {.folder = scratch.folder(),
+    const DownloadOptions no_curl = {.folder = scratch.path(),
                                      .transfer = {.program = "heed-has-no-such-program"}};
     CHECK_THAT(refusal(Fault::file, [&] { fetch(file, no_curl); }), containing("apt-get install curl"));
   }
   const RemoteFile file = {.url = gone + "/f.bin", .name = "f.bin", .sha256 = ""};
-  CHECK_THAT(refusal(Fault::file, [&] { fetch(file, {.folder = scratch.folder()}); }),
+  CHECK_THAT(refusal(Fault::file, [&] { fetch(file, {.folder = scratch.path()}); }),
              containing("cannot be fetched"));
   const RemoteFile local = {.url = "file:///etc/passwd", .name = "f.bin", .sha256 = ""};
-  refusal(Fault::usage, [&] { fetch(local, {.folder = scratch.folder()}); });
-  CHECK(empty(scratch.folder()));
+  refusal(Fault::usage, [&] { fetch(local, {.folder = scratch.path()}); });
+  CHECK(empty(scratch.path()));
 }
 
 TEST_CASE("download: more than the cap is refused") {
@@ -153,9 +153,9 @@ TEST_CASE("download: more than the cap is refused") {
   const Scratch scratch;
   const RemoteFile file = {.url = server.url() + "/f.bin", .name = "f.bin", .sha256 = ""};
   CHECK_THAT(
-      refusal(Fault::data, [&] { fetch(file, {.folder = scratch.folder(), .transfer = {.cap = 50000}}); }),
+      refusal(Fault::data, [&] { fetch(file, {.folder = scratch.path(), .transfer = {.cap = 50000}}); }),
       containing("50000"));
-  CHECK(empty(scratch.folder()));
+  CHECK(empty(scratch.path()));
 }
 
 TEST_CASE("download: opus_books is unpacked, read and compared with what is published") {
@@ -163,7 +163,7 @@ TEST_CASE("download: opus_books is unpacked, read and compared with what is publ
   const Scratch scratch;
   Told told;
   const DownloadOptions options = {
-      .folder = scratch.folder() / "opus_books", .url = server.url() + "/mirror/", .say = told.say()};
+      .folder = scratch.path() / "opus_books", .url = server.url() + "/mirror/", .say = told.say()};
   const Downloaded got = download("opus_books", options);
   CHECK_FALSE(got.as_published);
   CHECK(read_pairs(got.data).pairs.size() == 3);
@@ -187,17 +187,17 @@ TEST_CASE("download: a hostile or foreign archive leaves nothing behind") {
   for (const std::string& archive : {make_zip(climbing), make_zip(linked), make_zip(foreign), noise(5000)}) {
     const Loopback server({{"/en-it.txt.zip", archive}});
     const Scratch scratch;
-    const Path folder = scratch.folder() / "deep" / "opus_books";
+    const Path folder = scratch.path() / "deep" / "opus_books";
     refusal(Fault::data, [&] { download("opus_books", {.folder = folder, .url = server.url()}); });
     CHECK(empty(folder));
-    CHECK(io::list(scratch.folder()).size() == 1);
-    CHECK_FALSE(io::exists(scratch.folder() / "escaped"));
+    CHECK(io::list(scratch.path()).size() == 1);
+    CHECK_FALSE(io::exists(scratch.path() / "escaped"));
   }
 }
 
 TEST_CASE("download: known names, and what is known of them") {
   const Scratch scratch;
-  CHECK_THAT(refusal(Fault::usage, [&] { download("opus", {.folder = scratch.folder()}); }),
+  CHECK_THAT(refusal(Fault::usage, [&] { download("opus", {.folder = scratch.path()}); }),
              containing("tinyshakespeare"));
   refusal(Fault::usage, [&] { download("mnist", {}); });
   CHECK(remote_corpora().size() == 6);
@@ -215,11 +215,11 @@ TEST_CASE("download: tinyshakespeare from a mirror has the known hash") {
   if (real.empty()) return;
   const Loopback server({{"/input.txt", io::read(real)}});
   const Scratch scratch;
-  const Downloaded got = download("tinyshakespeare", {.folder = scratch.folder(), .url = server.url()});
+  const Downloaded got = download("tinyshakespeare", {.folder = scratch.path(), .url = server.url()});
   CHECK(got.as_published);
-  CHECK(got.data == scratch.folder() / "tinyshakespeare.txt");
+  CHECK(got.data == scratch.path() / "tinyshakespeare.txt");
   const Loopback wrong({{"/input.txt", std::string("To be or not to be")}});
   const Scratch other;
-  refusal(Fault::data, [&] { download("tinyshakespeare", {.folder = other.folder(), .url = wrong.url()}); });
-  CHECK(empty(other.folder()));
+  refusal(Fault::data, [&] { download("tinyshakespeare", {.folder = other.path(), .url = wrong.url()}); });
+  CHECK(empty(other.path()));
 }

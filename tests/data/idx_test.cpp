@@ -40,7 +40,7 @@ TEST_CASE("idx: images and labels, plain and gzip") {
     CHECK(file.pixels[23] == 23);
   }
   CHECK(read_idx_labels(scratch.file("l", labels("\x03\x09"))) == std::vector<uint8_t>{3, 9});
-  const LabelledImages both = read_labelled_images(scratch.folder() / "i", scratch.folder() / "l");
+  const LabelledImages both = read_labelled_images(scratch.path() / "i", scratch.path() / "l");
   CHECK(both.labels.size() == 2);
 }
 
@@ -59,8 +59,8 @@ TEST_CASE("idx: a head that does not fit its file is refused before anything is 
   CHECK_THAT(refused("abc"), containing("3 bytes"));
   refused("");
   refused(deflate(images(2, 3, 4, 24)).substr(0, 25));
-  refusal(Fault::file, [&] { read_idx_images(scratch.folder()); });
-  refusal(Fault::file, [&] { read_idx_images(scratch.folder() / "none"); });
+  refusal(Fault::file, [&] { read_idx_images(scratch.path()); });
+  refusal(Fault::file, [&] { read_idx_images(scratch.path() / "none"); });
 }
 
 TEST_CASE("idx: images and labels must belong together") {

@@ -32,23 +32,23 @@ TEST_CASE("reviews: lines that are none are refused with their number") {
 TEST_CASE("reviews: a folder of files, or of packed lines") {
   const Scratch scratch;
   for (const char* part : {"train/neg", "train/pos", "test/neg", "test/pos"})
-    std::filesystem::create_directories(scratch.folder() / part);
+    std::filesystem::create_directories(scratch.path() / part);
   scratch.file("train/neg/0_1.txt", "bad");
   scratch.file("train/pos/0_9.txt", "fine");
   scratch.file("train/pos/1_8.txt", "better");
   scratch.file("train/pos/notes", "no review");
   scratch.file("test/neg/0_1.txt", "worse");
   scratch.file("test/pos/0_9.txt", "best");
-  const Sequences set = read_imdb(scratch.folder(), false);
+  const Sequences set = read_imdb(scratch.path(), false);
   CHECK(set.labels == std::vector<uint8_t>{0, 1, 1});
   CHECK(set.at(2) == "better");
-  CHECK(read_imdb(scratch.folder(), true).at(1) == "best");
+  CHECK(read_imdb(scratch.path(), true).at(1) == "best");
   const Scratch other;
   other.file("train.tsv.gz", deflate("1\t9\t0\tfine\n"));
-  CHECK(read_imdb(other.folder(), false).at(0) == "fine");
-  CHECK_THAT(refusal(Fault::file, [&] { read_imdb(other.folder(), true); }), containing("test.tsv"));
-  write_reviews(other.folder() / "out", set, set);
-  CHECK(read_imdb(other.folder() / "out", true).sha256() == set.sha256());
+  CHECK(read_imdb(other.path(), false).at(0) == "fine");
+  CHECK_THAT(refusal(Fault::file, [&] { read_imdb(other.path(), true); }), containing("test.tsv"));
+  write_reviews(other.path() / "out", set, set);
+  CHECK(read_imdb(other.path() / "out", true).sha256() == set.sha256());
 }
 
 TEST_CASE("reviews: the real ones are all there") {
@@ -84,10 +84,10 @@ TEST_CASE("document pairs: two texts a line, cut to their first bytes") {
 TEST_CASE("document pairs: the release's names, or plain ones") {
   const Scratch scratch;
   const Sequences set = parse_document_pairs("1\t0\t1\ta b\tc d\n0\t2\t3\te\tf\n", "p");
-  write_document_pairs(scratch.folder(), {set, set.slice(0, 1), set.slice(1, 2)});
-  CHECK(read_document_pairs(scratch.folder(), "train").at(0, 1) == "c d");
-  CHECK(read_document_pairs(scratch.folder(), "eval").count() == 1);
+  write_document_pairs(scratch.path(), {set, set.slice(0, 1), set.slice(1, 2)});
+  CHECK(read_document_pairs(scratch.path(), "train").at(0, 1) == "c d");
+  CHECK(read_document_pairs(scratch.path(), "eval").count() == 1);
   scratch.file("plain/none", "");
-  CHECK_THAT(refusal(Fault::file, [&] { read_document_pairs(scratch.folder() / "plain", "test"); }),
+  CHECK_THAT(refusal(Fault::file, [&] { read_document_pairs(scratch.path() / "plain", "test"); }),
              containing("new_aan_pairs.test.tsv"));
 }

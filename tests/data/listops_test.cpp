@@ -155,10 +155,10 @@ TEST_CASE("listops: the tiny grammar has the anchors of its gate") {
 TEST_CASE("listops: the benchmark's files are written and read") {
   const Scratch scratch;
   const Sequences all = listops(60, 5, small);
-  write_listops(scratch.folder(), {all.slice(0, 40), all.slice(40, 50), all.slice(50, 60)});
-  CHECK(read_listops(scratch.folder() / "basic_train.tsv").sha256() == all.slice(0, 40).sha256());
-  CHECK(read_listops(scratch.folder() / "basic_test.tsv").sha256() == all.slice(50, 60).sha256());
-  const std::string file = io::read(scratch.folder() / "basic_val.tsv");
+  write_listops(scratch.path(), {all.slice(0, 40), all.slice(40, 50), all.slice(50, 60)});
+  CHECK(read_listops(scratch.path() / "basic_train.tsv").sha256() == all.slice(0, 40).sha256());
+  CHECK(read_listops(scratch.path() / "basic_test.tsv").sha256() == all.slice(50, 60).sha256());
+  const std::string file = io::read(scratch.path() / "basic_val.tsv");
   CHECK_THAT(file, Catch::Matchers::StartsWith("Source\tTarget\r\n( "));
   // As a binary tree: an operator and its first argument are a pair, that and the second, and so on.
   CHECK(listops_line(tokens(scratch, "[MAX 2 9 [MIN 4 7 ] 0 ]", 9), 9) ==

@@ -40,26 +40,25 @@ TEST_CASE("parallel text: a pair of files by prefix or folder, plain or gzip") {
   scratch.file("corpus.it.gz", deflate("Il gatto.\r\nCaffè?"));
   scratch.file("README", "not a pair");
   scratch.file("other.en", "alone");
-  for (const Path& path : {scratch.folder() / "corpus", scratch.folder()}) {
+  for (const Path& path : {scratch.path() / "corpus", scratch.path()}) {
     const PairFile file = read_pairs(path);
     CHECK(file.pairs == two);
     CHECK(file.format == "text pair");
     CHECK(file.files.size() == 2);
   }
-  const PairFile back = read_pairs(scratch.folder(), {.source = "it", .target = "en"});
+  const PairFile back = read_pairs(scratch.path(), {.source = "it", .target = "en"});
   CHECK(back.pairs[0] == Pair{"Il gatto.", "The cat."});
   scratch.file("other.it", "solo");
-  CHECK_THAT(refusal(Fault::file, [&] { read_pairs(scratch.folder()); }),
-             containing("holds 2: corpus, other"));
-  CHECK_THAT(refusal(Fault::file, [&] { read_pairs(scratch.folder() / "none"); }), containing("none.en"));
-  CHECK_THAT(refusal(Fault::data, [&] { read_pairs(scratch.folder() / "corpus.en"); }), containing("prefix"));
+  CHECK_THAT(refusal(Fault::file, [&] { read_pairs(scratch.path()); }), containing("holds 2: corpus, other"));
+  CHECK_THAT(refusal(Fault::file, [&] { read_pairs(scratch.path() / "none"); }), containing("none.en"));
+  CHECK_THAT(refusal(Fault::data, [&] { read_pairs(scratch.path() / "corpus.en"); }), containing("prefix"));
 }
 
 TEST_CASE("parallel text: an empty folder and a side that is missing") {
   const Scratch scratch;
-  CHECK_THAT(refusal(Fault::file, [&] { read_pairs(scratch.folder()); }), containing("holds 0"));
+  CHECK_THAT(refusal(Fault::file, [&] { read_pairs(scratch.path()); }), containing("holds 0"));
   scratch.file("corpus.en", "a\n");
-  CHECK_THAT(refusal(Fault::file, [&] { read_pairs(scratch.folder() / "corpus"); }),
+  CHECK_THAT(refusal(Fault::file, [&] { read_pairs(scratch.path() / "corpus"); }),
              containing("one side is missing"));
 }
 
@@ -67,7 +66,7 @@ TEST_CASE("parallel text: sides of different length") {
   const Scratch scratch;
   scratch.file("corpus.en", "a\nb\nc\n");
   scratch.file("corpus.it", "a\nb\n");
-  const std::string text = refusal(Fault::data, [&] { read_pairs(scratch.folder() / "corpus"); });
+  const std::string text = refusal(Fault::data, [&] { read_pairs(scratch.path() / "corpus"); });
   CHECK_THAT(text, containing("3 lines"));
   CHECK_THAT(text, containing("has 2"));
 }
@@ -148,8 +147,7 @@ TEST_CASE("parallel text: damaged gzip, and what is no file") {
   const Scratch scratch;
   const std::string packed = deflate("The cat.\tIl gatto.\nCoffee?\tCaffè?\n");
   for (size_t cut = 3; cut < packed.size(); ++cut) refused(scratch, packed.substr(0, cut), "c.tsv.gz");
-  CHECK_THAT(refusal(Fault::file, [&] { read_pairs(scratch.folder() / "none.tsv"); }),
-             containing("none.tsv"));
+  CHECK_THAT(refusal(Fault::file, [&] { read_pairs(scratch.path() / "none.tsv"); }), containing("none.tsv"));
   CHECK_THAT(refusal(Fault::usage, [] { read_pairs(std::span<const Path>{}); }), containing("no path"));
 }
 

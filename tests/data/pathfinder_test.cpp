@@ -222,25 +222,24 @@ TEST_CASE("pathfinder: folders of images are written and read, and empty files a
   std::vector<PathfinderFacts> facts;
   const Sequences images = pathfinder(1005, 2, options, &facts);
   synced();
-  write_pathfinder(scratch.folder(), images, facts, options);
-  CHECK(synced().back() == text("all of ", scratch.folder().string()));  // for a thousand files at once
+  write_pathfinder(scratch.path(), images, facts, options);
+  CHECK(synced().back() == text("all of ", scratch.path().string()));  // for a thousand files at once
   int64_t left_out = -1;
-  CHECK(read_pathfinder(scratch.folder(), 32, &left_out).sha256() == images.sha256());
+  CHECK(read_pathfinder(scratch.path(), 32, &left_out).sha256() == images.sha256());
   CHECK(left_out == 0);
-  const std::string metadata = io::read(scratch.folder() / "metadata/1.npy");
+  const std::string metadata = io::read(scratch.path() / "metadata/1.npy");
   CHECK_THAT(metadata,
              Catch::Matchers::StartsWith(text("imgs/1 sample_0.png 0 ", static_cast<int>(images.labels[1000]),
                                               " 1 14 4 2 0.5 1 1\n")));
   scratch.file("imgs/0/sample_172.png", "");
-  CHECK(read_pathfinder(scratch.folder(), 32, &left_out).count() == 1004);
+  CHECK(read_pathfinder(scratch.path(), 32, &left_out).count() == 1004);
   CHECK(left_out == 1);
-  CHECK_THAT(refusal(Fault::data, [&] { read_pathfinder(scratch.folder(), 64); }),
+  CHECK_THAT(refusal(Fault::data, [&] { read_pathfinder(scratch.path(), 64); }),
              containing("32 x 32 pixels; 64 x 64"));
   scratch.file("imgs/0/sample_3.png", "no image");
-  CHECK_THAT(refusal(Fault::data, [&] { read_pathfinder(scratch.folder(), 32); }),
-             containing("sample_3.png"));
+  CHECK_THAT(refusal(Fault::data, [&] { read_pathfinder(scratch.path(), 32); }), containing("sample_3.png"));
   const Scratch empty;
-  CHECK_THAT(refusal(Fault::data, [&] { read_pathfinder(empty.folder(), 32); }), containing("metadata"));
+  CHECK_THAT(refusal(Fault::data, [&] { read_pathfinder(empty.path(), 32); }), containing("metadata"));
 }
 
 TEST_CASE("pathfinder: metadata that is none is refused with the line") {

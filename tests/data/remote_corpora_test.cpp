@@ -84,11 +84,11 @@ std::string refused(std::string_view name, const std::string& archive) {
   const RemoteCorpus corpus = unchecked(name);
   const Loopback server(offered(corpus, archive));
   const Scratch scratch;
-  const Path folder = scratch.folder() / "deep" / "corpus";
+  const Path folder = scratch.path() / "deep" / "corpus";
   const std::string said =
       refusal(Fault::data, [&] { download(corpus, {.folder = folder, .url = server.url()}); });
   CHECK(names_in(folder).empty());
-  CHECK(names_in(scratch.folder()) == std::vector<std::string>{"deep"});
+  CHECK(names_in(scratch.path()) == std::vector<std::string>{"deep"});
   return said;
 }
 
@@ -98,22 +98,22 @@ TEST_CASE("remote corpora: IMDb's archive becomes two files that the reader read
   const Loopback server({{"/aclImdb_v1.tar.gz", deflate(make_tar(reviews))}});
   const Scratch scratch;
   Told told;
-  const DownloadOptions options{.folder = scratch.folder(), .url = server.url(), .say = told.say()};
+  const DownloadOptions options{.folder = scratch.path(), .url = server.url(), .say = told.say()};
   const Downloaded got = download(unchecked("imdb"), options);
-  CHECK(got.data == scratch.folder());
+  CHECK(got.data == scratch.path());
   CHECK_FALSE(got.as_published);
   CHECK_THAT(told.all, containing("training reviews: 3; published: 25000"));
   CHECK_THAT(told.all, containing("test reviews: 2; published: 25000"));
   CHECK(told.all.find("for research") < told.all.find("fetching"));
-  CHECK(io::read(scratch.folder() / "train.tsv") ==
+  CHECK(io::read(scratch.path() / "train.tsv") ==
         "0\t4\t2\tFirst.<br />\n1\t7\t2\tSecond.\n1\t9\t10\tThird.\tWith a tab\n");
-  CHECK(names_in(scratch.folder()) ==
+  CHECK(names_in(scratch.path()) ==
         std::vector<std::string>{"aclImdb_v1.tar.gz", "aclImdb_v1.tar.gz.sha256", "test.tsv", "train.tsv"});
   const Sequences train = read_imdb(got.data, false), test = read_imdb(got.data, true);
   CHECK(train.labels == std::vector<uint8_t>{0, 1, 1});
   CHECK(train.at(2) == "Third.\tWith a tab");
   CHECK(test.labels == std::vector<uint8_t>{0, 1});
-  std::filesystem::remove(scratch.folder() / "train.tsv");
+  std::filesystem::remove(scratch.path() / "train.tsv");
   download(unchecked("imdb"), options);  // what is there already is unpacked again
   CHECK(read_imdb(got.data, false).sha256() == train.sha256());
   CHECK(server.ranges().size() == 1);
@@ -149,13 +149,13 @@ TEST_CASE("remote corpora: CIFAR-10's archive becomes the files of its batches")
   const Scratch scratch;
   Told told;
   const Downloaded got =
-      download(unchecked("cifar10"), {.folder = scratch.folder(), .url = server.url(), .say = told.say()});
+      download(unchecked("cifar10"), {.folder = scratch.path(), .url = server.url(), .say = told.say()});
   CHECK_FALSE(got.as_published);
   CHECK_THAT(told.all, containing("training pictures: 10; published: 50000"));
   CHECK_THAT(told.all, containing("test pictures: 3; published: 10000"));
-  CHECK(io::read(scratch.folder() / "data_batch_3.bin") == pictures(2, 3));
-  CHECK(io::exists(scratch.folder() / "batches.meta.txt"));
-  CHECK_FALSE(io::exists(scratch.folder() / "readme.html"));
+  CHECK(io::read(scratch.path() / "data_batch_3.bin") == pictures(2, 3));
+  CHECK(io::exists(scratch.path() / "batches.meta.txt"));
+  CHECK_FALSE(io::exists(scratch.path() / "readme.html"));
   CHECK(read_cifar(got.data, false).labels == std::vector<uint8_t>{1, 2, 2, 3, 3, 4, 4, 5, 5, 6});
   CHECK(read_cifar(got.data, true).count() == 3);
 }
@@ -182,12 +182,12 @@ TEST_CASE("remote corpora: WikiText-2's three texts come out of its folder") {
   const Scratch scratch;
   Told told;
   const Downloaded got =
-      download(unchecked("wikitext2"), {.folder = scratch.folder(), .url = server.url(), .say = told.say()});
-  CHECK(got.data == scratch.folder() / "wiki.train.tokens");
+      download(unchecked("wikitext2"), {.folder = scratch.path(), .url = server.url(), .say = told.say()});
+  CHECK(got.data == scratch.path() / "wiki.train.tokens");
   CHECK(io::read(got.data) == " one two \n \n");
   CHECK_THAT(told.all, containing("tokens of wiki.train.tokens: 4; published: 2088628"));
   CHECK_THAT(told.all, containing("tokens of wiki.test.tokens: 5; published: 245569"));
-  CHECK(io::exists(scratch.folder() / "wiki.valid.tokens"));
+  CHECK(io::exists(scratch.path() / "wiki.valid.tokens"));
   CHECK_THAT(refused("wikitext2", make_zip({parts[0], parts[1]})),
              containing("wikitext-2/wiki.train.tokens"));
 }
@@ -206,10 +206,9 @@ TEST_CASE("remote corpora: another file under the name of a known one is refused
     const RemoteCorpus corpus = unchecked(name);
     const Loopback server(offered(corpus, deflate(make_tar(reviews))));
     const Scratch scratch;
-    CHECK_THAT(
-        refusal(Fault::data, [&] { download(name, {.folder = scratch.folder(), .url = server.url()}); }),
-        containing("SHA-256"));
-    CHECK(names_in(scratch.folder()).empty());
+    CHECK_THAT(refusal(Fault::data, [&] { download(name, {.folder = scratch.path(), .url = server.url()}); }),
+               containing("SHA-256"));
+    CHECK(names_in(scratch.path()).empty());
   }
 }
 
@@ -229,7 +228,7 @@ TEST_CASE("remote corpora: real reviews come back byte for byte", "[slow]") {
   const Loopback server({{"/aclImdb_v1.tar.gz", deflate(make_tar(parts))}});
   const Scratch scratch;
   Told told;
-  download(unchecked("imdb"), {.folder = scratch.folder(), .url = server.url(), .say = told.say()});
+  download(unchecked("imdb"), {.folder = scratch.path(), .url = server.url(), .say = told.say()});
   CHECK_THAT(told.all, containing("training reviews: 25000, as published"));
-  CHECK((io::read(scratch.folder() / "train.tsv") == rows));
+  CHECK((io::read(scratch.path() / "train.tsv") == rows));
 }

@@ -1,47 +1,18 @@
-// What the tests of this folder share: a folder that goes away, the real data, and refusals.
+// What the tests of this folder share besides a folder that goes away: the real data, and refusals.
 #pragma once
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <string_view>
 
 #include "core/error.h"
 #include "core/io.h"
 #include "data/shuffle.h"
 #include "tests/catch.h"
 #include "tests/real_data.h"
+#include "tests/scratch.h"
 
 namespace heed {
-
-/// A new folder that is removed at the end of the test.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "heed-data-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    folder_ = name;
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  const Path& folder() const { return folder_; }
-  /// Writes a file into the folder and says where it is.
-  Path file(const std::string& name, std::string_view bytes) const {
-    std::ofstream(folder_ / name, std::ios::binary)
-        << bytes;  // io::write syncs, which thousands of files feel
-    return folder_ / name;
-  }
-
- private:
-  Path folder_;
-};
 
 /// The text of the Error that `action` must throw, of this kind.
 template <class Action>

@@ -64,7 +64,7 @@ TEST_CASE("sequences: encoding keeps them, and any damage is seen") {
 
 TEST_CASE("sequences: what is kept is made once, and a damaged file only means making it anew") {
   const Scratch scratch;
-  const Variable cache("HEED_CACHE", (scratch.folder() / "cache").string());
+  const Variable cache("HEED_CACHE", (scratch.path() / "cache").string());
   int made = 0;
   std::string said;
   const auto get = [&](const std::string& recipe) {
@@ -84,7 +84,7 @@ TEST_CASE("sequences: what is kept is made once, and a damaged file only means m
   CHECK_THAT(said, containing("kept in"));
   get("other");
   CHECK(made == 2);
-  for (const Path& name : io::list(scratch.folder() / "cache"))
+  for (const Path& name : io::list(scratch.path() / "cache"))
     scratch.file("cache/" + name.string(), "heed sequences 1\nnothing");
   CHECK(get("one") == sample().sha256());
   CHECK(made == 3);

@@ -110,7 +110,7 @@ TEST_CASE("vocabulary: tokenizer files of another kind or with holes are refused
   load("[1]");
   load("{");
   load("");
-  refusal(Fault::file, [&] { Vocabulary::load_huggingface(scratch.folder() / "none.json"); });
+  refusal(Fault::file, [&] { Vocabulary::load_huggingface(scratch.path() / "none.json"); });
 }
 
 TEST_CASE("vocabulary: natural text comes back from pieces") {

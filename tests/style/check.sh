@@ -81,6 +81,32 @@ case $check in
     sources | grep -vx core/cuda/acted/words.h | xargs grep -HnE '^ *# *define ' | grep -vE 'define (HEED_BOTH|HEED_CUDA_BUILD|VARIANT|TASK)([( ]|$)' |
       verdict "Macros are HEED_BOTH, HEED_CUDA_BUILD, VARIANT and TASK: use a function, a constant or a template."
     ;;
+  types) # clang-format puts namespaces, and the types they hold, at column 0
+    find $folders -name '*.h' -o -name '*.cpp' -o -name '*.cu' | sort | xargs awk '
+      function leave() { if (depth > 0) print file ": namespace " scope[depth] " has no }  // namespace at its end" }
+      FNR == 1 { leave(); file = FILENAME; depth = opened = 0; is_header = file ~ /\.h$/ }
+      /^}  \/\/ namespace/ || (/^}$/ && FNR == opened + 2) { depth--; next } # of one line: without the comment
+      { sub(/ *\/\/.*/, "") }
+      /^(inline )?namespace [^=]*\{/ { sub(/^(inline )?namespace */, ""); sub(/ *\{.*/, ""); scope[++depth] = $0; opened = FNR; next }
+      !/^(struct|class|union|enum|using|typedef) / { next }
+      /^using/ ? !/=/ : /;/ && !/\{/ && !/^typedef/ { next } # declares only
+      {
+        name = ""
+        for (i = 1; i <= depth; ++i) {
+          if (scope[i] != "") name = name scope[i] "::"
+          else if (!is_header) next # of this file alone
+        }
+        gsub(/(alignas|__align__|__attribute__) *\(+[^)]*\)+ */, "")
+        if (/^typedef/) { sub(/ *;.*/, ""); sub(/.* /, "") }
+        sub(/^(struct|class|union|enum|using) (class |struct )?/, "")
+        if (/^[A-Za-z0-9_:]+</) next # a specialisation
+        sub(/[^A-Za-z0-9_:].*/, "")
+        name = name $0
+        if (name in first) print FILENAME ":" FNR ": " name " is defined at " first[name] " too"
+        else first[name] = FILENAME ":" FNR
+      }
+      END { leave() }' | verdict "A name means one type in a namespace: two classes of one name in one program are undefined behaviour."
+    ;;
   lists)
     while read -r list macro folder; do
       [ -f "$list" ] || continue

@@ -30,7 +30,7 @@ expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
 }
 
 plant
-for check in layering includes length comment marks defines lists twins files paths readme links; do expect $check 0; done
+for check in layering includes length comment marks defines types lists twins files paths readme links; do expect $check 0; done
 expect attention_page 1 'Regenerate' true
 expect nothing_of_the_kind 1 'no check'
 
@@ -49,6 +49,14 @@ plant && printf '// TO''DO later\n' >>core/row.h && expect marks 1 'core/row.h:3
 plant && printf 'Good enough for'' now.\n' >docs/index.md && expect marks 1 'docs/index.md:1'
 plant && printf '#define SQUARE(x) ((x) * (x))\n' >>core/row.h && expect defines 1 'SQUARE'
 plant && printf '#define HEED_BOTH\n' >>core/row.h && expect defines 0
+named() { printf '\nnamespace %s {\n%s\n%s\n}  // namespace %s\n' "$1" "$2" "${3-}" "$1"; }
+plant && named heed 'struct Row {' '};' >>core/row.h && named heed 'class Row final : Base {' '};' >>nn/layer.h && expect types 1 'nn/layer.h:5: heed::Row is defined at core/row.h:5 too'
+plant && named heed::kernel 'template <class T>' 'struct Row {};' >>core/row.h && named heed::kernel 'using Row = int;' >>core/kernels/copy_cuda.cu && expect types 1 'heed::kernel::Row is defined'
+plant && named heed 'enum class Row : int { a };' >>core/row.h && named heed 'namespace {' "$(printf 'struct Row\n    : Base {};\n}  // namespace')" >>nn/layer.h && expect types 1 'heed::Row is defined'
+plant && named heed "$(printf 'namespace detail {\nclass Row;\n}\nclass Row {};')" >>core/row.h && named heed 'typedef int Row __attribute__((vector_size(64)));' >>nn/layer.h && expect types 1 'heed::Row is defined'
+plant && named heed 'struct Row {};' 'struct Row;' >>core/row.h && named heed 'using other::Row;' 'template <> struct Other<Row> {};' >>nn/layer.h && named heed::kernel 'struct Row {};' >>data/rows.h &&
+  named heed 'namespace {' "$(printf 'struct Row {};\n}  // namespace')" >>core/kernels/copy_cpu.cpp && expect types 0
+plant && printf 'namespace heed {\nint x, y;\nint z;\n}\n' >>core/row.h && expect types 1 'core/row.h: namespace heed has no'
 plant && printf 'VARIANT(linear)\n' >>attention/variants.def && expect lists 1 'variants/linear.cpp does not exist'
 plant && printf 'VARIANT(softmax)\n' >>attention/variants.def && expect lists 1 'listed twice: softmax'
 plant && printf '// Linear.\n' >attention/variants/linear.cpp && expect lists 1 'linear.cpp: not listed'

@@ -1,6 +1,5 @@
 // heed translate: sentences in, sentences out.
 #include <unistd.h>
-#include <cstdio>
 
 #include "core/io.h"
 #include "data/tokenizer.h"
@@ -31,6 +30,7 @@ int run(const Invocation& call) {
          translate_all(*model, sentences, *source, target, run.config.model.max_length, run.config.decode)) {
       io::print_data(line + "\n");
     }
+    io::flush_output();
   };
   if (call.words.size() > 1) {
     put({call.words.begin() + 1, call.words.end()});
