@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "core/io.h"
 #include "core/kernels/copy.h"
 #include "core/launch.h"
 #include "core/parallel.h"

@@ -4,6 +4,7 @@
 
 #include "autograd/rounding.h"
 #include "core/cuda/context.h"
+#include "core/io.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "train/bench/bench.h"

@@ -4,6 +4,7 @@
 #include "core/blas.h"
 #include "core/device.h"
 #include "core/gpu.h"
+#include "core/io.h"
 #include "core/isa.h"
 #include "core/mpi.h"
 #include "core/parallel.h"

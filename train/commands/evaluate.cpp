@@ -1,6 +1,7 @@
 // heed evaluate: the test scores of a run.
 #include <cstdio>
 
+#include "core/io.h"
 #include "core/json.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/verbs.h"

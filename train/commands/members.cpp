@@ -9,6 +9,7 @@
 #include <new>
 #include <thread>
 
+#include "core/io.h"
 #include "core/mpi.h"
 #include "core/parallel.h"
 #include "train/commands/session.h"
