@@ -141,9 +141,7 @@ std::string escape(std::string_view utf8) {
         break;
       default: {
         const bool layout = c == '\n' || c == '\t' || c == '\r';
-        put(out, (c < 0x20 && !layout) || c == 0x7F || unseen(c)
-                     ? replacement
-                     : c);
+        put(out, (c < 0x20 && !layout) || c == 0x7F || unseen(c) ? replacement : c);
       }
     }
   }

@@ -82,9 +82,9 @@ class InputLines {
 struct OutputClosed {};
 
 /// Standard output and standard error are written here and nowhere else. Text for people is what
-/// terminal_text() (core/terminal.h) makes of it, wherever it goes, since names and values in it may come from
-/// files of others: logs are read on terminals too. What writes to standard output throws Fault::file when it
-/// cannot be written, OutputClosed when nobody reads it.
+/// terminal_text() (core/terminal.h) makes of it, wherever it goes, since names and values in it may come
+/// from files of others: logs are read on terminals too. What writes to standard output throws Fault::file
+/// when it cannot be written, OutputClosed when nobody reads it.
 
 /// Writes text for people to standard output.
 void print(std::string_view text);
@@ -96,8 +96,8 @@ void print(std::string_view text);
 /// it is, but on a terminal as print() does.
 void print_data(std::string_view text);
 
-/// Writes text with escape sequences of our own, such as colours; what comes from elsewhere must have been made
-/// harmless in it.
+/// Writes text with escape sequences of our own, such as colours; what comes from elsewhere must have been
+/// made harmless in it.
 void print_styled(std::string_view text);
 
 /// Pushes out what waits for standard output.

@@ -89,9 +89,7 @@ void print_styled(std::string_view text) { put(text); }
 
 bool print_error(std::string_view text) { return put_error(terminal_text(text)); }
 
-bool rewrite_error_line(std::string_view line) {
-  return put_error("\r" + terminal_word(line) + "\033[K");
-}
+bool rewrite_error_line(std::string_view line) { return put_error("\r" + terminal_word(line) + "\033[K"); }
 
 void flush_output() {
   errno = 0;

@@ -70,8 +70,8 @@ void print_machine(const Json& row) {
       io::print("The CPU acts this device: extents are smaller here, and its times mean nothing.\n");
   }
   io::printf("%lld thread%s, kernels %s, OpenBLAS %s%s\n\n", static_cast<long long>(count),
-              count == 1 ? "" : "s", to_string(isa()), blas_core().c_str(),
-              forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
+             count == 1 ? "" : "s", to_string(isa()), blas_core().c_str(),
+             forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ void Table::row(const Json& row) {
 Table::~Table() {
   if (json_ || disturbed_.empty()) return;
   io::printf("\nOther programs were at work on this machine during: %s. Measure these again.\n",
-              disturbed_.c_str());
+             disturbed_.c_str());
 }
 
 Json with_machine_facts(Json row) {

@@ -336,7 +336,8 @@ int run_program(int count, char** arguments) {
     io::print_error(text("error: ", left_behind(), error.what(), "\n"));
     return static_cast<int>(error.fault());
   } catch (const std::bad_alloc&) {
-    io::print_error("error: memory of the machine: there is none left. Use a smaller batch, length or model.\n");
+    io::print_error(
+        "error: memory of the machine: there is none left. Use a smaller batch, length or model.\n");
     return static_cast<int>(Fault::memory);
   } catch (const std::exception& error) {
     io::print_error(text("error: ", error.what(), " (this is a mistake of heed; please report it)\n"));

@@ -26,10 +26,10 @@ int get(const Invocation& call) {
   const std::string url = call.get("url");
   if (call.has("url") && !url.starts_with("http://") && !url.starts_with("https://"))
     fail("--url ", url, " is no http:// or https:// address.");
-  const Downloaded done =
-      download(call.words[1], {.folder = call.get("out", "data-" + call.words[1]),
-                               .url = call.get("url"),
-                               .say = [](std::string_view line) { io::print_error(text("  ", line, "\n")); }});
+  const Downloaded done = download(
+      call.words[1], {.folder = call.get("out", "data-" + call.words[1]),
+                      .url = call.get("url"),
+                      .say = [](std::string_view line) { io::print_error(text("  ", line, "\n")); }});
   io::print_data(done.data.string() + "\n");
   return 0;
 }

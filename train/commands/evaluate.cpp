@@ -24,7 +24,7 @@ int run(const Invocation& call) {
     return 0;
   }
   io::printf("%s, checkpoint of step %lld\n", call.words[0].c_str(),
-              static_cast<long long>(run.checkpoint.step));
+             static_cast<long long>(run.checkpoint.step));
   for (const auto& [name, value] : evaluation.scores.list)
     io::printf("  %-15s %.4f\n", score_name(name).c_str(), value);
   for (const std::string& note : evaluation.notes) io::printf("  %s\n", note.c_str());

@@ -115,7 +115,7 @@ int run(const Invocation& call) {
   write_model(folder, config, save(*model), config.task->sealed());
   if (rounds > 0) write_batches(folder, config, rounds);
   io::printf("%s: the model before its first step%s\n", folder.c_str(),
-              rounds > 0 ? text(", and ", rounds, " batches").c_str() : "");
+             rounds > 0 ? text(", and ", rounds, " batches").c_str() : "");
   return 0;
 }
 

@@ -74,7 +74,7 @@ int run(const Invocation& call) {
   const Path out = call.get("out", (run.folder.path() / "inspect").string());
   write_files(out, maps, run.folder.path().filename().string(), caption);
   io::printf("\nall heads   %s\nmatrices    %s, one .npy a layer beside it\n", (out / "maps.html").c_str(),
-              (out / "maps.safetensors").c_str());
+             (out / "maps.safetensors").c_str());
   return 0;
 }
 

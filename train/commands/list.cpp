@@ -40,7 +40,7 @@ int run(const Invocation& call) {
                           .only = call.words.size() > 1 ? &variant_named(call.words[1]) : nullptr};
     io::print_data(call.has("markdown") ? variants_markdown(listing)
                    : call.has("json")   ? variants_json(listing)
-                                   : variants_text(listing));
+                                        : variants_text(listing));
   } else if (what == "presets") {
     for (const Preset& preset : presets()) row(preset.name, preset.about);
   } else if (what == "tasks") {

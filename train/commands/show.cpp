@@ -18,7 +18,7 @@ int run(const Invocation& call) {
     LoadedRun run = load_run(path, call.get("ckpt"), "", false);
     io::print_data(to_toml(run.config));
     io::printf("\n# model of step %lld\n%s", static_cast<long long>(run.checkpoint.step),
-                summary(*run.model).c_str());
+               summary(*run.model).c_str());
     return 0;
   }
   if (call.has("ckpt"))
@@ -31,7 +31,7 @@ int run(const Invocation& call) {
     for (const OptionText& option : options_of(config)) {
       const auto from = config.origin.find(option.name);
       io::printf("%-28s %-14s %s\n", option.name.c_str(), option.value.c_str(),
-                  from == config.origin.end() ? "default" : from->second.c_str());
+                 from == config.origin.end() ? "default" : from->second.c_str());
     }
     return 0;
   }
