@@ -7,6 +7,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "core/terminal.h"
+
 namespace heed::picture {
 namespace {
 
@@ -32,9 +34,8 @@ constexpr Range wide[] = {{0x1100, 0x115F},  {0x2E80, 0x303E},   {0x3041, 0x4DBF
                           {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
                           {0x20000, 0x3FFFD}};
 
-/// Characters that reorder or break a line without being seen.
-constexpr Range unseen[] = {{0x80, 0x9F},     {0x200E, 0x200F}, {0x2028, 0x202E},
-                            {0x2066, 0x2069}, {0xFEFF, 0xFEFF}, {0xFFFE, 0xFFFF}};
+/// Whether a character reorders or breaks a line, or is a mark of order, without being seen.
+bool unseen(char32_t c) { return is_terminal_control(c) || c == 0xFEFF || c == 0xFFFE || c == 0xFFFF; }
 
 /// Reads one character and moves past it; a byte that begins none counts as U+FFFD.
 char32_t next(std::string_view& rest) {
@@ -92,7 +93,7 @@ std::string visible(std::string_view token) {
     else if (c == 0x7F)
       put(out, 0x2421);
     else
-      put(out, in(c, std::begin(unseen), std::end(unseen)) ? replacement : c);
+      put(out, unseen(c) ? replacement : c);
   }
   return out;
 }
@@ -140,9 +141,7 @@ std::string escape(std::string_view utf8) {
         break;
       default: {
         const bool layout = c == '\n' || c == '\t' || c == '\r';
-        put(out, (c < 0x20 && !layout) || c == 0x7F || in(c, std::begin(unseen), std::end(unseen))
-                     ? replacement
-                     : c);
+        put(out, (c < 0x20 && !layout) || c == 0x7F || unseen(c) ? replacement : c);
       }
     }
   }
@@ -162,7 +161,7 @@ std::string json(std::string_view utf8) {
       out += digits[c >> 4];
       out += digits[c & 15];
     } else {
-      put(out, in(c, std::begin(unseen), std::end(unseen)) ? replacement : c);
+      put(out, unseen(c) ? replacement : c);
     }
   }
   return out + '"';

@@ -1,7 +1,6 @@
 // Draws a map with the block shades of Unicode, aligned by display width.
 #include "attention/picture_text.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "attention/map_statistics.h"
 #include "attention/picture_encode.h"
 #include "core/error.h"
+#include "core/terminal.h"
 
 namespace heed {
 namespace {
@@ -143,9 +143,7 @@ TextOptions terminal_options() {
   const char* terminal = std::getenv("TERM");
   const bool dumb = !terminal || std::string_view(terminal) == "dumb";
   options.colour = isatty(STDOUT_FILENO) && !dumb && !(no_colour && *no_colour);
-  winsize size{};
-  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    options.width = size.ws_col;
+  options.width = terminal_columns(STDOUT_FILENO, options.width);
   return options;
 }
 

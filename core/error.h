@@ -60,8 +60,8 @@ void append(std::string& out, const Part& part) {
 
 }  // namespace detail
 
-/// Text out of a file as a message may show it: at most `most` bytes, and `?` for whatever is no UTF-8 or
-/// would be obeyed by a terminal.
+/// Text out of a file as a message may show it: at most `most` bytes of what terminal_word()
+/// (core/terminal.h) makes of it.
 std::string shown(std::string_view text, size_t most = 60);
 
 /// All parts in one string: `text("matmul: ", a.shape(), " times ", b.shape())`.

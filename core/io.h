@@ -81,12 +81,34 @@ class InputLines {
 /// nobody to work for. No Error, since it is not to be told.
 struct OutputClosed {};
 
-/// Writes to standard output. Fault::file when it cannot be written, OutputClosed when nobody reads it.
+/// Standard output and standard error are written here and nowhere else. Text for people is what
+/// terminal_text() (core/terminal.h) makes of it, wherever it goes, since names and values in it may come
+/// from files of others: logs are read on terminals too. What writes to standard output throws Fault::file
+/// when it cannot be written, OutputClosed when nobody reads it.
+
+/// Writes text for people to standard output.
 void print(std::string_view text);
 
-/// Pushes out what waits for standard output. Fault::file when it, or anything before, could not be written;
-/// OutputClosed when nobody reads it.
+/// The same of a format.
+[[gnu::format(printf, 1, 2)]] void printf(const char* format, ...);
+
+/// Writes what other programs read or what people keep (translations, settings, JSON, paths): byte by byte as
+/// it is, but on a terminal as print() does.
+void print_data(std::string_view text);
+
+/// Writes text with escape sequences of our own, such as colours; what comes from elsewhere must have been
+/// made harmless in it.
+void print_styled(std::string_view text);
+
+/// Pushes out what waits for standard output.
 void flush_output();
+
+/// Writes text for people to standard error, at once; false when it cannot be written.
+bool print_error(std::string_view text);
+
+/// Writes over the last line of the terminal that standard error is, without ending the line; false when it
+/// cannot be written.
+bool rewrite_error_line(std::string_view line);
 
 /// Drops the first line for which `past` holds and everything after it, and a torn last line; the file is
 /// replaced atomically. A file that does not exist is left so. Returns the number of lines that stay.

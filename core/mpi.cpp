@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/heartbeat.h"
+#include "core/io.h"
 
 namespace heed {
 namespace {
@@ -160,11 +161,12 @@ class Heartbeat {
   }
 
   [[noreturn]] void end(const std::vector<int64_t>& silent) {
-    std::fprintf(
-        stderr,
-        "error: %s: %s gave no sign of life for %.0f s (--collective-timeout): stopped, dead, or its "
-        "machine is not reached. The run ends; go on with heed resume, from its last checkpoint.\n",
-        name_of_member(group_).c_str(), names_of_members(silent, group_.size()).c_str(), limit_);
+    char limit[32];
+    std::snprintf(limit, sizeof limit, "%.0f", limit_);
+    io::print_error(text("error: ", name_of_member(group_), ": ", names_of_members(silent, group_.size()),
+                         " gave no sign of life for ", limit,
+                         " s (--collective-timeout): stopped, dead, or its machine is not reached. The run "
+                         "ends; go on with heed resume, from its last checkpoint.\n"));
     std::fflush(nullptr);
     ::alarm(30);  // should MPI itself wait for what is dead
     const std::lock_guard lock(calls_);

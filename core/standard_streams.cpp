@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 
 #include "core/io.h"
+#include "core/terminal.h"
 
 namespace heed::io {
 namespace {
@@ -22,6 +24,16 @@ bool nobody_reads() {
   if (code == EPIPE || (code == 0 && nobody_reads())) throw OutputClosed();
   fail(Fault::file, "cannot write standard output: ", std::strerror(code != 0 ? code : EIO), ".",
        code == ENOSPC ? " Free some space there, or write elsewhere." : "");
+}
+
+void put(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) refuse(errno);
+}
+
+bool put_error(std::string_view text) {
+  const bool whole = std::fwrite(text.data(), 1, text.size(), stderr) == text.size();
+  return std::fflush(stderr) == 0 && whole;
 }
 
 }  // namespace
@@ -53,10 +65,31 @@ std::optional<std::string> InputLines::next() {
   }
 }
 
-void print(std::string_view text) {
-  errno = 0;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) refuse(errno);
+void print(std::string_view text) { put(terminal_text(text)); }
+
+void printf(const char* format, ...) {
+  std::va_list values, again;
+  va_start(values, format);
+  va_copy(again, values);
+  const int size = std::vsnprintf(nullptr, 0, format, values);
+  va_end(values);
+  std::string text(static_cast<size_t>(std::max(size, 0)) + 1, '\0');
+  std::vsnprintf(text.data(), text.size(), format, again);
+  va_end(again);
+  text.pop_back();
+  print(text);
 }
+
+void print_data(std::string_view text) {
+  if (isatty(STDOUT_FILENO) == 1) return print(text);
+  put(text);
+}
+
+void print_styled(std::string_view text) { put(text); }
+
+bool print_error(std::string_view text) { return put_error(terminal_text(text)); }
+
+bool rewrite_error_line(std::string_view line) { return put_error("\r" + terminal_word(line) + "\033[K"); }
 
 void flush_output() {
   errno = 0;

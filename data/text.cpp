@@ -1,38 +1,12 @@
 // UTF-8 text: validation, code points, lines.
 #include "data/text.h"
 
-#include <array>
+#include "core/utf8.h"
 
 namespace heed {
-namespace {
-
-struct Decoded {
-  char32_t code;
-  size_t bytes;  ///< 0 when the bytes are no UTF-8
-};
-
-/// One sequence of at most four bytes (RFC 3629).
-Decoded decode(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return {first, 1};
-  const size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() - at < bytes) return {replacement_character, 0};
-  char32_t code = first & (0x7F >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {replacement_character, 0};
-    code = (code << 6) | (byte(i) & 0x3F);
-  }
-  constexpr std::array<char32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (code < least[bytes] || code > 0x10FFFF || surrogate) return {replacement_character, 0};
-  return {code, bytes};
-}
-
-}  // namespace
 
 char32_t next_code_point(std::string_view text, size_t& at) {
-  const Decoded decoded = decode(text, at);
+  const Utf8 decoded = utf8_at(text, at);
   at += decoded.bytes == 0 ? 1 : decoded.bytes;
   return decoded.code;
 }
@@ -59,7 +33,7 @@ void append_code_point(std::string& out, char32_t code) {
 
 size_t invalid_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    const size_t bytes = decode(text, at).bytes;
+    const size_t bytes = utf8_at(text, at).bytes;
     if (bytes == 0) return at;
     at += bytes;
   }

@@ -17,7 +17,7 @@ using picture::trimmed;
 
 constexpr double width = 720, height = 440, left = 64, right = 690, top = 52, bottom = 384;
 constexpr double largest = height / 12;
-constexpr double name_height = 14, letter_width = 6.2;  // of names, about
+constexpr double name_height = 14, letter_width = 7;  // of names, about
 
 /// An axis that leaves room for the bubbles at its ends.
 struct Axis {
@@ -25,10 +25,17 @@ struct Axis {
   std::vector<double> ticks;
 };
 
-Axis linear_axis(double low, double high) {
+/// The room may go beyond what a value can be, but the ticks do not.
+Axis linear_axis(double low, double high, double most) {
   const double room = high > low ? 0.12 * (high - low) : std::max(0.05 * std::fabs(high), 0.05);
-  const std::vector<double> ticks = axis_ticks(low - room, high + room, 6);
-  return {ticks.front(), ticks.back(), ticks};
+  std::vector<double> ticks = axis_ticks(low - room, high + room, 6);
+  Axis axis{ticks.front(), ticks.back(), {}};
+  if (high <= most && axis.high > most) axis.high = std::max(high + room, most);
+  if (low >= 0 && axis.low < 0) axis.low = low - room;
+  for (const double tick : ticks) {
+    if ((tick >= 0 || low < 0) && (tick <= most || high > most)) axis.ticks.push_back(tick);
+  }
+  return axis;
 }
 
 Axis logarithmic_axis(double low, double high) {
@@ -94,7 +101,8 @@ std::string drawing(const BubbleChart& chart, std::string_view colours) {
   const double most_area = std::max_element(chart.bubbles.begin(), chart.bubbles.end(), [](auto& a, auto& b) {
                              return a.area < b.area;
                            })->area;
-  const Axis across = logarithmic_axis(least_x->x, most_x->x), up = linear_axis(least_y->y, most_y->y);
+  const Axis across = logarithmic_axis(least_x->x, most_x->x),
+             up = linear_axis(least_y->y, most_y->y, chart.y_most);
   const auto at_x = [&](double x) {
     return left + std::log(x / across.low) / std::log(across.high / across.low) * (right - left);
   };
@@ -105,7 +113,7 @@ std::string drawing(const BubbleChart& chart, std::string_view colours) {
                          "\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\">\n", colours,
                          "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
                          "<text x=\"14\" y=\"22\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
-                         escape(chart.title), "</text>\n");
+                         escape(fitting(chart.title, width - 18, 14)), "</text>\n");
   out += label(14, 40, chart.y_label + "; areas: " + chart.area_label, small);
   for (const double tick : up.ticks) {
     out +=
@@ -137,16 +145,16 @@ std::string drawing(const BubbleChart& chart, std::string_view colours) {
   std::vector<Place> taken;
   for (const size_t i : order) {
     const Bubble& one = chart.bubbles[i];
+    const std::string name = fitting(one.name, right - left, 11);
     const double x = at_x(one.x), y = at_y(one.y),
-                 half = letter_width / 2 * static_cast<double>(picture::display_width(one.name));
+                 half = letter_width / 2 * static_cast<double>(picture::display_width(name));
     const Place place = free_place({x, y, half}, taken);
     taken.push_back(place);
     if (std::fabs(place.y - y) >= name_height) {  // a line leads to its bubble
       out += text("<path stroke=\"var(--muted)\" d=\"M", trimmed(x, 1), " ", trimmed(y, 1), "L",
                   trimmed(place.x, 1), " ", trimmed(place.y + (place.y < y ? 5 : -6), 1), "\"/>\n");
     }
-    out +=
-        label(place.x, place.y + 4, one.name, "font-size=\"11\" fill=\"var(--text)\" text-anchor=\"middle\"");
+    out += label(place.x, place.y + 4, name, "font-size=\"11\" fill=\"var(--text)\" text-anchor=\"middle\"");
   }
   return out + "</svg>\n";
 }

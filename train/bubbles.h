@@ -1,6 +1,7 @@
 // Bubbles: two numbers as a place, a third as an area.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Bubble {
 struct BubbleChart {
   std::string title, x_label, y_label, area_label;
   std::vector<Bubble> bubbles{};
+  double y_most = INFINITY;  ///< no y is above it by what it means, so the axis ends there: 1 for a share
 };
 
 /// A complete SVG file, light or dark by the reader's preference. Throws a data Error for a bubble without

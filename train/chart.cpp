@@ -7,6 +7,7 @@
 
 #include "attention/picture_encode.h"
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace heed {
 namespace {
@@ -17,6 +18,12 @@ using picture::trimmed;
 
 constexpr double width = 480, height = 236, left = 48, right = 462, bottom = 200;
 constexpr size_t most_points = 1200;
+constexpr double edge = 4;  // that stays free at the left and right
+
+/// About the most that a word of so many columns takes, in the widest of common fonts, DejaVu Sans.
+double width_of(std::string_view words, double font_size) {
+  return 0.66 * font_size * static_cast<double>(picture::display_width(words));
+}
 
 struct Extent {
   double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
@@ -65,6 +72,8 @@ Frame frame_of(const Chart& chart, bool logarithmic, double top) {
     frame.x.low = chart.logarithmic_x ? frame.x.low / 2 : frame.x.low - 0.5;
     frame.x.high = chart.logarithmic_x ? frame.x.high * 2 : frame.x.high + 0.5;
   }
+  if (!logarithmic && frame.y.low == frame.y.high && frame.y.high >= chart.y_most)
+    frame.y.low -= 0.1 * std::fabs(frame.y.high);  // ticks of a flat line go downwards
   if (!logarithmic && frame.y.low > 0 && frame.y.low < 0.35 * frame.y.high) frame.y.low = 0;
   frame.y_ticks =
       logarithmic ? logarithmic_ticks(frame.y.low, frame.y.high) : axis_ticks(frame.y.low, frame.y.high, 5);
@@ -156,7 +165,8 @@ std::string body(const Chart& chart, const Frame& frame) {
     out += words(left - 7, y + 4, tick_text(tick), "text-anchor=\"end\"");
   }
   for (const double tick : frame.x_ticks)
-    out += words(frame.at_x(tick), bottom + 16, tick_text(tick), "text-anchor=\"middle\"");
+    out += words(std::min(frame.at_x(tick), width - edge - width_of(tick_text(tick), 11) / 2), bottom + 16,
+                 tick_text(tick), "text-anchor=\"middle\"");
   out += text("<path stroke=\"var(--strong)\" d=\"M", left, " ", bottom, "H", right, "\"/>\n");
   out += words(right, bottom + 31, chart.x_label, "text-anchor=\"end\"");
   if (std::isfinite(chart.mark) && chart.mark >= frame.x.low && chart.mark <= frame.x.high) {
@@ -256,6 +266,18 @@ std::vector<double> logarithmic_ticks(double low, double high) {
   return {from, to};
 }
 
+std::string fitting(const std::string& name, double room, double font_size) {
+  if (width_of(name, font_size) <= room) return name;
+  std::string out;
+  for (size_t at = 0; at < name.size();) {
+    const std::string next = out + name.substr(at, std::max<size_t>(utf8_at(name, at).bytes, 1));
+    if (width_of(next + "\u2026", font_size) > room) break;
+    at = next.size();
+    out = next;
+  }
+  return out + "\u2026";
+}
+
 std::string tick_text(double value) {
   const double size = std::fabs(value);
   if (size == 0 || !std::isfinite(value)) return picture::fixed(value, 0);
@@ -271,16 +293,18 @@ std::string chart_svg(const Chart& chart, bool logarithmic) {
   std::string legend;
   double x = 14, y = 35;
   for (size_t i = 0; i < chart.series.size(); ++i) {
-    const std::string label = chart.series[i].name + " " + last(chart.series[i]);
-    const double wide = 40 + 6.2 * static_cast<double>(picture::display_width(label));
-    if (x > 14 && x + wide > width) {
+    const std::string value = " " + last(chart.series[i]);
+    const std::string label =
+        fitting(chart.series[i].name, width - edge - 34 - width_of(value, 11), 11) + value;
+    const double used = 20 + width_of(label, 11);
+    if (x > 14 && x + used > width - edge) {
       x = 14;
       y += 15;
     }
     legend += text("<path stroke=\"var(--series-", i % 8, ")\" stroke-width=\"3\" d=\"M", trimmed(x, 1), " ",
                    trimmed(y, 1), "h14\"/>\n");
     legend += words(x + 20, y + 4, label, "");
-    x += wide;
+    x += used + 14;
   }
   const Frame frame = frame_of(chart, logarithmic, y + 19);
   if (frame.y.empty())
@@ -291,7 +315,7 @@ std::string chart_svg(const Chart& chart, bool logarithmic) {
          std::string(picture::chart_colours()) +
          "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n" +
          text("<text x=\"14\" y=\"20\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
-              escape(chart.title), "</text>\n") +
+              escape(fitting(chart.title, width - edge - 14, 14)), "</text>\n") +
          legend + body(chart, frame) + "</svg>\n";
 }
 

@@ -21,7 +21,8 @@ struct Chart {
   std::string x_label = "step";
   bool smooth = false;  ///< draw a running mean over the faint values of long series
   bool logarithmic_x = false;
-  double mark = NAN;  ///< an x that is marked with a thin line: the best step
+  double mark = NAN;         ///< an x that is marked with a thin line: the best step
+  double y_most = INFINITY;  ///< no y is above it by what it means, so the axis ends there: 1 for a share
 };
 
 /// Round numbers from at most `low` to at least `high`, about `count` of them: steps of 1, 2 or 5 times a
@@ -29,6 +30,9 @@ struct Chart {
 std::vector<double> axis_ticks(double low, double high, int count);
 /// The same for a logarithmic axis: powers of ten, with 2 and 5 between them where the range is short.
 std::vector<double> logarithmic_ticks(double low, double high);
+
+/// As much of a name as fits so much room of the picture, with an ellipsis where it is cut.
+std::string fitting(const std::string& name, double room, double font_size);
 
 /// A number as a tick says it: 0.25, 5e-4, 12k, 1.5M.
 std::string tick_text(double value);

@@ -8,6 +8,7 @@
 #include "attention/picture_encode.h"
 #include "core/io.h"
 #include "core/json.h"
+#include "core/terminal.h"
 #include "train/chart.h"
 #include "train/csv.h"
 #include "train/run_folder.h"
@@ -261,12 +262,12 @@ std::string comparison_text(const Comparison& comparison) {
     return right ? blanks + words : words + blanks;
   };
   size_t wide = 10;
-  for (const ComparedRow& row : comparison.rows) wide = std::max(wide, row.label.size() + 2);
+  for (const ComparedRow& row : comparison.rows) wide = std::max(wide, terminal_word(row.label).size() + 2);
   std::string out = cell("", wide, false) + cell(score_name(comparison.score), 20, true) +
                     cell("steps/s", 10, true) + cell("peak MB", 10, true) + cell("parameters", 12, true) +
                     cell("GFLOP/step", 12, true) + cell("seconds", 10, true) + "\n";
   for (const ComparedRow& row : comparison.rows) {
-    out += cell(row.label, wide, false);
+    out += cell(terminal_word(row.label), wide, false);
     if (row.score.count == 0) {
       out += "  " + row.failure + "\n";
       continue;
@@ -321,6 +322,7 @@ std::string comparison_csv(const Comparison& comparison) {
 Chart comparison_chart(const Comparison& comparison, const std::string& metric, bool against_seconds) {
   Chart chart{.title = (metric == "loss" ? "training loss" : score_name(metric)) +
                        (against_seconds ? " over seconds of training" : " over steps")};
+  chart.y_most = score_most(metric);
   if (against_seconds) chart.x_label = "seconds";
   for (const ComparedRow& row : comparison.rows) {
     std::vector<const ComparedRun*> runs;

@@ -8,8 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
 
-#include "core/error.h"
+#include "core/io.h"
+#include "core/terminal.h"
 
 namespace heed {
 
@@ -54,10 +58,7 @@ Progress::Progress() {
   terminal_ = isatty(STDERR_FILENO) == 1 && !(kind != nullptr && std::strcmp(kind, "dumb") == 0);
 }
 
-void Progress::put(const std::string& words) {
-  if (std::fwrite(words.data(), 1, words.size(), stderr) != words.size() || std::fflush(stderr) != 0)
-    quiet = true;
-}
+void Progress::put(const std::string& words) { quiet = !io::print_error(words); }
 
 void Progress::close_line() {
   if (open_ && !quiet) put("\n");
@@ -75,34 +76,48 @@ void Progress::say(const std::string& label, const std::string& text) {
   put("  " + label + std::string(label.size() < 11 ? 12 - label.size() : 1, ' ') + text + "\n");
 }
 
-std::string Progress::line(const Now& now) const {
-  char buffer[256];
-  const int wide = std::snprintf(nullptr, 0, "%lld", static_cast<long long>(now.total));
-  int used = std::snprintf(buffer, sizeof buffer, "  step %*lld/%lld", wide, static_cast<long long>(now.step),
-                           static_cast<long long>(now.total));
-  std::string out(buffer, static_cast<size_t>(used));
-  if (terminal_) {
-    const int64_t full = now.total > 0 ? 18 * now.step / now.total : 0;
-    out += " [" + std::string(static_cast<size_t>(full), '#') +
-           std::string(static_cast<size_t>(18 - full), '.') + "]";
-  }
-  used = std::snprintf(buffer, sizeof buffer, " %3lld%%",
-                       static_cast<long long>(now.total > 0 ? 100 * now.step / now.total : 0));
-  out += std::string(buffer, static_cast<size_t>(used));
-  const auto add = [&](const char* format, double value) {
-    const int n = std::snprintf(buffer, sizeof buffer, format, value);
-    out += std::string(buffer, std::min(static_cast<size_t>(n), sizeof buffer - 1));
+std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
+  char buffer[512];  // a double of %.3f has at most 314 characters
+  const auto print = [&](const char* format, auto... values) {
+    const int n = std::snprintf(buffer, sizeof buffer, format, values...);
+    return std::string(buffer, std::min(static_cast<size_t>(std::max(n, 0)), sizeof buffer - 1));
   };
-  add("  train %.3f", now.loss);
-  if (now.validation >= 0) add("  valid %.3f", now.validation);
-  if (now.estimate >= 0) add(" (estimate %.3f)", now.estimate);
-  if (now.accuracy >= 0) add("  accuracy %.3f", now.accuracy);
-  if (now.bleu >= 0) add("  bleu %4.1f", now.bleu);
-  if (now.validation >= 0 && now.validated != now.step) out += text(" @", now.validated);
-  out += "  " + short_number(now.tokens_per_second) + " tok/s";
-  add("  grad %.2f", now.norm);
-  out += "  eta " + clock_text(now.seconds_left);
-  return out;
+  const auto share = [&](int64_t whole) {
+    const int64_t done = std::clamp<int64_t>(now.step, 0, now.total);
+    return now.total > 0 ? static_cast<size_t>(whole * done / now.total) : 0;
+  };
+  const std::string total = std::to_string(now.total);
+  struct Part {
+    int rank;  // of two parts, the one with the higher rank is left out first
+    std::string words;
+  };
+  std::vector<Part> parts{
+      {0, print("  step %*lld/", static_cast<int>(total.size()), static_cast<long long>(now.step)) + total}};
+  const auto add = [&](bool there, int rank, std::string words) {
+    if (there) parts.push_back({rank, std::move(words)});
+  };
+  add(bar, 9, " [" + std::string(share(18), '#') + std::string(18 - share(18), '.') + "]");
+  add(true, 6, print(" %3zu%%", share(100)));
+  add(true, 1, print("  train %.3f", now.loss));
+  add(now.validation >= 0, 3, print("  valid %.3f", now.validation));
+  add(now.estimate >= 0, 8, print(" (estimate %.3f)", now.estimate));
+  add(now.accuracy >= 0, 4, print("  accuracy %.3f", now.accuracy));
+  add(now.bleu >= 0, 4, print("  bleu %4.1f", now.bleu));
+  add(now.validation >= 0 && now.validated != now.step, 5, " @" + std::to_string(now.validated));
+  add(true, 7, "  " + short_number(now.tokens_per_second) + " tok/s");
+  add(true, 10, print("  grad %.2f", now.norm));
+  add(true, 2, "  eta " + clock_text(now.seconds_left));
+  const auto whole = [&] {
+    std::string out;
+    for (const Part& part : parts) out += part.words;
+    return out;
+  };
+  // A terminal breaks a line that fills it, and then the line cannot be written over.
+  const size_t most = static_cast<size_t>(std::max<int64_t>(columns, 1)) - 1;
+  while (parts.size() > 1 && whole().size() > most)
+    parts.erase(std::max_element(parts.begin(), parts.end(),
+                                 [](const Part& a, const Part& b) { return a.rank < b.rank; }));
+  return whole().substr(0, most);  // every character is one byte and one column
 }
 
 void Progress::step(const Now& now) {
@@ -111,7 +126,8 @@ void Progress::step(const Now& now) {
   const bool last = now.step == now.total;
   if (terminal_) {
     if (!last && time - printed_at_ < 0.2) return;
-    put("\r" + line(now) + "\033[K");
+    const int64_t columns = terminal_columns(STDERR_FILENO, 80);  // anew: windows change
+    quiet = !io::rewrite_error_line(progress_line(now, true, columns));
     open_ = true;
   } else {
     if (now.step == printed_step_) return;
@@ -119,7 +135,7 @@ void Progress::step(const Now& now) {
     const bool milestone = now.total >= 10 && now.step / tenth > printed_step_ / tenth;
     if (!last && !milestone && printed_step_ > 0 && time - printed_at_ < 10) return;
     printed_step_ = now.step;
-    put(line(now) + "\n");
+    put(progress_line(now, false, std::numeric_limits<int64_t>::max()) + "\n");
   }
   printed_at_ = time;
 }

@@ -33,7 +33,6 @@ class Progress {
   bool quiet = false;
 
  private:
-  std::string line(const Now& now) const;
   void put(const std::string& words);
   void close_line();
   bool terminal_ = false;
@@ -41,6 +40,10 @@ class Progress {
   double printed_at_ = -1e9;
   int64_t printed_step_ = 0;
 };
+
+/// The line of a step, with a bar or without: shorter than `columns`, for which the parts that say least are
+/// left out first (gradient norm, bar, estimate, speed) and the step never.
+std::string progress_line(const Progress::Now& now, bool bar, int64_t columns);
 
 /// Seconds since some fixed moment.
 double seconds_now();

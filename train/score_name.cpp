@@ -2,6 +2,7 @@
 #include "train/score_name.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace heed {
 
@@ -11,6 +12,12 @@ std::string score_name(const std::string& key) {
   std::string out = key;
   std::replace(out.begin(), out.end(), '_', ' ');
   return out;
+}
+
+double score_most(const std::string& key) {
+  if (key.starts_with("valid_")) return score_most(key.substr(6));
+  if (key.starts_with("last_")) return score_most(key.substr(5));
+  return key == "accuracy" ? 1 : key == "bleu" ? 100 : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace heed

@@ -9,4 +9,7 @@ namespace heed {
 /// for last_accuracy.
 std::string score_name(const std::string& key);
 
+/// The most that a score can be: 1 for an accuracy, 100 for BLEU; infinity where there is none.
+double score_most(const std::string& key);
+
 }  // namespace heed

@@ -36,6 +36,7 @@ constexpr std::array all{
     Row{"M2", "soak: a million tiny steps", "memory grows at most 1 % after warm-up, files constant, steps at most 5 % slower", soak},
     Row{"M3", "estimated against measured peak of memory, each preset", "within 10 %", memory_estimate},
     Row{"V1", "runs of 0.1, newer formats, resumes by other programs and machines, impossible states", "read; named as newer; told; refused with key and range", versions},
+    Row{"T1", "terminal escapes in names and data, narrow terminals", "shown, not obeyed; data on a pipe exact; living lines shorter than the terminal", terminals},
     Row{"U1", "cold start of heed --version", "at most 20 ms and 16 MiB, no CUDA library", cold_start},
     Row{"U2", "clean container to the first training", "2 commands, at most 5 min, 300 MiB of packages, 0 questions", clean_container},
     Row{"U3", "no network", "everything works with data given; clear words otherwise", no_network},

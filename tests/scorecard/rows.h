@@ -66,6 +66,9 @@ Result no_network(const Scene& scene);
 /// versions.cpp: runs of other versions and machines.
 Result versions(const Scene& scene);
 
+/// terminals.cpp: what people see of names and words from elsewhere.
+Result terminals(const Scene& scene);
+
 /// suite.cpp: the tests of the tests.
 Result sanitizers(const Scene& scene);
 Result coverage(const Scene& scene);

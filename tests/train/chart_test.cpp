@@ -2,9 +2,14 @@
 #include "train/chart.h"
 
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "attention/picture_encode.h"
 #include "core/error.h"
 #include "tests/catch.h"
+#include "train/bubbles.h"
 
 using namespace heed;
 
@@ -23,6 +28,39 @@ Series falling(int64_t points) {
     series.y.push_back(8.0 / static_cast<double>(i + 1));
   }
   return series;
+}
+
+/// Where each text of a picture ends at its left and right, in a font of wide letters.
+std::vector<std::pair<double, double>> text_ends(const std::string& svg) {
+  std::vector<std::pair<double, double>> out;
+  for (size_t at = svg.find("<text"); at != std::string::npos; at = svg.find("<text", at + 1)) {
+    const std::string head = svg.substr(at, svg.find('>', at) - at);
+    const auto number = [&](const std::string& key) {
+      const size_t found = head.find(" " + key + "=\"");
+      REQUIRE(found != std::string::npos);
+      return std::stod(head.substr(found + key.size() + 3));
+    };
+    const size_t begin = svg.find('>', at) + 1;
+    const auto letters =
+        static_cast<double>(picture::display_width(svg.substr(begin, svg.find('<', begin) - begin)));
+    const double wide = 0.62 * number("font-size") * letters, x = number("x");
+    const bool middle = head.find("\"middle\"") != std::string::npos,
+               end = head.find("\"end\"") != std::string::npos;
+    const double left = middle ? x - wide / 2 : end ? x - wide : x;
+    out.emplace_back(left, left + wide);
+  }
+  return out;
+}
+
+/// The texts of the ticks left of the axis.
+std::vector<std::string> ticks_up(const std::string& svg, double x) {
+  std::vector<std::string> out;
+  const std::string head = text("<text x=\"", x, "\"");
+  for (size_t at = svg.find(head); at != std::string::npos; at = svg.find(head, at + 1)) {
+    const size_t begin = svg.find('>', at) + 1;
+    out.push_back(svg.substr(begin, svg.find('<', begin) - begin));
+  }
+  return out;
 }
 
 }  // namespace
@@ -105,4 +143,46 @@ TEST_CASE("chart: a file stands alone, with its colours and the best step") {
 TEST_CASE("chart: x and y of different lengths are refused with their numbers") {
   CHECK_THROWS_WITH(chart_figure({.title = "Loss", .series = {{"train", {1, 2}, {1}}}}),
                     containing("'train' has 2 x but 1 y"));
+}
+
+TEST_CASE("chart: no text leaves the picture, wherever a label stands and however long it is") {
+  const std::string name = "nystromformer:landmarks=64,iterations=6 with a name that is long";
+  std::vector<std::string> pictures;
+  for (const double mark : {0.0, 9.0, 10.0, 19.0}) {
+    Chart chart{.title = "BLEU", .mark = mark};
+    for (int i = 0; i < 8; ++i)
+      chart.series.push_back(falling(20)), chart.series.back().name = text("BLEU ", i);
+    pictures.push_back(chart_svg(chart));
+    chart.series[3].name = chart.title = name + ", " + name;
+    pictures.push_back(chart_svg(chart));
+  }
+  pictures.push_back(chart_svg({.title = "x", .series = {{"s", {0.0001, 0.00025}, {1, 2}}}}));
+  BubbleChart bubbles{.title = name + name + name, .x_label = "x", .y_label = "y", .area_label = "z"};
+  bubbles.bubbles = {{"a", 1, 0.5, 1}, {name, 100, 0.9, 4}, {name + ", " + name, 90, 0.1, 4}};
+  for (const std::string& svg : pictures) {
+    for (const auto& [left, right] : text_ends(svg)) {
+      CHECK(left >= 0);
+      CHECK(right <= 480);
+    }
+  }
+  for (const auto& [left, right] : text_ends(bubbles_svg(bubbles))) {
+    CHECK(left >= 0);
+    CHECK(right <= 720);
+  }
+}
+
+TEST_CASE("chart: an accuracy axis ends at 1, and a score below its most is as before") {
+  for (const auto& [low, high] : {std::pair{0.2, 1.0}, {0.97, 1.0}, {1.0, 1.0}, {0.1, 0.96}}) {
+    CAPTURE(low, high);
+    const Chart chart{.title = "a", .series = {{"s", {0, 1}, {low, high}}}, .y_most = 1};
+    const std::vector<std::string> ticks = ticks_up(chart_svg(chart), 41);
+    REQUIRE(ticks.size() >= 2);
+    CHECK(ticks.back() == "1");
+    BubbleChart bubbles{.title = "t", .x_label = "x", .y_label = "y", .area_label = "z", .y_most = 1};
+    bubbles.bubbles = {{"a", 1, low, 1}, {"b", 10, high, 1}};
+    const std::vector<std::string> up = ticks_up(bubbles_svg(bubbles), 57);
+    REQUIRE(up.size() >= 2);
+    CHECK(up.back() == "1");
+    CHECK(std::stod(up.front()) >= 0);
+  }
 }

@@ -59,6 +59,32 @@ TEST_CASE("progress: a step is told once, tenths that were jumped over too, and 
     CHECK_THAT(lines[static_cast<size_t>(line)], containing(part));
 }
 
+TEST_CASE("progress: on a terminal the line is shorter than the terminal, and what says least goes first") {
+  const Progress::Now now{.step = 49998,
+                          .total = 100000,
+                          .loss = 3.14159,
+                          .norm = 1.25,
+                          .validated = 49000,
+                          .validation = 3.064,
+                          .estimate = 3.071,
+                          .accuracy = 0.875,
+                          .bleu = 31.4,
+                          .tokens_per_second = 123456,
+                          .seconds_left = 45296};
+  const std::string whole = progress_line(now, true, 200);
+  for (const char* part : {"step  49998/100000", "[########..........]", " 49%", "train 3.142", "valid 3.064",
+                           "(estimate 3.071)", "accuracy 0.875", "bleu 31.4", "@49000", "123.5k tok/s",
+                           "grad 1.25", "eta 12:34:56"})
+    CHECK_THAT(whole, containing(part));
+  for (int64_t columns = 1; columns <= 200; ++columns) {
+    CAPTURE(columns);
+    CHECK(progress_line(now, true, columns).size() <= static_cast<size_t>(columns - 1));
+  }
+  CHECK(progress_line(now, true, 80) ==
+        "  step  49998/100000  train 3.142  valid 3.064  bleu 31.4  eta 12:34:56");
+  CHECK(progress_line(now, true, 40) == "  step  49998/100000  train 3.142");
+}
+
 TEST_CASE("progress: what cannot be written makes it quiet, and nothing else") {
   const int before = ::dup(STDERR_FILENO);
   int ends[2];

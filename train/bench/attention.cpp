@@ -299,9 +299,9 @@ void bench_attention(const Invocation& call) {
     io::write(out / "attention.csv", csv);
     io::write(out / "crossovers.csv", crossings_csv);
   }
-  if (!call.has("json") && !notes.empty()) std::printf("\nNot longer\n%s", notes.c_str());
+  if (!call.has("json") && !notes.empty()) io::printf("\nNot longer\n%s", notes.c_str());
   if (!call.has("json") && !crossings.empty())
-    std::printf("\nFaster than tiled softmax\n%s", crossings.c_str());
+    io::printf("\nFaster than tiled softmax\n%s", crossings.c_str());
 }
 
 }  // namespace heed::bench

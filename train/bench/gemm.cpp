@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "core/io.h"
 #include "core/kernels/copy.h"
 #include "core/launch.h"
 #include "core/parallel.h"
@@ -167,7 +168,7 @@ void bench_gemm(const Invocation& call) {
     table.row(row);
   }
   if (!call.has("json"))
-    std::printf("\nPeak of multiply-adds: %.0f GFLOP/s, %.0f with one thread.\n", 1e-9 * peak, 1e-9 * peak_1);
+    io::printf("\nPeak of multiply-adds: %.0f GFLOP/s, %.0f with one thread.\n", 1e-9 * peak, 1e-9 * peak_1);
   set_threads(all);
 }
 

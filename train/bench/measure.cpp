@@ -65,13 +65,13 @@ void print_machine(const Json& row) {
   const int64_t count = set != nullptr ? set->integer() : threads();
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
   if (default_device != Device::cpu) {
-    std::printf("%s\n", gpu_words().c_str());
+    io::printf("%s\n", gpu_words().c_str());
     if (cuda::acted)
-      std::puts("The CPU acts this device: extents are smaller here, and its times mean nothing.");
+      io::print("The CPU acts this device: extents are smaller here, and its times mean nothing.\n");
   }
-  std::printf("%lld thread%s, kernels %s, OpenBLAS %s%s\n\n", static_cast<long long>(count),
-              count == 1 ? "" : "s", to_string(isa()), blas_core().c_str(),
-              forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
+  io::printf("%lld thread%s, kernels %s, OpenBLAS %s%s\n\n", static_cast<long long>(count),
+             count == 1 ? "" : "s", to_string(isa()), blas_core().c_str(),
+             forced != nullptr ? " (set by OPENBLAS_CORETYPE)" : "");
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ void Table::row(const Json& row) {
     if (!disturbed_.ends_with(name)) disturbed_ += (disturbed_.empty() ? "" : ", ") + name;
   }
   if (json_) {
-    std::puts(row.dump().c_str());
+    io::print_data(row.dump() + "\n");
     io::flush_output();
     return;
   }
@@ -107,21 +107,21 @@ void Table::row(const Json& row) {
           (i == 0 ? "|-" : "-") + std::string(static_cast<size_t>(width(i)), '-') + (i == 0 ? "-|" : ":|");
     }
     print_machine(row);
-    std::printf("%s\n%s\n", heads.c_str(), rule.c_str());
+    io::printf("%s\n%s\n", heads.c_str(), rule.c_str());
     begun_ = true;
   }
   for (size_t i = 0; i < columns_.size(); ++i) {
     const std::string text = cell(row.find(columns_[i].key), columns_[i].decimals);
-    std::printf(i == 0 ? "| %-*s |" : " %*s |", width(i), text.c_str());
+    io::printf(i == 0 ? "| %-*s |" : " %*s |", width(i), text.c_str());
   }
-  std::puts("");
+  io::print("\n");
   io::flush_output();
 }
 
 Table::~Table() {
   if (json_ || disturbed_.empty()) return;
-  std::printf("\nOther programs were at work on this machine during: %s. Measure these again.\n",
-              disturbed_.c_str());
+  io::printf("\nOther programs were at work on this machine during: %s. Measure these again.\n",
+             disturbed_.c_str());
 }
 
 Json with_machine_facts(Json row) {

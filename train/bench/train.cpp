@@ -4,6 +4,7 @@
 
 #include "autograd/rounding.h"
 #include "core/cuda/context.h"
+#include "core/io.h"
 #include "core/parallel.h"
 #include "core/storage.h"
 #include "train/bench/bench.h"
@@ -159,7 +160,7 @@ void on_device(const std::vector<std::string>& names, const Invocation& call) {
     const std::string why = row.at("why_not_replayed").text();
     if (!why.empty()) notes += text("  ", name, ": ", why, "\n");
   }
-  if (!call.has("json") && !notes.empty()) std::printf("\nSteps run as they are\n%s", notes.c_str());
+  if (!call.has("json") && !notes.empty()) io::printf("\nSteps run as they are\n%s", notes.c_str());
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ class Writer {
       write_npy(path, Array::of<int32_t>(shape, {whole.data<int32_t>(), count}));
     else
       write_npy(path, Array::of<float>(shape, {whole.data<float>(), count}));
-    std::printf("%-24s %s\n", (name + ".npy").c_str(), text(x.shape()).c_str());
+    io::printf("%-24s %s\n", (name + ".npy").c_str(), text(x.shape()).c_str());
   }
 
  private:

@@ -121,7 +121,7 @@ void apply_machine(const Invocation& call) {
   const std::string device = call.get("device", "auto");
   default_device = device_named(device);
   if (const std::string idle = why_gpu_idle(); device == "auto" && !idle.empty())
-    std::fprintf(stderr, "warning: device cpu, since %s. --device cpu says nothing.\n", idle.c_str());
+    io::print_error(text("warning: device cpu, since ", idle, ". --device cpu says nothing.\n"));
   if (call.has("memory")) cap_memory(memory_size(call.get("memory")));
 }
 
@@ -270,11 +270,11 @@ std::vector<char*> with_help_as_option(int count, char** arguments) {
 int parse_and_run(int count, char** arguments) {
   if (count < 2) {
     Parser parser("");
-    std::fputs(parser.app.help().c_str(), stdout);
+    io::print(parser.app.help());
     return 0;
   }
   if (std::string(arguments[1]) == "--version") {  // before anything is built, so that it answers at once
-    std::puts("heed " HEED_VERSION);
+    io::print("heed " HEED_VERSION "\n");
     return 0;
   }
   const std::string first = arguments[1];
@@ -292,7 +292,7 @@ int parse_and_run(int count, char** arguments) {
   try {
     parser.app.parse(count, arguments);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(parser.app.help().c_str(), stdout);
+    io::print(parser.app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
     const std::string said = error.what();
@@ -333,14 +333,14 @@ int run_program(int count, char** arguments) {
   } catch (const io::OutputClosed&) {
     return 128 + SIGPIPE;  // as a shell says of one that SIGPIPE has ended
   } catch (const Error& error) {
-    std::fprintf(stderr, "error: %s%s\n", left_behind().c_str(), error.what());
+    io::print_error(text("error: ", left_behind(), error.what(), "\n"));
     return static_cast<int>(error.fault());
   } catch (const std::bad_alloc&) {
-    std::fputs("error: memory of the machine: there is none left. Use a smaller batch, length or model.\n",
-               stderr);
+    io::print_error(
+        "error: memory of the machine: there is none left. Use a smaller batch, length or model.\n");
     return static_cast<int>(Fault::memory);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "error: %s (this is a mistake of heed; please report it)\n", error.what());
+    io::print_error(text("error: ", error.what(), " (this is a mistake of heed; please report it)\n"));
     return static_cast<int>(Fault::internal);
   }
 }

@@ -96,7 +96,7 @@ int run(const Invocation& call) {
           base,
           make_runs(plans, {.folder = folder, .machine = machine_of(call), .quiet = call.has("quiet")}));
     } catch (const Stopped& stopped) {
-      std::fprintf(stderr, "  stopped, and saved; the same command goes on\n");
+      io::print_error("  stopped, and saved; the same command goes on\n");
       return 128 + stopped.signal;
     }
   } else {

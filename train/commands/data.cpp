@@ -26,13 +26,11 @@ int get(const Invocation& call) {
   const std::string url = call.get("url");
   if (call.has("url") && !url.starts_with("http://") && !url.starts_with("https://"))
     fail("--url ", url, " is no http:// or https:// address.");
-  const Downloaded done =
-      download(call.words[1], {.folder = call.get("out", "data-" + call.words[1]),
-                               .url = call.get("url"),
-                               .say = [](std::string_view line) {
-                                 std::fprintf(stderr, "  %.*s\n", static_cast<int>(line.size()), line.data());
-                               }});
-  std::printf("%s\n", done.data.c_str());
+  const Downloaded done = download(
+      call.words[1], {.folder = call.get("out", "data-" + call.words[1]),
+                      .url = call.get("url"),
+                      .say = [](std::string_view line) { io::print_error(text("  ", line, "\n")); }});
+  io::print_data(done.data.string() + "\n");
   return 0;
 }
 
@@ -51,7 +49,7 @@ int check(const Invocation& call) {
   const ParallelCorpus corpus = make_corpus(std::move(file), {.validation = 0, .test = 0});
   const auto pairs = static_cast<int64_t>(corpus.train.size());
   const int64_t rest = pairs - split.validation - split.test, tenth = std::max<int64_t>(pairs / 10, 1);
-  std::printf("%s\n", to_string(corpus.report).c_str());
+  io::printf("%s\n", to_string(corpus.report).c_str());
   if (rest > 0) {
     io::print(text(rest, " train, ", split.validation, " validation, ", split.test,
                    " test pairs with the default split\n"));
@@ -60,7 +58,7 @@ int check(const Invocation& call) {
                    ": train with --data.validation ", tenth, " --data.test ", tenth, "\n"));
   }
   for (const SourceFile& one : corpus.report.files)
-    std::printf("sha256 %s  %s\n", one.sha256.c_str(), one.path.c_str());
+    io::printf("sha256 %s  %s\n", one.sha256.c_str(), one.path.c_str());
   return 0;
 }
 

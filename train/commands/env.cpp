@@ -4,6 +4,7 @@
 #include "core/blas.h"
 #include "core/device.h"
 #include "core/gpu.h"
+#include "core/io.h"
 #include "core/isa.h"
 #include "core/mpi.h"
 #include "core/parallel.h"
@@ -23,11 +24,11 @@ int run(const Invocation& call) {
   facts.set("isa", to_string(isa()));
   facts.set("bf16_products", has_bf16_products());
   if (call.has("json")) {
-    std::puts(facts.dump().c_str());
+    io::print_data(facts.dump() + "\n");
     return 0;
   }
   for (const auto& [name, value] : facts.members()) {
-    std::printf("  %-20s %s\n", name.c_str(), value.is_text() ? value.text().c_str() : value.dump().c_str());
+    io::printf("  %-20s %s\n", name.c_str(), value.is_text() ? value.text().c_str() : value.dump().c_str());
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 // heed evaluate: the test scores of a run.
 #include <cstdio>
 
+#include "core/io.h"
 #include "core/json.h"
 #include "train/commands/loaded_run.h"
 #include "train/commands/verbs.h"
@@ -19,14 +20,14 @@ int run(const Invocation& call) {
     Json out = Json::object({{"run", call.words[0]}, {"step", run.checkpoint.step}});
     for (const auto& [name, value] : evaluation.scores.list) out.set(name, value);
     put_known(out, *run.config.task);
-    std::puts(out.dump().c_str());
+    io::print_data(out.dump() + "\n");
     return 0;
   }
-  std::printf("%s, checkpoint of step %lld\n", call.words[0].c_str(),
-              static_cast<long long>(run.checkpoint.step));
+  io::printf("%s, checkpoint of step %lld\n", call.words[0].c_str(),
+             static_cast<long long>(run.checkpoint.step));
   for (const auto& [name, value] : evaluation.scores.list)
-    std::printf("  %-15s %.4f\n", score_name(name).c_str(), value);
-  for (const std::string& note : evaluation.notes) std::printf("  %s\n", note.c_str());
+    io::printf("  %-15s %.4f\n", score_name(name).c_str(), value);
+  for (const std::string& note : evaluation.notes) io::printf("  %s\n", note.c_str());
   return 0;
 }
 

@@ -92,7 +92,7 @@ int export_run(const Invocation& call) {
   const Path folder = new_folder(call);
   LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
   write_model(folder, run.config, run.checkpoint.file("model.safetensors"), sealed_files(run.checkpoint));
-  std::printf("%s: the model of step %lld\n", folder.c_str(), static_cast<long long>(run.checkpoint.step));
+  io::printf("%s: the model of step %lld\n", folder.c_str(), static_cast<long long>(run.checkpoint.step));
   return 0;
 }
 
@@ -114,8 +114,8 @@ int run(const Invocation& call) {
   const auto model = new_model(config, rng);
   write_model(folder, config, save(*model), config.task->sealed());
   if (rounds > 0) write_batches(folder, config, rounds);
-  std::printf("%s: the model before its first step%s\n", folder.c_str(),
-              rounds > 0 ? text(", and ", rounds, " batches").c_str() : "");
+  io::printf("%s: the model before its first step%s\n", folder.c_str(),
+             rounds > 0 ? text(", and ", rounds, " batches").c_str() : "");
   return 0;
 }
 

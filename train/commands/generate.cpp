@@ -65,22 +65,22 @@ int run(const Invocation& call) {
   bool first = true;
   const auto go_on = [&](const std::string& prompt, const std::vector<int32_t>& ids) {
     for (int64_t i = 0; i < samples; ++i) {
-      if (!first) io::print("---\n");
+      if (!first) io::print_data("---\n");
       first = false;
       if (ids.empty()) {  // as many empty texts, so that every line has its own
-        io::print("\n");
+        io::print_data("\n");
         continue;
       }
-      io::print(as_utf8(prompt));
+      io::print_data(as_utf8(prompt));
       Rng rng(static_cast<uint64_t>(seed + i));
       StreamedText streamed(*tokenizer, ids);
       sample(*model, ids, run.config.model.max_length, options, rng, [&](int32_t id) {
         if (id == end && !ends_line) return false;  // the end of the document
-        io::print(as_utf8(streamed.add(id)));
+        io::print_data(as_utf8(streamed.add(id)));
         io::flush_output();
         return true;
       });
-      io::print(as_utf8(streamed.rest()) + "\n");
+      io::print_data(as_utf8(streamed.rest()) + "\n");
     }
   };
   const std::string prompt = call.get("prompt");

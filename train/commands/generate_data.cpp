@@ -144,7 +144,7 @@ int write_all(const Kind& kind, const Invocation& call, Wanted& wanted, const Pa
                    text("nothing is left in ", folder, " of what was made; the same command begins anew"));
     return 128 + interrupted.signal;
   }
-  std::printf("%s\n", folder.c_str());
+  io::print_data(folder.string() + "\n");
   return 0;
 }
 

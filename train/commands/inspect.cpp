@@ -74,8 +74,8 @@ int run(const Invocation& call) {
     if (head < 0 || head >= map.heads) fail("--head = ", head, ". Heads are 0 to ", map.heads - 1, ".");
     chosen.head = head;
   }
-  std::printf("%s\n\n%s", caption.c_str(),
-              map_text(wanted[static_cast<size_t>(chosen.map)], chosen.head, terminal_options()).c_str());
+  io::print(caption + "\n\n");
+  io::print_styled(map_text(wanted[static_cast<size_t>(chosen.map)], chosen.head, terminal_options()));
   const Path out = call.get("out", (run.folder.path() / "inspect").string());
   if (call.has("out")) {
     io::make_directories(out);
@@ -83,8 +83,8 @@ int run(const Invocation& call) {
     io::make_directory(out);  // in a folder that may come from elsewhere: no link
   }
   write_files(out, maps, run.folder.path().filename().string(), caption);
-  std::printf("\nall heads   %s\nmatrices    %s, one .npy a layer beside it\n", (out / "maps.html").c_str(),
-              (out / "maps.safetensors").c_str());
+  io::printf("\nall heads   %s\nmatrices    %s, one .npy a layer beside it\n", (out / "maps.html").c_str(),
+             (out / "maps.safetensors").c_str());
   return 0;
 }
 

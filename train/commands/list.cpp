@@ -3,6 +3,7 @@
 
 #include "attention/variant.h"
 #include "core/io.h"
+#include "core/terminal.h"
 #include "data/download.h"
 #include "train/checkpoint.h"
 #include "train/commands/verbs.h"
@@ -12,7 +13,7 @@ namespace heed {
 namespace {
 
 void row(const std::string& name, const std::string& text) {
-  std::printf("  %-24s %s\n", name.c_str(), text.c_str());
+  io::printf("  %-24s %s\n", terminal_word(name).c_str(), terminal_word(text).c_str());
 }
 
 void list_runs(const Path& folder) {
@@ -37,9 +38,9 @@ int run(const Invocation& call) {
   if (what == "attention") {
     const Listing listing{.counted = call.has("counted"),
                           .only = call.words.size() > 1 ? &variant_named(call.words[1]) : nullptr};
-    io::print(call.has("markdown") ? variants_markdown(listing)
-              : call.has("json")   ? variants_json(listing)
-                                   : variants_text(listing));
+    io::print_data(call.has("markdown") ? variants_markdown(listing)
+                   : call.has("json")   ? variants_json(listing)
+                                        : variants_text(listing));
   } else if (what == "presets") {
     for (const Preset& preset : presets()) row(preset.name, preset.about);
   } else if (what == "tasks") {

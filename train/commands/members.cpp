@@ -9,6 +9,7 @@
 #include <new>
 #include <thread>
 
+#include "core/io.h"
 #include "core/mpi.h"
 #include "core/parallel.h"
 #include "train/commands/session.h"
@@ -99,7 +100,7 @@ double collective_timeout(const Invocation& call) {
 }
 
 [[noreturn]] void leave_alone(Group& group, Fault fault, const char* what) {
-  std::fprintf(stderr, "error: %s: %s\n", name_of_member(group).c_str(), what);
+  io::print_error(text("error: ", name_of_member(group), ": ", what, "\n"));
   std::fflush(nullptr);
   group.abandon(static_cast<int>(fault));
   std::abort();  // it does not return
@@ -129,7 +130,7 @@ int train_as_started(const Invocation& call, const std::function<Opening(int64_t
   } catch (const Agreed& error) {
     // All of it before the group parts: mpirun ends every process soon after the first has ended.
     failed();
-    if (group->leads()) std::fprintf(stderr, "error: %s\n", error.what());
+    if (group->leads()) io::print_error(text("error: ", error.what(), "\n"));
     return static_cast<int>(error.fault());
   } catch (const Error& error) {
     leave_alone(*group, error.fault(), error.what());

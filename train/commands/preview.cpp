@@ -31,18 +31,18 @@ void print_estimate(Config& config, const Invocation& call) {
   try {
     config.task->load(config, {}, [](const std::string&) {});
   } catch (const Error& error) {
-    std::printf("# estimate     needs the data: %s\n", error.what());
+    io::printf("# estimate     needs the data: %s\n", error.what());
     return;
   }
   io::print("# computing the largest batches, to see what they take\n");
   io::flush_output();
   const int64_t steps = steps_of(config);
   for (const auto& [label, words] : words_of(estimate_run(config), steps))
-    std::printf("# %-12s %s\n", label.c_str(), words.c_str());
+    io::printf("# %-12s %s\n", label.c_str(), words.c_str());
   const std::optional<Estimate> before = estimate_before(config);
   if (!before) return;
   for (const auto& [label, words] : words_of(*before, config.train.pretrain_steps)) {
-    if (label == "time") std::printf("# %-12s before that, %s\n", "pre-training", words.c_str());
+    if (label == "time") io::printf("# %-12s before that, %s\n", "pre-training", words.c_str());
   }
 }
 
@@ -57,7 +57,7 @@ void print_estimate_json(Config& config, const Invocation& call) {
     facts.set("seconds", facts.at("seconds").real() + before->whole());
   }
   facts.set("steps", steps);
-  io::print(facts.dump() + "\n");
+  io::print_data(facts.dump() + "\n");
 }
 
 }  // namespace heed

@@ -66,7 +66,7 @@ int run(const Invocation& call) {
         std::find_if(cells.begin(), cells.end(), [](const Cell& cell) { return cell.code != 0; });
     return failed == cells.end() ? 0 : failed->code;
   } catch (const Stopped& stopped) {
-    std::fprintf(stderr, "  stopped, and saved; the same command goes on\n");
+    io::print_error("  stopped, and saved; the same command goes on\n");
     return 128 + stopped.signal;
   }
 }

@@ -205,6 +205,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   for (const auto& [key, title] :
        {std::pair{"valid_bleu", "BLEU"}, std::pair{"valid_accuracy", "Accuracy"}}) {
     Chart chart = chart_of(metrics, title, {{key, "validation"}}, mark);
+    chart.y_most = score_most(key);
     if (!chart.series.empty()) report.charts.push_back(std::move(chart));
   }
   report.samples = evaluation.samples;

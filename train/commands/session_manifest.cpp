@@ -1,8 +1,7 @@
 // Keeps manifest.json.
 #include "train/commands/session_manifest.h"
 
-#include <cstdio>
-
+#include "core/io.h"
 #include "train/choices.h"
 #include "train/format.h"
 #include "train/pretraining.h"
@@ -16,7 +15,7 @@ void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer, c
   const Json session = session_facts(call.arguments, group != nullptr ? group->size() : 1, trainer.step());
   if (before) {
     const std::string warning = resume_warning(sessions_of(*before), session, trainer.step());
-    if (!warning.empty()) std::fprintf(stderr, "%s\n", warning.c_str());
+    if (!warning.empty()) io::print_error(warning + "\n");
   }
   Json facts = Json::object({{"format", run_format}});
   add_session(facts, before ? &*before : nullptr, session);

@@ -16,9 +16,9 @@ int run(const Invocation& call) {
                   text("does not go with a run, whose settings are given. Give ", path.string(),
                        "/config.toml instead of the folder to see what other settings would take."));
     LoadedRun run = load_run(path, call.get("ckpt"), "", false);
-    std::fputs(to_toml(run.config).c_str(), stdout);
-    std::printf("\n# model of step %lld\n%s", static_cast<long long>(run.checkpoint.step),
-                summary(*run.model).c_str());
+    io::print_data(to_toml(run.config));
+    io::printf("\n# model of step %lld\n%s", static_cast<long long>(run.checkpoint.step),
+               summary(*run.model).c_str());
     return 0;
   }
   if (call.has("ckpt"))
@@ -30,17 +30,17 @@ int run(const Invocation& call) {
   if (call.has("origin")) {
     for (const OptionText& option : options_of(config)) {
       const auto from = config.origin.find(option.name);
-      std::printf("%-28s %-14s %s\n", option.name.c_str(), option.value.c_str(),
-                  from == config.origin.end() ? "default" : from->second.c_str());
+      io::printf("%-28s %-14s %s\n", option.name.c_str(), option.value.c_str(),
+                 from == config.origin.end() ? "default" : from->second.c_str());
     }
     return 0;
   }
-  io::print(to_toml(config));
+  io::print_data(to_toml(config));
   print_estimate(config, call);
   if (!call.has("model")) return 0;
   config.task->load(config, {}, [](const std::string&) {});
   Rng rng(static_cast<uint64_t>(config.train.seed));
-  std::printf("\n# model\n%s", summary(*new_model(config, rng)).c_str());
+  io::printf("\n# model\n%s", summary(*new_model(config, rng)).c_str());
   return 0;
 }
 

@@ -28,7 +28,7 @@ int show_plan(Config config, const Invocation& call) {
     print_estimate_json(config, call);
     return 0;
   }
-  io::print(to_toml(config));
+  io::print_data(to_toml(config));
   print_estimate(config, call);
   return 0;
 }

@@ -28,7 +28,7 @@ int run(const Invocation& call) {
   const auto put = [&](const std::vector<std::string>& sentences) {
     for (const std::string& line :
          translate_all(*model, sentences, *source, target, run.config.model.max_length, run.config.decode)) {
-      io::print(line + "\n");
+      io::print_data(line + "\n");
     }
     io::flush_output();
   };
