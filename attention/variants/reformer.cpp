@@ -37,7 +37,7 @@ struct Options {
     f("rounds", rounds, {1, 64}, "hashes, each with its own sorting");
     f("chunk", chunk, {1, max_block},
       "tokens that meet: a chunk and the one before, or the last ones of a bucket");
-    f("buckets", buckets, {0, 4096},
+    f("buckets", buckets, {0, 512},
       "of a round, even; 0: two a chunk of the longest input, at most 128; 64 if it is not known");
     f("by", Choice(by, {"bucket", "chunk"}),
       "what a decoder sees: bucket never depends on later tokens, chunk is as "

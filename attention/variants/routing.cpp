@@ -36,7 +36,7 @@ struct Options {
   void fields(Fields& f) {
     f("clusters", clusters, {0, max_width},
       "centroids of a head; 0: the root of the longest input, 16 if it is not known");
-    f("window", window, {0, max_distance},
+    f("window", window, {0, 2048},
       "tokens that a cluster takes; 0: the longest input over the clusters, 32 if it is not known");
     f("init", init, {0, max_rounds},
       "rounds of k-means on the first batch of a run, which place the centroids");
