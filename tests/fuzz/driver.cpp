@@ -1,5 +1,6 @@
 // Runs a fuzz target without libFuzzer: its corpus, then as many damaged copies as asked for, always the
 // same.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -7,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/io.h"
@@ -21,15 +23,43 @@ namespace {
 char current[512];
 const std::string* input = nullptr;
 
+void put(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count <= 0) return;
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+/// Calls of the system alone: the reader may have died inside of malloc, whose lock nobody gives back.
 void report(int signal) {
-  const char* finding = "fuzz-finding";
-  std::fprintf(stderr, "signal %d at %s; its bytes are in the file %s\n", signal, current, finding);
-  if (std::FILE* file = input == nullptr ? nullptr : std::fopen(finding, "wb")) {
-    std::fwrite(input->data(), 1, input->size(), file);
-    std::fclose(file);
+  const char number[] = {static_cast<char>('0' + signal / 10), static_cast<char>('0' + signal % 10)};
+  for (const std::string_view part :
+       {std::string_view("signal "), std::string_view(number, 2), std::string_view(" at "),
+        std::string_view(current), std::string_view("; its bytes are in the file fuzz-finding\n")})
+    put(STDERR_FILENO, part);
+  if (const int file =
+          input == nullptr ? -1 : ::open("fuzz-finding", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+      file >= 0) {
+    put(file, *input);
+    ::close(file);
   }
   std::signal(signal, SIG_DFL);
   std::raise(signal);
+}
+
+/// The handler has a stack of its own: where the reader ran out of stack it could not say so otherwise.
+void report_deaths() {
+  static char stack[64 << 10];
+  stack_t own{};
+  own.ss_sp = stack;
+  own.ss_size = sizeof stack;
+  ::sigaltstack(&own, nullptr);
+  struct sigaction action {};
+  action.sa_handler = report;
+  action.sa_flags = SA_ONSTACK;
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM})
+    ::sigaction(signal, &action, nullptr);
 }
 
 void feed(const std::string& name, const std::string& bytes) {
@@ -48,7 +78,7 @@ int main(int count, char** words) {
     std::fprintf(stderr, "%s CORPUS|FILE [MUTATIONS [FIRST]]\n", words[0]);
     return 2;
   }
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM}) std::signal(signal, report);
+  report_deaths();
   const heed::Path place = words[1];
   std::vector<std::string> corpus, names;
   if (heed::io::is_directory(place)) {

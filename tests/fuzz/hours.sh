@@ -43,7 +43,7 @@ while :; do
     left=1
     mkdir -p "$build/work/$name" "$build/findings"
     log=$build/$name.log
-    took=$({ time "$build/tests/fuzz/fuzz_$name" -max_total_time="$turn" -print_final_stats=1 -artifact_prefix="$build/findings/$name-" \
+    took=$({ time "$build/tests/fuzz/fuzz_$name" -max_len=300000 -max_total_time="$turn" -print_final_stats=1 -artifact_prefix="$build/findings/$name-" \
       "$build/work/$name" "tests/fuzz/corpus/$name" >/dev/null 2>"$log"; } 2>&1 | awk 'END { print $1 + $2 }')
     inputs=$(awk '/stat::number_of_executed_units/ { n = $2 } END { print n + 0 }' "$log")
     echo "$name $took $inputs" >>"$account"

@@ -109,6 +109,17 @@ bool overwrite_digits(std::string& bytes, Dice& dice) {
   return true;
 }
 
+/// A piece put behind itself so often that 256 bytes to 256 KiB are added: what nests or chains once,
+/// such as the dot of a name, then does so deeper than any stack. Doubling alone never gets there.
+void repeat(std::string& bytes, size_t at, Dice& dice) {
+  const std::string piece = bytes.substr(at, 1 + dice.below(size_t{1} << dice.below(5)));
+  const size_t total = size_t{256} << 2 * dice.below(6);
+  if (bytes.size() > total) return;
+  std::string more;
+  while (more.size() < total) more += piece;
+  bytes.insert(at, more);
+}
+
 const char* damage(std::string& bytes, std::span<const std::string> others, Dice& dice) {
   if (bytes.empty()) {
     bytes.assign(1 + dice.below(8), static_cast<char>(dice.next() & 0xFF));
@@ -117,7 +128,7 @@ const char* damage(std::string& bytes, std::span<const std::string> others, Dice
   const size_t at = dice.below(bytes.size());
   const size_t most = std::min<size_t>(bytes.size() - at, size_t{1} << dice.below(12));
   const size_t count = 1 + dice.below(most);
-  switch (dice.below(11)) {
+  switch (dice.below(12)) {
     case 0:
     case 1:
       bytes[at] = static_cast<char>(bytes[at] ^ 1 << dice.below(8));
@@ -161,6 +172,9 @@ const char* damage(std::string& bytes, std::span<const std::string> others, Dice
       }
       return "splice";
     }
+    case 10:
+      repeat(bytes, at, dice);
+      return "part repeated";
     default:
       break;
   }
@@ -177,6 +191,13 @@ Mutation mutate(std::string_view base, std::span<const std::string> others, uint
   const size_t times = dice.below(3) == 0 ? 1 + dice.below(6) : 1;
   for (size_t i = 0; i < times; ++i) made.kind = damage(made.bytes, others, dice);
   return made;
+}
+
+std::string repeat_part(std::string_view base, uint64_t number) {
+  Dice dice(number);
+  std::string bytes(base);
+  if (!bytes.empty()) repeat(bytes, dice.below(bytes.size()), dice);
+  return bytes;
 }
 
 std::string flip_bit(std::string_view base, size_t begin, size_t end, uint64_t number) {

@@ -1,0 +1,15 @@
+// What libFuzzer's own mutations lack: a part repeated thousands of times.
+#include <algorithm>
+
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/mutate.h"
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
+  if (seed % 64 != 0) return LLVMFuzzerMutate(data, size, most);
+  const std::string longer = heed::repeat_part(heed::bytes_of(data, size), seed / 64);
+  if (longer.size() > most) return LLVMFuzzerMutate(data, size, most);
+  std::copy(longer.begin(), longer.end(), data);
+  return longer.size();
+}
