@@ -3,6 +3,7 @@
 
 #include "core/hash.h"
 #include "core/io.h"
+#include "core/own_files.h"
 
 namespace heed {
 namespace {
@@ -55,6 +56,7 @@ std::string fetch(const RemoteFile& file, const DownloadOptions& options,
   }
 
   const std::string url = address(file, options);
+  io::check_regular(part);  // curl would follow a link
   for (bool again = false;; again = true) {
     const int64_t kept = io::exists(part) ? io::size(part) : 0;
     say(options, kept > 0 ? text("fetching ", url, " from byte ", kept, " on") : text("fetching ", url));

@@ -1,6 +1,8 @@
 // Downloads from a server on loopback: whole, broken and continued, wrong, absent, hostile.
 #include "data/download.h"
 
+#include <unistd.h>
+
 #include "core/hash.h"
 #include "data/parallel_text.h"
 #include "tests/data/loopback.h"
@@ -51,6 +53,20 @@ TEST_CASE("download: a file is fetched, checked, recorded, and not fetched twice
   CHECK_THAT(told.all, containing("as expected"));
   CHECK(fetch(file, {.folder = folder}) == bytes);
   CHECK(server.ranges().size() == 1);
+}
+
+TEST_CASE("download: a link where the part would grow is refused before anything is fetched") {
+  const std::string bytes = noise(1000);
+  const Loopback server({{"/f.bin", bytes}});
+  const Scratch scratch;
+  const Path folder = scratch.path() / "new", victim = scratch.path() / "victim";
+  io::make_directories(folder);
+  io::write(victim, "keep");
+  REQUIRE(::symlink(victim.c_str(), (folder / "f.bin.part").c_str()) == 0);
+  const RemoteFile file = {.url = server.url() + "/f.bin", .name = "f.bin", .sha256 = sha256_hex(bytes)};
+  CHECK_THROWS_WITH(fetch(file, {.folder = folder}), containing("f.bin.part is a link to"));
+  CHECK(io::read(victim) == "keep");
+  CHECK(server.ranges().empty());
 }
 
 TEST_CASE("download: a broken transfer is continued where it broke") {

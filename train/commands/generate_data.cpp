@@ -1,12 +1,11 @@
 // Embedded data in the forms of the benchmark's files.
 #include "train/commands/generate_data.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "attention/spec.h"
 #include "core/io.h"
+#include "core/own_files.h"
 #include "data/cifar.h"
 #include "data/labelled_text.h"
 #include "data/ledgers.h"
@@ -69,7 +68,9 @@ class Watch {
 class Unfinished {
  public:
   explicit Unfinished(const Path& folder)
-      : path(folder / text("unfinished.", ::getpid())), folder_(folder), was_there_(io::exists(folder)) {}
+      : path(folder / text("unfinished.", io::random_name())),
+        folder_(folder),
+        was_there_(io::exists(folder)) {}
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
   ~Unfinished() {
