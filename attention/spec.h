@@ -34,6 +34,7 @@ constexpr int64_t most_counted = 1'000'000'000;
 struct OptionText {
   std::string name, value, kind,
       help;  ///< kind: "integer", "number", "true or false", "text" or the words it takes
+  std::string follows = {};  ///< the option whose value this one has, as it is not set; mostly empty
 };
 
 /// Every option of `made`, a struct with fields(), with its present value. Groups give dotted names.
