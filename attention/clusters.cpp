@@ -67,7 +67,7 @@ ClusterLevels cluster_levels(const Clusters& clusters, const Tensor& k, const Te
     keys.push_back(clusters.causal ? pair_sums(keys.back()) * 0.5 : pair_means(keys.back(), present.back()));
     if (clusters.causal) continue;
     const Tensor there = pair_sums(present.back());
-    present.push_back(there - relu(there - 1.0));
+    present.push_back(minimum(there, 1));
   }
   out.keys = concat(keys, 2);
   out.values = concat(values, 2);

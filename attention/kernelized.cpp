@@ -26,7 +26,7 @@ Heads KernelizedAttention::features(Heads heads, const Attend&) const {
 
 Heads KernelizedAttention::noisy(Heads features, FastmaxTerms&, Rng&) const { return features; }
 
-Tensor KernelizedAttention::attend(Heads heads, const Attend& call) {
+void KernelizedAttention::check(const Heads& heads, const Attend& call) {
   if (call.mask.bias())
     fail(
         "attention: a map that factors cannot take a bias on its scores. Leave the bias out, or use "
@@ -36,10 +36,15 @@ Tensor KernelizedAttention::attend(Heads heads, const Attend& call) {
          ". Give one length a sequence.");
   }
   const int64_t earlier = heads.k ? heads.k.extent(2) - heads.q.extent(2) : 0;
-  if (call.memory == nullptr && call.mask.is_causal() && earlier < 0) {
+  if (call.mask.is_causal() && earlier < 0) {
     fail("attention: ", heads.q.extent(2), " causal queries for ", heads.k.extent(2),
          " keys. The last query belongs to the last key, so there must be as many keys.");
   }
+}
+
+Tensor KernelizedAttention::attend(Heads heads, const Attend& call) {
+  check(heads, call);
+  const int64_t earlier = heads.k ? heads.k.extent(2) - heads.q.extent(2) : 0;
   Heads phi = features(std::move(heads), call);
   if (call.pass.probe != nullptr) show(phi, call);
   FastmaxTerms terms = terms_;
@@ -117,10 +122,15 @@ Tensor polynomial_map(const Tensor& q, const Tensor& k, const FastmaxTerms& term
   Tensor weights = Tensor::full(s.shape(), terms.coefficients.back(), s.dtype(), s.device());
   for (size_t l = terms.coefficients.size() - 1; l-- > 0;) weights = weights * s + terms.coefficients[l];
   if (const Tensor hidden = mask.dense(s, first_query)) weights = weights * exp(hidden);
-  Tensor total = sum(weights, 3) + terms.epsilon;
-  if (terms.guard > 0)
-    total = total + relu(affine(abs(total), -1, terms.guard)) * (total / (abs(total) + 1e-37));
-  return weights / (total + one_for_zero(total));
+  return weights / divisor(sum(weights, 3), terms);
+}
+
+Tensor divisor(const Tensor& total, const FastmaxTerms& terms) {
+  const Tensor all = total + terms.epsilon;
+  if (terms.guard == 0) return all + one_for_zero(all);
+  const Tensor sizes = abs(all.detach());
+  const Tensor signs = all.detach() / (sizes + one_for_zero(sizes)) + one_for_zero(sizes);  // that of 0 is 1
+  return maximum(abs(all), terms.guard) * signs;
 }
 
 }  // namespace heed

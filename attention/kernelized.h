@@ -33,6 +33,8 @@ class KernelizedAttention : public HeadedAttention {
   /// overridden.
   virtual Heads noisy(Heads features, kernel::FastmaxTerms& terms, Rng& noise) const;
   Tensor attend(Heads heads, const Attend& call) override;
+  /// Fails on a bias, on lengths for another batch, and on causal queries without keys of their own.
+  static void check(const Heads& heads, const Attend& call);
   const kernel::FastmaxTerms& polynomial() const { return terms_; }
 
  private:
@@ -43,6 +45,9 @@ class KernelizedAttention : public HeadedAttention {
 
 /// 1 where x [..., 1] is 0, 0 elsewhere, without a gradient: what a sum over no keys is divided by.
 Tensor one_for_zero(const Tensor& x);
+/// What the fused kernel divides a row by, given its sum of weights [..., 1]: with epsilon and guard, and 1
+/// where that is 0.
+Tensor divisor(const Tensor& total, const kernel::FastmaxTerms& terms);
 /// What the fused kernel does to queries and keys first, in plain ops: [B, H, T, d].
 Tensor prepared(const Tensor& x, const kernel::FastmaxTerms& terms);
 /// The weights of all pairs of features in plain ops, [B, H, Tq, Tk]: for looking.

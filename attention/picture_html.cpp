@@ -9,6 +9,7 @@
 #include "attention/picture_encode.h"
 #include "attention/picture_script.h"
 #include "core/error.h"
+#include "core/hash.h"
 
 namespace heed {
 namespace {
@@ -76,6 +77,13 @@ std::string map_json(const MapView& map, const HtmlOptions& options, int64_t& bu
               ",\"whole\":", whole ? block(map) : "null", "}");
 }
 
+/// What a content policy calls the text of one element.
+std::string policy_hash(std::string_view inside) {
+  Sha256 sum;
+  sum.update(inside);
+  return text("'sha256-", picture::base64(sum.digest()), "'");
+}
+
 }  // namespace
 
 std::string maps_section(const std::vector<MapView>& maps, const HtmlOptions& options) {
@@ -100,20 +108,22 @@ std::string maps_page(const std::vector<MapView>& maps, const HtmlOptions& optio
 }
 
 std::string picture::page(const std::string& title, const std::string& subtitle, const std::string& body,
-                          const std::vector<std::string_view>& scripts) {
+                          const std::vector<std::string_view>& scripts, std::string_view more_style) {
+  const std::string sheet = text("\n", style(), more_style);
+  std::string script;
+  for (const std::string_view part : scripts) script += part;
   std::string out = text(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'unsafe-inline'; img-src data: blob:\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
-      escape(title), "</title>\n<style>\n", style(), "</style>\n</head>\n<body>\n<div class=\"top\">\n<h1>",
-      escape(title), "</h1>\n");
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src ",
+      policy_hash(sheet), "; script-src ", policy_hash(script), "; img-src data: blob:\">\n",
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>", escape(title),
+      "</title>\n<style>", sheet, "</style>\n</head>\n<body>\n<div class=\"top\">\n<h1>", escape(title),
+      "</h1>\n");
   if (!subtitle.empty()) out += text("<p class=\"subtitle\">", escape(subtitle), "</p>\n");
-  out +=
-      text("</div>\n<main>\n", body,
-           "</main>\n<footer>Written by Heed. This page loads nothing and works offline.</footer>\n<script>");
-  for (const std::string_view script : scripts) out += script;
-  return out + "</script>\n</body>\n</html>\n";
+  return out + text("</div>\n<main>\n", body,
+                    "</main>\n<footer>Written by Heed. This page loads nothing and works "
+                    "offline.</footer>\n<script>",
+                    script, "</script>\n</body>\n</html>\n");
 }
 
 }  // namespace heed

@@ -31,9 +31,12 @@ std::string maps_section(const std::vector<MapView>& maps, const HtmlOptions& op
 
 namespace picture {
 
-/// A complete page around a body: strict content policy, style, heading, and the scripts at its end.
+/// A complete page around a body: style, heading, and the scripts at its end. Its content policy names this
+/// one style sheet (with `more_style` at its end) and this one script by their hashes and loads nothing, so
+/// whatever else might get into the body is not obeyed. That goes for style attributes too: the body uses
+/// classes, and scripts set element.style.
 std::string page(const std::string& title, const std::string& subtitle, const std::string& body,
-                 const std::vector<std::string_view>& scripts);
+                 const std::vector<std::string_view>& scripts, std::string_view more_style = {});
 
 }  // namespace picture
 }  // namespace heed

@@ -7,10 +7,12 @@ std::string_view script_tools() {
   return R"script("use strict";
 const heed = {};
 
-// Elements: attributes that begin with "on" are listeners; null and false leave an attribute out.
+// Elements: attributes that begin with "on" are listeners; null and false leave an attribute out. The content policy
+// refuses style as an attribute, and lets a script set it.
 heed.fill = (element, attributes, children) => {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") element.style.cssText = value;
     else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
   }
   element.append(...children);

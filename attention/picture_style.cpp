@@ -108,6 +108,10 @@ figcaption button.quiet { font-size: 11.5px; padding: 1px 7px; }
 figcaption button[aria-pressed=true] { color: var(--accent); border-color: var(--accent); }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 16px; font-size: 12.5px; color: var(--muted); min-height: 20px; }
 .legend i { display: inline-block; width: 14px; height: 3px; border-radius: 2px; margin-right: 6px; vertical-align: middle; }
+.legend .series-0 { background: var(--series-0); } .legend .series-1 { background: var(--series-1); }
+.legend .series-2 { background: var(--series-2); } .legend .series-3 { background: var(--series-3); }
+.legend .series-4 { background: var(--series-4); } .legend .series-5 { background: var(--series-5); }
+.legend .series-6 { background: var(--series-6); } .legend .series-7 { background: var(--series-7); }
 .words { width: 100%; font-size: 14px; }
 .words th { text-align: left; font-weight: 500; color: var(--muted); font-size: 12.5px; }
 .words th, .words td { padding: 7px 18px 7px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
@@ -115,6 +119,8 @@ figcaption button[aria-pressed=true] { color: var(--accent); border-color: var(-
 .confusion th, .confusion td { padding: 5px 9px; text-align: right; min-width: 38px; }
 .confusion th { color: var(--muted); font-weight: 500; }
 .confusion td { border: 1px solid var(--paper); }
+.confusion .good { background: color-mix(in srgb, var(--good) var(--shade, 0%), transparent); }
+.confusion .bad { background: color-mix(in srgb, var(--bad) var(--shade, 0%), transparent); }
 pre { background: var(--panel); border-radius: 8px; padding: 14px 18px; overflow: auto; font: 12.5px/1.55 var(--code); margin: 0; }
 @media (max-width: 1180px) { section.maps { grid-template-columns: minmax(0, 1fr); } main, .top, footer { padding-left: 16px; padding-right: 16px; } }
 @media print { .bar, .chips, .choice { display: none; } body { font-size: 12px; } }

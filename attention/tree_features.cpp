@@ -43,9 +43,7 @@ Tensor TreeFeatures::of(const Tensor& x, const Tensor& w) const {
     const Tensor half = squares * -0.5;
     return concat(std::vector<Tensor>{exp(along + half), exp(half - along)}, -1) / std::sqrt(2 * d);
   }
-  // min(s, 100) = -max(-s, -100)
-  const Tensor bound = Tensor::full(squares.shape(), -100, x.dtype(), x.device());
-  const Tensor factor = exp(maximum(-squares, bound) * -0.5) / std::sqrt(d);
+  const Tensor factor = exp(minimum(squares, 100) * 0.5) / std::sqrt(d);
   return concat(std::vector<Tensor>{factor * sin(along), factor * cos(along)}, -1);
 }
 

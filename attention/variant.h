@@ -38,6 +38,7 @@ struct Traits {
   bool cross = false;     ///< queries and keys may come from different inputs
   bool padding = true;    ///< honours key lengths
   bool steps = false;     ///< decodes step by step with a memory
+  bool last_row = true;   ///< the last causal output is the two-sided one of the same inputs
   MapKind map = MapKind::none;
   int64_t from = 0;      ///< the length from which costs grow as declared; 0: from the battery's own
   double tolerance = 1;  ///< multiplies the battery's tolerances, for the rare one that is ill-conditioned

@@ -24,6 +24,9 @@ Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);            ///< where equal, the gradient goes to a
+Tensor minimum(const Tensor& a, const Tensor& b);            ///< where equal, the gradient goes to a
+Tensor maximum(const Tensor& x, double least);               ///< at least `least`; at it, x has the gradient
+Tensor minimum(const Tensor& x, double most);                ///< at most `most`; at it, x has the gradient
 Tensor affine(const Tensor& x, double scale, double shift);  ///< scale x + shift
 inline Tensor operator-(const Tensor& x) { return affine(x, -1, 0); }
 inline Tensor operator+(const Tensor& x, double c) { return affine(x, 1, c); }
@@ -85,6 +88,9 @@ Tensor mean(const Tensor& x, int64_t axis);  ///< the axis stays, with extent 1
 Tensor max(const Tensor& x, int64_t axis);   ///< the axis stays; the gradient goes to the first largest
 Tensor sum_to(const Tensor& x, const Shape& shape);  ///< undoes a broadcast from `shape`
 Tensor cumulative_sum(const Tensor& x, int64_t axis);
+/// sum over j <= t of exp(x_j - most_t) for each row t of x [B, H, T, f], column by column; `most` receives
+/// most_t, the largest x_j so far, without a gradient: it counts as a constant.
+Tensor cumulative_exp_sum(const Tensor& x, Tensor& most);
 
 // Rows.
 Tensor softmax(const Tensor& x);      ///< of the last axis; a row of -inf gives zeros

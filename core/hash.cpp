@@ -156,7 +156,7 @@ void Sha256::update(std::string_view bytes) {
   filled_ = bytes.size();
 }
 
-std::string Sha256::hex() const {
+std::string Sha256::digest() const {
   Sha256 last = *this;
   const uint64_t bits = length_ * 8;
   std::string tail(1, '\x80');
@@ -165,7 +165,16 @@ std::string Sha256::hex() const {
   last.update(tail);
   std::string out;
   for (const uint32_t word : last.state_) {
-    for (int shift = 28; shift >= 0; shift -= 4) out += "0123456789abcdef"[word >> shift & 0xf];
+    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(word >> shift & 0xff);
+  }
+  return out;
+}
+
+std::string Sha256::hex() const {
+  std::string out;
+  for (const char byte : digest()) {
+    out += "0123456789abcdef"[static_cast<uint8_t>(byte) >> 4];
+    out += "0123456789abcdef"[static_cast<uint8_t>(byte) & 0xf];
   }
   return out;
 }

@@ -15,7 +15,9 @@ class Sha256 {
   Sha256();
   /// Adds bytes; the pieces they come in do not matter.
   void update(std::string_view bytes);
-  /// The digest of all bytes so far as 64 lower-case hexadecimal digits; more may be added afterwards.
+  /// The 32 bytes of the digest of all bytes so far; more may be added afterwards.
+  std::string digest() const;
+  /// The same as 64 lower-case hexadecimal digits.
   std::string hex() const;
 
  private:

@@ -371,4 +371,13 @@ void remove_all(const Path& path) {
   if (code) refuse("remove", path, code.value());
 }
 
+void hold_standard_streams() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(number, F_GETFD) >= 0) continue;
+    // The smallest number that is free is this one. The wrong way round: reads and writes stay errors.
+    if (::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY) != number)
+      refuse("open", "/dev/null", errno);
+  }
+}
+
 }  // namespace heed::io

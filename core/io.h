@@ -77,10 +77,15 @@ class InputLines {
   bool ended_ = false;
 };
 
-/// Writes to standard output. Fault::file when it cannot be written.
+/// Thrown where nobody reads standard output any more, as behind `| head`: nothing is wrong, but there is
+/// nobody to work for. No Error, since it is not to be told.
+struct OutputClosed {};
+
+/// Writes to standard output. Fault::file when it cannot be written, OutputClosed when nobody reads it.
 void print(std::string_view text);
 
-/// Pushes out what waits for standard output. Fault::file when it, or anything before, could not be written.
+/// Pushes out what waits for standard output. Fault::file when it, or anything before, could not be written;
+/// OutputClosed when nobody reads it.
 void flush_output();
 
 /// Drops the first line for which `past` holds and everything after it, and a torn last line; the file is
@@ -134,5 +139,11 @@ bool is_directory(const Path& path);
 int64_t size(const Path& path);
 /// A file or a whole folder goes away; nothing happens when it is not there.
 void remove_all(const Path& path);
+
+/// To be called first of all: where standard input, output or error is closed, the next file that is opened
+/// would take its number, and what is printed would be written into it. Puts something in their place that
+/// can be neither read nor written, so that using them still is the error it was. Fault::file where that
+/// cannot be had.
+void hold_standard_streams();
 
 }  // namespace heed::io

@@ -2,16 +2,23 @@
 #include "core/mpi.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <mutex>
 #include <string_view>
 #include <thread>
 #include <tuple>
 #include <type_traits>
+#include <vector>
+
+#include "core/heartbeat.h"
 
 namespace heed {
 namespace {
@@ -38,6 +45,9 @@ struct MpiTable {
   int (*spread)(void*, int, Handle, int, Handle, Handle*);
   int (*barrier)(Handle, Handle*);
   int (*test)(Handle*, int*, void*);
+  int (*send)(const void*, int, Handle, int, int, Handle, Handle*);
+  int (*probe)(int, int, Handle, int*, void*);
+  int (*receive)(void*, int, Handle, int, int, Handle, void*);
   Handle world, byte;
 };
 
@@ -68,43 +78,156 @@ const MpiTable* open_table(std::string& why) {
   find("MPI_Ibcast", table.spread);
   find("MPI_Ibarrier", table.barrier);
   find("MPI_Test", table.test);
+  find("MPI_Isend", table.send);
+  find("MPI_Iprobe", table.probe);
+  find("MPI_Recv", table.receive);
   find("ompi_mpi_comm_world", table.world);
   find("ompi_mpi_byte", table.byte);
   return why.empty() ? &table : nullptr;
 }
 
+double seconds_of_clock() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// A thread that sends a sign of life to all others, and ends the job where one of them gives none. Whoever
+/// waits for a process, in MPI or for a device, waits no longer than that.
+class Heartbeat {
+ public:
+  /// `calls` is held while MPI is called.
+  Heartbeat(const MpiTable& table, std::mutex& calls, const Group& group, double limit)
+      : mpi_(table),
+        calls_(calls),
+        group_(group),
+        limit_(limit),
+        monitor_(group.rank(), group.size(), limit, seconds_of_clock()),
+        sent_(static_cast<size_t>(group.size())),
+        thread_([this] { beat(); }) {}
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+  ~Heartbeat() { stop(); }
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  /// Takes what has come; the others have ended theirs, so that nothing more will.
+  void drain() {
+    for (int64_t i = 0; i < group_.size(); ++i) listen(i);
+  }
+
+ private:
+  static constexpr int tag = 7;
+
+  void beat() {
+    std::unique_lock lock(mutex_);
+    while (!stop_) {
+      for (int64_t i = 0; i < group_.size(); ++i) {
+        if (i == group_.rank()) continue;
+        listen(i);
+        speak(i);
+      }
+      if (const std::vector<int64_t> silent = monitor_.silent(seconds_of_clock()); !silent.empty())
+        end(silent);
+      changed_.wait_for(lock, std::chrono::duration<double>(monitor_.period()), [this] { return stop_; });
+    }
+  }
+
+  void listen(int64_t rank) {
+    const int from = static_cast<int>(rank);
+    for (;;) {
+      const std::lock_guard lock(calls_);
+      int there = 0;
+      char sign = 0;
+      mpi_.probe(from, tag, mpi_.world, &there, nullptr);
+      if (there == 0) return;
+      mpi_.receive(&sign, 1, mpi_.byte, from, tag, mpi_.world, nullptr);
+      monitor_.heard(rank, seconds_of_clock());
+    }
+  }
+
+  void speak(int64_t rank) {
+    const std::lock_guard lock(calls_);
+    Sent& sent = sent_[static_cast<size_t>(rank)];
+    int done = 1;
+    if (sent.under_way) mpi_.test(&sent.request, &done, nullptr);
+    sent.under_way = true;
+    if (done == 0) return;  // one that is gone takes nothing: one sign waits for it, and no heap of them
+    mpi_.send(&sign_, 1, mpi_.byte, static_cast<int>(rank), tag, mpi_.world, &sent.request);
+  }
+
+  [[noreturn]] void end(const std::vector<int64_t>& silent) {
+    std::fprintf(
+        stderr,
+        "error: %s: %s gave no sign of life for %.0f s (--collective-timeout): stopped, dead, or its "
+        "machine is not reached. The run ends; go on with heed resume, from its last checkpoint.\n",
+        name_of_member(group_).c_str(), names_of_members(silent, group_.size()).c_str(), limit_);
+    std::fflush(nullptr);
+    ::alarm(30);  // should MPI itself wait for what is dead
+    const std::lock_guard lock(calls_);
+    mpi_.abort(mpi_.world, static_cast<int>(Fault::device));
+    std::_Exit(static_cast<int>(Fault::device));
+  }
+
+  struct Sent {
+    MpiTable::Handle request = nullptr;
+    bool under_way = false;
+  };
+
+  const MpiTable& mpi_;
+  std::mutex& calls_;
+  const Group& group_;
+  const double limit_;
+  const char sign_ = 1;
+  HeartbeatMonitor monitor_;
+  std::vector<Sent> sent_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
 /// All processes of the job. Where MPI itself fails it ends the job, as is its way.
 class MpiGroup final : public Group {
  public:
-  MpiGroup(const MpiTable& table, int rank, int size) : Group(rank, size), mpi_(table) {}
+  MpiGroup(const MpiTable& table, int rank, int size, double timeout) : Group(rank, size), mpi_(table) {
+    if (timeout > 0) heartbeat_ = std::make_unique<Heartbeat>(mpi_, calls_, *this, timeout);
+  }
 
   ~MpiGroup() override {
-    MpiTable::Handle request = nullptr;
-    mpi_.barrier(mpi_.world, &request);
-    wait(request);
+    meet();
+    if (heartbeat_) {
+      heartbeat_->stop();
+      meet();
+      heartbeat_->drain();
+    }
     mpi_.finalize();
   }
 
   void trade(const void* from, void* to, int64_t bytes) override {
-    MpiTable::Handle request = nullptr;
-    mpi_.trade(from, narrow(bytes), mpi_.byte, to, narrow(bytes), mpi_.byte, mpi_.world, &request);
-    wait(request);
+    wait([&](MpiTable::Handle* request) {
+      mpi_.trade(from, narrow(bytes), mpi_.byte, to, narrow(bytes), mpi_.byte, mpi_.world, request);
+    });
   }
   void gather(const void* from, void* to, int64_t bytes) override {
-    MpiTable::Handle request = nullptr;
-    mpi_.gather(from, narrow(bytes), mpi_.byte, to, narrow(bytes), mpi_.byte, mpi_.world, &request);
-    wait(request);
+    wait([&](MpiTable::Handle* request) {
+      mpi_.gather(from, narrow(bytes), mpi_.byte, to, narrow(bytes), mpi_.byte, mpi_.world, request);
+    });
   }
   void spread(void* data, int64_t bytes) override {
     constexpr int64_t most = int64_t{1} << 30;
     for (int64_t at = 0; at < bytes; at += most) {
-      MpiTable::Handle request = nullptr;
-      mpi_.spread(static_cast<char*>(data) + at, narrow(std::min(most, bytes - at)), mpi_.byte, 0, mpi_.world,
-                  &request);
-      wait(request);
+      wait([&](MpiTable::Handle* request) {
+        mpi_.spread(static_cast<char*>(data) + at, narrow(std::min(most, bytes - at)), mpi_.byte, 0,
+                    mpi_.world, request);
+      });
     }
   }
   void abandon(int code) override {
+    const std::lock_guard lock(calls_);
     mpi_.abort(mpi_.world, code);
     std::_Exit(code);
   }
@@ -115,14 +238,27 @@ class MpiGroup final : public Group {
     return static_cast<int>(bytes);
   }
 
+  void meet() {
+    wait([&](MpiTable::Handle* request) { mpi_.barrier(mpi_.world, request); });
+  }
+
   /// MPI waits without sleep, on a core that whoever is late may need: after a while it is only asked now and
-  /// then.
-  void wait(MpiTable::Handle request) const {
+  /// then. How long it may take is the heartbeat's to say.
+  template <class Start>
+  void wait(Start start) {
     using std::chrono::steady_clock;
+    MpiTable::Handle request = nullptr;
+    {
+      const std::lock_guard lock(calls_);
+      start(&request);
+    }
     const auto began = steady_clock::now();
     for (;;) {
       int done = 0;
-      mpi_.test(&request, &done, nullptr);
+      {
+        const std::lock_guard lock(calls_);
+        mpi_.test(&request, &done, nullptr);
+      }
       if (done != 0) return;
       const auto waited = steady_clock::now() - began;
       if (waited < std::chrono::microseconds(50)) continue;
@@ -134,6 +270,8 @@ class MpiGroup final : public Group {
   }
 
   const MpiTable& mpi_;
+  std::mutex calls_;  // of MPI, one at a time
+  std::unique_ptr<Heartbeat> heartbeat_;
 };
 
 #endif
@@ -156,7 +294,7 @@ std::optional<Started> started_as_one_of_several() {
   return {};
 }
 
-std::unique_ptr<Group> join_by_mpi() {
+std::unique_ptr<Group> join_by_mpi([[maybe_unused]] double timeout) {
 #if HEED_MPI
   std::string why;
   const MpiTable* table = open_table(why);
@@ -169,7 +307,7 @@ std::unique_ptr<Group> join_by_mpi() {
   table->init_thread(nullptr, nullptr, serialized, &provided);
   table->rank(table->world, &rank);
   table->size(table->world, &size);
-  auto group = std::make_unique<MpiGroup>(*table, rank, size);
+  auto group = std::make_unique<MpiGroup>(*table, rank, size, provided < serialized ? 0 : timeout);
   if (provided < serialized) {
     throw Agreed(Fault::device,
                  "mpi: this OpenMPI lets only its first thread send. Take one built with threads.");

@@ -21,8 +21,9 @@ std::optional<Started> started_as_one_of_several();
 
 /// Joins the others through OpenMPI, whose library is opened now and not before. A usage Error where Heed was
 /// built without (HEED_MPI=OFF), Fault::device where the library is missing or is another's. To be left by
-/// all together: its destructor waits for the others.
-std::unique_ptr<Group> join_by_mpi();
+/// all together: its destructor waits for the others. A process that gives no sign of life for `timeout`
+/// seconds ends all the others, with Fault::device as their code, and is named; 0: they wait for ever.
+std::unique_ptr<Group> join_by_mpi(double timeout);
 
 /// "Open MPI v4.1.4", or "no: " and why not; joins nothing.
 std::string mpi_words();

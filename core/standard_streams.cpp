@@ -1,4 +1,5 @@
 // Standard input by lines, and standard output: what cannot be written is said, not lost.
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +12,14 @@
 namespace heed::io {
 namespace {
 
+/// stdio may have dropped the reason of a write that failed; a pipe still knows it.
+bool nobody_reads() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
 [[noreturn]] void refuse(int code) {
+  if (code == EPIPE || (code == 0 && nobody_reads())) throw OutputClosed();
   fail(Fault::file, "cannot write standard output: ", std::strerror(code != 0 ? code : EIO), ".",
        code == ENOSPC ? " Free some space there, or write elsewhere." : "");
 }

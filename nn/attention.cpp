@@ -40,8 +40,7 @@ Likelihood likelihood_of(const Tensor& logits, const Tensor& targets, std::span<
                                  view::slice(count, 0, b, b + 1));
     at = end;
   }
-  const Tensor least = Tensor::full(Shape{1}, -1, all.dtype(), all.device());
-  return {-(mean * count), sum(count), -maximum(-count, least)};
+  return {-(mean * count), sum(count), minimum(count, 1)};
 }
 
 }  // namespace

@@ -99,14 +99,15 @@ Trace::Name names_in(Module& module) {
   };
 }
 
-std::string find_bad_value(Module& module, std::span<const Batch> batches,
-                           const std::vector<std::string>& parts, const std::function<void()>& again) {
+std::string find_bad_value(Module& module, StepBatches& batches, const std::vector<std::string>& parts,
+                           const std::function<void()>& again) {
   const std::vector<Named> all = parameters(module);
   for (const Named& one : all) {
     const std::string found = first_bad_value(*one.tensor, one.name, "a parameter");
     if (!found.empty()) return found;
   }
-  for (const Batch& batch : batches) {
+  for (int64_t number = 0; number < batches.count(); ++number) {
+    const Batch batch = batches.at(number);
     for (size_t i = 0; i < batch.tensors.size(); ++i) {
       const std::string found =
           first_bad_value(batch.tensors[i], "the input", text(parts.at(i), " of the batch"));

@@ -3,9 +3,9 @@
 
 #include <cmath>
 #include <functional>
-#include <span>
 #include <string>
 
+#include "train/step_batches.h"
 #include "train/task.h"
 
 namespace heed {
@@ -38,7 +38,7 @@ Trace::Name names_in(Module& module);
 /// The first value that is not finite in a step, as the words "first bad value in MODULE (inf): ...". Looks
 /// at the parameters, at what the batches hold (`parts` are the names of their tensors), at every result and
 /// gradient while `again` computes the step once more, and at the gradients that reached the parameters.
-std::string find_bad_value(Module& module, std::span<const Batch> batches,
-                           const std::vector<std::string>& parts, const std::function<void()>& again);
+std::string find_bad_value(Module& module, StepBatches& batches, const std::vector<std::string>& parts,
+                           const std::function<void()>& again);
 
 }  // namespace heed

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "attention/picture_encode.h"
 #include "core/error.h"
@@ -83,9 +84,8 @@ void check(const BubbleChart& chart) {
   }
 }
 
-}  // namespace
-
-std::string bubbles_svg(const BubbleChart& chart) {
+/// The picture, with its colours or in need of them.
+std::string drawing(const BubbleChart& chart, std::string_view colours) {
   check(chart);
   const auto [least_x, most_x] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
                                                      [](auto& a, auto& b) { return a.x < b.x; });
@@ -100,13 +100,12 @@ std::string bubbles_svg(const BubbleChart& chart) {
   };
   const auto at_y = [&](double y) { return bottom - (y - up.low) / (up.high - up.low) * (bottom - top); };
   constexpr auto small = "font-size=\"11\" fill=\"var(--muted)\"";
-  std::string out =
-      text("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height, "\" width=\"",
-           width, "\" role=\"img\" aria-label=\"", escape(chart.title),
-           "\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\">\n", picture::chart_colours(),
-           "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
-           "<text x=\"14\" y=\"22\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
-           escape(chart.title), "</text>\n");
+  std::string out = text("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height,
+                         "\" width=\"", width, "\" role=\"img\" aria-label=\"", escape(chart.title),
+                         "\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\">\n", colours,
+                         "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
+                         "<text x=\"14\" y=\"22\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
+                         escape(chart.title), "</text>\n");
   out += label(14, 40, chart.y_label + "; areas: " + chart.area_label, small);
   for (const double tick : up.ticks) {
     out +=
@@ -151,5 +150,11 @@ std::string bubbles_svg(const BubbleChart& chart) {
   }
   return out + "</svg>\n";
 }
+
+}  // namespace
+
+std::string bubbles_svg(const BubbleChart& chart) { return drawing(chart, picture::chart_colours()); }
+
+std::string bubbles_figure(const BubbleChart& chart) { return drawing(chart, ""); }
 
 }  // namespace heed

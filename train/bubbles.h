@@ -21,5 +21,8 @@ struct BubbleChart {
 /// A complete SVG file, light or dark by the reader's preference. Throws a data Error for a bubble without
 /// area, or with a place that is not finite (x must be above zero); a usage Error when there is none.
 std::string bubbles_svg(const BubbleChart& chart);
+/// The same without its colours, for a page: its style sheet has them, and its content policy lets no other
+/// in.
+std::string bubbles_figure(const BubbleChart& chart);
 
 }  // namespace heed

@@ -301,8 +301,8 @@ std::string chart_figure(const Chart& chart) {
   std::string legend, data;
   for (size_t i = 0; i < chart.series.size(); ++i) {
     const Series few = thinned(chart.series[i]);
-    legend += text("<span><i style=\"background:var(--series-", i % 8, ")\"></i>", escape(few.name), " ",
-                   last(chart.series[i]), "</span>");
+    legend += text("<span><i class=\"series-", i % 8, "\"></i>", escape(few.name), " ", last(chart.series[i]),
+                   "</span>");
     data += text(i ? "," : "", "{\"name\":", json(few.name), ",\"x\":", numbers(few.x),
                  ",\"y\":", numbers(few.y), "}");
   }

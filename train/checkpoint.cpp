@@ -11,6 +11,7 @@
 #include "core/io.h"
 #include "core/json.h"
 #include "core/safetensors.h"
+#include "train/format.h"
 
 namespace heed {
 namespace {
@@ -19,7 +20,6 @@ constexpr std::string_view manifest_name = "MANIFEST.json";
 constexpr std::string_view temporary_prefix = ".tmp-";
 constexpr std::string_view step_prefix = "step_";
 constexpr int64_t manifest_cap = 1 << 20;
-constexpr int64_t manifest_format = 1;
 
 Path checkpoints_of(const Path& run) { return run / "ckpt"; }
 
@@ -58,7 +58,11 @@ std::string manifest_of(int64_t step, const std::vector<NamedBytes>& files) {
                                       {"crc32c", Json(hexadecimal(crc32c(file.bytes)))},
                                       {"sha256", Json(sha256_hex(file.bytes))}}));
   }
-  return Json::object({{"format", manifest_format}, {"step", step}, {"files", std::move(sums)}}).dump(2) +
+  return Json::object({{"format", checkpoint_format},
+                       {"heed", Json(HEED_VERSION)},
+                       {"step", step},
+                       {"files", std::move(sums)}})
+             .dump(2) +
          "\n";
 }
 
@@ -92,8 +96,7 @@ std::vector<Sum> read_manifest(const std::string& bytes, int64_t step) {
   const Json manifest = parse_json(bytes, manifest_name);
   std::vector<Sum> sums;
   try {
-    if (const int64_t format = manifest.at("format").integer(); format != manifest_format)
-      fail(Fault::data, "it is of format ", format, ", this program reads ", manifest_format);
+    format_of(manifest, checkpoint_format);  // only one so far, so nothing is read otherwise
     if (const int64_t found = manifest.at("step").integer(); found != step)
       fail(Fault::data, "it speaks of step ", found);
     for (const JsonMember& file : manifest.at("files").members()) {
@@ -103,6 +106,8 @@ std::vector<Sum> read_manifest(const std::string& bytes, int64_t step) {
                       .crc32c = file.value.at("crc32c").text(),
                       .sha256 = file.value.at("sha256").text()});
     }
+  } catch (const NewerFormat& error) {
+    throw NewerFormat(text(error.what(), ": ", manifest_name, ", bytes 0-", bytes.size() - 1));
   } catch (const Error& error) {
     fail(Fault::data, manifest_name, ", bytes 0-", bytes.size() - 1, ": ", error.what());
   }
@@ -135,6 +140,8 @@ Checkpoint load(const Path& run, int64_t step) {
     for (const Sum& sum : read_manifest(io::read(manifest_path, manifest_cap), step)) {
       checkpoint.files[sum.name] = verified(checkpoint.folder, sum);
     }
+  } catch (const NewerFormat&) {
+    throw;
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;
     std::string_view what = error.what();
@@ -249,6 +256,12 @@ Checkpoint open_checkpoint(const Path& run, std::string_view which) {
   const int64_t step = chosen_step(run, which);
   try {
     return load(run, step);
+  } catch (const NewerFormat& error) {
+    const std::optional<int64_t> readable = newest_intact(run, step);
+    fail(Fault::data, "checkpoint ", checkpoint_folder(run, step), " ", error.what(), ".\n",
+         readable
+             ? text("Use that version, or what this one can read: heed resume ", run, " --ckpt ", *readable)
+             : "Go on with it by that version.");
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;
     const std::string complaint =

@@ -36,7 +36,7 @@ Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedByte
 
 /// Reads and verifies a checkpoint: `which` is "last", "best" or a number of steps. Fault::data when there is
 /// none or when it is damaged: the Error names file, tensor and bytes, and the newest intact checkpoint with
-/// the command that uses it.
+/// the command that uses it. One of a newer format (train/format.h) is said to be that.
 Checkpoint open_checkpoint(const Path& run, std::string_view which = "last");
 
 /// The steps of the checkpoints of a run, rising. Not verified.

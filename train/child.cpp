@@ -25,8 +25,11 @@ constexpr size_t most_words = 8192;
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(128 + SIGTERM);
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  StopSignals::become_ordinary();
+  sigset_t save;  // until the child answers it
+  ::sigemptyset(&save);
+  ::sigaddset(&save, SIGUSR1);
+  ::sigprocmask(SIG_BLOCK, &save, nullptr);
   int nothing[2];  // to read: the end at once
   if (::pipe2(nothing, O_CLOEXEC) != 0) ::_exit(127);
   ::dup2(nothing[0], STDIN_FILENO);
@@ -83,6 +86,7 @@ ChildEnd run_child(const std::vector<std::string>& arguments, const std::functio
   bool handed_on = false;
   while (listen(ends[0], out.words)) {
     meanwhile();
+    if (SaveSignal::take()) ::kill(child, SIGUSR1);
     if (StopSignals::received() != 0 && !handed_on) {
       ::kill(child, StopSignals::received());
       handed_on = true;

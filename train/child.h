@@ -22,8 +22,8 @@ Fault fault_of(const ChildEnd& end);
 
 /// Runs this program with the arguments and waits for it. It has nothing to read. `meanwhile` is called
 /// about five times a second. While StopSignals live, a first signal is handed on to the child, which may
-/// take its time to save. A child whose parent dies is asked to stop. Fault::internal when no process can be
-/// made.
+/// take its time to save, and so is SIGUSR1 each time. A child whose parent dies is asked to stop.
+/// Fault::internal when no process can be made.
 ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile);
 
 }  // namespace heed

@@ -9,6 +9,8 @@
 #include "core/io.h"
 #include "core/json.h"
 #include "train/chart.h"
+#include "train/csv.h"
+#include "train/run_folder.h"
 #include "train/score_name.h"
 
 namespace heed {
@@ -69,12 +71,6 @@ std::string significant(double value) {
   return buffer;
 }
 
-std::string quoted(const std::string& words) {
-  std::string out = "\"";
-  for (const char c : words) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + "\"";
-}
-
 /// "text 1f2e3d4c, test text 9b8a7f6e" of the hashes in a manifest (Task::facts).
 std::string data_of(const Json& manifest) {
   constexpr std::string_view mark = "sha256 ";
@@ -97,6 +93,9 @@ void take_manifest(ComparedRun& out, const Json& manifest) {
   out.flops = manifest.at("estimate").at("flops_a_step").real();
   const Json* took = manifest.find("took");
   if (took == nullptr) return;  // killed before it was noted
+  for (const Json& session : sessions_of(manifest)) {
+    if (session.find("took") != nullptr) out.measured_on = speed_traits(session);  // the last counts
+  }
   out.memory = took->at("memory_bytes").real();
   if (const Json* steps = took->find("steps"); steps != nullptr && took->at("seconds_of_steps").real() > 0)
     out.steps_per_second = steps->real() / took->at("seconds_of_steps").real();
@@ -133,12 +132,24 @@ std::vector<std::pair<std::string, std::string>> labels_by(const Comparison& com
   return out;
 }
 
+/// Tells each run how its machine and program differ from those of the first whose speed is known.
+void compare_machines(std::vector<ComparedRun>& runs) {
+  const auto first =
+      std::find_if(runs.begin(), runs.end(), [](const ComparedRun& run) { return run.steps_per_second > 0; });
+  for (ComparedRun& run : runs) {
+    if (!(run.steps_per_second > 0)) continue;
+    for (const std::string& one : differences(first->measured_on, run.measured_on))
+      run.otherwise += (run.otherwise.empty() ? "" : "; ") + one;
+  }
+}
+
 }  // namespace
 
 ComparedRun read_compared(const Path& run, const std::string& label) {
   const Json scores =
       object_in(run, "scores.json", "the run has not been scored; finish it with heed resume.");
-  const Json manifest = object_in(run, "manifest.json", "this is not the folder of a run.");
+  const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
+  if (!manifest) fail(Fault::file, run / "manifest.json", " is not there: this is not the folder of a run.");
   ComparedRun out{.label = label, .folder = run.string(), .failure = ""};
   in_file(run / "scores.json", [&] {
     out.step = scores.at("step").integer();
@@ -146,7 +157,7 @@ ComparedRun read_compared(const Path& run, const std::string& label) {
       if (name != "step" && name != "of" && value.is_number()) out.scores.emplace_back(name, value.real());
     }
   });
-  in_file(run / "manifest.json", [&] { take_manifest(out, manifest); });
+  in_file(run / "manifest.json", [&] { take_manifest(out, *manifest); });
   out.metrics = read_metrics(run / "metrics.jsonl");
   if (const MetricSeries* seconds = metric_of(out, "seconds"))
     out.seconds = seconds->values.empty() ? 0 : seconds->values.back();
@@ -172,6 +183,7 @@ std::string to_string(const Spread& spread) {
 }
 
 Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs) {
+  compare_machines(runs);
   Comparison out{.title = title, .score = "", .runs = std::move(runs)};
   const auto first = std::find_if(out.runs.begin(), out.runs.end(),
                                   [](const ComparedRun& run) { return !run.scores.empty(); });
@@ -197,6 +209,7 @@ Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs)
       }
       there.push_back(&other);
       scores.push_back(score_of(other, out.score));
+      if (row.otherwise.empty()) row.otherwise = other.otherwise;
     }
     row.score = spread_of(scores);
     if (!there.empty()) {
@@ -231,8 +244,15 @@ std::vector<std::string> comparison_notes(const Comparison& comparison) {
     for (const auto& [words, labels] : data)
       out.push_back(text("data of ", labels, ": ", words.empty() ? "none that the manifest names" : words));
   }
+  for (const auto& [words, labels] : labels_by(comparison, &ComparedRun::otherwise)) {
+    if (!words.empty())
+      out.push_back(text("* steps/s, memory and seconds of ", labels,
+                         " were not measured as those of the first run were: ", words));
+  }
   return out;
 }
+
+std::string_view speed_mark(const ComparedRow& row) { return row.otherwise.empty() ? "" : "*"; }
 
 std::string comparison_text(const Comparison& comparison) {
   const auto cell = [](const std::string& words, size_t columns, bool right) {
@@ -252,7 +272,8 @@ std::string comparison_text(const Comparison& comparison) {
       continue;
     }
     out += cell(to_string(row.score), 20, true) +
-           cell(row.steps_per_second > 0 ? significant(row.steps_per_second) : "-", 10, true) +
+           cell(row.steps_per_second > 0 ? text(significant(row.steps_per_second), speed_mark(row)) : "-", 10,
+                true) +
            cell(row.memory > 0 ? fixed(row.memory / 1e6, 0) : "-", 10, true) +
            cell(fixed(row.parameters, 0), 12, true) + cell(significant(row.flops * 1e-9), 12, true) +
            cell(fixed(row.seconds, 1), 10, true) + (row.failure.empty() ? "" : "  " + row.failure) + "\n";
@@ -271,24 +292,27 @@ std::string comparison_csv(const Comparison& comparison) {
     }
   }
   std::string out = "label,seed";
-  for (const std::string& name : names) out += "," + name;
+  for (const std::string& name : names) out += "," + csv_name(name);
   if (anchored) out += ",anchors";
-  out += ",steps_per_second,peak_bytes,parameters,flops_a_step,seconds,run,failure\n";
+  out +=
+      ",steps_per_second,peak_bytes,parameters,flops_a_step,seconds,run,failure,measured_on,"
+      "differs_from_first\n";
   for (const ComparedRun& run : comparison.runs) {
-    out += text(quoted(run.label), ",", run.seed);
+    out += text(csv_text(run.label), ",", run.seed);
     for (const std::string& name : names) {
       const double value = score_of(run, name);
       out += std::isfinite(value) ? text(",", value) : std::string(",");
     }
-    if (anchored) out += "," + quoted(run.anchors);
+    if (anchored) out += "," + csv_text(run.anchors);
     if (run.failure.empty()) {
       const auto known = [](double value, const std::string& words) { return value > 0 ? words : ""; };
       out += text(",", known(run.steps_per_second, text(run.steps_per_second)), ",",
                   known(run.memory, text(static_cast<int64_t>(run.memory))), ",",
                   static_cast<int64_t>(run.parameters), ",", run.flops, ",", run.seconds, ",",
-                  quoted(run.folder), ",\n");
+                  csv_text(run.folder), ",,", csv_text(to_string(run.measured_on)), ",",
+                  csv_text(run.otherwise), "\n");
     } else {
-      out += text(",,,,,,,", quoted(run.failure), "\n");
+      out += text(",,,,,,,", csv_text(run.failure), ",,\n");
     }
   }
   return out;

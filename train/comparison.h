@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "train/bubbles.h"
 #include "train/chart.h"
 #include "train/metrics_log.h"
+#include "train/sessions.h"
 
 namespace heed {
 
@@ -27,6 +29,8 @@ struct ComparedRun {
   double steps_per_second = 0, memory = 0;  ///< peak bytes of the process; 0 where it is not known
   double seconds = 0;                       ///< of training
   std::vector<MetricSeries> metrics{};
+  Traits measured_on{};     ///< program and machine that its speed and memory are of
+  std::string otherwise{};  ///< how these differ from those of the first run; compare_runs() fills it in
 };
 
 /// Reads a finished run. Fault::file or Fault::data naming what is missing: a run that has not been scored
@@ -47,6 +51,7 @@ struct ComparedRow {
   std::string label, failure;
   Spread score;                                                                     ///< of Comparison::score
   double parameters = 0, flops = 0, steps_per_second = 0, memory = 0, seconds = 0;  ///< means
+  std::string otherwise{};  ///< ComparedRun::otherwise of its runs: its speed says nothing beside others
 };
 
 /// What a comparison says: runs, rows in the order in which labels first appear, and the score that rows are
@@ -63,12 +68,14 @@ int exit_code(const Comparison& comparison);
 
 /// What belongs below the table, a line each. What little knowledge scores on the test data: "anchors:
 /// majority 0.172, ..."; where that is not the same for all runs, with the labels of those it is for. And
-/// where runs were not all scored on the same data, which had which.
+/// where runs were not all scored on the same data, which had which. And whose speed was measured elsewhere.
 std::vector<std::string> comparison_notes(const Comparison& comparison);
+/// Stands behind a speed that was measured on another machine, or by another program, than the first.
+std::string_view speed_mark(const ComparedRow& row);
 /// A table for the terminal.
 std::string comparison_text(const Comparison& comparison);
 /// One line a run: label, seed, every score, anchors where a run has any, speed, memory, parameters, flops,
-/// folder.
+/// seconds, folder, failure, what it was measured on, and how that differs from the first.
 std::string comparison_csv(const Comparison& comparison);
 /// The value of a metric over steps (or seconds of training), one line a label: the mean of its runs at the
 /// steps that all of them have.

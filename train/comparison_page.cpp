@@ -29,7 +29,7 @@ std::string table(const Comparison& comparison) {
     }
     const auto cell = [](const std::string& words) { return "<td>" + escape(words) + "</td>"; };
     out += cell(to_string(row.score)) + cell(text(row.score.count)) +
-           cell(row.steps_per_second > 0 ? tick_text(row.steps_per_second) : "-") +
+           cell(row.steps_per_second > 0 ? text(tick_text(row.steps_per_second), speed_mark(row)) : "-") +
            cell(row.memory > 0 ? picture::fixed(row.memory / 1e6, 0) : "-") +
            cell(picture::fixed(row.parameters, 0)) + cell(tick_text(row.flops * 1e-9)) +
            cell(picture::fixed(row.seconds, 1)) + "</tr>\n";
@@ -50,7 +50,8 @@ BubbleChart comparison_bubbles(const Comparison& comparison) {
                   .bubbles = {}};
   for (const ComparedRow& row : comparison.rows) {
     if (row.score.count > 0 && row.steps_per_second > 0 && row.memory > 0)
-      out.bubbles.push_back({row.label, row.steps_per_second, row.score.mean, row.memory / 1e6});
+      out.bubbles.push_back(
+          {text(row.label, speed_mark(row)), row.steps_per_second, row.score.mean, row.memory / 1e6});
   }
   return out;
 }
@@ -71,7 +72,7 @@ std::string comparison_html(const Comparison& comparison) {
   std::string body = table(comparison);
   if (const BubbleChart bubbles = comparison_bubbles(comparison); !bubbles.bubbles.empty())
     body += "<h2>Speed against " + escape(score_name(comparison.score)) + "</h2>\n<figure>\n" +
-            bubbles_svg(bubbles) + "</figure>\n";
+            bubbles_figure(bubbles) + "</figure>\n";
   std::string figures;
   for (const auto& [name, chart] : comparison_charts(comparison)) figures += chart_figure(chart);
   if (!figures.empty()) body += "<h2>Curves</h2>\n<div class=\"charts\">\n" + figures + "</div>\n";

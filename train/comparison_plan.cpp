@@ -5,9 +5,9 @@
 
 #include "core/hash.h"
 #include "core/io.h"
-#include "core/json.h"
 #include "train/child.h"
 #include "train/progress.h"
+#include "train/run_folder.h"
 #include "train/score_name.h"
 #include "train/stop_signals.h"
 #include "train/task.h"
@@ -32,8 +32,8 @@ bool finished(const Path& run) { return io::exists(run / "scores.json"); }
 
 /// All steps of a run that has begun; 0: it has not said yet.
 int64_t steps_of_run(const Path& run) {
-  const Path manifest = run / "manifest.json";
-  return io::exists(manifest) ? parse_json(io::read(manifest), manifest.string()).at("steps").integer() : 0;
+  const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
+  return manifest ? manifest->at("steps").integer() : 0;
 }
 
 /// What the run says about itself on one line, from its metrics. Its last step is told when it has `ended`:

@@ -50,6 +50,10 @@ enum class Precision { f32, f64, bf16, tf32 };
 /// How products are rounded on the default device. Fails for tf32 on the CPU, which has no such products.
 Rounding rounding_of(Precision precision);
 
+/// Batches a step at most: each draws its random numbers in a range of its own, and the ranges of so many
+/// still hold a thousand draws each.
+inline constexpr int64_t most_accumulated = 10000;
+
 /// How long and how a run trains.
 struct TrainOptions {
   int64_t seed = 1;

@@ -83,7 +83,10 @@ void check_values(const Config& config) {
   at_least("epochs", static_cast<double>(train.epochs), 0);
   at_least("pretrain_steps", static_cast<double>(train.pretrain_steps), 0);
   at_least("pretrain_rate", train.pretrain_rate, 0);
-  at_least("accumulate", static_cast<double>(train.accumulate), 1);
+  if (train.accumulate < 1 || train.accumulate > most_accumulated) {
+    fail("train.accumulate = ", train.accumulate, ". It must be 1 to ", most_accumulated,
+         ". For more examples a step, make the batch larger.");
+  }
   at_least("batch", static_cast<double>(train.batch), 0);
   at_least("batch_tokens", static_cast<double>(train.batch_tokens), 1);
   at_least("rate", train.schedule.rate, 0);

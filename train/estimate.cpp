@@ -15,6 +15,7 @@
 #include "train/anomaly.h"
 #include "train/machine_memory.h"
 #include "train/progress.h"
+#include "train/step_batches.h"
 #include "train/survey.h"
 
 namespace heed {
@@ -83,6 +84,14 @@ StepTime time_of(const std::function<void()>& sweep, const StepTime& first, Opti
   return {*middle, flops};
 }
 
+/// Bytes of the other batches of a step, where all are there while one is computed.
+int64_t held_beside(const TrainOptions& options, const Batch& batch) {
+  if (!holds_batches(options)) return 0;
+  int64_t bytes = 0;
+  for (const Tensor& x : batch.tensors) bytes += x.bytes();
+  return (options.accumulate - 1) * bytes;
+}
+
 /// Of one validation, by its parts.
 double seconds_of_validation(const Task& task, Module& model, Device device) {
   double out = 0;
@@ -138,8 +147,10 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
       if (!place) break;
       reset_peak();
       const int64_t flops = Count::flops();
-      step(make(*place));
-      const int64_t peak = memory_use().peak, took = Count::flops() - flops;
+      const Batch batch = make(*place);
+      step(batch);
+      const int64_t others = held_beside(config.train, batch), peak = memory_use().peak + others,
+                    took = Count::flops() - flops;
       batches.took(static_cast<double>(peak), static_cast<double>(took));
       if (measured == 0) {  // the typical one comes first
         synchronize(device);
@@ -152,8 +163,9 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
       for (const MemoryUser& user : users) {
         const std::string name = name_of_owner(user.owner, &model);
         if (name == "weights" || name == "gradients" || name == "moments") continue;
-        out.activations += user.bytes;
-        out.users.emplace_back(name, user.bytes);
+        const int64_t bytes = user.bytes + (user.owner == &memory_kinds[3] ? others : 0);
+        out.activations += bytes;
+        out.users.emplace_back(name, bytes);
       }
     }
     optimizer.clear();
@@ -287,7 +299,7 @@ void explain_memory(const Config& config, Module* model, const std::string& when
   const std::string help =
       by_batches && batch > 1
           ? text(in_tokens ? "--batch-tokens " : "--batch ", batch / 2, " (now ", batch,
-                 ") with --accumulate ", 2 * train.accumulate)
+                 ") with --accumulate ", std::min(2 * train.accumulate, most_accumulated))
           : text("a smaller model.width (now ", config.model.width, "), model.layers (now ",
                  config.model.layers, ") or model.max_length (now ", config.model.max_length, ")");
   fail(Fault::memory, what, " It ran out ", when, ". ", held, " Try ", help,

@@ -186,6 +186,11 @@ Batch LongTask::batch(int64_t position) const {
   return tensors(splits_.train, planned_.at(static_cast<size_t>(position)), static_cast<uint64_t>(epoch_));
 }
 
+double LongTask::weight(int64_t position) const {
+  if (!predicts_classes()) return batch(position).weight;  // how many tokens are asked for is drawn
+  return static_cast<double>(planned_.at(static_cast<size_t>(position)).size());
+}
+
 Batch LongTask::share(int64_t position, const Share& share) const {
   const std::span<const int64_t> numbers = planned_.at(static_cast<size_t>(position));
   const BatchRows rows = share.of(static_cast<int64_t>(numbers.size()));

@@ -48,6 +48,7 @@ class LongTask : public Task {
   std::vector<Known> known() const final { return known_; }
   int64_t plan(int64_t epoch) final;
   Batch batch(int64_t position) const final;
+  double weight(int64_t position) const final;
   Batch share(int64_t position, const Share& share) const final;
   std::vector<double> extents(int64_t position) const final;
   std::vector<ValidationPart> rehearsal(Module& model) const final;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/json.h"
+#include "train/csv.h"
 
 namespace heed {
 namespace {
@@ -33,14 +34,6 @@ void each_line(const std::string& bytes, Visit visit) {
 }
 
 std::string shortest(double value) { return std::isfinite(value) ? detail::number(value) : "null"; }
-
-/// A cell of the table: quoted where its text would break the row.
-std::string cell(const std::string& name) {
-  if (name.find_first_of(",\"\n") == std::string::npos) return name;
-  std::string out = "\"";
-  for (const char letter : name) out.append(letter == '"' ? 2 : 1, letter);
-  return out + "\"";
-}
 
 }  // namespace
 
@@ -101,7 +94,7 @@ void write_metrics_csv(const Path& lines, const Path& table) {
   std::map<int64_t, std::vector<std::string>> rows;
   std::string out = "step";
   for (size_t column = 0; column < all.size(); ++column) {
-    out += text(",", cell(all[column].name));
+    out += text(",", csv_name(all[column].name));
     for (size_t i = 0; i < all[column].steps.size(); ++i) {
       std::vector<std::string>& row = rows[all[column].steps[i]];
       row.resize(all.size());

@@ -54,8 +54,13 @@ Progress::Progress() {
   terminal_ = isatty(STDERR_FILENO) == 1 && !(kind != nullptr && std::strcmp(kind, "dumb") == 0);
 }
 
+void Progress::put(const std::string& words) {
+  if (std::fwrite(words.data(), 1, words.size(), stderr) != words.size() || std::fflush(stderr) != 0)
+    quiet = true;
+}
+
 void Progress::close_line() {
-  if (open_) std::fputc('\n', stderr);
+  if (open_ && !quiet) put("\n");
   open_ = false;
 }
 
@@ -67,7 +72,7 @@ void Progress::finish() {
 void Progress::say(const std::string& label, const std::string& text) {
   if (quiet) return;
   close_line();
-  std::fprintf(stderr, "  %-11s %s\n", label.c_str(), text.c_str());
+  put("  " + label + std::string(label.size() < 11 ? 12 - label.size() : 1, ' ') + text + "\n");
 }
 
 std::string Progress::line(const Now& now) const {
@@ -106,8 +111,7 @@ void Progress::step(const Now& now) {
   const bool last = now.step == now.total;
   if (terminal_) {
     if (!last && time - printed_at_ < 0.2) return;
-    std::fprintf(stderr, "\r%s\033[K", line(now).c_str());
-    std::fflush(stderr);
+    put("\r" + line(now) + "\033[K");
     open_ = true;
   } else {
     if (now.step == printed_step_) return;
@@ -115,7 +119,7 @@ void Progress::step(const Now& now) {
     const bool milestone = now.total >= 10 && now.step / tenth > printed_step_ / tenth;
     if (!last && !milestone && printed_step_ > 0 && time - printed_at_ < 10) return;
     printed_step_ = now.step;
-    std::fprintf(stderr, "%s\n", line(now).c_str());
+    put(line(now) + "\n");
   }
   printed_at_ = time;
 }

@@ -7,7 +7,7 @@
 namespace heed {
 
 /// Prints to standard error. On a terminal the last line is rewritten; elsewhere a line is printed now and
-/// then.
+/// then. What cannot be written makes it quiet from then on: a run goes on though nobody reads of it.
 class Progress {
  public:
   Progress();
@@ -34,6 +34,7 @@ class Progress {
 
  private:
   std::string line(const Now& now) const;
+  void put(const std::string& words);
   void close_line();
   bool terminal_ = false;
   bool open_ = false;

@@ -49,6 +49,16 @@ std::string samples(const std::vector<ReportSample>& all) {
   return out + "</tbody>\n</table>\n</div>\n";
 }
 
+constexpr int deepest_shade = 70;
+
+/// A class for each percent of shade that confusion_table() may ask for: styles of elements are refused.
+std::string shades() {
+  std::string out;
+  for (int percent = 1; percent <= deepest_shade; ++percent)
+    out += text(".shade-", percent, " { --shade: ", percent, "%; }\n");
+  return out;
+}
+
 /// Counts, shaded by their share of the true class.
 std::string confusion_table(const Confusion& confusion) {
   const auto& labels = confusion.labels;
@@ -73,9 +83,10 @@ std::string confusion_table(const Confusion& confusion) {
     out += text("<tr><th scope=\"row\">", escape(labels[truth]), "</th>");
     for (size_t guess = 0; guess < classes; ++guess) {
       const int64_t count = confusion.counts[truth * classes + guess];
-      const double shade = guess == truth ? 45 * share(count) : std::min(70.0, 400 * share(count));
-      out += text("<td style=\"background:color-mix(in srgb,var(--", guess == truth ? "good" : "bad", ") ",
-                  picture::fixed(shade, 0), "%,transparent)\">", count, "</td>");
+      const double shade =
+          guess == truth ? 45 * share(count) : std::min<double>(deepest_shade, 400 * share(count));
+      out += text("<td class=\"", guess == truth ? "good" : "bad", " shade-", picture::fixed(shade, 0), "\">",
+                  count, "</td>");
     }
     const int64_t right = confusion.counts[truth * classes + truth];
     out += text("<th>", sum ? picture::fixed(100 * share(right), 1) + " %" : "none", "</th></tr>\n");
@@ -98,7 +109,8 @@ std::string report_html(const ReportData& report) {
     body += text("<h2>Settings</h2>\n<pre tabindex=\"0\">", escape(report.settings), "</pre>\n");
   return picture::page(
       report.title, report.subtitle, body,
-      {picture::script_tools(), picture::script_views(), picture::script_maps(), picture::script_charts()});
+      {picture::script_tools(), picture::script_views(), picture::script_maps(), picture::script_charts()},
+      report.confusion ? shades() : "");
 }
 
 }  // namespace heed

@@ -8,6 +8,7 @@
 
 #include "attention/picture_encode.h"
 #include "core/io.h"
+#include "train/csv.h"
 #include "train/progress.h"
 #include "train/reproduction_cells.h"
 #include "train/stop_signals.h"
@@ -285,21 +286,16 @@ std::string reproduction_text(const PublishedTable& table, const std::vector<Cel
 
 std::string reproduction_csv(const std::vector<Cell>& cells) {
   std::string out = "cell,paper,mean,deviation,seeds,verdict,remark,anchors\n";
-  const auto quoted = [](const std::string& words) {
-    std::string inner;
-    for (const char c : words) inner += c == '"' ? "\"\"" : std::string(1, c);
-    return '"' + inner + '"';
-  };
   for (const Cell& one : cells) {
-    out += one.name + ",";
+    out += csv_name(one.name) + ",";
     if (std::isfinite(one.paper)) out += text(one.paper);
     out += ",";
     if (one.ours.count > 0)
       out += text(one.ours.mean, ",", one.ours.deviation);
     else
       out += ",";
-    out += text(",", one.ours.count, ",", to_string(one.verdict), ",", quoted(one.remark), ",",
-                quoted(one.anchors), "\n");
+    out += text(",", one.ours.count, ",", to_string(one.verdict), ",", csv_text(one.remark), ",",
+                csv_text(one.anchors), "\n");
   }
   return out;
 }

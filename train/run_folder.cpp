@@ -14,6 +14,8 @@
 #include "attention/spec.h"
 #include "core/io.h"
 #include "train/checkpoint.h"
+#include "train/format.h"
+#include "train/program_source.h"
 
 namespace heed {
 namespace {
@@ -174,6 +176,13 @@ RunFolder RunFolder::look(const Path& run) {
     fail(Fault::file, run,
          " is not the folder of a run: it has no config.toml. See which there are: heed list runs");
   }
+  try {
+    made.read_manifest();  // before config.toml, whose keys a newer heed may call otherwise
+  } catch (const NewerFormat&) {
+    throw;
+  } catch (const Error&) {
+    // Damaged or not to be had: that is for those to say who need what it holds.
+  }
   return made;
 }
 
@@ -190,6 +199,19 @@ bool RunFolder::begun() const {
   return !list_checkpoints(path_).empty() || (io::exists(metrics()) && io::size(metrics()) > 0);
 }
 
+std::optional<Json> RunFolder::read_manifest() const {
+  if (!io::exists(manifest())) return std::nullopt;
+  Json facts = parse_json(io::read(manifest()), manifest().string());
+  try {
+    format_of(facts, run_format);
+  } catch (const NewerFormat& error) {
+    throw NewerFormat(text("the run ", path_, " ", error.what(), ". Go on with it by that version."));
+  } catch (const Error& error) {
+    fail(Fault::data, manifest(), ": ", error.what(), ".");
+  }
+  return facts;
+}
+
 void RunFolder::write_manifest(const Json& facts) const { io::write(manifest(), facts.dump(2) + "\n"); }
 
 Json manifest_basics(std::span<const std::string> arguments) {
@@ -202,6 +224,8 @@ Json manifest_basics(std::span<const std::string> arguments) {
   const std::string compiler = text("g++ ", __VERSION__);
 #endif
   return Json::object({{"heed", Json(HEED_VERSION)},
+                       {"source", Json(source_hash)},
+                       {"commit", Json(source_commit)},
                        {"compiler", Json(compiler)},
                        {"cpu", Json(cpu_model())},
                        {"cpu_threads", Json(std::thread::hardware_concurrency())},

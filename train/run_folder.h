@@ -34,7 +34,7 @@ class RunFolder {
   /// A run of which only the name is used: by processes that train it together with the one that holds it,
   /// perhaps on machines that do not have the folder.
   static RunFolder elsewhere(const Path& run) { return RunFolder(run); }
-  /// A run to be looked at only, without its lock.
+  /// A run to be looked at only, without its lock. NewerFormat where a newer heed wrote it (train/format.h).
   static RunFolder look(const Path& run);
 
   const Path& path() const { return path_; }
@@ -50,6 +50,9 @@ class RunFolder {
   /// Whether there is a checkpoint or a line of metrics; either may come before the other.
   bool begun() const;
   MetricsLog metrics_log() const { return MetricsLog(metrics(), tensorboard()); }
+  /// What manifest.json says; none where there is none yet. Fault::data where it is no object of JSON,
+  /// NewerFormat where a newer heed wrote it.
+  std::optional<Json> read_manifest() const;
   /// Writes manifest.json: one object, indented.
   void write_manifest(const Json& facts) const;
 
@@ -60,8 +63,8 @@ class RunFolder {
   std::optional<RunLock> lock_;
 };
 
-/// What every manifest begins with: version, compiler, CPU, its threads, OPENBLAS_CORETYPE, start time,
-/// command line. The caller adds BLAS core, seed, threads and data hashes.
+/// What every manifest begins with: version, source, compiler, CPU, its threads, OPENBLAS_CORETYPE, start
+/// time, command line. The caller adds BLAS core, seed, threads and data hashes.
 Json manifest_basics(std::span<const std::string> arguments);
 
 }  // namespace heed

@@ -1,36 +1,75 @@
-// A flag instead of a sudden end.
+// Flags instead of a sudden end.
 #include "train/stop_signals.h"
 
 #include <atomic>
-#include <csignal>
+#include <utility>
 
 namespace heed {
 namespace {
 
 std::atomic<int> stop_signal = 0;
-static_assert(std::atomic<int>::is_always_lock_free);  // so a handler may touch it
+std::atomic<bool> save_asked = false;
+bool lives = false;  // StopSignals, the outermost of which forgets what came
+// So a handler may touch them.
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-void on_signal(int number) {
-  if (stop_signal != 0) {
+bool is_of_people(int number) { return number == SIGINT || number == SIGTERM; }
+
+void on_stop(int number) {
+  const int before = stop_signal;
+  if (is_of_people(before) && is_of_people(number)) {
     std::signal(number, SIG_DFL);
     std::raise(number);
   }
-  stop_signal = number;
+  if (before == 0 || is_of_people(number)) stop_signal = number;
 }
+
+void on_save(int) { save_asked = true; }
 
 }  // namespace
 
-StopSignals::StopSignals() {
-  stop_signal = 0;
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
+HandledSignal::HandledSignal(int number, void (*handler)(int)) : number_(number) {
+  ::sigaction(number_, nullptr, &before_);
+  if (before_.sa_handler == SIG_IGN) return;
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(number_, &action, nullptr);
 }
 
+HandledSignal::~HandledSignal() { ::sigaction(number_, &before_, nullptr); }
+
+SaveSignal::SaveSignal() : handled_(SIGUSR1, on_save) {
+  // A parent that hands it on blocks it until here, so that it does not end a child that has just begun.
+  sigset_t one;
+  ::sigemptyset(&one);
+  ::sigaddset(&one, SIGUSR1);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+}
+
+bool SaveSignal::take() { return save_asked.exchange(false); }
+
+StopSignals::StopSignals()
+    : outer_(std::exchange(lives, true)),
+      interrupt_(SIGINT, on_stop),
+      terminate_(SIGTERM, on_stop),
+      hangup_(SIGHUP, on_stop),
+      cpu_time_(SIGXCPU, on_stop) {}
+
 StopSignals::~StopSignals() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  lives = outer_;
+  if (!outer_) stop_signal = 0;
 }
 
 int StopSignals::received() { return stop_signal; }
+
+void StopSignals::become_ordinary() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
+    struct sigaction now = {};
+    ::sigaction(number, nullptr, &now);
+    if (now.sa_handler == on_stop) std::signal(number, SIG_DFL);
+  }
+}
 
 }  // namespace heed

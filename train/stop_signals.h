@@ -1,16 +1,49 @@
-// SIGINT and SIGTERM, caught so that a run can finish its step and save.
+// Signals that a run answers in order: it finishes its step, saves, and stops or goes on.
 #pragma once
+
+#include <csignal>
 
 namespace heed {
 
-/// Sets the flag of SIGINT and SIGTERM instead of ending the process; a second signal ends it at once.
+/// A signal handled while this lives, and as before after it. A signal that is ignored stays ignored, as
+/// nohup and shells mean it.
+class HandledSignal {
+ public:
+  HandledSignal(int number, void (*handler)(int));
+  ~HandledSignal();
+  HandledSignal(const HandledSignal&) = delete;
+  HandledSignal& operator=(const HandledSignal&) = delete;
+
+ private:
+  int number_;
+  struct sigaction before_ = {};
+};
+
+/// SIGUSR1 asks for a checkpoint instead of ending the process.
+class SaveSignal {
+ public:
+  SaveSignal();
+  static bool take();  ///< whether it has come since it was asked last
+
+ private:
+  HandledSignal handled_;
+};
+
+/// SIGINT, SIGTERM, SIGHUP and SIGXCPU set a flag instead of ending the process, and SIGUSR1 is a SaveSignal.
+/// A second SIGINT or SIGTERM ends it at once; the others come again by themselves, so they do not.
 class StopSignals {
  public:
   StopSignals();
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
-  static int received();  ///< the signal's number, or 0
+  static int received();          ///< the signal's number, or 0
+  static void become_ordinary();  ///< those handled end the process again: for a child before its exec
+
+ private:
+  bool outer_;  // whether another one lives around this
+  HandledSignal interrupt_, terminate_, hangup_, cpu_time_;
+  SaveSignal save_;
 };
 
 }  // namespace heed

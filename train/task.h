@@ -91,6 +91,8 @@ class Task {
   virtual int64_t plan(int64_t epoch) = 0;
   /// Batch number `position` of the planned epoch.
   virtual Batch batch(int64_t position) const = 0;
+  /// What batch(position) weighs. A task that knows it without making the batch says so here.
+  virtual double weight(int64_t position) const { return batch(position).weight; }
   /// What batch number `position` of the planned epoch has more or less of than others, such as rows and
   /// tokens: numbers above 0 that time and memory grow with, whatever the model, as many for every batch.
   /// Batches that have the same are alike.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "core/io.h"
 #include "core/json.h"
@@ -11,6 +10,7 @@
 #include "train/anomaly.h"
 #include "train/machine_memory.h"
 #include "train/pretraining.h"
+#include "train/run_state.h"
 #include "train/stop_signals.h"
 
 namespace heed {
@@ -43,29 +43,20 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
 }
 
 std::string Trainer::state() const {
-  Json json = Json::object();
-  json.set("step", step_);
-  json.set("epoch", place_.epoch);
-  json.set("position", place_.position);
-  json.set("tick", rng_.tick());
-  json.set("draws", rng_.draws());
-  json.set("validated", validated_);
-  json.set("best_step", best_step_);
-  json.set("without_better", without_better_);
-  json.set("seconds", earlier_seconds_);
-  json.set("window_loss", window_loss_);
-  json.set("window_steps", window_steps_);
-  if (skipped_ > 0) {
-    json.set("skipped", skipped_);
-    json.set("skipped_in_a_row", skipped_in_a_row_);
-  }
-  if (best_) {
-    json.set("lower_is_better", best_->lower_is_better);
-    Json list = Json::object();
-    for (const auto& [name, value] : best_->list) list.set(name, value);
-    json.set("best", list);
-  }
-  return json.dump(1) + "\n";
+  return to_json({.step = step_,
+                  .epoch = place_.epoch,
+                  .position = place_.position,
+                  .tick = rng_.tick(),
+                  .draws = rng_.draws(),
+                  .validated = validated_,
+                  .best_step = best_step_,
+                  .without_better = without_better_,
+                  .seconds = earlier_seconds_,
+                  .window_loss = window_loss_,
+                  .window_steps = window_steps_,
+                  .skipped = skipped_,
+                  .skipped_in_a_row = skipped_in_a_row_,
+                  .best = best_});
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
@@ -75,7 +66,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   const std::string name = (checkpoint.folder / "state.json").string();
   const Json json = parse_json(bytes, name);
   try {
-    restore_state(json);
+    restore_state(read_run_state(json, checkpoint.step, config_.train.accumulate));
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;
     fail(Fault::data, name, ", bytes 0-", bytes.size() - 1, ": ", error.what(),
@@ -84,39 +75,24 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   saved_ = step_;
 }
 
-void Trainer::restore_state(const Json& json) {
-  const auto count = [&](const char* key) {
-    const int64_t value = json.at(key).integer();
-    if (value < 0) fail(Fault::data, key, " is ", value, ", and counts something.");
-    return value;
-  };
-  step_ = count("step");
-  place_.epoch = count("epoch");
-  place_.position = count("position");
-  validated_ = json.at("validated").integer();
-  best_step_ = json.at("best_step").integer();
-  without_better_ = json.at("without_better").integer();
-  earlier_seconds_ = json.at("seconds").real();
-  if (json.find("window_loss") != nullptr) {
-    window_loss_ = json.at("window_loss").real();
-    window_steps_ = count("window_steps");
-  }
-  if (json.find("skipped") != nullptr) {
-    skipped_ = json.at("skipped").integer();
-    skipped_in_a_row_ = json.at("skipped_in_a_row").integer();
-  }
-  rng_.restore(count("tick"), count("draws"));
-  if (json.find("best") != nullptr) {
-    Scores scores;
-    scores.lower_is_better = json.at("lower_is_better").boolean();
-    for (const auto& [name, value] : json.at("best").members()) scores.list.emplace_back(name, value.real());
-    best_ = scores;
-  }
-  place_.planned = config_.task->plan(place_.epoch);
+void Trainer::restore_state(const RunState& state) {
+  place_ = {state.epoch, state.position, config_.task->plan(state.epoch)};
   if (place_.position > place_.planned) {
-    fail(Fault::data, "position is ", place_.position, ", but epoch ", place_.epoch, " has ", place_.planned,
-         " batches: the data is not what the run was trained on.");
+    fail(Fault::data, "position is ", place_.position, ". It must be 0 to ", place_.planned,
+         ", the batches of epoch ", place_.epoch,
+         ": either it is damaged, or the data is not what the run was trained on.");
   }
+  step_ = state.step;
+  rng_.restore(state.tick, state.draws);
+  validated_ = state.validated;
+  best_step_ = state.best_step;
+  without_better_ = state.without_better;
+  earlier_seconds_ = state.seconds;
+  window_loss_ = state.window_loss;
+  window_steps_ = state.window_steps;
+  skipped_ = state.skipped;
+  skipped_in_a_row_ = state.skipped_in_a_row;
+  best_ = state.best;
 }
 
 std::string Trainer::last_good() const {
@@ -178,8 +154,9 @@ void Trainer::mark() {
 void Trainer::write() {
   // The last update may have left the range of numbers although loss and gradient had not: such weights are
   // not kept.
+  StepBatches none;
   const std::string bad =
-      std::isfinite(optimizer_->value_norm()) ? bad_buffer() : find_bad_value(*model_, {}, {}, [] {});
+      std::isfinite(optimizer_->value_norm()) ? bad_buffer() : find_bad_value(*model_, none, {}, [] {});
   if (!bad.empty()) {
     fail(Fault::numeric, "train: the weights stopped being finite at step ", step_, ": ", bad, ".",
          last_good(), " Lower train.rate (now ", config_.train.schedule.rate, ").");
@@ -290,17 +267,21 @@ Outcome Trainer::train() {
     saved_ = -1;
     save();
   }
-  bool late = stop_now(over(sitting)).second;
+  Told now = told(over(sitting));
+  bool asked = now.save;  // before the first step
   while (step_ < total_ && !tired() &&
-         (saved_ < 0 || !late)) {  // a run that has nothing to show takes one step
+         (saved_ < 0 || !now.late)) {  // a run that has nothing to show takes one step
     note(sitting, take_step(step_ == sitting.first_step));
-    int signal = 0;
-    std::tie(signal, late) = stop_now(over(sitting));
-    if (signal == 0 && due()) validate_in(sitting);
+    now = told(over(sitting));
+    if (now.signal == 0 && due()) validate_in(sitting);
+    asked |= now.save;
+    if (asked || now.signal != 0 || now.late || step_ % checkpoint_every == 0 || validated_ == step_) save();
+    // After it is saved: whoever reads this may be gone.
     progress_.step(sitting.now);
-    if (signal != 0 || late || step_ % checkpoint_every == 0 || validated_ == step_) save();
-    outcome.stopped_by = signal;
-    if (signal != 0 || late) break;
+    if (asked) progress_.say("saved", text("at step ", step_, ", as SIGUSR1 asks; the run goes on"));
+    asked = false;
+    outcome.stopped_by = now.signal;
+    if (now.signal != 0 || now.late) break;
   }
   prefetch_.reset();
   progress_.finish();
@@ -309,7 +290,7 @@ Outcome Trainer::train() {
   outcome.best_step = best_step_;
   if (best_) outcome.best = *best_;
   outcome.seconds = earlier_seconds_;
-  if (late && outcome.early && validated_ != step_) validate_late(outcome);
+  if (now.late && outcome.early && validated_ != step_) validate_late(outcome);
   outcome.skipped = skipped_;
   outcome.replayed = replayed_;
   outcome.step_seconds = step_seconds_;

@@ -16,9 +16,12 @@
 #include "train/progress.h"
 #include "train/replay.h"
 #include "train/run_folder.h"
+#include "train/step_batches.h"
 #include "train/task.h"
 
 namespace heed {
+
+struct RunState;
 
 /// How a run ended.
 struct Outcome {
@@ -80,7 +83,7 @@ class Trainer {
 
   /// Steps on batches of the same shapes, in tensors that stay where they are, so that they can be replayed.
   struct Lane {
-    std::vector<Batch> batches;
+    StepBatches batches;
     std::unique_ptr<Replay> replay;
     int64_t draws = 0;  // where the random numbers stood before
   };
@@ -98,37 +101,49 @@ class Trainer {
   void keep_buffers();  // before a step that may be skipped
   void restore_buffers();
   Scores scores() const;
-  /// Whether somebody was told to stop (the signal's number), and whether the first has no time left.
-  std::pair<int, bool> stop_now(bool late) const;
+  /// What somebody of all members was told from outside, and whether the first has no time left.
+  struct Told {
+    int signal = 0;     // to stop, by this one
+    bool late = false;  // as given for the first
+    bool save = false;  // to save and go on
+  };
+  Told told(bool late) const;
   std::string agreed(const std::string& bad) const;
   /// The first words that are not empty of all members', with the member's name; or nothing.
   std::string first_said(const std::string& words) const;
-  void begin_draws(size_t batch, size_t batches);
-  void begin_shares(const std::vector<Batch>& batches);
+  void begin_draws(int64_t batch, int64_t batches);
+  /// Puts this member's share of the step's weight where the sweep reads it: of batch number i, of all.
+  void begin_share(int64_t i, double part, double whole);
+  void begin_shares(StepBatches& batches);
   /// Forward and backward of this member's shares; with `send`, gradients and losses are summed over all.
-  std::vector<Tensor> sweep_shares(const std::vector<Batch>& batches, bool first, bool send);
-  double loss_of(const std::vector<Batch>& batches, const std::vector<double>& losses) const;
+  std::vector<Tensor> sweep_shares(StepBatches& batches, bool first, bool send);
+  double loss_of(const StepBatches& batches, const std::vector<double>& losses) const;
   void restore(const Checkpoint& checkpoint);
-  void restore_state(const Json& json);
+  void restore_state(const RunState& state);
   Step take_step(bool first);
   /// Whether something is planted here now: of a group, in the last member alone.
   bool plants(Plant::Where where) const {
     return plant_.due(where, step_) && (group_ == nullptr || group_->rank() + 1 == group_->size());
   }
   /// Of the next step; with prefetching on the CPU, until fresh() or into() brings them over.
-  std::vector<Batch> next_batches();
+  StepBatches next_batches();
+  /// The same, made one by one.
+  StepBatches planned_batches();
   /// Makes them from `place` on, and moves it.
   std::vector<Batch> make_batches(DataPlace& place) const;
+  /// Of the planned epoch; of a group, this member's share of it.
+  Batch batch_at(int64_t position) const;
   /// Forward and backward; the losses of the batches.
-  std::vector<Tensor> sweep(const std::vector<Batch>& batches, bool first);
+  std::vector<Tensor> sweep(StepBatches& batches, bool first);
   /// The same for looking at it: the other members know nothing of it.
-  void sweep_again(const std::vector<Batch>& batches);
+  void sweep_again(StepBatches& batches);
   /// Forward, backward and update; numbers_ holds what came of it.
-  void compute(std::vector<Batch>& batches, bool first);
+  void compute(StepBatches& batches, bool first);
   /// Forward, backward and update of these very batches.
-  void sweep_and_update(const std::vector<Batch>& batches, bool first);
+  void sweep_and_update(StepBatches& batches, bool first);
   /// The lane of these batches, which it now holds; null where such steps run as they are.
-  Lane* lane_of(std::vector<Batch>& batches);
+  Lane* lane_of(StepBatches& batches);
+  void tell_why_not(const std::string& why);  // steps are not replayed; once
   void stop_or_skip(const Step& step, const std::string& bad);
   std::string last_good() const;
   void note(Sitting& sitting, const Step& done);  // in the metrics and on the line of progress
@@ -162,7 +177,8 @@ class Trainer {
   std::unique_ptr<MetricsLog> metrics_;  // of the first member
   int64_t total_ = 0;
   int64_t step_ = 0;
-  DataPlace place_;  // behind the batches of the last step
+  DataPlace place_;             // behind the batches of the last step
+  int64_t planned_epoch_ = -1;  // that the task has planned, where batches are made one by one
   int64_t saved_ = -1, validated_ = -1, best_step_ = 0, without_better_ = 0;
   std::optional<Scores> best_;
   int64_t skipped_ = 0, skipped_in_a_row_ = 0, replayed_ = 0;

@@ -71,15 +71,17 @@ Scores Trainer::scores() const {
   return scores;
 }
 
-std::pair<int, bool> Trainer::stop_now(bool late) const {
-  const int signal = StopSignals::received();
-  if (group_ == nullptr) return {signal, late};
-  int first = 0;
-  const std::vector<double> all = group_->gather(2 * signal + (late ? 1 : 0));
+Trainer::Told Trainer::told(bool late) const {
+  Told out{.signal = StopSignals::received(), .late = late, .save = SaveSignal::take()};
+  if (group_ == nullptr) return out;
+  const std::vector<double> all = group_->gather(4 * out.signal + (out.late ? 2 : 0) + (out.save ? 1 : 0));
+  out = {.signal = 0, .late = (static_cast<int>(all[0]) & 2) != 0, .save = false};
   for (const double one : all) {
-    if (first == 0) first = static_cast<int>(one) / 2;
+    const int said = static_cast<int>(one);
+    if (out.signal == 0) out.signal = said / 4;
+    out.save |= (said & 1) != 0;
   }
-  return {first, static_cast<int>(all[0]) % 2 != 0};
+  return out;
 }
 
 std::string Trainer::agreed(const std::string& bad) const {
@@ -99,37 +101,39 @@ std::string Trainer::first_said(const std::string& words) const {
   return {};
 }
 
-void Trainer::begin_shares(const std::vector<Batch>& batches) {
-  double weight = 0;
-  for (const Batch& batch : batches) weight += batch.whole;
-  for (size_t i = 0; i < batches.size(); ++i) {
-    const auto at = static_cast<int64_t>(i);
-    launch<kernel::Fill>(factors_.device(), view::slice(factors_, 0, at, at + 1),
-                         weight > 0 ? batches[i].weight / weight : 0.0);
-  }
+void Trainer::begin_share(int64_t i, double part, double whole) {
+  launch<kernel::Fill>(factors_.device(), view::slice(factors_, 0, i, i + 1), whole > 0 ? part / whole : 0.0);
 }
 
-std::vector<Tensor> Trainer::sweep_shares(const std::vector<Batch>& batches, bool first, bool send) {
+void Trainer::begin_shares(StepBatches& batches) {
+  const double weight = batches.weight();
+  for (int64_t i = 0; i < batches.count(); ++i) begin_share(i, batches.at(i).weight, weight);
+}
+
+std::vector<Tensor> Trainer::sweep_shares(StepBatches& batches, bool first, bool send) {
   // What is planted into a gradient comes after the sweep.
   const bool early = send && !plants(Plant::Where::gradient);
+  const double weight = batches.weight();
   if (send) exchange_->begin();
-  for (size_t i = 0; i < batches.size(); ++i) {
-    const auto at = static_cast<int64_t>(i);
-    const Tensor mine = view::slice(tail_, 0, at, at + 1);
-    begin_draws(i, batches.size());
-    if (batches[i].weight == 0) {  // fewer rows than members
+  for (int64_t i = 0; i < batches.count(); ++i) {
+    const Tensor mine = view::slice(tail_, 0, i, i + 1);
+    const Batch batch = batches.at(i);
+    // Held ones may be those of a recorded step, which reads what was written before it.
+    if (!batches.is_held()) begin_share(i, batch.weight, weight);
+    begin_draws(i, batches.count());
+    if (batch.weight == 0) {  // fewer rows than members
       launch<kernel::Fill>(mine.device(), mine, 0.0);
       continue;
     }
-    const SharedRows rows(batches[i].rows);
+    const SharedRows rows(batch.rows);
     Terms terms;
-    Tensor loss = config_.task->loss(*model_, batches[i], {.noise = &rng_, .terms = &terms});
-    const Tensor factor = view::reshape(view::slice(factors_, 0, at, at + 1), loss.shape());
+    Tensor loss = config_.task->loss(*model_, batch, {.noise = &rng_, .terms = &terms});
+    const Tensor factor = view::reshape(view::slice(factors_, 0, i, i + 1), loss.shape());
     launch<kernel::Copy>(mine.device(), view::reshape(loss.detach() * factor, Shape{1}), mine);
     if (const Tensor more = terms.sum()) loss = loss + more;
     if (first) check_listed(*model_, loss);
     loss = loss * factor;
-    if (early && i + 1 == batches.size()) {
+    if (early && i + 1 == batches.count()) {
       const Arrivals watching = exchange_->watch();
       backward(loss);
     } else {
@@ -141,15 +145,15 @@ std::vector<Tensor> Trainer::sweep_shares(const std::vector<Batch>& batches, boo
   return {tail_};
 }
 
-double Trainer::loss_of(const std::vector<Batch>& batches, const std::vector<double>& losses) const {
-  double loss = 0, weight = 0;
+double Trainer::loss_of(const StepBatches& batches, const std::vector<double>& losses) const {
+  double loss = 0;
   if (group_ != nullptr) {
     for (const double part : losses) loss += part;
     return loss;
   }
-  for (const Batch& batch : batches) weight += batch.weight;
-  for (size_t i = 0; i < batches.size(); ++i)
-    loss += losses[i] * (weight > 0 ? batches[i].weight / weight : 0);
+  const double weight = batches.weight();
+  for (int64_t i = 0; i < batches.count(); ++i)
+    loss += losses[static_cast<size_t>(i)] * (weight > 0 ? batches.weight(i) / weight : 0);
   return loss;
 }
 

@@ -15,14 +15,44 @@ std::vector<Batch> Trainer::make_batches(DataPlace& place) const {
   std::vector<Batch> batches;
   for (int64_t i = 0; i < config_.train.accumulate; ++i) {
     if (place.position == place.planned) place = {place.epoch + 1, 0, config_.task->plan(place.epoch + 1)};
-    const int64_t position = place.position++;
-    batches.push_back(group_ != nullptr ? config_.task->share(position, {group_->rank(), group_->size()})
-                                        : config_.task->batch(position));
+    batches.push_back(batch_at(place.position++));
   }
   return batches;
 }
 
-std::vector<Batch> Trainer::next_batches() {
+StepBatches Trainer::planned_batches() {
+  struct Planned {
+    int64_t epoch, position;
+  };
+  std::vector<Planned> places;
+  std::vector<double> weights;
+  const auto plan = [this](int64_t epoch) {
+    if (planned_epoch_ != epoch) place_.planned = config_.task->plan(epoch);
+    planned_epoch_ = epoch;
+  };
+  plan(place_.epoch);
+  for (int64_t i = 0; i < config_.train.accumulate; ++i) {
+    if (place_.position == place_.planned) {
+      plan(++place_.epoch);
+      place_.position = 0;
+    }
+    places.push_back({place_.epoch, place_.position++});
+    weights.push_back(config_.task->weight(places.back().position));
+  }
+  return {std::move(weights), [this, plan, places = std::move(places)](int64_t i) {
+            const auto [epoch, position] = places[static_cast<size_t>(i)];
+            plan(epoch);
+            return batch_at(position);
+          }};
+}
+
+Batch Trainer::batch_at(int64_t position) const {
+  return group_ != nullptr ? config_.task->share(position, {group_->rank(), group_->size()})
+                           : config_.task->batch(position);
+}
+
+StepBatches Trainer::next_batches() {
+  if (!holds_batches(config_.train)) return planned_batches();
   if (prefetch_ == nullptr && prefetch_wanted() && config_.plant.empty()) {
     const auto make = [this, place = place_]() mutable {
       Prefetch::Made made{.batches = make_batches(place), .after = {}};
@@ -31,58 +61,61 @@ std::vector<Batch> Trainer::next_batches() {
     };
     prefetch_ = std::make_unique<Prefetch>(make, total_ - step_);
   }
-  if (prefetch_ == nullptr) return make_batches(place_);
+  if (prefetch_ == nullptr) return StepBatches(make_batches(place_));
   const Prefetch::Made& made = prefetch_->next();
   place_ = made.after;
-  return made.batches;
+  return StepBatches(made.batches);
 }
 
 /// Each batch of a step draws in a range of its own, of the 2^24 draws of a tick: of several processes, one
 /// without rows of a batch draws nothing there, and must not be behind in the next.
-void Trainer::begin_draws(size_t batch, size_t batches) {
+void Trainer::begin_draws(int64_t batch, int64_t batches) {
   if (batch == 0) return;
-  rng_.skip_to(static_cast<int64_t>(batch)
-               << std::max<int>(0, 24 - static_cast<int>(std::bit_width(batches))));
+  rng_.skip_to(
+      batch << std::max<int>(0, 24 - static_cast<int>(std::bit_width(static_cast<uint64_t>(batches)))));
 }
 
-std::vector<Tensor> Trainer::sweep(const std::vector<Batch>& batches, bool first) {
+std::vector<Tensor> Trainer::sweep(StepBatches& batches, bool first) {
   if (group_ != nullptr) return sweep_shares(batches, first, true);
-  double weight = 0;
-  for (const Batch& batch : batches) weight += batch.weight;
+  const double weight = batches.weight();
   std::vector<Tensor> losses;
-  for (size_t i = 0; i < batches.size(); ++i) {
-    const Batch& batch = batches[i];
-    begin_draws(i, batches.size());
+  for (int64_t i = 0; i < batches.count(); ++i) {
+    const Batch batch = batches.at(i);
+    begin_draws(i, batches.count());
     Terms terms;
     Tensor loss = config_.task->loss(*model_, batch, {.noise = &rng_, .terms = &terms});
     losses.push_back(loss.detach());
     if (const Tensor more = terms.sum()) loss = loss + more;
     if (first) check_listed(*model_, loss);
-    if (batches.size() > 1) loss = loss * (weight > 0 ? batch.weight / weight : 0);
+    if (batches.count() > 1) loss = loss * (weight > 0 ? batch.weight / weight : 0);
     backward(loss);
   }
   if (plants(Plant::Where::gradient)) plant_gradient(plant_, *model_);
   return losses;
 }
 
-void Trainer::sweep_again(const std::vector<Batch>& batches) {
+void Trainer::sweep_again(StepBatches& batches) {
   if (group_ != nullptr)
     sweep_shares(batches, false, false);
   else
     sweep(batches, false);
 }
 
-Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
+Trainer::Lane* Trainer::lane_of(StepBatches& batches) {
   // More graphs than this are of shapes that seldom come again.
   constexpr size_t most = 256;
   if (!replay_wanted() || config_.train.anomaly || !config_.plant.empty()) return nullptr;
+  if (!batches.is_held()) {
+    tell_why_not(text("each would keep its ", batches.count(), " batches on the device"));
+    return nullptr;
+  }
   std::string key;
-  for (const Batch& batch : batches) {
+  for (const Batch& batch : batches.all()) {
     for (const Tensor& x : batch.tensors) key += text(x.dtype(), x.shape());
     // With several batches a step, their weights are factors in it; of a share, where its draws begin.
     if (group_ != nullptr)
       key += text(" ", batch.rows.first, "+", batch.rows.count, ";");
-    else if (batches.size() > 1)
+    else if (batches.count() > 1)
       key += text(" ", batch.weight, ";");
   }
   if (group_ != nullptr) {  // they record the same steps, though the shares of one may look alike in two
@@ -94,7 +127,7 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
   if (found == lanes_.end() && lanes_.size() == most) return nullptr;
   Lane& lane = found == lanes_.end() ? lanes_[key] : found->second;
   if (lane.replay == nullptr) {
-    if (prefetch_ != nullptr) batches = prefetch_->fresh();
+    if (prefetch_ != nullptr) batches = StepBatches(prefetch_->fresh());
     lane.batches = batches;
     const auto step = [this, &lane] { sweep_and_update(lane.batches, false); };
     const auto kept = [this] {
@@ -112,22 +145,28 @@ Trainer::Lane* Trainer::lane_of(std::vector<Batch>& batches) {
     return &lane;
   }
   if (prefetch_ != nullptr) {
-    prefetch_->into(lane.batches);
+    prefetch_->into(lane.batches.all());
   } else {
-    for (size_t i = 0; i < batches.size(); ++i) {
-      for (size_t k = 0; k < batches[i].tensors.size(); ++k) {
-        const Tensor& to = lane.batches[i].tensors[k];
-        launch<kernel::Copy>(to.device(), batches[i].tensors[k], to);
-      }
-      lane.batches[i].weight = batches[i].weight;
-      lane.batches[i].tokens = batches[i].tokens;
+    for (size_t i = 0; i < batches.all().size(); ++i) {
+      const Batch& from = batches.all()[i];
+      Batch& to = lane.batches.all()[i];
+      for (size_t k = 0; k < from.tensors.size(); ++k)
+        launch<kernel::Copy>(to.tensors[k].device(), from.tensors[k], to.tensors[k]);
+      to.weight = from.weight;
+      to.tokens = from.tokens;
     }
   }
   batches = lane.batches;
   return &lane;
 }
 
-void Trainer::sweep_and_update(const std::vector<Batch>& batches, bool first) {
+void Trainer::tell_why_not(const std::string& why) {
+  if (told_why_) return;
+  told_why_ = true;
+  progress_.say("replay", text("steps run as they are, since ", why));
+}
+
+void Trainer::sweep_and_update(StepBatches& batches, bool first) {
   const std::vector<Tensor> losses = sweep(batches, first);
   optimizer_->update(losses);
   // Side by side, so that the host reads them at once.
@@ -141,19 +180,16 @@ void Trainer::sweep_and_update(const std::vector<Batch>& batches, bool first) {
   keep(optimizer_->squared_norm());
 }
 
-void Trainer::compute(std::vector<Batch>& batches, bool first) {
+void Trainer::compute(StepBatches& batches, bool first) {
   optimizer_->begin_step(config_.train.schedule.at(step_, total_, config_.model.width));
-  if (group_ != nullptr) begin_shares(batches);
+  if (group_ != nullptr && batches.is_held()) begin_shares(batches);
   Lane* lane = first ? nullptr : lane_of(batches);
-  if (lane == nullptr && prefetch_ != nullptr) batches = prefetch_->fresh();
+  if (lane == nullptr && prefetch_ != nullptr) batches = StepBatches(prefetch_->fresh());
   if (lane != nullptr) {
     lane->draws = rng_.draws();
     (*lane->replay)();
     replayed_ += lane->replay->replays() ? 1 : 0;
-    if (!lane->replay->why_not().empty() && !told_why_) {
-      told_why_ = true;
-      progress_.say("replay", text("steps run as they are, since ", lane->replay->why_not()));
-    }
+    if (!lane->replay->why_not().empty()) tell_why_not(lane->replay->why_not());
   } else {
     sweep_and_update(batches, first);
   }
@@ -198,10 +234,10 @@ void Trainer::restore_buffers() {
 Trainer::Step Trainer::take_step(bool first) {
   Step done;
   const double began = seconds_now();
-  std::vector<Batch> batches = next_batches();
+  StepBatches batches = next_batches();
   ++step_;
   if (plants(Plant::Where::parameter)) plant_parameter(plant_, *model_);
-  if (plants(Plant::Where::input)) plant_input(plant_, batches[0]);
+  if (plants(Plant::Where::input)) batches.change_first([this](Batch& batch) { plant_input(plant_, batch); });
   keep_buffers();
   const int64_t tick = rng_.tick(), draws = rng_.draws();
   done.rate = config_.train.schedule.at(step_, total_, config_.model.width);
@@ -242,7 +278,7 @@ Trainer::Step Trainer::take_step(bool first) {
     skipped_in_a_row_ = 0;
   }
   if (group_ != nullptr) spread_buffers();
-  for (const Batch& batch : batches) done.tokens += static_cast<double>(batch.tokens);
+  done.tokens = static_cast<double>(batches.tokens());
   if (group_ != nullptr) {
     double tokens = 0;
     for (const double theirs : group_->gather(done.tokens)) tokens += theirs;

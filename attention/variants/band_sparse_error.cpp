@@ -46,7 +46,7 @@ class BandSparseError final : public BandedAttention {
 
  private:
   /// Weights are not negative: only their excess over eps is cut.
-  Tensor clipped(const Tensor& map) const { return map - relu(map - eps_); }
+  Tensor clipped(const Tensor& map) const { return minimum(map, eps_); }
 
   Tensor weigh(const Tensor& scores, const Tensor&, const Attend& call) const override {
     const int64_t first = first_position(scores, call), queries = scores.extent(2), keys = scores.extent(3);

@@ -6,66 +6,60 @@
 //
 // Each feature is a map of its own over the keys, and the query mixes them: rows sum to one. A causal query
 // takes both sums over j <= i, so that every feature is normalised over what the query may see.
-#include "attention/kernelized.h"
+#include "attention/exponential.h"
 #include "attention/variant.h"
 
 namespace heed {
 namespace {
 
-struct EfficientMemory final : SumMemory {
-  Tensor shift;  ///< [B, H, 1, d], taken off keys before exp
-  void fields(Fields& f) override {
-    SumMemory::fields(f);
-    f("shift", shift);
-  }
-};
-
-class EfficientAttention final : public KernelizedAttention {
+class EfficientAttention final : public ExponentialAttention {
  public:
   EfficientAttention(const AttentionConfig& config, const NoOptions&, Rng& rng)
-      : KernelizedAttention(config, kernel::FastmaxTerms{.coefficients = {0, 1}}, rng) {}
-  std::unique_ptr<Memory> start() const override { return std::make_unique<EfficientMemory>(); }
+      : ExponentialAttention(config, kernel::FastmaxTerms{.coefficients = {0, 1}}, rng) {}
 
  private:
-  /// Keys become exp(k - shift), queries rho(q) / sum_j exp(k_j - shift).
+  /// Keys become exp(k - scale), queries rho(q) / sum_j exp(k_j - scale), feature by feature.
   Heads features(Heads heads, const Attend& call) const override {
-    auto* memory = memory_of<EfficientMemory>(call);
-    const bool causal = call.mask.is_causal();
-    const int64_t first = memory != nullptr ? memory->length : 0, asked = heads.q.extent(2);
-    Tensor total;
-    if (memory != nullptr && memory->sums) {
-      const int64_t d = memory->sums.extent(3) - 1;
-      total = transpose(slice(memory->sums, 3, d, d + 1), 2, 3);  // [B, H, 1, f]
-    }
+    auto* memory = memory_of<ScaledMemory>(call);
+    Tensor scale;
     if (heads.k) {
-      const Tensor kept = call.mask.kept(heads.k, first);
-      const Tensor k = kept ? heads.k * kept : heads.k;
-      Tensor shift = memory != nullptr ? memory->shift : Tensor();
-      if (!shift) shift = shift_of(k, kept, causal);
-      if (memory != nullptr) memory->shift = shift;
-      // Nothing in a causal call may depend on later keys, so one that outgrows the first by e^80 is cut
-      // there.
-      constexpr double most = 80;
-      heads.k = exp(affine(relu(affine(k - shift, -1, most)), -1, most));
+      const Tensor kept = call.mask.kept(heads.k, memory != nullptr ? memory->length : 0);
+      const Tensor k = seen(kept ? heads.k * kept : heads.k, kept);
+      scale = raised(memory, max(k, 2));
+      heads.k = exp(k - scale);
       if (kept) heads.k = heads.k * kept;
-      const Tensor added = causal ? cumulative_sum(heads.k, 2) : sum(heads.k, 2);
-      total = total ? total + added : added;
-      if (causal && total.extent(2) > asked)
-        total = slice(total, 2, total.extent(2) - asked, total.extent(2));
-    } else if (!total) {
-      fail("attention: no keys were given and none are remembered. Give keys in the first call.");
     }
-    // Sums begin with exp(0): only a query without keys has a smaller one.
-    const Tensor least = Tensor::full(Shape{1}, 1e-3, total.dtype(), total.device());
-    heads.q = softmax(heads.q) / maximum(total, least);
+    Tensor total = remembered(memory);
+    if (heads.k) total = total ? total + sum(heads.k, 2) : sum(heads.k, 2);
+    if (!total) fail("attention: no keys were given and none are remembered. Give keys in the first call.");
+    heads.q = softmax(heads.q) / maximum(total, without_keys);
     return heads;
   }
 
-  static Tensor shift_of(const Tensor& k, const Tensor& kept, bool causal) {
-    const NoTape constant;
-    if (causal) return slice(k, 2, 0, 1).detach();
-    return max(kept ? k + affine(kept, 1e30, -1e30) : k, 2).detach();
+  Scaled scaled(const Heads& heads, const Attend& call) const override {
+    const auto* memory = memory_of<ScaledMemory>(call);
+    const Tensor kept = call.mask.kept(heads.k, memory != nullptr ? memory->length : 0);
+    const Tensor k = seen(kept ? heads.k * kept : heads.k, kept);
+    Tensor scale, total = cumulative_exp_sum(k, scale);
+    if (const Tensor before = remembered(memory)) {
+      const Tensor own = scale;
+      scale = maximum(own, memory->scale);
+      total = total * exp(own - scale) + before * exp(memory->scale - scale);
+    }
+    const int64_t length = total.extent(2), asked = heads.q.extent(2);
+    total = slice(total, 2, length - asked, length);
+    return {.q = softmax(heads.q) / maximum(total, without_keys), .k = exp(k - scale), .scale = scale};
   }
+
+  /// sum_j exp(k_j - scale) of the keys that are remembered, [B, H, 1, f]; empty where there are none.
+  static Tensor remembered(const ScaledMemory* memory) {
+    if (memory == nullptr || !memory->sums) return {};
+    const int64_t d = memory->sums.extent(3) - 1;
+    return transpose(slice(memory->sums, 3, d, d + 1), 2, 3);
+  }
+
+  /// Sums hold exp(0): only those of a query without keys are smaller.
+  static constexpr double without_keys = 1e-3;
 };
 
 }  // namespace

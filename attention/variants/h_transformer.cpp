@@ -349,6 +349,7 @@ Variant variant::h_transformer() {
        .causal = true,
        .cross = false,
        .steps = true,
+       .last_row = false,
        .map = MapKind::exact});
 }
 

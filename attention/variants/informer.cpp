@@ -167,6 +167,7 @@ Variant variant::informer() {
        .memory = {.length = 1.05, .width = 0.9},  // a decoder's masks of exact rows do not know the width
        .causal = true,
        .cross = true,
+       .last_row = false,
        .map = MapKind::signed_,
        .from = 1024});
 }

@@ -7,6 +7,9 @@
 //   exp     exp(q . k / sqrt(d))               taylor  sum over n <= degree of (q . k / sqrt(d))^n / n!
 //   rbf     exp(-|q - k|^2 / sqrt(d))
 //
+// Distances are expanded around a vector amid the keys, so that what all of them have in common costs no
+// digits.
+//
 // The map is made whole. linear, and poly and taylor of odd degree, may be negative: such weights can leave
 // [0, 1], and a row whose sum comes near 0 is as large as it says. Nothing is clamped.
 // symmetric=true projects keys as it does queries, so that k(x, y) = k(y, x).
@@ -50,11 +53,25 @@ class KernelAttention final : public ScoredAttention {
 
  private:
   /// Of exp and rbf the logarithm of k, of the others q . k scaled.
-  Tensor score(const Tensor& q, const Tensor& k, const Attend&) const override {
-    const Tensor products = matmul(q, transpose(k, 2, 3));
-    if (options_.kernel != Kind::rbf) return products * options_.scale;
-    const Tensor from_k = transpose(sum(square(k), 3), 2, 3);  // [B, H, 1, Tk]
-    return (products * 2 - sum(square(q), 3) - from_k) * options_.scale;
+  Tensor score(const Tensor& q, const Tensor& k, const Attend& call) const override {
+    if (options_.kernel != Kind::rbf) return matmul(q, transpose(k, 2, 3)) * options_.scale;
+    // Squares and products of vectors far from 0 would leave nothing of their differences.
+    const Tensor centre = centre_of(k, call), own = q - centre, other = k - centre;
+    const Tensor from_k = transpose(sum(square(other), 3), 2, 3);  // [B, H, 1, Tk]
+    return (matmul(own, transpose(other, 2, 3)) * 2 - sum(square(own), 3) - from_k) * options_.scale;
+  }
+
+  /// What is taken off all queries and keys before their distance is expanded, [B, H, 1, d]: distances do not
+  /// depend on it, so it has no gradient. The mean of the keys; where queries look back only, whose rounding
+  /// no later key may touch, the first key.
+  static Tensor centre_of(const Tensor& k, const Attend& call) {
+    const NoTape constant;
+    const Tensor keys = k.detach();
+    if (call.mask.is_causal() || keys.extent(2) == 0)
+      return slice(keys, 2, 0, std::min<int64_t>(1, keys.extent(2)));
+    const Tensor kept = call.mask.kept(keys, 0);
+    if (!kept) return mean(keys, 2);
+    return sum(keys * kept, 2) / maximum(sum(kept, 2), 1);
   }
 
   Tensor attend(Heads heads, const Attend& call) override {

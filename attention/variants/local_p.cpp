@@ -124,7 +124,7 @@ class LocalPredictiveAttention final : public HeadedAttention {
     }
     if (const Tensor lengths = call.mask.key_lengths()) {
       const Tensor own = reshape(cast(lengths, q.dtype()), Shape{lengths.extent(0), 1, 1, 1});
-      open = -maximum(-open, -own);
+      open = minimum(open, own);
     }
     return open;
   }

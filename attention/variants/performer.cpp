@@ -8,12 +8,12 @@
 // The largest exponent of a query, and that of the keys, are taken off before exp, and epsilon is added to
 // what remains; with epsilon = 0 that changes nothing. Where queries look back only, the keys' largest
 // exponent is the one so far: weights are then phi(q) . e^(a_j) + epsilon e^(M_i) sum(phi(q)), in which a
-// later key has no part.
+// later key has no part, and the last output is the two-sided one.
 //
 // Parameters: W [m, d], the random directions, drawn and not trained; all heads share them.
 #include <cmath>
 
-#include "attention/kernelized.h"
+#include "attention/exponential.h"
 #include "attention/random_projection.h"
 #include "attention/variant.h"
 
@@ -35,19 +35,18 @@ struct Options {
   }
 };
 
-struct PerformerMemory final : SumMemory {
-  Tensor shift, largest;  ///< [B, H, 1, 1]: taken off exponents of keys; the largest exponent so far
+struct PerformerMemory final : ScaledMemory {
+  Tensor largest;  ///< [B, H, 1, 1], the largest exponent so far, with its history
   void fields(Fields& f) override {
-    SumMemory::fields(f);
-    f("shift", shift);
+    ScaledMemory::fields(f);
     f("largest", largest);
   }
 };
 
-class PerformerAttention final : public KernelizedAttention {
+class PerformerAttention final : public ExponentialAttention {
  public:
   PerformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
-      : KernelizedAttention(config, kernel::FastmaxTerms{.coefficients = {0, 1}}, rng),
+      : ExponentialAttention(config, kernel::FastmaxTerms{.coefficients = {0, 1}}, rng),
         options_(o),
         w_("performer", config, o.projection, o.lengths == Options::Lengths::equal, rng) {
     if (!(o.epsilon >= 0)) fail("attention 'performer': epsilon = ", o.epsilon, ". It must be at least 0.");
@@ -56,14 +55,14 @@ class PerformerAttention final : public KernelizedAttention {
   }
   std::unique_ptr<Memory> start() const override { return std::make_unique<PerformerMemory>(); }
   void fields(Fields& f) override {
-    KernelizedAttention::fields(f);
+    ExponentialAttention::fields(f);
     w_.fields(f);
   }
 
  private:
   Tensor attend(Heads heads, const Attend& call) override {
     w_.settle(call.pass);
-    return KernelizedAttention::attend(std::move(heads), call);
+    return ExponentialAttention::attend(std::move(heads), call);
   }
 
   /// W x' - |x'|^2 / 2, and -W x' - |x'|^2 / 2 beside it where features are hyperbolic.
@@ -75,51 +74,62 @@ class PerformerAttention final : public KernelizedAttention {
     return concat(std::vector<Tensor>{along - half, -along - half}, 3);
   }
 
-  /// The largest of each row and all before it: [B, H, T, 1].
-  static Tensor running_max(const Tensor& x) {
-    Tensor most = max(x, 3);
-    for (int64_t step = 1; step < most.extent(2); step *= 2) {
-      const int64_t length = most.extent(2);
-      most = concat(std::vector<Tensor>{slice(most, 2, 0, step), maximum(slice(most, 2, step, length),
-                                                                         slice(most, 2, 0, length - step))},
-                    2);
-    }
-    return most;
-  }
-
   Heads features(Heads heads, const Attend& call) const override {
     auto* memory = memory_of<PerformerMemory>(call);
     if (!heads.k && !memory->sums)
       fail("attention: no keys were given and none are remembered. Give keys in the first call.");
-    const bool causal = call.mask.is_causal();
-    Tensor shift = memory != nullptr ? memory->shift : Tensor();
     Tensor largest = memory != nullptr ? memory->largest : Tensor();
     if (heads.k) {
-      const Tensor kept = call.mask.kept(heads.k, memory != nullptr ? memory->length : 0);
-      const Tensor a = exponents(kept ? heads.k * kept : heads.k);
-      const Tensor seen = kept ? a + affine(kept, 1e30, -1e30) : a;
-      Tensor most = causal ? running_max(seen) : max(max(seen, 3), 2);
-      if (largest) most = maximum(most, largest);
-      if (!shift) shift = (causal ? max(slice(a, 2, 0, 1), 3) : most).detach();
-      const int64_t length = most.extent(2), asked = heads.q.extent(2);
-      if (memory != nullptr) {
-        memory->shift = shift;
-        memory->largest = slice(most, 2, length - 1, length);
-      }
-      largest = causal && length > asked ? slice(most, 2, length - asked, length) : most;
-      heads.k = exp(below(a - shift));
-      if (options_.epsilon > 0)
-        heads.k = with_column(heads.k, Tensor::full(Shape{1, 1, 1, 1}, 1, a.dtype(), a.device()));
+      const Exponents a = of_keys(heads.k, call, memory);
+      const Tensor most = max(max(a.seen, 3), 2);
+      largest = largest ? maximum(most, largest) : most;
+      heads.k = keys(a.all, largest);
+      raised(memory, scale_of(largest, a.all));
+      if (memory != nullptr) memory->largest = largest;
     }
-    const Tensor b = exponents(heads.q);
-    heads.q = exp(b - max(b, 3)) + options_.epsilon;
-    if (options_.epsilon > 0)
-      heads.q = with_column(heads.q, sum(heads.q, 3) * (exp(below(largest - shift)) * options_.epsilon));
+    heads.q = queries(heads.q, largest);
     return heads;
   }
 
-  /// Exponents cut at 80. Only a key that outgrows the first by as much, in a causal call, has one.
-  static Tensor below(const Tensor& x) { return affine(relu(affine(x, -1, 80)), -1, 80); }
+  Scaled scaled(const Heads& heads, const Attend& call) const override {
+    auto* memory = memory_of<PerformerMemory>(call);
+    const Exponents a = of_keys(heads.k, call, memory);
+    const Tensor largest = running_max(a.seen, memory != nullptr ? memory->largest : Tensor());
+    const int64_t length = largest.extent(2), asked = heads.q.extent(2);
+    if (memory != nullptr) memory->largest = slice(largest, 2, length - 1, length);
+    return {.q = queries(heads.q, slice(largest, 2, length - asked, length)),
+            .k = keys(a.all, largest),
+            .scale = scale_of(largest, a.all)};
+  }
+
+  struct Exponents {
+    Tensor all, seen;  ///< [B, H, T, f]; `seen` is far below zero where a key is padding
+  };
+  Exponents of_keys(const Tensor& k, const Attend& call, const PerformerMemory* memory) const {
+    const Tensor kept = call.mask.kept(k, memory != nullptr ? memory->length : 0);
+    const Tensor a = exponents(kept ? k * kept : k);
+    return {a, ExponentialAttention::seen(a, kept)};
+  }
+
+  /// e^(a - largest), and a column of ones for what epsilon adds. Only padding is above the largest.
+  Tensor keys(const Tensor& a, const Tensor& largest) const {
+    const Tensor phi = exp(minimum(a - largest.detach(), 0));
+    if (options_.epsilon == 0) return phi;
+    return with_column(phi, Tensor::full(Shape{1, 1, 1, 1}, 1, a.dtype(), a.device()));
+  }
+  /// What keys() is divided by: of the column of ones nothing.
+  Tensor scale_of(const Tensor& largest, const Tensor& a) const {
+    const Tensor scale = largest.detach();
+    if (options_.epsilon == 0) return scale;
+    const Shape wide{scale.extent(0), scale.extent(1), scale.extent(2), a.extent(3)};
+    return with_column(expand(scale, wide), Tensor::zeros(Shape{1, 1, 1, 1}, a.dtype(), a.device()));
+  }
+  /// The column meets that of the keys: epsilon e^(M_i) sum(phi(q)), divided by e^(M_i).
+  Tensor queries(const Tensor& q, const Tensor& largest) const {
+    const Tensor b = exponents(q), phi = exp(b - max(b, 3)) + options_.epsilon;
+    if (options_.epsilon == 0) return phi;
+    return with_column(phi, sum(phi, 3) * (exp(largest - largest.detach()) * options_.epsilon));
+  }
   static Tensor with_column(const Tensor& x, const Tensor& column) {
     const Tensor wide = expand(column, Shape{x.extent(0), x.extent(1), x.extent(2), 1});
     return concat(std::vector<Tensor>{x, wide}, 3);

@@ -130,6 +130,7 @@ Variant variant::reformer() {
        .memory = {.length = 1, .width = 0.85},
        .causal = true,
        .steps = true,
+       .last_row = false,
        .map = MapKind::exact});
 }
 

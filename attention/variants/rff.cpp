@@ -6,12 +6,12 @@
 //
 // An estimate may be negative, and so may the sum of a row that it is divided by: sums nearer to zero than
 // delta are moved out to it. The query's length cancels; of the keys' lengths the largest |x'|^2 / 2 is taken
-// off first (of the first key, where queries look back only).
+// off first (the largest so far, where queries look back only).
 //
 // Parameters: W [m, d], the random directions, drawn and not trained; all heads share them.
 #include <cmath>
 
-#include "attention/kernelized.h"
+#include "attention/exponential.h"
 #include "attention/random_projection.h"
 #include "attention/variant.h"
 
@@ -29,23 +29,14 @@ struct Options {
   }
 };
 
-struct FourierMemory final : SumMemory {
-  Tensor shift;  ///< [B, H, 1, 1], taken off |k'|^2 / 2
-  void fields(Fields& f) override {
-    SumMemory::fields(f);
-    f("shift", shift);
-  }
-};
-
-class FourierAttention final : public KernelizedAttention {
+class FourierAttention final : public ExponentialAttention {
  public:
   FourierAttention(const AttentionConfig& config, const Options& o, Rng& rng)
-      : KernelizedAttention(config, terms_of(o), rng),
+      : ExponentialAttention(config, terms_of(o), rng),
         options_(o),
         w_("rff", config, o.projection, false, rng) {}
-  std::unique_ptr<Memory> start() const override { return std::make_unique<FourierMemory>(); }
   void fields(Fields& f) override {
-    KernelizedAttention::fields(f);
+    ExponentialAttention::fields(f);
     w_.fields(f);
   }
 
@@ -57,9 +48,9 @@ class FourierAttention final : public KernelizedAttention {
   }
   Tensor attend(Heads heads, const Attend& call) override {
     w_.settle(call.pass);
-    return KernelizedAttention::attend(std::move(heads), call);
+    return ExponentialAttention::attend(std::move(heads), call);
   }
-  Tensor scaled(const Tensor& x) const {
+  Tensor prescaled(const Tensor& x) const {
     return x *
            std::sqrt(options_.scale > 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(x.extent(3))));
   }
@@ -71,24 +62,37 @@ class FourierAttention final : public KernelizedAttention {
   }
 
   Heads features(Heads heads, const Attend& call) const override {
-    auto* memory = memory_of<FourierMemory>(call);
-    // Waves of garbage are no numbers, so padded queries of a self-attention count as zeros too.
-    if (!config().cross) {
-      const int64_t first = memory != nullptr ? memory->length : heads.k.extent(2) - heads.q.extent(2);
-      const Tensor counted = call.mask.kept(heads.q, first);
-      if (counted) heads.q = heads.q * counted;
-    }
-    heads.q = waves(scaled(heads.q));
+    auto* memory = memory_of<ScaledMemory>(call);
+    heads.q = of_queries(heads, call);
     if (!heads.k) return heads;
-    const Tensor kept = call.mask.kept(heads.k, memory != nullptr ? memory->length : 0);
-    const Tensor x = scaled(kept ? heads.k * kept : heads.k);
-    const double most = options_.longest * options_.longest / 2;
-    const Tensor half = affine(relu(affine(sum(square(x), -1), -0.5, most)), -1, most);
-    Tensor shift = memory != nullptr ? memory->shift : Tensor();
-    if (!shift) shift = (call.mask.is_causal() ? slice(half, 2, 0, 1) : max(half, 2)).detach();
-    if (memory != nullptr) memory->shift = shift;
-    heads.k = waves(x) * exp(half - shift);
+    const Keys keys = of_keys(heads.k, call);
+    heads.k = keys.waves * exp(keys.half - raised(memory, max(keys.half, 2)));
     return heads;
+  }
+
+  Scaled scaled(const Heads& heads, const Attend& call) const override {
+    const auto* memory = memory_of<ScaledMemory>(call);
+    const Keys keys = of_keys(heads.k, call);
+    const Tensor scale = running_max(keys.half.detach(), memory != nullptr ? memory->scale : Tensor());
+    return {.q = of_queries(heads, call), .k = keys.waves * exp(keys.half - scale), .scale = scale};
+  }
+
+  Tensor of_queries(const Heads& heads, const Attend& call) const {
+    // Waves of garbage are no numbers, so padded queries of a self-attention count as zeros too.
+    if (config().cross) return waves(prescaled(heads.q));
+    const int64_t first =
+        call.memory != nullptr ? call.memory->length : heads.k.extent(2) - heads.q.extent(2);
+    const Tensor counted = call.mask.kept(heads.q, first);
+    return waves(prescaled(counted ? heads.q * counted : heads.q));
+  }
+
+  struct Keys {
+    Tensor waves, half;  ///< [B, H, T, f]; |x'|^2 / 2, [B, H, T, 1]. Padding counts as zeros
+  };
+  Keys of_keys(const Tensor& k, const Attend& call) const {
+    const Tensor kept = call.mask.kept(k, call.memory != nullptr ? call.memory->length : 0);
+    const Tensor x = prescaled(kept ? k * kept : k);
+    return {waves(x), minimum(sum(square(x), -1) * 0.5, options_.longest * options_.longest / 2)};
   }
 
   Options options_;

@@ -249,6 +249,7 @@ Variant variant::routing() {
        .memory = {.length = 1.05, .width = 0.9},
        .causal = true,
        .steps = true,
+       .last_row = false,
        .map = MapKind::signed_,
        .from = 2048});
 }

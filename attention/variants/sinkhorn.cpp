@@ -195,6 +195,7 @@ Variant variant::sinkhorn() {
        .time = {.length = 1.5, .width = 1},
        .memory = {.length = 1, .width = 1},
        .causal = true,
+       .last_row = false,
        .map = MapKind::signed_,
        .from = 1024});
 }

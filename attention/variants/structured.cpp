@@ -125,7 +125,7 @@ class Structured final : public HeadedAttention {
   /// E at some of its places: [1, H, m, 1].
   Tensor errors(const SeenPlaces& seen) const {
     const Tensor values = take_rows(error_, row_ids(seen.which, error_.device()));
-    return values - relu(values - eps_) + relu(-values - eps_);
+    return maximum(minimum(values, eps_), -eps_);
   }
 
   /// P, and E where P is kept.

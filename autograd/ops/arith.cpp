@@ -63,6 +63,22 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
                 });
 }
 
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  return record("minimum", zip<Minimum>("minimum", a, b), {&a, &b},
+                [a = a.detach(), b = b.detach()](const Tensor& dy) -> Gradients {
+                  const Tensor da = dy * zip<NotLess>("minimum", b, a);
+                  return {sum_to(da, a.shape()), sum_to(dy - da, b.shape())};
+                });
+}
+
+Tensor minimum(const Tensor& x, double most) {
+  return minimum(x, Tensor::full(Shape{}, most, x.dtype(), x.device()));
+}
+
+Tensor maximum(const Tensor& x, double least) {
+  return maximum(x, Tensor::full(Shape{}, least, x.dtype(), x.device()));
+}
+
 Tensor affine(const Tensor& x, double scale, double shift) {
   const Tensor y = like(x);
   launch<kernel::Affine>(x.device(), x, scale, shift, y);

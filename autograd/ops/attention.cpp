@@ -107,11 +107,15 @@ kernel::BlockTerms settled(const char* op, const Tensor& q, const Tensor& k, ker
 
 /// dL/dz of a sink: it takes the share exp(z - lse) of each row, and gives nothing back. -> [H]
 Tensor sink_gradient(const Tensor& sink, const Tensor& out, const Tensor& lse, const Tensor& dout) {
-  const Shape per_row{lse.extent(0), lse.extent(1), lse.extent(2), 1};
-  const Tensor share = exp(reshape(sink, Shape{1, sink.extent(0), 1, 1}) - reshape(lse, per_row));
+  const Shape per_row{lse.extent(1), lse.extent(2), lse.extent(3), 1};
+  const Tensor share =
+      exp(reshape(sink, Shape{1, sink.extent(0), 1, 1}) - reshape(slice(lse, 0, 0, 1), per_row));
   const Tensor lost = sum(dout * out, -1) * share;  // [B, H, Tq, 1]
   return -reshape(sum_to(lost, Shape{1, sink.extent(0), 1, 1}), sink.shape());
 }
+
+/// The logs of all rows' sums, and behind them what these lost to rounding: see kernel::RowLog.
+Tensor room_for_logs(const Tensor& q) { return like(q, Shape{2, q.extent(0), q.extent(1), q.extent(2)}); }
 
 }  // namespace
 
@@ -120,7 +124,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel
   const kernel::AttentionTerms settled_terms = settled("attention", q, k, terms);
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
   const Tensor out = heads_like(q, q.extent(2), v.extent(3));
-  const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  const Tensor lse = room_for_logs(q);
   launch<kernel::Attention>(q.device(), rq, rk, rv, settled_terms, out, lse);
   const bool slanted = terms.relative && terms.relative.node();
   return record("attention", out, {&q, &k, &v, &terms.relative, &terms.sink},
@@ -150,10 +154,10 @@ Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor&
   launch<kernel::Copy>(v.device(), v.detach(), view::slice(rv, 3, 0, dv));
   launch<kernel::Fill>(v.device(), view::slice(rv, 3, dv, dv + 1), 0.0);
   const Tensor out = like(q, Shape{q.extent(0), q.extent(1), q.extent(2), dv + 1});
-  const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  const Tensor lse = room_for_logs(q);
   launch<Forward>(q.device(), rq, rk, rv, terms, out, lse);
   const Tensor last = view::slice(out, 3, dv, dv + 1);
-  launch<kernel::Copy>(q.device(), view::reshape(lse, last.shape()), last);
+  launch<kernel::Copy>(q.device(), view::reshape(view::slice(lse, 0, 0, 1), last.shape()), last);
   return record(op, out, {&q, &k, &v}, [rq, rk, rv, terms, out, lse, dv](const Tensor& dout) -> Gradients {
     // d lse_i / d s_ij is the weight itself: a value of 0 whose output counts as -1 adds it.
     const Tensor output = like(out);
@@ -187,7 +191,7 @@ Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   const kernel::BlockTerms settled_terms = settled("block_attention", q, k, terms);
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
   const Tensor out = heads_like(q, q.extent(2), v.extent(3));
-  const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  const Tensor lse = room_for_logs(q);
   launch<kernel::BlockAttention>(q.device(), rq, rk, rv, settled_terms, out, lse);
   return record("block_attention", out, {&q, &k, &v},
                 [rq, rk, rv, settled_terms, out, lse](const Tensor& dout) -> Gradients {

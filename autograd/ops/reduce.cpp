@@ -2,6 +2,8 @@
 #include "core/kernels/reduce.h"
 
 #include "autograd/ops.h"
+#include "autograd/ops/heads.h"
+#include "core/kernels/exp_sum.h"
 #include "core/launch.h"
 
 namespace heed {
@@ -50,6 +52,18 @@ Tensor max(const Tensor& x, int64_t axis) {
   return record("max", y, {&x}, [index, from = x.shape()](const Tensor& dy) -> Gradients {
     const Tensor dx = like(dy, from);
     launch<kernel::MaxBack>(dy.device(), index, contiguous(dy), dx);
+    return {dx};
+  });
+}
+
+Tensor cumulative_exp_sum(const Tensor& x, Tensor& most) {
+  if (x.rank() != 4) fail("cumulative_exp_sum: x is ", x.shape(), "; it must be [B, H, T, f].");
+  const Tensor from = rows(x), y = like(x);
+  most = like(x);
+  launch<kernel::CumulativeExpSum>(x.device(), from, most, y);
+  return record("cumulative_exp_sum", y, {&x}, [from, top = most](const Tensor& dy) -> Gradients {
+    const Tensor dx = like(from);
+    launch<kernel::CumulativeExpSumBack>(from.device(), from, top, rows(dy), dx);
     return {dx};
   });
 }

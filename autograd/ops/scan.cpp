@@ -52,15 +52,17 @@ Tensor decay_scan(const kernel::DecayInputs& given, bool keep_end) {
   };
   const Tensor rest = gradient_of(x.beta ? x.v : Tensor());
   launch<kernel::DecayScan>(x.v.device(), x, out_of(y), end_of(y), rest);
-  return record("decay_scan", y, {&given.q, &given.k, &given.v, &given.log_decay, &given.beta, &given.start},
-                [x, rest, out_of, end_of](const Tensor& given_dy) -> Gradients {
-                  const Tensor dy = rows(given_dy);
-                  const kernel::DecayInputs dx{gradient_of(x.q),    gradient_of(x.k),
-                                               gradient_of(x.v),    gradient_of(x.log_decay),
-                                               gradient_of(x.beta), gradient_of(x.start)};
-                  launch<kernel::DecayScanBack>(x.v.device(), x, rest, out_of(dy), end_of(dy), dx);
-                  return {dx.q, dx.k, dx.v, dx.log_decay, dx.beta, dx.start};
-                });
+  return record(
+      "decay_scan", y, {&given.q, &given.k, &given.v, &given.log_decay, &given.beta, &given.start},
+      [x, rest, out_of, end_of,
+       wants_decay = given.log_decay && given.log_decay.node()](const Tensor& given_dy) -> Gradients {
+        const Tensor dy = rows(given_dy);
+        const kernel::DecayInputs dx{gradient_of(x.q),    gradient_of(x.k),
+                                     gradient_of(x.v),    wants_decay ? gradient_of(x.log_decay) : Tensor(),
+                                     gradient_of(x.beta), gradient_of(x.start)};
+        launch<kernel::DecayScanBack>(x.v.device(), x, rest, out_of(dy), end_of(dy), dx);
+        return {dx.q, dx.k, dx.v, dx.log_decay, dx.beta, dx.start};
+      });
 }
 
 Tensor rotary(const Tensor& x, const Tensor& table, kernel::RotaryPairs pairs) {

@@ -26,7 +26,9 @@ struct AttentionTerms {
 
 /// q [B, H, Tq, d], k [B, Hk, Tk, d], v [B, Hk, Tk, dv], out [B, H, Tq, dv]: views whose last stride is 1,
 /// any other strides. Hk divides H: head h has the keys of head h Hk / H. lse [B, H, Tq] (contiguous) keeps
-/// the log of each row's sum. A row with no key gives zeros, and lse = -inf or the sink.
+/// the log of each row's sum. A row with no key gives zeros, and lse = -inf or the sink. Where it is
+/// [2, B, H, Tq], its second half keeps what rounding took from the first (kernel::RowLog), without which
+/// gradients are wrong at scores of 1e5 and more in f32.
 struct Attention {
   template <Isa>
   static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,

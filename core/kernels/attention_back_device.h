@@ -7,7 +7,7 @@ namespace heed::kernel {
 
 /// A warp for each row: its log sum in units of log2, and out . dout.
 template <class T>
-__global__ void make_row_stats(Heads<const T> outs, Heads<const T> douts, const T* lse, int64_t rows,
+__global__ void make_row_stats(Heads<const T> outs, Heads<const T> douts, RowLogs<T> lse, int64_t rows,
                                int64_t H, int64_t Tq, int64_t dv, RowStats<T>* to) {
   const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   if (row >= rows) return;
@@ -18,17 +18,19 @@ __global__ void make_row_stats(Heads<const T> outs, Heads<const T> douts, const 
   for (int64_t c = lane; c < dv; c += 32) sum += out[c] * dout[c];
 #pragma unroll
   for (int bits = 16; bits > 0; bits /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, bits);
-  if (lane == 0) to[row] = {lse[row] == -infinity<T> ? infinity<T> : lse[row] * static_cast<T>(log2_e), sum};
+  if (lane > 0) return;
+  const auto [base, share] = lse.at(row).split();
+  to[row] = {lse.log[row] == -infinity<T> ? infinity<T> : base, sum, share};
 }
 
 /// The stats of every row, [B, H, Tq] of RowStats<T>.
 template <class T>
 Tensor row_stats(const Tensor& out, const Tensor& lse, const Tensor& dout) {
   const int64_t H = out.extent(1), Tq = out.extent(2), rows = out.extent(0) * H * Tq;
-  const Tensor stats(Shape{2 * rows}, out.dtype(), out.device());
+  const Tensor stats(Shape{3 * rows}, out.dtype(), out.device());
   cuda::run(make_row_stats<T>, {.blocks = dim3(static_cast<unsigned>((rows + 7) / 8)), .threads = dim3(256)},
-            Heads<const T>(out), Heads<const T>(dout), static_cast<const T*>(lse.data<T>()), rows, H, Tq,
-            out.extent(3), reinterpret_cast<RowStats<T>*>(stats.data<T>()));
+            Heads<const T>(out), Heads<const T>(dout), RowLogs<T>(lse, rows), rows, H, Tq, out.extent(3),
+            reinterpret_cast<RowStats<T>*>(stats.data<T>()));
   return stats;
 }
 

@@ -23,7 +23,7 @@ void forward_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
   PairCount::add(call.pairs());
   const Heads<const T> qs(q), ks(k), vs(v);
   const Heads<T> outs(out);
-  T* sums = lse.data<T>();
+  const RowLogs<T> sums(lse, call.B * call.H * call.Tq);
   const int64_t each = 2 * std::max<int64_t>(call.Tk, 1) * std::max<int64_t>(call.d + call.dv, 1);
   int32_t ascending[tile];
   for (int32_t j = 0; j < tile; ++j) ascending[j] = j;
@@ -48,7 +48,7 @@ void forward_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
         flops += work.keys({ks.at(b, shared, j), ks.ld}, {vs.at(b, shared, j), vs.ld}, {ascending, count},
                            call.added() ? bias : nullptr, call.cap);
       }
-      work.finish(outs.at(b, h, i), sums + at);
+      work.finish(outs.at(b, h, i), sums.from(at));
     }
     Count::add(flops);
   });
@@ -62,7 +62,7 @@ void forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionT
   PairCount::add(call.pairs());
   const Heads<const T> qs(q), ks(k), vs(v);
   const Heads<T> outs(out);
-  T* sums = lse.data<T>();
+  const RowLogs<T> sums(lse, call.B * call.H * call.Tq);
   const int64_t tiles = pieces_of(call.Tq, tile), all = call.B * call.H * tiles;
   if (all == 0) return;
   const int64_t each =
@@ -91,7 +91,7 @@ void forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionT
         step.prepare(call, b, h, i, queries, j, std::min(tile, keys - j));
         flops += work.keys(ks.at(b, shared, j), ks.ld, vs.at(b, shared, j), vs.ld, step.stairs, step.between);
       }
-      work.finish(outs.at(b, h, i), outs.ld, sums + (b * call.H + h) * call.Tq + i);
+      work.finish(outs.at(b, h, i), outs.ld, sums.from((b * call.H + h) * call.Tq + i));
     }
     Count::add(flops);
   });
@@ -118,7 +118,7 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
   if (ProductLog::wanted()) note_products(call, true);
   const Heads<const T> qs(q), ks(k), vs(v), outs(out), douts(dout);
   const Heads<T> dqs(dq), dks(dk), dvs(dv);
-  const T* sums = lse.data<T>();
+  const RowLogs<T> sums(lse, call.B * call.H * call.Tq);
   const int64_t key_heads = k.extent(1), heads = call.B * key_heads, all_heads = call.B * call.H;
   const int64_t span = call.Tq + call.Tk - 1;
   if (drelative) std::fill_n(drelative.data<T>(), drelative.size(), T(0));
@@ -188,7 +188,7 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Attention
             continue;
           }
           work.start(qs.at(b, h, i), qs.ld, douts.at(b, h, i), douts.ld, outs.at(b, h, i), outs.ld,
-                     sums + (b * call.H + h) * call.Tq + i, queries, call.factor(), T(1));
+                     sums.from((b * call.H + h) * call.Tq + i), queries, call.factor(), T(1));
           for (int64_t j = first; j < seen; j += tile) {
             step.prepare(call, b, h, i, queries, j, std::min(tile, seen - j));
             const int64_t row = j - first;

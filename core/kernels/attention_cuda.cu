@@ -18,7 +18,7 @@ template <class T>
 struct ForwardCall : AttentionScores<T> {
   Heads<const T> qs, ks, vs;
   Heads<T> outs;
-  T* lse;
+  RowLogs<T> lse;
   DeviceDraw drawn;
 
   ForwardCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
@@ -28,7 +28,7 @@ struct ForwardCall : AttentionScores<T> {
         ks(k),
         vs(v),
         outs(out),
-        lse(sums.data<T>()),
+        lse(sums, q.extent(0) * q.extent(1) * q.extent(2)),
         drawn(terms.dropout, terms.draw) {}
 };
 
@@ -110,14 +110,14 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   }
 #pragma unroll
   for (int r = 0; r < mine; ++r) {
-    T lse;
+    RowLog<T> lse;
     const T inverse = rows.finish(r, lse);
 #pragma unroll
     for (int n = 0; n < C; ++n) sum[r][n] *= inverse;
     const int64_t i = first + me.row(r);
     if (i >= x.Tq) continue;
     cuda::put_columns(me, sum[r], x.dv - column, x.outs.at(b, h, i) + column);
-    if (me.x == 0 && column == 0) x.lse[head * x.Tq + i] = lse;
+    if (me.x == 0 && column == 0) x.lse.put(head * x.Tq + i, lse);
   }
 }
 

@@ -141,9 +141,9 @@ struct RunningRows {
     }
   }
   /// What the sums of row r are multiplied by at the end, and the log of its total.
-  __device__ T finish(int r, T& lse) const {
+  __device__ T finish(int r, RowLog<T>& lse) const {
     const T all = cuda::sum_of_row(total[r]);
-    lse = all == T(0) ? -infinity<T> : (most[r] + log2(all)) * static_cast<T>(ln_2);
+    lse = all == T(0) ? RowLog<T>::nothing() : RowLog<T>::of(most[r], log2(all));
     return all == T(0) ? T(0) : T(1) / all;
   }
 };
@@ -183,11 +183,11 @@ void visit_tiles(int64_t width, F&& f) {
   }
 }
 
-/// For the backward pass of a row: the log of its sum in units of log2 (infinity for a row without keys,
-/// whose weights so become 0), and out . dout.
+/// For the backward pass of a row: what its weights are relative to (infinity for a row without keys, whose
+/// weights so become 0), out . dout, and what the weights are multiplied by: see RowLog.
 template <class T>
 struct RowStats {
-  T lse, delta;
+  T lse, delta, share = T(1);
 };
 
 template <class T>
@@ -200,7 +200,7 @@ struct BackPair {
 /// those of padding may be, it would else be infinite.
 template <class T>
 __device__ inline BackPair<T> back_of(T score, T dweight, T keep, const RowStats<T>& row) {
-  const T above = score - row.lse, p = exp2(above > T(0) ? T(0) : above);
+  const T above = score - row.lse, p = exp2(above > T(0) ? T(0) : above) * row.share;
   return {p * keep, p * (dweight * keep - row.delta)};
 }
 

@@ -12,7 +12,7 @@ template <class E>
 struct ForwardCall : AttentionScores<float> {
   PackedRows<E> qs, ks, vs;
   Heads<float> outs;
-  float* lse;
+  RowLogs<float> lse;
   DeviceDraw drawn;
   float sink_unit;  ///< what makes a sink one of the numbers that the scale will multiply
 };
@@ -106,10 +106,10 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
   for (int m = 0; m < M; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float lse;
+      RowLog<float> lse;
       inverse[m][half] = rows.finish(m, half, unit, lse);
       const int64_t i = first + me.row<M>(m, half);
-      if (me.lane % 4 == 0 && i < x.Tq) x.lse[head * x.Tq + i] = lse;
+      if (me.lane % 4 == 0 && i < x.Tq) x.lse.put(head * x.Tq + i, lse);
     }
   }
   put_warp_rows(
@@ -135,7 +135,7 @@ void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const 
                               {all_k, k},
                               {all_v, v},
                               Heads<float>(out),
-                              lse.data<float>(),
+                              RowLogs<float>(lse, q.extent(0) * q.extent(1) * q.extent(2)),
                               DeviceDraw(terms.dropout, terms.draw),
                               scales ? 1.0F / factor : 1.0F};
     constexpr int bytes = (tall + 4 * met) * packed_ld<E, D> * static_cast<int>(sizeof(E)) + tall * 8;

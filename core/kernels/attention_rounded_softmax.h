@@ -64,10 +64,10 @@ struct WarpRunningRows {
     }
   }
   /// What the sums of a row are multiplied by at the end, and the log of its total. All lanes of the warp.
-  __device__ float finish(int m, int half, float unit, float& lse) const {
+  __device__ float finish(int m, int half, float unit, RowLog<float>& lse) const {
     float all = total[m][half];
     for (int bits = 2; bits > 0; bits /= 2) all += __shfl_xor_sync(0xffffffffU, all, bits);
-    lse = all == 0.0F ? -infinity<float> : (most[m][half] * unit + log2(all)) * static_cast<float>(ln_2);
+    lse = all == 0.0F ? RowLog<float>::nothing() : RowLog<float>::of(most[m][half] * unit, log2(all));
     return all == 0.0F ? 0.0F : 1.0F / all;
   }
 

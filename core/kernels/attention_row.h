@@ -127,10 +127,11 @@ class ForwardRow {
     return 2 * picked.count * (d_ + dv_);
   }
 
-  void finish(T* out, T* lse) const {
+  /// To row 0 of `lse`.
+  void finish(T* out, const RowLogs<T>& lse) const {
     simd::scaled(sum_, dv_, total_ == T(0) ? T(0) : T(1) / total_, out);
     const T log = simd::log2<T>(simd::splat(total_))[0];
-    *lse = total_ == T(0) ? nothing : (most_ + log) * static_cast<T>(ln_2);
+    lse.put(0, total_ == T(0) ? RowLog<T>::nothing() : RowLog<T>::of(most_, log));
   }
 
  private:
@@ -159,7 +160,7 @@ class BackRow {
   }
 
   /// `factor` and `slope` as in BackTile.
-  void start(const T* q, const T* dout, const T* out, T lse, T factor, T slope) {
+  void start(const T* q, const T* dout, const T* out, const RowLog<T>& lse, T factor, T slope) {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     std::fill_n(q_, wide_d_, T(0));
     std::copy_n(q, d_, q_);
@@ -167,10 +168,15 @@ class BackRow {
     std::fill_n(sum_, wide_d_, T(0));
     std::fill_n(dout_, wide_dv_, T(0));
     std::copy_n(dout, dv_, dout_);
-    lse_ = lse == -infinity ? infinity : lse * static_cast<T>(log2_e);
+    lse_ = lse.log == -infinity ? infinity : lse.split().base;
     T delta[simd::Lanes<T>::count];
     simd::row_dots(dout, dv_, out, dv_, 1, dv_, delta);
     delta_ = delta[0];
+    if (lse.rest != T(0)) {  // as in BackTile
+      const T share = lse.split().share;
+      simd::scaled(dout_, wide_dv_, share, dout_);
+      delta_ *= share;
+    }
     slope_ = slope;
   }
 

@@ -18,7 +18,7 @@ template <class T>
 struct RowsCall : AttentionScores<T> {
   Heads<const T> qs, ks, vs;
   Heads<T> outs;
-  T* lse;
+  RowLogs<T> lse;
   int64_t splits, keys_of_split;  ///< blocks that share a query's keys, up to `threads`
   T* sums = nullptr;              ///< [B, H, Tq, splits, dv], where there are several
   T* tops = nullptr;              ///< [B, H, Tq, splits, 2]: the largest score and the sum of the weights
@@ -80,8 +80,8 @@ __device__ void add_values(const T* weights, const T* values, int64_t ld, int64_
 }
 
 template <class T>
-__device__ T lse_of(T most, T total) {
-  return total == T(0) ? -infinity<T> : (most + log2(total)) * static_cast<T>(ln_2);
+__device__ RowLog<T> lse_of(T most, T total) {
+  return total == T(0) ? RowLog<T>::nothing() : RowLog<T>::of(most, log2(total));
 }
 
 /// Shared memory: the query, the sums of the groups, and one weight a thread.
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(threads) forward_rows(RowsCall<T> x) {
   }
   if (me > 0) return;
   if (alone) {
-    x.lse[row] = lse_of(most, total);
+    x.lse.put(row, lse_of(most, total));
   } else {
     x.tops[2 * place] = most;
     x.tops[2 * place + 1] = total;
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(threads) join_splits(RowsCall<T> x) {
     for (int64_t split = 0; split < x.splits; ++split) all += factors[split] * sum[split * x.dv];
     x.outs.at(b, h, i)[c] = all * inverse;
   }
-  if (me == 0) x.lse[row] = lse_of(most, total);
+  if (me == 0) x.lse.put(row, lse_of(most, total));
 }
 
 /// Keys that a block takes, by the shape alone: all of them unless that leaves a device idle. Joining takes
@@ -183,7 +183,7 @@ void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTer
                    Heads<const T>(k),
                    Heads<const T>(v),
                    Heads<T>(out),
-                   lse.data<T>(),
+                   RowLogs<T>(lse, q.extent(0) * q.extent(1) * q.extent(2)),
                    1,
                    0};
   const int64_t rows = call.B * call.H * call.Tq;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/kernels/attention.h"
@@ -16,6 +17,89 @@ inline constexpr double ln_2 = 0.69314718055994530942;
 
 template <class T>
 inline constexpr T infinity = std::numeric_limits<T>::infinity();
+
+/// The log of a row's sum of exponentials, as backward passes find it. Where that is large, rounding it to
+/// one number loses what the sum adds to the largest score, and all weights of the row with it: so what is
+/// lost is kept beside it. Below `one_is_enough` nothing is.
+template <class T>
+struct RowLog {
+  static constexpr T one_is_enough = T(256);
+  T log;       ///< natural
+  T rest = 0;  ///< in units of log2: what is to be added to log times log2 e
+
+  /// Of a row whose largest score is `most`, with the sum `total` of weights relative to it; both logs
+  /// base 2.
+  HEED_BOTH static RowLog of(T most, T log2_total) {
+    const T log = (most + log2_total) * static_cast<T>(ln_2);
+    if (!(log > one_is_enough || log < -one_is_enough) || log - log != T(0)) return {log};
+    return {log, (most - RowLog{log}.exponent()) + log2_total};
+  }
+  /// What weights are relative to, in units of log2, and the share of their row that they are then to be
+  /// multiplied by: a weight is 2^(score - base) share.
+  struct Base {
+    T base, share;
+  };
+  HEED_BOTH Base split() const {
+    const T all = exponent();
+    if (rest == T(0)) return {all, T(1)};
+    const T base = all + rest;
+    return {base, std::exp2((base - all) - rest)};
+  }
+  /// The log in units of log2, without the rest.
+  HEED_BOTH T exponent() const {
+    // Were the product fused with what is done to it, it would be another number each time.
+    const volatile T rounded = log * static_cast<T>(log2_e);
+    return rounded;
+  }
+  HEED_BOTH static RowLog nothing() { return {-std::numeric_limits<T>::infinity()}; }
+};
+
+/// Two sets of keys of one row: each one's share of their sum, and the log of that.
+template <class T>
+struct JoinedRows {
+  T first, second;  ///< to be divided by `total`
+  T total;
+  RowLog<T> log;
+
+  HEED_BOTH JoinedRows(const RowLog<T>& a, const RowLog<T>& b) {
+    if (a.rest == T(0) && b.rest == T(0)) {
+      const T top = a.log > b.log ? a.log : b.log;
+      first = std::exp(a.log - top);
+      second = std::exp(b.log - top);
+      total = first + second;
+      log = {top + std::log(total)};
+      return;
+    }
+    const T apart = (b.exponent() - a.exponent()) + (b.rest - a.rest);
+    const RowLog<T>& top = apart > T(0) ? b : a;
+    first = apart > T(0) ? std::exp2(-apart) : T(1);
+    second = apart > T(0) ? T(1) : std::exp2(apart);
+    total = first + second;
+    log = RowLog<T>::of(top.exponent(), top.rest + std::log2(total));
+  }
+};
+
+/// Where the logs of rows are kept: [B, H, Tq], or [2, B, H, Tq] with what they lost behind them.
+template <class T>
+struct RowLogs {
+  T* log = nullptr;
+  T* rest = nullptr;  ///< null: not kept
+
+  RowLogs() = default;
+  RowLogs(const Tensor& lse, int64_t rows)
+      : log(lse.data<T>()), rest(lse.size() == 2 * rows && rows > 0 ? lse.data<T>() + rows : nullptr) {}
+  HEED_BOTH RowLogs from(int64_t row) const {
+    RowLogs out = *this;
+    out.log += row;
+    if (out.rest != nullptr) out.rest += row;
+    return out;
+  }
+  HEED_BOTH RowLog<T> at(int64_t row) const { return {log[row], rest == nullptr ? T(0) : rest[row]}; }
+  HEED_BOTH void put(int64_t row, const RowLog<T>& x) const {
+    log[row] = x.log;
+    if (rest != nullptr) rest[row] = x.rest;
+  }
+};
 
 HEED_BOTH inline int64_t within(int64_t x, int64_t low, int64_t high) {
   return x < low ? low : x > high ? high : x;

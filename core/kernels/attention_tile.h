@@ -106,12 +106,15 @@ class ForwardTile {
   }
 
   /// After start(): goes on from what other keys gave the same queries.
-  void resume(const T* out, int64_t ldo, const T* lse) {
+  void resume(const T* out, int64_t ldo, const RowLogs<T>& lse) {
     constexpr T nothing = -std::numeric_limits<T>::infinity();
     for (int64_t i = 0; i < queries_; ++i) {
-      simd::scaled(out + i * ldo, dv_, T(1), sum_ + i * wide_);
-      most_[i] = lse[i] * static_cast<T>(log2_e);
-      total_[i] = lse[i] == nothing ? T(0) : T(1);
+      const RowLog<T> before = lse.at(i);
+      const auto [base, share] = before.split();
+      const T total = T(1) / share;
+      simd::scaled(out + i * ldo, dv_, total, sum_ + i * wide_);
+      most_[i] = base;
+      total_[i] = before.log == nothing ? T(0) : total;
     }
     fresh_ = false;
   }
@@ -141,19 +144,17 @@ class ForwardTile {
     return flops;
   }
 
-  /// out [queries, dv]; lse [queries].
-  void finish(T* out, int64_t ldo, T* lse) const {
-    const V none = simd::splat(-std::numeric_limits<T>::infinity());
+  /// out [queries, dv]; the logs of the queries' rows.
+  void finish(T* out, int64_t ldo, const RowLogs<T>& lse) const {
     alignas(64) T inverse[tile], logs[tile];
     for (int64_t lane = 0; lane < width_; lane += lanes) {
       const V total = simd::load(total_ + lane);
-      const V log = (simd::load(most_ + lane) + simd::log2<T>(total)) * static_cast<T>(ln_2);
-      simd::store(logs + lane, total == 0 ? none : log);
+      simd::store(logs + lane, simd::log2<T>(total));
       simd::store(inverse + lane, total == 0 ? V{} : T(1) / total);
     }
     for (int64_t i = 0; i < queries_; ++i) {
       simd::scaled(sum_ + i * wide_, dv_, inverse[i], out + i * ldo);
-      lse[i] = logs[i];
+      lse.put(i, total_[i] == T(0) ? RowLog<T>::nothing() : RowLog<T>::of(most_[i], logs[i]));
     }
   }
 
@@ -251,8 +252,8 @@ class BackTile {
 
   /// Gradients of scores, and so all sums of dq and dk, come out `slope` times what they are: with the scale
   /// itself they need no pass of their own for it.
-  void start(const T* q, int64_t ldq, const T* dout, int64_t ld_dout, const T* out, int64_t ldo, const T* lse,
-             int64_t queries, T factor, T slope) {
+  void start(const T* q, int64_t ldq, const T* dout, int64_t ld_dout, const T* out, int64_t ldo,
+             const RowLogs<T>& lse, int64_t queries, T factor, T slope) {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     queries_ = queries;
     width_ = simd::padded<T>(queries);
@@ -261,13 +262,17 @@ class BackTile {
     q_ = whole_rows(q, ldq, queries, d_, q_copy_);
     dout_ = whole_rows(dout, ld_dout, queries, dv_, dout_copy_);
     std::fill_n(sum_, queries * wide_d_, T(0));
+    bool all_exact = true;
     for (int64_t i = 0; i < queries; ++i) {
       // A row without keys weighs nothing: 2^(s - inf) = 0.
-      lse_[i] = lse[i] == -infinity ? infinity : lse[i] * static_cast<T>(log2_e);
+      const RowLog<T> row = lse.at(i);
+      lse_[i] = row.log == -infinity ? infinity : row.split().base;
+      all_exact = all_exact && row.rest == T(0);
     }
     simd::row_dots(dout, ld_dout, out, ldo, queries, dv_, delta_);
     simd::scaled(delta_, width_, slope, delta_);
     std::fill(lse_ + queries, lse_ + width_, infinity);
+    if (!all_exact) shrink_rows(lse);
   }
 
   /// k and v: rows of whole vectors from the step's first key on; dk and dv likewise, and added to. The
@@ -312,6 +317,18 @@ class BackTile {
  private:
   using V = simd::Vector<T>;
   static constexpr int64_t lanes = simd::Lanes<T>::count;
+
+  /// Weights of rows whose log lost something are to be multiplied by a share. All gradients are linear in
+  /// each row's dout, so that is multiplied.
+  void shrink_rows(const RowLogs<T>& lse) {
+    for (int64_t i = 0; i < queries_; ++i) {
+      const T share = lse.at(i).split().share;
+      simd::scaled(dout_.data + i * dout_.ld, wide_dv_, share, dout_copy_ + i * wide_dv_);
+      for (int64_t c = 0; c < dv_; ++c) turned_dout_[c * width_ + i] *= share;
+      delta_[i] *= share;
+    }
+    dout_ = {dout_copy_, wide_dv_};
+  }
 
   /// Scores to (dropped) weights, and their gradients to those of the scores.
   template <bool masked, bool dropped>

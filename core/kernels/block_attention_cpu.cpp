@@ -26,7 +26,7 @@ class Forward {
  public:
   static int64_t scratch(int64_t d, int64_t dv) {
     return ForwardTile<T>::scratch(d, dv) + ForwardRow<T>::scratch(d, dv) + 2 * wide_tile<T>(d) +
-           2 * wide_tile<T>(dv) + tile;
+           2 * wide_tile<T>(dv) + 2 * tile;
   }
   Forward(T* memory, const BlockAttentionCall<T>& call, const Tensor& q, const Tensor& k, const Tensor& v,
           const Tensor& out, const Tensor& lse)
@@ -35,7 +35,7 @@ class Forward {
         k_(k),
         v_(v),
         out_(out),
-        lse_(lse.data<T>()),
+        lse_(lse, call.B * call.H * call.Tq),
         work_(memory, call.d, call.dv),
         row_(memory + ForwardTile<T>::scratch(call.d, call.dv), call.d, call.dv) {
     Carve<T> carve(memory + ForwardTile<T>::scratch(call.d, call.dv) +
@@ -44,12 +44,13 @@ class Forward {
     k_tile_ = carve.take(wide_tile<T>(call.d));
     v_tile_ = carve.take(wide_tile<T>(call.dv));
     out_tile_ = carve.take(wide_tile<T>(call.dv));
-    lse_tile_ = carve.take(tile);
+    lse_tile_.log = carve.take(tile);
+    lse_tile_.rest = carve.take(tile);
   }
 
   int64_t group(StepPairs<T>& pairs, int64_t b, int64_t h, const Group& group, bool adds) {
     const int32_t* queries = call_.plan.queries(group);
-    T* lse = lse_ + (b * call_.H + h) * call_.Tq;
+    const RowLogs<T> lse = lse_.from((b * call_.H + h) * call_.Tq);
     if (group.alone) return alone(b, h, group, adds);
     const Rows<T> q = in_place<T>(group.gap, q_.ld)
                           ? Rows<T>{q_.at(b, h, queries[0]), group.gap * q_.ld}
@@ -73,30 +74,30 @@ class Forward {
       flops += work_.keys(k.data, k.ld, v.data, v.ld, stairs, between);
     }
     if (group.gap == 1) {
-      work_.finish(out_.at(b, h, queries[0]), out_.ld, lse + queries[0]);
+      work_.finish(out_.at(b, h, queries[0]), out_.ld, lse.from(queries[0]));
       return flops;
     }
     work_.finish(out_tile_, call_.dv, lse_tile_);
     for (int64_t i = 0; i < group.count; ++i) {
       copy_row(out_tile_ + i * call_.dv, call_.dv, out_.at(b, h, queries[i]));
-      lse[queries[i]] = lse_tile_[i];
+      lse.put(queries[i], lse_tile_.at(i));
     }
     return flops;
   }
 
  private:
   /// From what the first pass has found.
-  void resume(int64_t b, int64_t h, const Group& group, const T* lse) {
+  void resume(int64_t b, int64_t h, const Group& group, const RowLogs<T>& lse) {
     const int32_t* queries = call_.plan.queries(group);
     gather_rows<T>(out_.at(b, h, 0), out_.ld, queries, group.count, call_.dv, out_tile_);
-    for (int64_t i = 0; i < group.count; ++i) lse_tile_[i] = lse[queries[i]];
+    for (int64_t i = 0; i < group.count; ++i) lse_tile_.put(i, lse.at(queries[i]));
     work_.resume(out_tile_, simd::padded<T>(call_.dv), lse_tile_);
   }
 
   int64_t alone(int64_t b, int64_t h, const Group& group, bool adds) {
     int64_t flops = 0;
     const Rows<T> k{k_.at(b, h, 0), k_.ld}, v{v_.at(b, h, 0), v_.ld};
-    T* lse = lse_ + (b * call_.H + h) * call_.Tq;
+    const RowLogs<T> lse = lse_.from((b * call_.H + h) * call_.Tq);
     for (int64_t n = 0; n < group.count; ++n) {
       const int64_t i = call_.plan.queries(group)[n];
       row_.start(q_.at(b, h, i), call_.factor());
@@ -104,10 +105,10 @@ class Forward {
                 [&](Picked picked, const T* kept) { flops += row_.keys(k, v, picked, nullptr, T(0), kept); });
       row_.finish(out_tile_, lse_tile_);
       if (adds) {
-        merge(out_.at(b, h, i), lse[i], out_tile_, lse_tile_[0], call_.dv);
+        lse.put(i, merge(out_.at(b, h, i), lse.at(i), out_tile_, lse_tile_.at(0), call_.dv));
       } else {
         copy_row(out_tile_, call_.dv, out_.at(b, h, i));
-        lse[i] = lse_tile_[0];
+        lse.put(i, lse_tile_.at(0));
       }
     }
     return flops;
@@ -116,10 +117,11 @@ class Forward {
   const BlockAttentionCall<T>& call_;
   Heads<const T> q_, k_, v_;
   Heads<T> out_;
-  T* lse_;
+  RowLogs<T> lse_;
   ForwardTile<T> work_;
   ForwardRow<T> row_;
-  T *q_tile_, *k_tile_, *v_tile_, *out_tile_, *lse_tile_;
+  T *q_tile_, *k_tile_, *v_tile_, *out_tile_;
+  RowLogs<T> lse_tile_;
 };
 
 template <class T>
@@ -154,7 +156,7 @@ class Backward {
  public:
   static int64_t scratch(int64_t d, int64_t dv) {
     return BackTile<T>::scratch(d, dv) + BackRow<T>::scratch(d, dv) + 4 * wide_tile<T>(d) +
-           5 * wide_tile<T>(dv) + tile;
+           5 * wide_tile<T>(dv) + 2 * tile;
   }
   Backward(T* memory, const BlockAttentionCall<T>& call, const Tensor& q, const Tensor& k, const Tensor& v,
            const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq)
@@ -167,13 +169,14 @@ class Backward {
         out_(out),
         dout_(dout),
         dq_(dq),
-        lse_(lse.data<T>()),
+        lse_(lse, call.B * call.H * call.Tq),
         work_(memory, call.d, call.dv),
         row_(memory + BackTile<T>::scratch(call.d, call.dv), call.d, call.dv) {
     Carve<T> carve(memory + BackTile<T>::scratch(call.d, call.dv) + BackRow<T>::scratch(call.d, call.dv));
     for (T** one : {&q_tile_, &k_tile_, &dk_tile_, &dq_tile_}) *one = carve.take(wide_tile<T>(call.d));
     for (T** one : {&v_tile_, &dv_tile_, &out_tile_, &dout_tile_}) *one = carve.take(wide_tile<T>(call.dv));
-    lse_tile_ = carve.take(tile);
+    lse_tile_.log = carve.take(tile);
+    lse_tile_.rest = carve.take(tile);
     std::fill_n(dk_tile_, tile * wide_d_, T(0));
     std::fill_n(dv_tile_, tile * wide_dv_, T(0));
   }
@@ -216,10 +219,10 @@ class Backward {
  private:
   void start(int64_t b, int64_t h, const Group& group) {
     const int32_t* queries = call_.plan.queries(group);
-    const T* lse = lse_ + (b * call_.H + h) * call_.Tq;
+    const RowLogs<T> lse = lse_.from((b * call_.H + h) * call_.Tq);
     if (group.gap == 1) {
       const int64_t i = queries[0];
-      work_.start(q_.at(b, h, i), q_.ld, dout_.at(b, h, i), dout_.ld, out_.at(b, h, i), out_.ld, lse + i,
+      work_.start(q_.at(b, h, i), q_.ld, dout_.at(b, h, i), dout_.ld, out_.at(b, h, i), out_.ld, lse.from(i),
                   group.count, call_.factor(), call_.scale);
       return;
     }
@@ -228,7 +231,7 @@ class Backward {
     };
     const Rows<T> q = rows(q_, call_.d, q_tile_), dout = rows(dout_, call_.dv, dout_tile_),
                   out = rows(out_, call_.dv, out_tile_);
-    for (int64_t i = 0; i < group.count; ++i) lse_tile_[i] = lse[queries[i]];
+    for (int64_t i = 0; i < group.count; ++i) lse_tile_.put(i, lse.at(queries[i]));
     work_.start(q.data, q.ld, dout.data, dout.ld, out.data, out.ld, lse_tile_, group.count, call_.factor(),
                 call_.scale);
   }
@@ -237,8 +240,8 @@ class Backward {
     int64_t flops = 0;
     for (int64_t n = 0; n < group.count; ++n) {
       const int64_t i = call_.plan.queries(group)[n];
-      row_.start(q_.at(b, h, i), dout_.at(b, h, i), out_.at(b, h, i), lse_[(b * call_.H + h) * call_.Tq + i],
-                 call_.factor(), call_.scale);
+      row_.start(q_.at(b, h, i), dout_.at(b, h, i), out_.at(b, h, i),
+                 lse_.at((b * call_.H + h) * call_.Tq + i), call_.factor(), call_.scale);
       each_pick(call_, group.part, b, h, i, [&](Picked picked, const T* kept) {
         if (wide_d_ == call_.d && wide_dv_ == call_.dv) {
           flops += row_.keys({k_.at(b, h, 0), k_.ld}, {v_.at(b, h, 0), v_.ld}, picked, dk, dv, kept);
@@ -268,10 +271,11 @@ class Backward {
   int64_t wide_d_, wide_dv_;
   Heads<const T> q_, k_, v_, out_, dout_;
   Heads<T> dq_;
-  const T* lse_;
+  RowLogs<T> lse_;
   BackTile<T> work_;
   BackRow<T> row_;
-  T *q_tile_, *k_tile_, *dk_tile_, *dq_tile_, *v_tile_, *dv_tile_, *out_tile_, *dout_tile_, *lse_tile_;
+  T *q_tile_, *k_tile_, *dk_tile_, *dq_tile_, *v_tile_, *dv_tile_, *out_tile_, *dout_tile_;
+  RowLogs<T> lse_tile_;
 };
 
 template <class T>

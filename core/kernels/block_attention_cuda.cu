@@ -18,8 +18,7 @@ template <class T>
 struct ForwardCall : DeviceBlockAttentionCall<T> {
   using DeviceBlockAttentionCall<T>::DeviceBlockAttentionCall;
   Heads<T> outs;
-  T* lse = nullptr;
-  T* first_lse = nullptr;  ///< [B, H, Tq]: those of the first pass, where a second adds to it; or null
+  RowLogs<T> lse, first_lse;  ///< first_lse: those of the first pass, where a second adds to it; or null
 };
 
 template <class T, int D>
@@ -101,19 +100,18 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   cuda::wait_for_copies<0>();
 #pragma unroll
   for (int r = 0; r < mine; ++r) {
-    T lse;
+    RowLog<T> lse;
     const T inverse = rows.finish(r, lse);
     if (me.row(r) >= at.rows) continue;
     const int64_t i = at.row[me.row(r)], row = head * x.Tq + i;
     T* out = x.outs.at(b, h, i) + column;
     T mine_part = inverse;
     if (x.pass > 0) {
-      const T before = x.first_lse[row];
-      if (lse == -infinity<T>) continue;  // nothing to add
-      const T top = before > lse ? before : lse;
-      const T old = exp(before - top), fresh = exp(lse - top), total = old + fresh;
-      mine_part = inverse * fresh / total;
-      lse = top + log(total);
+      if (lse.log == -infinity<T>) continue;  // nothing to add
+      const JoinedRows<T> both(x.first_lse.at(row), lse);
+      const T old = both.first, total = both.total;
+      mine_part = inverse * both.second / total;
+      lse = both.log;
 #pragma unroll
       for (int n = 0; n < C; ++n) {
         const int c = me.column<C>(n);
@@ -125,8 +123,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     }
     cuda::put_columns(me, sum[r], x.dv - column, out);
     if (me.x != 0 || column != 0) continue;
-    x.lse[row] = lse;
-    if (x.pass == 0 && x.first_lse != nullptr) x.first_lse[row] = lse;
+    x.lse.put(row, lse);
+    if (x.pass == 0 && x.first_lse.log != nullptr) x.first_lse.put(row, lse);
   }
 }
 
@@ -184,9 +182,10 @@ void BlockAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, con
     if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
       return block_attention_rounded(q, k, v, terms, out, lse);
     call.outs = Heads<T>(out);
-    call.lse = lse.data<T>();
+    const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
+    call.lse = RowLogs<T>(lse, rows);
     const Tensor first = call.plan.passes > 1 ? like(lse) : Tensor();
-    call.first_lse = first ? first.data<T>() : nullptr;
+    if (first) call.first_lse = RowLogs<T>(first, rows);
     for (; call.pass < call.plan.passes; ++call.pass)
       visit_tiles<T>(std::max(call.d, call.dv), [&](auto wide) { start<T, decltype(wide)::value>(call); });
   });

@@ -10,8 +10,7 @@ template <class E>
 struct ForwardCall : DeviceBlockAttentionCall<float> {
   PackedRows<E> packed_q, packed_k, packed_v;
   Heads<float> outs;
-  float* lse;
-  float* first_lse;  ///< [B, H, Tq]: those of the first pass, where a second adds to it; or null
+  RowLogs<float> lse, first_lse;  ///< first_lse: those of the first pass, where a second adds to it; or null
 };
 
 template <class E, int D>
@@ -99,22 +98,21 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int i = me.row<1>(0, half);
-    float lse;
+    RowLog<float> lse;
     shares[half] = {rows.finish(0, half, unit, lse)};
     written[half] = i < group.count;
     if (!written[half]) continue;
     const int64_t row = at.head * x.Tq + queries[i];
     if (x.pass > 0) {
-      written[half] = lse != -infinity<float>;  // else there is nothing to add
+      written[half] = lse.log != -infinity<float>;  // else there is nothing to add
       if (!written[half]) continue;
-      const float before = x.first_lse[row], top = before > lse ? before : lse;
-      const float old = exp(before - top), fresh = exp(lse - top), total = old + fresh;
-      shares[half] = {shares[half].fresh * fresh / total, old / total};
-      lse = top + log(total);
+      const JoinedRows<float> both(x.first_lse.at(row), lse);
+      shares[half] = {shares[half].fresh * both.second / both.total, both.first / both.total};
+      lse = both.log;
     }
     if (me.lane % 4 != 0) continue;
-    x.lse[row] = lse;
-    if (x.pass == 0 && x.first_lse != nullptr) x.first_lse[row] = lse;
+    x.lse.put(row, lse);
+    if (x.pass == 0 && x.first_lse.log != nullptr) x.first_lse.put(row, lse);
   }
   put_warp_rows(
       me, sums, x.dv,
@@ -128,6 +126,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 
 void block_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
                              const Tensor& out, const Tensor& lse) {
+  const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
   with_packed(terms.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
     const Tensor all_q = packed<E>(q, D), all_k = packed<E>(k, D), all_v = packed<E>(v, D);
     ForwardCall<E> call{{q, k, v, terms, plan_on_device(*terms.pattern).straight},
@@ -135,10 +134,10 @@ void block_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, 
                         {all_k, k},
                         {all_v, v},
                         Heads<float>(out),
-                        lse.data<float>(),
-                        nullptr};
+                        RowLogs<float>(lse, rows),
+                        {}};
     const Tensor first = call.plan.passes > 1 ? like(lse) : Tensor();
-    if (first) call.first_lse = first.data<float>();
+    if (first) call.first_lse = RowLogs<float>(first, rows);
     constexpr int bytes = 5 * met * packed_ld<E, D> * static_cast<int>(sizeof(E)) + KeptPairs::bytes;
     for (; call.pass < call.plan.passes; ++call.pass) {
       cuda::run(forward<E, D>,

@@ -205,14 +205,13 @@ void each_pick(const BlockAttentionCall<T>& call, BlockPlan::Part part, int64_t 
   if (count > 0) give();
 }
 
-/// Joins what two sets of keys gave one query: out and lse become those of both.
+/// Joins what two sets of keys gave one query: out becomes that of both; the log of both comes back.
 template <class T>
-void merge(T* out, T& lse, const T* more, T more_lse, int64_t width) {
-  const T most = std::max(lse, more_lse);
-  if (more_lse == -std::numeric_limits<T>::infinity()) return;
-  const T mine = std::exp(lse - most), theirs = std::exp(more_lse - most), total = mine + theirs;
-  for (int64_t c = 0; c < width; ++c) out[c] = (out[c] * mine + more[c] * theirs) / total;
-  lse = most + std::log(total);
+RowLog<T> merge(T* out, const RowLog<T>& lse, const T* more, const RowLog<T>& more_lse, int64_t width) {
+  if (more_lse.log == -std::numeric_limits<T>::infinity()) return lse;
+  const JoinedRows<T> both(lse, more_lse);
+  for (int64_t c = 0; c < width; ++c) out[c] = (out[c] * both.first + more[c] * both.second) / both.total;
+  return both.log;
 }
 
 /// Few heads are cut into runs of groups too. Each run has sums of its own for the keys that it meets.

@@ -29,7 +29,7 @@ struct DecayScan {
 };
 
 /// Gradients (overwritten) of the call above from dout and dend (empty: zero); those of log_decay, beta and
-/// start are empty where these are, and that of start may be.
+/// start are empty where these are, and those of log_decay and start may be.
 struct DecayScanBack {
   template <Isa>
   static void cpu(const DecayInputs& x, const Tensor& rest, const Tensor& dout, const Tensor& dend,

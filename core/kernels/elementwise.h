@@ -209,7 +209,13 @@ struct Maximum {
     return a > b ? a : b;
   }
 };
-/// 1 where a >= b, else 0: the gradient of Maximum chooses by it.
+struct Minimum {
+  template <class T>
+  HEED_BOTH static T value(T a, T b) {
+    return b < a ? b : a;
+  }
+};
+/// 1 where a >= b, else 0: the gradients of Maximum and Minimum choose by it.
 struct NotLess {
   template <class T>
   HEED_BOTH static T value(T a, T b) {

@@ -243,6 +243,7 @@ template void Zip<Subtract>::cpu<here>(const Tensor&, const Tensor&, const Tenso
 template void Zip<Multiply>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
 template void Zip<Divide>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
 template void Zip<Maximum>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
+template void Zip<Minimum>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
 template void Zip<NotLess>::cpu<here>(const Tensor&, const Tensor&, const Tensor&);
 
 }  // namespace heed::kernel

@@ -203,6 +203,7 @@ template void Zip<Subtract>::cuda(const Tensor&, const Tensor&, const Tensor&);
 template void Zip<Multiply>::cuda(const Tensor&, const Tensor&, const Tensor&);
 template void Zip<Divide>::cuda(const Tensor&, const Tensor&, const Tensor&);
 template void Zip<Maximum>::cuda(const Tensor&, const Tensor&, const Tensor&);
+template void Zip<Minimum>::cuda(const Tensor&, const Tensor&, const Tensor&);
 template void Zip<NotLess>::cuda(const Tensor&, const Tensor&, const Tensor&);
 
 }  // namespace heed::kernel

@@ -21,6 +21,9 @@ void hold(const Variant& variant, battery::Report (*property)(const battery::Set
   TEST_CASE(#name ": causal outputs ignore the future", "[battery]") {                                   \
     hold(variant::name(), battery::causality);                                                           \
   }                                                                                                      \
+  TEST_CASE(#name ": the last causal output is the two-sided one", "[battery]") {                        \
+    hold(variant::name(), battery::last_row);                                                            \
+  }                                                                                                      \
   TEST_CASE(#name ": padding changes nothing", "[battery]") { hold(variant::name(), battery::padding); } \
   TEST_CASE(#name ": steps equal one call", "[battery]") { hold(variant::name(), battery::steps); }      \
   TEST_CASE(#name ": memory and its history", "[battery]") { hold(variant::name(), battery::memory); }   \
@@ -36,9 +39,19 @@ void hold(const Variant& variant, battery::Report (*property)(const battery::Set
 #include "attention/variants.def"
 #undef VARIANT
 
-TEST_CASE("battery: there are variants and twelve properties", "[battery]") {
+TEST_CASE("battery: variants deny a last row only where it differs", "[battery]") {
+  for (Variant variant : variants()) {
+    if (variant.traits.last_row) continue;
+    CAPTURE(variant.traits.name);
+    CHECK((variant.traits.causal && variant.traits.full));
+    variant.traits.last_row = true;
+    CHECK_FALSE(battery::over_all_settings(variant, battery::last_row).empty());
+  }
+}
+
+TEST_CASE("battery: there are variants and thirteen properties", "[battery]") {
   CHECK(variants().size() >= 3);
-  CHECK(battery::properties().size() == 12);
+  CHECK(battery::properties().size() == 13);
 }
 
 }  // namespace heed

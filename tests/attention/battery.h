@@ -34,6 +34,9 @@ using Report = std::string;
 Report gradient(const Setting& setting);
 /// Changing a position leaves all outputs before it as they were, to the bit.
 Report causality(const Setting& setting);
+/// The last causal output is the two-sided one, in one call and step by step, for inputs up to 100 times as
+/// large as usual, unless the traits deny it.
+Report last_row(const Setting& setting);
 /// Garbage in padded keys changes nothing and gets no gradient; a row without keys gives zeros; nothing is
 /// NaN.
 Report padding(const Setting& setting);

@@ -233,7 +233,8 @@ std::span<const Property> properties() {
                                      {"memory", memory},     {"map", map},
                                      {"cost", cost},         {"leaks", leaks},
                                      {"devices", devices},   {"round trip", round_trip},
-                                     {"refusal", refusal},   {"modifiers", modifiers}};
+                                     {"refusal", refusal},   {"modifiers", modifiers},
+                                     {"last row", last_row}};
   return all;
 }
 

@@ -9,6 +9,7 @@
 #include "attention/picture_svg.h"
 #include "attention/picture_text.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "tests/catch.h"
 
 using namespace heed;
@@ -230,6 +231,23 @@ TEST_CASE("picture html: the page loads nothing and carries no token that could 
     CHECK(rest.find(outside) == std::string::npos);
   }
   CHECK_THROWS_AS(maps_page({}), Error);
+}
+
+TEST_CASE("picture html: the content policy names style and script by their hashes, and nothing else") {
+  const std::string page = maps_page({translated()});
+  const auto hash = [](const std::string& inside) {
+    std::string bytes;
+    const std::string digits = sha256_hex(inside);
+    for (size_t at = 0; at < digits.size(); at += 2)
+      bytes += static_cast<char>(std::stoi(digits.substr(at, 2), nullptr, 16));
+    return "'sha256-" + picture::base64(bytes) + "'";
+  };
+  CHECK(between(page, "style-src ", ";") == hash(between(page, "<style>", "</style>")));
+  CHECK(between(page, "script-src ", ";") == hash(between(page, "<script>", "</script>")));
+  CHECK(page.find("unsafe") == std::string::npos);
+  CHECK(count(page, "<style") == 1);
+  CHECK(page.find(" style=\"") == std::string::npos);  // refused by such a policy
+  CHECK(page.find("setAttribute(\"style\"") == std::string::npos);
 }
 
 TEST_CASE("picture html: weights come back from the page to better than three decimals") {

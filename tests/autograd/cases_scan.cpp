@@ -86,10 +86,33 @@ OpCase scan_case(const char* note, Ways ways, bool each) {
   return row;
 }
 
+OpCase exp_sum_case() {
+  return {.op = "cumulative_exp_sum(x, most)",
+          .shapes = {{{2, 3, 5, 4}}, {{1, 1, 1, 1}}, {{1, 2, 7, 1}}, {{1, 1, 0, 3}}},
+          .large = {{5, 3, 300, 37}},
+          .kinds = {between(-3, 3)},
+          .apply =
+              [](Inputs x) {
+                Tensor most;  // a constant to the gradient, which so is that of the whole sum only
+                const Tensor sum = cumulative_exp_sum(x[0], most);
+                return sum * exp(most);
+              },
+          .reference =
+              [](const Plains& x) {
+                const int64_t f = x[0].extent(3), T = x[0].extent(2);
+                Plain y(x[0].shape);
+                for (int64_t i = 0; i < y.size(); ++i) {
+                  for (int64_t j = i - i / f % T * f; j <= i; j += f) y[i] += std::exp(x[0][j]);
+                }
+                return y;
+              }};
+}
+
 }  // namespace
 
 std::vector<OpCase> scan_cases() {
   return {
+      exp_sum_case(),
       scan_case("nothing fades", {}, false),
       scan_case("one decay a row", {.decay = true}, false),
       scan_case("a decay for each element", {.decay = true}, true),

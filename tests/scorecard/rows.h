@@ -21,6 +21,10 @@ Result stopped_by_signal(const Scene& scene);
 Result one_at_a_time(const Scene& scene);
 Result prepared_once(const Scene& scene);
 
+/// pipes.cpp: other signals, and standard streams with nobody at their end.
+Result other_signals(const Scene& scene);
+Result pipes(const Scene& scene);
+
 /// bits.cpp: the same numbers.
 Result same_seed(const Scene& scene);
 Result any_threads(const Scene& scene);
@@ -54,6 +58,9 @@ Result checkpoint_overhead(const Scene& scene);
 Result cold_start(const Scene& scene);
 Result clean_container(const Scene& scene);
 Result no_network(const Scene& scene);
+
+/// versions.cpp: runs of other versions and machines.
+Result versions(const Scene& scene);
 
 /// suite.cpp: the tests of the tests.
 Result sanitizers(const Scene& scene);

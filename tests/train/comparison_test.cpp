@@ -107,8 +107,9 @@ TEST_CASE("comparison: means and sample deviations over the seeds of a label") {
 TEST_CASE("comparison: one line of CSV a run, quotes doubled") {
   const std::string csv = comparison_csv(of_four());
   CHECK(csv.starts_with("label,seed,loss,accuracy,steps_per_second,peak_bytes,parameters,flops_a_step,"));
-  CHECK_THAT(csv, containing("\"softmax\",1,0.25,0.75,10,67108864,100,2e+09,3,\"runs/softmax\",\n"));
-  CHECK_THAT(csv, containing("\"band\",1,,,,,,,,,\"no, said \"\"it\"\"\"\n"));
+  CHECK_THAT(csv,
+             containing("\"softmax\",1,0.25,0.75,10,67108864,100,2e+09,3,\"runs/softmax\",,\"\",\"\"\n"));
+  CHECK_THAT(csv, containing("\"band\",1,,,,,,,,,\"no, said \"\"it\"\"\",,\n"));
 }
 
 TEST_CASE("comparison: anchors stand below the accuracies, and in each line of the CSV") {
@@ -126,7 +127,7 @@ TEST_CASE("comparison: anchors stand below the accuracies, and in each line of t
   const std::string csv = comparison_csv(same);
   CHECK(csv.starts_with("label,seed,loss,accuracy,anchors,steps_per_second,"));
   CHECK_THAT(csv, containing("\"linear\",1,0.5,0.5,\"majority 0.172, root operator 0.257\",30,"));
-  CHECK_THAT(csv, containing("\"band\",1,,,\"\",,,,,,,\"no\"\n"));
+  CHECK_THAT(csv, containing("\"band\",1,,,\"\",,,,,,,\"no\",,\n"));
   // Of several tasks: whose they are.
   two.anchors = "majority 0.5";
   CHECK(comparison_notes(compare_runs("tasks", {one, two, again})) ==
@@ -134,6 +135,63 @@ TEST_CASE("comparison: anchors stand below the accuracies, and in each line of t
   two.anchors = "";
   CHECK(comparison_notes(compare_runs("tasks", {one, two, again})) ==
         Lines{"anchors of softmax: majority 0.172, root operator 0.257"});
+}
+
+TEST_CASE("comparison: what a spreadsheet would run stands in the CSV as text") {
+  ComparedRun one = run_of("=1+1", 1, 0.75, 10);
+  one.scores.push_back({"@sum(a1)", -0.5});
+  one.anchors = "+x";
+  const ComparedRun failed{.label = "-a", .folder = "", .failure = "\t=2", .seed = -1};
+  const std::string csv = comparison_csv(compare_runs("formulas", {one, failed}));
+  CHECK(csv.starts_with("label,seed,loss,accuracy,\"'@sum(a1)\",anchors,"));
+  CHECK_THAT(csv, containing("\n\"'=1+1\",1,0.25,0.75,-0.5,\"'+x\",10,"));
+  CHECK_THAT(csv, containing("\n\"'-a\",-1,,,,\"\",,,,,,,\"'\t=2\",,\n"));
+}
+
+TEST_CASE("comparison: speeds of another machine, instruction set, threads or program are marked") {
+  const auto measured = [](const std::string& label, const Traits& traits) {
+    ComparedRun run = run_of(label, 1, 0.5, 10);
+    run.measured_on = traits;
+    return run;
+  };
+  const Traits here{{"heed", "0.1.0 (source a)"}, {"instruction set", "avx512"}, {"threads", "2"}};
+  const Comparison same = compare_runs("same", {measured("a", here), measured("b", here)});
+  CHECK(comparison_notes(same).empty());
+  CHECK_THAT(comparison_text(same), !containing("*"));
+  const ComparedRun failed{.label = "f", .folder = "", .failure = "no"};
+  const Comparison mixed = compare_runs(
+      "mixed",
+      {failed, measured("a", here),
+       measured("b", {{"heed", "0.2.0 (source b)"}, {"instruction set", "avx2"}, {"threads", "8"}}),
+       measured("c", {{"heed", "0.1.0 (source a)"}, {"instruction set", "avx512"}, {"threads", "4"}})});
+  const std::string words =
+      "heed 0.2.0 (source b) instead of 0.1.0 (source a); instruction set avx2 instead of avx512; threads 8 "
+      "instead of 2";
+  CHECK(comparison_notes(mixed) ==
+        std::vector<std::string>{
+            "* steps/s, memory and seconds of b were not measured as those of the first run were: " + words,
+            "* steps/s, memory and seconds of c were not measured as those of the first run were: threads 4 "
+            "instead of 2"});
+  CHECK_THAT(comparison_text(mixed), containing("10*") && containing(words));
+  CHECK_THAT(comparison_html(mixed), containing("<td>10*</td>") && containing(words) && containing(">b*<"));
+  CHECK_THAT(comparison_csv(mixed),
+             containing(",\"heed 0.1.0 (source a), instruction set avx512, threads 2\",\"\"\n") &&
+                 containing(",\"" + words + "\"\n"));
+}
+
+TEST_CASE("comparison: a speed is of the session that took the steps") {
+  const Scratch scratch;
+  const Path run = scratch / "run";
+  io::make_directories(run);
+  io::write(run / "scores.json", R"({"step": 3, "of": 4, "accuracy": 0.5})");
+  io::write(run / "manifest.json",
+            R"({"seed": 1, "parameters": 10, "estimate": {"flops_a_step": 2e9}, "heed": "0.1.0", "threads": 1,
+                "took": {"steps": 4, "seconds_of_steps": 2, "memory_bytes": 1e6},
+                "sessions": [{"heed": "0.1.0", "threads": 1, "took": {}}, {"heed": "0.1.0", "threads": 8, "took": {}},
+                             {"heed": "0.1.0", "threads": 3}]})");
+  const ComparedRun read = read_compared(run, "run");
+  CHECK(read.steps_per_second == 2);
+  CHECK_THAT(to_string(read.measured_on), containing("threads 8"));
 }
 
 TEST_CASE("comparison: runs on different data are not compared without a word") {

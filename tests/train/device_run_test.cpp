@@ -102,3 +102,28 @@ TEST_CASE("device run: the same bits with batches made ahead or not, steps repla
   }
 #endif
 }
+
+TEST_CASE("device run: a few batches of a step are held and replayed, many are made one by one", "[slow]") {
+  if (devices().size() == 1) {
+    WARN("no device: " << why_no_cuda());
+    return;
+  }
+  Scratch scratch;
+  const Settings two{
+      {"train.steps", "12"}, {"train.accumulate", "2"}, {"train.batch", "4"}, {"data.pairs", "60"}};
+  const Settings many{
+      {"train.steps", "2"}, {"train.accumulate", "65"}, {"train.batch", "1"}, {"data.pairs", "60"}};
+  sit(scratch / "cpu", quiet(many));
+  const DefaultDevice device(Device::cuda);
+  sit(scratch / "held", quiet(two));
+  {
+    const Set prefetch("HEED_PREFETCH", "off"), replay("HEED_REPLAY", "off");
+    sit(scratch / "as-it-is", quiet(two));
+    check_same(scratch / "held", scratch / "as-it-is", 12);
+  }
+  CHECK(sit(scratch / "many", quiet(many)).replayed == 0);
+  const std::vector<double> one = losses_of(scratch / "cpu"), other = losses_of(scratch / "many");
+  REQUIRE(one.size() == 2);
+  REQUIRE(other.size() == 2);
+  for (size_t i = 0; i < 2; ++i) CHECK(one[i] == Approx(other[i]).epsilon(2e-4));
+}

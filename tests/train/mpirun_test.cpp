@@ -215,6 +215,49 @@ TEST_CASE("mpirun: a process that dies ends the others, and the run goes on from
   CHECK(resumed.code == 0);
 }
 
+TEST_CASE("mpirun: SIGUSR1 to one process saves once, and all go on", "[slow]") {
+  if (!mpirun_is_there()) return;
+  Shell shell;
+  shell.before = as_processes(2);
+  const Path runs = shell.scratch / "runs";
+  const pid_t mpirun = shell.start(
+      small("asked", "150") + std::vector<std::string>{"--steps", "100000", "--validate-every", "100000"});
+  const Path metrics = runs / "asked/metrics.jsonl";
+  for (int i = 0; i < 3000 && (!io::exists(metrics) || io::size(metrics) == 0); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::vector<pid_t> ranks = children_of(mpirun);
+  REQUIRE(ranks.size() == 2);
+  CHECK(list_checkpoints(runs / "asked").empty());
+  ::kill(ranks[1], SIGUSR1);
+  wait_for_checkpoint(runs / "asked");
+  ::kill(ranks[0], SIGTERM);
+  const Result stopped = shell.end(mpirun);
+  CAPTURE(stopped.err);
+  CHECK(stopped.code == 143);
+  CHECK(count_of("as SIGUSR1 asks; the run goes on", stopped.err) == 1);
+}
+
+TEST_CASE("mpirun: one that gives no sign of life is named, and the others end", "[slow]") {
+  if (!mpirun_is_there()) return;
+  Shell shell;
+  shell.before = as_processes(3);
+  for (const size_t stopped : {0, 2}) {
+    const std::string name = text("silent", stopped);
+    const pid_t mpirun =
+        shell.start(small(name, "150") + std::vector<std::string>{"--checkpoint-every", "1", "--steps",
+                                                                  "100000", "--collective-timeout", "2"});
+    wait_for_checkpoint(shell.scratch / "runs" / name);
+    const std::vector<pid_t> ranks = children_of(mpirun);
+    REQUIRE(ranks.size() == 3);
+    ::kill(ranks[stopped], SIGSTOP);  // mpirun does not look at that, and srun not at one that dies
+    const Result result = shell.end(mpirun);
+    CAPTURE(result.err);
+    CHECK(result.code == 8);
+    CHECK(count_of("error: ", result.err) == 1);
+    CHECK(count_of(text(": process ", stopped + 1, " of 3 gave no sign of life for 2 s"), result.err) == 1);
+  }
+}
+
 TEST_CASE("mpirun: what goes wrong is said once, with the code of one process", "[slow]") {
   if (!mpirun_is_there()) return;
   Shell shell;

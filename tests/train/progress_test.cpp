@@ -1,6 +1,8 @@
 // What a run says while it works: which step a validation belongs to, and each step once.
 #include "train/progress.h"
 
+#include <csignal>
+
 #include "tests/train/shell.h"
 
 using namespace heed;
@@ -55,4 +57,27 @@ TEST_CASE("progress: a step is told once, tenths that were jumped over too, and 
   for (const auto& [line, part] : {std::pair{0, "  10/1000"}, std::pair{1, " 110/1000"},
                                    std::pair{2, "1000/1000"}, std::pair{3, "1000/1000"}})
     CHECK_THAT(lines[static_cast<size_t>(line)], containing(part));
+}
+
+TEST_CASE("progress: what cannot be written makes it quiet, and nothing else") {
+  const int before = ::dup(STDERR_FILENO);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const auto handled = std::signal(SIGPIPE, SIG_IGN);  // as the program does
+  REQUIRE(::dup2(ends[1], STDERR_FILENO) >= 0);
+  ::close(ends[1]);
+  Progress progress;
+  progress.say("device", "cpu");
+  const bool spoke = !progress.quiet;
+  ::close(ends[0]);
+  progress.step({.step = 1, .total = 20});
+  const bool stopped = progress.quiet;
+  progress.step({.step = 20, .total = 20});
+  progress.say("done", "all");
+  progress.finish();
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  std::signal(SIGPIPE, handled);
+  CHECK(spoke);
+  CHECK(stopped);
 }

@@ -88,6 +88,16 @@ TEST_CASE("report: loads nothing from elsewhere") {
   CHECK(page.find("default-src 'none'") != std::string::npos);
 }
 
+TEST_CASE("report: the content policy needs nothing inline but what it names") {
+  const std::string page = report_html(full());
+  CHECK(page.find("unsafe") == std::string::npos);
+  CHECK(page.find(" style=\"") == std::string::npos);
+  CHECK(count(page, "<style") == 1);
+  CHECK(page.find("<td class=\"good shade-40\">9</td>") != std::string::npos);
+  CHECK(page.find(".shade-41 { --shade: 41%; }") != std::string::npos);
+  CHECK(page.find("<i class=\"series-1\">") != std::string::npos);
+}
+
 TEST_CASE("report: a confusion matrix of the wrong size is refused with its numbers") {
   ReportData report = full();
   report.confusion->counts.pop_back();

@@ -51,6 +51,7 @@ class StopAt final : public Task {
     if (asked_++ == at_) std::thread([] { ::kill(::getpid(), SIGTERM); }).join();
     return inner_->batch(position);
   }
+  double weight(int64_t position) const override { return inner_->weight(position); }
   std::vector<std::string> parts() const override { return inner_->parts(); }
   Tensor loss(Module& m, const Batch& b, const Pass& p) const override { return inner_->loss(m, b, p); }
   Scores validate(Module& m) const override { return inner_->validate(m); }

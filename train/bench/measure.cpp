@@ -90,7 +90,7 @@ void Table::row(const Json& row) {
   }
   if (json_) {
     std::puts(row.dump().c_str());
-    std::fflush(stdout);
+    io::flush_output();
     return;
   }
   // The first column holds names, the others numbers; rows appear as they are measured, so widths are fixed.
@@ -115,7 +115,7 @@ void Table::row(const Json& row) {
     std::printf(i == 0 ? "| %-*s |" : " %*s |", width(i), text.c_str());
   }
   std::puts("");
-  std::fflush(stdout);
+  io::flush_output();
 }
 
 Table::~Table() {

@@ -322,12 +322,16 @@ int parse_and_run(int count, char** arguments) {
 
 int run_program(int count, char** arguments) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, which names it
+  std::signal(SIGPIPE, SIG_IGN);  // so is a reader who is gone: a run has work to save, whoever reads of it
   std::set_new_handler(make_room);
   try {
+    io::hold_standard_streams();
     std::vector<char*> words = with_help_as_option(count, arguments);
     const int code = parse_and_run(static_cast<int>(words.size()), words.data());
     io::flush_output();
     return code;
+  } catch (const io::OutputClosed&) {
+    return 128 + SIGPIPE;  // as a shell says of one that SIGPIPE has ended
   } catch (const Error& error) {
     std::fprintf(stderr, "error: %s%s\n", left_behind().c_str(), error.what());
     return static_cast<int>(error.fault());

@@ -12,6 +12,7 @@
 #include "core/mpi.h"
 #include "core/parallel.h"
 #include "train/commands/session.h"
+#include "train/stop_signals.h"
 
 namespace heed {
 namespace {
@@ -88,6 +89,15 @@ int train_in_group(const Invocation& call, Group& group,
   return train_in(opening.config, opening.folder, opening.from, call, &group);
 }
 
+/// How long others are waited for that give no sign of life, in seconds.
+double collective_timeout(const Invocation& call) {
+  constexpr int64_t most = 1'000'000;
+  const double seconds = call.number("collective-timeout", 600);
+  if (seconds != 0 && !(seconds >= 1 && seconds <= static_cast<double>(most)))
+    fail("--collective-timeout = ", seconds, ". It must be 1 to ", most, " seconds, or 0 to wait for ever.");
+  return seconds;
+}
+
 [[noreturn]] void leave_alone(Group& group, Fault fault, const char* what) {
   std::fprintf(stderr, "error: %s: %s\n", name_of_member(group).c_str(), what);
   std::fflush(nullptr);
@@ -99,6 +109,8 @@ int train_in_group(const Invocation& call, Group& group,
 
 int train_as_started(const Invocation& call, const std::function<Opening(int64_t processes)>& open,
                      const std::function<void()>& failed) {
+  const double timeout = collective_timeout(call);
+  const SaveSignal saves;  // from here on: what comes before the first step is answered after it
   if (!started_as_one_of_several()) {
     try {
       apply_machine(call);
@@ -111,7 +123,7 @@ int train_as_started(const Invocation& call, const std::function<Opening(int64_t
   }
   // An MPI that knows CUDA opens it when it is joined.
   if (const int64_t place = started_as_one_of_several()->place; place >= 0) take_gpu(place);
-  const std::unique_ptr<Group> group = join_by_mpi();
+  const std::unique_ptr<Group> group = join_by_mpi(timeout);
   try {
     return train_in_group(call, *group, open);
   } catch (const Agreed& error) {

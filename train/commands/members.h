@@ -19,6 +19,11 @@ struct Opening {
   std::optional<Checkpoint> from = {};
 };
 
+/// How long several processes wait for one of them; see join_by_mpi().
+inline constexpr VerbOption collective_timeout_option{
+    "collective-timeout", "SECONDS",
+    "of several processes: end where one gives no sign of life for so long (default: 600; 0: never)"};
+
 /// Trains in what `open` makes. Alone, or as a member of the group this process was started in: then `open`
 /// runs in the first process only, and the others get what it made. `open` is given the number of processes.
 /// Returns the exit code. What goes wrong for all calls `failed` in each; the first process says it, and then

@@ -48,6 +48,7 @@ Verb verb::resume() {
                         {"on-nan", "WORD", "stop or skip, at a step whose loss or gradient is not finite"},
                         {"ckpt", "WHICH", "last, best or a step to go on from (default: last)"},
                         {"data", "PATH", "where the same data lies now"},
+                        collective_timeout_option,
                         {"quiet", "", "say nothing while it works"}}),
           false,
           run};

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/io.h"
 #include "core/json.h"
 #include "train/task.h"
 
@@ -39,8 +38,9 @@ Facts texts_of(const Json& manifest) {
 }  // namespace
 
 void check_same_data(const Config& config, const RunFolder& folder) {
-  if (!io::exists(folder.manifest())) return;
-  const Json manifest = parse_json(io::read(folder.manifest()), folder.manifest().string());
+  const std::optional<Json> read = folder.read_manifest();
+  if (!read) return;
+  const Json& manifest = *read;
   const Facts facts = config.task->facts();
   for (const auto& [name, value] : facts) {
     const Json* before = is_hash(name) ? nullptr : manifest.find(name);

@@ -14,6 +14,7 @@
 #include "train/commands/loaded_run.h"
 #include "train/commands/members.h"
 #include "train/commands/same_data.h"
+#include "train/commands/session_manifest.h"
 #include "train/known.h"
 #include "train/machine_memory.h"
 #include "train/pretraining.h"
@@ -57,32 +58,6 @@ ReportCard pretraining_card(const Json& facts) {
           .value = text(facts.at("steps_taken").integer(), " steps"),
           .note = text(facts.at("objective").text(), ", ", shortened(facts.at("loss").real()),
                        " nats a token on held-out data")};
-}
-
-void write_manifest(Config& config, const RunFolder& folder, const Trainer& trainer, Module& model,
-                    const Invocation& call, const Group* group) {
-  Json facts = manifest_basics(call.arguments);
-  facts.set("isa", to_string(isa()));
-  facts.set("blas_core", blas_core());
-  facts.set("blas_build", blas::build());
-  facts.set("threads", threads());
-  facts.set("device", to_string(default_device));
-  facts.set("processes", group != nullptr ? group->size() : 1);
-  facts.set("seed", config.train.seed);
-  facts.set("parameters", count_parameters(model));
-  facts.set("steps", trainer.total_steps());
-  facts.set("config_key", "config.toml holds every setting");
-  facts.set("settings", settings_facts(config));
-  facts.set("estimate", estimate_facts(trainer.estimate()));
-  if (config.train.pretrain != Pretrain::none)
-    facts.set("pretraining", pretraining_facts(config, folder.path()));
-  for (const auto& [name, value] : config.task->facts()) facts.set(name, value);
-  if (io::exists(folder.manifest())) {
-    // A sitting that takes no step, because all were taken and only scores were missing, has none of its own.
-    const Json before = parse_json(io::read(folder.manifest()), folder.manifest().string());
-    if (const Json* took = before.find("took")) facts.set("took", *took);
-  }
-  folder.write_manifest(facts);
 }
 
 /// Whether the scores of a run of so many steps are already there.
@@ -170,13 +145,6 @@ Json what_it_took(const Trainer& trainer, const Outcome& outcome) {
   Json took = took_facts(expected, outcome.step_seconds, outcome.validation_seconds);
   took.set("steps", outcome.steps_taken);
   return took;
-}
-
-/// Puts it into the manifest.
-void note_what_it_took(const RunFolder& folder, const Json& took) {
-  Json manifest = parse_json(io::read(folder.manifest()), folder.manifest().string());
-  manifest.set("took", took);
-  folder.write_manifest(manifest);
 }
 
 /// Says how far the estimate was off.
@@ -341,7 +309,7 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
     complete = (all_taken || trainer->tired()) && scored(folder, trainer->step());
     if (!complete) {  // else what was written is of the sittings that made it
       io::write(folder.config(), to_toml(config));
-      write_manifest(config, folder, *trainer, trainer->model(), call, group);
+      write_manifest(config, folder, *trainer, call, group);
     }
     print_head(progress, config, *trainer, folder, group);
   });

@@ -72,6 +72,7 @@ Verb verb::train() {
                         {"out", "FOLDER", "folder of all runs (default: runs)"},
                         {"dry-run", "", "print the settings and what the run would take, and stop"},
                         {"json", "", "with --dry-run: only what it would take, as one JSON object"},
+                        collective_timeout_option,
                         {"quiet", "", "say nothing while it works"}}),
           true,
           run};

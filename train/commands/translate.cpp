@@ -1,6 +1,5 @@
 // heed translate: sentences in, sentences out.
 #include <unistd.h>
-#include <cstdio>
 
 #include "core/io.h"
 #include "data/tokenizer.h"
@@ -29,8 +28,9 @@ int run(const Invocation& call) {
   const auto put = [&](const std::vector<std::string>& sentences) {
     for (const std::string& line :
          translate_all(*model, sentences, *source, target, run.config.model.max_length, run.config.decode)) {
-      std::puts(line.c_str());
+      io::print(line + "\n");
     }
+    io::flush_output();
   };
   if (call.words.size() > 1) {
     put({call.words.begin() + 1, call.words.end()});

@@ -121,6 +121,11 @@ class Mnist final : public Task {
     return tensors(train_, {order_.begin() + begin, order_.begin() + end}, options_.shift);
   }
 
+  double weight(int64_t position) const override {
+    const auto images = static_cast<int64_t>(order_.size());
+    return static_cast<double>(std::min(batch_, images - position * batch_));
+  }
+
   std::vector<std::string> parts() const override { return {"patches", "targets"}; }
 
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {

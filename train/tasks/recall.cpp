@@ -83,6 +83,7 @@ class Recall final : public Task {
     const int64_t first = (epoch_ * batches + position) * batch_;
     return made(training, first, first + batch_);
   }
+  double weight(int64_t) const override { return static_cast<double>(batch_); }
   std::vector<std::string> parts() const override { return {"ids", "targets"}; }
 
   Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {

@@ -55,6 +55,13 @@ class Translate final : public Task {
     return tensors(data_.train->make(plan_.at(static_cast<size_t>(position))));
   }
 
+  double weight(int64_t position) const override {
+    double wanted = 0;  // each target and its end
+    for (const int64_t pair : plan_.at(static_cast<size_t>(position)))
+      wanted += static_cast<double>(data_.train->pair(pair).target.size() + 1);
+    return wanted;
+  }
+
   Batch share(int64_t position, const Share& share) const override {
     PairBatch pairs = data_.train->make(plan_.at(static_cast<size_t>(position)));
     const BatchRows rows = share.of(pairs.source.rows);

@@ -1,0 +1,35 @@
+// Signs of life of the processes that compute one thing together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// Who of several processes has given no sign of life for too long. A process gives them from a thread of its
+/// own, so one that is busy for hours is alive, and one that is stopped or gone is not. Times are seconds of
+/// any one clock that does not go back.
+class HeartbeatMonitor {
+ public:
+  /// Of `size` processes, this one is number `rank`. All are heard of at `now`.
+  HeartbeatMonitor(int64_t rank, int64_t size, double limit, double now);
+
+  /// How often signs of life are due: ten times within the limit, and every five seconds at least.
+  double period() const;
+  void heard(int64_t rank, double now);
+  /// To be called every period. The processes that have been silent for longer than the limit, where it is on
+  /// this one to say so: the first of those that are alive does, the others give it ten periods more. Where
+  /// this process itself was away for half the limit, it has heard nobody, and waits anew.
+  std::vector<int64_t> silent(double now);
+
+ private:
+  int64_t rank_;
+  double limit_, looked_;
+  std::vector<double> heard_;
+};
+
+/// "process 2 of 4", "processes 2 and 3 of 4", counted from 1.
+std::string names_of_members(const std::vector<int64_t>& ranks, int64_t size);
+
+}  // namespace heed

@@ -1,0 +1,75 @@
+// Running sums of exponentials on a device: a thread for each column of a head.
+#include "core/kernels/exp_sum.h"
+
+#include "core/count.h"
+#include "core/cuda/block.h"
+#include "core/cuda/view.h"
+#include "core/cuda/visit.h"
+#include "core/kernels/head_rows.h"
+#include "core/kernels/math.h"
+
+namespace heed::kernel {
+namespace {
+
+/// Extents of a call; columns of all heads are numbered one after the other.
+struct Columns {
+  int64_t H, length, f, count;
+  explicit Columns(const Tensor& x)
+      : H(x.extent(1)), length(x.extent(2)), f(x.extent(3)), count(x.extent(0) * x.extent(1) * x.extent(3)) {}
+};
+
+template <class T>
+__global__ void sum_exponentials(Columns all, Heads<const T> x, T* most, T* sum) {
+  for (int64_t column = cuda::here(); column < all.count; column += cuda::whole()) {
+    const int64_t head = column / all.f, c = column % all.f;
+    const T* in = x.at(head / all.H, head % all.H, 0) + c;
+    T *tops = most + head * all.length * all.f + c, *sums = sum + head * all.length * all.f + c;
+    T top = T(0), total = T(0);
+    for (int64_t t = 0; t < all.length; ++t) {
+      const T here = in[t * x.ld], largest = t == 0 || here > top ? here : top;
+      total = (t == 0 ? T(0) : total * math::exp(top - largest)) + math::exp(here - largest);
+      top = largest;
+      tops[t * all.f] = top;
+      sums[t * all.f] = total;
+    }
+  }
+}
+
+template <class T>
+__global__ void exponential_slopes(Columns all, Heads<const T> x, Heads<const T> dsum, const T* most, T* dx) {
+  for (int64_t column = cuda::here(); column < all.count; column += cuda::whole()) {
+    const int64_t head = column / all.f, c = column % all.f, b = head / all.H, h = head % all.H;
+    const T *in = x.at(b, h, 0) + c, *slope = dsum.at(b, h, 0) + c,
+            *tops = most + head * all.length * all.f + c;
+    T* out = dx + head * all.length * all.f + c;
+    T carried = T(0), next = T(0);
+    for (int64_t t = all.length - 1; t >= 0; --t) {
+      const T top = tops[t * all.f];
+      carried = (t + 1 == all.length ? T(0) : carried * math::exp(top - next)) + slope[t * dsum.ld];
+      out[t * all.f] = carried * math::exp(in[t * x.ld] - top);
+      next = top;
+    }
+  }
+}
+
+}  // namespace
+
+void CumulativeExpSum::cuda(const Tensor& x, const Tensor& most, const Tensor& sum) {
+  const Columns all(x);
+  cuda::visit_real("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) {
+    cuda::run(sum_exponentials<T>, cuda::line(all.count, 128), all, Heads<const T>(x), most.data<T>(),
+              sum.data<T>());
+  });
+  Count::add(2 * x.size());
+}
+
+void CumulativeExpSumBack::cuda(const Tensor& x, const Tensor& most, const Tensor& dsum, const Tensor& dx) {
+  const Columns all(x);
+  cuda::visit_real("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) {
+    cuda::run(exponential_slopes<T>, cuda::line(all.count, 128), all, Heads<const T>(x), Heads<const T>(dsum),
+              static_cast<const T*>(most.data<T>()), dx.data<T>());
+  });
+  Count::add(2 * x.size());
+}
+
+}  // namespace heed::kernel

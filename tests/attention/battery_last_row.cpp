@@ -1,0 +1,48 @@
+// The battery on the last row: what a causal attention makes of its last query, which sees all keys, is what
+// it makes of it looking both ways, however much later keys outgrow earlier ones.
+#include "tests/attention/battery_kit.h"
+
+namespace heed::battery {
+namespace {
+
+Tensor last_of(const Tensor& y) { return positions(y, y.extent(1) - 1, y.extent(1)); }
+
+/// The last output, asked for one position after the other.
+Tensor last_step(const Host& host) {
+  const auto memory = host.attention->start();
+  Tensor y;
+  for (int64_t t = 0; t < host.queries.extent(1); ++t) {
+    const Tensor x = positions(host.queries, t, t + 1);
+    y = host.attention->forward({.queries = x, .keys = x, .mask = host.mask(), .memory = memory.get()});
+  }
+  return y;
+}
+
+}  // namespace
+
+Report last_row(const Setting& setting) {
+  const Traits& traits = setting.variant.traits;
+  if (setting.mode != Mode::causal || !traits.full || !traits.last_row) return {};
+  Setting open = setting;
+  open.mode = Mode::self;
+  Report report;
+  const NoTape quiet;
+  const double most = 1e-9 * traits.tolerance;
+  for (const double scale : {1, 3, 10, 30, 100}) {
+    const Sizes sizes{.queries = 64, .keys = 64, .width = 32};
+    Host causal = host_of(setting, sizes, DType::f64), both = host_of(open, sizes, DType::f64);
+    causal.queries = causal.keys = both.queries = both.keys = causal.queries * scale;
+    const Tensor wanted = last_of(both.forward());
+    const double off = distance(last_of(causal.forward()), wanted);
+    if (off > most)
+      note(report, "at inputs of ", scale, " the last causal output differs by ", off,
+           " from the two-sided one");
+    const double stepped = traits.steps ? distance(last_step(causal), wanted) : 0;
+    if (stepped > most)
+      note(report, "at inputs of ", scale, " the last step differs by ", stepped,
+           " from the two-sided output");
+  }
+  return report;
+}
+
+}  // namespace heed::battery

@@ -1,0 +1,68 @@
+// Batches of a step, there or made one by one.
+#include "train/step_batches.h"
+
+#include <utility>
+
+#include "core/device.h"
+#include "core/error.h"
+#include "core/storage.h"
+
+namespace heed {
+
+StepBatches::StepBatches(std::vector<double> weights, std::function<Batch(int64_t)> make)
+    : weights_(std::move(weights)), tokens_(weights_.size()), make_(std::move(make)) {}
+
+std::vector<Batch>& StepBatches::all() {
+  if (!is_held_) fail(Fault::internal, "step: its batches are made one by one, and all are asked for.");
+  return held_;
+}
+
+Batch StepBatches::at(int64_t i) {
+  const auto at = static_cast<size_t>(i);
+  if (is_held_) return held_.at(at);
+  const Owned owned(&memory_kinds[3]);
+  Batch batch = make_(i);
+  const double weight = batch.whole > 0 ? batch.whole : batch.weight;
+  if (weight != weights_.at(at)) {
+    fail(Fault::internal, "step: batch ", i + 1, " weighs ", weight, ", and the task told ", weights_[at],
+         ".");
+  }
+  tokens_[at] = batch.tokens;
+  if (i == 0 && change_first_) change_first_(batch);
+  return batch;
+}
+
+double StepBatches::weight(int64_t i) const {
+  const auto at = static_cast<size_t>(i);
+  if (!is_held_) return weights_.at(at);
+  return held_.at(at).whole > 0 ? held_[at].whole : held_[at].weight;
+}
+
+double StepBatches::weight() const {
+  double sum = 0;
+  for (int64_t i = 0; i < count(); ++i) sum += weight(i);
+  return sum;
+}
+
+int64_t StepBatches::tokens() const {
+  int64_t sum = 0;
+  for (const Batch& batch : held_) sum += batch.tokens;
+  for (const int64_t tokens : tokens_) sum += tokens;
+  return sum;
+}
+
+void StepBatches::change_first(std::function<void(Batch&)> change) {
+  if (is_held_)
+    change(held_.at(0));
+  else
+    change_first_ = std::move(change);
+}
+
+bool holds_batches(const TrainOptions& options) {
+  // A step of more batches than this gains little by being recorded, and would keep all of them on the
+  // device.
+  constexpr int64_t most_held = 64;
+  return options.accumulate == 1 || (default_device == Device::cuda && options.accumulate <= most_held);
+}
+
+}  // namespace heed

@@ -1,0 +1,50 @@
+// The batches whose gradients make one step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "train/task.h"
+
+namespace heed {
+
+/// The batches of one step. Held, all of them are there, as a recorded step and one made ahead need them.
+/// Otherwise each is made when it is asked for, so that memory holds one of them however many make a step:
+/// what is known of all before the first is what they weigh.
+class StepBatches {
+ public:
+  StepBatches() = default;
+  explicit StepBatches(std::vector<Batch> held) : held_(std::move(held)), is_held_(true) {}
+  /// `make` gives batch number i, as often as it is asked for. It must weigh weights[i].
+  StepBatches(std::vector<double> weights, std::function<Batch(int64_t)> make);
+
+  int64_t count() const { return static_cast<int64_t>(is_held_ ? held_.size() : weights_.size()); }
+  bool is_held() const { return is_held_; }
+  /// All of them; only where they are held.
+  std::vector<Batch>& all();
+  /// Batch number i. Where they are not held, it is made.
+  Batch at(int64_t i);
+  /// What all rows of batch number i weigh, those of other processes included.
+  double weight(int64_t i) const;
+  /// The sum of all weights, in their order.
+  double weight() const;
+  /// Tokens of all batches that were asked for so far; where they are held, of all.
+  int64_t tokens() const;
+  /// Changes the first batch, now or whenever it is made.
+  void change_first(std::function<void(Batch&)> change);
+
+ private:
+  std::vector<Batch> held_;
+  bool is_held_ = false;
+  std::vector<double> weights_;
+  std::vector<int64_t> tokens_;
+  std::function<Batch(int64_t)> make_;
+  std::function<void(Batch&)> change_first_;
+};
+
+/// Whether all batches of a step are held: where there is one, and on a device, which records steps, as long
+/// as they are few.
+bool holds_batches(const TrainOptions& options);
+
+}  // namespace heed
