@@ -158,14 +158,18 @@ Tensor HeadedAttention::forward(const Attend& call) {
     else
       heads.k = split(project_ == Project::qkv ? key(call.keys) : query(call.keys));
   }
+  const Tensor joined = transpose(on_heads(ready(std::move(heads), call), call), 1, 2);  // [B, Tq, H, d]
+  return output(reshape(joined, Shape{joined.extent(0), joined.extent(1), -1}));
+}
+
+Heads HeadedAttention::ready(Heads heads, const Attend& call) const {
   const int64_t kept = call.memory != nullptr ? call.memory->length : 0;
   const int64_t behind =
       heads.k && call.memory == nullptr && !config_.cross ? heads.k.extent(2) - heads.q.extent(2) : kept;
   if (project_ != Project::v) heads.q = modifiers_.ready_query(heads.q, behind);
   if (heads.k && project_ != Project::qv && project_ != Project::v)
     heads.k = modifiers_.ready_key(heads.k, kept);
-  const Tensor joined = transpose(on_heads(std::move(heads), call), 1, 2);  // [B, Tq, H, d]
-  return output(reshape(joined, Shape{joined.extent(0), joined.extent(1), -1}));
+  return heads;
 }
 
 Tensor HeadedAttention::on_heads(Heads heads, const Attend& call) {

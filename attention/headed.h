@@ -55,8 +55,11 @@ class HeadedAttention : public Attention {
   /// Of `call`, queries and keys are what the heads were projected from, and may be empty: what a variant
   /// makes of them is then a place among its fields() that must be filled. k and v may have fewer heads,
   /// which groups of query heads share. Normalised or turned queries and keys (qk_norm, rope) are the
-  /// caller's to make. -> [B, H, Tq, dv]
+  /// caller's to make: ready(). -> [B, H, Tq, dv]
   Tensor on_heads(Heads heads, const Attend& call);
+  /// The heads of a call with what acts on queries and keys before they meet: qk_norm, and rope at their
+  /// places.
+  Heads ready(Heads heads, const Attend& call) const;
   /// True when biases, a softcap and a sink act on this attention's scores; where not, make_attention()
   /// refuses them.
   virtual bool modifies_scores() const { return false; }

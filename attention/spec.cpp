@@ -146,6 +146,10 @@ class Listing : public Fields {
   void on(const char* name, double& x, const char* help) override {
     found.push_back({path(name), exact_number(x), "number", help});
   }
+  void on(const char* name, std::optional<double>& x, const Followed& followed, const char* help) override {
+    found.push_back({path(name), exact_number(x.value_or(followed.value)), "number", help,
+                     x ? std::string() : path(followed.name)});
+  }
   void on(const char* name, bool& x, const char* help) override {
     found.push_back({path(name), text(x), "true or false", help});
   }
@@ -202,11 +206,18 @@ class Setting : public Listing {
     if (given < range.min || given > range.max) wrong(needed);
     x = given;
   }
+  double real() const {
+    const auto x = number<double>("a number");
+    if (!std::isfinite(x)) wrong("a finite number");
+    return x;
+  }
   void on(const char* name, double& x, const char* help) override {
     Listing::on(name, x, help);
-    if (!mine(name)) return;
-    x = number<double>("a number");
-    if (!std::isfinite(x)) wrong("a finite number");
+    if (mine(name)) x = real();
+  }
+  void on(const char* name, std::optional<double>& x, const Followed& followed, const char* help) override {
+    Listing::on(name, x, followed, help);
+    if (mine(name)) x = real();
   }
   void on(const char* name, bool& x, const char* help) override {
     Listing::on(name, x, help);

@@ -31,7 +31,8 @@ std::string suggestion(std::string_view word, std::span<const std::string> known
 /// One option as text: for help, docs and config.toml.
 struct OptionText {
   std::string name, value, kind,
-      help;  ///< kind: "integer", "number", "true or false", "text" or the words it takes
+      help;                  ///< kind: "integer", "number", "true or false", "text" or the words it takes
+  std::string follows = {};  ///< the option whose value this one has, as it is not set; mostly empty
   std::optional<IntRange> range = {};  ///< of an integer that declares one
 };
 

@@ -52,6 +52,12 @@ constexpr int64_t max_width = 65'536;            ///< rows or columns of a matri
 constexpr int64_t max_positions = 1'048'576;     ///< rows of a table
 constexpr int64_t max_distance = 1'000'000'000;  ///< tokens, of which an input's length alone costs anything
 
+/// The number whose value another one has until it is set: its name in the same group, and what it is.
+struct Followed {
+  const char* name;
+  double value;
+};
+
 /// Visits what something is made of: parameters, children, options. A visitor overrides the kinds it cares
 /// for; the rest do nothing. One list serves names, saving, counting, moving, options, help and the docs.
 class Fields {
@@ -88,6 +94,11 @@ class Fields {
     on(name, option, range, help);
   }
   void operator()(const char* name, double& option, const char* help) { on(name, option, help); }
+  /// A number that follows another one while it is empty.
+  void operator()(const char* name, std::optional<double>& option, const Followed& followed,
+                  const char* help) {
+    on(name, option, followed, help);
+  }
   void operator()(const char* name, bool& option, const char* help) { on(name, option, help); }
   void operator()(const char* name, std::string& option, const char* help) { on(name, option, help); }
   void operator()(const char* name, Choice option, const char* help) { on(name, option, help); }
@@ -110,6 +121,7 @@ class Fields {
   virtual void on(const char*, int64_t&, const char*) {}
   virtual void on(const char* name, int64_t& option, IntRange, const char* help) { on(name, option, help); }
   virtual void on(const char*, double&, const char*) {}
+  virtual void on(const char*, std::optional<double>&, const Followed&, const char*) {}
   virtual void on(const char*, bool&, const char*) {}
   virtual void on(const char*, std::string&, const char*) {}
   virtual void on(const char*, Choice&, const char*) {}

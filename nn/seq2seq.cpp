@@ -29,7 +29,7 @@ std::unique_ptr<Attention> make_cross(const TransformerConfig& config, const Att
                 .head_width = config.head_width,
                 .cross = true,
                 .max_length = config.max_length,
-                .dropout = config.attention_dropout,
+                .dropout = config.dropout_of_weights(),
                 .input_bias = config.attention_bias,
                 .output_bias = config.attention_bias,
                 .init = config.init,

@@ -15,7 +15,7 @@ void TransformerConfig::fields(Fields& f) {
   f("layers", layers, "blocks in each stack");
   f("max_length", max_length, "longest input in tokens");
   f("dropout", dropout, "on embeddings, residual branches and the feed-forward network");
-  f("attention_dropout", attention_dropout, "on attention weights");
+  f("attention_dropout", attention_dropout, {"dropout", dropout}, "on attention weights; unless set: dropout");
   f("activation", Choice(activation, {"relu", "gelu", "gelu_tanh", "silu"}), "of the feed-forward network");
   f("norm", Choice(norm, {"pre", "post"}), "where a block normalises");
   f("norm_scale", Choice(norm_scale, {"variance", "deviation"}),
@@ -84,7 +84,7 @@ const TransformerConfig& TransformerConfig::check() const {
       fail("model.", name, " = ", value, ". It must be at least 0 and below 1.");
   };
   probability("dropout", dropout);
-  probability("attention_dropout", attention_dropout);
+  probability("attention_dropout", dropout_of_weights());
   if (!(embedding_deviation >= 0))
     fail("model.embedding_deviation = ", embedding_deviation, ". It must be above 0, or 0 for init's.");
   if (!(position_deviation >= 0 && position_deviation < 1e3))
@@ -151,7 +151,7 @@ Stack::Stack(const TransformerConfig& config, Role role, const AttentionFactory&
                               .max_length = config.max_length,
                               .layer = layer,
                               .layers = config.layers,
-                              .dropout = config.attention_dropout,
+                              .dropout = config.dropout_of_weights(),
                               .input_bias = config.attention_bias,
                               .output_bias = config.attention_bias,
                               .init = config.init,

@@ -15,7 +15,8 @@ enum class Tie { none, output, all };
 struct TransformerConfig {
   int64_t width = 256, heads = 8, key_heads = 0, head_width = 0, feed_forward = 1024, layers = 1;
   int64_t max_length = 512;
-  double dropout = 0.1, attention_dropout = 0.1;
+  double dropout = 0.1;
+  std::optional<double> attention_dropout = {};  ///< on attention weights; empty: as `dropout`
   Activation activation = Activation::relu;
   NormPlace norm = NormPlace::pre;
   kernel::NormScale norm_scale = kernel::NormScale::variance;
@@ -32,6 +33,7 @@ struct TransformerConfig {
   bool norm_bias = true;
   bool output_bias = true;  ///< of an output layer that is not tied
   void fields(Fields& f);
+  double dropout_of_weights() const { return attention_dropout.value_or(dropout); }
   /// Itself. Fails naming the value, the legal ones and what to do.
   const TransformerConfig& check() const;
 };

@@ -7,8 +7,10 @@
 // tokens, keeps the last w e keys, and is the window of that width.
 //
 // Parameters: query_global, key_global, value_global: the projections of global queries q' and of keys k' and
-// values v' for them (not in a decoder), at first copies of query, key and value. On heads without
-// projections q' = q, k' = k, v' = v.
+// values v' for them (not in a decoder), at first copies of query, key and value. Places for tensors of one
+// call, used instead: global_queries [B, H, g, D], global_keys [B, H, N, D], global_values [B, H, N, Dv]
+// (keys and values may have fewer heads), as projections give them, before qk_norm and rope. On heads without
+// projections q' = q, k' = k, v' = v where nothing is given.
 #include <cmath>
 
 #include "attention/patterned.h"
@@ -57,6 +59,9 @@ class Longformer final : public PatternedAttention {
     f("query_global", query_global);
     f("key_global", key_global);
     f("value_global", value_global);
+    f("global_queries", global_queries_);
+    f("global_keys", global_keys_);
+    f("global_values", global_values_);
   }
 
   Linear query_global, key_global, value_global;
@@ -107,12 +112,40 @@ class Longformer final : public PatternedAttention {
 
   /// The first n queries, and all keys and values, as global tokens have them.
   Heads global_heads(const Heads& heads, const Attend& call, int64_t n) const {
-    if (!call.queries || !call.keys) return {slice(heads.q, 2, 0, n), heads.k, heads.v};
-    const Tensor q = split(query_global(slice(call.queries, 1, 0, n))), k = split(key_global(call.keys));
-    return {modifiers().ready_query(q, 0), modifiers().ready_key(k, 0), split(value_global(call.keys))};
+    const bool alone = !call.queries || !call.keys;  // on heads, which are ready
+    Heads far;
+    if (const Tensor q = given(global_queries_, "global_queries", heads.q, n))
+      far.q = modifiers().ready_query(q, 0);
+    else
+      far.q = alone ? slice(heads.q, 2, 0, n)
+                    : modifiers().ready_query(split(query_global(slice(call.queries, 1, 0, n))), 0);
+    if (const Tensor k = given(global_keys_, "global_keys", heads.k, heads.k.extent(2)))
+      far.k = modifiers().ready_key(k, 0);
+    else
+      far.k = alone ? heads.k : modifiers().ready_key(split(key_global(call.keys)), 0);
+    far.v = given(global_values_, "global_values", heads.v, heads.v.extent(2));
+    if (!far.v) far.v = alone ? heads.v : split(value_global(call.keys));
+    far.k = repeated(far.k, far.q.extent(1));
+    far.v = repeated(far.v, far.q.extent(1));
+    return far;
+  }
+
+  /// What stands in a place instead of `rows` rows like those of x; empty where nothing does.
+  static Tensor given(const Tensor& place, const char* name, const Tensor& x, int64_t rows) {
+    if (!place) return {};
+    Shape wanted = x.shape();
+    wanted[2] = rows;
+    Shape shape = place.shape();
+    const bool shared = shape.rank() == 4 && shape[1] > 0 && wanted[1] % shape[1] == 0;
+    if (shared) shape[1] = wanted[1];
+    if (shape != wanted)
+      fail("attention 'longformer': ", name, " is ", place.shape(), "; it must be ", wanted,
+           ", or of fewer heads that divide these.");
+    return place;
   }
 
   Options o_;
+  Tensor global_queries_, global_keys_, global_values_;
 };
 
 }  // namespace

@@ -6,7 +6,9 @@
 // Q~ and K~ are m landmarks: averages of m segments of the queries and keys that are no padding, whose sizes
 // differ by one at most. A+ is the pseudo-inverse by `iterations` rounds of
 // Z <- Z (13 I - A Z (15 I - A Z (7 I - A Z))) / 4 from Z = A^T / (largest column sum, rows summing to 1).
-// With as many landmarks as positions it is softmax attention.
+// With as many landmarks as positions it is softmax attention. The largest column sum is that of each map, or
+// with init=original that of all maps of all heads and sequences of the batch, as in the authors' code
+// (github.com/mlpen/Nystromformer): an output then depends on what else is in its batch.
 //
 // Parameters: conv [H, kernel], only with kernel > 0: each head adds a convolution of its values over time.
 #include <cmath>
@@ -18,14 +20,21 @@
 namespace heed {
 namespace {
 
+enum class Start { exact, original };
+
 struct Options {
   int64_t landmarks = 64;
   int64_t iterations = 6;
+  Start init = Start::exact;
   int64_t kernel = 0;
   double scale = 0;
   void fields(Fields& f) {
     f("landmarks", landmarks, {1, max_width}, "segments that are averaged; at most the length");
     f("iterations", iterations, {0, max_rounds}, "rounds of the pseudo-inverse");
+    f("init", Choice(init, {"exact", "original"}),
+      "its start divides by the largest column sum of each map, or, as the authors' code does, by that of "
+      "all "
+      "maps: an output then depends on the other sequences of its batch");
     f("kernel", kernel, {0, max_rounds - 1}, "width of a convolution of the values, odd; 0: none");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }
@@ -37,6 +46,7 @@ class NystromformerAttention final : public HeadedAttention {
       : HeadedAttention(config, rng),
         landmarks_(o.landmarks),
         iterations_(o.iterations),
+        init_(o.init),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
     if (o.kernel > 0 && o.kernel % 2 == 0) {
       fail("attention 'nystromformer': kernel = ", o.kernel, ". It must be odd, or 0 for none.");
@@ -103,6 +113,7 @@ class NystromformerAttention final : public HeadedAttention {
   Tensor inverted(const Tensor& a, const Tensor& kept) const {
     Tensor largest = max(sum(a, 2), 3);                         // [B, H, 1, 1]
     if (kept) largest = largest + (-slice(kept, 2, 0, 1) + 1);  // a sequence without keys divides by 1
+    if (init_ == Start::original) largest = max(max(largest, 0), 1);
     Tensor z = transpose(a, 2, 3) / largest;
     const Tensor one = identity(a.extent(2), a);
     for (int64_t i = 0; i < iterations_; ++i) {
@@ -129,6 +140,7 @@ class NystromformerAttention final : public HeadedAttention {
   }
 
   int64_t landmarks_, iterations_;
+  Start init_;
   double scale_;
   Tensor conv_;
 };

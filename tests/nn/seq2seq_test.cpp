@@ -22,7 +22,7 @@ TransformerConfig tiny(int64_t layers = 2) {
   config.heads = 2;
   config.layers = layers;
   config.max_length = 16;
-  config.dropout = config.attention_dropout = 0.2;
+  config.dropout = 0.2;
   return config;
 }
 

@@ -27,7 +27,7 @@ TransformerConfig tiny() {
   config.feed_forward = 12;
   config.layers = 2;
   config.max_length = 16;
-  config.dropout = config.attention_dropout = 0.1;
+  config.dropout = 0.1;
   return config;
 }
 

@@ -5,7 +5,7 @@
 #include "core/npy.h"
 #include "tests/catch.h"
 #include "tests/scratch.h"
-#include "train/commands/verb.h"
+#include "train/commands/attend_modifiers.h"
 
 using namespace heed;
 
@@ -179,4 +179,272 @@ TEST_CASE("attend: what does not fit is refused") {
   CHECK(files.attend("bigbird", {"--causal"}) == 2);
   // Nothing is written for a call that is refused.
   CHECK(!io::exists(files.scratch / "out/out.npy"));
+}
+
+namespace {
+
+using Row = std::array<double, 4>;
+using Numbers = std::vector<double>;
+
+Numbers waves(size_t count, double step) {
+  Numbers out;
+  for (size_t i = 0; i < count; ++i) out.push_back(std::sin(step * static_cast<double>(i + 1)));
+  return out;
+}
+
+/// Row i of head h of [1, H, 5, 4], or of [rows, 4] with h = 0.
+Row row(const Numbers& x, int h, int i) {
+  Row out{};
+  for (int c = 0; c < 4; ++c) out[static_cast<size_t>(c)] = x[static_cast<size_t>((h * 5 + i) * 4 + c)];
+  return out;
+}
+
+double dot(const Row& a, const Row& b) {
+  double sum = 0;
+  for (size_t c = 0; c < 4; ++c) sum += a[c] * b[c];
+  return sum;
+}
+
+/// One modifier, or several, as formulas over 2 heads of 5 positions of width 4.
+struct Modified {
+  std::vector<std::string> options;
+  std::map<std::string, std::pair<std::vector<int64_t>, Numbers>> given = {};  // parameters
+  bool causal = false;
+  std::function<Row(Row x, int h, int t, bool query)> ready = [](Row x, int, int, bool) { return x; };
+  /// What becomes of q . k / 2, for the ready query.
+  std::function<double(double s, const Row& q, int h, int i, int j)> score = [](double s, const Row&, int,
+                                                                                int, int) { return s; };
+  std::function<double(int h)> sink = [](int) { return 0.0; };  // exp of it, beside the keys
+  std::function<Row(Row v, int i, int j)> value = [](Row v, int, int) { return v; };
+
+  /// [1, 2, 5, 4], and the map.
+  std::pair<Numbers, Numbers> output(const Numbers& q, const Numbers& k, const Numbers& v) const {
+    Numbers out(40), map(50);
+    for (int h = 0; h < 2; ++h) {
+      for (int i = 0; i < 5; ++i) {
+        const Row query = ready(row(q, h, i), h, i, true);
+        double weight[5] = {}, sum = sink(h);
+        for (int j = 0; j < 5; ++j) {
+          if (causal && j > i) continue;
+          const double s = dot(query, ready(row(k, h, j), h, j, false)) / 2;
+          sum += weight[j] = std::exp(score(s, query, h, i, j));
+        }
+        for (int j = 0; j < 5; ++j) {
+          const double share = map[static_cast<size_t>((h * 5 + i) * 5 + j)] = weight[j] / sum;
+          const Row one = value(row(v, h, j), i, j);
+          for (int c = 0; c < 4; ++c)
+            out[static_cast<size_t>((h * 5 + i) * 4 + c)] += share * one[static_cast<size_t>(c)];
+        }
+      }
+    }
+    return {out, map};
+  }
+};
+
+Row turned(Row x, int t, double base, bool halves) {
+  Row y{};
+  for (size_t p = 0; p < 2; ++p) {
+    const double angle = t * std::pow(base, -static_cast<double>(p) / 2);
+    const size_t a = halves ? p : 2 * p, b = halves ? p + 2 : 2 * p + 1;
+    y[a] = x[a] * std::cos(angle) - x[b] * std::sin(angle);
+    y[b] = x[a] * std::sin(angle) + x[b] * std::cos(angle);
+  }
+  return y;
+}
+
+std::vector<Modified> modified() {
+  const Numbers gain = waves(4, 0.4), other = waves(4, 0.3), heads{0.5, -1.5}, buckets = waves(8, 0.6),
+                vectors = waves(20, 0.8), more = waves(20, 1.1);
+  const auto rms = [=](Row x, int, int, bool query) {
+    const double size = std::sqrt(dot(x, x) / 4 + 1e-6);
+    for (size_t c = 0; c < 4; ++c) x[c] *= (query ? gain : other)[c] / size;
+    return x;
+  };
+  const auto l2 = [=](Row x, int h, int, bool query) {
+    const double size = std::sqrt(dot(x, x) + 1e-6);
+    for (double& c : x) c *= (query ? heads[static_cast<size_t>(h)] : 1) / size;
+    return x;
+  };
+  const auto alibi = [](double s, int h, int i, int j) {
+    return s - std::abs(i - j) * (h == 0 ? 1.0 / 16 : 1.0 / 256);
+  };
+  const auto t5 = [=](double s, const Row&, int h, int i, int j) {
+    const int bucket[] = {0, 1, 2, 3, 3};  // two exact ones, two that grow
+    return s + buckets[static_cast<size_t>(bucket[i - j] * 2 + h)];
+  };
+  const auto at = [](int i, int j) { return std::clamp(j - i, -2, 2) + 2; };
+  const auto to_keys = [=](double s, const Row& q, int, int i, int j) {
+    return s + dot(q, row(vectors, 0, at(i, j))) / 2;
+  };
+  const auto to_values = [=](Row v, int i, int j) {
+    for (size_t c = 0; c < 4; ++c) v[c] += row(more, 0, at(i, j))[c];
+    return v;
+  };
+  const auto rope = [](double base, bool halves) {
+    return [=](Row x, int, int t, bool) { return turned(x, t, base, halves); };
+  };
+  using Pair = std::pair<std::vector<int64_t>, Numbers>;
+  const Pair of_distances{{5, 4}, vectors};
+  return {{.options = {"--position", "rope"}, .ready = rope(10000, true)},
+          {.options = {"--position", "rope_interleaved", "--position-base", "9", "--causal"},
+           .causal = true,
+           .ready = rope(9, false)},
+          {.options = {"--qk-norm", "rms"},
+           .given = {{"query_gain", {{4}, gain}}, {"key_gain", {{4}, other}}},
+           .ready = rms},
+          {.options = {"--qk-norm", "l2"}, .given = {{"query_gain", {{2, 1, 1}, heads}}}, .ready = l2},
+          {.options = {"--position", "alibi", "--softcap", "0.3"},
+           .score = [=](double s, const Row&, int h, int i,
+                        int j) { return alibi(0.3 * std::tanh(s / 0.3), h, i, j); }},
+          {.options = {"--position", "t5", "--position-buckets", "4", "--position-span", "4", "--causal"},
+           .given = {{"position_bias", {{4, 2}, buckets}}},
+           .causal = true,
+           .score = t5},
+          {.options = {"--position", "shaw_keys", "--position-span", "2"},
+           .given = {{"position_vectors", of_distances}},
+           .score = to_keys},
+          {.options = {"--position", "shaw", "--position-span", "2"},
+           .given = {{"position_vectors", of_distances}, {"value_vectors", {{5, 4}, more}}},
+           .score = to_keys,
+           .value = to_values},
+          {.options = {"--sink", "zero"}, .sink = [](int) { return 1.0; }},
+          {.options = {"--sink", "learned"}, .given = {{"sink", {{2}, heads}}}, .sink = [=](int h) {
+             return std::exp(heads[static_cast<size_t>(h)]);
+           }}};
+}
+
+}  // namespace
+
+TEST_CASE("attend: modifiers act on queries, keys and scores as their formulas say") {
+  Files files;
+  Numbers q = waves(40, 0.7), k = waves(40, 1.3), v = waves(40, 0.9);
+  const Numbers g = waves(40, 2.1);
+  for (const auto& [name, values] : {std::pair{"q", &q}, {"k", &k}, {"v", &v}})
+    files.put(name, {1, 2, 5, 4}, *values);
+  files.put("g", {1, 2, 5, 4}, g);
+  for (const Modified& one : modified()) {
+    CAPTURE(one.options);
+    std::vector<std::string> options = one.options;
+    options.insert(options.end(), {"--grad-out", files.file("g")});
+    for (const auto& [name, tensor] : one.given) {
+      files.put(name, tensor.first, tensor.second);
+      options.insert(options.end(), {"--param", name + "=" + files.file(name)});
+    }
+    REQUIRE(files.attend("softmax", options) == 0);
+    const auto [out, map] = one.output(q, k, v);
+    check_close(files.out("out"), out, 1e-13);
+    if (one.options[1] != "shaw") check_close(files.out("map"), map, 1e-13);
+    const auto loss = [&] {
+      const Numbers y = one.output(q, k, v).first;
+      double total = 0;
+      for (size_t i = 0; i < y.size(); ++i) total += g[i] * y[i];
+      return total;
+    };
+    for (auto [name, values] : {std::pair{"dq", &q}, {"dk", &k}, {"dv", &v}}) {
+      Numbers numeric;
+      for (double& x : *values) {
+        const double before = x;
+        x = before + 1e-5;
+        const double up = loss();
+        x = before - 1e-5;
+        numeric.push_back((up - loss()) / 2e-5);
+        x = before;
+      }
+      check_close(files.out(name), numeric, 1e-7);
+    }
+  }
+}
+
+TEST_CASE("attend: modifiers that cannot act are refused") {
+  Files files;
+  const auto refused = [](const std::string& option, const std::string& value) {
+    Invocation call;
+    call.options[option] = {value};
+    try {
+      read_modifiers(call);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  CHECK(refused("sink", "learned") == "none");
+  CHECK_THAT(refused("position", "sinusoid"), containing("--position: 'sinusoid'") && containing("alibi"));
+  CHECK_THAT(refused("position", "alby"), containing("--position: position = 'alby'") && containing("alibi"));
+  CHECK_THAT(refused("softcap", "-1"), containing("--softcap = -1. It must"));
+  CHECK_THAT(refused("position-buckets", "3"), containing("--position-buckets = 3. It must"));
+  CHECK(files.attend("linear", {"--softcap", "2"}) == 2);       // has no scores
+  CHECK(files.attend("softmax", {"--position", "rope"}) == 2);  // heads are 3 wide
+  CHECK(files.attend("location", {"--qk-norm", "rms"}) == 2);   // looks at no keys
+  files.put("k", {1, 2, 4, 3}, waves(24, 1));
+  files.put("v", {1, 2, 4, 2}, waves(16, 1));
+  CHECK(files.attend("softmax", {"--position", "alibi"}) == 2);  // two inputs
+  CHECK(!io::exists(files.scratch / "out/out.npy"));
+}
+
+TEST_CASE("attend: longformer takes what its global projections give") {
+  Files files;
+  Numbers q = waves(12, 0.37), k = waves(15, 0.53), v = waves(20, 0.71);  // k has one head for both
+  files.put("q'", {1, 2, 2, 3}, q), files.put("k'", {1, 1, 5, 3}, k), files.put("v'", {1, 2, 5, 2}, v);
+  const auto output = [&] {
+    Numbers out;
+    for (int h = 0; h < 2; ++h) {
+      for (int i = 0; i < 5; ++i) {
+        const bool global = i < 2;
+        double sum = 0, y[2] = {};
+        for (int j = 0; j < 5; ++j) {
+          if (!global && j >= 2 && std::abs(i - j) > 1) continue;
+          double s = 0;
+          for (int c = 0; c < 3; ++c) {
+            const auto at = [c](int r) { return static_cast<size_t>(r * 3 + c); };
+            s += global ? q[at(h * 2 + i)] * k[at(j)] : files.q[at(h * 5 + i)] * files.k[at(h * 5 + j)];
+          }
+          const double weight = std::exp(s / std::sqrt(3.0));
+          sum += weight;
+          for (int c = 0; c < 2; ++c)
+            y[c] += weight * (global ? v : files.v)[static_cast<size_t>((h * 5 + j) * 2 + c)];
+        }
+        for (const double c : y) out.push_back(c / sum);
+      }
+    }
+    return out;
+  };
+  const auto given = [&](const std::string& name, const std::string& file) {
+    return std::vector<std::string>{"--param", name + "=" + files.file(file)};
+  };
+  std::vector<std::string> options{"--grad-out", files.file("g")};
+  for (const auto& [name, file] :
+       {std::pair{"global_queries", "q'"}, {"global_keys", "k'"}, {"global_values", "v'"}}) {
+    for (const std::string& word : given(name, file)) options.push_back(word);
+  }
+  const std::string spec = "longformer:window=1,global=2";
+  REQUIRE(files.attend(spec, options) == 0);
+  check_close(files.out("out"), output(), 1e-14);
+  const auto loss = [&] {
+    const Numbers y = output();
+    double total = 0;
+    for (size_t i = 0; i < y.size(); ++i) total += files.g[i] * y[i];
+    return total;
+  };
+  for (auto [name, values] : {std::pair{"dglobal_queries", &q},
+                              {"dglobal_keys", &k},
+                              {"dglobal_values", &v},
+                              {"dq", &files.q},
+                              {"dk", &files.k},
+                              {"dv", &files.v}}) {
+    CAPTURE(name);
+    Numbers numeric;
+    for (double& x : *values) {
+      const double before = x;
+      x = before + 1e-5;
+      const double up = loss();
+      x = before - 1e-5;
+      numeric.push_back((up - loss()) / 2e-5);
+      x = before;
+    }
+    check_close(files.out(name), numeric, 1e-8);
+  }
+  // Another number of them, and the layer's own projections, which nothing here could use.
+  CHECK(files.attend(spec, given("global_queries", "k'")) == 2);
+  files.put("w", {6, 6}, waves(36, 0.3));
+  CHECK(files.attend(spec, given("query_global.weight", "w")) == 2);
 }

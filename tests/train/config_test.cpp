@@ -352,6 +352,30 @@ TEST_CASE("config: translate-conti has the published settings to the letter") {
   for (const int64_t step : {1, 1000, 72760}) CHECK(config.train.schedule.at(step, 72760, 512) == 1e-4);
 }
 
+TEST_CASE("config: attention_dropout follows dropout until it is set") {
+  const auto read = [](const std::string& model) {
+    return read_config("task = \"translate\"\n[model]\n" + model, "config.toml");
+  };
+  const auto in_force = [](Config& config) { return values_of(config).at("model.attention_dropout"); };
+  Config config = read("");
+  CHECK(in_force(config) == "0.1");
+  config.set("model.dropout", "0", "");
+  CHECK(config.model.dropout_of_weights() == 0);
+  CHECK(in_force(config) == "0");
+  config.set("model.attention_dropout", "0.3", "");
+  config.set("model.dropout", "0.2", "");
+  CHECK(config.model.dropout_of_weights() == 0.3);
+  // A file with both, as every run folder has, means both; one that is written holds the value in force.
+  Config both = read("dropout = 0.1\nattention_dropout = 0\n");
+  CHECK(in_force(both) == "0");
+  Config follows = read("dropout = 0.4\n");
+  Config again = read_config(to_toml(follows), "config.toml");
+  again.set("model.dropout", "0.5", "");
+  CHECK(in_force(again) == "0.4");
+  CHECK_THROWS_WITH(read("attention_dropout = -0.1\n").check(), containing("model.attention_dropout = -0.1"));
+  CHECK_THROWS_WITH(read("attention_dropout = inf\n"), containing("model.attention_dropout = inf"));
+}
+
 TEST_CASE("config: bytes that TOML does not know are refused with their place") {
   CHECK_THROWS_WITH(read_config("task = \"lm\"\n[" + std::string(1, '\0') + "model]\n", "a.toml"),
                     containing("a.toml:2:2") && containing("NUL"));

@@ -22,7 +22,7 @@ TransformerConfig tiny() {
   config.heads = 2;
   config.feed_forward = 8;
   config.max_length = 12;
-  config.dropout = config.attention_dropout = 0;
+  config.dropout = 0;
   return config;
 }
 

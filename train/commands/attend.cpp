@@ -7,6 +7,7 @@
 #include "autograd/ops.h"
 #include "core/io.h"
 #include "core/npy.h"
+#include "train/commands/attend_modifiers.h"
 #include "train/commands/verbs.h"
 
 namespace heed {
@@ -117,9 +118,12 @@ Tensor pattern(const Invocation& call, const Inputs& in) {
   return cast(Tensor::from(bias, Shape{shape[0], shape[1], shape[2], shape[3]}), in.q.dtype());
 }
 
+/// True for projections of a layer's input or output. Those of longformer's global tokens are some too: what
+/// they would give has places of its own.
 bool is_projection(const std::string& name) {
-  return name.starts_with("query.") || name.starts_with("key.") || name.starts_with("value.") ||
-         name.starts_with("output.");
+  const std::string whose = name.substr(0, name.find('.'));
+  return whose != name && (whose == "query" || whose == "key" || whose == "value" || whose == "output" ||
+                           whose == "query_global" || whose == "key_global" || whose == "value_global");
 }
 
 /// The attention's own parameters and draws by name; empty ones are places that --param may fill.
@@ -187,7 +191,7 @@ Tensor gradient(const Tensor& x) {
 }
 
 std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant, const Inputs& in,
-                                bool causal, Rng& rng) {
+                                bool causal, const Modifiers& modifiers, Rng& rng) {
   const int64_t heads = in.q.extent(1), queries = in.q.extent(2), keys = in.k.extent(2);
   const bool cross = !causal && queries != keys;
   if (!causal && !variant.traits.full)
@@ -207,7 +211,8 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
                          .key_heads = in.k.extent(1) == heads ? 0 : in.k.extent(1),
                          .causal = causal,
                          .cross = cross,
-                         .max_length = std::max(queries, keys)},
+                         .max_length = std::max(queries, keys),
+                         .modifiers = modifiers},
                         rng);
 }
 
@@ -223,7 +228,7 @@ Tensor read_slope(const Invocation& call, const Inputs& in) {
 
 Tensor answer(HeadedAttention& attention, const Inputs& in, const Attend& ask) {
   try {
-    return attention.on_heads({in.q, in.k, in.v}, ask);
+    return attention.on_heads(attention.ready({in.q, in.k, in.v}, ask), ask);
   } catch (const Error& error) {
     if (!ask.mask.bias() || std::string(error.what()).find("bias") == std::string::npos) throw;
     fail(error.what(), " --pattern is such a bias, 0 or -inf for each score.");
@@ -236,11 +241,12 @@ int run(const Invocation& call) {
   full_spec(spec);
   const Variant& variant = variant_named(parse_spec(spec).name);
   if (!call.has("out")) fail("heed attend needs --out DIR, the folder that takes the files.");
+  const Modifiers modifiers = read_modifiers(call);
   const Inputs read = read_inputs(call);
   const DType dtype = read.q.dtype();
   Rng rng(static_cast<uint64_t>(call.integer("seed", 1)));
   const bool causal = call.has("causal");
-  const auto made = make(spec, variant, read, causal, rng);
+  const auto made = make(spec, variant, read, causal, modifiers, rng);
   auto* attention = dynamic_cast<HeadedAttention*>(made.get());
   if (attention == nullptr) {
     fail("attend: attention '", variant.traits.name,
@@ -303,29 +309,29 @@ std::string what_it_writes() {
 }  // namespace
 
 Verb verb::attend() {
-  return {
-      "attend",
-      "one attention on your own tensors: output, map and gradients",
-      "SPEC",
-      "an attention: name, or name:key=value,...",
-      1,
-      1,
-      with_machine({{"q", "FILE", "queries [B, H, N, D]"},
-                    {"k", "FILE", "keys [B, H, M, D]"},
-                    {"v", "FILE", "values [B, H, M, Dv]"},
-                    {"causal", "", "no key after its query"},
-                    {"key-lengths", "FILE", "integers [B]: keys at or past a length are padding"},
-                    {"pattern", "FILE", "booleans [N, M], [H, N, M] or [B, H, N, M]: who may look at whom"},
-                    {"param", "NAME=FILE", "a parameter or fixed draw of the attention; may be repeated"},
-                    {"grad-out", "FILE", "gradient of the output [B, H, N, Dv]: gradients are written too"},
-                    {"dtype", "NAME", "f32 or f64: of the computation (default: that of the queries)"},
-                    {"seed", "N", "of parameters and draws that are not given (default: 1)"},
-                    {"sample", "", "draw as in training, where the attention is a random one"},
-                    {"no-map", "", "write no map, which has N x M numbers a head"},
-                    {"out", "DIR", "where the files go"}}),
-      false,
-      run,
-      what_it_writes};
+  return {"attend",
+          "one attention on your own tensors: output, map and gradients",
+          "SPEC",
+          "an attention: name, or name:key=value,...",
+          1,
+          1,
+          with_machine(with_modifiers(
+              {{"q", "FILE", "queries [B, H, N, D]"},
+               {"k", "FILE", "keys [B, H, M, D]"},
+               {"v", "FILE", "values [B, H, M, Dv]"},
+               {"causal", "", "no key after its query"},
+               {"key-lengths", "FILE", "integers [B]: keys at or past a length are padding"},
+               {"pattern", "FILE", "booleans [N, M], [H, N, M] or [B, H, N, M]: who may look at whom"},
+               {"param", "NAME=FILE", "a parameter or fixed draw of the attention; may be repeated"},
+               {"grad-out", "FILE", "gradient of the output [B, H, N, Dv]: gradients are written too"},
+               {"dtype", "NAME", "f32 or f64: of the computation (default: that of the queries)"},
+               {"seed", "N", "of parameters and draws that are not given (default: 1)"},
+               {"sample", "", "draw as in training, where the attention is a random one"},
+               {"no-map", "", "write no map, which has N x M numbers a head"},
+               {"out", "DIR", "where the files go"}})),
+          false,
+          run,
+          what_it_writes};
 }
 
 }  // namespace heed

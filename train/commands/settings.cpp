@@ -96,7 +96,7 @@ std::vector<Setting> settings() {
       auto same =
           std::find_if(known.begin(), known.end(), [&](const Meaning& one) { return one.help == help; });
       if (same == known.end()) same = known.insert(known.end(), Meaning{.help = help});
-      same->values.emplace_back(entry.name, option.value);
+      same->values.emplace_back(entry.name, option.follows.empty() ? option.value : "");
     }
   }
   for (Setting& setting : all) {

@@ -30,8 +30,9 @@ int run(const Invocation& call) {
   if (call.has("origin")) {
     for (const OptionText& option : options_of(config)) {
       const auto from = config.origin.find(option.name);
+      const std::string otherwise = option.follows.empty() ? "default" : "follows " + option.follows;
       io::printf("%-28s %-14s %s\n", option.name.c_str(), option.value.c_str(),
-                 from == config.origin.end() ? "default" : from->second.c_str());
+                 from == config.origin.end() ? otherwise.c_str() : from->second.c_str());
     }
     return 0;
   }

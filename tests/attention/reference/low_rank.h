@@ -46,14 +46,19 @@ inline Matrix averaged(const Matrix& x, int64_t n, int64_t runs) {
   return y;
 }
 
-/// The pseudo-inverse of a map by `iterations` rounds. Xiong et al. 2021, equation 15.
-inline Matrix pseudo_inverse(const Matrix& a, int64_t iterations) {
+inline double largest_column_sum(const Matrix& a) {
   double largest = 0;
   for (int64_t c = 0; c < a.columns; ++c) {
     double total = 0;
     for (int64_t r = 0; r < a.rows; ++r) total += a.at(r, c);
     largest = std::max(largest, total);
   }
+  return largest;
+}
+
+/// The pseudo-inverse of a map by `iterations` rounds from its transpose divided by `largest`. Xiong et al.
+/// 2021, equation 15.
+inline Matrix pseudo_inverse(const Matrix& a, int64_t iterations, double largest) {
   const auto minus = [](double diagonal, const Matrix& x) {
     Matrix y(x.rows, x.columns);
     for (int64_t r = 0; r < x.rows; ++r) {
@@ -71,16 +76,27 @@ inline Matrix pseudo_inverse(const Matrix& a, int64_t iterations) {
   return z;
 }
 
+/// Nystromformer's map between landmarks.
+inline Matrix nystrom_corner(const Matrix& q, const Matrix& k, int64_t landmarks, int64_t queries,
+                             int64_t keys) {
+  const int64_t m = std::min({landmarks, q.rows, keys});
+  return softmax_map(averaged(q, queries, m), averaged(k, keys, m),
+                     1 / std::sqrt(static_cast<double>(q.columns)), m);
+}
+
 /// The map of Nystromformer over `queries` and `keys` rows that count; `conv` (of odd width, or empty) is
-/// added.
+/// added. The inverse starts from a division by `largest`, or by the corner's own where that is 0.
 inline Matrix nystromformer(const Matrix& q, const Matrix& k, int64_t landmarks, int64_t iterations,
-                            int64_t queries, int64_t keys, const std::vector<double>& conv = {}) {
+                            int64_t queries, int64_t keys, const std::vector<double>& conv = {},
+                            double largest = 0) {
   const int64_t m = std::min({landmarks, q.rows, keys});
   Matrix map(q.rows, k.rows);
   if (m > 0) {
     const double scale = 1 / std::sqrt(static_cast<double>(q.columns));
     const Matrix of_queries = averaged(q, queries, m), of_keys = averaged(k, keys, m);
-    const Matrix inverse = pseudo_inverse(softmax_map(of_queries, of_keys, scale, m), iterations);
+    const Matrix corner = nystrom_corner(q, k, landmarks, queries, keys);
+    const Matrix inverse =
+        pseudo_inverse(corner, iterations, largest > 0 ? largest : largest_column_sum(corner));
     map =
         product(product(softmax_map(q, of_keys, scale, m), inverse), softmax_map(of_queries, k, scale, keys));
   }

@@ -188,6 +188,43 @@ TEST_CASE("reference: nystromformer, landmarks that do not divide the length too
   }
 }
 
+TEST_CASE("reference: nystromformer's original start is by all heads and sequences", "[nystromformer]") {
+  for (const Example& e : reference::usual_examples(false, true)) {
+    const auto formula = [&](const Example& x, const Values& values, int64_t b, int64_t h) {
+      const auto q = [&](int64_t n) { return head_of(values.at("q"), n, x.N, x.d); };
+      const auto k = [&](int64_t n) { return head_of(values.at("k"), n, x.M, x.d); };
+      const auto queries = [&](int64_t of) { return x.cross ? x.N : x.keys_of(of); };
+      double largest = 0;
+      for (int64_t n = 0; n < x.B * x.H; ++n) {
+        const int64_t of = n / x.H;
+        if (x.keys_of(of) == 0) continue;
+        const auto corner = reference::nystrom_corner(q(n), k(n), 5, queries(of), x.keys_of(of));
+        largest = std::max(largest, reference::largest_column_sum(corner));
+      }
+      const int64_t n = b * x.H + h;
+      return reference::nystromformer(q(n), k(n), 5, 4, queries(b), x.keys_of(b), {}, largest);
+    };
+    reference::against("nystromformer:landmarks=5,iterations=4,init=original", e, formula);
+  }
+}
+
+TEST_CASE("nystromformer: only its original start looks at the rest of the batch", "[nystromformer]") {
+  const AttentionConfig config{.width = 6, .heads = 2};
+  const Tensor q = random(Shape{2, 2, 8, 3}, 1, 2), v = random(Shape{2, 2, 8, 4}, 3);
+  const auto off = [&](const std::string& init) {
+    const auto nystrom = made("nystromformer:landmarks=4,iterations=2,init=" + init, config);
+    const Tensor both = on_heads(*nystrom, q, q, v);
+    double most = 0;
+    for (const int64_t b : {0, 1}) {
+      const auto alone = [b](const Tensor& x) { return slice(x, 0, b, b + 1); };
+      most = std::max(most, distance(alone(both), on_heads(*nystrom, alone(q), alone(q), alone(v))));
+    }
+    return most;
+  };
+  CHECK(off("exact") < 1e-12);
+  CHECK(off("original") > 1e-6);
+}
+
 TEST_CASE("reference: nystromformer with as many landmarks as positions is softmax", "[nystromformer]") {
   const AttentionConfig config{.width = 6, .heads = 2};
   const Tensor q = random(Shape{2, 2, 8, 3}, 1, 2), v = random(Shape{2, 2, 8, 4}, 3);
@@ -213,6 +250,8 @@ TEST_CASE("nystromformer: options that make no sense are refused", "[nystromform
   CHECK_THROWS_WITH(made("nystromformer:landmarks=0", {.width = 4}), containing("landmarks = 0"));
   CHECK_THROWS_WITH(made("nystromformer:kernel=4", {.width = 4}), containing("odd"));
   CHECK_THROWS_WITH(made("nystromformer:kernel=3", {.width = 4, .cross = true}), containing("kernel"));
+  CHECK_THROWS_WITH(made("nystromformer:init=first", {.width = 4}),
+                    containing("init = 'first'") && containing("exact, original"));
   CHECK_THROWS_WITH(made("nystromformer:iterations=-1", {.width = 4}), containing("iterations = -1"));
 }
 

@@ -1,0 +1,61 @@
+// Modifiers as options.
+#include "train/commands/attend_modifiers.h"
+
+#include <algorithm>
+
+#include "nn/transformer.h"
+
+namespace heed {
+
+std::vector<VerbOption> with_modifiers(std::vector<VerbOption> options) {
+  options.insert(
+      options.end(),
+      {{"position", "WORD", "none, rope, rope_interleaved, alibi, t5, shaw or shaw_keys (default: none)"},
+       {"position-base", "X", "of rope: the slowest pair takes about this many positions (default: 10000)"},
+       {"position-buckets", "N", "of t5: distances that have a bias of their own or share one (default: 32)"},
+       {"position-span", "N", "of t5 and shaw: distances from here on are alike (default: 128)"},
+       {"qk-norm", "WORD", "none, rms or l2: queries and keys normalised, with a gain (default: none)"},
+       {"softcap", "X", "scores stay between minus and plus this, by tanh; 0: as they are (default: 0)"},
+       {"sink", "WORD", "none, zero or learned: one more score in each softmax (default: none)"}});
+  return options;
+}
+
+namespace {
+
+/// What check() says of model.key, said of --key.
+void check(const TransformerConfig& model) {
+  try {
+    model.check();
+  } catch (const Error& error) {
+    std::string said = error.what();
+    const std::string group = "model.";
+    if (!said.starts_with(group)) throw;
+    said.replace(0, group.size(), "--");
+    std::replace(said.begin(), said.begin() + static_cast<int64_t>(said.find(' ')), '_', '-');
+    throw Error(error.fault(), said);
+  }
+}
+
+}  // namespace
+
+Modifiers read_modifiers(const Invocation& call) {
+  TransformerConfig model;  // its settings have the same names, and check() knows what they may be
+  for (const VerbOption& option : with_modifiers({})) {
+    if (!call.has(option.name)) continue;
+    std::string key = option.name;
+    std::replace(key.begin(), key.end(), '-', '_');
+    set_option(model, key, call.get(option.name), text("--", option.name, ": "));
+  }
+  const bool added = model.position == PositionKind::sinusoid || model.position == PositionKind::learned;
+  if (added) {
+    fail("--position: '", call.get("position"),
+         "' is added to the embeddings of a model, which attend has none of. It takes none, rope, "
+         "rope_interleaved, alibi, t5, shaw or shaw_keys.");
+  }
+  check(model);
+  Modifiers modifiers = model.modifiers;
+  modifiers.position = inside_attention(model.position) ? model.position : PositionKind::none;
+  return modifiers;
+}
+
+}  // namespace heed
