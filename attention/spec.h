@@ -33,7 +33,7 @@ constexpr int64_t most_counted = 1'000'000'000;
 /// One option as text: for help, docs and config.toml.
 struct OptionText {
   std::string name, value, kind,
-      help;  ///< kind: "integer", "number", "true or false", "text" or the words it takes
+      help;                  ///< kind: "integer", "number", "true or false", "text" or the words it takes
   std::string follows = {};  ///< the option whose value this one has, as it is not set; mostly empty
 };
 
