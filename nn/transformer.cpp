@@ -15,7 +15,8 @@ void TransformerConfig::fields(Fields& f) {
   f("layers", layers, "blocks in each stack");
   f("max_length", max_length, "longest input in tokens");
   f("dropout", dropout, "on embeddings, residual branches and the feed-forward network");
-  f("attention_dropout", attention_dropout, {"dropout", dropout}, "on attention weights; unless set: dropout");
+  f("attention_dropout", attention_dropout, {"dropout", dropout},
+    "on attention weights; unless set: dropout");
   f("activation", Choice(activation, {"relu", "gelu", "gelu_tanh", "silu"}), "of the feed-forward network");
   f("norm", Choice(norm, {"pre", "post"}), "where a block normalises");
   f("norm_scale", Choice(norm_scale, {"variance", "deviation"}),

@@ -227,7 +227,7 @@ TEST_CASE("command line: settings are shown with their origin, and a dry run tra
   CHECK_THAT(origin.out, containing("preset mnist"));
   CHECK_THAT(origin.out, containing("--rate"));
   CHECK_THAT(origin.out, containing("default"));
-  io::write(shell.scratch / "plain.toml", "task = \"lm\"\n[model]\ndropout = 0.25\n");
+  io::write(shell.scratch / "plain.toml", "task = \"lm\"\n[model]\ndropout = 0.25\n[train]\nsteps = 1\n");
   CHECK_THAT(shell.run({"show", (shell.scratch / "plain.toml").string(), "--origin"}).out,
              containing("model.attention_dropout      0.25           follows model.dropout"));
   const Result model = shell.run({"show", "lm", "--model", "--characters", "3000"});

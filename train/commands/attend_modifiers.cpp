@@ -40,6 +40,7 @@ void check(const TransformerConfig& model) {
 
 Modifiers read_modifiers(const Invocation& call) {
   TransformerConfig model;  // its settings have the same names, and check() knows what they may be
+  model.position = PositionKind::none;
   for (const VerbOption& option : with_modifiers({})) {
     if (!call.has(option.name)) continue;
     std::string key = option.name;
