@@ -34,8 +34,10 @@ constexpr Range wide[] = {{0x1100, 0x115F},  {0x2E80, 0x303E},   {0x3041, 0x4DBF
                           {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
                           {0x20000, 0x3FFFD}};
 
-/// Whether a character reorders or breaks a line, or is a mark of order, without being seen.
-bool unseen(char32_t c) { return is_terminal_control(c) || c == 0xFEFF || c == 0xFFFE || c == 0xFFFF; }
+/// Whether a character beyond ASCII reorders or breaks a line, or is a mark of order, without being seen.
+bool unseen(char32_t c) {
+  return c >= 0x80 && (is_terminal_control(c) || c == 0xFEFF || c == 0xFFFE || c == 0xFFFF);
+}
 
 /// Reads one character and moves past it; a byte that begins none counts as U+FFFD.
 char32_t next(std::string_view& rest) {

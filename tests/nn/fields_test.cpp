@@ -29,6 +29,10 @@ struct Lister final : Fields {
   }
   void on(const char* name, int64_t& value, const char* help) override { add(name, help, "integer ", value); }
   void on(const char* name, double& value, const char* help) override { add(name, help, "number ", value); }
+  void on(const char* name, std::optional<double>& value, const Followed& followed,
+          const char* help) override {
+    add(name, help, "number ", value.value_or(followed.value));
+  }
   void on(const char* name, bool& value, const char* help) override { add(name, help, "truth ", value); }
   void on(const char* name, std::string& value, const char* help) override {
     add(name, help, "text ", value);
@@ -73,6 +77,7 @@ TEST_CASE("fields: the options of a model, by name, kind and value") {
   config.fields(list);
   CHECK(list.of("width") == "integer 48");
   CHECK(list.of("dropout") == "number 0.25");
+  CHECK(list.of("attention_dropout") == "number 0.25");  // follows
   CHECK(list.of("norm") == text("word ", config.norm == NormPlace::pre ? "pre" : "post"));
   CHECK(list.of("norm_bias") == text("truth ", config.norm_bias));
   CHECK(list.of("length").empty());

@@ -230,7 +230,7 @@ TEST_CASE("h_transformer: padding does not outweigh scores far below zero", "[h_
 TEST_CASE("h_transformer: what it cannot do is refused", "[h_transformer]") {
   const Try t{1, 1, 4, 2, 2, false, false};
   CHECK_THROWS_WITH(Alone("h_transformer:block=3", t), containing("It must be even"));
-  CHECK_THROWS_WITH(Alone("h_transformer:block=0", t), containing("at least 2"));
+  CHECK_THROWS_WITH(Alone("h_transformer:block=0", t), containing("from 2 to"));
   Alone one("h_transformer", t);
   one.q = view::slice(one.q.detach(), 2, 0, 3);
   CHECK_THROWS_WITH(one(), containing("3 queries for 4 keys"));
