@@ -144,6 +144,12 @@ END
       grep -HnE 'std::cin|filesystem::(exists|is_|file_size|copy|rename|remove|create_|resize|permissions|[a-z_]*directory_iterator|last_write|status|canonical|absolute|read_symlink|space)' "$file"
     done | verdict "Files are touched by core/io.cpp and core/descriptor.cpp alone, and locked by core/file_lock.cpp: use core/io.h."
     ;;
+  streams) # printed in one place, which makes visible what a terminal would obey; device code has none of it
+    sources | grep -vE '^(tests/|core/cuda/|core/standard_streams\.cpp$)' |
+      xargs -r grep -HnE '(^|[^A-Za-z0-9_:.>"])(std::|::)?(printf|puts|putchar|fputs|fputc|fwrite|vprintf|fprintf|perror)\(|std::(cout|cerr|clog)' |
+      grep -v 'gnu::format' |
+      verdict "People read what core/standard_streams.cpp prints: use io::print, io::printf, io::print_data or io::print_error."
+    ;;
   paths)
     texts | xargs grep -HnE '(^|[^A-Za-z0-9_.)}])/(work|root|home|mnt|Users)/' |
       verdict "A path of one machine means nothing on another."

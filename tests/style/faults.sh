@@ -30,7 +30,7 @@ expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
 }
 
 plant
-for check in layering includes length comment marks defines types lists twins files paths readme links; do expect $check 0; done
+for check in layering includes length comment marks defines types lists twins files streams paths readme links; do expect $check 0; done
 expect attention_page 1 'Regenerate' true
 expect nothing_of_the_kind 1 'no check'
 
@@ -73,6 +73,9 @@ plant && printf 'std::rename(a, b), ::unlink(a);\n' >>data/rows.h && expect file
 plant && printf 'std::filesystem::create_directories(a);\n' >>nn/layer.h && expect files 1 'nn/layer.h:3'
 plant && printf 'std::getline(std::cin, line);\n' >>nn/layer.h && expect files 1 'nn/layer.h:3'
 plant && printf 'io::rename_directory(a, b), io::remove_all(b), open(x), std::remove(first, last, x);\n' >>nn/layer.h && expect files 0
+plant && printf 'void f() { std::%s("x"); }\n' printf >nn/said.h && expect streams 1 'nn/said.h:1'
+plant && printf '  fprintf(stderr, "x");\n' >>core/row.h && expect streams 1 'core/row.h:3'
+plant && printf 'void f() { io::printf("x"); }\n' >>core/row.h && expect streams 0
 plant && printf '// Files.\n#include <fcntl.h>\nint f = ::open(name, 0);\n' >core/io.cpp && expect files 0
 plant && printf '#include <fstream>\n' >>tests/core/row_test.cpp && expect files 0
 plant && printf 'cd /ho''me/somebody/heed\n' >docs/index.md && expect paths 1 'docs/index.md:1'
