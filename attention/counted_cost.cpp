@@ -1,20 +1,20 @@
-// Counts operations and bytes of steps at two sizes.
-#include "attention/growth.h"
+// Counts operations and bytes of training steps at two sizes to find the exponents of their growth.
+#include "heed/attention/counted_cost.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
-#include "core/count.h"
-#include "core/parallel.h"
-#include "core/storage.h"
-#include "nn/linear.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/nn/linear.h"
 
 namespace heed {
 namespace {
 
-/// The Linear layers of a module.
+/// Collects the Linear layers of a module.
 class Projections final : public Fields {
  public:
   std::vector<Linear*> found;
@@ -29,7 +29,7 @@ class Projections final : public Fields {
   }
 };
 
-/// One thread while it lives: working memory is one part a thread.
+/// Limits the thread pool to one thread while it lives, because working memory grows with the threads.
 class OneThread {
  public:
   OneThread() : before_(threads()) { set_threads(1); }
@@ -41,7 +41,7 @@ class OneThread {
   int before_;
 };
 
-/// How many rows each Linear was given on the way to y.
+/// The number of input rows that each Linear processed in the graph of y.
 std::map<const Linear*, int64_t> rows_of(const Tensor& y, const std::vector<Linear*>& layers) {
   std::map<const Linear*, int64_t> rows;
   std::set<const Node*> seen;
@@ -71,27 +71,28 @@ int64_t operations_of(const std::function<void()>& work) {
   return Count::flops().load();
 }
 
-/// Bytes linear in the length are looked at in a batch: kernels cut a lone sequence into shares for threads.
+/// The smaller of the two sizes of a count. Bytes that are linear in the length are counted with a batch,
+/// because kernels split a single sequence among threads.
 StepExtent usual_start(const Traits& traits, Device device, bool bytes, bool by_width) {
   const Growth &time = traits.time, &growth = bytes ? traits.memory : time;
-  const bool pairs = growth.length >= 1.5;  // something for each pair of positions
-  // What n d^2 stands for, states of d^2 numbers, is begun anew on a device after d positions.
+  const bool pairs = growth.length >= 1.5;  // a cost per pair of positions
+  // Costs of n d^2 are those of states of d^2 numbers; on a GPU a new state begins every d positions.
   const bool apart = device != Device::cpu;
   const bool states = apart && time.length < 1.5 && time.width >= 1.5 && time.width < 2.5;
   if (bytes && pairs && growth.width == 0) return {1, by_width ? 1024 : 512, 8};
   if (bytes && pairs) return {1, by_width ? 192 : 128, 16};
-  // A device keeps what was chosen for the way back, as much for any width.
+  // A GPU keeps selected indices for the backward pass, whose size does not depend on the width.
   if (bytes && by_width) return states ? StepExtent{1, 4096, 128} : StepExtent{16, 256, apart ? 64 : 32};
   if (bytes) return {16, 256, 64};
   if (by_width && growth.width >= 2.5)
-    return {1, 4800, 48};                         // longer than monomials of the doubled width are many
-  if (!by_width && !pairs) return {1, 1024, 16};  // the first and last of its chunks cost less
+    return {1, 4800, 48};                         // longer than the number of monomials of the doubled width
+  if (!by_width && !pairs) return {1, 1024, 16};  // its first and last chunks cost less
   if (by_width && growth.width >= 1.5) return {1, states ? 1024 : 256, 512};
-  // Narrow heads are filled up to whole vectors, which counts.
+  // Narrow heads are padded to whole vectors, and the padding is counted.
   return {1, 256, by_width ? 32 : 16};
 }
 
-/// The same, at the length that the traits name if that is longer.
+/// The same, but at least as long as traits.from.
 StepExtent start_of(const Traits& traits, Device device, bool bytes, bool by_width) {
   StepExtent start = usual_start(traits, device, bytes, by_width);
   if (traits.from > start.length) {
@@ -107,8 +108,8 @@ Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, 
   const OneThread one;
   const Device device = queries.device();
   const bool crosses = keys.raw() != queries.raw();
-  const Tensor asked = leaf(queries), seen = crosses ? leaf(keys) : asked;
-  const Tensor slope = numbers(queries.shape(), 5, device);
+  const Tensor q = leaf(queries), k = crosses ? leaf(keys) : q;
+  const Tensor dy = numbers(queries.shape(), 5, device);
 
   Projections projections;
   attention.fields(projections);
@@ -119,10 +120,10 @@ Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, 
   reset_peak(device);
   int64_t result = 0;
   int64_t operations = operations_of([&] {
-    const Tensor y = attention.forward({.queries = asked, .keys = seen, .mask = mask});
+    const Tensor y = attention.forward({.queries = q, .keys = k, .mask = mask});
     rows = rows_of(y, projections.found);
     result = y.bytes();
-    backward(y, slope);
+    backward(y, dy);
   });
   const MemoryUse use = memory_use(device);
   spent.bytes = static_cast<double>(use.peak - use.live - result);
@@ -130,7 +131,7 @@ Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, 
     const Tensor x = leaf(numbers(Shape{count, layer->weight.extent(1)}, 6, device));
     operations -= operations_of([&, linear = layer] {  // clang 15 does not take a part of a pair by reference
       const Tensor y = (*linear)(x);
-      backward(y, like(y));
+      backward(y, empty_like(y));
     });
   }
   spent.operations = static_cast<double>(operations);
@@ -159,7 +160,7 @@ CountedGrowth counted_growth(const Variant& variant) {
     Rng rng(1);
     const auto attention =
         make_attention(variant, {variant.traits.name, {}},
-                       {.width = extent.width, .causal = causal, .max_length = extent.length}, rng);
+                       {.d_model = extent.width, .causal = causal, .max_length = extent.length}, rng);
     const Tensor x = numbers(Shape{extent.batch, extent.length, extent.width}, 101, Device::cpu);
     return count_step(*attention, causal ? Mask::causal() : Mask::none(), x, x);
   });

@@ -1,35 +1,35 @@
-// How costs grow with length and head width: counted, not timed.
+// Counted cost: how operations and memory of an attention grow with length and head width.
 #pragma once
 
 #include <functional>
 
-#include "attention/variant.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 
-/// What one training step takes.
+/// The cost of one training step.
 struct Spent {
-  double operations = 0;  ///< without those of Linear layers
-  double bytes = 0;       ///< at the peak, without inputs, outputs, parameters and all their gradients
+  double operations = 0;  ///< floating-point operations, without those of Linear layers
+  double bytes = 0;       ///< peak memory, without inputs, outputs, parameters and their gradients
 };
 
-/// The extents of a step of one head.
+/// The sizes of a step of one head: batch, sequence length, head width.
 struct StepExtent {
   int64_t batch = 1, length = 0, width = 0;
 };
 
-/// Counts one step forward and backward on one thread: queries and keys [B, T, width] (the same tensor unless
-/// queries cross), both of the attention's device.
+/// Counts one forward and backward pass on one thread. Queries and keys are [B, T, width] on the attention's
+/// device; for self-attention they are the same tensor.
 Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, const Tensor& keys);
 
-/// Exponents of a variant's time and memory, counted by doubling length and width where the leading term of
-/// what `traits` declare outweighs the rest on this device. `step` counts one step there.
+/// Exponents of a variant's time and memory, measured by doubling length and width at sizes where the leading
+/// term of the growth declared in `traits` dominates on this device. `step` counts one step of given sizes.
 struct CountedGrowth {
   Growth time, memory;
 };
 CountedGrowth counted_growth(const Traits& traits, Device device,
                              const std::function<Spent(const StepExtent&)>& step);
-/// The same of a variant with its defaults, looking both ways where it can. Takes about a second.
+/// The same for a variant with default options, bidirectional if it can be, on the CPU. Takes about a second.
 CountedGrowth counted_growth(const Variant& variant);
 
 }  // namespace heed

@@ -1,15 +1,15 @@
-// The list of variants, and making one by name.
+// The registry of variants: lists them and creates attentions by name.
 #include <array>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 
 std::span<const Variant> variants() {
   static const std::array all{
 #define VARIANT(name) variant::name(),
-#include "attention/variants.def"
+#include "heed/attention/variants.def"
 #undef VARIANT
   };
   return all;
@@ -26,7 +26,7 @@ const Variant& variant_named(const std::string& name) {
 
 namespace {
 
-/// Fails where a modifier would change nothing, or something else than it says.
+/// Fails when a modifier would have no effect on `made`, or another than documented.
 void check_modifiers(const std::string& name, const AttentionConfig& config, const Attention& made) {
   const Modifiers& m = config.modifiers;
   const auto* headed = dynamic_cast<const HeadedAttention*>(&made);
@@ -37,7 +37,7 @@ void check_modifiers(const std::string& name, const AttentionConfig& config, con
          "places in two inputs have no distance. Choose position = none for cross-attention.");
   if (headed == nullptr) {
     const char* why = "it has projections of its own. Leave it out, or choose another attention.";
-    refuse(config.key_heads != 0, "key_heads", why);
+    refuse(config.kv_heads != 0, "kv_heads", why);
     refuse(inside_attention(m.position), "position inside it", why);
     refuse(m.qk_norm != QkNorm::none, "qk_norm", why);
   }

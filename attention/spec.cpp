@@ -1,12 +1,12 @@
-// Specs and options: text in, text out.
-#include "attention/spec.h"
+// Parsing of specs, setting of options by name, suggestions for unknown names.
+#include "heed/attention/spec.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
-#include "core/error.h"
-#include "core/exact_number.h"
+#include "heed/core/error.h"
+#include "heed/core/io/number_text.h"
 
 namespace heed {
 
@@ -47,11 +47,11 @@ std::string to_string(const Spec& spec) {
 
 namespace {
 
-constexpr size_t most_listed = 24;  // names that still make a line
+constexpr size_t max_listed = 24;  // longer lists are shown by their groups
 
 char small(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; }
 
-/// Letters put in, left out, changed, or two neighbours exchanged, until one word is the other; case aside.
+/// Edit distance of two words, ignoring case: insertions, deletions, substitutions, swaps of neighbours.
 size_t edits(std::string_view a, std::string_view b) {
   std::vector<size_t> before, above, row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -70,12 +70,12 @@ size_t edits(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Letters that tell a word from others: --to has two.
+/// The number of letters after leading dashes: 2 for --to.
 size_t letters_of(std::string_view word) {
   return word.size() - std::min(word.find_first_not_of('-'), word.size());
 }
 
-/// The words one after another, told apart even where there are commas in them.
+/// The words joined by ", ", or by "; " when a word contains a comma.
 std::string listed(std::span<const std::string> words) {
   const bool commas = std::any_of(words.begin(), words.end(), [](const std::string& word) {
     return word.find(',') != std::string::npos;
@@ -85,7 +85,7 @@ std::string listed(std::span<const std::string> words) {
   return out;
 }
 
-/// What a long list comes down to: the groups that its dotted names begin with. The dot of a number is none.
+/// The distinct first parts of dotted names. A dot before a digit separates nothing.
 std::vector<std::string> groups_of(std::span<const std::string> known) {
   std::vector<std::string> groups;
   for (const std::string& name : known) {
@@ -104,7 +104,7 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
   std::string best;
   size_t distance = 3;
   for (const std::string& candidate : known) {
-    // The distance is at least the difference of the lengths; a word out of a file may be of any length.
+    // The edit distance is at least the difference of the lengths; skipping bounds the time for long words.
     if (word.size() >= candidate.size() + distance) continue;
     if (!word.empty() && candidate.ends_with(text(".", word))) return candidate;
     const size_t d = edits(word, candidate);
@@ -119,7 +119,7 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
 std::string suggestion(std::string_view word, std::span<const std::string> known) {
   const std::string near = nearest(word, known);
   std::string out = near.empty() ? "" : " Did you mean '" + near + "'?";
-  if (known.size() > most_listed) {
+  if (known.size() > max_listed) {
     if (!near.empty()) return out;
     const std::vector<std::string> groups = groups_of(known);
     return text(" There are ", known.size(), groups.size() < known.size() ? ", which begin with: " : ": ",
@@ -182,7 +182,7 @@ class Setting : public Listing {
     fail(where_, name_, " = ", value_.empty() ? "''" : shown(value_), " is not legal; it takes ", needed,
          ".");
   }
-  bool mine(const char* name) { return path(name) == name_ ? (done = true) : false; }
+  bool is_named(const char* name) { return path(name) == name_ ? (done = true) : false; }
   template <class T>
   T number(const std::string& needed) const {
     T parsed{};
@@ -193,14 +193,14 @@ class Setting : public Listing {
   }
   void on(const char* name, int64_t& x, const char* help) override {
     Listing::on(name, x, help);
-    if (!mine(name)) return;
+    if (!is_named(name)) return;
     x = number<int64_t>("a whole number");
     if (!name_.ends_with("seed") && (x > most_counted || x < -most_counted))
       wrong(text("a whole number from -", most_counted, " to ", most_counted));
   }
   void on(const char* name, int64_t& x, IntRange range, const char* help) override {
     Listing::on(name, x, range, help);
-    if (!mine(name)) return;
+    if (!is_named(name)) return;
     const std::string needed = text("a whole number from ", range.min, " to ", range.max);
     const auto given = number<int64_t>(needed);
     if (given < range.min || given > range.max) wrong(needed);
@@ -213,25 +213,25 @@ class Setting : public Listing {
   }
   void on(const char* name, double& x, const char* help) override {
     Listing::on(name, x, help);
-    if (mine(name)) x = real();
+    if (is_named(name)) x = real();
   }
   void on(const char* name, std::optional<double>& x, const Followed& followed, const char* help) override {
     Listing::on(name, x, followed, help);
-    if (mine(name)) x = real();
+    if (is_named(name)) x = real();
   }
   void on(const char* name, bool& x, const char* help) override {
     Listing::on(name, x, help);
-    if (!mine(name)) return;
+    if (!is_named(name)) return;
     if (value_ != "true" && value_ != "false") wrong("true or false");
     x = value_ == "true";
   }
   void on(const char* name, std::string& x, const char* help) override {
     Listing::on(name, x, help);
-    if (mine(name)) x = value_;
+    if (is_named(name)) x = value_;
   }
   void on(const char* name, Choice& x, const char* help) override {
     Listing::on(name, x, help);
-    if (!mine(name) || x.choose(value_)) return;
+    if (!is_named(name) || x.choose(value_)) return;
     std::vector<std::string> words(x.words().begin(), x.words().end());
     fail(where_, name_, " = '", shown(value_), "' is unknown.", suggestion(value_, words));
   }
@@ -260,7 +260,7 @@ void detail::set_option(const std::function<void(Fields&)>& fields, const std::s
   for (const OptionText& option : setting.found) known.push_back(option.name);
   if (known.empty()) fail(where, "'", shown(name), "' is unknown: there are no options here.");
   fail(where, "option '", shown(name), "' is unknown.", suggestion(name, known),
-       known.size() > most_listed ? " heed show lists them." : "");
+       known.size() > max_listed ? " heed show lists them." : "");
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Spec: name:key=value,... as people write an attention.
+// Spec: parses name:key=value,... and sets options by name.
 #pragma once
 
 #include <functional>
@@ -9,42 +9,45 @@
 #include <utility>
 #include <vector>
 
-#include "nn/fields.h"
+#include "heed/nn/options.h"
 
 namespace heed {
 
-/// An attention by name, with options: "linear:epsilon=1e-5".
+/// The name of an attention and its options: "linear:epsilon=1e-5".
 struct Spec {
   std::string name;
   std::vector<std::pair<std::string, std::string>> options;  ///< in the order written
 };
 
-/// Fails on a text that is not name:key=value,... and on a key written twice.
+/// Parses name:key=value,... Fails on any other text and on a key given twice.
 Spec parse_spec(std::string_view text);
+/// The inverse of parse_spec().
 std::string to_string(const Spec& spec);
 
-/// The known word nearest to `word` within two edits; empty when none is.
+/// The known word nearest to `word`, at most two edits away; empty when there is none.
 std::string nearest(std::string_view word, std::span<const std::string> known);
-/// " Did you mean 'x'?" or nothing, then " Known: a, b, c."
+/// The end of an error message about an unknown word: " Did you mean 'x'?" if one is near, " Known: a, b, c."
 std::string suggestion(std::string_view word, std::span<const std::string> known);
 
-/// One option as text: for help, docs and config.toml.
+/// One option as text, for help, docs and config.toml.
 struct OptionText {
   std::string name, value, kind,
-      help;                  ///< kind: "integer", "number", "true or false", "text" or the words it takes
-  std::string follows = {};  ///< the option whose value this one has, as it is not set; mostly empty
-  std::optional<IntRange> range = {};  ///< of an integer that declares one
+      help;                  ///< kind: "integer", "number", "true or false", "text" or the legal words
+  std::string follows = {};  ///< the option whose value this unset one has; else empty
+  std::optional<IntRange> range = {};  ///< of an integer option that declares one
 };
 
-/// What an option takes, for help: its kind, and the range of an integer.
+/// The legal values of an option, for help: its kind, with the range of an integer.
 std::string takes(const OptionText& option);
 
-/// Every option of `made`, a struct with fields(), with its present value. Groups give dotted names.
+/// Every option of `made`, a struct with fields(), with its current value. Options of groups have dotted
+/// names.
 template <class Options>
 std::vector<OptionText> options_of(Options& made);
 
-/// Sets one option by its (dotted) name. Fails naming the value, the legal ones, and the nearest name;
-/// `where` says where it was written. Whole numbers without a range go to most_counted.
+/// Sets one option by its dotted name. Fails on an unknown name (naming the nearest) and on an illegal value
+/// (naming the legal ones); `where` is the start of the message. Integers without a range are limited to
+/// +-most_counted.
 template <class Options>
 void set_option(Options& made, const std::string& name, const std::string& value, const std::string& where);
 

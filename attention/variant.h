@@ -1,4 +1,4 @@
-// Variant: one way of attending, with its promises. The list is variants.def.
+// Variant: a registered attention with its declared properties. variants.def lists all of them.
 #pragma once
 
 #include <functional>
@@ -7,92 +7,91 @@
 #include <string>
 #include <vector>
 
-#include "attention/spec.h"
-#include "nn/attention.h"
+#include "heed/attention/spec.h"
+#include "heed/nn/attention.h"
 
 namespace heed {
 
-/// How a cost grows: with length^`length` and head width^`width`.
+/// Growth of a cost: proportional to n^length d^width, for sequence length n and head width d.
 struct Growth {
   double length = 0, width = 0;
 };
 
-/// What a probe sees of a variant.
+/// What the attention map of a variant means.
 enum class MapKind {
-  none,     ///< there is no map
-  exact,    ///< rows sum to one, and map V is the output
+  none,     ///< no map
+  exact,    ///< rows sum to 1, and map V is the output
   signed_,  ///< map V is the output, but rows need not sum to one
-  inside,  ///< what is looked at on the way to the output; rows sum to one, or to zero where nothing is there
-  stages   ///< several maps, one after the other; their rows sum to one where they are not zero
+  inside,   ///< an intermediate map, not times V the output; rows sum to 1, or to 0 without keys
+  stages    ///< several maps applied one after the other; their rows sum to 1 or 0
 };
 
-/// What a variant promises. The battery holds it to every word.
+/// Declared properties of a variant. The battery of tests/attention checks all of them.
 struct Traits {
   const char* name = "";
-  const char* also = "";  ///< another name that people know it by; empty: none
+  const char* also = "";  ///< another common name; empty: none
   const char* paper = "";
-  const char* idea = "";  ///< one line
-  Growth time, memory;    ///< of training, memory beyond inputs and outputs; checked by counting
-  bool causal = false;    ///< can be masked to look back only
-  bool full = true;       ///< can look both ways, as an encoder does
+  const char* idea = "";  ///< the method in one line
+  Growth time, memory;    ///< of training; memory without inputs and outputs; checked by counting
+  bool causal = false;    ///< supports a causal mask
+  bool full = true;       ///< supports bidirectional attention, as in an encoder
   bool cross = false;     ///< queries and keys may come from different inputs
-  bool padding = true;    ///< honours key lengths
-  bool steps = false;     ///< decodes step by step with a memory
-  bool last_row = true;   ///< the last causal output is the two-sided one of the same inputs
+  bool padding = true;    ///< supports key lengths
+  bool steps = false;     ///< decodes step by step with a cache
+  bool last_row = true;   ///< the last row of the causal output equals that of the bidirectional one
   MapKind map = MapKind::none;
-  int64_t from = 0;      ///< the length from which costs grow as declared; 0: from the battery's own
-  double tolerance = 1;  ///< multiplies the battery's tolerances, for the rare one that is ill-conditioned
+  int64_t from = 0;      ///< the length from which costs grow as declared; 0: from the battery's default
+  double tolerance = 1;  ///< multiplies the battery's tolerances, for ill-conditioned variants
 };
 
-/// A registered way of attending.
+/// A registered attention: its properties, its factory and its options.
 struct Variant {
   Traits traits;
   std::function<std::unique_ptr<Attention>(const AttentionConfig&, const Spec&, Rng&)> make;
   std::function<std::vector<OptionText>(const Spec&)>
-      options;  ///< after applying the spec; fails on a wrong one
+      options;  ///< options after applying the spec; fails on an illegal one
 };
 
 /// All variants, in the order of variants.def.
 std::span<const Variant> variants();
-/// Fails with the nearest name and the list.
+/// The variant with this name (or other name). Fails on an unknown one, naming the nearest and all known.
 const Variant& variant_named(const std::string& name);
-/// Makes an attention of this variant. Fails on an unknown option, and on what its traits deny.
+/// Creates an attention of this variant. Fails on an unknown option, and on a `config` that its traits or
+/// modifiers do not allow.
 std::unique_ptr<Attention> make_attention(const Variant& variant, const Spec& spec,
                                           const AttentionConfig& config, Rng& rng);
-/// Makes an attention from "name:key=value,...". Fails on an unknown name or option, and on what its traits
-/// deny.
+/// The same from "name:key=value,..."; fails on an unknown name, too.
 std::unique_ptr<Attention> make_attention(const std::string& spec, const AttentionConfig& config, Rng& rng);
-/// A factory for hosts. Fails at once on a spec that is wrong.
+/// A factory of attentions from a spec, for models. Fails immediately on an illegal spec.
 AttentionFactory attention_factory(const std::string& spec);
-/// The spec with every option written out.
+/// The spec with the values of all options.
 std::string full_spec(const std::string& spec);
 
-/// What a table of variants tells besides what is declared.
+/// Options of the table of variants.
 struct Listing {
-  bool counted =
-      false;  ///< the growth of costs counted anew, beside what is declared: about a second a variant
-  const Variant* only = nullptr;  ///< this one, and as text with all its options; null: all
+  bool counted = false;           ///< add columns with counted growth (about a second per variant)
+  const Variant* only = nullptr;  ///< only this variant, as text with all its options; null: all
 };
-/// The table of all variants as Markdown: docs/attention.md is made of it.
+/// The table of variants as Markdown: the source of docs/reference/attentions.md.
 std::string variants_markdown(const Listing& listing = {});
 /// The same as a JSON array.
 std::string variants_json(const Listing& listing = {});
-/// The same for a terminal.
+/// The same as aligned text.
 std::string variants_text(const Listing& listing = {});
 
 namespace variant {
 #define VARIANT(name) Variant name();
-#include "attention/variants.def"
+#include "heed/attention/variants.def"
 #undef VARIANT
 }  // namespace variant
 
-/// Options of a variant that has none.
+/// The options of a variant without any.
 struct NoOptions {
   void fields(Fields&) {}
 };
 
-/// Registers class A with its options: A(const AttentionConfig&, const Options&, Rng&), or A::make() of the
-/// same where a variant is several things by turns.
+/// Makes the Variant of class A, created by A(const AttentionConfig&, const Options&, Rng&), or by A::make()
+/// with these arguments when the class depends on the options.
 template <class A, class Options = NoOptions>
 Variant describe(const Traits& traits) {
   const auto chosen = [name = std::string(traits.name)](const Spec& spec) {

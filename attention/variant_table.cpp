@@ -1,9 +1,9 @@
-// The table of variants, as text, Markdown and JSON.
+// The table of variants as text, Markdown and JSON.
 #include <algorithm>
 #include <cstdio>
 
-#include "attention/growth.h"
-#include "core/json.h"
+#include "heed/attention/counted_cost.h"
+#include "heed/core/io/json.h"
 
 namespace heed {
 namespace {
@@ -45,19 +45,19 @@ std::string options_text(const Variant& variant) {
   return out;
 }
 
-/// A tensor that a variant has besides the projections of a layer.
+/// A tensor of a variant besides the query, key, value and output projections.
 struct OwnTensor {
   std::string name;
   Shape shape;
-  bool trained;  ///< else a draw or table that stays
+  bool trained;  ///< false: a fixed random draw or table
 };
 
-/// With 2 heads of width 8 and a length of 32.
+/// The own tensors of a variant with 2 heads of width 8 and max_length 32.
 std::vector<OwnTensor> own_tensors(const Variant& variant) {
   Rng rng(1);
   const auto attention =
       make_attention(variant, {variant.traits.name, {}},
-                     {.width = 16, .heads = 2, .causal = !variant.traits.full, .max_length = 32}, rng);
+                     {.d_model = 16, .heads = 2, .causal = !variant.traits.full, .max_length = 32}, rng);
   std::vector<OwnTensor> out;
   for (const Named& named : tensors(*attention)) {
     const std::string& name = named.name;
@@ -75,7 +75,7 @@ std::string names_of(const std::vector<OwnTensor>& tensors) {
   return out;
 }
 
-/// n^1.98 d^1.02
+/// Formats a growth as n^1.98 d^1.02.
 std::string counted(const Growth& g) {
   char out[64];
   std::snprintf(out, sizeof out, "n^%.2f d^%.2f", g.length, g.width);
@@ -108,7 +108,7 @@ std::vector<Row> rows(const Listing& listing) {
   return out;
 }
 
-/// Rows in columns.
+/// The table as text with aligned columns.
 std::string aligned(const std::vector<Row>& table) {
   std::vector<size_t> width(table[0].size());
   for (const Row& row : table) {
@@ -123,7 +123,7 @@ std::string aligned(const std::vector<Row>& table) {
   return out;
 }
 
-/// All there is to say of one.
+/// The description of one variant: idea, properties, tensors, options.
 std::string details(const Variant& variant, const Listing& listing) {
   const Traits& t = variant.traits;
   std::string out = std::string(t.name) + ": " + t.idea + "\n";

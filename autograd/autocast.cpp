@@ -1,5 +1,5 @@
-// The rounding in force, one a thread.
-#include "autograd/rounding.h"
+// The current rounding of each thread.
+#include "heed/autograd/autocast.h"
 
 namespace heed {
 namespace {
@@ -8,9 +8,9 @@ thread_local Rounding current = Rounding::none;
 
 }  // namespace
 
-ProductsRounded::ProductsRounded(Rounding rounding) : before_(current) { current = rounding; }
+Autocast::Autocast(Rounding rounding) : before_(current) { current = rounding; }
 
-ProductsRounded::~ProductsRounded() { current = before_; }
+Autocast::~Autocast() { current = before_; }
 
 Rounding product_rounding() { return current; }
 

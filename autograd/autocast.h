@@ -1,25 +1,25 @@
-// The rounding of products, chosen for a stretch of code.
+// Autocast: mixed precision of products within a scope.
 #pragma once
 
-#include "core/rounding.h"
+#include "heed/core/product_precision.h"
 
 namespace heed {
 
 /// While one lives, matmul(), linear(), feed_forward() and the fused attentions of this thread round the
-/// factors of their products, and so will their gradients. Weights, gradients and sums stay f32; of what a
-/// layer keeps for its gradient, a device has the rounded factors.
-class ProductsRounded {
+/// factors of their products to bf16 or tf32, in the backward pass too. Weights, gradients and sums stay f32.
+/// On a GPU layers keep the rounded factors for their gradients.
+class Autocast {
  public:
-  explicit ProductsRounded(Rounding rounding);
-  ~ProductsRounded();
-  ProductsRounded(const ProductsRounded&) = delete;
-  ProductsRounded& operator=(const ProductsRounded&) = delete;
+  explicit Autocast(Rounding rounding);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
 
  private:
   Rounding before_;
 };
 
-/// The rounding in force in this thread; none unless a ProductsRounded lives.
+/// The rounding of this thread's innermost Autocast, or none.
 Rounding product_rounding();
 
 }  // namespace heed

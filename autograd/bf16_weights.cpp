@@ -1,21 +1,21 @@
-// Copies of weights in bf16 and which of them are in use, one set a thread.
-#include "autograd/narrow_weights.h"
+// Copies weights to bf16, and keeps the copies in use of each thread.
+#include "heed/autograd/bf16_weights.h"
 
-#include "core/kernels/copy.h"
-#include "core/launch.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
 
-thread_local const NarrowWeights* current = nullptr;
+thread_local const Bf16Weights* current = nullptr;
 
 }  // namespace
 
-NarrowWeights::NarrowWeights(std::span<const Tensor> weights) {
+Bf16Weights::Bf16Weights(std::span<const Tensor> weights) {
   for (const Tensor& weight : weights) {
     if (!weight || weight.dtype() != DType::f32 || weight.rank() != 2 || !weight.contiguous()) continue;
     const auto [place, fresh] = copies_.try_emplace(weight.raw());
-    if (!fresh) continue;  // tied
+    if (!fresh) continue;  // a tied weight is copied once
     const Tensor from = weight.detach();
     place->second = Tensor(weight.shape(), DType::bf16, weight.device());
     launch<kernel::Copy>(weight.device(), from, place->second);
@@ -23,18 +23,16 @@ NarrowWeights::NarrowWeights(std::span<const Tensor> weights) {
   }
 }
 
-const Tensor* NarrowWeights::find(const Tensor& weight) const {
+const Tensor* Bf16Weights::find(const Tensor& weight) const {
   const auto found = copies_.find(weight.raw());
   if (found == copies_.end() || !(found->second.shape() == weight.shape())) return nullptr;
   return weight.contiguous() ? &found->second : nullptr;
 }
 
-NarrowWeights::Used::Used(const NarrowWeights& weights) : before_(current) { current = &weights; }
+Bf16Weights::Used::Used(const Bf16Weights& weights) : before_(current) { current = &weights; }
 
-NarrowWeights::Used::~Used() { current = before_; }
+Bf16Weights::Used::~Used() { current = before_; }
 
-const Tensor* narrow_copy(const Tensor& weight) {
-  return current == nullptr ? nullptr : current->find(weight);
-}
+const Tensor* bf16_copy(const Tensor& weight) { return current == nullptr ? nullptr : current->find(weight); }
 
 }  // namespace heed

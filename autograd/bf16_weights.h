@@ -1,44 +1,44 @@
-// Weights kept in half the bytes, for inference.
+// Weights in bf16 for inference: half the bytes to read per token.
 #pragma once
 
 #include <span>
 #include <unordered_map>
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
-/// Copies of weights in bf16. Making one token at a time reads every weight for a single row, and takes the
-/// time of that: linear() then reads the copies instead. The weights themselves are rounded in place, so that
-/// products of more rows, which go on reading them, see the same numbers. Made for a trained model; weights
-/// that change later are not followed.
-class NarrowWeights {
+/// Copies of weights in bf16. Decoding one token reads every weight for a single row, so its time is the time
+/// of reading them; linear() then reads these copies. The weights themselves are rounded in place, so that
+/// products of more rows see the same numbers. For a trained model: later changes of the weights are not
+/// copied.
+class Bf16Weights {
  public:
-  NarrowWeights() = default;
-  /// Of every matrix of f32 among `weights`; others stay as they are.
-  explicit NarrowWeights(std::span<const Tensor> weights);
+  Bf16Weights() = default;
+  /// Copies every f32 matrix among `weights`; ignores others.
+  explicit Bf16Weights(std::span<const Tensor> weights);
 
-  /// The copy of a whole weight [out, in] in bf16, or null.
+  /// The bf16 copy of a weight [out, in], or null.
   const Tensor* find(const Tensor& weight) const;
 
-  /// While one lives, linear() of this thread reads the copies where nothing is recorded and few rows meet
-  /// them.
+  /// While one lives, linear() in this thread reads the copies when nothing is recorded and the input has few
+  /// rows.
   class Used {
    public:
-    explicit Used(const NarrowWeights& weights);
+    explicit Used(const Bf16Weights& weights);
     ~Used();
     Used(const Used&) = delete;
     Used& operator=(const Used&) = delete;
 
    private:
-    const NarrowWeights* before_;
+    const Bf16Weights* before_;
   };
 
  private:
   std::unordered_map<const void*, Tensor> copies_;  // by where the weight begins
 };
 
-/// What linear() of this thread finds for a weight; null when there is none.
-const Tensor* narrow_copy(const Tensor& weight);
+/// The copy that linear() of this thread should read for `weight`; null when there is none.
+const Tensor* bf16_copy(const Tensor& weight);
 
 }  // namespace heed

@@ -1,15 +1,15 @@
-// Gradient checks: one element is moved at a time, the result is projected on a fixed random direction.
-#include "autograd/gradcheck.h"
+// Gradient checks: perturbs one element at a time and projects the result on a fixed random direction.
+#include "heed/autograd/gradcheck.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
-#include "autograd/tape.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
-#include "core/random.h"
+#include "heed/autograd/tape.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/core/random.h"
 
 namespace heed {
 namespace {
@@ -21,7 +21,7 @@ bool same_bits(const Doubles& a, const Doubles& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
-/// One element of a tensor, wherever it lies; it gets its number back at the end.
+/// Access to one element of a tensor on any device; restores its value when destroyed.
 class Element {
  public:
   Element(const Tensor& x, int64_t index) : place_(x.detach()) {
@@ -69,21 +69,21 @@ struct Clear {
   std::span<const Tensor> leaves;
 };
 
-Doubles quietly(const std::function<Tensor()>& f) {
-  const NoTape no_tape;
+Doubles evaluate(const std::function<Tensor()>& f) {
+  const NoGrad no_tape;
   return f().to_doubles();
 }
 
-/// The derivatives of direction . f() by each leaf, from one sweep. [leaf][element]
-std::vector<Doubles> swept(const std::function<Tensor()>& f, std::span<const Tensor> leaves, uint64_t seed,
-                           Doubles* direction) {
+/// The derivatives of direction . f() by each leaf, from one backward pass: [leaf][element].
+std::vector<Doubles> backward_gradients(const std::function<Tensor()>& f, std::span<const Tensor> leaves,
+                                        uint64_t seed, Doubles* direction) {
   const Clear cleared(leaves);
   const Tensor y = f();
   if (y.dtype() != DType::f64)
     fail("gradcheck: the function returns ", y.dtype(), ". It must compute in f64.");
-  const Tensor along = like(y);
+  const Tensor along = empty_like(y);
   Rng rng(seed, y.device());
-  fill_uniform(along, 0.5, 1.5, rng);  // no element is left out, whatever the draw
+  fill_uniform(along, 0.5, 1.5, rng);  // away from 0, so that every element counts
   *direction = along.to_doubles();
   if (y.node()) backward(y, along);
   std::vector<Doubles> out;
@@ -105,17 +105,17 @@ std::vector<int64_t> chosen(int64_t size, int64_t samples, Rng& rng) {
   return all;
 }
 
-/// The central difference at one element. The results are subtracted before they are added up, so what the
-/// element does not reach costs no accuracy.
+/// The central difference at one element. Results are subtracted before they are summed, so results that do
+/// not depend on the element cost no accuracy.
 double difference(const std::function<Tensor()>& f, const Tensor& leaf, int64_t index,
                   const Doubles& direction, double step) {
   const Element element(leaf, index);
   const double width = step * std::max(1.0, std::abs(element.value()));
   const double above = element.value() + width, below = element.value() - width;
   element.set(above);
-  const Doubles high = quietly(f);
+  const Doubles high = evaluate(f);
   element.set(below);
-  const Doubles low = quietly(f);
+  const Doubles low = evaluate(f);
   if (high.size() != direction.size() || low.size() != direction.size()) {
     fail("gradcheck: the result has ", direction.size(), " elements in one call and ", high.size(),
          " in the next.");
@@ -164,15 +164,15 @@ GradcheckReport gradcheck(const std::function<Tensor()>& f, std::span<const Tens
            ". Differences need f64: convert the module first.");
     }
   }
-  if (!same_bits(quietly(f), quietly(f))) {
+  if (!same_bits(evaluate(f), evaluate(f))) {
     fail(
         "gradcheck: two calls of the function gave different results. Restore the random source it draws "
         "from.");
   }
   Rng rng(options.seed);
   Doubles direction;
-  const std::vector<Doubles> taped = swept(f, leaves, options.seed, &direction);
-  const std::vector<Doubles> again = swept(f, leaves, options.seed, &direction);
+  const std::vector<Doubles> taped = backward_gradients(f, leaves, options.seed, &direction);
+  const std::vector<Doubles> again = backward_gradients(f, leaves, options.seed, &direction);
   GradcheckReport report;
   for (size_t i = 0; i < leaves.size(); ++i) {
     report.repeats = report.repeats && same_bits(taped[i], again[i]);

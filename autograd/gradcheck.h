@@ -1,4 +1,4 @@
-// Are the gradients of the tape those of the function? Compared with central differences, in double.
+// Gradient check: compares the tape's gradients with central differences in f64.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
-/// How a gradient check is done.
+/// Settings of a gradient check.
 struct GradcheckOptions {
   double step = 1e-6;       ///< of a central difference, times the element's size where that is above 1
   double tolerance = 1e-6;  ///< largest relative error that passes
@@ -19,12 +19,11 @@ struct GradcheckOptions {
   uint64_t seed = 1;        ///< of the output's direction and the sample
 };
 
-/// What a gradient check found. An error is relative to the larger of the two derivatives, but to no less
-/// than a hundredth of the tensor's largest one and 1e-3: below that, the rounding of the differences is all
-/// there is to see.
+/// Result of a gradient check. Errors are relative to the larger of both derivatives, but to no less than a
+/// hundredth of the tensor's largest derivative and 1e-3: below that, rounding of the differences dominates.
 struct GradcheckReport {
   bool passed = true;
-  bool repeats = true;   ///< a second sweep gave the same bits
+  bool repeats = true;   ///< a second backward() gave the same bits
   double relative = 0;   ///< the worst error
   double absolute = 0;   ///< the same error, not divided
   int64_t input = -1;    ///< where it is: which tensor,

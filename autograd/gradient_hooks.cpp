@@ -1,5 +1,5 @@
-// Counting the uses of leaves.
-#include "autograd/arrivals.h"
+// Counts pending uses of leaves, and calls gradient hooks.
+#include "heed/autograd/gradient_hooks.h"
 
 #include <algorithm>
 #include <string_view>
@@ -7,18 +7,18 @@
 namespace heed {
 namespace {
 
-thread_local std::vector<Arrivals::Arrived> listeners;
-thread_local int sweeps = 0;  // one inside the other
+thread_local std::vector<GradientHooks::Hook> hooks;
+thread_local int depth = 0;  // nested backward passes
 
 }  // namespace
 
-Arrivals::Arrivals(Arrived arrived) { listeners.push_back(std::move(arrived)); }
-Arrivals::~Arrivals() { listeners.pop_back(); }
+GradientHooks::GradientHooks(Hook arrived) { hooks.push_back(std::move(arrived)); }
+GradientHooks::~GradientHooks() { hooks.pop_back(); }
 
-Completions::Completions(const std::vector<std::shared_ptr<Node>>& order) {
-  // A sweep inside another adds to gradients that the outer one may add to as well.
-  if (++sweeps > 1 || listeners.empty()) return;
-  const auto hides_leaves = [](const auto& node) { return std::string_view(node->op) == checkpoint_op; };
+PendingUses::PendingUses(const std::vector<std::shared_ptr<Node>>& order) {
+  // An inner backward pass adds to gradients that the outer one may still add to, so it calls no hooks.
+  if (++depth > 1 || hooks.empty()) return;
+  const auto hides_leaves = [](const auto& node) { return std::string_view(node->op) == recompute_op; };
   if (std::any_of(order.begin(), order.end(), hides_leaves)) return;
   for (const auto& node : order) {
     for (const auto& input : node->inputs) {
@@ -27,12 +27,12 @@ Completions::Completions(const std::vector<std::shared_ptr<Node>>& order) {
   }
 }
 
-Completions::~Completions() { --sweeps; }
+PendingUses::~PendingUses() { --depth; }
 
-void Completions::passed(const Node& node) {
+void PendingUses::passed(const Node& node) {
   if (uses_.empty()) return;
   for (const auto& input : node.inputs) {
-    if (input && input->leaf && --uses_.at(input.get()) == 0) listeners.back()(*input);
+    if (input && input->leaf && --uses_.at(input.get()) == 0) hooks.back()(*input);
   }
 }
 

@@ -1,4 +1,4 @@
-// Who is told of gradients while the sweep still runs.
+// Gradient hooks: functions called during backward() when a parameter's gradient is complete.
 #pragma once
 
 #include <functional>
@@ -6,34 +6,34 @@
 #include <unordered_map>
 #include <vector>
 
-#include "autograd/node.h"
+#include "heed/autograd/node.h"
 
 namespace heed {
 
-/// While one lives, backward() of this thread calls `arrived` for each leaf it meets, once no more of the
-/// leaf's gradient can come in that sweep; in an order that the graph alone decides. A sweep through a
-/// checkpoint, which holds leaves that are nobody's inputs, tells of none.
-class Arrivals {
+/// While one lives, backward() in this thread calls `arrived` for each leaf when its gradient is complete.
+/// The order depends on the graph alone. Backward through a recomputed segment calls it for no leaf: the
+/// leaves of the segment are internal.
+class GradientHooks {
  public:
-  using Arrived = std::function<void(const Node& leaf)>;
-  explicit Arrivals(Arrived arrived);
-  ~Arrivals();
-  Arrivals(const Arrivals&) = delete;
-  Arrivals& operator=(const Arrivals&) = delete;
+  using Hook = std::function<void(const Node& leaf)>;
+  explicit GradientHooks(Hook arrived);
+  ~GradientHooks();
+  GradientHooks(const GradientHooks&) = delete;
+  GradientHooks& operator=(const GradientHooks&) = delete;
 };
 
-/// The op whose gradient reaches leaves that are not among its inputs.
-inline constexpr const char* checkpoint_op = "checkpoint";
+/// The name of the op whose gradient reaches leaves that are not among its inputs.
+inline constexpr const char* recompute_op = "checkpoint";
 
-/// What a sweep over the nodes in `order` has to tell.
-class Completions {
+/// Counts the pending uses of each leaf during one backward() over the nodes in `order`.
+class PendingUses {
  public:
-  explicit Completions(const std::vector<std::shared_ptr<Node>>& order);
-  ~Completions();
-  Completions(const Completions&) = delete;
-  Completions& operator=(const Completions&) = delete;
+  explicit PendingUses(const std::vector<std::shared_ptr<Node>>& order);
+  ~PendingUses();
+  PendingUses(const PendingUses&) = delete;
+  PendingUses& operator=(const PendingUses&) = delete;
 
-  /// The node's gradients have been handed to its inputs.
+  /// Call when the gradients of `node` have been added to its inputs.
   void passed(const Node& node);
 
  private:

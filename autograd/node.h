@@ -1,4 +1,4 @@
-// Node: one recorded step of a computation.
+// Node: one recorded op of the graph, or a leaf.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
-/// One gradient for each input of an op; empty where none flows.
+/// The gradient of each input of an op; empty where none flows.
 using Gradients = std::vector<Tensor>;
-/// From the gradient of an op's result to those of its inputs (a vector-Jacobian product).
+/// Computes the gradients of an op's inputs from that of its result (a vector-Jacobian product).
 using Vjp = std::function<Gradients(const Tensor& dy)>;
 
-/// One step on the tape, or a leaf: a parameter that keeps its gradient.
+/// One recorded op, or a leaf: a parameter that keeps its gradient.
 struct Node {
   Node();
   ~Node();
@@ -26,24 +26,25 @@ struct Node {
   const char* op = "leaf";                    ///< for errors, Trace and summaries
   std::vector<std::shared_ptr<Node>> inputs;  ///< null where no gradient is wanted
   Vjp vjp;                                    ///< empty for a leaf
-  Tensor grad;                                ///< leaves keep it; others let go at once
+  Tensor grad;                                ///< kept by leaves; freed by others during backward()
   uint64_t order = 0;                         ///< creation order is already topological
   Shape shape;                                ///< of the result, and so of its gradient
   DType dtype = DType::f32;                   ///< the same
-  const void* module = nullptr;               ///< the innermost Within when it was recorded
+  const void* module = nullptr;               ///< the innermost ModuleScope when it was recorded
   bool leaf = false;
-  /// A leaf whose gradient lives in an optimizer's arena: written there, never replaced. While `fresh`, the
-  /// next gradient overwrites what is there, later ones are added.
+  /// True for a leaf whose gradient lies in an optimizer's buffer: written there, never replaced. While
+  /// `fresh`, the next gradient overwrites the buffer; later ones are added.
   bool in_arena = false;
   bool fresh = false;
-  std::shared_ptr<Node> next = {};  ///< while a chain of nodes is destroyed
+  std::shared_ptr<Node> next =
+      {};  ///< links nodes that are being destroyed, so that long chains do not recurse
 
-  /// What the op read and made, with the versions it saw: a change before the gradient is an error.
-  /// Filled in debug builds only, and without keeping the numbers alive.
+  /// The storages that the op read and wrote, with their versions then: a change before backward() is an
+  /// error. Filled in debug builds only; does not keep the numbers alive.
   std::vector<std::pair<std::weak_ptr<Storage>, uint64_t>> seen;
 };
 
-/// Nodes alive in the whole program; zero after training means nothing leaks.
+/// The number of nodes alive in the program; zero after training means that nothing leaks.
 int64_t live_nodes();
 
 }  // namespace heed

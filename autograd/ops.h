@@ -4,17 +4,17 @@
 #include <span>
 #include <vector>
 
-#include "autograd/tape.h"
-#include "core/kernels/addressing.h"
-#include "core/kernels/attention.h"
-#include "core/kernels/block_attention.h"
-#include "core/kernels/decay_scan.h"
-#include "core/kernels/fastmax.h"
-#include "core/kernels/layer_norm.h"
-#include "core/kernels/local_attention.h"
-#include "core/kernels/rotary.h"
-#include "core/kernels/tree_attention.h"
-#include "core/random.h"
+#include "heed/autograd/tape.h"
+#include "heed/core/kernels/attention/attention.h"
+#include "heed/core/kernels/attention/local_attention.h"
+#include "heed/core/kernels/attention/ntm_addressing.h"
+#include "heed/core/kernels/attention/pattern_attention.h"
+#include "heed/core/kernels/attention/rotary.h"
+#include "heed/core/kernels/content/tree_attention.h"
+#include "heed/core/kernels/linear_attention/decay_scan.h"
+#include "heed/core/kernels/linear_attention/polynomial_attention.h"
+#include "heed/core/kernels/norm/layer_norm.h"
+#include "heed/core/random.h"
 
 namespace heed {
 
@@ -23,10 +23,10 @@ Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
 Tensor operator/(const Tensor& a, const Tensor& b);
-Tensor maximum(const Tensor& a, const Tensor& b);            ///< where equal, the gradient goes to a
-Tensor minimum(const Tensor& a, const Tensor& b);            ///< where equal, the gradient goes to a
-Tensor maximum(const Tensor& x, double least);               ///< at least `least`; at it, x has the gradient
-Tensor minimum(const Tensor& x, double most);                ///< at most `most`; at it, x has the gradient
+Tensor maximum(const Tensor& a, const Tensor& b);  ///< where equal, the gradient goes to a
+Tensor minimum(const Tensor& a, const Tensor& b);  ///< where equal, the gradient goes to a
+Tensor maximum(const Tensor& x, double least);     ///< max(x, least); where equal, x gets the gradient
+Tensor minimum(const Tensor& x, double most);      ///< min(x, most); where equal, x gets the gradient
 Tensor affine(const Tensor& x, double scale, double shift);  ///< scale x + shift
 inline Tensor operator-(const Tensor& x) { return affine(x, -1, 0); }
 inline Tensor operator+(const Tensor& x, double c) { return affine(x, 1, c); }
@@ -35,7 +35,7 @@ inline Tensor operator*(const Tensor& x, double c) { return affine(x, c, 0); }
 inline Tensor operator*(double c, const Tensor& x) { return affine(x, c, 0); }
 inline Tensor operator/(const Tensor& x, double c) { return affine(x, 1 / c, 0); }
 /// x where `mask` (u8, broadcast) is not zero, `otherwise` elsewhere.
-Tensor select(const Tensor& mask, const Tensor& x, double otherwise);
+Tensor where(const Tensor& mask, const Tensor& x, double otherwise);
 
 // Functions of one element.
 Tensor exp(const Tensor& x);
@@ -62,8 +62,7 @@ Tensor permute(const Tensor& x, std::initializer_list<int64_t> axes);
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);
 Tensor expand(const Tensor& x, const Shape& shape);
 Tensor concat(std::span<const Tensor> parts, int64_t axis);
-/// x [T, ...] as T tensors [...], whose gradients meet in one block: what a loop over time takes its steps
-/// from.
+/// x [T, ...] as T tensors [...] that share one gradient buffer: the steps of a loop over time.
 std::vector<Tensor> unstack(const Tensor& x);
 Tensor contiguous(const Tensor& x);
 Tensor cast(const Tensor& x, DType dtype);
@@ -73,10 +72,10 @@ Tensor matmul(const Tensor& a,
               const Tensor& b);  ///< [..., M, K] [..., K, N] -> [..., M, N], batch axes broadcast
 /// x W^T + bias: x [..., in], weight [out, in], bias [out] or empty -> [..., out].
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
-/// gelu_tanh of that.
+/// gelu_tanh(linear(x, weight, bias)).
 Tensor linear_gelu_tanh(const Tensor& x, const Tensor& weight, const Tensor& bias);
-/// Two linear layers, with gelu_tanh between: up [hidden, in], down [out, hidden]; biases may be empty. A
-/// device does the GELU, its slope and the sums for the biases within the products.
+/// linear(gelu_tanh(linear(x, up, up_bias)), down, down_bias): up [hidden, in], down [out, hidden]; biases
+/// may be empty. A GPU fuses GELU, its gradient and the gradients of biases into the products.
 Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,
                     const Tensor& down_bias);
 
@@ -86,10 +85,10 @@ Tensor mean(const Tensor& x);                ///< of all, rank 0
 Tensor sum(const Tensor& x, int64_t axis);   ///< the axis stays, with extent 1
 Tensor mean(const Tensor& x, int64_t axis);  ///< the axis stays, with extent 1
 Tensor max(const Tensor& x, int64_t axis);   ///< the axis stays; the gradient goes to the first largest
-Tensor sum_to(const Tensor& x, const Shape& shape);  ///< undoes a broadcast from `shape`
+Tensor sum_to(const Tensor& x, const Shape& shape);  ///< sums over broadcast axes: the gradient of expand()
 Tensor cumulative_sum(const Tensor& x, int64_t axis);
-/// sum over j <= t of exp(x_j - most_t) for each row t of x [B, H, T, f], column by column; `most` receives
-/// most_t, the largest x_j so far, without a gradient: it counts as a constant.
+/// sum over j <= t of exp(x_j - most_t) for each row t of x [B, H, T, f], column by column. `most` receives
+/// most_t = max over j <= t of x_j, which gets no gradient.
 Tensor cumulative_exp_sum(const Tensor& x, Tensor& most);
 
 // Rows.
@@ -103,62 +102,65 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double smoothing = 0, int32_t ignore = -1);
 /// Rows of weight [V, d] at ids (i32 [...]) -> [..., d].
 Tensor embedding(const Tensor& weight, const Tensor& ids);
-/// Rows of each head by an index of its own: x [B, H, T, d] at ids (i32 [B, H, n], an extent of 1 where
-/// shared)
-/// -> [B, H, n, d]. An id of -1 gives zeros.
-Tensor take_rows(const Tensor& x, const Tensor& ids);
-/// The reverse: rows [B, H, n, d] added up at their ids -> [B, H, length, d]; those of id -1 are left out.
-Tensor put_rows(const Tensor& rows, const Tensor& ids, int64_t length);
-/// Averages of `count` runs of each sequence: x [B, H, T, d] -> [B, H, count, d]. Lengths and how many runs
-/// there may be, each i32 [B] or empty, as in kernel::SegmentMean.
+/// Rows of x [B, H, T, d] at ids (i32 [B, H, n]; B or H may be 1, then shared) -> [B, H, n, d]. An id of -1
+/// gives zeros.
+Tensor gather_rows(const Tensor& x, const Tensor& ids);
+/// The transpose of gather_rows(): rows [B, H, n, d] summed at their ids -> [B, H, length, d]; id -1 is
+/// skipped.
+Tensor scatter_add_rows(const Tensor& rows, const Tensor& ids, int64_t length);
+/// Means of `count` equal segments of each sequence: x [B, H, T, d] -> [B, H, count, d]. `lengths` and `most`
+/// (the number of segments of each sequence) are i32 [B] or empty, as in kernel::SegmentMean.
 Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const Tensor& most);
 /// Zeroes elements with probability p and scales the rest by 1 / (1 - p); x itself when rng is null or p is
 /// 0.
 Tensor dropout(const Tensor& x, double p, Rng* rng);
 
-// Recurrence. Shapes as in core/kernels/recurrence.h: gates from the input and from the state, [N, 4|3 D],
-// and a state [2|1, N, D]; where `lengths` (i32 [N]) is not above `position`, the state stays.
+// Recurrence. Shapes as in core/kernels/elementwise/recurrent_cell.h: gates from the input and from the
+// state, [N, 4|3 D], and a state [2|1, N, D]; where `lengths` (i32 [N]) is not above `position`, the state
+// stays.
 Tensor lstm_cell(const Tensor& from_input, const Tensor& from_state, const Tensor& state,
                  const Tensor& lengths = {}, int64_t position = 0);
 Tensor gru_cell(const Tensor& from_input, const Tensor& from_state, const Tensor& state,
                 const Tensor& lengths = {}, int64_t position = 0);
 
-// Attention, fused. Shapes as in core/kernels/attention.h.
+// Fused attention. Shapes as in core/kernels/attention/attention.h.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionTerms& terms);
-/// The same, with the log of each row's sum of exponentials behind its output: [B, H, Tq, dv + 1]. Where no
-/// key is seen that is -inf, and its gradient must be zero.
+/// The same with the log-sum-exp of each row as last column: [B, H, Tq, dv + 1]. It is -inf for a row without
+/// keys, whose gradient must be zero.
 Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
                            const kernel::AttentionTerms& terms);
-Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::BlockTerms& terms);
-Tensor block_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
-                                 const kernel::BlockTerms& terms);
-/// Causal sums of kernelized attention: out_i = phi_q_i . sum over j <= i of phi_k_j v_j^T.
-Tensor linear_scan(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v);
+Tensor pattern_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                         const kernel::PatternTerms& terms);
+Tensor pattern_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
+                                   const kernel::PatternTerms& terms);
 /// units . tanh(left_i + right_j) for each pair: left [B, H, Tq, A], right [B, H, Tk, A], units [H, A] ->
-/// [B, H, Tq, Tk]. What the tanh gives is not kept.
+/// [B, H, Tq, Tk]. The tanh is computed again in the backward pass.
 Tensor additive_scores(const Tensor& left, const Tensor& right, const Tensor& units);
-/// Attention to the keys near centre [B, H, Tq]. core/kernels/local_attention.h
+/// Attention to the keys near `centre` [B, H, Tq]: see core/kernels/attention/local_attention.h.
 Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
                        const kernel::LocalTerms& terms);
 /// Gate, shift and sharpen weights by content [B, H, Tq, Tk], query after query. Shapes, and what may be
-/// empty, as in core/kernels/addressing.h.
+/// empty, as in core/kernels/attention/ntm_addressing.h.
 struct AddressingSteps {
   Tensor before, gate, shift, sharp;
 };
-Tensor addressing(const Tensor& content, const AddressingSteps& steps, const kernel::AddressingTerms& terms);
-/// Causal sums that fade, or the delta rule: see core/kernels/decay_scan.h. -> [B, H, T, d]; with keep_end
-/// [B, H, T + f, d], the outputs and below them the f rows of the state after the last.
+Tensor ntm_addressing(const Tensor& content, const AddressingSteps& steps,
+                      const kernel::AddressingTerms& terms);
+/// Causal sums with decay, or the delta rule: see core/kernels/linear_attention/decay_scan.h. Returns
+/// [B, H, T, d]; with keep_end [B, H, T + f, d]: the outputs, then the f rows of the final state.
 Tensor decay_scan(const kernel::DecayInputs& x, bool keep_end);
-/// Turns pairs of x [B, H, T, d] by the angles of table [T, n]: see core/kernels/rotary.h. The table gets no
-/// gradient.
+/// Rotates pairs of elements of x [B, H, T, d] by the angles in table [T, n]: see
+/// core/kernels/attention/rotary.h. The table gets no gradient.
 Tensor rotary(const Tensor& x, const Tensor& table, kernel::RotaryPairs pairs);
-/// Attention over buds of a tree of keys. Sums of nodes that the terms lack are made of k and v.
+/// Attention over the buds of a tree of keys: see core/kernels/content/tree_attention.h. Node sums that
+/// `terms` lacks are computed from k and v.
 Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel::TreeTerms terms);
-/// Weights that are a polynomial of q . k, as core/kernels/fastmax.h defines them. `start` [B, H, f, dv + 1]
-/// (or empty) holds sums over earlier keys; k and v may be empty where it is given.
-Tensor fastmax(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::FastmaxTerms& terms,
-               const Tensor& start = {});
-/// What fastmax() needs to know of keys: sums of their monomials times [v, 1], [B, H, f, dv + 1].
-Tensor fastmax_sums(const Tensor& k, const Tensor& v, const kernel::FastmaxTerms& terms);
+/// Attention whose weights are a polynomial of q . k: see
+/// core/kernels/linear_attention/polynomial_attention.h. `start` [B, H, f, dv + 1] (or empty) holds the sums
+/// over earlier keys; with it, k and v may be empty.
+Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                            const kernel::PolynomialTerms& terms, const Tensor& start = {});
+/// The state of polynomial_attention(): sums over keys of monomials times [v, 1], [B, H, f, dv + 1].
+Tensor polynomial_sums(const Tensor& k, const Tensor& v, const kernel::PolynomialTerms& terms);
 
 }  // namespace heed

@@ -1,21 +1,22 @@
-// Checkpoints: the forward pass leaves no tape, the sweep makes it anew.
-#include "autograd/checkpoint.h"
+// Recomputation: the forward pass records nothing, the backward pass records and runs f again.
+#include "heed/autograd/recompute.h"
 
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "autograd/arrivals.h"
-#include "autograd/rounding.h"
-#include "autograd/tape.h"
+#include "heed/autograd/autocast.h"
+#include "heed/autograd/gradient_hooks.h"
+#include "heed/autograd/tape.h"
 
 namespace heed {
 namespace {
 
-/// Puts a random source back to where it stood, and afterwards to where it is now.
-class Redraw {
+/// Resets a random number generator to its state in the forward pass, and restores its present state when
+/// destroyed.
+class ResetRng {
  public:
-  Redraw(Rng* rng, const std::optional<Rng>& then) : rng_(rng) {
+  ResetRng(Rng* rng, const std::optional<Rng>& then) : rng_(rng) {
     if (rng_ == nullptr) return;
     if (!rng_->at_tick_of(*then)) {
       fail(
@@ -25,11 +26,11 @@ class Redraw {
     now_ = std::make_unique<Rng>(*rng_);
     *rng_ = *then;
   }
-  ~Redraw() {
+  ~ResetRng() {
     if (rng_ != nullptr) *rng_ = *now_;
   }
-  Redraw(const Redraw&) = delete;
-  Redraw& operator=(const Redraw&) = delete;
+  ResetRng(const ResetRng&) = delete;
+  ResetRng& operator=(const ResetRng&) = delete;
 
  private:
   Rng* rng_;
@@ -44,10 +45,10 @@ Tensor checkpoint(const std::function<Tensor(std::span<const Tensor>)>& f, std::
   const std::optional<Rng> then = rng != nullptr ? std::optional<Rng>(*rng) : std::nullopt;
   Tensor y;
   {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     y = f(inputs).detach();
   }
-  // The nodes are held by the node of the checkpoint; a second hold here would make chains of checkpoints end
+  // The checkpoint's node owns the input nodes; owning them here too would destroy chains of checkpoints
   // recursively.
   std::vector<Tensor> values;
   std::vector<std::weak_ptr<Node>> nodes;
@@ -55,17 +56,17 @@ Tensor checkpoint(const std::function<Tensor(std::span<const Tensor>)>& f, std::
     values.push_back(input.detach());
     nodes.emplace_back(input.node());
   }
-  const auto vjp = [f, values, nodes, rng, then, module = Within::innermost(),
+  const auto vjp = [f, values, nodes, rng, then, module = ModuleScope::innermost(),
                     rounding = product_rounding()](const Tensor& dy) -> Gradients {
     std::vector<Tensor> again = values;
     for (size_t i = 0; i < again.size(); ++i) again[i].set_node(nodes[i].lock());
-    const ProductsRounded as_then(rounding);
+    const Autocast as_then(rounding);
     const uint64_t first = detail::next_order();
     Tensor result;
     {
-      const Redraw redraw(rng, then);
-      const Retape retape;
-      const Within within(module);
+      const ResetRng reset(rng, then);
+      const EnableGrad retape;
+      const ModuleScope within(module);
       result = f(again);
     }
     if (!(result.shape() == dy.shape())) {
@@ -73,9 +74,9 @@ Tensor checkpoint(const std::function<Tensor(std::span<const Tensor>)>& f, std::
            ". Both calls must agree.");
     }
     detail::backward_since(first, result, dy, again);
-    return Gradients(values.size());  // they were handed on by the sweep inside
+    return Gradients(values.size());  // the inner backward pass has added them already
   };
-  return record_always(checkpoint_op, y, inputs, vjp);
+  return record_always(recompute_op, y, inputs, vjp);
 }
 
 }  // namespace heed

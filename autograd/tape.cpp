@@ -1,5 +1,5 @@
-// The tape: nodes, the sweep, and who watches it.
-#include "autograd/tape.h"
+// The tape: recording of nodes, the backward pass, and Trace.
+#include "heed/autograd/tape.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,10 +7,10 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "autograd/arrivals.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/map.h"
-#include "core/launch.h"
+#include "heed/autograd/gradient_hooks.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -46,7 +46,8 @@ int64_t count_bad(const Tensor& x) {
   return static_cast<int64_t>(bad.item());
 }
 
-/// A mask is made of -inf on purpose: it is allowed where `inputs` hold it already, and from select().
+/// True when -inf, as in masks, is the only value that is not finite and is allowed: from where(), and from
+/// ops whose `inputs` hold it.
 bool only_masked(std::string_view op, const Tensor& x, std::span<const Tensor* const> inputs) {
   const auto masked = [](double value) { return value == -HUGE_VAL; };
   for (const double value : x.to_doubles()) {
@@ -82,8 +83,8 @@ Node::Node() : order(created.fetch_add(1, std::memory_order_relaxed)) {
   alive.fetch_add(1, std::memory_order_relaxed);
 }
 
-// A long chain of nodes that only hold each other would be destroyed recursively and overflow the stack:
-// those that nobody else holds are chained up, without asking for memory, and let go one by one.
+// Destroying a long chain of nodes recursively would overflow the stack. Nodes without other owners are
+// linked into a list, without allocating memory, and destroyed one by one.
 Node::~Node() {
   std::shared_ptr<Node> dying;
   const auto let_go = [&dying](std::vector<std::shared_ptr<Node>>& nodes) {
@@ -134,7 +135,7 @@ Tensor note(const char* op, const Tensor& y, std::vector<std::shared_ptr<Node>> 
   node->op = op;
   node->inputs = std::move(inputs);
   node->vjp = std::move(vjp);
-  node->module = Within::innermost();
+  node->module = ModuleScope::innermost();
   node->shape = y.shape();
   node->dtype = y.dtype();
   if (watch_versions) {
@@ -150,7 +151,7 @@ Tensor note(const char* op, const Tensor& y, std::vector<std::shared_ptr<Node>> 
 Tensor recorded(const char* op, const Tensor& y, std::span<const Tensor* const> inputs, Vjp vjp,
                 bool always) {
   if (!traces.empty() && count_bad(y) > 0 && !only_masked(op, y, inputs)) {
-    check_finite("the result of ", op, y, Within::innermost());
+    check_finite("the result of ", op, y, ModuleScope::innermost());
   }
   if (!recording()) return y;
   const auto has_node = [](const Tensor* input) { return input->node() != nullptr; };
@@ -185,7 +186,7 @@ Tensor record_always(const char* op, const Tensor& y, std::span<const Tensor> in
 namespace {
 
 Tensor copy_of(const Tensor& x) {
-  Tensor out = like(x);
+  Tensor out = empty_like(x);
   launch<kernel::Copy>(x.device(), x, out);
   return out;
 }
@@ -197,12 +198,12 @@ void add_to(Node& node, Tensor gradient) {
   } else if (node.in_arena) {
     launch<kernel::Accumulate>(gradient.device(), gradient, node.grad);
   } else if (!node.grad) {
-    // What a leaf keeps is its own and dense, whatever an op has handed to several inputs.
+    // A leaf keeps a dense gradient of its own, because an op may pass one gradient to several inputs.
     node.grad = node.leaf && !alone ? copy_of(gradient) : std::move(gradient);
   } else {
-    // A buffer nobody else sees takes the sum in place.
-    const bool ours = node.grad.storage().use_count() == 1 && node.grad.contiguous();
-    Tensor sum = ours ? node.grad : copy_of(node.grad);
+    // Add in place when nothing else uses the buffer.
+    const bool unshared = node.grad.storage().use_count() == 1 && node.grad.contiguous();
+    Tensor sum = unshared ? node.grad : copy_of(node.grad);
     launch<kernel::Accumulate>(sum.device(), gradient, sum);
     node.grad = std::move(sum);
   }
@@ -211,8 +212,8 @@ void add_to(Node& node, Tensor gradient) {
 
 using Nodes = std::vector<std::shared_ptr<Node>>;
 
-/// Every node of order `first` or later that `root` was computed from, in order of creation. Fails, before
-/// anything is changed, at a node that was swept, and at an older one that is neither a leaf nor among
+/// Every node of order `first` or later that `root` depends on, in order of creation. Fails, before anything
+/// is changed, at a node that a backward pass has visited, and at an older one that is neither a leaf nor in
 /// `borders`.
 Nodes reachable(const std::shared_ptr<Node>& root, uint64_t first,
                 const std::unordered_set<const Node*>& borders) {
@@ -241,14 +242,14 @@ Nodes reachable(const std::shared_ptr<Node>& root, uint64_t first,
   return found;
 }
 
-/// Gradients that wait in nodes do not outlive a sweep that fails.
-struct Waiting {
-  explicit Waiting(Nodes& list) : nodes(list) {}
-  ~Waiting() {
+/// Clears the pending gradients of nodes when a backward pass fails.
+struct ClearGradients {
+  explicit ClearGradients(Nodes& list) : nodes(list) {}
+  ~ClearGradients() {
     for (const auto& node : nodes) node->grad = Tensor();
   }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
+  ClearGradients(const ClearGradients&) = delete;
+  ClearGradients& operator=(const ClearGradients&) = delete;
   Nodes& nodes;
 };
 
@@ -273,7 +274,7 @@ void check_gradient(const Node& node, size_t index, const Tensor& gradient) {
 
 Gradients gradients_of(const Node& node, const Tensor& dy) {
   check_unchanged(node);
-  const Owned owned(node.module);
+  const MemoryScope owned(node.module);
   Gradients gradients;
   try {
     gradients = node.vjp(dy);
@@ -289,17 +290,17 @@ Gradients gradients_of(const Node& node, const Tensor& dy) {
   return gradients;
 }
 
-void sweep(const Tensor& y, const Tensor& dy, uint64_t first,
-           const std::unordered_set<const Node*>& borders) {
+void run_backward(const Tensor& y, const Tensor& dy, uint64_t first,
+                  const std::unordered_set<const Node*>& borders) {
   if (!dy || !(dy.shape() == y.shape()) || dy.dtype() != y.dtype()) {
     fail("backward: the gradient is ", dy ? text(dy.dtype(), " ", dy.shape()) : "empty", ", the result ",
          y.dtype(), " ", y.shape(), ". They must agree.");
   }
-  const NoTape no_tape;
-  // The list owns what it visits: passing a node drops its inputs.
+  const NoGrad no_tape;
+  // The list owns the nodes: visiting a node drops its inputs.
   Nodes order = reachable(y.node(), first, borders);
-  const Waiting waiting(order);
-  Completions completions(order);
+  const ClearGradients clear_gradients(order);
+  PendingUses pending_uses(order);
   add_to(*y.node(), dy.detach());
   while (!order.empty()) {
     Node& node = *order.back();
@@ -314,7 +315,7 @@ void sweep(const Tensor& y, const Tensor& dy, uint64_t first,
         add_to(*node.inputs[i], std::move(gradients[i]));
       }
     }
-    completions.passed(node);
+    pending_uses.passed(node);
     node.vjp = nullptr;
     node.inputs.clear();
     node.seen.clear();
@@ -330,7 +331,7 @@ void backward(const Tensor& y, const Tensor& dy) {
         "backward: nothing was recorded. Compute the loss from a leaf or a module's parameters, outside "
         "NoTape.");
   }
-  sweep(y, dy, 0, {});
+  run_backward(y, dy, 0, {});
 }
 
 void backward(const Tensor& loss) {
@@ -348,24 +349,24 @@ void detail::backward_since(uint64_t first, const Tensor& y, const Tensor& dy,
   for (const Tensor& input : inputs) {
     if (input.node()) borders.insert(input.node().get());
   }
-  if (y.node()) sweep(y, dy, first, borders);
+  if (y.node()) run_backward(y, dy, first, borders);
 }
 
-NoTape::NoTape() { ++silent; }
-NoTape::~NoTape() { --silent; }
+NoGrad::NoGrad() { ++silent; }
+NoGrad::~NoGrad() { --silent; }
 
-Retape::Retape() : before_(silent) { silent = 0; }
-Retape::~Retape() { silent = before_; }
+EnableGrad::EnableGrad() : before_(silent) { silent = 0; }
+EnableGrad::~EnableGrad() { silent = before_; }
 
-Within::Within(const void* module) {
+ModuleScope::ModuleScope(const void* module) {
   modules.push_back(module);
   memory_owner = module;
 }
-Within::~Within() {
+ModuleScope::~ModuleScope() {
   modules.pop_back();
   memory_owner = innermost();
 }
-const void* Within::innermost() { return modules.empty() ? nullptr : modules.back(); }
+const void* ModuleScope::innermost() { return modules.empty() ? nullptr : modules.back(); }
 
 Trace::Trace(Name name) { traces.push_back(std::move(name)); }
 Trace::~Trace() { traces.pop_back(); }

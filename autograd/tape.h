@@ -1,4 +1,4 @@
-// Recording what is computed, and sweeping gradients back through it.
+// The tape: records ops and computes gradients by walking them in reverse.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "autograd/node.h"
+#include "heed/autograd/node.h"
 
 namespace heed {
 
@@ -15,48 +15,49 @@ Tensor leaf(const Tensor& x);
 /// The gradient of a leaf after backward(); empty when none has reached it.
 Tensor grad_of(const Tensor& x);
 
-/// Notes on y how to find the gradients of its inputs. Returns y untouched when no input wants one or a
-/// NoTape lives. `vjp` keeps detached handles only: y itself may be among them, because it has no node yet.
+/// Attaches a node to y that computes the gradients of `inputs`. Returns y unchanged when no input needs a
+/// gradient or a NoGrad is active. `vjp` captures detached tensors only; y may be among them, because it has
+/// no node yet.
 Tensor record(const char* op, const Tensor& y, std::initializer_list<const Tensor*> inputs, Vjp vjp);
 Tensor record(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp);
-/// The same for an op that holds parameters of its own: recorded whenever recording is on.
+/// The same for an op that holds parameters of its own: recorded even when no input needs a gradient.
 Tensor record_always(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp);
+/// True unless a NoGrad is active in this thread.
 bool recording();
 
-/// Adds to the gradient of every leaf that `loss` (one element) was computed from, and frees each node as it
-/// passes. Fails when nothing was recorded, when a part was swept before, or naming the op whose gradient
-/// failed; after the last, the leaves hold what had arrived by then.
+/// Adds d loss / d leaf to the gradient of every leaf that `loss` (one element) depends on, and frees each
+/// node after visiting it. Fails when nothing was recorded, when a part of the graph was visited before, and
+/// when an op's gradient fails (the error names the op; leaves keep what they got until then).
 void backward(const Tensor& loss);
 /// The same for a result of any shape, from the gradient dy of its elements.
 void backward(const Tensor& y, const Tensor& dy);
 
-/// Nothing is recorded in this thread while one lives.
-struct NoTape {
-  NoTape();
-  ~NoTape();
-  NoTape(const NoTape&) = delete;
-  NoTape& operator=(const NoTape&) = delete;
+/// While one lives, this thread records nothing (PyTorch: no_grad).
+struct NoGrad {
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
 };
 
-/// Recording is on in this thread while one lives, whatever NoTape is around it: for computing again inside a
-/// gradient.
-struct Retape {
-  Retape();
-  ~Retape();
-  Retape(const Retape&) = delete;
-  Retape& operator=(const Retape&) = delete;
+/// While one lives, this thread records, even inside a NoGrad: for recomputation inside a gradient.
+struct EnableGrad {
+  EnableGrad();
+  ~EnableGrad();
+  EnableGrad(const EnableGrad&) = delete;
+  EnableGrad& operator=(const EnableGrad&) = delete;
 
  private:
   int before_;
 };
 
-/// Ops recorded while one lives belong to `module`, which Trace and errors of backward() name; so does the
-/// memory they take.
-struct Within {
-  explicit Within(const void* module);
-  ~Within();
-  Within(const Within&) = delete;
-  Within& operator=(const Within&) = delete;
+/// While one lives, recorded ops and allocated memory belong to `module`: Trace, errors of backward() and the
+/// memory report name it.
+struct ModuleScope {
+  explicit ModuleScope(const void* module);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
   static const void* innermost();
 };
 
@@ -76,10 +77,9 @@ class NotFinite : public Error {
   std::string sentence_;
 };
 
-/// While one lives, the first op whose result (forward) or gradient (backward) holds a value that is not
-/// finite throws NotFinite, which names the op and, through `name`, the module it ran in. Masks are
-/// not errors: -inf may come out of select() and out of ops that read -inf. It waits for the device after
-/// every op: for looking, not for training.
+/// While one lives, the first op whose result (forward) or gradient (backward) is not finite throws
+/// NotFinite, which names the op and, by `name`, its module. Masks are no errors: where() and ops that read
+/// -inf may return -inf. Waits for the device after every op: for debugging, not for training.
 class Trace {
  public:
   using Name = std::function<std::string(const void* module)>;
@@ -90,10 +90,10 @@ class Trace {
 };
 
 namespace detail {
-/// Nodes recorded from here on have this order or a higher one.
+/// The order that the next recorded node will have, or a lower one.
 uint64_t next_order();
-/// backward() through nodes of order `first` and later only. What arrives at older ones waits there for the
-/// sweep in progress; those must be leaves or among `inputs`.
+/// backward() through nodes of order `first` and later only. Gradients of older nodes are kept there for the
+/// backward() in progress; those nodes must be leaves or among `inputs`.
 void backward_since(uint64_t first, const Tensor& y, const Tensor& dy, std::span<const Tensor> inputs);
 }  // namespace detail
 

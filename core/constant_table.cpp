@@ -1,5 +1,5 @@
 // Tables that stay on a device for a while.
-#include "core/table.h"
+#include "heed/core/constant_table.h"
 
 #include <list>
 #include <mutex>
@@ -7,9 +7,9 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "core/cuda/graph.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
+#include "heed/core/cuda/runtime/graph.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {

@@ -5,14 +5,14 @@
 #include <span>
 #include <vector>
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
-/// A table that follows from shapes and settings alone, made on the CPU, as a tensor of this dtype on this
-/// device. Nobody writes to it: on a device the same numbers come back as the same memory, so that a step
-/// that has run as it is finds its tables there when it is recorded, while nothing may be copied in. Those
-/// used last stay, of at most 256 MiB together; those of a recorded step stay for as long as it does.
+/// A read-only table computed on the CPU from shapes and settings, as a tensor on this device. A device
+/// caches tables: equal numbers give the same memory, so a step finds its tables there when a CUDA graph
+/// captures it and nothing may be copied. The cache holds the last 256 MiB used; tables of a captured step
+/// live as long as the step.
 Tensor constant_table(const Tensor& made, Device device, DType dtype);
 
 /// The same of a list.
@@ -29,10 +29,10 @@ Tensor constant_bytes(const std::vector<X>& list, Device device) {
   return constant_table(bytes, Shape{static_cast<int64_t>(bytes.size())}, device);
 }
 
-/// Whether a step is being recorded: nothing may be read back from the device or waited for.
+/// True while a CUDA graph captures a step: then nothing may be read back from the device or waited for.
 bool step_is_recorded();
 
-/// A step that is being recorded reads this tensor, which was made before: its memory stays for the replays.
+/// Declares that the step being captured reads this older tensor, whose memory then stays for the replays.
 void keep_for_replays(const Tensor& x);
 
 }  // namespace heed

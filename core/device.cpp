@@ -1,11 +1,11 @@
 // Which devices there are.
-#include "core/device.h"
+#include "heed/core/device.h"
 
-#include "core/cuda/context.h"
-#include "core/cuda/memory.h"
-#include "core/dtype.h"
-#include "core/error.h"
-#include "core/gpu.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/cuda/runtime/memory.h"
+#include "heed/core/dtype.h"
+#include "heed/core/error.h"
+#include "heed/core/gpu_info.h"
 
 namespace heed {
 
@@ -42,7 +42,7 @@ std::vector<Device> devices() {
 Device device_named(const std::string& name) {
   if (name == "cpu") return Device::cpu;
   // A device that the CPU acts is for tests: never the best there is.
-  if (name == "auto") return devices().size() > 1 && !cuda::acted ? Device::cuda : Device::cpu;
+  if (name == "auto") return devices().size() > 1 && !cuda::emulated ? Device::cuda : Device::cpu;
   if (name != "cuda") fail("device '", name, "' is unknown. Known: auto, cpu, cuda.");
   const std::string why = why_no_cuda();
   if (!why.empty()) fail(Fault::device, "device cuda: ", why, ". Use --device cpu or auto.");

@@ -1,4 +1,4 @@
-// Where numbers live.
+// Devices: the CPU and the GPU.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/both.h"
-#include "core/error.h"
+#include "heed/core/error.h"
+#include "heed/core/host_device.h"
 
 namespace heed {
 

@@ -1,12 +1,12 @@
 // Numbers and foreign text, for messages.
-#include "core/error.h"
+#include "heed/core/error.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
-#include "core/terminal.h"
-#include "core/utf8.h"
+#include "heed/core/io/terminal.h"
+#include "heed/core/io/utf8.h"
 
 namespace heed {
 

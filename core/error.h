@@ -18,9 +18,9 @@ enum class Fault {
   usage = 2,     ///< a wrong argument, option or configuration
   data = 3,      ///< a file whose content is not what it should be
   numeric = 4,   ///< a value that is not finite, or training that diverges
-  file = 5,      ///< the file system said no
-  busy = 6,      ///< somebody else holds the run folder
-  memory = 7,    ///< more memory is needed than there is
+  file = 5,      ///< a file system operation failed
+  busy = 6,      ///< another process holds the run folder
+  memory = 7,    ///< out of memory
   device = 8,    ///< the device is missing or failed
 };
 
@@ -61,7 +61,7 @@ void append(std::string& out, const Part& part) {
 }  // namespace detail
 
 /// Text out of a file as a message may show it: at most `most` bytes of what terminal_word()
-/// (core/terminal.h) makes of it.
+/// (core/io/terminal.h) makes of it.
 std::string shown(std::string_view text, size_t most = 60);
 
 /// All parts in one string: `text("matmul: ", a.shape(), " times ", b.shape())`.

@@ -1,11 +1,11 @@
 // Finds out what this CPU can do, once.
-#include "core/isa.h"
+#include "heed/core/isa.h"
 
 #include <array>
 #include <cstdlib>
 #include <string>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 namespace {

@@ -1,4 +1,4 @@
-// Which vector instructions the kernels of the CPU use.
+// Which vector instructions the CPU kernels use.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ inline constexpr bool all_isas = true;
 inline constexpr bool all_isas = false;
 #endif
 
-/// What the kernels use: the widest that this CPU has. The environment variable HEED_ISA asks for another one
-/// by name; one that is unknown or not there is an error that lists those that are. Sums are added in another
-/// order, so results differ in their last bits from one Isa to another.
+/// The instruction set that the kernels use: the widest of this CPU, or the one that the environment variable
+/// HEED_ISA names; an unknown or unsupported name is an error that lists the supported ones. Sums run in a
+/// different order, so results differ in their last bits between instruction sets.
 Isa isa();
 
 /// "portable", "avx2", "avx512"; "native" where the kernels were compiled for one machine only.

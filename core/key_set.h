@@ -8,7 +8,7 @@
 
 namespace heed::kernel {
 
-/// A set of keys, cheap where they lie near each other.
+/// A set of keys as a bit map; operations cost little where keys are close together.
 class KeyBits {
  public:
   explicit KeyBits(int64_t keys) : words_(static_cast<size_t>(keys / 64 + 1)), before_(words_.size()) {}

@@ -1,18 +1,18 @@
-// A kernel is a struct with two twins; launch() picks one.
+// A kernel is a struct with a CPU and a CUDA implementation (its twins); launch() picks one.
 #pragma once
 
 #include <concepts>
 #include <utility>
 
-#include "core/both.h"
-#include "core/device.h"
-#include "core/error.h"
-#include "core/isa.h"
+#include "heed/core/device.h"
+#include "heed/core/error.h"
+#include "heed/core/host_device.h"
+#include "heed/core/isa.h"
 
 namespace heed {
 
-/// Leaving a twin out does not compile, on any machine; leaving it undefined does not link where CUDA is
-/// built. The twin of the CPU exists once for each Isa.
+/// Both twins must be declared, or it does not compile; both must be defined, or it does not link with CUDA.
+/// The CPU twin exists once per Isa.
 template <class K>
 concept Kernel = requires {
   &K::template cpu<Isa::portable>;

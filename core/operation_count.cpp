@@ -1,7 +1,7 @@
 // The one counter and the one log of the program, whichever copy of the kernels writes to them.
-#include "core/count.h"
+#include "heed/core/operation_count.h"
 
-#include "core/pair_count.h"
+#include "heed/core/pair_count.h"
 
 namespace heed {
 

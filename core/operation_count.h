@@ -1,5 +1,5 @@
-// Floating-point operations counted by the kernels, read by the tests of declared costs; and, where somebody
-// asks, the products they were.
+// Counts of floating-point operations of the kernels, for tests of declared costs; and a log of matrix
+// products.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/rounding.h"
+#include "heed/core/product_precision.h"
 
 namespace heed {
 
@@ -29,8 +29,8 @@ struct Product {
   int64_t flops() const { return 2 * batch * m * n * k; }
 };
 
-/// While one lives, kernels that multiply matrices note what they do: the floor of their time, which
-/// `heed bench` replays alone. One at a time.
+/// While it lives, kernels record their matrix products; `heed bench` replays those alone as a lower bound of
+/// the time. Only one may live at a time.
 class ProductLog {
  public:
   ProductLog() { open() = this; }

@@ -1,8 +1,8 @@
 // The state of random numbers.
-#include "core/random.h"
+#include "heed/core/random.h"
 
-#include "core/cuda/graph.h"
-#include "core/kernels/random.h"
+#include "heed/core/cuda/runtime/graph.h"
+#include "heed/core/kernels/elementwise/random.h"
 
 namespace heed {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "core/launch.h"
-#include "core/tensor.h"
+#include "heed/core/launch.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 

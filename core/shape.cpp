@@ -1,5 +1,5 @@
 // Extents, and the rule of broadcasting.
-#include "core/shape.h"
+#include "heed/core/shape.h"
 
 #include <algorithm>
 

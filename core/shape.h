@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 

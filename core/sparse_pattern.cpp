@@ -1,5 +1,5 @@
 // Patterns into tiles, and turned.
-#include "core/pattern.h"
+#include "heed/core/sparse_pattern.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "core/key_bits.h"
+#include "heed/core/key_set.h"
 
 namespace heed::kernel {
 namespace {
@@ -117,7 +117,7 @@ class BlockPlanner {
     }
     plan_.groups_.push_back(all);
     plan_.pass_.push_back({head, head + 1});
-    plan_.most_groups_ = 1;
+    plan_.max_groups_ = 1;
   }
 
   /// Queries whose scattered keys lie on one lattice, one residue after the other. False where there are
@@ -259,7 +259,7 @@ class BlockPlanner {
     }
     const auto last_group = static_cast<int64_t>(plan_.groups_.size());
     plan_.pass_.push_back({first_group, last_group});
-    plan_.most_groups_ = std::max(plan_.most_groups_, last_group - first_group);
+    plan_.max_groups_ = std::max(plan_.max_groups_, last_group - first_group);
   }
 
   void group(int64_t head, const Order& order, Part part, int64_t begin, int64_t end, bool alone,

@@ -1,4 +1,4 @@
-// Which keys each query may look at, and how such a pattern falls into tiles.
+// Sparse attention patterns: which keys each query sees, and their split into tiles.
 #pragma once
 
 #include <cstdint>
@@ -22,24 +22,24 @@ struct Pattern {
   };
   std::vector<Run> runs;
   mutable std::shared_ptr<const BlockPlan> planned = {};  ///< see plan()
-  /// What a device keeps of it, made when first asked for: its tiles, and those of its pairs turned.
+  /// The plans of the pattern and of its transpose on a device, built on first use.
   mutable std::shared_ptr<const PlanOnDevice> on_device = {};
 
   int64_t kept() const;  ///< entries of the map that are not masked, over all heads
-  /// Its tiles, worked out when first asked for. A pattern that has a plan must not be changed.
+  /// The plan of its tiles, built on first use. A pattern with a plan must not change.
   const BlockPlan& plan() const;
-  /// The same pairs with queries and keys changed: which queries see each key.
+  /// The transpose: which queries see each key.
   Pattern turned() const;
 };
 
-/// What a plan takes things to cost, in pairs of large tiles.
+/// Costs that a plan assumes, in units of one pair of a large tile.
 struct PlanCosts {
   double pair[3] = {1, 1.1, 1.3};  ///< a pair in groups of 64, 32 and 16 queries
   double alone = 7;                ///< a pair of a query that goes by itself
   double gathering = 8;            ///< copying a key that lies apart, and adding up its gradient
   bool whole_tiles = false;        ///< each step of a group costs a whole tile, and no query goes by itself
 };
-/// Blocks of a device make whole tiles, and copy rows wherever they lie.
+/// On a device, blocks compute whole tiles, and gathering rows is free.
 inline constexpr PlanCosts device_costs{.gathering = 0, .whole_tiles = true};
 
 /// The pairs of a pattern as groups of queries that meet common keys. Queries that lie apart but look at the
@@ -61,7 +61,7 @@ class BlockPlan {
     /// Of its keys, queries lanes g up to lanes (g + 1) meet those from begin[g] up to end[g] at most.
     uint8_t begin[tile / lanes], end[tile / lanes];
   };
-  /// Which runs of its queries a group has.
+  /// Which runs of its queries a group covers.
   enum class Part : uint8_t { all, long_runs, short_runs };
   struct Group {
     int64_t queries;  ///< their numbers begin there in queries()
@@ -86,8 +86,8 @@ class BlockPlan {
   Pass pass(int64_t head, int64_t index) const {
     return pass_[static_cast<size_t>((heads_ == 1 ? 0 : head) * passes_ + index)];
   }
-  int64_t kept() const { return kept_; }                ///< pairs of all heads
-  int64_t most_groups() const { return most_groups_; }  ///< of any head and pass
+  int64_t kept() const { return kept_; }              ///< pairs of all heads
+  int64_t max_groups() const { return max_groups_; }  ///< of any head and pass
   const Group& group(int64_t index) const { return groups_[static_cast<size_t>(index)]; }
   const Step& step(int64_t index) const { return steps_[static_cast<size_t>(index)]; }
   const int32_t* queries(const Group& group) const { return queries_.data() + group.queries; }
@@ -105,7 +105,7 @@ class BlockPlan {
  private:
   friend class BlockPlanner;
 
-  int64_t heads_ = 1, passes_ = 1, most_groups_ = 0, kept_ = 0;
+  int64_t heads_ = 1, passes_ = 1, max_groups_ = 0, kept_ = 0;
   std::vector<Pass> pass_;  ///< [heads, passes]
   std::vector<Group> groups_;
   std::vector<Step> steps_;

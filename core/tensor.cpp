@@ -1,11 +1,11 @@
 // Making, viewing and reading tensors.
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 #include <cstring>
 
-#include "core/cuda/context.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -124,9 +124,9 @@ void Tensor::wrong_dtype(DType wanted) const {
   fail("tensor: its elements are ", to_string(dtype_), ", not ", to_string(wanted), ". Convert with cast().");
 }
 
-Tensor like(const Tensor& x) { return like(x, x.shape()); }
+Tensor empty_like(const Tensor& x) { return empty_like(x, x.shape()); }
 
-Tensor like(const Tensor& x, const Shape& shape) { return Tensor(shape, x.dtype(), x.device()); }
+Tensor empty_like(const Tensor& x, const Shape& shape) { return Tensor(shape, x.dtype(), x.device()); }
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
-#include "core/dtype.h"
-#include "core/shape.h"
-#include "core/storage.h"
+#include "heed/core/device.h"
+#include "heed/core/dtype.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/shape.h"
 
 namespace heed {
 
@@ -86,8 +86,8 @@ class Tensor {
 };
 
 /// An uninitialised tensor of the same shape, dtype and device.
-Tensor like(const Tensor& x);
-Tensor like(const Tensor& x, const Shape& shape);
+Tensor empty_like(const Tensor& x);
+Tensor empty_like(const Tensor& x, const Shape& shape);
 
 /// Numbers, shape and dtype as text, long axes shortened.
 std::string to_string(const Tensor& x);

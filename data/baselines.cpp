@@ -1,5 +1,5 @@
-// Majority, runs of bytes, histograms.
-#include "data/anchors.h"
+// Baselines: most frequent label, byte n-grams, histograms.
+#include "heed/data/baselines.h"
 
 #include <algorithm>
 #include <array>
@@ -12,14 +12,14 @@ namespace {
 constexpr size_t hashed_buckets = size_t{1} << 18;
 
 int64_t classes_of(const Sequences& one, const Sequences& other) {
-  uint8_t most = 1;
+  uint8_t max_label = 1;
   for (const Sequences* set : {&one, &other}) {
-    for (const uint8_t label : set->labels) most = std::max(most, label);
+    for (const uint8_t label : set->labels) max_label = std::max(max_label, label);
   }
-  return most + 1;
+  return max_label + 1;
 }
 
-/// Calls f(bucket) for each run of an example, each bucket once unless `times`.
+/// Calls f(bucket) for each byte n-gram of an example, each bucket once unless `times`.
 class Runs {
  public:
   Runs(int64_t length, bool times)
@@ -55,7 +55,7 @@ class Runs {
   uint32_t now_ = 0;
 };
 
-/// Cosine of the histograms of both parts of an example.
+/// Cosine of the byte histograms of an example's two parts.
 double cosine(const Sequences& set, int64_t example) {
   std::array<double, 256> counts[2]{};
   for (int64_t part = 0; part < 2; ++part) {
@@ -70,29 +70,29 @@ double cosine(const Sequences& set, int64_t example) {
   return one > 0 && other > 0 ? both / std::sqrt(one * other) : 0;
 }
 
-double share(int64_t right, const Sequences& asked) {
-  return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(asked.count(), 1));
+double share(int64_t right, const Sequences& test_set) {
+  return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(test_set.count(), 1));
 }
 
 }  // namespace
 
-double majority(const Sequences& known, const Sequences& asked) {
-  std::vector<int64_t> times(static_cast<size_t>(classes_of(known, asked)));
-  for (const uint8_t label : known.labels) ++times[label];
+double majority(const Sequences& train_set, const Sequences& test_set) {
+  std::vector<int64_t> times(static_cast<size_t>(classes_of(train_set, test_set)));
+  for (const uint8_t label : train_set.labels) ++times[label];
   const auto commonest = static_cast<uint8_t>(std::max_element(times.begin(), times.end()) - times.begin());
-  return share(std::count(asked.labels.begin(), asked.labels.end(), commonest), asked);
+  return share(std::count(test_set.labels.begin(), test_set.labels.end(), commonest), test_set);
 }
 
-double byte_runs(const Sequences& known, const Sequences& asked, int64_t length, bool times) {
-  if (known.count() == 0) return 0;
-  const auto classes = static_cast<size_t>(classes_of(known, asked));
+double byte_runs(const Sequences& train_set, const Sequences& test_set, int64_t length, bool times) {
+  if (train_set.count() == 0) return 0;
+  const auto classes = static_cast<size_t>(classes_of(train_set, test_set));
   Runs runs(length, times);
   std::vector<std::vector<double>> counts(classes, std::vector<double>(runs.buckets(), 1));
   std::vector<double> prior(classes, 1), sums(classes, static_cast<double>(runs.buckets()));
-  for (int64_t i = 0; i < known.count(); ++i) {
-    const uint8_t label = known.labels[static_cast<size_t>(i)];
+  for (int64_t i = 0; i < train_set.count(); ++i) {
+    const uint8_t label = train_set.labels[static_cast<size_t>(i)];
     ++prior[label];
-    runs(known, i, [&](size_t bucket) {
+    runs(train_set, i, [&](size_t bucket) {
       ++counts[label][bucket];
       ++sums[label];
     });
@@ -102,46 +102,46 @@ double byte_runs(const Sequences& known, const Sequences& asked, int64_t length,
   }
   int64_t right = 0;
   std::vector<double> score(classes);
-  for (int64_t i = 0; i < asked.count(); ++i) {
+  for (int64_t i = 0; i < test_set.count(); ++i) {
     for (size_t label = 0; label < classes; ++label) score[label] = std::log(prior[label]);
-    runs(asked, i, [&](size_t bucket) {
+    runs(test_set, i, [&](size_t bucket) {
       for (size_t label = 0; label < classes; ++label) score[label] += counts[label][bucket];
     });
     const auto guess = std::max_element(score.begin(), score.end()) - score.begin();
-    right += guess == asked.labels[static_cast<size_t>(i)] ? 1 : 0;
+    right += guess == test_set.labels[static_cast<size_t>(i)] ? 1 : 0;
   }
-  return share(right, asked);
+  return share(right, test_set);
 }
 
-double histogram_cosine(const Sequences& known, const Sequences& asked) {
+double histogram_cosine(const Sequences& train_set, const Sequences& test_set) {
   std::vector<std::pair<double, uint8_t>> all;
-  for (int64_t i = 0; i < known.count(); ++i)
-    all.emplace_back(cosine(known, i), known.labels[static_cast<size_t>(i)]);
+  for (int64_t i = 0; i < train_set.count(); ++i)
+    all.emplace_back(cosine(train_set, i), train_set.labels[static_cast<size_t>(i)]);
   std::sort(all.begin(), all.end());
-  // Above the threshold: 1. Everything is above at first.
-  auto right = static_cast<int64_t>(std::count(known.labels.begin(), known.labels.end(), uint8_t{1}));
+  // Predicts 1 above the threshold; at first that is everything.
+  auto right = static_cast<int64_t>(std::count(train_set.labels.begin(), train_set.labels.end(), uint8_t{1}));
   int64_t best = right;
   double threshold = -1;
   for (size_t i = 0; i < all.size(); ++i) {
     right += all[i].second == 0 ? 1 : -1;
-    const bool tied = i + 1 < all.size() && all[i + 1].first == all[i].first;  // no threshold parts equals
+    const bool tied = i + 1 < all.size() && all[i + 1].first == all[i].first;  // no threshold between equals
     if (!tied && right > best) {
       best = right;
       threshold = all[i].first;
     }
   }
   int64_t hits = 0;
-  for (int64_t i = 0; i < asked.count(); ++i)
-    hits += (cosine(asked, i) > threshold ? 1 : 0) == asked.labels[static_cast<size_t>(i)] ? 1 : 0;
-  return share(hits, asked);
+  for (int64_t i = 0; i < test_set.count(); ++i)
+    hits += (cosine(test_set, i) > threshold ? 1 : 0) == test_set.labels[static_cast<size_t>(i)] ? 1 : 0;
+  return share(hits, test_set);
 }
 
-std::string to_string(const std::vector<Anchor>& anchors) {
+std::string to_string(const std::vector<Baseline>& baselines) {
   std::string out;
-  for (const Anchor& anchor : anchors) {
+  for (const Baseline& anchor : baselines) {
     char number[16];
     std::snprintf(number, sizeof number, "%.3f", anchor.accuracy);
-    out += text(out.empty() ? "" : ", ", anchor.knowledge, " ", static_cast<const char*>(number));
+    out += text(out.empty() ? "" : ", ", anchor.name, " ", static_cast<const char*>(number));
   }
   return out;
 }

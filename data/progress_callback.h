@@ -1,28 +1,29 @@
-// Long work that tells how far it is, and can be ended there.
+// Progress of long computations, with a way to cancel them.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 
-#include "core/parallel.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed {
 
-/// Hears now and then, in the thread that asked for the work, how many examples are done; what it throws ends
-/// the work.
-using Told = std::function<void(int64_t done)>;
+/// Called now and then, in the calling thread, with the number of finished examples; an exception cancels the
+/// work.
+using ProgressCallback = std::function<void(int64_t done)>;
 
-/// `parallel_rows` in stretches of a fraction of a second, after each of which `told` is called; at once
-/// where nobody listens. `f` writes only what belongs to its rows, so stretches change nothing. A thread
-/// takes `runs_a_thread` runs of `grain` in a stretch.
+/// `parallel_rows` in chunks of a fraction of a second, calling on_progress after each; in one chunk when it
+/// is empty. `f` must write only its own rows, so results do not depend on chunks. A thread gets
+/// `runs_a_thread` runs of `grain` per chunk.
 template <class F>
-void told_rows(int64_t count, int64_t grain, const Told& told, F&& f, int64_t runs_a_thread = 16) {
-  const int64_t stretch = told ? runs_a_thread * grain * threads() : std::max<int64_t>(count, 1);
+void parallel_rows_with_progress(int64_t count, int64_t grain, const ProgressCallback& on_progress, F&& f,
+                                 int64_t runs_a_thread = 16) {
+  const int64_t stretch = on_progress ? runs_a_thread * grain * threads() : std::max<int64_t>(count, 1);
   for (int64_t done = 0; done < count; done += stretch) {
     const int64_t rows = std::min(stretch, count - done);
     parallel_rows(rows, grain, [&](int64_t begin, int64_t end) { f(done + begin, done + end); });
-    if (told) told(done + rows);
+    if (on_progress) on_progress(done + rows);
   }
 }
 

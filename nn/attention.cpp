@@ -1,10 +1,10 @@
-// What all memories share, and extra terms of a loss.
-#include "nn/attention.h"
+// Reordering of caches, and auxiliary losses.
+#include "heed/nn/attention.h"
 
 #include <algorithm>
 
-#include "core/kernels/cross_entropy.h"
-#include "core/launch.h"
+#include "heed/core/kernels/norm/cross_entropy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -23,18 +23,18 @@ class Reorder final : public Fields {
   Tensor order_;
 };
 
-/// logits [N, V], targets [N], sequences one after the other.
+/// The likelihood of concatenated sequences: logits [N, V], targets [N]; `rows` holds the length of each.
 Likelihood likelihood_of(const Tensor& logits, const Tensor& targets, std::span<const int64_t> rows,
                          int32_t ignore) {
   const auto batch = static_cast<int64_t>(rows.size());
   const Tensor all = contiguous(logits.detach()), wanted = contiguous(targets.detach());
   const Tensor mean = Tensor::zeros(Shape{batch}, all.dtype(), all.device()),
                count = Tensor::zeros(Shape{batch}, all.dtype(), all.device());
-  const Tensor lse = like(all, Shape{all.extent(0)});
+  const Tensor lse = empty_like(all, Shape{all.extent(0)});
   int64_t at = 0;
   for (int64_t b = 0; b < batch; ++b) {
     const int64_t end = at + rows[static_cast<size_t>(b)];
-    if (end == at) continue;  // a row of padding
+    if (end == at) continue;  // a sequence without targets
     launch<kernel::CrossEntropy>(all.device(), view::slice(all, 0, at, end), view::slice(wanted, 0, at, end),
                                  0.0, ignore, view::slice(lse, 0, at, end), view::slice(mean, 0, b, b + 1),
                                  view::slice(count, 0, b, b + 1));
@@ -45,12 +45,12 @@ Likelihood likelihood_of(const Tensor& logits, const Tensor& targets, std::span<
 
 }  // namespace
 
-void Terms::settle(const Likelihood& likelihood) {
+void AuxiliaryLosses::resolve(const Likelihood& likelihood) {
   for (const auto& [name, make] : waiting) list.emplace_back(name, make(likelihood));
   waiting.clear();
 }
 
-Tensor Terms::sum() const {
+Tensor AuxiliaryLosses::sum() const {
   if (!waiting.empty()) {
     fail("loss: the term '", waiting.front().first,
          "' of an attention waits for the likelihood of each sequence, which this task does not tell. Call "
@@ -61,45 +61,47 @@ Tensor Terms::sum() const {
   return total;
 }
 
-void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, std::span<const int64_t> rows,
-                  int32_t ignore) {
-  if (terms == nullptr || terms->waiting.empty()) return;
+void resolve_auxiliary_losses(AuxiliaryLosses* losses, const Tensor& logits, const Tensor& targets,
+                              std::span<const int64_t> rows, int32_t ignore) {
+  if (losses == nullptr || losses->waiting.empty()) return;
   Likelihood likelihood;
   {
-    const NoTape quiet;
+    const NoGrad no_grad;
     likelihood = likelihood_of(logits, targets, rows, ignore);
   }
-  terms->settle(likelihood);
+  losses->resolve(likelihood);
 }
 
-void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, int32_t ignore) {
-  if (terms == nullptr || terms->waiting.empty()) return;
+void resolve_auxiliary_losses(AuxiliaryLosses* losses, const Tensor& logits, const Tensor& targets,
+                              int32_t ignore) {
+  if (losses == nullptr || losses->waiting.empty()) return;
   const int64_t batch = targets.extent(0);
   const std::vector<int64_t> rows(static_cast<size_t>(batch), targets.size() / std::max<int64_t>(batch, 1));
-  settle_terms(terms, reshape(logits.detach(), Shape{-1, logits.extent(-1)}),
-               reshape(targets.detach(), Shape{-1}), rows, ignore);
+  resolve_auxiliary_losses(losses, reshape(logits.detach(), Shape{-1, logits.extent(-1)}),
+                           reshape(targets.detach(), Shape{-1}), rows, ignore);
 }
 
-void settle_terms_of_parts(Terms* terms, const Tensor& logits, const Tensor& targets, int64_t parts) {
-  if (terms == nullptr || terms->waiting.empty()) return;
+void resolve_auxiliary_losses_of_parts(AuxiliaryLosses* losses, const Tensor& logits, const Tensor& targets,
+                                       int64_t parts) {
+  if (losses == nullptr || losses->waiting.empty()) return;
   Likelihood likelihood;
   {
-    const NoTape quiet;
+    const NoGrad no_grad;
     const std::vector<int64_t> rows(static_cast<size_t>(targets.extent(0)), 1);
     likelihood = likelihood_of(logits.detach(), targets.detach(), rows, -1);
     for (Tensor* each : {&likelihood.of_sequences, &likelihood.real})
       *each = concat(std::vector<Tensor>(static_cast<size_t>(parts), *each), 0);
   }
-  terms->settle(likelihood);
+  losses->resolve(likelihood);
 }
 
-void reorder(Memory& memory, const Tensor& order) {
+void reorder(AttentionCache& cache, const Tensor& order) {
   if (order.dtype() != DType::i32 || order.rank() != 1) {
     fail("reorder: the order is ", order.dtype(), " ", order.shape(),
          "; it must be i32 [B], one row a hypothesis.");
   }
   Reorder visitor(order);
-  memory.fields(visitor);
+  cache.fields(visitor);
 }
 
 }  // namespace heed

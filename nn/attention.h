@@ -1,4 +1,4 @@
-// The interface of every way of attending.
+// Attention: the interface that every attention implements, with its input, cache and configuration.
 #pragma once
 
 #include <algorithm>
@@ -10,160 +10,165 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/ops.h"
-#include "nn/init.h"
-#include "nn/mask.h"
-#include "nn/module.h"
-#include "nn/position.h"
+#include "heed/autograd/ops.h"
+#include "heed/nn/init.h"
+#include "heed/nn/mask.h"
+#include "heed/nn/module.h"
+#include "heed/nn/position.h"
 
 namespace heed {
 
-/// What a variant keeps between calls. Lists its tensors ([B, ...]) in fields(), so that moving, reordering
-/// beams and detaching are generic.
-struct Memory {
-  int64_t length = 0;   ///< keys remembered
-  int64_t queries = 0;  ///< queries answered: the absolute position of the next one
-  virtual ~Memory() = default;
+/// What an attention keeps between the steps of decoding: the key-value cache, or the state of a linear
+/// attention. Lists its tensors ([B, ...]) in fields(), so that moving, reordering beams and detaching are
+/// generic.
+struct AttentionCache {
+  int64_t length = 0;   ///< number of cached keys
+  int64_t queries = 0;  ///< number of queries answered so far: the position of the next one
+  virtual ~AttentionCache() = default;
   virtual void fields(Fields& f) = 0;
 };
 
-/// Row i of every remembered tensor becomes row order[i]: what beam search does to its hypotheses. order: i32
+/// Row i of every cached tensor becomes row order[i], as beam search reorders its hypotheses. order: i32
 /// [B'].
-void reorder(Memory& memory, const Tensor& order);
+void reorder(AttentionCache& cache, const Tensor& order);
 
-/// Receives maps: [B, H, Tq, Tk] with the module they come from. Asking never changes the output.
-struct Probe {
+/// Collects attention maps [B, H, Tq, Tk], each with the module that made it. Recording never changes an
+/// output.
+struct MapRecorder {
   struct Map {
-    const Module* who;
+    const Module* module;
     Tensor weights;
-    Tensor drawn = {};  ///< where an attention picks single keys: 1 at those, 0 elsewhere
+    Tensor drawn = {};  ///< of hard attentions: 1 at the sampled keys, 0 elsewhere
   };
-  void see(const Module& who, const Tensor& map, const Tensor& drawn = {}) {
-    maps.push_back({&who, map.detach(), drawn ? drawn.detach() : Tensor()});
+  void record(const Module& module, const Tensor& map, const Tensor& drawn = {}) {
+    maps.push_back({&module, map.detach(), drawn ? drawn.detach() : Tensor()});
   }
   std::vector<Map> maps;
 };
 
-/// What a model said of a batch: for terms that need to know how well it did.
+/// How likely a model finds the targets of a batch, for auxiliary losses that depend on it.
 struct Likelihood {
   Tensor of_sequences;  ///< [B], nats: log p of the targets of each sequence, without history
   Tensor weight;        ///< rank 0: what the loss is a mean over, tokens or examples of the batch
-  Tensor real;          ///< [B]: 1; 0 for a sequence without targets, which is there to fill a batch up
+  Tensor real;          ///< [B]: 1; 0 for a sequence without targets, which only fills the batch up
 };
 
-/// Extra terms of the loss, such as those of stochastic attention or routing. Whoever takes the step adds
-/// sum() to the loss of the task.
-struct Terms {
+/// Terms that attentions add to the loss, such as those of stochastic attention or routing. The training step
+/// adds sum() to the loss of the task.
+struct AuxiliaryLosses {
   using FromLikelihood = std::function<Tensor(const Likelihood&)>;
 
-  /// A term of rank 0, in the unit of the loss.
+  /// Adds a term of rank 0, in the unit of the loss.
   void add(const char* name, const Tensor& term) { list.emplace_back(name, term); }
-  /// A term made once the likelihood is known: settle() asks for it.
+  /// Adds a term that resolve() computes once the likelihood is known.
   void add(const char* name, FromLikelihood make) { waiting.emplace_back(name, std::move(make)); }
-  /// Turns what waits into terms. The task calls it; see settle_terms().
-  void settle(const Likelihood& likelihood);
-  /// Of all terms; empty when there are none. Fails when some still wait for a likelihood.
+  /// Computes the waiting terms. The task calls it; see resolve_auxiliary_losses().
+  void resolve(const Likelihood& likelihood);
+  /// The sum of all terms; empty when there are none. Fails when some still wait for a likelihood.
   Tensor sum() const;
 
   std::vector<std::pair<std::string, Tensor>> list;
   std::vector<std::pair<std::string, FromLikelihood>> waiting;
-  bool rehearsal = false;  ///< a step that is only tried out: nothing is to be remembered of it
+  bool dry_run = false;  ///< true in a step whose result is thrown away: modules must not update their state
 };
 
-/// Gives terms that wait the likelihood of `targets` (i32 [B, ...]) under `logits` [B, ..., V]; targets equal
-/// to `ignore` do not count. Does nothing when none wait.
-void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, int32_t ignore = -1);
-/// The same for logits [N, V] and targets [N] that hold the sequences one after the other: `rows` tells how
-/// many each has.
-void settle_terms(Terms* terms, const Tensor& logits, const Tensor& targets, std::span<const int64_t> rows,
-                  int32_t ignore = -1);
+/// Resolves waiting terms with the likelihood of `targets` (i32 [B, ...]) under `logits` [B, ..., V]; targets
+/// equal to `ignore` do not count. Does nothing when no term waits.
+void resolve_auxiliary_losses(AuxiliaryLosses* losses, const Tensor& logits, const Tensor& targets,
+                              int32_t ignore = -1);
+/// The same for logits [N, V] and targets [N] of concatenated sequences: `rows` holds the length of each.
+void resolve_auxiliary_losses(AuxiliaryLosses* losses, const Tensor& logits, const Tensor& targets,
+                              std::span<const int64_t> rows, int32_t ignore = -1);
 
-/// The same where an example is `parts` sequences of a batch [parts * B]: the first of all examples, then the
-/// second of all. Each of them has its example's likelihood.
-void settle_terms_of_parts(Terms* terms, const Tensor& logits, const Tensor& targets, int64_t parts);
+/// The same where an example is `parts` sequences of a batch [parts * B]: first the first part of all
+/// examples, then the second. Each sequence gets the likelihood of its example.
+void resolve_auxiliary_losses_of_parts(AuxiliaryLosses* losses, const Tensor& logits, const Tensor& targets,
+                                       int64_t parts);
 
-/// What a whole forward pass carries: noise while training, somebody who looks, extra terms.
-struct Pass {
-  Rng* noise = nullptr;  ///< dropout and sampling; null when evaluating
-  Probe* probe = nullptr;
-  Terms* terms = nullptr;
+/// What one forward pass carries through all modules.
+struct ForwardContext {
+  Rng* rng = nullptr;                 ///< random numbers of dropout and sampling; null when evaluating
+  MapRecorder* recorder = nullptr;    ///< receives attention maps; may be null
+  AuxiliaryLosses* losses = nullptr;  ///< receives auxiliary losses; may be null
+  /// True in training: dropout is on and stochastic attentions sample.
+  bool training() const { return rng != nullptr; }
 };
 
-/// One call to an attention.
-struct Attend {
-  Tensor queries = {};  ///< [B, Tq, width]
-  Tensor keys =
-      {};  ///< [B, Tk, width]; the same tensor for self-attention; empty if `memory` holds all of them
-  Mask mask = {};            ///< who may look at whom
-  Memory* memory = nullptr;  ///< what earlier calls left behind: keys given are appended to it
-  Pass pass = {};
+/// The arguments of one call to an attention.
+struct AttentionInput {
+  Tensor queries = {};  ///< [B, Tq, d_model]
+  Tensor keys = {};     ///< [B, Tk, d_model]; `queries` itself for self-attention; empty if cached
+  Mask mask = {};       ///< which query may attend to which key
+  AttentionCache* cache = nullptr;  ///< keys of earlier calls; `keys` are appended to it
+  ForwardContext context = {};
 };
 
-/// The memory of a call as the kind that its attention keeps; null without one. Fails for another's.
+/// The cache of a call as the type that its attention makes; null without one. Fails for a cache of another
+/// attention.
 template <class Kind>
-Kind* memory_of(const Attend& call) {
-  auto* memory = dynamic_cast<Kind*>(call.memory);
-  if (call.memory != nullptr && memory == nullptr)
-    fail("attention: this memory is another attention's. Use the one from start().");
-  return memory;
+Kind* cache_of(const AttentionInput& input) {
+  auto* cache = dynamic_cast<Kind*>(input.cache);
+  if (input.cache != nullptr && cache == nullptr)
+    fail("attention: this cache belongs to another attention. Use the one from new_cache().");
+  return cache;
 }
 
-/// Any way of attending. Rung 4 of the ladder: override forward().
+/// Base class of all attentions. Rung 4 of the ladder, the most general: override forward().
 class Attention : public Module {
  public:
-  virtual Tensor forward(const Attend& call) = 0;  ///< [B, Tq, width]
-  /// An empty memory; null when this attention cannot go step by step.
-  virtual std::unique_ptr<Memory> start() const { return nullptr; }
+  virtual Tensor forward(const AttentionInput& input) = 0;  ///< [B, Tq, width]
+  /// An empty cache; null when this attention cannot decode step by step.
+  virtual std::unique_ptr<AttentionCache> new_cache() const { return nullptr; }
 };
 
-/// How queries and keys are normalised before they meet: by their root mean square, with a gain for each
-/// element (as in Qwen 3), or to length one, with a gain for each head (Henry et al. 2020).
+/// Normalisation of queries and keys before their dot product: by their root mean square, with a gain per
+/// element (as in Qwen 3), or to unit length, with a gain per head (Henry et al. 2020).
 enum class QkNorm { none, rms, l2 };
 
-/// One more score in the softmax of each row, which has no value: 0 ("softmax off by one") or trained.
+/// An extra score in the softmax of each row, without a value: 0 ("softmax off by one") or trained.
 enum class Sink { none, zero, learned };
 
-/// What combines with most attentions and is none itself. Where one makes no sense it is refused.
+/// Options that combine with most attentions. make_attention() fails where one would have no effect.
 struct Modifiers {
-  PositionKind position = PositionKind::none;  ///< of those inside an attention
-  double position_base = 10000;   ///< of rope: pair i of d / 2 turns by base^(-2 i / d) a position
-  int64_t position_buckets = 32;  ///< of t5
-  int64_t position_span = 128;    ///< t5: distances from here on share a bucket; shaw: a vector
+  PositionKind position = PositionKind::none;  ///< a kind that acts inside attention, or none
+  double position_base = 10000;   ///< rope: pair i of d / 2 rotates by base^(-2 i / d) per position
+  int64_t position_buckets = 32;  ///< t5: number of distance buckets
+  int64_t position_span = 128;    ///< t5: distances >= this share a bucket; shaw: a vector
   QkNorm qk_norm = QkNorm::none;
-  double softcap = 0;  ///< scores s become softcap tanh(s / softcap); 0: they stay as they are
+  double softcap = 0;  ///< scores s become softcap tanh(s / softcap); 0: off
   Sink sink = Sink::none;
 };
 
-/// Tensors that layers of one stack have in common: the first to need one makes it, the others take the same.
+/// Tensors that the layers of one stack share, by name: the first layer that needs one creates it.
 struct SharedByLayers {
   std::map<std::string, Tensor> tensors;
 };
 
-/// What the host knows when it makes an attention.
+/// What a model passes to the attention it creates: sizes, place in the model, initialisation.
 struct AttentionConfig {
-  int64_t width = 0;
+  int64_t d_model = 0;
   int64_t heads = 1;
-  int64_t key_heads = 0;   ///< heads of keys and values, which groups of query heads share; 0: as many
-  int64_t head_width = 0;  ///< of one head's queries, keys and values; 0: width / heads
-  bool causal = false;     ///< the host is a decoder
-  bool cross = false;      ///< keys come from elsewhere
-  int64_t max_length = 0;  ///< the longest input; 0: not known
-  int64_t layer = 0, layers = 1;
-  double dropout = 0;       ///< on the weights
-  bool input_bias = false;  ///< of the query, key and value projections
+  int64_t kv_heads = 0;    ///< key-value heads, each shared by a group of query heads; 0: as many as heads
+  int64_t head_dim = 0;    ///< of the queries, keys and values of one head; 0: d_model / heads
+  bool causal = false;     ///< part of a decoder: no query attends to later keys
+  bool cross = false;      ///< keys come from another sequence
+  int64_t max_length = 0;  ///< the longest input; 0: unknown
+  int64_t layer = 0, layers = 1;  ///< index of the layer, number of layers
+  double dropout = 0;             ///< on the attention weights
+  bool input_bias = false;        ///< of the query, key and value projections
   bool output_bias = false;
   Init init = Init::xavier;
-  double output_gain = 1;  ///< of the output projection's initial weights
+  double output_gain = 1;  ///< multiplies the output projection's initial weights
   Modifiers modifiers = {};
-  /// Of the attentions at this place in each layer; empty: a layer by itself.
+  /// Shared by the attentions at this place in all layers; empty: nothing is shared.
   std::shared_ptr<SharedByLayers> shared = {};
 
-  int64_t width_of_head() const { return head_width > 0 ? head_width : width / std::max<int64_t>(heads, 1); }
-  /// Of all heads side by side.
+  int64_t width_of_head() const { return head_dim > 0 ? head_dim : d_model / std::max<int64_t>(heads, 1); }
+  /// Width of all heads concatenated.
   int64_t inner_width() const { return heads * width_of_head(); }
 };
 
-/// How a model gets its attentions without knowing any variant.
+/// Creates an attention, so that models need not know the variants.
 using AttentionFactory = std::function<std::unique_ptr<Attention>(const AttentionConfig&, Rng&)>;
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Residual blocks.
-#include "nn/block.h"
+// The forward pass of a transformer block.
+#include "heed/nn/block.h"
 
 namespace heed {
 
@@ -14,32 +14,32 @@ Block::Block(const BlockOptions& options, std::unique_ptr<Attention> self, std::
       options_(options) {}
 
 Tensor Block::operator()(const Tensor& input, const Mask& mask, const Tensor& encoded,
-                         const Mask& encoded_mask, BlockMemory* memory, const Pass& pass) const {
-  const Within within(this);
+                         const Mask& encoded_mask, BlockCache* cache, const ForwardContext& context) const {
+  const ModuleScope within(this);
   const bool pre = options_.norm_place == NormPlace::pre;
-  // The same two lines for every part of the block: the norm before or after, the residual around.
+  // Applies one part of the block with its residual connection and the norm before or after.
   const auto residual = [&](const Tensor& x, const LayerNorm& norm, const auto& part) {
-    const Tensor y = dropout(part(pre ? norm(x) : x), options_.dropout, pass.noise);
+    const Tensor y = dropout(part(pre ? norm(x) : x), options_.dropout, context.rng);
     return pre ? x + y : norm(x + y);
   };
   Tensor x = residual(input, attention_norm, [&](const Tensor& h) {
-    return attention->forward({h, h, mask, memory != nullptr ? memory->self.get() : nullptr, pass});
+    return attention->forward({h, h, mask, cache != nullptr ? cache->self.get() : nullptr, context});
   });
   if (cross) {
     x = residual(x, *cross_norm, [&](const Tensor& h) {
       return cross->forward(
-          {h, encoded, encoded_mask, memory != nullptr ? memory->cross.get() : nullptr, pass});
+          {h, encoded, encoded_mask, cache != nullptr ? cache->cross.get() : nullptr, context});
     });
   }
-  return residual(x, forward_norm, [&](const Tensor& h) { return feed_forward(h, pass.noise); });
+  return residual(x, forward_norm, [&](const Tensor& h) { return feed_forward(h, context.rng); });
 }
 
-BlockMemory Block::start() const {
-  BlockMemory memory{attention->start(), cross ? cross->start() : nullptr};
-  if (!memory.self || (cross && !memory.cross)) {
+BlockCache Block::new_cache() const {
+  BlockCache cache{attention->new_cache(), cross ? cross->new_cache() : nullptr};
+  if (!cache.self || (cross && !cache.cross)) {
     fail("decode: an attention of this model cannot go step by step. `heed list attention` says which can.");
   }
-  return memory;
+  return cache;
 }
 
 void Block::fields(Fields& f) {

@@ -1,16 +1,16 @@
-// Residual blocks around attention and a feed-forward network.
+// Block: attention and a feed-forward network, each with a residual connection and a norm.
 #pragma once
 
-#include "nn/attention.h"
-#include "nn/feed_forward.h"
-#include "nn/norm.h"
+#include "heed/nn/attention.h"
+#include "heed/nn/feed_forward.h"
+#include "heed/nn/norm.h"
 
 namespace heed {
 
-/// pre: x + f(norm(x)); post: norm(x + f(x)), as Vaswani et al. 2017.
+/// Where the norm is. pre: x + f(norm(x)); post: norm(x + f(x)), as in Vaswani et al. 2017.
 enum class NormPlace { pre, post };
 
-/// What all blocks of a model share.
+/// Options shared by all blocks of a model.
 struct BlockOptions {
   int64_t width = 256;
   int64_t feed_forward = 1024;
@@ -20,24 +20,24 @@ struct BlockOptions {
   FeedForward::Options forward = {};
 };
 
-/// Memories of one block of a decoder.
-struct BlockMemory {
-  std::unique_ptr<Memory> self, cross;
+/// The caches of one decoder block.
+struct BlockCache {
+  std::unique_ptr<AttentionCache> self, cross;
 };
 
-/// Self-attention, cross-attention where one is given, feed-forward: each with its residual and norm.
+/// Self-attention, optional cross-attention, feed-forward: each with a residual connection and a norm.
 class Block final : public Module {
  public:
-  /// `cross` may be null: an encoder's or a language model's block.
+  /// `cross` is null in encoders and language models.
   Block(const BlockOptions& options, std::unique_ptr<Attention> self, std::unique_ptr<Attention> cross,
         Rng& rng);
 
-  /// x [B, T, width]. `encoded` [B, S, width] and its mask for cross-attention; with a memory x continues
-  /// what it holds, and `encoded` may be empty once it has been remembered.
+  /// x [B, T, width] -> [B, T, width]. `encoded` [B, S, width] and its mask are for cross-attention. With a
+  /// cache, x continues the cached sequence, and `encoded` may be empty once it is cached.
   Tensor operator()(const Tensor& x, const Mask& mask, const Tensor& encoded, const Mask& encoded_mask,
-                    BlockMemory* memory, const Pass& pass) const;
-  /// Empty memories. Fails when an attention of this block cannot go step by step.
-  BlockMemory start() const;
+                    BlockCache* cache, const ForwardContext& context) const;
+  /// Empty caches. Fails when an attention of this block cannot decode step by step.
+  BlockCache new_cache() const;
   void fields(Fields& f) override;
 
   std::unique_ptr<Attention> attention, cross;

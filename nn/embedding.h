@@ -1,21 +1,21 @@
-// Embedding: a table of vectors.
+// Embedding: a trained table of vectors, one per token id.
 #pragma once
 
-#include "autograd/ops.h"
-#include "nn/init.h"
-#include "nn/module.h"
+#include "heed/autograd/ops.h"
+#include "heed/nn/init.h"
+#include "heed/nn/module.h"
 
 namespace heed {
 
-/// ids i32 [...] -> [..., width].
+/// Looks up rows of a table: ids i32 [...] -> [..., width].
 class Embedding final : public Module {
  public:
-  /// `deviation` above 0: normal numbers with it instead of `init`.
+  /// With `deviation` > 0, initial weights are normal with this standard deviation; otherwise as `init`.
   Embedding(int64_t vocabulary, int64_t width, Init init, Rng& rng, double deviation = 0)
       : weight(deviation > 0 ? normal_parameter(Shape{vocabulary, width}, deviation, rng)
-                             : heed::weight(vocabulary, width, init, rng)) {}
+                             : heed::init_weight(vocabulary, width, init, rng)) {}
   Tensor operator()(const Tensor& ids) const {
-    const Within within(this);
+    const ModuleScope within(this);
     return embedding(weight, ids);
   }
   void fields(Fields& f) override { f("weight", weight); }

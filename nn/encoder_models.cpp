@@ -1,45 +1,9 @@
-// The language model and the classifier.
-#include "core/safetensors.h"
-#include "nn/transformer.h"
+// Transformer encoders over tokens or vectors, with heads that classify or predict tokens.
+#include "heed/nn/encoder_models.h"
+
+#include "heed/core/io/safetensors.h"
 
 namespace heed {
-
-DecoderOnly::DecoderOnly(const TransformerConfig& config, int64_t vocabulary,
-                         const AttentionFactory& attention, Rng& rng)
-    : embedder(vocabulary, config, rng), decoder(config, {.causal = true}, attention, {}, rng) {
-  if (config.tie == Tie::none) {
-    output = std::make_unique<Linear>(config.width, vocabulary, rng,
-                                      LinearOptions{.bias = config.output_bias, .init = config.init});
-  }
-}
-
-Tensor DecoderOnly::logits(const Tensor& hidden) const {
-  return output ? (*output)(hidden) : linear(hidden, embedder.tokens.weight, {});
-}
-
-Tensor DecoderOnly::operator()(const Tensor& ids, const Pass& pass) const {
-  return logits(decoder(embedder(ids, 0, pass.noise), Mask::causal(), {}, {}, nullptr, pass));
-}
-
-Decoding DecoderOnly::start() const {
-  Decoding state;
-  state.memory = decoder.start();
-  return state;
-}
-
-Tensor DecoderOnly::next(const Tensor& ids, Decoding& state) const {
-  const Tensor hidden =
-      decoder(embedder(ids, state.length, nullptr), Mask::causal(), {}, {}, &state.memory, {});
-  state.length += ids.extent(1);
-  const Tensor last = slice(hidden, 1, ids.extent(1) - 1, ids.extent(1));
-  return logits(reshape(last, Shape{ids.extent(0), -1}));
-}
-
-void DecoderOnly::fields(Fields& f) {
-  f("embedder", embedder);
-  f("decoder", decoder);
-  f("output", output);
-}
 
 namespace {
 
@@ -47,43 +11,43 @@ LinearOptions plain(const TransformerConfig& config) { return {.init = config.in
 
 }  // namespace
 
-Reader::Reader(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
-               Rng& rng)
+EncoderModel::EncoderModel(const TransformerConfig& config, const Options& options,
+                           const AttentionFactory& attention, Rng& rng)
     : causal_(options.causal),
       dropout_(config.check().dropout),
       embedder_(options.vocabulary > 0 ? std::make_unique<Embedder>(options.vocabulary, config, rng)
                                        : nullptr),
       patches_(embedder_ ? nullptr
-                         : std::make_unique<Linear>(options.features, config.width, rng, plain(config))),
-      position_(embedder_ ? PositionKind::none : config.position, config.max_length, config.width, rng,
+                         : std::make_unique<Linear>(options.features, config.d_model, rng, plain(config))),
+      position_(embedder_ ? PositionKind::none : config.position, config.max_length, config.d_model, rng,
                 config.position_deviation),
-      first_(options.first ? normal_parameter(Shape{1, 1, config.width}, 0.02, rng) : Tensor()),
+      first_(options.first ? normal_parameter(Shape{1, 1, config.d_model}, 0.02, rng) : Tensor()),
       encoder_(config, {.causal = options.causal}, attention, {}, rng) {
   if (options.vocabulary < 1 && options.features < 1) {
     fail("classifier: neither a vocabulary nor features are given. Set the one that fits the input.");
   }
 }
 
-Mask Reader::mask(const Tensor& lengths) const {
+Mask EncoderModel::mask(const Tensor& lengths) const {
   const Mask mask = lengths ? Mask::lengths(lengths) : Mask::none();
   return causal_ ? mask & Mask::causal() : mask;
 }
 
-Tensor Reader::vectors(const Tensor& x) const {
+Tensor EncoderModel::vectors(const Tensor& x) const {
   return embedder_ ? embedder_->vectors(x) : (*patches_)(cast(x, patches_->weight.dtype()));
 }
 
-Tensor Reader::encoded(const Tensor& vectors, const Tensor& lengths, const Pass& pass,
-                       const Tensor& places) const {
+Tensor EncoderModel::encoded(const Tensor& vectors, const Tensor& lengths, const ForwardContext& context,
+                             const Tensor& places) const {
   if (places && first_) fail("classifier: places of tokens go with pool = mean.");
   Tensor x = vectors;
   if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
   const Position& position = embedder_ ? embedder_->position : position_;
-  x = dropout(places ? position.at(x, places) : position(x, 0), dropout_, pass.noise);
-  return encoder_(x, mask(lengths), {}, {}, nullptr, pass);
+  x = dropout(places ? position.at(x, places) : position(x, 0), dropout_, context.rng);
+  return encoder_(x, mask(lengths), {}, {}, nullptr, context);
 }
 
-void Reader::fields(Fields& f) {
+void EncoderModel::fields(Fields& f) {
   f("embedder", embedder_);
   f("patches", patches_);
   f("position", position_);
@@ -93,19 +57,19 @@ void Reader::fields(Fields& f) {
 
 namespace {
 
-/// A reader without what a model adds to it.
+/// The tensors of an EncoderModel without those that a derived model adds.
 class Alone final : public Module {
  public:
-  explicit Alone(Reader& reader) : reader_(reader) {}
-  void fields(Fields& f) override { reader_.Reader::fields(f); }
+  explicit Alone(EncoderModel& reader) : reader_(reader) {}
+  void fields(Fields& f) override { reader_.EncoderModel::fields(f); }
 
  private:
-  Reader& reader_;
+  EncoderModel& reader_;
 };
 
 }  // namespace
 
-void Reader::load_reader(const std::string& bytes, const std::string& name) {
+void EncoderModel::load_encoder(const std::string& bytes, const std::string& name) {
   Alone alone(*this);
   const SafeTensors file = SafeTensors::parse(bytes, name);
   std::vector<TensorBytes> kept;
@@ -117,17 +81,19 @@ void Reader::load_reader(const std::string& bytes, const std::string& name) {
 }
 
 int64_t Classifier::head_width(const TransformerConfig& config) const {
-  return config.width * (options_.pairing == Pairing::none ? 1 : options_.pairing == Pairing::concat ? 2 : 4);
+  return config.d_model * (options_.pairing == Pairing::none     ? 1
+                           : options_.pairing == Pairing::concat ? 2
+                                                                 : 4);
 }
 
 Classifier::Classifier(const TransformerConfig& config, const Options& options,
                        const AttentionFactory& attention, Rng& rng)
-    : Reader(config,
-             {.vocabulary = options.vocabulary,
-              .features = options.features,
-              .first = options.pool == Pool::first,
-              .causal = options.causal},
-             attention, rng),
+    : EncoderModel(config,
+                   {.vocabulary = options.vocabulary,
+                    .features = options.features,
+                    .first = options.pool == Pool::first,
+                    .causal = options.causal},
+                   attention, rng),
       options_(options) {
   int64_t width = head_width(config);
   const auto layer = [&](std::unique_ptr<Linear>& to, int64_t hidden) {
@@ -154,11 +120,11 @@ Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths) const {
   return all / maximum(count, Tensor::full(count.shape(), 1, count.dtype(), count.device()));
 }
 
-Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const Pass& pass,
+Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const ForwardContext& context,
                               const Tensor& places) const {
-  const Within within(this);
+  const ModuleScope within(this);
   if (options_.pool == Pool::last && lengths) fail("classifier: lengths go with pool = mean or first.");
-  Tensor x = pooled(encoded(vectors(input), lengths, pass, places), lengths);
+  Tensor x = pooled(encoded(vectors(input), lengths, context, places), lengths);
   x = reshape(x, Shape{x.extent(0), x.extent(2)});
   if (options_.pairing != Pairing::none) {
     const int64_t pairs = x.extent(0) / 2;
@@ -175,28 +141,28 @@ Tensor Classifier::operator()(const Tensor& input, const Tensor& lengths, const 
 }
 
 void Classifier::fields(Fields& f) {
-  Reader::fields(f);
+  EncoderModel::fields(f);
   f("hidden", hidden_);
   f("second", second_);
   f("classes", classes_);
 }
 
-TokenPredictor::TokenPredictor(const TransformerConfig& config, const Reader::Options& options,
+TokenPredictor::TokenPredictor(const TransformerConfig& config, const EncoderModel::Options& options,
                                const AttentionFactory& attention, Rng& rng)
-    : Reader(config, options, attention, rng),
-      hidden_(options.causal ? Tensor() : normal_parameter(Shape{1, config.width}, 0.02, rng)),
-      tokens_(config.width, options.vocabulary, rng, plain(config)) {}
+    : EncoderModel(config, options, attention, rng),
+      hidden_(options.causal ? Tensor() : normal_parameter(Shape{1, config.d_model}, 0.02, rng)),
+      tokens_(config.d_model, options.vocabulary, rng, plain(config)) {}
 
 Tensor TokenPredictor::operator()(const Tensor& ids, const Tensor& lengths, const Tensor& rows,
-                                  const Pass& pass, const Tensor& places) const {
-  const Within within(this);
-  Tensor x = encoded(embedder().vectors(ids, hidden_), lengths, pass, places);
+                                  const ForwardContext& context, const Tensor& places) const {
+  const ModuleScope within(this);
+  Tensor x = encoded(embedder().vectors(ids, hidden_), lengths, context, places);
   if (has_first()) x = slice(x, 1, 1, x.extent(1));
   return tokens_(embedding(reshape(x, Shape{-1, x.extent(2)}), rows));
 }
 
 void TokenPredictor::fields(Fields& f) {
-  Reader::fields(f);
+  EncoderModel::fields(f);
   f("hidden", hidden_);
   f("tokens", tokens_);
 }

@@ -1,35 +1,38 @@
-// The position-wise network of a transformer block.
+// FeedForward: the position-wise network of a transformer block.
 #pragma once
 
-#include "nn/linear.h"
+#include "heed/nn/linear.h"
 
 namespace heed {
 
+/// The nonlinearity of a feed-forward network; gelu_tanh is GELU's tanh approximation.
 enum class Activation { relu, gelu, gelu_tanh, silu };
 
+/// Applies an activation elementwise.
 Tensor activate(Activation activation, const Tensor& x);
 
 /// down(dropout(activation(up(x)))): [..., width] -> [..., hidden] -> [..., width].
 class FeedForward final : public Module {
  public:
+  /// Options besides the two widths; `dropout` is on the hidden units.
   struct Options {
     Activation activation = Activation::relu;
     double dropout = 0;
     bool bias = true;
     Init init = Init::xavier;
-    double out_gain = 1;  ///< of the second layer's initial weights
+    double out_gain = 1;  ///< multiplies the second layer's initial weights
   };
   FeedForward(int64_t width, int64_t hidden, const Options& options, Rng& rng)
       : up(width, hidden, rng, {.bias = options.bias, .init = options.init}),
         down(hidden, width, rng, {.bias = options.bias, .init = options.init, .gain = options.out_gain}),
         options_(options) {}
-  Tensor operator()(const Tensor& x, Rng* noise) const {
-    const Within within(this);
+  Tensor operator()(const Tensor& x, Rng* rng) const {
+    const ModuleScope within(this);
     if (options_.activation != Activation::gelu_tanh)
-      return down(dropout(activate(options_.activation, up(x)), options_.dropout, noise));
-    if (options_.dropout == 0 || noise == nullptr)
+      return down(dropout(activate(options_.activation, up(x)), options_.dropout, rng));
+    if (options_.dropout == 0 || rng == nullptr)
       return feed_forward(x, up.weight, up.bias, down.weight, down.bias);
-    return down(dropout(linear_gelu_tanh(x, up.weight, up.bias), options_.dropout, noise));
+    return down(dropout(linear_gelu_tanh(x, up.weight, up.bias), options_.dropout, rng));
   }
   void fields(Fields& f) override {
     f("up", up);

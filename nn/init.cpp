@@ -1,13 +1,13 @@
-// Initial values of parameters.
-#include "nn/init.h"
+// Initialisation of parameters.
+#include "heed/nn/init.h"
 
 #include <cmath>
 
-#include "autograd/tape.h"
+#include "heed/autograd/tape.h"
 
 namespace heed {
 
-Tensor weight(int64_t out, int64_t in, Init init, Rng& rng, double gain) {
+Tensor init_weight(int64_t out, int64_t in, Init init, Rng& rng, double gain) {
   if (init == Init::normal) return normal_parameter(Shape{out, in}, 0.02 * gain, rng);
   if (init == Init::fan_in)
     return uniform_parameter(Shape{out, in}, gain / std::sqrt(static_cast<double>(in)), rng);

@@ -1,28 +1,28 @@
 // Linear: y = x W^T + b.
 #pragma once
 
-#include "autograd/ops.h"
-#include "nn/init.h"
-#include "nn/module.h"
+#include "heed/autograd/ops.h"
+#include "heed/nn/init.h"
+#include "heed/nn/module.h"
 
 namespace heed {
 
-/// What a Linear is made with besides its two widths.
+/// Options of a Linear besides its two widths.
 struct LinearOptions {
   bool bias = true;
   Init init = Init::xavier;
-  double gain = 1;  ///< multiplies the deviation of the initial weights
+  double gain = 1;  ///< multiplies the standard deviation of the initial weights
 };
 
-/// x [..., in] -> [..., out]. The bias starts at zero.
+/// A linear layer: x [..., in] -> x W^T + b [..., out]. The bias is initialised to zero.
 class Linear final : public Module {
  public:
-  Linear() = default;  ///< has nothing, and is not called
+  Linear() = default;  ///< without tensors; must not be called
   Linear(int64_t in, int64_t out, Rng& rng, const LinearOptions& options = {})
-      : weight(heed::weight(out, in, options.init, rng, options.gain)),
+      : weight(heed::init_weight(out, in, options.init, rng, options.gain)),
         bias(options.bias ? constant_parameter(Shape{out}, 0) : Tensor()) {}
   Tensor operator()(const Tensor& x) const {
-    const Within within(this);
+    const ModuleScope within(this);
     return linear(x, weight, bias);
   }
   void fields(Fields& f) override {

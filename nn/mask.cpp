@@ -1,9 +1,9 @@
-// Masks realised late.
-#include "nn/mask.h"
+// Computes the additive tensors of a mask.
+#include "heed/nn/mask.h"
 
-#include "autograd/ops.h"
-#include "core/kernels/mask.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/kernels/elementwise/mask.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
@@ -50,7 +50,7 @@ Tensor Mask::dense(const Tensor& scores, int64_t first_query) const {
   if (!structured) return bias_;
   check_batch(scores.extent(0));
   const int64_t batch = key_lengths_ ? scores.extent(0) : 1;
-  const Tensor mask = like(scores, Shape{batch, 1, scores.extent(2), scores.extent(3)});
+  const Tensor mask = empty_like(scores, Shape{batch, 1, scores.extent(2), scores.extent(3)});
   launch<kernel::DenseMask>(scores.device(), key_lengths_, causal_, first_query, mask);
   return bias_ ? mask + bias_ : mask;
 }
@@ -58,7 +58,7 @@ Tensor Mask::dense(const Tensor& scores, int64_t first_query) const {
 Tensor Mask::kept(const Tensor& x, int64_t first) const {
   if (!key_lengths_) return {};
   check_batch(x.extent(0));
-  const Tensor kept = like(x, Shape{x.extent(0), 1, x.extent(2), 1});
+  const Tensor kept = empty_like(x, Shape{x.extent(0), 1, x.extent(2), 1});
   launch<kernel::KeptRows>(x.device(), key_lengths_, first, kept);
   return kept;
 }

@@ -1,30 +1,30 @@
-// Mask: who may look at whom, said rather than stored.
+// Mask: which query may attend to which key, as rules rather than a matrix.
 #pragma once
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
-/// Who may look at whom. No value is ever inspected on the host, so nothing waits for the device.
-/// A query that may look at nothing gets zeros.
+/// Which query may attend to which key: causality, padding, an additive bias. The host never reads a tensor's
+/// values, so nothing waits for the device. A query that may attend to no key gets zeros.
 class Mask {
  public:
-  static Mask none() { return {}; }
-  static Mask causal();                            ///< no key after the query
+  static Mask none() { return {}; }                ///< every query may attend to every key
+  static Mask causal();                            ///< no query attends to a later key
   static Mask lengths(const Tensor& key_lengths);  ///< i32 [B]: keys at or past a length are padding
-  Mask operator&(const Mask& other) const;         ///< both must allow
-  /// Adds `bias` [1|B, 1|H, Tq, Tk] to the scores.
+  Mask operator&(const Mask& other) const;         ///< pairs that both allow
+  /// This mask with an additive bias [1|B, 1|H, Tq, Tk] on the scores.
   Mask with(const Tensor& bias) const;
 
   bool is_causal() const { return causal_; }
-  const Tensor& key_lengths() const { return key_lengths_; }  ///< empty: nothing is padding
+  const Tensor& key_lengths() const { return key_lengths_; }  ///< empty: no padding
   const Tensor& bias() const { return bias_; }                ///< empty: none
 
-  /// What is added to scores [B, H, Tq, Tk]: 0 or -inf, and the bias. Empty when everything is allowed.
-  /// first_query is the position of query 0 among the keys.
+  /// The tensor to add to scores [B, H, Tq, Tk]: 0 or -inf, plus the bias. Empty when every pair is allowed
+  /// and there is no bias. first_query: the position of query 0 among the keys.
   Tensor dense(const Tensor& scores, int64_t first_query) const;
-  /// 1 for keys, 0 for padding, as [B, 1, T, 1] in the dtype of x [B, H, T, d]; empty without lengths.
-  /// The first row of x is key number `first`.
+  /// 1 for keys, 0 for padding: [B, 1, T, 1] in the dtype of x [B, H, T, d]; empty without lengths. `first`:
+  /// the position of the first row of x among the keys.
   Tensor kept(const Tensor& x, int64_t first) const;
 
  private:

@@ -1,5 +1,5 @@
-// What the list of fields gives: names, counts, moving, saving, checks.
-#include "nn/module.h"
+// Names, counts, moving, saving and checks of modules, all by visiting fields().
+#include "heed/nn/module.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,10 +8,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "autograd/ops.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
-#include "core/safetensors.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
@@ -27,11 +27,11 @@ bool Choice::choose(const std::string& word) const {
 
 namespace {
 
-class Walk : public Fields {
+class Visitor : public Fields {
  public:
   using OnTensor = std::function<void(const std::string&, Tensor&)>;
   using OnModule = std::function<void(const std::string&, Module&)>;
-  Walk(OnTensor on_tensor, OnModule on_module, OnTensor on_empty = {}, OnTensor on_constant = {})
+  Visitor(OnTensor on_tensor, OnModule on_module, OnTensor on_empty = {}, OnTensor on_constant = {})
       : on_tensor_(std::move(on_tensor)),
         on_module_(std::move(on_module)),
         on_empty_(std::move(on_empty)),
@@ -62,7 +62,7 @@ class Walk : public Fields {
   std::string prefix_;
 };
 
-// A tied parameter is the same leaf; a shared buffer the same numbers.
+// Identifies a tensor: tied parameters share a leaf, shared buffers share memory.
 const void* identity(const Tensor& tensor) {
   return tensor.node() ? static_cast<const void*>(tensor.node().get()) : tensor.raw();
 }
@@ -70,13 +70,13 @@ const void* identity(const Tensor& tensor) {
 }  // namespace
 
 void visit_tensors(Module& module, const std::function<void(const std::string&, Tensor&)>& f) {
-  Walk walk(f, {});
-  module.fields(walk);
+  Visitor visitor(f, {});
+  module.fields(visitor);
 }
 
 void visit_places(Module& module, const std::function<void(const std::string&, Tensor&)>& f) {
-  Walk walk(f, {}, f);
-  module.fields(walk);
+  Visitor visitor(f, {}, f);
+  module.fields(visitor);
 }
 
 std::vector<Named> tensors(Module& module) {
@@ -102,10 +102,10 @@ int64_t count_parameters(Module& module) {
 
 std::string name_of(Module& root, const void* module) {
   std::string found;
-  Walk walk({}, [&](const std::string& name, Module& child) {
+  Visitor visitor({}, [&](const std::string& name, Module& child) {
     if (&child == module) found = name;
   });
-  root.fields(walk);
+  root.fields(visitor);
   return found;
 }
 
@@ -131,14 +131,14 @@ void convert(Module& module, DType dtype) {
 
 void move_to(Module& module, Device device) {
   replace(module, [device](const Tensor& x) { return x.to(device); });
-  Walk constants({}, {}, {}, [device](const std::string&, Tensor& x) { x = x.to(device); });
+  Visitor constants({}, {}, {}, [device](const std::string&, Tensor& x) { x = x.to(device); });
   module.fields(constants);
 }
 
-NarrowWeights narrow_weights(Module& module) {
+Bf16Weights narrow_weights(Module& module) {
   std::vector<Tensor> all;
   for (const Named& named : parameters(module)) all.push_back(*named.tensor);
-  return NarrowWeights(all);
+  return Bf16Weights(all);
 }
 
 std::string summary(Module& module) {
@@ -146,7 +146,7 @@ std::string summary(Module& module) {
   std::vector<std::string> order;
   int64_t total = 0;
   for (const Named& named : parameters(module)) {
-    // Two levels of the name are what a person can take in at a glance.
+    // Group by the first two parts of the name to keep the table short.
     size_t cut = named.name.find('.');
     if (cut != std::string::npos) cut = named.name.find('.', cut + 1);
     const std::string group = named.name.substr(0, cut);
@@ -184,7 +184,7 @@ void load(Module& module, const std::string& bytes, const std::string& name) {
   const SafeTensors file = SafeTensors::parse(bytes, name);
   const std::vector<Named> all = tensors(module);
   std::set<std::string> wanted;
-  // Nothing is written before everything is known to fit.
+  // Check everything before writing anything.
   for (const Named& named : all) {
     wanted.insert(named.name);
     const TensorEntry* found = file.find(named.name);

@@ -1,18 +1,19 @@
-// Module: a thing with parameters; what its fields give.
+// Module: the base class of everything with parameters; naming, counting, saving and moving them.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "autograd/narrow_weights.h"
-#include "autograd/tape.h"
-#include "core/random.h"
-#include "nn/fields.h"
+#include "heed/autograd/bf16_weights.h"
+#include "heed/autograd/tape.h"
+#include "heed/core/random.h"
+#include "heed/nn/options.h"
 
 namespace heed {
 
-/// A thing with parameters. Modules move but do not copy: a copy would tie all its weights unseen.
+/// Base class of layers and models. Modules can be moved but not copied: a copy would silently share all
+/// weights.
 class Module {
  public:
   Module() = default;
@@ -22,8 +23,7 @@ class Module {
   Module(Module&&) = default;
   Module& operator=(Module&&) = default;
 
-  /// Lists parameters, buffers (tensors that are no leaves) and children. The only place where a member is
-  /// named.
+  /// Lists parameters, buffers (tensors that are not trained) and children: the only place that names them.
   virtual void fields(Fields& f) = 0;
 };
 
@@ -33,36 +33,36 @@ struct Named {
   Tensor* tensor;
 };
 
-/// Every trained tensor once, in the order of fields(): a tied one appears under its first name.
+/// Every trained tensor once, in the order of fields(); a tied one under its first name.
 std::vector<Named> parameters(Module& module);
-/// Parameters and buffers, each once.
+/// Every parameter and buffer once, in the order of fields().
 std::vector<Named> tensors(Module& module);
-/// How many numbers are trained.
+/// The number of trained elements.
 int64_t count_parameters(Module& module);
-/// The dotted name of a module inside `root`; "" when it is not in it. For Trace.
+/// The dotted name of a module inside `root`; "" when it is not in it. Trace uses it.
 std::string name_of(Module& root, const void* module);
-/// Moves parameters, buffers and constants; ties stay ties. Before an optimizer gathers them.
+/// Moves parameters, buffers and constants to a device; ties stay ties. Call it before making an optimizer.
 void move_to(Module& module, Device device);
-/// Converts parameters to another float type; ties stay ties. Gradient checks convert to f64.
+/// Converts parameters to another float dtype; ties stay ties. Gradient checks convert to f64.
 void convert(Module& module, DType dtype);
-/// Rounds the matrices of a trained f32 model to bf16 and keeps copies of them in half the bytes.
-NarrowWeights narrow_weights(Module& module);
-/// A table of the direct children and what they hold.
+/// Rounds the matrices of a trained f32 model to bf16 in place and returns bf16 copies, for faster decoding.
+Bf16Weights narrow_weights(Module& module);
+/// A text table of parameter counts by the first two parts of their names, with the total.
 std::string summary(Module& module);
 
 /// The tensors as the bytes of a safetensors file.
 std::string save(Module& module);
-/// Puts saved numbers into the tensors. Fails (Fault::data) on a missing or unknown name, or another shape,
-/// and then changes nothing; `name` is what the error calls the file.
+/// Loads saved values into the tensors. Fails (Fault::data) on a missing name, an unknown name or another
+/// shape, and then changes nothing. `name`: the file's name in error messages.
 void load(Module& module, const std::string& bytes, const std::string& name = "model.safetensors");
 
-/// Parameters that `loss` does not depend on, and leaves it depends on that no module names: both are
-/// mistakes in fields() or in a forward(). Fails naming them. The trainer asks before its first step.
+/// Fails naming parameters that `loss` does not depend on, and leaves it depends on that no module lists:
+/// both are mistakes in fields() or forward(). The trainer calls it before its first step.
 void check_listed(Module& module, const Tensor& loss);
 
-/// A visitor that calls f(dotted name, tensor) for every tensor of a module, tied ones each time.
+/// Calls f(dotted name, tensor) for every tensor of a module; for tied ones each time.
 void visit_tensors(Module& module, const std::function<void(const std::string&, Tensor&)>& f);
-/// The same, and for places that are empty now, such as a draw that nobody has fixed.
+/// The same, also for empty tensors, such as random numbers that a user may fix.
 void visit_places(Module& module, const std::function<void(const std::string&, Tensor&)>& f);
 
 }  // namespace heed

@@ -1,15 +1,16 @@
 // LayerNorm. Ba et al. 2016, arXiv 1607.06450.
 #pragma once
 
-#include "autograd/ops.h"
-#include "nn/init.h"
-#include "nn/module.h"
+#include "heed/autograd/ops.h"
+#include "heed/nn/init.h"
+#include "heed/nn/module.h"
 
 namespace heed {
 
-/// Normalises the last axis, [..., width] -> the same.
+/// Normalises the last axis: [..., width] -> [..., width].
 class LayerNorm final : public Module {
  public:
+  /// Whether to add a bias; epsilon of the divisor, and what the divisor is.
   struct Options {
     bool bias = true;
     double epsilon = 1e-5;
@@ -20,7 +21,7 @@ class LayerNorm final : public Module {
         bias(options.bias ? constant_parameter(Shape{width}, 0) : Tensor()),
         options_(options) {}
   Tensor operator()(const Tensor& x) const {
-    const Within within(this);
+    const ModuleScope within(this);
     return layer_norm(x, gain, bias, options_.epsilon, options_.scale);
   }
   void fields(Fields& f) override {

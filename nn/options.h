@@ -1,4 +1,4 @@
-// Fields: the visitor that lists what something is made of.
+// Fields: the visitor that lists the parameters, children and options of an object.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
 class Module;
 
-/// An option that takes one of a few words: `f("norm", Choice(norm, {"pre", "post"}), "...")` for an enum
-/// counted from 0.
+/// An option whose value is one of a few words: `f("norm", Choice(norm, {"pre", "post"}), "...")` for an enum
+/// whose values count from 0.
 class Choice {
  public:
   template <class Enum>
@@ -28,7 +28,7 @@ class Choice {
 
   const std::vector<const char*>& words() const { return words_; }
   const char* word() const { return words_[static_cast<size_t>(get_())]; }
-  /// False when the word is none of words().
+  /// Sets the enum by word; returns false when the word is not in words().
   bool choose(const std::string& word) const;
 
  private:
@@ -37,41 +37,42 @@ class Choice {
   std::function<void(int)> set_;
 };
 
-/// Counts, lengths and widths beyond this are slips; products of two do not overflow. Seeds may be anything.
+/// Largest absolute value of an integer option without a range; products of two do not overflow. Seeds are
+/// exempt.
 constexpr int64_t most_counted = 1'000'000'000;
 
-/// The whole numbers that an option takes.
+/// The range of an integer option, both ends included.
 struct IntRange {
   int64_t min, max;
 };
 
-/// Upper ends of ranges, by what a number costs.
-constexpr int64_t max_rounds = 1000;             ///< a loop that works on the whole input each time
-constexpr int64_t max_block = 1024;              ///< tokens that shorter inputs are padded to
+/// Upper ends of ranges, chosen by what a value costs.
+constexpr int64_t max_rounds = 1000;             ///< passes over the whole input
+constexpr int64_t max_block = 1024;              ///< tokens; shorter inputs are padded to it
 constexpr int64_t max_width = 65'536;            ///< rows or columns of a matrix
 constexpr int64_t max_positions = 1'048'576;     ///< rows of a table
-constexpr int64_t max_distance = 1'000'000'000;  ///< tokens, of which an input's length alone costs anything
+constexpr int64_t max_distance = 1'000'000'000;  ///< tokens; values above the input's length cost nothing
 
-/// The number whose value another one has until it is set: its name in the same group, and what it is.
+/// The option (in the same group) whose value another option takes until it is set, and that value.
 struct Followed {
   const char* name;
   double value;
 };
 
-/// Visits what something is made of: parameters, children, options. A visitor overrides the kinds it cares
-/// for; the rest do nothing. One list serves names, saving, counting, moving, options, help and the docs.
+/// Visitor of parameters, children and options. A visitor overrides on() for the kinds it needs; the others
+/// do nothing. One fields() list serves names, saving, counting, moving, options, help and the docs.
 class Fields {
  public:
   virtual ~Fields() = default;
 
-  /// A parameter, buffer or remembered tensor; most visitors pass over an empty one.
+  /// A parameter, buffer or cached tensor; most visitors ignore an empty one.
   void operator()(const char* name, Tensor& tensor) {
     if (tensor)
       on(name, tensor);
     else
       on_empty(name, tensor);
   }
-  /// A tensor that follows from the options: it moves with the rest but is neither trained nor saved.
+  /// A tensor computed from the options: moved with the module, but neither trained nor saved.
   void constant(const char* name, Tensor& tensor) {
     if (tensor) on_constant(name, tensor);
   }
@@ -88,13 +89,12 @@ class Fields {
   }
   /// An option with its one-line help.
   void operator()(const char* name, int64_t& option, const char* help) { on(name, option, help); }
-  /// A whole number that takes those of `range` alone: every loop count and size that is not bounded
-  /// otherwise.
+  /// An integer option limited to `range`: for every loop count and size that nothing else bounds.
   void operator()(const char* name, int64_t& option, IntRange range, const char* help) {
     on(name, option, range, help);
   }
   void operator()(const char* name, double& option, const char* help) { on(name, option, help); }
-  /// A number that follows another one while it is empty.
+  /// A number that has the value of another option while it is not set.
   void operator()(const char* name, std::optional<double>& option, const Followed& followed,
                   const char* help) {
     on(name, option, followed, help);
@@ -114,7 +114,7 @@ class Fields {
 
  protected:
   virtual void on(const char*, Tensor&) {}
-  /// A tensor that is not there: random numbers drawn anew at each call, unless somebody puts theirs here.
+  /// An empty tensor: random numbers that are drawn at each call unless a user fixes them here.
   virtual void on_empty(const char*, Tensor&) {}
   virtual void on_constant(const char*, Tensor&) {}
   virtual void on(const char*, Module&) {}

@@ -1,10 +1,10 @@
-// Where a token stands.
-#include "nn/position.h"
+// Position encodings added to embeddings.
+#include "heed/nn/position.h"
 
 #include <cmath>
 
-#include "autograd/ops.h"
-#include "nn/init.h"
+#include "heed/autograd/ops.h"
+#include "heed/nn/init.h"
 
 namespace heed {
 
@@ -28,7 +28,7 @@ Position::Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rn
 
 Tensor Position::operator()(const Tensor& x, int64_t first) const {
   if (!table_) return x;
-  const Within within(this);
+  const ModuleScope within(this);
   const int64_t last = first + x.extent(1);
   if (last > table_.extent(0)) {
     fail("position: ", last, " tokens, but positions were made for ", table_.extent(0),
@@ -39,12 +39,12 @@ Tensor Position::operator()(const Tensor& x, int64_t first) const {
 
 Tensor Position::at(const Tensor& x, const Tensor& places) const {
   if (!table_) return x;
-  const Within within(this);
+  const ModuleScope within(this);
   return x + cast(embedding(table_, places), x.dtype());
 }
 
 void Position::fields(Fields& f) {
-  // The waves follow from the configuration, so only a trained table is part of the model.
+  // Sinusoids follow from the configuration, so only a trained table is saved with the model.
   if (kind_ == PositionKind::learned)
     f("table", table_);
   else

@@ -1,5 +1,5 @@
-// Recurrent layers.
-#include "nn/recurrent.h"
+// LSTM and GRU layers.
+#include "heed/nn/recurrent.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,8 @@
 namespace heed {
 namespace {
 
-/// Uniform within 1 / sqrt(width), as most libraries start recurrent layers.
+/// A Linear with weights uniform within +-1 / sqrt(width), the default of most libraries for recurrent
+/// layers.
 Linear started(int64_t gates, int64_t in, int64_t width, Rng& rng) {
   Linear made;
   made.weight = uniform_parameter(Shape{gates * width, in}, 1 / std::sqrt(static_cast<double>(width)), rng);
@@ -22,7 +23,7 @@ RecurrentCell::RecurrentCell(CellKind kind, int64_t in, int64_t width, Rng& rng)
       kind_(kind),
       width_(width) {
   std::vector<float> bias(static_cast<size_t>(gates() * width), 0.0f);
-  // A forget gate that starts open lets gradients through from the beginning: Jozefowicz et al. 2015.
+  // An initially open forget gate passes gradients from the beginning: Jozefowicz et al. 2015.
   if (kind == CellKind::lstm) std::fill_n(bias.begin() + width, width, 1.0f);
   input.bias = leaf(Tensor::of<float>(bias, Shape{gates() * width}));
   if (kind == CellKind::gru) inner.bias = constant_parameter(Shape{gates() * width}, 0);
@@ -50,7 +51,7 @@ Tensor RecurrentCell::advance(const Tensor& from_input, const Tensor& h, const T
 
 Tensor RecurrentCell::sweep(const Tensor& x, Tensor& state, const Tensor& lengths,
                             Direction direction) const {
-  const Within within(this);
+  const ModuleScope within(this);
   const int64_t steps = x.extent(0), batch = x.extent(1);
   if (steps < 1) fail("recurrent: a sequence without steps, ", x.shape(), ". Give at least one.");
   if (!state) state = start(batch, x);
@@ -86,16 +87,16 @@ Recurrent::Recurrent(int64_t in, int64_t width, const RecurrentOptions& options,
   }
 }
 
-Tensor dropout_of_steps(const Tensor& x, double p, Rng* noise) {
-  if (noise == nullptr || p == 0) return x;
-  return transpose(dropout(transpose(x, 0, 1), p, noise), 0, 1);
+Tensor dropout_of_steps(const Tensor& x, double p, Rng* rng) {
+  if (rng == nullptr || p == 0) return x;
+  return transpose(dropout(transpose(x, 0, 1), p, rng), 0, 1);
 }
 
-Tensor Recurrent::operator()(const Tensor& x, const Tensor& lengths, Rng* noise) const {
-  const Within within(this);
-  Tensor y = transpose(x, 0, 1);  // [T, B, in]: a step is one block
+Tensor Recurrent::operator()(const Tensor& x, const Tensor& lengths, Rng* rng) const {
+  const ModuleScope within(this);
+  Tensor y = transpose(x, 0, 1);  // [T, B, in]: each step is contiguous
   for (size_t layer = 0; layer < forward.size(); ++layer) {
-    if (layer > 0) y = dropout_of_steps(y, dropout_, noise);
+    if (layer > 0) y = dropout_of_steps(y, dropout_, rng);
     Tensor state, other;
     const Tensor back = forward[layer]->sweep(y, state, lengths, Direction::forward);
     if (backward.empty()) {

@@ -1,9 +1,9 @@
-// Recurrent layers: LSTM and GRU, several of them, in one or both directions.
+// Recurrent layers: stacks of LSTMs or GRUs, in one or both directions.
 #pragma once
 
 #include <vector>
 
-#include "nn/linear.h"
+#include "heed/nn/linear.h"
 
 namespace heed {
 
@@ -11,24 +11,24 @@ namespace heed {
 /// gate is applied after the product with the state.
 enum class CellKind { lstm, gru };
 
-/// Which end of a sequence comes first.
+/// The order in which a recurrent layer reads a sequence.
 enum class Direction { forward, backward };
 
-/// One step of one layer. Its state is [parts, B, width]: h and c of an LSTM, h of a GRU.
+/// One recurrent layer. Its state is [parts, B, width]: h and c of an LSTM, h of a GRU.
 class RecurrentCell final : public Module {
  public:
   RecurrentCell(CellKind kind, int64_t in, int64_t width, Rng& rng);
 
-  /// All zeros, for a batch of this many sequences, in the dtype and on the device of `x`.
+  /// The zero state for a batch of this many sequences, in the dtype and on the device of `x`.
   Tensor start(int64_t batch, const Tensor& x) const;
-  /// h of a state, [B, width].
+  /// The hidden state h [B, width] of a state.
   Tensor hidden(const Tensor& state) const;
-  /// The state after a step. from_input [B, gates width] is what input(x) gives, and anything added to it. A
-  /// sequence whose length (i32 [B], or empty) is not above `position` keeps its state.
+  /// The state after one step. from_input [B, gates width]: input(x), plus whatever else feeds the gates. A
+  /// sequence whose length (i32 [B], or empty) is at most `position` keeps its state.
   Tensor step(const Tensor& from_input, const Tensor& state, const Tensor& lengths = {},
               int64_t position = 0) const;
-  /// A whole sequence, x [T, B, in] -> h of each step [T, B, width]. `state` is where it begins (empty:
-  /// zeros) and afterwards where it has ended. Backward it starts at each sequence's own end.
+  /// All steps of a sequence: x [T, B, in] -> h of each step [T, B, width]. `state` is the initial state
+  /// (empty: zeros) and becomes the final one. Backward starts at the end of each sequence.
   Tensor sweep(const Tensor& x, Tensor& state, const Tensor& lengths, Direction direction) const;
   void fields(Fields& f) override;
 
@@ -37,7 +37,7 @@ class RecurrentCell final : public Module {
   int64_t width() const { return width_; }
 
   Linear input;  ///< [gates width, in]: i, f, g, o of an LSTM, r, z, n of a GRU
-  Linear inner;  ///< [gates width, width], from the state; a GRU's has a bias
+  Linear inner;  ///< [gates width, width], applied to h; a GRU's has a bias
 
  private:
   Tensor advance(const Tensor& from_input, const Tensor& h, const Tensor& state, const Tensor& lengths,
@@ -46,30 +46,31 @@ class RecurrentCell final : public Module {
   int64_t width_;
 };
 
-/// What a stack of recurrent layers is made with.
+/// Options of a stack of recurrent layers.
 struct RecurrentOptions {
   CellKind cell = CellKind::lstm;
   int64_t layers = 1;
-  bool bidirectional = false;  ///< half of the width looks back, half ahead
+  bool bidirectional = false;  ///< half of the width reads forward, half backward
   double dropout = 0;          ///< between layers
 };
 
-/// Dropout of steps x [T, B, width] by the order of sequences, so that processes that share a batch draw for
-/// their rows what one draws for all (core/share.h).
-Tensor dropout_of_steps(const Tensor& x, double p, Rng* noise);
+/// Dropout of steps x [T, B, width], drawn sequence by sequence: processes that share a batch then draw the
+/// same numbers as one process with the whole batch (core/distributed/batch_shard.h).
+Tensor dropout_of_steps(const Tensor& x, double p, Rng* rng);
 
-/// Layers over whole sequences, x [B, T, in] -> [B, T, width].
+/// A stack of recurrent layers over whole sequences: x [B, T, in] -> [B, T, width].
 class Recurrent final : public Module {
  public:
-  /// Fails on no layers, and on an odd width that two directions would share.
+  /// Fails when there are no layers, and on an odd width with two directions.
   Recurrent(int64_t in, int64_t width, const RecurrentOptions& options, Rng& rng);
-  /// Past the end of a sequence the states that look back repeat the last one; those that look ahead are 0.
-  Tensor operator()(const Tensor& x, const Tensor& lengths, Rng* noise) const;
-  /// What the directions end with: [B, width], made of what operator() gave.
+  /// Beyond the end of a sequence, forward states repeat the last one and backward states are 0.
+  Tensor operator()(const Tensor& x, const Tensor& lengths, Rng* rng) const;
+  /// The final states of both directions, [B, width], from the result of operator() [B, T, width].
   Tensor last(const Tensor& states) const;
   void fields(Fields& f) override;
 
-  std::vector<std::unique_ptr<RecurrentCell>> forward, backward;  ///< one a layer; no backward ones: one way
+  std::vector<std::unique_ptr<RecurrentCell>> forward,
+      backward;  ///< one per layer; `backward` is empty with one direction
 
  private:
   double dropout_;

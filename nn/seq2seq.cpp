@@ -1,5 +1,5 @@
-// Recurrent encoder-decoders.
-#include "nn/seq2seq.h"
+// Recurrent encoder-decoders with attention.
+#include "heed/nn/seq2seq.h"
 
 #include <utility>
 
@@ -7,10 +7,11 @@ namespace heed {
 
 void Seq2SeqOptions::fields(Fields& f) {
   f("cell", Choice(cell, {"lstm", "gru"}), "of a seq2seq model");
-  f("bidirectional", bidirectional, "a seq2seq model's encoder reads both ways, each with half the width");
+  f("bidirectional", bidirectional,
+    "seq2seq: the encoder is bidirectional, each direction with half the width");
   f("wiring", Choice(wiring, {"bahdanau", "luong"}),
     "of a seq2seq model: the context goes into the decoder's cell, or joins its state after it");
-  f("input_feeding", input_feeding, "wiring = luong: the output of a step is an input of the next");
+  f("input_feeding", input_feeding, "wiring = luong: feed each step's output into the next step");
 }
 
 void RecurrentDecoder::State::fields(Fields& f) {
@@ -23,10 +24,10 @@ namespace {
 
 std::unique_ptr<Attention> make_cross(const TransformerConfig& config, const AttentionFactory& cross,
                                       Rng& rng) {
-  return cross({.width = config.check().width,
+  return cross({.d_model = config.check().d_model,
                 .heads = config.heads,
-                .key_heads = config.key_heads,
-                .head_width = config.head_width,
+                .kv_heads = config.kv_heads,
+                .head_dim = config.head_dim,
                 .cross = true,
                 .max_length = config.max_length,
                 .dropout = config.dropout_of_weights(),
@@ -43,77 +44,77 @@ bool feeds(const Seq2SeqOptions& options) {
 
 }  // namespace
 
-/// What the decoder goes through a sentence with.
-class RecurrentDecoder::Walk {
+/// One call of the decoder: its state, its attention and the maps to record.
+class RecurrentDecoder::Run {
  public:
-  Walk(const RecurrentDecoder& decoder, State& state, Memory& memory, const Tensor& encoded,
-       const Mask& source, const Pass& pass)
+  Run(const RecurrentDecoder& decoder, State& state, AttentionCache& cache, const Tensor& encoded,
+      const Mask& source, const ForwardContext& context)
       : decoder_(decoder),
         state_(state),
-        memory_(memory),
+        cache_(cache),
         encoded_(encoded),
         given_(encoded),
         source_(source),
-        pass_(pass) {
+        context_(context) {
     for (const Tensor& kept : state.states) states.push_back(transpose(kept, 0, 1));
   }
-  /// The contexts of queries [B, T, width].
+  /// The context vectors [B, T, width] of queries [B, T, width].
   Tensor attend(const Tensor& queries) {
-    Pass own = pass_;
-    own.probe = nullptr;
+    ForwardContext own = context_;
+    own.recorder = nullptr;
     const Tensor keys = std::exchange(given_, Tensor());
-    if (pass_.probe != nullptr) asked_.push_back(queries.detach());
+    if (context_.recorder != nullptr) queries_.push_back(queries.detach());
     return decoder_.cross->forward(
-        {.queries = queries, .keys = keys, .mask = source_, .memory = &memory_, .pass = own});
+        {.queries = queries, .keys = keys, .mask = source_, .cache = &cache_, .context = own});
   }
-  /// One map of all that was asked: a step alone may have none, where memories are sums.
+  /// Records one map of all queries. Attention with a cache of sums has no map of a single step.
   void show() const {
-    if (pass_.probe == nullptr) return;
-    const NoTape no_tape;
-    decoder_.cross->forward({.queries = concat(asked_, 1),
+    if (context_.recorder == nullptr) return;
+    const NoGrad no_grad;
+    decoder_.cross->forward({.queries = concat(queries_, 1),
                              .keys = encoded_.detach(),
                              .mask = source_,
-                             .pass = {.probe = pass_.probe}});
+                             .context = {.recorder = context_.recorder}});
   }
   void keep() {
     for (size_t i = 0; i < states.size(); ++i) state_.states[i] = transpose(states[i], 0, 1);
   }
   Tensor& fed() { return state_.fed; }
-  Rng* noise() const { return pass_.noise; }
+  Rng* rng() const { return context_.rng; }
 
-  std::vector<Tensor> states;  // [parts, B, width] a layer
+  std::vector<Tensor> states;  // [parts, B, width] per layer
 
  private:
   const RecurrentDecoder& decoder_;
   State& state_;
-  Memory& memory_;
+  AttentionCache& cache_;
   const Tensor& encoded_;
-  Tensor given_;  // encoded_ until the memory has it
+  Tensor given_;  // encoded_ until it is cached
   const Mask& source_;
-  const Pass& pass_;
-  std::vector<Tensor> asked_;
+  const ForwardContext& context_;
+  std::vector<Tensor> queries_;
 };
 
 RecurrentDecoder::RecurrentDecoder(const TransformerConfig& config, const Seq2SeqOptions& options,
                                    const AttentionFactory& factory, Rng& rng)
     : cross(make_cross(config, factory, rng)), options_(options), dropout_(config.dropout) {
-  if (!cross->start()) {
+  if (!cross->new_cache()) {
     fail(
         "seq2seq: this cross-attention cannot go step by step, as a recurrent decoder asks it to. `heed list "
         "attention` says which can.");
   }
-  const int64_t width = config.width;
+  const int64_t width = config.d_model;
   for (int64_t layer = 0; layer < config.layers; ++layer)
     cells.push_back(std::make_unique<RecurrentCell>(options.cell, width, width, rng));
   bridge = Linear(width, config.layers * cells[0]->parts() * width, rng, {.init = config.init});
   if (feeds(options))
-    context = Linear(width, cells[0]->gates() * width, rng, {.bias = false, .init = config.init});
+    fed = Linear(width, cells[0]->gates() * width, rng, {.bias = false, .init = config.init});
   const bool bahdanau = options.wiring == Wiring::bahdanau;
   readout = Linear((bahdanau ? 3 : 2) * width, width, rng, {.bias = bahdanau, .init = config.init});
 }
 
 std::unique_ptr<RecurrentDecoder::State> RecurrentDecoder::start(const Tensor& last) const {
-  const Within within(this);
+  const ModuleScope within(this);
   const int64_t batch = last.extent(0), width = last.extent(1), parts = cells[0]->parts();
   const Tensor all = reshape(tanh(bridge(last)), Shape{batch, -1, width});  // [B, layers parts, width]
   auto state = std::make_unique<State>();
@@ -124,60 +125,61 @@ std::unique_ptr<RecurrentDecoder::State> RecurrentDecoder::start(const Tensor& l
   return state;
 }
 
-Tensor RecurrentDecoder::in_steps(const Tensor& x, Walk& walk) const {
+Tensor RecurrentDecoder::step_by_step(const Tensor& x, Run& run) const {
   const bool bahdanau = options_.wiring == Wiring::bahdanau;
   const int64_t batch = x.extent(0), steps = x.extent(1), width = x.extent(2);
   const Shape row{batch, width}, query{batch, 1, width};
   std::vector<Tensor> contexts, states, outputs;
   for (const Tensor& word : unstack(cells[0]->input(transpose(x, 0, 1)))) {
     if (bahdanau) {
-      const Tensor asking = reshape(cells.back()->hidden(walk.states.back()), query);
-      walk.fed() = reshape(walk.attend(asking), row);
-      contexts.push_back(walk.fed());
+      const Tensor asking = reshape(cells.back()->hidden(run.states.back()), query);
+      run.fed() = reshape(run.attend(asking), row);
+      contexts.push_back(run.fed());
     }
-    Tensor from_input = word + context(walk.fed());
+    Tensor from_input = word + fed(run.fed());
     for (size_t layer = 0; layer < cells.size(); ++layer) {
-      Tensor& state = walk.states[layer];
+      Tensor& state = run.states[layer];
       state = cells[layer]->step(from_input, state);
       if (layer + 1 == cells.size()) break;
-      from_input = cells[layer + 1]->input(dropout(cells[layer]->hidden(state), dropout_, walk.noise()));
+      from_input = cells[layer + 1]->input(dropout(cells[layer]->hidden(state), dropout_, run.rng()));
     }
-    const Tensor h = cells.back()->hidden(walk.states.back());
+    const Tensor h = cells.back()->hidden(run.states.back());
     if (bahdanau) {
       states.push_back(h);
       continue;
     }
-    const Tensor found = reshape(walk.attend(reshape(h, query)), row);
-    walk.fed() = dropout(tanh(readout(concat(std::vector<Tensor>{found, h}, 1))), dropout_, walk.noise());
-    outputs.push_back(walk.fed());
+    const Tensor found = reshape(run.attend(reshape(h, query)), row);
+    run.fed() = dropout(tanh(readout(concat(std::vector<Tensor>{found, h}, 1))), dropout_, run.rng());
+    outputs.push_back(run.fed());
   }
   const auto joined = [&](const std::vector<Tensor>& list) {
     return transpose(reshape(concat(list, 0), Shape{steps, batch, width}), 0, 1);  // [B, T, width]
   };
   if (!bahdanau) return joined(outputs);
-  walk.fed() = Tensor();
+  run.fed() = Tensor();
   const Tensor seen = concat(std::vector<Tensor>{joined(states), joined(contexts), x}, 2);
-  return dropout(tanh(readout(seen)), dropout_, walk.noise());
+  return dropout(tanh(readout(seen)), dropout_, run.rng());
 }
 
-Tensor RecurrentDecoder::at_once(const Tensor& x, Walk& walk) const {
+Tensor RecurrentDecoder::all_steps(const Tensor& x, Run& run) const {
   Tensor y = transpose(x, 0, 1);
   for (size_t layer = 0; layer < cells.size(); ++layer) {
-    if (layer > 0) y = dropout_of_steps(y, dropout_, walk.noise());
-    y = cells[layer]->sweep(y, walk.states[layer], {}, Direction::forward);
+    if (layer > 0) y = dropout_of_steps(y, dropout_, run.rng());
+    y = cells[layer]->sweep(y, run.states[layer], {}, Direction::forward);
   }
   const Tensor states = contiguous(transpose(y, 0, 1));
-  const Tensor found = walk.attend(states);
-  return dropout(tanh(readout(concat(std::vector<Tensor>{found, states}, 2))), dropout_, walk.noise());
+  const Tensor found = run.attend(states);
+  return dropout(tanh(readout(concat(std::vector<Tensor>{found, states}, 2))), dropout_, run.rng());
 }
 
-Tensor RecurrentDecoder::operator()(const Tensor& x, State& state, Memory& memory, const Tensor& encoded,
-                                    const Mask& source, const Pass& pass) const {
-  const Within within(this);
-  Walk walk(*this, state, memory, encoded, source, pass);
-  const Tensor y = feeds(options_) ? in_steps(x, walk) : at_once(x, walk);
-  walk.keep();
-  walk.show();
+Tensor RecurrentDecoder::operator()(const Tensor& x, State& state, AttentionCache& cache,
+                                    const Tensor& encoded, const Mask& source,
+                                    const ForwardContext& context) const {
+  const ModuleScope within(this);
+  Run run(*this, state, cache, encoded, source, context);
+  const Tensor y = feeds(options_) ? step_by_step(x, run) : all_steps(x, run);
+  run.keep();
+  run.show();
   return y;
 }
 
@@ -185,13 +187,13 @@ void RecurrentDecoder::fields(Fields& f) {
   f("cells", cells);
   f("cross", cross);
   f("bridge", bridge);
-  if (context.weight) f("context", context);
+  if (fed.weight) f("context", fed);
   f("readout", readout);
 }
 
 namespace {
 
-/// Recurrent networks tell positions apart by themselves.
+/// Recurrent networks need no position encoding.
 TransformerConfig without_positions(TransformerConfig config) {
   config.position = PositionKind::none;
   return config;
@@ -203,7 +205,7 @@ Seq2Seq::Seq2Seq(const TransformerConfig& config, const Seq2SeqOptions& options,
                  int64_t target_vocabulary, const AttentionFactory& cross, Rng& rng)
     : source(source_vocabulary, without_positions(config), rng),
       target(target_vocabulary, without_positions(config), rng),
-      encoder(config.width, config.width,
+      encoder(config.d_model, config.d_model,
               {.cell = options.cell,
                .layers = config.layers,
                .bidirectional = options.bidirectional,
@@ -212,15 +214,15 @@ Seq2Seq::Seq2Seq(const TransformerConfig& config, const Seq2SeqOptions& options,
       decoder(config, options, cross, rng),
       output(tie_tables(config, source, target, rng)) {}
 
-Tensor Seq2Seq::encode(const Tensor& ids, const Tensor& lengths, const Pass& pass) const {
-  return encoder(source(ids, 0, pass.noise), lengths, pass.noise);
+Tensor Seq2Seq::encode(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const {
+  return encoder(source(ids, 0, context.rng), lengths, context.rng);
 }
 
 Tensor Seq2Seq::decode(const Tensor& ids, const Tensor& encoded, const Tensor& lengths,
-                       const Pass& pass) const {
+                       const ForwardContext& context) const {
   const auto state = decoder.start(encoder.last(encoded));
-  const auto memory = decoder.cross->start();
-  return decoder(target(ids, 0, pass.noise), *state, *memory, encoded, Mask::lengths(lengths), pass);
+  const auto cache = decoder.cross->new_cache();
+  return decoder(target(ids, 0, context.rng), *state, *cache, encoded, Mask::lengths(lengths), context);
 }
 
 Tensor Seq2Seq::logits(const Tensor& hidden) const {
@@ -228,16 +230,16 @@ Tensor Seq2Seq::logits(const Tensor& hidden) const {
 }
 
 Decoding Seq2Seq::start(const Tensor& encoded, const Tensor& lengths) const {
-  Decoding state{.memory = {}, .source = Mask::lengths(lengths), .encoded = encoded};
-  state.memory.push_back({decoder.start(encoder.last(encoded)), decoder.cross->start()});
+  Decoding state{.cache = {}, .source = Mask::lengths(lengths), .encoded = encoded};
+  state.cache.push_back({decoder.start(encoder.last(encoded)), decoder.cross->new_cache()});
   return state;
 }
 
 Tensor Seq2Seq::next(const Tensor& ids, Decoding& state) const {
   auto* own =
-      state.memory.size() == 1 ? dynamic_cast<RecurrentDecoder::State*>(state.memory[0].self.get()) : nullptr;
-  if (own == nullptr) fail("seq2seq: this decoding is another model's. Use the one from start().");
-  const Tensor hidden = decoder(target(ids, state.length, nullptr), *own, *state.memory[0].cross,
+      state.cache.size() == 1 ? dynamic_cast<RecurrentDecoder::State*>(state.cache[0].self.get()) : nullptr;
+  if (own == nullptr) fail("seq2seq: this decoding is another model's. Use the one from new_cache().");
+  const Tensor hidden = decoder(target(ids, state.length, nullptr), *own, *state.cache[0].cross,
                                 state.encoded, state.source, {});
   state.encoded = Tensor();
   state.length += ids.extent(1);

@@ -1,18 +1,18 @@
-// Recurrent encoder-decoders that host any cross-attention.
+// Seq2Seq: recurrent encoder-decoders with any cross-attention.
 #pragma once
 
-#include "nn/recurrent.h"
-#include "nn/transformer.h"
+#include "heed/nn/recurrent.h"
+#include "heed/nn/transformer.h"
 
 namespace heed {
 
-/// Where the context c_t meets the decoder's cell, whose state is s_t and whose input the word y_{t-1}.
-/// bahdanau: c_t is asked for with s_{t-1} and goes into the cell; the output sees s_t, c_t and y_{t-1}
-/// (Bahdanau et al. 2015, arXiv 1409.0473, with a tanh layer for its maxout). luong: c_t is asked for with
-/// s_t after the cell; h_t = tanh(W [c_t; s_t]) is the output (Luong et al. 2015, arXiv 1508.04025).
+/// How the context vector c_t is used by the decoder's cell with state s_t and input token y_{t-1}.
+/// bahdanau: the query is s_{t-1}; c_t is an input of the cell, and s_t, c_t and y_{t-1} are inputs of the
+/// output layer (Bahdanau et al. 2015, arXiv 1409.0473, with a tanh layer in place of maxout). luong: the
+/// query is s_t; the output is h_t = tanh(W [c_t; s_t]) (Luong et al. 2015, arXiv 1508.04025).
 enum class Wiring { bahdanau, luong };
 
-/// What a recurrent model has beside the sizes of TransformerConfig.
+/// Options of a recurrent model besides the sizes of TransformerConfig.
 struct Seq2SeqOptions {
   CellKind cell = CellKind::lstm;
   bool bidirectional = true;
@@ -21,50 +21,51 @@ struct Seq2SeqOptions {
   void fields(Fields& f);
 };
 
-/// The decoder: cells over target embeddings, with one attention to the encoder.
+/// The decoder: recurrent layers over target embeddings, with one attention to the encoder's output.
 class RecurrentDecoder final : public Module {
  public:
-  /// Where it stands in a sentence. Tensors are [B, ...], so beams can be reordered.
-  struct State final : Memory {
+  /// The state between decoding steps. Tensors are [B, ...], so beam search can reorder them.
+  struct State final : AttentionCache {
     std::vector<Tensor> states;  ///< of each layer, [B, parts, width]
-    Tensor fed;                  ///< h_{t-1} of input feeding, [B, width]; zeros before the first word
+    Tensor fed;                  ///< h_{t-1} of input feeding, [B, width]; zeros before the first token
     void fields(Fields& f) override;
   };
 
-  /// Fails where `cross` cannot go step by step.
+  /// Fails when `cross` cannot decode step by step.
   RecurrentDecoder(const TransformerConfig& config, const Seq2SeqOptions& options,
                    const AttentionFactory& cross, Rng& rng);
-  /// The state before the first word, from what the encoder ended with, [B, width].
+  /// The state before the first token, from the encoder's final state `last` [B, width].
   std::unique_ptr<State> start(const Tensor& last) const;
-  /// x [B, T, width] continues `state` -> outputs [B, T, width]. `memory` is the attention's; `encoded` is
-  /// given once, and empty afterwards. A probe sees one map of all steps, and needs `encoded`.
-  Tensor operator()(const Tensor& x, State& state, Memory& memory, const Tensor& encoded, const Mask& source,
-                    const Pass& pass) const;
+  /// Runs x [B, T, width] from `state` -> outputs [B, T, width]. `cache` belongs to the attention; `encoded`
+  /// [B, S, width] is given in the first call and empty afterwards. A MapRecorder gets one map of all steps
+  /// and needs `encoded`.
+  Tensor operator()(const Tensor& x, State& state, AttentionCache& cache, const Tensor& encoded,
+                    const Mask& source, const ForwardContext& context) const;
   void fields(Fields& f) override;
 
   std::vector<std::unique_ptr<RecurrentCell>> cells;
   std::unique_ptr<Attention> cross;
-  Linear bridge;   ///< [layers parts width, width]: every state of the first step is tanh of its part
-  Linear context;  ///< what is fed into the first cell besides the word: c_t, or h_{t-1}; none: empty
-  Linear readout;  ///< of s_t, c_t and y_{t-1}, or of c_t and s_t
+  Linear bridge;   ///< [layers parts width, width]: tanh of its output is the initial state
+  Linear fed;      ///< input of the first cell besides the token: c_t, or h_{t-1}; may be empty
+  Linear readout;  ///< output layer over s_t, c_t and y_{t-1}, or c_t and s_t
 
  private:
-  class Walk;
-  Tensor in_steps(const Tensor& x, Walk& walk) const;
-  Tensor at_once(const Tensor& x, Walk& walk) const;
+  class Run;
+  Tensor step_by_step(const Tensor& x, Run& run) const;
+  Tensor all_steps(const Tensor& x, Run& run) const;
 
   Seq2SeqOptions options_;
   double dropout_;
 };
 
-/// Source and target through recurrent networks.
+/// Translation by recurrent networks.
 class Seq2Seq final : public TranslationModel {
  public:
   Seq2Seq(const TransformerConfig& config, const Seq2SeqOptions& options, int64_t source_vocabulary,
           int64_t target_vocabulary, const AttentionFactory& cross, Rng& rng);
-  Tensor encode(const Tensor& source, const Tensor& lengths, const Pass& pass) const override;
+  Tensor encode(const Tensor& source, const Tensor& lengths, const ForwardContext& context) const override;
   Tensor decode(const Tensor& target, const Tensor& encoded, const Tensor& lengths,
-                const Pass& pass) const override;
+                const ForwardContext& context) const override;
   Tensor logits(const Tensor& hidden) const override;
   Decoding start(const Tensor& encoded, const Tensor& lengths) const override;
   Tensor next(const Tensor& ids, Decoding& state) const override;
@@ -73,7 +74,7 @@ class Seq2Seq final : public TranslationModel {
   Embedder source, target;
   Recurrent encoder;
   RecurrentDecoder decoder;
-  std::unique_ptr<Linear> output;  ///< null when tied
+  std::unique_ptr<Linear> output;  ///< null when tied to the target embedding
 };
 
 }  // namespace heed

@@ -1,19 +1,19 @@
-// Encoder, decoder, encoder-decoder.
-#include "nn/transformer.h"
+// Transformer configuration, embedder, stack of blocks, and encoder-decoder.
+#include "heed/nn/transformer.h"
 
 #include <cmath>
 
 namespace heed {
 
 void TransformerConfig::fields(Fields& f) {
-  f("width", width, "model width");
-  f("heads", heads, "attention heads; must divide width, unless head_width is given");
-  f("key_heads", key_heads,
-    "heads of keys and values, shared by groups of heads; must divide heads; 0: heads");
-  f("head_width", head_width, "of the queries, keys and values of one head; 0: width / heads");
-  f("feed_forward", feed_forward, "hidden width of the feed-forward network");
+  f("d_model", d_model, "width of the model: of embeddings and of the outputs of all blocks");
+  f("heads", heads, "attention heads; must divide d_model, unless head_dim is given");
+  f("kv_heads", kv_heads,
+    "key-value heads, each shared by a group of heads; must divide heads; 0: as many as heads");
+  f("head_dim", head_dim, "width of the queries, keys and values of one head; 0: d_model / heads");
+  f("d_ff", d_ff, "hidden width of the feed-forward network");
   f("layers", layers, "blocks in each stack");
-  f("max_length", max_length, "longest input in tokens");
+  f("max_length", max_length, "maximum input length in tokens");
   f("dropout", dropout, "on embeddings, residual branches and the feed-forward network");
   f("attention_dropout", attention_dropout, {"dropout", dropout},
     "on attention weights; unless set: dropout");
@@ -21,26 +21,25 @@ void TransformerConfig::fields(Fields& f) {
   f("norm", Choice(norm, {"pre", "post"}), "where a block normalises");
   f("norm_scale", Choice(norm_scale, {"variance", "deviation"}),
     "divide by sqrt(variance + eps), or by sample deviation + eps");
-  f("norm_epsilon", norm_epsilon, "keeps the norm's division finite");
+  f("norm_epsilon", norm_epsilon, "epsilon inside the norm");
   f("position",
     Choice(position,
            {"none", "sinusoid", "learned", "rope", "rope_interleaved", "alibi", "t5", "shaw", "shaw_keys"}),
-    "what tells positions apart: added to embeddings, or (from rope on) inside self-attention");
+    "position encoding: added to embeddings, or (from rope on) inside self-attention");
   f("position_base", modifiers.position_base, "of rope: the slowest pair takes about this many positions");
-  f("position_buckets", modifiers.position_buckets,
-    "of t5: distances that have a bias of their own or share one");
-  f("position_span", modifiers.position_span, "of t5 and shaw: distances from here on are alike");
+  f("position_buckets", modifiers.position_buckets, "of t5: number of distance buckets");
+  f("position_span", modifiers.position_span, "of t5 and shaw: distances from here on are treated alike");
   f("qk_norm", Choice(modifiers.qk_norm, {"none", "rms", "l2"}),
-    "queries and keys normalised, with a trained gain");
-  f("softcap", modifiers.softcap, "scores stay between minus and plus this, by tanh; 0: as they are");
+    "normalise queries and keys, with a trained gain");
+  f("softcap", modifiers.softcap, "cap on scores s: cap * tanh(s / cap); 0: none");
   f("sink", Choice(modifiers.sink, {"none", "zero", "learned"}),
-    "one more score in each softmax, without a value");
+    "extra score in each softmax, without a value");
   f("init", Choice(init, {"xavier", "normal", "fan_in"}), "initial weights");
-  f("tie", Choice(tie, {"none", "output", "all"}),
-    "tables that are one: output layer and decoder embedding, or all three");
-  f("scale_embedding", scale_embedding, "multiply embeddings by sqrt(width)");
-  f("embedding_deviation", embedding_deviation, "deviation of the initial token embeddings; 0: as init says");
-  f("position_deviation", position_deviation, "deviation of initial learned positions");
+  f("tie_embeddings", Choice(tie_embeddings, {"none", "output", "all"}),
+    "share the output layer with the decoder embedding, or with both embeddings");
+  f("scale_embedding", scale_embedding, "multiply embeddings by sqrt(d_model)");
+  f("embedding_std", embedding_std, "standard deviation of the initial token embeddings; 0: as init says");
+  f("position_deviation", position_deviation, "standard deviation of initial learned positions");
   f("attention_bias", attention_bias, "bias on the attention projections");
   f("feed_forward_bias", feed_forward_bias, "bias in the feed-forward network");
   f("norm_bias", norm_bias, "bias in the norms");
@@ -51,24 +50,24 @@ const TransformerConfig& TransformerConfig::check() const {
   const auto positive = [](const char* name, int64_t value) {
     if (value < 1) fail("model.", name, " = ", value, ". It must be at least 1.");
   };
-  positive("width", width);
+  positive("d_model", d_model);
   positive("heads", heads);
-  positive("feed_forward", feed_forward);
-  // Each is made before memory can tell that they are too many.
+  positive("d_ff", d_ff);
+  // Bounded, because layers are created one by one before memory runs out.
   if (layers < 1 || layers > 10000) fail("model.layers = ", layers, ". It must be 1 to 10000.");
   positive("max_length", max_length);
-  if (head_width < 0) {
-    fail("model.head_width = ", head_width, ". It must be at least 1, or 0 for model.width / model.heads.");
+  if (head_dim < 0) {
+    fail("model.head_dim = ", head_dim, ". It must be at least 1, or 0 for model.d_model / model.heads.");
   }
-  if (head_width == 0 && width % heads != 0) {
-    const int64_t below = width / heads * heads;
-    fail("model.heads = ", heads, " does not divide model.width = ", width,
-         ". Use a divisor of it, or width ", below > 0 ? text(below, " or ") : std::string(), below + heads,
-         ", or give each head a width: model.head_width.");
+  if (head_dim == 0 && d_model % heads != 0) {
+    const int64_t below = d_model / heads * heads;
+    fail("model.heads = ", heads, " does not divide model.d_model = ", d_model,
+         ". Use a divisor of it, or d_model ", below > 0 ? text(below, " or ") : std::string(), below + heads,
+         ", or give each head a size: model.head_dim.");
   }
   const Modifiers& m = modifiers;
-  if (key_heads < 0 || (key_heads > 0 && heads % key_heads != 0)) {
-    fail("model.key_heads = ", key_heads, " does not divide model.heads = ", heads,
+  if (kv_heads < 0 || (kv_heads > 0 && heads % kv_heads != 0)) {
+    fail("model.kv_heads = ", kv_heads, " does not divide model.heads = ", heads,
          ". Use a divisor of it, or 0 for as many.");
   }
   if (!(m.position_base > 1)) fail("model.position_base = ", m.position_base, ". It must be above 1.");
@@ -86,8 +85,8 @@ const TransformerConfig& TransformerConfig::check() const {
   };
   probability("dropout", dropout);
   probability("attention_dropout", dropout_of_weights());
-  if (!(embedding_deviation >= 0))
-    fail("model.embedding_deviation = ", embedding_deviation, ". It must be above 0, or 0 for init's.");
+  if (!(embedding_std >= 0))
+    fail("model.embedding_std = ", embedding_std, ". It must be above 0, or 0 for init's.");
   if (!(position_deviation >= 0 && position_deviation < 1e3))
     fail("model.position_deviation = ", position_deviation, ". It must be at least 0, such as 0.02 or 1.");
   if (!(norm_epsilon > 0)) fail("model.norm_epsilon = ", norm_epsilon, ". It must be above 0, such as 1e-5.");
@@ -101,8 +100,8 @@ LayerNorm::Options norm_options(const TransformerConfig& c) {
 }
 
 BlockOptions block_options(const TransformerConfig& c, double out_gain) {
-  return {.width = c.width,
-          .feed_forward = c.feed_forward,
+  return {.width = c.d_model,
+          .feed_forward = c.d_ff,
           .dropout = c.dropout,
           .norm_place = c.norm,
           .norm = norm_options(c),
@@ -116,14 +115,14 @@ BlockOptions block_options(const TransformerConfig& c, double out_gain) {
 }  // namespace
 
 Embedder::Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng)
-    : tokens(vocabulary, config.check().width, config.init, rng, config.embedding_deviation),
-      position(config.position, config.max_length, config.width, rng, config.position_deviation),
-      scale_(config.scale_embedding ? std::sqrt(static_cast<double>(config.width)) : 1),
+    : tokens(vocabulary, config.check().d_model, config.init, rng, config.embedding_std),
+      position(config.position, config.max_length, config.d_model, rng, config.position_deviation),
+      scale_(config.scale_embedding ? std::sqrt(static_cast<double>(config.d_model)) : 1),
       dropout_(config.dropout) {}
 
-Tensor Embedder::operator()(const Tensor& ids, int64_t first, Rng* noise) const {
-  const Within within(this);
-  return dropout(position(vectors(ids), first), dropout_, noise);
+Tensor Embedder::operator()(const Tensor& ids, int64_t first, Rng* rng) const {
+  const ModuleScope within(this);
+  return dropout(position(vectors(ids), first), dropout_, rng);
 }
 
 Tensor Embedder::vectors(const Tensor& ids, const Tensor& more) const {
@@ -136,18 +135,18 @@ void Embedder::fields(Fields& f) {
   f("position", position);
 }
 
-Stack::Stack(const TransformerConfig& config, Role role, const AttentionFactory& self,
-             const AttentionFactory& cross, Rng& rng) {
+TransformerStack::TransformerStack(const TransformerConfig& config, Role role, const AttentionFactory& self,
+                                   const AttentionFactory& cross, Rng& rng) {
   config.check();
-  // GPT-2 starts the last layer of each residual branch smaller, so that their sum keeps its size.
+  // GPT-2 initialises the last layer of each residual branch smaller, so that their sum keeps its scale.
   const int64_t branches = config.layers * (role.cross ? 3 : 2);
   const double out_gain = config.init == Init::normal ? 1 / std::sqrt(static_cast<double>(branches)) : 1;
   const auto of_own = std::make_shared<SharedByLayers>(), of_cross = std::make_shared<SharedByLayers>();
   for (int64_t layer = 0; layer < config.layers; ++layer) {
-    AttentionConfig attention{.width = config.width,
+    AttentionConfig attention{.d_model = config.d_model,
                               .heads = config.heads,
-                              .key_heads = config.key_heads,
-                              .head_width = config.head_width,
+                              .kv_heads = config.kv_heads,
+                              .head_dim = config.head_dim,
                               .causal = role.causal,
                               .max_length = config.max_length,
                               .layer = layer,
@@ -164,38 +163,39 @@ Stack::Stack(const TransformerConfig& config, Role role, const AttentionFactory&
     attention.causal = false;
     attention.cross = true;
     attention.shared = of_cross;
-    attention.modifiers.position = PositionKind::none;  // places in two inputs have no distance
+    attention.modifiers.position = PositionKind::none;  // positions in two sequences have no distance
     auto across = role.cross ? cross(attention, rng) : nullptr;
     blocks.push_back(
         std::make_unique<Block>(block_options(config, out_gain), std::move(own), std::move(across), rng));
   }
-  if (config.norm == NormPlace::pre) norm = std::make_unique<LayerNorm>(config.width, norm_options(config));
+  if (config.norm == NormPlace::pre) norm = std::make_unique<LayerNorm>(config.d_model, norm_options(config));
 }
 
-Tensor Stack::operator()(const Tensor& input, const Mask& mask, const Tensor& encoded,
-                         const Mask& encoded_mask, std::vector<BlockMemory>* memory, const Pass& pass) const {
-  const Within within(this);
+Tensor TransformerStack::operator()(const Tensor& input, const Mask& mask, const Tensor& encoded,
+                                    const Mask& encoded_mask, std::vector<BlockCache>* cache,
+                                    const ForwardContext& context) const {
+  const ModuleScope within(this);
   Tensor x = input;
   for (size_t i = 0; i < blocks.size(); ++i) {
-    x = (*blocks[i])(x, mask, encoded, encoded_mask, memory != nullptr ? &(*memory)[i] : nullptr, pass);
+    x = (*blocks[i])(x, mask, encoded, encoded_mask, cache != nullptr ? &(*cache)[i] : nullptr, context);
   }
   return norm ? (*norm)(x) : x;
 }
 
-std::vector<BlockMemory> Stack::start() const {
-  std::vector<BlockMemory> memory;
-  for (const auto& block : blocks) memory.push_back(block->start());
-  return memory;
+std::vector<BlockCache> TransformerStack::new_cache() const {
+  std::vector<BlockCache> cache;
+  for (const auto& block : blocks) cache.push_back(block->new_cache());
+  return cache;
 }
 
-void Stack::fields(Fields& f) {
+void TransformerStack::fields(Fields& f) {
   f("blocks", blocks);
   f("norm", norm);
 }
 
 void Decoding::reorder(const std::vector<int32_t>& order) {
   const Tensor index = Tensor::of<int32_t>(order, Shape{static_cast<int64_t>(order.size())});
-  for (BlockMemory& block : memory) {
+  for (BlockCache& block : cache) {
     heed::reorder(*block.self, index);
     if (block.cross) heed::reorder(*block.cross, index);
   }
@@ -214,16 +214,16 @@ void Decoding::reorder(const std::vector<int32_t>& order) {
 std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& source, Embedder& target,
                                    Rng& rng) {
   const int64_t words = target.tokens.weight.extent(0);
-  if (config.tie == Tie::all) {
+  if (config.tie_embeddings == Tie::all) {
     if (source.tokens.weight.extent(0) != words) {
-      fail("model.tie = all needs one vocabulary, but the source has ", source.tokens.weight.extent(0),
-           " tokens and the target ", words,
-           ". Use a joint vocabulary (--tokenizer unigram) or model.tie = output.");
+      fail("model.tie_embeddings = all needs one vocabulary, but the source has ",
+           source.tokens.weight.extent(0), " tokens and the target ", words,
+           ". Use a joint vocabulary (--tokenizer unigram) or model.tie_embeddings = output.");
     }
     source.tokens.weight = target.tokens.weight;
   }
-  if (config.tie != Tie::none) return nullptr;
-  return std::make_unique<Linear>(config.width, words, rng,
+  if (config.tie_embeddings != Tie::none) return nullptr;
+  return std::make_unique<Linear>(config.d_model, words, rng,
                                   LinearOptions{.bias = config.output_bias, .init = config.init});
 }
 
@@ -235,13 +235,14 @@ EncoderDecoder::EncoderDecoder(const TransformerConfig& config, int64_t source_v
       decoder(config, {.causal = true, .cross = true}, attentions.decoder, attentions.cross, rng),
       output(tie_tables(config, source, target, rng)) {}
 
-Tensor EncoderDecoder::encode(const Tensor& ids, const Tensor& lengths, const Pass& pass) const {
-  return encoder(source(ids, 0, pass.noise), Mask::lengths(lengths), {}, {}, nullptr, pass);
+Tensor EncoderDecoder::encode(const Tensor& ids, const Tensor& lengths, const ForwardContext& context) const {
+  return encoder(source(ids, 0, context.rng), Mask::lengths(lengths), {}, {}, nullptr, context);
 }
 
 Tensor EncoderDecoder::decode(const Tensor& ids, const Tensor& encoded, const Tensor& lengths,
-                              const Pass& pass) const {
-  return decoder(target(ids, 0, pass.noise), Mask::causal(), encoded, Mask::lengths(lengths), nullptr, pass);
+                              const ForwardContext& context) const {
+  return decoder(target(ids, 0, context.rng), Mask::causal(), encoded, Mask::lengths(lengths), nullptr,
+                 context);
 }
 
 Tensor EncoderDecoder::logits(const Tensor& hidden) const {
@@ -249,12 +250,12 @@ Tensor EncoderDecoder::logits(const Tensor& hidden) const {
 }
 
 Decoding EncoderDecoder::start(const Tensor& encoded, const Tensor& lengths) const {
-  return {.memory = decoder.start(), .source = Mask::lengths(lengths), .encoded = encoded};
+  return {.cache = decoder.new_cache(), .source = Mask::lengths(lengths), .encoded = encoded};
 }
 
 Tensor EncoderDecoder::next(const Tensor& ids, Decoding& state) const {
   const Tensor hidden = decoder(target(ids, state.length, nullptr), Mask::causal(), state.encoded,
-                                state.source, &state.memory, {});
+                                state.source, &state.cache, {});
   state.encoded = Tensor();
   state.length += ids.extent(1);
   const Tensor last = slice(hidden, 1, ids.extent(1) - 1, ids.extent(1));
@@ -265,6 +266,43 @@ void EncoderDecoder::fields(Fields& f) {
   f("source", source);
   f("target", target);
   f("encoder", encoder);
+  f("decoder", decoder);
+  f("output", output);
+}
+
+DecoderOnly::DecoderOnly(const TransformerConfig& config, int64_t vocabulary,
+                         const AttentionFactory& attention, Rng& rng)
+    : embedder(vocabulary, config, rng), decoder(config, {.causal = true}, attention, {}, rng) {
+  if (config.tie_embeddings == Tie::none) {
+    output = std::make_unique<Linear>(config.d_model, vocabulary, rng,
+                                      LinearOptions{.bias = config.output_bias, .init = config.init});
+  }
+}
+
+Tensor DecoderOnly::logits(const Tensor& hidden) const {
+  return output ? (*output)(hidden) : linear(hidden, embedder.tokens.weight, {});
+}
+
+Tensor DecoderOnly::operator()(const Tensor& ids, const ForwardContext& context) const {
+  return logits(decoder(embedder(ids, 0, context.rng), Mask::causal(), {}, {}, nullptr, context));
+}
+
+Decoding DecoderOnly::start() const {
+  Decoding state;
+  state.cache = decoder.new_cache();
+  return state;
+}
+
+Tensor DecoderOnly::next(const Tensor& ids, Decoding& state) const {
+  const Tensor hidden =
+      decoder(embedder(ids, state.length, nullptr), Mask::causal(), {}, {}, &state.cache, {});
+  state.length += ids.extent(1);
+  const Tensor last = slice(hidden, 1, ids.extent(1) - 1, ids.extent(1));
+  return logits(reshape(last, Shape{ids.extent(0), -1}));
+}
+
+void DecoderOnly::fields(Fields& f) {
+  f("embedder", embedder);
   f("decoder", decoder);
   f("output", output);
 }

@@ -1,26 +1,27 @@
-// The devices of this machine for a test case, and kernels run on tensors of the CPU wherever they compute.
+// Runs a test case on every device of this machine, on tensors of the CPU.
 #pragma once
 
 #include <cstring>
 #include <map>
 #include <utility>
 
-#include "core/device.h"
-#include "core/launch.h"
-#include "core/random.h"
-#include "core/tensor.h"
-#include "tests/catch.h"
+#include "heed/core/device.h"
+#include "heed/core/launch.h"
+#include "heed/core/random.h"
+#include "heed/core/tensor.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 
-/// The device of this run of a test case, which is run once for each: `const Device device = any_device();`
+/// The device of this run of the test case, which runs once for each: `const Device device = any_device();`
 inline Device any_device() {
   const Device device = GENERATE(from_range(devices()));
   CAPTURE(to_string(device));
   return device;
 }
 
-/// Copies of the CPU's tensors on another device that lie as they do: views of one storage stay views of one.
+/// Copies tensors of the CPU to a device, strides and shared storage included: views of one storage stay
+/// views of one.
 class Mirror {
  public:
   explicit Mirror(Device device) : device_(device) {}
@@ -37,7 +38,7 @@ class Mirror {
     return place->second.there.seen_as(x.shape(), x.strides(), x.offset());
   }
   Draw operator()(const Draw& draw) { return {draw.seed, draw.stream, (*this)(draw.tick)}; }
-  /// Structs that hold tensors say how they are mirrored: `Terms mirrored(Mirror&, const Terms&)`.
+  /// A struct of tensors defines how to copy it: `Terms mirrored(Mirror&, const Terms&)`.
   template <class T>
   auto operator()(const T& x) {
     if constexpr (requires { mirrored(*this, x); }) {
@@ -47,7 +48,7 @@ class Mirror {
     }
   }
 
-  /// What the kernels have made of them, into the CPU's tensors.
+  /// Copies the kernels' results back into the CPU's tensors.
   void fetch() {
     for (auto& [storage, copy] : copies_) {
       const Tensor back = copy.there.to(Device::cpu);
@@ -63,7 +64,7 @@ class Mirror {
   std::map<const Storage*, Copy> copies_;
 };
 
-/// Runs a kernel on the CPU's tensors, on whichever device.
+/// Runs a kernel on a device with the CPU's tensors.
 template <Kernel K, class... Args>
 void launch_on(Device device, const Args&... args) {
   if (device == Device::cpu) return launch<K>(device, args...);
@@ -72,13 +73,13 @@ void launch_on(Device device, const Args&... args) {
   mirror.fetch();
 }
 
-/// The device that launch_here() runs kernels on while an OnEachDevice lives; else the CPU.
+/// The device of launch_here(): set by OnEachDevice, else the CPU.
 inline Device& device_here() {
   static Device device = Device::cpu;
   return device;
 }
 
-/// First in a test case: runs it once for each device. `const OnEachDevice here;`
+/// Declare it first in a test case, to run it once for each device: `const OnEachDevice here;`
 struct OnEachDevice {
   OnEachDevice() { device_here() = any_device(); }
   ~OnEachDevice() { device_here() = Device::cpu; }
@@ -86,7 +87,7 @@ struct OnEachDevice {
   OnEachDevice& operator=(const OnEachDevice&) = delete;
 };
 
-/// Runs a kernel on the CPU's tensors, on the device of this run of the test case.
+/// Runs a kernel with the CPU's tensors on the device of this run of the test case.
 template <Kernel K, class... Args>
 void launch_here(const Args&... args) {
   launch_on<K>(device_here(), args...);

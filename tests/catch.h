@@ -12,7 +12,7 @@ using Catch::Approx;
 
 namespace heed {
 
-/// A matcher for `CHECK_THROWS_WITH(f(), containing("heads = 6"))`: the text holds this part.
+/// A matcher for `CHECK_THROWS_WITH(f(), containing("heads = 6"))`: the text contains this part.
 inline auto containing(const std::string& part) {
 #if __has_include(<catch2/catch_all.hpp>)
   return Catch::Matchers::ContainsSubstring(part);

@@ -1,12 +1,12 @@
-// Every test that computes runs on every device there is, within tolerances that follow from the dtype.
+// Tolerances by dtype for tests that run on every device.
 #pragma once
 
-#include "core/dtype.h"
-#include "tests/any_device.h"
+#include "heed/core/dtype.h"
+#include "heed/tests/any_device.h"
 
 namespace heed {
 
-/// Largest error, relative to max(1, |expected|), of values that plain double code gives exactly.
+/// Maximum error, relative to max(1, |expected|), of results against references in double.
 inline double tolerance(DType dtype) {
   switch (dtype) {
     case DType::f64:

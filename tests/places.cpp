@@ -1,10 +1,12 @@
-// The folders that the build names, in one file: the others compile alike in every checkout.
-#include "tests/places.h"
+// Paths defined by the build, in one file: all other objects are the same in every checkout.
+#include "heed/tests/places.h"
 
 namespace heed {
 
 std::string source_folder() { return HEED_SOURCE_DIR; }
 
 std::string program() { return HEED_PROGRAM; }
+
+std::string program_with_faults() { return HEED_PROGRAM_WITH_FAULTS; }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Where the tests find what they look at from outside.
+// Paths of the sources and the program under test.
 #pragma once
 
 #include <string>
@@ -10,5 +10,8 @@ std::string source_folder();
 
 /// The program `heed` of the same build.
 std::string program();
+
+/// heed with a fault planted into training (tests/faults/heed_with_faults.cpp), of the same build.
+std::string program_with_faults();
 
 }  // namespace heed

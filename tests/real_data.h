@@ -1,17 +1,17 @@
-// The real data that some tests read, where they are there.
+// The real data of some tests, where available.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
-#include "core/error.h"
-#include "tests/catch.h"
-#include "tests/places.h"
+#include "heed/core/error.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/places.h"
 
 namespace heed {
 
-/// A file of the real data, or an empty path and a word that the test skips.
+/// A file of the real data; if it is missing, warns that the test is skipped and returns an empty path.
 inline Path real_data(const std::string& name) {
   const char* named = std::getenv("HEED_DATA");
   const Path folder = named != nullptr ? Path(named) : Path(source_folder()) / ".." / "shared" / "data";

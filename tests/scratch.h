@@ -1,4 +1,4 @@
-// A folder of its own for a test that writes files.
+// A temporary folder for a test.
 #pragma once
 
 #include <unistd.h>
@@ -9,11 +9,11 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 
-/// A fresh folder under the system's temporary one, or another; it goes away with the object.
+/// A new folder in the system's temporary one, or another; the destructor removes it.
 class Scratch {
  public:
   explicit Scratch(const Path& within = std::filesystem::temp_directory_path()) {
@@ -30,9 +30,9 @@ class Scratch {
 
   const Path& path() const { return path_; }
   Path operator/(const std::string& name) const { return path_ / name; }
-  /// Writes a file into the folder and says where it is.
+  /// Writes a file into the folder and returns its path.
   Path file(const std::string& name, std::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;  // io::write syncs, which thousands of files feel
+    std::ofstream(path_ / name, std::ios::binary) << bytes;  // without the sync of io::write, for speed
     return path_ / name;
   }
 
@@ -40,7 +40,7 @@ class Scratch {
   Path path_;
 };
 
-/// The kind of the Error that a call throws; a call that throws none fails the test.
+/// The fault of the Error that a call throws; throwing none fails the test.
 template <class Call>
 Fault fault_of(Call call) {
   try {

@@ -1,5 +1,5 @@
-// fsync and syncfs of the test programs: the linker takes these before those of the C library.
-#include "tests/synced.h"
+// fsync and syncfs of the test programs, which replace the C library's at link time.
+#include "heed/tests/synced.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,15 +1,15 @@
-// Watches what the code under test forces to the disk.
+// Records which files the code under test syncs.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 
-/// The paths that were given to fsync, and to syncfs as "all of PATH", since the last look, in order. The
-/// test programs have these two calls of their own, which note the path and then do what the system does.
+/// The paths passed to fsync, and to syncfs as "all of PATH", since the last call, in order. The test
+/// programs define these two functions: they record the path and call the system's.
 std::vector<std::string> synced();
 
 }  // namespace heed

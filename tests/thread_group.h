@@ -1,4 +1,4 @@
-// A group whose members are threads of the test.
+// A process group whose members are threads of the test.
 #pragma once
 
 #include <condition_variable>
@@ -9,16 +9,16 @@
 #include <thread>
 #include <vector>
 
-#include "core/group.h"
+#include "heed/core/distributed/process_group.h"
 
 namespace heed {
 
-/// Where threads meet: each shows a piece of memory, and reads those of the others.
+/// Exchanges memory between threads: each provides a block and reads those of the others.
 class MeetingPlace {
  public:
   explicit MeetingPlace(int64_t size) : shown_(static_cast<size_t>(size)) {}
 
-  /// Shows `from`, calls `read` when everybody has shown theirs, and returns when everybody has read.
+  /// Provides `from`, calls `read` once everybody has provided theirs, and returns when everybody has read.
   void meet(int64_t rank, const void* from,
             const std::function<void(const std::vector<const char*>&)>& read) {
     shown_[static_cast<size_t>(rank)] = static_cast<const char*>(from);
@@ -26,7 +26,7 @@ class MeetingPlace {
     read(shown_);
     wait();
   }
-  /// Nobody is to be waited for any more.
+  /// Stops all waiting: calls of the others then fail.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -53,27 +53,27 @@ class MeetingPlace {
   bool closed_ = false;
 };
 
-class ThreadGroup final : public Group {
+class ThreadGroup final : public ProcessGroup {
  public:
-  ThreadGroup(MeetingPlace& place, int64_t rank, int64_t size) : Group(rank, size), place_(place) {}
+  ThreadGroup(MeetingPlace& place, int64_t rank, int64_t size) : ProcessGroup(rank, size), place_(place) {}
 
-  void trade(const void* from, void* to, int64_t bytes) override {
+  void all_to_all(const void* from, void* to, int64_t bytes) override {
     place_.meet(rank(), from, [&](const std::vector<const char*>& shown) {
       for (size_t i = 0; i < shown.size(); ++i)
         std::memcpy(static_cast<char*>(to) + static_cast<int64_t>(i) * bytes, shown[i] + rank() * bytes,
                     static_cast<size_t>(bytes));
     });
   }
-  void gather(const void* from, void* to, int64_t bytes) override {
+  void all_gather(const void* from, void* to, int64_t bytes) override {
     place_.meet(rank(), from, [&](const std::vector<const char*>& shown) {
       for (size_t i = 0; i < shown.size(); ++i)
         std::memcpy(static_cast<char*>(to) + static_cast<int64_t>(i) * bytes, shown[i],
                     static_cast<size_t>(bytes));
     });
   }
-  void spread(void* data, int64_t bytes) override {
+  void broadcast(void* data, int64_t bytes) override {
     place_.meet(rank(), data, [&](const std::vector<const char*>& shown) {
-      if (!leads()) std::memcpy(data, shown[0], static_cast<size_t>(bytes));
+      if (!is_main()) std::memcpy(data, shown[0], static_cast<size_t>(bytes));
     });
   }
   void abandon(int) override { std::terminate(); }
@@ -82,9 +82,9 @@ class ThreadGroup final : public Group {
   MeetingPlace& place_;
 };
 
-/// Runs `work` in as many threads; rethrows what the first member that failed threw, and the others then fail
-/// where they wait for it. No assertion of a test may stand in `work`: it is not made for threads.
-inline void as_members(int64_t size, const std::function<void(Group&)>& work) {
+/// Runs `work` in `size` threads; rethrows the error of the first member that failed; the others then fail
+/// where they wait for it. Catch2 assertions are not thread-safe: use none in `work`.
+inline void as_members(int64_t size, const std::function<void(ProcessGroup&)>& work) {
   MeetingPlace place(size);
   std::vector<std::exception_ptr> errors(static_cast<size_t>(size));
   std::vector<std::thread> threads;
@@ -93,7 +93,7 @@ inline void as_members(int64_t size, const std::function<void(Group&)>& work) {
       ThreadGroup group(place, rank, size);
       try {
         work(group);
-      } catch (const Agreed&) {
+      } catch (const CollectiveError&) {
         errors[static_cast<size_t>(rank)] = std::current_exception();
       } catch (...) {
         errors[static_cast<size_t>(rank)] = std::current_exception();

@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/error.h"
-#include "train/commands/verb.h"
+#include "heed/core/error.h"
+#include "heed/train/commands/command.h"
 
 int main(int count, char** arguments) {
   const int code = heed::run_program(count, arguments);

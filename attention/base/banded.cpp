@@ -1,12 +1,12 @@
-// Bands and sparse places.
-#include "attention/banded.h"
+// Banded softmax, banded products and sparse matrix positions.
+#include "heed/attention/base/banded.h"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "core/pattern.h"
-#include "core/table.h"
+#include "heed/core/constant_table.h"
+#include "heed/core/sparse_pattern.h"
 
 namespace heed {
 namespace {
@@ -41,7 +41,7 @@ Tensor sparse_places(const char* name, int64_t longest, double density, Rng& rng
     fail("attention '", name,
          "': places of errors are drawn for the longest input, which is not known here. Set max_length.");
   }
-  if (longest > 46340) {  // the root of 2^31: places are told by 32 bits
+  if (longest > 46340) {  // the square root of 2^31: positions are i32
     fail("attention '", name, "': max_length = ", longest,
          ", but errors are placed among the pairs of at most 46340 tokens. Lower max_length.");
   }
@@ -49,8 +49,8 @@ Tensor sparse_places(const char* name, int64_t longest, double density, Rng& rng
   const double wanted = density > 0 ? density * static_cast<double>(all) : static_cast<double>(longest);
   const int64_t count = std::min<int64_t>(std::max<int64_t>(1, std::llround(wanted)), free);
   if (count == 0) return {};
-  // Floyd's sampling: each set of places is as likely as any other. Places count without the diagonal at
-  // first.
+  // Floyd's sampling: every set of positions is equally likely. Positions skip the diagonal until the loop
+  // below.
   std::set<int64_t> taken;
   for (int64_t n = free - count; n < free; ++n) {
     const int64_t pick = rng.below(n + 1);
@@ -90,7 +90,7 @@ Tensor row_ids(const std::vector<int32_t>& ids, Device device) {
 Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight) {
   const int64_t width = (band.extent(3) - 1) / 2, queries = band.extent(2), h = band.extent(1),
                 batch = v.extent(0), dv = v.extent(3);
-  // Blocks of queries, each with the keys that any of them has.
+  // Blocks of queries, each with the union of their keys.
   const int64_t rows = std::max<int64_t>(width, 1), wide = rows + 2 * width,
                 blocks = (queries + rows - 1) / rows;
   std::vector<int32_t> ids;
@@ -99,14 +99,14 @@ Tensor band_product(const Tensor& band, const Tensor& v, const Sight& sight) {
     for (int64_t key = begin; key < begin + wide; ++key)
       ids.push_back(static_cast<int32_t>(key >= 0 && key < sight.keys ? key : -1));
   }
-  const Tensor near = reshape(take_rows(v, row_ids(ids, v.device())), Shape{batch, h, blocks, wide, dv});
+  const Tensor near = reshape(gather_rows(v, row_ids(ids, v.device())), Shape{batch, h, blocks, wide, dv});
   Tensor cells = band;
   if (const int64_t rest = blocks * rows - queries; rest > 0) {
     Shape blank = band.shape();
     blank[2] = rest;
     cells = concat(std::vector<Tensor>{cells, Tensor::zeros(blank, band.dtype(), band.device())}, 2);
   }
-  // Row r of a block begins at its column r: rows longer by one, read on with rows that are not.
+  // Row r of a block starts at column r: pad rows to wide + 1 numbers and read them as rows of `wide`.
   const Shape shape{band.extent(0), h, blocks, rows, rows};
   const Tensor long_rows =
       concat(std::vector<Tensor>{reshape(cells, Shape{shape[0], h, blocks, rows, 2 * width + 1}),
@@ -125,7 +125,7 @@ double BandedAttention::scale(const Tensor& q) const {
   return scale_ != 0 ? scale_ : 1 / std::sqrt(static_cast<double>(q.extent(3)));
 }
 
-Tensor BandedAttention::score(const Tensor& q, const Tensor& k, const Attend&) const {
+Tensor BandedAttention::score(const Tensor& q, const Tensor& k, const AttentionInput&) const {
   return matmul(q, transpose(k, 2, 3)) * scale(q);
 }
 
@@ -145,37 +145,37 @@ std::shared_ptr<const kernel::Pattern> BandedAttention::pattern(const Sight& sig
   return last_ = pattern;
 }
 
-Tensor BandedAttention::elsewhere(const Heads&, const Tensor&, const Attend&, const Sight&) const {
+Tensor BandedAttention::elsewhere(const Heads&, const Tensor&, const AttentionInput&, const Sight&) const {
   return {};
 }
 
-Tensor BandedAttention::attend(Heads heads, const Attend& call) {
-  const int64_t first = recall(heads, call);
-  if (modifiers().on_scores() || call.mask.bias()) return attend_by_map(heads, call, first);
-  if (call.pass.probe != nullptr) {
-    const NoTape looking;
-    call.pass.probe->see(*this, weights(heads, call, first));
+Tensor BandedAttention::attend(Heads heads, const AttentionInput& input) {
+  const int64_t first = recall(heads, input);
+  if (modifiers().on_scores() || input.mask.bias()) return attend_by_map(heads, input, first);
+  if (input.context.recorder != nullptr) {
+    const NoGrad no_grad;
+    input.context.recorder->record(*this, weights(heads, input, first));
   }
   const Sight sight{.first_query = first,
                     .queries = heads.q.extent(2),
                     .first_key = 0,
                     .keys = heads.k.extent(2),
-                    .causal = call.mask.is_causal()};
+                    .causal = input.mask.is_causal()};
   const int64_t dv = heads.v.extent(3);
   const kernel::AttentionTerms plain{.scale = scale(heads.q),
                                      .causal = sight.causal,
                                      .first_query = first,
-                                     .key_lengths = call.mask.key_lengths()};
-  const kernel::AttentionTerms dropped = terms(call, plain.scale);
-  const Tensor band = block_attention_with_sums(heads.q, heads.k, heads.v,
-                                                {.scale = plain.scale,
-                                                 .pattern = pattern(sight),
-                                                 .key_lengths = plain.key_lengths,
-                                                 .dropout = dropped.dropout,
-                                                 .draw = dropped.draw});
+                                     .key_lengths = input.mask.key_lengths()};
+  const kernel::AttentionTerms dropped = terms(input, plain.scale);
+  const Tensor band = pattern_attention_with_sums(heads.q, heads.k, heads.v,
+                                                  {.scale = plain.scale,
+                                                   .pattern = pattern(sight),
+                                                   .key_lengths = plain.key_lengths,
+                                                   .dropout = dropped.dropout,
+                                                   .draw = dropped.draw});
   const Tensor inside = slice(band, 3, 0, dv);
   if (renormalised()) return inside;
-  // The log of a row's sum; one number instead of -inf, so that nothing over nothing is no NaN.
+  // Log-sum-exp of each row; -1e30 instead of -inf, so that rows without keys give no NaN.
   const auto log_sum = [](const Tensor& with_sums) {
     const int64_t last = with_sums.extent(3) - 1;
     const Tensor sums = slice(with_sums, 3, last, last + 1);
@@ -184,13 +184,13 @@ Tensor BandedAttention::attend(Heads heads, const Attend& call) {
   const Tensor nothing = Tensor::zeros(Shape{heads.k.extent(0), heads.k.extent(1), sight.keys, 1},
                                        heads.k.dtype(), heads.k.device());
   const Tensor all = log_sum(attention_with_sums(heads.q, heads.k, nothing, plain));
-  // A share is no more than one, also where rounding of huge scores says so.
+  // relu keeps the share at most 1 when huge scores are rounded.
   const Tensor y = inside * exp(-relu(all - log_sum(band)));
-  if (const Tensor kept = call.mask.kept(heads.k, 0)) {
+  if (const Tensor kept = input.mask.kept(heads.k, 0)) {
     heads.k = heads.k * kept;
     heads.v = heads.v * kept;
   }
-  const Tensor more = elsewhere(heads, all, call, sight);
+  const Tensor more = elsewhere(heads, all, input, sight);
   return more ? y + more : y;
 }
 

@@ -1,44 +1,45 @@
-// Rung 3': softmax among tokens that fall into a bucket together; a variant says who falls where.
+// BucketedAttention, rung 3': softmax among tokens of the same bucket; a variant assigns the buckets.
 #pragma once
 
-#include "attention/headed.h"
-#include "core/kernels/bucket.h"
+#include "heed/attention/base/headed.h"
+#include "heed/core/kernels/content/bucket.h"
 
 namespace heed {
 
-/// Attention in tiles of tokens that stand together in the order of (bucket, position), in any number of
-/// rounds: each round's softmax is weighed by its sum of exponentials, so the whole is one softmax over all
-/// keys that were met. Time and memory grow with the keys of a tile, not with pairs. Kitaev et al. 2020,
-/// arXiv 2001.04451, section 2.
+/// Attention in tiles of tokens sorted by (bucket, position), in any number of rounds. Rounds are weighted by
+/// their sums of exponentials, so the result is one softmax over the keys of all rounds. Time and memory grow
+/// with T times the keys of a tile, not with T^2. Kitaev et al. 2020, arXiv 2001.04451, section 2.
 class BucketedAttention : public HeadedAttention {
  public:
   using HeadedAttention::HeadedAttention;
 
  protected:
-  /// How tokens meet, and how many buckets there are besides the one of padding, which is number `buckets`.
+  /// How tiles are formed, and the number of buckets; padding is in an extra bucket, number `buckets`.
   struct Rules {
     kernel::Meeting meeting;
     int64_t buckets = 0;
     double scale = 1;
   };
 
-  /// scores [B, H, R, T, f] of tokens `first` and later -> i32 [B, H, R, T]: see kernel::Buckets. Choosing
-  /// has no gradient.
+  /// The bucket of each token: scores [B, H, R, T, f] of positions `first` and later -> i32 [B, H, R, T],
+  /// `none` for padding; see kernel::Buckets. Without a gradient.
   static Tensor buckets_of(const Tensor& scores, bool both_signs, const Mask& mask, int64_t first,
                            int64_t none);
-  /// Self-attention among all tokens; buckets i32 [B, H, R, T]. -> [B, H, T, dv]
-  Tensor meet(const Heads& heads, const Tensor& buckets, const Rules& rules, const Attend& call) const;
-  /// The same for tokens that come after those in call.memory (a KeyValueMemory), by_bucket only. Remembered
-  /// keys carry their buckets as R more columns; those that have left the last `window` of their bucket in
-  /// every round are let go of, once they are as many as the others can ever be.
-  Tensor meet_recent(Heads heads, const Tensor& buckets, const Rules& rules, const Attend& call) const;
+  /// Self-attention within buckets i32 [B, H, R, T] -> [B, H, T, dv].
+  Tensor meet(const Heads& heads, const Tensor& buckets, const Rules& rules,
+              const AttentionInput& input) const;
+  /// The same for tokens that follow those in input.cache (a KeyValueCache); needs meeting.by_bucket. Cached
+  /// keys carry their buckets as R extra columns. Keys that are no longer among the last `window` of their
+  /// bucket in any round are removed when the cache exceeds twice the maximum it needs.
+  Tensor meet_recent(Heads heads, const Tensor& buckets, const Rules& rules,
+                     const AttentionInput& input) const;
 
  private:
-  static void forget(KeyValueMemory& memory, const Tensor& buckets, const Rules& rules);
+  static void forget(KeyValueCache& cache, const Tensor& buckets, const Rules& rules);
   Tensor listed(const Heads& heads, const Tensor& ids, const Tensor& bias, const Rules& rules,
-                const Attend& call) const;
+                const AttentionInput& input) const;
   void show(const Heads& heads, const Tensor& ids, const Tensor& bias, const Rules& rules,
-            const Attend& call) const;
+            const AttentionInput& input) const;
 };
 
 }  // namespace heed

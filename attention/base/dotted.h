@@ -1,27 +1,28 @@
-// Rung 2, in tiles: scores that are dot products of queries and keys made ready; a variant overrides align().
+// DottedAttention, rung 2 in tiles: softmax of dot products; a variant may transform q and k in align().
 #pragma once
 
-#include "attention/scored.h"
+#include "heed/attention/base/scored.h"
 
 namespace heed {
 
-/// Softmax of scaled dot products that never holds a map: memory follows the length. A probe makes the map
-/// from the same numbers, and some gradients need it.
+/// Softmax of scaled dot products without storing the map: memory is linear in the length. The map is
+/// computed only for a MapRecorder and for the gradients listed at needs_map().
 class DottedAttention : public ScoredAttention {
  protected:
   DottedAttention(const AttentionConfig& config, Rng& rng, double scale, Project project = Project::qkv)
       : ScoredAttention(config, rng, project), scale_(scale) {}
 
-  /// Makes the queries of this call and all keys ready for the product.
+  /// Transforms the queries of this call and all keys before the dot product; the default changes nothing.
   virtual void align(Heads& heads) const { static_cast<void>(heads); }
 
-  Tensor score(const Tensor& q, const Tensor& k, const Attend& call) const final;
-  Tensor attend(Heads heads, const Attend& call) override;
+  Tensor score(const Tensor& q, const Tensor& k, const AttentionInput& input) const final;
+  Tensor attend(Heads heads, const AttentionInput& input) override;
   bool shares_keys() const override { return true; }
 
  private:
-  /// Some gradients need the map: of a bias that is trained, of vectors, of a trained bias below a cap.
-  bool needs_map(const Attend& call) const;
+  /// True when a gradient needs the map: of a trained additive bias, of shaw's vectors, or of t5's bias with
+  /// a softcap.
+  bool needs_map(const AttentionInput& input) const;
 
   double scale_;
 };

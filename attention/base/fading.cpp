@@ -1,5 +1,5 @@
-// Linear-time attention through a state that fades.
-#include "attention/fading.h"
+// Recurrent linear attention with decay: scan, norm and gate, map for recording.
+#include "heed/attention/base/fading.h"
 
 #include <cmath>
 
@@ -8,7 +8,7 @@ namespace heed {
 FadingAttention::FadingAttention(const AttentionConfig& config, const After& after, Rng& rng)
     : HeadedAttention(config, rng), after_(after) {
   if (after.gate) {
-    gate_ = std::make_unique<Linear>(config.width, config.inner_width(), rng,
+    gate_ = std::make_unique<Linear>(config.d_model, config.inner_width(), rng,
                                      LinearOptions{.bias = config.input_bias, .init = config.init});
   }
 }
@@ -31,58 +31,58 @@ Tensor FadingAttention::given(const Tensor& place, const char* name, const Heads
   return place;
 }
 
-const Tensor& FadingAttention::input(const Attend& call, const char* name) {
-  if (!call.keys) {
+const Tensor& FadingAttention::layer_input(const AttentionInput& input, const char* name) {
+  if (!input.keys) {
     fail("attention: ", name, " is made from the layer's input, which this call has not. Give it: --param ",
          name, "=FILE.npy.");
   }
-  return call.keys;
+  return input.keys;
 }
 
-Tensor FadingAttention::attend(Heads heads, const Attend& call) {
-  if (call.mask.bias())
+Tensor FadingAttention::attend(Heads heads, const AttentionInput& input) {
+  if (input.mask.bias())
     fail("attention: a state that fades takes no bias on its scores. Leave the bias out, or use softmax.");
-  if (!call.mask.is_causal())
+  if (!input.mask.is_causal())
     fail("attention: a state that fades looks back only. Ask with a causal mask, or use another attention.");
-  auto* memory = memory_of<StateMemory>(call);
+  auto* cache = cache_of<StateCache>(input);
   if (!heads.k) fail("attention: no keys were given. Each query brings its own key here.");
   if (heads.q.extent(2) != heads.k.extent(2)) {
     fail("attention: ", heads.q.extent(2), " causal queries for ", heads.k.extent(2),
          " keys. Continue with a memory instead.");
   }
-  const int64_t first = memory != nullptr ? memory->length : 0, length = heads.q.extent(2);
-  Fade fading = fade(heads, call, first);
-  if (const Tensor kept = call.mask.kept(fading.k, first)) fading.k = fading.k * kept;
+  const int64_t first = cache != nullptr ? cache->length : 0, length = heads.q.extent(2);
+  Fade fading = fade(heads, input, first);
+  if (const Tensor kept = input.mask.kept(fading.k, first)) fading.k = fading.k * kept;
   const Tensor values = fading.amount ? heads.v * fading.amount : heads.v;
   Tensor y = decay_scan({.q = fading.q,
                          .k = fading.k,
                          .v = values,
                          .log_decay = fading.log_decay,
                          .beta = fading.beta,
-                         .start = memory != nullptr ? memory->state : Tensor()},
-                        memory != nullptr);
-  if (memory != nullptr) {
-    memory->state = slice(y, 2, length, y.extent(2));
-    memory->length += length;
+                         .start = cache != nullptr ? cache->state : Tensor()},
+                        cache != nullptr);
+  if (cache != nullptr) {
+    cache->state = slice(y, 2, length, y.extent(2));
+    cache->length += length;
     y = slice(y, 2, 0, length);
   }
   const Tensor shrink = after_.norm ? reciprocal(sqrt(mean(square(y), 3) + 1e-6)) : Tensor();
-  if (call.pass.probe != nullptr) show(fading, shrink, call);
+  if (input.context.recorder != nullptr) show(fading, shrink, input);
   if (shrink) y = y * shrink;
   if (!gate_) return y;
-  if (!call.queries)
+  if (!input.queries)
     fail("attention: the gate is made from the layer's input, which this call has not. Set gate=false.");
-  return y * silu(split((*gate_)(call.queries)));
+  return y * silu(split((*gate_)(input.queries)));
 }
 
-void FadingAttention::show(const Fade& fading, const Tensor& shrink, const Attend& call) const {
-  if (call.memory != nullptr) {
+void FadingAttention::show(const Fade& fading, const Tensor& shrink, const AttentionInput& input) const {
+  if (input.cache != nullptr) {
     fail(
         "attention: a state does not tell single keys apart, so a step with a memory has no map. Look at a "
         "full call.");
   }
-  const NoTape looking;
-  // The outputs are linear in the values: those of the identity are the map.
+  const NoGrad no_grad;
+  // The output is linear in the values, so with the identity as values it is the map.
   const int64_t length = fading.q.extent(2);
   Tensor values =
       expand(identity(length, fading.q), Shape{fading.q.extent(0), fading.q.extent(1), length, length});
@@ -94,11 +94,11 @@ void FadingAttention::show(const Fade& fading, const Tensor& shrink, const Atten
                                  .beta = fading.beta,
                                  .start = {}},
                                 false);
-  call.pass.probe->see(*this, shrink ? map * shrink : map);
+  input.context.recorder->record(*this, shrink ? map * shrink : map);
 }
 
 StepRates::StepRates(const AttentionConfig& config, Rng& rng)
-    : step(config.width, config.heads, rng, {.init = config.init}) {
+    : step(config.d_model, config.heads, rng, {.init = config.init}) {
   std::vector<float> rates, biases;
   for (int64_t h = 0; h < config.heads; ++h) {
     const double share =

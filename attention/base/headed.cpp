@@ -1,9 +1,9 @@
-// Projections, heads, and the memory of keys and values.
-#include "attention/headed.h"
+// Multi-head projections and the key-value cache.
+#include "heed/attention/base/headed.h"
 
-#include "core/kernels/copy.h"
-#include "core/launch.h"
-#include "core/table.h"
+#include "heed/core/constant_table.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
@@ -13,15 +13,15 @@ Tensor identity(int64_t size, const Tensor& as) {
   return constant_table<float>(values, Shape{1, 1, size, size}, as.device(), as.dtype());
 }
 
-void KeyValueMemory::fields(Fields& f) {
+void KeyValueCache::fields(Fields& f) {
   f("keys", keys);
   f("values", values);
   f("first_keys", first_keys);
   f("first_values", first_values);
 }
 
-/// Rows of number `from` on stay, `rows` follow.
-void KeyValueMemory::append(Tensor& all, const Tensor& rows, int64_t from, bool keep_history) const {
+/// Keeps the rows from position `from` on and appends `rows`.
+void KeyValueCache::append(Tensor& all, const Tensor& rows, int64_t from, bool keep_history) const {
   const int64_t present = all ? length - from : 0, total = present + rows.extent(2);
   const int64_t begin = from - forgotten;
   if (keep_history) {
@@ -32,7 +32,7 @@ void KeyValueMemory::append(Tensor& all, const Tensor& rows, int64_t from, bool 
     return;
   }
   if (!all || all.extent(2) < total || begin > 0) {
-    // Cross-attention is filled once; what grows by steps gets room for as much again.
+    // Cross-attention appends once; a cache that grows step by step doubles its capacity.
     Shape shape = rows.shape();
     shape[2] = all ? std::max<int64_t>(2 * present, total) : (rows.extent(2) == 1 ? 16 : total);
     const Tensor other = Tensor::zeros(shape, rows.dtype(), rows.device());
@@ -41,26 +41,26 @@ void KeyValueMemory::append(Tensor& all, const Tensor& rows, int64_t from, bool 
                            view::slice(other, 2, 0, present));
     all = other;
   }
-  // Rows below `length` never change, so what a tape has read of them stays as it was.
+  // Rows below `length` never change, so tensors recorded for the backward pass stay valid.
   launch<kernel::Copy>(rows.device(), rows.detach(), view::slice(all, 2, present, total));
 }
 
-void KeyValueMemory::remember(Heads& heads) {
-  int64_t needed = forgotten;  // the first key that somebody still reaches
+void KeyValueCache::remember(Heads& heads) {
+  int64_t needed = forgotten;  // the first key that a query can still reach
   if (heads.k) {
     const int64_t added = heads.k.extent(2);
     const bool keep_history = recording() && (heads.k.node() || heads.v.node() || (keys && keys.node()));
     if (reach >= 0) needed = std::max(forgotten, length - reach);
     const int64_t anchored = std::min(anchors - length, added);
     if (anchored > 0) {
-      const auto more = [&](const Tensor& there, const Tensor& rows) {
+      const auto more = [&](const Tensor& before, const Tensor& rows) {
         const Tensor part = slice(rows, 2, 0, anchored);
-        return concat(there ? std::vector<Tensor>{there, part} : std::vector<Tensor>{part}, 2);
+        return concat(before ? std::vector<Tensor>{before, part} : std::vector<Tensor>{part}, 2);
       };
       first_keys = more(first_keys, heads.k);
       first_values = more(first_values, heads.v);
     }
-    // Without a tape rows move only when there is no room left for new ones.
+    // Without recorded gradients, rows move only when the buffer is full.
     const bool full = !keys || keys.extent(2) < length - forgotten + added;
     const int64_t from = keep_history || full ? needed : forgotten;
     append(keys, heads.k, from, keep_history);
@@ -81,47 +81,47 @@ void KeyValueMemory::remember(Heads& heads) {
 
 namespace {
 
-/// The width that queries of all heads have. Fails where heads do not divide.
+/// The width of the queries of all heads. Fails when the heads do not divide the model width.
 int64_t query_width(const AttentionConfig& config) {
-  if (config.heads < 1 || (config.head_width == 0 && config.width % config.heads != 0)) {
-    fail("attention: ", config.heads, " heads do not divide the width ", config.width,
+  if (config.heads < 1 || (config.head_dim == 0 && config.d_model % config.heads != 0)) {
+    fail("attention: ", config.heads, " heads do not divide the width ", config.d_model,
          ". Use a divisor of it.");
   }
-  if (config.head_width < 0)
-    fail("attention: heads of width ", config.head_width, ". It must be at least 1, or 0 for width / heads.");
+  if (config.head_dim < 0)
+    fail("attention: heads of width ", config.head_dim, ". It must be at least 1, or 0 for width / heads.");
   return config.inner_width();
 }
 
-/// The same of keys and values.
+/// The width of all key-value heads. Fails when they do not divide the query heads.
 int64_t key_width(const AttentionConfig& config) {
-  if (config.key_heads == 0) return query_width(config);
-  if (config.key_heads < 0 || config.heads % config.key_heads != 0) {
-    fail("attention: ", config.key_heads, " key heads do not divide ", config.heads,
+  if (config.kv_heads == 0) return query_width(config);
+  if (config.kv_heads < 0 || config.heads % config.kv_heads != 0) {
+    fail("attention: ", config.kv_heads, " key heads do not divide ", config.heads,
          " heads. Use a divisor of them, or 0 for as many.");
   }
-  return config.width_of_head() * config.key_heads;
+  return config.width_of_head() * config.kv_heads;
 }
 
 }  // namespace
 
 HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Project project)
     : query(project == Project::v ? Linear()
-                                  : Linear(config.width, query_width(config), rng,
+                                  : Linear(config.d_model, query_width(config), rng,
                                            {.bias = config.input_bias, .init = config.init})),
-      key(project == Project::qkv
-              ? Linear(config.width, key_width(config), rng, {.bias = config.input_bias, .init = config.init})
-              : Linear()),
-      value(config.width, key_width(config), rng, {.bias = config.input_bias, .init = config.init}),
-      output(config.inner_width(), config.width, rng,
+      key(project == Project::qkv ? Linear(config.d_model, key_width(config), rng,
+                                           {.bias = config.input_bias, .init = config.init})
+                                  : Linear()),
+      value(config.d_model, key_width(config), rng, {.bias = config.input_bias, .init = config.init}),
+      output(config.inner_width(), config.d_model, rng,
              {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
       config_(config),
       project_(project),
       modifiers_(config, rng) {
-  config_.shared = nullptr;  // what a variant has taken from there is its own; the rest is not to be kept
+  config_.shared = nullptr;  // only the constructor uses it; do not keep other tensors alive
   const Modifiers& m = config.modifiers;
-  if (project == Project::shared_qk && key_heads() != config.heads)
+  if (project == Project::shared_qk && kv_heads() != config.heads)
     fail(
-        "attention: keys are projected as queries are, so there are as many heads of them. Leave key_heads "
+        "attention: keys are projected as queries are, so there are as many heads of them. Leave kv_heads "
         "0.");
   if (project == Project::shared_qk && m.qk_norm != QkNorm::none)
     fail("attention: keys are queries here, and have their norm already. Set qk_norm to none.");
@@ -134,66 +134,66 @@ HeadedAttention::HeadedAttention(const AttentionConfig& config, Rng& rng, Projec
 }
 
 Tensor HeadedAttention::split(const Tensor& x) const {
-  return transpose(reshape(x, Shape{x.extent(0), x.extent(1), -1, head_width()}), 1, 2);
+  return transpose(reshape(x, Shape{x.extent(0), x.extent(1), -1, head_dim()}), 1, 2);
 }
 
-// Where no score looks at queries or keys, something of their number stands in for them: the input where it
-// is as wide as the heads, zeros otherwise. Of keys, the values.
+// Queries for attentions whose scores do not depend on them, so that shapes are as usual: the input where it
+// is as wide as the heads, zeros otherwise. Their keys are the values.
 Tensor HeadedAttention::unread(const Tensor& x) const {
   if (x.extent(2) == config_.inner_width()) return split(x);
-  return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_width()}, x.dtype(), x.device());
+  return Tensor::zeros(Shape{x.extent(0), config_.heads, x.extent(1), head_dim()}, x.dtype(), x.device());
 }
 
-Tensor HeadedAttention::forward(const Attend& call) {
-  const Within within(this);
-  if (!call.keys && call.memory == nullptr)
-    fail("attention: no keys and no memory. Give keys, or a memory that holds them.");
-  Heads heads{project_ == Project::v ? unread(call.queries) : split(query(call.queries)), {}, {}};
-  if (call.keys) {
-    heads.v = split(value(call.keys));
+Tensor HeadedAttention::forward(const AttentionInput& input) {
+  const ModuleScope within(this);
+  if (!input.keys && input.cache == nullptr)
+    fail("attention: no keys and no cache. Give keys, or a cache that holds them.");
+  Heads heads{project_ == Project::v ? unread(input.queries) : split(query(input.queries)), {}, {}};
+  if (input.keys) {
+    heads.v = split(value(input.keys));
     if (project_ == Project::qv || project_ == Project::v)
       heads.k = heads.v;
     else if (project_ == Project::shared_qk && !config_.cross)
       heads.k = heads.q;
     else
-      heads.k = split(project_ == Project::qkv ? key(call.keys) : query(call.keys));
+      heads.k = split(project_ == Project::qkv ? key(input.keys) : query(input.keys));
   }
-  const Tensor joined = transpose(on_heads(ready(std::move(heads), call), call), 1, 2);  // [B, Tq, H, d]
+  const Tensor joined = transpose(on_heads(ready(std::move(heads), input), input), 1, 2);  // [B, Tq, H, d]
   return output(reshape(joined, Shape{joined.extent(0), joined.extent(1), -1}));
 }
 
-Heads HeadedAttention::ready(Heads heads, const Attend& call) const {
-  const int64_t kept = call.memory != nullptr ? call.memory->length : 0;
+Heads HeadedAttention::ready(Heads heads, const AttentionInput& input) const {
+  const int64_t kept = input.cache != nullptr ? input.cache->length : 0;
   const int64_t behind =
-      heads.k && call.memory == nullptr && !config_.cross ? heads.k.extent(2) - heads.q.extent(2) : kept;
+      heads.k && input.cache == nullptr && !config_.cross ? heads.k.extent(2) - heads.q.extent(2) : kept;
   if (project_ != Project::v) heads.q = modifiers_.ready_query(heads.q, behind);
   if (heads.k && project_ != Project::qv && project_ != Project::v)
     heads.k = modifiers_.ready_key(heads.k, kept);
   return heads;
 }
 
-Tensor HeadedAttention::on_heads(Heads heads, const Attend& call) {
-  const int64_t asked = heads.q.extent(2), asked_heads = heads.q.extent(1);
-  if (heads.k && (heads.k.extent(1) < 1 || asked_heads % heads.k.extent(1) != 0)) {
+Tensor HeadedAttention::on_heads(Heads heads, const AttentionInput& input) {
+  const int64_t num_queries = heads.q.extent(2), num_heads = heads.q.extent(1);
+  if (heads.k && (heads.k.extent(1) < 1 || num_heads % heads.k.extent(1) != 0)) {
     fail("attention: q ", heads.q.shape(), " and k ", heads.k.shape(),
          ". Heads of k must divide those of q.");
   }
-  // A KeyValueMemory keeps the heads there are; recall() repeats them afterwards.
-  const bool remembers = dynamic_cast<KeyValueMemory*>(call.memory) != nullptr;
+  // A KeyValueCache stores the key-value heads as they are; recall() repeats them.
+  const bool remembers = dynamic_cast<KeyValueCache*>(input.cache) != nullptr;
   if (heads.k && !remembers && !shares_keys()) {
-    heads.k = repeated(heads.k, asked_heads);
-    heads.v = repeated(heads.v, asked_heads);
+    heads.k = repeated(heads.k, num_heads);
+    heads.v = repeated(heads.v, num_heads);
   }
-  Tensor y = attend(std::move(heads), call);
-  if (call.memory != nullptr) call.memory->queries += asked;
+  Tensor y = attend(std::move(heads), input);
+  if (input.cache != nullptr) input.cache->queries += num_queries;
   return y;
 }
 
-int64_t HeadedAttention::recall(Heads& heads, const Attend& call) const {
-  if (call.memory == nullptr) return config_.cross ? 0 : heads.k.extent(2) - heads.q.extent(2);
-  auto* memory = memory_of<KeyValueMemory>(call);
-  const int64_t first = config_.cross ? memory->queries : memory->length;
-  memory->remember(heads);
+int64_t HeadedAttention::recall(Heads& heads, const AttentionInput& input) const {
+  if (input.cache == nullptr) return config_.cross ? 0 : heads.k.extent(2) - heads.q.extent(2);
+  auto* cache = cache_of<KeyValueCache>(input);
+  const int64_t first = config_.cross ? cache->queries : cache->length;
+  cache->remember(heads);
   if (!shares_keys()) {
     heads.k = repeated(heads.k, heads.q.extent(1));
     heads.v = repeated(heads.v, heads.q.extent(1));
@@ -201,24 +201,23 @@ int64_t HeadedAttention::recall(Heads& heads, const Attend& call) const {
   return first;
 }
 
-kernel::AttentionTerms HeadedAttention::terms(const Attend& call, double scale) const {
+kernel::AttentionTerms HeadedAttention::terms(const AttentionInput& input, double scale) const {
   kernel::AttentionTerms terms{.scale = scale};
-  if (call.pass.noise != nullptr && config_.dropout > 0) {
+  if (input.context.training() && config_.dropout > 0) {
     terms.dropout = config_.dropout;
-    terms.draw = call.pass.noise->next();
+    terms.draw = input.context.rng->next();
   }
   return terms;
 }
 
-void HeadedAttention::refuse_extras(const char* name, const Attend& call) {
-  if (call.mask.bias()) {
+void HeadedAttention::refuse_extras(const char* name, const AttentionInput& input) {
+  if (input.mask.bias()) {
     fail("attention '", name,
          "': it has no score for each pair of positions to add a bias to. Leave the bias out, ",
          "or use softmax.");
   }
-  if (call.memory != nullptr) {
-    fail("attention '", name,
-         "': it looks at all keys at once and keeps no memory. Give all keys in one call.");
+  if (input.cache != nullptr) {
+    fail("attention '", name, "': it looks at all keys at once and has no cache. Give all keys in one call.");
   }
 }
 

@@ -1,122 +1,123 @@
-// Linear-time attention through features.
-#include "attention/kernelized.h"
+// Linear attention by feature maps: full calls, decoding step by step, maps.
+#include "heed/attention/base/kernelized.h"
 
-#include "core/kernels/pick.h"
-#include "core/launch.h"
+#include "heed/core/kernels/content/hard_choice.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
-using kernel::FastmaxTerms;
-using kernel::Prepare;
+using kernel::FeatureMap;
+using kernel::PolynomialTerms;
 
 KernelizedAttention::KernelizedAttention(const AttentionConfig& config, double epsilon, Rng& rng)
-    : KernelizedAttention(config, FastmaxTerms{.coefficients = {0, 1}, .epsilon = epsilon}, rng) {
+    : KernelizedAttention(config, PolynomialTerms{.coefficients = {0, 1}, .epsilon = epsilon}, rng) {
   if (!(epsilon > 0))
     fail("attention: epsilon = ", epsilon, ". It must be above 0, or a query without keys divides by zero.");
 }
 
-KernelizedAttention::KernelizedAttention(const AttentionConfig& config, const FastmaxTerms& terms, Rng& rng)
+KernelizedAttention::KernelizedAttention(const AttentionConfig& config, const PolynomialTerms& terms,
+                                         Rng& rng)
     : HeadedAttention(config, rng), terms_(terms) {}
 
-Heads KernelizedAttention::features(Heads heads, const Attend&) const {
+Heads KernelizedAttention::features(Heads heads, const AttentionInput&) const {
   heads.q = feature(heads.q);
   if (heads.k) heads.k = feature(heads.k);
   return heads;
 }
 
-Heads KernelizedAttention::noisy(Heads features, FastmaxTerms&, Rng&) const { return features; }
+Heads KernelizedAttention::noisy(Heads features, PolynomialTerms&, Rng&) const { return features; }
 
-void KernelizedAttention::check(const Heads& heads, const Attend& call) {
-  if (call.mask.bias())
+void KernelizedAttention::check(const Heads& heads, const AttentionInput& input) {
+  if (input.mask.bias())
     fail(
         "attention: a map that factors cannot take a bias on its scores. Leave the bias out, or use "
         "softmax.");
-  if (call.mask.key_lengths() && call.mask.key_lengths().extent(0) != heads.q.extent(0)) {
-    fail("attention: ", call.mask.key_lengths().extent(0), " key lengths for a batch of ", heads.q.extent(0),
+  if (input.mask.key_lengths() && input.mask.key_lengths().extent(0) != heads.q.extent(0)) {
+    fail("attention: ", input.mask.key_lengths().extent(0), " key lengths for a batch of ", heads.q.extent(0),
          ". Give one length a sequence.");
   }
   const int64_t earlier = heads.k ? heads.k.extent(2) - heads.q.extent(2) : 0;
-  if (call.mask.is_causal() && earlier < 0) {
+  if (input.mask.is_causal() && earlier < 0) {
     fail("attention: ", heads.q.extent(2), " causal queries for ", heads.k.extent(2),
          " keys. The last query belongs to the last key, so there must be as many keys.");
   }
 }
 
-Tensor KernelizedAttention::attend(Heads heads, const Attend& call) {
-  check(heads, call);
+Tensor KernelizedAttention::attend(Heads heads, const AttentionInput& input) {
+  check(heads, input);
   const int64_t earlier = heads.k ? heads.k.extent(2) - heads.q.extent(2) : 0;
-  Heads phi = features(std::move(heads), call);
-  if (call.pass.probe != nullptr) show(phi, call);
-  FastmaxTerms terms = terms_;
-  terms.key_lengths = call.mask.key_lengths();
-  if (call.pass.noise != nullptr && config().dropout > 0)
-    phi = noisy(std::move(phi), terms, *call.pass.noise);
-  if (call.memory != nullptr) return step(phi, terms, call);
-  terms.causal = call.mask.is_causal();
-  if (!terms.causal || earlier == 0) return fastmax(phi.q, phi.k, phi.v, terms);
+  Heads phi = features(std::move(heads), input);
+  if (input.context.recorder != nullptr) show(phi, input);
+  PolynomialTerms terms = terms_;
+  terms.key_lengths = input.mask.key_lengths();
+  if (input.context.training() && config().dropout > 0)
+    phi = noisy(std::move(phi), terms, *input.context.rng);
+  if (input.cache != nullptr) return step(phi, terms, input);
+  terms.causal = input.mask.is_causal();
+  if (!terms.causal || earlier == 0) return polynomial_attention(phi.q, phi.k, phi.v, terms);
   const auto part = [&](const Tensor& x, bool before) {
     return before ? slice(x, 2, 0, earlier) : slice(x, 2, earlier, x.extent(2));
   };
-  const Tensor sums = fastmax_sums(part(phi.k, true), part(phi.v, true), terms);
+  const Tensor sums = polynomial_sums(part(phi.k, true), part(phi.v, true), terms);
   terms.first_key = earlier;
-  return fastmax(phi.q, part(phi.k, false), part(phi.v, false), terms, sums);
+  return polynomial_attention(phi.q, part(phi.k, false), part(phi.v, false), terms, sums);
 }
 
-Tensor KernelizedAttention::step(const Heads& phi, FastmaxTerms terms, const Attend& call) const {
-  auto* memory = memory_of<SumMemory>(call);
-  if (!phi.k && !memory->sums)
+Tensor KernelizedAttention::step(const Heads& phi, PolynomialTerms terms, const AttentionInput& input) const {
+  auto* cache = cache_of<SumCache>(input);
+  if (!phi.k && !cache->sums)
     fail("attention: no keys were given and none are remembered. Give keys in the first call.");
-  const Tensor before = memory->sums;
+  const Tensor before = cache->sums;
   if (phi.k) {
-    terms.first_key = memory->length;
-    const Tensor added = fastmax_sums(phi.k, phi.v, terms);
-    memory->sums = before ? before + added : added;
-    memory->length += phi.k.extent(2);
+    terms.first_key = cache->length;
+    const Tensor added = polynomial_sums(phi.k, phi.v, terms);
+    cache->sums = before ? before + added : added;
+    cache->length += phi.k.extent(2);
   }
-  // Several causal queries at once see only their own past of the new keys.
-  if (call.mask.is_causal() && phi.k && phi.q.extent(2) > 1) {
+  // Several causal queries in one call must not attend to later keys of the call.
+  if (input.mask.is_causal() && phi.k && phi.q.extent(2) > 1) {
     terms.causal = true;
-    return fastmax(phi.q, phi.k, phi.v, terms, before);
+    return polynomial_attention(phi.q, phi.k, phi.v, terms, before);
   }
-  return fastmax(phi.q, Tensor(), Tensor(), terms, memory->sums);
+  return polynomial_attention(phi.q, Tensor(), Tensor(), terms, cache->sums);
 }
 
-void KernelizedAttention::show(const Heads& phi, const Attend& call) const {
-  if (call.memory != nullptr) {
+void KernelizedAttention::show(const Heads& phi, const AttentionInput& input) const {
+  if (input.cache != nullptr) {
     fail(
         "attention: sums do not tell single keys apart, so a step with a memory has no map. Look at a full "
         "call.");
   }
-  const NoTape looking;
-  const int64_t first = call.mask.is_causal() ? phi.k.extent(2) - phi.q.extent(2) : 0;
-  call.pass.probe->see(*this, polynomial_map(phi.q, phi.k, terms_, call.mask, first));
+  const NoGrad no_grad;
+  const int64_t first = input.mask.is_causal() ? phi.k.extent(2) - phi.q.extent(2) : 0;
+  input.context.recorder->record(*this, polynomial_map(phi.q, phi.k, terms_, input.mask, first));
 }
 
-Tensor prepared(const Tensor& x, const FastmaxTerms& terms) {
+Tensor prepared(const Tensor& x, const PolynomialTerms& terms) {
   const double e = terms.prepare_epsilon;
   switch (terms.prepare) {
-    case Prepare::none:
+    case FeatureMap::none:
       return x;
-    case Prepare::standard: {
+    case FeatureMap::standard: {
       const Tensor centred = x - mean(x, -1);
       return centred / sqrt(mean(square(centred), -1) + e);
     }
-    case Prepare::unit:
+    case FeatureMap::unit:
       return x / sqrt(sum(square(x), -1) + e * e);
-    case Prepare::positive:
-      return relu(x) + exp(-relu(-x));  // elu(x) + 1 would leave little of what is far below 0
+    case FeatureMap::positive:
+      return relu(x) + exp(-relu(-x));  // elu(x) + 1 would cancel for x far below 0
   }
   return x;
 }
 
 Tensor one_for_zero(const Tensor& x) {
-  const NoTape looking;
+  const NoGrad no_grad;
   const Tensor sizes = abs(contiguous(x.detach())), any(x.shape(), DType::u8, x.device());
   launch<kernel::Pick>(x.device(), sizes, Draw{}, any);
   return affine(cast(any, x.dtype()), -1, 1);
 }
 
-Tensor polynomial_map(const Tensor& q, const Tensor& k, const FastmaxTerms& terms, const Mask& mask,
+Tensor polynomial_map(const Tensor& q, const Tensor& k, const PolynomialTerms& terms, const Mask& mask,
                       int64_t first_query) {
   const Tensor s = matmul(prepared(q, terms), transpose(prepared(k, terms), 2, 3)) * terms.scale;
   Tensor weights = Tensor::full(s.shape(), terms.coefficients.back(), s.dtype(), s.device());
@@ -125,11 +126,12 @@ Tensor polynomial_map(const Tensor& q, const Tensor& k, const FastmaxTerms& term
   return weights / divisor(sum(weights, 3), terms);
 }
 
-Tensor divisor(const Tensor& total, const FastmaxTerms& terms) {
+Tensor divisor(const Tensor& total, const PolynomialTerms& terms) {
   const Tensor all = total + terms.epsilon;
   if (terms.guard == 0) return all + one_for_zero(all);
   const Tensor sizes = abs(all.detach());
-  const Tensor signs = all.detach() / (sizes + one_for_zero(sizes)) + one_for_zero(sizes);  // that of 0 is 1
+  const Tensor signs =
+      all.detach() / (sizes + one_for_zero(sizes)) + one_for_zero(sizes);  // the sign of 0 is 1
   return maximum(abs(all), terms.guard) * signs;
 }
 

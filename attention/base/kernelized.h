@@ -1,15 +1,15 @@
-// Rung 2': maps that factor; a variant overrides feature().
+// KernelizedAttention, rung 2': linear attention by feature maps; a variant overrides feature().
 #pragma once
 
-#include "attention/headed.h"
-#include "core/kernels/fastmax.h"
+#include "heed/attention/base/headed.h"
+#include "heed/core/kernels/linear_attention/polynomial_attention.h"
 
 namespace heed {
 
-/// What a kernelized attention remembers: sums of constant size.
-struct SumMemory : Memory {
-  Tensor sums;  ///< [B, H, f, d + 1]: of phi(k) [v, 1]^T, with all monomials of the features where f(s) needs
-                ///< them
+/// The cache of a kernelized attention: sums of constant size.
+struct SumCache : AttentionCache {
+  Tensor sums;  ///< [B, H, f, d + 1]: sum over keys of phi(k) [v, 1]^T; with all monomials of phi where f(s)
+                ///< needs them
   void fields(Fields& f) override { f("sums", sums); }
 };
 
@@ -18,40 +18,39 @@ struct SumMemory : Memory {
 /// where f(s) = s.
 class KernelizedAttention : public HeadedAttention {
  public:
-  /// f(s) = s.
+  /// With f(s) = s.
   KernelizedAttention(const AttentionConfig& config, double epsilon, Rng& rng);
-  /// f, epsilon and what is done to features as `terms` say; mask, lengths and draws are the call's.
-  KernelizedAttention(const AttentionConfig& config, const kernel::FastmaxTerms& terms, Rng& rng);
-  std::unique_ptr<Memory> start() const override { return std::make_unique<SumMemory>(); }
+  /// With f, epsilon and the preparation of features from `terms`; mask, lengths and random draws come with
+  /// each call.
+  KernelizedAttention(const AttentionConfig& config, const kernel::PolynomialTerms& terms, Rng& rng);
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<SumCache>(); }
 
  protected:
   virtual Tensor feature(const Tensor& x) const { return x; }  ///< [B, H, T, d] -> [B, H, T, f]
-  /// Queries and keys (empty where none are given) to features; feature() of both unless a variant tells them
-  /// apart.
-  virtual Heads features(Heads heads, const Attend& call) const;
-  /// Drops what the variant drops of features while training, or sets terms.dropout; nothing unless
-  /// overridden.
-  virtual Heads noisy(Heads features, kernel::FastmaxTerms& terms, Rng& noise) const;
-  Tensor attend(Heads heads, const Attend& call) override;
-  /// Fails on a bias, on lengths for another batch, and on causal queries without keys of their own.
-  static void check(const Heads& heads, const Attend& call);
-  const kernel::FastmaxTerms& polynomial() const { return terms_; }
+  /// Features of queries and keys (k may be empty); feature() of both unless overridden.
+  virtual Heads features(Heads heads, const AttentionInput& input) const;
+  /// Applies dropout to features when training, or sets terms.dropout; the default does neither.
+  virtual Heads noisy(Heads features, kernel::PolynomialTerms& terms, Rng& rng) const;
+  Tensor attend(Heads heads, const AttentionInput& input) override;
+  /// Fails on an additive bias, on lengths of another batch size, and on more causal queries than keys.
+  static void check(const Heads& heads, const AttentionInput& input);
+  const kernel::PolynomialTerms& polynomial() const { return terms_; }
 
  private:
-  Tensor step(const Heads& phi, kernel::FastmaxTerms terms, const Attend& call) const;
-  void show(const Heads& phi, const Attend& call) const;
-  kernel::FastmaxTerms terms_;
+  Tensor step(const Heads& phi, kernel::PolynomialTerms terms, const AttentionInput& input) const;
+  void show(const Heads& phi, const AttentionInput& input) const;
+  kernel::PolynomialTerms terms_;
 };
 
-/// 1 where x [..., 1] is 0, 0 elsewhere, without a gradient: what a sum over no keys is divided by.
+/// 1 where x [..., 1] is 0, 0 elsewhere, without a gradient: added to divisors of empty sums.
 Tensor one_for_zero(const Tensor& x);
-/// What the fused kernel divides a row by, given its sum of weights [..., 1]: with epsilon and guard, and 1
+/// The divisor of a row in the fused kernel, from its sum of weights [..., 1]: with epsilon and guard; 1
 /// where that is 0.
-Tensor divisor(const Tensor& total, const kernel::FastmaxTerms& terms);
-/// What the fused kernel does to queries and keys first, in plain ops: [B, H, T, d].
-Tensor prepared(const Tensor& x, const kernel::FastmaxTerms& terms);
-/// The weights of all pairs of features in plain ops, [B, H, Tq, Tk]: for looking.
-Tensor polynomial_map(const Tensor& q, const Tensor& k, const kernel::FastmaxTerms& terms, const Mask& mask,
-                      int64_t first_query);
+Tensor divisor(const Tensor& total, const kernel::PolynomialTerms& terms);
+/// The fused kernel's preparation of queries and keys [B, H, T, d], in plain ops.
+Tensor prepared(const Tensor& x, const kernel::PolynomialTerms& terms);
+/// The attention map [B, H, Tq, Tk] from features, in plain ops: for MapRecorder.
+Tensor polynomial_map(const Tensor& q, const Tensor& k, const kernel::PolynomialTerms& terms,
+                      const Mask& mask, int64_t first_query);
 
 }  // namespace heed

@@ -1,6 +1,6 @@
-// Modifiers of heads and scores.
-#include "attention/modified.h"
-#include "core/table.h"
+// Rope, query-key norm, alibi, t5, shaw, softcap and sink.
+#include "heed/attention/base/modifiers.h"
+#include "heed/core/constant_table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ Tensor RotaryAngles::at(const Tensor& x, int64_t first, int64_t end, int64_t d, 
     }
     table_ = cast(Tensor::of<double>(values, Shape{length, d}, x.device()), x.dtype());
   }
-  keep_for_replays(table_);  // a longer one may take its place
+  keep_for_replays(table_);  // a longer table may replace it
   return view::slice(table_, 0, first, end);
 }
 
@@ -68,14 +68,14 @@ HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
   const Modifiers& m = modifiers_;
   const bool turns = m.position == PositionKind::rope || m.position == PositionKind::rope_interleaved;
   if (turns && d % 2 != 0) {
-    fail("attention: rope turns pairs, but a head is ", d, " wide (width ", config.width, ", ", config.heads,
-         " heads). Choose heads of an even width.");
+    fail("attention: rope turns pairs, but a head is ", d, " wide (width ", config.d_model, ", ",
+         config.heads, " heads). Choose heads of an even width.");
   }
   if (m.qk_norm == QkNorm::rms) {
     query_gain_ = constant_parameter(Shape{d}, 1);
     key_gain_ = constant_parameter(Shape{d}, 1);
   } else if (m.qk_norm == QkNorm::l2) {
-    // Scores begin as large as with rms: sqrt(d) times the cosine, once they are divided by sqrt(d).
+    // With gain d, initial scores are as large as with rms: d cos / sqrt(d) = sqrt(d) cos.
     query_gain_ = constant_parameter(Shape{config.heads, 1, 1}, static_cast<double>(d));
   }
   if (m.position == PositionKind::t5)
@@ -90,7 +90,7 @@ HeadModifiers::HeadModifiers(const AttentionConfig& config, Rng& rng)
 
 void HeadModifiers::fields(Fields& f) {
   const auto used = [&f](const char* name, Tensor& tensor) {
-    if (tensor) f(name, tensor);  // an empty one would be a place to fill, where nobody looks
+    if (tensor) f(name, tensor);  // an empty field would be listed as a tensor to give
   };
   used("query_gain", query_gain_);
   used("key_gain", key_gain_);
@@ -120,7 +120,7 @@ bool HeadModifiers::on_scores() const {
 
 Tensor HeadModifiers::relative(const Tensor& q, int64_t keys, int64_t first_query) const {
   const int64_t span = q.extent(2) + keys - 1;
-  const auto distance = [&](int64_t n) { return keys - 1 - first_query - n; };  // key less query
+  const auto distance = [&](int64_t n) { return keys - 1 - first_query - n; };  // key minus query
   if (modifiers_.position == PositionKind::alibi) {
     const std::vector<double> slopes = alibi_slopes(heads_);
     std::vector<double> values;
@@ -140,13 +140,13 @@ Tensor HeadModifiers::relative(const Tensor& q, int64_t keys, int64_t first_quer
   return contiguous(transpose(embedding(position_bias_, ids), 0, 1));
 }
 
-/// Rows [Tq + Tk, d] of vectors of distances: number Tq - 1 - i + j belongs to query i and key j.
+/// Vectors by distance as rows [Tq + Tk, d]: row Tq - 1 - i + j is for query i and key j.
 Tensor HeadModifiers::by_place(const Tensor& vectors, int64_t queries, int64_t keys,
                                int64_t first_query) const {
   const int64_t span = modifiers_.position_span, wide = queries + keys;
   std::vector<int32_t> rows;
   for (int64_t n = 0; n < wide; ++n) {
-    const int64_t away = n - (queries - 1) - first_query;  // key less query
+    const int64_t away = n - (queries - 1) - first_query;  // key minus query
     rows.push_back(static_cast<int32_t>(std::clamp(away, -span, span) + span));
   }
   return embedding(vectors, constant_table<int32_t>(rows, Shape{wide}, vectors.device()));
@@ -156,7 +156,7 @@ Tensor HeadModifiers::from_vectors(const Tensor& q, int64_t keys, int64_t first_
   const int64_t b = q.extent(0), h = q.extent(1), queries = q.extent(2), wide = queries + keys;
   const Tensor vectors = by_place(position_vectors_, queries, keys, first_query);
   const Tensor all = matmul(q, transpose(vectors, 0, 1));  // [B, H, Tq, wide]
-  // Row i begins at column Tq - 1 - i: read on with rows shorter by one, each begins where it should.
+  // Row i starts at column Tq - 1 - i: skip Tq - 1 numbers and read rows shorter by one to align them.
   const Tensor line = slice(reshape(all, Shape{b, h, queries * wide}), 2, queries - 1, queries * wide - 1);
   const Tensor skewed = slice(reshape(line, Shape{b, h, queries, wide - 1}), 3, 0, keys);
   return skewed * (1 / std::sqrt(static_cast<double>(q.extent(3))));
@@ -170,7 +170,7 @@ Tensor HeadModifiers::of_value_vectors(const Tensor& map, const Tensor& v, int64
   }
   const int64_t b = map.extent(0), h = map.extent(1), queries = map.extent(2), keys = map.extent(3),
                 wide = queries + keys;
-  // from_vectors() backwards: rows longer by one begin at column Tq - 1 - i.
+  // The inverse of from_vectors(): read rows longer by one, so that row i starts at column Tq - 1 - i.
   const auto blank = [&](int64_t columns, const Shape& as) {
     Shape shape = as;
     shape[-1] = columns;

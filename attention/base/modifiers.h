@@ -1,57 +1,56 @@
-// What combines with most attentions: positions inside them, normalised queries and keys, capped scores,
-// sinks.
+// HeadModifiers: positions inside attention, query-key norm, softcap and sink, which combine with most
+// attentions.
 #pragma once
 
-#include "nn/attention.h"
+#include "heed/nn/attention.h"
 
 namespace heed {
 
-/// Angles of rope, made once and kept: those of pair i of d / 2 turn by base^(-2 i / d) a position.
+/// A table of rope's angles: pair i of d / 2 rotates by base^(-2 i / d) per position.
 class RotaryAngles {
  public:
-  /// Cosines and sines [end - first, d] of positions first <= t < end, in the dtype and on the device of x; d
-  /// is even, and d and base are the same at each call.
+  /// Cosines, then sines, [end - first, d], of positions first <= t < end in the dtype and on the device of
+  /// x. d is even; d and base must be the same at each call.
   Tensor at(const Tensor& x, int64_t first, int64_t end, int64_t d, double base) const;
 
  private:
-  mutable Tensor table_;  // of all positions asked for so far
+  mutable Tensor table_;  // of positions 0 up to the largest so far
 };
 
 /// The modifiers of one attention, with their parameters:
 ///   query_gain, key_gain  [d] for qk_norm = rms; query_gain [H, 1, 1] for l2
 ///   position_bias         [buckets, H] of t5
-///   position_vectors      [2 span + 1, d] of shaw and shaw_keys; row span + j - i belongs to query i and key
-///                         j, and is added to the key
+///   position_vectors      [2 span + 1, d] of shaw and shaw_keys; row span + j - i is added to key j for
+///                         query i
 ///   value_vectors         [2 span + 1, d] of shaw, added to the value
-///   sink                  [H] where it is learned
+///   sink                  [H] for sink = learned
 class HeadModifiers {
  public:
   HeadModifiers(const AttentionConfig& config, Rng& rng);
   void fields(Fields& f);
 
-  /// q [B, H, T, d] or k [B, Hk, T, d] before they meet: normalised, and turned by their positions, of which
-  /// `first` is that of row 0.
+  /// Normalises and rotates q [B, H, T, d] or k [B, Hk, T, d]; `first` is the position of row 0.
   Tensor ready_query(const Tensor& q, int64_t first) const {
     return turned(normalised(q, query_gain_), first);
   }
   Tensor ready_key(const Tensor& k, int64_t first) const { return turned(normalised(k, key_gain_), first); }
 
-  /// True when something acts on scores.
+  /// True when a modifier acts on scores.
   bool on_scores() const;
-  /// What a score gains by distance, [H, Tq + Tk - 1]: at i - j + Tk - 1 for query i, whose position is
-  /// first_query + i, and key j. Empty without alibi or t5.
+  /// The bias by distance of alibi or t5, [H, Tq + Tk - 1], else empty: entry i - j + Tk - 1 is for query i,
+  /// whose position is first_query + i, and key j.
   Tensor relative(const Tensor& q, int64_t keys, int64_t first_query) const;
   bool relative_is_trained() const { return static_cast<bool>(position_bias_); }
-  /// Scores [B, H, Tq, Tk] of q with everything but the mask and the sink: shaw, the cap, alibi or t5.
+  /// Scores [B, H, Tq, Tk] with shaw, softcap, alibi and t5 applied; without mask and sink.
   Tensor scores(const Tensor& plain, const Tensor& q, int64_t first_query) const;
   bool has_vectors() const { return static_cast<bool>(position_vectors_); }
-  /// What a map [B, H, Tq, Tk] makes of the vectors of values, [B, H, Tq, d]; empty without any. Fails where
-  /// values are not d wide.
+  /// Shaw's value term: a map [B, H, Tq, Tk] times the value vectors by distance -> [B, H, Tq, d]; empty
+  /// without them. Fails when values are not d wide.
   Tensor of_value_vectors(const Tensor& map, const Tensor& v, int64_t first_query) const;
   double softcap() const { return modifiers_.softcap; }
-  /// [H] in the dtype of q; empty without a sink.
+  /// The sink's logits [H] in the dtype of q; empty without a sink.
   Tensor sink(const Tensor& q) const;
-  /// Weights [B, H, Tq, Tk] of masked scores, less the share that a sink takes.
+  /// Weights [B, H, Tq, Tk] of masked scores, reduced by the sink's share of each row.
   Tensor shared_with_sink(const Tensor& weights, const Tensor& scores) const;
 
  private:
@@ -67,15 +66,15 @@ class HeadModifiers {
   RotaryAngles angles_;
 };
 
-/// Heads of x [B, Hk, T, d] repeated to H of them, neighbours alike; x itself where there are as many.
+/// x [B, Hk, T, d] with each head repeated H / Hk times in a row -> [B, H, T, d]; x itself when Hk = H.
 Tensor repeated(const Tensor& x, int64_t heads);
 
-/// The falls of alibi: 2^(-8 (h + 1) / H) for a power of two; otherwise those of the power below, and every
-/// second one of the power above. Press et al. 2021, arXiv 2108.12409.
+/// Alibi's slopes: 2^(-8 (h + 1) / H) when H is a power of two; otherwise those of the next lower power, then
+/// every second one of the next higher power. Press et al. 2021, arXiv 2108.12409.
 std::vector<double> alibi_slopes(int64_t heads);
 
-/// The bucket of a distance, key less query: half of them exact, the rest growing with the logarithm up to
-/// `span`. Raffel et al. 2019, arXiv 1910.10683.
+/// T5's bucket of a distance (key minus query): half of the buckets hold one distance each, the others grow
+/// logarithmically up to `span`. Raffel et al. 2019, arXiv 1910.10683.
 int64_t t5_bucket(int64_t distance, bool causal, int64_t buckets, int64_t span);
 
 }  // namespace heed

@@ -1,11 +1,11 @@
-// Patterns asked for, kept and run.
-#include "attention/patterned.h"
+// Builds, caches and applies sparse patterns.
+#include "heed/attention/base/patterned.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "core/pattern.h"
+#include "heed/core/sparse_pattern.h"
 
 namespace heed {
 
@@ -16,32 +16,32 @@ void KeySet::range(int64_t first, int64_t last) {
 PatternedAttention::PatternedAttention(const AttentionConfig& config, Rng& rng, double scale)
     : ScoredAttention(config, rng), scale_(scale) {}
 
-std::unique_ptr<Memory> PatternedAttention::start() const {
-  auto memory = std::make_unique<KeyValueMemory>();
+std::unique_ptr<AttentionCache> PatternedAttention::new_cache() const {
+  auto cache = std::make_unique<KeyValueCache>();
   if (config().causal && !config().cross) {
-    memory->reach = reach();
-    memory->anchors = anchors();
+    cache->reach = reach();
+    cache->anchors = anchors();
   }
-  return memory;
+  return cache;
 }
 
 double PatternedAttention::scale(const Tensor& q) const {
   return scale_ != 0 ? scale_ : 1 / std::sqrt(static_cast<double>(q.extent(3)));
 }
 
-PatternedAttention::Asked PatternedAttention::asked(const Heads& heads, const Attend& call,
+PatternedAttention::Asked PatternedAttention::asked(const Heads& heads, const AttentionInput& input,
                                                     int64_t first_query) const {
-  // A memory that forgets gives the last keys only, and perhaps the first.
+  // A cache that drops keys returns the last ones, and possibly the first.
   const int64_t present = heads.k.extent(2);
-  const int64_t total = call.memory != nullptr ? call.memory->length : present;
-  const auto* kept = dynamic_cast<const KeyValueMemory*>(call.memory);
+  const int64_t total = input.cache != nullptr ? input.cache->length : present;
+  const auto* kept = dynamic_cast<const KeyValueCache*>(input.cache);
   const int64_t front = kept != nullptr ? kept->front : 0;
   return {.first_query = first_query,
           .queries = heads.q.extent(2),
           .length = total,
           .front = front,
           .first_key = total - (present - front),
-          .causal = call.mask.is_causal(),
+          .causal = input.mask.is_causal(),
           .edition = edition()};
 }
 
@@ -65,7 +65,7 @@ std::shared_ptr<const kernel::Pattern> PatternedAttention::pattern(const Asked& 
       set.runs_.clear();
       keys(head, asked.first_query + i, asked.length, set);
       std::sort(set.runs_.begin(), set.runs_.end());
-      // Runs that touch or overlap become one: a key counts once.
+      // Runs that touch or overlap are merged, so that a key counts once.
       int64_t reached = 0;
       const size_t own = pattern->runs.size();
       const auto add = [&](int64_t begin, int64_t stop, int64_t gap) {
@@ -91,17 +91,18 @@ std::shared_ptr<const kernel::Pattern> PatternedAttention::pattern(const Asked& 
   return pattern;
 }
 
-Tensor PatternedAttention::score(const Tensor& q, const Tensor& k, const Attend&) const {
+Tensor PatternedAttention::score(const Tensor& q, const Tensor& k, const AttentionInput&) const {
   return matmul(q, transpose(k, 2, 3)) * scale(q);
 }
 
-Tensor PatternedAttention::weigh(const Tensor& scores, const Tensor& q, const Attend& call) const {
-  return ScoredAttention::weigh(scores, q, call);
+Tensor PatternedAttention::weigh(const Tensor& scores, const Tensor& q, const AttentionInput& input) const {
+  return ScoredAttention::weigh(scores, q, input);
 }
 
-Tensor PatternedAttention::dense_map(const Heads& heads, const Attend& call, int64_t first_query) const {
-  const NoTape looking;
-  const Asked wanted = asked(heads, call, first_query);
+Tensor PatternedAttention::dense_map(const Heads& heads, const AttentionInput& input,
+                                     int64_t first_query) const {
+  const NoGrad no_grad;
+  const Asked wanted = asked(heads, input, first_query);
   const auto shape = pattern(wanted);
   const int64_t queries = shape->queries, length = wanted.length;
   constexpr float nothing = -std::numeric_limits<float>::infinity();
@@ -115,11 +116,11 @@ Tensor PatternedAttention::dense_map(const Heads& heads, const Attend& call, int
   }
   const Tensor table = Tensor::from(allowed, Shape{1, shape->heads, queries, length});
   const Tensor bias = cast(table.to(heads.q.device()), heads.q.dtype());
-  Attend seen = call;
-  seen.mask = call.mask.with(bias);
+  AttentionInput seen = input;
+  seen.mask = input.mask.with(bias);
   Heads whole = heads;
   if (wanted.first_key > wanted.front) {
-    // What is forgotten has no weight.
+    // Dropped keys get weight 0.
     Shape gone = heads.k.shape();
     gone[2] = wanted.first_key - wanted.front;
     const Tensor blank = Tensor::zeros(gone, heads.k.dtype(), heads.k.device());
@@ -131,7 +132,7 @@ Tensor PatternedAttention::dense_map(const Heads& heads, const Attend& call, int
   return weights(whole, seen, first_query);
 }
 
-/// How many of the keys that are there each sequence has, given how many it has of all.
+/// The number of cached keys of each sequence, from its number of all keys.
 Tensor PatternedAttention::present(const Tensor& lengths, const Asked& asked) {
   if (!lengths || asked.first_key == 0) return lengths;
   const Tensor all = cast(lengths, DType::f32);
@@ -140,23 +141,25 @@ Tensor PatternedAttention::present(const Tensor& lengths, const Asked& asked) {
   return cast(recent - beyond_front + static_cast<double>(asked.front), DType::i32);
 }
 
-Tensor PatternedAttention::attend_pattern(const Heads& heads, const Attend& call, int64_t first_query) const {
-  const Asked wanted = asked(heads, call, first_query);
-  const bool drop = call.pass.noise != nullptr && config().dropout > 0;
-  return block_attention(heads.q, heads.k, heads.v,
-                         {.scale = scale(heads.q),
-                          .pattern = pattern(wanted),
-                          .key_lengths = present(call.mask.key_lengths(), wanted),
-                          .dropout = drop ? config().dropout : 0,
-                          .draw = drop ? call.pass.noise->next() : Draw{}});
+Tensor PatternedAttention::attend_pattern(const Heads& heads, const AttentionInput& input,
+                                          int64_t first_query) const {
+  const Asked wanted = asked(heads, input, first_query);
+  const bool drop = input.context.training() && config().dropout > 0;
+  return pattern_attention(heads.q, heads.k, heads.v,
+                           {.scale = scale(heads.q),
+                            .pattern = pattern(wanted),
+                            .key_lengths = present(input.mask.key_lengths(), wanted),
+                            .dropout = drop ? config().dropout : 0,
+                            .draw = drop ? input.context.rng->next() : Draw{}});
 }
 
-Tensor PatternedAttention::attend(Heads heads, const Attend& call) {
-  if (call.mask.bias())
+Tensor PatternedAttention::attend(Heads heads, const AttentionInput& input) {
+  if (input.mask.bias())
     fail("attention: a sparse pattern takes no bias on its scores. Leave the bias out, or use softmax.");
-  const int64_t first_query = recall(heads, call);
-  if (call.pass.probe != nullptr) call.pass.probe->see(*this, dense_map(heads, call, first_query));
-  return attend_pattern(heads, call, first_query);
+  const int64_t first_query = recall(heads, input);
+  if (input.context.recorder != nullptr)
+    input.context.recorder->record(*this, dense_map(heads, input, first_query));
+  return attend_pattern(heads, input, first_query);
 }
 
 }  // namespace heed

@@ -1,10 +1,10 @@
-// The scores one can choose. Luong et al. 2015, arXiv 1508.04025, equation 8; Bahdanau et al. 2015.
-#include "attention/score.h"
+// Dot, general and additive scores. Luong et al. 2015, arXiv 1508.04025, equation 8; Bahdanau et al. 2015.
+#include "heed/attention/base/score_function.h"
 
 #include <cmath>
 
-#include "autograd/ops.h"
-#include "nn/init.h"
+#include "heed/autograd/ops.h"
+#include "heed/nn/init.h"
 
 namespace heed {
 namespace {
@@ -25,15 +25,15 @@ class DotScore final : public Score {
 class GeneralScore final : public Score {
  public:
   GeneralScore(const ScoreOptions& o, Rng& rng)
-      : between_(uniform_parameter(Shape{o.heads, o.width, o.width},
-                                   std::sqrt(3.0 / static_cast<double>(o.width)), rng)) {}
+      : matrix_(uniform_parameter(Shape{o.heads, o.width, o.width},
+                                  std::sqrt(3.0 / static_cast<double>(o.width)), rng)) {}
   Tensor operator()(const Tensor& q, const Tensor& k) const override {
-    return matmul(matmul(q, between_), transpose(k, 2, 3));
+    return matmul(matmul(q, matrix_), transpose(k, 2, 3));
   }
-  void fields(Fields& f) override { f("general", between_); }
+  void fields(Fields& f) override { f("general", matrix_); }
 
  private:
-  Tensor between_;  // [H, d, d]
+  Tensor matrix_;  // [H, d, d]
 };
 
 class AdditiveScore final : public Score {

@@ -1,33 +1,33 @@
-// What scores a pair of query and key, for attentions that let one choose.
+// Score functions of query-key pairs, for attentions where the score is an option.
 #pragma once
 
 #include <memory>
 
-#include "nn/fields.h"
-#include "nn/module.h"
+#include "heed/nn/module.h"
+#include "heed/nn/options.h"
 
 namespace heed {
 
-/// A score for each pair of query and key.
+/// Computes a score for each pair of query and key.
 class Score : public Module {
  public:
   /// q [B, H, Tq, d], k [B, H, Tk, d] -> [B, H, Tq, Tk]
   virtual Tensor operator()(const Tensor& q, const Tensor& k) const = 0;
 };
 
-/// Which score: q . k / sqrt(d), q . k, q W . k, or u . tanh(A q + C k + b).
+/// Score functions: q . k / sqrt(d), q . k, q W . k, u . tanh(A q + C k + b).
 enum class ScoreKind { softmax, dot, general, additive };
 
-/// What a score is made for.
+/// Sizes and options of a score.
 struct ScoreOptions {
-  int64_t heads = 1, width = 1;  ///< width: of a head
-  int64_t hidden = 0;            ///< of additive: units that score a pair; 0: the width of a head
-  bool bias = true;              ///< of additive: b
-  bool project_keys = true;      ///< of additive: C; without it A is d
+  int64_t heads = 1, width = 1;  ///< width of a head
+  int64_t hidden = 0;            ///< additive: hidden units; 0: the width of a head
+  bool bias = true;              ///< additive: with b
+  bool project_keys = true;      ///< additive: with C; without it hidden must be the head width
 };
 
-/// Parameters: `general` [H, d, d], rows take the query; additive: `from_query` [H, d, A], `from_key` [H, d,
-/// A], `bias` [H, 1, A], `units` [H, A].
+/// Creates a score. Parameters of general: `general` [H, d, d], applied as q W; of additive: `from_query` and
+/// `from_key` [H, d, A], `bias` [H, 1, A], `units` [H, A]. Fails on illegal sizes.
 std::unique_ptr<Score> make_score(ScoreKind kind, const ScoreOptions& options, Rng& rng);
 
 }  // namespace heed

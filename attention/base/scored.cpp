@@ -1,38 +1,38 @@
-// Scores, weights, and their product with the values.
-#include "attention/scored.h"
+// Attention by a map: scores, weights, product with the values.
+#include "heed/attention/base/scored.h"
 
 namespace heed {
 
-Tensor ScoredAttention::weigh(const Tensor& scores, const Tensor&, const Attend&) const {
+Tensor ScoredAttention::weigh(const Tensor& scores, const Tensor&, const AttentionInput&) const {
   return softmax(scores);
 }
 
-int64_t ScoredAttention::first_position(const Tensor& scores, const Attend& call) const {
-  if (config().cross) return call.memory != nullptr ? call.memory->queries : 0;
+int64_t ScoredAttention::first_position(const Tensor& scores, const AttentionInput& input) const {
+  if (config().cross) return input.cache != nullptr ? input.cache->queries : 0;
   return scores.extent(3) - scores.extent(2);
 }
 
-Tensor ScoredAttention::weights(const Heads& heads, const Attend& call, int64_t first_query) const {
-  Tensor scores = score(heads.q, repeated(heads.k, heads.q.extent(1)), call);
+Tensor ScoredAttention::weights(const Heads& heads, const AttentionInput& input, int64_t first_query) const {
+  Tensor scores = score(heads.q, repeated(heads.k, heads.q.extent(1)), input);
   if (modifiers().on_scores()) scores = modifiers().scores(scores, heads.q, first_query);
-  if (const Tensor mask = call.mask.dense(scores, first_query)) scores = scores + mask;
-  return modifiers().shared_with_sink(weigh(scores, heads.q, call), scores);
+  if (const Tensor mask = input.mask.dense(scores, first_query)) scores = scores + mask;
+  return modifiers().shared_with_sink(weigh(scores, heads.q, input), scores);
 }
 
-Tensor ScoredAttention::attend(Heads heads, const Attend& call) {
-  const int64_t first_query = recall(heads, call);
-  return attend_by_map(heads, call, first_query);
+Tensor ScoredAttention::attend(Heads heads, const AttentionInput& input) {
+  const int64_t first_query = recall(heads, input);
+  return attend_by_map(heads, input, first_query);
 }
 
-Tensor ScoredAttention::attend_by_map(const Heads& heads, const Attend& call, int64_t first_query) {
-  const Tensor map = weights(heads, call, first_query);
-  if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
-  return applied(map, heads, call, first_query);
+Tensor ScoredAttention::attend_by_map(const Heads& heads, const AttentionInput& input, int64_t first_query) {
+  const Tensor map = weights(heads, input, first_query);
+  if (input.context.recorder != nullptr) input.context.recorder->record(*this, map);
+  return applied(map, heads, input, first_query);
 }
 
-Tensor ScoredAttention::applied(const Tensor& map, const Heads& heads, const Attend& call,
+Tensor ScoredAttention::applied(const Tensor& map, const Heads& heads, const AttentionInput& input,
                                 int64_t first_query) const {
-  const Tensor dropped = dropout(map, config().dropout, call.pass.noise);
+  const Tensor dropped = dropout(map, config().dropout, input.context.rng);
   const Tensor y = matmul(dropped, repeated(heads.v, heads.q.extent(1)));
   const Tensor more = modifiers().of_value_vectors(dropped, heads.v, first_query);
   return more ? y + more : y;

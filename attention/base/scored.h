@@ -1,33 +1,33 @@
-// Rung 2: softmax of a score; a variant overrides score(), perhaps weigh().
+// ScoredAttention, rung 2: softmax of a score; a variant overrides score() and, if needed, weigh().
 #pragma once
 
-#include "attention/headed.h"
+#include "heed/attention/base/headed.h"
 
 namespace heed {
 
-/// A map of weights over keys, made from a score for each pair of query and key.
+/// Attention by a map: weights over keys, computed from a score for each pair of query and key.
 class ScoredAttention : public HeadedAttention {
  public:
   using HeadedAttention::HeadedAttention;
-  std::unique_ptr<Memory> start() const override { return std::make_unique<KeyValueMemory>(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   bool modifies_scores() const override { return true; }
 
  protected:
   /// q [B, H, Tq, d], k [B, H, Tk, d] -> scores [B, H, Tq, Tk], unmasked.
-  virtual Tensor score(const Tensor& q, const Tensor& k, const Attend& call) const = 0;
-  /// Masked scores -> weights, both [B, H, Tq, Tk]. The softmax of each row, unless overridden.
-  virtual Tensor weigh(const Tensor& scores, const Tensor& q, const Attend& call) const;
+  virtual Tensor score(const Tensor& q, const Tensor& k, const AttentionInput& input) const = 0;
+  /// Masked scores -> weights, both [B, H, Tq, Tk]: the softmax of each row unless overridden.
+  virtual Tensor weigh(const Tensor& scores, const Tensor& q, const AttentionInput& input) const;
 
-  Tensor attend(Heads heads, const Attend& call) override;
-  /// The same once the memory has been recalled: by the map, written out.
-  Tensor attend_by_map(const Heads& heads, const Attend& call, int64_t first_query);
-  /// What a map [B, H, Tq, Tk] makes of the values, and of vectors that are added to them by distance; with
-  /// dropout on the map.
-  Tensor applied(const Tensor& map, const Heads& heads, const Attend& call, int64_t first_query) const;
-  /// The position of the first query of these scores [B, H, Tq, Tk], for weigh(). As in Mask::dense.
-  int64_t first_position(const Tensor& scores, const Attend& call) const;
-  /// The weights before dropout: what a probe sees. first_query as in Mask::dense.
-  Tensor weights(const Heads& heads, const Attend& call, int64_t first_query) const;
+  Tensor attend(Heads heads, const AttentionInput& input) override;
+  /// Attends by computing the map, after recall().
+  Tensor attend_by_map(const Heads& heads, const AttentionInput& input, int64_t first_query);
+  /// The map [B, H, Tq, Tk], with dropout, times the values (and shaw's value vectors) -> [B, H, Tq, dv].
+  Tensor applied(const Tensor& map, const Heads& heads, const AttentionInput& input,
+                 int64_t first_query) const;
+  /// The position of the first query of scores [B, H, Tq, Tk], as in Mask::dense(); for weigh().
+  int64_t first_position(const Tensor& scores, const AttentionInput& input) const;
+  /// The map before dropout, as a MapRecorder gets it. first_query as in Mask::dense().
+  Tensor weights(const Heads& heads, const AttentionInput& input, int64_t first_query) const;
 };
 
 }  // namespace heed

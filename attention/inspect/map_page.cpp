@@ -1,15 +1,15 @@
-// Puts maps into a page: weights as 16-bit steps in base64, everything else as JSON.
-#include "attention/picture_html.h"
+// Writes maps into a page: weights as 16-bit steps in base64, everything else as JSON.
+#include "heed/attention/inspect/map_page.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string_view>
 
-#include "attention/map_statistics.h"
-#include "attention/picture_encode.h"
-#include "attention/picture_script.h"
-#include "core/error.h"
-#include "core/hash.h"
+#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/page_assets.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/error.h"
+#include "heed/core/io/hash.h"
 
 namespace heed {
 namespace {
@@ -25,7 +25,7 @@ std::string tokens(const std::vector<std::string>& words) {
   return out + "]";
 }
 
-/// The weights between the smallest (at most 0) and the largest as steps 0 to 65534; 65535 is not finite.
+/// Weights quantised to 0..65534 between the smallest (at most 0) and the largest; 65535: not finite.
 std::string block(const MapView& map) {
   constexpr double steps = 65534;
   float low = 0, high = 0;
@@ -62,7 +62,7 @@ std::string statistics(const MapView& map) {
   return text("\"statistics\":[", numbers, "],\"favourites\":[", favourites, "]");
 }
 
-/// One map; single weights of a long one are carried while the budget lasts.
+/// One map as JSON; single weights of a long map are included while `budget` lasts.
 std::string map_json(const MapView& map, const HtmlOptions& options, int64_t& budget) {
   const bool is_long = std::max(map.queries, map.keys) > options.longest;
   const auto count = static_cast<int64_t>(map.weights.size());
@@ -77,7 +77,7 @@ std::string map_json(const MapView& map, const HtmlOptions& options, int64_t& bu
               ",\"whole\":", whole ? block(map) : "null", "}");
 }
 
-/// What a content policy calls the text of one element.
+/// The hash of an element's text, as written in a content security policy.
 std::string policy_hash(std::string_view inside) {
   Sha256 sum;
   sum.update(inside);

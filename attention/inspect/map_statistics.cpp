@@ -1,12 +1,12 @@
-// Sums over the rows of a map, in double and in a fixed order.
-#include "attention/map_statistics.h"
+// Computes statistics of heads, summing in f64 in a fixed order.
+#include "heed/attention/inspect/map_statistics.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 namespace {

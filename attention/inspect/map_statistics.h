@@ -1,25 +1,26 @@
-// What a head does, in a few numbers: how sharp it is, and where it looks relative to its own place.
+// Statistics of attention heads: how sharp they are, and where they attend relative to the query.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
-#include "attention/map_view.h"
+#include "heed/attention/inspect/map_view.h"
 
 namespace heed {
 
-/// One head of one map. Masses are means over the rows that have the key in question; entropies are in nats.
+/// Statistics of one head of one map. Weights are averaged over the rows where the key exists; entropies are
+/// in nats.
 struct HeadStatistics {
   double entropy = 0;            ///< mean over rows of -sum a log a
   double uniform_entropy = 0;    ///< the same for equal weights on all visible keys: log n unless causal
-  double information = 0;        ///< entropy of the mean row minus `entropy`: how well queries are told apart
+  double information = 0;        ///< entropy of the mean row minus `entropy`: how much rows differ
   double confidence = 0;         ///< mean largest weight, the end-of-sentence column left out (Voita 2019)
   double diagonal = 0;           ///< mean weight of key i for query i
   double previous = 0;           ///< mean weight of key i - 1
   double next = 0;               ///< mean weight of key i + 1
   double distance = 0;           ///< mean over rows of sum_j a_ij |i - j|
-  double offset = 0;             ///< the same with its sign: positive looks ahead
+  double offset = 0;             ///< the same with sign: positive for later keys
   std::array<double, 4> band{};  ///< mean mass within |i - j| <= w, w = 0..3
   int64_t favourite = 0;         ///< the key with the largest mean weight (Conti's vertical heads)
   double favourite_mass = 0;     ///< that mean weight
@@ -36,19 +37,18 @@ bool causal(const MapView& map);
 /// diagonal.
 std::vector<double> head_distances(const MapView& map);
 
-/// A head of one of several maps.
+/// Identifies a head of one of several maps.
 struct HeadChoice {
   size_t map = 0;
   int64_t head = 0;
 };
 
-/// The head with the most information per query: low entropy in each row, different rows. A head whose rows
-/// all point at the same token is sharp but says nothing, so it is not chosen. The first one wins a tie.
-/// Throws a usage Error when there is no map.
+/// The head with the most `information`: low entropy in each row, but different rows. A head whose rows all
+/// attend to the same token is sharp but uninformative. The first one wins a tie. Throws a usage Error when
+/// there is no map.
 HeadChoice sharpest_head(const std::vector<MapView>& maps);
 
-/// The head to look at first: the sharpest of the cross maps where there are any, otherwise the sharpest of
-/// all.
+/// The head to show first: the sharpest of the cross-attention maps if there are any, otherwise of all.
 HeadChoice first_head(const std::vector<MapView>& maps);
 
 }  // namespace heed

@@ -1,13 +1,13 @@
-// Writes SVG by hand: plain shapes and text, no script, no font but the reader's own.
-#include "attention/picture_svg.h"
+// Writes maps as SVG: plain shapes and text, no scripts, no embedded fonts.
+#include "heed/attention/inspect/map_svg.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "attention/map_statistics.h"
-#include "attention/picture_encode.h"
-#include "core/error.h"
+#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/error.h"
 
 namespace heed {
 namespace {
@@ -50,7 +50,7 @@ std::string header(double width, double height, const std::string& title) {
               "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
 }
 
-/// A line of text; the mark of a word's beginning that sentencepiece writes (U+2581) steps back.
+/// A line of text; sentencepiece's word-start mark (U+2581) is drawn faintly.
 std::string label(double x, double y, const std::string& words, const std::string& more = "") {
   constexpr std::string_view mark = "▁";
   const bool begins = words.size() > mark.size() && words.starts_with(mark);
@@ -79,7 +79,7 @@ float largest(const MapView& map, int64_t head) {
   return most > 0 ? most : 1;
 }
 
-/// A bar of the colours with its ends and middle written beside it.
+/// The colour bar, labelled at its ends and middle.
 std::string scale(double x, double y, double height, double top) {
   std::string out;
   constexpr int steps = 40;
@@ -95,7 +95,7 @@ std::string scale(double x, double y, double height, double top) {
   return out;
 }
 
-/// All cells of one head as one path per shade, runs of equal cells joined: small files for small pictures.
+/// All cells of one head as one path per shade, with runs of equal cells joined to keep files small.
 std::string thumbnail(const MapView& map, int64_t head, double x, double y, double width, double height) {
   constexpr int shades = 24;
   std::array<std::string, shades + 1> paths;

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "attention/map_view.h"
+#include "heed/attention/inspect/map_view.h"
 
 namespace heed {
 
-/// How a picture of one head looks.
+/// Options of a picture of one head.
 struct SvgOptions {
   std::string title;              ///< above the map; empty gives "cross attention, layer 0, head 3"
-  int64_t limit = 128;            ///< tokens a side; longer maps are drawn in tiles
+  int64_t limit = 128;            ///< tokens per side; longer maps are drawn in tiles
   bool scale_to_largest = false;  ///< colours from 0 to the largest weight instead of 0 to 1
 };
 
@@ -26,8 +26,8 @@ std::string contact_sheet_svg(const std::vector<MapView>& maps, const std::strin
 
 namespace picture {
 
-/// The colour of a weight between 0 and 1 on paper, as "#rrggbb": white to dark blue, orange below zero, grey
-/// where it is not finite. Lightness falls in even steps; small weights stay visible.
+/// The colour of a weight between 0 and 1 on a white background, as "#rrggbb": white to dark blue, orange
+/// below zero, grey when not finite. Lightness decreases evenly; small weights stay visible.
 std::string colour(double weight);
 
 }  // namespace picture

@@ -1,5 +1,5 @@
-// Draws a map with the block shades of Unicode, aligned by display width.
-#include "attention/picture_text.h"
+// Draws a map with Unicode block shades, aligned by display width.
+#include "heed/attention/inspect/map_text.h"
 
 #include <unistd.h>
 
@@ -9,10 +9,10 @@
 #include <numeric>
 #include <string_view>
 
-#include "attention/map_statistics.h"
-#include "attention/picture_encode.h"
-#include "core/error.h"
-#include "core/terminal.h"
+#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/error.h"
+#include "heed/core/io/terminal.h"
 
 namespace heed {
 namespace {
@@ -21,7 +21,7 @@ using picture::display_width;
 
 constexpr std::string_view faint = "\033[2m", strong = "\033[38;5;68m", plain = "\033[0m";
 
-/// A weight as a shade: each step is visibly darker, and a sixth of uniform attention is still seen.
+/// The shades of weights: each step is visibly darker, and a sixth of a uniform weight is still visible.
 struct Shade {
   float below;
   std::string_view glyph;
@@ -57,7 +57,7 @@ int64_t widest(const std::vector<std::string>& words) {
   return columns;
 }
 
-/// One cell: two glyphs in the middle of its column, one where the weight is next to nothing.
+/// One cell: two centred glyphs, or one for weights close to zero.
 std::string cell(float weight, int64_t columns, const TextOptions& options) {
   const std::string_view glyph = glyph_of(weight);
   const bool shaded = glyph != "·" && glyph != "-" && glyph != "?";
@@ -75,7 +75,7 @@ std::string trimmed_line(std::string line) {
   return line + "\n";
 }
 
-/// A word from top to bottom: one character a line, marks with the character that they belong to.
+/// The characters of a word for vertical text, combining marks with their base character.
 std::vector<std::string> letters(std::string_view word) {
   std::vector<std::string> out;
   for (size_t begin = 0, end = 0; begin < word.size(); begin = end) {
@@ -89,7 +89,7 @@ std::vector<std::string> letters(std::string_view word) {
   return out;
 }
 
-/// The labels of some columns: beside each other, or upright where that leaves room for more columns.
+/// The labels of columns: side by side, or with `upright` from top to bottom to fit more columns.
 std::string label_lines(const std::vector<std::string>& words, const std::vector<int64_t>& widths,
                         int64_t margin, bool upright) {
   if (!upright) {

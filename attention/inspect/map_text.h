@@ -4,24 +4,24 @@
 #include <cstdint>
 #include <string>
 
-#include "attention/map_view.h"
+#include "heed/attention/inspect/map_view.h"
 
 namespace heed {
 
-/// How much room there is, and whether colour may be used.
+/// Size limits of a text map, and whether to use colour.
 struct TextOptions {
-  int64_t width = 100;  ///< columns of the terminal; wider maps are broken into blocks of keys
-  int64_t rows = 48;    ///< queries shown at most, and keys; the rest is cut with a note
-  int64_t label = 14;   ///< columns of a token at most; longer ones end in an ellipsis
-  bool colour = false;  ///< decorate with colours (the shades say everything without them)
+  int64_t width = 100;  ///< columns of the terminal; wider maps are split into blocks of keys
+  int64_t rows = 48;    ///< maximum of queries and of keys shown; the rest is cut with a note
+  int64_t label = 14;   ///< maximum columns of a token; longer ones end in an ellipsis
+  bool colour = false;  ///< add colours; the shades alone are complete
 };
 
-/// Options for standard output as it is: its width, and colour on a terminal unless NO_COLOR is set or TERM
-/// is dumb.
+/// Options for the current standard output: its width, and colour on a terminal unless NO_COLOR is set or
+/// TERM is dumb.
 TextOptions terminal_options();
 
-/// The map of one head as lines of text, ended by a key to the shades. Throws a data Error when the map is
-/// inconsistent, a usage Error when there is no such head.
+/// The map of one head as lines of text, followed by a legend of the shades. Throws a data Error for an
+/// inconsistent map, a usage Error when there is no such head.
 std::string map_text(const MapView& map, int64_t head, const TextOptions& options = {});
 
 }  // namespace heed

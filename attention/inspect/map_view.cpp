@@ -1,9 +1,9 @@
-// Checks a map before anything is made of it, and shrinks long ones.
-#include "attention/map_view.h"
+// Checks the consistency of maps, and pools long maps into tiles.
+#include "heed/attention/inspect/map_view.h"
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 namespace {

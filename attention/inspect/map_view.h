@@ -1,4 +1,4 @@
-// One attention map as plain numbers and words: what pictures and statistics are made from.
+// MapView: an attention map as plain numbers and tokens, the input of pictures and statistics.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace heed {
 
-/// One attention map of one head group, already in evaluation mode and cut to the real tokens.
+/// One attention map of all heads of a module, recorded when evaluating and without padding.
 struct MapView {
   std::string name{};  ///< module path: "encoder.0.attention"
   std::string kind{};  ///< "encoder self", "decoder self" or "cross"
   int64_t layer = 0, heads = 0, queries = 0, keys = 0;
   std::vector<float> weights{};                           ///< [heads, queries, keys]
-  std::vector<std::string> query_tokens{}, key_tokens{};  ///< one word per row, one per column
+  std::vector<std::string> query_tokens{}, key_tokens{};  ///< one per row, one per column
 
   /// The weight of one key for one query in one head.
   float at(int64_t head, int64_t query, int64_t key) const {
@@ -21,16 +21,15 @@ struct MapView {
   }
 };
 
-/// Throws a data Error that names the map and the numbers when extents, weights and tokens disagree.
+/// Throws a data Error that names the map and the sizes when extents, weights and tokens disagree.
 void check(const MapView& map);
 
-/// The same map in tiles, so that neither side exceeds `limit`: the weight of a tile is the share of its
-/// queries' attention that falls on its keys, so rows keep their sum. Tokens become ranges of positions
-/// ("16–31"). A map that is small enough comes back as it is.
+/// The map in tiles, at most `limit` per side. A tile's weight is the mean over its queries of the sum over
+/// its keys, so row sums are preserved. Tokens become ranges of positions ("16–31"). Returns a map that is
+/// small enough unchanged.
 MapView pooled(const MapView& map, int64_t limit);
 
-/// Positions that one tile of `pooled(map, limit)` covers along a side of `extent` tokens; 1 where nothing is
-/// pooled.
+/// Positions per tile of `pooled(map, limit)` along a side of `extent` tokens; 1 without pooling.
 int64_t tile_extent(int64_t extent, int64_t limit);
 
 }  // namespace heed

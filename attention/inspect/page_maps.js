@@ -1,10 +1,5 @@
-// Script of the pages, part three: the viewer of a section of attention maps.
-#include "attention/picture_script.h"
+// The viewer of a section of attention maps; needs page_tools.js and page_views.js.
 
-namespace heed::picture {
-
-std::string_view script_maps() {
-  return R"script(
 // A block of weights as the page carries it: base64 of 16-bit steps between low and high, [heads, rows, columns].
 heed.Block = class {
   constructor(json, heads) {
@@ -287,7 +282,3 @@ heed.Maps = class {
 };
 
 heed.viewers = [...document.querySelectorAll("section.maps")].map((root) => new heed.Maps(root));
-)script";
-}
-
-}  // namespace heed::picture

@@ -1,10 +1,5 @@
-// Script of the pages, part one: what the viewers and the charts share.
-#include "attention/picture_script.h"
-
-namespace heed::picture {
-
-std::string_view script_tools() {
-  return R"script("use strict";
+// What the viewers and charts of every page share: the object heed with elements, colours, numbers, the tooltip, saving.
+"use strict";
 const heed = {};
 
 // Elements: attributes that begin with "on" are listeners; null and false leave an attribute out. The content policy
@@ -141,7 +136,3 @@ heed.saveButtons = (svg, name) => ["svg", "png"].map((kind) =>
 heed.place = (svg, event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
 heed.onScreen = (svg, x, y) => new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());
 heed.clamp = (value, low, high) => Math.max(low, Math.min(high, value));
-)script";
-}
-
-}  // namespace heed::picture

@@ -1,10 +1,5 @@
-// Script of the pages, part two: one head as a matrix, several heads as lines between tokens.
-#include "attention/picture_script.h"
+// One head as a matrix, several heads as lines between tokens; needs page_tools.js.
 
-namespace heed::picture {
-
-std::string_view script_views() {
-  return R"script(
 // A matrix: {rows, columns, value(i, j), top, width, label, pick(i, j)}; `top` is the weight of the darkest shade.
 heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
   const cells = rows.length * columns.length;
@@ -205,7 +200,3 @@ heed.lines = ({rows, columns, heads, width, label}) => {
   svg.visit = go;
   return svg;
 };
-)script";
-}
-
-}  // namespace heed::picture

@@ -1,5 +1,5 @@
-// A small UTF-8 reader, and the escapes on top of it.
-#include "attention/picture_encode.h"
+// A UTF-8 decoder, and the escaping functions.
+#include "heed/attention/inspect/text_escapes.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "core/terminal.h"
+#include "heed/core/io/terminal.h"
 
 namespace heed::picture {
 namespace {
@@ -22,7 +22,7 @@ bool in(char32_t c, const Range* begin, const Range* end) {
   return std::any_of(begin, end, [c](const Range& range) { return c >= range.first && c <= range.last; });
 }
 
-/// Marks that sit on the character before them (Unicode general categories Mn, Me, and format characters).
+/// Combining marks (Unicode general categories Mn, Me) and format characters, which take no column.
 constexpr Range marks[] = {{0x300, 0x36F},   {0x483, 0x489},   {0x591, 0x5BD},    {0x610, 0x61A},
                            {0x64B, 0x65F},   {0xE31, 0xE31},   {0xE34, 0xE3A},    {0xE47, 0xE4E},
                            {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x200B, 0x200D},  {0x20D0, 0x20FF},
@@ -34,12 +34,12 @@ constexpr Range wide[] = {{0x1100, 0x115F},  {0x2E80, 0x303E},   {0x3041, 0x4DBF
                           {0xFFE0, 0xFFE6},  {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
                           {0x20000, 0x3FFFD}};
 
-/// Whether a character beyond ASCII reorders or breaks a line, or is a mark of order, without being seen.
+/// True for invisible characters beyond ASCII that reorder or break a line, and for byte-order marks.
 bool unseen(char32_t c) {
   return c >= 0x80 && (is_terminal_control(c) || c == 0xFEFF || c == 0xFFFE || c == 0xFFFF);
 }
 
-/// Reads one character and moves past it; a byte that begins none counts as U+FFFD.
+/// Reads one character and removes it from `rest`; an invalid byte is read as U+FFFD.
 char32_t next(std::string_view& rest) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(rest[i]); };
   const unsigned char lead = byte(0);

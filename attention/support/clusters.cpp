@@ -1,5 +1,5 @@
-// Clusters of positions.
-#include "attention/clusters.h"
+// Builds the levels of hierarchical clusters.
+#include "heed/attention/support/clusters.h"
 
 namespace heed {
 
@@ -18,7 +18,7 @@ std::array<kernel::Pattern::Run, 2> Clusters::met(int64_t level, int64_t index, 
                        : kernel::Pattern::Run{0, 0};
   };
   if (level == 0) return {run(own - block, causal ? index + 1 : own + 2 * block), run(0, 0)};
-  // Halves of blocks that touch met on the level below.
+  // The level below covered adjacent halves of neighbouring blocks.
   const bool later_half = index - own >= block / 2;
   return {run(own - block, later_half ? own : own - block / 2),
           causal ? run(0, 0) : run(later_half ? own + block + block / 2 : own + block, own + 2 * block)};
@@ -26,7 +26,7 @@ std::array<kernel::Pattern::Run, 2> Clusters::met(int64_t level, int64_t index, 
 
 namespace {
 
-/// [B, H, T, w] -> [B, H, ceil(T / 2), 2, w], filled up with zeros.
+/// [B, H, T, w] -> [B, H, ceil(T / 2), 2, w], padded with zeros.
 Tensor paired(Tensor x) {
   const int64_t half = (x.extent(2) + 1) / 2;
   if (x.extent(2) % 2 != 0) {
@@ -43,11 +43,11 @@ Tensor unpaired(const Tensor& x) {
 
 Tensor pair_sums(const Tensor& x) { return unpaired(sum(paired(x), 3)); }
 
-Tensor number(double value, const Tensor& like) {
-  return Tensor::full(Shape{1, 1, 1, 1}, value, like.dtype(), like.device());
+Tensor number(double value, const Tensor& empty_like) {
+  return Tensor::full(Shape{1, 1, 1, 1}, value, empty_like.dtype(), empty_like.device());
 }
 
-/// Means over children that are not empty; `present` tells which are.
+/// Means over children that are not empty; `present` is 1 for those.
 Tensor pair_means(const Tensor& x, const Tensor& present) {
   return pair_sums(x) / maximum(pair_sums(present), number(1, x));
 }
@@ -58,7 +58,7 @@ ClusterLevels cluster_levels(const Clusters& clusters, const Tensor& k, const Te
   const int64_t length = k.extent(2);
   ClusterLevels out{.keys = {}, .values = {}, .present = {}, .first = {0}};
   std::vector<Tensor> keys{k}, values{v}, present;
-  // A pad at the end is empty, too.
+  // The zero that pads an odd length is empty, too.
   if (!clusters.causal)
     present.push_back(kept ? kept : Tensor::full(Shape{1, 1, length, 1}, 1, k.dtype(), k.device()));
   for (int64_t level = 1; level <= clusters.height(length); ++level) {
@@ -66,8 +66,8 @@ ClusterLevels cluster_levels(const Clusters& clusters, const Tensor& k, const Te
     values.push_back(pair_sums(values.back()));
     keys.push_back(clusters.causal ? pair_sums(keys.back()) * 0.5 : pair_means(keys.back(), present.back()));
     if (clusters.causal) continue;
-    const Tensor there = pair_sums(present.back());
-    present.push_back(minimum(there, 1));
+    const Tensor counts = pair_sums(present.back());
+    present.push_back(minimum(counts, 1));
   }
   out.keys = concat(keys, 2);
   out.values = concat(values, 2);
@@ -89,8 +89,8 @@ Tensor cluster_queries(const Clusters& clusters, const Tensor& q, const ClusterL
 Gathered gathered(const Tensor& with_sums) {
   const int64_t last = with_sums.rank() - 1, width = with_sums.extent(last) - 1;
   const Tensor sums = slice(with_sums, last, width, width + 1);
-  const Tensor most = maximum(sums.detach(), number(-1e30, sums));
-  return {slice(with_sums, last, 0, width) * exp(sums - most), most};
+  const Tensor max_sum = maximum(sums.detach(), number(-1e30, sums));
+  return {slice(with_sums, last, 0, width) * exp(sums - max_sum), max_sum};
 }
 
 Tensor per_count(const Tensor& sums) {

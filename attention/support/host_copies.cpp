@@ -1,7 +1,7 @@
-// Numbers read by the host.
-#include "attention/known_numbers.h"
+// Copies integer buffers to the host.
+#include "heed/attention/support/host_copies.h"
 
-#include "core/table.h"
+#include "heed/core/constant_table.h"
 
 namespace heed {
 

@@ -1,19 +1,18 @@
-// Whole numbers that were drawn once, as the host knows them.
+// KnownNumbers: host copies of integer buffers that do not change in training.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
-/// Reads a buffer that does not change while a model is trained, such as places that were drawn when it was
-/// made. While a step is recorded it is not read again: the numbers are those that the last step read, which
-/// ran as it is.
+/// Reads a buffer that does not change in training, such as random positions drawn at initialisation. While a
+/// CUDA graph is captured, it returns the copy of the last uncaptured step instead of reading the device.
 class KnownNumbers {
  public:
-  /// Of an empty tensor, none. Waits for the device.
+  /// The elements of `buffer`; none for an empty tensor. Waits for the device.
   const std::vector<int64_t>& of(const Tensor& buffer) const;
 
  private:

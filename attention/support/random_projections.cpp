@@ -1,10 +1,10 @@
-// Normal rows, made orthogonal by the Gram-Schmidt process in double.
-#include "attention/random_projection.h"
+// Draws normal rows and orthogonalises them by the Gram-Schmidt process in f64.
+#include "heed/attention/support/random_projections.h"
 
 #include <cmath>
 #include <vector>
 
-#include "core/kernels/lanes.h"
+#include "heed/core/kernels/simd/row_reductions.h"
 
 namespace heed {
 
@@ -19,8 +19,8 @@ Tensor random_projection(int64_t rows, int64_t d, const ProjectionTerms& terms, 
   const size_t n = static_cast<size_t>(d), count = static_cast<size_t>(rows);
   std::vector<double> wanted(count);
   for (size_t r = 0; r < count; ++r) {
-    // Lengths are those of independent vectors: direction and length of a normal vector do not depend on each
-    // other.
+    // Lengths come from other normal vectors, because length and direction of a normal vector are
+    // independent.
     const double* drawn = terms.orthogonal ? &others[r * n] : &w[r * n];
     wanted[r] =
         terms.equal ? std::sqrt(static_cast<double>(d)) : std::sqrt(kernel::lanes::dot(drawn, drawn, d));
@@ -70,13 +70,13 @@ Tensor RandomProjection::operator()(const Tensor& x) const {
   return matmul(x, transpose(weight_, 0, 1));
 }
 
-void RandomProjection::settle(const Pass& pass) {
-  if (redraw_ == 0 || pass.noise == nullptr) return;
-  const int64_t period = pass.noise->tick() / redraw_;
+void RandomProjection::settle(const ForwardContext& context) {
+  if (redraw_ == 0 || !context.training()) return;
+  const int64_t period = context.rng->tick() / redraw_;
   if (period == period_ || period == 0) return;
-  // The step alone decides, so a run that goes on from a checkpoint draws what it would have drawn.
-  Rng rng(pass.noise->seed() + 0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(period * 4096 + layer_ + 1));
-  const NoTape drawing;
+  // The seed depends on the step alone, so a resumed run draws the same as an uninterrupted one.
+  Rng rng(context.rng->seed() + 0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(period * 4096 + layer_ + 1));
+  const NoGrad no_grad;
   const Tensor drawn = random_projection(weight_.extent(0), weight_.extent(1), terms_, rng);
   const Tensor moved = Tensor::of<double>(drawn.to_doubles(), drawn.shape(), weight_.device());
   weight_ = cast(moved, weight_.dtype());

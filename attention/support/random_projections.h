@@ -1,24 +1,24 @@
-// Random directions that features are made of.
+// Random projections for random-feature attentions.
 #pragma once
 
 #include <string>
 
-#include "core/random.h"
-#include "nn/attention.h"
+#include "heed/core/random.h"
+#include "heed/nn/attention.h"
 
 namespace heed {
 
-/// How the rows of a random projection are drawn.
+/// Distribution of the rows of a random projection.
 struct ProjectionTerms {
-  bool orthogonal = true;  ///< rows in groups of d at right angles to each other; otherwise independent
-  bool equal = false;      ///< all rows of length sqrt(d); otherwise of lengths as normal vectors have
+  bool orthogonal = true;  ///< rows are orthogonal within groups of d; otherwise independent
+  bool equal = false;      ///< all rows have length sqrt(d); otherwise the lengths of normal vectors
 };
 
-/// [rows, d], each row uniform in direction: the marginals are normal where lengths are not equal.
-/// Choromanski et al. 2020, arXiv 2009.14794, section 2.4.
+/// Draws a matrix f64 [rows, d] whose rows have uniform directions; with unequal lengths each row is a normal
+/// vector. Choromanski et al. 2020, arXiv 2009.14794, section 2.4.
 Tensor random_projection(int64_t rows, int64_t d, const ProjectionTerms& terms, Rng& rng);
 
-/// What a variant lets one choose of its projection.
+/// Options of a variant with a random projection.
 struct ProjectionOptions {
   int64_t m = 0;  ///< rows; 0: twice the head width
   bool orthogonal = true;
@@ -30,20 +30,20 @@ struct ProjectionOptions {
   }
 };
 
-/// A projection W [rows, d] that is no parameter: saved, fixed when evaluating, and drawn anew every `redraw`
-/// steps of training (0: never).
+/// A random projection W [rows, d]: a buffer that is saved, fixed when evaluating, and redrawn every `redraw`
+/// training steps (0: never).
 class RandomProjection {
  public:
   RandomProjection(int64_t rows, int64_t d, const ProjectionTerms& terms, int64_t redraw, int64_t layer,
                    Rng& rng);
-  /// Of one head of `config`; `equal`: rows of length sqrt(d). `variant` is who an error speaks of.
+  /// For the head width of `config`; `equal`: rows of length sqrt(d); `variant`: the name in error messages.
   RandomProjection(const char* variant, const AttentionConfig& config, const ProjectionOptions& options,
                    bool equal, Rng& rng);
   void fields(Fields& f) { f("W", weight_); }
   /// x W^T: [B, H, T, d] -> [B, H, T, rows].
   Tensor operator()(const Tensor& x) const;
-  /// Before a pass: the step of training decides which projection it is.
-  void settle(const Pass& pass);
+  /// Redraws W if the current training step requires it; call it before each forward pass.
+  void settle(const ForwardContext& context);
 
  private:
   ProjectionTerms terms_;

@@ -1,22 +1,22 @@
-// Rows that grow in place.
-#include "attention/growing_rows.h"
+// Appends rows in place, and joins weights of steps into a map.
+#include "heed/attention/support/row_cache.h"
 
 #include <algorithm>
 
-#include "core/kernels/copy.h"
-#include "core/launch.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
 void GrowingRows::reserve(int64_t batch, int64_t w, int64_t more, const Tensor& like_this) {
   const int64_t n = rows ? rows.extent(1) : 0;
   if (rows && rows.storage() == room_.storage() && room_.extent(1) >= n + more) return;
-  // What grows by steps gets room for as much again.
+  // When rows are reserved one by one, the capacity doubles.
   const int64_t wanted = more == 1 ? std::max<int64_t>(16, 2 * n) : n + more;
   room_ = Tensor::zeros(Shape{batch, wanted, w}, like_this.dtype(), like_this.device());
-  const Tensor there = view::slice(room_, 1, 0, n);
-  if (n > 0) launch<kernel::Copy>(room_.device(), rows.detach(), there);
-  rows = n > 0 ? record("rows", there, {&rows}, [](const Tensor& dy) -> Gradients { return {dy}; }) : there;
+  const Tensor copied = view::slice(room_, 1, 0, n);
+  if (n > 0) launch<kernel::Copy>(room_.device(), rows.detach(), copied);
+  rows = n > 0 ? record("rows", copied, {&rows}, [](const Tensor& dy) -> Gradients { return {dy}; }) : copied;
 }
 
 void GrowingRows::add(const Tensor& row) {

@@ -1,19 +1,19 @@
-// Trees that grow, and maps of them.
-#include "attention/tree.h"
+// Appends to trees of keys and values, and computes maps.
+#include "heed/attention/support/tree.h"
 
-#include "core/kernels/copy.h"
-#include "core/kernels/tree.h"
-#include "core/launch.h"
+#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
 
-/// Appends rows [B, H, t, w] to a tree of `length` leaves, in room that doubles when it is full.
+/// Appends rows [B, H, t, w] to a tree of `length` leaves; the capacity doubles when it is full.
 void append(Tensor& tree, int64_t length, const Tensor& rows) {
   if (!rows) return;
   const int64_t total = length + rows.extent(2);
   if (!tree || tree.extent(2) < kernel::tree_rows(total)) {
-    // What is filled once gets the room it needs; what grows by steps gets as much again.
+    // A tree filled in one call gets the capacity it needs; one that grows step by step doubles.
     const int64_t room = tree ? std::max(2 * length, total) : (rows.extent(2) == 1 ? 16 : total);
     Shape shape = rows.shape();
     shape[2] = kernel::tree_rows(room);
@@ -27,7 +27,7 @@ void append(Tensor& tree, int64_t length, const Tensor& rows) {
   launch<kernel::TreeSums>(rows.device(), rows.detach(), length, tree);
 }
 
-/// The leaves of a tree, where they lie.
+/// The leaves of a tree [B, H, length, w], as a view.
 Tensor leaves_of(const Tensor& tree, int64_t length) {
   Strides strides = tree.strides();
   strides[2] *= 2;
@@ -36,7 +36,7 @@ Tensor leaves_of(const Tensor& tree, int64_t length) {
 
 }  // namespace
 
-void TreeMemory::fields(Fields& f) {
+void TreeCache::fields(Fields& f) {
   f("keys", nodes.keys);
   f("values", nodes.values);
   f("features", nodes.features);
@@ -44,7 +44,7 @@ void TreeMemory::fields(Fields& f) {
   f("taped_values", taped_values);
 }
 
-TreeNodes tree_nodes(const Heads& heads, const TreeMemory::Feature& feature) {
+TreeNodes tree_nodes(const Heads& heads, const TreeCache::Feature& feature) {
   TreeNodes nodes;
   append(nodes.keys, 0, heads.k);
   append(nodes.values, 0, heads.v);
@@ -52,7 +52,7 @@ TreeNodes tree_nodes(const Heads& heads, const TreeMemory::Feature& feature) {
   return nodes;
 }
 
-TreeNodes TreeMemory::remember(Heads& heads, const Feature& feature) {
+TreeNodes TreeCache::remember(Heads& heads, const Feature& feature) {
   if (!heads.k && length == 0)
     fail("attention: no keys were given and none are remembered. Give keys in the first call.");
   const bool history = recording() && heads.k && (heads.k.node() || heads.v.node());
@@ -83,8 +83,8 @@ TreeNodes TreeMemory::remember(Heads& heads, const Feature& feature) {
 }
 
 Tensor tree_map(const Tensor& q, const Tensor& k, kernel::TreeTerms terms) {
-  const NoTape looking;
-  // Values that are one at their own key.
+  const NoGrad no_grad;
+  // With the identity as values, the output is the map.
   const int64_t keys = k.extent(2);
   terms.value_nodes = Tensor();
   return tree_attention(q, k, expand(identity(keys, q), Shape{q.extent(0), q.extent(1), keys, keys}), terms);

@@ -1,33 +1,35 @@
-// What attention over a tree of keys is made of: sums over nodes that grow in place, and its map.
+// Trees of keys and values: sums over nodes, a cache that grows in place, and attention maps.
 #pragma once
 
-#include "attention/headed.h"
+#include "heed/attention/base/headed.h"
 
 namespace heed {
 
-/// Sums over the nodes of trees (core/kernels/tree.h), all [B, H, rows, width].
+/// Sums over the nodes of trees (core/kernels/content/tree.h), all [B, H, rows, width].
 struct TreeNodes {
-  Tensor keys, values, features;  ///< features are empty where no mass needs them
+  Tensor keys, values, features;  ///< features may be empty
 };
 
-/// Keys and values as trees. Appending a key completes one node on average; what it cuts is summed by those
-/// who look. While a tape records, keys and values are kept with their history instead, and trees are made
-/// anew.
-struct TreeMemory final : Memory {
-  using Feature = std::function<Tensor(const Tensor& keys, int64_t first)>;  ///< empty result: none
+/// A cache of keys and values as trees. Appending a key completes one node on average; attention sums
+/// incomplete nodes itself. While gradients are recorded, keys and values are cached instead, and every call
+/// rebuilds the trees.
+struct TreeCache final : AttentionCache {
+  /// Features of keys whose first row is at position `first`; may return an empty tensor.
+  using Feature = std::function<Tensor(const Tensor& keys, int64_t first)>;
 
-  TreeNodes nodes;                  ///< room that doubles; empty with a tape
-  Tensor taped_keys, taped_values;  ///< [B, H, length, d]; empty without one
+  TreeNodes nodes;                  ///< capacity doubles; empty while gradients are recorded
+  Tensor taped_keys, taped_values;  ///< [B, H, length, d], with gradients; else empty
   void fields(Fields& f) override;
 
-  /// Appends heads.k and heads.v (where given), puts all that is remembered into them, and returns the trees.
+  /// Appends heads.k and heads.v (where given), sets them to all cached keys and values, and returns the
+  /// trees.
   TreeNodes remember(Heads& heads, const Feature& feature);
 };
 
-/// The trees of keys and values that are all there at once.
-TreeNodes tree_nodes(const Heads& heads, const TreeMemory::Feature& feature);
+/// The trees of the keys and values of one call, without a cache.
+TreeNodes tree_nodes(const Heads& heads, const TreeCache::Feature& feature);
 
-/// The weight of each key: [B, H, Tq, keys].
+/// The attention map [B, H, Tq, keys] of tree_attention().
 Tensor tree_map(const Tensor& q, const Tensor& k, kernel::TreeTerms terms);
 
 }  // namespace heed

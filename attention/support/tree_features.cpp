@@ -1,9 +1,9 @@
-// Features of casinoformer's masses, made without a tape: buds are constants to a gradient.
-#include "attention/tree_features.h"
+// Feature maps of casinoformer's masses, computed without recording gradients.
+#include "heed/attention/support/tree_features.h"
 
 #include <cmath>
 
-#include "attention/random_projection.h"
+#include "heed/attention/support/random_projections.h"
 
 namespace heed {
 namespace {
@@ -17,7 +17,7 @@ TreeFeatures::TreeFeatures(TreeMass mass, int64_t heads, int64_t d, Rng& rng) : 
 }
 
 Tensor TreeFeatures::operator()(const Tensor& given, int64_t first) const {
-  const NoTape quiet;
+  const NoGrad no_grad;
   const Tensor x = given.detach();
   if (mass_ < TreeMass::posalign) return {};
   if (!is_random(mass_) || !seed_) return of(x, projection);

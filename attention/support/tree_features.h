@@ -1,17 +1,16 @@
-// Features whose products say how much a tree of keys holds for a query: what casinoformer's buds are drawn
-// by.
+// TreeFeatures: feature maps whose products estimate the attention mass of tree nodes, for casinoformer.
 #pragma once
 
 #include <optional>
 
-#include "autograd/ops.h"
+#include "heed/autograd/ops.h"
 
 namespace heed {
 
-/// Masses of buds. `align` needs no features; `uniform` and `edh` look at no key.
+/// Estimates of a node's mass. `align` needs no features; `uniform` and `edh` do not depend on keys.
 enum class TreeMass { uniform, edh, align, posalign, rff, favor, favor_relu };
 
-/// phi, as it was drawn. Bud sets are constants to a gradient, so nothing here is recorded.
+/// The feature map phi. The choice of buds gets no gradient, so nothing is recorded.
 ///   posalign    [x_+, (-x)_+]
 ///   rff         d^(-1/2) exp(min(|x'|, 10)^2 / 2) [sin W x', cos W x']
 ///   favor       (2 d)^(-1/2) exp(-|x'|^2 / 2) [exp(W x'), exp(-W x')]
@@ -19,15 +18,15 @@ enum class TreeMass { uniform, edh, align, posalign, rff, favor, favor_relu };
 class TreeFeatures {
  public:
   TreeFeatures(TreeMass mass, int64_t heads, int64_t d, Rng& rng);
-  /// Draws another W at each position, from this seed, instead of using `projection`.
+  /// From now on uses a separate W for each position, drawn from this seed, instead of `projection`.
   void redraw(uint64_t seed) { seed_ = seed; }
 
-  /// Of x [B, H, T, d] whose first row is at position `first`: [B, H, T, 2 d]; empty where the mass needs
-  /// none.
+  /// phi(x) [B, H, T, 2 d] of x [B, H, T, d], whose first row is at position `first`; empty when the mass
+  /// needs no features.
   Tensor operator()(const Tensor& x, int64_t first) const;
 
-  /// W [H, d, d]: orthogonal rows, as long as normal vectors of d numbers; sqrt(d) long for favor_relu. Empty
-  /// where nothing is random.
+  /// W [H, d, d]: orthogonal rows with the lengths of normal vectors, or sqrt(d) for favor_relu. Empty when
+  /// nothing is random.
   Tensor projection;
 
  private:

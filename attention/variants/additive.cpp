@@ -1,17 +1,18 @@
-// Additive attention. Bahdanau et al. 2015, "Neural machine translation by jointly learning to align and
-// translate", arXiv 1409.0473; "concat" of Luong et al. 2015, arXiv 1508.04025.
+// Additive attention: a hidden layer scores each query-key pair. Bahdanau et al. 2015, "Neural machine
+// translation by jointly learning to align and translate", arXiv 1409.0473; "concat" of Luong et al. 2015,
+// arXiv 1508.04025.
 //
 //   a_i = softmax_j( u . tanh(A q_i + C k_j + b) )
 //
-// One hidden layer of `hidden` units a head scores each pair; the sums A q and C k are made once a token, and
-// what the layer makes of a pair is computed again for the gradient instead of being kept. W [q; k] with W =
-// [A C] is the same: concat.
+// The hidden layer has `hidden` units per head. A q and C k are computed once per token; the hidden layer of
+// a pair is recomputed in the backward pass instead of being stored. concat's W [q; k] with W = [A C] is the
+// same.
 //
-// Parameters: from_query [H, d, hidden] A turned, from_key [H, d, hidden] C turned, bias [H, 1, hidden] b,
-// units [H, hidden] u
-#include "attention/score.h"
-#include "attention/scored.h"
-#include "attention/variant.h"
+// Parameters: from_query [H, d, hidden] A^T, from_key [H, d, hidden] C^T, bias [H, 1, hidden] b, units
+// [H, hidden] u
+#include "heed/attention/base/score_function.h"
+#include "heed/attention/base/scored.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -34,7 +35,7 @@ class AdditiveAttention final : public ScoredAttention {
       : ScoredAttention(config, rng),
         score_(make_score(ScoreKind::additive,
                           {.heads = config.heads,
-                           .width = head_width(),
+                           .width = head_dim(),
                            .hidden = o.hidden,
                            .bias = o.bias,
                            .project_keys = o.project_keys},
@@ -47,7 +48,7 @@ class AdditiveAttention final : public ScoredAttention {
   }
 
  private:
-  Tensor score(const Tensor& q, const Tensor& k, const Attend&) const override {
+  Tensor score(const Tensor& q, const Tensor& k, const AttentionInput&) const override {
     const Tensor scores = (*score_)(q, k);
     return scale_ == 1 ? scores : scores * scale_;
   }

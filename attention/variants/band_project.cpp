@@ -1,15 +1,16 @@
-// Band projection. Conti 2024, "Attention maps as a sum of a structured and a sparse matrix".
+// Band projection: the softmax map with everything outside a band set to zero. Conti 2024, "Attention maps as
+// a sum of a structured and a sparse matrix".
 //
 //   y_i = sum_{|i-j| <= w} a_ij v_j,      a_i = softmax_j(q_i . k_j / sqrt(d)) over all j
 //
-// The matrix with a band of w diagonals to either side that is nearest to the map A in the entrywise 1-norm
-// and in the Frobenius norm. Its rows sum to less than one; renormalised they are the band softmax, which the
-// variant `window` has in linear time. What is divided by is the sum over all keys, so time goes with pairs;
-// memory does not. No parameters of its own.
+// Among the matrices with w diagonals on either side, this is the nearest to the map A in the entrywise
+// 1-norm and in the Frobenius norm. Its rows sum to less than 1; renormalised it is the band softmax, which
+// `window` computes in linear time. The divisor sums over all keys, so time is quadratic in the length;
+// memory is linear. No parameters of its own.
 #include <cmath>
 
-#include "attention/banded.h"
-#include "attention/variant.h"
+#include "heed/attention/base/banded.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -32,10 +33,10 @@ class BandProject final : public BandedAttention {
 
  private:
   bool renormalised() const override { return renormalise_; }
-  Tensor weigh(const Tensor& scores, const Tensor&, const Attend& call) const override {
-    const Tensor band = band_of(scores, first_position(scores, call), band_width());
-    if (renormalise_) return softmax(select(band, scores, -HUGE_VAL));
-    return select(band, softmax(scores), 0);
+  Tensor weigh(const Tensor& scores, const Tensor&, const AttentionInput& input) const override {
+    const Tensor band = band_of(scores, first_position(scores, input), band_width());
+    if (renormalise_) return softmax(where(band, scores, -HUGE_VAL));
+    return where(band, softmax(scores), 0);
   }
 
   bool renormalise_;
@@ -48,8 +49,7 @@ Variant variant::band_project() {
       {.name = "band_project",
        .paper = "Conti 2024",
        .idea = "The map of softmax, projected onto its band.",
-       .time = {.length = 2,
-                .width = 0.87},  // vectors that the one column of sums fills up do not know the width
+       .time = {.length = 2, .width = 0.87},  // the column of sums is padded to whole vectors at any width
        .memory = {.length = 1, .width = 1},
        .causal = true,
        .cross = true,

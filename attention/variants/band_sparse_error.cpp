@@ -1,20 +1,20 @@
-// Band and sparse error. Conti 2024, "Attention maps as a sum of a structured and a sparse matrix".
+// Band and sparse error: the band of the softmax map, plus bounded weights at a few random positions. Conti
+// 2024, "Attention maps as a sum of a structured and a sparse matrix".
 //
-//   A~ = B + clip(A - B, +-eps) o S,      A = softmax(q k^T / sqrt(d)),   B = A o 1[|i-j| <= w],   S in {0,
-//   1}
+//   A~ = B + clip(A - B, +-eps) o S,      A = softmax(q k^T / sqrt(d)),      B = A o 1[|i-j| <= w]
 //
-// The member nearest to the map A among the matrices with a band of w diagonals to either side and errors of
-// at most eps at the places of S. S holds a share `density` of all pairs, drawn when it is made, one a row on
-// average as the thesis draws them; no pair of the diagonal is in it. A divides by the sum over all keys, so
-// time goes with pairs; memory goes with what is kept.
+// Among the matrices with w diagonals on either side and errors of at most eps at the positions of S, a 0-1
+// matrix, this is the nearest to the map A. S has a share `density` of all pairs, drawn at initialisation: by
+// default one per row on average, as in the thesis; none on the diagonal. A divides by the sum over all keys,
+// so time is quadratic in the length; memory grows with the kept entries.
 //
-// Fixed draws: places [1, 1, n], i32, where the ones of S stand in a row-major L x L matrix, L the longest
-// input; shared by the heads.
+// Fixed draws: places [1, 1, n], i32: the positions of the ones of S in a row-major L x L matrix, L the
+// longest input; shared by the heads.
 #include <cmath>
 
-#include "attention/banded.h"
-#include "attention/known_numbers.h"
-#include "attention/variant.h"
+#include "heed/attention/base/banded.h"
+#include "heed/attention/support/host_copies.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -44,33 +44,34 @@ class BandSparseError final : public BandedAttention {
   }
 
  private:
-  /// Weights are not negative: only their excess over eps is cut.
+  /// Clips weights at eps; they are never negative.
   Tensor clipped(const Tensor& map) const { return minimum(map, eps_); }
 
-  Tensor weigh(const Tensor& scores, const Tensor&, const Attend& call) const override {
-    const int64_t first = first_position(scores, call), queries = scores.extent(2), keys = scores.extent(3);
+  Tensor weigh(const Tensor& scores, const Tensor&, const AttentionInput& input) const override {
+    const int64_t first = first_position(scores, input), queries = scores.extent(2), keys = scores.extent(3);
     check_longest("band_sparse_error", std::max(first + queries, keys), longest_);
-    const Tensor map = softmax(scores), band = select(band_of(scores, first, band_width()), map, 0);
+    const Tensor map = softmax(scores), band = where(band_of(scores, first, band_width()), map, 0);
     if (!places_) return band;
     const Tensor ones = Tensor::full(Shape{1, 1, places_.extent(2), 1}, 1, scores.dtype(), scores.device());
-    const Tensor support = reshape(put_rows(ones, places_, longest_ * longest_), Shape{longest_, longest_});
+    const Tensor support =
+        reshape(scatter_add_rows(ones, places_, longest_ * longest_), Shape{longest_, longest_});
     const Tensor seen = slice(slice(support, 0, first, first + queries), 1, 0, keys);
-    return band + select(outside_band(scores, first, band_width()), clipped(map) * seen, 0);
+    return band + where(outside_band(scores, first, band_width()), clipped(map) * seen, 0);
   }
 
-  Tensor elsewhere(const Heads& heads, const Tensor& lse, const Attend& call,
+  Tensor elsewhere(const Heads& heads, const Tensor& lse, const AttentionInput& input,
                    const Sight& sight) const override {
     check_longest("band_sparse_error", std::max(sight.first_query + sight.queries, sight.keys), longest_);
     const SeenPlaces seen = seen_places(known_places_.of(places_), longest_, sight, band_width(), false);
     if (seen.which.empty()) return {};
     const Tensor queries = row_ids(seen.queries, lse.device()), keys = row_ids(seen.keys, lse.device());
-    const Tensor products = sum(take_rows(heads.q, queries) * take_rows(heads.k, keys), 3);
-    // No weight is above one, also where rounding of huge scores says so.
-    Tensor logs = -relu(take_rows(lse, queries) - products * scale(heads.q));  // [B, H, m, 1]
-    if (const Tensor kept = call.mask.kept(heads.k, 0))
-      logs = logs + take_rows(affine(kept, 1e30, -1e30), keys);
-    const Tensor map = dropout(clipped(exp(logs)), config().dropout, call.pass.noise);
-    return put_rows(map * take_rows(heads.v, keys), queries, sight.queries);
+    const Tensor products = sum(gather_rows(heads.q, queries) * gather_rows(heads.k, keys), 3);
+    // relu keeps weights at most 1 when huge scores are rounded.
+    Tensor logs = -relu(gather_rows(lse, queries) - products * scale(heads.q));  // [B, H, m, 1]
+    if (const Tensor kept = input.mask.kept(heads.k, 0))
+      logs = logs + gather_rows(affine(kept, 1e30, -1e30), keys);
+    const Tensor map = dropout(clipped(exp(logs)), config().dropout, input.context.rng);
+    return scatter_add_rows(map * gather_rows(heads.v, keys), queries, sight.queries);
   }
 
   double eps_;
@@ -86,8 +87,7 @@ Variant variant::band_sparse_error() {
       {.name = "band_sparse_error",
        .paper = "Conti 2024",
        .idea = "The band of the map of softmax, and small errors at a few places elsewhere.",
-       .time = {.length = 2,
-                .width = 0.87},  // vectors that the one column of sums fills up do not know the width
+       .time = {.length = 2, .width = 0.87},  // the column of sums is padded to whole vectors at any width
        .memory = {.length = 1, .width = 1},
        .causal = true,
        .cross = true,

@@ -1,17 +1,18 @@
-// Based. Arora et al. 2024, "Simple linear attention language models balance the recall-throughput tradeoff",
-// arXiv 2402.18668.
+// Based: linear attention with the second-order Taylor polynomial of exp on narrow queries and keys, in
+// alternation with window attention. Arora et al. 2024, "Simple linear attention language models balance the
+// recall-throughput tradeoff", arXiv 2402.18668.
 //
-//   a_ij = 1 + s + s^2 / 2,      s = q_i . k_j / sqrt(f),      q and k of few features, f = 16
+//   a_ij = 1 + s + s^2 / 2,      s = q_i . k_j / sqrt(f),      q and k of f = 16 features
 //
-// Fastmax of degree 2 on narrow queries and keys, not normalised: what all tokens say, in a state of constant
-// size. Every second layer of a self-attention is softmax over a window instead, which finds what is near to
-// the letter: the layers 1, 3, ... counted from 0.
+// This is fastmax of degree 2 on narrow, unnormalised queries and keys: global context in a state of constant
+// size. In self-attention, every second layer (1, 3, ... counted from 0) is softmax over a window instead,
+// for exact local recall.
 //
-// Parameters: to_query, to_key [H, d, f] narrow the heads; there are none where heads are no wider than f.
+// Parameters: to_query, to_key [H, d, f] project the heads to f features; none when heads are at most f wide.
 #include <cmath>
 
-#include "attention/kernelized.h"
-#include "attention/variant.h"
+#include "heed/attention/base/kernelized.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -32,14 +33,14 @@ class BasedAttention final : public KernelizedAttention {
  public:
   BasedAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : KernelizedAttention(config, terms_of(config, o), rng) {
-    const int64_t d = head_width();
+    const int64_t d = head_dim();
     if (o.features == 0 || o.features >= d) return;
     const double deviation = 1 / std::sqrt(static_cast<double>(d));
     to_query_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
     to_key_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
   }
   static std::unique_ptr<Attention> make(const AttentionConfig& config, const Options& o, Rng& rng) {
-    terms_of(config, o);  // wrong options are wrong in every layer
+    terms_of(config, o);  // check the options in every layer
     if (o.window == 0 || config.cross || config.layer % 2 == 0)
       return std::make_unique<BasedAttention>(config, o, rng);
     const int64_t left = config.causal ? o.window - 1 : o.window / 2, right = config.causal ? 0 : left;
@@ -52,7 +53,7 @@ class BasedAttention final : public KernelizedAttention {
   }
 
  private:
-  static kernel::FastmaxTerms terms_of(const AttentionConfig& config, const Options& o) {
+  static kernel::PolynomialTerms terms_of(const AttentionConfig& config, const Options& o) {
     if (!(o.epsilon >= 0)) fail("attention 'based': epsilon = ", o.epsilon, ". It must be at least 0.");
     const int64_t d = config.width_of_head();
     const int64_t width = o.features > 0 ? std::min(o.features, d) : d;
@@ -60,7 +61,7 @@ class BasedAttention final : public KernelizedAttention {
             .scale = 1 / std::sqrt(static_cast<double>(width)),
             .epsilon = o.epsilon};
   }
-  Heads features(Heads heads, const Attend&) const override {
+  Heads features(Heads heads, const AttentionInput&) const override {
     if (!to_query_) return heads;
     heads.q = matmul(heads.q, to_query_);
     if (heads.k) heads.k = matmul(heads.k, to_key_);

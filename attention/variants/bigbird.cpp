@@ -1,21 +1,21 @@
-// BigBird. Zaheer et al. 2020, "Big Bird: Transformers for longer sequences", arXiv 2007.14062, section 2
-// (internal global blocks, ITC).
+// BigBird: block-sparse attention with a window, global blocks and random blocks. Zaheer et al. 2020, "Big
+// Bird: Transformers for longer sequences", arXiv 2007.14062, section 2 (internal global blocks, ITC).
 //
-// Blocks of b tokens, nb of them, the last of which may be shorter. A query of block I sees block J where I
-// or J is the first or the last block, |I - J| <= 1, or J is one of the r random blocks of I. A block that is
-// several of these counts once (the authors' code counts it as often as it is).
-// nb is that of the longest sequence of a batch, as in the authors' code: the last block of a shorter one is
-// not global, and its random blocks are those of nb, so what it gets depends on whom it is padded to.
+// Tokens are cut into nb blocks of b; the last may be shorter. Queries of block I attend to block J if I or J
+// is the first or last block, if |I - J| <= 1, or if J is one of the r random blocks of I. A block that
+// qualifies several times counts once (in the authors' code, several times).
+// nb is that of the longest sequence of the batch, as in the authors' code: the last block of a shorter
+// sequence is not global, and its random blocks are those of nb, so its output depends on the padding.
 //
-// Random blocks are drawn when it is made, for each head and each 1 <= I <= nb - 2, without the first and
-// last block and the window, and without the block opposite (nb - 2 for I = 1, 1 for I = nb - 2). Fixed
-// draws: random_blocks [H, nb, r], i32, for the longest input (-1: none; rows 0 and nb - 1 are not read). In
-// a shorter input of n blocks, J > n - 2 stands for 1 + (J - 1) mod (n - 2).
+// Random blocks are drawn at initialisation for each head and each 1 <= I <= nb - 2, excluding the first and
+// last block, the window, and the opposite block (nb - 2 for I = 1, 1 for I = nb - 2). Fixed draws:
+// random_blocks [H, nb, r], i32, for the longest input (-1: none; rows 0 and nb - 1 are not read). In a
+// shorter input of n blocks, J > n - 2 is replaced by 1 + (J - 1) mod (n - 2).
 #include <algorithm>
 
-#include "attention/known_numbers.h"
-#include "attention/patterned.h"
-#include "attention/variant.h"
+#include "heed/attention/base/patterned.h"
+#include "heed/attention/support/host_copies.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -44,7 +44,9 @@ class BigBird final : public PatternedAttention {
     PatternedAttention::fields(f);
     f("random_blocks", random_blocks_);
   }
-  std::unique_ptr<Memory> start() const override { return nullptr; }  // its queries look ahead
+  std::unique_ptr<AttentionCache> new_cache() const override {
+    return nullptr;
+  }  // queries attend to later keys
 
  private:
   Tensor drawn(Rng& rng) const {
@@ -96,10 +98,10 @@ class BigBird final : public PatternedAttention {
   }
 
   Options o_;
-  int64_t longest_ = 0;   // blocks that there are draws for
+  int64_t longest_ = 0;   // number of blocks with draws
   Tensor random_blocks_;  // [H, nb, r]
   KnownNumbers known_blocks_;
-  mutable std::vector<int64_t> blocks_;  // the same, as edition() knew them last
+  mutable std::vector<int64_t> blocks_;  // host copy, updated by edition()
 };
 
 }  // namespace

@@ -1,21 +1,21 @@
-// Attention over buds of a tree of keys. Casinoformer: each query splits nodes of a binary tree over the
-// positions before it, where their mass is, until there are ceil(l^E) of them, l being its number of keys.
+// Casinoformer: each query attends to "buds", nodes of a binary tree over its keys. It splits nodes where
+// their mass is large until there are ceil(l^E) buds, for l keys.
 //
 //   y_i = sum_n e_n V_n / sum_n |n| e_n,      e_n = exp(q_i . K_n / (|n| sqrt(d)))
 //
-// K_n and V_n are sums over the |n| keys below bud n; `paper` leaves |n| out of the denominator, as its
-// algorithm 1 does. Splits are drawn while there is noise, and go to the largest mass otherwise. Buds are
-// shared by all heads and constants to the gradient. n^(1 + E) buds are kept for the gradient as 4 bytes
-// each. The host's dropout is not applied: splits that are drawn are the noise.
+// K_n and V_n are sums over the |n| keys below bud n; denominator=paper omits |n| in the denominator, as
+// algorithm 1 of the paper does. Splits are sampled when training, otherwise the largest mass is split. Buds
+// are shared by all heads and get no gradient. The n^(1 + E) buds are stored for the backward pass in 4 bytes
+// each. The layer's dropout is not applied: sampling is the noise.
 //
-// Parameters: projection [H, d, d] of the features (masses rff, favor, favor_relu; a fixed draw, rows
-// orthogonal); draws [Tq, m] uniform numbers in [0, 1) that decide the splits of a query in turn, instead of
-// drawing at each call.
+// Parameters: projection [H, d, d] of the features (masses rff, favor, favor_relu; a fixed draw with
+// orthogonal rows); draws [Tq, m], optional: uniform numbers in [0, 1) that decide the splits of a query in
+// order, instead of new random numbers at each call.
 #include <cmath>
 
-#include "attention/tree.h"
-#include "attention/tree_features.h"
-#include "attention/variant.h"
+#include "heed/attention/support/tree.h"
+#include "heed/attention/support/tree_features.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -24,7 +24,7 @@ struct Options {
   TreeMass mass = TreeMass::align;
   double exponent = 0.5;
   enum Denominator { counted, paper } denominator = counted;
-  enum Select { sample, argmax } select = sample;
+  enum Select { sample, argmax } where = sample;
   int64_t parallel = 0;
   bool include_self = true;
   double base = 0.99;
@@ -39,7 +39,7 @@ struct Options {
     f("exponent", exponent, "E: l keys give ceil(l^E) buds; 1 is softmax");
     f("denominator", Choice(denominator, {"counted", "paper"}),
       "counted: a bud counts as often as it has keys; paper: once, so rows sum to more than one");
-    f("select", Choice(select, {"sample", "argmax"}),
+    f("select", Choice(where, {"sample", "argmax"}),
       "sample: draw splits by mass while there is noise; argmax: always the largest mass");
     f("parallel", parallel, {0, 1 << 20},
       "P: splits drawn at once, a power of two; 0: that below max_length^(E / 2)");
@@ -59,8 +59,8 @@ class Casinoformer final : public HeadedAttention {
   Casinoformer(const AttentionConfig& config, const Options& o, Rng& rng)
       : HeadedAttention(config, rng),
         options_(o),
-        features_(o.mass, config.heads, head_width(), rng),
-        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
+        features_(o.mass, config.heads, head_dim(), rng),
+        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
     const auto wrong = [](const char* name, auto given, const char* legal) {
       fail("attention 'casinoformer': ", name, " = ", given, ". It must be ", legal, ".");
     };
@@ -78,10 +78,10 @@ class Casinoformer final : public HeadedAttention {
     f("projection", features_.projection);
     f("draws", draws_);
   }
-  std::unique_ptr<Memory> start() const override { return std::make_unique<TreeMemory>(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<TreeCache>(); }
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override;
+  Tensor attend(Heads heads, const AttentionInput& input) override;
 
   Tensor grow(const Tensor& q, const Tensor& phi_q, const TreeNodes& nodes, kernel::BudTerms terms) const {
     const Tensor buds(Shape{q.extent(0), q.extent(2), kernel::bud_capacity(terms)}, DType::i32, q.device());
@@ -97,32 +97,32 @@ class Casinoformer final : public HeadedAttention {
   Tensor draws_;  // [Tq, m], or empty
 };
 
-Tensor Casinoformer::attend(Heads heads, const Attend& call) {
-  if (call.mask.bias())
+Tensor Casinoformer::attend(Heads heads, const AttentionInput& input) {
+  if (input.mask.bias())
     fail(
         "attention: a bud stands for many keys, so its score takes no bias. Leave the bias out, or use "
         "softmax.");
-  if (!options_.include_self && !call.mask.is_causal()) {
+  if (!options_.include_self && !input.mask.is_causal()) {
     fail(
         "attention 'casinoformer': include_self = false is for causal attention, where a query has a key of "
         "its own. Leave it true here.");
   }
   int64_t first = 0;
   TreeNodes nodes;
-  if (call.memory != nullptr) {
-    auto* memory = memory_of<TreeMemory>(call);
-    first = config().cross ? memory->queries : memory->length;
-    nodes = memory->remember(heads, features_);
+  if (input.cache != nullptr) {
+    auto* cache = cache_of<TreeCache>(input);
+    first = config().cross ? cache->queries : cache->length;
+    nodes = cache->remember(heads, features_);
   } else {
     first = config().cross ? 0 : heads.k.extent(2) - heads.q.extent(2);
     nodes = tree_nodes(heads, features_);
   }
   const int64_t keys = heads.k.extent(2);
   kernel::BudTerms terms{.reach = {.keys = keys,
-                                   .causal = call.mask.is_causal(),
+                                   .causal = input.mask.is_causal(),
                                    .self = options_.include_self,
                                    .first_query = first,
-                                   .key_lengths = call.mask.key_lengths()},
+                                   .key_lengths = input.mask.key_lengths()},
                          .mass = options_.mass == TreeMass::uniform    ? kernel::BudMass::uniform
                                  : options_.mass == TreeMass::edh      ? kernel::BudMass::decay
                                  : options_.mass <= TreeMass::posalign ? kernel::BudMass::exponential
@@ -133,9 +133,9 @@ Tensor Casinoformer::attend(Heads heads, const Attend& call) {
                          .exponent = options_.exponent,
                          .parallel = options_.parallel};
   const Tensor phi_q = features_(heads.q, first);
-  const bool chance = draws_ || (options_.select == Options::sample && call.pass.noise != nullptr);
-  // A probe is shown what there is without noise.
-  const bool steady = !chance || (!draws_ && call.pass.probe != nullptr);
+  const bool chance = draws_ || (options_.where == Options::sample && input.context.training());
+  // Recorded maps are those without sampling.
+  const bool steady = !chance || (!draws_ && input.context.recorder != nullptr);
   const Tensor expected = steady ? grow(heads.q, phi_q, nodes, terms) : Tensor();
   Tensor buds = expected;
   if (chance) {
@@ -148,7 +148,7 @@ Tensor Casinoformer::attend(Heads heads, const Attend& call) {
       }
       terms.draws = contiguous(cast(draws_.detach(), DType::f64));
     } else {
-      terms.draw = call.pass.noise->next();
+      terms.draw = input.context.rng->next();
     }
     buds = grow(heads.q, phi_q, nodes, terms);
   }
@@ -158,10 +158,10 @@ Tensor Casinoformer::attend(Heads heads, const Attend& call) {
                                .buds = buds,
                                .key_nodes = nodes.keys,
                                .value_nodes = nodes.values};
-  if (call.pass.probe != nullptr) {
+  if (input.context.recorder != nullptr) {
     kernel::TreeTerms seen = tree;
     if (expected) seen.buds = expected;
-    call.pass.probe->see(*this, tree_map(heads.q, heads.k, seen));
+    input.context.recorder->record(*this, tree_map(heads.q, heads.k, seen));
   }
   return tree_attention(heads.q, heads.k, heads.v, tree);
 }

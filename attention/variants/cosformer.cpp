@@ -1,14 +1,15 @@
-// cosFormer. Qin et al. 2022, "cosFormer: rethinking softmax in attention", arXiv 2202.08791.
+// cosFormer: linear attention with ReLU features, reweighted by the cosine of the distance. Qin et al. 2022,
+// "cosFormer: rethinking softmax in attention", arXiv 2202.08791.
 //
 //   a_ij = relu(q_i) . relu(k_j) cos( pi (i - j) / (2 M) ),      M the longest input
 //
-// The cosine of a difference is a sum of products, so the map factors: [relu(x) cos, relu(x) sin]. No weight
-// is negative, and neighbours count for more. The normaliser is the sum of a row.
+// The cosine of a difference is a sum of products, so the map factors with features [relu(x) cos, relu(x)
+// sin]. Weights are never negative and decrease with distance. Rows are divided by their sum.
 #include <cmath>
 
-#include "attention/kernelized.h"
-#include "attention/variant.h"
-#include "core/table.h"
+#include "heed/attention/base/kernelized.h"
+#include "heed/attention/variant.h"
+#include "heed/core/constant_table.h"
 
 namespace heed {
 namespace {
@@ -29,15 +30,15 @@ class CosformerAttention final : public KernelizedAttention {
       : KernelizedAttention(config, o.epsilon, rng), length_(o.length > 0 ? o.length : config.max_length) {}
 
  private:
-  Heads features(Heads heads, const Attend& call) const override {
+  Heads features(Heads heads, const AttentionInput& input) const override {
     const int64_t queries = heads.q.extent(2), keys = heads.k ? heads.k.extent(2) : 0;
     int64_t length = length_, first_key = 0, first_query = config().cross ? 0 : keys - queries;
-    if (call.memory != nullptr) {
+    if (input.cache != nullptr) {
       if (length < 1) {
         fail("attention 'cosformer': a step does not know how long the input gets. Give length=N.");
       }
-      first_key = call.memory->length;
-      first_query = config().cross ? call.memory->queries : first_key;
+      first_key = input.cache->length;
+      first_query = config().cross ? input.cache->queries : first_key;
     }
     if (length < 1) length = std::max(queries, keys);
     if (first_query < 0 || std::max(first_query + queries, first_key + keys) > length) {

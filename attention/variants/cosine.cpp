@@ -1,27 +1,26 @@
-// Content addressing by cosine, and the whole addressing of a neural Turing machine. Graves et al. 2014,
-// "Neural Turing machines", arXiv 1410.5401, equations 5 to 9.
+// Cosine attention: softmax of sharpened cosines (content addressing), optionally with all addressing steps
+// of a neural Turing machine. Graves et al. 2014, "Neural Turing machines", arXiv 1410.5401, equations 5
+// to 9.
 //
 //   c_i = softmax_j( b cos(q_i, k_j) ),      b > 0 for each head; |x| is taken as at least 1e-8
 //
-// That is the attention, unless gate, shift or sharpen are asked for. They make query i's weights w_i of c_i
-// and of the query before it:
+// The options gate, shift and sharpen compute the weights w_i of query i from c_i and from w_(i-1):
 //
-//   w_g = g c_i + (1 - g) w_(i-1),   g = sigmoid(u_g . q_i + b_g); the first query has nobody before it: w_g
-//   = c_0 w~(j) = sum over -r <= s <= r of p_s w_g(j - s),   p = softmax(U_s q_i + b_s); places go round
-//   among the
-//           keys that query i may look at
-//   w_i = w~^y / sum,   y = 1 + softplus(u_y . q_i + b_y)
+//   w_g = g c_i + (1 - g) w_(i-1),      g = sigmoid(u_g . q_i + b_g);  for the first query w_g = c_0
+//   w~(j) = sum over -r <= s <= r of p_s w_g(j - s),      p = softmax(U_s q_i + b_s);  positions are taken
+//           modulo the number of keys that query i may attend to
+//   w_i = w~^y / sum,      y = 1 + softplus(u_y . q_i + b_y)
 //
-// Query after query, in one call or step by step.
+// Queries are processed one after another, in one call or step by step.
 //
-// Parameters: sharpness [H, 1, 1] b = softplus of it; with predict: sharpness_weight [H, d, 1], b = softplus
-// of sharpness + sharpness_weight . q; with gate: gate_weight [H, d, 1], gate_bias [H, 1, 1]; with shift = r:
-// shift_weight [H, d, 2r + 1], shift_bias [H, 1, 2r + 1], from p_-r to p_r; with sharpen: sharpen_weight
-// [H, d, 1], sharpen_bias [H, 1, 1]
+// Parameters: sharpness [H, 1, 1], b = softplus(sharpness); with predict: sharpness_weight [H, d, 1], b =
+// softplus(sharpness + sharpness_weight . q); with gate: gate_weight [H, d, 1], gate_bias [H, 1, 1]; with
+// shift = r: shift_weight [H, d, 2r + 1], shift_bias [H, 1, 2r + 1], from p_-r to p_r; with sharpen:
+// sharpen_weight [H, d, 1], sharpen_bias [H, 1, 1]
 #include <cmath>
 
-#include "attention/dotted.h"
-#include "attention/variant.h"
+#include "heed/attention/base/dotted.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -45,11 +44,11 @@ Tensor unit(const Tensor& x) {
   return x / sqrt(maximum(sum(square(x), 3), least));
 }
 
-/// Besides keys and values: the weights of the last query.
-struct AddressingMemory final : KeyValueMemory {
-  Tensor weights;  ///< [B, H, keys it saw]
+/// Keys and values, and the weights of the last query.
+struct AddressingCache final : KeyValueCache {
+  Tensor weights;  ///< [B, H, keys at that query]
   void fields(Fields& f) override {
-    KeyValueMemory::fields(f);
+    KeyValueCache::fields(f);
     f("weights", weights);
   }
 };
@@ -61,7 +60,7 @@ class CosineAttention final : public DottedAttention {
     if (!(o.sharpness > 0)) fail("attention 'cosine': sharpness = ", o.sharpness, ". It must be above 0.");
     if (config.modifiers.qk_norm == QkNorm::l2)
       fail("attention 'cosine': it divides queries and keys by their length itself. Set qk_norm to none.");
-    const int64_t h = config.heads, d = head_width();
+    const int64_t h = config.heads, d = head_dim();
     const double bound = std::sqrt(6.0 / static_cast<double>(d + 1));
     sharpness_ = constant_parameter(Shape{h, 1, 1}, std::log(std::expm1(o.sharpness)));
     if (o.predict) sharpness_weight_ = uniform_parameter(Shape{h, d, 1}, bound, rng);
@@ -81,15 +80,15 @@ class CosineAttention final : public DottedAttention {
     }
   }
 
-  std::unique_ptr<Memory> start() const override {
-    if (options_.gate) return std::make_unique<AddressingMemory>();
-    return DottedAttention::start();
+  std::unique_ptr<AttentionCache> new_cache() const override {
+    if (options_.gate) return std::make_unique<AddressingCache>();
+    return DottedAttention::new_cache();
   }
 
   void fields(Fields& f) override {
     DottedAttention::fields(f);
     f("sharpness", sharpness_);
-    // What an option leaves out is no place to put something.
+    // An empty field would be listed as a tensor to give, so list only what the options use.
     if (options_.predict) f("sharpness_weight", sharpness_weight_);
     if (options_.gate) {
       f("gate_weight", gate_weight_);
@@ -113,27 +112,27 @@ class CosineAttention final : public DottedAttention {
     heads.k = unit(heads.k);
   }
 
-  Tensor attend(Heads heads, const Attend& call) override {
+  Tensor attend(Heads heads, const AttentionInput& input) override {
     if (!options_.gate && options_.shift == 0 && !options_.sharpen)
-      return DottedAttention::attend(std::move(heads), call);
-    if (call.mask.bias() && (options_.gate || options_.shift > 0)) {
+      return DottedAttention::attend(std::move(heads), input);
+    if (input.mask.bias() && (options_.gate || options_.shift > 0)) {
       fail(
           "attention 'cosine': with gate or shift, weight moves to keys whatever their scores are, so a bias "
           "could not keep it away. Leave the bias out, or gate and shift.");
     }
-    const int64_t first_query = recall(heads, call);
-    const AddressingSteps steps = steps_of(heads, call);
+    const int64_t first_query = recall(heads, input);
+    const AddressingSteps steps = steps_of(heads, input);
     align(heads);
-    const Tensor map = addressing(weights(heads, call, first_query), steps,
-                                  {.causal = call.mask.is_causal(),
-                                   .first_query = first_query,
-                                   .key_lengths = call.mask.key_lengths()});
-    if (auto* memory = dynamic_cast<AddressingMemory*>(call.memory)) memory->weights = last_of(map);
-    if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
-    return applied(map, heads, call, first_query);
+    const Tensor map = ntm_addressing(weights(heads, input, first_query), steps,
+                                      {.causal = input.mask.is_causal(),
+                                       .first_query = first_query,
+                                       .key_lengths = input.mask.key_lengths()});
+    if (auto* cache = dynamic_cast<AddressingCache*>(input.cache)) cache->weights = last_of(map);
+    if (input.context.recorder != nullptr) input.context.recorder->record(*this, map);
+    return applied(map, heads, input, first_query);
   }
 
-  AddressingSteps steps_of(const Heads& heads, const Attend& call) const {
+  AddressingSteps steps_of(const Heads& heads, const AttentionInput& input) const {
     const Tensor& q = heads.q;
     const Shape queries{q.extent(0), q.extent(1), q.extent(2)};
     AddressingSteps steps;
@@ -141,10 +140,10 @@ class CosineAttention final : public DottedAttention {
     if (options_.shift > 0) steps.shift = softmax(matmul(q, shift_weight_) + shift_bias_);
     if (options_.sharpen)
       steps.sharp = reshape(softplus(matmul(q, sharpen_weight_) + sharpen_bias_) + 1, queries);
-    const auto* memory = dynamic_cast<const AddressingMemory*>(call.memory);
-    if (memory == nullptr || !memory->weights) return steps;
-    // Keys that came since have no weight yet.
-    steps.before = memory->weights;
+    const auto* cache = dynamic_cast<const AddressingCache*>(input.cache);
+    if (cache == nullptr || !cache->weights) return steps;
+    // Keys added since have weight 0.
+    steps.before = cache->weights;
     const int64_t added = heads.k.extent(2) - steps.before.extent(2);
     if (added > 0) {
       const Tensor none = Tensor::zeros(Shape{q.extent(0), q.extent(1), added}, q.dtype(), q.device());

@@ -1,17 +1,18 @@
-// The delta rule. Schlag et al. 2021, arXiv 2102.11174; in parallel: Yang et al. 2024, arXiv 2406.06484; with
-// a gate: Yang et al. 2024, "Gated delta networks", arXiv 2412.06464.
+// The delta rule: linear attention whose state replaces the value of a key instead of adding to it. Schlag et
+// al. 2021, arXiv 2102.11174; parallel form: Yang et al. 2024, arXiv 2406.06484; gated: Yang et al. 2024,
+// "Gated delta networks", arXiv 2412.06464.
 //
-//   S_t = a_t S_{t-1} + beta_t k_t (v_t - (a_t S_{t-1})^T k_t)^T,      o_t = S_t^T q_t / sqrt(d),
+//   S_t = a_t S_{t-1} + beta_t k_t (v_t - (a_t S_{t-1})^T k_t)^T,      o_t = S_t^T q_t / sqrt(d)
 //
-// keys of length one, beta_t = sigmoid(B x_t) for each head: what the state holds for a key is replaced.
-// Without the gate a_t = 1; with it a_t = exp(-rate softplus(W x_t + b)).
+// with keys of unit length and beta_t = sigmoid(B x_t) per head. a_t = 1; with gated=true a_t =
+// exp(-rate softplus(W x_t + b)).
 // Parameters: writing.weight [H, width] (B); step.weight [H, width], step.bias [H], log_rate [H] with
-// gated=true; gate.weight [width, width] with gate=true. Places for tensors of one call: beta [B, H, N] and
-// log_decay [B, H, N] or [B, H, N, D] (log a), instead of what these make of the input.
+// gated=true; gate.weight [width, width] with gate=true. Optional inputs of one call, instead of those
+// computed from x: beta [B, H, N], and log_decay (log a) [B, H, N] or [B, H, N, D].
 #include <cmath>
 
-#include "attention/fading.h"
-#include "attention/variant.h"
+#include "heed/attention/base/fading.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -34,7 +35,7 @@ class DeltaAttention final : public FadingAttention {
   DeltaAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
         options_(o),
-        writing_(config.width, config.heads, rng, {.bias = false, .init = config.init}) {
+        writing_(config.d_model, config.heads, rng, {.bias = false, .init = config.init}) {
     if (o.gated) rates_ = std::make_unique<StepRates>(config, rng);
   }
   void fields(Fields& f) override {
@@ -48,12 +49,12 @@ class DeltaAttention final : public FadingAttention {
  private:
   static Tensor unit(const Tensor& x) { return x / sqrt(sum(square(x), 3) + 1e-6); }
 
-  Fade fade(const Heads& heads, const Attend& call, int64_t) const override {
+  Fade fade(const Heads& heads, const AttentionInput& input, int64_t) const override {
     const double d = static_cast<double>(heads.q.extent(3));
     Tensor beta = given(beta_, "beta", heads), log_decay = given(log_decay_, "log_decay", heads);
-    if (!beta) beta = each_head(sigmoid(writing_(input(call, "beta"))));
+    if (!beta) beta = each_head(sigmoid(writing_(layer_input(input, "beta"))));
     if (!log_decay && rates_)
-      log_decay = each_head(rates_->log_decay(rates_->steps(input(call, "log_decay"))));
+      log_decay = each_head(rates_->log_decay(rates_->steps(layer_input(input, "log_decay"))));
     return {.q = (options_.unit_queries ? unit(heads.q) : heads.q) *
                  (options_.scale != 0 ? options_.scale : 1 / std::sqrt(d)),
             .k = options_.unit_keys ? unit(heads.k) : heads.k,

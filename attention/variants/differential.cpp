@@ -1,16 +1,16 @@
-// Differential attention. Ye et al. 2024, "Differential transformer", arXiv 2410.05258, section 2.1.
+// Differential attention: the difference of two softmax maps, which cancels common noise. Ye et al. 2024,
+// "Differential transformer", arXiv 2410.05258, section 2.1.
 //
 //   y = (softmax(q1 k1 / sqrt(d / 2)) - lambda softmax(q2 k2 / sqrt(d / 2))) v,
 //   lambda = exp(lq1 . lk1) - exp(lq2 . lk2) + lambda_init,      lambda_init = 0.8 - 0.6 exp(-0.3 layer)
 //
-// where q1 and q2 are the halves of a head (of an odd width both have the element in the middle) and layers
-// count from 0. Each head is then divided by its root mean square and multiplied by 1 - lambda_init. What
-// both maps agree on, noise above all, cancels. Parameters: lq1, lk1, lq2, lk2 [d / 2, rounded up], the same
-// for all heads.
+// q1 and q2 are the halves of a head (for an odd width both include the middle element); layers count from 0.
+// Each head is then divided by its root mean square and multiplied by 1 - lambda_init. Parameters: lq1, lk1,
+// lq2, lk2 [d / 2, rounded up], shared by all heads.
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -30,14 +30,14 @@ class DifferentialAttention final : public HeadedAttention {
  public:
   DifferentialAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : HeadedAttention(config, rng), options_(o) {
-    const int64_t d = head_width();
+    const int64_t d = head_dim();
     if (!(o.epsilon > 0)) fail("attention 'differential': epsilon = ", o.epsilon, ". It must be above 0.");
     if (!(o.lambda >= 0 && o.lambda < 1))
       fail("attention 'differential': lambda = ", o.lambda, ". It must be at least 0 and below 1.");
     start_ = o.lambda > 0 ? o.lambda : 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(config.layer));
     for (Tensor* each : {&lq1_, &lk1_, &lq2_, &lk2_}) *each = normal_parameter(Shape{(d + 1) / 2}, 0.1, rng);
   }
-  std::unique_ptr<Memory> start() const override { return std::make_unique<KeyValueMemory>(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   void fields(Fields& f) override {
     HeadedAttention::fields(f);
     f("lq1", lq1_);
@@ -49,51 +49,52 @@ class DifferentialAttention final : public HeadedAttention {
  private:
   bool shares_keys() const override { return true; }
 
-  Tensor attend(Heads heads, const Attend& call) override {
-    const int64_t first_query = recall(heads, call), half = (heads.q.extent(3) + 1) / 2;
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    const int64_t first_query = recall(heads, input), half = (heads.q.extent(3) + 1) / 2;
     const Tensor lambda = exp(sum(lq1_ * lk1_)) - exp(sum(lq2_ * lk2_)) + start_;
     kernel::AttentionTerms terms{
         .scale = options_.scale != 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(half)),
-        .causal = call.mask.is_causal(),
+        .causal = input.mask.is_causal(),
         .first_query = first_query,
-        .key_lengths = call.mask.key_lengths(),
-        .bias = call.mask.bias()};
+        .key_lengths = input.mask.key_lengths(),
+        .bias = input.mask.bias()};
     const auto one = [&](int64_t n) {
-      if (call.pass.noise != nullptr && config().dropout > 0) {
+      if (input.context.training() && config().dropout > 0) {
         terms.dropout = config().dropout;
-        terms.draw = call.pass.noise->next();
+        terms.draw = input.context.rng->next();
       }
       return attention(part(heads.q, n), part(heads.k, n), heads.v, terms);
     };
     const Tensor first = one(0);
     const Tensor y = first - one(1) * lambda;
-    if (call.pass.probe != nullptr) show(heads, call, terms, lambda);
+    if (input.context.recorder != nullptr) show(heads, input, terms, lambda);
     return options_.norm ? y * shrink(y) : y;
   }
 
-  /// One half of the vectors of a head.
+  /// Half n (0 or 1) of the vectors of a head.
   static Tensor part(const Tensor& x, int64_t n) {
     const int64_t d = x.extent(3), half = (d + 1) / 2;
     return slice(x, 3, n * (d - half), n * (d - half) + half);
   }
 
-  /// What each row is multiplied by.
+  /// The factor of each row: (1 - lambda_init) / its root mean square.
   Tensor shrink(const Tensor& y) const {
     return (1 - start_) * reciprocal(sqrt(mean(square(y), 3) + options_.epsilon));
   }
 
-  void show(const Heads& heads, const Attend& call, const kernel::AttentionTerms& terms,
+  void show(const Heads& heads, const AttentionInput& input, const kernel::AttentionTerms& terms,
             const Tensor& lambda) const {
-    const NoTape looking;
+    const NoGrad no_grad;
     const int64_t all = heads.q.extent(1);
     const Tensor keys = repeated(heads.k, all);
     const auto map = [&](int64_t n) {
       const Tensor scores = matmul(part(heads.q, n), transpose(part(keys, n), 2, 3)) * terms.scale;
-      const Tensor mask = call.mask.dense(scores, terms.first_query);
+      const Tensor mask = input.mask.dense(scores, terms.first_query);
       return softmax(mask ? scores + mask : scores);
     };
     const Tensor both = map(0) - map(1) * lambda;
-    call.pass.probe->see(*this, options_.norm ? both * shrink(matmul(both, repeated(heads.v, all))) : both);
+    input.context.recorder->record(
+        *this, options_.norm ? both * shrink(matmul(both, repeated(heads.v, all))) : both);
   }
 
   Options options_;

@@ -1,9 +1,9 @@
-// Dot-product attention without a scale. Luong et al. 2015, "Effective approaches to attention-based neural
+// Dot-product attention without scaling. Luong et al. 2015, "Effective approaches to attention-based neural
 // machine translation", arXiv 1508.04025, section 3.1.
 //
 //   a_i = softmax_j( q_i . k_j )
-#include "attention/dotted.h"
-#include "attention/variant.h"
+#include "heed/attention/base/dotted.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {

@@ -1,24 +1,26 @@
-// Fastmax. Gerami et al. 2024, "FAST: factorizable attention for speeding up transformers", arXiv 2402.07901.
+// Fastmax: linear attention whose weights are a Taylor polynomial of exp. Gerami et al. 2024, "FAST:
+// factorizable attention for speeding up transformers", arXiv 2402.07901.
 //
 //   y_i = sum_j f(s_ij) v_j / sum_j f(s_ij),      f(s) = sum over l <= p of s^l / l!,      s_ij = q^_i . k^_j
 //
-// f is the beginning of exp, and a sum over monomials of q^ and k^: nothing of size T x T is made, nor any
-// monomial of a single token kept. Even p give positive weights; odd ones may not, where s is below -1. Here
+// f is a sum over monomials of q^ and k^, so neither a T x T map nor the monomials of single tokens are
+// stored. Even p give positive weights; odd p may not where s is below -1. The option normalise computes x^:
 //
 //   std      x^ = (x - mean) / sqrt(variance + 1e-6) over the features (equations 5 and 6)
-//   maxnorm  centred, then over the largest norm of all tokens: |s| <= 1, but all tokens are looked at, later
-//   ones too none     s = q . k / (denum_term sqrt(d)), as the authors' programs have it by default l2 x^ = x
-//   / |x| scaled   x over the largest norm of all tokens times `lim`; later tokens are looked at
+//   maxnorm  centred, then divided by the largest norm of all tokens, later ones too: |s| <= 1
+//   none     s = q . k / (denum_term sqrt(d)), the default of the authors' programs
+//   l2       x^ = x / |x|
+//   scaled   x divided by the largest norm of all tokens, later ones too, times `lim`
 #include <cmath>
 
-#include "attention/kernelized.h"
-#include "attention/variant.h"
+#include "heed/attention/base/kernelized.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
 
-using kernel::FastmaxTerms;
-using kernel::Prepare;
+using kernel::FeatureMap;
+using kernel::PolynomialTerms;
 
 struct Options {
   int64_t p = 2;
@@ -55,7 +57,7 @@ class Fastmax final : public KernelizedAttention {
       : KernelizedAttention(config, terms_of(o, config), rng), options_(o) {}
 
  private:
-  static FastmaxTerms terms_of(const Options& o, const AttentionConfig& config) {
+  static PolynomialTerms terms_of(const Options& o, const AttentionConfig& config) {
     if (o.denum_term == 0 || !(o.lim > 0) || !(o.delta > 0) || o.epsilon < 0)
       fail(
           "attention 'fastmax': denum_term must not be 0, lim and delta must be above 0, epsilon at least "
@@ -63,7 +65,7 @@ class Fastmax final : public KernelizedAttention {
     if (o.dropout == Options::Drop::quadratic && o.p < 2)
       fail("attention 'fastmax': dropout = quadratic, but p = ", o.p,
            " has no monomials of degree 2. Use standard.");
-    FastmaxTerms terms{.coefficients = {}, .scale = o.score_scale, .epsilon = o.epsilon};
+    PolynomialTerms terms{.coefficients = {}, .scale = o.score_scale, .epsilon = o.epsilon};
     const double given[] = {o.a0, o.a1, o.a2};
     double factorial = 1;
     for (int64_t l = 0; l <= o.p; ++l) {
@@ -71,9 +73,9 @@ class Fastmax final : public KernelizedAttention {
       terms.coefficients.push_back(l < 3 ? given[l] : 1 / factorial);
     }
     if (o.guard) terms.guard = o.delta;
-    if (o.normalise == Options::Normalise::standard) terms.prepare = Prepare::standard;
+    if (o.normalise == Options::Normalise::standard) terms.prepare = FeatureMap::standard;
     if (o.normalise == Options::Normalise::unit) {
-      terms.prepare = Prepare::unit;
+      terms.prepare = FeatureMap::unit;
       terms.prepare_epsilon = 1e-12;
     }
     if (o.normalise == Options::Normalise::none)
@@ -81,20 +83,20 @@ class Fastmax final : public KernelizedAttention {
     return terms;
   }
 
-  Heads features(Heads heads, const Attend& call) const override {
+  Heads features(Heads heads, const AttentionInput& input) const override {
     const bool largest =
         options_.normalise == Options::Normalise::maxnorm || options_.normalise == Options::Normalise::scaled;
     if (!largest) return heads;
-    if (call.memory != nullptr) {
+    if (input.cache != nullptr) {
       fail(
           "attention 'fastmax': the largest norm is that of all tokens, so there are no steps. Use "
           "normalise=std.");
     }
-    heads.q = over_largest(heads.q, config().cross ? Tensor() : call.mask.kept(heads.q, 0));
-    heads.k = over_largest(heads.k, call.mask.kept(heads.k, 0));
+    heads.q = over_largest(heads.q, config().cross ? Tensor() : input.mask.kept(heads.q, 0));
+    heads.k = over_largest(heads.k, input.mask.kept(heads.k, 0));
     return heads;
   }
-  /// x over the largest norm of its tokens; `kept` [B, 1, T, 1] (or empty) says which count.
+  /// x divided by the largest norm of its tokens; `kept` [B, 1, T, 1] is 0 at padding, or empty.
   Tensor over_largest(const Tensor& x, const Tensor& kept) const {
     Tensor y = kept ? x * kept : x;
     if (options_.normalise == Options::Normalise::maxnorm && options_.centre == Options::Centre::features) {
@@ -110,25 +112,25 @@ class Fastmax final : public KernelizedAttention {
     return y / (max(norm, 2) * lim);
   }
 
-  Heads noisy(Heads phi, FastmaxTerms& terms, Rng& noise) const override {
+  Heads noisy(Heads phi, PolynomialTerms& terms, Rng& rng) const override {
     const bool second = options_.p >= 2;
     const double rate = config().dropout;
     if (options_.dropout == Options::Drop::quadratic ||
         (options_.dropout == Options::Drop::automatic && second)) {
       terms.dropout = rate;
-      terms.draw = noise.next();
+      terms.draw = rng.next();
       return phi;
     }
     const auto dropped = [&](const Tensor& x) {
       const Tensor y = prepared(x, terms);
-      if (options_.dropout != Options::Drop::token) return dropout(y, rate, &noise);
+      if (options_.dropout != Options::Drop::token) return dropout(y, rate, &rng);
       const Tensor ones =
           Tensor::full(Shape{x.extent(0), x.extent(1), x.extent(2), 1}, 1, x.dtype(), x.device());
-      return y * dropout(ones, rate, &noise);
+      return y * dropout(ones, rate, &rng);
     };
     phi.q = dropped(phi.q);
     if (phi.k) phi.k = dropped(phi.k);
-    terms.prepare = Prepare::none;
+    terms.prepare = FeatureMap::none;
     return phi;
   }
 

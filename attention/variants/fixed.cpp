@@ -1,17 +1,17 @@
-// Sparse Transformer, fixed. Child et al. 2019, "Generating long sequences with sparse Transformers", arXiv
-// 1904.10509, section 4.2.
+// Sparse Transformer, fixed pattern: blocks, plus summary keys at the end of each block. Child et al. 2019,
+// "Generating long sequences with sparse Transformers", arXiv 1904.10509, section 4.2.
 //
 //   block:    i div l = j div l                  j <= i
-//   summary:  j mod l >= l - c                   j <= i: the last c keys of each block speak for it
+//   summary:  j mod l >= l - c                   j <= i: the last c keys of each block summarise it
 //
-// merged: both in each head. interleave: the block in even layers (from 0), summaries in odd ones; a query
-// before the first summary then sees nothing and gives zeros. multihead: the block and c summary keys of its
-// own in each head: head h takes the sub-block number h mod verts of c keys, counted from the end of a block.
-// No parameters of its own.
+// merged: both in each head. interleave: the block in even layers (from 0), summaries in odd ones; there a
+// query before the first summary has no keys and gives zeros. multihead: the block, and c summary keys that
+// differ by head: head h takes sub-block h mod verts of c keys, counted from the end of a block. No
+// parameters of its own.
 #include <cmath>
 
-#include "attention/patterned.h"
-#include "attention/variant.h"
+#include "heed/attention/base/patterned.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {

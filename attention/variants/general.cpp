@@ -1,13 +1,13 @@
-// Bilinear attention. Luong et al. 2015, "Effective approaches to attention-based neural machine
-// translation", arXiv 1508.04025, section 3.1: "general".
+// Bilinear attention: dot products with a trained matrix between. Luong et al. 2015, "Effective approaches to
+// attention-based neural machine translation", arXiv 1508.04025, section 3.1: "general".
 //
 //   a_i = softmax_j( q_i . W k_j )
 //
-// Parameters: general [H, d, d] W: its rows take the query, its columns the key
+// Parameters: general [H, d, d] W, applied as q W k^T
 #include <cmath>
 
-#include "attention/dotted.h"
-#include "attention/variant.h"
+#include "heed/attention/base/dotted.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -21,18 +21,18 @@ class GeneralAttention final : public DottedAttention {
  public:
   GeneralAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : DottedAttention(config, rng, o.scale) {
-    const int64_t d = head_width();
-    between_ = uniform_parameter(Shape{config.heads, d, d}, std::sqrt(3.0 / static_cast<double>(d)), rng);
+    const int64_t d = head_dim();
+    matrix_ = uniform_parameter(Shape{config.heads, d, d}, std::sqrt(3.0 / static_cast<double>(d)), rng);
   }
   void fields(Fields& f) override {
     DottedAttention::fields(f);
-    f("general", between_);
+    f("general", matrix_);
   }
 
  private:
-  void align(Heads& heads) const override { heads.q = matmul(heads.q, between_); }
+  void align(Heads& heads) const override { heads.q = matmul(heads.q, matrix_); }
 
-  Tensor between_;  // [H, d, d]
+  Tensor matrix_;  // [H, d, d]
 };
 
 }  // namespace

@@ -1,15 +1,16 @@
-// Gated linear attention. Yang et al. 2023, arXiv 2312.06635, section 4.
+// Gated linear attention: linear attention with input-dependent decay per key element. Yang et al. 2023,
+// arXiv 2312.06635, section 4.
 //
 //   S_t = diag(alpha_t) S_{t-1} + k_t v_t^T,      o_t = S_t^T q_t / sqrt(d),
-//   alpha_t = sigmoid(W_2 W_1 x_t + b)^(1 / temperature), one for each element of the key
+//   alpha_t = sigmoid(W_2 W_1 x_t + b)^(1 / temperature), one per element of the key
 //
 // Parameters: decay_down.weight [rank, width] (W_1), decay_up.weight [width, rank] (W_2) and decay_up.bias
-// [width] (b); gate.weight [width, width] with gate=true. A place for a tensor of one call: log_decay
-// [B, H, N, D] or [B, H, N], log alpha, instead of what these make of the input.
+// [width] (b); gate.weight [width, width] with gate=true. Optional input of one call, instead of that
+// computed from x: log_decay (log alpha) [B, H, N, D] or [B, H, N].
 #include <cmath>
 
-#include "attention/fading.h"
-#include "attention/variant.h"
+#include "heed/attention/base/fading.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -37,7 +38,7 @@ class GatedLinearAttention final : public FadingAttention {
   GatedLinearAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
         options_(checked(o)),
-        down_(config.width, o.rank, rng, {.bias = false, .init = config.init}),
+        down_(config.d_model, o.rank, rng, {.bias = false, .init = config.init}),
         up_(o.rank, config.inner_width(), rng, {.init = config.init}) {}
   void fields(Fields& f) override {
     FadingAttention::fields(f);
@@ -47,11 +48,11 @@ class GatedLinearAttention final : public FadingAttention {
   }
 
  private:
-  Fade fade(const Heads& heads, const Attend& call, int64_t) const override {
+  Fade fade(const Heads& heads, const AttentionInput& input, int64_t) const override {
     const double d = static_cast<double>(heads.q.extent(3));
     Tensor log_decay = given(log_decay_, "log_decay", heads);
     if (!log_decay)
-      log_decay = split(softplus(-up_(down_(input(call, "log_decay"))))) * (-1 / options_.temperature);
+      log_decay = split(softplus(-up_(down_(layer_input(input, "log_decay"))))) * (-1 / options_.temperature);
     return {.q = heads.q * (options_.scale != 0 ? options_.scale : 1 / std::sqrt(d)),
             .k = heads.k,
             .log_decay = log_decay,

@@ -1,27 +1,27 @@
-// Hard attention. Xu et al. 2015, "Show, attend and tell: neural image caption generation with visual
-// attention", arXiv 1502.03044, section 4.1.
+// Hard attention: each query takes the value of one sampled key. Xu et al. 2015, "Show, attend and tell:
+// neural image caption generation with visual attention", arXiv 1502.03044, section 4.1.
 //
 //   a_i = softmax_j( temperature score(q_i, k_j) ),      y_i = v_s with s drawn from a_i
 //
-// mode=sample learns by REINFORCE: for each sequence with log-likelihood L, the loss gets
+// mode=sample learns by REINFORCE: each sequence with log-likelihood L adds to the loss
 //   - reward (L - b) log p(s) - entropy H(a) + coverage sum over j of (1 - sum over i of a_ij)^2,
-// log p(s) and H summed over heads and queries, all over what the loss is a mean over; b follows L by
-// b <- decay b + (1 - decay) L. Padding counts for nothing, but for queries of cross-attention: no mask tells
-// which of those are padding. With probability `soft` a batch takes the expectation instead of a sample.
-// Without a source of noise, `test` decides: the expectation or the likeliest key. Without Pass::terms
-// samples teach the scores nothing. mode=straight_through draws by Gumbel noise, mode=argmax takes the
-// likeliest key; both hand the gradient of the soft weights on. mode=expect is the soft attention.
+// with log p(s) and H summed over heads and queries, all divided by what the loss is a mean over; b follows L
+// by b <- decay b + (1 - decay) L. Padding does not count, except queries of cross-attention, whose padding
+// is unknown. With probability `soft` a batch uses the expectation instead of a sample. When evaluating,
+// `test` chooses the expectation or the most likely key. Without ForwardContext::losses, samples do not train
+// the scores. mode=straight_through samples by Gumbel noise, mode=argmax takes the most likely key; both pass
+// the gradient to the soft weights. mode=expect is soft attention.
 //
-// Parameters: those of the score. score=general: general [H, d, d], its rows take the query; score=additive:
+// Parameters: those of the score. score=general: general [H, d, d], applied as q W; score=additive:
 // from_query [H, d, hidden], from_key [H, d, hidden], bias [H, 1, hidden], units [H, hidden]. Buffers:
 // baseline [2], a sum of rewards and of its weights: b is their ratio. Fixed draw: choices i32 [B, H, Tq],
 // the keys to take
 #include <cmath>
 
-#include "attention/score.h"
-#include "attention/scored.h"
-#include "attention/variant.h"
-#include "core/kernels/pick.h"
+#include "heed/attention/base/score_function.h"
+#include "heed/attention/base/scored.h"
+#include "heed/attention/variant.h"
+#include "heed/core/kernels/content/hard_choice.h"
 
 namespace heed {
 namespace {
@@ -55,7 +55,7 @@ class HardAttention final : public ScoredAttention {
   HardAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : ScoredAttention(config, rng),
         options_(o),
-        score_(make_score(o.score, {.heads = config.heads, .width = head_width(), .hidden = o.hidden}, rng)) {
+        score_(make_score(o.score, {.heads = config.heads, .width = head_dim(), .hidden = o.hidden}, rng)) {
     const auto share = [](const char* name, double given) {
       if (!(given >= 0 && given <= 1))
         fail("attention 'hard': ", name, " = ", given, ". It must be from 0 to 1.");
@@ -68,7 +68,7 @@ class HardAttention final : public ScoredAttention {
       fail("attention 'hard': a query takes one key, and a sink is none. Set sink to none.");
     if (o.mode == HardMode::sample) baseline_ = Tensor::zeros(Shape{2});
   }
-  bool modifies_scores() const override { return false; }  // a sink has no key that could be taken
+  bool modifies_scores() const override { return false; }  // a sink is not a key that can be sampled
   void fields(Fields& f) override {
     ScoredAttention::fields(f);
     score_->fields(f);
@@ -77,50 +77,50 @@ class HardAttention final : public ScoredAttention {
   }
 
  private:
-  Tensor score(const Tensor& q, const Tensor& k, const Attend&) const override {
+  Tensor score(const Tensor& q, const Tensor& k, const AttentionInput&) const override {
     const Tensor scores = (*score_)(q, k);
     return options_.temperature == 1 ? scores : scores * options_.temperature;
   }
 
-  Tensor attend(Heads heads, const Attend& call) override {
-    const int64_t first_query = recall(heads, call);
-    Tensor scores = score(heads.q, heads.k, call);
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    const int64_t first_query = recall(heads, input);
+    Tensor scores = score(heads.q, heads.k, input);
     if (modifiers().on_scores()) scores = modifiers().scores(scores, heads.q, first_query);
-    if (const Tensor mask = call.mask.dense(scores, first_query)) scores = scores + mask;
+    if (const Tensor mask = input.mask.dense(scores, first_query)) scores = scores + mask;
     const Tensor map = softmax(scores);
-    const Tensor taken = take(scores, map, call);  // u8; empty: the expectation
-    if (call.pass.probe != nullptr) show(map, taken, call);
-    if (!taken) return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
+    const Tensor taken = take(scores, map, input);  // u8; empty: the expectation
+    if (input.context.recorder != nullptr) show(map, taken, input);
+    if (!taken) return matmul(dropout(map, config().dropout, input.context.rng), heads.v);
     const Tensor one_hot = cast(taken, map.dtype());
     if (options_.mode != HardMode::sample) return matmul(one_hot + (map - map.detach()), heads.v);
-    if (call.pass.terms != nullptr && recording()) teach(scores, map, taken, heads.k, call);
+    if (input.context.losses != nullptr && recording()) teach(scores, map, taken, heads.k, input);
     return matmul(one_hot, heads.v);
   }
 
-  /// A probe sees the weights, and the keys taken beside them; at test time what the output is made of.
-  void show(const Tensor& map, const Tensor& taken, const Attend& call) const {
-    const NoTape looking;
-    if (!taken) return call.pass.probe->see(*this, map);
+  /// Records the weights and the sampled keys when training, and the effective map when evaluating.
+  void show(const Tensor& map, const Tensor& taken, const AttentionInput& input) const {
+    const NoGrad no_grad;
+    if (!taken) return input.context.recorder->record(*this, map);
     const Tensor one_hot = cast(taken, map.dtype());
-    call.pass.probe->see(*this, call.pass.noise == nullptr ? one_hot : map, one_hot);
+    input.context.recorder->record(*this, !input.context.training() ? one_hot : map, one_hot);
   }
 
-  /// The keys taken, as u8 [B, H, Tq, Tk]; empty where the expectation is.
-  Tensor take(const Tensor& scores, const Tensor& map, const Attend& call) {
+  /// The sampled keys as one-hot u8 [B, H, Tq, Tk]; empty for the expectation.
+  Tensor take(const Tensor& scores, const Tensor& map, const AttentionInput& input) {
     if (options_.mode == HardMode::expect) return {};
     if (choices_) return chosen(map);
-    const NoTape quiet;
-    Rng* noise = call.pass.noise;
-    if (options_.mode == HardMode::argmax || (noise == nullptr && options_.test == Test::argmax))
+    const NoGrad no_grad;
+    Rng* rng = input.context.rng;
+    if (options_.mode == HardMode::argmax || (rng == nullptr && options_.test == Test::argmax))
       return pick(map, {});
-    if (noise == nullptr) return {};
+    if (rng == nullptr) return {};
     if (options_.mode == HardMode::straight_through) {
-      const Tensor u = like(map);
-      fill_uniform(u, 1e-9, 1, *noise);
+      const Tensor u = empty_like(map);
+      fill_uniform(u, 1e-9, 1, *rng);
       return pick(softmax(scores - log(-log(u))), {});
     }
-    if (noise->uniform() < options_.soft) return {};
-    return pick(map, noise->next());
+    if (rng->uniform() < options_.soft) return {};
+    return pick(map, rng->next());
   }
 
   static Tensor pick(const Tensor& map, const Draw& draw) {
@@ -146,17 +146,17 @@ class HardAttention final : public ScoredAttention {
     return Tensor::of<uint8_t>(picked, map.shape(), map.device());
   }
 
-  /// Puts what is learnt from a sample into the terms.
+  /// Adds the REINFORCE, entropy and coverage terms of a sample to the auxiliary losses.
   void teach(const Tensor& scores, const Tensor& map, const Tensor& taken, const Tensor& k,
-             const Attend& call) {
-    Terms& terms = *call.pass.terms;
-    const Tensor keys = call.mask.kept(k, 0), queries = config().cross ? Tensor() : call.mask.kept(map, 0);
+             const AttentionInput& input) {
+    AuxiliaryLosses& terms = *input.context.losses;
+    const Tensor keys = input.mask.kept(k, 0), queries = config().cross ? Tensor() : input.mask.kept(map, 0);
     const auto of_sequences = [](const Tensor& x, const Tensor& kept) {  // [B]
       const Tensor counted = kept ? x * kept : x;
       return reshape(sum(reshape(counted, Shape{x.extent(0), -1}), 1), Shape{x.extent(0)});
     };
-    const Tensor log_chance = of_sequences(sum(select(taken, log_softmax(scores), 0), 3), queries);
-    Tensor own;  // what needs no reward, [B]
+    const Tensor log_chance = of_sequences(sum(where(taken, log_softmax(scores), 0), 3), queries);
+    Tensor own;  // terms without the reward, [B]
     if (options_.entropy != 0) {
       const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-30, map.dtype(), map.device());
       own = of_sequences(sum(map * log(maximum(map, least)), 3), queries) * options_.entropy;
@@ -167,20 +167,20 @@ class HardAttention final : public ScoredAttention {
       own = own ? own + lacking * options_.coverage : lacking * options_.coverage;
     }
     terms.add("hard", [this, &terms, log_chance, own](const Likelihood& likelihood) {
-      const Tensor reinforced = advantage(likelihood, terms.rehearsal) * log_chance * -options_.reward;
+      const Tensor reinforced = advantage(likelihood, terms.dry_run) * log_chance * -options_.reward;
       return sum((own ? reinforced + own : reinforced) * likelihood.real) / likelihood.weight;
     });
   }
 
-  /// L - b, after which b has moved by the sequences that are there.
-  Tensor advantage(const Likelihood& likelihood, bool rehearsal) {
-    const NoTape quiet;
+  /// Returns L - b [B], then updates b from the real sequences of the batch, except in a dry run.
+  Tensor advantage(const Likelihood& likelihood, bool dry_run) {
+    const NoGrad no_grad;
     const Tensor& reward = likelihood.of_sequences;
     const Tensor total = cast(slice(baseline_, 0, 0, 1), reward.dtype());
     const Tensor weight = cast(slice(baseline_, 0, 1, 2), reward.dtype());
     const Tensor least = Tensor::full(Shape{1}, 1e-30, reward.dtype(), reward.device());
     const Tensor gain = reward - total / maximum(weight, least);
-    if (!rehearsal) {
+    if (!dry_run) {
       const double rest = 1 - options_.decay;
       const Tensor mean = sum(reward * likelihood.real) / sum(likelihood.real);
       const Tensor next[] = {total * options_.decay + reshape(mean, Shape{1}) * rest,

@@ -1,23 +1,23 @@
-// Hierarchical attention transformers. Chalkidis et al. 2022, "An exploration of hierarchical attention
-// transformers for efficient long document classification", arXiv 2210.05529, as one attention.
+// Hierarchical attention transformer: softmax within segments, then between their first tokens. Chalkidis et
+// al. 2022, "An exploration of hierarchical attention transformers for efficient long document
+// classification", arXiv 2210.05529, as one attention.
 //
 //   segment-wise    y_i = sum of a_ij v_j over the tokens j of i's segment
 //   cross-segment   y_f = y_f + sum over segments g of b_fg W_v x_g,  x_g = y_g + p_g, for first tokens f
 //
-// Both maps are softmaxes of scaled dot products; the second is between the first tokens of the segments,
-// which a layout fills with a token that stands for its segment. As in the paper's interleaved layout first
-// tokens meet in every third layer only, and always in the last. Positions p of segments are learned here, so
-// each such layer has its own. A probe is shown both maps, the second with its rows and columns at the first
-// tokens.
+// Both maps are softmaxes of scaled dot products; the second is between the first tokens of segments, which
+// the data layout should fill with a token that represents the segment. As in the paper's interleaved layout,
+// the second map is in every third layer and in the last one. The segment positions p are learned, per layer.
+// A MapRecorder gets both maps, the second with its rows and columns at the first tokens.
 //
-// Parameters, where first tokens meet: cross.query, cross.key, cross.value [width, width], the heads side by
-// side; cross.positions [segments, width].
+// Parameters of cross-segment layers: cross.query, cross.key, cross.value [width, width], heads concatenated;
+// cross.positions [segments, width].
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "core/pattern.h"
-#include "core/table.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/core/constant_table.h"
+#include "heed/core/sparse_pattern.h"
 
 namespace heed {
 namespace {
@@ -34,7 +34,7 @@ struct Options {
   }
 };
 
-/// What first tokens attend to each other with.
+/// Parameters of the cross-segment attention.
 struct Across final : Module {
   Tensor query, key, value, positions;
   void fields(Fields& f) override {
@@ -52,7 +52,7 @@ class Hat final : public HeadedAttention {
     options_.cross = o.cross && (number % o.every == 0 || number >= config.layers);
     if (!options_.cross) return;
     for (Tensor* projection : {&across_.query, &across_.key, &across_.value})
-      *projection = weight(config.inner_width(), config.inner_width(), config.init, rng);
+      *projection = init_weight(config.inner_width(), config.inner_width(), config.init, rng);
     across_.positions = normal_parameter(Shape{o.segments, config.inner_width()}, 0.02, rng);
   }
   void fields(Fields& f) override {
@@ -61,15 +61,15 @@ class Hat final : public HeadedAttention {
   }
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override;
-  Tensor meet(const Tensor& y, const Attend& call) const;
-  Tensor segment_map(const Heads& heads, const Attend& call) const;
+  Tensor attend(Heads heads, const AttentionInput& input) override;
+  Tensor cross_segment(const Tensor& y, const AttentionInput& input) const;
+  Tensor segment_map(const Heads& heads, const AttentionInput& input) const;
   std::shared_ptr<const kernel::Pattern> pattern(int64_t length) const;
-  double scale() const { return 1 / std::sqrt(static_cast<double>(head_width())); }
+  double scale() const { return 1 / std::sqrt(static_cast<double>(head_dim())); }
 
   Options options_;
   Across across_;
-  mutable std::shared_ptr<const kernel::Pattern> last_;  // of the last length asked for
+  mutable std::shared_ptr<const kernel::Pattern> last_;  // for the last length
 };
 
 std::shared_ptr<const kernel::Pattern> Hat::pattern(int64_t length) const {
@@ -86,10 +86,10 @@ std::shared_ptr<const kernel::Pattern> Hat::pattern(int64_t length) const {
   return last_ = pattern;
 }
 
-/// 0 where a token is there, -inf where it is padding: [B, 1, 1, T].
+/// 0 at tokens, -inf at padding: [B, 1, 1, T] from kept [B, 1, T, 1].
 Tensor hidden(const Tensor& kept) { return transpose(log(kept), 2, 3); }
 
-Tensor Hat::segment_map(const Heads& heads, const Attend& call) const {
+Tensor Hat::segment_map(const Heads& heads, const AttentionInput& input) const {
   const int64_t length = heads.k.extent(2);
   std::vector<float> apart(static_cast<size_t>(length * length), -HUGE_VALF);
   for (int64_t i = 0; i < length; ++i) {
@@ -100,12 +100,12 @@ Tensor Hat::segment_map(const Heads& heads, const Attend& call) const {
   Tensor scores =
       matmul(heads.q, transpose(heads.k, 2, 3)) * scale() +
       constant_table<float>(apart, Shape{1, 1, length, length}, heads.q.device(), heads.q.dtype());
-  if (const Tensor mask = call.mask.dense(scores, 0)) scores = scores + mask;
+  if (const Tensor mask = input.mask.dense(scores, 0)) scores = scores + mask;
   return softmax(scores);
 }
 
-/// First tokens attend to each other. y [B, H, T, d]
-Tensor Hat::meet(const Tensor& y, const Attend& call) const {
+/// Cross-segment attention: y [B, H, T, d] -> y with updated first tokens.
+Tensor Hat::cross_segment(const Tensor& y, const AttentionInput& input) const {
   const int64_t batch = y.extent(0), h = y.extent(1), length = y.extent(2), d = y.extent(3);
   const int64_t segments = (length + options_.segment - 1) / options_.segment;
   if (segments > options_.segments) {
@@ -113,9 +113,9 @@ Tensor Hat::meet(const Tensor& y, const Attend& call) const {
          ", but only ", options_.segments, " have a position. Set segments=", segments,
          " or a larger segment.");
   }
-  if (d != head_width())
-    fail("attention 'hat': values of width ", d, " cannot meet across segments, where heads are ",
-         head_width(), " wide. Set cross=false.");
+  if (d != head_dim())
+    fail("attention 'hat': values of width ", d, " cannot meet across segments, where heads are ", head_dim(),
+         " wide. Set cross=false.");
   std::vector<int32_t> first(static_cast<size_t>(segments)), place(static_cast<size_t>(length), -1);
   for (int64_t s = 0; s < segments; ++s) {
     first[static_cast<size_t>(s)] = static_cast<int32_t>(s * options_.segment);
@@ -124,53 +124,53 @@ Tensor Hat::meet(const Tensor& y, const Attend& call) const {
   const auto ids = [&](const std::vector<int32_t>& list) {
     return constant_table<int32_t>(list, Shape{1, 1, static_cast<int64_t>(list.size())}, y.device());
   };
-  const Tensor own = reshape(transpose(take_rows(y, ids(first)), 1, 2), Shape{batch, segments, h * d});
+  const Tensor own = reshape(transpose(gather_rows(y, ids(first)), 1, 2), Shape{batch, segments, h * d});
   const Tensor x = own + slice(across_.positions, 0, 0, segments);
   const auto projected = [&](const Tensor& weight) {
     return transpose(reshape(linear(x, weight, {}), Shape{batch, segments, h, d}), 1, 2);
   };
   const Tensor q = projected(across_.query), k = projected(across_.key);
   Tensor mask;
-  if (const Tensor kept = call.mask.kept(y, 0)) mask = hidden(take_rows(kept, ids(first)));
-  if (call.pass.probe != nullptr) {
-    const NoTape looking;
+  if (const Tensor kept = input.mask.kept(y, 0)) mask = hidden(gather_rows(kept, ids(first)));
+  if (input.context.recorder != nullptr) {
+    const NoGrad no_grad;
     const Tensor scores = matmul(q, transpose(k, 2, 3)) * scale();
     const Tensor map = softmax(mask ? scores + mask : scores);
-    // Rows and columns at their first tokens, zero elsewhere.
-    const Tensor tall = take_rows(map, ids(place));
-    call.pass.probe->see(
-        across_, contiguous(transpose(take_rows(contiguous(transpose(tall, 2, 3)), ids(place)), 2, 3)));
+    // Scatter rows and columns to the first tokens; zero elsewhere.
+    const Tensor tall = gather_rows(map, ids(place));
+    input.context.recorder->record(
+        across_, contiguous(transpose(gather_rows(contiguous(transpose(tall, 2, 3)), ids(place)), 2, 3)));
   }
-  const bool drop = call.pass.noise != nullptr && config().dropout > 0;
-  const Tensor met = attention(q, k, projected(across_.value),
-                               {.scale = scale(),
-                                .bias = mask,
-                                .dropout = drop ? config().dropout : 0,
-                                .draw = drop ? call.pass.noise->next() : Draw{}});
-  return y + take_rows(met, ids(place));
+  const bool drop = input.context.training() && config().dropout > 0;
+  const Tensor crossed = attention(q, k, projected(across_.value),
+                                   {.scale = scale(),
+                                    .bias = mask,
+                                    .dropout = drop ? config().dropout : 0,
+                                    .draw = drop ? input.context.rng->next() : Draw{}});
+  return y + gather_rows(crossed, ids(place));
 }
 
-Tensor Hat::attend(Heads heads, const Attend& call) {
-  if (call.mask.bias())
+Tensor Hat::attend(Heads heads, const AttentionInput& input) {
+  if (input.mask.bias())
     fail("attention: segments take no bias on their scores. Leave the bias out, or use softmax.");
-  if (call.mask.is_causal())
+  if (input.mask.is_causal())
     fail("attention 'hat': it cannot look back only: first tokens see whole segments. Use it in an encoder.");
-  if (call.memory != nullptr) fail("attention 'hat': it keeps no memory. Give all tokens in one call.");
+  if (input.cache != nullptr) fail("attention 'hat': it has no cache. Give all tokens in one call.");
   if (heads.q.extent(2) != heads.k.extent(2))
     fail("attention 'hat': ", heads.q.extent(2), " queries for ", heads.k.extent(2),
          " keys. Both are cut into the same segments, so give as many.");
-  if (call.pass.probe != nullptr) {
-    const NoTape looking;
-    call.pass.probe->see(*this, segment_map(heads, call));
+  if (input.context.recorder != nullptr) {
+    const NoGrad no_grad;
+    input.context.recorder->record(*this, segment_map(heads, input));
   }
-  const kernel::AttentionTerms dropped = terms(call, scale());
-  const Tensor y = block_attention(heads.q, heads.k, heads.v,
-                                   {.scale = scale(),
-                                    .pattern = pattern(heads.k.extent(2)),
-                                    .key_lengths = call.mask.key_lengths(),
-                                    .dropout = dropped.dropout,
-                                    .draw = dropped.draw});
-  return options_.cross ? meet(y, call) : y;
+  const kernel::AttentionTerms dropped = terms(input, scale());
+  const Tensor y = pattern_attention(heads.q, heads.k, heads.v,
+                                     {.scale = scale(),
+                                      .pattern = pattern(heads.k.extent(2)),
+                                      .key_lengths = input.mask.key_lengths(),
+                                      .dropout = dropped.dropout,
+                                      .draw = dropped.draw});
+  return options_.cross ? cross_segment(y, input) : y;
 }
 
 }  // namespace

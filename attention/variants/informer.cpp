@@ -1,26 +1,27 @@
-// ProbSparse attention. Zhou et al. 2021, "Informer: beyond efficient transformer for long sequence
-// time-series forecasting", arXiv 2012.07436, section 3.
+// ProbSparse attention: only queries with peaked sampled scores attend to all keys. Zhou et al. 2021,
+// "Informer: beyond efficient transformer for long sequence time-series forecasting", arXiv 2012.07436,
+// section 3.
 //
 //   M_i = max_u q_i . k_u - sum_u q_i . k_u / M        over c ceil(ln M) sampled keys u
 //
-// The c ceil(ln N) queries of greatest M_i look at all keys by softmax; the others are lazy and take the mean
-// of the values, or a decoder's the sum of those so far. Choosing has no gradient. The division is by the
-// number of keys, as in the authors' code.
+// The c ceil(ln N) queries with the largest M_i attend to all keys by softmax; the other ("lazy") queries get
+// the mean of the values or, when causal, the sum of the values so far. The selection has no gradient. The
+// division is by the number of keys, as in the authors' code.
 //
-// A decoder as published (strict = false) samples later keys and compares with later queries, so its choice
-// knows of them. By default it does not: keys are sampled up to the query, the mean is over the sample, and a
-// query is chosen if fewer than c before it reach its measure, which gives about c ln N of them; at most
-// twice as many as an encoder has, the first ones.
+// The published decoder (strict = false) samples later keys and compares with later queries, so its selection
+// depends on them. With strict = true (the default) it does not: keys are sampled up to the query, the mean
+// is over the sample, and a query is selected if fewer than c earlier queries reach its measure. This selects
+// about c ln N queries, at most the first 2 c ceil(ln N).
 //
-// Parameters: samples [N, U], optional: the numbers of the keys that each query samples, for all heads.
-// Without it they are drawn by the length alone, or anew at each training step (resample).
+// Parameters: samples [N, U], optional: the indices of the keys that each query samples, for all heads.
+// Otherwise they depend on the length alone, or are redrawn at each training step (resample).
 #include <algorithm>
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "core/kernels/prob_sparse.h"
-#include "core/launch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/core/kernels/content/prob_sparse.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -49,7 +50,7 @@ class InformerAttention final : public HeadedAttention {
   InformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : HeadedAttention(config, rng),
         options_(o),
-        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {}
+        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {}
 
   void fields(Fields& f) override {
     HeadedAttention::fields(f);
@@ -57,57 +58,58 @@ class InformerAttention final : public HeadedAttention {
   }
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override {
-    refuse_extras("informer", call);
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    refuse_extras("informer", input);
     const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
-    const bool causal = call.mask.is_causal();
+    const bool causal = input.mask.is_causal();
     if (causal && queries != keys)
       fail("attention 'informer': ", queries, " causal queries for ", keys, " keys. Give as many of each.");
-    const Tensor which = chosen(heads, call);
+    const Tensor which = chosen(heads, input);
     const Shape each{heads.q.extent(0), heads.q.extent(1), which.extent(2), 1};
-    const Tensor exact = put_rows(Tensor::full(each, 1, heads.q.dtype(), heads.q.device()), which, queries);
-    const Tensor kept = call.mask.kept(heads.k, 0);
-    kernel::AttentionTerms given = terms(call, scale_);
-    given.key_lengths = call.mask.key_lengths();
-    const Tensor q = take_rows(heads.q, which);
+    const Tensor exact =
+        scatter_add_rows(Tensor::full(each, 1, heads.q.dtype(), heads.q.device()), which, queries);
+    const Tensor kept = input.mask.kept(heads.k, 0);
+    kernel::AttentionTerms given = terms(input, scale_);
+    given.key_lengths = input.mask.key_lengths();
+    const Tensor q = gather_rows(heads.q, which);
     if (causal) {
-      given.bias = like(q, Shape{each[0], each[1], each[2], keys});
+      given.bias = empty_like(q, Shape{each[0], each[1], each[2], keys});
       launch<kernel::LookBack>(q.device(), which, given.bias);
     }
-    if (call.pass.probe != nullptr) {
-      const NoTape looking;
+    if (input.context.recorder != nullptr) {
+      const NoGrad no_grad;
       Tensor scores = matmul(q, transpose(heads.k, 2, 3)) * scale_;
       if (given.bias) scores = scores + given.bias;
       if (given.key_lengths) scores = scores + Mask::lengths(given.key_lengths).dense(scores, 0);
       const Tensor idle = idle_map(heads, kept, causal);
-      call.pass.probe->see(*this, idle * (-exact + 1) + put_rows(softmax(scores), which, queries));
+      input.context.recorder->record(*this,
+                                     idle * (-exact + 1) + scatter_add_rows(softmax(scores), which, queries));
     }
     return idle(heads.v, kept, queries, causal) * (-exact + 1) +
-           put_rows(attention(q, heads.k, heads.v, given), which, queries);
+           scatter_add_rows(attention(q, heads.k, heads.v, given), which, queries);
   }
 
-  /// The queries that look at all keys: i32 [B, H, n], -1 for none.
-  Tensor chosen(const Heads& heads, const Attend& call) const {
-    const NoTape choosing;
+  /// The queries that attend to all keys: i32 [B, H, n], -1 for none.
+  Tensor chosen(const Heads& heads, const AttentionInput& input) const {
+    const NoGrad no_grad;
     const Device device = heads.q.device();
     const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
-    const bool strict = call.mask.is_causal() && options_.strict;
+    const bool strict = input.mask.is_causal() && options_.strict;
     Tensor samples = samples_;
     if (samples && (samples.rank() != 2 || samples.extent(0) != queries || samples.extent(1) < 1)) {
       fail("attention 'informer': samples are ", samples.shape(), " for ", queries,
            " queries. They must be [N, U], a row of key numbers for each query.");
     }
     if (!samples) {
-      // A row of samples does not depend on how many rows there are, nor, in a host that knows the longest
-      // input, on padding.
+      // A row of samples does not depend on the number of rows, nor on padding when max_length is known.
       const int64_t longest = std::max({config().max_length, queries, keys});
       Rng fixed(static_cast<uint64_t>(config().layer) + 1, device);
-      const bool anew = options_.resample && call.pass.noise != nullptr;
-      samples = like(heads.q, Shape{queries, kernel::logarithmic(options_.factor, longest)});
-      fill_uniform(samples, 0, 1, anew ? *call.pass.noise : fixed);
+      const bool anew = options_.resample && input.context.training();
+      samples = empty_like(heads.q, Shape{queries, kernel::logarithmic(options_.factor, longest)});
+      fill_uniform(samples, 0, 1, anew ? *input.context.rng : fixed);
     }
-    const Tensor measure = like(heads.q, Shape{heads.q.extent(0), heads.q.extent(1), queries});
-    const Tensor& lengths = call.mask.key_lengths();
+    const Tensor measure = empty_like(heads.q, Shape{heads.q.extent(0), heads.q.extent(1), queries});
+    const Tensor& lengths = input.mask.key_lengths();
     launch<kernel::SampledSpread>(device, rows(heads.q), rows(heads.k),
                                   contiguous(cast(samples, measure.dtype())), lengths,
                                   kernel::Sampling{.factor = samples_ ? 0 : options_.factor,
@@ -129,7 +131,7 @@ class InformerAttention final : public HeadedAttention {
 
   static Tensor rows(const Tensor& x) { return x.strides()[-1] == 1 ? x.detach() : contiguous(x.detach()); }
 
-  /// What lazy queries get: [B, H, N or 1, dv].
+  /// The output of lazy queries: [B, H, N, dv].
   Tensor idle(const Tensor& values, const Tensor& kept, int64_t queries, bool causal) const {
     const Tensor v = kept ? values * kept : values;
     const Tensor counted = kept ? kept : Tensor::full(Shape{1, 1, v.extent(2), 1}, 1, v.dtype(), v.device());
@@ -142,7 +144,7 @@ class InformerAttention final : public HeadedAttention {
     return options_.lazy == Lazy::mean ? so_far / maximum(cumulative_sum(counted, 2), one) : so_far;
   }
 
-  /// The weights that idle() gives: [B, H, N, M].
+  /// The map of idle(): [B, H, N, M].
   Tensor idle_map(const Heads& heads, const Tensor& kept, bool causal) const {
     const int64_t keys = heads.k.extent(2);
     const Shape whole{heads.q.extent(0), heads.q.extent(1), keys, keys};
@@ -162,7 +164,7 @@ Variant variant::informer() {
        .paper = "Zhou et al. 2021",
        .idea = "Only queries whose sampled scores stand out look at all keys; the others take the mean.",
        .time = {.length = 1.1, .width = 1},       // N log N
-       .memory = {.length = 1.05, .width = 0.9},  // a decoder's masks of exact rows do not know the width
+       .memory = {.length = 1.05, .width = 0.9},  // the causal mask of selected queries does not depend on d
        .causal = true,
        .cross = true,
        .last_row = false,

@@ -1,5 +1,6 @@
-// Attention as a kernel smoother. Tsai et al. 2019, "Transformer dissection: a unified understanding of
-// transformer's attention via the lens of kernel", arXiv 1908.11775.
+// Kernel attention: a kernel smoother, with any of five kernels as the weight of a pair. Tsai et al. 2019,
+// "Transformer dissection: a unified understanding of transformer's attention via the lens of kernel", arXiv
+// 1908.11775.
 //
 //   a_ij = k(q_i, k_j) / sum over j of k(q_i, k_j)
 //
@@ -7,17 +8,17 @@
 //   exp     exp(q . k / sqrt(d))               taylor  sum over n <= degree of (q . k / sqrt(d))^n / n!
 //   rbf     exp(-|q - k|^2 / sqrt(d))
 //
-// Distances are expanded around a vector amid the keys, so that what all of them have in common costs no
-// digits.
+// Squared distances are expanded after subtracting a centre of the keys, so that a common offset costs no
+// precision.
 //
-// The map is made whole. linear, and poly and taylor of odd degree, may be negative: such weights can leave
-// [0, 1], and a row whose sum comes near 0 is as large as it says. Nothing is clamped.
-// symmetric=true projects keys as it does queries, so that k(x, y) = k(y, x).
+// The whole map is computed. linear, and poly and taylor of odd degree, may be negative: then weights can be
+// outside [0, 1], and a row whose sum is near 0 gets very large ones. Nothing is clamped. symmetric=true
+// projects keys as queries, so that k(x, y) = k(y, x).
 #include <cmath>
 
-#include "attention/kernelized.h"
-#include "attention/scored.h"
-#include "attention/variant.h"
+#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/scored.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -43,67 +44,67 @@ class KernelAttention final : public ScoredAttention {
   KernelAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : ScoredAttention(config, rng, o.symmetric ? Project::shared_qk : Project::qkv), options_(o) {
     if (options_.scale == 0)
-      options_.scale = o.kernel == Kind::linear ? 1 : 1 / std::sqrt(static_cast<double>(head_width()));
+      options_.scale = o.kernel == Kind::linear ? 1 : 1 / std::sqrt(static_cast<double>(head_dim()));
   }
   bool modifies_scores() const override {
     return options_.kernel == Kind::exp || options_.kernel == Kind::rbf;
   }
 
  private:
-  /// Of exp and rbf the logarithm of k, of the others q . k scaled.
-  Tensor score(const Tensor& q, const Tensor& k, const Attend& call) const override {
+  /// For exp and rbf the logarithm of the kernel, for the others the scaled q . k.
+  Tensor score(const Tensor& q, const Tensor& k, const AttentionInput& input) const override {
     if (options_.kernel != Kind::rbf) return matmul(q, transpose(k, 2, 3)) * options_.scale;
-    // Squares and products of vectors far from 0 would leave nothing of their differences.
-    const Tensor centre = centre_of(k, call), own = q - centre, other = k - centre;
+    // Without centring, squares and products of vectors far from 0 would cancel.
+    const Tensor centre = centre_of(k, input), own = q - centre, other = k - centre;
     const Tensor from_k = transpose(sum(square(other), 3), 2, 3);  // [B, H, 1, Tk]
     return (matmul(own, transpose(other, 2, 3)) * 2 - sum(square(own), 3) - from_k) * options_.scale;
   }
 
-  /// What is taken off all queries and keys before their distance is expanded, [B, H, 1, d]: distances do not
-  /// depend on it, so it has no gradient. The mean of the keys; where queries look back only, whose rounding
-  /// no later key may touch, the first key.
-  static Tensor centre_of(const Tensor& k, const Attend& call) {
-    const NoTape constant;
+  /// The vector [B, H, 1, d] subtracted from queries and keys before distances are expanded. Distances do not
+  /// depend on it, so it gets no gradient. The mean of the keys; when causal the first key, because later
+  /// keys must not change the rounding of earlier rows.
+  static Tensor centre_of(const Tensor& k, const AttentionInput& input) {
+    const NoGrad no_grad;
     const Tensor keys = k.detach();
-    if (call.mask.is_causal() || keys.extent(2) == 0)
+    if (input.mask.is_causal() || keys.extent(2) == 0)
       return slice(keys, 2, 0, std::min<int64_t>(1, keys.extent(2)));
-    const Tensor kept = call.mask.kept(keys, 0);
+    const Tensor kept = input.mask.kept(keys, 0);
     if (!kept) return mean(keys, 2);
     return sum(keys * kept, 2) / maximum(sum(kept, 2), 1);
   }
 
-  Tensor attend(Heads heads, const Attend& call) override {
+  Tensor attend(Heads heads, const AttentionInput& input) override {
     if (modifies_scores())  // k is an exponential
-      return ScoredAttention::attend(std::move(heads), call);
-    const int64_t first_query = recall(heads, call);
-    Tensor scores = score(heads.q, heads.k, call);
-    Mask structure = call.mask.is_causal() ? Mask::causal() : Mask::none();
-    if (call.mask.key_lengths()) structure = structure & Mask::lengths(call.mask.key_lengths());
-    Tensor open = structure.dense(scores, first_query);  // 1 where a query may look, 0 where not
+      return ScoredAttention::attend(std::move(heads), input);
+    const int64_t first_query = recall(heads, input);
+    Tensor scores = score(heads.q, heads.k, input);
+    Mask structure = input.mask.is_causal() ? Mask::causal() : Mask::none();
+    if (input.mask.key_lengths()) structure = structure & Mask::lengths(input.mask.key_lengths());
+    Tensor open = structure.dense(scores, first_query);  // 1 where a query may attend, else 0
     if (open) open = exp(open);
     Tensor weight = powers(scores, open);
-    if (const Tensor mask = call.mask.dense(scores, first_query)) weight = weight * exp(mask);
+    if (const Tensor mask = input.mask.dense(scores, first_query)) weight = weight * exp(mask);
     const Tensor total = sum(weight, 3);
     const Tensor map =
-        weight / (total + one_for_zero(total));  // without keys, or with weights of 0, a row is 0
-    if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
-    return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
+        weight / (total + one_for_zero(total));  // a row without keys or with zero weights is 0
+    if (input.context.recorder != nullptr) input.context.recorder->record(*this, map);
+    return matmul(dropout(map, config().dropout, input.context.rng), heads.v);
   }
 
-  /// The largest size in each row, at least `least`: [B, H, Tq, 1].
+  /// The largest absolute value of each row, at least `least`: [B, H, Tq, 1].
   static Tensor size_of(const Tensor& x, double least) {
-    const NoTape looking;
+    const NoGrad no_grad;
     const Tensor floor = Tensor::full(Shape{1, 1, 1, 1}, least, x.dtype(), x.device());
     return maximum(max(abs(x.detach()), 3), floor);
   }
 
-  /// The kernel of each pair, a row divided by one number of its own: that leaves the map as it is, and no
-  /// power overflows. What is masked may hold anything and is raised to no power.
+  /// The kernel of each pair, each row divided by a number: the map stays the same, and powers do not
+  /// overflow. Masked scores may be anything and are set to 0 first.
   Tensor powers(const Tensor& scores, const Tensor& open) const {
     const auto seen = [&open](const Tensor& x) { return open ? x * open : x; };
     if (options_.kernel == Kind::taylor) {
       const Tensor s = seen(scores), size = size_of(s, 1), part = s / size, rest = reciprocal(size);
-      Tensor total = rest + part, power = part;  // 1 + s, over size
+      Tensor total = rest + part, power = part;  // (1 + s) / size
       for (int64_t n = 2; n <= options_.degree; ++n) {
         power = power * part * (1 / static_cast<double>(n));
         total = total * rest + power;

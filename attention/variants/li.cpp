@@ -1,13 +1,13 @@
-// Linear attention mechanism. Li et al. 2020, "Linear attention mechanism: an efficient attention for
-// semantic segmentation", arXiv 2007.14902.
+// Linear attention mechanism: linear attention with weights 1 + cos(q, k). Li et al. 2020, "Linear attention
+// mechanism: an efficient attention for semantic segmentation", arXiv 2007.14902.
 //
 //   y_i = sum_j (1 + q^_i . k^_j) v_j / sum_j (1 + q^_i . k^_j),      x^ = x / |x|
 //
-// The beginning of exp at cosines, so weights lie between 0 and 2: Fastmax of degree 1 with l2 normalisation.
-// epsilon is for a query whose only key is its opposite: rounding would be divided by rounding. With
-// epsilon = 0 the formula is exact.
-#include "attention/kernelized.h"
-#include "attention/variant.h"
+// The first-order Taylor polynomial of exp of the cosine, so weights are between 0 and 2: fastmax of degree 1
+// with l2 normalisation. epsilon is for a query opposite to its only key, where both sums are rounding
+// errors. With epsilon = 0 the formula is exact.
+#include "heed/attention/base/kernelized.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -23,10 +23,10 @@ class LiAttention final : public KernelizedAttention {
       : KernelizedAttention(config, terms_of(o), rng) {}
 
  private:
-  static kernel::FastmaxTerms terms_of(const Options& o) {
+  static kernel::PolynomialTerms terms_of(const Options& o) {
     if (!(o.epsilon >= 0)) fail("attention 'li': epsilon = ", o.epsilon, ". It must be at least 0.");
     return {.coefficients = {1, 1},
-            .prepare = kernel::Prepare::unit,
+            .prepare = kernel::FeatureMap::unit,
             .prepare_epsilon = 1e-12,
             .epsilon = o.epsilon};
   }

@@ -1,11 +1,12 @@
-// Linear attention. Katharopoulos et al. 2020, "Transformers are RNNs", arXiv 2006.16236.
+// Linear attention: features elu(x) + 1 instead of a softmax. Katharopoulos et al. 2020, "Transformers are
+// RNNs", arXiv 2006.16236.
 //
 //   y_i = phi(q_i)^T sum_j phi(k_j) v_j^T  /  phi(q_i)^T sum_j phi(k_j),      phi(x) = elu(x) + 1
 //
-// Nothing of size T x T is made; a causal decoder keeps S = sum phi(k) v^T and z = sum phi(k). The kernel
-// makes the features as it reads queries and keys.
-#include "attention/kernelized.h"
-#include "attention/variant.h"
+// No T x T map is computed; a causal decoder caches S = sum phi(k) v^T and z = sum phi(k). The kernel
+// computes the features as it reads queries and keys.
+#include "heed/attention/base/kernelized.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -21,12 +22,12 @@ class LinearAttention final : public KernelizedAttention {
       : KernelizedAttention(config, terms_of(o), rng) {}
 
  private:
-  static kernel::FastmaxTerms terms_of(const Options& o) {
+  static kernel::PolynomialTerms terms_of(const Options& o) {
     if (!(o.epsilon > 0)) {
       fail("attention 'linear': epsilon = ", o.epsilon,
            ". It must be above 0, or a query without keys divides by zero.");
     }
-    return {.coefficients = {0, 1}, .prepare = kernel::Prepare::positive, .epsilon = o.epsilon};
+    return {.coefficients = {0, 1}, .prepare = kernel::FeatureMap::positive, .epsilon = o.epsilon};
   }
 };
 

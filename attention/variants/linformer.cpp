@@ -1,21 +1,20 @@
-// Linformer. Wang et al. 2020, "Linformer: self-attention with linear complexity", arXiv 2006.04768,
-// equation 7.
+// Linformer: trained matrices project keys and values along the sequence to k slots. Wang et al. 2020,
+// "Linformer: self-attention with linear complexity", arXiv 2006.04768, equation 7.
 //
 //   Y = softmax( Q (E K)^T / sqrt(d) ) F V,      E, F: [k, M]
 //
-// Keys and values are mixed into k slots by trained matrices, so the map has k columns. Positions have their
-// own columns in E and F: inputs shorter than they were made for use the first ones, longer ones are refused.
-// The mixing looks at all positions, so there is no causal form. Padded keys and values count as zeros; slots
-// that mix only zeros keep their share of the softmax, as the paper's would.
+// The map has k columns. Each position has its own column in E and F: shorter inputs use the first columns,
+// longer ones are an error. The projection mixes all positions, so there is no causal form. Padded keys and
+// values count as zeros; slots that mix only zeros keep their share of the softmax, as in the paper.
 //
-// Parameters: E [H or 1, k, length] mixes keys, F [H or 1, k, length] mixes values. sharing = none: for each
-// head its own; headwise: one E and one F; key_value: one E for keys and values; layerwise: that one E in all
-// layers of a stack.
+// Parameters: E [H or 1, k, length] for keys, F [H or 1, k, length] for values. sharing = none: separate per
+// head; headwise: one E and one F; key_value: one E for keys and values; layerwise: the same E in all layers
+// of a stack.
 #include <algorithm>
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -37,8 +36,8 @@ struct Options {
   }
 };
 
-/// Slots that a decoder asks again and again: as many as k, however long the source is.
-struct SlotMemory final : Memory {
+/// The projected keys and values of cross-attention: k slots for a source of any length.
+struct SlotCache final : AttentionCache {
   Tensor keys, values;  ///< [B, H, k, d]
   void fields(Fields& f) override {
     f("keys", keys);
@@ -51,7 +50,7 @@ class LinformerAttention final : public HeadedAttention {
   LinformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
       : HeadedAttention(config, rng),
         length_(o.length > 0 ? o.length : config.max_length),
-        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
+        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
     if (length_ < 1) {
       fail("attention 'linformer': the host does not say how long inputs get, and E has a column for each ",
            "position. Give length=N.");
@@ -70,7 +69,7 @@ class LinformerAttention final : public HeadedAttention {
     if (two) f_ = uniform_parameter(shape, bound, rng);
   }
 
-  std::unique_ptr<Memory> start() const override { return std::make_unique<SlotMemory>(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<SlotCache>(); }
   void fields(Fields& f) override {
     HeadedAttention::fields(f);
     f("E", e_);
@@ -78,31 +77,31 @@ class LinformerAttention final : public HeadedAttention {
   }
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override {
-    Attend plain = call;
-    plain.memory = nullptr;
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    AttentionInput plain = input;
+    plain.cache = nullptr;
     refuse_extras("linformer", plain);
-    auto* memory = memory_of<SlotMemory>(call);
-    SlotMemory own;
-    SlotMemory& slots = memory != nullptr ? *memory : own;
-    if (heads.k) mix(heads, call.mask, slots);
+    auto* cache = cache_of<SlotCache>(input);
+    SlotCache own;
+    SlotCache& slots = cache != nullptr ? *cache : own;
+    if (heads.k) mix(heads, input.mask, slots);
     if (slots.length == 0)
       fail("attention: no keys were given and none are remembered. Give keys in the first call.");
-    if (call.pass.probe != nullptr) {
-      const NoTape looking;
+    if (input.context.recorder != nullptr) {
+      const NoGrad no_grad;
       const Tensor f = slice(f_ ? f_ : e_, 2, 0, slots.length);
       const Tensor positions =
           Tensor::zeros(Shape{heads.q.extent(0), 1, slots.length, 1}, f.dtype(), f.device());
-      const Tensor kept = call.mask.kept(positions, 0);
+      const Tensor kept = input.mask.kept(positions, 0);
       const Tensor seen = kept ? f * transpose(kept, 2, 3) : f;  // [B or 1, H or 1, k, M]
       const Tensor weights = softmax(matmul(heads.q, transpose(slots.keys, 2, 3)) * scale_);
-      call.pass.probe->see(*this, matmul(weights, seen));
+      input.context.recorder->record(*this, matmul(weights, seen));
     }
-    return attention(heads.q, slots.keys, slots.values, terms(call, scale_));
+    return attention(heads.q, slots.keys, slots.values, terms(input, scale_));
   }
 
-  /// All keys and values into slots.
-  void mix(const Heads& heads, const Mask& mask, SlotMemory& slots) const {
+  /// Projects all keys and values into slots. Fails when slots exist already, and on too many keys.
+  void mix(const Heads& heads, const Mask& mask, SlotCache& slots) const {
     const int64_t length = heads.k.extent(2);
     if (slots.length > 0) {
       fail("attention 'linformer': its slots are mixed of all keys at once, and ", slots.length,
@@ -119,8 +118,8 @@ class LinformerAttention final : public HeadedAttention {
     slots.length = length;
   }
 
-  /// [H or 1, k, M] times [B, H, M, d] -> [B, H, k, d]. The batch becomes columns of one product, so that no
-  /// gradient of E is made for each of its rows.
+  /// E [H or 1, k, M] times x [B, H, M, d] -> [B, H, k, d]. The batch becomes columns of one product, so that
+  /// E gets one gradient instead of one per sequence.
   static Tensor mixed(const Tensor& e, const Tensor& x) {
     const int64_t b = x.extent(0), h = x.extent(1), m = x.extent(2), d = x.extent(3), k = e.extent(1);
     if (e.extent(0) == h) {

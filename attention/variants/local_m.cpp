@@ -1,18 +1,16 @@
-// Local attention, monotonic. Luong et al. 2015, "Effective approaches to
-// attention-based neural machine translation", arXiv 1508.04025, section 3.2:
-// local-m.
+// Local attention, monotonic: query i attends to the keys around position i. Luong et al. 2015, "Effective
+// approaches to attention-based neural machine translation", arXiv 1508.04025, section 3.2: local-m.
 //
-//   y_i = sum_j a_ij v_j,      a_i = softmax of q_i . k_j over |j - i| <=
-//   window
+//   y_i = sum_j a_ij v_j,      a_i = softmax of q_i . k_j over |j - i| <= window
 //
-// Query i stands beside key i. No Gaussian; a query whose window lies past the
-// last key gets zeros. A decoder keeps the last `window` keys and values.
+// There is no Gaussian; a query whose window is past the last key gets zeros. A decoder caches the last
+// `window` keys and values.
 //
-// Parameters: with score=general: general [H, d, d], its rows take the query
+// Parameters: with score=general: general [H, d, d], applied as q W
 #include <cmath>
 
-#include "attention/patterned.h"
-#include "attention/variant.h"
+#include "heed/attention/base/patterned.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -38,14 +36,14 @@ class LocalMonotonicAttention final : public PatternedAttention {
       fail(
           "attention 'local_m': scale = 0. It multiplies the scores: give "
           "another number.");
-    const int64_t d = head_width();
+    const int64_t d = head_dim();
     if (o.score == Product::general) {
-      between_ = uniform_parameter(Shape{config.heads, d, d}, std::sqrt(3.0 / static_cast<double>(d)), rng);
+      matrix_ = uniform_parameter(Shape{config.heads, d, d}, std::sqrt(3.0 / static_cast<double>(d)), rng);
     }
   }
   void fields(Fields& f) override {
     PatternedAttention::fields(f);
-    if (between_) f("general", between_);
+    if (matrix_) f("general", matrix_);
   }
 
  private:
@@ -53,13 +51,13 @@ class LocalMonotonicAttention final : public PatternedAttention {
     out.range(i - window_, i + window_ + 1);
   }
   int64_t reach() const override { return window_; }
-  Tensor attend(Heads heads, const Attend& call) override {
-    if (between_) heads.q = matmul(heads.q, between_);
-    return PatternedAttention::attend(std::move(heads), call);
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    if (matrix_) heads.q = matmul(heads.q, matrix_);
+    return PatternedAttention::attend(std::move(heads), input);
   }
 
   int64_t window_;
-  Tensor between_;  // [H, d, d]
+  Tensor matrix_;  // [H, d, d]
 };
 
 }  // namespace

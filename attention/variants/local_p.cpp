@@ -1,21 +1,22 @@
-// Local attention, predictive. Luong et al. 2015, "Effective approaches to attention-based neural machine
-// translation", arXiv 1508.04025, section 3.2: local-p.
+// Local attention, predictive: each query predicts a position and attends around it. Luong et al. 2015,
+// "Effective approaches to attention-based neural machine translation", arXiv 1508.04025, section 3.2:
+// local-p.
 //
-//   p_i = n sigmoid(u . tanh(W q_i)),        n: the keys that query i may look at
+//   p_i = n sigmoid(u . tanh(W q_i)),        n: the number of keys that query i may attend to
 //   a_i = softmax over |j - p_i| <= window of q_i . k_j,  times exp(-(j - p_i)^2 / (2 sigma^2))
 //
-// Weights are not normalised again, so rows sum to at most 1. The gradient reaches W and u through the
-// Gaussian alone: which keys are in the window is a step. Dropout is not applied: no map is made. The
-// authors' code differs: convention=code puts p in 0..n-1, centres the window on floor(p); it also knows a
-// Gaussian on the scores. span, window_center and gauss choose each by itself.
+// Weights are not renormalised, so rows sum to at most 1. W and u get a gradient through the Gaussian only,
+// because the window is a step function. Dropout is not applied: there is no map. The authors' code differs:
+// convention=code puts p in 0..n-1 and centres the window on floor(p); it can also put the Gaussian on the
+// scores. span, window_center and gauss choose each separately.
 //
-// Parameters: place_hidden [H, d, hidden] W turned, place_units [H, hidden, 1] u; with score=general: general
-// [H, d, d], its rows take the query
+// Parameters: place_hidden [H, d, hidden] W^T, place_units [H, hidden, 1] u; with score=general: general
+// [H, d, d], applied as q W
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "core/table.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/core/constant_table.h"
 
 namespace heed {
 namespace {
@@ -54,27 +55,27 @@ class LocalPredictiveAttention final : public HeadedAttention {
       : HeadedAttention(config, rng), options_(o) {
     if (!(o.sigma >= 0))
       fail("attention 'local_p': sigma = ", o.sigma, ". It must be above 0, or 0 for window / 2.");
-    const int64_t h = config.heads, d = head_width(), hidden = o.hidden > 0 ? o.hidden : d;
+    const int64_t h = config.heads, d = head_dim(), hidden = o.hidden > 0 ? o.hidden : d;
     const auto bound = [](int64_t in, int64_t out) { return std::sqrt(6.0 / static_cast<double>(in + out)); };
     place_hidden_ = uniform_parameter(Shape{h, d, hidden}, bound(d, hidden), rng);
     place_units_ = uniform_parameter(Shape{h, hidden, 1}, bound(hidden, 1), rng);
-    if (o.score == Product::general) between_ = uniform_parameter(Shape{h, d, d}, bound(d, d), rng);
+    if (o.score == Product::general) matrix_ = uniform_parameter(Shape{h, d, d}, bound(d, d), rng);
   }
-  std::unique_ptr<Memory> start() const override { return std::make_unique<KeyValueMemory>(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   void fields(Fields& f) override {
     HeadedAttention::fields(f);
     f("place_hidden", place_hidden_);
     f("place_units", place_units_);
-    if (between_) f("general", between_);
+    if (matrix_) f("general", matrix_);
   }
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override {
-    if (call.mask.bias())
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    if (input.mask.bias())
       fail("attention 'local_p': a window takes no bias on its scores. Leave the bias out, or use softmax.");
-    const int64_t first_query = recall(heads, call);
-    const Tensor centre = centres(heads, call, first_query);
-    const Tensor q = between_ ? matmul(heads.q, between_) : heads.q;
+    const int64_t first_query = recall(heads, input);
+    const Tensor centre = centres(heads, input, first_query);
+    const Tensor q = matrix_ ? matmul(heads.q, matrix_) : heads.q;
     const bool code = options_.convention == Convention::code;
     const bool floor =
         options_.window_center == Centre::convention ? code : options_.window_center == Centre::floor;
@@ -85,42 +86,43 @@ class LocalPredictiveAttention final : public HeadedAttention {
                                                 : std::max(static_cast<double>(options_.window) / 2, 0.5),
                                    .window = floor ? kernel::WindowCentre::floor : kernel::WindowCentre::real,
                                    .gauss = options_.gauss,
-                                   .causal = call.mask.is_causal(),
+                                   .causal = input.mask.is_causal(),
                                    .first_query = first_query,
-                                   .key_lengths = call.mask.key_lengths()};
-    if (call.pass.probe != nullptr) {
-      // The map is what comes out where values are the unit vectors.
-      const NoTape looking;
+                                   .key_lengths = input.mask.key_lengths()};
+    if (input.context.recorder != nullptr) {
+      // With the identity as values, the output is the map.
+      const NoGrad no_grad;
       const int64_t keys = heads.k.extent(2);
       const Tensor values = expand(identity(keys, q), Shape{q.extent(0), q.extent(1), keys, keys});
-      call.pass.probe->see(*this, local_attention(q, heads.k, values, centre, terms));
+      input.context.recorder->record(*this, local_attention(q, heads.k, values, centre, terms));
     }
     return local_attention(q, heads.k, heads.v, centre, terms);
   }
 
   /// p of each query, [B, H, Tq].
-  Tensor centres(const Heads& heads, const Attend& call, int64_t first_query) const {
+  Tensor centres(const Heads& heads, const AttentionInput& input, int64_t first_query) const {
     const Tensor& q = heads.q;
     const Tensor share = sigmoid(matmul(tanh(matmul(q, place_hidden_)), place_units_));  // [B, H, Tq, 1]
     const bool code = options_.convention == Convention::code;
     const bool last = options_.span == Span::convention ? code : options_.span == Span::last;
-    Tensor span = open(heads, call, first_query);
+    Tensor span = open(heads, input, first_query);
     if (last) span = span - 1;
     return reshape(share * span, Shape{q.extent(0), q.extent(1), q.extent(2)});
   }
 
-  /// How many keys each query may look at, [1|B, 1, 1|Tq, 1]. Nothing is read on the host.
-  static Tensor open(const Heads& heads, const Attend& call, int64_t first_query) {
+  /// The number of keys that each query may attend to, [1|B, 1, 1|Tq, 1], computed without reading the
+  /// device.
+  static Tensor open(const Heads& heads, const AttentionInput& input, int64_t first_query) {
     const Tensor& q = heads.q;
     const auto keys = static_cast<double>(heads.k.extent(2));
     Tensor open = Tensor::full(Shape{1, 1, 1, 1}, keys, q.dtype(), q.device());
-    if (call.mask.is_causal()) {
+    if (input.mask.is_causal()) {
       std::vector<double> counts;
       for (int64_t i = 0; i < q.extent(2); ++i)
         counts.push_back(std::min(static_cast<double>(first_query + i + 1), keys));
       open = constant_table<double>(counts, Shape{1, 1, q.extent(2), 1}, q.device(), q.dtype());
     }
-    if (const Tensor lengths = call.mask.key_lengths()) {
+    if (const Tensor lengths = input.mask.key_lengths()) {
       const Tensor own = reshape(cast(lengths, q.dtype()), Shape{lengths.extent(0), 1, 1, 1});
       open = minimum(open, own);
     }
@@ -129,7 +131,7 @@ class LocalPredictiveAttention final : public HeadedAttention {
 
   Options options_;
   Tensor place_hidden_, place_units_;  // [H, d, hidden], [H, hidden, 1]
-  Tensor between_;                     // [H, d, d]
+  Tensor matrix_;                      // [H, d, d]
 };
 
 }  // namespace

@@ -1,16 +1,16 @@
-// Location-based attention. Luong et al. 2015, "Effective approaches to attention-based neural machine
-// translation", arXiv 1508.04025, equation 8.
+// Location-based attention: the query alone determines the weights of positions. Luong et al. 2015,
+// "Effective approaches to attention-based neural machine translation", arXiv 1508.04025, equation 8.
 //
 //   a_i = softmax_j( w_j . q_i ),      j below the source's length
 //
-// Each place has a row of weights, and no key is looked at: the order of keys is all that matters, and a
-// source longer than the table cannot be read.
+// Each position has its own row of weights, and scores do not depend on keys. A source longer than the table
+// is an error.
 //
 // Parameters: places [H, length, d] w
 #include <cmath>
 
-#include "attention/dotted.h"
-#include "attention/variant.h"
+#include "heed/attention/base/dotted.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -33,8 +33,8 @@ class LocationAttention final : public DottedAttention {
       fail("attention 'location': length = ", o.length,
            ", and the model names no longest input. It has a weight for each place: set length.");
     }
-    places_ = uniform_parameter(Shape{config.heads, length, head_width()},
-                                std::sqrt(3.0 / static_cast<double>(head_width())), rng);
+    places_ = uniform_parameter(Shape{config.heads, length, head_dim()},
+                                std::sqrt(3.0 / static_cast<double>(head_dim())), rng);
   }
   void fields(Fields& f) override {
     DottedAttention::fields(f);
@@ -52,7 +52,7 @@ class LocationAttention final : public DottedAttention {
     heads.k = expand(rows, Shape{heads.q.extent(0), heads.q.extent(1), keys, heads.q.extent(3)});
   }
 
-  bool shares_keys() const override { return false; }  // each head has places of its own
+  bool shares_keys() const override { return false; }  // `places` differs by head
 
   Tensor places_;  // [H, length, d]
 };

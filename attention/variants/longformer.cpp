@@ -1,22 +1,23 @@
-// Longformer. Beltagy et al. 2020, "Longformer: the long-document Transformer", arXiv 2004.05150, section 3.
+// Longformer: a sliding window, plus a few global tokens that attend to all and that all attend to. Beltagy
+// et al. 2020, "Longformer: the long-document Transformer", arXiv 2004.05150, section 3.
 //
 //   i local:   a_i = softmax over |i - j| <= w e, (i - j) mod e = 0, and the global j, of q_i . k_j / sqrt(d)
 //   i global:  a_i = softmax over all j of q'_i . k'_j / sqrt(d),  y_i = sum_j a_ij v'_j
 //
-// The first g tokens are global; a key that is global and in the window counts once. A decoder has no global
-// tokens, keeps the last w e keys, and is the window of that width.
+// The first g tokens are global; a global key within the window counts once. A decoder has no global tokens,
+// caches the last w e keys, and equals `window` of that width.
 //
-// Parameters: query_global, key_global, value_global: the projections of global queries q' and of keys k' and
-// values v' for them (not in a decoder), at first copies of query, key and value. Places for tensors of one
-// call, used instead: global_queries [B, H, g, D], global_keys [B, H, N, D], global_values [B, H, N, Dv]
-// (keys and values may have fewer heads), as projections give them, before qk_norm and rope. On heads without
-// projections q' = q, k' = k, v' = v where nothing is given.
+// Parameters: query_global, key_global, value_global: the projections of global queries q' and of their keys
+// k' and values v' (not in a decoder), initialised as copies of query, key and value. Optional inputs of one
+// call, before qk_norm and rope, instead of these projections: global_queries [B, H, g, D], global_keys
+// [B, H, N, D], global_values [B, H, N, Dv] (keys and values may have fewer heads). In on_heads() without
+// them, q' = q, k' = k, v' = v.
 #include <cmath>
 
-#include "attention/patterned.h"
-#include "attention/variant.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
+#include "heed/attention/base/patterned.h"
+#include "heed/attention/variant.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -70,7 +71,7 @@ class Longformer final : public PatternedAttention {
   bool same_for_all_heads() const override { return o_.dilation == 1 || o_.dilated_heads == 0; }
 
   void keys(int64_t head, int64_t i, int64_t length, KeySet& out) const override {
-    if (i < o_.global) return;  // it has projections of its own
+    if (i < o_.global) return;  // global queries are computed separately
     out.range(0, o_.global);
     const bool dilated = o_.dilated_heads == 0 || head >= config().heads - o_.dilated_heads;
     const int64_t e = dilated ? o_.dilation : 1;
@@ -80,57 +81,56 @@ class Longformer final : public PatternedAttention {
   }
   int64_t reach() const override { return o_.global == 0 ? o_.window * o_.dilation : -1; }
 
-  Tensor attend(Heads heads, const Attend& call) override {
-    if (o_.global == 0) return PatternedAttention::attend(std::move(heads), call);
-    if (call.mask.bias())
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    if (o_.global == 0) return PatternedAttention::attend(std::move(heads), input);
+    if (input.mask.bias())
       fail("attention: a sparse pattern takes no bias on its scores. Leave the bias out, or use softmax.");
-    if (call.mask.is_causal())
+    if (input.mask.is_causal())
       fail("attention 'longformer': global tokens look ahead. Use it without a causal mask, or global=0.");
-    const int64_t first_query = recall(heads, call);
-    if (call.memory != nullptr)
-      fail(
-          "attention 'longformer': global tokens see all keys, so it keeps no memory. Give all in one call.");
+    const int64_t first_query = recall(heads, input);
+    if (input.cache != nullptr)
+      fail("attention 'longformer': global tokens see all keys, so it has no cache. Give all in one call.");
     const int64_t queries = heads.q.extent(2);
     const int64_t n = std::clamp<int64_t>(o_.global - first_query, 0, queries);
-    const Heads far = global_heads(heads, call, n);
-    if (call.pass.probe != nullptr) {
-      const NoTape looking;
-      Tensor scores = score(far.q, repeated(far.k, far.q.extent(1)), call);
-      if (const Tensor mask = call.mask.dense(scores, 0)) scores = scores + mask;
-      const Tensor local = slice(dense_map(heads, call, first_query), 2, n, queries);
-      call.pass.probe->see(*this, concat(std::vector<Tensor>{softmax(scores), local}, 2));
+    const Heads far = global_heads(heads, input, n);
+    if (input.context.recorder != nullptr) {
+      const NoGrad no_grad;
+      Tensor scores = score(far.q, repeated(far.k, far.q.extent(1)), input);
+      if (const Tensor mask = input.mask.dense(scores, 0)) scores = scores + mask;
+      const Tensor local = slice(dense_map(heads, input, first_query), 2, n, queries);
+      input.context.recorder->record(*this, concat(std::vector<Tensor>{softmax(scores), local}, 2));
     }
-    const Tensor local = slice(attend_pattern(heads, call, first_query), 2, n, queries);
-    const bool drop = call.pass.noise != nullptr && config().dropout > 0;
+    const Tensor local = slice(attend_pattern(heads, input, first_query), 2, n, queries);
+    const bool drop = input.context.training() && config().dropout > 0;
     const Tensor global = attention(far.q, far.k, far.v,
                                     {.scale = scale(far.q),
-                                     .key_lengths = call.mask.key_lengths(),
+                                     .key_lengths = input.mask.key_lengths(),
                                      .dropout = drop ? config().dropout : 0,
-                                     .draw = drop ? call.pass.noise->next() : Draw{}});
+                                     .draw = drop ? input.context.rng->next() : Draw{}});
     return concat(std::vector<Tensor>{global, local}, 2);
   }
 
-  /// The first n queries, and all keys and values, as global tokens have them.
-  Heads global_heads(const Heads& heads, const Attend& call, int64_t n) const {
-    const bool alone = !call.queries || !call.keys;  // on heads, which are ready
+  /// Heads of global attention: the first n queries, and all keys and values.
+  Heads global_heads(const Heads& heads, const AttentionInput& input, int64_t n) const {
+    const bool alone = !input.queries || !input.keys;  // on_heads(): qk_norm and rope are applied
     Heads far;
     if (const Tensor q = given(global_queries_, "global_queries", heads.q, n))
       far.q = modifiers().ready_query(q, 0);
     else
       far.q = alone ? slice(heads.q, 2, 0, n)
-                    : modifiers().ready_query(split(query_global(slice(call.queries, 1, 0, n))), 0);
+                    : modifiers().ready_query(split(query_global(slice(input.queries, 1, 0, n))), 0);
     if (const Tensor k = given(global_keys_, "global_keys", heads.k, heads.k.extent(2)))
       far.k = modifiers().ready_key(k, 0);
     else
-      far.k = alone ? heads.k : modifiers().ready_key(split(key_global(call.keys)), 0);
+      far.k = alone ? heads.k : modifiers().ready_key(split(key_global(input.keys)), 0);
     far.v = given(global_values_, "global_values", heads.v, heads.v.extent(2));
-    if (!far.v) far.v = alone ? heads.v : split(value_global(call.keys));
+    if (!far.v) far.v = alone ? heads.v : split(value_global(input.keys));
     far.k = repeated(far.k, far.q.extent(1));
     far.v = repeated(far.v, far.q.extent(1));
     return far;
   }
 
-  /// What stands in a place instead of `rows` rows like those of x; empty where nothing does.
+  /// A user-given tensor `place` (the field `name`) of `rows` rows like those of x; empty when not given.
   static Tensor given(const Tensor& place, const char* name, const Tensor& x, int64_t rows) {
     if (!place) return {};
     Shape wanted = x.shape();

@@ -1,21 +1,21 @@
-// LSTMN: an LSTM whose memory is attention to all its earlier states. Cheng et al. 2016, "Long short-term
-// memory-networks for machine reading", arXiv 1601.06733.
+// LSTMN: an LSTM that attends to all its earlier states. Cheng et al. 2016, "Long short-term memory-networks
+// for machine reading", arXiv 1601.06733.
 //
 //   a_i = softmax over i < t of u . tanh(A h_i + C x_t + D h~_{t-1} + b)
 //   (h~_t, c~_t) = sum a_i (h_i, c_i);   gates from W [x_t; h~_t];   c_t = f c~_t + i g;   h_t = o tanh(c_t)
 //
-// The output is h_t. Each head has scores of its own and looks at its share of the columns of h and c. One
-// step after the other, so time is counted in steps as well; the scores are computed again for the gradient.
-// Steps keep the tapes of h and c. The authors' program leaves D out (use_prev_summary = false).
+// The output is h_t. Each head has its own scores and reads its share of the columns of h and c. Steps run
+// one after another, so time also grows with the number of steps; scores are recomputed in the backward pass.
+// The cache holds all h and c. The authors' program leaves D out (use_prev_summary = false).
 //
 // Parameters: from_slot.weight [H hidden, width] A, from_input.weight C and .bias b, from_summary.weight D,
 // units [H, hidden] u, cell.input [4 width, width] and cell.inner [4 width, width] W: gates i, f, g, o
 #include <cmath>
 
-#include "attention/growing_rows.h"
-#include "attention/variant.h"
-#include "autograd/checkpoint.h"
-#include "nn/recurrent.h"
+#include "heed/attention/support/row_cache.h"
+#include "heed/attention/variant.h"
+#include "heed/autograd/recompute.h"
+#include "heed/nn/recurrent.h"
 
 namespace heed {
 namespace {
@@ -31,7 +31,7 @@ struct Options {
   }
 };
 
-struct Tapes final : Memory {
+struct Tapes final : AttentionCache {
   GrowingRows slots;   // [B, t, H (h and c) d]
   GrowingRows scored;  // A h_i, [B, t, H hidden]
   Tensor summary;      // h~ of the last step, [B, width]
@@ -45,13 +45,13 @@ struct Tapes final : Memory {
 class LstmnAttention final : public Attention {
  public:
   LstmnAttention(const AttentionConfig& config, const Options& o, Rng& rng) : config_(config), options_(o) {
-    if (config.head_width != 0 && config.inner_width() != config.width)
+    if (config.head_dim != 0 && config.inner_width() != config.d_model)
       fail("attention 'lstmn': its heads are shares of the state, so they are width / heads wide, not ",
-           config.head_width, ". Leave head_width 0, or use softmax.");
-    if (config.heads < 1 || config.width % config.heads != 0)
-      fail("attention 'lstmn': ", config.heads, " heads do not divide the width ", config.width,
+           config.head_dim, ". Leave head_dim 0, or use softmax.");
+    if (config.heads < 1 || config.d_model % config.heads != 0)
+      fail("attention 'lstmn': ", config.heads, " heads do not divide the width ", config.d_model,
            ". Use a divisor of it.");
-    const int64_t width = config.width, hidden = o.hidden > 0 ? o.hidden : width / config.heads;
+    const int64_t width = config.d_model, hidden = o.hidden > 0 ? o.hidden : width / config.heads;
     const auto layer = [&](bool bias) {
       return Linear(width, config.heads * hidden, rng, {.bias = bias, .init = config.init});
     };
@@ -63,17 +63,17 @@ class LstmnAttention final : public Attention {
     cell_ = std::make_unique<RecurrentCell>(CellKind::lstm, width, width, rng);
   }
 
-  Tensor forward(const Attend& call) override {
-    const Within within(this);
-    check(call);
+  Tensor forward(const AttentionInput& input) override {
+    const ModuleScope within(this);
+    check(input);
     Tapes own;
-    Tapes* const given = memory_of<Tapes>(call);
+    Tapes* const given = cache_of<Tapes>(input);
     Tapes* const tapes = given != nullptr ? given : &own;
-    const Tensor x = transpose(call.queries, 0, 1);  // [T, B, width]
-    const int64_t steps = x.extent(0), batch = x.extent(1), width = config_.width;
+    const Tensor x = transpose(input.queries, 0, 1);  // [T, B, width]
+    const int64_t steps = x.extent(0), batch = x.extent(1), width = config_.d_model;
     tapes->slots.reserve(batch, 2 * width, steps, x);
     tapes->scored.reserve(batch, units_.size(), steps, x);
-    // Made by the layer although there are none, so that its gradient is zero, not missing, after one step.
+    // Computed by the layer even without rows, so that its gradient after one step is zero, not missing.
     if (tapes->length == 0)
       tapes->scored.rows = from_slot_(Tensor::zeros(Shape{batch, 0, width}, x.dtype(), x.device()));
     if (!tapes->summary) tapes->summary = Tensor::zeros(Shape{batch, width}, x.dtype(), x.device());
@@ -82,9 +82,9 @@ class LstmnAttention final : public Attention {
     for (size_t i = 0; i < gates.size(); ++i) {
       const int64_t t = tapes->length;
       const Tensor left = options_.use_prev_summary ? scores[i] + from_summary_(tapes->summary) : scores[i];
-      const Tensor state = look(left, *tapes, call, maps);  // [2, B, width], h~ and c~
+      const Tensor state = look(left, *tapes, input, maps);  // [2, B, width], h~ and c~
       tapes->summary = cell_->hidden(state);
-      const Tensor next = cell_->step(gates[i], state, call.mask.key_lengths(), t);
+      const Tensor next = cell_->step(gates[i], state, input.mask.key_lengths(), t);
       const Tensor h = cell_->hidden(next);
       outputs.push_back(h);
       tapes->scored.add(reshape(from_slot_(h), Shape{batch, 1, -1}));
@@ -93,11 +93,12 @@ class LstmnAttention final : public Attention {
       ++tapes->length;
       ++tapes->queries;
     }
-    if (call.pass.probe != nullptr) call.pass.probe->see(*this, map_of_growing(maps, tapes->length));
+    if (input.context.recorder != nullptr)
+      input.context.recorder->record(*this, map_of_growing(maps, tapes->length));
     return transpose(reshape(concat(outputs, 0), Shape{steps, batch, width}), 0, 1);
   }
 
-  std::unique_ptr<Memory> start() const override { return std::make_unique<Tapes>(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<Tapes>(); }
   void fields(Fields& f) override {
     f("from_slot", from_slot_);
     f("from_input", from_input_);
@@ -107,20 +108,22 @@ class LstmnAttention final : public Attention {
   }
 
  private:
-  static void check(const Attend& call) {
-    if (!call.keys || call.keys.extent(1) != call.queries.extent(1))
+  static void check(const AttentionInput& input) {
+    if (!input.keys || input.keys.extent(1) != input.queries.extent(1))
       fail("attention 'lstmn': a step reads its own input, so keys are the queries. Give both.");
-    if (call.mask.bias())
+    if (input.mask.bias())
       fail("attention 'lstmn': it takes no bias: slots are states, not pairs of positions.");
   }
 
-  /// What step t reads from the slots before it, given its part of the hidden layer [B, H hidden].
-  Tensor look(const Tensor& left, const Tapes& tapes, const Attend& call, std::vector<Tensor>& maps) const {
+  /// Reads the state [2, B, width] of step t from earlier slots; `left` [B, H hidden]: its part of the hidden
+  /// layer.
+  Tensor look(const Tensor& left, const Tapes& tapes, const AttentionInput& input,
+              std::vector<Tensor>& maps) const {
     const int64_t t = tapes.length, first = options_.slots > 0 ? std::max<int64_t>(0, t - options_.slots) : 0;
     const int64_t batch = left.extent(0), heads = config_.heads;
     Tensor mask;
-    if (call.mask.key_lengths() && t > first) {
-      mask = Mask::lengths(call.mask.key_lengths()).dense(like(left, Shape{batch, heads, 1, t}), t);
+    if (input.mask.key_lengths() && t > first) {
+      mask = Mask::lengths(input.mask.key_lengths()).dense(empty_like(left, Shape{batch, heads, 1, t}), t);
       mask = slice(mask, 3, first, t);
     }
     const auto split = [=](const Tensor& rows) {  // [B, n, H w] -> [B, H, n, w]
@@ -136,15 +139,15 @@ class LstmnAttention final : public Attention {
       const Tensor parts = reshape(found, Shape{batch, heads, 2, -1});
       return reshape(permute(parts, {2, 0, 1, 3}), Shape{2, batch, -1});
     };
-    const bool drops = config_.dropout > 0 && call.pass.noise != nullptr;
-    if (call.pass.probe == nullptr && !drops) {
+    const bool drops = config_.dropout > 0 && input.context.training();
+    if (input.context.recorder == nullptr && !drops) {
       const std::vector<Tensor> inputs{left, tapes.scored.rows, units_, tapes.slots.rows};
       return checkpoint([=](std::span<const Tensor> in) { return read(weigh(in[0], in[1], in[2]), in[3]); },
                         inputs);
     }
     const Tensor weights = weigh(left, tapes.scored.rows, units_);
-    if (call.pass.probe != nullptr) maps.push_back(weights.detach());
-    return read(dropout(weights, config_.dropout, call.pass.noise), tapes.slots.rows);
+    if (input.context.recorder != nullptr) maps.push_back(weights.detach());
+    return read(dropout(weights, config_.dropout, input.context.rng), tapes.slots.rows);
   }
 
   AttentionConfig config_;

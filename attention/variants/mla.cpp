@@ -1,18 +1,18 @@
-// Multi-head latent attention. DeepSeek-AI 2024, "DeepSeek-V2", arXiv 2405.04434, section 2.1.
+// Multi-head latent attention: keys and values of all heads are projected from one cached latent vector.
+// DeepSeek-AI 2024, "DeepSeek-V2", arXiv 2405.04434, section 2.1.
 //
 //   c_t = norm(W_down x_t),      k_t,h = [W_uk,h c_t, rope(W_kr x_t)],      v_t,h = W_uv,h c_t,
 //   q_t,h = [W_q,h x_t, rope(W_qr,h x_t)],      scores q . k / sqrt(d + r)
 //
-// Keys and values of all heads come from one short vector c, and one turned key of width r is shared by all.
-// A decoder keeps c and that key only: W_uk is then applied to queries and W_uv to outputs, so that heads
-// share c itself as their key and value. Parameters: query.weight [H (d + r), width], down.weight [rank,
-// width], gain [rank], up_key.weight [H d, rank], up_value.weight [H d, rank], turned_key.weight [r, width],
-// output.weight [width, width].
+// All heads share one rotated key of width r. A decoder caches c and that key only: it applies W_uk to
+// queries and W_uv to outputs, so that c itself is the shared key and value. Parameters: query.weight [H (d +
+// r), width], down.weight [rank, width], gain [rank], up_key.weight [H d, rank], up_value.weight [H d, rank],
+// turned_key.weight [r, width], output.weight [width, width].
 #include <algorithm>
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -29,8 +29,8 @@ struct Options {
 };
 
 Options settled(Options o, const AttentionConfig& config) {
-  if (config.heads < 1 || (config.head_width == 0 && config.width % config.heads != 0)) {
-    fail("attention 'mla': ", config.heads, " heads do not divide the width ", config.width,
+  if (config.heads < 1 || (config.head_dim == 0 && config.d_model % config.heads != 0)) {
+    fail("attention 'mla': ", config.heads, " heads do not divide the width ", config.d_model,
          ". Use a divisor of it.");
   }
   const int64_t d = config.width_of_head();
@@ -47,16 +47,16 @@ class LatentAttention final : public Attention {
       : config_(config),
         options_(settled(options, config)),
         d_(config.width_of_head()),
-        query_(config.width, config.heads * (d_ + options_.turned), rng,
+        query_(config.d_model, config.heads * (d_ + options_.turned), rng,
                {.bias = config.input_bias, .init = config.init}),
-        down_(config.width, options_.rank, rng, {.bias = false, .init = config.init}),
+        down_(config.d_model, options_.rank, rng, {.bias = false, .init = config.init}),
         up_key_(options_.rank, config.inner_width(), rng, {.bias = false, .init = config.init}),
         up_value_(options_.rank, config.inner_width(), rng, {.bias = false, .init = config.init}),
-        turned_key_(config.width, options_.turned, rng, {.bias = false, .init = config.init}),
-        output_(config.inner_width(), config.width, rng,
+        turned_key_(config.d_model, options_.turned, rng, {.bias = false, .init = config.init}),
+        output_(config.inner_width(), config.d_model, rng,
                 {.bias = config.output_bias, .init = config.init, .gain = config.output_gain}),
         gain_(constant_parameter(Shape{options_.rank}, 1)) {}
-  std::unique_ptr<Memory> start() const override { return std::make_unique<KeyValueMemory>(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   void fields(Fields& f) override {
     f("query", query_);
     f("down", down_);
@@ -67,30 +67,31 @@ class LatentAttention final : public Attention {
     f("output", output_);
   }
 
-  Tensor forward(const Attend& call) override {
-    const Within within(this);
-    auto* memory = memory_of<KeyValueMemory>(call);
-    if (!call.keys) fail("attention: no keys were given. Each query brings its own key here.");
-    const int64_t first = memory != nullptr ? memory->length : 0;
-    const int64_t first_query = memory != nullptr ? first : call.keys.extent(1) - call.queries.extent(1);
-    const Tensor q = by_heads(query_(call.queries), config_.heads);  // [B, H, Tq, d + r]
+  Tensor forward(const AttentionInput& input) override {
+    const ModuleScope within(this);
+    auto* cache = cache_of<KeyValueCache>(input);
+    if (!input.keys) fail("attention: no keys were given. Each query brings its own key here.");
+    const int64_t first = cache != nullptr ? cache->length : 0;
+    const int64_t first_query = cache != nullptr ? first : input.keys.extent(1) - input.queries.extent(1);
+    const Tensor q = by_heads(query_(input.queries), config_.heads);  // [B, H, Tq, d + r]
     const Tensor plain = slice(q, 3, 0, d_);
     const Tensor turned = turn(slice(q, 3, d_, d_ + options_.turned), first_query);
-    // What is remembered: as heads of one, the shared key and the latent vector.
-    const Tensor c = down_(call.keys);
+    // The cache: the shared rotated key and the latent vector, as one key-value head.
+    const Tensor c = down_(input.keys);
     const Tensor latent = c / sqrt(mean(square(c), 2) + 1e-6) * gain_;
-    Heads kept{{}, turn(by_heads(turned_key_(call.keys), 1), first), by_heads(latent, 1)};
+    Heads kept{{}, turn(by_heads(turned_key_(input.keys), 1), first), by_heads(latent, 1)};
     Tensor y;
-    if (memory != nullptr) {
-      memory->remember(kept);
-      memory->queries += call.queries.extent(1);
-      const Tensor asked = matmul(plain, by_rows(up_key_));  // [B, H, Tq, rank]
-      const Tensor found = attend(joined(asked, turned), joined(kept.v, kept.k), kept.v, call, first_query);
-      y = matmul(found, transpose(by_rows(up_value_), 1, 2));
+    if (cache != nullptr) {
+      cache->remember(kept);
+      cache->queries += input.queries.extent(1);
+      const Tensor latent_q = matmul(plain, by_rows(up_key_));  // [B, H, Tq, rank]
+      const Tensor latent_y =
+          attend(joined(latent_q, turned), joined(kept.v, kept.k), kept.v, input, first_query);
+      y = matmul(latent_y, transpose(by_rows(up_value_), 1, 2));
     } else {
       const Tensor keys = by_heads(up_key_(latent), config_.heads),
                    values = by_heads(up_value_(latent), config_.heads);
-      y = attend(joined(plain, turned), joined(keys, repeated(kept.k, config_.heads)), values, call,
+      y = attend(joined(plain, turned), joined(keys, repeated(kept.k, config_.heads)), values, input,
                  first_query);
     }
     return output_(reshape(transpose(y, 1, 2), Shape{y.extent(0), y.extent(2), -1}));
@@ -101,7 +102,7 @@ class LatentAttention final : public Attention {
     return transpose(reshape(x, Shape{x.extent(0), x.extent(1), heads, -1}), 1, 2);
   }
   static Tensor joined(const Tensor& a, const Tensor& b) { return concat(std::vector<Tensor>{a, b}, 3); }
-  /// A projection from the latent vector, [H, d, rank].
+  /// The weights of a projection from the latent vector as [H, d, rank].
   Tensor by_rows(const Linear& linear) const {
     return reshape(linear.weight, Shape{config_.heads, d_, options_.rank});
   }
@@ -110,29 +111,30 @@ class LatentAttention final : public Attention {
                   kernel::RotaryPairs::halves);
   }
 
-  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Attend& call, int64_t first_query) {
+  Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionInput& input,
+                int64_t first_query) {
     const double scale = 1 / std::sqrt(static_cast<double>(d_ + options_.turned));
-    const bool trained_bias = call.mask.bias() && call.mask.bias().node() && recording();
+    const bool trained_bias = input.mask.bias() && input.mask.bias().node() && recording();
     const auto map = [&] {
       const Tensor scores = matmul(q, transpose(repeated(k, config_.heads), 2, 3)) * scale;
-      const Tensor mask = call.mask.dense(scores, first_query);
+      const Tensor mask = input.mask.dense(scores, first_query);
       return softmax(mask ? scores + mask : scores);
     };
-    if (call.pass.probe != nullptr) {
-      const NoTape looking;
-      call.pass.probe->see(*this, map());
+    if (input.context.recorder != nullptr) {
+      const NoGrad no_grad;
+      input.context.recorder->record(*this, map());
     }
     if (trained_bias)
-      return matmul(dropout(map(), config_.dropout, call.pass.noise), repeated(v, config_.heads));
-    const bool drop = call.pass.noise != nullptr && config_.dropout > 0;
+      return matmul(dropout(map(), config_.dropout, input.context.rng), repeated(v, config_.heads));
+    const bool drop = input.context.training() && config_.dropout > 0;
     return attention(q, k, v,
                      {.scale = scale,
-                      .causal = call.mask.is_causal(),
+                      .causal = input.mask.is_causal(),
                       .first_query = first_query,
-                      .key_lengths = call.mask.key_lengths(),
-                      .bias = call.mask.bias(),
+                      .key_lengths = input.mask.key_lengths(),
+                      .bias = input.mask.bias(),
                       .dropout = drop ? config_.dropout : 0,
-                      .draw = drop ? call.pass.noise->next() : Draw{}});
+                      .draw = drop ? input.context.rng->next() : Draw{}});
   }
 
   AttentionConfig config_;

@@ -1,21 +1,22 @@
-// Nystromformer. Xiong et al. 2021, "Nystromformer: a Nystrom-based algorithm for approximating
-// self-attention", arXiv 2102.03902, equations 13 to 15.
+// Nystromformer: approximates the softmax map from landmarks, means of segments. Xiong et al. 2021,
+// "Nystromformer: a Nystrom-based algorithm for approximating self-attention", arXiv 2102.03902, equations 13
+// to 15.
 //
 //   Y = softmax(Q K~^T s) A+ softmax(Q~ K^T s) V,      A = softmax(Q~ K~^T s),  s = 1 / sqrt(d)
 //
-// Q~ and K~ are m landmarks: averages of m segments of the queries and keys that are no padding, whose sizes
-// differ by one at most. A+ is the pseudo-inverse by `iterations` rounds of
-// Z <- Z (13 I - A Z (15 I - A Z (7 I - A Z))) / 4 from Z = A^T / (largest column sum, rows summing to 1).
-// With as many landmarks as positions it is softmax attention. The largest column sum is that of each map, or
-// with init=original that of all maps of all heads and sequences of the batch, as in the authors' code
-// (github.com/mlpen/Nystromformer): an output then depends on what else is in its batch.
+// Q~ and K~ are m landmarks: means of m segments of the queries and keys without padding; segment sizes
+// differ by at most one. A+ is the pseudo-inverse, computed by `iterations` rounds of Z <- Z (13 I - A Z (15
+// I - A Z (7 I - A Z))) / 4 from Z = A^T / (largest column sum; rows sum to 1). With as many landmarks as
+// positions it is softmax attention. The largest column sum is that of each map; with init=original that of
+// all maps of the batch, as in the authors' code (github.com/mlpen/Nystromformer), so that an output depends
+// on the other sequences of its batch.
 //
 // Parameters: conv [H, kernel], only with kernel > 0: each head adds a convolution of its values over time.
 #include <cmath>
 #include <vector>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -47,7 +48,7 @@ class NystromformerAttention final : public HeadedAttention {
         landmarks_(o.landmarks),
         iterations_(o.iterations),
         init_(o.init),
-        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_width()))) {
+        scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
     if (o.kernel > 0 && o.kernel % 2 == 0) {
       fail("attention 'nystromformer': kernel = ", o.kernel, ". It must be odd, or 0 for none.");
     }
@@ -68,51 +69,51 @@ class NystromformerAttention final : public HeadedAttention {
   }
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override {
-    refuse_extras("nystromformer", call);
-    const Tensor kept = call.mask.kept(heads.k, 0);
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    refuse_extras("nystromformer", input);
+    const Tensor kept = input.mask.kept(heads.k, 0);
     if (kept) heads.v = heads.v * kept;
     const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
     const int64_t m = std::min({landmarks_, queries, keys});
-    const Tensor& lengths = call.mask.key_lengths();
+    const Tensor& lengths = input.mask.key_lengths();
     const Tensor of_keys = segment_mean(heads.k, m, lengths, {});
-    // Queries that attend to themselves are padded where keys are; others are all there, cut into as many
-    // runs.
+    // In self-attention queries are padded like keys. In cross-attention all queries are real, and cut into
+    // as many segments as the keys.
     const bool crosses = config().cross;
     const Tensor of_queries =
         segment_mean(heads.q, m, crosses ? Tensor() : lengths, crosses ? lengths : Tensor());
-    const Tensor inverse = inverted(corner(of_queries, of_keys, call.mask), kept);
+    const Tensor inverse = inverted(corner(of_queries, of_keys, input.mask), kept);
     const kernel::AttentionTerms plain{.scale = scale_, .key_lengths = lengths};
-    if (call.pass.probe != nullptr) {
-      const NoTape looking;
+    if (input.context.recorder != nullptr) {
+      const NoGrad no_grad;
       const Tensor whole =
           expand(identity(keys, heads.v), Shape{heads.v.extent(0), heads.v.extent(1), keys, keys});
       const Tensor values = kept ? whole * kept : whole;
       const Tensor map =
           attention(heads.q, of_keys, matmul(inverse, attention(of_queries, heads.k, values, plain)), plain);
-      call.pass.probe->see(*this, conv_ ? map + convolved(values) : map);
+      input.context.recorder->record(*this, conv_ ? map + convolved(values) : map);
     }
-    kernel::AttentionTerms dropped = terms(call, scale_);
+    kernel::AttentionTerms dropped = terms(input, scale_);
     dropped.key_lengths = lengths;
     const Tensor mixed = matmul(inverse, attention(of_queries, heads.k, heads.v, plain));  // [B, H, m, d]
     const Tensor y = attention(heads.q, of_keys, mixed, dropped);
     return conv_ ? y + convolved(heads.v) : y;
   }
 
-  /// softmax(Q~ K~^T s); zero where a sequence has no such landmark.
+  /// A = softmax(Q~ K~^T s); zero in rows and columns of landmarks that a sequence does not have.
   Tensor corner(const Tensor& of_queries, const Tensor& of_keys, const Mask& mask) const {
     Tensor scores = matmul(of_queries, transpose(of_keys, 2, 3)) * scale_;
     if (!mask.key_lengths()) return softmax(scores);
-    // A sequence of n < m positions has n landmarks, so its length tells which columns and rows there are.
+    // A sequence of n < m positions has n landmarks, so its length masks rows and columns.
     const Mask some = Mask::lengths(mask.key_lengths());
     scores = scores + some.dense(scores, 0);
     return softmax(scores) * some.kept(scores, 0);
   }
 
-  /// The pseudo-inverse of a map whose rows sum to 1, or to 0 past the last landmark.
+  /// The pseudo-inverse of a map whose rows sum to 1, or to 0 beyond the last landmark.
   Tensor inverted(const Tensor& a, const Tensor& kept) const {
     Tensor largest = max(sum(a, 2), 3);                         // [B, H, 1, 1]
-    if (kept) largest = largest + (-slice(kept, 2, 0, 1) + 1);  // a sequence without keys divides by 1
+    if (kept) largest = largest + (-slice(kept, 2, 0, 1) + 1);  // without keys divide by 1
     if (init_ == Start::original) largest = max(max(largest, 0), 1);
     Tensor z = transpose(a, 2, 3) / largest;
     const Tensor one = identity(a.extent(2), a);
@@ -123,7 +124,7 @@ class NystromformerAttention final : public HeadedAttention {
     return z;
   }
 
-  /// [B, H, T, d]: each head's values convolved over time, zeros beyond the ends.
+  /// Convolves the values of each head over time, zero-padded: [B, H, T, d] -> [B, H, T, d].
   Tensor convolved(const Tensor& v) const {
     const int64_t width = conv_.extent(1), length = v.extent(2);
     Shape beyond = v.shape();
@@ -157,7 +158,7 @@ Variant variant::nystromformer() {
        .cross = true,
        .map = MapKind::signed_,
        .from = 8192,
-       .tolerance = 10});  // six rounds of an inverse of a map that is nearly singular
+       .tolerance = 10});  // six rounds approximate the inverse of a nearly singular map
 }
 
 }  // namespace heed

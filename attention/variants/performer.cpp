@@ -1,21 +1,22 @@
-// FAVOR+. Choromanski et al. 2020, "Rethinking attention with Performers", arXiv 2009.14794.
+// Performer (FAVOR+): linear attention with positive random features for exp. Choromanski et al. 2020,
+// "Rethinking attention with Performers", arXiv 2009.14794.
 //
 //   exp(q . k / sqrt(d)) = E[phi(q) . phi(k)],      x' = x d^(-1/4),   w normal
 //
 //   positive     phi(x) = exp(W x' - |x'|^2 / 2)
 //   hyperbolic   phi(x) = exp(-|x'|^2 / 2) [exp(W x'), exp(-W x')]
 //
-// The largest exponent of a query, and that of the keys, are taken off before exp, and epsilon is added to
-// what remains; with epsilon = 0 that changes nothing. Where queries look back only, the keys' largest
-// exponent is the one so far: weights are then phi(q) . e^(a_j) + epsilon e^(M_i) sum(phi(q)), in which a
-// later key has no part, and the last output is the two-sided one.
+// The largest exponent of each query, and that of all keys, are subtracted before exp, then epsilon is added;
+// with epsilon = 0 this does not change the result. When causal, the largest exponent of keys is the largest
+// so far: weights are phi(q) . e^(a_j) + epsilon e^(M_i) sum(phi(q)), which do not depend on later keys, and
+// the last output equals the bidirectional one.
 //
 // Parameters: W [m, d], the random directions, drawn and not trained; all heads share them.
 #include <cmath>
 
-#include "attention/exponential.h"
-#include "attention/random_projection.h"
-#include "attention/variant.h"
+#include "heed/attention/support/random_projections.h"
+#include "heed/attention/support/running_exponential.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -35,10 +36,10 @@ struct Options {
   }
 };
 
-struct PerformerMemory final : ScaledMemory {
-  Tensor largest;  ///< [B, H, 1, 1], the largest exponent so far, with its history
+struct PerformerCache final : ScaledSumCache {
+  Tensor largest;  ///< [B, H, 1, 1], the largest exponent so far, with its gradient
   void fields(Fields& f) override {
-    ScaledMemory::fields(f);
+    ScaledSumCache::fields(f);
     f("largest", largest);
   }
 };
@@ -46,26 +47,26 @@ struct PerformerMemory final : ScaledMemory {
 class PerformerAttention final : public ExponentialAttention {
  public:
   PerformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
-      : ExponentialAttention(config, kernel::FastmaxTerms{.coefficients = {0, 1}}, rng),
+      : ExponentialAttention(config, kernel::PolynomialTerms{.coefficients = {0, 1}}, rng),
         options_(o),
         w_("performer", config, o.projection, o.lengths == Options::Lengths::equal, rng) {
     if (!(o.epsilon >= 0)) fail("attention 'performer': epsilon = ", o.epsilon, ". It must be at least 0.");
     if (o.scale < 0)
       fail("attention 'performer': scale = ", o.scale, ". It must be above 0, or 0 for 1 / sqrt(d).");
   }
-  std::unique_ptr<Memory> start() const override { return std::make_unique<PerformerMemory>(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<PerformerCache>(); }
   void fields(Fields& f) override {
     ExponentialAttention::fields(f);
     w_.fields(f);
   }
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override {
-    w_.settle(call.pass);
-    return ExponentialAttention::attend(std::move(heads), call);
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    w_.settle(input.context);
+    return ExponentialAttention::attend(std::move(heads), input);
   }
 
-  /// W x' - |x'|^2 / 2, and -W x' - |x'|^2 / 2 beside it where features are hyperbolic.
+  /// W x' - |x'|^2 / 2; for hyperbolic features followed by -W x' - |x'|^2 / 2.
   Tensor exponents(const Tensor& x) const {
     const double d = static_cast<double>(x.extent(3));
     const Tensor y = x * std::sqrt(options_.scale > 0 ? options_.scale : 1 / std::sqrt(d));
@@ -74,57 +75,57 @@ class PerformerAttention final : public ExponentialAttention {
     return concat(std::vector<Tensor>{along - half, -along - half}, 3);
   }
 
-  Heads features(Heads heads, const Attend& call) const override {
-    auto* memory = memory_of<PerformerMemory>(call);
-    if (!heads.k && !memory->sums)
+  Heads features(Heads heads, const AttentionInput& input) const override {
+    auto* cache = cache_of<PerformerCache>(input);
+    if (!heads.k && !cache->sums)
       fail("attention: no keys were given and none are remembered. Give keys in the first call.");
-    Tensor largest = memory != nullptr ? memory->largest : Tensor();
+    Tensor largest = cache != nullptr ? cache->largest : Tensor();
     if (heads.k) {
-      const Exponents a = of_keys(heads.k, call, memory);
-      const Tensor most = max(max(a.seen, 3), 2);
-      largest = largest ? maximum(most, largest) : most;
+      const Exponents a = of_keys(heads.k, input, cache);
+      const Tensor own = max(max(a.seen, 3), 2);
+      largest = largest ? maximum(own, largest) : own;
       heads.k = keys(a.all, largest);
-      raised(memory, scale_of(largest, a.all));
-      if (memory != nullptr) memory->largest = largest;
+      raised(cache, scale_of(largest, a.all));
+      if (cache != nullptr) cache->largest = largest;
     }
     heads.q = queries(heads.q, largest);
     return heads;
   }
 
-  Scaled scaled(const Heads& heads, const Attend& call) const override {
-    auto* memory = memory_of<PerformerMemory>(call);
-    const Exponents a = of_keys(heads.k, call, memory);
-    const Tensor largest = running_max(a.seen, memory != nullptr ? memory->largest : Tensor());
-    const int64_t length = largest.extent(2), asked = heads.q.extent(2);
-    if (memory != nullptr) memory->largest = slice(largest, 2, length - 1, length);
-    return {.q = queries(heads.q, slice(largest, 2, length - asked, length)),
+  Scaled scaled(const Heads& heads, const AttentionInput& input) const override {
+    auto* cache = cache_of<PerformerCache>(input);
+    const Exponents a = of_keys(heads.k, input, cache);
+    const Tensor largest = running_max(a.seen, cache != nullptr ? cache->largest : Tensor());
+    const int64_t length = largest.extent(2), num_queries = heads.q.extent(2);
+    if (cache != nullptr) cache->largest = slice(largest, 2, length - 1, length);
+    return {.q = queries(heads.q, slice(largest, 2, length - num_queries, length)),
             .k = keys(a.all, largest),
             .scale = scale_of(largest, a.all)};
   }
 
   struct Exponents {
-    Tensor all, seen;  ///< [B, H, T, f]; `seen` is far below zero where a key is padding
+    Tensor all, seen;  ///< [B, H, T, f]; `seen` is about -1e30 at padding
   };
-  Exponents of_keys(const Tensor& k, const Attend& call, const PerformerMemory* memory) const {
-    const Tensor kept = call.mask.kept(k, memory != nullptr ? memory->length : 0);
+  Exponents of_keys(const Tensor& k, const AttentionInput& input, const PerformerCache* cache) const {
+    const Tensor kept = input.mask.kept(k, cache != nullptr ? cache->length : 0);
     const Tensor a = exponents(kept ? k * kept : k);
     return {a, ExponentialAttention::seen(a, kept)};
   }
 
-  /// e^(a - largest), and a column of ones for what epsilon adds. Only padding is above the largest.
+  /// Key features e^(a - largest), with a column of ones for epsilon's term. Only padding exceeds `largest`.
   Tensor keys(const Tensor& a, const Tensor& largest) const {
     const Tensor phi = exp(minimum(a - largest.detach(), 0));
     if (options_.epsilon == 0) return phi;
     return with_column(phi, Tensor::full(Shape{1, 1, 1, 1}, 1, a.dtype(), a.device()));
   }
-  /// What keys() is divided by: of the column of ones nothing.
+  /// The scale of keys(): the log of their divisor; 0 for the column of ones.
   Tensor scale_of(const Tensor& largest, const Tensor& a) const {
     const Tensor scale = largest.detach();
     if (options_.epsilon == 0) return scale;
     const Shape wide{scale.extent(0), scale.extent(1), scale.extent(2), a.extent(3)};
     return with_column(expand(scale, wide), Tensor::zeros(Shape{1, 1, 1, 1}, a.dtype(), a.device()));
   }
-  /// The column meets that of the keys: epsilon e^(M_i) sum(phi(q)), divided by e^(M_i).
+  /// Query features; their extra column is epsilon sum(phi(q)), for epsilon's term after division by e^(M_i).
   Tensor queries(const Tensor& q, const Tensor& largest) const {
     const Tensor b = exponents(q), phi = exp(b - max(b, 3)) + options_.epsilon;
     if (options_.epsilon == 0) return phi;

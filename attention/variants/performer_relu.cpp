@@ -1,17 +1,17 @@
-// FAVOR+ with ReLU features. Choromanski et al. 2020, arXiv 2009.14794, section 4.1 ("generalised
-// attention"); Choi 2024.
+// Performer with ReLU features: linear attention whose weights are a kernel of the angle. Choromanski et al.
+// 2020, arXiv 2009.14794, section 4.1 ("generalised attention"); Choi 2024.
 //
 //   performer     phi(x) = relu(W x') + epsilon,                 x' = x d^(-1/4), w normal
 //   casinoformer  phi(x) = R^(-1/2) [relu(W x), relu(-W x)],     w of length sqrt(d), R rows in all
 //
-// The average of phi(q) . phi(k) is an arc-cosine kernel of the angle between q and k, not exp(q . k).
+// The mean of phi(q) . phi(k) is an arc-cosine kernel of the angle between q and k, not exp(q . k).
 //
 // Parameters: W [m, d], the random directions, drawn and not trained; all heads share them.
 #include <cmath>
 
-#include "attention/kernelized.h"
-#include "attention/random_projection.h"
-#include "attention/variant.h"
+#include "heed/attention/base/kernelized.h"
+#include "heed/attention/support/random_projections.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -41,7 +41,7 @@ class ReluAttention final : public KernelizedAttention {
   }
 
  private:
-  static kernel::FastmaxTerms terms_of(const Options& o) {
+  static kernel::PolynomialTerms terms_of(const Options& o) {
     if (!(o.epsilon > 0)) {
       fail("attention 'performer_relu': epsilon = ", o.epsilon,
            ". It must be above 0, or a query that no direction likes divides by zero.");
@@ -49,9 +49,9 @@ class ReluAttention final : public KernelizedAttention {
     if (o.scale < 0) fail("attention 'performer_relu': scale = ", o.scale, ". It must be at least 0.");
     return {.coefficients = {0, 1}, .epsilon = o.form == Options::Form::casinoformer ? o.epsilon : 0};
   }
-  Tensor attend(Heads heads, const Attend& call) override {
-    w_.settle(call.pass);
-    return KernelizedAttention::attend(std::move(heads), call);
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    w_.settle(input.context);
+    return KernelizedAttention::attend(std::move(heads), input);
   }
   Tensor feature(const Tensor& x) const override {
     const double d = static_cast<double>(x.extent(3));

@@ -1,23 +1,24 @@
-// Reformer's attention by hashing. Kitaev et al. 2020, "Reformer: the efficient transformer", arXiv
-// 2001.04451, section 2.
+// Reformer: hashing sorts tokens into buckets, and tokens attend to their neighbours in that order. Kitaev et
+// al. 2020, "Reformer: the efficient transformer", arXiv 2001.04451, section 2.
 //
-//   y_i = sum_j a_ij v_j,   a_i = softmax over { j met by i }( q_i . q_j / |q_j| ),   bucket = argmax [q R,
-//   -q R]
+//   y_i = sum_j a_ij v_j,      a_i = softmax over the selected j of q_i . q_j / |q_j|,
+//   bucket = argmax [q R, -q R]
 //
-// Keys are the queries, made as long as one (|q|^2 + 1e-6 d under the root, as in trax). In each round tokens
-// are sorted by (bucket, position) and cut into chunks; a token meets its chunk and the one before, itself
-// only where nothing else is met, and a key as often as rounds show it. No further 1 / sqrt(d).
+// Keys are the queries at unit length (|q|^2 + 1e-6 d under the root, as in trax). In each round tokens are
+// sorted by (bucket, position) and cut into chunks; a token attends to its chunk and the previous one, to
+// itself only when there is no other key, and to a key once per round that selects it. There is no further
+// 1 / sqrt(d).
 //
-// A decoder sees, with by = bucket, the last `chunk` tokens of its own bucket, and remembers those of every
-// bucket: what comes later moves the borders of chunks, so the published form (by = chunk) masks later
-// tokens, but the choice of keys knows of them, and it cannot go step by step.
+// With by = bucket, a causal query attends to the last `chunk` tokens of its own bucket, which a decoder
+// caches for every bucket. The published form (by = chunk) masks later tokens, but they move the borders of
+// chunks and so change the selected keys; it cannot decode step by step.
 //
-// Parameters: rotations [rounds, d, buckets / 2], a fixed draw of normal numbers R; all heads share them. On
-// heads that are given, k is read as it is, and a token falls into the bucket of its query.
+// Parameters: rotations [rounds, d, buckets / 2], a fixed draw of normal numbers R; all heads share them. In
+// on_heads(), k is used as given, and a token is in the bucket of its query.
 #include <algorithm>
 
-#include "attention/bucketed.h"
-#include "attention/variant.h"
+#include "heed/attention/base/bucketed.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -60,12 +61,12 @@ class ReformerAttention final : public BucketedAttention {
                              ? 64
                              : std::min<int64_t>(128, 2 * std::max<int64_t>(1, config.max_length / o.chunk));
     }
-    rotations_ = Tensor(Shape{o.rounds, head_width(), options_.buckets / 2});
+    rotations_ = Tensor(Shape{o.rounds, head_dim(), options_.buckets / 2});
     fill_normal(rotations_, 0, 1, rng);
   }
 
-  std::unique_ptr<Memory> start() const override {
-    return options_.by == By::bucket ? std::make_unique<KeyValueMemory>() : nullptr;
+  std::unique_ptr<AttentionCache> new_cache() const override {
+    return options_.by == By::bucket ? std::make_unique<KeyValueCache>() : nullptr;
   }
   void fields(Fields& f) override {
     BucketedAttention::fields(f);
@@ -73,10 +74,10 @@ class ReformerAttention final : public BucketedAttention {
   }
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override {
-    const bool causal = call.mask.is_causal(), by_bucket = causal && options_.by == By::bucket;
-    const bool stepping = call.memory != nullptr && by_bucket && !call.mask.bias();
-    if (!stepping) refuse_extras("reformer", call);
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    const bool causal = input.mask.is_causal(), by_bucket = causal && options_.by == By::bucket;
+    const bool stepping = input.cache != nullptr && by_bucket && !input.mask.bias();
+    if (!stepping) refuse_extras("reformer", input);
     if (!heads.k)
       fail("attention 'reformer': each token is a query and a key, so keys must come along. Give them.");
     if (heads.q.extent(2) != heads.k.extent(2)) {
@@ -94,8 +95,9 @@ class ReformerAttention final : public BucketedAttention {
         .buckets = options_.buckets,
         .scale = options_.scale};
     heads.k = unit(heads.k);
-    const Tensor buckets = hashed(heads.q, stepping ? call.memory->length : 0, call);
-    return stepping ? meet_recent(std::move(heads), buckets, rules, call) : meet(heads, buckets, rules, call);
+    const Tensor buckets = hashed(heads.q, stepping ? input.cache->length : 0, input);
+    return stepping ? meet_recent(std::move(heads), buckets, rules, input)
+                    : meet(heads, buckets, rules, input);
   }
 
   static Tensor unit(const Tensor& x) {
@@ -103,15 +105,15 @@ class ReformerAttention final : public BucketedAttention {
   }
 
   /// The bucket of each token in each round, i32 [B, H, R, T].
-  Tensor hashed(const Tensor& q, int64_t first, const Attend& call) const {
-    const NoTape choosing;
+  Tensor hashed(const Tensor& q, int64_t first, const AttentionInput& input) const {
+    const NoGrad no_grad;
     Tensor rotations = rotations_;
-    if (options_.redraw && call.pass.noise != nullptr) {
-      rotations = like(rotations_);
-      fill_normal(rotations, 0, 1, *call.pass.noise);
+    if (options_.redraw && input.context.training()) {
+      rotations = empty_like(rotations_);
+      fill_normal(rotations, 0, 1, *input.context.rng);
     }
     const Tensor rows = reshape(q.detach(), Shape{q.extent(0), q.extent(1), 1, q.extent(2), q.extent(3)});
-    return buckets_of(matmul(rows, rotations), true, call.mask, first, options_.buckets);
+    return buckets_of(matmul(rows, rotations), true, input.mask, first, options_.buckets);
   }
 
   Options options_;
@@ -125,7 +127,7 @@ Variant variant::reformer() {
       {.name = "reformer",
        .paper = "Kitaev et al. 2020",
        .idea = "Queries that are their own keys are hashed and sorted, and meet their neighbours only.",
-       .time = {.length = 1, .width = 0.9},  // CPUs fill values and their sum up to whole vectors
+       .time = {.length = 1, .width = 0.9},  // values and their sum are padded to whole vectors
        .memory = {.length = 1, .width = 0.85},
        .causal = true,
        .steps = true,

@@ -1,16 +1,17 @@
-// Retention. Sun et al. 2023, "Retentive network", arXiv 2307.08621, equations 5-8.
+// Retention: linear attention with a fixed decay per head. Sun et al. 2023, "Retentive network", arXiv
+// 2307.08621, equations 5-8.
 //
 //   o_i = sum_{j <= i} gamma_h^(i - j) (q_i . k_j / sqrt(d)) v_j,      gamma_h = 1 - 2^(-5 - h)
 //
-// with q and k turned by their position, and each head divided by its root mean square afterwards. The same
-// numbers come from the map, from chunks and from the recurrence S_t = gamma S_{t-1} + k_t v_t^T.
-// Parameters: gate.weight [width, width] with gate=true. A place for a tensor of one call: log_decay
-// [B, H, N], instead of log gamma.
+// q and k are rotated by their position, and each head is divided by its root mean square afterwards. The
+// map, the chunked form and the recurrence S_t = gamma S_{t-1} + k_t v_t^T give the same result. Parameters:
+// gate.weight [width, width] with gate=true. Optional input of one call: log_decay [B, H, N], instead of log
+// gamma.
 #include <cmath>
 
-#include "attention/fading.h"
-#include "attention/variant.h"
-#include "core/table.h"
+#include "heed/attention/base/fading.h"
+#include "heed/attention/variant.h"
+#include "heed/core/constant_table.h"
 
 namespace heed {
 namespace {
@@ -39,7 +40,7 @@ class RetentionAttention final : public FadingAttention {
   }
 
  private:
-  Fade fade(const Heads& heads, const Attend&, int64_t first) const override {
+  Fade fade(const Heads& heads, const AttentionInput&, int64_t first) const override {
     const int64_t B = heads.q.extent(0), H = heads.q.extent(1), length = heads.q.extent(2),
                   d = heads.q.extent(3);
     Tensor q = heads.q * (options_.scale != 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(d)));

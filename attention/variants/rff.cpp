@@ -1,19 +1,19 @@
-// Random Fourier features. Peng et al. 2021, "Random feature attention", arXiv 2103.02143; Rahimi and Recht
-// 2007.
+// Random feature attention: linear attention with random Fourier features. Peng et al. 2021, "Random feature
+// attention", arXiv 2103.02143; Rahimi and Recht 2007.
 //
-//   exp(q . k / sqrt(d)) = E[phi(q) . phi(k)],      phi(x) = exp(x'.x' / 2) [sin W x', cos W x'],   x' = x
-//   d^(-1/4)
+//   exp(q . k / sqrt(d)) = E[phi(q) . phi(k)],      x' = x d^(-1/4),
+//   phi(x) = exp(x'.x' / 2) [sin W x', cos W x']
 //
-// An estimate may be negative, and so may the sum of a row that it is divided by: sums nearer to zero than
-// delta are moved out to it. The query's length cancels; of the keys' lengths the largest |x'|^2 / 2 is taken
-// off first (the largest so far, where queries look back only).
+// An estimate may be negative, and so may the sum that divides a row: sums with absolute value below delta
+// are replaced by +-delta. The query's factor exp(x'.x' / 2) cancels; for keys the largest |x'|^2 / 2 is
+// subtracted first (the largest so far when causal).
 //
 // Parameters: W [m, d], the random directions, drawn and not trained; all heads share them.
 #include <cmath>
 
-#include "attention/exponential.h"
-#include "attention/random_projection.h"
-#include "attention/variant.h"
+#include "heed/attention/support/random_projections.h"
+#include "heed/attention/support/running_exponential.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -41,56 +41,56 @@ class FourierAttention final : public ExponentialAttention {
   }
 
  private:
-  static kernel::FastmaxTerms terms_of(const Options& o) {
+  static kernel::PolynomialTerms terms_of(const Options& o) {
     if (!(o.delta > 0) || !(o.longest > 0) || o.scale < 0)
       fail("attention 'rff': delta and longest must be above 0, scale at least 0.");
     return {.coefficients = {0, 1}, .guard = o.delta};
   }
-  Tensor attend(Heads heads, const Attend& call) override {
-    w_.settle(call.pass);
-    return ExponentialAttention::attend(std::move(heads), call);
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    w_.settle(input.context);
+    return ExponentialAttention::attend(std::move(heads), input);
   }
   Tensor prescaled(const Tensor& x) const {
     return x *
            std::sqrt(options_.scale > 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(x.extent(3))));
   }
-  /// [sin W x', cos W x'] / sqrt(m)
+  /// [sin W x', cos W x'] / sqrt(m): [B, H, T, d] -> [B, H, T, 2 m].
   Tensor waves(const Tensor& x) const {
     const Tensor along = w_(x);
     return concat(std::vector<Tensor>{sin(along), cos(along)}, 3) *
            (1 / std::sqrt(static_cast<double>(along.extent(3))));
   }
 
-  Heads features(Heads heads, const Attend& call) const override {
-    auto* memory = memory_of<ScaledMemory>(call);
-    heads.q = of_queries(heads, call);
+  Heads features(Heads heads, const AttentionInput& input) const override {
+    auto* cache = cache_of<ScaledSumCache>(input);
+    heads.q = of_queries(heads, input);
     if (!heads.k) return heads;
-    const Keys keys = of_keys(heads.k, call);
-    heads.k = keys.waves * exp(keys.half - raised(memory, max(keys.half, 2)));
+    const Keys keys = of_keys(heads.k, input);
+    heads.k = keys.waves * exp(keys.half - raised(cache, max(keys.half, 2)));
     return heads;
   }
 
-  Scaled scaled(const Heads& heads, const Attend& call) const override {
-    const auto* memory = memory_of<ScaledMemory>(call);
-    const Keys keys = of_keys(heads.k, call);
-    const Tensor scale = running_max(keys.half.detach(), memory != nullptr ? memory->scale : Tensor());
-    return {.q = of_queries(heads, call), .k = keys.waves * exp(keys.half - scale), .scale = scale};
+  Scaled scaled(const Heads& heads, const AttentionInput& input) const override {
+    const auto* cache = cache_of<ScaledSumCache>(input);
+    const Keys keys = of_keys(heads.k, input);
+    const Tensor scale = running_max(keys.half.detach(), cache != nullptr ? cache->scale : Tensor());
+    return {.q = of_queries(heads, input), .k = keys.waves * exp(keys.half - scale), .scale = scale};
   }
 
-  Tensor of_queries(const Heads& heads, const Attend& call) const {
-    // Waves of garbage are no numbers, so padded queries of a self-attention count as zeros too.
+  Tensor of_queries(const Heads& heads, const AttentionInput& input) const {
+    // sin and cos of garbage may be NaN, so padded queries of self-attention are set to zero, too.
     if (config().cross) return waves(prescaled(heads.q));
     const int64_t first =
-        call.memory != nullptr ? call.memory->length : heads.k.extent(2) - heads.q.extent(2);
-    const Tensor counted = call.mask.kept(heads.q, first);
+        input.cache != nullptr ? input.cache->length : heads.k.extent(2) - heads.q.extent(2);
+    const Tensor counted = input.mask.kept(heads.q, first);
     return waves(prescaled(counted ? heads.q * counted : heads.q));
   }
 
   struct Keys {
-    Tensor waves, half;  ///< [B, H, T, f]; |x'|^2 / 2, [B, H, T, 1]. Padding counts as zeros
+    Tensor waves, half;  ///< [B, H, T, f]; |x'|^2 / 2, [B, H, T, 1]. Padding is zero
   };
-  Keys of_keys(const Tensor& k, const Attend& call) const {
-    const Tensor kept = call.mask.kept(k, call.memory != nullptr ? call.memory->length : 0);
+  Keys of_keys(const Tensor& k, const AttentionInput& input) const {
+    const Tensor kept = input.mask.kept(k, input.cache != nullptr ? input.cache->length : 0);
     const Tensor x = prescaled(kept ? k * kept : k);
     return {waves(x), minimum(sum(square(x), -1) * 0.5, options_.longest * options_.longest / 2)};
   }

@@ -1,24 +1,24 @@
-// Routing attention. Roy et al. 2021, "Efficient content-based sparse attention with routing transformers",
-// arXiv 2003.05997, section 4.
+// Routing attention: queries and keys attend to each other within clusters around centroids. Roy et al. 2021,
+// "Efficient content-based sparse attention with routing transformers", arXiv 2003.05997, section 4.
 //
-// Queries and keys are made as long as one; each of C centroids takes the w queries and the w keys that point
-// most nearly its way, and those attend to each other by softmax. A query of several clusters gets the mean
-// of what they give, one of none gets zero. While training, centroids follow the mean of the vectors nearest
-// to them; the first step of a run places them by rounds of spherical k-means on its batch.
+// Queries and keys are scaled to unit length. Each of C centroids takes the w queries and the w keys with the
+// largest cosine, which attend to each other by softmax. A query in several clusters gets the mean of their
+// outputs, one in none gets zero. When training, centroids follow the mean of the vectors nearest to them; in
+// the first step of a run they are initialised by spherical k-means on its batch.
 //
-// A decoder projects its queries and keys alike, as the paper does, and a token goes where its query goes. As
-// published (by = cluster) later tokens are masked, but they compete for places in clusters; by default (by =
-// nearest) a token belongs to its nearest centroid and sees the last w tokens there, which nothing later
-// changes.
+// A decoder uses the same projection for queries and keys, as in the paper, and a token is in the cluster of
+// its query. The published form (by = cluster) masks later tokens, but they compete for places in clusters;
+// by default (by = nearest) a token belongs to its nearest centroid and attends to the last w tokens there,
+// which do not depend on later tokens.
 //
 // Parameters: centroids [H, C, d], unit vectors, a buffer: no gradient.
 #include <cmath>
 
-#include "attention/bucketed.h"
-#include "attention/variant.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/sort.h"
-#include "core/launch.h"
+#include "heed/attention/base/bucketed.h"
+#include "heed/attention/variant.h"
+#include "heed/core/kernels/content/sort.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -61,14 +61,14 @@ class RoutingAttention final : public BucketedAttention {
           longest == 0 ? 16 : std::max<int64_t>(1, std::llround(std::sqrt(static_cast<double>(longest))));
     if (o.window == 0)
       options_.window = longest == 0 ? 32 : (longest + options_.clusters - 1) / options_.clusters;
-    if (o.scale == 0) options_.scale = 1 / std::sqrt(static_cast<double>(head_width()));
-    const Tensor start(Shape{config.heads, options_.clusters, head_width()});
+    if (o.scale == 0) options_.scale = 1 / std::sqrt(static_cast<double>(head_dim()));
+    const Tensor start(Shape{config.heads, options_.clusters, head_dim()});
     fill_normal(start, 0, 1, rng);
     centroids_ = unit(start);
   }
 
-  std::unique_ptr<Memory> start() const override {
-    return options_.by == By::nearest ? std::make_unique<KeyValueMemory>() : nullptr;
+  std::unique_ptr<AttentionCache> new_cache() const override {
+    return options_.by == By::nearest ? std::make_unique<KeyValueCache>() : nullptr;
   }
   void fields(Fields& f) override {
     BucketedAttention::fields(f);
@@ -78,19 +78,20 @@ class RoutingAttention final : public BucketedAttention {
  private:
   static Tensor unit(const Tensor& x) { return x / sqrt(sum(square(x), -1) + 1e-12); }
 
-  Tensor attend(Heads heads, const Attend& call) override {
-    const bool nearest = call.mask.is_causal() && options_.by == By::nearest;
-    const bool stepping = call.memory != nullptr && nearest && !call.mask.bias();
-    if (!stepping) refuse_extras("routing", call);
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    const bool nearest = input.mask.is_causal() && options_.by == By::nearest;
+    const bool stepping = input.cache != nullptr && nearest && !input.mask.bias();
+    if (!stepping) refuse_extras("routing", input);
     if (!heads.v || heads.q.extent(2) != heads.v.extent(2)) {
       fail("attention 'routing': ", heads.q.extent(2), " queries for ", heads.v ? heads.v.extent(2) : 0,
            " keys. Each token is both, so give as many keys as queries.");
     }
-    const bool rehearsed = call.pass.terms != nullptr && call.pass.terms->rehearsal;
-    const bool learns = call.pass.noise != nullptr && recording() && !rehearsed;
-    if (learns && !stepping && !call.pass.noise->past(1) && call.pass.noise->tick() == 1) settle(heads, call);
-    const Tensor nearness = routed(heads.q, call);  // [B, H, T, C]
-    const Tensor nearness_of_keys = call.mask.is_causal() ? nearness : routed(heads.k, call);
+    const bool rehearsed = input.context.losses != nullptr && input.context.losses->dry_run;
+    const bool learns = input.context.training() && recording() && !rehearsed;
+    if (learns && !stepping && !input.context.rng->past(1) && input.context.rng->tick() == 1)
+      settle(heads, input);
+    const Tensor nearness = routed(heads.q, input);  // [B, H, T, C]
+    const Tensor nearness_of_keys = input.mask.is_causal() ? nearness : routed(heads.k, input);
     Tensor y;
     if (nearest) {
       const Rules rules{.meeting = {.window = options_.window,
@@ -99,32 +100,32 @@ class RoutingAttention final : public BucketedAttention {
                                     .causal = true},
                         .buckets = options_.clusters,
                         .scale = options_.scale};
-      const Tensor buckets = belongs(nearness, call, stepping ? call.memory->length : 0);
-      y = stepping ? meet_recent(heads, buckets, rules, call) : meet(heads, buckets, rules, call);
+      const Tensor buckets = belongs(nearness, input, stepping ? input.cache->length : 0);
+      y = stepping ? meet_recent(heads, buckets, rules, input) : meet(heads, buckets, rules, input);
     } else {
-      y = clustered(heads, nearness, nearness_of_keys, call);
+      y = clustered(heads, nearness, nearness_of_keys, input);
     }
     if (learns && !stepping) {
-      commit(heads.q, nearness, call);
-      if (!call.mask.is_causal()) commit(heads.k, nearness_of_keys, call);
+      commit(heads.q, nearness, input);
+      if (!input.mask.is_causal()) commit(heads.k, nearness_of_keys, input);
     }
     return y;
   }
 
-  /// Cosines with the centroids; those of padding are -inf.
-  Tensor routed(const Tensor& x, const Attend& call) const {
-    const NoTape choosing;
+  /// Cosines with the centroids [B, H, T, C]; -inf at padding.
+  Tensor routed(const Tensor& x, const AttentionInput& input) const {
+    const NoGrad no_grad;
     const Tensor cosines = matmul(unit(x.detach()), transpose(centroids_, 1, 2));
-    const Tensor& lengths = call.mask.key_lengths();
-    if (!lengths || call.memory != nullptr) return cosines;
+    const Tensor& lengths = input.mask.key_lengths();
+    if (!lengths || input.cache != nullptr) return cosines;
     const Tensor turned = transpose(cosines, 2, 3);
     return transpose(turned + Mask::lengths(lengths).dense(turned, 0), 2, 3);
   }
 
   /// The nearest centroid of each token: i32 [B, H, 1, T].
-  Tensor belongs(const Tensor& nearness, const Attend& call, int64_t first) const {
+  Tensor belongs(const Tensor& nearness, const AttentionInput& input, int64_t first) const {
     const Shape one_round{nearness.extent(0), nearness.extent(1), 1, nearness.extent(2), nearness.extent(3)};
-    return buckets_of(reshape(nearness, one_round), false, call.mask, first, options_.clusters);
+    return buckets_of(reshape(nearness, one_round), false, input.mask, first, options_.clusters);
   }
 
   /// The tokens that each centroid takes: i32 [B, H, C, w].
@@ -138,95 +139,97 @@ class RoutingAttention final : public BucketedAttention {
   }
 
   Tensor clustered(const Heads& heads, const Tensor& nearness, const Tensor& nearness_of_keys,
-                   const Attend& call) const {
-    const bool causal = call.mask.is_causal();
+                   const AttentionInput& input) const {
+    const bool causal = input.mask.is_causal();
     const Tensor queries = taken(nearness), keys = causal ? queries : taken(nearness_of_keys);
     const int64_t B = heads.q.extent(0), H = heads.q.extent(1), T = heads.q.extent(2), C = queries.extent(2),
                   w = queries.extent(3);
-    const Tensor bias = like(heads.q, Shape{B, H, C, causal ? w : 1, w});
+    const Tensor bias = empty_like(heads.q, Shape{B, H, C, causal ? w : 1, w});
     launch<kernel::GroupBias>(heads.q.device(), queries, keys, causal, bias);
     const Tensor of_queries = view::reshape(queries, Shape{B, H, C * w}),
                  of_keys = view::reshape(keys, Shape{B, H, C * w});
     const auto grouped = [&](const Tensor& x, const Tensor& ids) {
-      return reshape(take_rows(x, ids), Shape{B * H, C, w, x.extent(3)});
+      return reshape(gather_rows(x, ids), Shape{B * H, C, w, x.extent(3)});
     };
     const Tensor q = grouped(heads.q, of_queries), k = grouped(heads.k, of_keys),
                  v = grouped(heads.v, of_keys);
-    kernel::AttentionTerms given = terms(call, options_.scale);
+    kernel::AttentionTerms given = terms(input, options_.scale);
     given.bias = view::reshape(bias, Shape{B * H, C, bias.extent(3), w});
     const Tensor each = Tensor::full(Shape{B, H, C * w, 1}, 1, q.dtype(), q.device());
     const Tensor one = Tensor::full(Shape{1, 1, 1, 1}, 1, q.dtype(), q.device());
-    const Tensor share = 1.0 * reciprocal(maximum(put_rows(each, of_queries, T), one));  // [B, H, T, 1]
-    if (call.pass.probe != nullptr) {
-      const NoTape looking;
+    const Tensor share =
+        1.0 * reciprocal(maximum(scatter_add_rows(each, of_queries, T), one));  // [B, H, T, 1]
+    if (input.context.recorder != nullptr) {
+      const NoGrad no_grad;
       const Tensor map =
           softmax(matmul(q, transpose(k, 2, 3)) * options_.scale + given.bias);  // [B H, C, w, w]
-      // Columns to their keys, then rows to their queries.
+      // Scatter columns to their keys, then rows to their queries.
       const Tensor repeated =
           contiguous(view::expand(view::reshape(keys, Shape{B * H, C, 1, w}), map.shape()));
-      const Tensor wide = put_rows(reshape(map, Shape{B * H, C * w, w, 1}),
-                                   view::reshape(repeated, Shape{B * H, C * w, w}), T);
-      call.pass.probe->see(*this, put_rows(reshape(wide, Shape{B, H, C * w, T}), of_queries, T) * share);
+      const Tensor wide = scatter_add_rows(reshape(map, Shape{B * H, C * w, w, 1}),
+                                           view::reshape(repeated, Shape{B * H, C * w, w}), T);
+      input.context.recorder->record(
+          *this, scatter_add_rows(reshape(wide, Shape{B, H, C * w, T}), of_queries, T) * share);
     }
     const Tensor y = reshape(attention(q, k, v, given), Shape{B, H, C * w, heads.v.extent(3)});
-    return put_rows(y, of_queries, T) * share;
+    return scatter_add_rows(y, of_queries, T) * share;
   }
 
-  /// Centroids follow the vectors nearest to them, and those are drawn to their centroids.
-  void commit(const Tensor& x, const Tensor& nearness, const Attend& call) {
+  /// Moves centroids to the vectors nearest to them, and adds the commitment loss that pulls vectors to them.
+  void commit(const Tensor& x, const Tensor& nearness, const AttentionInput& input) {
     const int64_t B = x.extent(0), H = x.extent(1), T = x.extent(2), d = x.extent(3), C = options_.clusters;
-    const Tensor home = view::reshape(belongs(nearness, call, 0), Shape{B, H, T});  // C for padding
+    const Tensor nearest_id = view::reshape(belongs(nearness, input, 0), Shape{B, H, T});  // C for padding
     const Tensor vectors = unit(x);
-    if (call.pass.terms != nullptr && options_.commitment > 0) {
+    if (input.context.losses != nullptr && options_.commitment > 0) {
       const Tensor nowhere = Tensor::zeros(Shape{H, 1, d}, centroids_.dtype(), centroids_.device());
       const Tensor all =
           expand(reshape(concat(std::vector<Tensor>{centroids_, nowhere}, 1), Shape{1, H, C + 1, d}),
                  Shape{B, H, C + 1, d});
-      const Tensor kept = call.mask.kept(x, 0);
-      const Tensor apart = square(vectors - take_rows(all, home));
+      const Tensor kept = input.mask.kept(x, 0);
+      const Tensor apart = square(vectors - gather_rows(all, nearest_id));
       const Tensor of_real =
           kept ? sum(apart * kept) / (sum(kept) * static_cast<double>(H * d)) : mean(apart);
-      call.pass.terms->add("commitment", of_real * options_.commitment);
+      input.context.losses->add("commitment", of_real * options_.commitment);
     }
-    const NoTape counting;
-    move(of_clusters(vectors.detach(), home), 1 - options_.decay);
+    const NoGrad no_grad;
+    move(of_clusters(vectors.detach(), nearest_id), 1 - options_.decay);
   }
 
   /// Sums of the vectors of each cluster, [1, H, C, d].
-  Tensor of_clusters(const Tensor& vectors, const Tensor& home) const {
+  Tensor of_clusters(const Tensor& vectors, const Tensor& nearest_id) const {
     const int64_t C = options_.clusters;
-    return slice(sum(put_rows(vectors, home, C + 1), 0), 2, 0, C);
+    return slice(sum(scatter_add_rows(vectors, nearest_id, C + 1), 0), 2, 0, C);
   }
 
-  /// Centroids go a share of the way to these sums made as long as one; those that nothing is near stay.
+  /// Moves centroids by `share` of the way to the normalised sums; centroids without vectors stay.
   void move(const Tensor& sums, double share) {
     const Tensor squares = sum(square(sums), 3);
-    const Tensor met = Tensor::full(squares.shape(), 1, squares.dtype(), squares.device());
+    const Tensor ones = Tensor::full(squares.shape(), 1, squares.dtype(), squares.device());
     const Shape each{sums.extent(1), sums.extent(2), 1};
-    const Tensor moves = reshape(squares / maximum(squares, met * 1e-12), each) * share;
+    const Tensor moves = reshape(squares / maximum(squares, ones * 1e-12), each) * share;
     const Tensor target = reshape(unit(sums), centroids_.shape());
     launch<kernel::Copy>(centroids_.device(), unit(centroids_ + (target - centroids_) * moves), centroids_);
   }
 
-  /// Rounds of spherical k-means, which begin at any tokens of the batch.
-  void settle(const Heads& heads, const Attend& call) {
+  /// Initialises centroids by spherical k-means, starting from random tokens of the batch.
+  void settle(const Heads& heads, const AttentionInput& input) {
     if (options_.init == 0) return;
-    const NoTape quiet;
+    const NoGrad no_grad;
     const int64_t B = heads.q.extent(0), H = heads.q.extent(1), T = heads.q.extent(2), C = options_.clusters;
-    Rng pick(call.pass.noise->seed() * 4096 + static_cast<uint64_t>(config().layer));
+    Rng pick(input.context.rng->seed() * 4096 + static_cast<uint64_t>(config().layer));
     std::vector<int32_t> tokens;
     for (int64_t c = 0; c < C; ++c) tokens.push_back(static_cast<int32_t>(pick.below(B * T)));
     const Tensor ids = Tensor::of<int32_t>(tokens, Shape{1, 1, C}, heads.q.device());
-    const auto unit_rows = [&](const Tensor& x) {  // padding is no token
-      const Tensor kept = call.mask.kept(x, 0), rows = unit(x.detach());
+    const auto unit_rows = [&](const Tensor& x) {  // zero at padding
+      const Tensor kept = input.mask.kept(x, 0), rows = unit(x.detach());
       return kept ? rows * kept : rows;
     };
-    const Tensor q = unit_rows(heads.q), k = call.mask.is_causal() ? Tensor() : unit_rows(heads.k);
-    move(take_rows(reshape(transpose(q, 0, 1), Shape{1, H, B * T, q.extent(3)}), ids), 1);
+    const Tensor q = unit_rows(heads.q), k = input.mask.is_causal() ? Tensor() : unit_rows(heads.k);
+    move(gather_rows(reshape(transpose(q, 0, 1), Shape{1, H, B * T, q.extent(3)}), ids), 1);
     for (int64_t round = 0; round < options_.init; ++round) {
       const auto sums = [&](const Tensor& x) {
-        const Tensor home = belongs(routed(x, call), call, 0);
-        return of_clusters(x, view::reshape(home, Shape{B, H, T}));
+        const Tensor nearest_id = belongs(routed(x, input), input, 0);
+        return of_clusters(x, view::reshape(nearest_id, Shape{B, H, T}));
       };
       move(k ? sums(q) + sums(k) : sums(q), 1);
     }
@@ -244,7 +247,7 @@ Variant variant::routing() {
        .paper = "Roy et al. 2021",
        .idea =
            "Each of sqrt(N) centroids takes the queries and keys nearest to it, which attend to each other.",
-       .time = {.length = 1.4, .width = 1},  // N sqrt(N), and what is linear
+       .time = {.length = 1.4, .width = 1},  // N sqrt(N), plus linear terms
        .memory = {.length = 1.05, .width = 0.9},
        .causal = true,
        .steps = true,

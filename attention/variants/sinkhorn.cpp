@@ -1,21 +1,20 @@
-// Sparse Sinkhorn attention. Tay et al. 2020, "Sparse Sinkhorn attention", arXiv 2002.11296, sections 3
-// and 4.
+// Sparse Sinkhorn attention: a doubly stochastic matrix mixes blocks of keys, and a query attends to its own
+// block and the mixed one. Tay et al. 2020, "Sparse Sinkhorn attention", arXiv 2002.11296, sections 3 and 4.
 //
-//   L = (means of query blocks) . (means of key blocks) / sqrt(d),   R = rows and columns of exp(L / t)
-//   summing to 1
+//   L = (means of query blocks) . (means of key blocks) / sqrt(d),
+//   R = exp(L / t) scaled so that rows and columns sum to 1
 //
-// The input is cut into blocks. R, made doubly stochastic by rounds over rows and columns of logarithms,
-// mixes the key and value blocks (keys by R, values by R: the same positions of each block), and a query
-// attends by softmax to its own block and to the mixed one. A decoder's block mixes earlier blocks only: its
-// first query stands for it, and columns are summed over the rows so far.
+// The input is cut into blocks. R is computed by rounds of row and column normalisation in the log domain; it
+// mixes key and value blocks position by position. When causal, a block mixes earlier blocks only: its first
+// query represents it, and columns are summed over the rows so far.
 //
-// Parameters: sort [1 or H, blocks, blocks], optional: R itself, instead of the one that content gives.
+// Parameters: sort [1 or H, blocks, blocks], optional: R itself, instead of the computed one.
 #include <cmath>
 #include <limits>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "core/table.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/core/constant_table.h"
 
 namespace heed {
 namespace {
@@ -45,7 +44,7 @@ class SinkhornAttention final : public HeadedAttention {
     const auto longest = static_cast<double>(config.max_length);
     if (o.block == 0)
       options_.block = config.max_length == 0 ? 16 : std::max<int64_t>(1, std::llround(std::sqrt(longest)));
-    if (o.scale == 0) options_.scale = 1 / std::sqrt(static_cast<double>(head_width()));
+    if (o.scale == 0) options_.scale = 1 / std::sqrt(static_cast<double>(head_dim()));
   }
 
   void fields(Fields& f) override {
@@ -54,35 +53,35 @@ class SinkhornAttention final : public HeadedAttention {
   }
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override {
-    refuse_extras("sinkhorn", call);
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    refuse_extras("sinkhorn", input);
     const int64_t N = heads.q.extent(2), b = options_.block, blocks = (N + b - 1) / b;
     if (heads.v.extent(2) != N)
       fail("attention 'sinkhorn': ", N, " queries for ", heads.v.extent(2), " keys. Give as many of each.");
-    const Tensor given = call.mask.kept(heads.k, 0);
+    const Tensor given = input.mask.kept(heads.k, 0);
     const Tensor all = Tensor::full(Shape{1, 1, N, 1}, 1, heads.q.dtype(), heads.q.device());
     const Tensor kept = in_blocks(given ? given : all, blocks);  // [B or 1, 1, n, b, 1]
     const auto real = [&](const Tensor& x) { return in_blocks(given ? x * given : x, blocks); };
     const Tensor q = real(heads.q), k = real(heads.k), v = real(heads.v);
-    const Tensor order = sorted(q, k, kept, call);
+    const Tensor order = sorted(q, k, kept, input);
     const Tensor keys = mixed(order, k),
-                 bias = bias_of(kept, q, call.mask.is_causal(), static_cast<bool>(given));
+                 bias = bias_of(kept, q, input.mask.is_causal(), static_cast<bool>(given));
     const auto attended = [&](const Tensor& values, const kernel::AttentionTerms& terms) {
       const Tensor y = attention(grouped(q), keys, mixed(order, values), terms);
       const Shape flat{heads.q.extent(0), heads.q.extent(1), blocks * b, values.extent(4)};
       return slice(reshape(y, flat), 2, 0, N);
     };
-    kernel::AttentionTerms terms = this->terms(call, options_.scale);
+    kernel::AttentionTerms terms = this->terms(input, options_.scale);
     terms.bias = bias;
-    if (call.pass.probe != nullptr) {
-      const NoTape looking;
+    if (input.context.recorder != nullptr) {
+      const NoGrad no_grad;
       const Tensor whole = expand(identity(N, heads.v), Shape{heads.v.extent(0), heads.v.extent(1), N, N});
-      call.pass.probe->see(*this, attended(real(whole), {.scale = options_.scale, .bias = bias}));
+      input.context.recorder->record(*this, attended(real(whole), {.scale = options_.scale, .bias = bias}));
     }
     return attended(v, terms);
   }
 
-  /// [B, H, N, d] -> [B, H, n, b, d], zeros past the end.
+  /// [B, H, N, d] -> [B, H, n, b, d], zero-padded.
   Tensor in_blocks(const Tensor& x, int64_t blocks) const {
     const Shape shape{x.extent(0), x.extent(1), blocks, options_.block, x.extent(3)};
     Shape rest = x.shape();
@@ -95,7 +94,8 @@ class SinkhornAttention final : public HeadedAttention {
     return reshape(x, Shape{x.extent(0) * x.extent(1), x.extent(2), x.extent(3), x.extent(4)});
   }
 
-  /// Blocks [B, H, n, b, d] and what R mixes of them, as keys of each block: [B H, n, 2 b, d].
+  /// The keys (or values) of each block: the blocks that R mixes from x [B, H, n, b, d], then x itself:
+  /// [B H, n, 2 b, d].
   static Tensor mixed(const Tensor& order, const Tensor& x) {
     const int64_t n = x.extent(2), b = x.extent(3), d = x.extent(4);
     const Tensor rows = reshape(x, Shape{x.extent(0), x.extent(1), n, b * d});
@@ -109,10 +109,10 @@ class SinkhornAttention final : public HeadedAttention {
     return constant_table<float>(values, Shape{1, 1, n, n}, as.device(), as.dtype());
   }
 
-  /// R: [B, H, n, n], or [1, H, n, n] if it is given.
-  Tensor sorted(const Tensor& q, const Tensor& k, const Tensor& kept, const Attend& call) const {
+  /// R: [B, H, n, n], or [1, 1 or H, n, n] if it is given.
+  Tensor sorted(const Tensor& q, const Tensor& k, const Tensor& kept, const AttentionInput& input) const {
     const int64_t B = q.extent(0), H = q.extent(1), n = q.extent(2), d = q.extent(4);
-    const bool causal = call.mask.is_causal();
+    const bool causal = input.mask.is_causal();
     if (sort_) {
       const bool fits = sort_.rank() == 3 && (sort_.extent(0) == 1 || sort_.extent(0) == H) &&
                         sort_.extent(1) == n && sort_.extent(2) == n;
@@ -127,23 +127,23 @@ class SinkhornAttention final : public HeadedAttention {
     const Tensor of_keys = reshape(sum(k, 3) / counted, means);
     const Tensor of_queries = reshape(causal ? slice(q, 3, 0, 1) : sum(q, 3) / counted, means);
     Tensor logits = matmul(of_queries, transpose(of_keys, 2, 3)) * (1 / std::sqrt(static_cast<double>(d)));
-    if (options_.gumbel && call.pass.noise != nullptr) {
-      const Tensor chance = like(logits);
-      fill_uniform(chance, 1e-6, 1 - 1e-6, *call.pass.noise);
+    if (options_.gumbel && input.context.training()) {
+      const Tensor chance = empty_like(logits);
+      fill_uniform(chance, 1e-6, 1 - 1e-6, *input.context.rng);
       logits = logits - log(-log(chance));
     }
-    // A block is there if its first token is.
-    const Tensor there = reshape(slice(kept, 3, 0, 1), Shape{kept.extent(0), 1, n, 1});
-    const Tensor open = allowed(n, causal, q) * there * transpose(there, 2, 3);
+    // A block is real if its first token is not padding.
+    const Tensor real = reshape(slice(kept, 3, 0, 1), Shape{kept.extent(0), 1, n, 1});
+    const Tensor open = allowed(n, causal, q) * real * transpose(real, 2, 3);
     return balanced(logits * (1 / options_.temperature), cast(open.detach(), DType::u8), causal);
   }
 
-  /// exp of what is left of the logits when rows and columns have been divided by their sums in turn.
+  /// exp(logits) after dividing rows and columns by their sums, alternately; 0 where `open` is 0.
   Tensor balanced(Tensor logits, const Tensor& open, bool causal) const {
     constexpr double hidden = -std::numeric_limits<double>::infinity();
     const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-30, logits.dtype(), logits.device());
-    const auto weights = [&] { return select(open, logits, hidden); };
-    logits = logits - max(select(open, logits, -1e30), 3).detach();
+    const auto weights = [&] { return where(open, logits, hidden); };
+    logits = logits - max(where(open, logits, -1e30), 3).detach();
     for (int64_t i = 0; i < options_.iterations; ++i) {
       logits = logits - log(maximum(sum(exp(weights()), 3), least));
       const Tensor columns = exp(weights());
@@ -155,8 +155,8 @@ class SinkhornAttention final : public HeadedAttention {
   /// 0 or -inf for the keys of each block: [1 or B H, n, 1 or b, 2 b].
   Tensor bias_of(const Tensor& kept, const Tensor& q, bool causal, bool padded) const {
     const int64_t B = q.extent(0), H = q.extent(1), n = q.extent(2), b = q.extent(3);
-    // A mixed key is there if a block has that position, and the first one has all that any has; a decoder's
-    // is there where there is an earlier block, which is whole.
+    // A mixed key is real if any block has that position, and the first block has every position that any
+    // block has. When causal it is real if there is an earlier block, which is always full.
     const Tensor own = transpose(kept, 3, 4);  // [B or 1, 1, n, 1, b]
     Tensor other = expand(slice(own, 2, 0, 1), own.shape());
     if (causal) {
@@ -171,8 +171,8 @@ class SinkhornAttention final : public HeadedAttention {
         before[static_cast<size_t>(i / b * 2 * b + b + i % b)] = i % b <= i / b ? 1 : 0;
       seen = seen * constant_table<float>(before, Shape{1, 1, 1, b, 2 * b}, q.device(), q.dtype());
     }
-    const Tensor bias = select(cast(seen, DType::u8), Tensor::zeros(seen.shape(), q.dtype(), q.device()),
-                               -std::numeric_limits<double>::infinity());
+    const Tensor bias = where(cast(seen, DType::u8), Tensor::zeros(seen.shape(), q.dtype(), q.device()),
+                              -std::numeric_limits<double>::infinity());
     if (!padded) return reshape(bias, Shape{1, n, seen.extent(3), 2 * b});
     return reshape(expand(bias, Shape{B, H, n, seen.extent(3), 2 * b}),
                    Shape{B * H, n, seen.extent(3), 2 * b});

@@ -3,12 +3,12 @@
 //
 //   y_i = sum_j a_ij v_j,      a_i = softmax_j(q_i . k_j / sqrt(d))
 //
-// Computed in tiles that never hold a map; a probe makes the map from the same numbers.
+// Computed in tiles without storing the map; for a MapRecorder the map is computed separately.
 #include <algorithm>
 #include <cmath>
 
-#include "attention/dotted.h"
-#include "attention/variant.h"
+#include "heed/attention/base/dotted.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {

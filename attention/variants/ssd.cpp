@@ -1,14 +1,15 @@
-// State-space duality, the core of Mamba-2. Dao and Gu 2024, arXiv 2405.21060, section 6.
+// State-space duality: the attention form of Mamba-2, with one decay gate per head. Dao and Gu 2024, arXiv
+// 2405.21060, section 6.
 //
 //   Y = (L o C B^T) X,      L_ij = product over j < t <= i of a_t,      a_t = exp(-rate_h step_t)
 //
-// C, B and X are queries, keys and values, the values times step_t = softplus(W x_t + b) of their head. It is
-// the recurrence S_t = a_t S_{t-1} + B_t X_t^T, o_t = S_t^T C_t. There is no scale.
+// C, B and X are queries, keys and values; values are multiplied by step_t = softplus(W x_t + b) of their
+// head. It equals the recurrence S_t = a_t S_{t-1} + B_t X_t^T, o_t = S_t^T C_t. There is no scale.
 // Parameters: step.weight [H, width], step.bias [H], log_rate [H]; gate.weight [width, width] with gate=true.
-// Places for tensors of one call: log_decay [B, H, N] (log a), instead of what these make of the input, and
-// with it steps [B, H, N] where values are to be multiplied.
-#include "attention/fading.h"
-#include "attention/variant.h"
+// Optional inputs of one call: log_decay (log a) [B, H, N], instead of that computed from x, and with it
+// steps [B, H, N], which multiply the values.
+#include "heed/attention/base/fading.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -33,10 +34,10 @@ class SsdAttention final : public FadingAttention {
   }
 
  private:
-  Fade fade(const Heads& heads, const Attend& call, int64_t) const override {
+  Fade fade(const Heads& heads, const AttentionInput& input, int64_t) const override {
     Tensor log_decay = given(log_decay_, "log_decay", heads), amount = given(steps_, "steps", heads);
     if (!log_decay) {
-      const Tensor steps = rates_.steps(input(call, "log_decay"));
+      const Tensor steps = rates_.steps(layer_input(input, "log_decay"));
       log_decay = each_head(rates_.log_decay(steps));
       amount = each_head(steps);
     }

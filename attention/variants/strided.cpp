@@ -1,16 +1,16 @@
-// Sparse Transformer, strided. Child et al. 2019, "Generating long sequences with sparse Transformers", arXiv
-// 1904.10509, section 4.2.
+// Sparse Transformer, strided pattern: the last l keys, plus every l-th earlier key. Child et al. 2019,
+// "Generating long sequences with sparse Transformers", arXiv 1904.10509, section 4.2.
 //
-//   local:    i - j < l              (l keys with the query's own, as the authors' code has it; the paper's
-//   set has l + 1) columns:  (i - j) mod l = 0      j <= i
+//   local:    i - j < l            j <= i      (l keys, as in the authors' code; l + 1 in the paper)
+//   columns:  (i - j) mod l = 0    j <= i
 //
 // merged: both in each head. interleave: local in even layers (from 0), columns in odd ones. multihead: local
-// in even heads, columns in odd ones. Two layers, or one merged, lead from every key to every later query. No
+// in even heads, columns in odd ones. Two layers, or one merged, connect every key to every later query. No
 // parameters of its own.
 #include <cmath>
 
-#include "attention/patterned.h"
-#include "attention/variant.h"
+#include "heed/attention/base/patterned.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {
@@ -62,7 +62,7 @@ Variant variant::strided() {
       {.name = "strided",
        .paper = "Child et al. 2019",
        .idea = "The last l keys and every l-th before them: any two positions are two steps apart.",
-       .time = {.length = 1.4, .width = 1},  // n sqrt(n), and what is linear
+       .time = {.length = 1.4, .width = 1},  // n sqrt(n), plus linear terms
        .memory = {.length = 1, .width = 1},
        .causal = true,
        .full = false,

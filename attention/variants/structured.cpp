@@ -1,24 +1,23 @@
-// Structured and sparse. Conti 2024, "Attention maps as a sum of a structured and a sparse matrix",
-// section 3.
+// Structured attention: a map that does not depend on the input, a structured matrix plus a sparse one. Conti
+// 2024, "Attention maps as a sum of a structured and a sparse matrix", section 3.
 //
-//   y_i = sum_j w_ij v_j / sum_j |w_ij| over the keys that i may see,      w = |P| + clip(E, +-eps)
+//   y_i = sum_j w_ij v_j / sum_j |w_ij| over the keys that i may attend to,      w = |P| + clip(E, +-eps)
 //
-// The map does not look at the input: P is a matrix of its own for each head, fixed or trained, and E a
-// sparse one with errors of at most eps at places drawn when it is made. While no entry is negative its rows
-// sum to one. Entries of P that are zero have no slope and stay zero, so a band is all that is kept of P
-// where it starts as one: time and memory go with what is kept.
+// P is a matrix per head, fixed or trained, and E a sparse one with errors of at most eps at positions drawn
+// at initialisation. While no entry is negative, rows sum to 1. Zero entries of P get no gradient and stay
+// zero, so when P starts as a band only the band is stored, and time and memory grow with the stored entries.
 //
-// Parameters: structure, P (no leaf with learn=false): [H, L, 2 w + 1] of a band, whose column c of row i
-// weighs key i + c - w (w is at most L - 1, and 0 with start=diagonal), or the whole [H, L, L] with
-// start=uniform; error [1, H, n, 1], the values of E (with eps > 0). Fixed draws: places [1, 1, n], i32,
-// where in a row-major L x L matrix they stand. L is the longest input.
+// Parameters: structure, P (not trained with learn=false): [H, L, 2 w + 1] for a band, where column c of row
+// i is the weight of key i + c - w (w is at most L - 1, and 0 with start=diagonal), or the whole [H, L, L]
+// with start=uniform; error [1, H, n, 1], the values of E (with eps > 0). Fixed draws: places [1, 1, n], i32:
+// their positions in a row-major L x L matrix. L is the longest input.
 #include <algorithm>
 #include <cmath>
 
-#include "attention/banded.h"
-#include "attention/known_numbers.h"
-#include "attention/variant.h"
-#include "core/table.h"
+#include "heed/attention/base/banded.h"
+#include "heed/attention/support/host_copies.h"
+#include "heed/attention/variant.h"
+#include "heed/core/constant_table.h"
 
 namespace heed {
 namespace {
@@ -40,7 +39,7 @@ struct Options {
   }
 };
 
-/// w times values, and |w| times ones.
+/// Sums over keys of w v, and of |w|.
 struct Sums {
   Tensor values, sizes;  ///< [B, H, Tq, dv], [1|B, H, Tq, 1]
 };
@@ -68,68 +67,69 @@ class Structured final : public HeadedAttention {
     f("error", error_);
     f("places", places_);
   }
-  std::unique_ptr<Memory> start() const override {
-    auto memory = std::make_unique<KeyValueMemory>();
-    if (!whole_ && !error_ && config().causal) memory->reach = width_;
-    return memory;
+  std::unique_ptr<AttentionCache> new_cache() const override {
+    auto cache = std::make_unique<KeyValueCache>();
+    if (!whole_ && !error_ && config().causal) cache->reach = width_;
+    return cache;
   }
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override {
-    if (call.mask.bias()) {
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    if (input.mask.bias()) {
       fail(
           "attention 'structured': it has no scores that a bias could be added to. Leave the bias out, or "
           "use softmax.");
     }
-    const int64_t first = recall(heads, call), keys = heads.v.extent(2);
-    const int64_t total = call.memory != nullptr ? call.memory->length : keys;
+    const int64_t first = recall(heads, input), keys = heads.v.extent(2);
+    const int64_t total = input.cache != nullptr ? input.cache->length : keys;
     const Sight sight{.first_query = first,
                       .queries = heads.q.extent(2),
                       .first_key = total - keys,
                       .keys = keys,
-                      .causal = call.mask.is_causal()};
+                      .causal = input.mask.is_causal()};
     check_longest("structured", std::max(first + sight.queries, total), longest_);
-    if (call.pass.probe != nullptr) {
-      // The map is what comes out where values are the unit vectors.
-      const NoTape looking;
+    if (input.context.recorder != nullptr) {
+      // With the identity as values, the output is the map.
+      const NoGrad no_grad;
       const int64_t batch = heads.v.extent(0), all = heads.v.extent(1);
       std::vector<float> unit(static_cast<size_t>(keys * total), 0.0f);
       for (int64_t j = 0; j < keys; ++j) unit[static_cast<size_t>(j * total + total - keys + j)] = 1;
       const Tensor one =
           constant_table<float>(unit, Shape{1, 1, keys, total}, heads.v.device(), heads.v.dtype());
-      call.pass.probe->see(*this,
-                           run(expand(one, Shape{batch, all, keys, total}), call.mask, sight, nullptr));
+      input.context.recorder->record(
+          *this, run(expand(one, Shape{batch, all, keys, total}), input.mask, sight, nullptr));
     }
-    return run(heads.v, call.mask, sight, call.pass.noise);
+    return run(heads.v, input.mask, sight, input.context.rng);
   }
 
-  Tensor run(const Tensor& v, const Mask& mask, const Sight& sight, Rng* noise) const {
+  Tensor run(const Tensor& v, const Mask& mask, const Sight& sight, Rng* rng) const {
     const Tensor kept = mask.kept(v, sight.first_key);
     const Tensor values = kept ? v * kept : v;
-    const Tensor there = kept ? expand(kept, Shape{v.extent(0), v.extent(1), sight.keys, 1})
-                              : Tensor::full(Shape{1, v.extent(1), sight.keys, 1}, 1, v.dtype(), v.device());
-    const auto dropped = [&](const Tensor& w) {  // each sequence has dice of its own
-      if (noise == nullptr || config().dropout == 0) return w;
+    const Tensor present = kept
+                               ? expand(kept, Shape{v.extent(0), v.extent(1), sight.keys, 1})
+                               : Tensor::full(Shape{1, v.extent(1), sight.keys, 1}, 1, v.dtype(), v.device());
+    const auto dropped = [&](const Tensor& w) {  // dropout differs by sequence
+      if (rng == nullptr || config().dropout == 0) return w;
       Shape each = w.shape();
       each[0] = v.extent(0);
-      return dropout(expand(w, each), config().dropout, noise);
+      return dropout(expand(w, each), config().dropout, rng);
     };
-    Sums sums = of_structure(values, there, sight, dropped);
-    if (error_ && !whole_) add_errors(sums, values, there, sight, dropped);
-    // A row without keys is divided by the small number.
+    Sums sums = of_structure(values, present, sight, dropped);
+    if (error_ && !whole_) add_errors(sums, values, present, sight, dropped);
+    // A row without keys is divided by this small number.
     const Tensor least = Tensor::full(Shape{1, 1, 1, 1}, 1e-15, v.dtype(), v.device());
     return sums.values / maximum(sums.sizes, least);
   }
 
-  /// E at some of its places: [1, H, m, 1].
+  /// The clipped values of E at the positions of `seen`: [1, H, m, 1].
   Tensor errors(const SeenPlaces& seen) const {
-    const Tensor values = take_rows(error_, row_ids(seen.which, error_.device()));
+    const Tensor values = gather_rows(error_, row_ids(seen.which, error_.device()));
     return maximum(minimum(values, eps_), -eps_);
   }
 
-  /// P, and E where P is kept.
+  /// The sums of P, and of E at positions where P is stored.
   template <class Dropped>
-  Sums of_structure(const Tensor& values, const Tensor& there, const Sight& sight,
+  Sums of_structure(const Tensor& values, const Tensor& present, const Sight& sight,
                     const Dropped& dropped) const {
     const int64_t rows = sight.queries, columns = structure_.extent(2);
     const Shape shape{1, structure_.extent(0), rows, columns};
@@ -143,31 +143,32 @@ class Structured final : public HeadedAttention {
         const int64_t i = sight.first_query + seen.queries[n], j = sight.first_key + seen.keys[n];
         cells.push_back(static_cast<int32_t>(seen.queries[n] * columns + (whole_ ? j : j - i + width_)));
       }
-      w = w + reshape(put_rows(errors(seen), row_ids(cells, w.device()), rows * columns), shape);
+      w = w + reshape(scatter_add_rows(errors(seen), row_ids(cells, w.device()), rows * columns), shape);
     }
     if (whole_) {
       w = slice(w, 3, 0, sight.keys);
       if (sight.causal) w = w * exp(Mask::causal().dense(w, sight.first_query));
-      return {matmul(dropped(w), values), matmul(abs(w), there)};
+      return {matmul(dropped(w), values), matmul(abs(w), present)};
     }
     if (sight.causal) {
       std::vector<uint8_t> past(static_cast<size_t>(columns), 0);
       std::fill(past.begin(), past.begin() + width_ + 1, uint8_t{1});
-      w = select(constant_table<uint8_t>(past, Shape{1, 1, 1, columns}, w.device()), w, 0);
+      w = where(constant_table<uint8_t>(past, Shape{1, 1, 1, columns}, w.device()), w, 0);
     }
-    return {band_product(dropped(w), values, sight), band_product(abs(w), there, sight)};
+    return {band_product(dropped(w), values, sight), band_product(abs(w), present, sight)};
   }
 
-  /// E where P is not kept.
+  /// Adds the sums of E at positions where P is not stored.
   template <class Dropped>
-  void add_errors(Sums& sums, const Tensor& values, const Tensor& there, const Sight& sight,
+  void add_errors(Sums& sums, const Tensor& values, const Tensor& present, const Sight& sight,
                   const Dropped& dropped) const {
     const SeenPlaces seen = seen_places(known_places_.of(places_), longest_, sight, width_, false);
     if (seen.which.empty()) return;
     const Tensor queries = row_ids(seen.queries, values.device()), keys = row_ids(seen.keys, values.device());
     const Tensor w = errors(seen);
-    sums.values = sums.values + put_rows(dropped(w) * take_rows(values, keys), queries, sight.queries);
-    sums.sizes = sums.sizes + put_rows(abs(w) * take_rows(there, keys), queries, sight.queries);
+    sums.values =
+        sums.values + scatter_add_rows(dropped(w) * gather_rows(values, keys), queries, sight.queries);
+    sums.sizes = sums.sizes + scatter_add_rows(abs(w) * gather_rows(present, keys), queries, sight.queries);
   }
 
   int64_t longest_, width_ = 0;
@@ -187,7 +188,7 @@ Variant variant::structured() {
        .idea =
            "A map that does not look at the input: a structured matrix, and a sparse one of small errors.",
        .time = {.length = 1, .width = 1},
-       .memory = {.length = 1, .width = 0.71},  // the band's own cells do not know the width
+       .memory = {.length = 1, .width = 0.71},  // the entries of the band do not depend on d
        .causal = true,
        .steps = true,
        .map = MapKind::signed_,

@@ -1,16 +1,16 @@
-// Sliding window, dilated too. Beltagy et al. 2020, "Longformer", arXiv 2004.05150, section 3.1; Jiang et al.
-// 2023, "Mistral 7B", arXiv 2310.06825, whose window W is left = W - 1, right = 0. The band softmax of Conti
-// 2024 is left = right = w.
+// Sliding-window attention, optionally dilated and with attention sinks. Beltagy et al. 2020, "Longformer",
+// arXiv 2004.05150, section 3.1; Jiang et al. 2023, "Mistral 7B", arXiv 2310.06825, whose window W is left =
+// W - 1, right = 0. The band softmax of Conti 2024 is left = right = w.
 //
-//   y_i = sum_j a_ij v_j,   a_i = softmax_j(q_i . k_j / sqrt(d)),   j = i + m e, -left <= m <= right, e =
-//   dilation; and j < first
+//   y_i = sum_j a_ij v_j,      a_i = softmax_j(q_i . k_j / sqrt(d)) over j < first and
+//   j = i + m dilation, -left <= m <= right
 //
-// The first keys are what Xiao et al. 2023, "Efficient streaming language models with attention sinks", arXiv
-// 2309.17453, keep beside the window (4 of them); here their positions stay those of the text.
+// The first keys are the attention sinks of Xiao et al. 2023, "Efficient streaming language models with
+// attention sinks", arXiv 2309.17453 (4 of them); here they keep their positions in the text.
 //
-// No parameters of its own. A decoder keeps the last left e keys and values, and the first.
-#include "attention/patterned.h"
-#include "attention/variant.h"
+// No parameters of its own. A decoder caches the last left * dilation keys and values, and the first ones.
+#include "heed/attention/base/patterned.h"
+#include "heed/attention/variant.h"
 
 namespace heed {
 namespace {

@@ -1,7 +1,8 @@
-// Functions of one element: the derivative stands beside the function in core/kernels/elementwise.h.
-#include "autograd/ops.h"
-#include "core/kernels/map.h"
-#include "core/launch.h"
+// Functions of one element: the derivative stands beside the function in
+// core/kernels/elementwise/functions.h.
+#include "heed/autograd/ops.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -12,10 +13,10 @@ enum class Keep { x, y };
 
 template <class F, Keep keep>
 Tensor map(const char* op, const Tensor& x) {
-  const Tensor y = like(x);
+  const Tensor y = empty_like(x);
   launch<kernel::Map<F>>(x.device(), x, y);
   return record(op, y, {&x}, [kept = keep == Keep::x ? x.detach() : y](const Tensor& dy) -> Gradients {
-    const Tensor dx = like(kept);
+    const Tensor dx = empty_like(kept);
     launch<kernel::MapBack<F>>(kept.device(), kept, kept, dy, dx);
     return {dx};
   });

@@ -1,9 +1,9 @@
 // Arithmetic of two tensors, and of a tensor with numbers.
-#include "autograd/ops.h"
-#include "autograd/ops/agree.h"
-#include "core/kernels/map.h"
-#include "core/kernels/reduce.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/norm/reduce.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 template <class F>
 Tensor zip(const char* op, const Tensor& a, const Tensor& b) {
   agree(op, a, b);
-  const Tensor out = like(a, broadcast(op, a.shape(), b.shape()));
+  const Tensor out = empty_like(a, broadcast(op, a.shape(), b.shape()));
   launch<kernel::Zip<F>>(a.device(), view::expand(a, out.shape()), view::expand(b, out.shape()), out);
   return out;
 }
@@ -80,15 +80,15 @@ Tensor maximum(const Tensor& x, double least) {
 }
 
 Tensor affine(const Tensor& x, double scale, double shift) {
-  const Tensor y = like(x);
+  const Tensor y = empty_like(x);
   launch<kernel::Affine>(x.device(), x, scale, shift, y);
   return record("affine", y, {&x}, [scale](const Tensor& dy) -> Gradients { return {affine(dy, scale, 0)}; });
 }
 
-Tensor select(const Tensor& mask, const Tensor& x, double otherwise) {
+Tensor where(const Tensor& mask, const Tensor& x, double otherwise) {
   if (mask.dtype() != DType::u8) fail("select: the mask is ", mask.dtype(), "; it must be u8.");
   const auto choose = [mask = mask.detach()](const Tensor& from, double other) {
-    const Tensor y = like(from);
+    const Tensor y = empty_like(from);
     launch<kernel::Select>(from.device(), view::expand(mask, from.shape()), from, other, y);
     return y;
   };

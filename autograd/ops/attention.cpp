@@ -1,15 +1,14 @@
 // Fused attention: three kernels that never hold a map.
-#include "core/kernels/attention.h"
+#include "heed/core/kernels/attention/attention.h"
 
-#include "autograd/ops.h"
-#include "autograd/ops/agree.h"
-#include "autograd/ops/heads.h"
-#include "autograd/rounding.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/linear_scan.h"
-#include "core/kernels/tree.h"
-#include "core/launch.h"
-#include "core/pattern.h"
+#include "heed/autograd/autocast.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/head_views.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/core/sparse_pattern.h"
 
 namespace heed {
 namespace {
@@ -90,7 +89,7 @@ kernel::AttentionTerms settled(const char* op, const Tensor& q, const Tensor& k,
   return terms;
 }
 
-kernel::BlockTerms settled(const char* op, const Tensor& q, const Tensor& k, kernel::BlockTerms terms) {
+kernel::PatternTerms settled(const char* op, const Tensor& q, const Tensor& k, kernel::PatternTerms terms) {
   check_lengths(op, terms.key_lengths, q);
   if (terms.key_lengths) terms.key_lengths = contiguous(terms.key_lengths.detach());
   check_dropout(op, terms.dropout, terms.draw);
@@ -115,7 +114,9 @@ Tensor sink_gradient(const Tensor& sink, const Tensor& out, const Tensor& lse, c
 }
 
 /// The logs of all rows' sums, and behind them what these lost to rounding: see kernel::RowLog.
-Tensor room_for_logs(const Tensor& q) { return like(q, Shape{2, q.extent(0), q.extent(1), q.extent(2)}); }
+Tensor room_for_logs(const Tensor& q) {
+  return empty_like(q, Shape{2, q.extent(0), q.extent(1), q.extent(2)});
+}
 
 }  // namespace
 
@@ -133,9 +134,18 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel
                   const Tensor dq = gradient_like(rq);
                   const Tensor dk = gradient_like(rk);
                   const Tensor dv = gradient_like(rv);
-                  const Tensor drelative = slanted ? like(settled_terms.relative) : Tensor();
-                  launch<kernel::AttentionBack>(rq.device(), rq, rk, rv, settled_terms, out, lse, dout, dq,
-                                                dk, dv, drelative);
+                  const Tensor drelative = slanted ? empty_like(settled_terms.relative) : Tensor();
+                  const kernel::AttentionBackTensors t{.q = rq,
+                                                       .k = rk,
+                                                       .v = rv,
+                                                       .out = out,
+                                                       .lse = lse,
+                                                       .dout = dout,
+                                                       .dq = dq,
+                                                       .dk = dk,
+                                                       .dv = dv,
+                                                       .drelative = drelative};
+                  launch<kernel::AttentionBack>(rq.device(), t, settled_terms);
                   const Tensor& sink = settled_terms.sink;
                   return {dq, dk, dv, drelative, sink ? sink_gradient(sink, out, lse, dout) : Tensor()};
                 });
@@ -150,25 +160,30 @@ Tensor with_sums(const char* op, const Tensor& q, const Tensor& k, const Tensor&
   const Tensor rq = rows(q), rk = rows(k);
   const int64_t dv = v.extent(3);
   // One more column of values, all zero: the kernel leaves room for the sums behind its output.
-  const Tensor rv = like(v, Shape{v.extent(0), v.extent(1), v.extent(2), dv + 1});
+  const Tensor rv = empty_like(v, Shape{v.extent(0), v.extent(1), v.extent(2), dv + 1});
   launch<kernel::Copy>(v.device(), v.detach(), view::slice(rv, 3, 0, dv));
   launch<kernel::Fill>(v.device(), view::slice(rv, 3, dv, dv + 1), 0.0);
-  const Tensor out = like(q, Shape{q.extent(0), q.extent(1), q.extent(2), dv + 1});
+  const Tensor out = empty_like(q, Shape{q.extent(0), q.extent(1), q.extent(2), dv + 1});
   const Tensor lse = room_for_logs(q);
   launch<Forward>(q.device(), rq, rk, rv, terms, out, lse);
   const Tensor last = view::slice(out, 3, dv, dv + 1);
   launch<kernel::Copy>(q.device(), view::reshape(view::slice(lse, 0, 0, 1), last.shape()), last);
   return record(op, out, {&q, &k, &v}, [rq, rk, rv, terms, out, lse, dv](const Tensor& dout) -> Gradients {
     // d lse_i / d s_ij is the weight itself: a value of 0 whose output counts as -1 adds it.
-    const Tensor output = like(out);
+    const Tensor output = empty_like(out);
     launch<kernel::Copy>(out.device(), view::slice(out, 3, 0, dv), view::slice(output, 3, 0, dv));
     launch<kernel::Fill>(out.device(), view::slice(output, 3, dv, dv + 1), -1.0);
-    const Tensor dq = like(rq), dk = like(rk), dv_wide = like(rv);
-    if constexpr (std::is_same_v<Backward, kernel::AttentionBack>) {
-      launch<Backward>(rq.device(), rq, rk, rv, terms, output, lse, rows(dout), dq, dk, dv_wide, Tensor());
-    } else {
-      launch<Backward>(rq.device(), rq, rk, rv, terms, output, lse, rows(dout), dq, dk, dv_wide);
-    }
+    const Tensor dq = empty_like(rq), dk = empty_like(rk), dv_wide = empty_like(rv);
+    const kernel::AttentionBackTensors t{.q = rq,
+                                         .k = rk,
+                                         .v = rv,
+                                         .out = output,
+                                         .lse = lse,
+                                         .dout = rows(dout),
+                                         .dq = dq,
+                                         .dk = dk,
+                                         .dv = dv_wide};
+    launch<Backward>(rq.device(), t, terms);
     return {dq, dk, contiguous(view::slice(dv_wide, 3, 0, dv))};
   });
 }
@@ -180,54 +195,44 @@ Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
   return with_sums<kernel::Attention, kernel::AttentionBack>("attention_with_sums", q, k, v, terms);
 }
 
-Tensor block_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
-                                 const kernel::BlockTerms& terms) {
-  return with_sums<kernel::BlockAttention, kernel::BlockAttentionBack>("block_attention_with_sums", q, k, v,
-                                                                       terms);
+Tensor pattern_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
+                                   const kernel::PatternTerms& terms) {
+  return with_sums<kernel::PatternAttention, kernel::PatternAttentionBack>("block_attention_with_sums", q, k,
+                                                                           v, terms);
 }
 
-Tensor block_attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::BlockTerms& terms) {
+Tensor pattern_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                         const kernel::PatternTerms& terms) {
   check("block_attention", q, k, v);
-  const kernel::BlockTerms settled_terms = settled("block_attention", q, k, terms);
+  const kernel::PatternTerms settled_terms = settled("block_attention", q, k, terms);
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
   const Tensor out = heads_like(q, q.extent(2), v.extent(3));
   const Tensor lse = room_for_logs(q);
-  launch<kernel::BlockAttention>(q.device(), rq, rk, rv, settled_terms, out, lse);
+  launch<kernel::PatternAttention>(q.device(), rq, rk, rv, settled_terms, out, lse);
   return record("block_attention", out, {&q, &k, &v},
                 [rq, rk, rv, settled_terms, out, lse](const Tensor& dout) -> Gradients {
                   const Tensor dq = gradient_like(rq);
                   const Tensor dk = gradient_like(rk);
                   const Tensor dv = gradient_like(rv);
-                  launch<kernel::BlockAttentionBack>(rq.device(), rq, rk, rv, settled_terms, out, lse,
-                                                     rows(dout), dq, dk, dv);
+                  const kernel::AttentionBackTensors t{.q = rq,
+                                                       .k = rk,
+                                                       .v = rv,
+                                                       .out = out,
+                                                       .lse = lse,
+                                                       .dout = rows(dout),
+                                                       .dq = dq,
+                                                       .dk = dk,
+                                                       .dv = dv};
+                  launch<kernel::PatternAttentionBack>(rq.device(), t, settled_terms);
                   return {dq, dk, dv};
                 });
-}
-
-Tensor linear_scan(const Tensor& phi_q, const Tensor& phi_k, const Tensor& v) {
-  check("linear_scan", phi_q, phi_k, v);
-  if (phi_q.extent(2) != phi_k.extent(2)) {
-    fail("linear_scan: ", phi_q.extent(2), " queries for ", phi_k.extent(2),
-         " keys. It is causal: each query has its key.");
-  }
-  const Tensor q = rows(phi_q), k = rows(phi_k), values = rows(v);
-  const Tensor out = heads_like(v, v.extent(2), v.extent(3));
-  launch<kernel::LinearScan>(v.device(), q, k, values, Tensor(), out, Tensor());
-  return record("linear_scan", out, {&phi_q, &phi_k, &v}, [q, k, values](const Tensor& dout) -> Gradients {
-    const Tensor dq = gradient_like(q);
-    const Tensor dk = gradient_like(k);
-    const Tensor dv = gradient_like(values);
-    launch<kernel::LinearScanBack>(q.device(), q, k, values, Tensor(), rows(dout), Tensor(), dq, dk, dv,
-                                   Tensor());
-    return {dq, dk, dv};
-  });
 }
 
 namespace {
 
 Tensor tree_of(const Tensor& leaves) {
-  const Tensor nodes = like(leaves, Shape{leaves.extent(0), leaves.extent(1),
-                                          kernel::tree_rows(leaves.extent(2)), leaves.extent(3)});
+  const Tensor nodes = empty_like(leaves, Shape{leaves.extent(0), leaves.extent(1),
+                                                kernel::tree_rows(leaves.extent(2)), leaves.extent(3)});
   launch<kernel::TreeSums>(leaves.device(), rows(leaves), 0, nodes);
   return nodes;
 }
@@ -247,13 +252,17 @@ Tensor tree_attention(const Tensor& q, const Tensor& k, const Tensor& v, kernel:
   if (!terms.key_nodes) terms.key_nodes = tree_of(k);
   if (!terms.value_nodes) terms.value_nodes = tree_of(v);
   const Tensor out = heads_like(q, q.extent(2), v.extent(3));
-  const Tensor lse = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  const Tensor lse = empty_like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
   launch<kernel::TreeAttention>(q.device(), rq, terms, out, lse);
   return record("tree_attention", out, {&q, &k, &v}, [rq, terms, out, lse](const Tensor& dout) -> Gradients {
     const Tensor dq = gradient_like(rq);
     const Tensor dk = heads_like(rq, terms.reach.keys, rq.extent(3));
     const Tensor dv = heads_like(rq, terms.reach.keys, out.extent(3));
-    launch<kernel::TreeAttentionBack>(rq.device(), rq, terms, out, lse, rows(dout), dq, dk, dv);
+    launch<kernel::TreeAttentionBack>(
+        rq.device(),
+        kernel::TreeAttentionBackTensors{
+            .q = rq, .out = out, .lse = lse, .dout = rows(dout), .dq = dq, .dk = dk, .dv = dv},
+        terms);
     return {dq, dk, dv};
   });
 }

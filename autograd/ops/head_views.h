@@ -1,7 +1,7 @@
 // How the fused ops take and make heads.
 #pragma once
 
-#include "autograd/ops.h"
+#include "heed/autograd/ops.h"
 
 namespace heed {
 
@@ -13,12 +13,12 @@ inline Tensor rows(const Tensor& x) {
 /// [B, H, length, width] as a view of fresh [B, length, H, width]: joining the heads afterwards costs
 /// nothing.
 inline Tensor heads_like(const Tensor& x, int64_t length, int64_t width) {
-  return view::transpose(like(x, Shape{x.extent(0), length, x.extent(1), width}), 1, 2);
+  return view::transpose(empty_like(x, Shape{x.extent(0), length, x.extent(1), width}), 1, 2);
 }
 
 /// Room for the gradient of heads x, lying as they do, so that it reaches them without a copy.
 inline Tensor gradient_like(const Tensor& x) {
-  return x.contiguous() ? like(x) : heads_like(x, x.extent(2), x.extent(3));
+  return x.contiguous() ? empty_like(x) : heads_like(x, x.extent(2), x.extent(3));
 }
 
 }  // namespace heed

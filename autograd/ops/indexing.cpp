@@ -1,10 +1,10 @@
 // Rows of a table or of each head, and dropout: ops that go by index or counter.
-#include "autograd/ops.h"
-#include "core/kernels/dropout.h"
-#include "core/kernels/gather.h"
-#include "core/kernels/segment.h"
-#include "core/kernels/take.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/kernels/content/gather.h"
+#include "heed/core/kernels/content/gather_heads.h"
+#include "heed/core/kernels/content/segment_mean.h"
+#include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
@@ -15,7 +15,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
   Shape shape = ids.shape();
   shape.push_back(weight.extent(1));
   const Tensor list = view::reshape(contiguous(ids.detach()), Shape{-1});
-  const Tensor y = like(weight, shape);
+  const Tensor y = empty_like(weight, shape);
   launch<kernel::Gather>(weight.device(), contiguous(weight.detach()), list,
                          view::reshape(y, Shape{list.size(), weight.extent(1)}));
   return record("embedding", y, {&weight}, [list, table = weight.shape()](const Tensor& dy) -> Gradients {
@@ -46,28 +46,28 @@ Tensor ids_for(const char* op, const Tensor& x, const Tensor& ids) {
 }
 
 Tensor taken(const Tensor& x, const Tensor& ids) {
-  const Tensor y = like(x, Shape{x.extent(0), x.extent(1), ids.extent(2), x.extent(3)});
-  launch<kernel::TakeRows>(x.device(), dense_rows(x), ids, y);
+  const Tensor y = empty_like(x, Shape{x.extent(0), x.extent(1), ids.extent(2), x.extent(3)});
+  launch<kernel::GatherRows>(x.device(), dense_rows(x), ids, y);
   return y;
 }
 
 Tensor put(const Tensor& rows, const Tensor& ids, int64_t length) {
   const Tensor y = Tensor::zeros(Shape{rows.extent(0), rows.extent(1), length, rows.extent(3)}, rows.dtype(),
                                  rows.device());
-  launch<kernel::PutRows>(rows.device(), ids, dense_rows(rows), y);
+  launch<kernel::ScatterAddRows>(rows.device(), ids, dense_rows(rows), y);
   return y;
 }
 
 }  // namespace
 
-Tensor take_rows(const Tensor& x, const Tensor& ids) {
+Tensor gather_rows(const Tensor& x, const Tensor& ids) {
   const Tensor each = ids_for("take_rows", x, ids);
   return record(
       "take_rows", taken(x, each), {&x},
       [each, length = x.extent(2)](const Tensor& dy) -> Gradients { return {put(dy, each, length)}; });
 }
 
-Tensor put_rows(const Tensor& rows, const Tensor& ids, int64_t length) {
+Tensor scatter_add_rows(const Tensor& rows, const Tensor& ids, int64_t length) {
   const Tensor each = ids_for("put_rows", rows, ids);
   if (each.extent(2) != rows.extent(2)) {
     fail("put_rows: ", each.extent(2), " ids for rows ", rows.shape(), ". Give one id a row.");
@@ -86,10 +86,10 @@ Tensor segment_mean(const Tensor& x, int64_t count, const Tensor& lengths, const
            x.extent(0), "], one a sequence.");
     }
   }
-  const Tensor y = like(x, Shape{x.extent(0), x.extent(1), count, x.extent(3)});
+  const Tensor y = empty_like(x, Shape{x.extent(0), x.extent(1), count, x.extent(3)});
   launch<kernel::SegmentMean>(x.device(), dense_rows(x), lengths, most, y);
   return record("segment_mean", y, {&x}, [shape = x.shape(), lengths, most](const Tensor& dy) -> Gradients {
-    const Tensor dx = like(dy, shape);
+    const Tensor dx = empty_like(dy, shape);
     launch<kernel::SegmentMeanBack>(dy.device(), dense_rows(dy), lengths, most, dx);
     return {dx};
   });
@@ -99,7 +99,7 @@ Tensor dropout(const Tensor& x, double p, Rng* rng) {
   if (p < 0 || p >= 1) fail("dropout: p = ", p, ". It must be at least 0 and below 1.");
   if (rng == nullptr || p == 0) return x;
   const auto drop = [p, draw = rng->next()](const Tensor& from) {
-    const Tensor to = like(from);
+    const Tensor to = empty_like(from);
     launch<kernel::Dropout>(from.device(), contiguous(from.detach()), p, draw, to);
     return to;
   };

@@ -1,16 +1,16 @@
 // Linear layers, and two of them with GELU between.
-#include "core/kernels/linear.h"
+#include "heed/core/kernels/gemm/linear.h"
 
-#include "autograd/narrow_weights.h"
-#include "autograd/ops.h"
-#include "autograd/ops/agree.h"
-#include "autograd/rounding.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/gemm.h"
-#include "core/kernels/gemm_layout.h"
-#include "core/kernels/map.h"
-#include "core/kernels/narrow_rows.h"
-#include "core/launch.h"
+#include "heed/autograd/autocast.h"
+#include "heed/autograd/bf16_weights.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/gemm/bf16_weight_gemm.h"
+#include "heed/core/kernels/gemm/gemm.h"
+#include "heed/core/kernels/gemm/gemm_layout.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -64,7 +64,7 @@ struct Layer {
 void forward(const Layer& layer, const Tensor& weight, const Tensor& rows, const Tensor& bias,
              const Tensor& before, const Tensor& y) {
   const bool few = !recording() && rows.extent(0) <= kernel::NarrowRows::few_rows;
-  const Tensor* narrow = few ? narrow_copy(weight) : nullptr;
+  const Tensor* narrow = few ? bf16_copy(weight) : nullptr;
   if (narrow == nullptr)
     return launch<kernel::Linear>(y.device(), rows, layer.weight, bias, before, y, layer.rounding);
   const Tensor& to = before ? before : y;
@@ -120,15 +120,15 @@ Tensor layer_of(const char* op, const Tensor& x, const Tensor& weight, const Ten
   const Tensor rows = layer.factor(given);
   Shape shape = x.shape();
   shape[-1] = weight.extent(0);
-  const Tensor y = like(given, Shape{given.extent(0), weight.extent(0)});  // [N, out]
-  const Tensor before = gelu ? like(y) : Tensor();
+  const Tensor y = empty_like(given, Shape{given.extent(0), weight.extent(0)});  // [N, out]
+  const Tensor before = gelu ? empty_like(y) : Tensor();
   forward(layer, weight, rows, bias.detach(), before, y);
   const Wanted wanted{weight.node() != nullptr, bias.node() != nullptr};
   const Back back{layer, wanted, wanted.weight ? rows : Tensor(), x.shape(), x.node() != nullptr};
   return record(op, view::reshape(y, shape), {&x, &weight, &bias}, [back, before](const Tensor& dy) {
     const Tensor slope = flat(dy);
     if (!before) return back(slope);
-    const Tensor dbefore = like(before);
+    const Tensor dbefore = empty_like(before);
     launch<kernel::MapBack<GeluTanh>>(slope.device(), before, before, slope, dbefore);
     return back(dbefore);
   });
@@ -149,18 +149,18 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
   check("feed_forward", x, up, up_bias);
   const Tensor given = flat(x);  // [N, in]
   const int64_t N = given.extent(0), hidden = up.extent(0);
-  check("feed_forward", view::expand(like(given, Shape{1, 1}), Shape{N, hidden}), down, down_bias);
+  check("feed_forward", view::expand(empty_like(given, Shape{1, 1}), Shape{N, hidden}), down, down_bias);
   const Layer first(up, N, product_rounding()), second(down, N, product_rounding());
   // What is read by the second layer's products alone is written as they read it.
   const bool narrow = first.narrow && second.narrow;
   const Tensor before(Shape{N, hidden}, narrow ? DType::bf16 : given.dtype(), given.device()),
-      after = like(before);
+      after = empty_like(before);
   const Tensor rows = first.factor(given);
   forward(first, up, rows, up_bias.detach(), before, after);
   const Tensor inner = second.factor(after);
   Shape shape = x.shape();
   shape[-1] = down.extent(0);
-  const Tensor y = like(given, Shape{N, down.extent(0)});
+  const Tensor y = empty_like(given, Shape{N, down.extent(0)});
   forward(second, down, inner, down_bias.detach(), Tensor(), y);
   const Wanted of_down{down.node() != nullptr, down_bias.node() != nullptr};
   const bool of_up_bias = up_bias.node() != nullptr;
@@ -173,7 +173,7 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
     Gradients gradients(5);
     weight_gradients(second, of_down, dy, exact, inner, &gradients[3]);
     if (!back.of_x && !back.wanted.weight && !of_up_bias) return gradients;
-    const Tensor dbefore = like(before);
+    const Tensor dbefore = empty_like(before);
     if (of_up_bias) gradients[2] = second.exact(Shape{before.extent(1)});
     launch<kernel::LinearBack>(dy.device(), dy, second.weight, before, dbefore, gradients[2],
                                second.rounding);

@@ -1,7 +1,7 @@
 // Cross entropy of logits.
-#include "autograd/ops.h"
-#include "core/kernels/cross_entropy.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/kernels/norm/cross_entropy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
@@ -16,16 +16,21 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double smoothi
   }
   const Tensor rows = view::reshape(contiguous(logits.detach()), Shape{-1, classes});        // [N, V]
   const Tensor wanted = view::reshape(contiguous(targets.detach()), Shape{rows.extent(0)});  // [N]
-  const Tensor lse = like(rows, wanted.shape());
-  const Tensor loss = like(rows, Shape{});
-  const Tensor counted = like(rows, Shape{1});
+  const Tensor lse = empty_like(rows, wanted.shape());
+  const Tensor loss = empty_like(rows, Shape{});
+  const Tensor counted = empty_like(rows, Shape{1});
   launch<kernel::CrossEntropy>(rows.device(), rows, wanted, smoothing, ignore, lse,
                                view::reshape(loss, Shape{1}), counted);
   const auto vjp = [rows, wanted, smoothing, ignore, lse, counted,
                     from = logits.shape()](const Tensor& dy) -> Gradients {
-    const Tensor drows = like(rows);
-    launch<kernel::CrossEntropyBack>(rows.device(), rows, wanted, smoothing, ignore, lse, counted,
-                                     view::reshape(dy, Shape{1}), drows);
+    const Tensor drows = empty_like(rows);
+    const kernel::CrossEntropyBackTensors t{.logits = rows,
+                                            .targets = wanted,
+                                            .lse = lse,
+                                            .counted = counted,
+                                            .dloss = view::reshape(dy, Shape{1}),
+                                            .dlogits = drows};
+    launch<kernel::CrossEntropyBack>(rows.device(), t, smoothing, ignore);
     return {view::reshape(drows, from)};
   };
   return record("cross_entropy", loss, {&logits}, vjp);

@@ -1,10 +1,10 @@
 // Products of matrices.
-#include "autograd/ops.h"
-#include "autograd/ops/agree.h"
-#include "autograd/rounding.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/gemm.h"
-#include "core/launch.h"
+#include "heed/autograd/autocast.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/gemm/gemm.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -31,7 +31,7 @@ Tensor product(const Tensor& a, const Tensor& b, Rounding rounding) {
   shape_b.push_back(b.extent(-1));
   shape_c.push_back(a.extent(-2));
   shape_c.push_back(b.extent(-1));
-  const Tensor c = like(a, shape_c);
+  const Tensor c = empty_like(a, shape_c);
   launch<kernel::Gemm>(a.device(), view::expand(ready(a), shape_a), view::expand(ready(b), shape_b), c, 1.0,
                        0.0, rounding);
   return c;

@@ -1,7 +1,7 @@
 // Layer normalisation.
-#include "autograd/ops.h"
-#include "autograd/ops/agree.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
@@ -17,18 +17,32 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, doubl
   const Tensor dense_gain = contiguous(gain.detach());
   const Tensor rows =
       view::reshape(contiguous(x.detach()), Shape{width > 0 ? x.size() / width : 0, width});  // [N, d]
-  const Tensor y = like(rows);
-  const Tensor mean = like(rows, Shape{rows.extent(0)});
-  const Tensor rstd = like(mean);
-  launch<kernel::LayerNorm>(x.device(), rows, dense_gain, bias ? contiguous(bias.detach()) : Tensor(),
-                            epsilon, scale, y, mean, rstd);
+  const Tensor y = empty_like(rows);
+  const Tensor mean = empty_like(rows, Shape{rows.extent(0)});
+  const Tensor rstd = empty_like(mean);
+  const kernel::LayerNormTensors t{.x = rows,
+                                   .gain = dense_gain,
+                                   .bias = bias ? contiguous(bias.detach()) : Tensor(),
+                                   .y = y,
+                                   .mean = mean,
+                                   .rstd = rstd};
+  launch<kernel::LayerNorm>(x.device(), t, epsilon, scale);
   const auto vjp = [rows, gain = dense_gain, mean, rstd, epsilon, scale, from = x.shape(),
                     biased = bool(bias)](const Tensor& dy) -> Gradients {
-    const Tensor dx = like(rows);
-    const Tensor dgain = like(gain);
-    const Tensor dbias = biased ? like(gain) : Tensor();
-    launch<kernel::LayerNormBack>(dy.device(), rows, gain, mean, rstd, epsilon, scale,
-                                  view::reshape(contiguous(dy), rows.shape()), dx, dgain, dbias);
+    const Tensor dx = empty_like(rows);
+    const Tensor dgain = empty_like(gain);
+    const Tensor dbias = biased ? empty_like(gain) : Tensor();
+    launch<kernel::LayerNormBack>(
+        dy.device(),
+        kernel::LayerNormBackTensors{.x = rows,
+                                     .gain = gain,
+                                     .mean = mean,
+                                     .rstd = rstd,
+                                     .dy = view::reshape(contiguous(dy), rows.shape()),
+                                     .dx = dx,
+                                     .dgain = dgain,
+                                     .dbias = dbias},
+        epsilon, scale);
     return {view::reshape(dx, from), dgain, dbias};
   };
   return record("layer_norm", view::reshape(y, x.shape()), {&x, &gain, &bias}, vjp);

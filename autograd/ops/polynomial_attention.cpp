@@ -1,18 +1,18 @@
 // Attention by polynomials of scores: the causal form in one kernel, the other as sums over keys and a call
 // upon them.
-#include "core/kernels/fastmax.h"
+#include "heed/core/kernels/linear_attention/polynomial_attention.h"
 
-#include "autograd/ops.h"
-#include "autograd/ops/agree.h"
-#include "core/kernels/fastmax_back.h"
-#include "core/kernels/fastmax_sums.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/kernels/linear_attention/polynomial_backward.h"
+#include "heed/core/kernels/linear_attention/polynomial_sums.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
 
-using kernel::FastmaxPath;
-using kernel::FastmaxTerms;
+using kernel::PolynomialPath;
+using kernel::PolynomialTerms;
 
 void check_keys(const char* op, const Tensor& k, const Tensor& v) {
   if (k.rank() != 4 || v.rank() != 4 || k.extent(0) != v.extent(0) || k.extent(1) != v.extent(1) ||
@@ -22,14 +22,14 @@ void check_keys(const char* op, const Tensor& k, const Tensor& v) {
   agree(op, k, v);
 }
 
-FastmaxTerms settled(const char* op, const Tensor& x, FastmaxTerms terms) {
+PolynomialTerms settled(const char* op, const Tensor& x, PolynomialTerms terms) {
   if (terms.coefficients.empty()) fail(op, ": no coefficients. Give a_0 to a_p.");
   if (terms.chunk < 0 || terms.chunk > 256 || terms.chunk % 16 != 0)
     fail(op, ": a chunk of ", terms.chunk, ". It must be a multiple of 16 up to 256, or 0.");
   if (terms.dropout < 0 || terms.dropout >= 1)
     fail(op, ": dropout ", terms.dropout, ". It must be at least 0 and below 1.");
   if (terms.dropout > 0 && !terms.draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
-  if (terms.dropout > 0 && terms.path == FastmaxPath::dense)
+  if (terms.dropout > 0 && terms.path == PolynomialPath::dense)
     fail(op, ": monomials are dropped, but pairs are weighed without them. Leave the path to the op.");
   if (!terms.key_lengths) return terms;
   if (terms.key_lengths.dtype() != DType::i32 || !(terms.key_lengths.shape() == Shape{x.extent(0)})) {
@@ -40,9 +40,9 @@ FastmaxTerms settled(const char* op, const Tensor& x, FastmaxTerms terms) {
   return terms;
 }
 
-Shape state_shape(const char* op, const Tensor& x, int64_t dv, const FastmaxTerms& terms) {
+Shape state_shape(const char* op, const Tensor& x, int64_t dv, const PolynomialTerms& terms) {
   constexpr int64_t most = int64_t{1} << 28;
-  const int64_t features = kernel::fastmax_features(x.extent(3), terms.coefficients);
+  const int64_t features = kernel::num_polynomial_features(x.extent(3), terms.coefficients);
   if (features > most / (dv + 1)) {
     fail(op, ": degree ", terms.coefficients.size() - 1, " of ", x.extent(3), " variables has ",
          features == int64_t{1} << 50 ? "more than 10^15" : text(features),
@@ -58,29 +58,29 @@ Tensor rows(const Tensor& x) {
 
 /// [B, H, T, d] as a view of fresh [B, T, H, d]: joining the heads afterwards costs nothing.
 Tensor heads_like(const Tensor& x, int64_t length, int64_t width) {
-  return view::transpose(like(x, Shape{x.extent(0), length, x.extent(1), width}), 1, 2);
+  return view::transpose(empty_like(x, Shape{x.extent(0), length, x.extent(1), width}), 1, 2);
 }
 Tensor heads_like(const Tensor& x) { return x ? heads_like(x, x.extent(2), x.extent(3)) : x; }
 
 }  // namespace
 
-Tensor fastmax_sums(const Tensor& k, const Tensor& v, const FastmaxTerms& given) {
+Tensor polynomial_sums(const Tensor& k, const Tensor& v, const PolynomialTerms& given) {
   check_keys("fastmax_sums", k, v);
-  const FastmaxTerms terms = settled("fastmax_sums", k, given);
+  const PolynomialTerms terms = settled("fastmax_sums", k, given);
   const Tensor rk = rows(k), rv = rows(v);
-  const Tensor state = like(k, state_shape("fastmax_sums", k, v.extent(3), terms));
-  launch<kernel::FastmaxSums>(k.device(), rk, rv, terms, state);
+  const Tensor state = empty_like(k, state_shape("fastmax_sums", k, v.extent(3), terms));
+  launch<kernel::PolynomialSums>(k.device(), rk, rv, terms, state);
   return record("fastmax_sums", state, {&k, &v}, [rk, rv, terms](const Tensor& dstate) -> Gradients {
     const Tensor dk = heads_like(rk), dv = heads_like(rv);
-    launch<kernel::FastmaxSumsBack>(rk.device(), rk, rv, terms, contiguous(dstate.detach()), dk, dv);
+    launch<kernel::PolynomialSumsBack>(rk.device(), rk, rv, terms, contiguous(dstate.detach()), dk, dv);
     return {dk, dv};
   });
 }
 
-Tensor fastmax(const Tensor& q, const Tensor& k, const Tensor& v, const FastmaxTerms& given,
-               const Tensor& start) {
+Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, const PolynomialTerms& given,
+                            const Tensor& start) {
   if (q.rank() != 4) fail("fastmax: q ", q.shape(), "; it must be [B, H, Tq, d].");
-  FastmaxTerms terms = settled("fastmax", q, given);
+  PolynomialTerms terms = settled("fastmax", q, given);
   if (k) {
     check_keys("fastmax", k, v);
     agree("fastmax", q, k);
@@ -90,11 +90,11 @@ Tensor fastmax(const Tensor& q, const Tensor& k, const Tensor& v, const FastmaxT
       fail("fastmax: ", q.extent(2), " causal queries for ", k.extent(2),
            " keys. Each query has its key; give the sums over earlier ones as start.");
     }
-    const bool dense = !start && kernel::fastmax_dense(k.extent(2), k.extent(3), terms);
-    terms.path = dense ? FastmaxPath::dense : FastmaxPath::factored;
+    const bool dense = !start && kernel::prefers_dense_polynomial(k.extent(2), k.extent(3), terms);
+    terms.path = dense ? PolynomialPath::dense : PolynomialPath::factored;
     if (!dense && !terms.causal) {
-      const Tensor sums = fastmax_sums(k, v, terms);
-      return fastmax(q, Tensor(), Tensor(), terms, start ? start + sums : sums);
+      const Tensor sums = polynomial_sums(k, v, terms);
+      return polynomial_attention(q, Tensor(), Tensor(), terms, start ? start + sums : sums);
     }
   } else if (!start) {
     fail("fastmax: neither keys nor sums over keys. Give one of them.");
@@ -104,28 +104,29 @@ Tensor fastmax(const Tensor& q, const Tensor& k, const Tensor& v, const FastmaxT
     agree("fastmax", q, start);
     const Shape wanted = state_shape("fastmax", q, width, terms);
     if (!(start.shape() == wanted)) fail("fastmax: start is ", start.shape(), "; it must be ", wanted, ".");
-  } else if (terms.path == FastmaxPath::factored) {
+  } else if (terms.path == PolynomialPath::factored) {
     state_shape("fastmax", q, width, terms);
   }
   const Tensor rq = rows(q), rk = rows(k), rv = rows(v);
   const Tensor before = start ? contiguous(start.detach()) : start;
   const Tensor out = heads_like(q, q.extent(2), width);
-  const Tensor sums = like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
-  launch<kernel::Fastmax>(q.device(), rq, rk, rv, before, terms, out, sums);
+  const Tensor sums = empty_like(q, Shape{q.extent(0), q.extent(1), q.extent(2)});
+  const kernel::PolynomialInputs x{.q = rq, .k = rk, .v = rv, .start = before};
+  launch<kernel::PolynomialAttention>(q.device(), x, terms, out, sums);
   std::vector<Tensor> inputs{q};
   if (k) inputs.insert(inputs.end(), {k, v});
   if (start) inputs.push_back(start);
-  return record("fastmax", out, inputs,
-                [rq, rk, rv, before, terms, out, sums](const Tensor& dout) -> Gradients {
-                  const Tensor dq = heads_like(rq), dk = heads_like(rk), dv = heads_like(rv);
-                  const Tensor dstart = before ? like(before) : before;
-                  launch<kernel::FastmaxBack>(rq.device(), rq, rk, rv, before, terms, out, sums, rows(dout),
-                                              dq, dk, dv, dstart);
-                  Gradients gradients{dq};
-                  if (dk) gradients.insert(gradients.end(), {dk, dv});
-                  if (dstart) gradients.push_back(dstart);
-                  return gradients;
-                });
+  return record("fastmax", out, inputs, [x, terms, out, sums](const Tensor& dout) -> Gradients {
+    const kernel::PolynomialInputs dx{.q = heads_like(x.q),
+                                      .k = heads_like(x.k),
+                                      .v = heads_like(x.v),
+                                      .start = x.start ? empty_like(x.start) : x.start};
+    launch<kernel::PolynomialAttentionBack>(x.q.device(), x, terms, out, sums, rows(dout), dx);
+    Gradients gradients{dx.q};
+    if (dx.k) gradients.insert(gradients.end(), {dx.k, dx.v});
+    if (dx.start) gradients.push_back(dx.start);
+    return gradients;
+  });
 }
 
 }  // namespace heed

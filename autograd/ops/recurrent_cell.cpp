@@ -1,10 +1,10 @@
 // Steps of recurrent networks, and taking a sequence apart into them.
-#include "core/kernels/recurrence.h"
+#include "heed/core/kernels/elementwise/recurrent_cell.h"
 
-#include "autograd/ops.h"
-#include "autograd/ops/agree.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -34,15 +34,26 @@ Tensor lstm_cell(const Tensor& from_input, const Tensor& from_state, const Tenso
                  const Tensor& lengths, int64_t position) {
   check_cell("lstm_cell", from_input, from_state, state, lengths, 2, 4);
   const Tensor before = contiguous(state.detach());
-  const Tensor gates = like(from_input), next = like(before);
-  launch<kernel::LstmCell>(state.device(), contiguous(from_input.detach()), contiguous(from_state.detach()),
-                           before, lengths, position, gates, next);
+  const Tensor gates = empty_like(from_input), next = empty_like(before);
+  const kernel::CellTensors t{.a = contiguous(from_input.detach()),
+                              .b = contiguous(from_state.detach()),
+                              .state = before,
+                              .lengths = lengths,
+                              .gates = gates,
+                              .next = next};
+  launch<kernel::LstmCell>(state.device(), t, position);
   return record("lstm_cell", next, {&from_input, &from_state, &state},
                 [gates, before, next, lengths, position](const Tensor& dy) -> Gradients {
-                  const Tensor slope = like(gates), dstate = like(before);
-                  launch<kernel::LstmCellBack>(dy.device(), gates, before, next, lengths, position,
-                                               contiguous(dy), slope, dstate);
-                  return {slope, slope, dstate};
+                  const Tensor dgates = empty_like(gates), dstate = empty_like(before);
+                  const kernel::LstmBackTensors back{.gates = gates,
+                                                     .state = before,
+                                                     .next = next,
+                                                     .lengths = lengths,
+                                                     .dnext = contiguous(dy),
+                                                     .dgates = dgates,
+                                                     .dstate = dstate};
+                  launch<kernel::LstmCellBack>(dy.device(), back, position);
+                  return {dgates, dgates, dstate};
                 });
 }
 
@@ -50,14 +61,26 @@ Tensor gru_cell(const Tensor& from_input, const Tensor& from_state, const Tensor
                 const Tensor& lengths, int64_t position) {
   check_cell("gru_cell", from_input, from_state, state, lengths, 1, 3);
   const Tensor before = contiguous(state.detach()), inner = contiguous(from_state.detach());
-  const Tensor gates = like(from_input), next = like(before);
-  launch<kernel::GruCell>(state.device(), contiguous(from_input.detach()), inner, before, lengths, position,
-                          gates, next);
+  const Tensor gates = empty_like(from_input), next = empty_like(before);
+  const kernel::CellTensors t{.a = contiguous(from_input.detach()),
+                              .b = inner,
+                              .state = before,
+                              .lengths = lengths,
+                              .gates = gates,
+                              .next = next};
+  launch<kernel::GruCell>(state.device(), t, position);
   return record("gru_cell", next, {&from_input, &from_state, &state},
                 [gates, inner, before, lengths, position](const Tensor& dy) -> Gradients {
-                  const Tensor da = like(gates), db = like(gates), dstate = like(before);
-                  launch<kernel::GruCellBack>(dy.device(), gates, inner, before, lengths, position,
-                                              contiguous(dy), da, db, dstate);
+                  const Tensor da = empty_like(gates), db = empty_like(gates), dstate = empty_like(before);
+                  const kernel::GruBackTensors back{.gates = gates,
+                                                    .b = inner,
+                                                    .state = before,
+                                                    .lengths = lengths,
+                                                    .dnext = contiguous(dy),
+                                                    .da = da,
+                                                    .db = db,
+                                                    .dstate = dstate};
+                  launch<kernel::GruCellBack>(dy.device(), back, position);
                   return {da, db, dstate};
                 });
 }

@@ -1,10 +1,10 @@
 // Sums, means and largest values.
-#include "core/kernels/reduce.h"
+#include "heed/core/kernels/norm/reduce.h"
 
-#include "autograd/ops.h"
-#include "autograd/ops/heads.h"
-#include "core/kernels/exp_sum.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/head_views.h"
+#include "heed/core/kernels/elementwise/cumulative_exp_sum.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
@@ -16,7 +16,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (shape.rank() > x.rank() || !(broadcast("sum_to", kept, x.shape()) == x.shape())) {
     fail("sum_to: ", x.shape(), " is not a broadcast of ", shape, ".");
   }
-  const Tensor y = like(x, kept);
+  const Tensor y = empty_like(x, kept);
   launch<kernel::Sum>(x.device(), x, y);
   return record("sum_to", view::reshape(y, shape), {&x},
                 [from = x.shape(), kept](const Tensor& dy) -> Gradients {
@@ -46,11 +46,11 @@ Tensor max(const Tensor& x, int64_t axis) {
   if (x.extent(axis) == 0) fail("max: axis ", axis, " of ", x.shape(), " has no element.");
   Shape shape = x.shape();
   shape[axis] = 1;
-  const Tensor y = like(x, shape);
+  const Tensor y = empty_like(x, shape);
   const Tensor index(shape, DType::i64, x.device());
   launch<kernel::Max>(x.device(), x, y, index);
   return record("max", y, {&x}, [index, from = x.shape()](const Tensor& dy) -> Gradients {
-    const Tensor dx = like(dy, from);
+    const Tensor dx = empty_like(dy, from);
     launch<kernel::MaxBack>(dy.device(), index, contiguous(dy), dx);
     return {dx};
   });
@@ -58,11 +58,11 @@ Tensor max(const Tensor& x, int64_t axis) {
 
 Tensor cumulative_exp_sum(const Tensor& x, Tensor& most) {
   if (x.rank() != 4) fail("cumulative_exp_sum: x is ", x.shape(), "; it must be [B, H, T, f].");
-  const Tensor from = rows(x), y = like(x);
-  most = like(x);
+  const Tensor from = rows(x), y = empty_like(x);
+  most = empty_like(x);
   launch<kernel::CumulativeExpSum>(x.device(), from, most, y);
   return record("cumulative_exp_sum", y, {&x}, [from, top = most](const Tensor& dy) -> Gradients {
-    const Tensor dx = like(from);
+    const Tensor dx = empty_like(from);
     launch<kernel::CumulativeExpSumBack>(from.device(), from, top, rows(dy), dx);
     return {dx};
   });
@@ -71,7 +71,7 @@ Tensor cumulative_exp_sum(const Tensor& x, Tensor& most) {
 Tensor cumulative_sum(const Tensor& x, int64_t axis) {
   axis = x.shape().checked(axis);
   const auto scan = [axis](const Tensor& from, bool reverse) {
-    const Tensor to = like(from);
+    const Tensor to = empty_like(from);
     launch<kernel::CumulativeSum>(from.device(), from, axis, reverse, to);
     return to;
   };

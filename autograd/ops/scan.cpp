@@ -1,11 +1,11 @@
 // Sums that fade, and pairs that turn with their position.
-#include "core/kernels/decay_scan.h"
+#include "heed/core/kernels/linear_attention/decay_scan.h"
 
-#include "autograd/ops.h"
-#include "autograd/ops/agree.h"
-#include "autograd/ops/heads.h"
-#include "core/kernels/rotary.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/head_views.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/kernels/attention/rotary.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {

@@ -1,9 +1,9 @@
 // Scores and weights of the recurrent era: additive scores, windows around a centre, addressing.
-#include "autograd/ops.h"
-#include "autograd/ops/agree.h"
-#include "autograd/ops/heads.h"
-#include "core/kernels/additive_score.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/head_views.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/kernels/attention/additive_score.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -31,12 +31,14 @@ Tensor additive_scores(const Tensor& left, const Tensor& right, const Tensor& un
   agree("additive_scores", left, units);
   const Tensor l = contiguous(left.detach()), u = contiguous(units.detach());
   const Tensor r = contiguous(view::transpose(right.detach(), 2, 3));  // [B, H, A, Tk]
-  const Tensor score = like(l, Shape{l.extent(0), l.extent(1), l.extent(2), r.extent(3)});
+  const Tensor score = empty_like(l, Shape{l.extent(0), l.extent(1), l.extent(2), r.extent(3)});
   launch<kernel::AdditiveScore>(l.device(), l, r, u, score);
   return record("additive_scores", score, {&left, &right, &units}, [l, r, u](const Tensor& dy) -> Gradients {
-    const Tensor dl = like(l), dr = like(r);
-    const Tensor du = like(l, Shape{l.extent(0), l.extent(1), l.extent(3)});
-    launch<kernel::AdditiveScoreBack>(l.device(), l, r, u, contiguous(dy), dl, dr, du);
+    const Tensor dl = empty_like(l), dr = empty_like(r);
+    const Tensor du = empty_like(l, Shape{l.extent(0), l.extent(1), l.extent(3)});
+    launch<kernel::AdditiveScoreBack>(l.device(), kernel::AdditiveInputs{.left = l, .right = r, .units = u},
+                                      contiguous(dy),
+                                      kernel::AdditiveInputs{.left = dl, .right = dr, .units = du});
     return {dl, view::transpose(dr, 2, 3), sum_to(du, u.shape())};
   });
 }
@@ -62,13 +64,23 @@ Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   return record(op, out, {&q, &k, &v, &centre}, [rq, rk, rv, at, terms](const Tensor& dout) -> Gradients {
     const Tensor dq = gradient_like(rq);
     const Tensor dk = gradient_like(rk);
-    const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3)), dcentre = like(at);
-    launch<kernel::LocalAttentionBack>(rq.device(), rq, rk, rv, at, terms, rows(dout), dq, dk, dv, dcentre);
+    const Tensor dv = heads_like(rv, rv.extent(2), rv.extent(3)), dcentre = empty_like(at);
+    const kernel::LocalAttentionBackTensors t{.q = rq,
+                                              .k = rk,
+                                              .v = rv,
+                                              .centre = at,
+                                              .dout = rows(dout),
+                                              .dq = dq,
+                                              .dk = dk,
+                                              .dv = dv,
+                                              .dcentre = dcentre};
+    launch<kernel::LocalAttentionBack>(rq.device(), t, terms);
     return {dq, dk, dv, dcentre};
   });
 }
 
-Tensor addressing(const Tensor& content, const AddressingSteps& steps, const kernel::AddressingTerms& given) {
+Tensor ntm_addressing(const Tensor& content, const AddressingSteps& steps,
+                      const kernel::AddressingTerms& given) {
   const char* op = "addressing";
   if (content.rank() != 4) fail(op, ": content ", content.shape(), "; it must be [B, H, Tq, Tk].");
   const int64_t b = content.extent(0), h = content.extent(1), n = content.extent(2), keys = content.extent(3);
@@ -87,15 +99,20 @@ Tensor addressing(const Tensor& content, const AddressingSteps& steps, const ker
   const Tensor sharp = given_as("sharp", steps.sharp, Shape{b, h, n});
   kernel::AddressingTerms terms = given;
   terms.key_lengths = settled(op, given.key_lengths, b);
-  const Tensor out = like(c);
-  launch<kernel::Addressing>(c.device(), c, before, gate, shift, sharp, terms, out);
+  const Tensor out = empty_like(c);
+  const kernel::AddressingInputs x{
+      .content = c, .before = before, .gate = gate, .shift = shift, .sharp = sharp};
+  launch<kernel::NtmAddressing>(c.device(), x, terms, out);
   const std::vector<Tensor> inputs{content, steps.before, steps.gate, steps.shift, steps.sharp};
-  return record(op, out, inputs, [=](const Tensor& dout) -> Gradients {
-    const auto room = [](const Tensor& x) { return x ? like(x) : Tensor(); };
-    Gradients d{like(c), room(before), room(gate), room(shift), room(sharp)};
-    launch<kernel::AddressingBack>(c.device(), c, before, gate, shift, sharp, terms, out, contiguous(dout),
-                                   d[0], d[1], d[2], d[3], d[4]);
-    return d;
+  return record(op, out, inputs, [x, terms, out](const Tensor& dout) -> Gradients {
+    const auto room = [](const Tensor& input) { return input ? empty_like(input) : Tensor(); };
+    const kernel::AddressingInputs dx{.content = empty_like(x.content),
+                                      .before = room(x.before),
+                                      .gate = room(x.gate),
+                                      .shift = room(x.shift),
+                                      .sharp = room(x.sharp)};
+    launch<kernel::NtmAddressingBack>(x.content.device(), x, terms, out, contiguous(dout), dx);
+    return {dx.content, dx.before, dx.gate, dx.shift, dx.sharp};
   });
 }
 

@@ -1,14 +1,14 @@
 // Views and copies that change the shape, not the numbers.
-#include "autograd/ops.h"
-#include "autograd/ops/agree.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/ops/shape_checks.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
 Tensor contiguous(const Tensor& x) {
   if (x.contiguous()) return x;
-  const Tensor y = like(x);
+  const Tensor y = empty_like(x);
   launch<kernel::Copy>(x.device(), x, y);
   return record("contiguous", y, {&x}, [](const Tensor& dy) -> Gradients { return {dy}; });
 }
@@ -64,7 +64,7 @@ Tensor concat(std::span<const Tensor> parts, int64_t axis) {
     }
     shape[axis] += part.extent(axis);
   }
-  const Tensor y = like(parts[0], shape);
+  const Tensor y = empty_like(parts[0], shape);
   std::vector<int64_t> extents;
   int64_t at = 0;
   for (const Tensor& part : parts) {

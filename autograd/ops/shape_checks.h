@@ -1,7 +1,7 @@
 // What every op asks of tensors that meet.
 #pragma once
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 

@@ -1,8 +1,8 @@
 // Softmax and its logarithm.
-#include "core/kernels/softmax.h"
+#include "heed/core/kernels/norm/softmax.h"
 
-#include "autograd/ops.h"
-#include "core/launch.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
@@ -15,10 +15,10 @@ void check(const char* op, const Tensor& x) {
 
 Tensor softmax(const Tensor& x) {
   check("softmax", x);
-  const Tensor y = like(x);
+  const Tensor y = empty_like(x);
   launch<kernel::Softmax>(x.device(), contiguous(x.detach()), y);
   return record("softmax", y, {&x}, [y](const Tensor& dy) -> Gradients {
-    const Tensor dx = like(y);
+    const Tensor dx = empty_like(y);
     launch<kernel::SoftmaxBack>(y.device(), y, contiguous(dy), dx);
     return {dx};
   });
@@ -26,10 +26,10 @@ Tensor softmax(const Tensor& x) {
 
 Tensor log_softmax(const Tensor& x) {
   check("log_softmax", x);
-  const Tensor y = like(x);
+  const Tensor y = empty_like(x);
   launch<kernel::LogSoftmax>(x.device(), contiguous(x.detach()), y);
   return record("log_softmax", y, {&x}, [y](const Tensor& dy) -> Gradients {
-    const Tensor dx = like(y);
+    const Tensor dx = empty_like(y);
     launch<kernel::LogSoftmaxBack>(y.device(), y, contiguous(dy), dx);
     return {dx};
   });

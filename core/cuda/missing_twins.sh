@@ -1,7 +1,7 @@
 #!/bin/sh
 # C++ that defines K::cuda for every kernel K of the headers given: each stops with the kernel's name.
 set -eu
-for header; do echo "#include \"$header\""; done
+for header; do echo "#include \"heed/$header\""; done
 echo 'namespace heed::kernel {'
 cat "$@" | awk '
   /^struct [A-Za-z]+ *(final)? *\{/ { name = $2 }

@@ -1,35 +1,35 @@
-# Whether and how the CUDA twins are built. A kernel is core/kernels/NAME.h with NAME_cpu.cpp and its twin NAME_cuda.cu.
-# ON: by nvcc. AUTO: the same, where no twin is missing and nvcc is there. ACTED: by the compiler of everything else, on a
-# device that the CPU acts (core/cuda/acted): for tests on machines without a GPU.
+# Whether and how the CUDA twins are built. A kernel is core/kernels/ROOM/NAME.h with NAME_cpu.cpp and its twin NAME_cuda.cu.
+# ON: by nvcc. AUTO: the same, where no twin is missing and nvcc is there. EMULATED: by the compiler of everything else, on a
+# device that the CPU acts (core/cuda/emulator): for tests on machines without a GPU.
 set(HEED_CUDA_BUILD 0)
-set(HEED_CUDA_ACTED 0)
+set(HEED_CUDA_EMULATED 0)
 set(HEED_NVCC_FLAGS "")
 set(kernels_without_twin "")
-file(GLOB cpu_twins CONFIGURE_DEPENDS core/kernels/*_cpu.cpp)
-file(GLOB cuda_sources CONFIGURE_DEPENDS core/kernels/*_cuda.cu core/cuda/*.cu core/cuda/*.cpp)
+file(GLOB_RECURSE cpu_twins CONFIGURE_DEPENDS core/kernels/*_cpu.cpp)
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS core/kernels/*_cuda.cu core/cuda/runtime/*.c* core/cuda/device/*.cu)
 foreach(cpu_twin IN LISTS cpu_twins)
   string(REPLACE "_cpu.cpp" "_cuda.cu" cuda_twin "${cpu_twin}")
   if(NOT EXISTS "${cuda_twin}")
-    get_filename_component(kernel "${cpu_twin}" NAME_WE)
-    string(REGEX REPLACE "_cpu$" "" kernel "${kernel}")
+    file(RELATIVE_PATH kernel "${PROJECT_SOURCE_DIR}" "${cpu_twin}")
+    string(REPLACE "_cpu.cpp" "" kernel "${kernel}")
     list(APPEND kernels_without_twin ${kernel})
   endif()
 endforeach()
 
-if(kernels_without_twin AND NOT HEED_CUDA_PARTIAL AND HEED_CUDA MATCHES "^(ON|ACTED)$")
+if(kernels_without_twin AND NOT HEED_CUDA_PARTIAL AND HEED_CUDA MATCHES "^(ON|EMULATED)$")
   list(JOIN kernels_without_twin "\n  " listed)
-  message(FATAL_ERROR "HEED_CUDA=${HEED_CUDA}, but these kernels in core/kernels have no CUDA twin (NAME_cuda.cu):\n  ${listed}\n"
+  message(FATAL_ERROR "HEED_CUDA=${HEED_CUDA}, but these kernels have no CUDA twin (NAME_cuda.cu):\n  ${listed}\n"
                       "Write them, or set HEED_CUDA_PARTIAL=ON meanwhile.")
 endif()
-if(HEED_CUDA STREQUAL "ACTED")
+if(HEED_CUDA STREQUAL "EMULATED")
   set(HEED_CUDA_BUILD 1)
-  set(HEED_CUDA_ACTED 1)
+  set(HEED_CUDA_EMULATED 1)
   set_source_files_properties(${cuda_sources} PROPERTIES LANGUAGE CXX)
-  file(GLOB acted_sources CONFIGURE_DEPENDS core/cuda/acted/*.cpp)
-  file(GLOB kernels_of_cuda CONFIGURE_DEPENDS core/kernels/*_cuda.cu core/cuda/*.cu)
+  file(GLOB emulator_sources CONFIGURE_DEPENDS core/cuda/emulator/*.cpp)
+  file(GLOB_RECURSE kernels_of_cuda CONFIGURE_DEPENDS core/kernels/*_cuda.cu core/cuda/*.cu)
   # Optimised in every build, as kernels of the CPU are, though no more than fibers need; a #pragma unroll is for nvcc.
   set_source_files_properties(${kernels_of_cuda} PROPERTIES COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas;-O1;-finline-small-functions")
-  list(APPEND cuda_sources ${acted_sources})
+  list(APPEND cuda_sources ${emulator_sources})
 elseif(HEED_CUDA STREQUAL "ON" OR (HEED_CUDA STREQUAL "AUTO" AND NOT kernels_without_twin))
   find_package(CUDAToolkit)
   if(CUDAToolkit_FOUND)
@@ -38,7 +38,7 @@ elseif(HEED_CUDA STREQUAL "ON" OR (HEED_CUDA STREQUAL "AUTO" AND NOT kernels_wit
     set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}" CACHE FILEPATH "nvcc")
     enable_language(CUDA)
     # Where cuBLAS lies, for the loader that does not know.
-    set_source_files_properties(core/cuda/blas.cpp PROPERTIES
+    set_source_files_properties(core/cuda/runtime/blas.cpp PROPERTIES
                                 COMPILE_DEFINITIONS "HEED_CUDA_LIBRARIES=\"${CUDAToolkit_LIBRARY_DIR}\"")
     # CMake 3.25 knows no C++20 of nvcc. Relaxed: constant functions of the host may be called on the device.
     set(HEED_NVCC_FLAGS -std=c++20 --expt-relaxed-constexpr --extended-lambda -Xcompiler=-Wall,-Wextra)
@@ -55,7 +55,7 @@ if(HEED_CUDA_BUILD AND kernels_without_twin)
   set(missing "${PROJECT_BINARY_DIR}/missing_twins.cpp")
   set(headers "")
   foreach(kernel IN LISTS kernels_without_twin)
-    list(APPEND headers "core/kernels/${kernel}.h")
+    list(APPEND headers "${kernel}.h")
   endforeach()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
   execute_process(COMMAND sh core/cuda/missing_twins.sh ${headers} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"

@@ -1,4 +1,4 @@
-// Sums over a group: by a thread of the CPU, by NCCL, or by way of the host.
+// AllReduce over a group: by a thread of the CPU, by NCCL, or by way of the host.
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -6,21 +6,21 @@
 #include <thread>
 #include <utility>
 
-#include "core/cuda/graph.h"
-#include "core/cuda/nccl.h"
-#include "core/group.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
+#include "heed/core/cuda/runtime/graph.h"
+#include "heed/core/cuda/runtime/nccl.h"
+#include "heed/core/distributed/process_group.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 namespace {
 
 /// Of tensors of the CPU. The thread alone speaks with the group between the first start() and finish().
-class HostSums final : public Sums {
+class HostAllReduce final : public AllReduce {
  public:
-  explicit HostSums(Group& group) : group_(group), thread_([this] { work(); }) {}
+  explicit HostAllReduce(ProcessGroup& group) : group_(group), thread_([this] { work(); }) {}
 
-  ~HostSums() override {
+  ~HostAllReduce() override {
     {
       const std::lock_guard lock(mutex_);
       stop_ = true;
@@ -66,7 +66,7 @@ class HostSums final : public Sums {
     }
   }
 
-  Group& group_;
+  ProcessGroup& group_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::deque<Tensor> waiting_;
@@ -77,9 +77,9 @@ class HostSums final : public Sums {
 };
 
 /// Of tensors of a device without NCCL.
-class StagedSums final : public Sums {
+class StagedAllReduce final : public AllReduce {
  public:
-  explicit StagedSums(Group& group) : group_(group) {}
+  explicit StagedAllReduce(ProcessGroup& group) : group_(group) {}
   void start(const Tensor& x) override {
     if constexpr (built_with_cuda)
       cuda::refuse_capture("what processes without NCCL send each other, by way of the host,");
@@ -96,22 +96,30 @@ class StagedSums final : public Sums {
   }
 
  private:
-  Group& group_;
+  ProcessGroup& group_;
   std::vector<Tensor> waiting_;
   std::vector<std::byte> room_;
 };
 
+/// Of a group of one.
+class NoReduce final : public AllReduce {
+ public:
+  void start(const Tensor&) override {}
+  void finish() override {}
+};
+
 }  // namespace
 
-std::unique_ptr<Sums> sums_over(Group& group, Device device,
-                                [[maybe_unused]] const std::function<void(const std::string&)>& say) {
-  if (device == Device::cpu) return std::make_unique<HostSums>(group);
+std::unique_ptr<AllReduce> make_all_reduce(
+    ProcessGroup& group, Device device, [[maybe_unused]] const std::function<void(const std::string&)>& say) {
+  if (group.size() == 1) return std::make_unique<NoReduce>();
+  if (device == Device::cpu) return std::make_unique<HostAllReduce>(group);
   if constexpr (built_with_cuda) {
     std::string why;
-    if (std::unique_ptr<Sums> sums = cuda::nccl_sums(group, why)) return sums;
+    if (std::unique_ptr<AllReduce> sums = cuda::nccl_all_reduce(group, why)) return sums;
     say(text("gradients go by way of the host, since ", why));
   }
-  return std::make_unique<StagedSums>(group);
+  return std::make_unique<StagedAllReduce>(group);
 }
 
 }  // namespace heed

@@ -1,6 +1,6 @@
 // The rows in hand. A variable of this file: kernels are compiled once for each set of instructions, and each
 // would have its own copy of one in the header.
-#include "core/share.h"
+#include "heed/core/distributed/batch_shard.h"
 
 namespace heed {
 namespace {

@@ -1,4 +1,4 @@
-// Which rows of a batch are computed here, where several processes share it.
+// Which rows of a batch this process computes when several processes share it.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ struct BatchRows {
   int64_t first = 0, count = 0;
 };
 
-/// While one lives, what this thread computes is of these rows of the batch, and dropout draws for them what
-/// one process draws that computes all rows. A count of 0: the whole batch, as without it.
+/// While it lives, this thread computes these rows of the batch, and dropout draws the same numbers for them
+/// as a single process that computes all rows. A count of 0: the whole batch.
 class SharedRows {
  public:
   explicit SharedRows(BatchRows rows);
@@ -23,8 +23,8 @@ class SharedRows {
   BatchRows outer_;
 };
 
-/// Where the counters of `count` elements begin that lie row after row of the batch: behind those of the rows
-/// before. 0 where they do not lie so. Kernels that drop ask when they are called.
+/// Index of the first random number for `count` elements of this process's rows: it skips the numbers of
+/// earlier rows. Dropout kernels call it.
 uint64_t skipped_draws(int64_t count);
 
 }  // namespace heed

@@ -1,9 +1,9 @@
 // When silence is too long.
-#include "core/heartbeat.h"
+#include "heed/core/distributed/heartbeat.h"
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 

@@ -1,4 +1,4 @@
-// Signs of life of the processes that compute one thing together.
+// Heartbeats of the processes of a group.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,8 @@
 
 namespace heed {
 
-/// Who of several processes has given no sign of life for too long. A process gives them from a thread of its
-/// own, so one that is busy for hours is alive, and one that is stopped or gone is not. Times are seconds of
-/// any one clock that does not go back.
+/// Finds processes whose heartbeat is overdue. Each process sends its heartbeat from a separate thread, so a
+/// busy process is alive and a stopped one is not. Times are seconds of any one clock that does not go back.
 class HeartbeatMonitor {
  public:
   /// Of `size` processes, this one is number `rank`. All are heard of at `now`.

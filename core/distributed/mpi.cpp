@@ -1,5 +1,5 @@
 // OpenMPI, opened when several processes were started: one table of its functions.
-#include "core/mpi.h"
+#include "heed/core/distributed/mpi.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -18,8 +18,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/heartbeat.h"
-#include "core/io.h"
+#include "heed/core/distributed/heartbeat.h"
+#include "heed/core/io/files.h"
 
 namespace heed {
 namespace {
@@ -41,9 +41,9 @@ struct MpiTable {
   int (*rank)(Handle, int*);
   int (*size)(Handle, int*);
   int (*abort)(Handle, int);
-  int (*trade)(const void*, int, Handle, void*, int, Handle, Handle, Handle*);
-  int (*gather)(const void*, int, Handle, void*, int, Handle, Handle, Handle*);
-  int (*spread)(void*, int, Handle, int, Handle, Handle*);
+  int (*all_to_all)(const void*, int, Handle, void*, int, Handle, Handle, Handle*);
+  int (*all_gather)(const void*, int, Handle, void*, int, Handle, Handle, Handle*);
+  int (*broadcast)(void*, int, Handle, int, Handle, Handle*);
   int (*barrier)(Handle, Handle*);
   int (*test)(Handle*, int*, void*);
   int (*send)(const void*, int, Handle, int, int, Handle, Handle*);
@@ -74,9 +74,9 @@ const MpiTable* open_table(std::string& why) {
   find("MPI_Comm_rank", table.rank);
   find("MPI_Comm_size", table.size);
   find("MPI_Abort", table.abort);
-  find("MPI_Ialltoall", table.trade);
-  find("MPI_Iallgather", table.gather);
-  find("MPI_Ibcast", table.spread);
+  find("MPI_Ialltoall", table.all_to_all);
+  find("MPI_Iallgather", table.all_gather);
+  find("MPI_Ibcast", table.broadcast);
   find("MPI_Ibarrier", table.barrier);
   find("MPI_Test", table.test);
   find("MPI_Isend", table.send);
@@ -96,7 +96,7 @@ double seconds_of_clock() {
 class Heartbeat {
  public:
   /// `calls` is held while MPI is called.
-  Heartbeat(const MpiTable& table, std::mutex& calls, const Group& group, double limit)
+  Heartbeat(const MpiTable& table, std::mutex& calls, const ProcessGroup& group, double limit)
       : mpi_(table),
         calls_(calls),
         group_(group),
@@ -163,10 +163,10 @@ class Heartbeat {
   [[noreturn]] void end(const std::vector<int64_t>& silent) {
     char limit[32];
     std::snprintf(limit, sizeof limit, "%.0f", limit_);
-    io::print_error(text("error: ", name_of_member(group_), ": ", names_of_members(silent, group_.size()),
+    io::print_error(text("error: ", describe_rank(group_), ": ", names_of_members(silent, group_.size()),
                          " gave no sign of life for ", limit,
                          " s (--collective-timeout): stopped, dead, or its machine is not reached. The run "
-                         "ends; go on with heed resume, from its last checkpoint.\n"));
+                         "ends; resume with heed resume, from the last checkpoint.\n"));
     std::fflush(nullptr);
     ::alarm(30);  // should MPI itself wait for what is dead
     const std::lock_guard lock(calls_);
@@ -181,7 +181,7 @@ class Heartbeat {
 
   const MpiTable& mpi_;
   std::mutex& calls_;
-  const Group& group_;
+  const ProcessGroup& group_;
   const double limit_;
   const char sign_ = 1;
   HeartbeatMonitor monitor_;
@@ -193,13 +193,14 @@ class Heartbeat {
 };
 
 /// All processes of the job. Where MPI itself fails it ends the job, as is its way.
-class MpiGroup final : public Group {
+class MpiProcessGroup final : public ProcessGroup {
  public:
-  MpiGroup(const MpiTable& table, int rank, int size, double timeout) : Group(rank, size), mpi_(table) {
+  MpiProcessGroup(const MpiTable& table, int rank, int size, double timeout)
+      : ProcessGroup(rank, size), mpi_(table) {
     if (timeout > 0) heartbeat_ = std::make_unique<Heartbeat>(mpi_, calls_, *this, timeout);
   }
 
-  ~MpiGroup() override {
+  ~MpiProcessGroup() override {
     meet();
     if (heartbeat_) {
       heartbeat_->stop();
@@ -209,22 +210,22 @@ class MpiGroup final : public Group {
     mpi_.finalize();
   }
 
-  void trade(const void* from, void* to, int64_t bytes) override {
+  void all_to_all(const void* from, void* to, int64_t bytes) override {
     wait([&](MpiTable::Handle* request) {
-      mpi_.trade(from, narrow(bytes), mpi_.byte, to, narrow(bytes), mpi_.byte, mpi_.world, request);
+      mpi_.all_to_all(from, narrow(bytes), mpi_.byte, to, narrow(bytes), mpi_.byte, mpi_.world, request);
     });
   }
-  void gather(const void* from, void* to, int64_t bytes) override {
+  void all_gather(const void* from, void* to, int64_t bytes) override {
     wait([&](MpiTable::Handle* request) {
-      mpi_.gather(from, narrow(bytes), mpi_.byte, to, narrow(bytes), mpi_.byte, mpi_.world, request);
+      mpi_.all_gather(from, narrow(bytes), mpi_.byte, to, narrow(bytes), mpi_.byte, mpi_.world, request);
     });
   }
-  void spread(void* data, int64_t bytes) override {
+  void broadcast(void* data, int64_t bytes) override {
     constexpr int64_t most = int64_t{1} << 30;
     for (int64_t at = 0; at < bytes; at += most) {
       wait([&](MpiTable::Handle* request) {
-        mpi_.spread(static_cast<char*>(data) + at, narrow(std::min(most, bytes - at)), mpi_.byte, 0,
-                    mpi_.world, request);
+        mpi_.broadcast(static_cast<char*>(data) + at, narrow(std::min(most, bytes - at)), mpi_.byte, 0,
+                       mpi_.world, request);
       });
     }
   }
@@ -282,7 +283,7 @@ constexpr const char* not_built = "this heed was built without MPI (HEED_MPI=OFF
 
 }  // namespace
 
-std::optional<Started> started_as_one_of_several() {
+std::optional<LaunchInfo> launch_info() {
   // A step of srun has SLURM_STEP_*; the script of a job that runs on one node and starts others has not.
   for (const auto& [by, size, rank, place] :
        {std::tuple{"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
@@ -291,12 +292,12 @@ std::optional<Started> started_as_one_of_several() {
     const int64_t count = number_in(size), number = number_in(rank);
     if (count < 1 || number < 0) continue;
     if (count == 1) return {};
-    return Started{by, number, count, number_in(place)};
+    return LaunchInfo{by, number, count, number_in(place)};
   }
   return {};
 }
 
-std::unique_ptr<Group> join_by_mpi([[maybe_unused]] double timeout) {
+std::unique_ptr<ProcessGroup> join_by_mpi([[maybe_unused]] double timeout) {
 #if HEED_MPI
   std::string why;
   const MpiTable* table = open_table(why);
@@ -309,15 +310,15 @@ std::unique_ptr<Group> join_by_mpi([[maybe_unused]] double timeout) {
   table->init_thread(nullptr, nullptr, serialized, &provided);
   table->rank(table->world, &rank);
   table->size(table->world, &size);
-  auto group = std::make_unique<MpiGroup>(*table, rank, size, provided < serialized ? 0 : timeout);
+  auto group = std::make_unique<MpiProcessGroup>(*table, rank, size, provided < serialized ? 0 : timeout);
   if (provided < serialized) {
-    throw Agreed(Fault::device,
-                 "mpi: this OpenMPI lets only its first thread send. Take one built with threads.");
+    throw CollectiveError(Fault::device,
+                          "mpi: this OpenMPI lets only its first thread send. Take one built with threads.");
   }
-  if (const auto started = started_as_one_of_several(); started && started->size != size) {
-    throw Agreed(Fault::device,
-                 text("mpi: ", started->by, " started ", started->size, " processes, but each finds ", size,
-                      ". Use the mpirun of the OpenMPI that heed opens, or srun --mpi=pmix."));
+  if (const auto started = launch_info(); started && started->size != size) {
+    throw CollectiveError(
+        Fault::device, text("mpi: ", started->by, " started ", started->size, " processes, but each finds ",
+                            size, ". Use the mpirun of the OpenMPI that heed opens, or srun --mpi=pmix."));
   }
   return group;
 #else

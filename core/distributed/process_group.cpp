@@ -1,5 +1,5 @@
 // What a group does besides sending bytes.
-#include "core/group.h"
+#include "heed/core/distributed/process_group.h"
 
 #include <unistd.h>
 
@@ -36,38 +36,38 @@ std::string host_name() {
 
 }  // namespace
 
-std::string Group::spread(const std::string& bytes) {
+std::string ProcessGroup::broadcast(const std::string& bytes) {
   int64_t count = static_cast<int64_t>(bytes.size());
-  spread(&count, sizeof count);
-  std::string out = leads() ? bytes : std::string(static_cast<size_t>(count), '\0');
-  if (count > 0) spread(out.data(), count);
+  broadcast(&count, sizeof count);
+  std::string out = is_main() ? bytes : std::string(static_cast<size_t>(count), '\0');
+  if (count > 0) broadcast(out.data(), count);
   return out;
 }
 
-std::vector<std::string> Group::gather(const std::string& bytes) {
+std::vector<std::string> ProcessGroup::all_gather(const std::string& bytes) {
   const auto members = static_cast<size_t>(size_);
   const int64_t count = static_cast<int64_t>(bytes.size());
   std::vector<int64_t> counts(members);
-  gather(&count, counts.data(), sizeof count);
+  all_gather(&count, counts.data(), sizeof count);
   int64_t most = 0;
   for (const int64_t one : counts) most = std::max(most, one);
   std::vector<std::string> out(members);
   if (most == 0) return out;
   std::string mine = bytes, all(members * static_cast<size_t>(most), '\0');
   mine.resize(static_cast<size_t>(most));
-  gather(mine.data(), all.data(), most);
+  all_gather(mine.data(), all.data(), most);
   for (size_t i = 0; i < members; ++i)
     out[i] = all.substr(i * static_cast<size_t>(most), static_cast<size_t>(counts[i]));
   return out;
 }
 
-std::vector<double> Group::gather(double number) {
+std::vector<double> ProcessGroup::all_gather(double number) {
   std::vector<double> out(static_cast<size_t>(size_));
-  gather(&number, out.data(), sizeof number);
+  all_gather(&number, out.data(), sizeof number);
   return out;
 }
 
-void Group::sum(const Tensor& x, std::vector<std::byte>& room) {
+void ProcessGroup::sum(const Tensor& x, std::vector<std::byte>& room) {
   if (x.device() != Device::cpu || !x.contiguous() || (x.dtype() != DType::f32 && x.dtype() != DType::f64)) {
     fail(Fault::internal, "group: sum of ", x.dtype(), " ", x.shape(), " on ", x.device(),
          ". It takes contiguous f32 and f64 on the CPU.");
@@ -80,44 +80,43 @@ void Group::sum(const Tensor& x, std::vector<std::byte>& room) {
   std::byte *padded = room.data(), *pieces = padded + all, *mine = pieces + all;
   std::memcpy(padded, x.raw(), static_cast<size_t>(x.bytes()));
   std::memset(padded + x.bytes(), 0, static_cast<size_t>(all - x.bytes()));
-  trade(padded, pieces, piece);
+  all_to_all(padded, pieces, piece);
   if (x.dtype() == DType::f32)
     add_pieces(pieces, size_, piece / 4, reinterpret_cast<float*>(mine));
   else
     add_pieces(pieces, size_, piece / 8, reinterpret_cast<double*>(mine));
-  gather(mine, padded, piece);
+  all_gather(mine, padded, piece);
   std::memcpy(x.raw(), padded, static_cast<size_t>(x.bytes()));
 }
 
-void Group::together(const std::function<void()>& work) {
+void ProcessGroup::together(const std::function<void()>& work) {
+  if (size_ == 1) return work();
   std::string wrong;
   try {
     work();
   } catch (const Error& error) {
     wrong = told(error.fault(), error.what());
   } catch (const std::bad_alloc&) {
-    wrong = told(Fault::memory,
-                 "memory of the machine: there is none left. Use a smaller batch, length or model.");
+    wrong = told(Fault::memory, "out of memory. Use a smaller batch, length or model.");
   }
-  const std::vector<std::string> all = gather(wrong);
+  const std::vector<std::string> all = all_gather(wrong);
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].empty()) continue;
     const std::string who = i == 0 ? "" : text("process ", i + 1, " of ", size_, ": ");
-    throw Agreed(static_cast<Fault>(all[i][0]), who + all[i].substr(1));
+    throw CollectiveError(static_cast<Fault>(all[i][0]), who + all[i].substr(1));
   }
 }
 
-void together(Group* group, const std::function<void()>& work) {
-  if (group != nullptr)
-    group->together(work);
-  else
-    work();
+void ProcessGroup::together_on_main(const std::function<void()>& work) {
+  together([&] {
+    if (is_main()) work();
+  });
 }
 
-Neighbours neighbours(Group& group) {
+LocalRanks local_ranks(ProcessGroup& group) {
   const std::string host = host_name();
-  Neighbours out{.place = 0, .count = 0};
-  const std::vector<std::string> hosts = group.gather(host);
+  LocalRanks out{.place = 0, .count = 0};
+  const std::vector<std::string> hosts = group.all_gather(host);
   for (size_t i = 0; i < hosts.size(); ++i) {
     if (hosts[i] != host) continue;
     ++out.count;
@@ -126,7 +125,16 @@ Neighbours neighbours(Group& group) {
   return out;
 }
 
-std::string name_of_member(const Group& group) {
+std::string first_said(ProcessGroup& group, const std::string& words) {
+  const std::vector<std::string> all = group.all_gather(words),
+                                 names = group.all_gather(describe_rank(group));
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].empty()) return text(names[i], ": ", all[i]);
+  }
+  return {};
+}
+
+std::string describe_rank(const ProcessGroup& group) {
   return text("process ", group.rank() + 1, " of ", group.size(), " on ", host_name());
 }
 

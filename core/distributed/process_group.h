@@ -1,4 +1,4 @@
-// Processes that compute one thing together.
+// A group of processes that train together, and its collective operations.
 #pragma once
 
 #include <cstdint>
@@ -7,86 +7,88 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/tensor.h"
+#include "heed/core/error.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
-/// An Error that every member of a group throws at the same place with the same words: one of them says it,
-/// and all end in order.
-class Agreed : public Error {
+/// An Error that every member of a group throws at the same place with the same text, so that one prints it
+/// and all exit.
+class CollectiveError : public Error {
  public:
   using Error::Error;
 };
 
-/// Members, numbered from 0 on, that make the same calls in the same order, each from one thread at a time.
-/// Every call waits until the others have made theirs, and leaves the processor to others meanwhile.
-class Group {
+/// Members, numbered from 0, make the same calls in the same order, each from one thread at a time. A call
+/// blocks until all members have made it, without spinning.
+class ProcessGroup {
  public:
-  Group(int64_t rank, int64_t size) : rank_(rank), size_(size) {}
-  virtual ~Group() = default;
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  ProcessGroup(int64_t rank, int64_t size) : rank_(rank), size_(size) {}
+  virtual ~ProcessGroup() = default;
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
 
   int64_t rank() const { return rank_; }
   int64_t size() const { return size_; }
-  bool leads() const { return rank_ == 0; }
+  bool is_main() const { return rank_ == 0; }
 
-  /// Piece i of `from` goes to member i; `to` gets a piece of `bytes` bytes from each member, in their order.
-  virtual void trade(const void* from, void* to, int64_t bytes) = 0;
-  /// `to` gets the `bytes` bytes of each member, in their order.
-  virtual void gather(const void* from, void* to, int64_t bytes) = 0;
-  /// Everybody gets the bytes of member 0.
-  virtual void spread(void* data, int64_t bytes) = 0;
-  /// Ends all members at once, for one that cannot go on.
+  /// Sends piece i of `from` to member i; `to` receives `bytes` bytes from each member, in their order.
+  virtual void all_to_all(const void* from, void* to, int64_t bytes) = 0;
+  /// `to` receives the `bytes` bytes of each member, in their order.
+  virtual void all_gather(const void* from, void* to, int64_t bytes) = 0;
+  /// Copies the bytes of member 0 to all members.
+  virtual void broadcast(void* data, int64_t bytes) = 0;
+  /// Aborts all members; called by one that cannot continue.
   [[noreturn]] virtual void abandon(int code) = 0;
 
-  /// Everybody gets what member 0 gives.
-  std::string spread(const std::string& bytes);
-  /// What each gives, in the order of the members.
-  std::vector<std::string> gather(const std::string& bytes);
-  std::vector<double> gather(double number);
+  /// Returns what member 0 passes.
+  std::string broadcast(const std::string& bytes);
+  /// Returns what each member passes, in their order.
+  std::vector<std::string> all_gather(const std::string& bytes);
+  std::vector<double> all_gather(double number);
 
-  /// Adds x (contiguous, f32 or f64, on the CPU) up over all members, in the order of the members: the same
-  /// bits for everybody, whatever carries the messages. `room` is kept by the caller from one call to the
-  /// next.
+  /// Sums x (contiguous, f32 or f64, on the CPU) over all members, in their order: bit-identical on all
+  /// members and for any transport. The caller keeps `room`, the scratch memory, between calls.
   void sum(const Tensor& x, std::vector<std::byte>& room);
 
-  /// Does `work` here, and waits for the others to have done theirs. Where it fails for somebody, everybody
-  /// throws what the first of them said, as Agreed.
+  /// Runs `work` and waits for the other members. If it fails for any member, all throw the error of the
+  /// first as CollectiveError. A group of one throws what `work` throws.
   void together(const std::function<void()>& work);
+  /// together() for work of member 0 alone.
+  void together_on_main(const std::function<void()>& work);
 
  private:
   int64_t rank_, size_;
 };
 
-/// Group::together(), or the work alone where there is no group.
-void together(Group* group, const std::function<void()>& work);
-
-/// Members that share this one's machine.
-struct Neighbours {
+/// The members on this machine.
+struct LocalRanks {
   int64_t place = 0;  ///< this one's number among them
   int64_t count = 1;  ///< this one included
 };
-Neighbours neighbours(Group& group);
+LocalRanks local_ranks(ProcessGroup& group);
+
+/// The first of all members' words that are not empty, with the name of the member that said them; or
+/// nothing.
+std::string first_said(ProcessGroup& group, const std::string& words);
 
 /// "process 2 of 4 on HOST", with processes counted from 1, for messages.
-std::string name_of_member(const Group& group);
+std::string describe_rank(const ProcessGroup& group);
 
-/// Tensors added up over a group while the caller goes on.
-class Sums {
+/// Sums tensors over a group in the background.
+class AllReduce {
  public:
-  virtual ~Sums() = default;
-  /// In place, contiguous; not to be touched until finish(). Everybody starts the same ones in the same
-  /// order.
+  virtual ~AllReduce() = default;
+  /// Starts the in-place sum of a contiguous tensor, which must not be used until finish(). All members start
+  /// the same tensors in the same order.
   virtual void start(const Tensor& x) = 0;
-  /// Afterwards all that was started holds its sum; on a device, as far as its later work can see.
+  /// Waits until all started tensors hold their sums; on a device, orders later work after them.
   virtual void finish() = 0;
 };
 
-/// On the CPU, a thread of its own sends and adds. On a device NCCL does, where there is one; else it goes by
-/// way of the host, at finish(), and `say` hears why.
-std::unique_ptr<Sums> sums_over(Group& group, Device device,
-                                const std::function<void(const std::string&)>& say);
+/// On the CPU a separate thread sends and adds. On a device NCCL does; without NCCL the sums go through the
+/// host in finish(), and `say` receives the reason. In a group of one every sum is complete already.
+std::unique_ptr<AllReduce> make_all_reduce(ProcessGroup& group, Device device,
+                                           const std::function<void(const std::string&)>& say);
 
 }  // namespace heed

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 

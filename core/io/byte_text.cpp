@@ -1,5 +1,5 @@
 // Three digits are enough to see what is too much.
-#include "core/bytes_text.h"
+#include "heed/core/io/byte_text.h"
 
 #include <cstdio>
 

@@ -1,5 +1,5 @@
 // Open files: interrupted calls repeated, links and pipes refused.
-#include "core/descriptor.h"
+#include "heed/core/io/file_descriptor.h"
 
 #include <fcntl.h>
 #include <sys/random.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/own_files.h"
+#include "heed/core/io/no_follow_files.h"
 
 namespace heed::io {
 namespace {

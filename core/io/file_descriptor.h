@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed::io {
 

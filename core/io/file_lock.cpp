@@ -1,5 +1,5 @@
 // Locks by flock.
-#include "core/file_lock.h"
+#include "heed/core/io/file_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/descriptor.h"
+#include "heed/core/io/file_descriptor.h"
 
 namespace heed::io {
 

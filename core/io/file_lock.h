@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed::io {
 

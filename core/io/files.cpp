@@ -1,5 +1,5 @@
 // Files through POSIX calls, each checked.
-#include "core/io.h"
+#include "heed/core/io/files.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include <memory>
 #include <utility>
 
-#include "core/descriptor.h"
-#include "core/gzip.h"
-#include "core/own_files.h"
+#include "heed/core/io/file_descriptor.h"
+#include "heed/core/io/gzip.h"
+#include "heed/core/io/no_follow_files.h"
 
 namespace heed::io {
 namespace {
@@ -275,7 +275,7 @@ bool claim_directory(const Path& path) {
   refuse("create the folder", path, errno);
 }
 
-Turn::Turn(const Path& folder, const std::function<void()>& waiting) {
+DirectoryLock::DirectoryLock(const Path& folder, const std::function<void()>& waiting) {
   folder_ = again([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (folder_ < 0) refuse("open the folder", folder, errno);
   if (again([&] { return ::flock(folder_, LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK) return;
@@ -283,7 +283,7 @@ Turn::Turn(const Path& folder, const std::function<void()>& waiting) {
   again([&] { return ::flock(folder_, LOCK_EX); });
 }
 
-Turn::~Turn() { ::close(folder_); }
+DirectoryLock::~DirectoryLock() { ::close(folder_); }
 
 std::vector<Path> list(const Path& path) {
   std::vector<Path> names;

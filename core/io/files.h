@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 /// Every failure is an Error with Fault::file that names the path and the reason. Interrupted calls and short
 /// writes are continued; what is written atomically is either there as a whole or not at all.
@@ -45,7 +45,8 @@ void write_plain(const Path& path, std::span<const std::string_view> parts, bool
 class Appender {
  public:
   Appender() = default;
-  /// Opens or creates the file; what is in it stays. Refuses what is no regular file (core/own_files.h).
+  /// Opens or creates the file; what is in it stays. Refuses what is no regular file
+  /// (core/io/no_follow_files.h).
   explicit Appender(const Path& path);
   Appender(Appender&& other) noexcept;
   Appender& operator=(Appender&& other) noexcept;
@@ -82,7 +83,7 @@ class InputLines {
 struct OutputClosed {};
 
 /// Standard output and standard error are written here and nowhere else. Text for people is what
-/// terminal_text() (core/terminal.h) makes of it, wherever it goes, since names and values in it may come
+/// terminal_text() (core/io/terminal.h) makes of it, wherever it goes, since names and values in it may come
 /// from files of others: logs are read on terminals too. What writes to standard output throws Fault::file
 /// when it cannot be written, OutputClosed when nobody reads it.
 
@@ -140,13 +141,13 @@ bool claim_directory(const Path& path);
 
 /// Holds a folder while it lives, so that processes which would fill it do so one after the other. It ends
 /// with the process and leaves no file; where the file system knows no locks it holds nobody up.
-class Turn {
+class DirectoryLock {
  public:
   /// Waits for whoever holds it; calls `waiting` once before that.
-  explicit Turn(const Path& folder, const std::function<void()>& waiting = {});
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn();
+  explicit DirectoryLock(const Path& folder, const std::function<void()>& waiting = {});
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+  ~DirectoryLock();
 
  private:
   int folder_ = -1;

@@ -1,12 +1,12 @@
 // Gzip through zlib.
-#include "core/gzip.h"
+#include "heed/core/io/gzip.h"
 
 #include <zlib.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 namespace {

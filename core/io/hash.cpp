@@ -1,5 +1,5 @@
 // SHA-256 and CRC-32C, with the instructions of the CPU where it has them.
-#include "core/hash.h"
+#include "heed/core/io/hash.h"
 
 #include <algorithm>
 #include <bit>

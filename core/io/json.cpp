@@ -1,5 +1,5 @@
 // JSON: the grammar is read by nlohmann's event parser, the tree and the text are ours.
-#include "core/json.h"
+#include "heed/core/io/json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
-#include "core/exact_number.h"
+#include "heed/core/io/number_text.h"
 
 namespace heed {
 namespace {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 

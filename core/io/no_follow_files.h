@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 /// A link in such a folder could lead a write to any file of the user, and a pipe would hold the program up:
 /// both are refused with Fault::file, whose words say what is there and what to do. Only the last name of a

@@ -1,11 +1,11 @@
 // .npy: a magic word, a Python dictionary with three keys, and the numbers.
-#include "core/npy.h"
+#include "heed/core/io/npy.h"
 
 #include <array>
 #include <charconv>
 #include <optional>
 
-#include "core/io.h"
+#include "heed/core/io/files.h"
 
 namespace heed {
 namespace {

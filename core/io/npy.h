@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/array.h"
+#include "heed/core/io/array.h"
 
 namespace heed {
 

@@ -1,5 +1,5 @@
 // The shortest digits of a double.
-#include "core/exact_number.h"
+#include "heed/core/io/number_text.h"
 
 #include <charconv>
 #include <cmath>

@@ -1,13 +1,13 @@
 // Safetensors: eight bytes of length, a JSON header, then the numbers without a gap.
-#include "core/safetensors.h"
+#include "heed/core/io/safetensors.h"
 
 #include <algorithm>
 #include <charconv>
 #include <set>
 
-#include "core/hash.h"
-#include "core/io.h"
-#include "core/json.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+#include "heed/core/io/json.h"
 
 namespace heed {
 namespace {

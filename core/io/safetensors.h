@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/array.h"
+#include "heed/core/io/array.h"
 
 namespace heed {
 

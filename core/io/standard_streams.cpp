@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/io.h"
-#include "core/terminal.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/terminal.h"
 
 namespace heed::io {
 namespace {

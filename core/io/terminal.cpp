@@ -1,5 +1,5 @@
 // What a terminal would obey is written out instead.
-#include "core/terminal.h"
+#include "heed/core/io/terminal.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/utf8.h"
+#include "heed/core/io/utf8.h"
 
 namespace heed {
 namespace {

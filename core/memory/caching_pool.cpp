@@ -1,11 +1,11 @@
 // Small blocks by size, large ones from the arena.
-#include "core/pool.h"
+#include "heed/core/memory/caching_pool.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 
-#include "core/cuda/memory.h"
+#include "heed/core/cuda/runtime/memory.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
@@ -39,13 +39,13 @@ int64_t room_for(int64_t bytes, Device device) {
   return static_cast<int64_t>((wanted + step - 1) / step * step);
 }
 
-void forbid([[maybe_unused]] void* data, [[maybe_unused]] int64_t bytes) {
+void poison([[maybe_unused]] void* data, [[maybe_unused]] int64_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_poison_memory_region(data, static_cast<size_t>(bytes));
 #endif
 }
 
-void permit([[maybe_unused]] void* data, [[maybe_unused]] int64_t bytes) {
+void unpoison([[maybe_unused]] void* data, [[maybe_unused]] int64_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_unpoison_memory_region(data, static_cast<size_t>(bytes));
 #endif
@@ -122,7 +122,7 @@ int64_t MemoryPool::release_small() {
   int64_t given = 0;
   for (auto& [size, small] : small_) {
     for (void* block : small.free) {
-      permit(block, size);
+      unpoison(block, size);
       std::free(block);
       given += size;
     }

@@ -1,40 +1,42 @@
-// Blocks of all sizes from the memory of one device.
+// A caching allocator for blocks of all sizes on one device.
 #pragma once
 
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
-#include "core/arena.h"
-#include "core/device.h"
+#include "heed/core/device.h"
+#include "heed/core/memory/page_allocator.h"
 
 namespace heed {
 
-/// The bytes of a block that serves a request of so many: whole pages, or for small ones up to eight steps a
-/// power of two, so that at most an eighth is wasted.
+/// Size of the block that serves a request of `bytes`: whole pages, or for small requests one of eight sizes
+/// per power of two, which wastes at most an eighth.
 int64_t room_for(int64_t bytes, Device device);
 
-/// Tells the address sanitizer that nobody may touch the memory, which is cached; and that it is in use
-/// again.
-void forbid(void* data, int64_t bytes);
-void permit(void* data, int64_t bytes);
+/// Marks cached memory as inaccessible for the address sanitizer; and as accessible again.
+void poison(void* data, int64_t bytes);
+void unpoison(void* data, int64_t bytes);
 
-/// Hands out blocks, large ones of an arena, and keeps those given back. Not thread-safe.
+/// Allocates blocks, large ones from an arena, and caches freed ones. Not thread-safe.
 class MemoryPool {
  public:
   explicit MemoryPool(Device device);
 
-  /// `room` is what room_for() said. Asks the system for at most `allowance` bytes; nullptr when there is
-  /// none.
+  /// `room` is a result of room_for(). Requests at most `allowance` bytes from the system; nullptr when
+  /// memory is out.
   void* take(int64_t room, int64_t allowance);
   void give(void* block, int64_t room);
-  /// Gives free memory back to the system; on a device, nothing of the first `kept` mappings. Returns its
+  /// Returns free memory to the system, on a device except the first `kept` mappings. Returns the number of
   /// bytes.
   int64_t release(int64_t kept = 0);
 
   int64_t reserved() const { return small_reserved_ + arena_.reserved(); }  ///< bytes held, taken or free
   int64_t cached() const { return reserved() - used_; }                     ///< those that are free
-  int64_t mapped() const { return small_mapped_ + arena_.mapped(); }        ///< times the system was asked
+  int64_t mapped() const {
+    return small_mapped_ + arena_.mapped();
+  }  ///< number of requests to the
+     ///< system
 
  private:
   struct Slab {
@@ -44,7 +46,7 @@ class MemoryPool {
 
   /// Blocks of one size.
   struct Small {
-    std::vector<void*> free;  // with room for all of them: give() is called where nothing may fail
+    std::vector<void*> free;  // has capacity for all of them: give() is called where nothing may fail
     int64_t made = 0;
     void expect(int64_t more);
   };

@@ -1,10 +1,10 @@
-// What recorded steps need of the allocator once they are recorded.
+// Keeps memory of captured CUDA graph steps from being freed.
 #pragma once
 
 namespace heed {
 
-/// While one lives, what captured steps (CapturedMemory of core/storage.h) have taken until it was made is
-/// not given back: it may be used again, although no tensor holds it.
+/// While an object of this class lives, memory that captured steps took before (see CapturedMemory in
+/// core/memory/storage.h) is not freed: a replay may use it although no tensor holds it.
 struct CapturedKept {
   CapturedKept();
   ~CapturedKept();

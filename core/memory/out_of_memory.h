@@ -1,7 +1,7 @@
-// Whose memory it was that ran out.
+// Which device ran out of memory.
 #pragma once
 
-#include "core/device.h"
+#include "heed/core/device.h"
 
 namespace heed {
 

@@ -1,5 +1,5 @@
 // Splitting, joining, and growing by adjacent mappings.
-#include "core/arena.h"
+#include "heed/core/memory/page_allocator.h"
 
 #include <sys/mman.h>
 

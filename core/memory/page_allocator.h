@@ -1,4 +1,4 @@
-// Large blocks of memory in one stretch of addresses, split and joined.
+// An allocator for large blocks: splits and joins ranges of pages.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace heed {
 
-/// Where an arena gets its memory: the host's pages, or a device's.
+/// Where an arena gets its memory: pages of the host or of a device.
 struct MemorySource {
-  /// At least `bytes`, at `wish` if that can be; nullptr when there is none.
+  /// Maps at least `bytes`, at address `wish` if possible; nullptr when memory is out.
   char* (*map)(char* wish, int64_t bytes);
   /// False when it could not be given back.
   bool (*unmap)(char* at, int64_t bytes);
-  int64_t least;   ///< bytes worth asking for
-  bool in_pieces;  ///< parts of what was mapped can be given back, and neighbours joined
+  int64_t least;   ///< smallest request to the system, in bytes
+  bool in_pieces;  ///< parts of a mapping can be unmapped, and neighbouring mappings joined
 };
 /// Pages of this process.
 const MemorySource& host_memory();
 
-/// Hands out blocks of whole pages. The smallest free block that fits is split; a block given back is joined
-/// with its free neighbours, so batches of many shapes share the same memory. Not thread-safe.
+/// Allocates blocks of whole pages. Splits the smallest free block that fits, and joins a freed block with
+/// its free neighbours, so batches of many shapes share the same memory. Not thread-safe.
 class Arena {
  public:
   static constexpr int64_t page = 4096;
@@ -34,8 +34,8 @@ class Arena {
   /// nullptr when that is too little or the system has none.
   void* take(int64_t bytes, int64_t allowance);
   void give(void* block, int64_t bytes) noexcept;
-  /// Gives free blocks back to the system; where mappings are given back whole, none of the first `kept` that
-  /// were made. Returns their bytes.
+  /// Returns free blocks to the system; where mappings can only be unmapped whole, keeps the first `kept`.
+  /// Returns the number of bytes.
   int64_t release(int64_t kept = 0);
 
   /// Which mapping a block lies in, where mappings are given back whole; the first that was made is number 1.

@@ -1,18 +1,18 @@
 // The caching allocator.
-#include "core/storage.h"
+#include "heed/core/memory/storage.h"
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <new>
 
-#include "core/bytes_text.h"
-#include "core/captured.h"
-#include "core/cuda/graph.h"
-#include "core/cuda/memory.h"
-#include "core/error.h"
-#include "core/pool.h"
-#include "core/shortage.h"
+#include "heed/core/cuda/runtime/graph.h"
+#include "heed/core/cuda/runtime/memory.h"
+#include "heed/core/error.h"
+#include "heed/core/io/byte_text.h"
+#include "heed/core/memory/caching_pool.h"
+#include "heed/core/memory/capture_reservation.h"
+#include "heed/core/memory/out_of_memory.h"
 
 namespace heed {
 
@@ -204,11 +204,11 @@ Storage::Storage(int64_t bytes, Device device)
          ". Use a smaller batch, length or model.");
   }
   c.living.add(this);
-  permit(data_, room_);
+  unpoison(data_, room_);
   if constexpr (built_with_cuda) {
     if (device == Device::cuda) cuda::prepare(data_, bytes_, room_);
   }
-  forbid(static_cast<char*>(data_) + bytes_, room_ - bytes_);
+  poison(static_cast<char*>(data_) + bytes_, room_ - bytes_);
   c.use.live += room_;
   c.use.peak = std::max(c.use.peak, c.use.live);
 }
@@ -218,10 +218,10 @@ Storage::~Storage() {
   const Lock lock(c);
   c.living.remove(this);
   if constexpr (built_with_cuda) {
-    permit(data_, room_);
+    unpoison(data_, room_);
     if (device_ == Device::cuda) cuda::examine(data_, bytes_, room_);
   }
-  forbid(data_, room_);
+  poison(data_, room_);
   (captured_ ? c.captured : c.common).give(data_, room_);
   c.use.live -= room_;
 }

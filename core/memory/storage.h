@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/device.h"
+#include "heed/core/device.h"
 
 namespace heed {
 
@@ -22,7 +22,7 @@ class Storage {
   void* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
   Device device() const { return device_; }
-  /// Grows by one whenever something writes into it after it was first filled (optimizers, memories).
+  /// Version number: grows by one with each write after the first fill (optimizers, caches).
   uint64_t version = 0;
 
  private:
@@ -36,29 +36,29 @@ class Storage {
   bool captured_;  // its memory belongs to the captured steps
 };
 
-/// Whom storage made in this thread belongs to: a module, or one of memory_kinds; null: nobody in particular.
+/// The owner of storage that this thread allocates: a module or one of memory_kinds; null: none.
 inline thread_local const void* memory_owner = nullptr;
 
-/// Storage made in this thread while one lives belongs to `owner`.
-struct Owned {
-  explicit Owned(const void* owner) : outer_(memory_owner) { memory_owner = owner; }
-  ~Owned() { memory_owner = outer_; }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
+/// While it lives, storage that this thread allocates belongs to `owner`.
+struct MemoryScope {
+  explicit MemoryScope(const void* owner) : outer_(memory_owner) { memory_owner = owner; }
+  ~MemoryScope() { memory_owner = outer_; }
+  MemoryScope(const MemoryScope&) = delete;
+  MemoryScope& operator=(const MemoryScope&) = delete;
 
  private:
   const void* outer_;
 };
 
-/// Owners that are no modules; the address of an entry is the owner.
+/// Owners other than modules; the address of an entry identifies the owner.
 inline constexpr const char* memory_kinds[] = {"weights", "gradients", "moments", "batches"};
 
-/// Bytes asked of Storage on one device.
+/// Memory statistics of one device, in bytes.
 struct MemoryUse {
   int64_t live = 0;      ///< held by tensors now
   int64_t peak = 0;      ///< the most that was live since reset_peak()
   int64_t reserved = 0;  ///< taken from the system, live or cached
-  int64_t mapped = 0;    ///< how many times the system was asked
+  int64_t mapped = 0;    ///< number of requests to the system
 };
 
 struct MemoryUser {
@@ -66,9 +66,9 @@ struct MemoryUser {
   int64_t bytes;
 };
 
-/// Who holds how much, the largest first; owners past the 500th are left out.
+/// Bytes by owner, the largest first; at most 500 owners.
 std::vector<MemoryUser> memory_users(Device device = default_device);
-/// The same, as it was when memory last ran out.
+/// The same at the time when memory last ran out.
 std::vector<MemoryUser> memory_users_at_failure(Device device = default_device);
 /// For std::set_new_handler: gives cached memory back to the system when the heap has none left; where there
 /// is none, notes who holds how much and throws std::bad_alloc.
@@ -81,9 +81,9 @@ void cap_memory(int64_t bytes, Device device = default_device);
 /// Gives cached memory back to the system, except what captured steps may use again.
 void release_cached(Device device = default_device);
 
-/// While one lives, storage on the GPU comes from memory that nothing else uses: that of captured steps,
-/// which all of them share, since one is replayed after the other. What such a step leaves behind stays where
-/// it is. First gives back what is cached if less than that is free: the step takes as much once more.
+/// While it lives, GPU storage comes from a pool that only captured steps use; they share it, since they are
+/// replayed one after the other. Frees cached blocks first if less than that is free: capturing needs a
+/// second working set.
 struct CapturedMemory {
   CapturedMemory();
   ~CapturedMemory();

@@ -1,5 +1,5 @@
 // Calls of OpenBLAS: one thread each, and in turns where the library cannot do better.
-#include "core/blas.h"
+#include "heed/core/parallel/blas.h"
 
 #include <cblas.h>
 

@@ -1,5 +1,5 @@
 // The thread pool.
-#include "core/parallel.h"
+#include "heed/core/parallel/thread_pool.h"
 
 #include <cblas.h>
 #include <sched.h>
@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 namespace {

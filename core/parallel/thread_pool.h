@@ -1,16 +1,18 @@
-// One pool of threads, and work cut into pieces that do not depend on their number.
+// The thread pool, and loops split into pieces independent of the number of threads.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <type_traits>
 
+#include "heed/core/ceil_div.h"
+
 namespace heed {
 
 /// How many threads work, the caller included. Starts as HEED_THREADS or the number of cores this process may
 /// use.
 int threads();
-/// Between calls of parallel_for only. Results do not change with it, to the bit.
+/// Call it between calls of parallel_for only. Results are bit-identical for any number.
 void set_threads(int count);
 
 /// The name of OpenBLAS's kernel family in use, such as "Haswell"; "unknown" with another BLAS.
@@ -31,18 +33,18 @@ void parallel_for(int64_t pieces, F&& f) {
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 
-/// Cuts [0, count) into runs of `grain` and calls f(begin, end) for each in parallel.
+/// Splits [0, count) into runs of `grain` and calls f(begin, end) for each in parallel.
 template <class F>
 void parallel_rows(int64_t count, int64_t grain, F&& f) {
   if (grain < 1) grain = 1;
-  const int64_t pieces = (count + grain - 1) / grain;
+  const int64_t pieces = ceil_div(count, grain);
   parallel_for(pieces, [&](int64_t piece) {
     const int64_t begin = piece * grain;
     f(begin, begin + grain < count ? begin + grain : count);
   });
 }
 
-/// Elements a piece of a light elementwise loop should have: enough to pay for handing it out.
+/// Elements per piece of a light element-wise loop: enough to make a piece worth scheduling.
 inline constexpr int64_t light_grain = int64_t{1} << 14;
 
 }  // namespace heed

@@ -1,11 +1,11 @@
-// Planning and padding of batches.
-#include "data/batch.h"
+// Plans and pads batches.
+#include "heed/data/batching/padded_batches.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "core/error.h"
-#include "data/shuffle.h"
+#include "heed/core/error.h"
+#include "heed/data/batching/shuffle.h"
 
 namespace heed {
 namespace {
@@ -25,7 +25,7 @@ Rows padded(int64_t rows, int64_t columns, int32_t pad) {
   return out;
 }
 
-/// Appends the next row: an id before (or -1), the ids, an id after (or -1).
+/// Appends a row: the id `before` (unless -1), `ids`, the id `after` (unless -1).
 void add_row(Rows& rows, int32_t before, std::span<const int32_t> ids, int32_t after) {
   auto at = rows.ids.begin() + static_cast<int64_t>(rows.lengths.size()) * rows.columns;
   const auto begin = at;
@@ -76,10 +76,10 @@ void PairBatches::sort_by_length(std::span<int64_t> order) const {
     const EncodedPair& p = pair(index);
     const auto target = static_cast<uint64_t>(p.target.size());
     const auto source = static_cast<uint64_t>(p.source.size());
-    // Sources rise under one target length and fall under the next, so neighbours never differ much.
+    // Sources ascend under one target length and descend under the next, so neighbours differ little.
     keys.push_back({(target << 32) | (target % 2 == 0 ? source : ~source & 0xFFFFFFFFu), index});
   }
-  // Stable, so that chance alone orders pairs of the same lengths.
+  // Stable: pairs of equal lengths keep their random order.
   std::stable_sort(keys.begin(), keys.end(),
                    [](const Key& a, const Key& b) { return a.lengths < b.lengths; });
   for (size_t i = 0; i < order.size(); ++i) order[i] = keys[i].index;
@@ -94,7 +94,7 @@ BatchPlan PairBatches::cut(std::span<const int64_t> order) const {
     const int64_t wide_source = std::max({source, source_columns(pair(index)), options_.fixed_length});
     const int64_t wide_target = std::max({target, target_columns(pair(index)), options_.fixed_length});
     const auto rows = static_cast<int64_t>(batch.size()) + 1;
-    // The bound on the source keeps a batch of long sources with short targets from growing without limit.
+    // The bound on the source limits batches of long sources with short targets.
     const bool fits = options_.sentences > 0 ? rows <= options_.sentences
                                              : rows * wide_target <= options_.tokens &&
                                                    rows * wide_source <= 2 * options_.tokens;
@@ -144,7 +144,7 @@ int64_t one_of_few(int64_t n) {
 
 namespace {
 
-/// The least number that one_of_few() makes `few` of, itself one of them; at least 1.
+/// The least number that one_of_few() rounds up to `few`; at least 1.
 int64_t least_of(int64_t few) {
   int64_t n = few;
   while (n > 1 && one_of_few(n - 1) == few) --n;
@@ -175,11 +175,11 @@ BatchFrame PairBatches::frame(std::span<const int64_t> indices) const {
   out.target = columns(out.target);
   if (options_.sentences > 0) {
     out.rows = options_.sentences;
-    // Pairs of like length leave little of their rectangle empty.
+    // Pairs of similar length leave little padding.
     out.wanted = options_.buckets ? out.rows * out.target : one_of_few(out.wanted);
     return out;
   }
-  // As many rows as any batch of these columns may have.
+  // The maximum number of rows of any batch with these columns.
   out.rows = std::max(out.rows, std::min(options_.tokens / target, 2 * options_.tokens / source));
   out.wanted = std::max(out.wanted, std::min(options_.tokens, out.rows * out.target));
   return out;

@@ -1,81 +1,82 @@
-// Encoded pairs to padded batches, in an order that depends on (seed, epoch) only.
+// Pads encoded sentence pairs into batches, in an order that depends only on (seed, epoch).
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "data/tokenizer.h"
+#include "heed/data/tokenizers/tokenizer.h"
 
 namespace heed {
 
-/// Sequences of ids, one a row, padded on the right to equal length.
+/// Token ids, one sequence a row, padded on the right to equal length.
 struct Rows {
   int64_t rows = 0, columns = 0;
   std::vector<int32_t> ids;      ///< [rows, columns]
-  std::vector<int32_t> lengths;  ///< [rows], before padding; of an empty row 1, and 0 in target_out
+  std::vector<int32_t> lengths;  ///< [rows], before padding; 1 for an empty row, but 0 in target_out
 };
 
-/// How large a batch is with its padding.
+/// The padded size of a batch.
 struct BatchFrame {
   int64_t rows = 0, source = 0, target = 0;  ///< columns of each side
-  int64_t wanted = 0;                        ///< room for ids of target_out that are not padding
+  int64_t wanted = 0;                        ///< padded number of target_out ids that are not padding
   friend bool operator==(const BatchFrame&, const BatchFrame&) = default;
 };
 
-/// n rounded up to one of four numbers for each power of two, so by less than a quarter.
+/// n rounded up to one of four numbers per power of two, so by less than a quarter.
 int64_t one_of_few(int64_t n);
 
-/// What an encoder-decoder learns from at once.
+/// A training batch of an encoder-decoder.
 struct PairBatch {
   Rows source;                ///< start + x + end
   Rows target_in;             ///< start + y
   Rows target_out;            ///< y + end, same shape as target_in
   int64_t target_tokens = 0;  ///< ids in target_out that are not padding
-  int64_t wanted = 0;         ///< of the frame: at least as many
+  int64_t wanted = 0;         ///< of the frame: at least target_tokens
 };
 
-/// A pair as ids, without start and end.
+/// A sentence pair as ids, without start and end.
 struct EncodedPair {
   std::vector<int32_t> source, target;
 };
 
-/// How pairs are put together.
+/// How to batch pairs.
 struct BatchOptions {
-  int64_t tokens = 4096;  ///< padded ids of target_out a batch at most; a longer pair is alone in its batch
-  int64_t sentences = 0;  ///< when above 0: this many pairs a batch instead
-  bool buckets = true;    ///< pairs of like length together, so that little is padding
-  int64_t pool = 65536;   ///< pairs that are shuffled together before they are sorted by length
-  int64_t fixed_length = 0;  ///< when above 0: every row is padded to this length
-  /// Padded further, by rows too, so that batches have few shapes: a device replays steps of the same shapes.
-  /// What a batch holds does not depend on it.
+  int64_t tokens = 4096;  ///< maximum padded ids of target_out in a batch; a longer pair gets its own batch
+  int64_t sentences = 0;  ///< above 0: this many pairs a batch instead
+  bool buckets = true;    ///< batch pairs of similar length, to pad little
+  int64_t pool = 65536;   ///< pairs that are shuffled, then sorted by length, together
+  int64_t fixed_length = 0;  ///< above 0: pad every row to this length
+  /// Pads columns and rows further, so that batches have few shapes: a GPU replays CUDA graphs of equal
+  /// shapes. Does not change which pairs a batch holds.
   bool few_shapes = false;
-  int64_t most_columns = 0;  ///< when above 0: few_shapes pads no row beyond this
+  int64_t most_columns = 0;  ///< above 0: few_shapes pads no row beyond this
   uint64_t seed = 1;
-  SpecialIds special = {};  ///< pad, start and end are used
+  SpecialIds special = {};  ///< uses pad, start and end
 };
 
-/// A plan of an epoch: which pairs each batch holds.
+/// The plan of an epoch: the pairs of each batch.
 using BatchPlan = std::vector<std::vector<int64_t>>;
 
-/// Plans and builds batches. The state of a run over them is (epoch, position in the plan).
+/// Plans and builds batches. The position of a run in them is (epoch, position in the plan).
 class PairBatches {
  public:
-  /// Fault::usage for options that contradict each other or special ids that are missing, Fault::data for a
-  /// pair that does not fit into `fixed_length`.
+  /// Fault::usage for contradictory options or missing special ids, Fault::data for a pair longer than
+  /// `fixed_length`.
   PairBatches(std::vector<EncodedPair> pairs, const BatchOptions& options = {});
 
   int64_t size() const { return static_cast<int64_t>(pairs_.size()); }
   const EncodedPair& pair(int64_t index) const { return pairs_[static_cast<size_t>(index)]; }
   const BatchOptions& options() const { return options_; }
 
-  /// Every pair once, shuffled by (seed, epoch).
+  /// A plan with every pair once, shuffled by (seed, epoch).
   BatchPlan epoch(int64_t number) const;
-  /// Every pair once, without chance: sorted by length when `buckets`, else in the order they came.
+  /// A plan with every pair once, without randomness: sorted by length with `buckets`, else in the given
+  /// order.
   BatchPlan in_order() const;
-  /// The size of a batch of the pairs with these indices.
+  /// The padded size of a batch of these pairs.
   BatchFrame frame(std::span<const int64_t> indices) const;
-  /// The pairs with these indices as one batch, in this order.
+  /// A batch of these pairs, in this order.
   PairBatch make(std::span<const int64_t> indices) const;
 
  private:
@@ -86,7 +87,7 @@ class PairBatches {
   BatchOptions options_;
 };
 
-/// The share of padding among all ids of source and target_out of a plan, 0 .. 1.
+/// The fraction of padding among all ids of source and target_out in a plan, 0 to 1.
 double padding_share(const PairBatches& batches, const BatchPlan& plan);
 
 }  // namespace heed

@@ -1,11 +1,11 @@
-// Windows over a text.
-#include "data/characters.h"
+// Cuts a text into windows.
+#include "heed/data/batching/text_windows.h"
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "data/shuffle.h"
-#include "data/text.h"
+#include "heed/core/error.h"
+#include "heed/data/batching/shuffle.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 
@@ -35,7 +35,7 @@ TextWindows::Cover TextWindows::cover() const {
   Cover out;
   const int64_t targets = size() - 1;
   out.stride = options_.stride > 0 ? options_.stride : options_.block;
-  // Where windows overlap, the first scores a whole block and so is no row of a batch with others.
+  // With overlap, the first window scores a whole block, so it is a batch of its own.
   out.alone = out.stride < options_.block ? 1 : 0;
   const int64_t rest = targets - out.alone * options_.block;
   out.windows = rest / out.stride;

@@ -1,4 +1,4 @@
-// One long text of ids, cut into windows for language models.
+// Windows of one long text of token ids, for language models.
 #pragma once
 
 #include <cstdint>
@@ -6,41 +6,40 @@
 #include <string_view>
 #include <vector>
 
-#include "data/batch.h"
-#include "data/vocabulary.h"
+#include "heed/data/batching/padded_batches.h"
+#include "heed/data/tokenizers/vocabulary.h"
 
 namespace heed {
 
-/// Inputs and, one position later, what has to be predicted; both [rows, columns] and without padding.
+/// Inputs and targets, which are one position later; both [rows, columns], without padding.
 struct WindowBatch {
   Rows input;
   Rows target;
-  int64_t first = 0;  ///< the first column that is scored: what comes before it is context
+  int64_t first = 0;  ///< first column that is scored: earlier ones are context
 };
 
-/// How windows are cut.
+/// How to cut windows.
 struct WindowOptions {
-  int64_t block = 128;  ///< ids a window
-  int64_t batch = 32;   ///< windows a batch
+  int64_t block = 128;  ///< ids per window
+  int64_t batch = 32;   ///< windows per batch
   uint64_t seed = 1;
-  /// In order, each window but the first scores this many new ids, with those before them as its context;
-  /// 0: as many as a block, so that windows do not overlap.
+  /// In order, each window but the first scores this many new ids after its context; 0: a whole block, so
+  /// that windows do not overlap.
   int64_t stride = 0;
 };
 
-/// Windows over a text. The state of a run over them is the step alone.
+/// Windows of a text. The position of a run in them is the step alone.
 class TextWindows {
  public:
-  /// Fault::data when the text is shorter than one window and the id after it; Fault::usage for a stride that
-  /// is longer than a block.
+  /// Fault::data when the text has fewer than block + 1 ids; Fault::usage for a stride longer than a block.
   TextWindows(std::vector<int32_t> ids, const WindowOptions& options = {});
 
-  /// Windows that start anywhere: a pure function of (seed, step).
+  /// A batch of windows with random starts: a pure function of (seed, step).
   WindowBatch random(int64_t step) const;
-  /// Number of batches that cover the text once: every id but the first is scored once. What is left for less
-  /// than a stride is a batch of its own.
+  /// Number of batches that cover the text once: every id but the first is scored once. A rest shorter than a
+  /// stride is a batch of its own.
   int64_t batches() const;
-  /// One of these batches; the last may have fewer rows, or be one row with fewer columns.
+  /// One of batches(); the last may have fewer rows, or one row with fewer columns.
   WindowBatch in_order(int64_t batch) const;
 
   /// Number of ids.
@@ -48,7 +47,7 @@ class TextWindows {
 
  private:
   WindowBatch make(std::span<const int64_t> offsets, int64_t block) const;
-  /// Windows of one stride each, and ids left over.
+  /// A text's windows of one stride each, and the ids left over.
   struct Cover {
     int64_t stride = 1, alone = 0, windows = 0, left = 0;
   };
@@ -58,13 +57,13 @@ class TextWindows {
   WindowOptions options_;
 };
 
-/// A text in two parts, without shuffling.
+/// A text split in two, without shuffling.
 struct TextSplit {
   std::string_view train, validation;
 };
 
-/// The first `share` of the characters, rounded down, for training, and the rest for validation. Bytes that
-/// are no UTF-8 count as a character each.
+/// The first `share` of the characters, rounded down, for training; the rest for validation. A byte that is
+/// not UTF-8 counts as one character.
 TextSplit split_text(std::string_view text, double share = 0.9,
                      CharacterUnit unit = CharacterUnit::code_point);
 

@@ -1,5 +1,5 @@
 // Runs curl without a shell.
-#include "data/transfer.h"
+#include "heed/data/download/curl.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,23 +13,22 @@
 #include <cstring>
 #include <vector>
 
-#include "core/io.h"
+#include "heed/core/io/files.h"
 
 extern char** environ;
 
 namespace heed {
 namespace {
 
-/// How a program ended, and what it said on its error output.
+/// How a program ended, and its error output.
 struct Ended {
   int code = 0;  ///< exit status, when no signal ended it
   int signal = 0;
-  std::string said;
+  std::string output;
 };
 
-/// No file that the program writes grows beyond so many bytes: the kernel ends it with SIGXFSZ, here without
-/// a core file. That the program has started already does no harm: what counts is a file's size at each
-/// write.
+/// Limits the files that the program writes to `bytes`: the kernel then ends it with SIGXFSZ, here without a
+/// core file. It may have started already: the limit applies at each write.
 void bound_files(pid_t program, int64_t bytes) {
   const rlimit none{.rlim_cur = 0, .rlim_max = 0};
   rlimit size{};
@@ -37,7 +36,7 @@ void bound_files(pid_t program, int64_t bytes) {
               prlimit(program, RLIMIT_FSIZE, nullptr, &size) == 0;
   size.rlim_cur = size.rlim_max = std::min(size.rlim_cur, static_cast<rlim_t>(bytes));
   done = done && prlimit(program, RLIMIT_FSIZE, &size, nullptr) == 0;
-  if (done || errno == ESRCH) return;  // it has ended
+  if (done || errno == ESRCH) return;  // the program has ended
   const int why = errno;
   kill(program, SIGKILL);
   while (waitpid(program, nullptr, 0) < 0 && errno == EINTR) {
@@ -46,8 +45,8 @@ void bound_files(pid_t program, int64_t bytes) {
        ". Fetch the file by other means.");
 }
 
-/// Runs a program of which no file grows beyond `most_bytes`.
-Ended run(std::vector<std::string> words, int64_t most_bytes) {
+/// Runs a program whose files cannot grow beyond `max_bytes`.
+Ended run(std::vector<std::string> words, int64_t max_bytes) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail(Fault::file, "cannot make a pipe: ", std::strerror(errno));
   posix_spawn_file_actions_t actions;
@@ -68,7 +67,7 @@ Ended run(std::vector<std::string> words, int64_t most_bytes) {
          ". Install it (Debian: apt-get install curl), or fetch ", words.back(), " by other means.");
   }
   try {
-    bound_files(child, most_bytes);
+    bound_files(child, max_bytes);
   } catch (...) {
     close(ends[0]);
     throw;
@@ -79,7 +78,7 @@ Ended run(std::vector<std::string> words, int64_t most_bytes) {
     const ssize_t count = read(ends[0], buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
-    if (ended.said.size() < 2000) ended.said.append(buffer, static_cast<size_t>(count));
+    if (ended.output.size() < 2000) ended.output.append(buffer, static_cast<size_t>(count));
   }
   close(ends[0]);
   int status = 0;
@@ -87,14 +86,14 @@ Ended run(std::vector<std::string> words, int64_t most_bytes) {
   }
   ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   ended.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  while (!ended.said.empty() && (ended.said.back() == '\n' || ended.said.back() == '\r'))
-    ended.said.pop_back();
+  while (!ended.output.empty() && (ended.output.back() == '\n' || ended.output.back() == '\r'))
+    ended.output.pop_back();
   return ended;
 }
 
 // Exit codes of curl, as its manual lists them.
 constexpr int not_found_code = 22, no_range_code = 33, too_large_code = 63;
-constexpr int lasting_codes[] = {1, 2, 3, 5, 6, 7, 23, 35, 47, 60};  // trying again at once does not help
+constexpr int lasting_codes[] = {1, 2, 3, 5, 6, 7, 23, 35, 47, 60};  // retrying at once does not help
 
 int64_t size_of(const Path& part) { return io::exists(part) ? io::size(part) : 0; }
 
@@ -133,9 +132,9 @@ bool transfer(const std::string& url, const Path& part, const TransferOptions& o
              part.string(),
              "--url",
              url},
-            options.cap + 1);  // one more byte tells a file that is too large from one that fits
+            options.cap + 1);  // one more byte distinguishes a file that is too large from one that fits
     const int64_t after = size_of(part);
-    const std::string reason = ended.said.empty() ? text("curl ended with ", ended.code) : ended.said;
+    const std::string reason = ended.output.empty() ? text("curl ended with ", ended.code) : ended.output;
     if (ended.signal == SIGINT || ended.signal == SIGTERM) {
       fail(Fault::file, "the download of ", url, " was stopped after ", after,
            " bytes. Run it again to continue.");
@@ -154,7 +153,7 @@ bool transfer(const std::string& url, const Path& part, const TransferOptions& o
     if (ended.code == not_found_code || ended.code == no_range_code) {
       io::remove_all(part);
       if (before > 0 &&
-          attempt < options.attempts) {  // the remains may be of another file: once from the start
+          attempt < options.attempts) {  // the part may belong to another file: retry once from the start
         continued = false;
         continue;
       }

@@ -1,23 +1,23 @@
-// One file over the network, by the curl program of the system.
+// Downloads one file with the system's curl program.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 
-/// How a transfer is made.
+/// Settings of a transfer.
 struct TransferOptions {
-  int64_t cap = int64_t{1} << 30;  ///< bytes; more are refused, and never lie on the disk
-  int attempts = 5;                ///< times a broken transfer is taken up again where it broke
-  std::string program = "curl";    ///< found on the PATH
+  int64_t cap = int64_t{1} << 30;  ///< maximum bytes; larger files are refused and never fully on disk
+  int attempts = 5;                ///< how often to continue a broken transfer
+  std::string program = "curl";    ///< searched on the PATH
 };
 
-/// Brings what the address holds into `part`; what is there already is kept and continued behind its end.
-/// Returns whether that happened. Fault::file when the program is missing, the address cannot be reached or
-/// has no such file (`part` goes), or the transfer breaks for good (`part` stays, to be continued).
+/// Downloads `url` into `part`, continuing an existing part. Returns whether it continued one. Fault::file
+/// when the program is missing, the address cannot be reached or has no such file (removes `part`), or the
+/// transfer breaks for good (keeps `part`, to continue later).
 bool transfer(const std::string& url, const Path& part, const TransferOptions& options = {});
 
 }  // namespace heed

@@ -1,9 +1,9 @@
-// Fetching one file and keeping what is right.
-#include "data/download.h"
+// Downloads and verifies files.
+#include "heed/data/download/download.h"
 
-#include "core/hash.h"
-#include "core/io.h"
-#include "core/own_files.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+#include "heed/core/io/no_follow_files.h"
 
 namespace heed {
 namespace {
@@ -12,7 +12,7 @@ void say(const DownloadOptions& options, const std::string& line) {
   if (options.say) options.say(line);
 }
 
-/// The last step of an address.
+/// The part of an address after its last slash.
 std::string last_step(const std::string& url) { return url.substr(url.rfind('/') + 1); }
 
 std::string address(const RemoteFile& file, const DownloadOptions& options) {
@@ -20,7 +20,7 @@ std::string address(const RemoteFile& file, const DownloadOptions& options) {
   return options.url + (options.url.ends_with('/') ? "" : "/") + last_step(file.url);
 }
 
-/// The hash in a line of sha256sum, empty when the record is not there.
+/// The hash in a line of sha256sum; empty when there is no record.
 std::string recorded(const Path& record, const std::string& name) {
   if (!io::exists(record)) return {};
   const std::string line = io::read(record, 4096);
@@ -34,7 +34,7 @@ std::string recorded(const Path& record, const std::string& name) {
 std::string fetch(const RemoteFile& file, const DownloadOptions& options,
                   const std::function<void(std::string_view)>& inspect) {
   io::make_directories(options.folder);
-  const io::Turn turn(options.folder, [&] {
+  const io::DirectoryLock turn(options.folder, [&] {
     say(options, text("another process is filling ", options.folder, "; waiting for it"));
   });
   const Path place = options.folder / file.name;
@@ -78,7 +78,7 @@ std::string fetch(const RemoteFile& file, const DownloadOptions& options,
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
       io::remove_all(part);
-      // The part may have begun with bytes of another file: the whole file is fetched once more.
+      // The part may have begun with bytes of another file: download the whole file once.
       if (!continued || again) throw;
       say(options, "the continued file is not right; fetching it as a whole");
     }

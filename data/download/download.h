@@ -1,4 +1,4 @@
-// Named corpora from their publishers: what `heed data get NAME` does.
+// Downloads named corpora from their publishers: `heed data get NAME`.
 #pragma once
 
 #include <cstdint>
@@ -8,56 +8,55 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
-#include "data/transfer.h"
+#include "heed/core/error.h"
+#include "heed/data/download/curl.h"
 
 namespace heed {
 
-/// A file as its publisher offers it.
+/// A file of a publisher.
 struct RemoteFile {
   std::string url;
-  std::string name;    ///< under which it is kept
-  std::string sha256;  ///< empty where the publisher's is not known
+  std::string name;    ///< file name on disk
+  std::string sha256;  ///< empty where the publisher has none
 };
 
-/// Where to, where from, and who is told.
+/// Target folder, source and log of a download.
 struct DownloadOptions {
-  Path folder = {};      ///< made when it is not there
-  std::string url = {};  ///< when not empty: the folder that the files are fetched from instead
+  Path folder = {};      ///< created when missing
+  std::string url = {};  ///< when not empty: download the files from this folder instead
   TransferOptions transfer = {};
-  std::function<void(std::string_view line)> say =
-      {};  ///< progress and findings, a line a call; may be empty
+  std::function<void(std::string_view line)> say = {};  ///< gets lines of progress and results; may be empty
 };
 
-/// What is there after a download.
+/// The result of a download.
 struct Downloaded {
-  Path data = {};            ///< what to give to --data
-  bool as_published = true;  ///< the contents are those known of this corpus
+  Path data = {};            ///< the argument for --data
+  bool as_published = true;  ///< the contents match the published numbers
 };
 
-/// A corpus that can be fetched by name.
+/// A corpus with a name for download.
 struct RemoteCorpus {
   std::string name;
   std::string title;
-  std::string licence;  ///< what the publisher allows; shown before anything is fetched
+  std::string licence;  ///< the publisher's licence; shown before the download
   std::vector<RemoteFile> files;
-  /// Fetches the files, puts what is in them where the readers look for it, and compares it with what is
-  /// known.
+  /// Downloads the files, unpacks them where the readers expect them, and compares them with published
+  /// numbers.
   Downloaded (*unpack)(const RemoteCorpus& corpus, const DownloadOptions& options);
 };
 
-/// All that are known, in the order of their names.
+/// All corpora, ordered by name.
 std::span<const RemoteCorpus> remote_corpora();
 
-/// Fetches a corpus, or continues a fetch that broke, and checks it. A file whose SHA-256 is not the expected
-/// one (the publisher's, else the one recorded beside it as NAME.sha256 the first time) is refused with
-/// Fault::data and never gets its final name. Fault::usage for an unknown name.
+/// Downloads a corpus, or continues an interrupted download, and verifies it. A file with a wrong SHA-256
+/// (expected: the publisher's, else the one recorded at the first download in NAME.sha256) causes Fault::data
+/// and never gets its final name. Fault::usage for an unknown name.
 Downloaded download(std::string_view name, const DownloadOptions& options);
-/// The same for a corpus at hand.
+/// The same for a given corpus.
 Downloaded download(const RemoteCorpus& corpus, const DownloadOptions& options);
 
-/// One file, likewise; `inspect` may refuse the bytes by throwing before they get their name. Returns the
-/// bytes.
+/// Downloads one file in the same way; returns its bytes. `inspect` may reject the bytes by throwing, before
+/// the file gets its name.
 std::string fetch(const RemoteFile& file, const DownloadOptions& options,
                   const std::function<void(std::string_view bytes)>& inspect = {});
 

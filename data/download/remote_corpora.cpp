@@ -1,5 +1,5 @@
-// The known corpora: where they are, what their publishers allow, what their files are.
-#include "data/remote_corpora.h"
+// The table of corpora: addresses, licences and files.
+#include "heed/data/download/remote_corpora.h"
 
 namespace heed {
 namespace {

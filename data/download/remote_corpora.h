@@ -1,22 +1,22 @@
-// How each known corpus is unpacked and compared with what is published of it.
+// Unpacks each known corpus and compares it with published numbers.
 #pragma once
 
-#include "data/download.h"
+#include "heed/data/download/download.h"
 
-/// Each fetches the files of its corpus; Fault::data, before a file gets its name, when they are not what the
-/// corpus is made of.
+/// Each downloads the files of its corpus. Fault::data, before a file gets its name, when the contents are
+/// wrong.
 namespace heed::unpacked {
 
-/// CIFAR-10's binary files, out of their archive: data_batch_1.bin to data_batch_5.bin, test_batch.bin.
+/// CIFAR-10's binary files from their archive: data_batch_1.bin to data_batch_5.bin, test_batch.bin.
 Downloaded cifar10(const RemoteCorpus& corpus, const DownloadOptions& options);
-/// IMDb's 50,000 labelled reviews, out of their archive of one file each: train.tsv and test.tsv, rows of
-/// label, rating, number and text in the order of the numbers.
+/// IMDb's 50,000 labelled reviews from their archive of text files: train.tsv and test.tsv, rows of label,
+/// rating, number and text, ordered by number.
 Downloaded imdb(const RemoteCorpus& corpus, const DownloadOptions& options);
-/// The four idx files as they are.
+/// The four idx files, unchanged.
 Downloaded mnist(const RemoteCorpus& corpus, const DownloadOptions& options);
 /// Both sides of the Moses pair.
 Downloaded opus_books(const RemoteCorpus& corpus, const DownloadOptions& options);
-/// The text as it is.
+/// The text, unchanged.
 Downloaded tinyshakespeare(const RemoteCorpus& corpus, const DownloadOptions& options);
 /// wiki.train.tokens, wiki.valid.tokens and wiki.test.tokens.
 Downloaded wikitext2(const RemoteCorpus& corpus, const DownloadOptions& options);

@@ -1,19 +1,19 @@
-// Pictures out of what their publishers offer: CIFAR-10, MNIST.
+// Unpacks image corpora: CIFAR-10, MNIST.
 #include <algorithm>
 
-#include "core/gzip.h"
-#include "core/io.h"
-#include "data/cifar.h"
-#include "data/idx.h"
-#include "data/remote_corpora.h"
-#include "data/tar.h"
-#include "data/unpacking.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/gzip.h"
+#include "heed/data/download/remote_corpora.h"
+#include "heed/data/download/unpacking.h"
+#include "heed/data/formats/cifar.h"
+#include "heed/data/formats/idx.h"
+#include "heed/data/formats/tar.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t largest_pictures = int64_t{256}
-                                     << 20;  // bytes of CIFAR-10's archive, inflated; it has 184 million
+/// Bytes of CIFAR-10's archive, decompressed; it has 184 million.
+constexpr int64_t max_pictures = int64_t{256} << 20;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ Downloaded unpacked::cifar10(const RemoteCorpus& corpus, const DownloadOptions& 
   std::string archive;
   std::vector<TarEntry> wanted;
   fetch(file, options, [&](std::string_view bytes) {
-    archive = inflate_text(bytes, largest_pictures, file.name);
+    archive = inflate_text(bytes, max_pictures, file.name);
     wanted.clear();
     for (TarEntry& entry : untar(archive, file.name)) {
       entry.name.erase(0, entry.name.rfind('/') + 1);

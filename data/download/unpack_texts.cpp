@@ -1,42 +1,42 @@
-// Texts out of what their publishers offer: IMDb, OPUS Books, Tiny Shakespeare, WikiText-2.
+// Unpacks text corpora: IMDb, OPUS Books, Tiny Shakespeare, WikiText-2.
 #include <algorithm>
 #include <charconv>
 #include <tuple>
 
-#include "core/gzip.h"
-#include "core/io.h"
-#include "data/parallel_text.h"
-#include "data/remote_corpora.h"
-#include "data/tar.h"
-#include "data/text.h"
-#include "data/unpacking.h"
-#include "data/vocabulary.h"
-#include "data/zip.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/gzip.h"
+#include "heed/data/download/remote_corpora.h"
+#include "heed/data/download/unpacking.h"
+#include "heed/data/formats/tar.h"
+#include "heed/data/formats/zip.h"
+#include "heed/data/text/parallel_text.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/vocabulary.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t largest_reviews = int64_t{1} << 30;  // bytes of IMDb's archive, inflated
-constexpr int64_t reviews_a_half = 25000;
-// opus_books as the hkproj recipe sees it: all pairs, and the two word vocabularies over them.
+constexpr int64_t max_review_bytes = int64_t{1} << 30;  // bytes of IMDb's archive, decompressed
+constexpr int64_t reviews_per_half = 25000;
+// opus_books in the hkproj recipe: all pairs, and the two word vocabularies of them.
 constexpr int64_t opus_books_pairs = 32332, opus_books_english = 15698, opus_books_italian = 22463;
 constexpr int64_t shakespeare_bytes = 1115394;
 
-/// A labelled review of IMDb's archive.
+/// A labelled review in IMDb's archive.
 struct Review {
   bool test = false, positive = false;
   int64_t number = 0, rating = 0;
   std::string_view text;
 };
 
-/// A whole number that is all of the text; -1 when it is not.
+/// The number that is the whole text; -1 when it is none.
 int64_t whole_number(std::string_view digits) {
   int64_t value = -1;
   const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return fault == std::errc() && end == digits.data() + digits.size() && digits[0] != '-' ? value : -1;
 }
 
-/// What the path aclImdb/{train,test}/{neg,pos}/NUMBER_RATING.txt says; false for every other path.
+/// Parses a path aclImdb/{train,test}/{neg,pos}/NUMBER_RATING.txt; false for other paths.
 bool parse_place(std::string_view path, Review& review, std::string_view archive) {
   const std::vector<std::string_view> steps = split_fields(path, '/');
   if (steps.size() != 4 || (steps[1] != "train" && steps[1] != "test") ||
@@ -61,8 +61,8 @@ bool parse_place(std::string_view path, Review& review, std::string_view archive
   return true;
 }
 
-/// The labelled reviews, by half, number and label. Fault::data when one could not be a row, or a half has
-/// none.
+/// The labelled reviews, ordered by half, number and label. Fault::data when one cannot be a row, or a half
+/// has none.
 std::vector<Review> labelled_reviews(const std::vector<TarEntry>& entries, std::string_view archive) {
   std::vector<Review> reviews;
   int64_t counts[2][2] = {};
@@ -90,7 +90,7 @@ std::vector<Review> labelled_reviews(const std::vector<TarEntry>& entries, std::
   return reviews;
 }
 
-/// The entry's bytes. Fault::data when it is not there.
+/// The entry's bytes. Fault::data when it is missing.
 const std::string& entry_of(const std::vector<ZipEntry>& entries, const std::string& name,
                             std::string_view archive) {
   for (const ZipEntry& entry : entries) {
@@ -106,7 +106,7 @@ Downloaded unpacked::imdb(const RemoteCorpus& corpus, const DownloadOptions& opt
   std::string archive;
   std::vector<Review> reviews;
   fetch(file, options, [&](std::string_view bytes) {
-    archive = inflate_text(bytes, largest_reviews, file.name);
+    archive = inflate_text(bytes, max_review_bytes, file.name);
     reviews = labelled_reviews(untar(archive, file.name), file.name);
   });
   Downloaded out{.data = options.folder};
@@ -122,7 +122,7 @@ Downloaded unpacked::imdb(const RemoteCorpus& corpus, const DownloadOptions& opt
     }
     io::write(options.folder / (test ? "test.tsv" : "train.tsv"), rows);
     const bool fits =
-        as_published(options, test ? "test reviews" : "training reviews", count, reviews_a_half);
+        as_published(options, test ? "test reviews" : "training reviews", count, reviews_per_half);
     out.as_published = out.as_published && fits;
   }
   return out;
@@ -162,7 +162,7 @@ Downloaded unpacked::tinyshakespeare(const RemoteCorpus& corpus, const DownloadO
 Downloaded unpacked::wikitext2(const RemoteCorpus& corpus, const DownloadOptions& options) {
   struct Part {
     const char* name;
-    int64_t tokens;  // words, and a mark at the end of each line
+    int64_t tokens;  // words, and one token per line end
   };
   constexpr Part parts[] = {
       {"wiki.train.tokens", 2088628}, {"wiki.valid.tokens", 217646}, {"wiki.test.tokens", 245569}};

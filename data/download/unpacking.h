@@ -1,11 +1,11 @@
-// What unpacking corpora has in common: saying whether a number is the published one.
+// Compares counts of an unpacked corpus with published numbers.
 #pragma once
 
-#include "data/download.h"
+#include "heed/data/download/download.h"
 
 namespace heed {
 
-/// Says how a number that was counted compares with the published one; whether they agree.
+/// Logs a count and the published one; returns whether they are equal.
 inline bool as_published(const DownloadOptions& options, std::string_view what, int64_t found,
                          int64_t known) {
   if (options.say)

@@ -1,9 +1,9 @@
-// The rules of names in archives.
-#include "data/entry_name.h"
+// Rules for names in archives.
+#include "heed/data/formats/archive_names.h"
 
 #include <algorithm>
 
-#include "data/text.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 

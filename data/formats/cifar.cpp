@@ -1,11 +1,11 @@
-// The reader of CIFAR-10.
-#include "data/cifar.h"
+// Reads CIFAR-10.
+#include "heed/data/formats/cifar.h"
 
 #include <algorithm>
 
-#include "core/gzip.h"
-#include "core/io.h"
-#include "data/expected_files.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/gzip.h"
+#include "heed/data/formats/expected_files.h"
 
 namespace heed {
 namespace {

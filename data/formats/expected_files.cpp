@@ -1,7 +1,7 @@
-// Looks before anything is read, so that the message can say what a whole set of files is.
-#include "data/expected_files.h"
+// Checks for all files of a set before reading, for a complete error message.
+#include "heed/data/formats/expected_files.h"
 
-#include "core/io.h"
+#include "heed/core/io/files.h"
 
 namespace heed {
 namespace {

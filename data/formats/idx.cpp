@@ -1,19 +1,19 @@
-// The idx reader.
-#include "data/idx.h"
+// Reads idx files.
+#include "heed/data/formats/idx.h"
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 
-#include "core/gzip.h"
-#include "core/io.h"
-#include "data/expected_files.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/gzip.h"
+#include "heed/data/formats/expected_files.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t largest = int64_t{2} << 30;  // bytes of a file, inflated
-constexpr int64_t ratio = 1100;                // deflate makes nothing smaller than 1/1032
+constexpr int64_t max_bytes = int64_t{2} << 30;  // bytes of a file, decompressed
+constexpr int64_t max_ratio = 1100;              // deflate compresses by 1032 at most
 constexpr uint32_t byte_type = 0x08;
 
 struct IdxFile {
@@ -30,7 +30,7 @@ uint32_t big_endian(std::string_view bytes, size_t at) {
 
 IdxFile read_idx(const Path& path, size_t rank) {
   IdxFile file;
-  std::string stored = io::read(path, largest);
+  std::string stored = io::read(path, max_bytes);
   const bool packed = is_gzip(stored);
   file.head = 4 + 4 * rank;
   const std::string head =
@@ -50,15 +50,15 @@ IdxFile read_idx(const Path& path, size_t rank) {
     const int64_t extent = big_endian(head, 4 + 4 * i);
     file.extents.push_back(extent);
     shape += text(i == 0 ? "" : " x ", extent);
-    // Each factor is below 2^32 and the product stops growing beyond 2^31, so it cannot overflow.
-    volume = volume > largest ? volume : volume * extent;
+    // Each factor is below 2^32, and the product stops growing above 2^31, so it cannot overflow.
+    volume = volume > max_bytes ? volume : volume * extent;
   }
-  const int64_t most =
-      packed ? static_cast<int64_t>(stored.size()) * ratio : static_cast<int64_t>(stored.size());
-  if (volume > std::min(most, largest)) {
+  const int64_t max_volume =
+      packed ? static_cast<int64_t>(stored.size()) * max_ratio : static_cast<int64_t>(stored.size());
+  if (volume > std::min(max_volume, max_bytes)) {
     fail(Fault::data, path, ": the head says ", shape, " bytes, but no more than ",
-         std::max<int64_t>(0, most - static_cast<int64_t>(file.head)), " follow it from byte ", file.head,
-         " on. The file is damaged or cut short; fetch it again.");
+         std::max<int64_t>(0, max_volume - static_cast<int64_t>(file.head)), " follow it from byte ",
+         file.head, " on. The file is damaged or cut short; fetch it again.");
   }
   const int64_t cap = static_cast<int64_t>(file.head) + volume;
   file.bytes = packed ? inflate(stored, cap, path.string()) : std::move(stored);

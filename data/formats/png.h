@@ -13,9 +13,9 @@ struct GreyImage {
   std::string pixels;  ///< [rows, columns]
 };
 
-/// A PNG of 8-bit grey pixels, not interlaced (ISO/IEC 15948), with any of the five filters; chunks that are
-/// not needed are passed over, check sums are checked. Fault::data naming the byte; nothing larger than what
-/// the file can hold is allocated. `name` stands in the error.
+/// Reads a PNG of 8-bit grey pixels, not interlaced (ISO/IEC 15948). Skips chunks that are not needed; check
+/// sums of all must fit. Fault::data that names the byte; allocates nothing larger than what the file can
+/// hold. `name` stands in the error.
 GreyImage read_png(std::string_view bytes, std::string_view name);
 
 /// The image as a PNG; the same input gives the same output.

@@ -1,13 +1,13 @@
 // The tar reader: blocks of 512 bytes, a header before the bytes of each entry.
-#include "data/tar.h"
+#include "heed/data/formats/tar.h"
 
 #include <algorithm>
 #include <charconv>
 #include <unordered_set>
 
-#include "core/error.h"
-#include "data/entry_name.h"
-#include "data/text.h"
+#include "heed/core/error.h"
+#include "heed/data/formats/archive_names.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {

@@ -19,11 +19,12 @@ struct TarLimits {
   int64_t entries = 200000;
 };
 
-/// All files of an archive that is not packed, folders left out: ustar and its forerunner (POSIX 1003.1),
-/// long names as GNU and pax write them. Nothing touches the disk, nothing is copied but names. Fault::data
-/// that names the entry and the byte for: a name that is absolute, has `..`, a backslash, a control character
-/// or occurs twice; a link, a device, or another kind of entry that is no file; a header whose sum does not
-/// fit; sizes beyond the archive; no mark at its end, or anything behind it; more than the limits.
+/// Returns all files of an uncompressed archive, without its folders. Reads ustar and its forerunner (POSIX
+/// 1003.1), and long names as GNU and pax write them. Touches no disk and copies only names. Throws
+/// Fault::data that names the entry and the byte for: a name that is absolute, has `..`, a backslash or a
+/// control character, or occurs twice; a link, a device, or another kind of entry that is no file; a header
+/// with a wrong sum; sizes beyond the archive; a missing end mark, or anything behind it; more than the
+/// limits.
 std::vector<TarEntry> untar(std::string_view archive, std::string_view name, const TarLimits& limits = {});
 
 }  // namespace heed

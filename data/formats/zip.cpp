@@ -1,14 +1,14 @@
 // The zip reader: the directory at the end is what counts, and the entries have to agree with it.
-#include "data/zip.h"
+#include "heed/data/formats/zip.h"
 
 #include <zlib.h>
 
 #include <algorithm>
 #include <set>
 
-#include "core/error.h"
-#include "data/entry_name.h"
-#include "data/text.h"
+#include "heed/core/error.h"
+#include "heed/data/formats/archive_names.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {

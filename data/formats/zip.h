@@ -20,10 +20,10 @@ struct ZipLimits {
   int64_t bytes = int64_t{1} << 30;  ///< of all files together, unpacked
 };
 
-/// All files of an archive, folders left out. Stored and deflated entries only (PKWARE APPNOTE 6.3). Nothing
-/// touches the disk. Fault::data that names the entry for: a name that is absolute, has `..`, a backslash, a
-/// control character or occurs twice; a link; encryption; another method; sizes, offsets or CRC-32 that do
-/// not agree; more than the limits.
+/// Returns all files of an archive, without its folders. Reads stored and deflated entries only (PKWARE
+/// APPNOTE 6.3). Touches no disk. Throws Fault::data that names the entry for: a name that is absolute, has
+/// `..`, a backslash or a control character, or occurs twice; a link; encryption; another compression method;
+/// sizes, offsets or CRC-32 that do not agree; more than the limits.
 std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, const ZipLimits& limits = {});
 
 }  // namespace heed

@@ -1,12 +1,12 @@
-// Draws digits: strokes of several hands, distorted, then rasterised with soft edges.
-#include "data/digits.h"
+// Draws synthetic digits: strokes in several handwritings, distorted, then rasterised with soft edges.
+#include "heed/data/synthetic/digits.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
 
-#include "data/dice.h"
+#include "heed/data/synthetic/random_stream.h"
 
 namespace heed {
 namespace {
@@ -18,12 +18,12 @@ struct Point {
   double x = 0, y = 0;
 };
 
-/// A pen stroke: a smooth curve through its points, in a box of 1 x 1 with y pointing down.
+/// A pen stroke: a smooth curve through these points, in a box of 1 x 1 with y pointing down.
 using Stroke = std::vector<Point>;
 /// One way of writing a digit.
 using Figure = std::vector<Stroke>;
 
-/// Several hands a digit. A corner is where one stroke ends and the next begins.
+/// Several figures for each digit. At a corner one stroke ends and the next begins.
 const std::array<std::vector<Figure>, classes>& hands() {
   static const std::array<std::vector<Figure>, classes> table = {{
       {{{{.5, 0}, {.24, .12}, {.14, .5}, {.26, .88}, {.5, 1}, {.74, .88}, {.86, .5}, {.76, .12}, {.5, 0}}},
@@ -126,7 +126,7 @@ Point between(Point a, Point b, Point c, Point d, double t) {
   return {blend(a.x, b.x, c.x, d.x), blend(a.y, b.y, c.y, d.y)};
 }
 
-/// The stroke as a chain of short straight pieces.
+/// The stroke as a polyline.
 Stroke smooth(const Stroke& stroke) {
   constexpr int steps = 6;
   const size_t last = stroke.size() - 1;
@@ -140,25 +140,25 @@ Stroke smooth(const Stroke& stroke) {
   return out;
 }
 
-/// What one person does to a figure on one occasion: all numbers of the affine map and of the pen.
+/// Distortion of one image: the affine map and the pen.
 struct Manner {
   double width, height, slant, turn, x, y;
   double radius, edge;  ///< of the pen, in pixels
-  double ink, grain;    ///< of 255, and the share that varies from pixel to pixel
+  double ink, grain;    ///< of 255, and the fraction that varies per pixel
 };
 
-Manner manner(Dice& dice) {
-  const double size = dice.uniform(17, 20.5);
-  return {.width = size * dice.uniform(0.62, 1.0),
+Manner manner(RandomStream& random) {
+  const double size = random.uniform(17, 20.5);
+  return {.width = size * random.uniform(0.62, 1.0),
           .height = size,
-          .slant = dice.uniform(-0.2, 0.5),
-          .turn = dice.uniform(-0.17, 0.17),
-          .x = side / 2.0 - 0.5 + dice.uniform(-1.8, 1.8),
-          .y = side / 2.0 - 0.5 + dice.uniform(-1.8, 1.8),
-          .radius = dice.uniform(0.75, 1.7),
-          .edge = dice.uniform(0.8, 1.3),
-          .ink = dice.uniform(215, 255),
-          .grain = dice.uniform(0, 0.18)};
+          .slant = random.uniform(-0.2, 0.5),
+          .turn = random.uniform(-0.17, 0.17),
+          .x = side / 2.0 - 0.5 + random.uniform(-1.8, 1.8),
+          .y = side / 2.0 - 0.5 + random.uniform(-1.8, 1.8),
+          .radius = random.uniform(0.75, 1.7),
+          .edge = random.uniform(0.8, 1.3),
+          .ink = random.uniform(215, 255),
+          .grain = random.uniform(0, 0.18)};
 }
 
 Point placed(Point p, const Manner& how) {
@@ -176,7 +176,7 @@ double distance(Point p, Point a, Point b) {
 
 using Canvas = std::array<double, side * side>;
 
-/// Darkens the pixels near a straight piece; the pen has a soft edge.
+/// Darkens the pixels near a line segment; the pen has a soft edge.
 void draw(Canvas& canvas, Point a, Point b, double radius, double edge) {
   const double reach = radius + edge;
   const auto first = [&](double u, double v) {
@@ -194,20 +194,20 @@ void draw(Canvas& canvas, Point a, Point b, double radius, double edge) {
   }
 }
 
-void draw_digit(Dice& dice, int64_t digit, uint8_t* pixels) {
-  Figure figure = dice.pick(hands()[static_cast<size_t>(digit)]);
-  const double wobble = dice.uniform(0.01, 0.055);
-  const Manner how = manner(dice);
+void draw_digit(RandomStream& random, int64_t digit, uint8_t* pixels) {
+  Figure figure = random.pick(hands()[static_cast<size_t>(digit)]);
+  const double wobble = random.uniform(0.01, 0.055);
+  const Manner how = manner(random);
   Canvas canvas{};
   for (Stroke& stroke : figure) {
     for (Point& point : stroke) {
-      point.x += dice.uniform(-wobble, wobble);
-      point.y += dice.uniform(-wobble, wobble);
+      point.x += random.uniform(-wobble, wobble);
+      point.y += random.uniform(-wobble, wobble);
       point = placed(point, how);
     }
     const Stroke line = smooth(stroke);
-    // The hand does not press evenly: the pen widens or narrows along the stroke.
-    const double start = how.radius * dice.uniform(0.85, 1.15), end = how.radius * dice.uniform(0.8, 1.1);
+    // Uneven pressure: the pen widens or narrows along the stroke.
+    const double start = how.radius * random.uniform(0.85, 1.15), end = how.radius * random.uniform(0.8, 1.1);
     for (size_t i = 0; i + 1 < line.size(); ++i) {
       const double t = static_cast<double>(i) / static_cast<double>(line.size());
       draw(canvas, line[i], line[i + 1], start + (end - start) * t, how.edge);
@@ -215,14 +215,14 @@ void draw_digit(Dice& dice, int64_t digit, uint8_t* pixels) {
   }
   for (size_t i = 0; i < canvas.size(); ++i) {
     if (canvas[i] <= 0) continue;
-    const double value = canvas[i] * how.ink * (1 - how.grain * dice.uniform());
+    const double value = canvas[i] * how.ink * (1 - how.grain * random.uniform());
     pixels[i] = static_cast<uint8_t>(value + 0.5);
   }
 }
 
 }  // namespace
 
-LabelledImages digits(int64_t count, uint64_t seed, const Told& told) {
+LabelledImages digits(int64_t count, uint64_t seed, const ProgressCallback& on_progress) {
   if (count < 1 || count > 10'000'000) {
     fail("digits: a count of ", count, " is outside 1 .. 10000000. Choose one inside.");
   }
@@ -233,10 +233,10 @@ LabelledImages digits(int64_t count, uint64_t seed, const Told& told) {
   out.labels.resize(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) out.labels[static_cast<size_t>(i)] = static_cast<uint8_t>(i % classes);
   shuffle(std::span(out.labels), seed, 0);
-  told_rows(count, 64, told, [&](int64_t begin, int64_t end) {
+  parallel_rows_with_progress(count, 64, on_progress, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      Dice dice(seed, static_cast<uint64_t>(i) + 1);
-      draw_digit(dice, out.labels[static_cast<size_t>(i)],
+      RandomStream random(seed, static_cast<uint64_t>(i) + 1);
+      draw_digit(random, out.labels[static_cast<size_t>(i)],
                  &out.images.pixels[static_cast<size_t>(i * side * side)]);
     }
   });

@@ -1,14 +1,14 @@
-// Long documents, and digits on a ground.
-#include "data/ledgers.h"
+// Generates long documents, and digits on a background.
+#include "heed/data/synthetic/documents.h"
 
 #include <algorithm>
 #include <array>
 
-#include "core/parallel.h"
-#include "data/dice.h"
-#include "data/digits.h"
-#include "data/text.h"
-#include "data/verse.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/synthetic/digits.h"
+#include "heed/data/synthetic/random_stream.h"
+#include "heed/data/synthetic/text.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
@@ -38,44 +38,45 @@ struct Filler {
   std::vector<std::string_view> lines;
 };
 
-/// A document of about `length` bytes: `first`, then `said` at random places among lines of verse.
-std::string document(Dice& dice, const Filler& filler, int64_t length, const std::string& first,
+/// A document of about `length` bytes: `first`, then `said` at random positions among lines of verse.
+std::string document(RandomStream& random, const Filler& filler, int64_t length, const std::string& first,
                      std::vector<std::string> said) {
   int64_t left = length - static_cast<int64_t>(first.size());
   for (const std::string& line : said) left -= static_cast<int64_t>(line.size()) + 1;
   std::vector<std::string> lines;
   while (left > 0) {
-    lines.emplace_back(dice.pick(filler.lines));
+    lines.emplace_back(random.pick(filler.lines));
     left -= static_cast<int64_t>(lines.back().size()) + 1;
   }
   for (std::string& line : said)
-    lines.insert(lines.begin() + dice.below(static_cast<int64_t>(lines.size()) + 1), std::move(line));
+    lines.insert(lines.begin() + random.below(static_cast<int64_t>(lines.size()) + 1), std::move(line));
   std::string out = first;
   for (const std::string& line : lines) out += line + " ";  // no line ends: a document is a field of a file
   out.pop_back();
   return out;
 }
 
-std::string ledger(Dice& dice, const Filler& filler, const LedgerLengths& lengths, bool good) {
+std::string ledger(RandomStream& random, const Filler& filler, const LedgerLengths& lengths, bool good) {
   std::array<size_t, people.size()> order{};
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   for (size_t i = order.size() - 1; i > 0; --i)
-    std::swap(order[i], order[static_cast<size_t>(dice.below(static_cast<int64_t>(i) + 1))]);
-  // order[0] is the one who counts; of the other seven, three share that verdict and four do not.
-  const std::string thing = dice.pick(things);
+    std::swap(order[i], order[static_cast<size_t>(random.below(static_cast<int64_t>(i) + 1))]);
+  // order[0] is the named person; of the other seven, three share the verdict and four do not.
+  const std::string thing = random.pick(things);
   std::vector<std::string> said;
   for (size_t i = 0; i < order.size(); ++i)
     said.push_back(text(people[order[i]], " calls ", thing, (i < 4) == good ? " good." : " poor."));
   const std::string first = text("Only the word of ", people[order[0]], " counts. ");
-  return document(dice, filler, dice.between(lengths.shortest, lengths.longest), first, std::move(said));
+  return document(random, filler, random.between(lengths.shortest, lengths.longest), first, std::move(said));
 }
 
-std::string housed(Dice& dice, const Filler& filler, const LedgerLengths& lengths, const char* house) {
-  return document(dice, filler, dice.between(lengths.shortest, lengths.longest), "",
+std::string housed(RandomStream& random, const Filler& filler, const LedgerLengths& lengths,
+                   const char* house) {
+  return document(random, filler, random.between(lengths.shortest, lengths.longest), "",
                   {text("This is a tale of the house of ", house, ".")});
 }
 
-/// Labels in equal numbers, shuffled.
+/// Labels 0 and 1 in equal numbers, shuffled.
 std::vector<uint8_t> even_labels(int64_t count, uint64_t seed) {
   std::vector<uint8_t> labels(static_cast<size_t>(count));
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i % 2);
@@ -83,17 +84,17 @@ std::vector<uint8_t> even_labels(int64_t count, uint64_t seed) {
   return labels;
 }
 
-/// Example i is what `make` gives for its own dice, part after part.
+/// `count` examples; make() generates the parts of example i from its own random stream.
 template <class Make>
-Sequences made(int64_t count, int64_t parts, uint64_t seed, const Told& told, Make make) {
+Sequences made(int64_t count, int64_t parts, uint64_t seed, const ProgressCallback& on_progress, Make make) {
   Sequences out;
   out.parts = parts;
   out.labels = even_labels(count, seed);
   std::vector<std::string> texts(static_cast<size_t>(count * parts));
-  told_rows(count, 16, told, [&](int64_t begin, int64_t end) {
+  parallel_rows_with_progress(count, 16, on_progress, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      Dice dice(seed, static_cast<uint64_t>(i) + 1);
-      make(dice, out.labels[static_cast<size_t>(i)] == 1, &texts[static_cast<size_t>(i * parts)]);
+      RandomStream random(seed, static_cast<uint64_t>(i) + 1);
+      make(random, out.labels[static_cast<size_t>(i)] == 1, &texts[static_cast<size_t>(i * parts)]);
     }
   });
   for (const std::string& one : texts) out.add(one);
@@ -102,38 +103,42 @@ Sequences made(int64_t count, int64_t parts, uint64_t seed, const Told& told, Ma
 
 }  // namespace
 
-Sequences ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths, const Told& told) {
+Sequences ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths,
+                  const ProgressCallback& on_progress) {
   check(count, lengths);
   const Filler filler(seed);
-  return made(count, 1, seed, told,
-              [&](Dice& dice, bool good, std::string* out) { *out = ledger(dice, filler, lengths, good); });
-}
-
-Sequences paired_ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths, const Told& told) {
-  check(count, lengths);
-  const Filler filler(seed);
-  return made(count, 2, seed, told, [&](Dice& dice, bool same, std::string* out) {
-    const auto number = static_cast<int64_t>(houses.size());
-    const int64_t one = dice.below(number);
-    const int64_t other = same ? one : (one + dice.between(1, number - 1)) % number;
-    out[0] = housed(dice, filler, lengths, houses[static_cast<size_t>(one)]);
-    out[1] = housed(dice, filler, lengths, houses[static_cast<size_t>(other)]);
+  return made(count, 1, seed, on_progress, [&](RandomStream& random, bool good, std::string* out) {
+    *out = ledger(random, filler, lengths, good);
   });
 }
 
-Sequences grounded_digits(int64_t count, uint64_t seed, const Told& told) {
+Sequences paired_ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths,
+                         const ProgressCallback& on_progress) {
+  check(count, lengths);
+  const Filler filler(seed);
+  return made(count, 2, seed, on_progress, [&](RandomStream& random, bool same, std::string* out) {
+    const auto number = static_cast<int64_t>(houses.size());
+    const int64_t one = random.below(number);
+    const int64_t other = same ? one : (one + random.between(1, number - 1)) % number;
+    out[0] = housed(random, filler, lengths, houses[static_cast<size_t>(one)]);
+    out[1] = housed(random, filler, lengths, houses[static_cast<size_t>(other)]);
+  });
+}
+
+Sequences grounded_digits(int64_t count, uint64_t seed, const ProgressCallback& on_progress) {
   constexpr int64_t side = 32, drawn_side = 28;
-  const LabelledImages drawn = digits(count, seed, told);
+  const LabelledImages drawn = digits(count, seed, on_progress);
   Sequences out;
   out.labels = drawn.labels;
   out.bytes.resize(static_cast<size_t>(count * side * side));
   for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * side * side);
   parallel_rows(count, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      Dice dice(seed, (uint64_t{1} << 40) + static_cast<uint64_t>(i));
-      const double ground = dice.uniform(40, 215), down = dice.uniform(-1, 1), right = dice.uniform(-1, 1);
-      const double ink = ground > 128 ? dice.uniform(-110, -60) : dice.uniform(60, 110);
-      const int64_t top = dice.below(side - drawn_side + 1), left = dice.below(side - drawn_side + 1);
+      RandomStream random(seed, (uint64_t{1} << 40) + static_cast<uint64_t>(i));
+      const double ground = random.uniform(40, 215), down = random.uniform(-1, 1),
+                   right = random.uniform(-1, 1);
+      const double ink = ground > 128 ? random.uniform(-110, -60) : random.uniform(60, 110);
+      const int64_t top = random.below(side - drawn_side + 1), left = random.below(side - drawn_side + 1);
       const uint8_t* digit = drawn.images.pixels.data() + i * drawn_side * drawn_side;
       for (int64_t y = 0; y < side; ++y) {
         for (int64_t x = 0; x < side; ++x) {
@@ -141,7 +146,7 @@ Sequences grounded_digits(int64_t count, uint64_t seed, const Told& told) {
           const bool inside = row >= 0 && row < drawn_side && column >= 0 && column < drawn_side;
           const double share = inside ? static_cast<double>(digit[row * drawn_side + column]) / 255 : 0;
           const double grey = ground + down * static_cast<double>(y - side / 2) +
-                              right * static_cast<double>(x - side / 2) + ink * share + dice.uniform(-8, 8);
+                              right * static_cast<double>(x - side / 2) + ink * share + random.uniform(-8, 8);
           out.bytes[static_cast<size_t>((i * side + y) * side + x)] =
               static_cast<char>(static_cast<uint8_t>(std::clamp(grey, 1.0, 255.0)));
         }

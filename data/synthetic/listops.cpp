@@ -1,19 +1,19 @@
-// ListOps: drawing expressions and computing them.
-#include "data/listops.h"
+// ListOps: generates and evaluates expressions.
+#include "heed/data/synthetic/listops.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <unordered_set>
 
-#include "data/shuffle.h"
+#include "heed/data/batching/shuffle.h"
 
 namespace heed {
 namespace {
 
 constexpr int64_t most_arguments = 100;
 
-/// The value of an operator over its arguments, given as how often each digit occurs.
+/// Evaluates an operator from how often each digit occurs among its arguments.
 class Counted {
  public:
   void add(int64_t digit) {
@@ -28,7 +28,7 @@ class Counted {
         return ranked(0);
       case listops_max:
         return ranked(count_ - 1);
-      case listops_median:  // of an even number the mean of the middle two, without its half
+      case listops_median:  // of an even number: the mean of the middle two, rounded down
         return (ranked((count_ - 1) / 2) + ranked(count_ / 2)) / 2;
       default:
         return sum_ % 10;
@@ -47,7 +47,7 @@ class Counted {
   int64_t count_ = 0, sum_ = 0;
 };
 
-/// Draws trees of one stream until one has a legal length.
+/// Draws expressions of one random stream until one has a legal length.
 class Drawer {
  public:
   Drawer(const ListOpsGrammar& grammar, uint64_t seed, uint64_t stream)
@@ -56,7 +56,7 @@ class Drawer {
         stream_(stream),
         share_(static_cast<uint64_t>(grammar.operators * 0x1p32)) {}
 
-  /// False when many trees in a row were too short or too long.
+  /// False when many expressions in a row were too short or too long.
   bool draw() {
     for (int64_t tries = 0; tries < 100000; ++tries) {
       tokens.clear();
@@ -71,11 +71,11 @@ class Drawer {
   int64_t value = 0;
 
  private:
-  /// Appends a node and tells its value. What has become too long is not drawn to its end.
+  /// Appends a node and returns its value; stops early when the expression is too long.
   int64_t node(int64_t depth) {
     const uint64_t bits = counter_bits(seed_, stream_, counter_++);
     const uint64_t low = bits & 0xFFFFFFFF;
-    // The draw that decides is the upper half, so that the digit is drawn from another.
+    // The upper half decides the kind of node, so the digit comes from the lower half.
     if (depth >= grammar_.depth || (bits >> 32) >= share_) {
       const auto digit = static_cast<int64_t>((low * 10) >> 32);
       tokens += static_cast<char>(listops_digit + digit);
@@ -98,7 +98,7 @@ class Drawer {
   uint64_t seed_, stream_, counter_ = 0, share_;
 };
 
-/// 64 mixed bits of a string; two strings share them by a chance of 2^-64.
+/// A 64-bit hash of a string; two strings collide with probability 2^-64.
 uint64_t mixed(std::string_view text) {
   uint64_t all = text.size();
   for (size_t at = 0; at < text.size(); at += 8) {
@@ -127,20 +127,24 @@ void check(int64_t count, const ListOpsGrammar& grammar) {
 
 }  // namespace
 
-Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar, const Told& told) {
+Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar,
+                  const ProgressCallback& on_progress) {
   check(count, grammar);
   Sequences out;
   std::unordered_set<uint64_t> seen;
   uint64_t stream = 0;
-  int64_t barren = 0;  // waves in a row that brought nothing new
+  int64_t barren = 0;  // consecutive batches without a new expression
   while (out.count() < count) {
-    // Each wave asks for as many as are missing; streams are used in their order, so its cut does not matter.
+    // Each batch draws as many as are missing; streams are used in order, so batch sizes do not matter.
     const int64_t missing = count - out.count(), wave = std::clamp<int64_t>(missing, 64, 16384);
     std::vector<std::string> drawn(static_cast<size_t>(wave));
     std::vector<uint64_t> hashes(static_cast<size_t>(wave));
     std::vector<uint8_t> values(static_cast<size_t>(wave));
-    const Told of_wave = told ? Told([&](int64_t done) { told(std::min(out.count() + done, count)); }) : told;
-    told_rows(wave, 16, of_wave, [&](int64_t begin, int64_t end) {
+    const ProgressCallback of_wave =
+        on_progress
+            ? ProgressCallback([&](int64_t done) { on_progress(std::min(out.count() + done, count)); })
+            : on_progress;
+    parallel_rows_with_progress(wave, 16, of_wave, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Drawer drawer(grammar, seed, stream + static_cast<uint64_t>(i));
         if (!drawer.draw()) continue;
@@ -170,7 +174,7 @@ Sequences listops(int64_t count, uint64_t seed, const ListOpsGrammar& grammar, c
 
 namespace {
 
-/// Reads an expression from the front, without recursion: files may nest as they like.
+/// Evaluates an expression from the front, without recursion: files may nest deeply.
 int64_t computed(std::string_view tokens, int64_t levels) {
   struct Open {
     uint8_t op;

@@ -1,13 +1,13 @@
-// What little knowledge scores on ListOps.
+// Baselines of ListOps.
 #include <algorithm>
 #include <map>
 
-#include "data/listops.h"
+#include "heed/data/synthetic/listops.h"
 
 namespace heed {
 namespace {
 
-/// The root operator, and what its direct digits say: their own value, and how many subtrees are beside them.
+/// A key of the root operator and, with `digits`, its direct digits: their value and the number of subtrees.
 int64_t root_and_digits(std::string_view tokens, bool digits) {
   if (tokens.empty() || static_cast<uint8_t>(tokens[0]) > listops_sum) return 0;
   const auto op = static_cast<uint8_t>(tokens[0]);
@@ -30,44 +30,46 @@ int64_t root_and_digits(std::string_view tokens, bool digits) {
   return op + 8 * (value + 16 * std::min<int64_t>(subtrees, 7));
 }
 
-/// The share of `asked` that a table from key to the commonest label of `known` gets right.
+/// Accuracy on `test_set` of a table from key to the most frequent label in `train_set`.
 template <class Key>
-double looked_up(const Sequences& known, const Sequences& asked, Key key) {
+double looked_up(const Sequences& train_set, const Sequences& test_set, Key key) {
   std::map<int64_t, std::array<int64_t, 10>> table;
   std::array<int64_t, 10> all{};
-  for (int64_t i = 0; i < known.count(); ++i) {
-    const uint8_t label = known.labels[static_cast<size_t>(i)];
-    ++table[key(known.at(i))][label];
+  for (int64_t i = 0; i < train_set.count(); ++i) {
+    const uint8_t label = train_set.labels[static_cast<size_t>(i)];
+    ++table[key(train_set.at(i))][label];
     ++all[label];
   }
   const auto best = [](const std::array<int64_t, 10>& times) {
     return std::max_element(times.begin(), times.end()) - times.begin();
   };
   int64_t right = 0;
-  for (int64_t i = 0; i < asked.count(); ++i) {
-    const auto found = table.find(key(asked.at(i)));
-    right += best(found == table.end() ? all : found->second) == asked.labels[static_cast<size_t>(i)] ? 1 : 0;
+  for (int64_t i = 0; i < test_set.count(); ++i) {
+    const auto found = table.find(key(test_set.at(i)));
+    right +=
+        best(found == table.end() ? all : found->second) == test_set.labels[static_cast<size_t>(i)] ? 1 : 0;
   }
-  return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(asked.count(), 1));
+  return static_cast<double>(right) / static_cast<double>(std::max<int64_t>(test_set.count(), 1));
 }
 
 }  // namespace
 
-std::vector<Anchor> listops_anchors(const Sequences& known, const Sequences& asked, int64_t levels) {
-  std::vector<Anchor> out;
-  out.push_back({"majority", looked_up(known, asked, [](std::string_view) { return 0; })});
-  out.push_back({"root operator", looked_up(known, asked, [](std::string_view tokens) {
+std::vector<Baseline> listops_baselines(const Sequences& train_set, const Sequences& test_set,
+                                        int64_t levels) {
+  std::vector<Baseline> out;
+  out.push_back({"majority", looked_up(train_set, test_set, [](std::string_view) { return 0; })});
+  out.push_back({"root operator", looked_up(train_set, test_set, [](std::string_view tokens) {
                    return root_and_digits(tokens, false);
                  })});
-  out.push_back({"root operator and its digits", looked_up(known, asked, [](std::string_view tokens) {
+  out.push_back({"root operator and its digits", looked_up(train_set, test_set, [](std::string_view tokens) {
                    return root_and_digits(tokens, true);
                  })});
   for (int64_t level = 1; level <= levels; ++level) {
     int64_t right = 0;
-    for (int64_t i = 0; i < asked.count(); ++i)
-      right += listops_value(asked.at(i), level) == asked.labels[static_cast<size_t>(i)] ? 1 : 0;
+    for (int64_t i = 0; i < test_set.count(); ++i)
+      right += listops_value(test_set.at(i), level) == test_set.labels[static_cast<size_t>(i)] ? 1 : 0;
     out.push_back({text(level, level == 1 ? " level" : " levels"),
-                   static_cast<double>(right) / static_cast<double>(std::max<int64_t>(asked.count(), 1))});
+                   static_cast<double>(right) / static_cast<double>(std::max<int64_t>(test_set.count(), 1))});
   }
   return out;
 }

@@ -1,11 +1,11 @@
-// ListOps as the benchmark's files.
+// Reads and writes the benchmark's files of ListOps.
 #include <algorithm>
 
-#include "core/io.h"
-#include "core/parallel.h"
-#include "data/expected_files.h"
-#include "data/listops.h"
-#include "data/text.h"
+#include "heed/core/io/files.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/formats/expected_files.h"
+#include "heed/data/synthetic/listops.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::string_view names[] = {"[MIN", "[MAX", "[MED", "[SM", "]"};
 constexpr std::string_view head = "Source\tTarget";
 constexpr std::array<std::string_view, 3> files = {"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"};
 
-/// 0 when the word is no token.
+/// The token of a word; 0 when it is none.
 uint8_t token_of(std::string_view word) {
   if (word.size() == 1 && word[0] >= '0' && word[0] <= '9')
     return static_cast<uint8_t>(listops_digit + (word[0] - '0'));
@@ -43,7 +43,7 @@ std::string listops_text(std::string_view tokens) {
 
 std::string listops_line(std::string_view tokens, int64_t label) {
   // An operator with n arguments is n + 1 pairs: (op first), ((op first) second), ..., (... ]). Their opening
-  // parentheses stand before it, so the arguments of each are counted first.
+  // parentheses come before it, so count its arguments first.
   std::vector<int64_t> arguments(tokens.size());
   std::vector<size_t> open;
   for (size_t at = 0; at < tokens.size(); ++at) {
@@ -64,7 +64,7 @@ std::string listops_line(std::string_view tokens, int64_t label) {
     } else if (token == listops_close) {
       open.pop_back();
       out += "] ) ";
-      if (!open.empty()) out += ") ";  // of the pair that this argument ends
+      if (!open.empty()) out += ") ";  // closes the pair that this argument ends
       continue;
     }
     out += name_of(token);

@@ -1,12 +1,12 @@
-// Pathfinder: curves that grow dash by dash and do not touch.
-#include "data/pathfinder.h"
+// Generates Pathfinder images: curves that grow dash by dash and do not touch.
+#include "heed/data/synthetic/pathfinder.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "data/dice.h"
-#include "data/pathfinder_brush.h"
+#include "heed/data/synthetic/pathfinder_brush.h"
+#include "heed/data/synthetic/random_stream.h"
 
 namespace heed {
 
@@ -54,7 +54,7 @@ PathfinderOptions pathfinder_options(int64_t side) {
 
 namespace {
 
-constexpr double occupied = 0.3;     // room above this is taken where a curve begins
+constexpr double occupied = 0.3;     // room above this is occupied for a new curve
 constexpr double overlapping = 1.8;  // rooms of two dashes sum to this where they touch
 constexpr int64_t dash_tries = 3, curve_tries = 5;
 
@@ -62,32 +62,32 @@ struct Point {
   int64_t row = 0, column = 0;
 };
 
-/// Rounded up, as the published generator does, but not where it is whole up to the last bits.
+/// Rounds up as the published generator does, except for rounding errors of whole numbers.
 Point moved(Point from, double direction, int64_t distance) {
   const auto length = static_cast<double>(distance);
   return {from.row + static_cast<int64_t>(std::ceil(length * std::sin(direction) - 1e-9)),
           from.column + static_cast<int64_t>(std::ceil(length * std::cos(direction) - 1e-9))};
 }
 
-/// A curve that grows: its last dash keeps nobody out yet, so that its own next one may follow.
+/// A growing curve: its last dash does not occupy room yet, so that its own next dash may follow.
 struct Curve {
   Point pivot, first, last;
   double direction = 0;
-  Point stamped;  // where the last dash was drawn from
+  Point stamped;  // start of the last dash drawn
   double stamped_direction = 0;
 };
 
-/// Where the next dash may end.
+/// A possible end of the next dash.
 struct Way {
   Point at;
-  double direction, below;  // below: the weights up to and with this one
+  double direction, below;  // below: cumulative weight, this one included
 };
 
-/// One image in the making.
+/// One image during generation.
 class Picture {
  public:
-  Picture(const PathfinderOptions& options, const Brush& brush, int64_t gap, Dice& dice)
-      : o_(options), brush_(brush), gap_(gap), dice_(dice) {
+  Picture(const PathfinderOptions& options, const Brush& brush, int64_t gap, RandomStream& random)
+      : o_(options), brush_(brush), gap_(gap), random_(random) {
     empty_.assign(static_cast<size_t>(o_.side * o_.side), 0.0f);
     for (int64_t y = 0; y < o_.side; ++y) {
       for (int64_t x = 0; x < o_.side; ++x) {
@@ -101,14 +101,14 @@ class Picture {
     Curve curves[2];
     while (!two_curves(curves)) {
     }
-    // Both targets are in place but for one last dash: the published generator forgets the first curve's,
-    // and so does this one.
+    // Both targets are in place except for one last dash: like the published generator, do not occupy the
+    // first curve's.
     occupy(curves[1]);
     for (int64_t i = 0; i < o_.distractors; ++i) {
       for (int64_t tries = 0; tries < curve_tries && !distractor(); ++tries) {
       }
     }
-    const auto origin = static_cast<size_t>(dice_.below(2));
+    const auto origin = static_cast<size_t>(random_.below(2));
     const size_t terminal = label ? origin : 1 - origin;
     const Point discs[2] = {curves[origin].first, curves[terminal].last};
     PathfinderFacts facts{.gap = gap_};
@@ -120,11 +120,11 @@ class Picture {
     return facts;
   }
 
-  /// Scaled so that the brightest is 255.
+  /// Writes pixels scaled to a maximum of 255.
   void write(char* pixels) const {
-    const float most = *std::max_element(image_.begin(), image_.end());
+    const float largest = *std::max_element(image_.begin(), image_.end());
     for (size_t i = 0; i < image_.size(); ++i)
-      pixels[i] = static_cast<char>(static_cast<uint8_t>(image_[i] / most * 255 + 0.5f));
+      pixels[i] = static_cast<char>(static_cast<uint8_t>(image_[i] / largest * 255 + 0.5f));
   }
 
  private:
@@ -136,7 +136,7 @@ class Picture {
   size_t index(int64_t row, int64_t column) const { return static_cast<size_t>(row * o_.side + column); }
   bool inside(Point p) const { return p.row >= 0 && p.row < o_.side && p.column >= 0 && p.column < o_.side; }
 
-  /// Calls f(pixel, value) for what of a stamp lies inside the image.
+  /// Calls f(pixel, value) for the pixels of a stamp that are inside the image.
   template <class F>
   void each(const Stamp& one, const std::vector<float>& values, Point at, F f) const {
     const int64_t reach = one.reach, size = 2 * reach + 1;
@@ -157,7 +157,7 @@ class Picture {
          [&](size_t pixel, float value) { onto[pixel] = std::max(onto[pixel], value * scale); });
   }
 
-  /// The last dash of a curve keeps others out from now on.
+  /// Occupies the room of a curve's last dash.
   void occupy(const Curve& curve) {
     const Stamp& one = brush_.dash(curve.stamped_direction);
     stamp(room_, one, one.room, curve.stamped, 1);
@@ -170,21 +170,21 @@ class Picture {
     curve.stamped_direction = direction;
   }
 
-  /// A direction in whole degrees, -180 .. 179, in radians.
-  double any_direction() { return static_cast<double>(dice_.between(-180, 179)) * std::numbers::pi / 180; }
+  /// A random direction in whole degrees, -180 .. 179, as radians.
+  double any_direction() { return static_cast<double>(random_.between(-180, 179)) * std::numbers::pi / 180; }
   static double reversed(double direction) {
     return direction < 0 ? direction + std::numbers::pi : direction - std::numbers::pi;
   }
 
-  /// A pixel, evenly among those from which a dash of this direction keeps free of what is taken and of the
-  /// `border` outermost pixels. False when there is none.
+  /// A uniformly random pixel where a dash of this direction avoids occupied room and the `border` outermost
+  /// pixels. False when there is none.
   bool free_pixel(double direction, int64_t border, Point& out) {
     const Stamp& one = brush_.dash(direction);
     const auto free = [&](Point p) {
       for (int64_t y = -one.reach; y <= one.reach; ++y) {
         for (int64_t x = -one.reach; x <= one.reach; ++x) {
           if (one.at(one.room, y, x) < 1) continue;
-          // The published generator holds the dash one pixel further down and right when it looks for room.
+          // The published generator tests the dash one pixel further down and right.
           const Point at{p.row + y + 1, p.column + x + 1};
           if (!inside(at)) continue;
           const int64_t edge = std::min({at.row, at.column, o_.side - 1 - at.row, o_.side - 1 - at.column});
@@ -193,10 +193,10 @@ class Picture {
       }
       return true;
     };
-    // Drawn until one is free, which is even among the free ones; where they are few, all are looked at.
+    // Rejection sampling, uniform over free pixels; if it fails often, enumerate all free pixels.
     const int64_t low = std::max<int64_t>(0, border - 2), count = o_.side - 2 * low;
     for (int64_t tries = 0; tries < 32; ++tries) {
-      out = {low + dice_.below(count), low + dice_.below(count)};
+      out = {low + random_.below(count), low + random_.below(count)};
       if (free(out)) return true;
     }
     std::vector<Point> all;
@@ -206,11 +206,11 @@ class Picture {
       }
     }
     if (all.empty()) return false;
-    out = dice_.pick(all);
+    out = random_.pick(all);
     return true;
   }
 
-  /// Puts the beginning of a curve where its first dash and its pivot are inside; false when they are not.
+  /// Starts a curve if its first dash and pivot are inside the image; else false.
   bool begin(Curve& curve, Point tail, double direction, double contrast) {
     curve = {};
     curve.first = tail;
@@ -222,7 +222,7 @@ class Picture {
     return true;
   }
 
-  /// Another dash, behind the last one; false when there is no room.
+  /// Appends a dash; false when there is no room.
   bool extend(Curve& curve, double contrast) {
     const Point pivot = moved(curve.pivot, curve.direction, o_.dash + 2 * gap_);
     ways_.clear();
@@ -239,16 +239,16 @@ class Picture {
     }
     if (total < 1e-4) return false;
     for (int64_t tries = 0; tries < dash_tries; ++tries) {
-      const double drawn = dice_.uniform() * total;
+      const double drawn = random_.uniform() * total;
       const auto way =
           std::find_if(ways_.begin(), ways_.end(), [&](const Way& w) { return w.below > drawn; });
       if (way == ways_.end()) continue;
       const double back = reversed(way->direction);
       const Stamp& one = brush_.dash(back);
-      float most = 0;
+      float largest = 0;
       each(one, one.room, way->at,
-           [&](size_t pixel, float value) { most = std::max(most, room_[pixel] + value); });
-      if (static_cast<double>(most) >= overlapping) continue;
+           [&](size_t pixel, float value) { largest = std::max(largest, room_[pixel] + value); });
+      if (static_cast<double>(largest) >= overlapping) continue;
       occupy(curve);
       set_dash(curve, way->at, back, contrast);
       curve.pivot = pivot;
@@ -259,17 +259,17 @@ class Picture {
     return false;
   }
 
-  /// The most that is taken within the gap around a pixel.
+  /// The maximum occupied room within the gap around a pixel.
   double nearby(Point p) const {
-    float most = 0;
+    float largest = 0;
     for (int64_t y = -gap_; y <= gap_; ++y) {
       for (int64_t x = -gap_; x <= gap_; ++x) {
         const Point at{p.row + y, p.column + x};
         if (y * y + x * x <= gap_ * gap_ && inside(at))
-          most = std::max(most, room_[index(at.row, at.column)]);
+          largest = std::max(largest, room_[index(at.row, at.column)]);
       }
     }
-    return static_cast<double>(most);
+    return static_cast<double>(largest);
   }
 
   bool two_curves(Curve (&curves)[2]) {
@@ -286,7 +286,7 @@ class Picture {
     placed = false;
     for (int64_t tries = 0; tries < dash_tries && !placed; ++tries) {
       const double direction = any_direction();
-      const double away = static_cast<double>(dice_.below(360)) * std::numbers::pi / 180;
+      const double away = static_cast<double>(random_.below(360)) * std::numbers::pi / 180;
       const auto apart = static_cast<double>(o_.apart);
       const Point tail{curves[0].first.row + std::lround(apart * std::sin(away)),
                        curves[0].first.column + std::lround(apart * std::cos(away))};
@@ -301,7 +301,7 @@ class Picture {
     return true;
   }
 
-  /// A short curve in what room is left; nothing changes when there is none.
+  /// Draws a short curve in free room; changes nothing when there is none.
   bool distractor() {
     saved_image_ = image_;
     saved_room_ = room_;
@@ -327,7 +327,7 @@ class Picture {
   const PathfinderOptions& o_;
   const Brush& brush_;
   int64_t gap_;
-  Dice& dice_;
+  RandomStream& random_;
   std::vector<float> empty_, image_, room_, saved_image_, saved_room_;
   std::vector<Way> ways_;
 };
@@ -335,7 +335,7 @@ class Picture {
 }  // namespace
 
 Sequences pathfinder(int64_t count, uint64_t seed, const PathfinderOptions& options,
-                     std::vector<PathfinderFacts>* facts, const Told& told) {
+                     std::vector<PathfinderFacts>* facts, const ProgressCallback& on_progress) {
   if (count < 1 || count > 10'000'000)
     fail("pathfinder: a count of ", count, " is outside 1 .. 10000000. Choose one inside.");
   std::vector<Brush> brushes;
@@ -346,12 +346,12 @@ Sequences pathfinder(int64_t count, uint64_t seed, const PathfinderOptions& opti
   out.labels.resize(static_cast<size_t>(count));
   for (int64_t i = 1; i <= count; ++i) out.ends.push_back(i * area);
   if (facts != nullptr) facts->resize(static_cast<size_t>(count));
-  told_rows(count, 16, told, [&](int64_t begin, int64_t end) {
+  parallel_rows_with_progress(count, 16, on_progress, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      Dice dice(seed, static_cast<uint64_t>(i));
-      const auto which = static_cast<size_t>(dice.below(static_cast<int64_t>(brushes.size())));
-      const bool label = dice.below(2) == 1;
-      Picture picture(options, brushes[which], options.gaps[which], dice);
+      RandomStream random(seed, static_cast<uint64_t>(i));
+      const auto which = static_cast<size_t>(random.below(static_cast<int64_t>(brushes.size())));
+      const bool label = random.below(2) == 1;
+      Picture picture(options, brushes[which], options.gaps[which], random);
       const PathfinderFacts known = picture.draw(label);
       picture.write(&out.bytes[static_cast<size_t>(i * area)]);
       out.labels[static_cast<size_t>(i)] = label ? 1 : 0;

@@ -1,5 +1,5 @@
-// Stamps of Pathfinder.
-#include "data/pathfinder_brush.h"
+// Draws the stamps of Pathfinder.
+#include "heed/data/synthetic/pathfinder_brush.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t finer = 2;  // times the resolution
+constexpr int64_t finer = 2;  // the finer grid's resolution
 
 double lanczos(double x) {
   x = std::abs(x);
@@ -18,7 +18,7 @@ double lanczos(double x) {
   return std::sin(a) / a * std::sin(b) / b;
 }
 
-/// What each pixel of the smaller row takes from the larger one.
+/// Weights of the larger row for one pixel of the smaller row.
 struct Taps {
   int64_t first = 0;
   std::vector<double> weights;
@@ -43,7 +43,7 @@ std::vector<Taps> taps(int64_t from, int64_t to) {
   return out;
 }
 
-/// Pixels whose middle is within half the width of a straight piece; one pixel wide, the nearest to it.
+/// Pixels whose centre is within half the width of a line segment; of width one, the nearest pixels.
 std::vector<float> line(int64_t side, int64_t row, int64_t column, int64_t width) {
   std::vector<float> image(static_cast<size_t>(side * side), 0.0f);
   const int64_t middle = side / 2;
@@ -129,7 +129,7 @@ Brush::Brush(const PathfinderOptions& options, int64_t gap)
   for (int64_t row = -span_; row <= span_; ++row) {
     for (int64_t column = -span_; column <= span_; ++column) dashes_.push_back(make_dash(row, column));
   }
-  // One point for each pixel of the arc; what falls into one pixel is one choice.
+  // One point per pixel of the arc; keep one turn per pixel.
   const auto radius_of_turns = static_cast<double>(options.dash + gap);
   for (double angle = 0; angle < 2 * std::numbers::pi - 1e-9; angle += 1 / radius_of_turns) {
     const auto row = static_cast<int64_t>(std::floor(radius_of_turns * std::sin(angle)));
@@ -141,7 +141,7 @@ Brush::Brush(const PathfinderOptions& options, int64_t gap)
   turns_.erase(std::unique(turns_.begin(), turns_.end(),
                            [&](const Turn& a, const Turn& b) { return place(a) == place(b); }),
                turns_.end());
-  // A disc is brought down from a patch that is wider by the filter's reach, as if from the whole image.
+  // Downscale a disc with a margin as wide as the filter, as if it were part of the whole image.
   disc_.reach = static_cast<int64_t>(std::ceil(options.marker)) + 4;
   const int64_t side = 2 * disc_.reach + 1, large = side * finer, middle = disc_.reach * finer;
   std::vector<float> image(static_cast<size_t>(large * large), 0.0f);
@@ -169,7 +169,7 @@ Stamp Brush::make_dash(int64_t row, int64_t column) const {
 }
 
 int64_t Brush::end(double part) const {
-  // Rounded up, but not where it is whole up to the last bits of a sine.
+  // Rounds up, except for rounding errors of whole numbers.
   return static_cast<int64_t>(std::ceil(static_cast<double>(span_) * part - 1e-9));
 }
 

@@ -1,38 +1,38 @@
-// Dashes and discs of Pathfinder, drawn at twice the resolution and brought down.
+// Dashes and discs of Pathfinder, drawn at twice the resolution and downscaled.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "data/pathfinder.h"
+#include "heed/data/synthetic/pathfinder.h"
 
 namespace heed {
 
-/// A square patch of side 2 reach + 1 around a point, values 0 .. 1.
+/// A square patch of side 2 reach + 1 around a point, values 0 to 1.
 struct Stamp {
   int64_t reach = 0;
   std::vector<float> ink;
-  std::vector<float> room;  ///< what the dash keeps others out of; empty for a disc
+  std::vector<float> room;  ///< room that the dash occupies; empty for a disc
   float at(const std::vector<float>& values, int64_t row, int64_t column) const {
     return values[static_cast<size_t>((row + reach) * (2 * reach + 1) + column + reach)];
   }
 };
 
-/// Where a dash may end, from the pivot it turns about.
+/// A possible end of a dash, relative to its pivot.
 struct Turn {
   int64_t row = 0, column = 0;
   double direction = 0;  ///< radians, from columns to rows
 };
 
-/// Brings a square image down to `to` pixels a side by Lanczos' filter of three lobes, rows first and then
-/// columns, each rounded to 0 .. 255 as image libraries do. `image` holds 0 .. 255.
+/// Downscales a square image of values 0 .. 255 to `to` pixels a side with a three-lobed Lanczos filter, rows
+/// first, then columns, each rounded to 0 .. 255 as image libraries do.
 std::vector<float> lanczos_down(const std::vector<float>& image, int64_t from, int64_t to);
 
-/// The stamps of one gap. A dash is drawn between points of the finer grid, so there are few different ones.
+/// The stamps of one gap. Dashes connect points of the finer grid, so only few differ.
 class Brush {
  public:
   Brush(const PathfinderOptions& options, int64_t gap);
-  /// A dash that begins at the middle and goes into this direction (radians, from columns to rows).
+  /// A dash from the middle into this direction (radians, from columns to rows).
   const Stamp& dash(double direction) const;
   const Stamp& disc() const { return disc_; }
   /// The pixels of a circle around a pivot, each once, by row and column.
@@ -43,7 +43,7 @@ class Brush {
   int64_t end(double part) const;
 
   PathfinderOptions options_;
-  int64_t gap_, span_;  // span_: a dash's end is at most so far away on the finer grid
+  int64_t gap_, span_;  // span_: maximum distance of a dash's end on the finer grid
   std::vector<Stamp> dashes_;
   Stamp disc_;
   std::vector<Turn> turns_;

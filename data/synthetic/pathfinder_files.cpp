@@ -1,12 +1,12 @@
-// Pathfinder as the benchmark's folders of PNG images.
+// Reads and writes the benchmark's folders of PNG images.
 #include <charconv>
 
-#include "core/io.h"
-#include "core/parallel.h"
-#include "data/expected_files.h"
-#include "data/pathfinder.h"
-#include "data/png.h"
-#include "data/text.h"
+#include "heed/core/io/files.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/formats/expected_files.h"
+#include "heed/data/formats/png.h"
+#include "heed/data/synthetic/pathfinder.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
@@ -27,13 +27,13 @@ std::vector<std::string_view> words(std::string_view line) {
 }  // namespace
 
 void write_pathfinder(const Path& folder, const Sequences& images, const std::vector<PathfinderFacts>& facts,
-                      const PathfinderOptions& options, const Told& told) {
+                      const PathfinderOptions& options, const ProgressCallback& on_progress) {
   io::make_directories(folder / "metadata");
   const int64_t folders = (images.count() + a_folder - 1) / a_folder;
   for (int64_t number = 0; number < folders; ++number)
     io::make_directories(folder / "imgs" / std::to_string(number));
-  told_rows(
-      folders, 1, told,
+  parallel_rows_with_progress(
+      folders, 1, on_progress,
       [&](int64_t number, int64_t) {
         std::string lines;
         for (int64_t i = number * a_folder; i < std::min((number + 1) * a_folder, images.count()); ++i) {
@@ -42,7 +42,7 @@ void write_pathfinder(const Path& folder, const Sequences& images, const std::ve
           const Path path = folder / "imgs" / std::to_string(number) / file;
           const std::string png = write_png({options.side, options.side, std::string(images.at(i))});
           const std::string_view bytes = png;
-          io::write_plain(path, std::span(&bytes, 1), false);  // synced below, all at once
+          io::write_plain(path, std::span(&bytes, 1), false);  // all files are synced together below
           lines += text("imgs/", number, " ", file, " ", within, " ",
                         static_cast<int64_t>(images.labels[static_cast<size_t>(i)]), " ", options.continuity,
                         " ", options.contour, " ", options.distractor, " ", options.dash, " ",
@@ -85,7 +85,7 @@ Sequences read_pathfinder(const Path& folder, int64_t side, int64_t* left_out) {
                                  "pathfinder --out FOLDER."});
   std::vector<PathfinderEntry> entries;
   const Path metadata = folder / "metadata";
-  std::vector<std::pair<int64_t, Path>> files;  // 10.npy comes after 9.npy
+  std::vector<std::pair<int64_t, Path>> files;  // numeric order: 10.npy after 9.npy
   for (const Path& name : io::list(metadata)) {
     const std::string stem = name.stem().string();
     int64_t number = 0;

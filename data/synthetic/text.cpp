@@ -1,5 +1,5 @@
-// Fills metrical lines with words of the right stress, and puts the lines into the mouths of people.
-#include "data/verse.h"
+// Fills metrical lines with words of the right stress and assigns them to speakers.
+#include "heed/data/synthetic/text.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "data/dice.h"
+#include "heed/core/error.h"
+#include "heed/data/synthetic/random_stream.h"
 
 namespace heed {
 namespace {
@@ -27,7 +27,7 @@ Words split(std::string_view list) {
   return out;
 }
 
-/// Words by stress, / heavy and x light. The letter is the slot they fill in the lines below.
+/// Words by stress, / heavy and x light. A letter is their slot in the lines below.
 struct Vocabulary {
   /// N: nouns of one syllable (/).
   Words nouns = split(
@@ -48,7 +48,7 @@ struct Vocabulary {
       "silver golden gentle hollow silent crooked little merry weary yellow broken hidden honest narrow "
       "empty "
       "drowsy faithful rusty velvet bitter lonely careless sudden dusty eager ancient");
-  /// V: somebody does it, one syllable. T and S: one does it to something, plain and with -s. D: in the past.
+  /// V: intransitive verbs of one syllable. T and S: transitive ones, plain and with -s. D: in the past.
   Words deeds = split(
       "runs sings waits sleeps turns burns falls stands lies calls drifts shines glides spins weeps grows");
   Words acts =
@@ -58,9 +58,9 @@ struct Vocabulary {
       "wakes");
   Words past_acts =
       split("heard saw kept found loved held brought lost sought knew took stole broke hid caught woke");
-  /// P: where, two syllables (x/).
+  /// P: prepositions of two syllables (x/).
   Words places = split("beneath behind above beyond beside below along around upon across before against");
-  /// C: what one asks somebody to do (/).
+  /// C: imperatives (/).
   Words pleas = split("take bring lead call send show drive row sing walk");
   Words names = split(
       "Nella Bruno Lina Orso Tilda Marco Pia Sandro Greta Milo Vera Dario Alma Rocco Flora Tito Wanda Elmo "
@@ -97,7 +97,7 @@ struct Vocabulary {
                                   split("dust crust rust trust")};
 };
 
-/// Lines of five iambs; R is the rhyme. Each is a sentence, or the end of one.
+/// Lines of five iambs; R is the rhyme. Each is a sentence or the end of one.
 constexpr std::array<std::string_view, 14> closing = {
     "The B M V P the R.",
     "I T the N P the B R.",
@@ -115,7 +115,7 @@ constexpr std::array<std::string_view, 14> closing = {
     "For you, my L, I would T the R.",
 };
 
-/// Lines that want another after them.
+/// Lines that need another after them.
 constexpr std::array<std::string_view, 8> opening = {
     "When every M V upon the R,",         "If you should T the B M's R,",  "Though all the B M V like R,",
     "Before the N can T the B R,",        "As long as N and M T the R,",   "Because a B M D my R,",
@@ -132,28 +132,28 @@ constexpr std::array<std::string_view, 6> settings = {"A B M by the R.",    "The
 
 class Poet {
  public:
-  explicit Poet(Dice& dice) : dice_(dice) {}
+  explicit Poet(RandomStream& random) : random_(random) {}
 
   std::string scene(int64_t number) {
     cast_.clear();
-    const int64_t people = dice_.between(2, 4);
+    const int64_t people = random_.between(2, 4);
     while (static_cast<int64_t>(cast_.size()) < people) {
-      const std::string_view name = dice_.pick(words().names);
+      const std::string_view name = random_.pick(words().names);
       if (std::find(cast_.begin(), cast_.end(), name) == cast_.end()) cast_.push_back(name);
     }
-    theme_ = dice_.pick(words().long_nouns);
-    thing_ = dice_.pick(words().nouns);
+    theme_ = random_.pick(words().long_nouns);
+    thing_ = random_.pick(words().nouns);
     size_t speaker = 0, other = 1;
     std::string out = text("SCENE ", number, ". ");
-    out += line(dice_.pick(settings), dice_.pick(dice_.pick(words().rhymes)), cast_[0]) + "\n\n";
-    const int64_t turns = dice_.between(5, 12);
+    out += line(random_.pick(settings), random_.pick(random_.pick(words().rhymes)), cast_[0]) + "\n\n";
+    const int64_t turns = random_.between(5, 12);
     for (int64_t turn = 0; turn < turns; ++turn) {
       out += upper(cast_[speaker]) + ":\n" + speech(cast_[other]) + "\n";
       other = std::exchange(speaker, other);
-      if (cast_.size() > 2 && dice_.chance(35)) {
-        // Somebody else joins in and answers the last speaker.
+      if (cast_.size() > 2 && random_.chance(35)) {
+        // Another person joins in and answers the last speaker.
         size_t next = speaker;
-        while (next == speaker || next == other) next = static_cast<size_t>(dice_.below(people));
+        while (next == speaker || next == other) next = static_cast<size_t>(random_.below(people));
         speaker = next;
       }
     }
@@ -174,27 +174,27 @@ class Poet {
   }
 
   std::string speech(std::string_view listener) {
-    if (dice_.chance(18)) return line(dice_.pick(answers), "", listener) + "\n";
+    if (random_.chance(18)) return line(random_.pick(answers), "", listener) + "\n";
     std::string out;
-    const int64_t pairs = dice_.between(1, 3);
-    for (int64_t i = 0; i < pairs; ++i) out += dice_.chance(25) ? quatrain(listener) : couplet(listener);
+    const int64_t pairs = random_.between(1, 3);
+    for (int64_t i = 0; i < pairs; ++i) out += random_.chance(25) ? quatrain(listener) : couplet(listener);
     return out;
   }
 
   /// Two different words that rhyme.
   std::pair<std::string_view, std::string_view> rhyme() {
-    const Words& group = dice_.pick(words().rhymes);
+    const Words& group = random_.pick(words().rhymes);
     const auto count = static_cast<int64_t>(group.size());
-    const int64_t first = dice_.below(count), second = (first + dice_.between(1, count - 1)) % count;
+    const int64_t first = random_.below(count), second = (first + random_.between(1, count - 1)) % count;
     return {group[static_cast<size_t>(first)], group[static_cast<size_t>(second)]};
   }
 
   std::string first_line(std::string_view rhyme, std::string_view listener) {
-    return line(dice_.chance(45) ? dice_.pick(opening) : dice_.pick(closing), rhyme, listener) + "\n";
+    return line(random_.chance(45) ? random_.pick(opening) : random_.pick(closing), rhyme, listener) + "\n";
   }
 
   std::string last_line(std::string_view rhyme, std::string_view listener) {
-    return line(dice_.pick(closing), rhyme, listener) + "\n";
+    return line(random_.pick(closing), rhyme, listener) + "\n";
   }
 
   std::string couplet(std::string_view listener) {
@@ -213,25 +213,25 @@ class Poet {
     const Vocabulary& all = words();
     switch (slot) {
       case 'N':
-        return dice_.chance(40) ? thing_ : dice_.pick(all.nouns);
+        return random_.chance(40) ? thing_ : random_.pick(all.nouns);
       case 'M':
-        return dice_.chance(40) ? theme_ : dice_.pick(all.long_nouns);
+        return random_.chance(40) ? theme_ : random_.pick(all.long_nouns);
       case 'A':
-        return dice_.pick(all.adjectives);
+        return random_.pick(all.adjectives);
       case 'B':
-        return dice_.pick(all.long_adjectives);
+        return random_.pick(all.long_adjectives);
       case 'V':
-        return dice_.pick(all.deeds);
+        return random_.pick(all.deeds);
       case 'T':
-        return dice_.pick(all.acts);
+        return random_.pick(all.acts);
       case 'S':
-        return dice_.pick(all.acts_third);
+        return random_.pick(all.acts_third);
       case 'D':
-        return dice_.pick(all.past_acts);
+        return random_.pick(all.past_acts);
       case 'P':
-        return dice_.pick(all.places);
+        return random_.pick(all.places);
       case 'C':
-        return dice_.pick(all.pleas);
+        return random_.pick(all.pleas);
       case 'L':
         return listener;
       default:
@@ -239,7 +239,7 @@ class Poet {
     }
   }
 
-  /// The pattern with its slots filled: a slot is a capital that stands alone.
+  /// The pattern with its slots filled: a slot is a single capital letter.
   std::string line(std::string_view pattern, std::string_view rhyme, std::string_view listener) {
     static constexpr std::string_view slots = "NMABVTSDPCLR";
     const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -248,7 +248,7 @@ class Poet {
       const bool alone =
           (i == 0 || !letter(pattern[i - 1])) && (i + 1 == pattern.size() || !letter(pattern[i + 1]));
       const bool slot = alone && slots.find(pattern[i]) != std::string_view::npos;
-      // "A" at the beginning of a line is the article.
+      // "A" at the start of a line is the article.
       if (!slot || (i == 0 && pattern[0] == 'A')) {
         out += pattern[i];
         continue;
@@ -263,7 +263,7 @@ class Poet {
     return out;
   }
 
-  Dice& dice_;
+  RandomStream& random_;
   std::vector<std::string_view> cast_;
   std::string_view theme_, thing_;
 };
@@ -276,8 +276,8 @@ std::string verse(int64_t characters, uint64_t seed) {
   }
   std::string out;
   out.reserve(static_cast<size_t>(characters) + 4096);
-  Dice dice(seed);
-  Poet poet(dice);
+  RandomStream random(seed);
+  Poet poet(random);
   for (int64_t number = 1; static_cast<int64_t>(out.size()) < characters; ++number) out += poet.scene(number);
   out.resize(static_cast<size_t>(characters));
   return out;

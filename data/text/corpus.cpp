@@ -1,13 +1,13 @@
-// Cleaning and splitting of sentence pairs.
-#include "data/corpus.h"
+// Cleans and splits sentence pairs.
+#include "heed/data/text/corpus.h"
 
 #include <algorithm>
 #include <functional>
 #include <string_view>
 #include <unordered_set>
 
-#include "data/shuffle.h"
-#include "data/text.h"
+#include "heed/data/batching/shuffle.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
@@ -17,7 +17,7 @@ constexpr uint64_t split_stream = 0;
 }  // namespace
 
 int64_t remove_repeats(std::vector<Pair>& pairs) {
-  // A tab cannot be part of a TSV side, and a length in front tells apart sides that hold one all the same.
+  // The key is unambiguous: the length comes first, since sides may contain tabs.
   std::unordered_set<std::string> seen;
   seen.reserve(pairs.size());
   return static_cast<int64_t>(std::erase_if(pairs, [&](const Pair& pair) {

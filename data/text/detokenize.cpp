@@ -1,8 +1,8 @@
-// Natural text from word pieces.
+// Joins words to natural text.
 #include <algorithm>
 
-#include "data/text.h"
-#include "data/vocabulary.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/vocabulary.h"
 
 namespace heed {
 namespace {
@@ -14,7 +14,7 @@ bool in(std::u32string_view set, char32_t code) { return set.find(code) != std::
 bool apostrophe(char32_t code) { return code == '\'' || code == U'’'; }
 bool hyphen(char32_t code) { return code == '-' || code == '/' || code == U'‐'; }
 
-/// A piece with what the rules ask of it.
+/// A word with the properties that the rules need.
 struct Part {
   explicit Part(std::string_view piece) : text(piece) {
     for (size_t at = 0; at < piece.size();) {
@@ -38,7 +38,7 @@ bool among(const std::string_view (&list)[n], std::string_view text) {
   return std::find(std::begin(list), std::end(list), text) != std::end(list);
 }
 
-/// 1,000 and 3.5 and 10:30 and p.m., but not "in 2005, 300".
+/// True for 1,000 and 3.5 and 10:30 and p.m., but not "in 2005, 300".
 bool joins(const Part& left, const Part& mark, const Part& right) {
   if (!left.word || !right.word || mark.length != 1) return false;
   if (!left.digits && !right.digits) return mark.first == '.' && left.length == 1 && right.length == 1;
@@ -47,14 +47,14 @@ bool joins(const Part& left, const Part& mark, const Part& right) {
   return mark.first == '.' || (mark.first == ',' && (right.length == 3 || left.text == "0"));
 }
 
-/// The part of a contraction after its apostrophe: it's, don't, we'll, o'clock.
+/// True for the part of a contraction after its apostrophe: it's, don't, we'll, o'clock.
 bool ends_contraction(const Part& right) {
   constexpr std::string_view known[] = {"s", "t", "re", "ve", "ll", "d", "m", "clock", "S", "T"};
   return among(known, right.text);
 }
 
-/// The part of a word that lost its vowel to an apostrophe before another one: l'uomo, dell'arte, un'ora,
-/// cos'altro, O'Neill. A plural such as students' is none, nor is what stands before 'a quotation'.
+/// True for a word that lost its vowel to an apostrophe before another one: l'uomo, dell'arte, un'ora,
+/// cos'altro, O'Neill. Not for a plural such as students', nor before 'a quotation'.
 bool elided(const Part& left, const Part& right) {
   constexpr std::u32string_view vowels = U"aeiouyAEIOUY";
   if (left.text == "O" || left.text == "cos" || left.text == "Cos") return true;
@@ -64,7 +64,7 @@ bool elided(const Part& left, const Part& right) {
   return left.last != 's' && before_vowel;
 }
 
-/// A word that is written with an apostrophe at its end: un po' di, E' vero.
+/// True for a word that ends in an apostrophe: un po' di, E' vero.
 bool shortened(const Part& left) {
   constexpr std::string_view known[] = {"po", "mo", "Po", "Mo", "e", "E"};
   return among(known, left.text);
@@ -75,21 +75,21 @@ bool shortened(const Part& left) {
 std::string detokenise(std::span<const std::string_view> pieces) {
   std::vector<Part> parts(pieces.begin(), pieces.end());
   std::string out;
-  bool open = false;         // a straight double quotation mark waits for its partner
-  bool single_open = false;  // likewise an apostrophe that opened a quotation
-  bool glued = true;         // the next piece follows without a blank
+  bool open = false;         // after an opening straight double quotation mark
+  bool single_open = false;  // after an apostrophe that opens a quotation
+  bool glued = true;         // no blank before the next word
   const Part none{std::string_view{}};
   for (size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
     const Part& left = i > 0 ? parts[i - 1] : none;
     const Part& right = i + 1 < parts.size() ? parts[i + 1] : none;
-    bool attach = glued;  // to what stands before
-    bool hold = false;    // what comes after
+    bool attach = glued;  // no blank before it
+    bool hold = false;    // no blank after it
     if (part.word) {
-      // A word asks for nothing.
+      // Words set no rule.
     } else if (apostrophe(part.first) && part.length == 1) {
       const bool elision = left.word && right.word && (ends_contraction(right) || elided(left, right));
-      // Between words, a straight one after a vowel opens a quotation unless one is open already.
+      // Between words, a straight apostrophe after a vowel opens a quotation unless one is open.
       const bool opens = !elision && !single_open && part.first == '\'' && right.word &&
                          (!left.word || (left.last != 's' && !shortened(left)));
       attach = attach || (left.word && !opens) || (single_open && !elision);

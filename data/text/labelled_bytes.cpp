@@ -1,25 +1,25 @@
-// Byte strings with labels, and their cache.
-#include "data/sequences.h"
+// Labelled byte strings and their cache.
+#include "heed/data/text/labelled_bytes.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
-#include "core/hash.h"
-#include "core/io.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
 
 namespace heed {
 namespace {
 
 constexpr std::string_view magic = "heed sequences 1\n";
-constexpr size_t digits = 64;  // of a SHA-256 in hexadecimal
+constexpr size_t digits = 64;  // of a hexadecimal SHA-256
 
 template <class T>
 std::string_view raw(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-/// parts, examples, bytes
+/// Sizes at the start of the serialised form.
 struct Head {
   int64_t parts = 0, count = 0, bytes = 0;
 };
@@ -76,7 +76,7 @@ Sequences decode_sequences(std::string_view bytes, std::string_view name) {
   if (bytes.size() < body || !bytes.starts_with(magic)) damaged(0);
   std::memcpy(&head, bytes.data() + magic.size() + digits, sizeof head);
   const auto rest = static_cast<int64_t>(bytes.size() - body);
-  // Each term is compared with what is there before any of them is multiplied.
+  // Bound each factor before multiplying, against overflow.
   if (head.parts < 1 || head.count < 0 || head.bytes < 0 || head.parts > rest + 1 || head.count > rest ||
       head.bytes > rest || head.count * head.parts > rest / 8 ||
       head.count + 8 * head.count * head.parts + head.bytes != rest)
@@ -108,18 +108,18 @@ Path cache_folder() {
 }
 
 Sequences cached(const std::string& recipe, const std::function<Sequences()>& make,
-                 const std::function<void(const std::string&)>& say) {
+                 const std::function<void(const std::string&)>& log) {
   const Path folder = cache_folder();
   if (folder.empty()) return make();
   const Path file = folder / (sha256_hex(recipe) + ".sequences");
   try {
     if (io::exists(file)) {
       Sequences kept = decode_sequences(io::read(file), file.string());
-      say(text("kept in ", file));
+      log(text("kept in ", file));
       return kept;
     }
   } catch (const Error& error) {
-    say(text("made anew: ", error.what()));
+    log(text("made anew: ", error.what()));
   }
   Sequences made = make();
   try {
@@ -127,7 +127,7 @@ Sequences cached(const std::string& recipe, const std::function<Sequences()>& ma
     io::write(file, encode(made));
   } catch (const Error& error) {
     if (error.fault() != Fault::file) throw;
-    say(text("not kept: ", error.what()));
+    log(text("not kept: ", error.what()));
   }
   return made;
 }

@@ -1,4 +1,4 @@
-// Byte strings with labels: what the tasks over long sequences read.
+// Labelled byte strings: the examples of tasks over long sequences.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 
-/// Examples of one or more byte strings each, one after another: a text, a pair of texts, the tokens of an
-/// expression, the pixels of an image.
+/// Examples of one or more byte strings each: a text, a pair of texts, the tokens of an expression, the
+/// pixels of an image.
 struct Sequences {
-  int64_t parts = 1;            ///< byte strings an example has
+  int64_t parts = 1;            ///< byte strings per example
   std::string bytes;            ///< all of them
-  std::vector<int64_t> ends;    ///< where each ends in `bytes`, [examples * parts]
+  std::vector<int64_t> ends;    ///< end of each string in `bytes`, [examples * parts]
   std::vector<uint8_t> labels;  ///< [examples]
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
@@ -28,7 +28,7 @@ struct Sequences {
     return std::string_view(bytes).substr(static_cast<size_t>(begin),
                                           static_cast<size_t>(ends[index] - begin));
   }
-  /// Appends one byte string; labels are appended by the caller, one for `parts` of them.
+  /// Appends one byte string; the caller appends one label per `parts` strings.
   void add(std::string_view text) {
     bytes += text;
     ends.push_back(static_cast<int64_t>(bytes.size()));
@@ -41,19 +41,18 @@ struct Sequences {
   std::string sha256() const;
 };
 
-/// As bytes that begin with their SHA-256, for a cache.
+/// Serialises sequences after their SHA-256, for a cache.
 std::string encode(const Sequences& sequences);
-/// What encode() wrote. Fault::data when a byte differs from what was written.
+/// The inverse of encode(). Fault::data when a byte has changed.
 Sequences decode_sequences(std::string_view bytes, std::string_view name);
 
-/// Where generated data are kept between runs: HEED_CACHE, or `heed` in XDG_CACHE_HOME or in ~/.cache; empty
-/// when none of these is set, or HEED_CACHE is empty.
+/// The cache of generated data: HEED_CACHE, else `heed` in XDG_CACHE_HOME, else in ~/.cache; empty when none
+/// of these is set, or HEED_CACHE is empty.
 Path cache_folder();
 
-/// What `make` gives, kept in cache_folder() under the SHA-256 of `recipe`, which says everything that
-/// decides it. A file that is damaged, or a folder that cannot be written, only means that it is made anew.
-/// `say` hears where it came from.
+/// The result of make(), cached in cache_folder() under the SHA-256 of `recipe`, which must determine it.
+/// When the file is damaged or the folder not writable, it is made again. Reports the source to `log`.
 Sequences cached(const std::string& recipe, const std::function<Sequences()>& make,
-                 const std::function<void(const std::string&)>& say);
+                 const std::function<void(const std::string&)>& log);
 
 }  // namespace heed

@@ -1,14 +1,13 @@
-// The readers of labelled texts.
-#include "data/labelled_text.h"
+// Readers of labelled texts.
+#include "heed/data/text/labelled_text.h"
 
-#include "core/io.h"
-#include "core/parallel.h"
+#include "heed/core/io/files.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed {
 namespace {
 
-/// Calls f(line, number) for each line; unlike lines of running text they keep every byte but the end. A byte
-/// order mark is none of theirs.
+/// Calls f(line, number) for each line. Keeps every byte but the line end; skips a byte order mark.
 template <class F>
 void each_line(std::string_view all, F f) {
   if (all.starts_with("\xEF\xBB\xBF")) all.remove_prefix(3);
@@ -22,7 +21,7 @@ void each_line(std::string_view all, F f) {
   }
 }
 
-/// Cuts `count` fields off the front of a line; false when there are fewer tabs.
+/// Splits `count` fields off the front of a line; false when there are fewer tabs.
 bool cut_fields(std::string_view& line, std::string_view* fields, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const size_t tab = line.find('\t');

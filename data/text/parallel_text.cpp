@@ -1,22 +1,22 @@
 // Readers of parallel text.
-#include "data/parallel_text.h"
+#include "heed/data/text/parallel_text.h"
 
 #include <algorithm>
 #include <iterator>
 #include <set>
 
-#include "core/gzip.h"
-#include "core/hash.h"
-#include "core/io.h"
-#include "core/json.h"
-#include "data/text.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/gzip.h"
+#include "heed/core/io/hash.h"
+#include "heed/core/io/json.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
 
 constexpr size_t longest_line = size_t{1} << 20;  // bytes
 
-/// A file with its name for messages.
+/// A file and its name in messages.
 struct TextFile {
   std::string name;
   std::string text;
@@ -125,7 +125,7 @@ void read_sides(const Path& source_path, const Path& target_path, PairFile& out)
   out.files.push_back(target.source);
 }
 
-/// `prefix.language`, plain or gzip; empty when neither is a file.
+/// `prefix.language`, plain or gzip; empty when neither exists.
 Path side_of(const Path& prefix, const std::string& language) {
   for (const char* ending : {"", ".gz"}) {
     const Path path = prefix.string() + "." + language + ending;
@@ -134,7 +134,7 @@ Path side_of(const Path& prefix, const std::string& language) {
   return {};
 }
 
-/// The prefix in a folder for which both sides are there.
+/// The prefix in a folder that has both sides.
 Path prefix_in(const Path& folder, const Languages& languages) {
   std::set<std::string> prefixes;
   for (const Path& entry : io::list(folder)) {
@@ -153,8 +153,7 @@ Path prefix_in(const Path& folder, const Languages& languages) {
        ". Give the file, or folder/NAME.");
 }
 
-/// Of a line that has a brace and a tab: JSON may have tabs between its tokens, and so may a sentence in
-/// braces.
+/// For a line with a brace and a tab: both JSON and a sentence in braces may contain tabs.
 bool is_json(std::string_view line) {
   if (line.find("\"translation\"") != std::string_view::npos) return true;
   try {

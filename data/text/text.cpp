@@ -1,7 +1,7 @@
 // UTF-8 text: validation, code points, lines.
-#include "data/text.h"
+#include "heed/data/text/text.h"
 
-#include "core/utf8.h"
+#include "heed/core/io/utf8.h"
 
 namespace heed {
 
@@ -56,7 +56,7 @@ bool is_digit(char32_t code) { return code >= '0' && code <= '9'; }
 
 std::string_view trimmed(std::string_view text) {
   size_t first = text.size();
-  size_t last = 0;  // one past the last character that is not white space
+  size_t last = 0;  // end of the last character other than white space
   for (size_t at = 0; at < text.size();) {
     const size_t from = at;
     if (is_space(next_code_point(text, at))) continue;

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <span>
 
-#include "data/text.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
@@ -13,7 +13,7 @@ struct Range {
   uint32_t first, last;
 };
 
-// Beyond ASCII, in rising order.
+// Beyond ASCII, ascending.
 // clang-format off
 constexpr Range letter_ranges[] = {
     {0xAA, 0xAA}, {0xB5, 0xB5}, {0xBA, 0xBA}, {0xC0, 0xD6}, {0xD8, 0xF6}, {0xF8, 0x2C1}, {0x2C6, 0x2D1},

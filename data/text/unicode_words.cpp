@@ -1,9 +1,9 @@
-// Which code points are letters, marks and digits: the ranges of the Unicode Character Database, version 14.
+// Word characters: ranges of letters, marks and digits of the Unicode Character Database, version 14.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
 
-#include "data/text.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
@@ -12,7 +12,7 @@ struct Range {
   uint32_t first, last;
 };
 
-/// Categories L, M, Nd, Nl, Pc, the circled letters and the two joiners, beyond ASCII, in rising order.
+/// Categories L, M, Nd, Nl, Pc, the circled letters and the two joiners, beyond ASCII, ascending.
 // clang-format off
 constexpr Range word_ranges[] = {
     {0xAA, 0xAA}, {0xB5, 0xB5}, {0xBA, 0xBA}, {0xC0, 0xD6}, {0xD8, 0xF6}, {0xF8, 0x2C1}, {0x2C6, 0x2D1},

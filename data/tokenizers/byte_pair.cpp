@@ -1,17 +1,17 @@
 // The byte-pair encoder.
-#include "data/byte_pair.h"
+#include "heed/data/tokenizers/byte_pair.h"
 
 #include <algorithm>
 #include <array>
 #include <unordered_map>
 
-#include "core/parallel.h"
-#include "data/text.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
 
-/// Merges by their pair: a table with open addressing, at most half full.
+/// Merges by pair: a hash table with open addressing, at most half full.
 class MergeTable {
  public:
   struct Slot {
@@ -29,7 +29,7 @@ class MergeTable {
     }
   }
 
-  /// rank -1: these two are never merged.
+  /// rank -1: the pair is never merged
   const Slot& find(int32_t left, int32_t right) const { return slots_[place(left, right)]; }
 
  private:
@@ -44,7 +44,7 @@ class MergeTable {
   std::vector<Slot> slots_;
 };
 
-/// Merges within one word; kept for the next, so that nothing is allocated word by word.
+/// Applies merges within a word. Its buffers are reused, so words need no allocation.
 class WordMerger {
  public:
   WordMerger(const MergeTable& table, const std::array<int32_t, 256>& bytes) : table_(table), bytes_(bytes) {}
@@ -84,7 +84,7 @@ class WordMerger {
   };
   struct Candidate {
     int32_t rank, at, left, right, into;
-    // The top of a heap is the greatest: the lowest rank, and of equal ones the leftmost.
+    // The heap's top is the lowest rank, in ties the leftmost.
     bool operator<(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : at > other.at;
     }
@@ -177,7 +177,7 @@ class BytePairTokenizer final : public Tokenizer {
       fail("byte pairs: no piece has the id ", id, "; ids are 0 .. ", size() - 1, ".");
   }
 
-  /// Most words of a text occur again and again, so each is merged once.
+  /// Words repeat, so each distinct one is merged once.
   std::vector<int32_t> encode_part(std::string_view part) const {
     WordMerger merger(table_, bytes_);
     std::unordered_map<std::string_view, std::pair<size_t, size_t>> known;  // word -> place in `ids`, count
@@ -227,7 +227,7 @@ std::unique_ptr<Tokenizer> detail::make_byte_pair(std::vector<std::string> piece
   const auto found = std::find(pieces.begin(), pieces.end(), end_of_text);
   auto end = found == pieces.end() ? -1 : static_cast<int32_t>(found - pieces.begin());
   for (const PieceMerge& merge : merges) {
-    if (merge.into == end) end = -1;  // a word like any other
+    if (merge.into == end) end = -1;  // a merge makes it, so it is no special token
   }
   return std::make_unique<BytePairTokenizer>(std::move(pieces), std::move(merges), end);
 }

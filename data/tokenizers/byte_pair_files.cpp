@@ -1,12 +1,12 @@
-// Byte pairs as bytes: what a checkpoint holds, and the two files of GPT-2.
+// Files of byte-pair tokenizers: in a checkpoint, and GPT-2's two files.
 #include <array>
 #include <unordered_map>
 
-#include "core/io.h"
-#include "core/json.h"
-#include "data/byte_pair.h"
-#include "data/saved_lines.h"
-#include "data/text.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/vocabulary_lines.h"
 
 namespace heed {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 constexpr std::string_view title = "heed byte pairs 1";
 constexpr int64_t largest = int64_t{64} << 20;  // bytes of a file
 
-/// The characters that stand for bytes in GPT-2's files: visible ones of Latin-1 for themselves, the others
-/// for what is counted up from U+0100.
+/// The characters that spell bytes in GPT-2's files: visible ones of Latin-1 spell themselves, the others
+/// count up from U+0100.
 struct Spelling {
   std::string order;                   // the bytes, in the order of their ids
   std::array<char32_t, 256> letter{};  // of a byte
@@ -50,7 +50,7 @@ std::string spelled(std::string_view bytes) {
   return out;
 }
 
-/// The bytes that letters stand for; false when one stands for none.
+/// Decodes letters to bytes; false when one spells no byte.
 bool unspelled(std::string_view letters, std::string& bytes) {
   bytes.clear();
   for (size_t at = 0; at < letters.size();) {
@@ -61,10 +61,10 @@ bool unspelled(std::string_view letters, std::string& bytes) {
   return true;
 }
 
-/// Puts a tokenizer together out of spelled pieces, and then merges.
+/// Builds a tokenizer from spelled tokens, then merges.
 class Assembly {
  public:
-  /// The id of the next piece; -1 where it is empty, there already, or not spelled in bytes.
+  /// Adds a token and returns its id; -1 when it is empty, repeated, or not spelled in bytes.
   int32_t add(std::string_view letters) {
     std::string bytes;
     if (letters.empty() || !unspelled(letters, bytes)) return -1;
@@ -74,7 +74,7 @@ class Assembly {
     return id;
   }
 
-  /// A byte of which there is no piece; -1: none is missing. Bytes count as made.
+  /// A byte without a token; -1: none. Marks bytes as made.
   int missing_byte() {
     made_.assign(pieces_.size(), false);
     for (int b = 0; b < 256; ++b) {
@@ -85,7 +85,7 @@ class Assembly {
     return -1;
   }
 
-  /// Takes "left right"; what is wrong with it, or an empty text.
+  /// Adds the merge "left right"; returns what is wrong with it, or an empty text.
   std::string merge(std::string_view line) {
     const size_t blank = line.find(' ');
     if (blank == std::string_view::npos || line.find(' ', blank + 1) != std::string_view::npos)
@@ -116,7 +116,7 @@ class Assembly {
  private:
   std::vector<std::string> pieces_;
   std::unordered_map<std::string, int32_t> ids_;
-  std::vector<bool> made_;  // is a byte, or comes out of a merge
+  std::vector<bool> made_;  // is a byte or the result of a merge
   std::vector<detail::PieceMerge> merges_;
 };
 

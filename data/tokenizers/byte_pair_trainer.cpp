@@ -1,15 +1,15 @@
-// Learning byte pairs from a text.
+// Learns byte pairs from a text.
 #include <algorithm>
 #include <array>
 #include <unordered_map>
 
-#include "core/parallel.h"
-#include "data/byte_pair.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/tokenizers/byte_pair.h"
 
 namespace heed {
 namespace {
 
-/// A word of the text, in pieces, and how often it occurs.
+/// A distinct word as tokens, and its count.
 struct CountedWord {
   std::vector<int32_t> ids;
   int64_t count = 0;
@@ -17,7 +17,7 @@ struct CountedWord {
 
 using WordCounts = std::unordered_map<std::string_view, int64_t>;
 
-/// The different words of the text in the order of their bytes, so that nothing depends on a table's.
+/// The distinct words of the text in byte order, which does not depend on a hash table.
 std::vector<CountedWord> count_words(std::string_view text) {
   const std::vector<size_t> cuts = detail::byte_pair_cuts(text);
   std::vector<WordCounts> parts(cuts.size() - 1);
@@ -49,13 +49,13 @@ std::vector<CountedWord> count_words(std::string_view text) {
   return words;
 }
 
-using Pair = uint64_t;  // left << 32 | right: greater ids make a greater number
+using Pair = uint64_t;  // left << 32 | right: ordered as the ids
 
 Pair pair_of(int32_t left, int32_t right) {
   return (static_cast<uint64_t>(left) << 32) | static_cast<uint32_t>(right);
 }
 
-/// All pairs with their counts, and the commonest of them.
+/// Counts of all pairs, and the most frequent of them.
 class PairCounts {
  public:
   explicit PairCounts(std::vector<CountedWord> words) : words_(std::move(words)) {
@@ -65,7 +65,7 @@ class PairCounts {
 
   struct Best {
     int32_t left = 0, right = 0;
-    int64_t count = 0;  // 0: there is no pair left
+    int64_t count = 0;  // 0: no pair is left
   };
 
   Best best() {
@@ -74,13 +74,13 @@ class PairCounts {
       const auto found = pairs_.find(pair);
       if (found != pairs_.end() && found->second.count == count)
         return {static_cast<int32_t>(pair >> 32), static_cast<int32_t>(pair & 0xFFFFFFFF), count};
-      std::pop_heap(waiting_.begin(), waiting_.end());  // its count has changed since, and waits elsewhere
+      std::pop_heap(waiting_.begin(), waiting_.end());  // an outdated entry
       waiting_.pop_back();
     }
     return {};
   }
 
-  /// Makes one piece of the pair wherever it stands.
+  /// Merges every occurrence of the pair.
   void merge(const Best& pair, int32_t into) {
     std::vector<uint32_t> where = std::move(pairs_[pair_of(pair.left, pair.right)].words);
     std::sort(where.begin(), where.end());
@@ -104,7 +104,7 @@ class PairCounts {
   struct Place {
     int64_t count = 0;
     bool changed = false;
-    std::vector<uint32_t> words;  // those it stands in, and some it has left
+    std::vector<uint32_t> words;  // words with this pair, and some that lost it
   };
   struct Waiting {
     int64_t count;
@@ -114,7 +114,7 @@ class PairCounts {
     }
   };
 
-  /// Counts the pairs of a word `by` times more.
+  /// Adds `by` to the counts of a word's pairs.
   void change(size_t word, int64_t by) {
     const std::vector<int32_t>& ids = words_[word].ids;
     for (size_t i = 0; i + 1 < ids.size(); ++i) {
@@ -128,7 +128,7 @@ class PairCounts {
     }
   }
 
-  /// Pairs whose count has changed wait with the new one; those that are gone are forgotten.
+  /// Pushes pairs with changed counts on the heap; removes those that no longer occur.
   void settle() {
     for (const Pair pair : changed_) {
       const auto found = pairs_.find(pair);
@@ -171,7 +171,7 @@ std::unique_ptr<Tokenizer> train_byte_pair(std::string_view text, const BytePair
   while (static_cast<int64_t>(pieces.size()) + 1 < options.size) {
     const PairCounts::Best best = counts.best();
     if (best.count < options.minimum) break;
-    // Two ways of putting the same bytes together make the same piece.
+    // Two merges with the same bytes make the same token.
     const int32_t into =
         id_of(pieces[static_cast<size_t>(best.left)] + pieces[static_cast<size_t>(best.right)]);
     merges.push_back({best.left, best.right, into});

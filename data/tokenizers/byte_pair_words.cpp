@@ -1,10 +1,10 @@
-// The words within which byte pairs are merged.
+// Splits text into the words within which byte pairs are merged.
 #include <algorithm>
 #include <array>
 
-#include "core/parallel.h"
-#include "data/byte_pair.h"
-#include "data/text.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/byte_pair.h"
 
 namespace heed {
 namespace {
@@ -17,7 +17,7 @@ Kind kind_of(char32_t code) {
   return is_space(code) ? Kind::space : Kind::other;
 }
 
-/// The kind of the character that begins at `at`, which moves past it.
+/// The kind of the character at `at`; moves `at` past it.
 Kind next_kind(std::string_view text, size_t& at) {
   static const std::array<Kind, 128> ascii = [] {
     std::array<Kind, 128> kinds{};
@@ -30,7 +30,7 @@ Kind next_kind(std::string_view text, size_t& at) {
   return ascii[byte];
 }
 
-/// The end of the run of this kind that goes on at `at`.
+/// The end of the run of this kind at `at`.
 size_t run_end(std::string_view text, size_t at, Kind kind) {
   while (at < text.size()) {
     size_t after = at;
@@ -59,7 +59,7 @@ size_t byte_pair_word(std::string_view text, size_t at) {
     }
   }
   if (kind != Kind::space) return run_end(text, after, kind);
-  size_t last = at;  // where the last character of the white space begins
+  size_t last = at;  // start of the last white space character
   while (after < text.size()) {
     size_t next = after;
     if (next_kind(text, next) != Kind::space) break;
@@ -74,7 +74,7 @@ std::vector<size_t> detail::byte_pair_cuts(std::string_view text) {
   const size_t parts = std::clamp<size_t>(text.size() / least, 1, static_cast<size_t>(threads()) * 4);
   std::vector<size_t> cuts{0};
   for (size_t part = 1; part < parts; ++part) {
-    // A line's end after a visible character ends a word, and nothing that follows it looks back.
+    // A line end after a visible character ends a word, and no later word depends on text before it.
     size_t at = std::max(text.size() / parts * part, cuts.back() + 1);
     while (at < text.size() && !(text[at] == '\n' && text[at - 1] > ' ' && text[at - 1] < 0x7F)) ++at;
     if (at < text.size()) cuts.push_back(at);

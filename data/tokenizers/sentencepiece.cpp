@@ -1,14 +1,14 @@
-// The sentencepiece library behind the tokenizer interface.
-#include "data/sentencepiece.h"
+// A tokenizer of the sentencepiece library.
+#include "heed/data/tokenizers/sentencepiece.h"
 
 #include <algorithm>
 #include <exception>
 #include <unordered_map>
 
-#include "core/error.h"
-#include "core/hash.h"
-#include "data/sentencepiece_model.h"
-#include "data/text.h"
+#include "heed/core/error.h"
+#include "heed/core/io/hash.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/sentencepiece_model.h"
 
 #if HEED_HAS_SENTENCEPIECE
 
@@ -24,7 +24,7 @@ constexpr std::string_view title = "heed sentencepiece 1\n";
 constexpr size_t hash_digits = 64;
 constexpr size_t model_cap = size_t{64} << 20;
 
-/// What the library says, without the place in its source code.
+/// The library's message without its source location.
 std::string reason(const sp::util::Status& status) {
   const std::string message = status.error_message();
   const size_t end = message.starts_with("INTERNAL: ") || message.find(".cc(") != std::string::npos
@@ -34,7 +34,7 @@ std::string reason(const sp::util::Status& status) {
   return rest.empty() ? message : rest;
 }
 
-/// The library throws exceptions of its own kind where a model is damaged in a way it does not look for.
+/// Converts the library's exceptions, thrown for damage that it does not check for.
 template <class Call>
 void guarded(Call call) {
   try {
@@ -46,8 +46,8 @@ void guarded(Call call) {
   }
 }
 
-/// Saved form: title, SHA-256 of the model in hexadecimal, newline, the model as the library serialises it.
-/// The library accepts most damaged models, so the hash decides.
+/// Saved form: title, SHA-256 of the model in hexadecimal, newline, the library's serialised model. The
+/// library accepts most damaged models, hence the hash.
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(std::string model) : Tokenizer(SpecialIds{}), model_(std::move(model)) {
@@ -104,7 +104,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   sp::SentencePieceProcessor processor_;
 };
 
-/// Hands the sentences to the trainer one by one.
+/// Iterates over the sentences for the trainer.
 class Sentences final : public sp::SentenceIterator {
  public:
   explicit Sentences(std::span<const std::string_view> sentences) : sentences_(sentences) { fill(); }

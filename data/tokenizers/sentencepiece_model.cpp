@@ -1,18 +1,18 @@
-// A reader of the few parts of protocol buffers that a sentencepiece model is made of.
-#include "data/sentencepiece_model.h"
+// Parses the parts of protocol buffers that occur in a sentencepiece model.
+#include "heed/data/tokenizers/sentencepiece_model.h"
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <unordered_set>
 
-#include "core/error.h"
-#include "data/text.h"
+#include "heed/core/error.h"
+#include "heed/data/text/text.h"
 
 namespace heed::detail {
 namespace {
 
-// Types of fields on the wire, and fields by number: https://protobuf.dev/programming-guides/encoding and
+// Wire types and field numbers: https://protobuf.dev/programming-guides/encoding and
 // sentencepiece_model.proto.
 enum Wire : uint64_t { varint = 0, wide = 1, bytes = 2, narrow = 5 };
 constexpr uint64_t pieces_field = 1, trainer_field = 2, normalizer_field = 3, denormalizer_field = 5;
@@ -27,9 +27,9 @@ constexpr size_t most_pieces = 1'000'000;
 /// One field of a message.
 struct Field {
   uint64_t number = 0, wire = 0;
-  uint64_t value = 0;             ///< of a number
-  std::string_view content = {};  ///< of bytes
-  size_t at = 0;                  ///< where it begins in the model
+  uint64_t value = 0;             ///< of a numeric field
+  std::string_view content = {};  ///< of a bytes field
+  size_t at = 0;                  ///< offset in the model
 };
 
 class Checker {
@@ -150,9 +150,9 @@ class Checker {
   }
 
   /// The table of replacements: the size of a double array of 32-bit units, the units, then the replacements,
-  /// each ended by NUL. A unit (of darts-clone; Yata et al. 2007) leads to those whose number is its own with
-  /// an offset and one byte applied; where it has a leaf, that is the unit at the offset, and holds a place
-  /// among the replacements.
+  /// each terminated by NUL. A unit (of darts-clone; Yata et al. 2007) leads to the units whose index is its
+  /// own XOR its offset XOR one byte; its leaf, if any, is the unit at the offset and holds a position in the
+  /// replacements.
   void check_table(std::string_view table) const {
     const auto unit = [&](size_t at) {
       uint32_t value = 0;
@@ -171,9 +171,9 @@ class Checker {
     const size_t units = size / 4;
     for (size_t i = 0; i < units; ++i) {
       const uint32_t value = unit(4 + 4 * i);
-      if (value >> 31 != 0 && i > 0) continue;  // a leaf: looked at by the unit that leads to it
+      if (value >> 31 != 0 && i > 0) continue;  // a leaf: checked at the unit that leads to it
       const size_t next = i ^ size_t { value >> 10 } << ((value & 0x200) >> 6);
-      // All 256 units that one step may reach lie in one block.
+      // The 256 units that one step can reach are in one block.
       const bool inside = (next | 0xFF) < units;
       const bool has_leaf = (value & 0x100) != 0;
       if (!inside || (has_leaf && (unit(4 + 4 * next) & 0x7FFFFFFF) >= replacements.size()))

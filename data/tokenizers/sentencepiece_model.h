@@ -1,4 +1,4 @@
-// What a serialised sentencepiece model may look like before the library is trusted with it.
+// Validates a serialised sentencepiece model before the library reads it.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,11 @@
 
 namespace heed::detail {
 
-/// Walks over a serialised ModelProto (sentencepiece_model.proto) and throws Fault::data, naming `name` and
-/// the byte counted from `offset`, unless it is as train_sentencepiece makes them: messages that end where
-/// they should; unigram or BPE; pieces that are distinct, UTF-8, of a kind that is in use, with finite
-/// scores, the first and no other being the unknown one; tables of the normaliser whose every step stays
-/// within them. The library looks at none of this, and reads or runs beyond its memory on models that break
-/// it.
+/// Parses a serialised ModelProto (sentencepiece_model.proto). Throws Fault::data that names `name` and the
+/// byte, counted from `offset`, unless it is as train_sentencepiece() makes it: well-formed messages; unigram
+/// or BPE; tokens that are distinct, UTF-8, of a kind in use, with finite scores, only the first of them
+/// unknown; normaliser tables without references outside themselves. The library checks none of this: on
+/// models that violate it, it reads or runs beyond its memory.
 void check_sentencepiece_model(std::string_view model, std::string_view name, int64_t offset);
 
 }  // namespace heed::detail

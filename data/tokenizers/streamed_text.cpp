@@ -1,24 +1,24 @@
-// Line ends, and characters that come in pieces.
-#include "data/streamed_text.h"
+// Line ends, and characters split over several ids.
+#include "heed/data/tokenizers/streamed_text.h"
 
 #include <algorithm>
 
-#include "core/parallel.h"
-#include "data/text.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
 
-/// Ids that are decoded again before new ones, so that blanks between pieces are seen.
+/// Ids decoded again before new ones, so that blanks between tokens appear.
 constexpr size_t context = 8;
 
 bool line_by_line(const Tokenizer& tokenizer) {
   return tokenizer.kind() == "sentencepiece" || tokenizer.kind() == "word";
 }
 
-/// Whether the text ends within a character of several bytes.
+/// True if the text ends within a multi-byte character.
 bool unfinished(std::string_view text) {
-  size_t tail = 0;  // bytes that go on with a character
+  size_t tail = 0;  // continuation bytes at the end
   while (tail < 3 && tail < text.size() &&
          (static_cast<unsigned char>(text[text.size() - 1 - tail]) & 0xC0) == 0x80)
     ++tail;

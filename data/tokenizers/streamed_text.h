@@ -1,4 +1,4 @@
-// Texts of many lines as ids, and back while the ids are still being made.
+// Encodes text of many lines, and decodes ids one by one during generation.
 #pragma once
 
 #include <cstdint>
@@ -7,34 +7,34 @@
 #include <string_view>
 #include <vector>
 
-#include "data/tokenizer.h"
+#include "heed/data/tokenizers/tokenizer.h"
 
 namespace heed {
 
-/// The ids of a text of many lines. A tokenizer that knows no line ends (word, sentencepiece) is given line
-/// after line, and its `end` stands for each line's end.
+/// The ids of a text of many lines. A tokenizer without line ends (word, sentencepiece) encodes line by line,
+/// with its `end` token for each line's end.
 std::vector<int32_t> encode_lines(const Tokenizer& tokenizer, std::string_view text);
 
-/// The way back.
+/// The inverse of encode_lines().
 std::string decode_lines(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 
-/// Text out of ids that come one at a time: what is given joins up to what the ids decode to together.
+/// Decodes ids one at a time: the parts it returns add up to the text of all ids.
 class StreamedText {
  public:
-  /// The text goes on from `before`, which is not given again. The tokenizer must outlive it.
+  /// Continues after the ids `before`, whose text it does not return. The tokenizer must outlive it.
   explicit StreamedText(const Tokenizer& tokenizer, std::span<const int32_t> before = {});
 
-  /// What this id adds; empty while a character of several bytes is not complete.
+  /// The text that this id adds; empty until a multi-byte character is complete.
   std::string add(int32_t id);
-  /// What still waited: the bytes of a character that never became complete.
+  /// The remaining bytes: those of a character that was never completed.
   std::string rest();
 
  private:
   std::string fresh() const;
 
   const Tokenizer& tokenizer_;
-  std::vector<int32_t> ids_;  // the newest: those given out last, then those that wait
-  size_t given_ = 0;          // so many of them have been given
+  std::vector<int32_t> ids_;  // the newest ids: context, then those not returned yet
+  size_t given_ = 0;          // ids of ids_ whose text was returned
 };
 
 }  // namespace heed

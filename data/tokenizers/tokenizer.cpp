@@ -1,5 +1,5 @@
-// The tokenizers of words, characters and bytes, and the way back from saved bytes.
-#include "data/tokenizer.h"
+// Tokenizers of words, characters and bytes, and loading of saved ones.
+#include "heed/data/tokenizers/tokenizer.h"
 
 #include <algorithm>
 #include <array>
@@ -7,12 +7,12 @@
 #include <numeric>
 #include <set>
 
-#include "core/error.h"
-#include "data/byte_pair.h"
-#include "data/saved_lines.h"
-#include "data/sentencepiece.h"
-#include "data/text.h"
-#include "data/vocabulary.h"
+#include "heed/core/error.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/sentencepiece.h"
+#include "heed/data/tokenizers/vocabulary.h"
+#include "heed/data/tokenizers/vocabulary_lines.h"
 
 namespace heed {
 namespace {
@@ -70,7 +70,7 @@ class WordTokenizer final : public Tokenizer {
 
 class CharacterTokenizer final : public Tokenizer {
  public:
-  /// The characters rise strictly.
+  /// `characters` must be strictly ascending.
   CharacterTokenizer(std::vector<char32_t> characters, CharacterUnit unit)
       : Tokenizer({.unknown = -1, .pad = -1, .start = -1, .end = -1}),
         characters_(std::move(characters)),
@@ -109,7 +109,7 @@ class CharacterTokenizer final : public Tokenizer {
     if (character == '\n') return "\\n";
     if (character == '\t') return "\\t";
     const bool control = character < 0x20 || (character >= 0x7F && character < 0xA0);
-    const bool half = unit_ == CharacterUnit::byte && character >= 0x80;  // a byte inside a longer character
+    const bool half = unit_ == CharacterUnit::byte && character >= 0x80;  // a part of a multi-byte character
     return control || half ? name(character) : out;
   }
 
@@ -121,7 +121,7 @@ class CharacterTokenizer final : public Tokenizer {
     return out;
   }
 
-  /// U+00E8 or 0xE8.
+  /// "U+00E8" or "0xE8".
   static std::string name(char32_t character, CharacterUnit unit) {
     std::array<char, 16> digits;
     const auto value = static_cast<uint32_t>(character);
@@ -140,7 +140,7 @@ class CharacterTokenizer final : public Tokenizer {
   }
 
   [[noreturn]] void refuse(std::string_view seen, char32_t character, size_t place) const {
-    if (unit_ == CharacterUnit::byte) {  // saved when byte models still knew only what occurred in their text
+    if (unit_ == CharacterUnit::byte) {  // older byte models know only the bytes of their text
       fail("bytes: ", name(character), " (byte ", place, " of the text) is not one of the ", size(),
            " bytes this model was trained on. Leave it out, or train the model again: byte models now take "
            "all 256.");
@@ -216,7 +216,7 @@ std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes, std::stri
   try {
     return make_word_tokenizer(Vocabulary(std::move(pieces)),
                                joining == "natural" ? Joining::natural : Joining::blanks);
-  } catch (const Error& error) {  // a piece that is there twice
+  } catch (const Error& error) {  // a repeated token
     fail(Fault::data, name, ", from line 4 on: ", error.what());
   }
 }

@@ -1,11 +1,11 @@
-// Word pieces and word vocabularies.
-#include "data/vocabulary.h"
+// Word vocabularies.
+#include "heed/data/tokenizers/vocabulary.h"
 
 #include <algorithm>
 
-#include "core/io.h"
-#include "core/json.h"
-#include "data/text.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {

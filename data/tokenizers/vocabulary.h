@@ -1,4 +1,4 @@
-// Word and character vocabularies, and the tokenizers over them.
+// Word and character vocabularies and their tokenizers.
 #pragma once
 
 #include <cstdint>
@@ -9,42 +9,41 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/error.h"
-#include "data/tokenizer.h"
+#include "heed/core/error.h"
+#include "heed/data/tokenizers/tokenizer.h"
 
 namespace heed {
 
-/// The pieces `\w+|[^\w\s]+` of a text, case kept: runs of letters and digits, runs of anything else, white
-/// space dropped. The word tokeniser of the hkproj translator recipe.
+/// The matches of `\w+|[^\w\s]+` in a text, case-sensitive: runs of letters and digits, and runs of other
+/// characters but white space. The word tokenizer of the hkproj translator recipe.
 std::vector<std::string_view> word_pieces(std::string_view text);
 
-/// Which words enter a vocabulary.
+/// Which words a vocabulary contains.
 struct VocabularyOptions {
-  int64_t minimum = 2;   ///< how often a piece must occur
-  int64_t most = 30000;  ///< largest size, the four special pieces included
+  int64_t minimum = 2;   ///< least count of a word
+  int64_t most = 30000;  ///< maximum size, including the four special tokens
 };
 
-/// A bijection between pieces and the ids 0 .. size() - 1; the first four are [UNK] [PAD] [SOS] [EOS].
+/// A bijection between tokens and the ids 0 .. size() - 1; the first four are [UNK] [PAD] [SOS] [EOS].
 class Vocabulary {
  public:
-  /// Pieces in this order after the special ones. Fault::data for an empty or repeated piece.
+  /// These tokens, after the special ones. Fault::data for an empty or repeated token.
   explicit Vocabulary(std::vector<std::string> pieces);
 
-  /// Counts the word pieces of the sentences: by falling frequency, equally frequent ones in the order of
-  /// their bytes.
+  /// Counts the words of the sentences: the most frequent first, ties in byte order.
   static Vocabulary train(std::span<const std::string_view> sentences, const VocabularyOptions& options = {});
 
-  /// The vocabulary of a tokenizer file (JSON) of word level, ids as they stand there. Fault::data when it is
-  /// of another kind, or its ids have a hole, or it does not begin with the four special pieces.
+  /// Loads a word-level tokenizer file (JSON) of Hugging Face, with its ids. Fault::data when it is of
+  /// another kind, its ids have gaps, or it does not begin with the four special tokens.
   static Vocabulary load_huggingface(const Path& path);
 
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }
-  /// The id of a piece; that of [UNK] when it is not known.
+  /// The id of a token; that of [UNK] when unknown.
   int32_t id(std::string_view piece) const;
   bool contains(std::string_view piece) const { return ids_.contains(piece); }
   /// Fault::usage for an id that does not exist.
   const std::string& piece(int32_t id) const;
-  /// All pieces, the special ones first.
+  /// All tokens, the special ones first.
   const std::vector<std::string>& pieces() const { return pieces_; }
 
  private:
@@ -56,31 +55,32 @@ class Vocabulary {
   std::unordered_map<std::string, int32_t, Hash, std::equal_to<>> ids_;
 };
 
-/// How word pieces become text again.
+/// How to join words to text.
 enum class Joining {
-  natural,  ///< as it is written: see `detokenise`; unknown pieces stay visible as [UNK]
-  blanks,   ///< one blank between all pieces, unknown ones left out: the text the hkproj recipe compares
+  natural,  ///< natural text: see detokenise(); unknown words stay visible as [UNK]
+  blanks,   ///< with blanks between all words, without unknown ones: what the hkproj recipe compares
 };
 
-/// Natural text from word pieces: no blank before , . ; : ! ? ) and after (, apostrophes and hyphens closed
-/// up (l'uomo, don't, anti-hero), quotation marks paired, digits kept together in 1,000 and 3.5.
+/// Joins words to natural text: no blank before , . ; : ! ? ) and after (, none around apostrophes and
+/// hyphens (l'uomo, don't, anti-hero), paired quotation marks, digits together in 1,000 and 3.5.
 std::string detokenise(std::span<const std::string_view> pieces);
 
 /// A tokenizer over a word vocabulary.
 std::unique_ptr<Tokenizer> make_word_tokenizer(Vocabulary vocabulary, Joining joining = Joining::natural);
 
-/// What a character tokenizer takes as one character.
+/// The characters of a character tokenizer.
 enum class CharacterUnit { code_point, byte };
 
-/// A tokenizer whose ids are the ranks of the characters that occur in the text; it has no special ids, so
-/// text with other characters is refused with Fault::usage. Fault::data for an empty text or bad UTF-8.
+/// A tokenizer of the characters that occur in a text, ids in code point order. It has no special ids:
+/// Fault::usage for text with other characters. Fault::data for an empty text or bad UTF-8.
 std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text);
 
-/// A tokenizer whose 256 ids are the bytes themselves, so that it takes any input. It is saved as a character
-/// tokenizer that knows them all; saved ones that know fewer load too, and refuse the others.
+/// A tokenizer whose 256 ids are the bytes, so that it encodes any input. Saved as a character tokenizer with
+/// all bytes; saved ones with fewer can be loaded and reject the others.
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
 
 namespace detail {
+/// Make tokenizers from the bytes of save().
 std::unique_ptr<Tokenizer> load_word_tokenizer(std::string_view bytes, std::string_view name);
 std::unique_ptr<Tokenizer> load_character_tokenizer(std::string_view bytes, std::string_view name);
 }  // namespace detail

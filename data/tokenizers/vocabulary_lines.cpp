@@ -1,10 +1,10 @@
-// Saved vocabularies, line by line.
-#include "data/saved_lines.h"
+// Reads saved vocabularies line by line.
+#include "heed/data/tokenizers/vocabulary_lines.h"
 
 #include <charconv>
 #include <string>
 
-#include "data/text.h"
+#include "heed/data/text/text.h"
 
 namespace heed::detail {
 
@@ -34,7 +34,7 @@ int64_t SavedLines::count(std::string_view key) {
   const std::string_view digits = value(key);
   int64_t number = -1;
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  // Every entry takes two bytes at least, which bounds what a damaged number can ask for.
+  // An entry has at least two bytes, which bounds a damaged count.
   if (end.ec != std::errc{} || end.ptr != digits.data() + digits.size() || number < 0 ||
       std::to_string(number) != digits || number > static_cast<int64_t>(rest_.size() / 2)) {
     damaged("'", shown(digits), "' is no possible count");

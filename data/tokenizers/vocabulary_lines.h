@@ -1,28 +1,29 @@
-// The lines of a saved vocabulary, read strictly.
+// Reads the lines of a saved vocabulary strictly.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed::detail {
 
-/// Reads the bytes of a saved tokenizer line by line; every complaint is Fault::data and names the line.
+/// Reads a saved tokenizer line by line; every error is Fault::data and names the line.
 class SavedLines {
  public:
-  /// The first line must be the title. `bytes` and `name` must outlive it.
+  /// The first line must equal the title. `bytes` and `name` must outlive it.
   SavedLines(std::string_view bytes, std::string_view title, std::string_view name);
 
-  /// The next line, without its end; a last line without one is refused.
+  /// The next line, without its end; the last line must have an end too.
   std::string_view next();
-  /// What follows `key` and a blank in the next line.
+  /// The rest of the next line after `key` and a blank.
   std::string_view value(std::string_view key);
-  /// The same as a number of entries that the bytes left can hold.
+  /// The same as an integer, at most the number of entries that the remaining bytes can hold.
   int64_t count(std::string_view key = "count");
-  /// Refuses anything that follows.
+  /// Fails when anything follows.
   void finish();
 
+  /// Fails, naming the line.
   template <class... Parts>
   [[noreturn]] void damaged(const Parts&... parts) const {
     fail(Fault::data, name_, ", line ", line_, ": ", parts...,

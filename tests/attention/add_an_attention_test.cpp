@@ -1,6 +1,6 @@
-// The variant of docs/add-an-attention.md keeps every promise: a new attention is one file and one line.
-#include "tests/attention/battery.h"
-#include "tests/catch.h"
+// Tests the variant of docs/how-to/own-attention.md: a new attention is one file and one line.
+#include "heed/tests/attention/battery/battery.h"
+#include "heed/tests/catch.h"
 
 namespace heed::variant {
 Variant sigmoid();  // compiled out of the page

@@ -1,9 +1,9 @@
-// Whole numbers among the options of every variant: each declares what it takes, the ends of that are told,
-// and the largest costs a short input no giant loop and no giant tensor.
-#include "attention/growth.h"
-#include "core/count.h"
-#include "tests/attention/battery_kit.h"
-#include "tests/catch.h"
+// Integer options of every variant: each declares its range, errors name it, and the largest value costs a
+// short input no giant loop or tensor.
+#include "heed/attention/counted_cost.h"
+#include "heed/core/operation_count.h"
+#include "heed/tests/attention/battery/kit.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -48,7 +48,7 @@ Taken taken_by(const battery::Setting& setting) {
   const battery::Host host = battery::host_of(setting, sizes);
   Rng noise(3);
   noise.advance();
-  host.forward({.noise = &noise});  // training: some loops run there only
+  host.forward({.rng = &noise});  // training: some loops run there only
   const auto made = static_cast<double>(Count::flops().load());
   const auto held = static_cast<double>(memory_use(Device::cpu).peak - before);
   const Spent step = count_step(*host.attention, host.mask(), host.queries, host.keys);

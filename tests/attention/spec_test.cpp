@@ -1,8 +1,8 @@
 // tests attention/spec.h, attention/variant.h
-#include "attention/spec.h"
+#include "heed/attention/spec.h"
 
-#include "attention/variant.h"
-#include "tests/catch.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -79,7 +79,7 @@ TEST_CASE("spec: the nearest word within two edits") {
   CHECK(suggestion("liner", known) == " Did you mean 'linear'? Known: softmax, linear, additive.");
   CHECK(suggestion("zzz", known) == " Known: softmax, linear, additive.");
   CHECK(suggestion("zzz", std::vector<std::string>{"gelu", "gelu, back"}) == " Known: gelu; gelu, back.");
-  std::vector<std::string> many{"train.rate", "train.seed", "model.width"};
+  std::vector<std::string> many{"train.learning_rate", "train.seed", "model.d_model"};
   for (int i = 0; i < 40; ++i) many.push_back("train.x" + std::to_string(i));
   CHECK(suggestion("zzz", many) == " There are 43, which begin with: train, model.");
   many = {"dropout 0.2", "dropout 0.5", "AdamW of 0.8M, once"};
@@ -165,7 +165,7 @@ TEST_CASE("registry: a wrong spec fails at once, with the nearest name") {
   for (const char* spec : {"linear:epsilon=0", "linear:epsilon=-1"}) {
     CAPTURE(spec);
     Rng rng(1);
-    CHECK_THROWS_WITH(make_attention(spec, {.width = 8, .heads = 2}, rng), containing("must be"));
+    CHECK_THROWS_WITH(make_attention(spec, {.d_model = 8, .heads = 2}, rng), containing("must be"));
   }
 }
 
@@ -185,10 +185,10 @@ TEST_CASE("registry: hosts are refused what traits deny") {
   shy.traits.causal = shy.traits.cross = false;
   Rng rng(1);
   const Spec spec{"softmax", {}};
-  CHECK_NOTHROW(make_attention(shy, spec, {.width = 4}, rng));
-  CHECK_THROWS_WITH(make_attention(shy, spec, {.width = 4, .causal = true}, rng),
+  CHECK_NOTHROW(make_attention(shy, spec, {.d_model = 4}, rng));
+  CHECK_THROWS_WITH(make_attention(shy, spec, {.d_model = 4, .causal = true}, rng),
                     containing("'softmax' cannot look back only"));
-  CHECK_THROWS_WITH(make_attention(shy, spec, {.width = 4, .cross = true}, rng),
+  CHECK_THROWS_WITH(make_attention(shy, spec, {.d_model = 4, .cross = true}, rng),
                     containing("'softmax' needs queries and keys from one input"));
 }
 

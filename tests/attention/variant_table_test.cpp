@@ -1,9 +1,9 @@
 // tests the tables of attention/variant.h: text, Markdown and JSON
 #include <sstream>
 
-#include "attention/variant.h"
-#include "core/json.h"
-#include "tests/catch.h"
+#include "heed/attention/variant.h"
+#include "heed/core/io/json.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {

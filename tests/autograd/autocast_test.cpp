@@ -1,14 +1,14 @@
-// Products in bf16: where the rounding applies, and where it does not.
-#include "autograd/rounding.h"
+// Autocast to bf16: which products it rounds, and which it does not.
+#include "heed/autograd/autocast.h"
 
 #include <thread>
 
-#include "autograd/checkpoint.h"
-#include "autograd/ops.h"
-#include "autograd/tape.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
-#include "tests/core/numbers.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/recompute.h"
+#include "heed/autograd/tape.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -40,7 +40,7 @@ struct Sweep {
     const Tensor x = leaf(at), w = leaf(weight);
     Tensor out;
     {
-      const ProductsRounded scope(rounding);
+      const Autocast scope(rounding);
       const auto f = [](std::span<const Tensor> in) { return linear(in[0], in[1], {}); };
       const Tensor inputs[] = {x, w};
       out = again ? checkpoint(f, inputs) : f(inputs);
@@ -61,7 +61,7 @@ TEST_CASE("rounding: a linear layer and its gradients round their factors, check
   const Tensor dy = random_tensor(Shape{48, 40}, DType::f32, 3);
   const Sweep exact(x, w, dy, Rounding::none, false), plain(x, w, dy, Rounding::bf16, false),
       again(x, w, dy, Rounding::bf16, true);
-  const NoTape no_tape;
+  const NoGrad no_tape;
   const Tensor r = rounded(x), s = rounded(w), d = rounded(dy);
   for (const Sweep& one : {plain, again}) {
     CHECK(distance(one.y, matmul(r, transpose(s, 0, 1))) < 1e-5);
@@ -89,7 +89,7 @@ TEST_CASE("rounding: the hidden layer of a feed-forward network may lie in bf16,
   const auto sweep = [&](Rounding rounding) {
     std::vector<Tensor> in = {leaf(there(x))};
     for (const Tensor& weight : weights) in.push_back(leaf(there(weight)));
-    const ProductsRounded scope(rounding);
+    const Autocast scope(rounding);
     const int64_t before = memory_use(device_here()).live;
     const Tensor y = feed_forward(in[0], in[1], in[2], in[3], in[4]);
     Found found{y.detach(), {}, memory_use(device_here()).live - before};
@@ -116,10 +116,10 @@ TEST_CASE("rounding: the hidden layer of a feed-forward network may lie in bf16,
 TEST_CASE("rounding: the scope ends with its block, and is one thread's own") {
   CHECK(product_rounding() == Rounding::none);
   {
-    const ProductsRounded outer(Rounding::bf16);
+    const Autocast outer(Rounding::bf16);
     CHECK(product_rounding() == Rounding::bf16);
     {
-      const ProductsRounded inner(Rounding::none);
+      const Autocast inner(Rounding::none);
       CHECK(product_rounding() == Rounding::none);
     }
     CHECK(product_rounding() == Rounding::bf16);

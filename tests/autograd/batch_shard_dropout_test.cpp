@@ -1,13 +1,13 @@
-// Dropout of a share of a batch's rows is that of the whole batch.
+// Dropout of a batch shard equals that of the whole batch.
 #include <algorithm>
 #include <functional>
 
-#include "autograd/ops.h"
-#include "autograd/tape.h"
-#include "core/pattern.h"
-#include "core/share.h"
-#include "tests/any_device.h"
-#include "tests/core/numbers.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/tape.h"
+#include "heed/core/distributed/batch_shard.h"
+#include "heed/core/sparse_pattern.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -84,8 +84,8 @@ TEST_CASE("share: dropout of attention, dense and over patterns") {
     }
     pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
     check_shares(heads(device, length), [&](std::span<const Tensor> x, const Draw& draw) {
-      return block_attention(x[0], x[1], x[2],
-                             {.scale = 0.3, .pattern = pattern, .dropout = 0.3, .draw = draw});
+      return pattern_attention(x[0], x[1], x[2],
+                               {.scale = 0.3, .pattern = pattern, .dropout = 0.3, .draw = draw});
     });
   }
 }
@@ -93,11 +93,11 @@ TEST_CASE("share: dropout of attention, dense and over patterns") {
 TEST_CASE("share: dropout of fastmax") {
   const Device device = any_device();
   check_shares(heads(device, 11), [](std::span<const Tensor> x, const Draw& draw) {
-    return fastmax(x[0], x[1], x[2],
-                   {.coefficients = {1, 1, 0.5},
-                    .causal = true,
-                    .dropout = 0.3,
-                    .draw = draw,
-                    .path = kernel::FastmaxPath::factored});
+    return polynomial_attention(x[0], x[1], x[2],
+                                {.coefficients = {1, 1, 0.5},
+                                 .causal = true,
+                                 .dropout = 0.3,
+                                 .draw = draw,
+                                 .path = kernel::PolynomialPath::factored});
   });
 }

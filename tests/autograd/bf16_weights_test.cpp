@@ -1,14 +1,14 @@
-// Weights kept in bf16 for inference: when linear() reads the copies, and that they say what the weights say.
-#include "autograd/narrow_weights.h"
+// Weights in bf16 for inference: when linear() reads the copies, and that they agree with the weights.
+#include "heed/autograd/bf16_weights.h"
 
 #include <array>
 #include <thread>
 
-#include "autograd/ops.h"
-#include "autograd/tape.h"
-#include "core/kernels/map.h"
-#include "core/launch.h"
-#include "tests/core/numbers.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/tape.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/launch.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -17,7 +17,7 @@ namespace {
 /// A weight whose copy differs from it, so that one sees which of the two was read.
 struct Marked {
   Tensor weight = random_tensor(Shape{40, 24});
-  NarrowWeights narrow{std::array{weight}};
+  Bf16Weights narrow{std::array{weight}};
   Tensor rounded = Tensor::of<float>(floats(weight), weight.shape());
 
   Marked() { launch<kernel::Affine>(Device::cpu, weight, 2.0, 0.0, weight); }
@@ -40,7 +40,7 @@ TEST_CASE("narrow weights: the weights are rounded to what their copies hold") {
   const Tensor weight = random_tensor(Shape{30, 20}), before = cast(weight, DType::bf16);
   const Tensor vector = random_tensor(Shape{30}), wide = random_tensor(Shape{4, 4}, DType::f64);
   const auto vector_was = vector.to_doubles(), wide_was = wide.to_doubles();
-  const NarrowWeights narrow(std::array{weight, vector, wide, weight});
+  const Bf16Weights narrow(std::array{weight, vector, wide, weight});
   CHECK(weight.to_doubles() == before.to_doubles());
   REQUIRE(narrow.find(weight) != nullptr);
   CHECK(narrow.find(weight)->dtype() == DType::bf16);
@@ -53,40 +53,40 @@ TEST_CASE("narrow weights: the weights are rounded to what their copies hold") {
 
 TEST_CASE("narrow weights: linear reads the copy for few rows, without a tape, of the whole weight") {
   const Marked marked;
-  const NoTape no_tape;
+  const NoGrad no_tape;
   const Tensor one = random_tensor(Shape{1, 24}), six = random_tensor(Shape{2, 3, 24}),
                seven = random_tensor(Shape{7, 24});
   CHECK_FALSE(marked.reads_copy(one));
-  const NarrowWeights::Used used(marked.narrow);
+  const Bf16Weights::Used used(marked.narrow);
   CHECK(marked.reads_copy(one));
   CHECK(marked.reads_copy(six));
   CHECK_FALSE(marked.reads_copy(seven));
   const Tensor part = view::slice(marked.weight, 0, 0, 10);
   CHECK(distance(linear(one, part, {}), matmul(one, transpose(part, 0, 1))) < 1e-5);
   {
-    const Retape recording;
+    const EnableGrad recording;
     CHECK_FALSE(marked.reads_copy(one));
   }
   {
-    const NarrowWeights none;
-    const NarrowWeights::Used other(none);
+    const Bf16Weights none;
+    const Bf16Weights::Used other(none);
     CHECK_FALSE(marked.reads_copy(one));
   }
   CHECK(marked.reads_copy(one));
   bool elsewhere = true;
   std::thread([&] {
-    const NoTape there;
+    const NoGrad there;
     elsewhere = marked.reads_copy(one);
   }).join();
   CHECK_FALSE(elsewhere);
 }
 
 TEST_CASE("narrow weights: the bias is added") {
-  const NoTape no_tape;
+  const NoGrad no_tape;
   const Tensor weight = random_tensor(Shape{12, 8}), bias = random_tensor(Shape{12}),
                x = random_tensor(Shape{2, 8});
-  const NarrowWeights narrow(std::array{weight});
+  const Bf16Weights narrow(std::array{weight});
   const Tensor plain = linear(x, weight, bias);
-  const NarrowWeights::Used used(narrow);
+  const Bf16Weights::Used used(narrow);
   CHECK(distance(linear(x, weight, bias), plain) < 1e-6);
 }

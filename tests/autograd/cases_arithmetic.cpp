@@ -1,7 +1,7 @@
-// Rows of the op table: arithmetic, and functions of one element.
+// Op table: arithmetic and functions of one element.
 #include <cmath>
 
-#include "tests/autograd/op_case.h"
+#include "heed/tests/autograd/op_case.h"
 
 namespace heed::plain {
 namespace {
@@ -73,12 +73,12 @@ std::vector<OpCase> arithmetic_cases() {
           "operator*(c, x)", [](Inputs x) { return 3.0 * x[0]; }, [](double x) { return 3 * x; }),
       one(
           "operator/(x, c)", [](Inputs x) { return x[0] / 3.0; }, [](double x) { return x / 3; }),
-      {.op = "select(mask, x, otherwise)",
+      {.op = "where(mask, x, otherwise)",
        .shapes =
            {{{3, 5}, {3, 5}}, {{5}, {2, 3, 5}}, {{3, 1}, {3, 4}}, {{}, {2, 2}}, {{}, {}}, {{1, 3}, {0, 3}}},
        .large = {{41, 1}, {37, 41, 53}},
        .kinds = {mask()},
-       .apply = [](Inputs x) { return select(x[0], x[1], -7); },
+       .apply = [](Inputs x) { return where(x[0], x[1], -7); },
        .reference =
            [](const Plains& x) {
              Plain y(x[1].shape);

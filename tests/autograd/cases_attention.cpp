@@ -1,11 +1,11 @@
-// Rows of the op table: fused attention, against maps that are written out.
+// Op table: fused attention, against explicit maps.
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
-#include "core/kernels/dropout.h"
-#include "core/pattern.h"
-#include "tests/autograd/op_case.h"
+#include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/sparse_pattern.h"
+#include "heed/tests/autograd/op_case.h"
 
 namespace heed::plain {
 namespace {
@@ -105,20 +105,6 @@ std::shared_ptr<const kernel::Pattern> pattern_for(int64_t heads, int64_t Tq, in
 
 Shapes heads(int64_t B, int64_t H, int64_t Tq, int64_t Tk, int64_t d, int64_t dv) {
   return {{B, H, Tq, d}, {B, H, Tk, d}, {B, H, Tk, dv}};
-}
-
-Plain scanned(const Plains& x) {
-  const int64_t T = x[0].extent(2), f = x[0].extent(3), dv = x[2].extent(3);
-  Plain y(Shape{x[0].extent(0), x[0].extent(1), T, dv});
-  for (int64_t row = 0; row < y.size() / dv; ++row) {
-    const int64_t first = row / T * T;
-    for (int64_t j = first; j <= row; ++j) {
-      double dot = 0;
-      for (int64_t c = 0; c < f; ++c) dot += x[0][row * f + c] * x[1][j * f + c];
-      for (int64_t c = 0; c < dv; ++c) y[row * dv + c] += dot * x[2][j * dv + c];
-    }
-  }
-  return y;
 }
 
 std::vector<OpCase> whole_cases() {
@@ -231,7 +217,7 @@ std::vector<OpCase> pattern_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "block_attention(q, k, v, terms)",
+      {.op = "pattern_attention(q, k, v, terms)",
        .note = "dropout",
        .shapes = {heads(2, 2, 3, 5, 4, 3)},
        .large = heads(1, 3, 101, 77, 8, 8),
@@ -239,11 +225,11 @@ std::vector<OpCase> pattern_cases() {
            [](Inputs x) {
              Rng rng(23, x[0].device());
              rng.restore(2, 9);
-             return block_attention(x[0], x[1], x[2],
-                                    {.scale = 0.5,
-                                     .pattern = pattern_for(1, x[0].extent(2), x[1].extent(2)),
-                                     .dropout = 0.25,
-                                     .draw = rng.next()});
+             return pattern_attention(x[0], x[1], x[2],
+                                      {.scale = 0.5,
+                                       .pattern = pattern_for(1, x[0].extent(2), x[1].extent(2)),
+                                       .dropout = 0.25,
+                                       .draw = rng.next()});
            },
        .reference =
            [hidden](const Plains& x) {
@@ -260,12 +246,12 @@ std::vector<OpCase> pattern_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "block_attention(q, k, v, terms)",
+      {.op = "pattern_attention(q, k, v, terms)",
        .shapes = {heads(2, 2, 7, 7, 3, 2), heads(1, 1, 1, 1, 1, 1), heads(1, 3, 4, 9, 2, 3)},
        .large = heads(2, 2, 150, 150, 16, 12),
        .apply =
            [](Inputs x) {
-             return block_attention(
+             return pattern_attention(
                  x[0], x[1], x[2],
                  {.scale = 0.5, .pattern = pattern_for(x[0].extent(1), x[0].extent(2), x[1].extent(2))});
            },
@@ -278,16 +264,16 @@ std::vector<OpCase> pattern_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "block_attention(q, k, v, terms)",
+      {.op = "pattern_attention(q, k, v, terms)",
        .note = "one pattern for all heads, with key lengths",
        .shapes = {heads(4, 2, 7, 7, 3, 2)},
        .large = heads(4, 2, 130, 130, 8, 8),
        .apply =
            [](Inputs x) {
-             return block_attention(x[0], x[1], x[2],
-                                    {.scale = 0.5,
-                                     .pattern = pattern_for(1, x[0].extent(2), x[1].extent(2)),
-                                     .key_lengths = lengths_for(x[0], x[1])});
+             return pattern_attention(x[0], x[1], x[2],
+                                      {.scale = 0.5,
+                                       .pattern = pattern_for(1, x[0].extent(2), x[1].extent(2)),
+                                       .key_lengths = lengths_for(x[0], x[1])});
            },
        .reference =
            [hidden](const Plains& x) {
@@ -298,12 +284,12 @@ std::vector<OpCase> pattern_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "block_attention_with_sums(q, k, v, terms)",
+      {.op = "pattern_attention_with_sums(q, k, v, terms)",
        .shapes = {heads(1, 2, 5, 6, 3, 2), heads(1, 1, 1, 1, 1, 1)},
        .large = heads(2, 3, 141, 141, 24, 17),
        .apply =
            [](Inputs x) {
-             return block_attention_with_sums(
+             return pattern_attention_with_sums(
                  x[0], x[1], x[2], {.scale = 0.5, .pattern = pattern_for(1, x[0].extent(2), x[1].extent(2))});
            },
        .reference =
@@ -314,15 +300,6 @@ std::vector<OpCase> pattern_cases() {
            },
        .looser = 4,
        .looser_gradient = 20},
-      {.op = "linear_scan(phi_q, phi_k, v)",
-       .shapes = {heads(2, 2, 5, 5, 3, 4), heads(1, 1, 1, 1, 1, 1), heads(1, 2, 9, 9, 2, 1),
-                  heads(1, 1, 0, 0, 2, 2)},
-       .large = heads(2, 3, 203, 203, 18, 21),
-       .kinds = {between(0, 1), between(0, 1)},
-       .apply = [](Inputs x) { return linear_scan(x[0], x[1], x[2]); },
-       .reference = scanned,
-       .looser = 20,
-       .looser_gradient = 50},
   };
 }
 

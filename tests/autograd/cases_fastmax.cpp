@@ -1,16 +1,16 @@
-// Rows of the op table: attention by polynomials, against pairs and features that are written out.
+// Op table: polynomial attention, against explicit pairs and features.
 #include <algorithm>
 #include <cmath>
 
-#include "core/kernels/dropout.h"
-#include "tests/autograd/op_case.h"
+#include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/tests/autograd/op_case.h"
 
 namespace heed::plain {
 namespace {
 
-using kernel::FastmaxPath;
-using kernel::FastmaxTerms;
-using kernel::Prepare;
+using kernel::FeatureMap;
+using kernel::PolynomialPath;
+using kernel::PolynomialTerms;
 using Row = std::vector<double>;
 
 Shapes heads(int64_t B, int64_t H, int64_t Tq, int64_t Tk, int64_t d, int64_t dv) {
@@ -22,7 +22,7 @@ Shapes with_start(Shapes shapes, int64_t features) {
 }
 
 /// Row `row` of all rows of x, prepared.
-Row prepared(const Plain& x, int64_t row, const FastmaxTerms& terms) {
+Row prepared(const Plain& x, int64_t row, const PolynomialTerms& terms) {
   const int64_t d = x.extent(3);
   Row out;
   double mean = 0, square = 0;
@@ -30,14 +30,14 @@ Row prepared(const Plain& x, int64_t row, const FastmaxTerms& terms) {
     out.push_back(x[row * d + a]);
     mean += out.back() / static_cast<double>(d);
   }
-  if (terms.prepare == Prepare::unit) mean = 0;
+  if (terms.prepare == FeatureMap::unit) mean = 0;
   for (const double value : out) square += (value - mean) * (value - mean);
   const double e = terms.prepare_epsilon;
   for (double& value : out) {
-    if (terms.prepare == Prepare::positive) value = value > 0 ? value + 1 : std::exp(value);
-    if (terms.prepare == Prepare::standard)
+    if (terms.prepare == FeatureMap::positive) value = value > 0 ? value + 1 : std::exp(value);
+    if (terms.prepare == FeatureMap::standard)
       value = (value - mean) / std::sqrt(square / static_cast<double>(d) + e);
-    if (terms.prepare == Prepare::unit) value /= std::sqrt(square + e * e);
+    if (terms.prepare == FeatureMap::unit) value /= std::sqrt(square + e * e);
   }
   return out;
 }
@@ -53,7 +53,7 @@ Row squares(const Row& x) {
 }
 
 /// Features of a query so that their product with squares() of a key is a_0 + a_1 s + a_2 s^2.
-Row query_squares(const Row& x, const FastmaxTerms& terms) {
+Row query_squares(const Row& x, const PolynomialTerms& terms) {
   Row out = squares(x);
   size_t at = 1 + x.size();
   for (size_t c = 0; c < at; ++c)
@@ -94,7 +94,7 @@ Tensor lengths_for(const Tensor& q, int64_t Tk) {
   return Tensor::of<int32_t>(lengths, Shape{q.extent(0)}, q.device());
 }
 
-Plain attended(const Plains& x, const FastmaxTerms& terms, bool padded, bool drops) {
+Plain attended(const Plains& x, const PolynomialTerms& terms, bool padded, bool drops) {
   const int64_t H = x[0].extent(1), Tq = x[0].extent(2), Tk = x[1].extent(2), dv = x[2].extent(3);
   Plain y(Shape{x[0].extent(0), H, Tq, dv});
   for (int64_t row = 0; row < x[0].extent(0) * H * Tq; ++row) {
@@ -133,21 +133,21 @@ Plain attended(const Plains& x, const FastmaxTerms& terms, bool padded, bool dro
 
 struct Look {
   const char* note;
-  FastmaxTerms terms;
+  PolynomialTerms terms;
   std::vector<Shapes> shapes;
   Shapes large;
   bool padded = false, drops = false;
 };
 
 OpCase row_of(const Look& look) {
-  return {.op = "fastmax(q, k, v, terms, start)",
+  return {.op = "polynomial_attention(q, k, v, terms, start)",
           .note = look.note,
           .shapes = look.shapes,
           .large = look.large,
           .kinds = {{}, {}, {}, between(0, 1)},
           .apply =
               [look](Inputs x) {
-                FastmaxTerms terms = look.terms;
+                PolynomialTerms terms = look.terms;
                 if (look.padded) terms.key_lengths = lengths_for(x[0], x[1].extent(2));
                 if (look.drops) {
                   Rng rng(seed, x[0].device());
@@ -155,7 +155,7 @@ OpCase row_of(const Look& look) {
                   terms.dropout = rate;
                   terms.draw = rng.next();
                 }
-                return fastmax(x[0], x[1], x[2], terms, x.size() > 3 ? x[3] : Tensor());
+                return polynomial_attention(x[0], x[1], x[2], terms, x.size() > 3 ? x[3] : Tensor());
               },
           .reference = [look](const Plains& x) { return attended(x, look.terms, look.padded, look.drops); },
           .looser = 20,
@@ -171,24 +171,25 @@ std::vector<OpCase> fastmax_cases() {
   std::vector<OpCase> all;
   for (const Look& look :
        {Look{"standard",
-             {.coefficients = two, .prepare = Prepare::standard},
+             {.coefficients = two, .prepare = FeatureMap::standard},
              {small, one, cross, heads(0, 1, 2, 2, 3, 3)},
              heads(2, 2, 150, 170, 6, 5)},
-        Look{"pairs",
-             {.coefficients = two, .prepare = Prepare::unit, .causal = true, .path = FastmaxPath::dense},
-             {small, one},
-             heads(2, 2, 150, 150, 6, 5)},
+        Look{
+            "pairs",
+            {.coefficients = two, .prepare = FeatureMap::unit, .causal = true, .path = PolynomialPath::dense},
+            {small, one},
+            heads(2, 2, 150, 150, 6, 5)},
         Look{"causal, of degree 3, with key lengths",
              {.coefficients = three,
              .scale = 0.2,
              .causal = true,
              .epsilon = 2,
-             .path = FastmaxPath::factored},
+             .path = PolynomialPath::factored},
              {heads(3, 1, 6, 6, 2, 3), one},
              heads(3, 2, 150, 150, 5, 7),
              true},
         Look{"elu + 1",
-             {.coefficients = {0, 1}, .prepare = Prepare::positive, .causal = true, .epsilon = 1e-6},
+             {.coefficients = {0, 1}, .prepare = FeatureMap::positive, .causal = true, .epsilon = 1e-6},
              {small, one},
              heads(2, 3, 150, 150, 17, 16)},
         Look{"after earlier keys",
@@ -209,10 +210,10 @@ std::vector<OpCase> fastmax_cases() {
              true}}) {
     all.push_back(row_of(look));
   }
-  all.push_back({.op = "fastmax_sums(k, v, terms)",
+  all.push_back({.op = "polynomial_sums(k, v, terms)",
                  .shapes = {{{2, 2, 5, 3}, {2, 2, 5, 4}}, {{1, 1, 1, 1}, {1, 1, 1, 1}}},
                  .large = {{2, 2, 170, 6}, {2, 2, 170, 5}},
-                 .apply = [two](Inputs x) { return fastmax_sums(x[0], x[1], {.coefficients = two}); },
+                 .apply = [two](Inputs x) { return polynomial_sums(x[0], x[1], {.coefficients = two}); },
                  .reference =
                      [](const Plains& x) {
                        const int64_t T = x[0].extent(2), d = x[0].extent(3), dv = x[1].extent(3);

@@ -1,7 +1,7 @@
-// Rows of the op table: what positions and modifiers do to fused attention, and turned pairs.
+// Op table: positions and modifiers in fused attention, and rotary pairs.
 #include <cmath>
 
-#include "tests/autograd/op_case.h"
+#include "heed/tests/autograd/op_case.h"
 
 namespace heed::plain {
 namespace {

@@ -1,7 +1,7 @@
-// Rows of the op table: cells of recurrent networks.
+// Op table: cells of recurrent networks.
 #include <cmath>
 
-#include "tests/autograd/op_case.h"
+#include "heed/tests/autograd/op_case.h"
 
 namespace heed::plain {
 namespace {

@@ -1,8 +1,8 @@
-// Rows of the op table: what works on rows of the last axis, losses, tables, dropout.
+// Op table: ops on rows of the last axis, losses, tables, dropout.
 #include <cmath>
 
-#include "core/kernels/dropout.h"
-#include "tests/autograd/op_case.h"
+#include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/tests/autograd/op_case.h"
 
 namespace heed::plain {
 namespace {
@@ -161,10 +161,10 @@ std::vector<OpCase> row_cases() {
              return y;
            },
        .looser_gradient = 10},
-      {.op = "take_rows(x, ids)",
+      {.op = "gather_rows(x, ids)",
        .shapes = {{{2, 3, 5, 4}}, {{1, 1, 1, 1}}, {{1, 2, 7, 1}}, {{0, 1, 2, 2}}},
        .large = {{2, 3, 150, 33}},
-       .apply = [](Inputs x) { return take_rows(x[0], ids_for(x[0], 2 * x[0].extent(2), x[0].extent(2))); },
+       .apply = [](Inputs x) { return gather_rows(x[0], ids_for(x[0], 2 * x[0].extent(2), x[0].extent(2))); },
        .reference =
            [](const Plains& x) {
              Shape shape = x[0].shape;
@@ -174,10 +174,10 @@ std::vector<OpCase> row_cases() {
              return y;
            },
        .looser_gradient = 10},
-      {.op = "put_rows(rows, ids, length)",
+      {.op = "scatter_add_rows(rows, ids, length)",
        .shapes = {{{2, 3, 5, 4}}, {{1, 1, 1, 1}}, {{1, 2, 7, 1}}, {{0, 1, 2, 2}}},
        .large = {{2, 3, 150, 33}},
-       .apply = [](Inputs x) { return put_rows(x[0], ids_for(x[0], x[0].extent(2), 4), 4); },
+       .apply = [](Inputs x) { return scatter_add_rows(x[0], ids_for(x[0], x[0].extent(2), 4), 4); },
        .reference =
            [](const Plains& x) {
              Shape shape = x[0].shape;

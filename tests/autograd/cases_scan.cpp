@@ -1,7 +1,7 @@
-// Rows of the op table: sums that fade, against the recurrence row by row.
+// Op table: sums with decay, against the recurrence row by row.
 #include <cmath>
 
-#include "tests/autograd/op_case.h"
+#include "heed/tests/autograd/op_case.h"
 
 namespace heed::plain {
 namespace {

@@ -1,8 +1,8 @@
-// Rows of the op table: scores and weights of the recurrent era, against loops that are written out.
+// Op table: scores and weights of recurrent models, against plain loops.
 #include <algorithm>
 #include <cmath>
 
-#include "tests/autograd/op_case.h"
+#include "heed/tests/autograd/op_case.h"
 
 namespace heed::plain {
 namespace {
@@ -126,28 +126,28 @@ Shapes addresses(int64_t B, int64_t H, int64_t N, int64_t M, int64_t shifts) {
 }
 
 OpCase addressing_case(const char* note, bool masked) {
-  return {.op = "addressing(content, steps, terms)",
-          .note = note,
-          .shapes = {addresses(3, 2, 4, 5, 3), addresses(1, 1, 1, 1, 1), addresses(1, 2, 6, 2, 5)},
-          .large = addresses(2, 3, 61, 135, 3),
-          .kinds = {between(0.05, 1), between(0, 1), between(0.1, 0.9), between(0.1, 0.6), between(1, 2.5)},
-          .apply =
-              [masked](Inputs x) {
-                kernel::AddressingTerms terms;
-                if (masked)
-                  terms = {
-                      .causal = true, .first_query = 1, .key_lengths = lengths_for(x[0], x[0].extent(3))};
-                return addressing(x[0], {.before = x[1], .gate = x[2], .shift = x[3], .sharp = x[4]}, terms);
-              },
-          .reference =
-              [masked](const Plains& x) {
-                const int64_t M = x[0].extent(3);
-                return addressed(x, true, true, true, [=](int64_t b, int64_t i) {
-                  return masked ? std::min<int64_t>(keys_of(b, M), i + 2) : M;
-                });
-              },
-          .looser = 4,
-          .looser_gradient = 20};
+  return {
+      .op = "ntm_addressing(content, steps, terms)",
+      .note = note,
+      .shapes = {addresses(3, 2, 4, 5, 3), addresses(1, 1, 1, 1, 1), addresses(1, 2, 6, 2, 5)},
+      .large = addresses(2, 3, 61, 135, 3),
+      .kinds = {between(0.05, 1), between(0, 1), between(0.1, 0.9), between(0.1, 0.6), between(1, 2.5)},
+      .apply =
+          [masked](Inputs x) {
+            kernel::AddressingTerms terms;
+            if (masked)
+              terms = {.causal = true, .first_query = 1, .key_lengths = lengths_for(x[0], x[0].extent(3))};
+            return ntm_addressing(x[0], {.before = x[1], .gate = x[2], .shift = x[3], .sharp = x[4]}, terms);
+          },
+      .reference =
+          [masked](const Plains& x) {
+            const int64_t M = x[0].extent(3);
+            return addressed(x, true, true, true, [=](int64_t b, int64_t i) {
+              return masked ? std::min<int64_t>(keys_of(b, M), i + 2) : M;
+            });
+          },
+      .looser = 4,
+      .looser_gradient = 20};
 }
 
 }  // namespace

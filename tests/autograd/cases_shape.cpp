@@ -1,7 +1,7 @@
-// Rows of the op table: views and copies, products, reductions.
+// Op table: views and copies, products, reductions.
 #include <algorithm>
 
-#include "tests/autograd/op_case.h"
+#include "heed/tests/autograd/op_case.h"
 
 namespace heed::plain {
 namespace {

@@ -1,8 +1,8 @@
-// Rows of the op table: attention over buds of a tree, with buds of four keys.
+// Op table: attention over the buds of a tree, with buds of four keys.
 #include <algorithm>
 #include <cmath>
 
-#include "tests/autograd/op_case.h"
+#include "heed/tests/autograd/op_case.h"
 
 namespace heed::plain {
 namespace {

@@ -1,10 +1,10 @@
-// Gradient checks pass what is right and catch what is wrong.
-#include "autograd/gradcheck.h"
+// The gradient check accepts right gradients and finds wrong ones.
+#include "heed/autograd/gradcheck.h"
 
 #include <cmath>
 
-#include "autograd/ops.h"
-#include "tests/catch.h"
+#include "heed/autograd/ops.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {

@@ -1,11 +1,11 @@
-// Who is told when gradients are complete.
-#include "autograd/arrivals.h"
+// Which hooks run when gradients are complete.
+#include "heed/autograd/gradient_hooks.h"
 
 #include <map>
 
-#include "autograd/checkpoint.h"
-#include "autograd/ops.h"
-#include "tests/catch.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/recompute.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 
@@ -22,7 +22,7 @@ TEST_CASE("arrivals: a leaf is told of once, when the last of its gradient is th
   std::vector<const Node*> order;
   std::map<const Node*, double> then;
   {
-    const Arrivals watching([&](const Node& leaf) {
+    const GradientHooks watching([&](const Node& leaf) {
       order.push_back(&leaf);
       then[&leaf] = leaf.grad.item();
     });
@@ -39,7 +39,7 @@ TEST_CASE("arrivals: a leaf is told of once, when the last of its gradient is th
 TEST_CASE("arrivals: what comes out last is told of first") {
   const Tensor first = number(2), last = number(3);
   std::vector<const Node*> order;
-  const Arrivals watching([&](const Node& leaf) { order.push_back(&leaf); });
+  const GradientHooks watching([&](const Node& leaf) { order.push_back(&leaf); });
   Tensor x = first * 2.0;
   for (int i = 0; i < 5; ++i) x = x * 1.5;
   backward(sum(x * last));
@@ -49,7 +49,7 @@ TEST_CASE("arrivals: what comes out last is told of first") {
 TEST_CASE("arrivals: a sweep through a checkpoint tells of nothing, since it holds leaves unseen") {
   const Tensor a = number(2), b = number(3);
   int told = 0;
-  const Arrivals watching([&](const Node&) { ++told; });
+  const GradientHooks watching([&](const Node&) { ++told; });
   const Tensor inputs[] = {a};
   const Tensor y = checkpoint([&](std::span<const Tensor> x) { return x[0] * b; }, inputs);
   backward(sum(y * b));

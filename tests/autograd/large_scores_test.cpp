@@ -1,11 +1,11 @@
-// Fused attention at scores of a million, where one float holds no log of a sum: gradients are those of the
-// weights that the forward pass had.
+// Fused attention with scores of a million, where a float cannot hold the log of a sum: gradients match the
+// weights of the forward pass.
 #include <cmath>
 
-#include "autograd/ops.h"
-#include "core/pattern.h"
-#include "tests/catch.h"
-#include "tests/device.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/sparse_pattern.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/device.h"
 
 namespace heed {
 namespace {
@@ -62,7 +62,7 @@ TEST_CASE("large scores: gradients of a pattern have the weights of the forward 
     for (const int64_t length : {5, 40, 150}) {
       CAPTURE(length, device);
       check_weights(length, device, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
-        return block_attention(q, k, v, {.scale = 0.25, .pattern = scattered(length)});
+        return pattern_attention(q, k, v, {.scale = 0.25, .pattern = scattered(length)});
       });
     }
   }

@@ -1,4 +1,4 @@
-// One row per op: what the generic tests of op_cases.cpp are run on.
+// The table of ops: one row per op, input of the generic tests in op_cases.cpp.
 #pragma once
 
 #include <functional>
@@ -6,18 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "autograd/ops.h"
-#include "tests/autograd/plain.h"
+#include "heed/autograd/ops.h"
+#include "heed/tests/autograd/plain.h"
 
 namespace heed::plain {
 
-/// The numbers that an input is filled with.
+/// How to fill an input.
 struct Kind {
   enum class What { real, distinct, ids, mask } what = What::real;
-  double low = -2, high = 2;  ///< real: uniform between these
-  double gap = 0;             ///< real: at least this far from 0, where a function has its kink
-  double shift = 0;           ///< distinct: multiples of 1/16 in a mixed order, plus this
-  int64_t count = 0;          ///< ids: below this
+  double low = -2, high = 2;  ///< real: uniform in this range
+  double gap = 0;             ///< real: minimum distance from 0, where a function has a kink
+  double shift = 0;           ///< distinct: multiples of 1/16 in random order, plus this
+  int64_t count = 0;          ///< ids: exclusive upper bound
 };
 
 inline Kind between(double low, double high) { return {.low = low, .high = high}; }
@@ -26,19 +26,19 @@ inline Kind distinct(double shift) { return {.what = Kind::What::distinct, .shif
 inline Kind ids_below(int64_t count) { return {.what = Kind::What::ids, .count = count}; }
 inline Kind mask() { return {.what = Kind::What::mask}; }
 
-using Shapes = std::vector<Shape>;  ///< of the inputs of one call
+using Shapes = std::vector<Shape>;  ///< of one call's inputs
 using Inputs = std::span<const Tensor>;
 
-/// An op, inputs to call it on, and what it computes in plain doubles.
+/// An op, its test inputs, and its reference in plain doubles.
 struct OpCase {
   std::string op;                ///< as in autograd/ops.h: "affine(x, scale, shift)"
-  std::string note = {};         ///< which of several rows of this op
+  std::string note = {};         ///< distinguishes several rows of this op
   std::vector<Shapes> shapes;    ///< small calls: odd, of size 1, empty, broadcast
-  Shapes large;                  ///< one call that is cut into pieces for threads
-  std::vector<Kind> kinds = {};  ///< of the inputs; those not listed are uniform in [-2, 2)
+  Shapes large;                  ///< one call that is split over threads
+  std::vector<Kind> kinds = {};  ///< of the inputs; others are uniform in [-2, 2)
   std::function<Tensor(Inputs)> apply;
   std::function<Plain(const Plains&)> reference;
-  double looser = 1;           ///< factor on the tolerances of the values, for long sums
+  double looser = 1;           ///< factor on the tolerance of values, for long sums
   double looser_gradient = 1;  ///< factor on the tolerance of f32 gradients
 };
 

@@ -1,17 +1,17 @@
-// What every op promises, checked on one row per op: its value, its gradient, in both float types, on views,
-// on every device, for any number of threads.
+// Generic tests of every op in the table: value and gradient, in both float types, on views, on every device,
+// with any number of threads.
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <set>
 #include <sstream>
 
-#include "autograd/gradcheck.h"
-#include "core/kernels/copy.h"
-#include "core/parallel.h"
-#include "tests/autograd/op_case.h"
-#include "tests/device.h"
-#include "tests/places.h"
+#include "heed/autograd/gradcheck.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/autograd/op_case.h"
+#include "heed/tests/device.h"
+#include "heed/tests/places.h"
 
 namespace heed::plain {
 namespace {
@@ -195,7 +195,7 @@ std::vector<Tensor> views_of(const Tensor& x) {
 }
 
 Tensor dense(const Tensor& x) {
-  const Tensor out = like(x);
+  const Tensor out = empty_like(x);
   launch<kernel::Copy>(x.device(), x, out);
   return out;
 }

@@ -1,9 +1,9 @@
-// What ops refuse, and that they say why.
+// Errors of ops: what they reject, and their messages.
 #include <memory>
 
-#include "autograd/ops.h"
-#include "core/pattern.h"
-#include "tests/device.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/sparse_pattern.h"
+#include "heed/tests/device.h"
 
 namespace heed {
 namespace {
@@ -34,7 +34,7 @@ TEST_CASE("ops: tensors that do not meet are refused with their shapes") {
   CHECK_THROWS_WITH(concat(std::vector{a, ones({2, 3}, DType::f64)}, 0),
                     containing("concat: f32 [2, 3] with f64"));
   CHECK_THROWS_WITH(concat({}, 0), containing("concat: nothing to join"));
-  CHECK_THROWS_WITH(select(a, a, 0), containing("select: the mask is f32; it must be u8"));
+  CHECK_THROWS_WITH(where(a, a, 0), containing("select: the mask is f32; it must be u8"));
 }
 
 TEST_CASE("ops: axes and extents that are not there are refused") {
@@ -86,18 +86,17 @@ TEST_CASE("ops: attention that does not fit together is refused") {
                     containing("the bias wants a gradient"));
   CHECK_THROWS_WITH(attention(q, k, v, {.dropout = 0.5}), containing("dropout needs a draw"));
   CHECK_THROWS_WITH(attention(q, k, v, {.dropout = 1}), containing("dropout 1. It must be"));
-  CHECK_THROWS_WITH(block_attention(q, k, v, {}), containing("there is no pattern"));
-  CHECK_THROWS_WITH(block_attention(q, k, v, {.dropout = 0.5}), containing("dropout needs a draw"));
-  CHECK_THROWS_WITH(block_attention(q, k, v, {.dropout = -1}), containing("dropout -1. It must be"));
+  CHECK_THROWS_WITH(pattern_attention(q, k, v, {}), containing("there is no pattern"));
+  CHECK_THROWS_WITH(pattern_attention(q, k, v, {.dropout = 0.5}), containing("dropout needs a draw"));
+  CHECK_THROWS_WITH(pattern_attention(q, k, v, {.dropout = -1}), containing("dropout -1. It must be"));
   const auto pattern = std::make_shared<kernel::Pattern>();
-  CHECK_THROWS_WITH(block_attention(q, k, v, {.pattern = pattern}),
+  CHECK_THROWS_WITH(pattern_attention(q, k, v, {.pattern = pattern}),
                     containing("0 queries and 0 keys for q [2, 1, 3, 4]"));
-  CHECK_THROWS_WITH(linear_scan(q, k, v), containing("linear_scan: 3 queries for 5 keys"));
   CHECK_THROWS_WITH(tree_attention(q, k, v, {}), containing("they must be i32 [B, Tq, most]"));
   const Tensor buds = Tensor::zeros({q.extent(0), 3, 1}, DType::i32);
   CHECK_THROWS_WITH(tree_attention(q, k, v, {.reach = {.keys = 4}, .buds = buds}),
                     containing("of 4 leaves for q"));
-  const NoTape no_tape;
+  const NoGrad no_tape;
   CHECK_NOTHROW(attention(q, k, v, {.bias = leaf(ones({1, 1, 3, 5}))}));
 }
 

@@ -1,15 +1,15 @@
-// Tensors as plain doubles, for references written as loops.
+// Tensors as plain doubles, for references in loops.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
-#include "core/shape.h"
+#include "heed/core/shape.h"
 
 namespace heed::plain {
 
-/// Row-major doubles in a shape.
+/// Row-major doubles and their shape.
 struct Plain {
   Shape shape;
   std::vector<double> values;
@@ -35,8 +35,8 @@ inline std::vector<int64_t> indices(const Shape& shape, int64_t i) {
   return out;
 }
 
-/// The element at these indices; where x has fewer axes, the leading ones are left out, and an extent of 1
-/// repeats.
+/// The offset of the element at these indices, with broadcasting: missing leading axes and extents of 1
+/// repeat.
 inline int64_t place(const Shape& shape, const std::vector<int64_t>& at) {
   int64_t out = 0;
   for (int64_t axis = 0; axis < shape.rank(); ++axis) {
@@ -61,14 +61,14 @@ inline Plain zip(const Plain& a, const Plain& b, const std::function<double(doub
   return y;
 }
 
-/// x summed to `shape`, which is x's but for extents of 1 and missing leading axes.
+/// x summed over broadcast axes to `shape`.
 inline Plain sum_to(const Plain& x, const Shape& shape) {
   Plain y(shape);
   for (int64_t i = 0; i < x.size(); ++i) y[place(shape, indices(x.shape, i))] += x[i];
   return y;
 }
 
-/// x with an axis of extent 1.
+/// The shape of x with this axis reduced to 1.
 inline Shape reduced(const Plain& x, int64_t axis) {
   Shape shape = x.shape;
   shape[axis] = 1;

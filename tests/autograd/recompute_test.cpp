@@ -1,9 +1,9 @@
-// Checkpoints: the same gradients to the bit, with less memory.
-#include "autograd/checkpoint.h"
+// Recomputation: bit-identical gradients with less memory.
+#include "heed/autograd/recompute.h"
 
-#include "autograd/gradcheck.h"
-#include "autograd/ops.h"
-#include "tests/catch.h"
+#include "heed/autograd/gradcheck.h"
+#include "heed/autograd/ops.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -74,7 +74,7 @@ TEST_CASE("checkpoint: the gradient passes the check, and NoTape records nothing
         in);
   };
   require_gradients(f, {x, weight});
-  const NoTape no_tape;
+  const NoGrad no_tape;
   CHECK_FALSE(f(std::vector{leaf(x), leaf(weight)}).node());
 }
 

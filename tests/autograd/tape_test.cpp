@@ -1,11 +1,11 @@
-// The tape: what is recorded, how gradients meet, and that nothing is left behind.
-#include "autograd/tape.h"
+// The tape: what it records, how gradients accumulate, and that nothing leaks.
+#include "heed/autograd/tape.h"
 
 #include <array>
 #include <cmath>
 
-#include "autograd/ops.h"
-#include "tests/device.h"
+#include "heed/autograd/ops.h"
+#include "heed/tests/device.h"
 
 namespace heed {
 namespace {
@@ -23,13 +23,13 @@ TEST_CASE("tape: nothing is recorded without a leaf, nor under NoTape") {
   const Tensor p = leaf_of({3, 4});
   CHECK((p * x).node());
   {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     CHECK_FALSE(recording());
     CHECK_FALSE((p * x).node());
     {
-      const NoTape again;
+      const NoGrad again;
       CHECK_FALSE(recording());
-      const Retape on;
+      const EnableGrad on;
       CHECK((p * x).node());
     }
     CHECK_FALSE(recording());
@@ -266,7 +266,7 @@ TEST_CASE("tape: an op with parameters of its own is recorded whatever its input
   });
   backward(sum(y));
   CHECK(swept == 1);
-  const NoTape no_tape;
+  const NoGrad no_tape;
   CHECK_FALSE(
       record_always("block", x * 2.0, std::array{x}, [](const Tensor&) -> Gradients { return {}; }).node());
 }
@@ -291,9 +291,9 @@ TEST_CASE("tape: Trace names the op and the module of the first value that is no
   const Tensor x = leaf_of({1, -1});
   SECTION("forward") {
     const Trace trace(name);
-    const Within model(&outer);
+    const ModuleScope model(&outer);
     const Tensor y = x * 2.0;
-    const Within module(&here);
+    const ModuleScope module(&here);
     CHECK_THROWS_WITH(
         log(y),
         containing(
@@ -305,7 +305,7 @@ TEST_CASE("tape: Trace names the op and the module of the first value that is no
     const Trace trace(name);
     Tensor y;
     {
-      const Within module(&here);
+      const ModuleScope module(&here);
       y = sqrt(zero);
     }
     try {
@@ -321,7 +321,7 @@ TEST_CASE("tape: Trace names the op and the module of the first value that is no
     const Trace trace(name);
     Tensor y;
     {
-      const Within module(&outer);
+      const ModuleScope module(&outer);
       y = step(x, [](const Tensor&) -> Gradients { fail("wrong"); });
     }
     CHECK_THROWS_WITH(backward(sum(y)), containing("backward of step in decoder: wrong"));
@@ -329,7 +329,7 @@ TEST_CASE("tape: Trace names the op and the module of the first value that is no
   SECTION("masks are not errors") {
     const Trace trace(name);
     const std::vector<uint8_t> seen = {1, 0};
-    const Tensor hidden = select(Tensor::of<uint8_t>(seen, Shape{2}), x, -HUGE_VAL);
+    const Tensor hidden = where(Tensor::of<uint8_t>(seen, Shape{2}), x, -HUGE_VAL);
     CHECK_NOTHROW(backward(sum(softmax(hidden + x))));
     CHECK(grad_of(x).to_host() == Floats{0, 0});
     CHECK_THROWS_WITH(exp(-hidden), containing("affine"));  // +inf is one
@@ -340,16 +340,16 @@ TEST_CASE("tape: Trace names the op and the module of the first value that is no
 
 TEST_CASE("tape: Within nests") {
   const int a = 0, b = 0;
-  CHECK(Within::innermost() == nullptr);
+  CHECK(ModuleScope::innermost() == nullptr);
   {
-    const Within outer(&a);
+    const ModuleScope outer(&a);
     {
-      const Within inner(&b);
-      CHECK(Within::innermost() == &b);
+      const ModuleScope inner(&b);
+      CHECK(ModuleScope::innermost() == &b);
     }
     CHECK((leaf_of({1}) * 2.0).node()->module == &a);
   }
-  CHECK(Within::innermost() == nullptr);
+  CHECK(ModuleScope::innermost() == nullptr);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// tests unstack() of autograd/ops.h: steps of a sequence and the gradients that meet again.
-#include "autograd/gradcheck.h"
-#include "autograd/ops.h"
-#include "tests/catch.h"
+// Tests unstack() of autograd/ops.h: steps of a sequence and their shared gradient.
+#include "heed/autograd/gradcheck.h"
+#include "heed/autograd/ops.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 

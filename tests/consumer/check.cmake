@@ -1,4 +1,4 @@
-# Installs Heed into a fresh prefix, then builds and runs the ten-line program beside this file against it.
+# Installs Heed into a fresh prefix, then builds and runs the PROGRAM of the folder SOURCE against it. It must print what SAYS matches.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
@@ -15,7 +15,7 @@ if(WAY STREQUAL "find_package")
   run(${CMAKE_COMMAND} -S "${SOURCE}" -B "${WORK}/build" -G Ninja -D CMAKE_CXX_COMPILER=${CXX}
       -D "CMAKE_PREFIX_PATH=${prefix}" -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
   run(${CMAKE_COMMAND} --build "${WORK}/build")
-  run("${WORK}/build/consumer")
+  run("${WORK}/build/${PROGRAM}")
 else()
   file(RENAME "${prefix}" "${WORK}/prefix")  # pkg-config flags are words: a prefix without blanks; and it may have moved
   file(GLOB_RECURSE found "${WORK}/prefix/*/heed.pc")
@@ -31,6 +31,6 @@ else()
   run(${CXX} "${SOURCE}/main.cpp" -o "${WORK}/consumer" ${flags})
   run("${WORK}/consumer")
 endif()
-if(NOT output MATCHES "all well")
-  message(FATAL_ERROR "the consumer says: ${output}")
+if(NOT output MATCHES "${SAYS}")
+  message(FATAL_ERROR "${PROGRAM} prints: ${output}")
 endif()

@@ -1,7 +1,7 @@
-// A stranger's first program: it uses an installed Heed and knows nothing of its source tree.
+// A user's first program: uses an installed Heed without its source tree.
 #include <cstdio>
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 int main() {
   const heed::Tensor x = heed::Tensor::from({1.f, 2.f, 3.f});

@@ -1,7 +1,7 @@
-// Tables of the host: their numbers, and that a device keeps them.
-#include "core/table.h"
+// Constant tables: their values, and caching on a device.
+#include "heed/core/constant_table.h"
 
-#include "tests/any_device.h"
+#include "heed/tests/any_device.h"
 
 using namespace heed;
 

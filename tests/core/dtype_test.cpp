@@ -1,11 +1,11 @@
-// Types of elements and the rounding of bf16.
-#include "core/dtype.h"
+// Element types and rounding to bf16.
+#include "heed/core/dtype.h"
 
 #include <cmath>
 #include <limits>
 #include <string>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

@@ -7,16 +7,16 @@
 #include <random>
 #include <vector>
 
-#include "core/kernels/copy.h"
-#include "core/launch.h"
-#include "core/parallel.h"
-#include "core/tensor.h"
-#include "tests/any_device.h"
-#include "tests/catch.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/core/tensor.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 
-/// Numbers uniform in [low, high), the same for the same seed.
+/// Uniform numbers in [low, high), a pure function of the seed.
 inline Tensor random_tensor(const Shape& shape, DType dtype = DType::f32, uint32_t seed = 1, double low = -1,
                             double high = 1) {
   std::mt19937 engine(seed);
@@ -28,7 +28,7 @@ inline Tensor random_tensor(const Shape& shape, DType dtype = DType::f32, uint32
   return out;
 }
 
-/// Values of [0, count).
+/// Random ids in [0, count).
 inline Tensor random_ids(const Shape& shape, int32_t count, uint32_t seed = 1) {
   std::mt19937 engine(seed);
   std::vector<int32_t> values(static_cast<size_t>(shape.size()));
@@ -36,8 +36,7 @@ inline Tensor random_ids(const Shape& shape, int32_t count, uint32_t seed = 1) {
   return Tensor::of<int32_t>(values, shape);
 }
 
-/// The largest |a - b| / max(1, |b|); infinity where only one of the two is NaN or they are different
-/// infinities.
+/// The maximum |a - b| / max(1, |b|); infinity where only one is NaN or infinities differ.
 inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return INFINITY;
   double worst = 0;
@@ -52,16 +51,16 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
 inline double distance(const Tensor& a, const std::vector<double>& b) { return distance(a.to_doubles(), b); }
 inline double distance(const Tensor& a, const Tensor& b) { return distance(a.to_doubles(), b.to_doubles()); }
 
-/// What a kernel may be off from a reference in double.
+/// Maximum error of a kernel relative to a reference in double.
 inline double tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : 2e-5; }
 
-/// True when the contiguous tensors hold the same bits.
+/// True if the contiguous tensors are bit-identical.
 inline bool same_bits(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() &&
          std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0;
 }
 
-/// True when `make()` gives the same bits with 1, 2, 3, 4 and 8 threads.
+/// True if `make()` is bit-identical with 1, 2, 3, 4 and 8 threads.
 template <class Make>
 bool same_for_any_threads(Make&& make) {
   const int before = threads();

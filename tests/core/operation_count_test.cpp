@@ -1,10 +1,10 @@
-// What kernels tell of their products.
-#include "core/count.h"
+// Operation counts of kernels' products.
+#include "heed/core/operation_count.h"
 
-#include "core/kernels/attention.h"
-#include "core/kernels/gemm.h"
-#include "core/launch.h"
-#include "tests/catch.h"
+#include "heed/core/kernels/attention/attention.h"
+#include "heed/core/kernels/gemm/gemm.h"
+#include "heed/core/launch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 
@@ -65,8 +65,13 @@ TEST_CASE("count: tiled attention notes just the operations that it counts") {
   };
   const auto ahead = noted([&] { launch<kernel::Attention>(Device::cpu, q, k, v, terms, out, lse); });
   CHECK(ahead.first == ahead.second);
-  const auto back = noted(
-      [&] { launch<kernel::AttentionBack>(Device::cpu, q, k, v, terms, out, lse, q, dq, dk, dv, Tensor()); });
+  const auto back = noted([&] {
+    launch<kernel::AttentionBack>(
+        Device::cpu,
+        kernel::AttentionBackTensors{
+            .q = q, .k = k, .v = v, .out = out, .lse = lse, .dout = q, .dq = dq, .dk = dk, .dv = dv},
+        terms);
+  });
   CHECK(back.first == back.second);
   CHECK(2 * back.first == 5 * ahead.first);
 }

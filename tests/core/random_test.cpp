@@ -1,9 +1,9 @@
-// The generator: known answers, independence of draws, and its state of three integers.
-#include "core/random.h"
+// The random generator: known values, independent draws, and its state of three integers.
+#include "heed/core/random.h"
 
 #include <set>
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -46,7 +46,7 @@ TEST_CASE("rng: every draw of every tick is another one, and the same seed gives
   CHECK(a.draws() == 0);
 }
 
-TEST_CASE("rng: restored, it goes on with the same numbers") {
+TEST_CASE("rng: restored, it continues with the same numbers") {
   Rng rng(5);
   rng.advance();
   rng.next();

@@ -1,9 +1,9 @@
-// Extents, strides and the rule of broadcasting.
-#include "core/shape.h"
+// Extents, strides and broadcasting.
+#include "heed/core/shape.h"
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

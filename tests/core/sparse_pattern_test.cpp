@@ -1,12 +1,13 @@
-// Tests of core/pattern.h: a plan holds every pair of its pattern once, and what it says of its groups is so.
-#include "core/pattern.h"
+// Tests core/sparse_pattern.h: a plan holds every pair of its pattern once and describes its groups
+// correctly.
+#include "heed/core/sparse_pattern.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <string>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -58,7 +59,7 @@ void check_plan(const Pattern& pattern, const BlockPlan& plan, const Allowed& al
     bool sound = true;
     for (int64_t p = 0; p < plan.passes(); ++p) {
       const BlockPlan::Pass pass = plan.pass(h, p);
-      CHECK(pass.end - pass.begin <= plan.most_groups());
+      CHECK(pass.end - pass.begin <= plan.max_groups());
       for (int64_t g = pass.begin; g < pass.end; ++g) {
         const BlockPlan::Group& group = plan.group(g);
         const int32_t* rows = plan.queries(group);

@@ -1,9 +1,9 @@
-// Making, viewing, reading and printing tensors.
-#include "core/tensor.h"
+// Creating, viewing, reading and printing tensors.
+#include "heed/core/tensor.h"
 
 #include <array>
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -28,8 +28,8 @@ TEST_CASE("tensor: copying shares the numbers, reading checks the type") {
   y.data<float>()[1] = 9;
   CHECK(x.to_host()[1] == 9);
   CHECK_THROWS_WITH(x.data<double>(), containing("f32") && containing("f64"));
-  CHECK(like(x, Shape{4, 4}).size() == 16);
-  CHECK(like(Tensor(Shape{2}, DType::f64)).dtype() == DType::f64);
+  CHECK(empty_like(x, Shape{4, 4}).size() == 16);
+  CHECK(empty_like(Tensor(Shape{2}, DType::f64)).dtype() == DType::f64);
 }
 
 TEST_CASE("view: transpose, permute and slice see the same numbers") {

@@ -1,7 +1,7 @@
-// What little knowledge scores, on examples small enough to count by hand.
-#include "data/anchors.h"
+// Baselines on examples small enough to count by hand.
+#include "heed/data/baselines.h"
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 
@@ -21,7 +21,7 @@ Sequences pairs_of(const std::vector<std::tuple<std::string, std::string, uint8_
 
 }  // namespace
 
-TEST_CASE("anchors: a threshold on cosines lies between values, not inside a run of equal ones") {
+TEST_CASE("baselines: a threshold on cosines lies between values, not inside a run of equal ones") {
   // All cosines are 1: no threshold parts them, and the commonest label is 1.
   const Sequences equal =
       pairs_of({{"a", "a", 1}, {"b", "b", 0}, {"c", "c", 1}, {"d", "d", 0}, {"e", "e", 1}});

@@ -1,4 +1,4 @@
-// A small HTTP server on 127.0.0.1 that serves files from memory, with byte ranges, and can be made to fail.
+// An HTTP server on 127.0.0.1 that serves files from memory, with byte ranges and injected faults.
 #pragma once
 
 #include <arpa/inet.h>
@@ -15,20 +15,20 @@
 #include <thread>
 #include <vector>
 
-#include "core/error.h"
-#include "tests/catch.h"
+#include "heed/core/error.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 
-/// What goes wrong on the way.
+/// Injected faults.
 struct LoopbackFaults {
-  int64_t break_after = -1;  ///< the connection ends after that many bytes of a body
-  int breaks = 0;            ///< that many times
-  bool no_ranges = false;    ///< ranges are ignored
-  int64_t chunked = 0;  ///< a file is sent over and over in chunks, its length untold, until so many bytes
+  int64_t break_after = -1;  ///< closes the connection after so many bytes of a body
+  int breaks = 0;            ///< how many times
+  bool no_ranges = false;    ///< ignores ranges
+  int64_t chunked = 0;       ///< > 0: sends a file in chunks again and again, up to so many bytes
 };
 
-/// Serves until it goes out of scope.
+/// Serves until its destructor.
 class Loopback {
  public:
   explicit Loopback(std::map<std::string, std::string> files, LoopbackFaults faults = {})
@@ -58,12 +58,12 @@ class Loopback {
     const std::lock_guard lock(mutex_);
     files_[path] = std::move(bytes);
   }
-  /// The first byte each request asked for, in turn; -1 for a request without a range.
+  /// The first byte of each request's range, in order; -1 for a request without a range.
   std::vector<int64_t> ranges() const {
     const std::lock_guard lock(mutex_);
     return ranges_;
   }
-  /// Bytes of chunked answers that found a taker.
+  /// Bytes of chunked responses that were received.
   int64_t chunked_bytes() const {
     const std::lock_guard lock(mutex_);
     return chunked_bytes_;
@@ -79,7 +79,7 @@ class Loopback {
     }
   }
 
-  /// Whether all went out.
+  /// True if all bytes were sent.
   static bool send_all(int peer, std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = send(peer, bytes.data(), bytes.size(), MSG_NOSIGNAL);

@@ -1,20 +1,20 @@
-// What the tests of this folder share besides a folder that goes away: the real data, and refusals.
+// Helpers of the data tests: errors and damaged bytes.
 #pragma once
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
-#include "core/error.h"
-#include "core/io.h"
-#include "data/shuffle.h"
-#include "tests/catch.h"
-#include "tests/real_data.h"
-#include "tests/scratch.h"
+#include "heed/core/error.h"
+#include "heed/core/io/files.h"
+#include "heed/data/batching/shuffle.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/real_data.h"
+#include "heed/tests/scratch.h"
 
 namespace heed {
 
-/// The text of the Error that `action` must throw, of this kind.
+/// The message of the Error that `action` must throw, which must have this fault.
 template <class Action>
 std::string refusal(Fault fault, Action&& action) {
   try {
@@ -28,7 +28,8 @@ std::string refusal(Fault fault, Action&& action) {
   return {};
 }
 
-/// Damages bytes in one of many ways, chosen by the number: a flip, a cut, a doubled or removed piece.
+/// Damages bytes in a way that depends on the number: flips a bit, or truncates, repeats, removes or sets
+/// bytes.
 inline std::string damaged(std::string bytes, uint64_t number) {
   const auto draw = [&](uint64_t which, size_t below) {
     return static_cast<size_t>(counter_below(7, number, which, static_cast<int64_t>(below)));
@@ -55,7 +56,7 @@ inline std::string damaged(std::string bytes, uint64_t number) {
   return bytes;
 }
 
-/// Whether the action either succeeds or refuses its input as bad data; anything else fails the test.
+/// True if the action succeeds, false if it throws Fault::data; anything else fails the test.
 template <class Action>
 bool accepted(Action&& action) {
   try {

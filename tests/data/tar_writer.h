@@ -1,4 +1,4 @@
-// Tar archives for the tests, good ones and ones that lie.
+// Writes tar archives for tests, valid and malformed.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace heed {
 
-/// What an archive says of one entry; the defaults are the truth.
+/// One entry; the defaults are valid.
 struct TarPart {
   std::string name = {};
   std::string bytes = {};
   char kind = '0';
   std::string prefix = {};
   std::string link = {};
-  int64_t claimed_size = -1;   ///< instead of the size
+  int64_t claimed_size = -1;   ///< instead of the real size
   std::string size_text = {};  ///< instead of its octal digits
   std::string magic = {"ustar\00000", 8};
   bool wrong_sum = false;
@@ -48,7 +48,7 @@ inline std::string tar_block(const TarPart& part) {
   return header + part.bytes + std::string((512 - part.bytes.size() % 512) % 512, '\0');
 }
 
-/// An archive of these parts, padded as tar does.
+/// An archive of these entries, padded as tar does.
 inline std::string make_tar(const std::vector<TarPart>& parts) {
   std::string out;
   for (const TarPart& part : parts) out += tar_block(part);
@@ -57,7 +57,7 @@ inline std::string make_tar(const std::vector<TarPart>& parts) {
   return out;
 }
 
-/// One pax record, its length included.
+/// A pax record, with its length.
 inline std::string pax_record(const std::string& key, const std::string& value) {
   const std::string rest = " " + key + "=" + value + "\n";
   size_t length = rest.size() + 1;

@@ -1,4 +1,4 @@
-// Zip archives for the tests, good ones and ones that lie.
+// Writes zip archives for tests, valid and malformed.
 #pragma once
 
 #include <zlib.h>
@@ -7,20 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 
-/// What an archive says of one entry; the defaults are the truth.
+/// One entry; the defaults are valid.
 struct ZipPart {
   std::string name = {};
   std::string bytes = {};
   bool deflated = true;
   uint32_t unix_mode = 0100644;
   uint32_t flags = 0;
-  int64_t claimed_size = -1;  ///< instead of the size
+  int64_t claimed_size = -1;  ///< instead of the real size
   int64_t claimed_crc = -1;
-  std::string local_name = {};  ///< where the entry begins, when it differs
+  std::string local_name = {};  ///< name in the local header, if it differs
 };
 
 inline std::string little(uint64_t value, int width) {
@@ -43,7 +43,7 @@ inline std::string raw_deflate(const std::string& bytes) {
   return out;
 }
 
-/// An archive of these parts, with a comment at its end.
+/// An archive of these entries, with a comment at its end.
 inline std::string make_zip(const std::vector<ZipPart>& parts, const std::string& comment = "") {
   std::string out, directory;
   for (const ZipPart& part : parts) {

@@ -35,7 +35,7 @@ class LongClassifier(nn.Module):
 
 class Recipe:
     """What a step needs: the model, its loss of a batch, batches in pinned memory, and what comes after the gradients."""
-    clip_norm = clip_each = 0
+    clip_norm = grad_clip_value = 0
 
     def optimizer(self, fused):
         return self.kind(self.model.parameters(), **self.settings, **({'fused': True} if fused else {}))
@@ -43,8 +43,8 @@ class Recipe:
     def clip(self):
         if self.clip_norm:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
-        if self.clip_each:
-            torch.nn.utils.clip_grad_value_(self.model.parameters(), self.clip_each)
+        if self.grad_clip_value:
+            torch.nn.utils.clip_grad_value_(self.model.parameters(), self.grad_clip_value)
 
 
 class Shakespeare(Recipe):
@@ -64,7 +64,7 @@ class Shakespeare(Recipe):
 
 
 class Long(Recipe):
-    kind, settings, clip_each, flash = torch.optim.AdamW, {'lr': 1e-4, 'eps': 1e-6, 'weight_decay': 0.0}, 1.0, False
+    kind, settings, grad_clip_value, flash = torch.optim.AdamW, {'lr': 1e-4, 'eps': 1e-6, 'weight_decay': 0.0}, 1.0, False
 
     def __init__(self, vocabulary, tokens, count, shortest, attention):
         self.model = LongClassifier(vocabulary, tokens, attention)

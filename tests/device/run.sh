@@ -49,10 +49,10 @@ if command -v nvidia-smi >/dev/null; then
   sizes=(--rounds 40) timing=()
 else
   echo "no GPU here: a rehearsal on the device that the CPU acts, whose times mean nothing" | tee "$out/machine.txt"
-  build=build/acted total=${HEED_SECONDS:-7200}
-  options+=(-DHEED_CUDA=ACTED)
+  build=build/emulated total=${HEED_SECONDS:-7200}
+  options+=(-DHEED_CUDA=EMULATED)
   programs=(core_tests)
-  sizes=(--rounds 2 --width 32 --heads 2 --feed-forward 32 --layers 1 --max-length 12 --batch 2)
+  sizes=(--rounds 2 --d-model 32 --heads 2 --d-ff 32 --layers 1 --max-length 12 --batch-size 2)
   timing=(--small --torch-device cpu --rounds 1 --steps 4 --longest 64)
 fi
 # The kernels of each kind, those of the tensor cores and of cuBLASLt among them.

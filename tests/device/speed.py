@@ -14,11 +14,11 @@ from pairs import write_pairs
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Heed's words, PyTorch's words, Heed's for a rehearsal. Each task's own data are made here: a few examples give the shapes of all.
-FEW = ['--set', 'data.examples=2000', '--set', 'data.validation=64', '--set', 'data.held_out=64']
+FEW = ['--set', 'data.num_examples=2000', '--set', 'data.validation=64', '--set', 'data.test_size=64']
 ATTENTIONS = (('softmax', 'softmax'), ('fastmax:p=1', 'fastmax1'), ('fastmax:p=2', 'fastmax2'))
-SMALL = ['--width', '32', '--heads', '2', '--feed-forward', '32', '--layers', '1', '--batch', '2']
+SMALL = ['--d-model', '32', '--heads', '2', '--d-ff', '32', '--layers', '1', '--batch-size', '2']
 RECIPES = {
-    'shakespeare': ('shakespeare', [], [*SMALL, '--max-length', '16', '--set', 'data.characters=20000']),
+    'shakespeare': ('shakespeare', [], [*SMALL, '--max-length', '16', '--set', 'data.num_examples=20000']),
     'listops': ('lra-listops-skyformer', FEW,
                 [*FEW, *SMALL, '--max-length', '64', '--set', 'data.depth=4', '--set', 'data.shortest=20', '--set', 'data.below=60']),
     'image': ('lra-image-skyformer', FEW, [*FEW, *SMALL, '--max-length', '64', '--set', 'data.side=8']),
@@ -147,7 +147,7 @@ def attention(session):
                 what = {'part': 'attention', 'round': turn, 'precision': options.precision, 'width': width, 'small': options.small}
                 if session.left() < 0:
                     return
-                for row in session.heed('bench', 'attention', 'fastmax:p=1', '--head-width', str(width), '--longest', str(options.longest),
+                for row in session.heed('bench', 'attention', 'fastmax:p=1', '--head-dim', str(width), '--longest', str(options.longest),
                                         '--precision', options.precision, '--json'):
                     session.keep(row | what | {'program': 'heed', 'kind': row['attention']})
                 for causal in (False, True):
@@ -167,7 +167,7 @@ def whole_translation(session):
     with tempfile.TemporaryDirectory() as folder:
         kept = 200 if options.small else 29098
         write_pairs(pathlib.Path(folder) / 'pairs.tsv', kept + 64, *((50, 60) if options.small else (15698, 22463)))
-        small = ['--width', '32', '--heads', '2', '--feed-forward', '32', '--max-length', '350'] if options.small else []
+        small = ['--d-model', '32', '--heads', '2', '--d-ff', '32', '--max-length', '350'] if options.small else []
         session.heed('train', 'translate-conti', *small, '--data', 'pairs.tsv', '--name', 'timed', '--quiet', '--precision', options.precision,
                      '--epochs', str(options.epochs), '--set', 'data.validation=64', '--set', 'data.bleu_pairs=0',
                      '--set', 'train.validate_every=1000000', '--set', f'train.time_limit={max(5, int(session.left() * (0.5 if options.epochs == 1 else 0.9)))}', cwd=folder)

@@ -1,12 +1,12 @@
 // A character language model with linear attention, trained by a loop of one's own.
 #include <cstdio>
 
-#include "attention/variant.h"
-#include "data/characters.h"
-#include "data/verse.h"
-#include "data/vocabulary.h"
-#include "nn/transformer.h"
-#include "train/optimizer.h"
+#include "heed/attention/variant.h"
+#include "heed/data/batching/text_windows.h"
+#include "heed/data/synthetic/text.h"
+#include "heed/data/tokenizers/vocabulary.h"
+#include "heed/nn/transformer.h"
+#include "heed/train/optim/optimizer.h"
 
 using namespace heed;
 
@@ -15,13 +15,13 @@ int main() {
   const auto tokenizer = make_character_tokenizer(text);
   const TextWindows windows(tokenizer->encode(text), {.block = 32, .batch = 16});
   Rng rng(1);
-  TransformerConfig config{.width = 64, .heads = 4, .feed_forward = 256, .layers = 1, .max_length = 32};
+  TransformerConfig config{.d_model = 64, .heads = 4, .d_ff = 256, .layers = 1, .max_length = 32};
   DecoderOnly model(config, tokenizer->size(), attention_factory("linear:epsilon=1e-5"), rng);
-  Optimizer optimizer(model, {.decay = 0.1});
+  Optimizer optimizer(model, {.weight_decay = 0.1});
   for (int step = 0; step < 200; ++step) {
     const WindowBatch batch = windows.random(step);
     const Shape shape{batch.input.rows, batch.input.columns};  // [B, T]
-    const Tensor logits = model(Tensor::of<int32_t>(batch.input.ids, shape), {.noise = &rng});
+    const Tensor logits = model(Tensor::of<int32_t>(batch.input.ids, shape), {.rng = &rng});
     const Tensor loss = cross_entropy(logits, Tensor::of<int32_t>(batch.target.ids, shape));
     backward(loss);
     optimizer.step(3e-3);  // clips, updates, clears

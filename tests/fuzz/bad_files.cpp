@@ -1,11 +1,11 @@
-// Reads thousands of damaged files by the readers of heed, each held to the law; the scorecard starts it.
+// Checks heed's readers with thousands of damaged files (see law.h); the scorecard starts it.
 //
 //   bad_files checkpoint RUN FIRST COUNT     damaged files of the last checkpoint of a run
 //   bad_files tokenizer - FIRST COUNT        damaged tokenizers in a checkpoint
 //   bad_files KIND CORPUS FIRST COUNT        damaged data: idx gzip npy pairs config json
 //
-// The cases are numbered, and the same on every machine. They run in children, so that a crash is one case;
-// the answer is a line of JSON.
+// Cases are numbered and the same on every machine. They run in subprocesses, so that a crash fails one case;
+// the result is a line of JSON.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,22 +16,22 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "core/gzip.h"
-#include "core/io.h"
-#include "core/json.h"
-#include "core/npy.h"
-#include "core/random.h"
-#include "core/safetensors.h"
-#include "data/idx.h"
-#include "data/parallel_text.h"
-#include "data/sentencepiece.h"
-#include "data/vocabulary.h"
-#include "tests/fuzz/law.h"
-#include "tests/fuzz/mutate.h"
-#include "tests/scratch.h"
-#include "train/checkpoint.h"
-#include "train/commands/loaded_run.h"
-#include "train/optimizer.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/gzip.h"
+#include "heed/core/io/json.h"
+#include "heed/core/io/npy.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/core/random.h"
+#include "heed/data/formats/idx.h"
+#include "heed/data/text/parallel_text.h"
+#include "heed/data/tokenizers/sentencepiece.h"
+#include "heed/data/tokenizers/vocabulary.h"
+#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/mutate.h"
+#include "heed/tests/scratch.h"
+#include "heed/train/commands/loaded_run.h"
+#include "heed/train/optim/optimizer.h"
+#include "heed/train/run/checkpoint.h"
 
 namespace heed {
 namespace {

@@ -1,8 +1,8 @@
-// Fuzz target: the manifest of a checkpoint, beside files that are whole.
-#include "train/checkpoint.h"
-#include "core/io.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+// Fuzz target: the manifest of a checkpoint whose files are intact.
+#include "heed/train/run/checkpoint.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

@@ -1,8 +1,8 @@
 // Fuzz target: binary records of CIFAR-10, in grey and in colour.
-#include "data/cifar.h"
+#include "heed/data/formats/cifar.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

@@ -1,9 +1,9 @@
 // Fuzz target: configurations in TOML.
-#include "train/config.h"
+#include "heed/train/config/config.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
-#include "train/task.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
+#include "heed/train/tasks/task.h"
 
 using namespace heed;
 

@@ -1,5 +1,4 @@
-// Runs a fuzz target without libFuzzer: its corpus, then as many damaged copies as asked for, always the
-// same.
+// Runs a fuzz target without libFuzzer: its corpus, then a number of damaged copies, deterministically.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/io.h"
-#include "tests/fuzz/mutate.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/fuzz/mutate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 

@@ -1,8 +1,8 @@
-// Fuzz target: TensorBoard's event files, as they are and as records whose check sums fit.
-#include "core/hash.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
-#include "train/tensorboard.h"
+// Fuzz target: TensorBoard event files, raw and as records with valid checksums.
+#include "heed/core/io/hash.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
+#include "heed/train/run/tensorboard.h"
 
 using namespace heed;
 

@@ -1,8 +1,8 @@
 // Fuzz target: gzip data.
-#include "core/gzip.h"
+#include "heed/core/io/gzip.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

@@ -1,4 +1,4 @@
-// Counts what operator new gives, so that a target can hold a reader to a bound.
+// Counts allocations of operator new, to check a reader's heap limit.
 #include <malloc.h>
 
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/law.h"
 
 namespace {
 

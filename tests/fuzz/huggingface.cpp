@@ -1,7 +1,7 @@
 // Fuzz target: word-level tokenizer files in JSON.
-#include "data/vocabulary.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/data/tokenizers/vocabulary.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

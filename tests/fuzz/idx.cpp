@@ -1,9 +1,9 @@
 // Fuzz target: idx images and labels, plain and gzip.
-#include "data/idx.h"
+#include "heed/data/formats/idx.h"
 
-#include "core/gzip.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/core/io/gzip.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

@@ -1,4 +1,4 @@
-// The entry point of a fuzz target, under the name that libFuzzer and our own driver call.
+// The entry point of a fuzz target, called by libFuzzer or by driver.cpp.
 #pragma once
 
 #include <cstddef>

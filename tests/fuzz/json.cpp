@@ -1,8 +1,8 @@
 // Fuzz target: JSON.
-#include "core/json.h"
+#include "heed/core/io/json.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

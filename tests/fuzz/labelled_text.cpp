@@ -1,8 +1,8 @@
 // Fuzz target: lines of reviews, and of pairs of documents.
-#include "data/labelled_text.h"
+#include "heed/data/text/labelled_text.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

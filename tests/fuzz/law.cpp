@@ -1,5 +1,5 @@
-// How readers are held to the law.
-#include "tests/fuzz/law.h"
+// Checks the rules for readers of untrusted bytes.
+#include "heed/tests/fuzz/law.h"
 
 #include <unistd.h>
 
@@ -8,8 +8,8 @@
 #include <ctime>
 #include <typeinfo>
 
-#include "core/io.h"
-#include "tests/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/scratch.h"
 
 namespace heed::law {
 namespace {

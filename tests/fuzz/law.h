@@ -1,4 +1,4 @@
-// The law of everything that reads bytes it cannot trust, and how a fuzz target holds a reader to it.
+// The rules for readers of untrusted bytes, and their check in fuzz targets.
 #pragma once
 
 #include <cstdint>
@@ -6,52 +6,52 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.h"
-#include "tests/fuzz/refusal.h"
+#include "heed/core/error.h"
+#include "heed/tests/fuzz/refusal.h"
 
 namespace heed::law {
 
-/// What a reader may take beside the bytes it is given.
+/// Limits of a reader's resources.
 struct Bounds {
-  int64_t heap = int64_t{64} << 20;  ///< bytes at most, beyond those of the input
-  int64_t per_byte = 0;              ///< and this many more for each byte of the input
-  double seconds = 1;                ///< of processor time; three times that under a sanitizer
-  bool usage = false;                ///< a refusal may be a usage error too: what is read is a configuration
+  int64_t heap = int64_t{64} << 20;  ///< maximum bytes, besides the input
+  int64_t per_byte = 0;              ///< and so many more per byte of the input
+  double seconds = 1;                ///< of CPU time; three times as much with a sanitizer
+  bool usage = false;                ///< the reader may throw a usage error too: it reads a configuration
 };
 
-/// What became of one input.
+/// The result of one input.
 struct Outcome {
   bool accepted = false;
-  std::string message;  ///< of the refusal
-  std::string broken;   ///< the law that was broken; empty when none was
+  std::string message;  ///< of the error
+  std::string broken;   ///< the violated rule; empty when none
   double seconds = 0;
-  int64_t heap = 0;  ///< bytes at the peak
+  int64_t heap = 0;  ///< peak bytes
 };
 
-/// Calls the reader, which throws an Error when it refuses the input. The law:
-/// - nothing but an Error is thrown, and it is Fault::data;
-/// - its words are in order: see refusal.h;
+/// Calls the reader, which throws an Error for bad input. The rules:
+/// - it throws nothing but an Error, and that is Fault::data;
+/// - the message is well-formed: see refusal.h;
 /// - heap and time stay within the bounds.
 Outcome outcome_of(std::string_view name, std::string_view input, const std::function<void()>& reader,
                    const Bounds& bounds = {});
 
-/// The same; aborts with the reason when the law is broken. Returns whether the input was accepted.
+/// The same; aborts with the reason when a rule is violated. Returns true if the reader accepted the input.
 bool obeys(std::string_view name, std::string_view input, const std::function<void()>& reader,
            const Bounds& bounds = {});
 
-/// Aborts with the words when something does not hold that must, such as a round trip.
+/// Aborts with the message unless `holds`, for example for a round trip.
 void demand(bool holds, std::string_view words);
 
-/// Bytes that operator new has given and not got back, and the most there were since the last `mark_peak`.
+/// Bytes allocated by operator new and not freed, and their peak since the last mark_peak().
 int64_t heap_live();
 int64_t heap_peak();
 void mark_peak();
 
-/// A file that holds the bytes, under a name that ends as asked; it is written anew by the next call with the
-/// same ending, and gone at the end of the program.
+/// A file with these bytes, whose name has this ending. The next call with the same ending replaces it; it is
+/// removed at the end of the program.
 Path planted(std::string_view bytes, const std::string& ending);
 
-/// An empty folder of its own for files that belong together, likewise.
+/// An empty folder for files that belong together, with the same lifetime.
 Path planted_folder();
 
 }  // namespace heed::law

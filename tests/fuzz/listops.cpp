@@ -1,8 +1,8 @@
 // Fuzz target: files of ListOps.
-#include "data/listops.h"
+#include "heed/data/synthetic/listops.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

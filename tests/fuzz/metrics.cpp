@@ -1,8 +1,8 @@
-// Fuzz target: the lines of metrics.jsonl, which are read past any damage.
-#include "core/io.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
-#include "train/metrics_log.h"
+// Fuzz target: lines of metrics.jsonl, whose reader skips damage.
+#include "heed/core/io/files.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
+#include "heed/train/run/metrics_log.h"
 
 using namespace heed;
 
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   write_metrics_csv(path, path.string() + ".csv");
   constexpr int64_t step = 20;
   MetricsLog log(path, path.string() + ".tb");
-  log.rewind(step);
+  log.truncate_to(step);
   int64_t kept = 0, all = 0;
   for (const MetricSeries& one : series) all += static_cast<int64_t>(one.steps.size());
   for (const MetricSeries& one : read_metrics(path)) {

@@ -1,9 +1,9 @@
-// Fuzz target: the weights and the optimizer's state of a checkpoint, into a model that is there already.
-#include "core/random.h"
-#include "nn/linear.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
-#include "train/optimizer.h"
+// Fuzz target: weights and optimizer state of a checkpoint, loaded into an existing model.
+#include "heed/core/random.h"
+#include "heed/nn/linear.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
+#include "heed/train/optim/optimizer.h"
 
 using namespace heed;
 

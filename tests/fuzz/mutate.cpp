@@ -1,5 +1,5 @@
-// Damage by number.
-#include "tests/fuzz/mutate.h"
+// Deterministic damage to bytes.
+#include "heed/tests/fuzz/mutate.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-// Damage by number: the same number does the same damage on every machine.
+// Deterministic damage to bytes: a pure function of a number.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,20 @@
 
 namespace heed {
 
-/// Bytes after damage, and what was done.
+/// Damaged bytes and the kind of damage.
 struct Mutation {
   std::string bytes;
-  const char* kind;  ///< of the last damage done
+  const char* kind;  ///< of the last damage
 };
 
-/// Damages `base` once or a few times: bits flipped, bytes set, parts cut out, doubled, repeated up to 256
-/// KiB or cut off, length fields and digits overwritten with numbers that readers trip over, parts of
-/// `others` put in.
+/// Damages `base` one or several times: flips bits, sets bytes, removes, doubles or truncates parts, repeats
+/// them up to 256 KiB, overwrites length fields and digits with extreme numbers, inserts parts of `others`.
 Mutation mutate(std::string_view base, std::span<const std::string> others, uint64_t number);
 
-/// One part of `base` repeated so often that 256 bytes to 256 KiB are added, as `mutate` does it.
+/// Repeats a part of `base`, adding 256 bytes to 256 KiB, as mutate() does.
 std::string repeat_part(std::string_view base, uint64_t number);
 
-/// Exactly one bit flipped, anywhere in the bytes from `begin` to `end`.
+/// Flips exactly one bit in the bytes from `begin` to `end`.
 std::string flip_bit(std::string_view base, size_t begin, size_t end, uint64_t number);
 
 }  // namespace heed

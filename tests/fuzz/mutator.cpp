@@ -1,8 +1,8 @@
-// What libFuzzer's own mutations lack: a part repeated thousands of times.
+// A mutation that libFuzzer lacks: repeats a part thousands of times.
 #include <algorithm>
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/mutate.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/mutate.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 

@@ -1,8 +1,8 @@
 // Fuzz target: NumPy files.
-#include "core/npy.h"
+#include "heed/core/io/npy.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <span>
 
-#include "core/gzip.h"
-#include "data/parallel_text.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/core/io/gzip.h"
+#include "heed/data/text/parallel_text.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

@@ -1,8 +1,8 @@
 // Fuzz target: metadata of Pathfinder.
-#include "data/pathfinder.h"
+#include "heed/data/synthetic/pathfinder.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

@@ -1,8 +1,8 @@
 // Fuzz target: grey PNG images.
-#include "data/png.h"
+#include "heed/data/formats/png.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

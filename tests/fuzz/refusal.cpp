@@ -1,7 +1,7 @@
-// What is wrong with the words of a refusal.
-#include "tests/fuzz/refusal.h"
+// Checks error messages.
+#include "heed/tests/fuzz/refusal.h"
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed::law {
 namespace {

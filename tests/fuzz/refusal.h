@@ -1,4 +1,4 @@
-// The words with which a file is refused.
+// Checks the error message of a rejected file.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace heed::law {
 
-/// What is wrong with a refusal; empty when nothing is. It must name the file and a place in it (a byte or a
-/// line), be UTF-8 without control characters, and be no longer than 4,000 bytes.
+/// What is wrong with a message; empty when it is right. It must name the file and a position (byte or line),
+/// be UTF-8 without control characters, and have at most 4,000 bytes.
 std::string fault_of_refusal(std::string_view name, std::string_view message);
 
 }  // namespace heed::law

@@ -1,8 +1,8 @@
 // Fuzz target: safetensors files.
-#include "core/safetensors.h"
+#include "heed/core/io/safetensors.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

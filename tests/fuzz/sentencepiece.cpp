@@ -1,8 +1,8 @@
-// Fuzz target: saved sentencepiece models, as they are and with a seal that fits.
-#include "core/hash.h"
-#include "data/tokenizer.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+// Fuzz target: saved sentencepiece models, raw and with a valid hash.
+#include "heed/core/io/hash.h"
+#include "heed/data/tokenizers/tokenizer.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

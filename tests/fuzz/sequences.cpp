@@ -1,8 +1,8 @@
-// Fuzz target: kept sequences, also with a check sum that fits.
-#include "data/sequences.h"
+// Fuzz target: cached sequences, raw and with a valid checksum.
+#include "heed/data/text/labelled_bytes.h"
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

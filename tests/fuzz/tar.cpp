@@ -1,10 +1,10 @@
-// Fuzz target: tar archives, as they come and with the sums of their headers mended.
-#include "data/tar.h"
+// Fuzz target: tar archives, raw and with corrected header checksums.
+#include "heed/data/formats/tar.h"
 
 #include <set>
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

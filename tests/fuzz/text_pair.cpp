@@ -1,8 +1,8 @@
-// Fuzz target: a pair of text files; the first NUL of the input parts the two sides.
-#include "core/io.h"
-#include "data/parallel_text.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+// Fuzz target: a pair of text files; the first NUL of the input separates the two.
+#include "heed/core/io/files.h"
+#include "heed/data/text/parallel_text.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

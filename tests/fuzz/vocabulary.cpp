@@ -1,7 +1,7 @@
 // Fuzz target: saved vocabularies of words, characters and byte pairs.
-#include "data/tokenizer.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/data/tokenizers/tokenizer.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

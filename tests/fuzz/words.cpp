@@ -1,9 +1,9 @@
-// Fuzz target: text of any bytes through the splitting of words and lines.
-#include "data/text.h"
+// Fuzz target: splitting of arbitrary bytes into words and lines.
+#include "heed/data/text/text.h"
 
-#include "data/vocabulary.h"
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/data/tokenizers/vocabulary.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

@@ -1,10 +1,10 @@
 // Fuzz target: zip archives.
-#include "data/zip.h"
+#include "heed/data/formats/zip.h"
 
 #include <set>
 
-#include "tests/fuzz/input.h"
-#include "tests/fuzz/law.h"
+#include "heed/tests/fuzz/input.h"
+#include "heed/tests/fuzz/law.h"
 
 using namespace heed;
 

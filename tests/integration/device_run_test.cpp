@@ -1,12 +1,11 @@
-// A whole run on a device: the numbers of the CPU, and the same bits however its batches and steps are
-// queued.
+// A whole run on a device: the CPU's numbers, and bit identity however batches and steps are queued.
 #include <cstdlib>
 
-#include "tests/any_device.h"
-#include "tests/scratch.h"
-#include "tests/train/small_run.h"
-#if HEED_CUDA_ACTED
-#include "core/cuda/acted/cuda_runtime.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/small_run.h"
+#if HEED_CUDA_EMULATED
+#include "heed/core/cuda/emulator/cuda_runtime.h"
 #endif
 
 using namespace heed;
@@ -24,10 +23,10 @@ struct Set {
 
 /// Without chance, so that another padding draws nothing else.
 Config quiet(const Settings& more = {}) {
-  Settings settings{{"model.dropout", "0"},         {"model.attention_dropout", "0"},
-                    {"train.accumulate", "1"},      {"train.batch_tokens", "120"},
-                    {"train.steps", "24"},          {"data.bleu_pairs", "0"},
-                    {"train.validate_every", "12"}, {"data.pairs", "120"}};
+  Settings settings{{"model.dropout", "0"},           {"model.attention_dropout", "0"},
+                    {"train.grad_accumulation", "1"}, {"train.batch_tokens", "120"},
+                    {"train.max_steps", "24"},        {"data.bleu_pairs", "0"},
+                    {"train.validate_every", "12"},   {"data.num_examples", "120"}};
   settings.insert(settings.end(), more.begin(), more.end());
   return tiny(settings);
 }
@@ -62,8 +61,8 @@ TEST_CASE("device run: padding to few shapes changes no loss, and a device repla
     return;
   }
   const DefaultDevice device(Device::cuda);
-  const Outcome seldom = sit(scratch / "cuda-exact", quiet({{"data.shapes", "exact"}}));
-  const Outcome mostly = sit(scratch / "cuda", quiet());
+  const TrainResult seldom = sit(scratch / "cuda-exact", quiet({{"data.shapes", "exact"}}));
+  const TrainResult mostly = sit(scratch / "cuda", quiet());
   check_close(exact, losses_of(scratch / "cuda-exact"));
   check_close(exact, losses_of(scratch / "cuda"));
   CHECK(mostly.replayed > seldom.replayed);
@@ -77,7 +76,7 @@ TEST_CASE("device run: the same bits with batches made ahead or not, steps repla
   }
   const DefaultDevice device(Device::cuda);
   Scratch scratch;
-  const Settings settings{{"train.steps", "12"}, {"model.dropout", "0.2"}};
+  const Settings settings{{"train.max_steps", "12"}, {"model.dropout", "0.2"}};
   CHECK(sit(scratch / "whole", quiet(settings)).replayed > 0);
   {
     const Set prefetch("HEED_PREFETCH", "off");
@@ -91,13 +90,13 @@ TEST_CASE("device run: the same bits with batches made ahead or not, steps repla
   CHECK(sit(scratch / "pieces", quiet(settings), 5).stopped_by == SIGTERM);
   sit(scratch / "pieces", quiet(settings));
   check_same(scratch / "whole", scratch / "pieces", 12);
-#if HEED_CUDA_ACTED
-  for (const acted::StreamOrder order : {acted::StreamOrder::late, acted::StreamOrder::early}) {
-    CAPTURE(order == acted::StreamOrder::late);
-    const Path run = scratch / (order == acted::StreamOrder::late ? "late" : "early");
-    acted::order_streams(order);
+#if HEED_CUDA_EMULATED
+  for (const emulated::StreamOrder order : {emulated::StreamOrder::late, emulated::StreamOrder::early}) {
+    CAPTURE(order == emulated::StreamOrder::late);
+    const Path run = scratch / (order == emulated::StreamOrder::late ? "late" : "early");
+    emulated::order_streams(order);
     sit(run, quiet(settings));
-    acted::order_streams(acted::StreamOrder::at_once);
+    emulated::order_streams(emulated::StreamOrder::at_once);
     check_same(scratch / "whole", run, 12);
   }
 #endif
@@ -109,10 +108,14 @@ TEST_CASE("device run: a few batches of a step are held and replayed, many are m
     return;
   }
   Scratch scratch;
-  const Settings two{
-      {"train.steps", "12"}, {"train.accumulate", "2"}, {"train.batch", "4"}, {"data.pairs", "60"}};
-  const Settings many{
-      {"train.steps", "2"}, {"train.accumulate", "65"}, {"train.batch", "1"}, {"data.pairs", "60"}};
+  const Settings two{{"train.max_steps", "12"},
+                     {"train.grad_accumulation", "2"},
+                     {"train.batch_size", "4"},
+                     {"data.num_examples", "60"}};
+  const Settings many{{"train.max_steps", "2"},
+                      {"train.grad_accumulation", "65"},
+                      {"train.batch_size", "1"},
+                      {"data.num_examples", "60"}};
   sit(scratch / "cpu", quiet(many));
   const DefaultDevice device(Device::cuda);
   sit(scratch / "held", quiet(two));

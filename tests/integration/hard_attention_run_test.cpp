@@ -1,17 +1,17 @@
-// Training with hard attention: the reward reaches it, and a run that stops goes on as if it had not.
+// Training with hard attention: rewards reach it, and a resumed run equals an uninterrupted one.
 #include <cmath>
 
-#include "core/safetensors.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/train/small_run.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/small_run.h"
 
 using namespace heed;
 
 TEST_CASE("hard: a translator with hard cross attention stops and goes on to the same bits") {
   Scratch scratch;
   const Settings settings{{"attention.cross", "hard"}, {"attention.decoder", "hard:score=dot,soft=0.2"}};
-  const Outcome whole = sit(scratch / "whole", tiny(settings));
+  const TrainResult whole = sit(scratch / "whole", tiny(settings));
   CHECK(whole.step == 12);
   sit(scratch / "stopped", tiny(settings), 7);
   CHECK(sit(scratch / "stopped", tiny(settings)).step == 12);

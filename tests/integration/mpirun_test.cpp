@@ -1,4 +1,4 @@
-// The program as mpirun starts it: several processes, one run.
+// The program under mpirun: several processes, one run.
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,10 +9,10 @@
 #include <sstream>
 #include <thread>
 
-#include "tests/catch.h"
-#include "tests/train/shell.h"
-#include "train/checkpoint.h"
-#include "train/metrics_log.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/train/shell.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/metrics_log.h"
 
 using namespace heed;
 
@@ -62,19 +62,19 @@ std::vector<std::string> small(const std::string& name, const std::string& token
           "translate",
           "--name",
           name,
-          "--data.pairs",
+          "--data.num_examples",
           "400",
           "--data.validation",
           "20",
-          "--data.test",
+          "--data.test_size",
           "8",
           "--bleu-pairs",
           "2",
-          "--width",
+          "--d-model",
           "32",
           "--heads",
           "2",
-          "--feed-forward",
+          "--d-ff",
           "32",
           "--layers",
           "1",
@@ -90,7 +90,7 @@ std::vector<std::string> small(const std::string& name, const std::string& token
           tokens,
           "--validate-every",
           "10",
-          "--keep",
+          "--keep-checkpoints",
           "9",
           "--threads",
           "1"};
@@ -263,17 +263,19 @@ TEST_CASE("mpirun: what goes wrong is said once, with the code of one process", 
   Shell shell;
   shell.before = as_processes(2);
   int runs = 0;
-  const auto with = [&](const std::vector<std::string>& more) {
-    const Result result = shell.run(small(text("run", ++runs), "150") + more);
+  const auto check = [&](const Result& result) {
     CAPTURE(result.err);
     CHECK(count_of("error: ", result.err) == 1);
     return result;
   };
-  const Result bad = with({"--set", "test.plant=gradient@2"});
+  const auto with = [&](const std::vector<std::string>& more) {
+    return check(shell.run(small(text("run", ++runs), "150") + more));
+  };
+  const Result bad = check(shell.run_with_fault("gradient@2", small(text("run", ++runs), "150")));
   CHECK(bad.code == 4);
   CHECK(bad.err.find("process 2 of 2 on ") != std::string::npos);
   CHECK(with({"--data", "nowhere.tsv"}).code == 5);
-  CHECK(with({"--rate", "fast"}).code == 2);
+  CHECK(with({"--lr", "fast"}).code == 2);
   CHECK(with({"--device", "quantum"}).code == 2);
   CHECK(runs == 4);
   CHECK(!io::exists(shell.scratch / "runs/run2"));  // what failed before its first step leaves nothing
@@ -289,7 +291,7 @@ TEST_CASE("mpirun: what goes wrong is said though the process that says it comes
   shell.before = as_processes(2);
   for (const char* word : {"sh", "-c", "test $OMPI_COMM_WORLD_RANK = 1 || sleep 1; exec \"$@\"", "late"})
     shell.before.emplace_back(word);
-  const Result result = shell.run(small("late", "150") + std::vector<std::string>{"--rate", "fast"});
+  const Result result = shell.run(small("late", "150") + std::vector<std::string>{"--lr", "fast"});
   CAPTURE(result.err);
   CHECK(result.code == 2);
   CHECK(count_of("error: ", result.err) == 1);

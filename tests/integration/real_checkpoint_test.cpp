@@ -1,17 +1,17 @@
-// A checkpoint trained elsewhere: a small model of GPT-2's shape that sorts letters, with every intermediate
-// of its forward pass on three sequences.
+// A checkpoint of another program: a small GPT-2-like model that sorts letters, with all intermediate results
+// for three sequences.
 #include <array>
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "core/io.h"
-#include "core/json.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
-#include "nn/transformer.h"
-#include "tests/catch.h"
-#include "tests/real_data.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/nn/transformer.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/real_data.h"
 
 using namespace heed;
 
@@ -70,9 +70,9 @@ void put(const Linear& layer, const Tensor& weight, const Tensor& bias) {
 }
 
 DecoderOnly sorter(const Tensors& file) {
-  TransformerConfig config{.width = file.number("n_embd"),
+  TransformerConfig config{.d_model = file.number("n_embd"),
                            .heads = file.number("n_head"),
-                           .feed_forward = 4 * file.number("n_embd"),
+                           .d_ff = 4 * file.number("n_embd"),
                            .layers = file.number("n_layer"),
                            .max_length = file.number("block_size"),
                            .dropout = 0,
@@ -88,7 +88,7 @@ DecoderOnly sorter(const Tensors& file) {
   visit_tensors(model, [&](const std::string& name, Tensor& tensor) {
     if (name == "embedder.position.table") put(tensor, file["transformer.wpe.weight"]);
   });
-  const int64_t width = config.width;
+  const int64_t width = config.d_model;
   for (size_t i = 0; i < model.decoder.blocks.size(); ++i) {
     const std::string from = text("transformer.h.", i, ".");
     const auto tensor = [&](const char* name) { return file[from + name]; };
@@ -132,7 +132,7 @@ TEST_CASE("real checkpoint: every intermediate of a GPT-2 trained elsewhere, and
   const Path weights = real_data("gpt2/gpt-nano-sort-model.json");
   const Path seen = real_data("gpt2/gpt-nano-sort-t0-partials.json");
   if (weights.empty() || seen.empty()) return;
-  const NoTape no_tape;
+  const NoGrad no_tape;
   DecoderOnly model = sorter(Tensors(weights));
   const Tensors partials(seen);
   const auto check = [&](const char* name, const Tensor& found) {
@@ -162,11 +162,11 @@ TEST_CASE("real checkpoint: every intermediate of a GPT-2 trained elsewhere, and
   check("qkv", concat(std::vector<Tensor>{heads.query(h), heads.key(h), heads.value(h)}, 2));
   const Tensor scores = matmul(q, transpose(k, 2, 3)) * (1 / std::sqrt(16.0));
   check("att", scores + Mask::causal().dense(scores, 0));
-  Probe probe;
+  MapRecorder recorder;
   const Tensor attended =
-      heads.forward({.queries = h, .keys = h, .mask = Mask::causal(), .pass = {.probe = &probe}});
-  check("attSm", probe.maps.at(0).weights);
-  check("y", reshape(transpose(matmul(probe.maps[0].weights, v), 1, 2), h.shape()));
+      heads.forward({.queries = h, .keys = h, .mask = Mask::causal(), .context = {.recorder = &recorder}});
+  check("attSm", recorder.maps.at(0).weights);
+  check("y", reshape(transpose(matmul(recorder.maps[0].weights, v), 1, 2), h.shape()));
   check("yProj", attended);
   const Tensor after = x + attended;
   check("attnResid", after);

@@ -1,19 +1,19 @@
-// A run that stops and goes on, in pieces and with other numbers of threads, beside one that never stopped.
-#include "core/parallel.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/train/small_presets.h"
-#include "tests/train/small_run.h"
+// A run resumed several times, with different numbers of threads, against an uninterrupted one.
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/small_presets.h"
+#include "heed/tests/train/small_run.h"
 
 using namespace heed;
 
 namespace {
 
 /// Sittings of a few batches each, with another number of threads every time. Returns the last.
-Outcome in_pieces(const Path& run, const std::function<Config()>& config, int64_t batches_a_sitting) {
+TrainResult in_pieces(const Path& run, const std::function<Config()>& config, int64_t batches_a_sitting) {
   constexpr int counts[] = {2, 1, 4, 3, 8};
   const int before = threads();
-  Outcome outcome;
+  TrainResult outcome;
   int sittings = 0;
   do {
     set_threads(counts[sittings % 5]);
@@ -54,12 +54,13 @@ TEST_CASE("resume: every preset, with accumulation across epochs, in pieces on o
   for (const Preset& preset : presets()) {
     CAPTURE(preset.name);
     const auto config = [&] {
-      Config made = small_preset(preset.name, 8, {{"data.pairs", 40}, {"data.characters", 1500}});
+      Config made =
+          small_preset(preset.name, 8, {{"translate:data.num_examples", 40}, {"lm:data.num_examples", 1500}});
       // Five batches a step end an epoch in the middle of a step; four batches a sitting stop in one.
-      for (const auto& [key, value] : Settings{{"train.accumulate", "5"},
+      for (const auto& [key, value] : Settings{{"train.grad_accumulation", "5"},
                                                {"train.validate_every", "3"},
                                                {"train.checkpoint_every", "2"},
-                                               {"train.keep", "100"},
+                                               {"train.keep_checkpoints", "100"},
                                                {"model.dropout", "0.2"},
                                                {"model.attention_dropout", "0.1"}}) {
         made.set(key, value, "");
@@ -67,8 +68,8 @@ TEST_CASE("resume: every preset, with accumulation across epochs, in pieces on o
       return made;
     };
     Scratch scratch;
-    const Outcome whole = sit(scratch / "whole", config());
-    const Outcome pieces = in_pieces(scratch / "pieces", config, 13);
+    const TrainResult whole = sit(scratch / "whole", config());
+    const TrainResult pieces = in_pieces(scratch / "pieces", config, 13);
     CHECK(pieces.step == 8);
     CHECK(pieces.best.list == whole.best.list);
     check_same(scratch / "whole", scratch / "pieces", 8);
@@ -85,25 +86,25 @@ TEST_CASE("resume: every preset, with accumulation across epochs, in pieces on o
 TEST_CASE("resume: patience ends a run in pieces where it ends a whole one, with the same best so far") {
   // A rate that rises until it undoes what was learned: the best comes in the middle.
   const auto config = [] {
-    return tiny({{"train.steps", "400"},
+    return tiny({{"train.max_steps", "400"},
                  {"train.schedule", "constant"},
-                 {"train.warmup", "60"},
-                 {"train.rate", "0.1"},
-                 {"train.clip", "0"},
+                 {"train.warmup_steps", "60"},
+                 {"train.learning_rate", "0.1"},
+                 {"train.grad_clip", "0"},
                  {"train.validate_every", "2"},
                  {"train.patience", "4"},
-                 {"train.keep", "1"},
-                 {"data.pairs", "120"}});
+                 {"train.keep_checkpoints", "1"},
+                 {"data.num_examples", "120"}});
   };
   Scratch scratch;
-  const Outcome whole = sit(scratch / "whole", config());
+  const TrainResult whole = sit(scratch / "whole", config());
   CHECK(whole.early);
   REQUIRE(whole.best_step >= 6);
   CHECK(whole.step == whole.best_step + 8);
   for (const int64_t batches : {3, 5, 8}) {
     CAPTURE(batches);
     const Path run = scratch / std::to_string(batches);
-    const Outcome pieces = in_pieces(run, config, batches);
+    const TrainResult pieces = in_pieces(run, config, batches);
     CHECK(pieces.early);
     CHECK(pieces.step == whole.step);
     CHECK(pieces.best_step == whole.best_step);
@@ -117,7 +118,9 @@ TEST_CASE("resume: patience ends a run in pieces where it ends a whole one, with
 }
 
 TEST_CASE("resume: from the best so far on other threads, the steps after it come out again") {
-  const auto config = [] { return tiny({{"train.keep", "100"}, {"train.accumulate", "5"}}); };
+  const auto config = [] {
+    return tiny({{"train.keep_checkpoints", "100"}, {"train.grad_accumulation", "5"}});
+  };
   Scratch scratch;
   sit(scratch / "whole", config());
   sit(scratch / "again", config());
@@ -132,7 +135,7 @@ TEST_CASE("resume: from the best so far on other threads, the steps after it com
 }
 
 TEST_CASE("resume: with products in bf16") {
-  const auto config = [] { return tiny({{"train.precision", "bf16"}, {"train.accumulate", "3"}}); };
+  const auto config = [] { return tiny({{"train.precision", "bf16"}, {"train.grad_accumulation", "3"}}); };
   Scratch scratch;
   sit(scratch / "whole", config());
   in_pieces(scratch / "pieces", config, 9);

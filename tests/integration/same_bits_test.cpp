@@ -1,9 +1,9 @@
-// The same seed gives the same bits, whatever works on it: every preset, any number of threads.
-#include "core/parallel.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/train/small_presets.h"
-#include "tests/train/small_run.h"
+// The same seed gives the same bits: every preset, any number of threads.
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/small_presets.h"
+#include "heed/tests/train/small_run.h"
 
 using namespace heed;
 
@@ -12,13 +12,13 @@ namespace {
 /// Small, but large enough that products, sums and updates are cut into pieces for several threads.
 Config in_pieces(const std::string& preset) {
   return small_preset(preset, 3,
-                      {{"data.pairs", 250},
-                       {"data.images", 200},
+                      {{"translate:data.num_examples", 250},
+                       {"mnist:data.num_examples", 200},
                        {"data.fixed_length", 64},
-                       {"model.width", 64},
+                       {"model.d_model", 64},
                        {"model.max_length", 64},
-                       {"model.feed_forward", 256},
-                       {"train.batch", 16},
+                       {"model.d_ff", 256},
+                       {"train.batch_size", 16},
                        {"train.batch_tokens", 1024}});
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("same bits: the other precisions, with dropout and accumulation, and a
     config.set("train.precision", precision, "");
     config.set("model.dropout", "0.2", "");
     config.set("model.attention_dropout", "0.1", "");
-    config.set("train.accumulate", "2", "");
+    config.set("train.grad_accumulation", "2", "");
     check_any_threads(std::move(config));
   }
 }

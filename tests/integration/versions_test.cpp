@@ -1,11 +1,13 @@
-// Runs of other versions: a folder that heed 0.1 wrote, and folders that a newer one might.
+// Runs of other versions: a folder of heed 0.1, and folders of a hypothetical newer version.
 #include <filesystem>
 
-#include "core/json.h"
-#include "tests/train/shell.h"
-#include "train/checkpoint.h"
-#include "train/format.h"
-#include "train/sessions.h"
+#include "heed/core/io/json.h"
+#include "heed/tests/train/shell.h"
+#include "heed/train/config/config.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/format.h"
+#include "heed/train/run/metrics_log.h"
+#include "heed/train/run/sessions.h"
 
 using namespace heed;
 
@@ -19,7 +21,7 @@ struct Fixture : Shell {
   Path path = scratch / old_run;
   Fixture() {
     io::make_directories(path.parent_path());
-    std::filesystem::copy(Path(source_folder()) / "tests/train/fixtures/run-0.1", path,
+    std::filesystem::copy(Path(source_folder()) / "tests/integration/fixtures/run-0.1", path,
                           std::filesystem::copy_options::recursive);
   }
   Json json(const char* name) const { return parse_json(io::read(path / name), name); }
@@ -73,6 +75,32 @@ TEST_CASE("versions: a run of 0.1 goes on, keeps what it said of its first sessi
   CHECK(sessions_of(shell.json("manifest.json")).size() == 3);
 }
 
+TEST_CASE("versions: a run of 0.1 is read by its old names and goes on as one that was written anew") {
+  const Fixture shell;
+  // The same run with its settings and metrics under the names of today.
+  const std::string anew = "runs/anew";
+  std::filesystem::copy(shell.path, shell.scratch / anew, std::filesystem::copy_options::recursive);
+  Config config = read_config(io::read(shell.path / "config.toml"), "config.toml");
+  CHECK(config.model.d_model == 4);
+  CHECK(config.model.tie_embeddings == Tie::output);
+  CHECK(config.train.grad_accumulation == 2);
+  CHECK(config.train.schedule.warmup_steps == 150);
+  CHECK(config.decode.max_extra_tokens == 50);
+  io::write(shell.scratch / anew / "config.toml", to_toml(config));
+  CHECK_THAT(io::read(shell.scratch / anew / "config.toml"),
+             containing("grad_accumulation = 2") && !containing("\naccumulate ="));
+  for (const std::string& run : {old_run, anew})
+    REQUIRE(shell.run({"resume", run, "--steps", "9", "--threads", "1", "--quiet"}).code == 0);
+  for (const char* file : {"ckpt/step_000009/model.safetensors", "ckpt/step_000009/optim.safetensors"})
+    CHECK((io::read(shell.path / file) == io::read(shell.scratch / anew / file)));
+  const auto metrics = read_metrics(shell.path / "metrics.jsonl");
+  const auto found = std::find_if(metrics.begin(), metrics.end(),
+                                  [](const MetricSeries& one) { return one.name == "learning_rate"; });
+  REQUIRE(found != metrics.end());
+  CHECK(found->steps == std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(found->values[0] == Approx(2e-5));
+}
+
 TEST_CASE("versions: a resume on another instruction set is told, when steps were taken there") {
   const Fixture shell;
   REQUIRE(shell.run({"resume", old_run, "--steps", "7", "--quiet"}).code == 0);
@@ -108,7 +136,7 @@ TEST_CASE(
   check_refused(shell, {"evaluate", old_run}, 3, {words, "Go on with it by that version."});
   CHECK_THROWS_WITH(open_checkpoint(shell.path), !containing("damaged") && !containing("Train again"));
   write_checkpoint(shell.path, 4, {{"state.json", "{}"}});
-  CHECK_THROWS_WITH(open_checkpoint(shell.path), containing("--ckpt 4"));
+  CHECK_THROWS_WITH(open_checkpoint(shell.path), containing("--checkpoint 4"));
   for (const Json& nonsense : {Json(0), Json("2"), Json(1.5)}) {
     shell.change(checkpoint_manifest, "format", nonsense);
     CHECK_THROWS_WITH(open_checkpoint(shell.path), containing("damaged") && containing("its format is "));

@@ -1,9 +1,9 @@
-// tests nn/attention.h: terms of a loss that wait for the likelihood of each sequence
+// Tests nn/attention.h: auxiliary losses that need the likelihood of each sequence.
 #include <cmath>
 
-#include "nn/attention.h"
-#include "tests/any_device.h"
-#include "tests/catch.h"
+#include "heed/nn/attention.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -28,7 +28,7 @@ TEST_CASE("terms: what waits gets the likelihood of each sequence") {
   const Tensor logits = logits_of(6, 5);
   const std::vector<int32_t> targets{0, 4, -1, 2, -1, 1};
   const std::vector<double> values = logits.to_doubles();
-  Terms terms;
+  AuxiliaryLosses terms;
   std::vector<double> seen;
   terms.add("seen", [&](const Likelihood& likelihood) {
     CHECK_FALSE(likelihood.of_sequences.node());
@@ -36,7 +36,8 @@ TEST_CASE("terms: what waits gets the likelihood of each sequence") {
     return likelihood.weight * 2;
   });
   const Tensor trained = leaf(logits);
-  settle_terms(&terms, reshape(trained, Shape{2, 3, 5}), Tensor::of<int32_t>(targets, Shape{2, 3}));
+  resolve_auxiliary_losses(&terms, reshape(trained, Shape{2, 3, 5}),
+                           Tensor::of<int32_t>(targets, Shape{2, 3}));
   REQUIRE(seen.size() == 2);
   CHECK(seen[0] == Approx(log_chance(values, 0, 5, 0) + log_chance(values, 1, 5, 4)));
   CHECK(seen[1] == Approx(log_chance(values, 3, 5, 2) + log_chance(values, 5, 5, 1)));
@@ -50,13 +51,13 @@ TEST_CASE("terms: sequences of unlike length, one of them empty") {
   const std::vector<int32_t> targets{0, 1, 2, 1};
   const std::vector<double> values = logits.to_doubles();
   const std::vector<int64_t> rows{1, 0, 3};
-  Terms terms;
+  AuxiliaryLosses terms;
   std::vector<double> seen;
   terms.add("seen", [&](const Likelihood& likelihood) {
     seen = likelihood.of_sequences.to_doubles();
     return likelihood.weight;
   });
-  settle_terms(&terms, logits, Tensor::of<int32_t>(targets, Shape{4}), rows);
+  resolve_auxiliary_losses(&terms, logits, Tensor::of<int32_t>(targets, Shape{4}), rows);
   REQUIRE(seen.size() == 3);
   CHECK(seen[0] == Approx(log_chance(values, 0, 3, 0)));
   CHECK(seen[1] == 0);
@@ -66,9 +67,9 @@ TEST_CASE("terms: sequences of unlike length, one of them empty") {
 
 TEST_CASE("terms: they add up, and one that still waits is an error") {
   const DefaultDevice device(any_device());
-  Terms terms;
+  AuxiliaryLosses terms;
   CHECK_FALSE(terms.sum());
-  settle_terms(nullptr, logits_of(1, 2), Tensor::of<int32_t>(std::vector<int32_t>{0}, Shape{1}));
+  resolve_auxiliary_losses(nullptr, logits_of(1, 2), Tensor::of<int32_t>(std::vector<int32_t>{0}, Shape{1}));
   terms.add("one", Tensor::full(Shape{}, 1.5));
   terms.add("two", Tensor::full(Shape{}, 2));
   CHECK(terms.sum().item() == 3.5);

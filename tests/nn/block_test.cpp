@@ -1,10 +1,10 @@
 // tests nn/block.h, nn/attention.h
-#include "nn/block.h"
+#include "heed/nn/block.h"
 
-#include "autograd/node.h"
-#include "tests/any_device.h"
-#include "tests/catch.h"
-#include "tests/nn/plain_attention.h"
+#include "heed/autograd/node.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/nn/plain_attention.h"
 
 namespace heed {
 namespace {
@@ -19,8 +19,8 @@ Tensor random(const Shape& shape, uint64_t seed) {
 Block block_of(BlockOptions options, bool crossing, Rng& rng) {
   options.width = 6;
   options.feed_forward = 10;
-  return Block(options, plain_attention({.width = 6, .heads = 2}, rng),
-               crossing ? plain_attention({.width = 6, .heads = 2, .cross = true}, rng) : nullptr, rng);
+  return Block(options, plain_attention({.d_model = 6, .heads = 2}, rng),
+               crossing ? plain_attention({.d_model = 6, .heads = 2, .cross = true}, rng) : nullptr, rng);
 }
 
 void check_close(const Tensor& found, const Tensor& expected) {
@@ -31,7 +31,7 @@ void check_close(const Tensor& found, const Tensor& expected) {
 
 /// An attention that cannot go step by step.
 struct AllAtOnce final : Attention {
-  Tensor forward(const Attend& call) override { return call.queries; }
+  Tensor forward(const AttentionInput& input) override { return input.queries; }
   void fields(Fields&) override {}
 };
 
@@ -69,7 +69,7 @@ TEST_CASE("block: dropout only with noise, and the same for the same seed") {
   Block block = block_of({.dropout = 0.5}, false, rng);
   const Tensor x = random(Shape{2, 4, 6}, 1);
   const auto run = [&](Rng* noise) {
-    return block(x, Mask::none(), {}, {}, nullptr, {.noise = noise}).to_host();
+    return block(x, Mask::none(), {}, {}, nullptr, {.rng = noise}).to_host();
   };
   Rng one(7), two(7), three(8);
   const auto dropped = run(&one);
@@ -83,42 +83,42 @@ TEST_CASE("block: a probe sees self-attention, then cross-attention") {
   const DefaultDevice device(any_device());
   Rng rng(3);
   Block block = block_of({}, true, rng);
-  Probe probe;
+  MapRecorder recorder;
   block(random(Shape{2, 4, 6}, 1), Mask::none(), random(Shape{2, 3, 6}, 2), Mask::none(), nullptr,
-        {.probe = &probe});
-  REQUIRE(probe.maps.size() == 2);
-  CHECK(probe.maps[0].who == block.attention.get());
-  CHECK(probe.maps[0].weights.shape() == Shape{2, 2, 4, 4});
-  CHECK(probe.maps[1].who == block.cross.get());
-  CHECK(probe.maps[1].weights.shape() == Shape{2, 2, 4, 3});
-  CHECK_FALSE(probe.maps[1].weights.node());
+        {.recorder = &recorder});
+  REQUIRE(recorder.maps.size() == 2);
+  CHECK(recorder.maps[0].module == block.attention.get());
+  CHECK(recorder.maps[0].weights.shape() == Shape{2, 2, 4, 4});
+  CHECK(recorder.maps[1].module == block.cross.get());
+  CHECK(recorder.maps[1].weights.shape() == Shape{2, 2, 4, 3});
+  CHECK_FALSE(recorder.maps[1].weights.node());
 }
 
 TEST_CASE("block: an attention without steps is refused when decoding starts") {
   const DefaultDevice device(any_device());
   Rng rng(3);
   const Block block({.width = 6, .feed_forward = 4}, std::make_unique<AllAtOnce>(), nullptr, rng);
-  CHECK_THROWS_WITH(block.start(), containing("cannot go step by step"));
-  const Block half({.width = 6, .feed_forward = 4}, plain_attention({.width = 6}, rng),
+  CHECK_THROWS_WITH(block.new_cache(), containing("cannot go step by step"));
+  const Block half({.width = 6, .feed_forward = 4}, plain_attention({.d_model = 6}, rng),
                    std::make_unique<AllAtOnce>(), rng);
-  CHECK_THROWS_WITH(half.start(), containing("cannot go step by step"));
+  CHECK_THROWS_WITH(half.new_cache(), containing("cannot go step by step"));
 }
 
 TEST_CASE("memory: rows follow the order, repeated, dropped, and with their history") {
   const DefaultDevice device(any_device());
-  PlainAttention::Inputs memory;
+  PlainAttention::Inputs cache;
   const std::vector<int32_t> picks{2, 0, 2, 1};
   const Tensor order = Tensor::of<int32_t>(picks, Shape{4});
-  reorder(memory, order);  // nothing is remembered yet
-  CHECK_FALSE(memory.seen);
+  reorder(cache, order);  // nothing is remembered yet
+  CHECK_FALSE(cache.seen);
   const Tensor x = leaf(Tensor::from(std::vector<float>{1, 2, 3, 4, 5, 6}, Shape{3, 2, 1}));
-  memory.seen = x;
-  reorder(memory, order);
-  CHECK(memory.seen.shape() == Shape{4, 2, 1});
-  CHECK(memory.seen.to_host() == std::vector<float>{5, 6, 1, 2, 5, 6, 3, 4});
-  backward(sum(memory.seen));
+  cache.seen = x;
+  reorder(cache, order);
+  CHECK(cache.seen.shape() == Shape{4, 2, 1});
+  CHECK(cache.seen.to_host() == std::vector<float>{5, 6, 1, 2, 5, 6, 3, 4});
+  backward(sum(cache.seen));
   CHECK(grad_of(x).to_host() == std::vector<float>{1, 1, 1, 1, 2, 2});
-  CHECK_THROWS_WITH(reorder(memory, Tensor::from({1, 0})), containing("i32 [B]"));
+  CHECK_THROWS_WITH(reorder(cache, Tensor::from({1, 0})), containing("i32 [B]"));
 }
 
 }  // namespace heed

@@ -1,12 +1,12 @@
 // tests nn/init.h, nn/linear.h, nn/embedding.h, nn/norm.h, nn/feed_forward.h
 #include <cmath>
 
-#include "autograd/node.h"
-#include "nn/embedding.h"
-#include "nn/feed_forward.h"
-#include "nn/norm.h"
-#include "tests/any_device.h"
-#include "tests/catch.h"
+#include "heed/autograd/node.h"
+#include "heed/nn/embedding.h"
+#include "heed/nn/feed_forward.h"
+#include "heed/nn/norm.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -30,21 +30,21 @@ struct Moments {
 TEST_CASE("init: xavier is uniform within sqrt(6 / (in + out))") {
   Rng rng(4);
   const double bound = std::sqrt(6.0 / 500);
-  const Moments m(weight(200, 300, Init::xavier, rng));
+  const Moments m(init_weight(200, 300, Init::xavier, rng));
   CHECK(m.mean == Approx(0).margin(3e-3));
   CHECK(m.deviation == Approx(bound / std::sqrt(3.0)).epsilon(0.02));
   CHECK(m.most <= bound);
   CHECK(m.most > 0.99 * bound);
   CHECK(m.least >= -bound);
   CHECK(m.least < -0.99 * bound);
-  CHECK(Moments(weight(200, 300, Init::xavier, rng, 0.5)).most == Approx(0.5 * bound).epsilon(0.01));
+  CHECK(Moments(init_weight(200, 300, Init::xavier, rng, 0.5)).most == Approx(0.5 * bound).epsilon(0.01));
 }
 
 TEST_CASE("init: normal has deviation 0.02 times the gain") {
   const DefaultDevice device(any_device());
   Rng rng(4);
-  CHECK(Moments(weight(300, 200, Init::normal, rng)).deviation == Approx(0.02).epsilon(0.02));
-  CHECK(Moments(weight(300, 200, Init::normal, rng, 0.5)).deviation == Approx(0.01).epsilon(0.02));
+  CHECK(Moments(init_weight(300, 200, Init::normal, rng)).deviation == Approx(0.02).epsilon(0.02));
+  CHECK(Moments(init_weight(300, 200, Init::normal, rng, 0.5)).deviation == Approx(0.01).epsilon(0.02));
   CHECK(Moments(normal_parameter(Shape{300, 200}, 3, rng)).deviation == Approx(3).epsilon(0.02));
   CHECK(constant_parameter(Shape{2}, 1.5).to_host() == std::vector<float>{1.5f, 1.5f});
 }
@@ -52,12 +52,12 @@ TEST_CASE("init: normal has deviation 0.02 times the gain") {
 TEST_CASE("init: leaves that differ, and are the same for the same seed") {
   const DefaultDevice device(any_device());
   Rng one(5), two(5), three(6);
-  const Tensor a = weight(4, 4, Init::xavier, one), b = weight(4, 4, Init::xavier, one);
+  const Tensor a = init_weight(4, 4, Init::xavier, one), b = init_weight(4, 4, Init::xavier, one);
   CHECK(a.node()->leaf);
   CHECK(a.shape() == Shape{4, 4});
   CHECK(a.to_host() != b.to_host());
-  CHECK(a.to_host() == weight(4, 4, Init::xavier, two).to_host());
-  CHECK(a.to_host() != weight(4, 4, Init::xavier, three).to_host());
+  CHECK(a.to_host() == init_weight(4, 4, Init::xavier, two).to_host());
+  CHECK(a.to_host() != init_weight(4, 4, Init::xavier, three).to_host());
 }
 
 TEST_CASE("linear: x W^T + b, with the bias at zero at first") {

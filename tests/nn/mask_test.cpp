@@ -1,10 +1,10 @@
 // tests nn/mask.h
-#include "nn/mask.h"
+#include "heed/nn/mask.h"
 
 #include <cmath>
 
-#include "autograd/ops.h"
-#include "tests/catch.h"
+#include "heed/autograd/ops.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {

@@ -1,15 +1,15 @@
-// tests nn/module.h, nn/fields.h
-#include "nn/module.h"
+// tests nn/module.h, nn/options.h
+#include "heed/nn/module.h"
 
 #include <cmath>
 #include <type_traits>
 
-#include "autograd/node.h"
-#include "core/safetensors.h"
-#include "nn/linear.h"
-#include "nn/norm.h"
-#include "tests/any_device.h"
-#include "tests/catch.h"
+#include "heed/autograd/node.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/nn/linear.h"
+#include "heed/nn/norm.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {

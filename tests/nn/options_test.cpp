@@ -1,9 +1,9 @@
-// tests nn/fields.h: one list of options serves every visitor.
-#include "nn/fields.h"
+// Tests nn/options.h: one list of options serves every visitor.
+#include "heed/nn/options.h"
 
-#include "nn/linear.h"
-#include "nn/transformer.h"
-#include "tests/catch.h"
+#include "heed/nn/linear.h"
+#include "heed/nn/transformer.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -71,17 +71,17 @@ struct Outer {
 
 TEST_CASE("fields: the options of a model, by name, kind and value") {
   TransformerConfig config;
-  config.width = 48;
+  config.d_model = 48;
   config.dropout = 0.25;
   Lister list;
   config.fields(list);
-  CHECK(list.of("width") == "integer 48");
+  CHECK(list.of("d_model") == "integer 48");
   CHECK(list.of("dropout") == "number 0.25");
   CHECK(list.of("attention_dropout") == "number 0.25");  // follows
   CHECK(list.of("norm") == text("word ", config.norm == NormPlace::pre ? "pre" : "post"));
   CHECK(list.of("norm_bias") == text("truth ", config.norm_bias));
   CHECK(list.of("length").empty());
-  CHECK(list.of("head_width") == text("integer ", config.head_width));
+  CHECK(list.of("head_dim") == text("integer ", config.head_dim));
   CHECK(list.of("position_deviation") == text("number ", config.position_deviation));
   CHECK(list.found.size() == 29);
   CHECK(list.helped);
@@ -92,7 +92,7 @@ TEST_CASE("fields: a visitor sets what it visits") {
   const bool bias = config.output_bias;
   Setter setter;
   config.fields(setter);
-  CHECK(config.width == 7);
+  CHECK(config.d_model == 7);
   CHECK(config.norm_epsilon == 0.5);
   CHECK(config.output_bias != bias);
   Lister list;
@@ -101,7 +101,7 @@ TEST_CASE("fields: a visitor sets what it visits") {
   // the last word of each
   CHECK(list.of("position") == "word shaw_keys");
   CHECK(list.of("init") == "word fan_in");
-  CHECK(list.of("tie") == "word all");
+  CHECK(list.of("tie_embeddings") == "word all");
 }
 
 TEST_CASE("fields: groups are named, and kinds that a visitor does not care for pass it by") {
@@ -122,7 +122,7 @@ TEST_CASE("fields: groups are named, and kinds that a visitor does not care for 
   Linear linear(2, 3, rng);
   linear.fields(none);
   CHECK(outer.count == 7);
-  CHECK(config.width == TransformerConfig{}.width);
+  CHECK(config.d_model == TransformerConfig{}.d_model);
 }
 
 TEST_CASE("fields: a choice takes its words and no others") {

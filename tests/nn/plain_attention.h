@@ -1,54 +1,54 @@
-// Attention made of public ops alone: what tests of nn host, and rung 4 of the ladder for the battery.
+// Attention from public ops only, for tests of nn and rung 4 of the battery's ladder.
 #pragma once
 
 #include <cmath>
 
-#include "nn/attention.h"
-#include "nn/linear.h"
+#include "heed/nn/attention.h"
+#include "heed/nn/linear.h"
 
 namespace heed {
 
-/// Scaled dot products. Its memory holds the inputs of the keys, not their projections.
+/// Scaled dot-product attention. Its cache holds the inputs of keys instead of their projections.
 class PlainAttention final : public Attention {
  public:
-  struct Inputs final : Memory {
+  struct Inputs final : AttentionCache {
     Tensor seen;  ///< [B, T, width]
     void fields(Fields& f) override { f("seen", seen); }
   };
 
   PlainAttention(const AttentionConfig& config, Rng& rng)
-      : query(config.width, config.width, rng, {.bias = config.input_bias}),
-        key(config.width, config.width, rng, {.bias = config.input_bias}),
-        value(config.width, config.width, rng, {.bias = config.input_bias}),
-        output(config.width, config.width, rng, {.bias = config.output_bias}),
+      : query(config.d_model, config.d_model, rng, {.bias = config.input_bias}),
+        key(config.d_model, config.d_model, rng, {.bias = config.input_bias}),
+        value(config.d_model, config.d_model, rng, {.bias = config.input_bias}),
+        output(config.d_model, config.d_model, rng, {.bias = config.output_bias}),
         config_(config) {
-    if (config.width % config.heads != 0)
-      fail("plain attention: ", config.heads, " heads for a width of ", config.width, ".");
+    if (config.d_model % config.heads != 0)
+      fail("plain attention: ", config.heads, " heads for a width of ", config.d_model, ".");
   }
 
-  Tensor forward(const Attend& call) override {
-    Tensor seen = call.keys;
+  Tensor forward(const AttentionInput& input) override {
+    Tensor seen = input.keys;
     int64_t first_query = 0;
-    if (call.memory != nullptr) {
-      auto* memory = dynamic_cast<Inputs*>(call.memory);
-      if (memory == nullptr) fail("plain attention: this memory is another attention's.");
-      first_query = memory->length;
-      if (seen && memory->seen) seen = concat(std::vector<Tensor>{memory->seen, seen}, 1);
-      if (!seen) seen = memory->seen;
-      if (seen) memory->length = seen.extent(1);
-      memory->seen = seen;
-      memory->queries += call.queries.extent(1);
+    if (input.cache != nullptr) {
+      auto* cache = dynamic_cast<Inputs*>(input.cache);
+      if (cache == nullptr) fail("plain attention: this cache belongs to another attention.");
+      first_query = cache->length;
+      if (seen && cache->seen) seen = concat(std::vector<Tensor>{cache->seen, seen}, 1);
+      if (!seen) seen = cache->seen;
+      if (seen) cache->length = seen.extent(1);
+      cache->seen = seen;
+      cache->queries += input.queries.extent(1);
     }
     if (!seen) fail("plain attention: there are no keys, neither given nor remembered.");
-    const Tensor q = split(query(call.queries)), k = split(key(seen)), v = split(value(seen));
+    const Tensor q = split(query(input.queries)), k = split(key(seen)), v = split(value(seen));
     Tensor scores = matmul(q, transpose(k, 2, 3)) * (1 / std::sqrt(static_cast<double>(q.extent(3))));
-    if (const Tensor mask = call.mask.dense(scores, first_query)) scores = scores + mask;
+    if (const Tensor mask = input.mask.dense(scores, first_query)) scores = scores + mask;
     const Tensor map = softmax(scores);
-    if (call.pass.probe != nullptr) call.pass.probe->see(*this, map);
-    const Tensor y = matmul(dropout(map, config_.dropout, call.pass.noise), v);
-    return output(reshape(transpose(y, 1, 2), call.queries.shape()));
+    if (input.context.recorder != nullptr) input.context.recorder->record(*this, map);
+    const Tensor y = matmul(dropout(map, config_.dropout, input.context.rng), v);
+    return output(reshape(transpose(y, 1, 2), input.queries.shape()));
   }
-  std::unique_ptr<Memory> start() const override { return std::make_unique<Inputs>(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<Inputs>(); }
   void fields(Fields& f) override {
     f("query", query);
     f("key", key);
@@ -65,7 +65,7 @@ class PlainAttention final : public Attention {
   AttentionConfig config_;
 };
 
-/// A factory for hosts.
+/// Creates it, as an attention factory.
 inline std::unique_ptr<Attention> plain_attention(const AttentionConfig& config, Rng& rng) {
   return std::make_unique<PlainAttention>(config, rng);
 }

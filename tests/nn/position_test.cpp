@@ -1,11 +1,11 @@
 // tests nn/position.h
-#include "nn/position.h"
+#include "heed/nn/position.h"
 
 #include <cmath>
 
-#include "autograd/ops.h"
-#include "tests/any_device.h"
-#include "tests/catch.h"
+#include "heed/autograd/ops.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 

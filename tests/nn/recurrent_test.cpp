@@ -1,10 +1,10 @@
 // tests nn/recurrent.h
-#include "nn/recurrent.h"
+#include "heed/nn/recurrent.h"
 
-#include "autograd/gradcheck.h"
-#include "tests/any_device.h"
-#include "tests/catch.h"
-#include "tests/nn/sequences.h"
+#include "heed/autograd/gradcheck.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/nn/sequences.h"
 
 namespace heed {
 namespace {
@@ -84,7 +84,7 @@ Recurrent make(const Made& made, int64_t in, int64_t width) {
 
 TEST_CASE("recurrent: layers and directions are those of plain ops, each sequence from its own end") {
   const DefaultDevice device(any_device());
-  const NoTape quiet;
+  const NoGrad quiet;
   for (const Made& made : all_made()) {
     CAPTURE(static_cast<int>(made.kind), made.layers, made.bidirectional);
     const Recurrent layers = make(made, 5, 6);

@@ -1,12 +1,12 @@
 // tests nn/seq2seq.h
-#include "nn/seq2seq.h"
+#include "heed/nn/seq2seq.h"
 
-#include "autograd/gradcheck.h"
-#include "autograd/node.h"
-#include "tests/any_device.h"
-#include "tests/catch.h"
-#include "tests/nn/plain_attention.h"
-#include "tests/nn/sequences.h"
+#include "heed/autograd/gradcheck.h"
+#include "heed/autograd/node.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/nn/plain_attention.h"
+#include "heed/tests/nn/sequences.h"
 
 namespace heed {
 namespace {
@@ -18,7 +18,7 @@ using test::position;
 
 TransformerConfig tiny(int64_t layers = 2) {
   TransformerConfig config;
-  config.width = 8;
+  config.d_model = 8;
   config.heads = 2;
   config.layers = layers;
   config.max_length = 16;
@@ -40,8 +40,8 @@ std::vector<Seq2SeqOptions> all_options() {
 struct Example {
   Tensor source = ids({1, 2, 3, 4, 5, 6, 7, 8, 9, 0}, 2), target = ids({1, 2, 3, 4, 5, 12, 11, 10}, 2),
          long_as = lengths({5, 3});
-  Tensor hidden(const Seq2Seq& model, const Pass& pass = {}) const {
-    return model.decode(target, model.encode(source, long_as, pass), long_as, pass);
+  Tensor hidden(const Seq2Seq& model, const ForwardContext& context = {}) const {
+    return model.decode(target, model.encode(source, long_as, context), long_as, context);
   }
 };
 
@@ -51,7 +51,7 @@ TEST_CASE("seq2seq: decoding step by step gives the logits of one call") {
   const DefaultDevice device(any_device());
   const Example example;
   for (const Seq2SeqOptions& options : all_options()) {
-    const NoTape quiet;
+    const NoGrad quiet;
     Rng rng(1);
     const Seq2Seq model(tiny(), options, 11, 13, plain_attention, rng);
     const Tensor encoded = model.encode(example.source, example.long_as, {});
@@ -72,7 +72,7 @@ TEST_CASE(
     "seq2seq: what stands in the padding of the source changes nothing, and the row alone is the same") {
   const DefaultDevice device(any_device());
   for (const Seq2SeqOptions& options : all_options()) {
-    const NoTape quiet;
+    const NoGrad quiet;
     Rng rng(1);
     const Seq2Seq model(tiny(), options, 11, 13, plain_attention, rng);
     const Tensor target = ids({1, 2, 3}, 1), three = lengths({3});
@@ -88,7 +88,7 @@ TEST_CASE(
 TEST_CASE("seq2seq: reordered beams go on as hypotheses of their own") {
   const DefaultDevice device(any_device());
   for (const Seq2SeqOptions& options : all_options()) {
-    const NoTape quiet;
+    const NoGrad quiet;
     Rng rng(1);
     const Seq2Seq model(tiny(), options, 11, 13, plain_attention, rng);
     const Tensor source = ids({1, 2, 3, 4, 5, 6}, 2), long_as = lengths({3, 2});
@@ -127,19 +127,19 @@ TEST_CASE("seq2seq: a probe sees one map of all steps, which changes nothing") {
   const DefaultDevice device(any_device());
   const Example example;
   for (const Seq2SeqOptions& options : all_options()) {
-    const NoTape quiet;
+    const NoGrad quiet;
     Rng rng(1), one(5), two(5);
     Seq2Seq model(tiny(), options, 11, 13, plain_attention, rng);
-    Probe probe, noisy;
-    const Tensor unseen = example.hidden(model), seen = example.hidden(model, {.probe = &probe});
+    MapRecorder recorder, noisy;
+    const Tensor unseen = example.hidden(model), seen = example.hidden(model, {.recorder = &recorder});
     CHECK(apart(seen, unseen) == 0);
-    CHECK(apart(example.hidden(model, {.noise = &one}), unseen) > 0);
+    CHECK(apart(example.hidden(model, {.rng = &one}), unseen) > 0);
     one.restore(0, 0);
-    CHECK(apart(example.hidden(model, {.noise = &one}),
-                example.hidden(model, {.noise = &two, .probe = &noisy})) == 0);
-    REQUIRE(probe.maps.size() == 1);
-    CHECK(name_of(model, probe.maps[0].who) == "decoder.cross");
-    const Tensor& map = probe.maps[0].weights;
+    CHECK(apart(example.hidden(model, {.rng = &one}),
+                example.hidden(model, {.rng = &two, .recorder = &noisy})) == 0);
+    REQUIRE(recorder.maps.size() == 1);
+    CHECK(name_of(model, recorder.maps[0].module) == "decoder.cross");
+    const Tensor& map = recorder.maps[0].weights;
     REQUIRE(map.shape() == Shape{2, 2, 4, 5});
     const std::vector<double> weights = map.to_doubles();
     for (size_t row = 0; row < 16; ++row) {
@@ -156,22 +156,22 @@ namespace {
 /// A cross-attention whose answer is the same whatever is asked: the last key.
 class LastKey final : public Attention {
  public:
-  struct Inputs final : Memory {
+  struct Inputs final : AttentionCache {
     Tensor keys;
     void fields(Fields& f) override { f("keys", keys); }
   };
-  Tensor forward(const Attend& call) override {
-    auto& memory = dynamic_cast<Inputs&>(*call.memory);
-    asked.push_back(call.queries);
-    if (call.keys) {
+  Tensor forward(const AttentionInput& input) override {
+    auto& cache = dynamic_cast<Inputs&>(*input.cache);
+    asked.push_back(input.queries);
+    if (input.keys) {
       ++fillings;
-      memory.keys = call.keys;
+      cache.keys = input.keys;
     }
-    memory.queries += call.queries.extent(1);
-    const int64_t length = memory.keys.extent(1);
-    return expand(slice(memory.keys, 1, length - 1, length), call.queries.shape());
+    cache.queries += input.queries.extent(1);
+    const int64_t length = cache.keys.extent(1);
+    return expand(slice(cache.keys, 1, length - 1, length), input.queries.shape());
   }
-  std::unique_ptr<Memory> start() const override { return std::make_unique<Inputs>(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<Inputs>(); }
   void fields(Fields&) override {}
   std::vector<Tensor> asked;
   int fillings = 0;
@@ -183,11 +183,11 @@ TEST_CASE("seq2seq: keys are given once a sentence, and the context is where the
   const DefaultDevice device(any_device());
   const Example example;
   for (const Seq2SeqOptions& options : all_options()) {
-    const NoTape quiet;
+    const NoGrad quiet;
     Rng rng(1);
     LastKey* cross = nullptr;
     const AttentionFactory factory = [&](const AttentionConfig& config, Rng&) {
-      CHECK((config.cross && !config.causal && config.width == 8 && config.heads == 2));
+      CHECK((config.cross && !config.causal && config.d_model == 8 && config.heads == 2));
       CHECK((config.max_length == 16 && config.dropout == 0.2));
       auto made = std::make_unique<LastKey>();
       cross = made.get();
@@ -215,9 +215,9 @@ TEST_CASE("seq2seq: keys are given once a sentence, and the context is where the
     for (int64_t t = 0; t < 4; ++t) {
       const Tensor word = position(x, t);
       Tensor from_input = first.input(word);
-      if (options.wiring == Wiring::bahdanau) from_input = from_input + decoder.context(c);
+      if (options.wiring == Wiring::bahdanau) from_input = from_input + decoder.fed(c);
       if (options.wiring == Wiring::luong && options.input_feeding)
-        from_input = from_input + decoder.context(fed);
+        from_input = from_input + decoder.fed(fed);
       if (options.wiring == Wiring::bahdanau) CHECK(apart(position(asked, t), second.hidden(high)) < 1e-6);
       low = first.step(from_input, low);
       high = second.step(second.input(first.hidden(low)), high);
@@ -235,18 +235,19 @@ TEST_CASE("seq2seq: tables are tied as asked, and what cannot be is refused") {
   const DefaultDevice device(any_device());
   Rng rng(1);
   TransformerConfig config = tiny();
-  config.tie = Tie::all;
+  config.tie_embeddings = Tie::all;
   Seq2Seq model(config, {}, 12, 12, plain_attention, rng);
   CHECK_FALSE(model.output);
   CHECK(model.source.tokens.weight.storage() == model.target.tokens.weight.storage());
-  CHECK_THROWS_WITH(Seq2Seq(config, {}, 11, 12, plain_attention, rng), containing("model.tie = all"));
-  config.width = 9;
+  CHECK_THROWS_WITH(Seq2Seq(config, {}, 11, 12, plain_attention, rng),
+                    containing("model.tie_embeddings = all"));
+  config.d_model = 9;
   config.heads = 3;
-  config.tie = Tie::none;
+  config.tie_embeddings = Tie::none;
   CHECK_THROWS_WITH(Seq2Seq(config, {}, 11, 12, plain_attention, rng), containing("two directions"));
   class NoMemory final : public Attention {
    public:
-    Tensor forward(const Attend& call) override { return call.queries; }
+    Tensor forward(const AttentionInput& input) override { return input.queries; }
     void fields(Fields&) override {}
   };
   const AttentionFactory without = [](const AttentionConfig&, Rng&) { return std::make_unique<NoMemory>(); };
@@ -265,7 +266,7 @@ TEST_CASE("seq2seq: nothing of a step stays alive after it") {
     const int64_t nodes = live_nodes(), bytes = memory_use().live;
     int64_t second = 0, last = 0;
     for (int step = 1; step <= 5; ++step) {
-      backward(sum(model.logits(example.hidden(model, {.noise = &rng}))));
+      backward(sum(model.logits(example.hidden(model, {.rng = &rng}))));
       last = memory_use().live;
       if (step == 2) second = last;
     }

@@ -1,4 +1,4 @@
-// Batches of sequences that tests write out, and how far two tensors are apart.
+// Helpers to write batches of sequences and compare tensors.
 #pragma once
 
 #include <algorithm>
@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "autograd/ops.h"
-#include "tests/catch.h"
+#include "heed/autograd/ops.h"
+#include "heed/tests/catch.h"
 
 namespace heed::test {
 
-/// i32 [batch, T], row after row.
+/// i32 [batch, T] from row-major values.
 inline Tensor ids(const std::vector<int32_t>& values, int64_t batch) {
   return Tensor::of<int32_t>(values, Shape{batch, static_cast<int64_t>(values.size()) / batch});
 }
@@ -21,7 +21,7 @@ inline Tensor lengths(const std::vector<int32_t>& values) {
   return Tensor::of<int32_t>(values, Shape{static_cast<int64_t>(values.size())});
 }
 
-/// The largest difference of tensors of one shape.
+/// The maximum difference of two tensors of one shape.
 inline double apart(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
   const auto x = a.to_doubles(), y = b.to_doubles();
@@ -30,7 +30,7 @@ inline double apart(const Tensor& a, const Tensor& b) {
   return worst;
 }
 
-/// Position t of x [B, T, ...] as [B, ...] in two axes.
+/// Position t of x [B, T, ...], flattened to [B, features].
 inline Tensor position(const Tensor& x, int64_t t) {
   return reshape(slice(x, 1, t, t + 1), Shape{x.extent(0), -1});
 }

@@ -1,14 +1,15 @@
 // tests nn/transformer.h
-#include "nn/transformer.h"
+#include "heed/nn/transformer.h"
+#include "heed/nn/encoder_models.h"
 
 #include <cmath>
 
-#include "autograd/gradcheck.h"
-#include "autograd/node.h"
-#include "tests/any_device.h"
-#include "tests/catch.h"
-#include "tests/nn/plain_attention.h"
-#include "tests/nn/sequences.h"
+#include "heed/autograd/gradcheck.h"
+#include "heed/autograd/node.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/nn/plain_attention.h"
+#include "heed/tests/nn/sequences.h"
 
 namespace heed {
 namespace {
@@ -22,9 +23,9 @@ const EncoderDecoder::Attentions plain{plain_attention, plain_attention, plain_a
 
 TransformerConfig tiny() {
   TransformerConfig config;
-  config.width = 8;
+  config.d_model = 8;
   config.heads = 2;
-  config.feed_forward = 12;
+  config.d_ff = 12;
   config.layers = 2;
   config.max_length = 16;
   config.dropout = 0.1;
@@ -38,7 +39,7 @@ std::vector<NormPlace> both_norms() { return {NormPlace::pre, NormPlace::post}; 
 TEST_CASE("encoder-decoder: decoding step by step gives the logits of one call") {
   const DefaultDevice device(any_device());
   for (const NormPlace norm : both_norms()) {
-    const NoTape quiet;
+    const NoGrad quiet;
     Rng rng(1);
     TransformerConfig config = tiny();
     config.norm = norm;
@@ -61,7 +62,7 @@ TEST_CASE("encoder-decoder: decoding step by step gives the logits of one call")
 
 TEST_CASE("encoder-decoder: what stands in the padding of the source changes nothing") {
   const DefaultDevice device(any_device());
-  const NoTape quiet;
+  const NoGrad quiet;
   Rng rng(1);
   const EncoderDecoder model(tiny(), 11, 13, plain, rng);
   const Tensor target = ids({1, 2, 3}, 1), three = lengths({3});
@@ -75,7 +76,7 @@ TEST_CASE("encoder-decoder: what stands in the padding of the source changes not
 
 TEST_CASE("encoder-decoder: reordered beams go on as hypotheses of their own") {
   const DefaultDevice device(any_device());
-  const NoTape quiet;
+  const NoGrad quiet;
   Rng rng(1);
   const EncoderDecoder model(tiny(), 11, 13, plain, rng);
   const Tensor source = ids({1, 2, 3, 4, 5, 6}, 2), long_as = lengths({3, 2});
@@ -106,7 +107,7 @@ TEST_CASE("decoder-only: decoding step by step gives the logits of one call") {
   const DefaultDevice device(any_device());
   for (const NormPlace norm : both_norms()) {
     for (const PositionKind kind : {PositionKind::sinusoid, PositionKind::learned, PositionKind::none}) {
-      const NoTape quiet;
+      const NoGrad quiet;
       Rng rng(2);
       TransformerConfig config = tiny();
       config.norm = norm;
@@ -125,7 +126,7 @@ TEST_CASE("decoder-only: decoding step by step gives the logits of one call") {
 
 TEST_CASE("decoder-only: the future is not seen, and the end of the table is said") {
   const DefaultDevice device(any_device());
-  const NoTape quiet;
+  const NoGrad quiet;
   Rng rng(2);
   const DecoderOnly model(tiny(), 9, plain_attention, rng);
   const Tensor a = model(ids({1, 2, 3, 4}, 1), {}), b = model(ids({1, 2, 3, 8}, 1), {});
@@ -159,11 +160,11 @@ TEST_CASE("stack: branches start smaller the more there are") {
   };
   Rng rng(3);
   TransformerConfig config = tiny();
-  config.width = 64;
-  config.feed_forward = 128;
+  config.d_model = 64;
+  config.d_ff = 128;
   config.layers = 8;
   config.init = Init::normal;
-  const Stack stack(config, {.causal = true}, plain_attention, {}, rng);
+  const TransformerStack stack(config, {.causal = true}, plain_attention, {}, rng);
   CHECK(deviation(stack.blocks[3]->feed_forward.down.weight) == Approx(0.02 / 4).epsilon(0.05));
   CHECK(deviation(stack.blocks[3]->feed_forward.up.weight) == Approx(0.02).epsilon(0.05));
 }
@@ -173,7 +174,7 @@ TEST_CASE("transformer: tied tables are one") {
   Rng rng(3);
   TransformerConfig config = tiny();
   const auto count = [&](Tie tie) {
-    config.tie = tie;
+    config.tie_embeddings = tie;
     EncoderDecoder model(config, 20, 20, plain, rng);
     return count_parameters(model);
   };
@@ -185,7 +186,7 @@ TEST_CASE("transformer: tied tables are one") {
   CHECK_FALSE(model.output);
   CHECK_THROWS_WITH(EncoderDecoder(config, 20, 21, plain, rng),
                     containing("20") && containing("21") && containing("one vocabulary"));
-  config.tie = Tie::output;
+  config.tie_embeddings = Tie::output;
   DecoderOnly text(config, 20, plain_attention, rng);
   CHECK_FALSE(text.output);
   const Tensor hidden = text(ids({3}, 1), {});
@@ -196,9 +197,9 @@ TEST_CASE("transformer: the published one-block translator has the published siz
   const DefaultDevice device(any_device());
   // Width 512, 8 heads, feed-forward 2048, vocabularies of 15,698 and 22,463 words.
   TransformerConfig config;
-  config.width = 512;
+  config.d_model = 512;
   config.heads = 8;
-  config.feed_forward = 2048;
+  config.d_ff = 2048;
   config.layers = 1;
   config.max_length = 350;
   config.norm_scale = kernel::NormScale::deviation;
@@ -247,18 +248,18 @@ TEST_CASE("transformer: all parameters are used in every kind of model") {
     config.attention_bias = true;
     config.position = PositionKind::learned;
     DecoderOnly text(config, 9, plain_attention, rng);
-    CHECK_NOTHROW(check_listed(text, sum(text(ids({1, 2, 3, 4}, 2), {.noise = &noise}))));
+    CHECK_NOTHROW(check_listed(text, sum(text(ids({1, 2, 3, 4}, 2), {.rng = &noise}))));
     Classifier words(config, {.vocabulary = 9, .classes = 3, .head_hidden = 5}, plain_attention, rng);
-    CHECK_NOTHROW(check_listed(words, sum(words(ids({1, 2, 3, 4}, 2), lengths({2, 1}), {.noise = &noise}))));
+    CHECK_NOTHROW(check_listed(words, sum(words(ids({1, 2, 3, 4}, 2), lengths({2, 1}), {.rng = &noise}))));
     Classifier patches(config, {.features = 4, .classes = 3, .pool = Pool::first}, plain_attention, rng);
     CHECK_NOTHROW(
-        check_listed(patches, sum(patches(Tensor::full(Shape{2, 3, 4}, 0.5), {}, {.noise = &noise}))));
+        check_listed(patches, sum(patches(Tensor::full(Shape{2, 3, 4}, 0.5), {}, {.rng = &noise}))));
   }
 }
 
 TEST_CASE("classifier: the mean is over real tokens") {
   const DefaultDevice device(any_device());
-  const NoTape quiet;
+  const NoGrad quiet;
   Rng rng(7);
   const Classifier model(tiny(), {.vocabulary = 9, .classes = 3}, plain_attention, rng);
   const Tensor padded = model(ids({1, 2, 3, 0, 0, 4, 5, 6, 7, 8}, 2), lengths({3, 5}), {});
@@ -271,7 +272,7 @@ TEST_CASE("classifier: the mean is over real tokens") {
 
 TEST_CASE("classifier: tokens have the places they are given, and padding need not be at the end") {
   const DefaultDevice device(any_device());
-  const NoTape quiet;
+  const NoGrad quiet;
   Rng rng(9);
   TransformerConfig config = tiny();
   config.position = PositionKind::learned;
@@ -285,7 +286,7 @@ TEST_CASE("classifier: tokens have the places they are given, and padding need n
 
 TEST_CASE("classifier: a sum over real tokens divided by the padded length") {
   const DefaultDevice device(any_device());
-  const NoTape quiet;
+  const NoGrad quiet;
   Rng one(7), other(7);
   const Classifier real(tiny(), {.vocabulary = 9, .classes = 3}, plain_attention, one);
   const Classifier padded(tiny(), {.vocabulary = 9, .classes = 3, .mean_over = 8}, plain_attention, other);
@@ -297,7 +298,7 @@ TEST_CASE("classifier: a sum over real tokens divided by the padded length") {
 
 TEST_CASE("classifier: pairs meet in the head, behind one encoder") {
   const DefaultDevice device(any_device());
-  const NoTape quiet;
+  const NoGrad quiet;
   for (const Pairing pairing : {Pairing::concat, Pairing::products}) {
     Rng rng(7);
     const Classifier model(tiny(), {.vocabulary = 9, .classes = 3, .head_hidden = 6, .pairing = pairing},
@@ -312,7 +313,7 @@ TEST_CASE("classifier: pairs meet in the head, behind one encoder") {
 
 TEST_CASE("classifier: a first token reads the input") {
   const DefaultDevice device(any_device());
-  const NoTape quiet;
+  const NoGrad quiet;
   Rng rng(7);
   TransformerConfig config = tiny();
   config.max_length = 5;
@@ -337,7 +338,7 @@ TEST_CASE("classifier: a first token reads the input") {
 
 TEST_CASE("token predictor: rows that are asked for, a token put first is not counted, and hidden ones") {
   const DefaultDevice device(any_device());
-  const NoTape quiet;
+  const NoGrad quiet;
   for (const bool first : {false, true}) {
     CAPTURE(first);
     Rng rng(7);
@@ -372,13 +373,13 @@ TEST_CASE("token predictor: every parameter is used, and a classifier takes over
     TokenPredictor model(config, {.vocabulary = 9, .first = true, .causal = causal}, plain_attention, rng);
     const Tensor asked = Tensor::of<int32_t>(std::vector<int32_t>{0, 3}, Shape{2});
     const Tensor x = causal ? ids({1, 2, 3, 4}, 2) : ids({9, 2, 3, 9}, 2);
-    CHECK_NOTHROW(check_listed(model, sum(model(x, lengths({3, 3}), asked, {.noise = &noise}))));
+    CHECK_NOTHROW(check_listed(model, sum(model(x, lengths({3, 3}), asked, {.rng = &noise}))));
     Classifier words(config, {.vocabulary = 9, .classes = 3, .pool = Pool::first, .head_hidden = 5},
                      plain_attention, rng);
     std::map<std::string, std::vector<float>> learned, before;
     for (const Named& named : tensors(model)) learned[named.name] = named.tensor->to_host();
     for (const Named& named : tensors(words)) before[named.name] = named.tensor->to_host();
-    words.load_reader(save(model));
+    words.load_encoder(save(model));
     int64_t taken = 0;
     for (const Named& named : tensors(words)) {
       CAPTURE(named.name);
@@ -392,8 +393,8 @@ TEST_CASE("token predictor: every parameter is used, and a classifier takes over
   TokenPredictor model(tiny(), {.vocabulary = 9}, plain_attention, rng);
   Classifier other(tiny(), {.vocabulary = 8, .classes = 3}, plain_attention, rng),
       first(tiny(), {.vocabulary = 9, .classes = 3, .pool = Pool::first}, plain_attention, rng);
-  CHECK_THROWS_WITH(other.load_reader(save(model)), containing("embedder.tokens.weight is f32 [9, 8]"));
-  CHECK_THROWS_WITH(first.load_reader(save(model)), containing("first [1, 1, 8] is missing"));
+  CHECK_THROWS_WITH(other.load_encoder(save(model)), containing("embedder.tokens.weight is f32 [9, 8]"));
+  CHECK_THROWS_WITH(first.load_encoder(save(model)), containing("first [1, 1, 8] is missing"));
 }
 
 TEST_CASE("transformer: dropout only with noise, and a probe sees every attention by name") {
@@ -401,17 +402,17 @@ TEST_CASE("transformer: dropout only with noise, and a probe sees every attentio
   Rng rng(8), one(1), two(1);
   EncoderDecoder model(tiny(), 9, 9, plain, rng);
   const Tensor source = ids({1, 2, 3}, 1), target = ids({4, 5}, 1), long_as = lengths({3});
-  const auto run = [&](const Pass& pass) {
-    return model.decode(target, model.encode(source, long_as, pass), long_as, pass).to_host();
+  const auto run = [&](const ForwardContext& context) {
+    return model.decode(target, model.encode(source, long_as, context), long_as, context).to_host();
   };
   CHECK(run({}) == run({}));
-  const auto noisy = run({.noise = &one});
-  CHECK(noisy == run({.noise = &two}));
+  const auto noisy = run({.rng = &one});
+  CHECK(noisy == run({.rng = &two}));
   CHECK(noisy != run({}));
-  Probe probe;
-  CHECK(run({.probe = &probe}) == run({}));
+  MapRecorder recorder;
+  CHECK(run({.recorder = &recorder}) == run({}));
   std::vector<std::string> names;
-  for (const Probe::Map& map : probe.maps) names.push_back(name_of(model, map.who));
+  for (const MapRecorder::Map& map : recorder.maps) names.push_back(name_of(model, map.module));
   CHECK(names == std::vector<std::string>{"encoder.blocks.0.attention", "encoder.blocks.1.attention",
                                           "decoder.blocks.0.attention", "decoder.blocks.0.cross",
                                           "decoder.blocks.1.attention", "decoder.blocks.1.cross"});
@@ -431,7 +432,7 @@ TEST_CASE("transformer: hosts tell attentions what they are") {
   const EncoderDecoder model(config, 9, 9, {watching, watching, watching}, rng);
   REQUIRE(seen.size() == 6);
   for (const AttentionConfig& one : seen) {
-    CHECK(one.width == 8);
+    CHECK(one.d_model == 8);
     CHECK(one.heads == 2);
     CHECK(one.layers == 2);
     CHECK(one.max_length == 16);
@@ -461,12 +462,12 @@ TEST_CASE("transformer: wrong sizes are refused with the legal ones") {
   };
   CHECK(wrong([](auto&) {}) == "none");
   CHECK_THAT(wrong([](auto& c) { c.heads = 6; }),
-             containing("model.heads = 6 does not divide model.width = 256") && containing("252 or 258"));
-  CHECK_THAT(wrong([](auto& c) { c.width = 4; }), containing("or width 8,"));
-  CHECK_THAT(wrong([](auto& c) { c.head_width = -1; }), containing("model.head_width = -1"));
+             containing("model.heads = 6 does not divide model.d_model = 256") && containing("252 or 258"));
+  CHECK_THAT(wrong([](auto& c) { c.d_model = 4; }), containing("or d_model 8,"));
+  CHECK_THAT(wrong([](auto& c) { c.head_dim = -1; }), containing("model.head_dim = -1"));
   CHECK(wrong([](auto& c) {
           c.heads = 6;
-          c.head_width = 10;
+          c.head_dim = 10;
         }) == "none");
   CHECK_THAT(wrong([](auto& c) { c.layers = 0; }), containing("model.layers = 0. It must be 1 to 10000."));
   CHECK_THAT(wrong([](auto& c) { c.layers = 10001; }), containing("model.layers = 10001."));

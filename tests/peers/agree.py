@@ -8,9 +8,9 @@ import sys
 import tempfile
 
 ROWS = {  # name: (what, program, settings, precision, steps, bound)
-    't64': ('translator', 'translate_torch.py', 'translate --warmup 2', 'f64', 20, 1e-10),
-    'l64': ('language model', 'lm_torch.py', 'shakespeare-cpu --warmup 2', 'f64', 20, 1e-10),
-    'c64': ('classifier', 'classify_torch.py', 'mnist --epochs 0 --warmup 2', 'f64', 20, 1e-10),
+    't64': ('translator', 'translate_torch.py', 'translate --warmup-steps 2', 'f64', 20, 1e-10),
+    'l64': ('language model', 'lm_torch.py', 'shakespeare-cpu --warmup-steps 2', 'f64', 20, 1e-10),
+    'c64': ('classifier', 'classify_torch.py', 'mnist --epochs 0 --warmup-steps 2', 'f64', 20, 1e-10),
     't32': ('translator, GELU', 'translate_torch.py', 'translate --activation gelu', 'f32', 100, 1e-4),
     'l32': ('language model', 'lm_torch.py', 'shakespeare-cpu', 'f32', 100, 1e-4),
     'c32': ('classifier', 'classify_torch.py', 'mnist --epochs 0', 'f32', 100, 1e-4),

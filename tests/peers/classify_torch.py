@@ -13,7 +13,7 @@ class Classifier(heed_torch.Model):
 
     def loss(self, batch, smoothing):
         x = self.linear(batch['patches'], 'patches')
-        first = self.config['data']['pool'] == 'first'
+        first = self.config['model']['pool'] == 'first'
         if first:
             x = torch.cat((self.weights['first'].expand(len(x), -1, -1), x), 1)
         x = self.stack(self.placed(x, self.position('position')), None, 'encoder')

@@ -67,7 +67,7 @@ class Model:
             if config['attention'][name].split(':')[0] != 'softmax' or 'scale' in config['attention'][name]:
                 sys.exit(f'attention.{name} = {config["attention"][name]}: only plain softmax is known here')
         self.weights, self.config = weights, config
-        self.width, self.heads, self.layers = c['width'], c['heads'], c['layers']
+        self.width, self.heads, self.layers = c['d_model'], c['heads'], c['layers']
         self.pre, self.deviation, self.epsilon = c['norm'] == 'pre', c['norm_scale'] == 'deviation', c['norm_epsilon']
         self.dropout = c['dropout'] if with_dropout else 0.0
         self.attention_dropout = c['attention_dropout'] if with_dropout else 0.0
@@ -146,7 +146,7 @@ def future(length):
 def optimizer_of(weights, rates):
     matrices = [w for w in weights.values() if w.dim() >= 2]
     vectors = [w for w in weights.values() if w.dim() < 2]
-    groups = [{'params': matrices, 'weight_decay': rates['decay']}, {'params': vectors, 'weight_decay': 0.0}]
+    groups = [{'params': matrices, 'weight_decay': rates['weight_decay']}, {'params': vectors, 'weight_decay': 0.0}]
     if rates['optimizer'] == 'sgd':
         return torch.optim.SGD(groups, lr=1.0, momentum=rates['momentum'])
     kind = torch.optim.AdamW if rates['optimizer'] == 'adamw' else torch.optim.Adam
@@ -239,7 +239,7 @@ def train(kind):
     weights = {name: (stored[name].to(dtype) * (1 + a.nudge)).requires_grad_() for name in stored.entries}
     model = kind(weights, config, a.dropout)
     optimizer = optimizer_of(weights, rates)
-    accumulate = rates['accumulate']
+    accumulate = rates['grad_accumulation']
     parts = [name.split('.', 1)[1] for name in batches.entries if name.startswith('000000.')]
     rounds = sum(name.endswith('.targets') for name in batches.entries)
     steps = min(a.steps or rounds // accumulate, rounds // accumulate)
@@ -257,10 +257,10 @@ def train(kind):
         optimizer.zero_grad(set_to_none=True)
         total = 0.0
         for batch in group:
-            loss = model.loss(batch, rates['smoothing']) * (batch['targets'].numel() / weight)
+            loss = model.loss(batch, rates['label_smoothing']) * (batch['targets'].numel() / weight)
             loss.backward()
             total += float(loss.detach())
-        norms.append(clip(weights, rates['clip'], rates['clip_each']))
+        norms.append(clip(weights, rates['grad_clip'], rates['grad_clip_value']))
         for one in optimizer.param_groups:
             one['lr'] = rates['rates'][step - 1]
         optimizer.step()

@@ -1,4 +1,4 @@
-# Fills the tables of docs/performance.md anew: what stands between <!-- from: COMMAND --> and <!-- end --> is what COMMAND
+# Fills the tables of docs/results/performance.md anew: what stands between <!-- from: COMMAND --> and <!-- end --> is what COMMAND
 # prints. See README.md beside it.
 import argparse
 import pathlib
@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 def main():
     parser = argparse.ArgumentParser(description='Runs the commands of a page and puts what they print into it.')
     parser.add_argument('words', nargs='*', help='only commands that have one of these in them')
-    parser.add_argument('--page', default=str(ROOT / 'docs/performance.md'))
+    parser.add_argument('--page', default=str(ROOT / 'docs/results/performance.md'))
     parser.add_argument('--before', default='', help='a command that runs each of them, such as taskset -c 0,1')
     options = parser.parse_args()
     page = pathlib.Path(options.page)

@@ -13,7 +13,7 @@ class Translator(heed_torch.Model):
     def __init__(self, weights, config, with_dropout):
         super().__init__(weights, config, with_dropout)
         # Tied tables are in the file once, under the first of their names.
-        tied = config['model']['tie'] == 'all'
+        tied = config['model']['tie_embeddings'] == 'all'
         self.tables = {'source': 'source.tokens.weight', 'target': f'{"source" if tied else "target"}.tokens.weight'}
         self.positions = {side: self.position(side + '.position') for side in ('source', 'target')}
 

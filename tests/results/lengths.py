@@ -11,7 +11,7 @@ def shown(value):
 
 def table(rows, width, causal):
     """Milliseconds of a step at each length, and MiB at the greatest length that was reached."""
-    here = [row for row in rows if int(row['head_width']) == width and (row['causal'] == '1') == causal]
+    here = [row for row in rows if int(row['head_dim']) == width and (row['causal'] == '1') == causal]
     names = list(dict.fromkeys(row['attention'] for row in here))
     lines = ['| attention | ' + ' | '.join(f'{length:,}' for length in LENGTHS) + ' | MiB | at |', '|---|' + '---:|' * (len(LENGTHS) + 2)]
     for name in names:
@@ -28,7 +28,7 @@ def main():
     for name in parser.parse_args().files:
         with open(name, newline='') as file:
             rows = list(csv.DictReader(file))
-        for width in sorted({int(row['head_width']) for row in rows}):
+        for width in sorted({int(row['head_dim']) for row in rows}):
             for causal in (True, False):
                 print(f"\n**Head width {width}, {'causal' if causal else 'full'}**\n\n{table(rows, width, causal)}")
 

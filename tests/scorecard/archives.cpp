@@ -1,14 +1,14 @@
-// Row B4: archives whose entries would leave their folder, and gzip files that are bombs.
+// Row B4: archives whose entries would leave their folder, and gzip bombs.
 #include <zlib.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "core/gzip.h"
-#include "core/io.h"
-#include "tests/fuzz/mutate.h"
-#include "tests/fuzz/refusal.h"
-#include "tests/scorecard/rows.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/gzip.h"
+#include "heed/tests/fuzz/mutate.h"
+#include "heed/tests/fuzz/refusal.h"
+#include "heed/tests/scorecard/rows.h"
 
 namespace heed::scorecard {
 namespace {

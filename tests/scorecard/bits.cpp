@@ -1,7 +1,7 @@
-// Rows D1 and D2: the same numbers again, and for any number of threads.
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+// Rows D1 and D2: bit identity of repeated runs, and with any number of threads.
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {

@@ -1,12 +1,12 @@
-// Rows L2 and L3: a run that is killed, or refused by the system, at each of its system calls (strace
-// injects).
+// Rows L2 and L3: a run that is killed at, or gets an error from, each of its system calls (injected by
+// strace).
 #include <cerrno>
 #include <cstring>
 #include <map>
 
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -25,8 +25,8 @@ struct Phase {
   bool begins_with_checkpoint;
 };
 
-const std::vector<std::string> for_train{"--steps", "6", "--checkpoint-every", "3", "--validate-every", "3",
-                                         "--keep",  "1"};
+const std::vector<std::string> for_train{"--steps",          "6", "--checkpoint-every", "3",
+                                         "--validate-every", "3", "--keep-checkpoints", "1"};
 const std::vector<std::string> for_resume{"--time-limit", "0"};
 
 /// One call of a program: the nth of its name.
@@ -84,8 +84,8 @@ std::vector<Call> calls_of(const Scene& scene, const Phase& phase, const char* n
 std::vector<Phase> phases(const Scene& scene, std::string& hash, std::string& why_not) {
   if (!have("strace")) why_not = "strace is not installed";
   if (why_not.empty()) {
-    const Ended probe = run({.words = {"strace", "-qq", "-o", "/dev/null", "true"}});
-    if (!probe.ok()) why_not = text("strace does not work here: ", probe.said());
+    const Ended recorder = run({.words = {"strace", "-qq", "-o", "/dev/null", "true"}});
+    if (!recorder.ok()) why_not = text("strace does not work here: ", recorder.said());
   }
   if (!why_not.empty()) return {};
   hash = reference_run(scene, for_train).hash;

@@ -1,20 +1,20 @@
-// Row L4: disks that are full, have no names left, may not be written to, or refuse large files.
+// Row L4: disks that are full, out of inodes, read-only, or with a limit on file size.
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
 
 constexpr int64_t page = 4096;
 
-const std::vector<std::string> larger{"--width", "32", "--feed-forward", "64",
-                                      "--keep",  "1",  "--steps",        "60"};
+const std::vector<std::string> larger{"--d-model",          "32", "--d-ff",  "64",
+                                      "--keep-checkpoints", "1",  "--steps", "60"};
 
 /// One disk and what it is good for.
 struct Disk {
@@ -140,8 +140,8 @@ std::string full_streams(const Scene& scene) {
 }  // namespace
 
 Result disk_full(const Scene& scene) {
-  const Ended probe = run(apart(scene, "mkdir -p disk && mount -t tmpfs tmpfs disk"));
-  if (!probe.ok()) return skip("no disk can be mounted here: " + probe.said());
+  const Ended recorder = run(apart(scene, "mkdir -p disk && mount -t tmpfs tmpfs disk"));
+  if (!recorder.ok()) return skip("no disk can be mounted here: " + recorder.said());
   const std::string hash = reference_run(scene, larger).hash;
   io::remove_all(scene.room / "runs");
   std::vector<std::string> stopped = larger;

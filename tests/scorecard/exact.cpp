@@ -1,11 +1,11 @@
-// Rows D3, G1 and G2: any BLAS library, and gradients of everything that has one.
+// Rows D3, G1 and G2: any BLAS library, and gradients of all ops and attentions.
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -154,9 +154,10 @@ Result any_blas(const Scene& scene) {
         for (const int64_t threads : numbers_of_threads) {
           const std::string name = text("run", number++);
           const std::string steps = text(scene.amount(3, 20));
-          Command command = scene.heed({"train", "lm", "--characters", "20000", "--width", "128", "--batch",
-                                        "32", "--precision", precision, "--steps", steps, "--validate-every",
-                                        steps, "--threads", text(threads), "--name", name, "--quiet"});
+          Command command =
+              scene.heed({"train", "lm", "--num-examples", "20000", "--d-model", "128", "--batch-size", "32",
+                          "--precision", precision, "--steps", steps, "--validate-every", steps, "--threads",
+                          text(threads), "--name", name, "--quiet"});
           command.environment = environment;
           command.seconds = 600;
           const Ended end = run(command);

@@ -1,15 +1,14 @@
-// Rows B1-B3: files that are damaged. Thousands are read by the readers in a process of their own, which is
-// where a crash, the time and the memory show (tests/fuzz/bad_files.cpp); a part of them by the program
-// itself.
+// Rows B1-B3: damaged files. A subprocess reads thousands of them, to observe crashes, time and memory
+// (tests/fuzz/bad_files.cpp); the program itself reads some.
 #include <algorithm>
 #include <tuple>
 
-#include "core/io.h"
-#include "core/json.h"
-#include "tests/fuzz/mutate.h"
-#include "tests/fuzz/refusal.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+#include "heed/tests/fuzz/mutate.h"
+#include "heed/tests/fuzz/refusal.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -94,8 +93,9 @@ Result mutated_checkpoints(const Scene& scene) {
   const Path folder = Path("runs/a/ckpt/step_000020");
   for (const char* name : {"model.safetensors", "optim.safetensors", "state.json", "MANIFEST.json"}) {
     const bool manifest = name == std::string("MANIFEST.json");
-    run_many(scene, tally, folder / name, {"generate", "runs/a", "--tokens", "1", "--ckpt", "last"},
-             scene.amount(3, 100), manifest ? folder.string() : name, !manifest);
+    run_many(scene, tally, folder / name,
+             {"generate", "runs/a", "--max-new-tokens", "1", "--checkpoint", "last"}, scene.amount(3, 100),
+             manifest ? folder.string() : name, !manifest);
   }
   return tally.result(text(" runs of the program", summary(found), "; ", found.flips - found.undetected, "/",
                            found.flips, " flips among the numbers found"));
@@ -108,7 +108,7 @@ Result mutated_tokenizers(const Scene& scene) {
   if (!trained.ok()) tally.fault(trained.said());
   read_many(scene, tally, found, "tokenizer", "-", scene.amount(300, 10000));
   run_many(scene, tally, "runs/a/ckpt/step_000020/tokenizer.text.character",
-           {"generate", "runs/a", "--tokens", "1", "--ckpt", "last"}, scene.amount(10, 200),
+           {"generate", "runs/a", "--max-new-tokens", "1", "--checkpoint", "last"}, scene.amount(10, 200),
            "tokenizer.text.character", true);
   return tally.result(text(" runs of the program", summary(found)));
 }
@@ -122,7 +122,7 @@ Result mutated_data(const Scene& scene) {
   std::string lines;
   for (int i = 0; i < 3000; ++i) lines += text("The man has ", i, " cats.\tL'uomo ha ", i, " gatti.\n");
   io::write(scene.room / "pairs.tsv", lines);
-  io::write(scene.room / "my.toml", "preset = \"lm\"\n[train]\nsteps = 10\nrate = 1e-3\n");
+  io::write(scene.room / "my.toml", "preset = \"lm\"\n[train]\nmax_steps = 10\nlearning_rate = 1e-3\n");
   run_many(scene, tally, "pairs.tsv", {"data", "check", "pairs.tsv"}, scene.amount(5, 200), "pairs.tsv",
            false);
   run_many(scene, tally, "my.toml", {"show", "my.toml"}, scene.amount(5, 200), "my.toml", false);

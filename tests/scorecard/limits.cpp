@@ -1,13 +1,13 @@
-// Rows N1, M1-M3 and K1: numbers that are not finite, memory, and what saving costs.
+// Rows N1, M1-M3 and K1: non-finite numbers, memory, and the cost of saving.
 #include <signal.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -35,9 +35,9 @@ struct Planted {
 std::string caught(const Scene& scene, const Planted& planted, int64_t step, const std::string& hash) {
   const Path folder = run_of(scene, "planted");
   io::remove_all(folder);
-  const std::string plan = text("test.plant=", planted.where, "@", step);
-  const Ended end = run(
-      scene.heed(tiny_train(scene, "planted", {"--steps", "60", "--validate-every", "20", "--set", plan})));
+  const Ended end =
+      run(scene.heed_with_fault(text(planted.where, "@", step),
+                                tiny_train(scene, "planted", {"--steps", "60", "--validate-every", "20"})));
   if (end.code != 4) return "not code 4: " + end.said();
   for (const std::string& part : {text("at step ", step), planted.named}) {
     if (end.err.find(part) == std::string::npos) return text("does not say '", part, "': ", end.err);
@@ -56,9 +56,8 @@ std::string caught(const Scene& scene, const Planted& planted, int64_t step, con
 std::string skipped(const Scene& scene, const Planted& planted, int64_t step) {
   const Path folder = run_of(scene, "skipped");
   io::remove_all(folder);
-  const std::string plan = text("test.plant=", planted.where, "@", step);
-  const Ended end =
-      run(scene.heed(tiny_train(scene, "skipped", {"--steps", "60", "--on-nan", "skip", "--set", plan})));
+  const Ended end = run(scene.heed_with_fault(
+      text(planted.where, "@", step), tiny_train(scene, "skipped", {"--steps", "60", "--on-nan", "skip"})));
   if (!end.ok()) return "--on-nan skip does not go on: " + end.said();
   if (io::read(folder / "metrics.jsonl").find(text("{\"step\": ", step, ", \"skipped\": 1}")) ==
       std::string::npos) {
@@ -116,6 +115,7 @@ double step_time(const std::vector<Look>& looks, double from, double to, int64_t
 }  // namespace
 
 Result planted_nan(const Scene& scene) {
+  if (!io::exists(scene.program_with_faults())) return skip("tests/heed_with_faults is not built beside it");
   const std::string hash = reference_run(scene, {"--steps", "60", "--validate-every", "20"}).hash;
   const std::vector<std::string> names = parameters_of(run_of(scene, "reference"));
   std::vector<Planted> all;
@@ -143,27 +143,10 @@ Result planted_nan(const Scene& scene) {
   }
   // Only digits are floats before they reach a model.
   for (const char* value : {"nan", "inf"}) {
-    const Ended end = run(scene.heed({"train",
-                                      "mnist",
-                                      "--images",
-                                      "200",
-                                      "--held-out",
-                                      "50",
-                                      "--width",
-                                      "8",
-                                      "--heads",
-                                      "2",
-                                      "--layers",
-                                      "1",
-                                      "--feed-forward",
-                                      "8",
-                                      "--batch",
-                                      "8",
-                                      "--steps",
-                                      "6",
-                                      "--quiet",
-                                      "--set",
-                                      text("test.plant=input:", value, "@4")}));
+    const Ended end = run(scene.heed_with_fault(
+        text("input:", value, "@4"),
+        {"train", "mnist", "--num-examples", "200", "--test-size", "50", "--d-model", "8", "--heads", "2",
+         "--layers", "1", "--d-ff", "8", "--batch-size", "8", "--steps", "6", "--quiet"}));
     const bool named =
         end.err.find(text("at step 4: first bad value in the input (", value, ")")) != std::string::npos;
     tally.add(text("input:", value), end.code == 4 && named ? "" : end.said());
@@ -176,9 +159,10 @@ Result planted_nan(const Scene& scene) {
 
 Result memory_limits(const Scene& scene) {
   const auto attempt = [&](int64_t number, const std::vector<std::string>& more, int64_t address_space) {
-    std::vector<std::string> words = tiny_train(scene, text("limit", number),
-                                                {"--batch", "128", "--max-length", "256", "--width", "128",
-                                                 "--layers", "4", "--steps", "1", "--accumulate", "1"});
+    std::vector<std::string> words =
+        tiny_train(scene, text("limit", number),
+                   {"--batch-size", "128", "--max-length", "256", "--d-model", "128", "--layers", "4",
+                    "--steps", "1", "--grad-accumulation", "1"});
     words.insert(words.end(), more.begin(), more.end());
     Command command = scene.heed(words);
     command.address_space = address_space;
@@ -259,10 +243,10 @@ Result memory_estimate(const Scene& scene) {
 
 Result soak(const Scene& scene) {
   const int64_t steps = scene.hours > 0 ? int64_t{1} << 40 : scene.amount(10000, 1000000);
-  Process process(scene.heed(
-      tiny_train(scene, "soak",
-                 {"--steps", text(steps), "--validate-every", text(std::min<int64_t>(steps / 50, 20000)),
-                  "--checkpoint-every", text(std::min<int64_t>(steps / 50, 20000)), "--accumulate", "1"})));
+  Process process(scene.heed(tiny_train(
+      scene, "soak",
+      {"--steps", text(steps), "--validate-every", text(std::min<int64_t>(steps / 50, 20000)),
+       "--checkpoint-every", text(std::min<int64_t>(steps / 50, 20000)), "--grad-accumulation", "1"})));
   const double until = scene.hours > 0 ? scene.hours * 3600 : 7200;
   const double pause = scene.hours > 0 ? 10 : scene.whole ? 0.25 : 0.02;
   std::vector<Look> looks;
@@ -320,7 +304,7 @@ Result checkpoint_overhead(const Scene& scene) {
   for (const std::string& preset : presets) {
     std::vector<std::string> less;
     if (preset == "translate")
-      less = {"--pairs", "3000", "--validation", "16", "--test", "16", "--bleu-pairs", "1"};
+      less = {"--num-examples", "3000", "--validation", "16", "--test-size", "16", "--bleu-pairs", "1"};
     if (preset == "lm" || preset == "shakespeare-cpu") less = {"--data", plant_text(scene)};
     int64_t number = 0;
     const auto seconds = [&](int64_t steps, int64_t every) {

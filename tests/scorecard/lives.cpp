@@ -1,9 +1,9 @@
-// Rows L1 and L5: a run that is killed at any moment goes on as if it had not been.
+// Rows L1 and L5: a run that is killed at random times resumes as if uninterrupted.
 #include <signal.h>
 
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {

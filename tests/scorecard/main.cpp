@@ -1,11 +1,11 @@
-// The scorecard: tests the program heed from outside and prints a table of what holds.
+// The scorecard: tests the program heed from outside and prints a table of results.
 #include <charconv>
 #include <cstdio>
 #include <string_view>
 
-#include "core/json.h"
-#include "tests/places.h"
-#include "tests/scorecard/scorecard.h"
+#include "heed/core/io/json.h"
+#include "heed/tests/places.h"
+#include "heed/tests/scorecard/scorecard.h"
 
 namespace heed::scorecard {
 namespace {
@@ -159,6 +159,11 @@ Result skip(std::string why) { return {.verdict = Verdict::skip, .reached = std:
 
 Command Scene::heed(std::vector<std::string> words) const {
   words.insert(words.begin(), program.string());
+  return {.words = std::move(words), .folder = room.path()};
+}
+
+Command Scene::heed_with_fault(const std::string& fault, std::vector<std::string> words) const {
+  words.insert(words.begin(), {program_with_faults().string(), fault});
   return {.words = std::move(words), .folder = room.path()};
 }
 

@@ -1,5 +1,5 @@
-// fork, exec, wait4 and a folder to work in.
-#include "tests/scorecard/outside.h"
+// Processes by fork, exec and wait4, and temporary folders.
+#include "heed/tests/scorecard/outside.h"
 
 #include <fcntl.h>
 #include <poll.h>

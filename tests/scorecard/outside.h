@@ -1,5 +1,4 @@
-// Programs looked at from outside: started with limits, watched, signalled, and waited for with what they
-// used.
+// Runs programs with limits: starts, watches and signals them, and reports their resource usage.
 #pragma once
 
 #include <sys/types.h>
@@ -8,37 +7,37 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed::scorecard {
 
-/// What to start, and under which limits.
+/// A program to start, and its limits.
 struct Command {
-  std::vector<std::string> words;  ///< the first is the program, looked for along PATH where it has no slash
-  Path folder{};                   ///< where it starts; empty: here
-  std::vector<std::pair<std::string, std::string>> environment{};  ///< set besides what we have; "" unsets
-  double seconds = 120;        ///< it and its children are killed after so long; the result says so
+  std::vector<std::string> words;  ///< the first is the program, searched on the PATH if it has no slash
+  Path folder{};                   ///< working directory; empty: this one
+  std::vector<std::pair<std::string, std::string>> environment{};  ///< variables to set; "" unsets one
+  double seconds = 120;        ///< time limit: then it and its children are killed
   int64_t address_space = -1;  ///< RLIMIT_AS in bytes; -1: none
   int64_t file_size = -1;      ///< RLIMIT_FSIZE in bytes; -1: none
-  std::string out{}, err{};    ///< files that standard output and error go to; empty: they are captured
-  std::string input{};         ///< bytes for standard input
+  std::string out{}, err{};    ///< files for standard output and error; empty: capture them
+  std::string input{};         ///< standard input
 };
 
-/// How it ended.
+/// The result of a program.
 struct Ended {
-  int code = -1;   ///< exit code; 128 + signal where a signal ended it, as a shell says
-  int signal = 0;  ///< that ended it, or 0
+  int code = -1;   ///< exit code; 128 + signal if a signal ended it, as in a shell
+  int signal = 0;  ///< the signal that ended it, or 0
   bool hung = false;
   std::string out, err;
-  double seconds = 0;    ///< from start to end
-  double cpu = 0;        ///< seconds of processor, user and system
+  double seconds = 0;    ///< wall clock
+  double cpu = 0;        ///< seconds of CPU time, user and system
   int64_t peak_kib = 0;  ///< largest resident set
   bool ok() const { return code == 0; }
-  /// Code and last line of standard error, for a table.
+  /// Exit code and last line of standard error, for a table.
   std::string said() const;
 };
 
-/// A running process, in a group of its own; it is killed when the object goes.
+/// A running process in its own process group; the destructor kills it.
 class Process {
  public:
   explicit Process(Command command);
@@ -47,35 +46,35 @@ class Process {
   ~Process();
 
   pid_t id() const { return id_; }
-  bool running();  ///< false once it has ended; does not wait
+  bool running();  ///< does not wait
   void signal(int number) const;
-  void kill_all() const;   ///< SIGKILL to it and what it started
-  double seconds() const;  ///< since it was started
-  /// Waits for the end, at most until its limit; then kills it.
+  void kill_all() const;   ///< SIGKILL to it and its children
+  double seconds() const;  ///< since its start
+  /// Waits for its end or its time limit, and then kills it.
   Ended wait();
-  /// Waits at most so long; true when it has ended by then.
+  /// Waits at most `limit` seconds; true if it has ended.
   bool wait_for(double limit);
 
  private:
   bool collect(bool block);
   Command command_;
   pid_t id_ = -1;
-  int out_ = -1, err_ = -1;  // files in memory
+  int out_ = -1, err_ = -1;  // memfd files
   double began_ = 0;
   bool ended_ = false;
   Ended result_;
 };
 
-/// Starts and waits.
+/// Starts a program and waits for it.
 Ended run(Command command);
 
-/// Seconds of a steady clock.
+/// Seconds of a monotonic clock.
 double now();
 void sleep_for(double seconds);
-/// Whether a program of that name lies on the PATH.
+/// True if a program of this name is on the PATH.
 bool have(const std::string& program);
 
-/// A folder that goes with the object.
+/// A temporary folder, removed by the destructor.
 class Room {
  public:
   Room();

@@ -1,4 +1,4 @@
-// Rows P1 and P2: signals that are neither SIGTERM nor SIGINT, and standard streams with nobody at their end.
+// Rows P1 and P2: signals other than SIGTERM and SIGINT, and closed standard streams.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -6,9 +6,9 @@
 
 #include <utility>
 
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -215,11 +215,12 @@ Result pipes(const Scene& scene) {
   }
   tally.add("an answer to a closed stream", closed_answer(scene));
   const std::string name = run_of(scene, "reference").string();
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"list", "presets"},
-                                                {"--help"},
-                                                {"show", "lm"},
-                                                {"bench", "ops"},
-                                                {"generate", name, "--tokens", "100000", "--threads", "1"}})
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"list", "presets"},
+        {"--help"},
+        {"show", "lm"},
+        {"bench", "ops"},
+        {"generate", name, "--max-new-tokens", "100000", "--threads", "1"}})
     tally.add(text("nobody reads ", words[0]), answer_unread(scene, words, ""));
   return tally.result(
       " hold: runs without a reader save and go on, answers end quietly, no file takes what is printed");

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -115,11 +115,11 @@ Result clean_container(const Scene& scene) {
 }
 
 Result no_network(const Scene& scene) {
-  const Ended probe = run({.words = [&] {
+  const Ended recorder = run({.words = [&] {
     std::vector<std::string> words = without_network(scene, {"--version"});
     return words;
   }()});
-  if (!probe.ok()) return skip("no name space without network can be had here: " + probe.said());
+  if (!recorder.ok()) return skip("no name space without network can be had here: " + recorder.said());
   Tally tally;
   const auto must = [&](const std::vector<std::string>& words, int code, const std::string& says) {
     const Ended end = run({.words = without_network(scene, words), .folder = scene.room.path()});
@@ -131,12 +131,12 @@ Result no_network(const Scene& scene) {
   must(tiny_train(scene, "alone"), 0, "");
   must(tiny_resume("alone", {"--steps", "210"}), 0, "");
   must({"evaluate", "runs/alone"}, 0, "loss");
-  must({"generate", "runs/alone", "--tokens", "5"}, 0, "");
+  must({"generate", "runs/alone", "--max-new-tokens", "5"}, 0, "");
   must({"inspect", "runs/alone", "the old man"}, 0, "");
   must({"list", "runs"}, 0, "alone");
   must({"env"}, 0, "heed");
-  must({"train", "translate", "--pairs", "300", "--validation", "10", "--test", "10", "--steps", "2",
-        "--quiet"},
+  must({"train", "translate", "--num-examples", "300", "--validation", "10", "--test-size", "10", "--steps",
+        "2", "--quiet"},
        0, "");
   if (have("curl")) {
     must({"data", "get", "tinyshakespeare", "--out", "got"}, 5, "Is there a network?");

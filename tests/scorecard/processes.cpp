@@ -1,11 +1,11 @@
-// Row D4: several processes against one with the batch of all.
+// Row D4: several processes against one process with the whole batch.
 #include <algorithm>
 #include <cmath>
 #include <sstream>
 
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -34,7 +34,7 @@ Result several_processes(const Scene& scene) {
   double most = 0;
   const auto train = [&](const std::string& name, int64_t processes, int64_t of_each) {
     Command command = scene.heed(
-        tiny_train(scene, name, {"--batch", std::to_string(of_each), "--steps", std::to_string(steps)}));
+        tiny_train(scene, name, {"--batch-size", std::to_string(of_each), "--steps", std::to_string(steps)}));
     if (processes > 1) {
       const std::vector<std::string> before{
           "mpirun", "--allow-run-as-root",    "--oversubscribe", "--bind-to", "none",

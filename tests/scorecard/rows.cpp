@@ -1,5 +1,5 @@
-// The list of rows. CMake reads it too: a line begins with Row{"ID".
-#include "tests/scorecard/rows.h"
+// The list of rows. CMake parses it too: a line begins with Row{"ID".
+#include "heed/tests/scorecard/rows.h"
 
 #include <array>
 

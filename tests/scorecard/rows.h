@@ -1,7 +1,7 @@
-// The rows of the scorecard, a function each; rows.cpp lists them.
+// The rows of the scorecard, one function each; rows.cpp lists them.
 #pragma once
 
-#include "tests/scorecard/scorecard.h"
+#include "heed/tests/scorecard/scorecard.h"
 
 namespace heed::scorecard {
 
@@ -16,20 +16,20 @@ Result failed_at_every_call(const Scene& scene);
 /// disk.cpp
 Result disk_full(const Scene& scene);
 
-/// stops.cpp: signals, locks, many at once.
+/// stops.cpp: signals, locks, concurrent starts.
 Result stopped_by_signal(const Scene& scene);
 Result one_at_a_time(const Scene& scene);
 Result prepared_once(const Scene& scene);
 
-/// pipes.cpp: other signals, and standard streams with nobody at their end.
+/// pipes.cpp: other signals, and standard streams that are closed.
 Result other_signals(const Scene& scene);
 Result pipes(const Scene& scene);
 
-/// shared_folders.cpp: started in process namespaces, links in run folders.
+/// shared_folders.cpp: process namespaces, links in run folders.
 Result starts_side_by_side(const Scene& scene);
 Result links_in_runs(const Scene& scene);
 
-/// bits.cpp: the same numbers.
+/// bits.cpp: reproducibility.
 Result same_seed(const Scene& scene);
 Result any_threads(const Scene& scene);
 
@@ -41,7 +41,7 @@ Result any_blas(const Scene& scene);
 Result gradients(const Scene& scene);
 Result gradients_of_all(const Scene& scene);
 
-/// hostile.cpp: files that lie.
+/// hostile.cpp: malformed files.
 Result mutated_checkpoints(const Scene& scene);
 Result mutated_tokenizers(const Scene& scene);
 Result mutated_data(const Scene& scene);
@@ -58,7 +58,7 @@ Result soak(const Scene& scene);
 Result memory_estimate(const Scene& scene);
 Result checkpoint_overhead(const Scene& scene);
 
-/// places.cpp: where it runs.
+/// places.cpp: environments.
 Result cold_start(const Scene& scene);
 Result clean_container(const Scene& scene);
 Result no_network(const Scene& scene);
@@ -66,10 +66,10 @@ Result no_network(const Scene& scene);
 /// versions.cpp: runs of other versions and machines.
 Result versions(const Scene& scene);
 
-/// terminals.cpp: what people see of names and words from elsewhere.
+/// terminals.cpp: untrusted text in terminals.
 Result terminals(const Scene& scene);
 
-/// suite.cpp: the tests of the tests.
+/// suite.cpp: sanitizers and coverage of the tests.
 Result sanitizers(const Scene& scene);
 Result coverage(const Scene& scene);
 

@@ -1,14 +1,14 @@
-// Rows S4 and S5: runs started in process namespaces of their own, and run folders with links in them.
+// Rows S4 and S5: runs in separate process namespaces, and links in run folders.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "core/io.h"
-#include "core/own_files.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {

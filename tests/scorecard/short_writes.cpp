@@ -1,5 +1,4 @@
-// Loaded before the C library: reads and writes move at most 7 bytes at once, and every other call is
-// interrupted.
+// Preloaded library: reads and writes transfer at most 7 bytes, and every other call is interrupted.
 #include <sys/syscall.h>
 #include <unistd.h>
 

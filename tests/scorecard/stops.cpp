@@ -1,4 +1,4 @@
-// Rows S1-S3: signals, and many that start at once.
+// Rows S1-S3: signals, and concurrent starts.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -8,10 +8,10 @@
 #include <atomic>
 #include <thread>
 
-#include "core/hash.h"
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -47,9 +47,9 @@ std::string stopped_in_step(const Scene& scene, int number, double delay, double
   const std::string name = "long";
   io::remove_all(run_of(scene, name));
   // A batch whose step takes seconds.
-  Process process(scene.heed(tiny_train(
-      scene, name,
-      {"--batch", "32", "--max-length", "128", "--width", "128", "--layers", "2", "--accumulate", "400"})));
+  Process process(scene.heed(tiny_train(scene, name,
+                                        {"--batch-size", "32", "--max-length", "128", "--d-model", "128",
+                                         "--layers", "2", "--grad-accumulation", "400"})));
   const double began = now();
   while (process.running() && !io::exists(run_of(scene, name) / "manifest.json") && now() < began + 60) {
     sleep_for(0.005);

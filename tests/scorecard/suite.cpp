@@ -1,7 +1,7 @@
-// Rows C1 and C3: the whole suite under the sanitizers, and what it covers.
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+// Rows C1 and C3: the test suite under sanitizers, and its coverage.
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {

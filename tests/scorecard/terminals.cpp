@@ -1,9 +1,8 @@
-// Row T1: what terminals get to see of names and words that come from elsewhere, and how long a living line
-// is.
-#include "core/io.h"
-#include "core/terminal.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+// Row T1: how untrusted names and texts appear in terminals, and the length of the progress line.
+#include "heed/core/io/files.h"
+#include "heed/core/io/terminal.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -78,9 +77,9 @@ Result terminals(const Scene& scene) {
     pairs += text("w", i % 10, " ", payload, " ", i % 7, "\tv", i % 10, " v", i % 5, "\n");
   io::write(scene.room / "pairs.tsv", pairs);
   const Ended trained = on_terminal(
-      scene, {"train",   "translate", "--data",  "pairs.tsv", "--validation",   "5",  "--test",       "5",
-              "--width", "16",        "--heads", "2",         "--feed-forward", "16", "--vocabulary", "60",
-              "--steps", "4",         "--name",  "pairs"});
+      scene, {"train",     "translate", "--data",  "pairs.tsv", "--validation", "5",  "--test-size",  "5",
+              "--d-model", "16",        "--heads", "2",         "--d-ff",       "16", "--vocabulary", "60",
+              "--steps",   "4",         "--name",  "pairs"});
   tally.add("words of a TSV", complaint(trained, trained.out));
   // Names of folders and files, in answers and errors, on terminals and in logs.
   run(scene.heed(tiny_train(scene, "named", {"--steps", "20"})));
@@ -109,7 +108,8 @@ Result terminals(const Scene& scene) {
     return out;
   }());
   run(scene.heed(tiny_train(scene, "escapes", {"--data", "escapes.txt", "--steps", "20"})));
-  const std::vector<std::string> generate{"generate", "runs/escapes", "--prompt", payload, "--tokens", "30"};
+  const std::vector<std::string> generate{"generate", "runs/escapes",     "--prompt",
+                                          payload,    "--max-new-tokens", "30"};
   const Ended piped = run(scene.heed(generate)), seen = on_terminal(scene, generate);
   tally.add("generate on a pipe", piped.out.starts_with(payload) ? "" : "not the bytes: " + piped.said());
   tally.add("generate on a terminal", complaint(seen, seen.out));

@@ -1,13 +1,13 @@
-// Tiny runs, made and looked at.
-#include "tests/scorecard/tiny_runs.h"
+// Makes and inspects tiny runs.
+#include "heed/tests/scorecard/tiny_runs.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
 
-#include "core/hash.h"
-#include "core/io.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
 
 namespace heed::scorecard {
 namespace {
@@ -120,23 +120,23 @@ std::vector<std::string> tiny_train(const Scene& scene, const std::string& name,
                                  "text.txt",
                                  "--name",
                                  name,
-                                 "--width",
+                                 "--d-model",
                                  "8",
                                  "--heads",
                                  "2",
-                                 "--feed-forward",
+                                 "--d-ff",
                                  "16",
                                  "--layers",
                                  "1",
                                  "--max-length",
                                  "16",
-                                 "--batch",
+                                 "--batch-size",
                                  "4",
-                                 "--accumulate",
+                                 "--grad-accumulation",
                                  "2",
                                  "--dropout",
                                  "0.1",
-                                 "--warmup",
+                                 "--warmup-steps",
                                  "10",
                                  "--threads",
                                  "1",
@@ -238,8 +238,9 @@ Recipes recipes(const Scene& scene, const std::set<std::string>& in_short, int64
     const auto take = [&](std::initializer_list<std::string> words) {
       recipe.less.insert(recipe.less.end(), words);
     };
-    if (has("pairs")) take({"--pairs", "2000", "--validation", "16", "--test", "16", "--bleu-pairs", "4"});
-    if (has("examples")) take({"--examples", "200", "--validation", "20", "--held-out", "20"});
+    if (has("pairs"))
+      take({"--num-examples", "2000", "--validation", "16", "--test-size", "16", "--bleu-pairs", "4"});
+    if (has("examples")) take({"--num-examples", "200", "--validation", "20", "--test-size", "20"});
     if (has("characters")) take({"--data", plant_text(scene)});
     if (has("vocabulary")) take({"--vocabulary", "300"});
     if (scene.whole) {

@@ -1,12 +1,12 @@
-// Row V1: runs of other versions, from other machines, and states that cannot be.
+// Row V1: runs of other versions and machines, and impossible states.
 #include <filesystem>
 #include <limits>
 
-#include "core/hash.h"
-#include "core/io.h"
-#include "core/json.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+#include "heed/core/io/json.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -34,7 +34,7 @@ std::string complaint(const Ended& end, int code, const std::vector<std::string>
 
 /// A run folder of 0.1 is read by every verb, and goes on.
 void read_older(const Scene& scene, Tally& tally) {
-  copy_run(scene.source / "tests/train/fixtures/run-0.1", scene.room / "old");
+  copy_run(scene.source / "tests/integration/fixtures/run-0.1", scene.room / "old");
   const auto must = [&](const std::vector<std::string>& words, const std::vector<std::string>& says) {
     tally.add("0.1: " + words[0], complaint(run(scene.heed(words)), 0, says));
   };
@@ -43,14 +43,14 @@ void read_older(const Scene& scene, Tally& tally) {
   must({"inspect", "old", "The man sees a dog."}, {});
   must({"compare", "old"}, {"0.8233", "1840"});
   must({"resume", "old", "--steps", "8", "--threads", "1"}, {"step 8/8", "(source unknown"});
-  must({"evaluate", "old", "--ckpt", "8"}, {"checkpoint of step 8"});
+  must({"evaluate", "old", "--checkpoint", "8"}, {"checkpoint of step 8"});
 }
 
 /// What a newer heed wrote is called that.
 void name_newer(const Scene& scene, Tally& tally) {
-  const Path folder = scene.room / "newer", fixture = scene.source / "tests/train/fixtures/run-0.1";
+  const Path folder = scene.room / "newer", fixture = scene.source / "tests/integration/fixtures/run-0.1";
   for (const char* file : {"manifest.json", "ckpt/step_000006/MANIFEST.json"}) {
-    for (const int64_t format : {int64_t{3}, int64_t{99}, std::numeric_limits<int64_t>::max()}) {
+    for (const int64_t format : {int64_t{4}, int64_t{99}, std::numeric_limits<int64_t>::max()}) {
       copy_run(fixture, folder);
       io::write(folder / file, json_of(folder / file).set("format", format).dump());
       for (const char* verb : {"resume", "evaluate"}) {
@@ -93,7 +93,7 @@ void tell_others(const Scene& scene, Tally& tally) {
 /// Numbers of state.json at the ends of their types, under check sums that fit.
 void refuse_states(const Scene& scene, Tally& tally) {
   const Path folder = scene.room / "state", point = folder / "ckpt/step_000006";
-  const Path fixture = scene.source / "tests/train/fixtures/run-0.1";
+  const Path fixture = scene.source / "tests/integration/fixtures/run-0.1";
   const Json good = json_of(fixture / "ckpt/step_000006/state.json"),
              sums = json_of(fixture / "ckpt/step_000006/MANIFEST.json");
   for (const char* key : {"step", "epoch", "position", "tick", "draws", "validated", "best_step",
@@ -110,9 +110,9 @@ void refuse_states(const Scene& scene, Tally& tally) {
                 Json::object({{"size", Json(bytes.size())}, {"crc32c", crc}, {"sha256", sha256_hex(bytes)}}));
       io::write(point / "MANIFEST.json", Json(sums).set("files", files).dump());
       const Ended end = run(scene.heed({"resume", "state", "--steps", "8", "--quiet"}));
-      tally.add(
-          text(key, " = ", value.dump()),
-          complaint(end, 3, {"state.json", text(key, " is ", value.dump(), ". It must be "), "--ckpt"}));
+      tally.add(text(key, " = ", value.dump()),
+                complaint(end, 3,
+                          {"state.json", text(key, " is ", value.dump(), ". It must be "), "--checkpoint"}));
     }
   }
 }

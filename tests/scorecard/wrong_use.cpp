@@ -1,7 +1,7 @@
 // Row B5: wrong command lines and settings, listed in wrong_use.txt.
-#include "core/io.h"
-#include "tests/scorecard/rows.h"
-#include "tests/scorecard/tiny_runs.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/scorecard/rows.h"
+#include "heed/tests/scorecard/tiny_runs.h"
 
 namespace heed::scorecard {
 namespace {
@@ -91,7 +91,7 @@ std::string judged(const Ended& end, const Case& one) {
     if (end.err.find(part) == std::string::npos) return text("does not say '", part, "': ", end.err);
   }
   for (const char* never :
-       {"std::", "terminate", "what()", "basic_string", "Invalid argument", "mistake of heed"}) {
+       {"std::", "terminate", "what()", "basic_string", "Invalid argument", "internal error"}) {
     if (end.err.find(never) != std::string::npos) return text("says '", never, "': ", end.err);
   }
   return "";

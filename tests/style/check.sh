@@ -10,9 +10,10 @@ export LC_ALL
 folders=
 for folder in core autograd nn attention data train tests; do [ ! -d $folder ] || folders="$folders $folder"; done
 sources() { find $folders -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.def' | sort; }
+embedded() { find $folders -name '*.css' -o -name '*.js' -o -name '*.toml' | sort; } # inside the program
 texts() { # whatever is read by people, but for this folder, which names what it looks for
   sources | grep -v '^tests/style/'
-  find $folders docs .ci -path tests/style -prune -o -name '*.sh' -o -name '*.cmake' -o -name '*.txt' -o -name '*.in' -o -name '*.md' -o -name '*.py' -o -name run 2>/dev/null | grep -v '^tests/style$'
+  find $folders docs .ci -path tests/style -prune -o -name '*.sh' -o -name '*.cmake' -o -name '*.txt' -o -name '*.in' -o -name '*.md' -o -name '*.py' -o -name '*.css' -o -name '*.js' -o -name '*.toml' -o -type f -name run 2>/dev/null | grep -v '^tests/style$'
   find . -maxdepth 1 -type f ! -name LICENSE
 }
 verdict() { # faults on standard input, and what to do about them
@@ -42,25 +43,69 @@ case $check in
         case $file in tests/*/*) own=${file#tests/} && own=${own%%/*} && [ -n "$(allowed "$own")" ] || own=tests ;; esac
         known=" $(allowed "$own") tests "
         [ "$folder" = tests ] || known=" $(allowed "$own") "
-        sed -n 's|^ *# *include *"\([a-z_]*\)/.*|\1|p' "$file" | sort -u | while read -r other; do
+        sed -n 's|^ *# *include *"heed/\([a-z_]*\)/.*|\1|p' "$file" | sort -u | while read -r other; do
           case $known in *" $other "*) ;; *) echo "$file: includes $other/, but $own may only include:$known" ;; esac
         done
       done
     done | verdict "The rule: core <- autograd <- nn <- attention <- train <- tests, and data on core alone."
     ;;
+  rooms) # which rooms of one folder may not include which others: what everything stands on stays below
+    while read -r room never; do
+      for other in $never; do
+        find "$room" -maxdepth 1 -name '*.h' -o -maxdepth 1 -name '*.cpp' -o -maxdepth 1 -name '*.cu' 2>/dev/null | sort |
+          xargs -r grep -HnE "^ *# *include *\"heed/$other/" | grep -v 'core/distributed/batch_shard\.h' # what a kernel knows of processes
+      done
+    done <<END | verdict "This room may not include that one: move what both need below them."
+core/io core/memory core/kernels core/cuda core/distributed core/parallel
+core/parallel core/io core/kernels core/cuda core/distributed
+core/memory core/kernels core/distributed
+core/kernels/simd core/kernels/[a-rt-z] core/io core/distributed
+core/kernels/elementwise core/io core/distributed core/kernels/(gemm|linear_attention|content)
+core/kernels/norm core/io core/distributed core/kernels/(attention|linear_attention)
+core/kernels/gemm core/io core/distributed core/kernels/(attention|linear_attention|content)
+core/kernels/attention core/io core/distributed core/kernels/linear_attention
+core/kernels/linear_attention core/io core/distributed
+core/kernels/content core/io core/distributed core/kernels/linear_attention
+core/distributed core/kernels/(attention|linear_attention|gemm|norm|content)
+attention attention/variants attention/inspect
+attention/base attention/variants attention/inspect
+attention/support attention/variants attention/inspect
+attention/variants attention/inspect
+attention/inspect attention/variants attention/support
+data/formats data/synthetic data/download data/batching data/tokenizers
+data/text data/synthetic data/download
+data/tokenizers data/synthetic data/download
+data/batching data/synthetic data/download
+data/synthetic data/download
+train/optim train/(loop|run|report|decode|commands|bench|experiments|config|tasks|metrics)
+train/metrics train/(loop|commands|bench|experiments|config)
+train/run train/(loop|commands|bench|experiments|config|decode)
+train/report train/(loop|commands|bench|experiments|config)
+train/decode train/(loop|commands|bench|experiments)
+train/config train/(commands|bench|experiments)
+train/distributed train/(loop|commands|bench|experiments|tasks)
+train/tasks train/(loop|commands|bench|experiments)
+train/tasks/lra train/(loop|commands|bench|experiments)
+train/loop train/(commands|bench|experiments|report)
+train/experiments train/(commands|bench)
+END
+    ;;
   includes) # from the root, existing; headers stay light
     sources | while read -r file; do
       sed -n 's|^ *# *include *"\([^"]*\)".*|\1|p' "$file" | while read -r header; do
-        [ -f "$header" ] || echo "$file: \"$header\" does not exist (includes are written from the root)"
+        case $header in
+          heed/*) [ -f "${header#heed/}" ] || echo "$file: \"$header\" does not exist" ;;
+          *) echo "$file: \"$header\" is not written from the root: heed/FOLDER/NAME.h" ;;
+        esac
       done
       case $file in
         tests/* | core/cuda/*) ;;
-        *.h) grep -HnE '^ *# *include *<(iostream|nlohmann/|toml\+\+/|CLI/|cblas|zlib|cuda|cublas|sentencepiece)' "$file" ;;
+        *.h) grep -HnE '^ *# *include *<(iostream|nlohmann/|toml\+\+/|CLI/|cblas|zlib|png\.h|cuda|cublas|sentencepiece)' "$file" ;;
       esac
     done | verdict "Public headers include no streams, parsers, BLAS or CUDA: keep those in the .cpp."
     ;;
   length)
-    sources | while read -r file; do
+    { sources && embedded; } | while read -r file; do
       most=400
       case $file in tests/*) most=600 ;; esac
       lines=$(wc -l <"$file")
@@ -68,8 +113,8 @@ case $check in
     done | verdict "One idea a file: split it."
     ;;
   comment)
-    sources | while read -r file; do
-      head -n 1 "$file" | grep -qE '^// .{10,}' || echo "$file:1: $(head -n 1 "$file")"
+    { sources && embedded; } | while read -r file; do
+      head -n 1 "$file" | grep -qE '^(//|#|/\*) .{10,}' || echo "$file:1: $(head -n 1 "$file")"
     done | verdict "The first line of a file says what it is for: // ..."
     ;;
   marks)
@@ -78,8 +123,8 @@ case $check in
     ;;
   defines)
     # CUDA's own words are macros for the host's compiler, in one place
-    sources | grep -vx core/cuda/acted/words.h | xargs grep -HnE '^ *# *define ' | grep -vE 'define (HEED_BOTH|HEED_CUDA_BUILD|VARIANT|TASK)([( ]|$)' |
-      verdict "Macros are HEED_BOTH, HEED_CUDA_BUILD, VARIANT and TASK: use a function, a constant or a template."
+    sources | grep -vx core/cuda/emulator/cuda_keywords.h | xargs grep -HnE '^ *# *define ' | grep -vE 'define (HEED_BOTH|HEED_CUDA_BUILD|VARIANT|TASK|COMMAND)([( ]|$)' |
+      verdict "Macros are HEED_BOTH, HEED_CUDA_BUILD, VARIANT, TASK and COMMAND: use a function, a constant or a template."
     ;;
   types) # clang-format puts namespaces, and the types they hold, at column 0
     find $folders -name '*.h' -o -name '*.cpp' -o -name '*.cu' | sort | xargs awk '
@@ -108,47 +153,44 @@ case $check in
       END { leave() }' | verdict "A name means one type in a namespace: two classes of one name in one program are undefined behaviour."
     ;;
   lists)
-    while read -r list macro folder; do
+    while read -r list macro folder type; do
       [ -f "$list" ] || continue
+      type=$(echo "$type" | tr '_' ' ')
       names=$(sed -n "s/^$macro(\([a-z0-9_]*\)).*/\1/p" "$list" | sort)
+      defined=$(find "$folder" -name '*.cpp' -exec sed -n "s/^$type::\([a-z0-9_]*\)().*/\1/p" {} + | sort)
       echo "$names" | uniq -d | sed "s|^|$list: listed twice: |"
-      for name in $names; do [ -f "$folder/$name.cpp" ] || echo "$list: $folder/$name.cpp does not exist"; done
-      for file in "$folder"/*.cpp; do
-        name=$(basename "$file" .cpp)
-        part=${name%%_*} # a task may have parts beside it: translate_data.cpp
-        [ ! -f "$file" ] || echo "$names" | grep -qx "$name" || { [ $macro = TASK ] && echo "$names" | grep -qx "$part"; } ||
-          echo "$file: not listed in $list"
-      done
+      for name in $names; do echo "$defined" | grep -qx "$name" || echo "$list: no file of $folder defines $type::$name()"; done
+      for name in $defined; do echo "$names" | grep -qx "$name" || echo "$folder: $type::$name() is not listed in $list"; done
     done <<END | verdict "One file, one line of the list."
-attention/variants.def VARIANT attention/variants
-train/tasks.def TASK train/tasks
+attention/variants.def VARIANT attention/variants Variant_variant
+train/tasks.def TASK train/tasks TaskEntry_task
+train/commands/commands.def COMMAND train/commands Command_command
 END
     ;;
   twins)
-    for header in core/kernels/*.h; do
-      [ -f "$header" ] || continue
+    find core/kernels -name '*.h' | sort | while read -r header; do
       grep -q 'static void cuda(' "$header" || continue # functors and tools, no kernel
       [ -f "${header%.h}_cpu.cpp" ] || echo "$header: ${header%.h}_cpu.cpp does not exist"
     done | verdict "A kernel is NAME.h with NAME_cpu.cpp, and NAME_cuda.cu where CUDA is built."
     ;;
   files) # touched in one place; tests may do as they like
-    sources | grep -vE '^(tests/|core/(io|descriptor|file_lock)\.cpp$|core/descriptor\.h$)' | while read -r file; do
+    sources | grep -vE '^(tests/|core/io/(files|file_descriptor|file_lock)\.cpp$|core/io/file_descriptor\.h$)' | while read -r file; do
       # starting a program needs the names of open's flags
       headers='fstream|fcntl\.h|dirent\.h|sys/(stat|file|uio)\.h'
-      case $file in data/transfer.cpp | train/child.cpp)
+      case $file in data/download/curl.cpp | train/experiments/subprocess.cpp)
         headers='fstream|dirent\.h|sys/(stat|file|uio)\.h' ;;
       esac
       grep -HnE "^ *# *include *<($headers)>" "$file"
       grep -HnE '(^|[^A-Za-z0-9_.>:])(::|std::)?(fopen|freopen|fdopen|tmpfile|mkstemp|mkdtemp|creat|openat|opendir|unlink|rmdir|symlink|fsync)\(' "$file"
       grep -HnE '(^|[^A-Za-z0-9_:])::(open|rename|remove|mkdir|stat|lstat|truncate|ftruncate|chmod|link)\(|std::(rename|remove)\([^,]*\)' "$file"
       grep -HnE 'std::cin|filesystem::(exists|is_|file_size|copy|rename|remove|create_|resize|permissions|[a-z_]*directory_iterator|last_write|status|canonical|absolute|read_symlink|space)' "$file"
-    done | verdict "Files are touched by core/io.cpp and core/descriptor.cpp alone, and locked by core/file_lock.cpp: use core/io.h."
+    done | verdict "Files are touched by core/io/files.cpp and core/io/file_descriptor.cpp alone, and locked by core/io/file_lock.cpp: use core/io/files.h."
     ;;
   streams) # printed in one place, which makes visible what a terminal would obey; device code has none of it
-    sources | grep -vE '^(tests/|core/cuda/|core/standard_streams\.cpp$)' |
+    sources | grep -vE '^(tests/|core/cuda/|core/io/standard_streams\.cpp$)' |
       xargs -r grep -HnE '(^|[^A-Za-z0-9_:.>"])(std::|::)?(printf|puts|putchar|fputs|fputc|fwrite|vprintf|fprintf|perror)\(|std::(cout|cerr|clog)' |
       grep -v 'gnu::format' |
-      verdict "People read what core/standard_streams.cpp prints: use io::print, io::printf, io::print_data or io::print_error."
+      verdict "People read what core/io/standard_streams.cpp prints: use io::print, io::printf, io::print_data or io::print_error."
     ;;
   paths)
     texts | xargs grep -HnE '(^|[^A-Za-z0-9_.)}])/(work|root|home|mnt|Users)/' |
@@ -165,7 +207,7 @@ END
     } | verdict "README.md shows the two commands, and the loop that the tests build."
     ;;
   links)
-    for page in README.md CONTRIBUTING.md docs/*.md docs/results/*.md; do
+    for page in README.md CONTRIBUTING.md CHANGELOG.md docs/*.md docs/*/*.md; do
       [ -f "$page" ] || continue
       grep -oE '\]\([^)#: ]+' "$page" | sed 's/^](//' | while read -r link; do
         [ -e "$(dirname "$page")/$link" ] || echo "$page: there is no $link"
@@ -179,12 +221,14 @@ END
       xargs -r clang-format --dry-run --Werror --ferror-limit=1 2>&1 | grep -E 'error:' |
       verdict "Repair: clang-format -i FILE"
     ;;
-  attention_page) # docs/attention.md is what `heed list attention --markdown` prints
-    [ -f docs/attention.md ] || { echo "docs/attention.md does not exist: not checked" && exit 77; }
-    page=$(mktemp) || exit 1
-    trap 'rm -f "$page"' EXIT
-    "$3" list attention --markdown >"$page" || exit 1
-    diff "$page" docs/attention.md | verdict "Regenerate: ./heed list attention --markdown > docs/attention.md"
+  attention_page | commands_page | settings_page) # pages of docs/reference that `heed list WHAT --markdown` prints
+    what=${check%_page} page=docs/reference/${check%_page}.md
+    [ $what != attention ] || page=docs/reference/attentions.md
+    [ -f $page ] || { echo "$page does not exist: not checked" && exit 77; }
+    printed=$(mktemp) || exit 1
+    trap 'rm -f "$printed"' EXIT
+    "$3" list $what --markdown >"$printed" || exit 1
+    diff "$printed" $page | verdict "Regenerate: ./heed list $what --markdown > $page"
     ;;
   *)
     echo "check.sh: no check is called $check"

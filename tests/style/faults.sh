@@ -8,19 +8,19 @@ bad=0
 
 plant() { # a small tree without fault
   rm -rf "$tree"
-  mkdir -p "$tree/core/kernels" "$tree/nn" "$tree/attention/variants" "$tree/data" "$tree/tests/core" "$tree/docs"
+  mkdir -p "$tree/core/io" "$tree/core/kernels" "$tree/nn" "$tree/attention/variants" "$tree/data" "$tree/tests/core" "$tree/docs/reference"
   cd "$tree"
   printf '// One row of numbers.\n#pragma once\n' >core/row.h
-  printf '// A kernel that copies.\n#include "core/row.h"\nstatic void cuda(int);\n' >core/kernels/copy.h
-  printf '// The CPU twin of copy.\n#include "core/kernels/copy.h"\n' >core/kernels/copy_cpu.cpp
-  printf '// A layer of numbers.\n#include "core/row.h"\n' >nn/layer.h
+  printf '// A kernel that copies.\n#include "heed/core/row.h"\nstatic void cuda(int);\n' >core/kernels/copy.h
+  printf '// The CPU twin of copy.\n#include "heed/core/kernels/copy.h"\n' >core/kernels/copy_cpu.cpp
+  printf '// A layer of numbers.\n#include "heed/core/row.h"\n' >nn/layer.h
   printf '// The list of variants.\nVARIANT(softmax)\n' >attention/variants.def
-  printf '// Softmax of scaled products.\n#include "nn/layer.h"\n' >attention/variants/softmax.cpp
-  printf '// The rows of a file.\n#include "core/row.h"\n' >data/rows.h
-  printf '// Tests of the row.\n#include "core/row.h"\n#include "tests/catch.h"\n' >tests/core/row_test.cpp
+  printf '// Softmax of scaled products.\n#include "heed/nn/layer.h"\nVariant variant::softmax() {}\n' >attention/variants/softmax.cpp
+  printf '// The rows of a file.\n#include "heed/core/row.h"\n' >data/rows.h
+  printf '// Tests of the row.\n#include "heed/core/row.h"\n#include "heed/tests/catch.h"\n' >tests/core/row_test.cpp
   printf '// Catch2 under one name.\n' >tests/catch.h
   printf './heed train translate\n./heed test\n' >README.md
-  echo page >docs/attention.md
+  echo page | tee docs/reference/attentions.md >docs/reference/commands.md
 }
 expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
   answer=$(sh "$here/check.sh" "$1" "$tree" "${4-}" 2>&1) && result=0 || result=$?
@@ -30,16 +30,19 @@ expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
 }
 
 plant
-for check in layering includes length comment marks defines types lists twins files streams paths readme links; do expect $check 0; done
+for check in layering rooms includes length comment marks defines types lists twins files streams paths readme links; do expect $check 0; done
 expect attention_page 1 'Regenerate' true
+expect commands_page 1 'Regenerate: ./heed list commands --markdown' true
 expect nothing_of_the_kind 1 'no check'
 
-plant && printf '#include "nn/layer.h"\n' >>core/row.h && expect layering 1 'core/row.h: includes nn/'
-plant && printf '#include "attention/x.h"\n' >>nn/layer.h && expect layering 1 'nn/layer.h: includes attention/'
-plant && printf '#include "nn/layer.h"\n' >>data/rows.h && expect layering 1 'data/rows.h: includes nn/'
-plant && printf '#include "data/rows.h"\n' >>tests/core/row_test.cpp && expect layering 1 'row_test.cpp: includes data/'
-plant && printf '#include "tests/catch.h"\n' >>nn/layer.h && expect layering 1 'nn/layer.h: includes tests/'
-plant && printf '#include "row.h"\n' >core/kernels/copy_cpu.cpp && expect includes 1 '"row.h" does not exist'
+plant && printf '#include "heed/nn/layer.h"\n' >>core/row.h && expect layering 1 'core/row.h: includes nn/'
+plant && printf '#include "heed/attention/x.h"\n' >>nn/layer.h && expect layering 1 'nn/layer.h: includes attention/'
+plant && printf '#include "heed/nn/layer.h"\n' >>data/rows.h && expect layering 1 'data/rows.h: includes nn/'
+plant && printf '#include "heed/data/rows.h"\n' >>tests/core/row_test.cpp && expect layering 1 'row_test.cpp: includes data/'
+plant && printf '#include "heed/tests/catch.h"\n' >>nn/layer.h && expect layering 1 'nn/layer.h: includes tests/'
+plant && printf '// Reads rows.\n#include "heed/core/kernels/copy.h"\n' >core/io/reader.h && expect rooms 1 'core/io/reader.h:2'
+plant && printf '// Reads rows.\n#include "heed/core/row.h"\n' >core/io/reader.h && expect rooms 0
+plant && printf '#include "row.h"\n' >core/kernels/copy_cpu.cpp && expect includes 1 '"row.h" is not written from the root'
 plant && printf '#include <iostream>\n' >>core/row.h && expect includes 1 'core/row.h:3'
 plant && yes 'int x;' | head -n 400 >>core/row.h && expect length 1 'core/row.h: 402'
 plant && yes 'int x;' | head -n 500 >>tests/core/row_test.cpp && expect length 0
@@ -57,13 +60,15 @@ plant && named heed "$(printf 'namespace detail {\nclass Row;\n}\nclass Row {};'
 plant && named heed 'struct Row {};' 'struct Row;' >>core/row.h && named heed 'using other::Row;' 'template <> struct Other<Row> {};' >>nn/layer.h && named heed::kernel 'struct Row {};' >>data/rows.h &&
   named heed 'namespace {' "$(printf 'struct Row {};\n}  // namespace')" >>core/kernels/copy_cpu.cpp && expect types 0
 plant && printf 'namespace heed {\nint x, y;\nint z;\n}\n' >>core/row.h && expect types 1 'core/row.h: namespace heed has no'
-plant && printf 'VARIANT(linear)\n' >>attention/variants.def && expect lists 1 'variants/linear.cpp does not exist'
+plant && printf 'VARIANT(linear)\n' >>attention/variants.def && expect lists 1 'no file of attention/variants defines Variant variant::linear()'
 plant && printf 'VARIANT(softmax)\n' >>attention/variants.def && expect lists 1 'listed twice: softmax'
-plant && printf '// Linear.\n' >attention/variants/linear.cpp && expect lists 1 'linear.cpp: not listed'
-plant && printf '// Softmax, too.\n' >attention/variants/softmax_two.cpp && expect lists 1 'softmax_two.cpp: not listed'
-plant && mkdir -p train/tasks && printf '// The tasks.\nTASK(lm)\n' >train/tasks.def && expect lists 1 'tasks/lm.cpp does not exist'
-echo '// Task.' | tee train/tasks/lm.cpp >train/tasks/lm_text.cpp && expect lists 0
-echo '// Task.' >train/tasks/other.cpp && expect lists 1 'other.cpp: not listed'
+plant && printf '// Linear.\nVariant variant::linear() {}\n' >attention/variants/linear.cpp && expect lists 1 'Variant variant::linear() is not listed'
+plant && mkdir -p train/tasks/lra && printf '// The tasks.\nTASK(lm)\n' >train/tasks.def && expect lists 1 'no file of train/tasks defines TaskEntry task::lm()'
+echo 'TaskEntry task::lm() {' >train/tasks/lra/text.cpp && expect lists 0
+echo 'TaskEntry task::other() {' >train/tasks/other.cpp && expect lists 1 'TaskEntry task::other() is not listed'
+plant && mkdir -p train/commands && printf '// The commands.\nCOMMAND(show)\n' >train/commands/commands.def && expect lists 1 'no file of train/commands defines Command command::show()'
+echo 'Command command::show() {' >train/commands/show.cpp && expect lists 0
+echo 'Command command::hide() {' >>train/commands/show.cpp && expect lists 1 'Command command::hide() is not listed'
 plant && rm core/kernels/copy_cpu.cpp && expect twins 1 'copy_cpu.cpp does not exist'
 plant && printf '#include <fstream>\n' >>core/row.h && expect files 1 'core/row.h:3'
 plant && printf '#include <fcntl.h>\n' >>core/kernels/copy_cpu.cpp && expect files 1 'copy_cpu.cpp:3'
@@ -76,7 +81,7 @@ plant && printf 'io::rename_directory(a, b), io::remove_all(b), open(x), std::re
 plant && printf 'void f() { std::%s("x"); }\n' printf >nn/said.h && expect streams 1 'nn/said.h:1'
 plant && printf '  fprintf(stderr, "x");\n' >>core/row.h && expect streams 1 'core/row.h:3'
 plant && printf 'void f() { io::printf("x"); }\n' >>core/row.h && expect streams 0
-plant && printf '// Files.\n#include <fcntl.h>\nint f = ::open(name, 0);\n' >core/io.cpp && expect files 0
+plant && printf '// Files.\n#include <fcntl.h>\nint f = ::open(name, 0);\n' >core/io/files.cpp && expect files 0
 plant && printf '#include <fstream>\n' >>tests/core/row_test.cpp && expect files 0
 plant && printf 'cd /ho''me/somebody/heed\n' >docs/index.md && expect paths 1 'docs/index.md:1'
 plant && printf './heed test\n' >README.md && expect readme 1 './heed train translate'
@@ -84,7 +89,10 @@ plant && mkdir -p tests/example && printf 'int main() {}\n' >tests/example/train
 plant && printf 'See [this](no/such.md).\n' >docs/index.md && expect links 1 'there is no no/such.md'
 plant && printf '#!/bin/sh\necho page\n' >list && chmod +x list && expect attention_page 0 '' "$tree/list"
 plant && printf '#!/bin/sh\necho other\n' >list && chmod +x list && expect attention_page 1 'other' "$tree/list"
-plant && rm docs/attention.md && expect attention_page 77
+plant && rm docs/reference/attentions.md && expect attention_page 77
+plant && printf '#!/bin/sh\n[ "$2" != commands ] || echo page\n' >list && chmod +x list && expect commands_page 0 '' "$tree/list"
+plant && rm docs/reference/commands.md && expect commands_page 77
+plant && echo page >docs/reference/settings.md && printf '#!/bin/sh\n[ "$2" != settings ] || echo other\n' >list && chmod +x list && expect settings_page 1 'other' "$tree/list"
 if [ "$(clang-format --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/\1/p')" = 14 ]; then
   plant && expect format 0
   plant && printf 'int   x  ;\n' >>core/row.h && expect format 1 'core/row.h:3'

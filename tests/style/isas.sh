@@ -14,7 +14,7 @@ for object in "$@"; do
   kernels=$("$nm" --extern-only --defined-only "$object" | grep -c "3cpuILNS_3IsaE${number}EE") || true
   [ "$kernels" -gt 50 ] || { echo "$object has only $kernels kernels"; exit 1; }
   if "$nm" --extern-only --defined-only "$object" | grep -v "3cpuILNS_3IsaE${number}EE"; then
-    echo "$object defines these beside its kernels: core/kernels/isas.cmake must keep them local"
+    echo "$object defines these beside its kernels: core/kernels/simd/isas.cmake must keep them local"
     exit 1
   fi
 done

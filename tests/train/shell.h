@@ -1,4 +1,4 @@
-// The program in a folder of its own, with what it printed and its exit code.
+// Runs the program in a temporary folder.
 #pragma once
 
 #include <fcntl.h>
@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "core/io.h"
-#include "tests/catch.h"
-#include "tests/places.h"
-#include "tests/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/places.h"
+#include "heed/tests/scratch.h"
 
 extern char** environ;
 
@@ -23,16 +23,25 @@ struct Result {
   std::string out, err;
 };
 
-/// The program in a folder of its own.
+/// Runs the program in its own folder, with its output and exit code.
 struct Shell {
   Scratch scratch;
   std::vector<std::string> before = {};  ///< what starts the program, such as mpirun with its options
+  std::vector<std::string> started = {program()};  ///< heed, or heed_with_faults and its fault
+
+  /// The same folder, with a fault planted into the training of what is run: see FaultInjection.
+  Result run_with_fault(const std::string& fault, const std::vector<std::string>& words) {
+    started = {program_with_faults(), fault};
+    Result result = run(words);
+    started = {program()};
+    return result;
+  }
 
   pid_t start(const std::vector<std::string>& words, const std::string& input = "") const {
     io::write(scratch / "input", input);
     std::vector<std::string> all{"env", "-C", scratch.path().string()};
     all.insert(all.end(), before.begin(), before.end());
-    all.push_back(program());
+    all.insert(all.end(), started.begin(), started.end());
     all.insert(all.end(), words.begin(), words.end());
     std::vector<char*> arguments;
     for (std::string& word : all) arguments.push_back(word.data());
@@ -65,13 +74,14 @@ struct Shell {
   }
 };
 
-/// The words, and more.
+/// Both lists in one.
 inline std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
 
-/// Wrong input: this code, these words in one to three lines on standard error, nothing on standard output.
+/// Runs with wrong input: checks for this exit code, an error of one to three lines with these parts, and no
+/// output.
 inline void check_refused(const Shell& shell, const std::vector<std::string>& words, int code,
                           const std::vector<std::string>& parts) {
   std::string line;

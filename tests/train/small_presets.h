@@ -1,4 +1,4 @@
-// Presets made small enough for a test, whatever presets there are.
+// Presets reduced to test size.
 #pragma once
 
 #include <algorithm>
@@ -7,27 +7,44 @@
 #include <utility>
 #include <vector>
 
-#include "attention/spec.h"
-#include "train/config.h"
+#include "heed/attention/spec.h"
+#include "heed/train/config/config.h"
 
 namespace heed {
 
-/// What a number of a small preset is at most. A key that a task does not have, and a number that is 0
-/// (which says "not this way" or "all of it"), are passed over.
+/// The key without its task, "lm:data.num_examples", where `task` begins with that; else no key at all.
+inline std::string key_for(const std::string& task, const std::string& key) {
+  const size_t colon = key.find(':');
+  if (colon == std::string::npos) return key;
+  return task.starts_with(key.substr(0, colon)) ? key.substr(colon + 1) : std::string();
+}
+
+/// Upper bounds of a small preset's numbers. Skips keys that a task does not have, and numbers that are 0
+/// ("off" or "all").
 using Caps = std::vector<std::pair<std::string, int64_t>>;
 
-/// A preset with little of everything and otherwise as it is, for `steps` steps. `wider` comes last and wins.
+/// A preset reduced in size and otherwise unchanged, for `steps` steps. `wider` comes last and overrides.
 inline Config small_preset(const std::string& name, int64_t steps = 2, const Caps& wider = {}) {
-  Caps caps{{"data.pairs", 200},       {"data.characters", 3000},
-            {"data.images", 60},       {"data.held_out", 20},
-            {"data.validation", 6},    {"data.test", 6},
-            {"data.bleu_pairs", 2},    {"data.vocabulary", 300},
-            {"data.fixed_length", 32}, {"model.width", 16},
-            {"model.heads", 4},        {"model.layers", 2},
-            {"model.max_length", 64},  {"model.feed_forward", 16},
-            {"train.batch", 4},        {"train.batch_tokens", 100},
-            {"data.estimate", 2},      {"data.examples", 40},
-            {"data.side", 4},          {"data.up_to", 700},
+  Caps caps{{"translate:data.num_examples", 200},
+            {"lm:data.num_examples", 3000},
+            {"mnist:data.num_examples", 60},
+            {"lra:data.num_examples", 40},
+            {"data.test_size", 20},
+            {"translate:data.test_size", 6},
+            {"data.validation", 6},
+            {"data.bleu_pairs", 2},
+            {"data.vocabulary", 300},
+            {"data.fixed_length", 32},
+            {"model.d_model", 16},
+            {"model.heads", 4},
+            {"model.layers", 2},
+            {"model.max_length", 64},
+            {"model.d_ff", 16},
+            {"train.batch_size", 4},
+            {"train.batch_tokens", 100},
+            {"data.eval_batches", 2},
+            {"data.side", 4},
+            {"data.up_to", 700},
             {"data.shortest", 600}};
   caps.insert(caps.end(), wider.begin(), wider.end());
   Config config = make_config(name);
@@ -35,13 +52,13 @@ inline Config small_preset(const std::string& name, int64_t steps = 2, const Cap
   for (const auto& [key, cap] : caps) {
     for (const OptionText& option : options) {
       int64_t value = 0;
-      if (option.name != key) continue;
+      if (option.name != key_for(config.task_name, key)) continue;
       std::from_chars(option.value.data(), option.value.data() + option.value.size(), value);
-      if (value > 0) config.set(key, std::to_string(std::min(value, cap)), "");
+      if (value > 0) config.set(option.name, std::to_string(std::min(value, cap)), "");
     }
   }
   config.set("train.epochs", "0", "");
-  config.set("train.steps", std::to_string(steps), "");
+  config.set("train.max_steps", std::to_string(steps), "");
   config.check();
   return config;
 }

@@ -1,20 +1,20 @@
-// heed bench attention: one attention against length, beside tiled softmax.
+// heed bench attention: attentions by sequence length, relative to tiled softmax.
 #include <cmath>
 #include <cstdio>
 #include <map>
 
-#include "attention/headed.h"
-#include "attention/spec.h"
-#include "attention/variant.h"
-#include "autograd/ops.h"
-#include "autograd/rounding.h"
-#include "core/count.h"
-#include "core/io.h"
-#include "core/pair_count.h"
-#include "train/bench/bench.h"
-#include "train/bench/limits.h"
-#include "train/bench/measure.h"
-#include "train/chart.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/spec.h"
+#include "heed/attention/variant.h"
+#include "heed/autograd/autocast.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/io/files.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/pair_count.h"
+#include "heed/train/bench/bench.h"
+#include "heed/train/bench/limits.h"
+#include "heed/train/bench/measure.h"
+#include "heed/train/report/chart.h"
 
 namespace heed::bench {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t heads = 4, shortest = 256;
 constexpr const char* reference = "softmax";
 
-/// What is timed: a spec, its use, and the width of a head.
+/// What to time: a spec, its mask, and the head dimension.
 struct Subject {
   std::string spec;
   bool causal;
@@ -30,19 +30,20 @@ struct Subject {
 };
 
 struct Cost {
-  double ahead = 0, both = 0, flops = 0;  // seconds, seconds, operations of a step
-  double pairs = 0;                       // of a query and a key, where they are counted
-  double forward_bytes = 0, bytes = 0;    // at most, beyond the inputs
+  double ahead = 0, both = 0, flops = 0;  // seconds of forward; of a step; FLOPs of a step
+  double pairs = 0;                       // query-key pairs, where counted
+  double forward_bytes = 0, bytes = 0;    // peak, without the inputs
 };
 
-/// The attention alone on heads [1, 4, N, D]; the whole layer where it has no such form.
+/// The attention alone on heads [1, 4, N, D], or the whole layer where it has no such form.
 class Layer {
  public:
   Layer(const Subject& subject, int64_t length) : mask_(subject.causal ? Mask::causal() : Mask::none()) {
     Rng rng(1);
     const int64_t model = heads * subject.width;
     layer_ = make_attention(
-        subject.spec, {.width = model, .heads = heads, .causal = subject.causal, .max_length = length}, rng);
+        subject.spec, {.d_model = model, .heads = heads, .causal = subject.causal, .max_length = length},
+        rng);
     headed_ = dynamic_cast<HeadedAttention*>(layer_.get());
     const Shape shape = headed_ != nullptr ? Shape{1, heads, length, subject.width} : Shape{1, length, model};
     input_ = Tensor(Shape{1, length, model});
@@ -51,8 +52,8 @@ class Layer {
       *x = Tensor(shape);
       fill_normal(*x, 0, 1, rng);
     }
-    const NoTape no_tape;
-    slope_ = like(forward());
+    const NoGrad no_tape;
+    slope_ = empty_like(forward());
     fill_normal(slope_, 0, 1, rng);
   }
 
@@ -61,7 +62,7 @@ class Layer {
       return headed_->on_heads({q_, k_, v_}, {.queries = input_, .keys = input_, .mask = mask_});
     return layer_->forward({.queries = q_, .keys = q_, .mask = mask_});
   }
-  /// Gradients are of this step alone.
+  /// One step; gradients are not accumulated over steps.
   void step() {
     for (Tensor* x : {&q_, &k_, &v_}) *x = leaf(*x);
     backward(forward(), slope_);
@@ -71,14 +72,14 @@ class Layer {
   Mask mask_;
   std::unique_ptr<Attention> layer_;
   HeadedAttention* headed_;
-  Tensor input_;  // [1, N, model], which gates are made from
+  Tensor input_;  // [1, N, model], the input of gates
   Tensor q_, k_, v_, slope_;
 };
 
 Cost measure(const Subject& subject, int64_t length) {
   Layer layer(subject, length);
   const auto ahead = [&] {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     layer.forward();
   };
   const auto peak_of = [](const std::function<void()>& work) {
@@ -88,7 +89,7 @@ Cost measure(const Subject& subject, int64_t length) {
     return static_cast<double>(memory_use().peak - before);
   };
   Cost cost;
-  layer.step();  // what is worked out once, as the tiles of a pattern
+  layer.step();  // computes what is cached, such as the tiles of a pattern
   PairCount::reset();
   cost.forward_bytes = peak_of(ahead);
   cost.pairs = static_cast<double>(PairCount::total().load());
@@ -100,16 +101,16 @@ Cost measure(const Subject& subject, int64_t length) {
   return cost;
 }
 
-/// The costs of one subject by length, as far as a step stays within `seconds`.
+/// Costs of one subject by length, for lengths whose steps stay below `seconds`.
 using Curve = std::map<int64_t, Cost>;
 
-/// The length from which a curve stays below another, between the lengths measured; 0: never.
+/// The length, interpolated, from which a curve stays below another; 0: never.
 double crossover(const Curve& curve, const Curve& other, double Cost::*what) {
   double found = 0;
   for (auto at = curve.rbegin(); at != curve.rend(); ++at) {
-    const auto there = other.find(at->first);
-    if (there == other.end()) continue;
-    const double gap = std::log(at->second.*what / (there->second.*what));
+    const auto same = other.find(at->first);
+    if (same == other.end()) continue;
+    const double gap = std::log(at->second.*what / (same->second.*what));
     if (gap >= 0) {
       if (found == 0) return 0;
       const auto next = std::next(curve.find(at->first));
@@ -128,26 +129,26 @@ struct Plan {
   int64_t longest;
   double seconds;
   Rounding rounding = Rounding::none;
-  double limit = 0;  ///< operations a second of a large product
+  double limit = 0;  ///< FLOP/s of a large product
 };
 
-Curve sweep(const Subject& subject, const Plan& plan, const Curve* softmax, Table& table, std::string& csv,
-            std::string& notes) {
+Curve forward_backward(const Subject& subject, const Plan& plan, const Curve* softmax, Table& table,
+                       std::string& csv, std::string& notes) {
   Curve curve;
   double expected = 0;
   for (int64_t length = std::min(shortest, plan.longest); length <= plan.longest; length *= 2) {
     if (expected > plan.seconds) break;
-    const Interruptions interruptions;
+    const ContextSwitches interruptions;
     Cost cost;
     try {
       cost = measure(subject, length);
     } catch (const Error& error) {
-      if (curve.empty()) throw;  // it cannot be used so at all
+      if (curve.empty()) throw;  // the attention does not support this use
       notes += text("  ", subject.spec, ": no longer than ", length / 2, ". ", error.what(), "\n");
       break;
     }
     curve[length] = cost;
-    // The next length costs what the growth so far foretells, and at least twice as much.
+    // Predicts the next length's time from the growth so far, at least doubling.
     const auto before = curve.find(length / 2);
     expected = cost.both * std::max(2.0, before == curve.end() ? 4.0 : cost.both / before->second.both);
     const Cost* beside = softmax != nullptr && softmax->contains(length) ? &softmax->at(length) : nullptr;
@@ -182,7 +183,7 @@ Curve sweep(const Subject& subject, const Plan& plan, const Curve* softmax, Tabl
   return curve;
 }
 
-/// Pictures of at most eight lines each, softmax in all of them: time or memory over length, both
+/// Charts of at most eight lines each, always including softmax: time or memory over length, both
 /// logarithmic.
 void draw(const Path& out, const std::vector<std::pair<std::string, Curve>>& curves, bool causal,
           int64_t width) {
@@ -222,14 +223,14 @@ std::string length_text(double length) {
   return length == 0 ? "never" : text("from ", static_cast<int64_t>(std::lround(length)));
 }
 
-Plan plan_of(const Invocation& call) {
+Plan plan_of(const ParsedArguments& call) {
   Plan plan{{}, call.integer("longest", 4096), call.number("seconds", 2)};
   if (plan.longest < 64 || plan.longest > (int64_t{1} << 24))
     fail("--longest = ", plan.longest, ". It must be 64 to 16777216.");
   if (!(plan.seconds > 0)) fail("--seconds = ", plan.seconds, ". It must be above 0.");
-  plan.widths = {call.integer("head-width", 32)};
+  plan.widths = {call.integer("head-dim", 32)};
   if (plan.widths[0] < 1 || plan.widths[0] > 1024)
-    fail("--head-width = ", plan.widths[0], ". It must be 1 to 1024.");
+    fail("--head-dim = ", plan.widths[0], ". It must be 1 to 1024.");
   TrainOptions train;
   if (call.has("precision")) set_option(train, "precision", call.get("precision"), "--precision: ");
   plan.rounding = rounding_of(train.precision);
@@ -237,12 +238,12 @@ Plan plan_of(const Invocation& call) {
   return plan;
 }
 
-std::vector<std::string> specs_of(const Invocation& call) {
+std::vector<std::string> specs_of(const ParsedArguments& call) {
   std::vector<std::string> specs(call.words.begin() + 1, call.words.end());
   if (specs.empty()) {
     for (const Variant& variant : variants()) specs.emplace_back(variant.traits.name);
   }
-  for (const std::string& spec : specs) full_spec(spec);  // a wrong name ends here
+  for (const std::string& spec : specs) full_spec(spec);  // fails early on a wrong name
   std::erase(specs, reference);
   specs.insert(specs.begin(), reference);
   return specs;
@@ -250,15 +251,15 @@ std::vector<std::string> specs_of(const Invocation& call) {
 
 }  // namespace
 
-void bench_attention(const Invocation& call) {
+void bench_attention(const ParsedArguments& call) {
   const Plan plan = plan_of(call);
-  const ProductsRounded rounding(plan.rounding);
+  const Autocast rounding(plan.rounding);
   const std::vector<std::string> specs = specs_of(call);
   const Path out = call.get("out");
   if (!out.empty()) io::make_directories(out);
-  std::string csv = "attention,causal,head_width,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings,
-              crossings_csv = "attention,causal,head_width,forward_from,step_from\n", notes;
-  // Products: what the operations of a step take at the rate of a large product.
+  std::string csv = "attention,causal,head_dim,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings,
+              crossings_csv = "attention,causal,head_dim,forward_from,step_from\n", notes;
+  // Products: the time of a step's FLOPs at the rate of a large product.
   const std::vector<Column> columns{{"attention", "attention"},
                                     {"causal", "causal"},
                                     {"d", "width", 0},
@@ -282,7 +283,7 @@ void bench_attention(const Invocation& call) {
         const Traits& traits = variant_named(parse_spec(spec).name).traits;
         if (causal ? !traits.causal : !traits.full) continue;
         const Curve* softmax = curves.empty() ? nullptr : &curves[0].second;
-        Curve curve = sweep({spec, causal, width}, plan, softmax, table, csv, notes);
+        Curve curve = forward_backward({spec, causal, width}, plan, softmax, table, csv, notes);
         if (softmax != nullptr) {
           const double ahead = crossover(curve, *softmax, &Cost::ahead),
                        both = crossover(curve, *softmax, &Cost::both);

@@ -1,15 +1,15 @@
-// What `heed bench` can time; each is defined in the file of its name.
+// The parts of `heed bench`; each is defined in the file of its name.
 #pragma once
 
-#include "train/commands/verb.h"
+#include "heed/train/commands/command.h"
 
 namespace heed::bench {
 
-void bench_train(const Invocation& call);      ///< training steps against their products alone
-void bench_attention(const Invocation& call);  ///< one attention layer against length
-void bench_gemm(const Invocation& call);       ///< products against the machine's peak and OpenBLAS
-void bench_limits(const Invocation& call);     ///< what the device can do at most
-void bench_ops(const Invocation& call);        ///< what is no product, against one pass over its memory
-void bench_decode(const Invocation& call);     ///< greedy and beam decoding
+void bench_train(const ParsedArguments& call);      ///< training steps and their matrix products alone
+void bench_attention(const ParsedArguments& call);  ///< one attention layer by sequence length
+void bench_gemm(const ParsedArguments& call);       ///< products relative to the peak and OpenBLAS
+void bench_limits(const ParsedArguments& call);     ///< the device's peak rates
+void bench_ops(const ParsedArguments& call);        ///< other kernels, relative to one pass over their memory
+void bench_decode(const ParsedArguments& call);     ///< greedy decoding and beam search
 
 }  // namespace heed::bench

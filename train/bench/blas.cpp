@@ -1,5 +1,5 @@
-// cblas_sgemm, matrix by matrix.
-#include "train/bench/blas.h"
+// Calls cblas_sgemm matrix by matrix.
+#include "heed/train/bench/blas.h"
 
 #include <cblas.h>
 

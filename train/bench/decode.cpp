@@ -1,32 +1,32 @@
-// heed bench decode: tokens a second of greedy and beam decoding.
-#include "train/decode.h"
+// heed bench decode: tokens per second of greedy decoding and beam search.
+#include "heed/train/decode/decode.h"
 
 #include <array>
 
-#include "core/io.h"
-#include "core/storage.h"
-#include "train/bench/bench.h"
-#include "train/bench/measure.h"
-#include "train/bench/workload.h"
+#include "heed/core/io/files.h"
+#include "heed/core/memory/storage.h"
+#include "heed/train/bench/bench.h"
+#include "heed/train/bench/measure.h"
+#include "heed/train/bench/workload.h"
 
 namespace heed::bench {
 namespace {
 
 constexpr int64_t source_tokens = 30, translated = 40, beam_size = 4;
 constexpr int32_t start_id = 2;
-constexpr int32_t never = -1;  // no token ends an output: all have the same length
+constexpr int32_t never = -1;  // no end token, so all outputs have the same length
 
-/// A model with what it decodes.
+/// A model and its inputs.
 struct Decoder {
   std::string row;
   Workload work;
   const DecoderOnly* language_model = nullptr;
   const EncoderDecoder* translator = nullptr;
-  NarrowWeights narrow;         ///< with --precision bf16
+  Bf16Weights narrow;           ///< with --precision bf16
   int64_t tokens = 0;           ///< of an output
-  std::vector<int32_t> source;  ///< ids of a translator's input
+  std::vector<int32_t> source;  ///< token ids of a translator's input
 
-  Decoder(const std::string& name, const Invocation& call) : row(name), work(workload(name, call)) {
+  Decoder(const std::string& name, const ParsedArguments& call) : row(name), work(workload(name, call)) {
     language_model = dynamic_cast<const DecoderOnly*>(work.model.get());
     translator = dynamic_cast<const EncoderDecoder*>(work.model.get());
     const int64_t longest = work.config->model.max_length;
@@ -40,10 +40,10 @@ struct Decoder {
       source.push_back(static_cast<int32_t>(4 + rng.below(translator->source.tokens.weight.extent(0) - 4)));
   }
 
-  /// `batch` outputs at once.
+  /// Decodes `batch` outputs at once.
   std::vector<Hypothesis> decode(int64_t batch, int64_t beam) const {
-    const NoTape no_tape;
-    const NarrowWeights::Used used(narrow);
+    const NoGrad no_tape;
+    const Bf16Weights::Used used(narrow);
     const std::vector<int64_t> longest(static_cast<size_t>(batch), tokens);
     Decoding state;
     if (translator != nullptr) {
@@ -57,10 +57,10 @@ struct Decoder {
     } else {
       state = language_model->start();
     }
-    const auto& model = dynamic_cast<const Generator&>(*work.model);
+    const auto& model = dynamic_cast<const AutoregressiveModel&>(*work.model);
     const DecodeIds ids{.start = start_id, .end = never, .forbidden = {}};
     return beam == 1 ? greedy(model, std::move(state), longest, ids)
-                     : beam_search(model, std::move(state), longest, ids, {.beam = beam});
+                     : beam_search(model, std::move(state), longest, ids, {.beam_size = beam});
   }
 };
 
@@ -70,12 +70,12 @@ Json list_of(const std::vector<int32_t>& ids) {
   return out;
 }
 
-/// Weights and outputs, for programs that do the same.
+/// Saves weights and outputs, to compare with other programs.
 void keep(const Decoder& decoder, const Path& folder) {
   io::make_directories(folder);
   io::write(folder / (decoder.row + ".safetensors"), save(*decoder.work.model));
   const TransformerConfig& model = decoder.work.config->model;
-  const Json facts = Json::object(
+  const Json metadata = Json::object(
       {{"row", decoder.row},
        {"start", start_id},
        {"source", list_of(decoder.source)},
@@ -88,11 +88,11 @@ void keep(const Decoder& decoder, const Path& folder) {
        {"norm_epsilon", model.norm_epsilon},
        {"norm_scale", model.norm_scale == kernel::NormScale::deviation ? "deviation" : "variance"},
        {"activation", model.activation == Activation::gelu ? "gelu" : "relu"}});
-  io::write(folder / (decoder.row + ".json"), facts.dump());
+  io::write(folder / (decoder.row + ".json"), metadata.dump());
 }
 
 void measure(const Decoder& decoder, int64_t batch, int64_t beam, Table& table) {
-  const Interruptions interruptions;
+  const ContextSwitches interruptions;
   reset_peak();
   const double taken = median_time([&] { decoder.decode(batch, beam); }, 0.6, 3);
   const auto total = static_cast<double>(batch * decoder.tokens);
@@ -110,7 +110,7 @@ void measure(const Decoder& decoder, int64_t batch, int64_t beam, Table& table) 
 
 }  // namespace
 
-void bench_decode(const Invocation& call) {
+void bench_decode(const ParsedArguments& call) {
   std::vector<std::string> names(call.words.begin() + 1, call.words.end());
   if (names.empty()) names = {"baby", "gpt-6x6x384", "translator-literal"};
   for (const std::string& name : names) check_name(name, "decode");

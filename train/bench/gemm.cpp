@@ -1,20 +1,20 @@
-// heed bench gemm: products of the shapes that transformers have.
-#include "core/kernels/gemm.h"
+// heed bench gemm: matrix products in the shapes of transformers.
+#include "heed/core/kernels/gemm/gemm.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 
-#include "core/io.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
-#include "core/parallel.h"
-#include "core/random.h"
-#include "train/bench/bench.h"
-#include "train/bench/blas.h"
-#include "train/bench/limits.h"
-#include "train/bench/measure.h"
-#include "train/progress.h"
+#include "heed/core/io/files.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/core/random.h"
+#include "heed/train/bench/bench.h"
+#include "heed/train/bench/blas.h"
+#include "heed/train/bench/limits.h"
+#include "heed/train/bench/measure.h"
+#include "heed/train/loop/progress.h"
 
 namespace heed::bench {
 namespace {
@@ -44,11 +44,11 @@ constexpr std::array cases{
     Case{"1 row x 22463 x 512", {1, 1, 22463, 512, false, true}},
 };
 
-/// Median operations a second of each of several ways to do the same, which take turns.
+/// Median FLOP/s of several implementations, measured alternately.
 std::vector<double> rates(double flops, std::span<const std::function<void()>> ways) {
   std::vector<std::vector<double>> times(ways.size());
-  // Enough calls in a row that the clock and what lies in the cache do not matter.
-  const auto calls = std::clamp<int64_t>(static_cast<int64_t>(2e8 / flops), 1, unless_acted(2000, 1000));
+  // Enough calls in a row to make the clock's resolution and cold caches irrelevant.
+  const auto calls = std::clamp<int64_t>(static_cast<int64_t>(2e8 / flops), 1, unless_emulated(2000, 1000));
   for (int turn = 0; turn < 9; ++turn) {
     for (size_t way = 0; way < ways.size(); ++way) {
       ways[way]();
@@ -77,9 +77,9 @@ Operands operands(const Product& p) {
   return {lying(p.m, p.k, p.a_turned), lying(p.k, p.n, p.b_turned), Tensor(Shape{p.batch, p.m, p.n})};
 }
 
-/// Each product in each precision, as shares of the rate of a large one. Products with an extent below 32
-/// stay f32 in bf16 and are left out there.
-void on_device(const Invocation& call) {
+/// Each product in each precision, relative to a large product's rate. Products with an extent below 32 stay
+/// f32 in bf16 and are skipped there.
+void on_device(const ParsedArguments& call) {
   Table table({{"product", "product"},
                {"f32 GFLOP/s", "gflops", 0},
                {"of limit", "share"},
@@ -88,10 +88,10 @@ void on_device(const Invocation& call) {
                {"bf16 GFLOP/s", "gflops_bf16", 0},
                {"of limit", "share_bf16"}},
               call.has("json"));
-  const int64_t most = unless_acted(int64_t{1} << 62, int64_t{1} << 34);  // operations
+  const int64_t max_flops = unless_emulated(int64_t{1} << 62, int64_t{1} << 34);  // FLOPs
   for (const Case& one : cases) {
     const Product& p = one.product;
-    if (p.flops() > most) continue;
+    if (p.flops() > max_flops) continue;
     const Operands exact = operands(p);
     Json row = Json::object({{"product", one.name}, {"batch", p.batch}, {"m", p.m}, {"n", p.n}, {"k", p.k}});
     for (const auto& [rounding, name] :
@@ -119,7 +119,7 @@ void on_device(const Invocation& call) {
 
 }  // namespace
 
-void bench_gemm(const Invocation& call) {
+void bench_gemm(const ParsedArguments& call) {
   if (default_device != Device::cpu) return on_device(call);
   Table table({{"product", "product"},
                {"GFLOP/s", "gflops", 0},
@@ -147,7 +147,7 @@ void bench_gemm(const Invocation& call) {
     const std::function<void()> ways[] = {
         [&] { launch<kernel::Gemm>(Device::cpu, x.a, x.b, x.c, 1.0, 0.0, Rounding::none); },
         [&] { blas_product(p, x.a, x.b, x.c); }};
-    const Interruptions interruptions;
+    const ContextSwitches interruptions;
     const std::vector<double> alone = rates(static_cast<double>(p.flops()), ways);
     Json row = Json::object({{"product", cases[i].name},
                              {"batch", p.batch},

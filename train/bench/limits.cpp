@@ -1,32 +1,32 @@
-// heed bench limits: peak rates of multiply-adds, products and memory, and what asking costs.
-#include "train/bench/limits.h"
+// heed bench limits: peak rates of multiply-adds, products and memory, and launch latency.
+#include "heed/train/bench/limits.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <vector>
 
-#include "core/cuda/context.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/gemm.h"
-#include "core/kernels/map.h"
-#include "core/launch.h"
-#include "core/parallel.h"
-#include "core/random.h"
-#include "train/bench/bench.h"
-#include "train/bench/measure.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/gemm/gemm.h"
+#include "heed/core/launch.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/core/random.h"
+#include "heed/train/bench/bench.h"
+#include "heed/train/bench/measure.h"
 
 namespace heed::bench {
 namespace {
 
 constexpr int64_t rounds = 100000;
-constexpr int chains = 12;  // sums that do not wait for each other
+constexpr int chains = 12;  // independent sums
 
 using Floats16 __attribute__((vector_size(64))) = float;
 using Floats8 __attribute__((vector_size(32))) = float;
 using Floats4 __attribute__((vector_size(16))) = float;
 
-/// What the sums come to, so that the compiler cannot leave them out.
+/// Returns the sums, so that the compiler cannot remove them.
 template <class V>
 [[gnu::always_inline]] inline float multiply_add(float factor) {
   V sum[chains];
@@ -82,7 +82,7 @@ double fma_peak() {
 
 namespace {
 
-/// Reads [begin, end) of x; the result keeps the compiler from leaving it out.
+/// Reads [begin, end) of x; the result keeps the compiler from removing the reads.
 float read(const float* x, int64_t begin, int64_t end) {
   Floats16 sum[2] = {}, some[2];
   for (int64_t i = begin; i + 32 <= end; i += 32) {
@@ -135,12 +135,12 @@ double pass_time(const MemoryPass& pass) {
       0.1);
 }
 
-int64_t unless_acted(int64_t x, int64_t by) {
-  return default_device == Device::cuda && cuda::acted ? std::max<int64_t>(1, x / by) : x;
+int64_t unless_emulated(int64_t x, int64_t by) {
+  return default_device == Device::cuda && cuda::emulated ? std::max<int64_t>(1, x / by) : x;
 }
 
 double copy_rate() {
-  const int64_t bytes = unless_acted(int64_t{256} << 20, 256);
+  const int64_t bytes = unless_emulated(int64_t{256} << 20, 256);
   return static_cast<double>(2 * bytes) / pass_time({bytes, bytes});
 }
 
@@ -148,7 +148,7 @@ double product_rate(Rounding rounding) {
   static std::map<std::pair<Device, Rounding>, double> known;
   const auto [at, fresh] = known.try_emplace({default_device, rounding});
   if (!fresh) return at->second;
-  const int64_t n = unless_acted(default_device == Device::cpu ? 1024 : 8192, 64);
+  const int64_t n = unless_emulated(default_device == Device::cpu ? 1024 : 8192, 64);
   Rng rng(1);
   const auto factor = [&] {
     const Tensor x(Shape{n, n});
@@ -178,7 +178,7 @@ double answer_time() {
   return median_time([&] { launch<kernel::Affine>(default_device, x, 1.0, 0.0, x); });
 }
 
-void bench_limits(const Invocation& call) {
+void bench_limits(const ParsedArguments& call) {
   Table table({{"limit", "limit"}, {"rate or time", "value"}, {"unit", "unit"}}, call.has("json"));
   const auto row = [&](const std::string& name, double value, const char* unit) {
     table.row(with_machine_facts(Json::object({{"limit", name}, {"value", value}, {"unit", unit}})));

@@ -1,35 +1,36 @@
-// What the machine can do at most, measured.
+// Measures the machine's peak rates.
 #pragma once
 
 #include <cstdint>
 
-#include "core/rounding.h"
+#include "heed/core/product_precision.h"
 
 namespace heed::bench {
 
-/// Operations a second of multiply-adds in registers, in single precision, on all threads at once; with the
-/// widest vectors that the processor has.
+/// Peak f32 multiply-add rate in FLOP/s: in registers, on all threads, with the widest vectors of the
+/// processor.
 double fma_peak();
 
-/// The memory that an op must touch, in bytes.
+/// The bytes of memory that an op must touch.
 struct MemoryPass {
   int64_t read = 0, written = 0;
-  bool in_place = false;  ///< what is written is a part of what is read
+  bool in_place = false;  ///< the written bytes are among those read
 };
 
-/// Seconds of touching it once on all threads and doing nothing else; on a device, of copying as many bytes.
+/// Seconds to touch these bytes once on all threads; on a GPU, to copy as many.
 double pass_time(const MemoryPass& pass);
 
-/// Bytes a second, read and written, of copying what no cache holds. These four are of the default device.
+/// Bytes per second, read plus written, of a copy larger than all caches. This and the next three are of the
+/// default device.
 double copy_rate();
-/// Operations a second of a large product whose factors lie rounded already; measured once for each rounding.
+/// FLOP/s of a large product with rounded factors; measured once per rounding.
 double product_rate(Rounding rounding);
-/// Seconds that each of many small kernels takes when nothing waits for them.
+/// Seconds per kernel of many small ones, without waiting for results.
 double launch_time();
 /// Seconds of one small kernel and of waiting for it.
 double answer_time();
 
-/// x / `by` where the default device is acted by the CPU, which is that much slower; x elsewhere.
-int64_t unless_acted(int64_t x, int64_t by);
+/// x / `by` if the default device is emulated on the CPU, which is slower; else x.
+int64_t unless_emulated(int64_t x, int64_t by);
 
 }  // namespace heed::bench

@@ -1,5 +1,5 @@
-// Timing, tables, and the memory of the process.
-#include "train/bench/measure.h"
+// Timing, tables and memory of the process.
+#include "heed/train/bench/measure.h"
 
 #include <malloc.h>
 #include <sys/resource.h>
@@ -9,13 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/cuda/context.h"
-#include "core/device.h"
-#include "core/gpu.h"
-#include "core/io.h"
-#include "core/isa.h"
-#include "core/parallel.h"
-#include "train/progress.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/device.h"
+#include "heed/core/gpu_info.h"
+#include "heed/core/io/files.h"
+#include "heed/core/isa.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/loop/progress.h"
 
 namespace heed::bench {
 
@@ -39,7 +39,7 @@ double timed(const std::function<void()>& work) {
   synchronize(default_device);
   const double start = seconds_now();
   work();
-  synchronize(default_device);  // a device is asked and answers later
+  synchronize(default_device);  // kernels run asynchronously
   return seconds_now() - start;
 }
 
@@ -66,7 +66,7 @@ void print_machine(const Json& row) {
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
   if (default_device != Device::cpu) {
     io::printf("%s\n", gpu_words().c_str());
-    if (cuda::acted)
+    if (cuda::emulated)
       io::print("The CPU acts this device: extents are smaller here, and its times mean nothing.\n");
   }
   io::printf("%lld thread%s, kernels %s, OpenBLAS %s%s\n\n", static_cast<long long>(count),
@@ -76,9 +76,9 @@ void print_machine(const Json& row) {
 
 }  // namespace
 
-Interruptions::Interruptions() : before_(interruptions()), began_(seconds_now()) {}
+ContextSwitches::ContextSwitches() : before_(interruptions()), began_(seconds_now()) {}
 
-double Interruptions::per_second() const {
+double ContextSwitches::per_second() const {
   return static_cast<double>(interruptions() - before_) / std::max(1e-3, seconds_now() - began_);
 }
 
@@ -93,7 +93,7 @@ void Table::row(const Json& row) {
     io::flush_output();
     return;
   }
-  // The first column holds names, the others numbers; rows appear as they are measured, so widths are fixed.
+  // The first column holds names, the others numbers; rows are printed immediately, so widths are fixed.
   const auto width = [&](size_t i) {
     return i == 0 ? 24 : std::max(8, static_cast<int>(std::string(columns_[i].heading).size()));
   };
@@ -140,7 +140,7 @@ int64_t resident_peak() {
     const std::string status = io::read("/proc/self/status");
     const size_t at = status.find("VmHWM:");
     if (at != std::string::npos) return std::atoll(status.c_str() + at + 6) * 1024;
-  } catch (const Error&) {  // no /proc: what the system says of the whole life of the process
+  } catch (const Error&) {  // no /proc: the peak over the process's life
   }
   rusage use{};
   ::getrusage(RUSAGE_SELF, &use);
@@ -150,9 +150,9 @@ int64_t resident_peak() {
 void reset_resident_peak() {
   malloc_trim(0);
   try {
-    const std::string_view peak_is_now = "5";  // a switch of the kernel
+    const std::string_view peak_is_now = "5";  // resets the peak in the kernel
     io::write_plain("/proc/self/clear_refs", {&peak_is_now, 1});
-  } catch (const Error&) {  // no /proc: the peak stays that of the whole life of the process
+  } catch (const Error&) {  // no /proc: the peak stays that of the process's life
   }
 }
 

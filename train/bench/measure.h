@@ -1,4 +1,4 @@
-// How the benchmarks measure, and the table they print.
+// Timing and tables of the benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -6,25 +6,25 @@
 #include <string>
 #include <vector>
 
-#include "core/json.h"
+#include "heed/core/io/json.h"
 
 namespace heed::bench {
 
-/// The middle one of some numbers; the lower of the two middle ones.
+/// The median; for an even count the lower of the two middle numbers.
 double median(std::vector<double> values);
 
-/// Median seconds of work(), called once unmeasured and then until both `least` calls and `budget` seconds
-/// are over.
+/// Median seconds of work(): called once unmeasured, then at least `least` times and for at least `budget`
+/// seconds.
 double median_time(const std::function<void()>& work, double budget = 0.3, size_t least = 5);
 
 /// Seconds of one call.
 double timed(const std::function<void()>& work);
 
-/// How often another program took the processor from this one, a second, since the object was made: many
-/// times where the machine was not ours alone.
-class Interruptions {
+/// Involuntary context switches of this process per second since construction; many mean that other programs
+/// disturb the measurement.
+class ContextSwitches {
  public:
-  Interruptions();
+  ContextSwitches();
   double per_second() const;
 
  private:
@@ -32,20 +32,20 @@ class Interruptions {
   double began_;
 };
 
-/// One column: its heading, the member of a row it shows, and the decimals of its numbers.
+/// A column of a table: heading, key of its value in a row, decimals.
 struct Column {
   const char* heading;
   const char* key;
   int decimals = 2;
 };
 
-/// Rows printed as they come: a line about the machine and a Markdown table that lines up in a terminal, or
-/// one JSON object a line.
+/// A table that prints rows as they come: a line about the machine and a Markdown table, or one JSON object
+/// per line.
 class Table {
  public:
   Table(std::vector<Column> columns, bool json) : columns_(std::move(columns)), json_(json) {}
   void row(const Json& row);
-  /// Says so where a row has more than a few interruptions_per_s.
+  /// Prints a warning if a row has more than a few interruptions_per_s.
   ~Table();
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
@@ -57,11 +57,11 @@ class Table {
   std::string disturbed_;
 };
 
-/// Puts into a row what every figure depends on: threads, instruction set, OpenBLAS core.
+/// Adds to a row what all numbers depend on: threads, instruction set, OpenBLAS core.
 Json with_machine_facts(Json row);
 
-/// Bytes of the process that were in memory at once since the last reset_resident_peak(), or since it
-/// started where the system cannot reset.
+/// Peak resident bytes of the process since the last reset_resident_peak(), or since its start where the
+/// system cannot reset.
 int64_t resident_peak();
 void reset_resident_peak();
 

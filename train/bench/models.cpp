@@ -1,11 +1,12 @@
 // Language models, translators and classifiers on random tokens.
-#include "train/bench/models.h"
+#include "heed/train/bench/models.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "attention/variant.h"
+#include "heed/attention/variant.h"
+#include "heed/nn/encoder_models.h"
 
 namespace heed::bench {
 namespace {
@@ -18,12 +19,12 @@ std::vector<int32_t> random_ids(int64_t count, int64_t first, int64_t vocabulary
 
 Rng fresh(const Config& config) { return Rng(static_cast<uint64_t>(config.train.seed)); }
 
-/// A log-normal length of the given mean.
-int64_t length(double mean, double deviation, int64_t least, int64_t most, Rng& rng) {
+/// A log-normal length of this mean.
+int64_t length(double mean, double deviation, int64_t min_length, int64_t max_length, Rng& rng) {
   const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
   const double z = radius * std::cos(2 * std::numbers::pi * rng.uniform());
   const double drawn = mean * std::exp(deviation * z - deviation * deviation / 2);
-  return std::clamp<int64_t>(std::llround(drawn), least, most);
+  return std::clamp<int64_t>(std::llround(drawn), min_length, max_length);
 }
 
 }  // namespace
@@ -31,7 +32,7 @@ int64_t length(double mean, double deviation, int64_t least, int64_t most, Rng& 
 Workload language_model(std::shared_ptr<Config> config) {
   constexpr int64_t vocabulary = 65;
   Rng rng = fresh(*config);
-  const int64_t batch = config->train.batch, length = config->model.max_length;
+  const int64_t batch = config->train.batch_size, length = config->model.max_length;
   auto model = std::make_unique<DecoderOnly>(config->model, vocabulary,
                                              attention_factory(config->attention.decoder), rng);
   const auto text = std::make_shared<std::vector<int32_t>>(random_ids(200000, 0, vocabulary, rng));
@@ -48,8 +49,8 @@ Workload language_model(std::shared_ptr<Config> config) {
     const Shape shape{batch, length};
     return Batch{{Tensor::of<int32_t>(in, shape), Tensor::of<int32_t>(out, shape)}};
   };
-  work.loss = [=](const Batch& given, const Pass& pass) {
-    return cross_entropy((*net)(given.tensors[0], pass), given.tensors[1]);
+  work.loss = [=](const Batch& given, const ForwardContext& context) {
+    return cross_entropy((*net)(given.tensors[0], context), given.tensors[1]);
   };
   work.tokens = [=](int64_t) { return static_cast<double>(batch * length); };
   work.model = std::move(model);
@@ -63,11 +64,11 @@ constexpr int64_t source_words = 15698, target_words = 22463;
 constexpr int32_t pad = 1;
 constexpr int64_t first_word = 4;
 
-/// Sentence pairs of one step, as a rectangle each.
+/// Sentence pairs of one step, padded.
 struct Sentences {
   int64_t source_length = 0, target_length = 0;
   std::vector<int32_t> source = {}, target_in = {}, target_out = {}, source_lengths = {};
-  std::vector<int32_t> wanted = {}, places = {};  ///< targets that are no padding, and where they stand
+  std::vector<int32_t> wanted = {}, places = {};  ///< real target tokens and their positions
 };
 
 struct Lengths {
@@ -75,11 +76,11 @@ struct Lengths {
 };
 
 /// Lengths of pairs: a translation is about as long as its source.
-std::vector<Lengths> draw_lengths(int64_t count, int64_t most, Rng& rng) {
+std::vector<Lengths> draw_lengths(int64_t count, int64_t max_length, Rng& rng) {
   std::vector<Lengths> out;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t source = length(30, 0.7, 4, most, rng);
-    out.push_back({source, length(static_cast<double>(source), 0.15, 4, most, rng)});
+    const int64_t source = length(30, 0.7, 4, max_length, rng);
+    out.push_back({source, length(static_cast<double>(source), 0.15, 4, max_length, rng)});
   }
   return out;
 }
@@ -123,7 +124,7 @@ Workload translator(std::shared_ptr<Config> config, std::vector<Sentences> steps
   Workload work;
   work.period = static_cast<int64_t>(data->size());
   const EncoderDecoder* net = model.get();
-  // Source, its lengths, target in, target out; and where only real targets count, their places and ids.
+  // Source, its lengths, target in, target out; if only real targets are scored, their positions and ids.
   work.batch = [=](int64_t step) {
     const Sentences& s = (*data)[static_cast<size_t>(step % static_cast<int64_t>(data->size()))];
     const auto rows = static_cast<int64_t>(s.source_lengths.size());
@@ -133,10 +134,11 @@ Workload translator(std::shared_ptr<Config> config, std::vector<Sentences> steps
                   Tensor::of<int32_t>(s.target_out, out), Tensor::of<int32_t>(s.places, real),
                   Tensor::of<int32_t>(s.wanted, real)}};
   };
-  work.loss = [=, smoothing = config->train.smoothing](const Batch& given, const Pass& pass) {
+  work.loss = [=, smoothing = config->train.label_smoothing](const Batch& given,
+                                                             const ForwardContext& context) {
     const std::vector<Tensor>& x = given.tensors;
-    const Tensor encoded = net->encode(x[0], x[1], pass);
-    const Tensor hidden = net->decode(x[2], encoded, x[1], pass);
+    const Tensor encoded = net->encode(x[0], x[1], context);
+    const Tensor hidden = net->decode(x[2], encoded, x[1], context);
     if (which == Logits::of_all) return cross_entropy(net->logits(hidden), x[3], smoothing, pad);
     const Tensor kept = embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), x[4]);
     return cross_entropy(net->logits(kept), x[5], smoothing);
@@ -153,10 +155,10 @@ Workload translator(std::shared_ptr<Config> config, std::vector<Sentences> steps
 /// Steps of `batch` sentences, all padded to max_length.
 std::vector<Sentences> padded_steps(const Config& config) {
   Rng rng = fresh(config);
-  const int64_t most = config.model.max_length;
+  const int64_t max_length = config.model.max_length;
   std::vector<Sentences> steps;
   for (int64_t i = 0; i < 4; ++i)
-    steps.push_back(sentences(draw_lengths(config.train.batch, most - 2, rng), most, rng));
+    steps.push_back(sentences(draw_lengths(config.train.batch_size, max_length - 2, rng), max_length, rng));
   return steps;
 }
 
@@ -174,10 +176,10 @@ Workload translator_padded(std::shared_ptr<Config> config) {
 
 Workload translator_real(std::shared_ptr<Config> config) {
   Rng rng = fresh(*config);
-  const auto batch = static_cast<size_t>(config->train.batch);
+  const auto batch = static_cast<size_t>(config->train.batch_size);
   std::vector<Lengths> lengths =
       draw_lengths(16 * static_cast<int64_t>(batch), config->model.max_length - 2, rng);
-  // The longest come first, so that the first step takes the memory that all need.
+  // The longest batch first, so that the first step allocates the peak.
   std::sort(lengths.begin(), lengths.end(), [](const Lengths& a, const Lengths& b) {
     return a.target != b.target ? a.target > b.target : a.source > b.source;
   });
@@ -191,7 +193,7 @@ namespace {
 
 Workload classifier(std::shared_ptr<Config> config, const Classifier::Options& options) {
   Rng rng = fresh(*config);
-  const int64_t batch = config->train.batch, length = config->model.max_length;
+  const int64_t batch = config->train.batch_size, length = config->model.max_length;
   auto model =
       std::make_unique<Classifier>(config->model, options, attention_factory(config->attention.encoder), rng);
   Tensor x;
@@ -205,8 +207,8 @@ Workload classifier(std::shared_ptr<Config> config, const Classifier::Options& o
   Workload work;
   const Classifier* net = model.get();
   work.batch = [=](int64_t) { return Batch{{x, classes}}; };
-  work.loss = [=](const Batch& given, const Pass& pass) {
-    return cross_entropy((*net)(given.tensors[0], {}, pass), given.tensors[1]);
+  work.loss = [=](const Batch& given, const ForwardContext& context) {
+    return cross_entropy((*net)(given.tensors[0], {}, context), given.tensors[1]);
   };
   work.tokens = [=](int64_t) { return static_cast<double>(batch * length); };
   work.model = std::move(model);

@@ -1,22 +1,22 @@
-// Models on random tokens: one function a kind of shape.
+// Models on random tokens, one function per kind of workload.
 #pragma once
 
-#include "train/bench/workload.h"
+#include "heed/train/bench/workload.h"
 
 namespace heed::bench {
 
-/// Characters, 65 of them, predicted from those before.
+/// Predicts the next of 65 characters.
 Workload language_model(std::shared_ptr<Config> config);
-/// Sentences whose lengths are log-normal with mean 30, eight at a time, all padded to max_length; every
-/// position reaches the output layer, 15,698 and 22,463 words.
+/// Translator of sentences with log-normal lengths of mean 30, eight per batch, all padded to max_length;
+/// computes logits of every position; vocabularies of 15,698 and 22,463 words.
 Workload translator_literal(std::shared_ptr<Config> config);
-/// The same, where only targets that are no padding reach the output layer.
+/// The same, but computes logits of real target tokens only.
 Workload translator_padded(std::shared_ptr<Config> config);
-/// Sentences of the same lengths, those of like length together, padded to the longest of their batch.
+/// Sentences of the same lengths, batched by length and padded to the longest of their batch.
 Workload translator_real(std::shared_ptr<Config> config);
-/// Ids to ten classes.
+/// Classifies token ids into ten classes.
 Workload token_classifier(std::shared_ptr<Config> config);
-/// Vectors of 16 values to ten classes.
+/// Classifies vectors of 16 values into ten classes.
 Workload patch_classifier(std::shared_ptr<Config> config);
 
 }  // namespace heed::bench

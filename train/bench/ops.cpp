@@ -1,21 +1,20 @@
-// heed bench ops: kernels that are no products, against one pass over the memory they must touch, on any
-// device.
+// heed bench ops: kernels other than products, relative to one pass over their memory, on any device.
 #include <array>
 #include <cstdio>
 
-#include "autograd/ops.h"
-#include "core/kernels/adamw.h"
-#include "core/kernels/cross_entropy.h"
-#include "core/kernels/dropout.h"
-#include "core/kernels/gather.h"
-#include "core/kernels/map.h"
-#include "core/kernels/reduce.h"
-#include "core/kernels/softmax.h"
-#include "core/launch.h"
-#include "train/bench/bench.h"
-#include "train/bench/limits.h"
-#include "train/bench/measure.h"
-#include "train/bench/ops.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/kernels/content/gather.h"
+#include "heed/core/kernels/elementwise/adamw.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/kernels/norm/cross_entropy.h"
+#include "heed/core/kernels/norm/reduce.h"
+#include "heed/core/kernels/norm/softmax.h"
+#include "heed/core/launch.h"
+#include "heed/train/bench/bench.h"
+#include "heed/train/bench/limits.h"
+#include "heed/train/bench/measure.h"
+#include "heed/train/bench/ops.h"
 
 namespace heed::bench {
 
@@ -34,7 +33,7 @@ Tensor ids(int64_t count, int64_t below, Rng& rng) {
 }
 
 void elementwise(Ops& bench, Rng& rng) {
-  const Shape shape{unless_acted(2048, 256), 1536};
+  const Shape shape{unless_emulated(2048, 256), 1536};
   const int64_t n = shape.size();
   const Tensor a = numbers(shape, rng), b = numbers(shape, rng), y(shape), dx(shape);
   const Draw draw = rng.next();
@@ -52,21 +51,32 @@ void elementwise(Ops& bench, Rng& rng) {
 
 void rows(Ops& bench, Rng& rng) {
   {
-    const int64_t count = unless_acted(8192, 256);
+    const int64_t count = unless_emulated(8192, 256);
     const Shape shape{count, 384};
     const Tensor x = numbers(shape, rng), dy = numbers(shape, rng), y(shape), dx(shape);
     const Tensor gain = numbers(Shape{384}, rng), bias = numbers(Shape{384}, rng), dgain(Shape{384}),
                  dbias(Shape{384}), mean(Shape{count}), rstd(Shape{count});
     const auto variance = kernel::NormScale::variance;
     bench.time("layer norm of 384", shape.size(), 1, 1, [&] {
-      launch<kernel::LayerNorm>(default_device, x, gain, bias, 1e-5, variance, y, mean, rstd);
+      launch<kernel::LayerNorm>(
+          default_device,
+          kernel::LayerNormTensors{.x = x, .gain = gain, .bias = bias, .y = y, .mean = mean, .rstd = rstd},
+          1e-5, variance);
     });
     bench.time("layer norm of 384, back", shape.size(), 2, 1, [&] {
-      launch<kernel::LayerNormBack>(default_device, x, gain, mean, rstd, 1e-5, variance, dy, dx, dgain,
-                                    dbias);
+      launch<kernel::LayerNormBack>(default_device,
+                                    kernel::LayerNormBackTensors{.x = x,
+                                                                 .gain = gain,
+                                                                 .mean = mean,
+                                                                 .rstd = rstd,
+                                                                 .dy = dy,
+                                                                 .dx = dx,
+                                                                 .dgain = dgain,
+                                                                 .dbias = dbias},
+                                    1e-5, variance);
     });
   }
-  const int64_t squares = unless_acted(1024, 256);
+  const int64_t squares = unless_emulated(1024, 256);
   const Shape shape{64 * squares, 64};
   const Tensor x = numbers(shape, rng), y(shape), dx(shape);
   bench.time("softmax of 64", shape.size(), 1, 1, [&] { launch<kernel::Softmax>(default_device, x, y); });
@@ -75,13 +85,13 @@ void rows(Ops& bench, Rng& rng) {
   const Tensor scores = view::reshape(x, Shape{squares, 1, 64, 64});
   const Mask causal = Mask::causal();
   bench.time("softmax of 64, causal", shape.size(), 1, 1, [&] {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     softmax(scores + causal.dense(scores, 0));
   });
 }
 
 void words(Ops& bench, Rng& rng) {
-  const int64_t count = unless_acted(2800, 100), vocabulary = unless_acted(22463, 20);
+  const int64_t count = unless_emulated(2800, 100), vocabulary = unless_emulated(22463, 20);
   constexpr int64_t width = 512;
   {
     const Tensor logits = numbers(Shape{count, vocabulary}, rng), slopes(logits.shape()), lse(Shape{count}),
@@ -89,7 +99,14 @@ void words(Ops& bench, Rng& rng) {
     const Tensor wanted = ids(count, vocabulary, rng);
     bench.time("cross entropy, both ways", logits.size(), 1, 1, [&] {
       launch<kernel::CrossEntropy>(default_device, logits, wanted, 0.1, -1, lse, loss, counted);
-      launch<kernel::CrossEntropyBack>(default_device, logits, wanted, 0.1, -1, lse, counted, one, slopes);
+      launch<kernel::CrossEntropyBack>(default_device,
+                                       kernel::CrossEntropyBackTensors{.logits = logits,
+                                                                       .targets = wanted,
+                                                                       .lse = lse,
+                                                                       .counted = counted,
+                                                                       .dloss = one,
+                                                                       .dlogits = slopes},
+                                       0.1, -1);
     });
   }
   const Tensor table = numbers(Shape{vocabulary, width}, rng), vectors(Shape{count, width});
@@ -106,7 +123,7 @@ void optimizer(Ops& bench, Rng& rng) {
   const Tensor state = Tensor::of<double>(state_values, Shape{3});
   for (const auto& [name, count] :
        {std::pair{"AdamW of 0.8M", int64_t{800'000}}, std::pair{"AdamW of 23M", int64_t{23'000'000}}}) {
-    const Shape shape{unless_acted(count, 256)};
+    const Shape shape{unless_emulated(count, 256)};
     const Tensor values = numbers(shape, rng), gradient = numbers(shape, rng), first = Tensor::zeros(shape),
                  second = Tensor::zeros(shape);
     bench.time(
@@ -118,12 +135,12 @@ void optimizer(Ops& bench, Rng& rng) {
   }
 }
 
-/// What an op costs besides its numbers, in nanoseconds a call.
+/// The overhead of an op in nanoseconds per call.
 void calls(Ops& bench, Rng& rng) {
-  const int64_t many = unless_acted(1000, 20);
+  const int64_t many = unless_emulated(1000, 20);
   const Tensor a = numbers(Shape{16}, rng), b = leaf(numbers(Shape{16}, rng));
   bench.time("call of add", many, 0, 0, [&] {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     for (int64_t i = 0; i < many; ++i) a + b;
   });
   bench.time("call of add, recorded", many, 0, 0, [&] {
@@ -138,7 +155,7 @@ void Ops::time(const char* name, int64_t elements, double reads, double writes,
   known_.emplace_back(name);
   if (std::string(name).find(word_) == std::string::npos) return;
   found_ = true;
-  const Interruptions interruptions;
+  const ContextSwitches interruptions;
   const double taken = median_time(work);
   const auto bytes = [&](double times) {
     return static_cast<int64_t>(times * 4 * static_cast<double>(elements));
@@ -160,7 +177,7 @@ void Ops::check_found() const {
   if (!found_) fail("bench ops: no op has '", word_, "' in its name.", suggestion(word_, known_));
 }
 
-void bench_ops(const Invocation& call) {
+void bench_ops(const ParsedArguments& call) {
   std::vector<Column> columns{{"op", "op"},         {"elements", "elements", 0},
                               {"ns each", "ns", 3}, {"one pass", "pass_ns", 3},
                               {"ratio", "ratio"},   {"GB/s", "gb_per_s", 0}};

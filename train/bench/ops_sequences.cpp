@@ -1,23 +1,22 @@
-// heed bench ops: the kernels that reduce, order and pick, and those that walk along a sequence.
-#include "core/kernels/bucket.h"
-#include "core/kernels/decay_scan.h"
-#include "core/kernels/linear_scan.h"
-#include "core/kernels/recurrence.h"
-#include "core/kernels/reduce.h"
-#include "core/kernels/segment.h"
-#include "core/kernels/sort.h"
-#include "core/kernels/take.h"
-#include "core/kernels/tree_attention.h"
-#include "core/kernels/tree_node.h"
-#include "core/launch.h"
-#include "train/bench/limits.h"
-#include "train/bench/ops.h"
+// heed bench ops: kernels that reduce, sort and gather, and scans along a sequence.
+#include "heed/core/kernels/content/bucket.h"
+#include "heed/core/kernels/content/gather_heads.h"
+#include "heed/core/kernels/content/segment_mean.h"
+#include "heed/core/kernels/content/sort.h"
+#include "heed/core/kernels/content/tree_attention.h"
+#include "heed/core/kernels/content/tree_node.h"
+#include "heed/core/kernels/elementwise/recurrent_cell.h"
+#include "heed/core/kernels/linear_attention/decay_scan.h"
+#include "heed/core/kernels/norm/reduce.h"
+#include "heed/core/launch.h"
+#include "heed/train/bench/limits.h"
+#include "heed/train/bench/ops.h"
 
 namespace heed::bench {
 namespace {
 
 void reductions(Ops& ops, Rng& rng) {
-  const int64_t count = unless_acted(8192, 256), width = 384;
+  const int64_t count = unless_emulated(8192, 256), width = 384;
   const Shape shape{count, width};
   const int64_t n = shape.size();
   const double row = 1.0 / static_cast<double>(width), column = 1.0 / static_cast<double>(count);
@@ -33,9 +32,9 @@ void reductions(Ops& ops, Rng& rng) {
   ops.time("sum of squares", n, 1, 0, [&] { launch<kernel::SquareSum>(default_device, x, total); });
 }
 
-/// Four heads of 64 over a long sequence, as attention by hashing, segments and trees has them.
+/// Four heads of 64 over a long sequence, as in attention with hashing, segments and trees.
 void heads(Ops& ops, Rng& rng) {
-  const int64_t batch = unless_acted(8, 1), length = unless_acted(4096, 128);
+  const int64_t batch = unless_emulated(8, 1), length = unless_emulated(4096, 128);
   constexpr int64_t heads = 4, width = 64, buckets = 64;
   const Shape shape{batch, heads, length, width}, list{batch, heads, length};
   const int64_t n = shape.size();
@@ -46,10 +45,10 @@ void heads(Ops& ops, Rng& rng) {
   ops.time("largest 32", list.size(), 1, 32.0 / static_cast<double>(length),
            [&] { launch<kernel::Largest>(default_device, keys, few); });
   launch<kernel::Argsort>(default_device, keys, order);
-  ops.time("take of rows", n, 1 + each, 1, [&] { launch<kernel::TakeRows>(default_device, x, order, y); });
+  ops.time("take of rows", n, 1 + each, 1, [&] { launch<kernel::GatherRows>(default_device, x, order, y); });
   ops.time(
-      "take of rows, back", n, 2 + each, 1, [&] { launch<kernel::PutRows>(default_device, order, x, y); },
-      InPlace::yes);
+      "take of rows, back", n, 2 + each, 1,
+      [&] { launch<kernel::ScatterAddRows>(default_device, order, x, y); }, InPlace::yes);
   const int64_t runs = length / 16;
   const Tensor means(Shape{batch, heads, runs, width});
   ops.time("segment means", n, 1, 1.0 / 16,
@@ -65,7 +64,7 @@ void heads(Ops& ops, Rng& rng) {
 }
 
 void recurrences(Ops& ops, Rng& rng) {
-  const int64_t count = unless_acted(4096, 64), width = 512;
+  const int64_t count = unless_emulated(4096, 64), width = 512;
   const Tensor none;
   const auto cell = [&](const char* name, int64_t gates, int64_t parts, const auto& work) {
     const Tensor a = numbers(Shape{count, gates * width}, rng), b = numbers(a.shape(), rng), kept(a.shape()),
@@ -73,28 +72,31 @@ void recurrences(Ops& ops, Rng& rng) {
     const auto once = static_cast<double>(gates), states = static_cast<double>(parts);
     ops.time(name, count * width, 2 * once + states, once + states, [&] { work(a, b, state, kept, next); });
   };
-  cell("lstm cell", 4, 2,
-       [&](const auto& a, const auto& b, const auto& state, const auto& kept, const auto& next) {
-         launch<kernel::LstmCell>(default_device, a, b, state, none, 0, kept, next);
-       });
-  cell("gru cell", 3, 1,
-       [&](const auto& a, const auto& b, const auto& state, const auto& kept, const auto& next) {
-         launch<kernel::GruCell>(default_device, a, b, state, none, 0, kept, next);
-       });
+  cell(
+      "lstm cell", 4, 2,
+      [&](const auto& a, const auto& b, const auto& state, const auto& kept, const auto& next) {
+        launch<kernel::LstmCell>(
+            default_device,
+            kernel::CellTensors{.a = a, .b = b, .state = state, .lengths = none, .gates = kept, .next = next},
+            0);
+      });
+  cell(
+      "gru cell", 3, 1,
+      [&](const auto& a, const auto& b, const auto& state, const auto& kept, const auto& next) {
+        launch<kernel::GruCell>(
+            default_device,
+            kernel::CellTensors{.a = a, .b = b, .state = state, .lengths = none, .gates = kept, .next = next},
+            0);
+      });
 }
 
-/// Causal sums of what keys and values make: more products than memory, so the share of a pass is small.
+/// Causal sums over keys and values: bound by compute rather than memory, so far above one pass.
 void scans(Ops& ops, Rng& rng) {
-  const Shape shape{unless_acted(8, 1), 4, unless_acted(4096, 128), 64};
+  const Shape shape{unless_emulated(8, 1), 4, unless_emulated(4096, 128), 64};
   const int64_t n = shape.size();
   const auto fresh = [&] { return Tensor(shape); };
   const Tensor q = numbers(shape, rng), k = numbers(shape, rng), v = numbers(shape, rng), out = fresh(),
                dout = numbers(shape, rng), dq = fresh(), dk = fresh(), dv = fresh(), none;
-  ops.time("linear scan", n, 3, 1,
-           [&] { launch<kernel::LinearScan>(default_device, q, k, v, none, out, none); });
-  ops.time("linear scan, back", n, 4, 3, [&] {
-    launch<kernel::LinearScanBack>(default_device, q, k, v, none, dout, none, dq, dk, dv, none);
-  });
   const Tensor decay = Tensor::full(Shape{shape[0], shape[1], shape[2], 1}, -0.05), ddecay(decay.shape());
   const kernel::DecayInputs x{.q = q, .k = k, .v = v, .log_decay = decay, .beta = none, .start = none},
       dx{.q = dq, .k = dk, .v = dv, .log_decay = ddecay, .beta = none, .start = none};

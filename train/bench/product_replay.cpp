@@ -1,20 +1,20 @@
-// Replaying products through kernel::Gemm.
-#include "train/bench/replay.h"
+// Replays products with kernel::Gemm.
+#include "heed/train/bench/product_replay.h"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "core/kernels/copy.h"
-#include "core/kernels/gemm.h"
-#include "core/launch.h"
-#include "core/parallel.h"
-#include "core/random.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/gemm/gemm.h"
+#include "heed/core/launch.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/core/random.h"
 
 namespace heed::bench {
 namespace {
 
-/// Runs of numbers by size and role: products that are alike share them.
+/// Random operands by size and role, shared by equal products.
 class Numbers {
  public:
   Tensor at(int64_t batch, int64_t rows, int64_t columns, bool turned, int64_t role,
@@ -39,7 +39,7 @@ class Numbers {
   Rng rng_{1};
 };
 
-/// How a product is replayed: pieces that run side by side, calls in each, matrices in a call.
+/// How to replay a product: parallel pieces, calls per piece, matrices per call.
 struct Split {
   int64_t pieces, times, abreast;
 };
@@ -60,12 +60,12 @@ Split split(const Product& p) {
 
 }  // namespace
 
-Replay::Replay(std::span<const Product> products) {
+ProductReplay::ProductReplay(std::span<const Product> products) {
   Numbers numbers;
   for (const Product& p : products) {
     const Split how = split(p);
     Work work{{}, p.added ? 1.0 : 0.0, how.times, p.rounding};
-    // A device reads what was rounded before.
+    // On a GPU the factors were rounded before.
     const bool narrow = default_device != Device::cpu && p.rounding == Rounding::bf16;
     const DType factors = narrow ? DType::bf16 : DType::f32;
     for (int64_t piece = 0; piece < how.pieces; ++piece) {
@@ -77,7 +77,7 @@ Replay::Replay(std::span<const Product> products) {
   }
 }
 
-void Replay::once() const {
+void ProductReplay::once() const {
   if (default_device != Device::cpu) {
     for (const Work& work : work_) {
       const Work::Operands& x = work.pieces[0];

@@ -1,24 +1,24 @@
-// The products of a step, done alone.
+// Replays the matrix products of a training step alone.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "core/count.h"
-#include "core/tensor.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/tensor.h"
 
 namespace heed::bench {
 
-/// Products and the operands they are done on, which lie ready in memory; many small matrices take turns in
-/// those of each thread, which stay in its cache.
-class Replay {
+/// Products and their operands in memory. Each thread repeats many small products on operands of its own,
+/// which stay in its cache.
+class ProductReplay {
  public:
-  explicit Replay(std::span<const Product> products);
-  /// All of them once, one after the other, and nothing else: the floor of the step they were noted in.
+  explicit ProductReplay(std::span<const Product> products);
+  /// Computes all of them once, in order, and nothing else: the lower bound of their step's time.
   void once() const;
 
  private:
-  /// One call of Gemm, done `times` times by each of the pieces, which have operands of their own.
+  /// One call of Gemm, repeated `times` times by each piece on its own operands.
   struct Work {
     struct Operands {
       Tensor a, b, c;

@@ -1,42 +1,35 @@
-// Training steps of a workload as `heed train` takes them.
+// Training steps of a workload as in `heed train`.
 #pragma once
 
-#include <map>
+#include <string>
 
-#include "train/bench/workload.h"
-#include "train/replay.h"
+#include "heed/train/bench/workload.h"
+#include "heed/train/loop/captured_step_cache.h"
 
 namespace heed::bench {
 
-/// Forward, backward and update; recorded and replayed on a device that can.
+/// Forward, backward and update; captured and replayed as CUDA graphs where possible.
 class Stepper {
  public:
   explicit Stepper(Workload& work);
   void operator()(int64_t step);
-  /// The same, never replayed: so that what its kernels count is counted.
+  /// The same without replay, so that the kernels' operation counts are counted.
   void as_it_is(int64_t step);
 
-  /// Steps of one shape before they are replayed; what a step takes is what it takes after those.
+  /// Steps of one shape before the first replay; memory is constant after them.
   static int64_t warm_up();
-  /// Why steps run as they are, on a device; empty where they are replayed.
+  /// Why steps are not replayed on a GPU; empty where they are.
   std::string why_not_replayed() const;
 
  private:
-  /// Steps of the same shapes.
-  struct Lane {
-    Batch batch;
-    int64_t draws = 0;
-    std::unique_ptr<heed::Replay> replay;
-  };
-  void sweep(const Batch& batch);
+  void forward_backward(const Batch& batch);
   void begin();
   void end();
-  Lane* lane_of(const Batch& batch);  // null where the step runs as it is
 
   Workload& work_;
   Optimizer optimizer_;
-  Rng noise_;
-  std::map<std::string, Lane> lanes_;
+  Rng rng_;
+  CapturedStepCache captured_;
 };
 
 }  // namespace heed::bench

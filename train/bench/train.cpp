@@ -1,36 +1,36 @@
-// heed bench train: the step of a shape or preset, and what its products alone take.
+// heed bench train: time and memory of training steps, and the time of their products alone.
 #include <algorithm>
 #include <cstdio>
 
-#include "autograd/rounding.h"
-#include "core/cuda/context.h"
-#include "core/io.h"
-#include "core/parallel.h"
-#include "core/storage.h"
-#include "train/bench/bench.h"
-#include "train/bench/limits.h"
-#include "train/bench/measure.h"
-#include "train/bench/replay.h"
-#include "train/bench/stepper.h"
-#include "train/progress.h"
+#include "heed/autograd/autocast.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/io/files.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/bench/bench.h"
+#include "heed/train/bench/limits.h"
+#include "heed/train/bench/measure.h"
+#include "heed/train/bench/product_replay.h"
+#include "heed/train/bench/stepper.h"
+#include "heed/train/loop/progress.h"
 
 namespace heed::bench {
 namespace {
 
 constexpr double mebibyte = 1 << 20;
 
-/// What training a workload takes; times in seconds, sizes in bytes.
+/// Cost of training a workload; times in seconds, sizes in bytes.
 struct Times {
-  double step = 0;           ///< the mean over the period of each step's median
+  double step = 0;           ///< mean over the period of each step's median
   double products = 0;       ///< of a step, alone
   double product_flops = 0;  ///< of a step
-  double tokens = 0;         ///< of a step, on average
+  double tokens = 0;         ///< of a step, mean
   int64_t timed = 0;         ///< steps
-  int64_t mapped = 0;        ///< taken from the system after the warm-up
-  int64_t tensors = 0;       ///< most at once
-  int64_t resident = 0;      ///< most of the process at once
-  double interruptions = 0;  ///< a second
-  double flops = 0;          ///< of a step, attention and all else included
+  int64_t mapped = 0;        ///< taken from the system after the warmup
+  int64_t tensors = 0;       ///< peak
+  int64_t resident = 0;      ///< peak of the process
+  double interruptions = 0;  ///< per second
+  double flops = 0;          ///< of a step, all ops included
   double launches = 0;       ///< of a step
   std::string why_not_replayed = {};
 };
@@ -40,17 +40,17 @@ int64_t launches() {
   return 0;
 }
 
-/// Medians of what takes turns: steps by their place in the period, and their products alone.
+/// Times of alternating measurements: steps by their position in the period, and their products alone.
 struct Turns {
   std::vector<std::vector<double>> steps;
   std::vector<double> products;
 };
 
-/// Runs of steps and of their products alone in turn, so that a machine that changes its pace changes both.
+/// Alternates steps and their products, so that a machine that changes its clock affects both.
 Times time_steps(Workload& work, int64_t rounds) {
   Times out;
   Stepper step(work);
-  // Steps of one shape have all their memory after two; where lengths differ, after each was seen once.
+  // The memory of equal shapes is constant after two steps; of varying lengths, after one period.
   const int64_t period = work.period, warm = default_device == Device::cpu ? std::max<int64_t>(2, period)
                                                                            : Stepper::warm_up() * period;
   std::vector<Product> products;
@@ -73,10 +73,10 @@ Times time_steps(Workload& work, int64_t rounds) {
   out.mapped = after.mapped == before.mapped ? 0 : std::max<int64_t>(after.reserved - before.reserved, 1);
   out.tensors = after.peak;
   out.resident = resident_peak();
-  const Replay replay(products);
+  const ProductReplay replay(products);
   replay.once();
   Turns turns{std::vector<std::vector<double>>(static_cast<size_t>(period)), {}};
-  const Interruptions interruptions;
+  const ContextSwitches interruptions;
   constexpr double budget = 4, turn = 0.5;
   double spent = 0;
   while (rounds > 0 ? out.timed < rounds : out.timed < std::max<int64_t>(7, period) || spent < budget) {
@@ -92,26 +92,26 @@ Times time_steps(Workload& work, int64_t rounds) {
     }
   }
   out.interruptions = interruptions.per_second();
-  double met = 0;
+  double num_timed = 0;
   for (int64_t i = 0; i < period; ++i) {
     const std::vector<double>& times = turns.steps[static_cast<size_t>(i)];
     if (times.empty()) continue;
     out.step += median(times);
     out.tokens += work.tokens(i);
-    ++met;
+    ++num_timed;
   }
-  out.step /= met;
-  out.tokens /= met;
+  out.step /= num_timed;
+  out.tokens /= num_timed;
   out.products = median(turns.products) / static_cast<double>(period);
   return out;
 }
 
-Json measured(const std::string& name, const Invocation& call) {
+Json measured(const std::string& name, const ParsedArguments& call) {
   release_cached();
   reset_peak();
   reset_resident_peak();
   Workload work = workload(name, call);
-  const ProductsRounded rounding(rounding_of(work.config->train.precision));
+  const Autocast rounding(rounding_of(work.config->train.precision));
   const Times times = time_steps(work, call.integer("rounds", 0));
   Json row =
       with_machine_facts(Json::object({{"row", name},
@@ -138,9 +138,8 @@ Json measured(const std::string& name, const Invocation& call) {
   return row;
 }
 
-/// Its columns on a GPU. MFU is the share, in per cent, of the rate that a large product has in the same
-/// precision.
-void on_device(const std::vector<std::string>& names, const Invocation& call) {
+/// Its columns on a GPU. MFU is the percentage of a large product's rate in the same precision.
+void on_device(const std::vector<std::string>& names, const ParsedArguments& call) {
   Table table({{"row", "row"},
                {"step ms", "step_ms", 3},
                {"tokens/s", "tokens_per_s", 0},
@@ -165,7 +164,7 @@ void on_device(const std::vector<std::string>& names, const Invocation& call) {
 
 }  // namespace
 
-void bench_train(const Invocation& call) {
+void bench_train(const ParsedArguments& call) {
   std::vector<std::string> names(call.words.begin() + 1, call.words.end());
   if (names.empty()) {
     for (const Row& row : rows()) names.emplace_back(row.name);

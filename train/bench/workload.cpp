@@ -1,10 +1,10 @@
-// The shapes that performance is compared on, and presets with their data.
-#include "train/bench/workload.h"
+// The rows of the training benchmark, and presets with their data.
+#include "heed/train/bench/workload.h"
 
 #include <algorithm>
 #include <array>
 
-#include "train/bench/models.h"
+#include "heed/train/bench/models.h"
 
 namespace heed::bench {
 namespace {
@@ -12,9 +12,9 @@ namespace {
 constexpr const char* baby = R"(
 task = "lm"
 [model]
-width = 128
+d_model = 128
 heads = 4
-feed_forward = 512
+d_ff = 512
 layers = 4
 max_length = 64
 dropout = 0.0
@@ -22,21 +22,21 @@ attention_dropout = 0.0
 activation = "gelu"
 position = "learned"
 init = "normal"
-tie = "output"
+tie_embeddings = "output"
 scale_embedding = false
 attention_bias = false
 feed_forward_bias = false
 [train]
-steps = 1
-batch = 12
-smoothing = 0.0
+max_steps = 1
+batch_size = 12
+label_smoothing = 0.0
 schedule = "constant"
-rate = 1e-3
-warmup = 0
+learning_rate = 1e-3
+warmup_steps = 0
 beta2 = 0.99
 epsilon = 1e-8
-decay = 0.1
-clip = 1.0
+weight_decay = 0.1
+grad_clip = 1.0
 )";
 
 constexpr const char* baby_dropout = R"(
@@ -47,34 +47,34 @@ attention_dropout = 0.2
 
 constexpr const char* gpt = R"(
 [model]
-width = 384
+d_model = 384
 heads = 6
-feed_forward = 1536
+d_ff = 1536
 layers = 6
 max_length = 256
 [train]
-batch = 8
+batch_size = 8
 )";
 
 constexpr const char* gpt_dropout = R"(
 [model]
-width = 384
+d_model = 384
 heads = 6
-feed_forward = 1536
+d_ff = 1536
 layers = 6
 max_length = 256
 dropout = 0.2
 attention_dropout = 0.2
 [train]
-batch = 8
+batch_size = 8
 )";
 
 constexpr const char* lra = R"(
 task = "mnist"
 [model]
-width = 64
+d_model = 64
 heads = 2
-feed_forward = 128
+d_ff = 128
 layers = 2
 max_length = 2000
 dropout = 0.0
@@ -85,16 +85,16 @@ init = "normal"
 scale_embedding = false
 attention_bias = true
 [train]
-steps = 1
-batch = 8
-smoothing = 0.0
+max_steps = 1
+batch_size = 8
+label_smoothing = 0.0
 schedule = "constant"
-rate = 1e-3
-warmup = 0
+learning_rate = 1e-3
+warmup_steps = 0
 beta2 = 0.999
 epsilon = 1e-8
-decay = 0.01
-clip = 0.0
+weight_decay = 0.01
+grad_clip = 0.0
 )";
 
 constexpr const char* lra_fastmax2 = R"(
@@ -104,22 +104,22 @@ encoder = fastmax:p=2
 
 constexpr const char* pixels = R"(
 [model]
-width = 32
+d_model = 32
 heads = 2
-feed_forward = 128
+d_ff = 128
 layers = 2
 max_length = 784
 )";
 
 constexpr const char* patches = R"(
 [model]
-width = 64
+d_model = 64
 heads = 4
-feed_forward = 256
+d_ff = 256
 layers = 4
 max_length = 49
 [train]
-batch = 64
+batch_size = 64
 )";
 
 constexpr std::array all{
@@ -144,7 +144,7 @@ constexpr std::array all{
         patch_classifier},
 };
 
-/// TOML of settings laid over a config.
+/// Overrides a config by TOML settings.
 void overlay(Config& config, const std::string& settings, const std::string& where) {
   std::string group;
   size_t at = 0;
@@ -168,8 +168,7 @@ Config config_of(const Row& row) {
   return config;
 }
 
-/// A preset with its own task and data. Its steps are taken from all over an epoch, as many as can be timed
-/// again and again: there may be thousands.
+/// A preset with its own task and data. Its steps are a sample of an epoch, few enough to time repeatedly.
 Workload of_task(std::shared_ptr<Config> config) {
   config->task->load(*config, {}, [](const std::string&) {});
   Rng rng(static_cast<uint64_t>(config->train.seed));
@@ -181,8 +180,8 @@ Workload of_task(std::shared_ptr<Config> config) {
   work.batch = [config, batches, period = work.period](int64_t step) {
     return config->task->batch(step % period * batches / period);
   };
-  work.loss = [config, model](const Batch& batch, const Pass& pass) {
-    return config->task->loss(*model, batch, pass);
+  work.loss = [config, model](const Batch& batch, const ForwardContext& context) {
+    return config->task->loss(*model, batch, context);
   };
   work.tokens = [batch = work.batch](int64_t step) { return static_cast<double>(batch(step).tokens); };
   work.config = config;
@@ -201,7 +200,7 @@ void check_name(const std::string& name, const char* part) {
   fail("bench ", part, ": '", name, "' is unknown.", suggestion(name, known), " A .toml file works too.");
 }
 
-Workload workload(const std::string& name, const Invocation& call) {
+Workload workload(const std::string& name, const ParsedArguments& call) {
   check_name(name, "train");
   const auto row =
       std::find_if(rows().begin(), rows().end(), [&](const Row& one) { return name == one.name; });

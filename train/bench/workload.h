@@ -1,4 +1,4 @@
-// What a benchmark of training repeats: a model, its optimizer, and steps of known row.
+// Workloads of the training benchmark: a model and its steps, by row name.
 #pragma once
 
 #include <functional>
@@ -6,37 +6,39 @@
 #include <span>
 #include <string>
 
-#include "train/commands/verb.h"
-#include "train/optimizer.h"
-#include "train/task.h"
+#include "heed/train/commands/command.h"
+#include "heed/train/optim/optimizer.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed::bench {
 
-/// A model and the loss of its steps. Step i and step i + period have the same shapes.
+/// A model and the loss of its steps. Step i and step i + period have equal shapes.
 struct Workload {
   std::shared_ptr<Config> config;
   std::unique_ptr<Module> model;
   int64_t period = 1;
   std::function<Batch(int64_t step)> batch;
-  std::function<Tensor(const Batch&, const Pass&)> loss;
-  std::function<double(int64_t step)> tokens;  ///< that are no padding: targets, or positions of an encoder
+  std::function<Tensor(const Batch&, const ForwardContext&)> loss;
+  std::function<double(int64_t step)> tokens;  ///< real tokens: of targets, or of an encoder's input
 };
 
-/// A shape that performance is compared on. Its tokens are random: no data is needed.
+/// A named workload to compare performance on. Its tokens are random: it needs no data.
 struct Row {
   const char* name;
   const char* about;
-  const char* base;      ///< a preset it begins with; empty: none
+  const char* base;      ///< its base preset; empty: none
   const char* settings;  ///< TOML, as in presets
   Workload (*make)(std::shared_ptr<Config> config);
 };
 
+/// All rows.
 std::span<const Row> rows();
 
-/// Fails with the nearest name where this is no row, no preset and no .toml file; `part` of the bench asks.
+/// A usage error with the nearest name if this is no row, preset or .toml file; `part` is the part of the
+/// bench.
 void check_name(const std::string& name, const char* part);
 
-/// A row, a preset or a .toml file by name, changed by the options of the call.
-Workload workload(const std::string& name, const Invocation& call);
+/// The workload of a row, a preset or a .toml file, changed by the call's options.
+Workload workload(const std::string& name, const ParsedArguments& call);
 
 }  // namespace heed::bench

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "autograd/ops.h"
-#include "core/io.h"
-#include "core/npy.h"
-#include "train/commands/attend_modifiers.h"
-#include "train/commands/verbs.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/npy.h"
+#include "heed/train/commands/attend_modifiers.h"
+#include "heed/train/commands/command_list.h"
 
 namespace heed {
 namespace {
@@ -29,7 +29,7 @@ Shape shape_of(const Array& array, const std::string& option) {
   return shape;
 }
 
-Array read_option(const Invocation& call, const std::string& option) {
+Array read_option(const ParsedArguments& call, const std::string& option) {
   if (!call.has(option)) fail("heed attend needs --", option, " FILE.npy. heed attend --help says more.");
   return read_npy(call.get(option));
 }
@@ -58,7 +58,7 @@ struct Inputs {
   Tensor q, k, v;  // [B, H, N, D], [B, H, M, D], [B, H, M, Dv]
 };
 
-Inputs read_inputs(const Invocation& call) {
+Inputs read_inputs(const ParsedArguments& call) {
   const Array q = read_option(call, "q"), k = read_option(call, "k"), v = read_option(call, "v");
   const std::string word = call.get("dtype", q.dtype == "f64" ? "f64" : "f32");
   const std::vector<std::string> known{"f32", "f64"};
@@ -85,7 +85,7 @@ Inputs read_inputs(const Invocation& call) {
   return in;
 }
 
-Tensor key_lengths(const Invocation& call, const Inputs& in) {
+Tensor key_lengths(const ParsedArguments& call, const Inputs& in) {
   const Array array = read_option(call, "key-lengths");
   const std::vector<int32_t> lengths = integers(array, "key-lengths");
   if (array.shape != std::vector<int64_t>{in.q.extent(0)})
@@ -99,7 +99,7 @@ Tensor key_lengths(const Invocation& call, const Inputs& in) {
 }
 
 /// Who may look at whom, as something added to the scores: 0 where the pattern is not zero, -inf elsewhere.
-Tensor pattern(const Invocation& call, const Inputs& in) {
+Tensor pattern(const ParsedArguments& call, const Inputs& in) {
   const Array array = read_option(call, "pattern");
   if (array.dtype != "u8") fail("--pattern: it holds ", array.dtype, "; booleans or uint8 are needed.");
   const Shape whole{in.q.extent(0), in.q.extent(1), in.q.extent(2), in.k.extent(2)};
@@ -135,7 +135,7 @@ std::vector<Named> own_tensors(Attention& attention) {
   return out;
 }
 
-void set_parameters(const Invocation& call, const std::string& spec, const std::vector<Named>& own,
+void set_parameters(const ParsedArguments& call, const std::string& spec, const std::vector<Named>& own,
                     DType dtype) {
   const auto given = call.options.find("param");
   if (given == call.options.end()) return;
@@ -206,9 +206,9 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
     fail("attend: ", queries, " queries for ", keys, " keys. Attention '", variant.traits.name,
          "' needs as many queries as keys.");
   return make_attention(variant, parse_spec(spec),
-                        {.width = heads * in.q.extent(3),
+                        {.d_model = heads * in.q.extent(3),
                          .heads = heads,
-                         .key_heads = in.k.extent(1) == heads ? 0 : in.k.extent(1),
+                         .kv_heads = in.k.extent(1) == heads ? 0 : in.k.extent(1),
                          .causal = causal,
                          .cross = cross,
                          .max_length = std::max(queries, keys),
@@ -217,7 +217,7 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
 }
 
 /// The gradient of the output, looked at before anything is computed or written; empty when not given.
-Tensor read_slope(const Invocation& call, const Inputs& in) {
+Tensor read_slope(const ParsedArguments& call, const Inputs& in) {
   if (!call.has("grad-out")) return {};
   const Tensor slope = floats(read_npy(call.get("grad-out")), "grad-out", in.q.dtype());
   const Shape wanted{in.q.extent(0), in.q.extent(1), in.q.extent(2), in.v.extent(3)};
@@ -226,16 +226,16 @@ Tensor read_slope(const Invocation& call, const Inputs& in) {
   return slope;
 }
 
-Tensor answer(HeadedAttention& attention, const Inputs& in, const Attend& ask) {
+Tensor answer(HeadedAttention& attention, const Inputs& in, const AttentionInput& ask) {
   try {
     return attention.on_heads(attention.ready({in.q, in.k, in.v}, ask), ask);
   } catch (const Error& error) {
-    if (!ask.mask.bias() || std::string(error.what()).find("bias") == std::string::npos) throw;
-    fail(error.what(), " --pattern is such a bias, 0 or -inf for each score.");
+    if (!ask.mask.bias() || error.fault() != Fault::usage) throw;
+    fail(error.what(), " (--pattern is passed as a bias on the scores, 0 or -inf for each.)");
   }
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   apply_machine(call);
   const std::string spec = call.words[0];
   full_spec(spec);
@@ -258,9 +258,9 @@ int run(const Invocation& call) {
   set_parameters(call, spec, own, dtype);
 
   const Inputs in{leaf(read.q), leaf(read.k), leaf(read.v)};
-  Probe probe;
-  Terms terms;
-  Attend ask;
+  MapRecorder recorder;
+  AuxiliaryLosses terms;
+  AttentionInput ask;
   if (causal) ask.mask = Mask::causal();
   if (call.has("key-lengths")) {
     if (!variant.traits.padding)
@@ -268,18 +268,18 @@ int run(const Invocation& call) {
     ask.mask = ask.mask & Mask::lengths(key_lengths(call, read));
   }
   if (call.has("pattern")) ask.mask = ask.mask.with(pattern(call, read));
-  if (!call.has("no-map") && variant.traits.map != MapKind::none) ask.pass.probe = &probe;
+  if (!call.has("no-map") && variant.traits.map != MapKind::none) ask.context.recorder = &recorder;
   if (call.has("sample")) {
-    ask.pass.noise = &rng;
-    ask.pass.terms = &terms;
+    ask.context.rng = &rng;
+    ask.context.losses = &terms;
   }
   const Tensor grad_out = read_slope(call, in);
   const Tensor out = answer(*attention, in, ask);
 
   const Writer write(call.get("out"));
   write("out", out);
-  for (size_t i = 0; i < probe.maps.size(); ++i)
-    write(i == 0 ? "map" : "map-" + std::to_string(i), probe.maps[i].weights);
+  for (size_t i = 0; i < recorder.maps.size(); ++i)
+    write(i == 0 ? "map" : "map-" + std::to_string(i), recorder.maps[i].weights);
   for (const Named& one : own) {
     if (*one.tensor) write(one.name, *one.tensor);
   }
@@ -308,9 +308,9 @@ std::string what_it_writes() {
 
 }  // namespace
 
-Verb verb::attend() {
+Command command::attend() {
   return {"attend",
-          "one attention on your own tensors: output, map and gradients",
+          "run one attention on your own tensors: output, map and gradients",
           "SPEC",
           "an attention: name, or name:key=value,...",
           1,
@@ -319,9 +319,10 @@ Verb verb::attend() {
               {{"q", "FILE", "queries [B, H, N, D]"},
                {"k", "FILE", "keys [B, H, M, D]"},
                {"v", "FILE", "values [B, H, M, Dv]"},
-               {"causal", "", "no key after its query"},
+               {"causal", "", "causal: no query attends to a later key"},
                {"key-lengths", "FILE", "integers [B]: keys at or past a length are padding"},
-               {"pattern", "FILE", "booleans [N, M], [H, N, M] or [B, H, N, M]: who may look at whom"},
+               {"pattern", "FILE",
+                "booleans [N, M], [H, N, M] or [B, H, N, M]: which query may attend to which key"},
                {"param", "NAME=FILE", "a parameter or fixed draw of the attention; may be repeated"},
                {"grad-out", "FILE", "gradient of the output [B, H, N, Dv]: gradients are written too"},
                {"dtype", "NAME", "f32 or f64: of the computation (default: that of the queries)"},

@@ -1,21 +1,21 @@
 // Modifiers as options.
-#include "train/commands/attend_modifiers.h"
+#include "heed/train/commands/attend_modifiers.h"
 
 #include <algorithm>
 
-#include "nn/transformer.h"
+#include "heed/nn/transformer.h"
 
 namespace heed {
 
-std::vector<VerbOption> with_modifiers(std::vector<VerbOption> options) {
+std::vector<CommandOption> with_modifiers(std::vector<CommandOption> options) {
   options.insert(
       options.end(),
       {{"position", "WORD", "none, rope, rope_interleaved, alibi, t5, shaw or shaw_keys (default: none)"},
        {"position-base", "X", "of rope: the slowest pair takes about this many positions (default: 10000)"},
-       {"position-buckets", "N", "of t5: distances that have a bias of their own or share one (default: 32)"},
-       {"position-span", "N", "of t5 and shaw: distances from here on are alike (default: 128)"},
+       {"position-buckets", "N", "of t5: number of distance buckets (default: 32)"},
+       {"position-span", "N", "of t5 and shaw: distances from here on are treated alike (default: 128)"},
        {"qk-norm", "WORD", "none, rms or l2: queries and keys normalised, with a gain (default: none)"},
-       {"softcap", "X", "scores stay between minus and plus this, by tanh; 0: as they are (default: 0)"},
+       {"softcap", "X", "cap on scores s: cap * tanh(s / cap); 0: none (default: 0)"},
        {"sink", "WORD", "none, zero or learned: one more score in each softmax (default: none)"}});
   return options;
 }
@@ -38,10 +38,10 @@ void check(const TransformerConfig& model) {
 
 }  // namespace
 
-Modifiers read_modifiers(const Invocation& call) {
+Modifiers read_modifiers(const ParsedArguments& call) {
   TransformerConfig model;  // its settings have the same names, and check() knows what they may be
   model.position = PositionKind::none;
-  for (const VerbOption& option : with_modifiers({})) {
+  for (const CommandOption& option : with_modifiers({})) {
     if (!call.has(option.name)) continue;
     std::string key = option.name;
     std::replace(key.begin(), key.end(), '-', '_');

@@ -2,16 +2,16 @@
 #include <array>
 #include <set>
 
-#include "train/bench/bench.h"
-#include "train/bench/workload.h"
-#include "train/commands/verbs.h"
+#include "heed/train/bench/bench.h"
+#include "heed/train/bench/workload.h"
+#include "heed/train/commands/command_list.h"
 
 namespace heed {
 namespace {
 
 struct Part {
   const char* name;
-  void (*run)(const Invocation&);
+  void (*run)(const ParsedArguments&);
   size_t most;                       ///< words after its name
   std::vector<const char*> options;  ///< that it takes beside --json
   bool settings = false;             ///< takes those of a config too
@@ -19,14 +19,14 @@ struct Part {
 
 const std::array parts{
     Part{"train", bench::bench_train, 64, {"rounds"}, true},
-    Part{"attention", bench::bench_attention, 64, {"longest", "head-width", "seconds", "out", "precision"}},
+    Part{"attention", bench::bench_attention, 64, {"longest", "head-dim", "seconds", "out", "precision"}},
     Part{"gemm", bench::bench_gemm, 0, {}},
     Part{"limits", bench::bench_limits, 0, {}},
     Part{"ops", bench::bench_ops, 1, {}},
     Part{"decode", bench::bench_decode, 64, {"out"}, true}};
 
 /// The verb takes what any of its parts takes: what this one does not use is refused.
-void refuse_options(const Invocation& call, const Part& part) {
+void refuse_options(const ParsedArguments& call, const Part& part) {
   std::set<std::string> taken{"json"};
   std::string words;
   for (const char* option : part.options) {
@@ -35,21 +35,21 @@ void refuse_options(const Invocation& call, const Part& part) {
   }
   if (part.settings) {
     taken.insert({"attention", "cross-attention", "set"});
-    for (const Setting& setting : settings()) taken.insert({setting.option, setting.key});
+    for (const Setting& setting : settings()) taken.insert({setting.option, setting.brief, setting.key});
   }
   refuse_others(call, text("bench ", part.name), taken,
                 text("does not go with it. It takes ", words, "--json, --threads, --device, --memory",
                      part.settings ? " and the settings of a run" : "", "."));
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   apply_machine(call);
   std::vector<std::string> known;
   for (const Part& part : parts) {
     known.emplace_back(part.name);
     if (call.words[0] != part.name) continue;
     if (call.words.size() > part.most + 1) {
-      fail("bench ", part.name, ": '", call.words[part.most + 1], "' is one word too many.");
+      fail("bench ", part.name, ": unexpected argument '", call.words[part.most + 1], "'.");
     }
     refuse_options(call, part);
     part.run(call);
@@ -78,10 +78,10 @@ std::string what_there_is() {
 
 }  // namespace
 
-Verb verb::bench() {
+Command command::bench() {
   return {
       "bench",
-      "time training, decoding, products and ops against what the machine can do",
+      "time training, decoding, matrix products and ops, beside the machine's limits",
       "train|attention|gemm|limits|ops|decode [NAME ...]",
       "what is timed, and of that only what is named",
       1,
@@ -89,7 +89,7 @@ Verb verb::bench() {
       with_machine(
           {{"rounds", "N", "steps that train times (default: as many as fit into 4 seconds)"},
            {"longest", "N", "greatest length of attention (default: 4096)"},
-           {"head-width", "N", "of attention (default: 32)"},
+           {"head-dim", "N", "of attention (default: 32)"},
            {"seconds", "S", "attention: no length whose step is foreseen to take longer (default: 2)"},
            {"out", "DIR", "attention: a table and pictures; decode: weights and outputs for other programs"},
            {"json", "", "one JSON object a line"}}),

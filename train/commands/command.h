@@ -7,16 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "train/config.h"
+#include "heed/train/config/config.h"
 
 namespace heed {
 
+class TrainCallback;
+
 /// A command line, taken apart.
-struct Invocation {
+struct ParsedArguments {
   std::string verb;
   std::vector<std::string> words;                           ///< what is no option
   std::map<std::string, std::vector<std::string>> options;  ///< by name without dashes; a flag has no values
   std::vector<std::string> arguments;                       ///< everything as typed
+  std::vector<TrainCallback*> callbacks = {};               ///< of training: see run_program()
 
   bool has(const std::string& name) const { return options.contains(name); }
   /// The last value of an option.
@@ -26,62 +29,69 @@ struct Invocation {
   std::string command() const;                                        ///< the arguments as one line
 };
 
-struct VerbOption {
+struct CommandOption {
   const char* name;   ///< without dashes
   const char* value;  ///< what it takes, in capitals; empty: a flag
   const char* help;
 };
 
 /// One verb.
-struct Verb {
+struct Command {
   const char* name;
   const char* about;
   const char* words;       ///< "PRESET|FILE"
   const char* words_help;  ///< what these are
   size_t least, most;      ///< how many words
-  std::vector<VerbOption> options;
+  std::vector<CommandOption> options;
   bool settings;  ///< takes every key of Config as an option too
-  int (*run)(const Invocation&);
+  int (*run)(const ParsedArguments&);
   std::string (*more)() = nullptr;  ///< what its own help says besides `about`
+  bool several_processes = false;   ///< whether all of those that mpirun started may run it
 };
 
 /// All verbs, in the order of the help.
-std::span<const Verb> verbs();
+std::span<const Command> commands();
+/// Every command with its arguments and options: the page docs/reference/commands.md.
+std::string commands_markdown();
 
 /// The preset or file that a call's first word names (or `otherwise`), of the recipe that --recipe names.
-std::string named_preset(const Invocation& call, const std::string& otherwise = "");
+std::string named_preset(const ParsedArguments& call, const std::string& otherwise = "");
 /// --recipe, for verbs that take a preset.
-inline constexpr VerbOption recipe_option{
+inline constexpr CommandOption recipe_option{
     "recipe", "NAME", "of a preset that has several: tiny, google, nystrom, skyformer or best"};
 
-/// Settings that any config may be given, under their short and dotted names: --rate and --train.rate.
+/// Settings that any config may be given, under their short and dotted names: --lr and --train.learning_rate.
 struct Setting {
-  std::string key;     ///< "train.rate"
-  std::string option;  ///< "rate", or the dotted key where the last part is not unique
+  std::string key;     ///< "train.learning_rate"
+  std::string option;  ///< "learning-rate", or the dotted key where an earlier group has that name too
+  std::string brief;   ///< a second, shorter option, "lr"; mostly empty
   std::string help;    ///< with the words it takes, and in brackets its value where nobody says it
   bool word = false;   ///< takes one of several words
 };
 /// Every setting of every task. A key that not all tasks have, or that means something else in some, says
 /// what it is in which, a line each.
 std::vector<Setting> settings();
+/// All settings with their options: the page docs/reference/settings.md.
+std::string settings_markdown();
 
-/// Refuses the first option that is none of these: "WHO: --rate WHY". What a call does not use would be
+/// Refuses the first option that is none of these: "WHO: --lr WHY". What a call does not use would be
 /// passed over unseen. --threads, --device and --memory always go.
-void refuse_others(const Invocation& call, const std::string& who, const std::set<std::string>& taken,
+void refuse_others(const ParsedArguments& call, const std::string& who, const std::set<std::string>& taken,
                    const std::string& why);
 
 /// Applies options and --set to a config, in this order.
-void apply_settings(Config& config, const Invocation& call);
+void apply_settings(Config& config, const ParsedArguments& call);
 
 /// Threads, memory cap and the like: options every working verb takes.
-void apply_machine(const Invocation& call);
-std::vector<VerbOption> with_machine(std::vector<VerbOption> options);
+void apply_machine(const ParsedArguments& call);
+std::vector<CommandOption> with_machine(std::vector<CommandOption> options);
 
-/// --beam and --length-penalty, of verbs that decode with a run's model; checks the config afterwards.
-void apply_decoding(Config& config, const Invocation& call);
-std::vector<VerbOption> with_decoding(std::vector<VerbOption> options);
+/// --beam-size and --length-penalty, of verbs that decode with a run's model; checks the config afterwards.
+void apply_decoding(Config& config, const ParsedArguments& call);
+std::vector<CommandOption> with_decoding(std::vector<CommandOption> options);
 
-/// The program: parses, runs, prints errors, gives the exit code.
-int run_program(int count, char** arguments);
+/// The program: parses, runs, prints errors, gives the exit code. Training calls `callbacks`, which programs
+/// built on this one may add (train/loop/train_callback.h).
+int run_program(int count, char** arguments, const std::vector<TrainCallback*>& callbacks = {});
 
 }  // namespace heed

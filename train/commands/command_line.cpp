@@ -1,4 +1,4 @@
-// Parsing: from argv to an Invocation. The only file that knows CLI11.
+// Parsing: from argv to an ParsedArguments. The only file that knows CLI11.
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <charconv>
@@ -10,18 +10,19 @@
 #include <set>
 #include <thread>
 
-#include "attention/spec.h"
-#include "core/gpu.h"
-#include "core/io.h"
-#include "core/mpi.h"
-#include "core/parallel.h"
-#include "core/storage.h"
-#include "train/commands/verb.h"
-#include "train/task.h"
+#include "heed/attention/spec.h"
+#include "heed/core/distributed/mpi.h"
+#include "heed/core/gpu_info.h"
+#include "heed/core/io/files.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/commands/command.h"
+#include "heed/train/run/renamed_settings.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
-std::string Invocation::get(const std::string& name, const std::string& otherwise) const {
+std::string ParsedArguments::get(const std::string& name, const std::string& otherwise) const {
   const auto found = options.find(name);
   return found == options.end() || found->second.empty() ? otherwise : found->second.back();
 }
@@ -40,7 +41,7 @@ T parsed(const std::string& name, const std::string& value, const char* needed) 
 
 }  // namespace
 
-int64_t Invocation::integer(const std::string& name, int64_t otherwise) const {
+int64_t ParsedArguments::integer(const std::string& name, int64_t otherwise) const {
   if (!has(name)) return otherwise;
   const auto out = parsed<int64_t>(name, get(name), "a whole number");
   if (name != "seed" && (out > most_counted || out < -most_counted))
@@ -48,30 +49,31 @@ int64_t Invocation::integer(const std::string& name, int64_t otherwise) const {
   return out;
 }
 
-double Invocation::number(const std::string& name, double otherwise) const {
+double ParsedArguments::number(const std::string& name, double otherwise) const {
   return has(name) ? parsed<double>(name, get(name), "a number") : otherwise;
 }
 
-std::string Invocation::command() const {
+std::string ParsedArguments::command() const {
   std::string out = "heed";
   for (const std::string& argument : arguments) out += " " + argument;
   return out;
 }
 
-std::string named_preset(const Invocation& call, const std::string& otherwise) {
+std::string named_preset(const ParsedArguments& call, const std::string& otherwise) {
   const std::string asked = call.words.empty() ? otherwise : call.words[0];
   return call.has("recipe") ? with_recipe(asked, call.get("recipe")) : asked;
 }
 
-std::vector<VerbOption> with_machine(std::vector<VerbOption> options) {
-  options.push_back({"threads", "N", "threads that work; results do not depend on it"});
+std::vector<CommandOption> with_machine(std::vector<CommandOption> options) {
+  options.push_back({"threads", "N", "number of threads; results do not depend on it"});
   options.push_back({"device", "NAME", "auto, cpu or cuda"});
-  options.push_back({"memory", "SIZE",
-                     "most memory for tensors on the device, such as 256M or 2G (default: what is free)"});
+  options.push_back(
+      {"memory", "SIZE",
+       "limit of memory for tensors on the device, such as 256M or 2G (default: what is free)"});
   return options;
 }
 
-void refuse_others(const Invocation& call, const std::string& who, const std::set<std::string>& taken,
+void refuse_others(const ParsedArguments& call, const std::string& who, const std::set<std::string>& taken,
                    const std::string& why) {
   for (const auto& [name, values] : call.options) {
     if (name == "threads" || name == "device" || name == "memory" || taken.contains(name)) continue;
@@ -79,14 +81,14 @@ void refuse_others(const Invocation& call, const std::string& who, const std::se
   }
 }
 
-std::vector<VerbOption> with_decoding(std::vector<VerbOption> options) {
-  options.push_back({"beam", "N", "hypotheses of beam search; 1: greedy"});
+std::vector<CommandOption> with_decoding(std::vector<CommandOption> options) {
+  options.push_back({"beam-size", "N", "beam size; 1: greedy"});
   options.push_back({"length-penalty", "ALPHA", "exponent of the length normalisation of beams"});
   return options;
 }
 
-void apply_decoding(Config& config, const Invocation& call) {
-  if (call.has("beam")) config.set("decode.beam", call.get("beam"), "--beam: ");
+void apply_decoding(Config& config, const ParsedArguments& call) {
+  if (call.has("beam-size")) config.set("decode.beam_size", call.get("beam-size"), "--beam-size: ");
   if (call.has("length-penalty")) {
     config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
   }
@@ -112,7 +114,7 @@ int64_t memory_size(const std::string& value) {
 
 }  // namespace
 
-void apply_machine(const Invocation& call) {
+void apply_machine(const ParsedArguments& call) {
   if (call.has("threads")) {
     const int64_t count = call.integer("threads", 1);
     if (count < 1 || count > 256) fail("--threads = ", count, ". It must be 1 to 256.");
@@ -121,7 +123,7 @@ void apply_machine(const Invocation& call) {
   const std::string device = call.get("device", "auto");
   default_device = device_named(device);
   if (const std::string idle = why_gpu_idle(); device == "auto" && !idle.empty())
-    io::print_error(text("warning: device cpu, since ", idle, ". --device cpu says nothing.\n"));
+    io::print_error(text("warning: device cpu, since ", idle, ". Use --device cpu to silence this.\n"));
   if (call.has("memory")) cap_memory(memory_size(call.get("memory")));
 }
 
@@ -146,19 +148,19 @@ struct Parser {
     app.formatter(std::make_shared<Usage>());
     // "translate" is a verb and a preset: after one verb, no word is a verb any more.
     app.require_subcommand(0, 1);
-    app.set_help_flag("-h,--help", "say what there is");
+    app.set_help_flag("-h,--help", "show help");
     app.add_flag("--version", version, "print the version");
-    app.footer("heed VERB --help, or heed help VERB, tells the options of a verb.");
-    for (const Verb& verb : verbs()) add(verb, typed == verb.name);
+    app.footer("heed COMMAND --help, or heed help COMMAND, shows the options of a command.");
+    for (const Command& verb : commands()) add(verb, typed == verb.name);
   }
 
-  void add(const Verb& verb, bool whole) {
+  void add(const Command& verb, bool whole) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.about);
     subcommands[verb.name] = sub;
     if (!whole) return;
     if (verb.more != nullptr) sub->description(text(verb.about, "\n\n", verb.more()));
     sub->allow_extras();
-    sub->set_help_flag("-h,--help", "say what there is");
+    sub->set_help_flag("-h,--help", "show help");
     if (verb.most > 0)
       sub->add_option(verb.words, words[verb.name], verb.words_help)->type_name("")->expected(0, 1000000);
     std::set<std::string> taken{"help"};
@@ -172,7 +174,7 @@ struct Parser {
           ->allow_extra_args(false)
           ->take_all();
     };
-    for (const VerbOption& one : verb.options) {
+    for (const CommandOption& one : verb.options) {
       const std::string dashed = "--" + std::string(one.name);
       if (*one.value == '\0') {
         if (taken.insert(one.name).second)
@@ -185,19 +187,21 @@ struct Parser {
     sub->footer(
         "In brackets: what a setting is where neither the preset nor the file says it. heed show PRESET "
         "tells all settings of a preset.");
-    option("--attention", "attention", "self-attention everywhere: name or name:key=value,...", "SPEC",
+    option("--attention", "attention", "self-attention of all layers: name or name:key=value,...", "SPEC",
            "Options");
     option("--cross-attention", "cross-attention", "attention from decoder to encoder", "SPEC", "Options");
     option("--set", "set", "key=value for any dotted key; may be repeated", "KEY=VALUE", "Options");
     for (const Setting& setting : settings()) {
       const std::string group = "Settings: " + setting.key.substr(0, setting.key.find('.'));
       option("--" + setting.option, setting.option, setting.help, setting.word ? "WORD" : "VALUE", group);
+      if (!setting.brief.empty())
+        option("--" + setting.brief, setting.brief, "short for --" + setting.option, "VALUE", group);
       option("--" + setting.key, setting.key, "", "VALUE", "");
     }
   }
 
-  Invocation invocation(const Verb& verb) {
-    Invocation call;
+  ParsedArguments invocation(const Command& verb) {
+    ParsedArguments call;
     call.verb = verb.name;
     call.words = words[verb.name];
     for (auto& [name, list] : values[verb.name]) {
@@ -212,34 +216,40 @@ struct Parser {
 
 std::vector<std::string> verb_names() {
   std::vector<std::string> names;
-  for (const Verb& verb : verbs()) names.emplace_back(verb.name);
+  for (const Command& verb : commands()) names.emplace_back(verb.name);
   names.emplace_back("help");
   return names;
 }
 
-void refuse_extras(Parser& parser, const Verb& verb) {
+/// "Usage: heed list WHAT."
+std::string usage_of(const Command& command) {
+  return text("Usage: heed ", command.name, *command.words != '\0' ? text(" ", command.words) : std::string(),
+              ".");
+}
+
+void refuse_extras(Parser& parser, const Command& verb) {
   std::vector<std::string> known;
   for (const CLI::Option* option : parser.subcommands[verb.name]->get_options()) {
     if (!option->get_lnames().empty()) known.push_back("--" + option->get_lnames()[0]);
   }
   for (const std::string& extra : parser.subcommands[verb.name]->remaining()) {
     if (extra.starts_with("-")) {
-      const std::string near = nearest(extra.substr(0, extra.find('=')), known);
+      const std::string typed = extra.substr(0, extra.find('='));
+      const std::string now = "--" + option_now(std::string_view(typed).substr(typed.find_first_not_of('-')));
+      if (std::find(known.begin(), known.end(), now) != known.end())
+        fail("option ", typed, " is called ", now, " now.");
+      const std::string near = nearest(typed, known);
       fail("option ", extra, " is unknown.", near.empty() ? "" : " Did you mean " + near + "?", " heed ",
            verb.name, " --help lists them.");
     }
-    fail("heed ", verb.name, ": '", extra,
-         "' is one word too many. It takes: ", *verb.words != '\0' ? verb.words : "no words", ".");
+    fail("heed ", verb.name, ": unexpected argument '", extra, "'. ", usage_of(verb));
   }
 }
 
 /// Several processes that do the same side by side would write into the same files.
-void refuse_several(const Verb& verb) {
-  const std::optional<Started> started = started_as_one_of_several();
-  if (!started) return;
-  for (const std::string_view taken_on : {"train", "resume", "env", "list", "show"}) {
-    if (taken_on == verb.name) return;
-  }
+void refuse_several(const Command& verb) {
+  const std::optional<LaunchInfo> started = launch_info();
+  if (!started || verb.several_processes) return;
   fail("heed ", verb.name, " is the work of one process, but ", started->by, " started ", started->size,
        ". Start it without ", started->by, "; train and resume share their work.");
 }
@@ -248,26 +258,26 @@ void refuse_several(const Verb& verb) {
 /// that ends, so the others wait for that. Who is left after the wait has failed alone, or runs where nothing
 /// ends it: the name to say it under.
 std::string left_behind() {
-  const std::optional<Started> started = started_as_one_of_several();
+  const std::optional<LaunchInfo> started = launch_info();
   if (!started || started->rank == 0) return "";
   std::this_thread::sleep_for(std::chrono::seconds(5));
   return text("process ", started->rank + 1, " of ", started->size, ": ");
 }
 
-/// `heed help` and `heed help VERB` are `heed --help` and `heed VERB --help`; other words stay.
+/// Turns `heed help` and `heed help COMMAND` into `heed --help` and `heed COMMAND --help`; keeps other words.
 std::vector<char*> with_help_as_option(int count, char** arguments) {
   static char option[] = "--help";
   std::vector<char*> words(arguments, arguments + count);
   if (count < 2 || std::string_view(words[1]) != "help") return words;
   if (count > 3)
-    fail("heed help: '", std::string(words[3]), "' is one word too many. It takes: one verb, or none.");
+    fail("heed help: unexpected argument '", std::string(words[3]), "'. Usage: heed help [COMMAND].");
   words.erase(words.begin() + 1);
   if (words.size() > 1 && std::string_view(words[1]) == "help") words.pop_back();
   words.push_back(option);
   return words;
 }
 
-int parse_and_run(int count, char** arguments) {
+int parse_and_run(int count, char** arguments, const std::vector<TrainCallback*>& callbacks) {
   if (count < 2) {
     Parser parser("");
     io::print(parser.app.help());
@@ -301,14 +311,14 @@ int parse_and_run(int count, char** arguments) {
       fail("--", said.substr(0, flag), " takes no value. Write it alone, or leave it out.");
     fail(said, ". heed ", std::string(arguments[1]), " --help lists the options.");
   }
-  for (const Verb& verb : verbs()) {
+  for (const Command& verb : commands()) {
     if (!parser.app.got_subcommand(verb.name)) continue;
     refuse_extras(parser, verb);
-    Invocation call = parser.invocation(verb);
+    ParsedArguments call = parser.invocation(verb);
     if (call.words.size() > verb.most) {
-      fail("heed ", verb.name, ": '", call.words[verb.most],
-           "' is one word too many. It takes: ", *verb.words != '\0' ? verb.words : "no words", ".");
+      fail("heed ", verb.name, ": unexpected argument '", call.words[verb.most], "'. ", usage_of(verb));
     }
+    call.callbacks = callbacks;
     for (int i = 1; i < count; ++i) call.arguments.emplace_back(arguments[i]);
     if (call.words.size() < verb.least)
       fail("heed ", verb.name, " needs ", verb.words, ". heed ", verb.name, " --help says more.");
@@ -320,14 +330,14 @@ int parse_and_run(int count, char** arguments) {
 
 }  // namespace
 
-int run_program(int count, char** arguments) {
+int run_program(int count, char** arguments, const std::vector<TrainCallback*>& callbacks) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, which names it
   std::signal(SIGPIPE, SIG_IGN);  // so is a reader who is gone: a run has work to save, whoever reads of it
   std::set_new_handler(make_room);
   try {
     io::hold_standard_streams();
     std::vector<char*> words = with_help_as_option(count, arguments);
-    const int code = parse_and_run(static_cast<int>(words.size()), words.data());
+    const int code = parse_and_run(static_cast<int>(words.size()), words.data(), callbacks);
     io::flush_output();
     return code;
   } catch (const io::OutputClosed&) {
@@ -336,11 +346,10 @@ int run_program(int count, char** arguments) {
     io::print_error(text("error: ", left_behind(), error.what(), "\n"));
     return static_cast<int>(error.fault());
   } catch (const std::bad_alloc&) {
-    io::print_error(
-        "error: memory of the machine: there is none left. Use a smaller batch, length or model.\n");
+    io::print_error("error: out of memory. Use a smaller batch, length or model.\n");
     return static_cast<int>(Fault::memory);
   } catch (const std::exception& error) {
-    io::print_error(text("error: ", error.what(), " (this is a mistake of heed; please report it)\n"));
+    io::print_error(text("error: ", error.what(), " (internal error; please report it)\n"));
     return static_cast<int>(Fault::internal);
   }
 }

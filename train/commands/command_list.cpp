@@ -1,15 +1,16 @@
-// The list of verbs.
-#include "train/commands/verbs.h"
+// The list of commands.
+#include "heed/train/commands/command_list.h"
 
 #include <array>
 
 namespace heed {
 
-std::span<const Verb> verbs() {
-  static const std::array all{verb::train(),    verb::resume(),    verb::compare(),  verb::reproduce(),
-                              verb::evaluate(), verb::translate(), verb::generate(), verb::inspect(),
-                              verb::attend(),   verb::list(),      verb::show(),     verb::export_model(),
-                              verb::env(),      verb::data(),      verb::bench()};
+std::span<const Command> commands() {
+  static const std::array all{
+#define COMMAND(name) command::name(),
+#include "heed/train/commands/commands.def"
+#undef COMMAND
+  };
   return all;
 }
 

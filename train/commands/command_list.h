@@ -1,22 +1,10 @@
-// The entries of the list of verbs; each is defined in the file of its name.
+// The entries of commands.def.
 #pragma once
 
-#include "train/commands/verb.h"
+#include "heed/train/commands/command.h"
 
-namespace heed::verb {
-Verb train();
-Verb resume();
-Verb compare();
-Verb reproduce();
-Verb evaluate();
-Verb translate();
-Verb generate();
-Verb inspect();
-Verb attend();
-Verb list();
-Verb show();
-Verb export_model();
-Verb env();
-Verb data();
-Verb bench();
-}  // namespace heed::verb
+namespace heed::command {
+#define COMMAND(name) Command name();
+#include "heed/train/commands/commands.def"
+#undef COMMAND
+}  // namespace heed::command

@@ -3,17 +3,17 @@
 #include <cstdio>
 #include <set>
 
-#include "core/io.h"
-#include "train/commands/verbs.h"
-#include "train/comparison_plan.h"
-#include "train/run_folder.h"
+#include "heed/core/io/files.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/experiments/comparison_plan.h"
+#include "heed/train/run/run_folder.h"
 
 namespace heed {
 namespace {
 
 constexpr int64_t most_seeds = 100;
 
-std::vector<std::string> specs_of(const Invocation& call) {
+std::vector<std::string> specs_of(const ParsedArguments& call) {
   std::vector<std::string> specs;
   for (const std::string& list : call.options.at("attention")) {
     for (const std::string& spec : split_specs(list)) {
@@ -23,13 +23,13 @@ std::vector<std::string> specs_of(const Invocation& call) {
   return specs;
 }
 
-std::vector<PlannedRun> plans_of(const Invocation& call) {
+std::vector<PlannedRun> plans_of(const ParsedArguments& call) {
   const int64_t seeds = call.integer("seeds", 1);
   if (seeds < 1 || seeds > most_seeds) fail("--seeds = ", seeds, ". It must be 1 to ", most_seeds, ".");
   std::vector<PlannedRun> plans;
   for (const std::string& spec : specs_of(call)) {
     for (int64_t i = 0; i < seeds; ++i) {
-      Invocation one = call;
+      ParsedArguments one = call;
       one.options["attention"] = {spec};
       Config config = make_config(named_preset(call));
       apply_settings(config, one);
@@ -42,9 +42,9 @@ std::vector<PlannedRun> plans_of(const Invocation& call) {
 }
 
 /// The options of the machine as the runs take them.
-std::vector<std::string> machine_of(const Invocation& call) {
+std::vector<std::string> machine_of(const ParsedArguments& call) {
   std::vector<std::string> out;
-  for (const VerbOption& option : with_machine({})) {
+  for (const CommandOption& option : with_machine({})) {
     if (call.has(option.name)) out.insert(out.end(), {text("--", option.name), call.get(option.name)});
   }
   return out;
@@ -70,7 +70,7 @@ Comparison of_folders(const std::vector<std::string>& folders) {
   return compare_runs("Runs side by side", std::move(runs));
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   apply_machine(call);
   const bool of_preset = call.has("attention");
   if (of_preset && call.words.size() != 1)
@@ -110,9 +110,9 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::compare() {
+Command command::compare() {
   return {"compare",
-          "train a preset with several attentions, or take finished runs, and put them side by side",
+          "train a preset with several attentions, or take finished runs, and compare them",
           "PRESET|RUN...",
           "a preset, with --attention; or the folders of finished runs of one task",
           1,
@@ -122,7 +122,7 @@ Verb verb::compare() {
                         {"seeds", "N", "runs of each, from train.seed on (default: 1)"},
                         {"name", "NAME", "folder of the comparison (default: compare-PRESET)"},
                         {"out", "FOLDER", "where that folder lies (default: runs)"},
-                        {"quiet", "", "say nothing while it works"}}),
+                        {"quiet", "", "print nothing while working"}}),
           true,
           run};
 }

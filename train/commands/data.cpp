@@ -2,17 +2,17 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "core/io.h"
-#include "data/corpus.h"
-#include "data/download.h"
-#include "train/commands/generate_data.h"
-#include "train/commands/verbs.h"
-#include "train/task.h"
+#include "heed/core/io/files.h"
+#include "heed/data/download/download.h"
+#include "heed/data/text/corpus.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/generate_data.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
 
-int get(const Invocation& call) {
+int get(const ParsedArguments& call) {
   std::vector<std::string> known;
   std::string names;
   for (const RemoteCorpus& corpus : remote_corpora()) {
@@ -34,7 +34,7 @@ int get(const Invocation& call) {
   return 0;
 }
 
-int check(const Invocation& call) {
+int check(const ParsedArguments& call) {
   if (call.words.size() != 2) fail("data check: name one file or folder of sentence pairs.");
   const Path path = find_data(call.words[1]);
   PairFile file;
@@ -55,14 +55,14 @@ int check(const Invocation& call) {
                    " test pairs with the default split\n"));
   } else {
     io::print(text(pairs, " pairs; the default split holds out ", split.validation, " + ", split.test,
-                   ": train with --data.validation ", tenth, " --data.test ", tenth, "\n"));
+                   ": train with --data.validation ", tenth, " --data.test_size ", tenth, "\n"));
   }
   for (const SourceFile& one : corpus.report.files)
     io::printf("sha256 %s  %s\n", one.sha256.c_str(), one.path.c_str());
   return 0;
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   if (call.words[0] == "get") return get(call);
   if (call.words[0] == "check") return check(call);
   if (call.words[0] == "generate") return generate_data(call);
@@ -72,27 +72,26 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::data() {
-  return {
-      "data",
-      "get NAME: fetch a corpus from its publisher; check PATH: read sentence pairs and say what they are; "
-      "generate NAME: write the embedded data of listops, pathfinder, text, retrieval or image as the "
-      "benchmark's files",
-      "get|check|generate NAME|PATH",
-      "what to do, and with which corpus, task or file",
-      1,
-      2,
-      {{"out", "FOLDER", "where the files go (default: data-NAME)"},
-       {"url", "URL", "fetch from this folder instead of the publisher's"},
-       {"examples", "N", "training examples to generate (default: as many as the benchmark has)"},
-       {"validation", "N", "validation examples to generate, likewise"},
-       {"held-out", "N", "test examples to generate, likewise"},
-       {"side", "N", "pixels a side of pathfinder: 32 (the default), 64, 128 or 256"},
-       {"seed", "N", "of what is generated (default: 1, as embedded)"},
-       {"from", "LANGUAGE", "source language of check (default: en)"},
-       {"into", "LANGUAGE", "target language of check (default: it)"}},
-      false,
-      run};
+Command command::data() {
+  return {"data",
+          "get NAME: fetch a corpus from its publisher; check PATH: check a file of sentence pairs; "
+          "generate NAME: write the embedded data of listops, pathfinder, text, retrieval or image as the "
+          "benchmark's files",
+          "get|check|generate NAME|PATH",
+          "what to do, and with which corpus, task or file",
+          1,
+          2,
+          {{"out", "FOLDER", "where the files go (default: data-NAME)"},
+           {"url", "URL", "fetch from this folder instead of the publisher's"},
+           {"num-examples", "N", "training examples to generate (default: as many as the benchmark has)"},
+           {"validation", "N", "validation examples to generate, likewise"},
+           {"test-size", "N", "test examples to generate, likewise"},
+           {"side", "N", "pixels a side of pathfinder: 32 (the default), 64, 128 or 256"},
+           {"seed", "N", "of what is generated (default: 1, as embedded)"},
+           {"from", "LANGUAGE", "source language of check (default: en)"},
+           {"into", "LANGUAGE", "target language of check (default: it)"}},
+          false,
+          run};
 }
 
 }  // namespace heed

@@ -1,10 +1,10 @@
 // The facts of the data, now and in the manifest.
-#include "train/commands/same_data.h"
+#include "heed/train/commands/data_match.h"
 
 #include <algorithm>
 
-#include "core/json.h"
-#include "train/task.h"
+#include "heed/core/io/json.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
@@ -14,9 +14,9 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 bool is_hash(const std::string& name) { return name.starts_with("sha256 "); }
 
 /// The hashes of the examples, in the order of the files.
-Facts hashes_of(const Facts& facts) {
+Facts hashes_of(const Facts& metadata) {
   Facts out;
-  for (const auto& fact : facts) {
+  for (const auto& fact : metadata) {
     if (is_hash(fact.first)) out.push_back(fact);
   }
   return out;
@@ -41,14 +41,14 @@ void check_same_data(const Config& config, const RunFolder& folder) {
   const std::optional<Json> read = folder.read_manifest();
   if (!read) return;
   const Json& manifest = *read;
-  const Facts facts = config.task->facts();
-  for (const auto& [name, value] : facts) {
+  const Facts metadata = config.task->metadata();
+  for (const auto& [name, value] : metadata) {
     const Json* before = is_hash(name) ? nullptr : manifest.find(name);
     if (before != nullptr && before->is_text() && before->text() != value)
       refuse(text(name, " was ", before->text()), value);
   }
   // By their places, since the names of some are those of files: another file has another name.
-  const Facts before = hashes_of(texts_of(manifest)), now = hashes_of(facts);
+  const Facts before = hashes_of(texts_of(manifest)), now = hashes_of(metadata);
   if (before.empty()) return;
   for (size_t i = 0; i < std::max(before.size(), now.size()); ++i) {
     const auto words = [i](const Facts& list) {

@@ -1,8 +1,8 @@
 // What a resumed run reads must be what it began with.
 #pragma once
 
-#include "train/config.h"
-#include "train/run_folder.h"
+#include "heed/train/config/config.h"
+#include "heed/train/run/run_folder.h"
 
 namespace heed {
 

@@ -1,33 +1,33 @@
 // heed env: what this machine and this build are, to be pasted into an issue.
 #include <cstdio>
 
-#include "core/blas.h"
-#include "core/device.h"
-#include "core/gpu.h"
-#include "core/io.h"
-#include "core/isa.h"
-#include "core/mpi.h"
-#include "core/parallel.h"
-#include "train/commands/verbs.h"
-#include "train/run_folder.h"
+#include "heed/core/device.h"
+#include "heed/core/distributed/mpi.h"
+#include "heed/core/gpu_info.h"
+#include "heed/core/io/files.h"
+#include "heed/core/isa.h"
+#include "heed/core/parallel/blas.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/run/run_folder.h"
 
 namespace heed {
 namespace {
 
-int run(const Invocation& call) {
-  Json facts = manifest_basics(call.arguments);
-  facts.set("blas_core", blas_core());
-  facts.set("blas_build", blas::build());
-  facts.set("threads", threads());
-  facts.set("cuda", why_no_cuda().empty() ? gpu_words() : "no: " + why_no_cuda());
-  facts.set("mpi", mpi_words());
-  facts.set("isa", to_string(isa()));
-  facts.set("bf16_products", has_bf16_products());
+int run(const ParsedArguments& call) {
+  Json metadata = manifest_basics(call.arguments);
+  metadata.set("blas_core", blas_core());
+  metadata.set("blas_build", blas::build());
+  metadata.set("threads", threads());
+  metadata.set("cuda", why_no_cuda().empty() ? gpu_words() : "no: " + why_no_cuda());
+  metadata.set("mpi", mpi_words());
+  metadata.set("isa", to_string(isa()));
+  metadata.set("bf16_products", has_bf16_products());
   if (call.has("json")) {
-    io::print_data(facts.dump() + "\n");
+    io::print_data(metadata.dump() + "\n");
     return 0;
   }
-  for (const auto& [name, value] : facts.members()) {
+  for (const auto& [name, value] : metadata.members()) {
     io::printf("  %-20s %s\n", name.c_str(), value.is_text() ? value.text().c_str() : value.dump().c_str());
   }
   return 0;
@@ -35,9 +35,10 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::env() {
-  return {"env", "say what this machine and this build are", "",    "", 0,
-          0,     {{"json", "", "one JSON object"}},          false, run};
+Command command::env() {
+  return {"env", "show this machine and this build", "",    "",  0,
+          0,     {{"json", "", "one JSON object"}},  false, run, nullptr,
+          true};
 }
 
 }  // namespace heed

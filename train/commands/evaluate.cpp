@@ -1,19 +1,19 @@
 // heed evaluate: the test scores of a run.
 #include <cstdio>
 
-#include "core/io.h"
-#include "core/json.h"
-#include "train/commands/loaded_run.h"
-#include "train/commands/verbs.h"
-#include "train/known.h"
-#include "train/score_name.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/loaded_run.h"
+#include "heed/train/metrics/baselines.h"
+#include "heed/train/metrics/score_name.h"
 
 namespace heed {
 namespace {
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   apply_machine(call);
-  LoadedRun run = load_run(call.words[0], call.get("ckpt"), call.get("data"), true, call.get("stride"));
+  LoadedRun run = load_run(call.words[0], call.get("checkpoint"), call.get("data"), true, call.get("stride"));
   apply_decoding(run.config, call);
   const Evaluation evaluation = run.config.task->test(*run.model, run.config.decode);
   if (call.has("json")) {
@@ -39,7 +39,7 @@ std::string test_data() {
 
 }  // namespace
 
-Verb verb::evaluate() {
+Command command::evaluate() {
   return {"evaluate",
           "score a run on its test data",
           "RUN",
@@ -47,7 +47,7 @@ Verb verb::evaluate() {
           1,
           1,
           with_machine(with_decoding(
-              {{"ckpt", "WHICH", "best, last or a step (default: best)"},
+              {{"checkpoint", "WHICH", "best, last or a step (default: best)"},
                {"data", "PATH",
                 "other data in place of the run's, in the form that heed train --data takes for its task; "
                 "their test part is scored"},

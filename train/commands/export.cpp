@@ -1,18 +1,18 @@
 // heed export: a model, and what it learns from, in files that other programs read.
 #include <cstdio>
 
-#include "core/io.h"
-#include "core/json.h"
-#include "core/safetensors.h"
-#include "data/byte_pair.h"
-#include "train/commands/loaded_run.h"
-#include "train/commands/verbs.h"
-#include "train/estimate.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/data/tokenizers/byte_pair.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/loaded_run.h"
+#include "heed/train/loop/estimate.h"
 
 namespace heed {
 namespace {
 
-Path new_folder(const Invocation& call) {
+Path new_folder(const ParsedArguments& call) {
   const Path folder = call.get("out");
   if (folder.empty()) fail("heed export needs --out DIR, the folder that takes the files.");
   if (!io::list(folder).empty())
@@ -38,32 +38,33 @@ void write_model(const Path& folder, Config& config, const std::string& model,
 Json rates(const Config& config, int64_t total, int64_t steps) {
   const TrainOptions& train = config.train;
   Json list = Json::List();
-  for (int64_t step = 1; step <= steps; ++step) list.push(train.schedule.at(step, total, config.model.width));
+  for (int64_t step = 1; step <= steps; ++step)
+    list.push(train.schedule.at(step, total, config.model.d_model));
   const OptimizerKind kind = train.optimizer.kind;
   return Json::object({{"optimizer", kind == OptimizerKind::adamw  ? "adamw"
                                      : kind == OptimizerKind::adam ? "adam"
                                                                    : "sgd"},
                        {"total_steps", total},
-                       {"accumulate", train.accumulate},
-                       {"smoothing", train.smoothing},
+                       {"grad_accumulation", train.grad_accumulation},
+                       {"label_smoothing", train.label_smoothing},
                        {"beta1", train.optimizer.beta1},
                        {"beta2", train.optimizer.beta2},
                        {"epsilon", train.optimizer.epsilon},
                        {"momentum", train.optimizer.momentum},
-                       {"decay", train.optimizer.decay},
-                       {"clip", train.optimizer.clip},
-                       {"clip_each", train.optimizer.clip_each},
+                       {"weight_decay", train.optimizer.weight_decay},
+                       {"grad_clip", train.optimizer.grad_clip},
+                       {"grad_clip_value", train.optimizer.grad_clip_value},
                        {"rates", std::move(list)}});
 }
 
 /// The first batches in the order in which the trainer meets them.
 void write_batches(const Path& folder, const Config& config, int64_t rounds) {
-  const std::vector<std::string> parts = config.task->parts();
+  const std::vector<std::string> parts = config.task->tensor_names();
   std::vector<Tensor> kept;
   std::vector<TensorBytes> list;
   int64_t epoch = 0, position = 0, planned = config.task->plan(0);
   if (planned < 1) fail(Fault::data, "export: the training split makes no batch. Give more data.");
-  const int64_t accumulate = config.train.accumulate;
+  const int64_t accumulate = config.train.grad_accumulation;
   const int64_t total = steps_of(config.train, planned);
   for (int64_t round = 0; round < rounds; ++round) {
     if (position == planned) {
@@ -85,22 +86,22 @@ void write_batches(const Path& folder, const Config& config, int64_t rounds) {
             rates(config, total, (rounds + accumulate - 1) / accumulate).dump(1) + "\n");
 }
 
-int export_run(const Invocation& call) {
-  refuse_others(call, "export", {"out", "ckpt"},
+int export_run(const ParsedArguments& call) {
+  refuse_others(call, "export", {"out", "checkpoint"},
                 text("does not go with a run, whose settings and weights are given. Give ", call.words[0],
                      "/config.toml instead of the folder to export where such a run would begin."));
   const Path folder = new_folder(call);
-  LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
+  LoadedRun run = load_run(call.words[0], call.get("checkpoint"), "", false);
   write_model(folder, run.config, run.checkpoint.file("model.safetensors"), sealed_files(run.checkpoint));
   io::printf("%s: the model of step %lld\n", folder.c_str(), static_cast<long long>(run.checkpoint.step));
   return 0;
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   apply_machine(call);
   if (io::is_directory(call.words[0])) return export_run(call);
-  if (call.has("ckpt"))
-    fail("export: --ckpt chooses among the checkpoints of a run, and ", call.words[0],
+  if (call.has("checkpoint"))
+    fail("export: --checkpoint chooses among the checkpoints of a run, and ", call.words[0],
          " is none. Leave it out.");
   const int64_t rounds = call.integer("rounds", 0);
   if (rounds < 0) fail("--rounds = ", rounds, ". It must be at least 0.");
@@ -112,7 +113,7 @@ int run(const Invocation& call) {
   // The trainer begins with the same draws.
   Rng rng(static_cast<uint64_t>(config.train.seed));
   const auto model = new_model(config, rng);
-  write_model(folder, config, save(*model), config.task->sealed());
+  write_model(folder, config, save(*model), config.task->artifacts());
   if (rounds > 0) write_batches(folder, config, rounds);
   io::printf("%s: the model before its first step%s\n", folder.c_str(),
              rounds > 0 ? text(", and ", rounds, " batches").c_str() : "");
@@ -121,17 +122,17 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::export_model() {
+Command command::export_model() {
   return {
       "export",
-      "write a model as safetensors, with the batches it begins to learn from",
+      "write a model as safetensors, with its first training batches",
       "PRESET|FILE|RUN",
       "a preset (heed list presets), a .toml file of settings, or the folder of a run",
       1,
       1,
       with_machine({{"out", "DIR", "new folder for the files"},
                     {"rounds", "N", "of a preset or file: the first N batches and their learning rates too"},
-                    {"ckpt", "WHICH", "of a run: best, last or a step (default: best)"}}),
+                    {"checkpoint", "WHICH", "of a run: best, last or a step (default: best)"}}),
       true,
       run};
 }

@@ -1,15 +1,15 @@
-// heed generate: a language model goes on with a text.
-#include "core/io.h"
-#include "data/streamed_text.h"
-#include "data/text.h"
-#include "train/commands/loaded_run.h"
-#include "train/commands/verbs.h"
-#include "train/decode.h"
+// heed generate: generates text from a prompt with a language model.
+#include "heed/core/io/files.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/streamed_text.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/loaded_run.h"
+#include "heed/train/decode/decode.h"
 
 namespace heed {
 namespace {
 
-SampleOptions sample_options(const Invocation& call) {
+SampleOptions sample_options(const ParsedArguments& call) {
   SampleOptions options;
   for (const OptionText& option : options_of(options)) {
     std::string dashed = option.name;
@@ -45,21 +45,21 @@ std::vector<int32_t> plain_start(const Tokenizer& tokenizer) {
   }
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   apply_machine(call);
   const SampleOptions options = sample_options(call);
-  const int64_t samples = call.integer("samples", 1), seed = call.integer("seed", 1);
-  if (samples < 1) fail("--samples = ", samples, ". It must be at least 1.");
+  const int64_t samples = call.integer("num-samples", 1), seed = call.integer("seed", 1);
+  if (samples < 1) fail("--num-samples = ", samples, ". It must be at least 1.");
   if (seed < 0) fail("--seed = ", seed, ". It must be at least 0.");
-  LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
+  LoadedRun run = load_run(call.words[0], call.get("checkpoint"), "", false);
   const auto* model = dynamic_cast<DecoderOnly*>(run.model.get());
   if (model == nullptr)
     fail("generate: ", call.words[0], " is a run of the task ", run.config.task_name,
          ", not of a language model.");
-  const auto tokenizer = sealed_tokenizer(sealed_files(run.checkpoint), "text");
+  const auto tokenizer = artifact_tokenizer(sealed_files(run.checkpoint), "text");
   if (!tokenizer) fail(Fault::data, "generate: the checkpoint holds no tokenizer.");
-  const NarrowWeights narrow = narrowed(*run.model, call);
-  const NarrowWeights::Used used(narrow);
+  const Bf16Weights narrow = narrowed(*run.model, call);
+  const Bf16Weights::Used used(narrow);
   const int32_t end = tokenizer->end();
   const bool ends_line = end >= 0 && !decode_lines(*tokenizer, std::vector<int32_t>{end}).empty();
   bool first = true;
@@ -98,27 +98,26 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::generate() {
-  return {
-      "generate",
-      "let a language model go on with a text, shown as it is made",
-      "RUN",
-      "the folder of a run of a language model",
-      1,
-      1,
-      with_machine(
-          {{"prompt", "TEXT", "what it goes on from (default: a new line); -: each line of standard input"},
-           {"temperature", "T", "divides the logits; 0: always the most probable (default: 0.8)"},
-           {"top-k", "K", "draw among the K most probable; 0: all (default: 200)"},
-           {"top-p", "P", "draw among the most probable that have this share together (default: 1, all)"},
-           {"repetition-penalty", "R", "divides what is in the context already; 1: none (default: 1)"},
-           {"tokens", "N", "how many to make (default: 500)"},
-           {"samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
-           {"seed", "N", "of the draws (default: 1)"},
-           precision_option(),
-           {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
-      false,
-      run};
+Command command::generate() {
+  return {"generate",
+          "generate text from a prompt, printed as it is made",
+          "RUN",
+          "the folder of a run of a language model",
+          1,
+          1,
+          with_machine(
+              {{"prompt", "TEXT", "the prompt (default: a new line); -: each line of standard input"},
+               {"temperature", "T", "divides the logits; 0: always the most probable (default: 0.8)"},
+               {"top-k", "K", "draw among the K most probable; 0: all (default: 200)"},
+               {"top-p", "P", "draw among the most probable that have this share together (default: 1, all)"},
+               {"repetition-penalty", "R", "divides what is in the context already; 1: none (default: 1)"},
+               {"max-new-tokens", "N", "how many to make (default: 500)"},
+               {"num-samples", "N", "how many texts of each prompt, with seeds that count up (default: 1)"},
+               {"seed", "N", "of the draws (default: 1)"},
+               precision_option(),
+               {"checkpoint", "WHICH", "best, last or a step (default: best)"}}),
+          false,
+          run};
 }
 
 }  // namespace heed

@@ -1,18 +1,18 @@
 // Embedded data in the forms of the benchmark's files.
-#include "train/commands/generate_data.h"
+#include "heed/train/commands/generate_data.h"
 
 #include <cstdio>
 
-#include "attention/spec.h"
-#include "core/io.h"
-#include "core/own_files.h"
-#include "data/cifar.h"
-#include "data/labelled_text.h"
-#include "data/ledgers.h"
-#include "data/listops.h"
-#include "data/pathfinder.h"
-#include "train/progress.h"
-#include "train/stop_signals.h"
+#include "heed/attention/spec.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/data/formats/cifar.h"
+#include "heed/data/synthetic/documents.h"
+#include "heed/data/synthetic/listops.h"
+#include "heed/data/synthetic/pathfinder.h"
+#include "heed/data/text/labelled_text.h"
+#include "heed/train/loop/progress.h"
+#include "heed/train/loop/stop_signals.h"
 
 namespace heed {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 struct Wanted {
   int64_t train = 0, validation = 0, test = 0;
   uint64_t seed = 1;
-  Told told = {};  ///< hears how many there are
+  ProgressCallback told = {};  ///< hears how many there are
   int64_t all() const { return train + validation + test; }
 };
 
@@ -29,7 +29,7 @@ struct Kind {
   const char* name;
   int64_t train, validation, test;  // as many as the benchmark has
   int64_t least_validation;  // 0 where the files have no validation part, 1 where a file must hold some
-  void (*write)(const Invocation& call, const Wanted& wanted, const Path& folder);
+  void (*write)(const ParsedArguments& call, const Wanted& wanted, const Path& folder);
 };
 
 /// Thrown between two examples.
@@ -96,30 +96,30 @@ std::array<Sequences, 3> cut(const Sequences& all, const Wanted& wanted) {
   return {all.slice(0, wanted.train), all.slice(wanted.train, two), all.slice(two, all.count())};
 }
 
-void listops_files(const Invocation&, const Wanted& wanted, const Path& folder) {
+void listops_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
   write_listops(folder, cut(listops(wanted.all(), wanted.seed, {}, wanted.told), wanted));
 }
 
-void pathfinder_files(const Invocation& call, const Wanted& wanted, const Path& folder) {
+void pathfinder_files(const ParsedArguments& call, const Wanted& wanted, const Path& folder) {
   const PathfinderOptions options = pathfinder_options(call.integer("side", 32));
-  std::vector<PathfinderFacts> facts;
-  const Sequences images = pathfinder(wanted.all(), wanted.seed, options, &facts, wanted.told);
-  write_pathfinder(folder / "curv_contour_length_14", images, facts, options,
+  std::vector<PathfinderFacts> metadata;
+  const Sequences images = pathfinder(wanted.all(), wanted.seed, options, &metadata, wanted.told);
+  write_pathfinder(folder / "curv_contour_length_14", images, metadata, options,
                    [](int64_t) { look_for_signal(); });
 }
 
-void text_files(const Invocation&, const Wanted& wanted, const Path& folder) {
+void text_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
   // The benchmark has no validation part: those examples join the training half.
   const Sequences all = ledgers(wanted.all(), wanted.seed, {}, wanted.told);
   const int64_t train = wanted.train + wanted.validation;
   write_reviews(folder, all.slice(0, train), all.slice(train, all.count()));
 }
 
-void retrieval_files(const Invocation&, const Wanted& wanted, const Path& folder) {
+void retrieval_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
   write_document_pairs(folder, cut(paired_ledgers(wanted.all(), wanted.seed, {}, wanted.told), wanted));
 }
 
-void image_files(const Invocation&, const Wanted& wanted, const Path& folder) {
+void image_files(const ParsedArguments&, const Wanted& wanted, const Path& folder) {
   const Sequences all = grounded_digits(wanted.all(), wanted.seed, wanted.told);
   const int64_t train = wanted.train + wanted.validation;
   write_cifar(folder, all.slice(0, train), all.slice(train, all.count()));
@@ -132,7 +132,7 @@ constexpr Kind kinds[] = {{"listops", 96000, 2000, 2000, 1, listops_files},
                           {"image", 45000, 5000, 10000, 0, image_files}};
 
 /// Everything or nothing.
-int write_all(const Kind& kind, const Invocation& call, Wanted& wanted, const Path& folder) {
+int write_all(const Kind& kind, const ParsedArguments& call, Wanted& wanted, const Path& folder) {
   const StopSignals signals;
   try {
     const Unfinished unfinished(folder);
@@ -151,18 +151,18 @@ int write_all(const Kind& kind, const Invocation& call, Wanted& wanted, const Pa
 
 }  // namespace
 
-int generate_data(const Invocation& call) {
+int generate_data(const ParsedArguments& call) {
   std::vector<std::string> known;
   for (const Kind& kind : kinds) known.emplace_back(kind.name);
   if (call.words.size() != 2) fail("data generate: name what.", suggestion("", known));
   for (const Kind& kind : kinds) {
     if (call.words[1] != kind.name) continue;
-    Wanted wanted{.train = call.integer("examples", kind.train),
+    Wanted wanted{.train = call.integer("num-examples", kind.train),
                   .validation = call.integer("validation", kind.validation),
-                  .test = call.integer("held-out", kind.test)};
-    for (const auto& [name, value, least] : {std::tuple{"examples", wanted.train, int64_t{1}},
+                  .test = call.integer("test-size", kind.test)};
+    for (const auto& [name, value, least] : {std::tuple{"num-examples", wanted.train, int64_t{1}},
                                              {"validation", wanted.validation, kind.least_validation},
-                                             {"held-out", wanted.test, int64_t{1}}}) {
+                                             {"test-size", wanted.test, int64_t{1}}}) {
       if (value < least || value > 1'000'000)
         fail("--", name, " = ", value, ". It must be ", least, " to 1000000.");
     }

@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "attention/map_statistics.h"
-#include "attention/picture_html.h"
-#include "attention/picture_svg.h"
-#include "attention/picture_text.h"
-#include "core/io.h"
-#include "core/npy.h"
-#include "core/own_files.h"
-#include "core/safetensors.h"
-#include "train/commands/loaded_run.h"
-#include "train/commands/verbs.h"
+#include "heed/attention/inspect/map_page.h"
+#include "heed/attention/inspect/map_statistics.h"
+#include "heed/attention/inspect/map_svg.h"
+#include "heed/attention/inspect/map_text.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/core/io/npy.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/loaded_run.h"
 
 namespace heed {
 namespace {
@@ -43,9 +43,9 @@ void write_files(const Path& out, const std::vector<MapView>& maps, const std::s
   write_safetensors(own("maps.safetensors"), tensors);
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   apply_machine(call);
-  LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", call.words.size() < 2);
+  LoadedRun run = load_run(call.words[0], call.get("checkpoint"), "", call.words.size() < 2);
   std::string caption;
   const std::string input = call.words.size() > 1 ? call.words[1] : "";
   std::vector<MapView> maps = run.config.task->maps(*run.model, input, caption);
@@ -90,7 +90,7 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::inspect() {
+Command command::inspect() {
   return {"inspect",
           "show the attention maps of a trained run for one input",
           "RUN [TEXT]",
@@ -102,7 +102,7 @@ Verb verb::inspect() {
                {"layer", "N", "from 0"},
                {"head", "N", "from 0; when not given the sharpest, of cross-attention where there is any"},
                {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
-               {"ckpt", "WHICH", "best, last or a step (default: best)"}}),
+               {"checkpoint", "WHICH", "best, last or a step (default: best)"}}),
           false,
           run};
 }

@@ -1,13 +1,13 @@
 // heed list: what there is.
 #include <cstdio>
 
-#include "attention/variant.h"
-#include "core/io.h"
-#include "core/terminal.h"
-#include "data/download.h"
-#include "train/checkpoint.h"
-#include "train/commands/verbs.h"
-#include "train/task.h"
+#include "heed/attention/variant.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/terminal.h"
+#include "heed/data/download/download.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
@@ -28,21 +28,36 @@ void list_runs(const Path& folder) {
   }
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   const std::string what = call.words[0];
-  if (what != "attention" && (call.has("json") || call.has("markdown") || call.has("counted"))) {
-    fail("list ", what, ": --json, --markdown and --counted are for attention.");
-  }
+  if (what != "attention" && (call.has("json") || call.has("counted")))
+    fail("list ", what, ": --json and --counted are for attention.");
+  if (what != "attention" && what != "commands" && what != "settings" && call.has("markdown"))
+    fail("list ", what, ": --markdown is for attention, commands and settings.");
   if (what != "attention" && call.words.size() > 1)
-    fail("list ", what, ": '", call.words[1], "' is one word too many; only attentions are listed by name.");
+    fail("list ", what, ": unexpected argument '", call.words[1], "'. Only attentions are listed by name.");
   if (what == "attention") {
     const Listing listing{.counted = call.has("counted"),
                           .only = call.words.size() > 1 ? &variant_named(call.words[1]) : nullptr};
     io::print_data(call.has("markdown") ? variants_markdown(listing)
                    : call.has("json")   ? variants_json(listing)
                                         : variants_text(listing));
+  } else if (what == "commands") {
+    if (call.has("markdown")) {
+      io::print_data(commands_markdown());
+    } else {
+      for (const Command& command : commands()) row(command.name, command.about);
+    }
+  } else if (what == "settings") {
+    if (call.has("markdown")) {
+      io::print_data(settings_markdown());
+    } else {
+      for (const Setting& setting : settings()) row(setting.key, setting.help);
+    }
   } else if (what == "presets") {
-    for (const Preset& preset : presets()) row(preset.name, preset.about);
+    for (const Preset& preset : presets())
+      row(preset.name,
+          preset.recipe.empty() ? preset.about : text("recipe ", preset.recipe, ": ", preset.about));
   } else if (what == "tasks") {
     for (const TaskEntry& entry : tasks()) row(entry.name, entry.about);
   } else if (what == "runs") {
@@ -50,7 +65,8 @@ int run(const Invocation& call) {
   } else if (what == "data") {
     for (const RemoteCorpus& corpus : remote_corpora()) row(corpus.name, corpus.title);
   } else {
-    const std::vector<std::string> known{"attention", "presets", "tasks", "runs", "data"};
+    const std::vector<std::string> known{"attention", "commands", "settings", "presets",
+                                         "tasks",     "runs",     "data"};
     fail("list: '", what, "' is unknown.", suggestion(what, known));
   }
   return 0;
@@ -58,19 +74,22 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::list() {
+Command command::list() {
   return {"list",
-          "list attention, presets, tasks, runs or data; one attention by its name, with its options",
+          "list attention, commands, settings, presets, tasks, runs or data; one attention by name, with its "
+          "options",
           "WHAT [NAME]",
-          "attention, presets, tasks, runs or data; and one attention",
+          "attention, commands, settings, presets, tasks, runs or data; and one attention",
           1,
           2,
-          {{"markdown", "", "attention as the page docs/attention.md"},
+          {{"markdown", "", "attention, commands and settings as the pages of docs/reference"},
            {"json", "", "attention as JSON"},
            {"counted", "", "attention: count anew how its costs grow; takes about a second each"},
            {"out", "FOLDER", "folder of all runs (default: runs)"}},
           false,
-          run};
+          run,
+          nullptr,
+          true};
 }
 
 }  // namespace heed

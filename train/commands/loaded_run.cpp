@@ -1,9 +1,9 @@
 // Opening runs.
-#include "train/commands/loaded_run.h"
+#include "heed/train/commands/loaded_run.h"
 
 #include <cstdio>
 
-#include "core/io.h"
+#include "heed/core/io/files.h"
 
 namespace heed {
 
@@ -27,7 +27,7 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
     if (!stride.empty()) config.set("data.stride", stride, "--stride: ");
     config.task->load(config, sealed_files(checkpoint), [](const std::string&) {});
   } else {
-    config.task->load_sealed(config, sealed_files(checkpoint));
+    config.task->load_artifacts(config, sealed_files(checkpoint));
   }
   Rng rng(static_cast<uint64_t>(config.train.seed));
   auto model = new_model(config, rng);
@@ -35,7 +35,7 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
   return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model)};
 }
 
-NarrowWeights narrowed(Module& model, const Invocation& call) {
+Bf16Weights narrowed(Module& model, const ParsedArguments& call) {
   const std::string precision = call.get("precision", "f32");
   if (precision != "f32" && precision != "bf16")
     fail("--precision = ", precision, ". It must be f32 or bf16.");
@@ -47,7 +47,7 @@ NarrowWeights narrowed(Module& model, const Invocation& call) {
   return narrow_weights(model);
 }
 
-VerbOption precision_option() {
+CommandOption precision_option() {
   return {"precision", "TYPE", "f32; bf16: weights rounded, half the bytes read for a token (default: f32)"};
 }
 

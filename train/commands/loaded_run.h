@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
-#include "train/checkpoint.h"
-#include "train/commands/verb.h"
-#include "train/config.h"
-#include "train/run_folder.h"
-#include "train/task.h"
+#include "heed/train/commands/command.h"
+#include "heed/train/config/config.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/run_folder.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
@@ -29,9 +29,9 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
 /// What --precision asks of a model that makes tokens: bf16 rounds its weights and keeps copies of half the
 /// bytes, which products of few rows read; f32, the default, leaves all as trained. Fails on another word,
 /// and on a model of f64.
-NarrowWeights narrowed(Module& model, const Invocation& call);
+Bf16Weights narrowed(Module& model, const ParsedArguments& call);
 /// The option that it reads.
-VerbOption precision_option();
+CommandOption precision_option();
 
 /// The sealed files of a checkpoint: everything that is not numbers or state.
 std::vector<NamedBytes> sealed_files(const Checkpoint& checkpoint);

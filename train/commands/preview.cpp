@@ -1,15 +1,15 @@
 // An estimate in words.
-#include "train/commands/preview.h"
+#include "heed/train/commands/preview.h"
 
 #include <cstdio>
 #include <optional>
 
-#include "core/io.h"
-#include "core/json.h"
-#include "train/estimate.h"
-#include "train/machine_memory.h"
-#include "train/pretraining.h"
-#include "train/task.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+#include "heed/train/loop/estimate.h"
+#include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/pretraining.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
@@ -24,7 +24,7 @@ std::optional<Estimate> estimate_before(Config& config) {
 
 }  // namespace
 
-void print_estimate(Config& config, const Invocation& call) {
+void print_estimate(Config& config, const ParsedArguments& call) {
   io::print("\n");
   io::flush_output();
   cap_to_free_memory({.device_given = call.has("memory")});
@@ -46,18 +46,18 @@ void print_estimate(Config& config, const Invocation& call) {
   }
 }
 
-void print_estimate_json(Config& config, const Invocation& call) {
+void print_estimate_json(Config& config, const ParsedArguments& call) {
   cap_to_free_memory({.device_given = call.has("memory")});
   config.task->load(config, {}, [](const std::string&) {});
   const int64_t steps = steps_of(config);
-  Json facts = estimate_facts(estimate_run(config));
+  Json metadata = estimate_facts(estimate_run(config));
   if (const std::optional<Estimate> before = estimate_before(config)) {
-    facts.set("pretraining", estimate_facts(*before));
-    facts.set("seconds_of_steps", facts.at("seconds_of_steps").real() + before->seconds);
-    facts.set("seconds", facts.at("seconds").real() + before->whole());
+    metadata.set("pretraining", estimate_facts(*before));
+    metadata.set("seconds_of_steps", metadata.at("seconds_of_steps").real() + before->seconds);
+    metadata.set("seconds", metadata.at("seconds").real() + before->whole());
   }
-  facts.set("steps", steps);
-  io::print_data(facts.dump() + "\n");
+  metadata.set("steps", steps);
+  io::print_data(metadata.dump() + "\n");
 }
 
 }  // namespace heed

@@ -1,5 +1,5 @@
 // Joining the others, and being given what the first process has opened.
-#include "train/commands/members.h"
+#include "heed/train/commands/process_members.h"
 
 #include <sched.h>
 
@@ -9,11 +9,11 @@
 #include <new>
 #include <thread>
 
-#include "core/io.h"
-#include "core/mpi.h"
-#include "core/parallel.h"
-#include "train/commands/session.h"
-#include "train/stop_signals.h"
+#include "heed/core/distributed/mpi.h"
+#include "heed/core/io/files.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/commands/run_session.h"
+#include "heed/train/loop/stop_signals.h"
 
 namespace heed {
 namespace {
@@ -33,7 +33,7 @@ void take_gpu(int64_t place) {
 }
 
 /// The cores of the machine divided, unless somebody has seen to that: mpirun binds its processes to cores.
-void share_cores(const Invocation& call, const Neighbours& here) {
+void share_cores(const ParsedArguments& call, const LocalRanks& here) {
   cpu_set_t cores;
   const bool bound = ::sched_getaffinity(0, sizeof cores, &cores) == 0 &&
                      CPU_COUNT(&cores) < static_cast<int>(std::thread::hardware_concurrency());
@@ -42,22 +42,21 @@ void share_cores(const Invocation& call, const Neighbours& here) {
 }
 
 /// What the first member has opened, for the others.
-Opening given_by_first(Group& group, std::optional<Opening> first) {
-  const bool leads = group.leads();
-  const std::string config = group.spread(leads ? to_toml(first->config) : "");
-  const std::string plant = group.spread(leads ? first->config.plant : "");
-  const std::string path = group.spread(leads ? first->folder.path().string() : "");
+Opening given_by_first(ProcessGroup& group, std::optional<Opening> first) {
+  if (group.size() == 1) return std::move(*first);
+  const bool is_main = group.is_main();
+  const std::string config = group.broadcast(is_main ? to_toml(first->config) : "");
+  const std::string path = group.broadcast(is_main ? first->folder.path().string() : "");
   std::vector<NamedBytes> files;
-  int64_t step = leads && first->from ? first->from->step : -1;
-  group.spread(&step, sizeof step);
-  if (leads && first->from) {
+  int64_t step = is_main && first->from ? first->from->step : -1;
+  group.broadcast(&step, sizeof step);
+  if (is_main && first->from) {
     for (const auto& [name, bytes] : first->from->files) files.push_back({name, bytes});
   }
   if (step >= 0) spread_files(group, files);
-  if (!leads) {
+  if (!is_main) {
     RunFolder folder = RunFolder::elsewhere(path);
     first.emplace(Opening{read_config(config, folder.config().string()), std::move(folder)});
-    first->config.plant = plant;
     if (step >= 0) {
       first->from = Checkpoint{.folder = checkpoint_folder(path, step), .step = step, .files = {}};
       for (NamedBytes& file : files) first->from->files[file.name] = std::move(file.bytes);
@@ -66,32 +65,29 @@ Opening given_by_first(Group& group, std::optional<Opening> first) {
   return std::move(*first);
 }
 
-void check_same_device(Group& group) {
-  const std::vector<std::string> devices = group.gather(std::string(to_string(default_device)));
+void check_same_device(ProcessGroup& group) {
+  const std::vector<std::string> devices = group.all_gather(std::string(to_string(default_device)));
   for (size_t i = 1; i < devices.size(); ++i) {
     if (devices[i] == devices[0]) continue;
-    throw Agreed(Fault::device,
-                 text("device: process 1 of ", devices.size(), " computes on ", devices[0], ", process ",
-                      i + 1, " on ", devices[i],
-                      ". Start as many processes a machine as it has GPUs, or give ", "all --device cpu."));
+    throw CollectiveError(Fault::device, text("device: process 1 of ", devices.size(), " computes on ",
+                                              devices[0], ", process ", i + 1, " on ", devices[i],
+                                              ". Start as many processes a machine as it has GPUs, or give ",
+                                              "all --device cpu."));
   }
 }
 
-int train_in_group(const Invocation& call, Group& group,
+int train_in_group(const ParsedArguments& call, ProcessGroup& group,
                    const std::function<Opening(int64_t processes)>& open) {
-  const Neighbours here = neighbours(group);
-  if (started_as_one_of_several()->place < 0) take_gpu(here.place);
-  share_cores(call, here);
   group.together([&] { apply_machine(call); });
   check_same_device(group);
   std::optional<Opening> first;
-  together_led(&group, [&] { first.emplace(open(group.size())); });
+  group.together_on_main([&] { first.emplace(open(group.size())); });
   Opening opening = given_by_first(group, std::move(first));
-  return train_in(opening.config, opening.folder, opening.from, call, &group);
+  return train_in(opening.config, opening.folder, opening.from, call, group);
 }
 
 /// How long others are waited for that give no sign of life, in seconds.
-double collective_timeout(const Invocation& call) {
+double collective_timeout(const ParsedArguments& call) {
   constexpr int64_t most = 1'000'000;
   const double seconds = call.number("collective-timeout", 600);
   if (seconds != 0 && !(seconds >= 1 && seconds <= static_cast<double>(most)))
@@ -99,8 +95,8 @@ double collective_timeout(const Invocation& call) {
   return seconds;
 }
 
-[[noreturn]] void leave_alone(Group& group, Fault fault, const char* what) {
-  io::print_error(text("error: ", name_of_member(group), ": ", what, "\n"));
+[[noreturn]] void leave_alone(ProcessGroup& group, Fault fault, const char* what) {
+  io::print_error(text("error: ", describe_rank(group), ": ", what, "\n"));
   std::fflush(nullptr);
   group.abandon(static_cast<int>(fault));
   std::abort();  // it does not return
@@ -108,35 +104,35 @@ double collective_timeout(const Invocation& call) {
 
 }  // namespace
 
-int train_as_started(const Invocation& call, const std::function<Opening(int64_t processes)>& open,
+int train_as_started(const ParsedArguments& call, const std::function<Opening(int64_t processes)>& open,
                      const std::function<void()>& failed) {
   const double timeout = collective_timeout(call);
   const SaveSignal saves;  // from here on: what comes before the first step is answered after it
-  if (!started_as_one_of_several()) {
+  if (!launch_info()) {
     try {
-      apply_machine(call);
-      Opening opening = open(1);
-      return train_in(opening.config, opening.folder, opening.from, call);
+      return train_in_group(call, single_process(), open);
     } catch (...) {
       failed();
       throw;
     }
   }
   // An MPI that knows CUDA opens it when it is joined.
-  if (const int64_t place = started_as_one_of_several()->place; place >= 0) take_gpu(place);
-  const std::unique_ptr<Group> group = join_by_mpi(timeout);
+  if (const int64_t place = launch_info()->place; place >= 0) take_gpu(place);
+  const std::unique_ptr<ProcessGroup> group = join_by_mpi(timeout);
   try {
+    const LocalRanks here = local_ranks(*group);
+    if (launch_info()->place < 0) take_gpu(here.place);
+    share_cores(call, here);
     return train_in_group(call, *group, open);
-  } catch (const Agreed& error) {
+  } catch (const CollectiveError& error) {
     // All of it before the group parts: mpirun ends every process soon after the first has ended.
     failed();
-    if (group->leads()) io::print_error(text("error: ", error.what(), "\n"));
+    if (group->is_main()) io::print_error(text("error: ", error.what(), "\n"));
     return static_cast<int>(error.fault());
   } catch (const Error& error) {
     leave_alone(*group, error.fault(), error.what());
   } catch (const std::bad_alloc&) {
-    leave_alone(*group, Fault::memory,
-                "memory of the machine: there is none left. Use a smaller batch, length or model.");
+    leave_alone(*group, Fault::memory, "out of memory. Use a smaller batch, length or model.");
   } catch (const std::exception& error) {
     leave_alone(*group, Fault::internal, error.what());
   }
@@ -144,25 +140,19 @@ int train_as_started(const Invocation& call, const std::function<Opening(int64_t
 
 void widen_batch(Config& config, int64_t processes) {
   if (processes == 1) return;
-  if (config.train.batch > 0)
-    config.train.batch *= processes;
+  if (config.train.batch_size > 0)
+    config.train.batch_size *= processes;
   else
     config.train.batch_tokens *= processes;
 }
 
-void together_led(Group* group, const std::function<void()>& work) {
-  together(group, [&] {
-    if (group == nullptr || group->leads()) work();
-  });
-}
-
-void spread_files(Group& group, std::vector<NamedBytes>& files) {
+void spread_files(ProcessGroup& group, std::vector<NamedBytes>& files) {
   int64_t count = static_cast<int64_t>(files.size());
-  group.spread(&count, sizeof count);
+  group.broadcast(&count, sizeof count);
   files.resize(static_cast<size_t>(count));
   for (NamedBytes& file : files) {
-    file.name = group.spread(file.name);
-    file.bytes = group.spread(file.bytes);
+    file.name = group.broadcast(file.name);
+    file.bytes = group.broadcast(file.bytes);
   }
 }
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "core/io.h"
-#include "train/commands/verbs.h"
-#include "train/reproduction.h"
+#include "heed/core/io/files.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/experiments/reproduction.h"
 
 namespace heed {
 namespace {
@@ -16,7 +16,7 @@ std::string tables() {
   return out;
 }
 
-ReproductionOptions options_of_call(const Invocation& call, const PublishedTable& table) {
+ReproductionOptions options_of_call(const ParsedArguments& call, const PublishedTable& table) {
   ReproductionOptions out;
   if (call.has("rows")) {
     for (const std::string& list : call.options.at("rows")) {
@@ -41,7 +41,7 @@ ReproductionOptions options_of_call(const Invocation& call, const PublishedTable
     }
   }
   out.place.folder = Path(call.get("out", "runs")) / ("reproduce-" + table.name);
-  for (const VerbOption& option : with_machine({})) {
+  for (const CommandOption& option : with_machine({})) {
     if (call.has(option.name))
       out.place.machine.insert(out.place.machine.end(), {text("--", option.name), call.get(option.name)});
   }
@@ -49,7 +49,7 @@ ReproductionOptions options_of_call(const Invocation& call, const PublishedTable
   return out;
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   if (call.words.empty()) {
     io::print(tables());
     return 0;
@@ -73,19 +73,20 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::reproduce() {
+Command command::reproduce() {
   return {"reproduce",
-          "run a published table again and put ours beside the paper's; no name: list the tables",
+          "reproduce a published table and compare with the paper; without a name: list the tables",
           "TABLE",
           "a published table; left out: which there are",
           0,
           1,
           with_machine({{"rows", "A,B", "these ROWs, COLUMNs or ROW/COLUMNs, however long they take"},
                         {"seeds", "N", "runs of each (default: 1)"},
-                        {"limit", "SECONDS", "a cell that takes longer waits to be asked for (default: 600)"},
+                        {"limit", "SECONDS",
+                         "skips cells predicted to take longer unless named in --rows (default: 600)"},
                         {"data", "COLUMN=PATH", "the data of a column; may be repeated"},
                         {"out", "FOLDER", "where its folder lies (default: runs)"},
-                        {"quiet", "", "say nothing while it works"}}),
+                        {"quiet", "", "print nothing while working"}}),
           false,
           run,
           tables};

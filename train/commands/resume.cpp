@@ -1,18 +1,18 @@
-// heed resume: a run goes on as if it had never stopped.
-#include "core/io.h"
-#include "train/commands/members.h"
-#include "train/commands/verbs.h"
+// heed resume: resumes a run, bit-identical to an uninterrupted one.
+#include "heed/core/io/files.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/process_members.h"
 
 namespace heed {
 namespace {
 
-Opening open(const Invocation& call) {
+Opening open(const ParsedArguments& call) {
   const Path path = call.words[0];
   RunFolder folder = RunFolder::resume(path, call.command());
   Config config = read_config(io::read(folder.config()), folder.config().string());
   if (call.has("steps")) {
     config.train.epochs = 0;
-    config.set("train.steps", call.get("steps"), "--steps: ");
+    config.set("train.max_steps", call.get("steps"), "--steps: ");
   }
   if (call.has("time-limit")) config.set("train.time_limit", call.get("time-limit"), "--time-limit: ");
   if (call.has("patience")) config.set("train.patience", call.get("patience"), "--patience: ");
@@ -21,37 +21,39 @@ Opening open(const Invocation& call) {
   config.check();
   std::optional<Checkpoint> from;
   if (!list_checkpoints(path).empty())  // else it was stopped before its first
-    from = open_checkpoint(path, call.get("ckpt", "last"));
-  if (from && call.has("steps") && config.train.steps < from->step) {
-    fail("resume: --steps ", config.train.steps, ", but the run has ", from->step, " steps at ", from->folder,
-         ". Give more steps than that, or an earlier checkpoint: --ckpt.");
+    from = open_checkpoint(path, call.get("checkpoint", "last"));
+  if (from && call.has("steps") && config.train.max_steps < from->step) {
+    fail("resume: --steps ", config.train.max_steps, ", but the run has ", from->step, " steps at ",
+         from->folder, ". Give more steps than that, or an earlier checkpoint: --checkpoint.");
   }
   return {std::move(config), std::move(folder), std::move(from)};
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   return train_as_started(call, [&](int64_t) { return open(call); });
 }
 
 }  // namespace
 
-Verb verb::resume() {
+Command command::resume() {
   return {"resume",
-          "go on with a run that was stopped, or make a finished one longer",
+          "resume a stopped run, or extend a finished one",
           "RUN",
           "the folder of a run",
           1,
           1,
           with_machine({{"steps", "N", "total steps, to make the run longer"},
-                        {"time-limit", "SECONDS", "another time limit, counted over all sittings"},
-                        {"patience", "N", "validations without a better one before it stops; 0: never"},
+                        {"time-limit", "SECONDS", "another time limit, counted over all sessions"},
+                        {"patience", "N", "validations without improvement before training stops; 0: never"},
                         {"on-nan", "WORD", "stop or skip, at a step whose loss or gradient is not finite"},
-                        {"ckpt", "WHICH", "last, best or a step to go on from (default: last)"},
-                        {"data", "PATH", "where the same data lies now"},
+                        {"checkpoint", "WHICH", "last, best or a step to go on from (default: last)"},
+                        {"data", "PATH", "new path of the same data"},
                         collective_timeout_option,
-                        {"quiet", "", "say nothing while it works"}}),
+                        {"quiet", "", "print nothing while working"}}),
           false,
-          run};
+          run,
+          nullptr,
+          true};
 }
 
 }  // namespace heed

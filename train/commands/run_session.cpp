@@ -1,25 +1,26 @@
 // One sitting of a run.
-#include "train/commands/session.h"
+#include "heed/train/commands/run_session.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-#include "core/blas.h"
-#include "core/io.h"
-#include "core/isa.h"
-#include "core/own_files.h"
-#include "core/parallel.h"
-#include "core/storage.h"
-#include "train/choices.h"
-#include "train/commands/loaded_run.h"
-#include "train/commands/members.h"
-#include "train/commands/same_data.h"
-#include "train/commands/session_manifest.h"
-#include "train/known.h"
-#include "train/machine_memory.h"
-#include "train/pretraining.h"
-#include "train/score_name.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/core/isa.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/parallel/blas.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/nn/encoder_models.h"
+#include "heed/train/commands/data_match.h"
+#include "heed/train/commands/loaded_run.h"
+#include "heed/train/commands/process_members.h"
+#include "heed/train/commands/session_manifest.h"
+#include "heed/train/experiments/preset_diff.h"
+#include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/pretraining.h"
+#include "heed/train/metrics/baselines.h"
+#include "heed/train/metrics/score_name.h"
 
 namespace heed {
 namespace {
@@ -54,10 +55,10 @@ Chart chart_of(const std::vector<MetricSeries>& all, const std::string& title,
   return chart;
 }
 
-ReportCard pretraining_card(const Json& facts) {
+ReportCard pretraining_card(const Json& metadata) {
   return {.name = "pre-training",
-          .value = text(facts.at("steps_taken").integer(), " steps"),
-          .note = text(facts.at("objective").text(), ", ", shortened(facts.at("loss").real()),
+          .value = text(metadata.at("steps_taken").integer(), " steps"),
+          .note = text(metadata.at("objective").text(), ", ", shortened(metadata.at("loss").real()),
                        " nats a token on held-out data")};
 }
 
@@ -71,31 +72,30 @@ bool scored(const RunFolder& folder, int64_t steps) {
 }
 
 /// Reads the data: the first member trains what tokenizers there are to be trained, the others take them.
-void load_data(Config& config, const std::optional<Checkpoint>& resume, Progress& progress, Group* group) {
-  std::vector<NamedBytes> sealed = resume ? sealed_files(*resume) : std::vector<NamedBytes>{};
+void load_data(Config& config, const std::optional<Checkpoint>& resume, Progress& progress,
+               ProcessGroup& group) {
+  std::vector<NamedBytes> artifacts = resume ? sealed_files(*resume) : std::vector<NamedBytes>{};
   const auto load = [&] {
-    config.task->load(config, sealed, [&](const std::string& line) {
+    config.task->load(config, artifacts, [&](const std::string& line) {
       const size_t gap = line.find("  ");
       progress.say(line.substr(0, gap), line.substr(std::min(line.find_first_not_of(' ', gap), line.size())));
     });
   };
-  if (group == nullptr) return load();
-  const bool leads = group->leads();
-  group->together([&] {
-    if (leads) load();
+  group.together_on_main(load);
+  if (group.size() == 1) return;
+  const bool is_main = group.is_main();
+  if (is_main) artifacts = config.task->artifacts();
+  spread_files(group, artifacts);
+  group.together([&] {
+    if (!is_main) load();
   });
-  if (leads) sealed = config.task->sealed();
-  spread_files(*group, sealed);
-  group->together([&] {
-    if (!leads) load();
-  });
-  std::string facts;
-  for (const auto& [name, value] : config.task->facts()) facts += text("  ", name, ": ", value, "\n");
-  const std::string first = group->spread(facts);
-  group->together([&] {
-    if (facts != first) {
+  std::string metadata;
+  for (const auto& [name, value] : config.task->metadata()) metadata += text("  ", name, ": ", value, "\n");
+  const std::string first = group.broadcast(metadata);
+  group.together([&] {
+    if (metadata != first) {
       fail(Fault::data, "train: the data are not the same everywhere. Process 1 read\n", first,
-           name_of_member(*group), "\n", facts, "Give every machine the same --data.");
+           describe_rank(group), "\n", metadata, "Give every machine the same --data.");
     }
   });
 }
@@ -104,7 +104,7 @@ void load_data(Config& config, const std::optional<Checkpoint>& resume, Progress
 std::string attention_words(const Config& config, Module& model) {
   const AttentionOptions& attention = config.attention;
   if (dynamic_cast<DecoderOnly*>(&model) != nullptr) return "attention " + attention.decoder;
-  if (dynamic_cast<Reader*>(&model) != nullptr) return "attention " + attention.encoder;
+  if (dynamic_cast<EncoderModel*>(&model) != nullptr) return "attention " + attention.encoder;
   if (config.model.kind == ModelKind::transformer)
     return text("attention ", attention.encoder, " / ", attention.decoder, " / cross ", attention.cross);
   return text(config.model.recurrent.cell == CellKind::lstm ? "LSTM" : "GRU", " encoder-decoder, ",
@@ -113,12 +113,12 @@ std::string attention_words(const Config& config, Module& model) {
 }
 
 void print_head(Progress& progress, Config& config, Trainer& trainer, const RunFolder& folder,
-                const Group* group) {
-  if (group != nullptr) {
+                const ProcessGroup& group) {
+  if (group.size() > 1) {
     const TrainOptions& train = config.train;
-    const std::string batch =
-        train.batch > 0 ? text(train.batch, " examples") : text(train.batch_tokens, " target tokens");
-    progress.say("processes", text(group->size(), ", which share each batch of ", batch));
+    const std::string batch = train.batch_size > 0 ? text(train.batch_size, " examples")
+                                                   : text(train.batch_tokens, " target tokens");
+    progress.say("processes", text(group.size(), ", which share each batch of ", batch));
   }
   progress.say("device", text(default_device, ", ", threads(), " threads, kernels ", to_string(isa()),
                               ", OpenBLAS ", blas_core(), ", seed ", config.train.seed));
@@ -139,7 +139,7 @@ void print_head(Progress& progress, Config& config, Trainer& trainer, const RunF
 
 /// What training took until now, beside its estimate. The time of a sitting is compared with that of as many
 /// steps and validations.
-Json what_it_took(const Trainer& trainer, const Outcome& outcome) {
+Json what_it_took(const Trainer& trainer, const TrainResult& outcome) {
   Estimate expected = trainer.estimate();
   expected.seconds *= static_cast<double>(outcome.steps_taken) / static_cast<double>(trainer.total_steps());
   expected.validations = outcome.validations;
@@ -149,7 +149,7 @@ Json what_it_took(const Trainer& trainer, const Outcome& outcome) {
 }
 
 /// Says how far the estimate was off.
-void tell_what_it_took(Progress& progress, const Json& took, const Outcome& outcome) {
+void tell_what_it_took(Progress& progress, const Json& took, const TrainResult& outcome) {
   const auto off = [&](const char* key) {
     const auto percent = static_cast<int64_t>(std::lround(100 * took.at(key).real()));
     return percent == 0 ? std::string("as estimated")
@@ -166,7 +166,7 @@ void tell_what_it_took(Progress& progress, const Json& took, const Outcome& outc
 
 /// Writes report.html from what the folder holds and the model as it is.
 void write_report(Config& config, const RunFolder& folder, Module& model, const Evaluation& evaluation,
-                  const Outcome& outcome, Progress& progress) {
+                  const TrainResult& outcome, Progress& progress) {
   const std::vector<MetricSeries> metrics = read_metrics(folder.metrics());
   write_metrics_csv(folder.metrics(), folder.metrics_table());
   ReportData report;
@@ -174,11 +174,11 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   report.subtitle = text("heed ", HEED_VERSION, ", task ", config.task_name,
                          config.preset.empty() ? "" : ", preset " + config.preset);
   for (const auto& [name, value] : evaluation.scores.list) {
-    const std::vector<std::string> known = known_words(*config.task, name);
+    const std::vector<std::string> known = baseline_words(*config.task, name);
     report.cards.push_back(
         {.name = score_name(name),
          .value = shortened(value),
-         .note = text("best checkpoint, held-out data", known.empty() ? "" : "; what others know:"),
+         .note = text("best checkpoint, held-out data", known.empty() ? "" : "; baselines:"),
          .beside = known});
   }
   report.cards.push_back(
@@ -193,7 +193,7 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
   report.charts = {
       chart_of(metrics, "Loss",
                {{"loss", "training"}, {"valid_loss", "validation"}, {"valid_estimate", "estimate"}}, mark),
-      chart_of(metrics, "Learning rate", {{"rate", "learning rate"}}, mark),
+      chart_of(metrics, "Learning rate", {{"learning_rate", "learning rate"}}, mark),
       chart_of(metrics, "Gradient norm", {{"gradient_norm", "gradient norm"}}, mark),
       chart_of(metrics, "Speed", {{"tokens_per_second", "tokens/s"}}, mark)};
   if (pretrained(folder.path())) {
@@ -230,9 +230,9 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
 /// Why a run ended before its last step, and what makes it longer: more steps do nothing for one that ran out
 /// of time or patience. `run` is null where this is a part of one, which goes on by itself.
 void tell_what_is_next(Progress& progress, const TrainOptions& train, const Trainer& trainer,
-                       const Outcome& outcome, const Path* run) {
+                       const TrainResult& outcome, const Path* run) {
   const std::string where = text(" at step ", outcome.step, " of ", trainer.total_steps());
-  if (outcome.early && trainer.tired()) {
+  if (outcome.early && trainer.patience_exhausted()) {
     progress.say("patience", text(train.patience, " validations without a better one ended it", where));
   } else if (outcome.early) {
     progress.say("time limit", text(train.time_limit, " seconds ended it", where));
@@ -240,7 +240,7 @@ void tell_what_is_next(Progress& progress, const TrainOptions& train, const Trai
   if (run == nullptr) return;
   std::string more;
   if (!outcome.early) more += text(" --steps ", 2 * outcome.step);
-  if (trainer.tired()) {
+  if (trainer.patience_exhausted()) {
     more += text(" --patience ", 2 * train.patience);
   } else if (outcome.early) {
     more += text(" --time-limit ",
@@ -251,12 +251,12 @@ void tell_what_is_next(Progress& progress, const TrainOptions& train, const Trai
 
 /// The end of a run: the best checkpoint is scored and reported. `whole` is the run that people resume: the
 /// folder itself, or the run that this one comes before.
-void show_result(Config& config, const RunFolder& folder, Trainer& trainer, const Outcome& outcome,
+void show_result(Config& config, const RunFolder& folder, Trainer& trainer, const TrainResult& outcome,
                  Progress& progress, const Path& whole) {
   std::string known;
   for (const auto& [name, value] : outcome.best.list) {
-    for (const std::string& words : known_words(*config.task, name))
-      known += (known.empty() ? "; what others know of the test: " : ", ") + words;
+    for (const std::string& words : baseline_words(*config.task, name))
+      known += (known.empty() ? "; baselines on the test: " : ", ") + words;
   }
   progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step, known));
   // The checkpoint that is scored is read back from the disk: what is reported is what is kept.
@@ -291,31 +291,30 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
 
 /// train_in() without what comes before.
 int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-              const Invocation& call, Group* group, const Path& whole) {
-  const bool leads = group == nullptr || group->leads();
-  const auto lead = [&](const std::function<void()>& work) { together_led(group, work); };
+              const ParsedArguments& call, ProcessGroup& group, const Path& whole) {
+  const bool is_main = group.is_main();
   Progress progress;
-  progress.quiet = !leads || call.has("quiet");
+  progress.quiet = !is_main || call.has("quiet");
   rounding_of(config.train.precision);  // refuses before anything is read
   load_data(config, resume, progress, group);
-  const int64_t sharing = group != nullptr ? neighbours(*group).count : 1;  // the machine's memory
+  const int64_t sharing = local_ranks(group).count;  // the machine's memory
   std::unique_ptr<Trainer> trainer;
-  together(group, [&] {
-    if (leads && resume) check_same_data(config, folder);
+  group.together([&] {
+    if (is_main && resume) check_same_data(config, folder);
     cap_to_free_memory({.sharing = sharing, .device_given = call.has("memory")});
-    trainer = std::make_unique<Trainer>(config, folder, resume, progress, group);
+    trainer = std::make_unique<Trainer>(config, folder, resume, progress, group, call.callbacks);
   });
   bool complete = false, all_taken = false;
-  lead([&] {
+  group.together_on_main([&] {
     all_taken = trainer->step() >= trainer->total_steps();
-    complete = (all_taken || trainer->tired()) && scored(folder, trainer->step());
+    complete = (all_taken || trainer->patience_exhausted()) && scored(folder, trainer->step());
     if (!complete) {  // else what was written is of the sittings that made it
       io::write_own(folder.config(), to_toml(config));
       write_manifest(config, folder, *trainer, call, group);
     }
     print_head(progress, config, *trainer, folder, group);
   });
-  if (group != nullptr) group->spread(&complete, sizeof complete);
+  group.broadcast(&complete, sizeof complete);
   if (complete) {
     progress.say("done", all_taken ? text("the run has its ", trainer->total_steps(),
                                           " steps; resume it with --steps N to go on")
@@ -324,17 +323,17 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
                                           trainer->step(), "; resume it with --patience N to go on"));
     return 0;
   }
-  const Outcome outcome = trainer->run();
+  const TrainResult outcome = trainer->run();
   if (!outcome.finished()) {
-    progress.say("stopped", text("and saved at step ", outcome.step, "; go on with: heed resume ", whole));
+    progress.say("stopped", text("and saved at step ", outcome.step, "; resume with: heed resume ", whole));
     return 128 + outcome.stopped_by;
   }
-  lead([&] { show_result(config, folder, *trainer, outcome, progress, whole); });
+  group.together_on_main([&] { show_result(config, folder, *trainer, outcome, progress, whole); });
   return 0;
 }
 
 /// The part that comes before, as far as it is not done.
-int pretrain_in(Config& config, const RunFolder& folder, const Invocation& call) {
+int pretrain_in(Config& config, const RunFolder& folder, const ParsedArguments& call) {
   if (pretrained(folder.path())) return 0;
   const Path path = pretraining_folder(folder.path());
   io::check_directory(path);
@@ -346,17 +345,17 @@ int pretrain_in(Config& config, const RunFolder& folder, const Invocation& call)
                                                         .config = to_toml(before)});
   std::optional<Checkpoint> resume;
   if (!list_checkpoints(path).empty()) resume = open_checkpoint(path, "last");
-  return train_one(before, own, resume, call, nullptr, folder.path());
+  return train_one(before, own, resume, call, single_process(), folder.path());
 }
 
 }  // namespace
 
 int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-             const Invocation& call, Group* group) {
+             const ParsedArguments& call, ProcessGroup& group) {
   if (config.train.pretrain != Pretrain::none && !resume) {
-    together(group, [&] {
-      if (group != nullptr) {
-        fail("train.pretrain is the work of one process, and ", group->size(),
+    group.together([&] {
+      if (group.size() > 1) {
+        fail("train.pretrain is the work of one process, and ", group.size(),
              " were started. Begin the run with one; once it has a checkpoint of its own, several may resume "
              "it.");
       }

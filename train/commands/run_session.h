@@ -3,15 +3,15 @@
 
 #include <optional>
 
-#include "train/commands/verb.h"
-#include "train/trainer.h"
+#include "heed/train/commands/command.h"
+#include "heed/train/loop/trainer.h"
 
 namespace heed {
 
-/// Loads the data, trains (tokens first, where train.pretrain says so: see train/pretraining.h), scores,
-/// writes the report. Returns the exit code: 0, or 128 + signal when stopped and saved. With a group: its
-/// members call this together, all with the same config and checkpoint; the first alone writes.
+/// Loads the data, trains (tokens first, where train.pretrain says so: see train/loop/pretraining.h), scores,
+/// writes the report. Returns the exit code: 0, or 128 + signal when stopped and saved. The members
+/// of a group call this together, all with the same config and checkpoint; the first alone writes.
 int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-             const Invocation& call, Group* group = nullptr);
+             const ParsedArguments& call, ProcessGroup& group);
 
 }  // namespace heed

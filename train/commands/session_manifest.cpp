@@ -1,36 +1,36 @@
 // Keeps manifest.json.
-#include "train/commands/session_manifest.h"
+#include "heed/train/commands/session_manifest.h"
 
-#include "core/io.h"
-#include "train/choices.h"
-#include "train/format.h"
-#include "train/pretraining.h"
-#include "train/sessions.h"
+#include "heed/core/io/files.h"
+#include "heed/train/experiments/preset_diff.h"
+#include "heed/train/loop/pretraining.h"
+#include "heed/train/run/format.h"
+#include "heed/train/run/sessions.h"
 
 namespace heed {
 
-void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer, const Invocation& call,
-                    const Group* group) {
+void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer, const ParsedArguments& call,
+                    const ProcessGroup& group) {
   const std::optional<Json> before = folder.read_manifest();
-  const Json session = session_facts(call.arguments, group != nullptr ? group->size() : 1, trainer.step());
+  const Json session = session_facts(call.arguments, group.size(), trainer.step());
   if (before) {
     const std::string warning = resume_warning(sessions_of(*before), session, trainer.step());
     if (!warning.empty()) io::print_error(warning + "\n");
   }
-  Json facts = Json::object({{"format", run_format}});
-  add_session(facts, before ? &*before : nullptr, session);
-  facts.set("seed", config.train.seed);
-  facts.set("parameters", count_parameters(trainer.model()));
-  facts.set("steps", trainer.total_steps());
-  facts.set("config_key", "config.toml holds every setting");
-  facts.set("settings", settings_facts(config));
-  facts.set("estimate", estimate_facts(trainer.estimate()));
+  Json metadata = Json::object({{"format", run_format}});
+  add_session(metadata, before ? &*before : nullptr, session);
+  metadata.set("seed", config.train.seed);
+  metadata.set("parameters", count_parameters(trainer.model()));
+  metadata.set("steps", trainer.total_steps());
+  metadata.set("config_key", "config.toml holds every setting");
+  metadata.set("settings", settings_facts(config));
+  metadata.set("estimate", estimate_facts(trainer.estimate()));
   if (config.train.pretrain != Pretrain::none)
-    facts.set("pretraining", pretraining_facts(config, folder.path()));
-  for (const auto& [name, value] : config.task->facts()) facts.set(name, value);
+    metadata.set("pretraining", pretraining_facts(config, folder.path()));
+  for (const auto& [name, value] : config.task->metadata()) metadata.set(name, value);
   // A session that takes no step, because all were taken and only scores were missing, has none of its own.
-  if (const Json* took = before ? before->find("took") : nullptr) facts.set("took", *took);
-  folder.write_manifest(facts);
+  if (const Json* took = before ? before->find("took") : nullptr) metadata.set("took", *took);
+  folder.write_manifest(metadata);
 }
 
 void note_what_it_took(const RunFolder& folder, const Json& took) {

@@ -1,10 +1,11 @@
 // Settings as options: what each means in which task, and how a config takes them.
 #include <algorithm>
 #include <map>
+#include <set>
 
-#include "attention/spec.h"
-#include "train/commands/verb.h"
-#include "train/task.h"
+#include "heed/attention/spec.h"
+#include "heed/train/commands/command.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
@@ -60,9 +61,9 @@ std::string help_of(const std::vector<Meaning>& meanings) {
   return out;
 }
 
-/// Who gives a length as an option, under its short or its dotted name.
-std::string length_option(const Invocation& call, const std::string& name) {
-  for (const std::string& one : {name, "train." + name}) {
+/// Who gives a length as an option, under one of its names.
+std::string length_option(const ParsedArguments& call, const std::vector<std::string>& names) {
+  for (const std::string& one : names) {
     if (call.has(one) && call.get(one) != "0") return "--" + one + ": ";
   }
   return "";
@@ -76,12 +77,18 @@ std::string length_set(const std::vector<std::string>& sets, const std::string& 
   return given ? "--set " : "";
 }
 
+/// The options that a setting has beside the one of its name.
+std::string brief_option(const std::string& key) {
+  if (key == "train.learning_rate") return "lr";
+  return key == "train.max_steps" ? "steps" : "";
+}
+
 }  // namespace
 
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   std::map<std::string, std::vector<Meaning>> meanings;
-  std::map<std::string, int> uses;
+  std::set<std::string> taken;
   for (const TaskEntry& entry : tasks()) {
     Config config;
     config.task = entry.make();
@@ -89,8 +96,8 @@ std::vector<Setting> settings() {
       const bool word = option.kind.find('|') != std::string::npos;
       std::vector<Meaning>& known = meanings[option.name];
       if (known.empty()) {
-        all.push_back({option.name, option.name.substr(option.name.rfind('.') + 1), "", word});
-        ++uses[all.back().option];
+        all.push_back({option.name, option.name.substr(option.name.rfind('.') + 1), brief_option(option.name),
+                       "", word});
       }
       const std::string help = option.help + (word ? " (" + option.kind + ")" : "");
       auto same =
@@ -105,23 +112,24 @@ std::vector<Setting> settings() {
       setting.option = "data";
     else if (setting.key == "model.kind")
       setting.option = "model";
-    else if (uses[setting.option] > 1)
+    else if (!taken.insert(setting.option).second)
       setting.option = setting.key;
     for (char& c : setting.option) c = c == '_' ? '-' : c;
   }
   return all;
 }
 
-void apply_settings(Config& config, const Invocation& call) {
+void apply_settings(Config& config, const ParsedArguments& call) {
   if (call.has("attention")) {
     config.set("attention.encoder", call.get("attention"), "--attention: ");
     config.set("attention.decoder", call.get("attention"), "--attention: ");
   }
   if (call.has("cross-attention"))
     config.set("attention.cross", call.get("cross-attention"), "--cross-attention: ");
-  replace_length(config, length_option(call, "steps"), length_option(call, "epochs"));
+  replace_length(config, length_option(call, {"max-steps", "steps", "train.max_steps"}),
+                 length_option(call, {"epochs", "train.epochs"}));
   for (const Setting& setting : settings()) {
-    for (const std::string& name : {setting.option, setting.key}) {
+    for (const std::string& name : {setting.option, setting.brief, setting.key}) {
       const auto given =
           call.options.find(name);  // `show` has a flag of the name of a setting, without values
       if (given != call.options.end() && !given->second.empty())
@@ -130,11 +138,12 @@ void apply_settings(Config& config, const Invocation& call) {
   }
   const auto sets = call.options.find("set");
   if (sets == call.options.end()) return;
-  replace_length(config, length_set(sets->second, "train.steps="), length_set(sets->second, "train.epochs="));
+  replace_length(config, length_set(sets->second, "train.max_steps="),
+                 length_set(sets->second, "train.epochs="));
   for (const std::string& one : sets->second) {
     const size_t equals = one.find('=');
     if (equals == std::string::npos)
-      fail("--set ", one, ": write --set key=value, as in --set train.rate=1e-3.");
+      fail("--set ", one, ": write --set key=value, as in --set train.learning_rate=1e-3.");
     config.set(one.substr(0, equals), one.substr(equals + 1), "--set ");
   }
 }

@@ -1,28 +1,28 @@
 // heed show: the settings and the model of a preset or run, without training.
 #include <cstdio>
 
-#include "core/io.h"
-#include "train/commands/loaded_run.h"
-#include "train/commands/preview.h"
-#include "train/commands/verbs.h"
+#include "heed/core/io/files.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/loaded_run.h"
+#include "heed/train/commands/preview.h"
 
 namespace heed {
 namespace {
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   const Path path = call.words[0];
   if (io::is_directory(path)) {
-    refuse_others(call, "show", {"ckpt", "model"},
+    refuse_others(call, "show", {"checkpoint", "model"},
                   text("does not go with a run, whose settings are given. Give ", path.string(),
                        "/config.toml instead of the folder to see what other settings would take."));
-    LoadedRun run = load_run(path, call.get("ckpt"), "", false);
+    LoadedRun run = load_run(path, call.get("checkpoint"), "", false);
     io::print_data(to_toml(run.config));
     io::printf("\n# model of step %lld\n%s", static_cast<long long>(run.checkpoint.step),
                summary(*run.model).c_str());
     return 0;
   }
-  if (call.has("ckpt"))
-    fail("show: --ckpt chooses among the checkpoints of a run, and ", path.string(),
+  if (call.has("checkpoint"))
+    fail("show: --checkpoint chooses among the checkpoints of a run, and ", path.string(),
          " is none. Leave it out.");
   Config config = make_config(named_preset(call));
   apply_settings(config, call);
@@ -47,9 +47,9 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::show() {
+Command command::show() {
   return {"show",
-          "show the settings of a preset, file or run, and what it takes",
+          "show the settings of a preset, file or run, and its memory and time",
           "PRESET|FILE|RUN",
           "a preset (heed list presets), a .toml file of settings, or the folder of a run",
           1,
@@ -57,9 +57,11 @@ Verb verb::show() {
           {recipe_option,
            {"origin", "", "where each value comes from"},
            {"model", "", "count the parameters part by part too"},
-           {"ckpt", "WHICH", "of a run: best, last or a step"}},
+           {"checkpoint", "WHICH", "of a run: best, last or a step"}},
           true,
-          run};
+          run,
+          nullptr,
+          true};
 }
 
 }  // namespace heed

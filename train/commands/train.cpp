@@ -1,25 +1,25 @@
 // heed train: a new run.
 #include <cstdio>
 
-#include "core/io.h"
-#include "core/mpi.h"
-#include "train/commands/members.h"
-#include "train/commands/preview.h"
-#include "train/commands/verbs.h"
-#include "train/pretraining.h"
+#include "heed/core/distributed/mpi.h"
+#include "heed/core/io/files.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/preview.h"
+#include "heed/train/commands/process_members.h"
+#include "heed/train/loop/pretraining.h"
 
 namespace heed {
 namespace {
 
-Config config_of(const Invocation& call) {
+Config config_of(const ParsedArguments& call) {
   Config config = make_config(named_preset(call, "translate"));
   apply_settings(config, call);
   config.check();
   return config;
 }
 
-int show_plan(Config config, const Invocation& call) {
-  if (const auto started = started_as_one_of_several()) {
+int show_plan(Config config, const ParsedArguments& call) {
+  if (const auto started = launch_info()) {
     fail("train: --dry-run is the work of one process, but ", started->by, " started ", started->size,
          ". Start it without ", started->by, ".");
   }
@@ -33,7 +33,7 @@ int show_plan(Config config, const Invocation& call) {
   return 0;
 }
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   if (call.has("json") && !call.has("dry-run")) fail("train: --json is for --dry-run.");
   Config config = config_of(call);
   if (call.has("dry-run")) return show_plan(std::move(config), call);
@@ -60,7 +60,7 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::train() {
+Command command::train() {
   return {"train",
           "train a model: a preset, or a .toml file of settings (default: translate)",
           "PRESET|FILE",
@@ -73,9 +73,11 @@ Verb verb::train() {
                         {"dry-run", "", "print the settings and what the run would take, and stop"},
                         {"json", "", "with --dry-run: only what it would take, as one JSON object"},
                         collective_timeout_option,
-                        {"quiet", "", "say nothing while it works"}}),
+                        {"quiet", "", "print nothing while working"}}),
           true,
-          run};
+          run,
+          nullptr,
+          true};
 }
 
 }  // namespace heed

@@ -1,30 +1,30 @@
 // heed translate: sentences in, sentences out.
 #include <unistd.h>
 
-#include "core/io.h"
-#include "data/tokenizer.h"
-#include "train/commands/loaded_run.h"
-#include "train/commands/verbs.h"
-#include "train/translator.h"
+#include "heed/core/io/files.h"
+#include "heed/data/tokenizers/tokenizer.h"
+#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/loaded_run.h"
+#include "heed/train/decode/translator.h"
 
 namespace heed {
 namespace {
 
-int run(const Invocation& call) {
+int run(const ParsedArguments& call) {
   apply_machine(call);
-  LoadedRun run = load_run(call.words[0], call.get("ckpt"), "", false);
+  LoadedRun run = load_run(call.words[0], call.get("checkpoint"), "", false);
   auto* model = dynamic_cast<TranslationModel*>(run.model.get());
   if (model == nullptr)
     fail("translate: ", call.words[0], " is a run of the task ", run.config.task_name,
          ", not of a translator.");
   apply_decoding(run.config, call);
   const std::vector<NamedBytes> files = sealed_files(run.checkpoint);
-  const auto source = sealed_tokenizer(files, "source");
-  const auto own = sealed_tokenizer(files, "target");
+  const auto source = artifact_tokenizer(files, "source");
+  const auto own = artifact_tokenizer(files, "target");
   if (!source) fail(Fault::data, "translate: the checkpoint holds no tokenizer.");
   const Tokenizer& target = own ? *own : *source;
-  const NarrowWeights narrow = narrowed(*run.model, call);
-  const NarrowWeights::Used used(narrow);
+  const Bf16Weights narrow = narrowed(*run.model, call);
+  const Bf16Weights::Used used(narrow);
   const auto put = [&](const std::vector<std::string>& sentences) {
     for (const std::string& line :
          translate_all(*model, sentences, *source, target, run.config.model.max_length, run.config.decode)) {
@@ -45,15 +45,15 @@ int run(const Invocation& call) {
 
 }  // namespace
 
-Verb verb::translate() {
+Command command::translate() {
   return {"translate",
           "translate sentences with a trained run; reads standard input when none is given",
           "RUN [TEXT...]",
           "the folder of a run, and sentences; left out: standard input",
           1,
           1000,
-          with_machine(
-              with_decoding({precision_option(), {"ckpt", "WHICH", "best, last or a step (default: best)"}})),
+          with_machine(with_decoding(
+              {precision_option(), {"checkpoint", "WHICH", "best, last or a step (default: best)"}})),
           false,
           run};
 }

@@ -1,5 +1,5 @@
 // Config: keys, files, precedence.
-#include "train/config.h"
+#include "heed/train/config/config.h"
 
 #include <toml++/toml.h>
 #include <algorithm>
@@ -7,14 +7,15 @@
 #include <optional>
 #include <utility>
 
-#include "core/device.h"
-#include "core/exact_number.h"
-#include "core/io.h"
-#include "data/text.h"
-#include "train/anomaly.h"
-#include "train/environment.h"
-#include "train/task.h"
-#include "train/toml_check.h"
+#include "heed/core/device.h"
+#include "heed/core/io/embedded_files.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/number_text.h"
+#include "heed/data/text/text.h"
+#include "heed/train/config/environment_variables.h"
+#include "heed/train/config/toml_check.h"
+#include "heed/train/run/renamed_settings.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
@@ -25,36 +26,36 @@ Config& Config::operator=(Config&&) noexcept = default;
 
 void ModelOptions::fields(Fields& f) {
   f("kind", Choice(kind, {"transformer", "seq2seq"}),
-    "what translates: a transformer, or recurrent networks with cross-attention");
+    "a transformer, or recurrent networks with cross-attention");
   TransformerConfig::fields(f);
   recurrent.fields(f);
 }
 
 void TrainOptions::fields(Fields& f) {
-  f("seed", seed, "of weights, data order and dropout");
-  f("steps", steps, "steps of the run; 0: given by epochs");
-  f("epochs", epochs, "passes over the data; 0: given by steps");
-  f("batch", batch, "examples a batch; 0: as many as fit into batch_tokens");
-  f("batch_tokens", batch_tokens, "target tokens a batch at most, padding included");
-  f("accumulate", accumulate, "batches whose gradients make one step");
-  f("smoothing", smoothing, "label smoothing");
+  f("seed", seed, "seed of the weights, the data order and dropout");
+  f("max_steps", max_steps, "optimizer steps of the run; 0: as epochs says");
+  f("epochs", epochs, "passes over the data; 0: as max_steps says");
+  f("batch_size", batch_size, "examples in a batch; 0: as many as fit into batch_tokens");
+  f("batch_tokens", batch_tokens, "maximum number of target tokens in a batch, padding included");
+  f("grad_accumulation", grad_accumulation, "batches whose gradients are summed for one step");
+  f("label_smoothing", label_smoothing, "probability mass that label smoothing spreads over all classes");
   f("precision", Choice(precision, {"f32", "f64", "bf16", "tf32"}),
     "what weights are kept and computed in; bf16, and tf32 on GPUs: factors of products are rounded, all "
     "else is f32");
   f("pretrain", Choice(pretrain, {"none", "masked", "causal"}),
     "what tasks over long sequences learn first: tokens that are hidden, or each from those before it");
-  f("pretrain_steps", pretrain_steps, "steps of that, before the run's own");
-  f("pretrain_rate", pretrain_rate, "its learning rate; 0: train.rate");
+  f("pretrain_steps", pretrain_steps, "pre-training steps, before max_steps");
+  f("pretrain_rate", pretrain_rate, "learning rate of pre-training; 0: train.learning_rate");
   schedule.fields(f);
   optimizer.fields(f);
-  f("validate_every", validate_every, "steps between validations; 0: ten a run");
-  f("checkpoint_every", checkpoint_every, "steps between checkpoints; 0: one with each validation");
-  f("keep", keep, "newest checkpoints kept, beside the best");
-  f("patience", patience, "validations without a better one before the run stops; 0: never");
+  f("validate_every", validate_every, "steps between validations; 0: ten per run");
+  f("checkpoint_every", checkpoint_every, "steps between checkpoints; 0: one at each validation");
+  f("keep_checkpoints", keep_checkpoints, "number of newest checkpoints to keep, besides the best one");
+  f("patience", patience, "validations without improvement before the run stops early; 0: never stop early");
   f("time_limit", time_limit, "seconds of training after which the run saves and stops; 0: none");
-  f("on_nan", Choice(on_nan, {"stop", "skip"}), "at a step whose loss or gradient is not finite");
-  f("skip_limit", skip_limit, "steps skipped in a row before a run with on_nan = skip stops all the same");
-  f("anomaly", anomaly, "look for values that are not finite after every op (slow)");
+  f("on_nan", Choice(on_nan, {"stop", "skip"}), "what to do at a step whose loss or gradient is not finite");
+  f("skip_limit", skip_limit, "consecutive steps that on_nan = skip may skip before the run stops");
+  f("detect_anomaly", detect_anomaly, "check the output of every op for values that are not finite (slow)");
 }
 
 Rounding rounding_of(Precision precision) {
@@ -64,8 +65,23 @@ Rounding rounding_of(Precision precision) {
   return Rounding::tf32;
 }
 
+namespace {
+
+/// The group "model": what all models have, and what the task's has besides.
+struct ModelGroup {
+  ModelOptions& model;
+  Task& task;
+  void fields(Fields& f) {
+    model.fields(f);
+    task.model_fields(f);
+  }
+};
+
+}  // namespace
+
 void Config::fields(Fields& f) {
-  f("model", model);
+  ModelGroup group{model, *task};
+  f("model", group);
   f("attention", attention);
   f("data", *task);
   f("train", train);
@@ -99,12 +115,9 @@ void check_utf8(const std::string& key, const std::string& value, const std::str
 }  // namespace
 
 void Config::set(const std::string& key, const std::string& value, const std::string& where) {
-  if (key == "test.plant") {
-    parse_plant(value);
-    plant = value;
-    return;
-  }
   check_utf8(key, value, where);
+  if (const std::string_view now = key_now(key); !now.empty())
+    fail(where, key, " is called ", now, " now. Write ", now, " = ", shown(value), ".");
   set_option(*this, key, value, where);
   origin[key] = where;
 }
@@ -112,7 +125,7 @@ void Config::set(const std::string& key, const std::string& value, const std::st
 void replace_length(Config& config, const std::string& steps, const std::string& epochs) {
   if (steps.empty() == epochs.empty()) return;
   if (epochs.empty() && config.train.epochs != 0) config.set("train.epochs", "0", steps);
-  if (steps.empty() && config.train.steps != 0) config.set("train.steps", "0", epochs);
+  if (steps.empty() && config.train.max_steps != 0) config.set("train.max_steps", "0", epochs);
 }
 
 namespace {
@@ -131,16 +144,23 @@ std::string value_text(const toml::node& node, const std::string& where, const s
   fail(where, key, " must be a number, a text in quotes, or true or false.");
 }
 
-void apply(Config& config, const toml::table& table, const std::string& prefix, const std::string& name) {
+/// Which names of settings a text may use.
+enum class Names { present, of_any_version };
+
+void apply(Config& config, const toml::table& table, const std::string& prefix, const std::string& name,
+           Names names = Names::present) {
   const std::vector<OptionText> options = options_of(config);
   for (const auto& [key, node] : table) {
-    const std::string path = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
+    std::string path = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
     const std::string where = place_of(node, name);
     if (const auto* inner = node.as_table()) {
-      apply(config, *inner, path, name);
+      apply(config, *inner, path, name, names);
       continue;
     }
-    if (prefix.empty() && (path == "preset" || path == "task")) continue;
+    if (const std::string_view now = key_now(path); names == Names::of_any_version && !now.empty())
+      path = now;
+    if (prefix.empty() && (path == "preset" || path == "task" || path == "recipe" || path == "about"))
+      continue;
     const std::string value = value_text(node, where, path);
     const auto known =
         std::find_if(options.begin(), options.end(), [&](const OptionText& o) { return o.name == path; });
@@ -180,24 +200,8 @@ toml::table parse(const std::string& text_of_file, const std::string& name) {
         stand_in != std::string::npos && text_of_file.find('@') == std::string::npos)
       why.replace(stand_in, 3, "a letter beyond ASCII");
     fail(name, ":", static_cast<int64_t>(at.line), ":", static_cast<int64_t>(at.column), ": ",
-         shown(why, 300), ". Mend the TOML there.");
+         shown(why, 300), ". Fix the TOML here.");
   }
-}
-
-Config from_preset(const std::string& name) {
-  std::vector<std::string> known;
-  for (const Preset& preset : presets()) {
-    known.emplace_back(preset.name);
-    if (name != preset.name) continue;
-    Config config = preset.base != nullptr ? from_preset(preset.base) : Config();
-    config.preset = name;
-    config.task_name = preset.task;
-    config.task = make_task(preset.task);
-    apply(config, parse(preset.settings, name), "", "preset " + name);
-    for (auto& [key, origin] : config.origin) origin = "preset " + name;
-    return config;
-  }
-  fail("preset '", shown(name), "' is unknown.", suggestion(name, known), " A .toml file works too.");
 }
 
 /// The text of a key at the top of the file; none when it is not there.
@@ -218,34 +222,79 @@ auto at_place(const toml::table& table, std::string_view key, const std::string&
   }
 }
 
-Config from_toml(const std::string& content, const std::string& name) {
-  const toml::table table = parse(content, name);
-  Config config;
+Config from_preset(const std::string& name);
+
+/// Sets what a recipe sets for all tasks.
+void apply_recipe(Config& config, const std::string& recipe) {
+  constexpr std::string_view folder = "train/presets/recipes/", ending = ".toml";
+  std::vector<std::string> known;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.path.starts_with(folder)) continue;
+    known.emplace_back(file.path.substr(folder.size(), file.path.size() - folder.size() - ending.size()));
+    if (known.back() != recipe) continue;
+    const std::string name(file.path);
+    const toml::table table = parse(std::string(file.text), name);
+    if (const auto base = top_text(table, "recipe", name)) apply_recipe(config, *base);
+    apply(config, table, "", name);
+    for (auto& [key, origin] : config.origin) origin = "recipe " + recipe;
+    return;
+  }
+  fail("recipe '", shown(recipe), "' is unknown.", suggestion(recipe, known));
+}
+
+/// What the settings of a file change: those of a preset, or the defaults of a task after those of a recipe.
+Config base_of(const toml::table& table, const std::string& name) {
   const auto preset = top_text(table, "preset", name);
   const auto task = top_text(table, "task", name);
+  const auto recipe = top_text(table, "recipe", name);
+  top_text(table, "about", name);
   if (preset) {
-    config = at_place(table, "preset", name, [&] { return from_preset(*preset); });
+    const std::string of_recipe =
+        recipe ? at_place(table, "recipe", name, [&] { return with_recipe(*preset, *recipe); }) : *preset;
+    Config config = at_place(table, "preset", name, [&] { return from_preset(of_recipe); });
     if (task && *task != config.task_name) {
       fail(place_of(*table.get("task"), name), "task = \"", shown(*task), "\", but the preset ", *preset,
            " is of the task ", config.task_name, ". Take one of them out.");
     }
-  } else if (task) {
-    config.task_name = *task;
-    config.task = at_place(table, "task", name, [&] { return make_task(*task); });
-  } else {
+    return config;
+  }
+  if (!task) {
     fail(name,
          ":1: it names neither a preset nor a task. Begin it with preset = \"translate\" or task = "
          "\"translate\".");
   }
+  Config config;
+  config.task_name = *task;
+  config.task = at_place(table, "task", name, [&] { return make_task(*task); });
+  if (recipe) at_place(table, "recipe", name, [&] { return apply_recipe(config, *recipe); });
+  return config;
+}
+
+Config from_toml(const std::string& content, const std::string& name) {
+  const toml::table table = parse(content, name);
+  Config config = base_of(table, name);
   const auto length = [&](const char* key) {
     const toml::node* node = table["train"][key].node();
     if (node == nullptr) return std::string();
     std::string where = place_of(*node, name);
     return value_text(*node, where, text("train.", key)) == "0" ? std::string() : where;
   };
-  replace_length(config, length("steps"), length("epochs"));
+  replace_length(config, length("max_steps"), length("epochs"));
   apply(config, table, "", name);
   return config;
+}
+
+Config from_preset(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Preset& preset : presets()) {
+    known.push_back(preset.name);
+    if (name != preset.name) continue;
+    Config config = from_toml(std::string(preset.toml), "preset " + name);
+    config.preset = name;
+    for (auto& [key, origin] : config.origin) origin = "preset " + name;
+    return config;
+  }
+  fail("preset '", shown(name), "' is unknown.", suggestion(name, known), " A .toml file works too.");
 }
 
 /// A value that stands without quotes. Doubles that TOML would take for integers, and not read as such, keep
@@ -293,7 +342,7 @@ Config read_config(const std::string& toml, const std::string& name) {
   config.task_name = *task;
   config.preset = top_text(table, "preset", name).value_or("");
   config.task = at_place(table, "task", name, [&] { return make_task(*task); });
-  apply(config, table, "", name);
+  apply(config, table, "", name, Names::of_any_version);
   return config;
 }
 

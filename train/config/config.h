@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "attention/spec.h"
-#include "core/rounding.h"
-#include "nn/seq2seq.h"
-#include "train/optimizer.h"
-#include "train/schedule.h"
+#include "heed/attention/spec.h"
+#include "heed/core/product_precision.h"
+#include "heed/nn/seq2seq.h"
+#include "heed/train/optim/optimizer.h"
+#include "heed/train/optim/schedule.h"
 
 namespace heed {
 
@@ -40,7 +40,7 @@ struct AttentionOptions {
 enum class OnNan { stop, skip };
 
 /// What a run learns before its own task: nothing, tokens that are hidden, or each token from those before
-/// it. See train/pretraining.h.
+/// it. See train/loop/pretraining.h.
 enum class Pretrain { none, masked, causal };
 
 /// What weights, gradients and moments are kept and computed in. bf16 and tf32 keep them in f32 and round the
@@ -57,41 +57,41 @@ inline constexpr int64_t most_accumulated = 10000;
 /// How long and how a run trains.
 struct TrainOptions {
   int64_t seed = 1;
-  int64_t steps = 0, epochs = 0;  ///< one of them is set; the other is 0
-  int64_t batch = 0;              ///< examples a batch; 0: as many as fit into batch_tokens
-  int64_t batch_tokens = 4096;    ///< target tokens a batch, padding included
-  int64_t accumulate = 1;         ///< batches a step
-  double smoothing = 0.1;         ///< of labels
+  int64_t max_steps = 0, epochs = 0;  ///< one of them is set; the other is 0
+  int64_t batch_size = 0;             ///< examples a batch; 0: as many as fit into batch_tokens
+  int64_t batch_tokens = 4096;        ///< target tokens a batch, padding included
+  int64_t grad_accumulation = 1;      ///< batches a step
+  double label_smoothing = 0.1;
   Pretrain pretrain = Pretrain::none;
-  int64_t pretrain_steps = 0;  ///< of that, before `steps`
+  int64_t pretrain_steps = 0;  ///< of that, before `max_steps`
   double pretrain_rate = 0;    ///< 0: as `schedule` says
   Precision precision = Precision::f32;
   Schedule schedule;
   OptimizerOptions optimizer;
   int64_t validate_every = 0;    ///< steps; 0: ten times a run
   int64_t checkpoint_every = 0;  ///< steps; 0: with each validation
-  int64_t keep = 2;              ///< newest checkpoints kept, beside the best
+  int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
   int64_t patience = 0;          ///< validations without a better one before the run stops; 0: never
   double time_limit = 0;         ///< seconds of training; 0: none
   OnNan on_nan = OnNan::stop;    ///< at a step whose loss or gradient is not finite
   int64_t skip_limit = 10;       ///< skipped steps in a row before a run that skips stops all the same
-  bool anomaly = false;          ///< check every op for values that are not finite
+  bool detect_anomaly = false;   ///< check every op for values that are not finite
   void fields(Fields& f);
 };
 
 /// How outputs are made when scoring and translating.
 struct DecodeOptions {
-  int64_t beam = 1;
-  double length_penalty = 1.0;  ///< alpha of ((5 + length) / 6)^alpha, Wu et al. 2016, arXiv 1609.08144
-  int64_t extra = 50;           ///< an output may be this much longer than its source
+  int64_t beam_size = 1;
+  double length_penalty = 1.0;    ///< alpha of ((5 + length) / 6)^alpha, Wu et al. 2016, arXiv 1609.08144
+  int64_t max_extra_tokens = 50;  ///< an output may be this much longer than its source
   void fields(Fields& f) {
-    f("beam", beam, "hypotheses kept; 1: greedy");
+    f("beam_size", beam_size, "hypotheses kept; 1: greedy");
     f("length_penalty", length_penalty, "exponent of the length normalisation of beams");
-    f("extra", extra, "tokens an output may be longer than its source");
+    f("max_extra_tokens", max_extra_tokens, "tokens an output may be longer than its source");
   }
 };
 
-/// Everything that decides a run. Dotted names (model.width) are the same in files, on the command line and
+/// Everything that decides a run. Dotted names (model.d_model) are the same in files, on the command line and
 /// in --set.
 struct Config {
   Config();
@@ -107,7 +107,6 @@ struct Config {
   TrainOptions train;
   DecodeOptions decode;
   std::map<std::string, std::string> origin;  ///< key -> who set it last
-  std::string plant;                          ///< test.plant, of this sitting only: see parse_plant
 
   void fields(Fields& f);
   /// Sets one dotted key; `where` is who asks: "--set ", "my.toml:3:1: ".
@@ -120,21 +119,22 @@ struct Config {
 /// ("--steps: "), empty where nobody does or it is 0, which says "by the other".
 void replace_length(Config& config, const std::string& steps, const std::string& epochs);
 
-/// One named recipe.
+/// Named settings: a file of train/presets.
 struct Preset {
-  const char* name;
-  const char* task;
-  const char* about;           ///< one line
-  const char* settings;        ///< lines of `key = value`
-  const char* base = nullptr;  ///< the preset whose settings come before its own
+  std::string name;       ///< lra-text-google of train/presets/lra/text-google.toml
+  std::string task;       ///< as TaskEntry calls it
+  std::string about;      ///< one line
+  std::string recipe;     ///< google, where several tasks have a preset by the same recipe; else empty
+  std::string_view toml;  ///< the file
 };
 
+/// All of them: in the order of their tasks, then by name.
 std::span<const Preset> presets();
 /// The name of the preset that follows a recipe: lra-text and skyformer give lra-text-skyformer. Fails naming
 /// the recipes there are.
 std::string with_recipe(const std::string& preset, const std::string& recipe);
 
-/// A preset as it stands: the environment says nothing of it. Fails with the nearest one.
+/// The settings of a preset, without those from the environment. Fails with the nearest name.
 Config preset_config(const std::string& name);
 /// The config of a preset or of a .toml file (which may begin from a preset: `preset = "translate"`), then
 /// HEED_* from the environment. Fails with the nearest preset.

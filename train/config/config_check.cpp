@@ -1,9 +1,9 @@
 // What values of a configuration go together, and what is said where they do not.
 #include <utility>
 
-#include "attention/variant.h"
-#include "train/config.h"
-#include "train/task.h"
+#include "heed/attention/variant.h"
+#include "heed/train/config/config.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
@@ -29,8 +29,8 @@ void check_kind(const Config& config) {
         "cell. "
         "Add --wiring luong.");
   }
-  if (model.recurrent.bidirectional && model.width % 2 != 0) {
-    fail("model.width = ", model.width,
+  if (model.recurrent.bidirectional && model.d_model % 2 != 0) {
+    fail("model.d_model = ", model.d_model,
          " is odd, and each direction of the encoder takes half of it. Use an even one, or --bidirectional "
          "false.");
   }
@@ -61,7 +61,7 @@ void check_pretraining(const Config& config) {
   const std::string why = config.task->why_no_pretraining();
   if (!why.empty()) fail(asked, " with the task ", config.task_name, ": ", why, ". Take it out.");
   if (train.pretrain_steps < 1)
-    fail(asked, " says nothing of its length. Add --pretrain-steps N, such as 1000.");
+    fail(asked, " does not give its length. Add --pretrain-steps N, such as 1000.");
   const Traits& traits = variant_named(parse_spec(config.attention.encoder).name).traits;
   if (causal && !traits.causal) {
     fail(asked, " needs an attention that can look back only, and ", traits.name,
@@ -79,42 +79,44 @@ void check_values(const Config& config) {
   const auto share = [](const char* key, double value) {
     if (!(value >= 0 && value < 1)) fail("train.", key, " = ", value, ". It must be at least 0 and below 1.");
   };
-  at_least("steps", static_cast<double>(train.steps), 0);
+  at_least("max_steps", static_cast<double>(train.max_steps), 0);
   at_least("epochs", static_cast<double>(train.epochs), 0);
   at_least("pretrain_steps", static_cast<double>(train.pretrain_steps), 0);
   at_least("pretrain_rate", train.pretrain_rate, 0);
-  if (train.accumulate < 1 || train.accumulate > most_accumulated) {
-    fail("train.accumulate = ", train.accumulate, ". It must be 1 to ", most_accumulated,
+  if (train.grad_accumulation < 1 || train.grad_accumulation > most_accumulated) {
+    fail("train.grad_accumulation = ", train.grad_accumulation, ". It must be 1 to ", most_accumulated,
          ". For more examples a step, make the batch larger.");
   }
-  at_least("batch", static_cast<double>(train.batch), 0);
+  at_least("batch_size", static_cast<double>(train.batch_size), 0);
   at_least("batch_tokens", static_cast<double>(train.batch_tokens), 1);
-  at_least("rate", train.schedule.rate, 0);
-  at_least("warmup", static_cast<double>(train.schedule.warmup), 0);
+  at_least("learning_rate", train.schedule.learning_rate, 0);
+  at_least("warmup_steps", static_cast<double>(train.schedule.warmup_steps), 0);
   at_least("seed", static_cast<double>(train.seed), 0);
-  at_least("keep", static_cast<double>(train.keep), 1);
+  at_least("keep_checkpoints", static_cast<double>(train.keep_checkpoints), 1);
   at_least("validate_every", static_cast<double>(train.validate_every), 0);
   at_least("checkpoint_every", static_cast<double>(train.checkpoint_every), 0);
   at_least("skip_limit", static_cast<double>(train.skip_limit), 1);
   at_least("patience", static_cast<double>(train.patience), 0);
   at_least("time_limit", train.time_limit, 0);
-  at_least("clip", train.optimizer.clip, 0);
-  at_least("clip_each", train.optimizer.clip_each, 0);
-  at_least("decay", train.optimizer.decay, 0);
+  at_least("grad_clip", train.optimizer.grad_clip, 0);
+  at_least("grad_clip_value", train.optimizer.grad_clip_value, 0);
+  at_least("weight_decay", train.optimizer.weight_decay, 0);
   share("beta1", train.optimizer.beta1);
   share("beta2", train.optimizer.beta2);
   share("momentum", train.optimizer.momentum);
-  share("smoothing", train.smoothing);
+  share("label_smoothing", train.label_smoothing);
   if (!(train.optimizer.epsilon > 0))
     fail("train.epsilon = ", train.optimizer.epsilon, ". It must be above 0, such as 1e-8.");
-  if (!(train.schedule.final_share >= 0 && train.schedule.final_share <= 1))
-    fail("train.final_share = ", train.schedule.final_share, ". It must be 0 to 1.");
-  if ((train.steps > 0) == (train.epochs > 0)) {
-    fail("train.steps = ", train.steps, " and train.epochs = ", train.epochs,
+  if (!(train.schedule.min_lr_ratio >= 0 && train.schedule.min_lr_ratio <= 1))
+    fail("train.min_lr_ratio = ", train.schedule.min_lr_ratio, ". It must be 0 to 1.");
+  if ((train.max_steps > 0) == (train.epochs > 0)) {
+    fail("train.max_steps = ", train.max_steps, " and train.epochs = ", train.epochs,
          ". Set one of them and leave the other 0.");
   }
-  if (decode.beam < 1 || decode.beam > 1000) fail("decode.beam = ", decode.beam, ". It must be 1 to 1000.");
-  if (decode.extra < 1) fail("decode.extra = ", decode.extra, ". It must be at least 1.");
+  if (decode.beam_size < 1 || decode.beam_size > 1000)
+    fail("decode.beam_size = ", decode.beam_size, ". It must be 1 to 1000.");
+  if (decode.max_extra_tokens < 1)
+    fail("decode.max_extra_tokens = ", decode.max_extra_tokens, ". It must be at least 1.");
   for (const auto& [key, spec] : {std::pair{"encoder", &config.attention.encoder},
                                   {"decoder", &config.attention.decoder},
                                   {"cross", &config.attention.cross}}) {
@@ -129,7 +131,7 @@ void check_values(const Config& config) {
 }
 
 /// Where the first of the keys that a message names was set, other than by the preset: "my.toml:3:8: ",
-/// "--rate: ".
+/// "--lr: ".
 std::string place_of_keys(const Config& config, const std::string& message) {
   std::string place;
   size_t first = message.find(". ");  // what follows is advice

@@ -1,5 +1,5 @@
 // Variables to settings.
-#include "train/environment.h"
+#include "heed/train/config/environment_variables.h"
 
 #include <unistd.h>
 
@@ -9,8 +9,9 @@
 #include <set>
 #include <string_view>
 
-#include "attention/spec.h"
-#include "train/task.h"
+#include "heed/attention/spec.h"
+#include "heed/train/run/renamed_settings.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
@@ -46,6 +47,10 @@ void refuse_unknown(const Config& config, const std::vector<OptionText>& options
     const size_t end = name.find('_', 5);  // behind HEED_
     if (!name.starts_with("HEED_") || end == std::string::npos || known.contains(name)) continue;
     if (!groups.contains(name.substr(0, end + 1))) continue;
+    for (const RenamedSetting& one : renamed_settings()) {
+      if (name == variable_of(std::string(one.old_key)))
+        fail("the variable ", name, " is called ", variable_of(std::string(one.key)), " now.");
+    }
     const std::vector<std::string> all = every_variable();
     if (std::find(all.begin(), all.end(), name) != all.end()) continue;
     const std::string near = nearest(name, all);
@@ -65,7 +70,7 @@ void from_environment(Config& config) {
     const char* value = std::getenv(variable.c_str());
     return value != nullptr && std::string_view(value) != "0" ? variable + ": " : std::string();
   };
-  replace_length(config, length("train.steps"), length("train.epochs"));
+  replace_length(config, length("train.max_steps"), length("train.epochs"));
   for (const OptionText& option : options) {
     const std::string variable = variable_of(option.name);
     if (const char* value = std::getenv(variable.c_str())) config.set(option.name, value, variable + ": ");

@@ -1,12 +1,12 @@
-// Settings from the environment: HEED_TRAIN_RATE is train.rate.
+// Settings from the environment: HEED_TRAIN_LEARNING_RATE is train.learning_rate.
 #pragma once
 
-#include "train/config.h"
+#include "heed/train/config/config.h"
 
 namespace heed {
 
-/// Sets what variables such as HEED_TRAIN_RATE say. A variable that looks like one, and is a setting of no
-/// task, is refused with the nearest.
+/// Sets what variables such as HEED_TRAIN_LEARNING_RATE say. A variable that looks like one, and is a setting
+/// of no task, is refused with the nearest.
 void from_environment(Config& config);
 
 }  // namespace heed

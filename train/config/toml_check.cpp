@@ -1,12 +1,12 @@
 // Refuses TOML that the parser would not survive.
-#include "train/toml_check.h"
+#include "heed/train/config/toml_check.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <string_view>
 
-#include "data/text.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 namespace {
@@ -94,7 +94,7 @@ void check_toml(const std::string& all, const std::string& name) {
     } else if (bare && part == Part::behind && letter != '#' && !is_blank(all[at])) {
       refuse("a second value in this line. Give one; text goes in quotes.");
     } else if (letter == '.' && bare && part <= Part::name && ++dots > most_dots) {
-      refuse("a name with more than ", most_dots, " dots. A setting has one, as in train.rate.");
+      refuse("a name with more than ", most_dots, " dots. A setting has one, as in train.learning_rate.");
     }
     if (bare && !mark) part = part_at(all[at], part);
   }

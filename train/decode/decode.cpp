@@ -1,14 +1,14 @@
-// Greedy, beam and random decoding.
-#include "train/decode.h"
+// Greedy decoding, beam search and sampling.
+#include "heed/train/decode/decode.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
-#include "core/kernels/copy.h"
-#include "core/launch.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed {
 namespace {
@@ -19,16 +19,15 @@ Tensor column(const std::vector<int32_t>& ids) {
   return Tensor::of<int32_t>(ids, Shape{static_cast<int64_t>(ids.size()), 1});
 }
 
-/// Logits of what comes next and their logarithms as probabilities, [rows, V], on the host; what is forbidden
-/// has none.
+/// Logits and log probabilities [rows, V] of the next token, on the host; forbidden tokens have -inf.
 class NextScores {
  public:
-  NextScores(const Generator& model, const std::vector<int32_t>& last, Decoding& state,
+  NextScores(const AutoregressiveModel& model, const std::vector<int32_t>& last, Decoding& state,
              const DecodeIds& ids) {
     const Tensor logits = contiguous(model.next(column(last), state));
     vocabulary = logits.extent(1);
     for (const int32_t id : ids.forbidden) {
-      if (id < 0 || id >= vocabulary) continue;  // -1: the tokenizer has none
+      if (id < 0 || id >= vocabulary) continue;  // -1: the tokenizer has no such token
       launch<kernel::Fill>(logits.device(), view::slice(logits, 1, id, id + 1), impossible);
     }
     logits_ = on_host(logits);
@@ -40,7 +39,7 @@ class NextScores {
   int64_t vocabulary = 0;
 
  private:
-  /// Copied only where it must be.
+  /// Copies only a tensor on a device or of another type.
   static Tensor on_host(const Tensor& x) {
     if (x.device() == Device::cpu && x.dtype() == DType::f32) return x;
     return Tensor::from(x.to_host(), x.shape());
@@ -49,21 +48,21 @@ class NextScores {
   Tensor logits_, log_;
 };
 
-/// Of x[0, count); several abreast, since one comparison waits for the other.
+/// The maximum of x[0, count). Independent lanes hide the latency of comparisons.
 float largest(const float* x, int64_t count) {
-  constexpr int64_t abreast = 16;
-  float most[abreast];
-  std::fill_n(most, abreast, impossible);
+  constexpr int64_t lanes = 16;
+  float maxima[lanes];
+  std::fill_n(maxima, lanes, impossible);
   int64_t i = 0;
-  for (; i + abreast <= count; i += abreast) {
-    for (int64_t lane = 0; lane < abreast; ++lane)
-      most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
+  for (; i + lanes <= count; i += lanes) {
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      maxima[lane] = x[i + lane] > maxima[lane] ? x[i + lane] : maxima[lane];
   }
-  for (; i < count; ++i) most[0] = std::max(most[0], x[i]);
-  return *std::max_element(most, most + abreast);
+  for (; i < count; ++i) maxima[0] = std::max(maxima[0], x[i]);
+  return *std::max_element(maxima, maxima + lanes);
 }
 
-/// Where it is first; 0 where nothing is comparable.
+/// Index of the first maximum; 0 when all are NaN.
 int32_t first_largest(const float* x, int64_t count) {
   const float* found = std::find(x, x + count, largest(x, count));
   return found == x + count ? 0 : static_cast<int32_t>(found - x);
@@ -71,9 +70,9 @@ int32_t first_largest(const float* x, int64_t count) {
 
 }  // namespace
 
-std::vector<Hypothesis> greedy(const Generator& model, Decoding state, const std::vector<int64_t>& longest,
-                               const DecodeIds& ids) {
-  const NoTape no_tape;
+std::vector<Hypothesis> greedy(const AutoregressiveModel& model, Decoding state,
+                               const std::vector<int64_t>& longest, const DecodeIds& ids) {
+  const NoGrad no_tape;
   std::vector<Hypothesis> out(longest.size());
   std::vector<size_t> active(longest.size());
   std::iota(active.begin(), active.end(), size_t{0});
@@ -108,9 +107,9 @@ struct Live {
   double score = 0;
 };
 
-/// One sentence's search.
+/// Beam search of one sentence.
 struct Search {
-  size_t row = 0;  // of the input
+  size_t row = 0;  // in the input batch
   std::vector<Live> live;
   Hypothesis best;
   double best_score = -std::numeric_limits<double>::infinity();
@@ -121,7 +120,7 @@ struct Candidate {
   float score;
   int32_t beam, id;
   bool operator<(const Candidate& other) const {
-    // Ties go to the earlier beam and the smaller id, so that the result depends on nothing else.
+    // Ties go to the earlier beam, then the smaller id, so that the result is deterministic.
     if (score != other.score) return score > other.score;
     return beam != other.beam ? beam < other.beam : id < other.id;
   }
@@ -131,7 +130,7 @@ double penalty(int64_t length, double alpha) {
   return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha);
 }
 
-/// The `count` best continuations of a sentence's hypotheses, whose scores begin in row `first`.
+/// The `count` best continuations of a sentence's hypotheses; their scores begin in row `first`.
 std::vector<Candidate> best_of(const Search& search, const NextScores& next, int64_t first, int64_t count) {
   constexpr int64_t stretch = 64;
   std::vector<Candidate> heap;
@@ -140,7 +139,7 @@ std::vector<Candidate> best_of(const Search& search, const NextScores& next, int
     const float* row = next.log(first + static_cast<int64_t>(b));
     const auto base = static_cast<float>(search.live[b].score);
     for (int64_t id = 0; id < next.vocabulary; ++id) {
-      // Most stretches hold nothing that is better than what there is.
+      // Skips blocks without a better candidate: most of them.
       while (static_cast<int64_t>(heap.size()) == count && id % stretch == 0 &&
              id + stretch <= next.vocabulary && base + largest(row + id, stretch) <= heap.front().score)
         id += stretch;
@@ -159,7 +158,7 @@ std::vector<Candidate> best_of(const Search& search, const NextScores& next, int
   return heap;
 }
 
-/// Puts the candidates into the search; returns which beams live on.
+/// Adds candidates to the search; returns the beams that continue.
 std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candidates, const DecodeIds& ids,
                             const DecodeOptions& options, int64_t longest) {
   std::vector<Live> next;
@@ -171,7 +170,7 @@ std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candid
     search.best = {tokens, value};
   };
   for (const Candidate& candidate : candidates) {
-    if (candidate.score == impossible || static_cast<int64_t>(next.size()) == options.beam) break;
+    if (candidate.score == impossible || static_cast<int64_t>(next.size()) == options.beam_size) break;
     const Live& parent = search.live[static_cast<size_t>(candidate.beam)];
     const auto length = static_cast<int64_t>(parent.ids.size()) + 1;
     if (candidate.id == ids.end) {
@@ -190,8 +189,7 @@ std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candid
     for (const Live& live : search.live) finish(live.ids, live.score, length);
     search.live.clear();
   }
-  // Log probabilities only fall: the best living hypothesis can at most keep its sum over the greatest
-  // length.
+  // Log probabilities only fall: at best, a live hypothesis keeps its sum up to the maximum length.
   const double hope = search.live.empty()
                           ? -std::numeric_limits<double>::infinity()
                           : search.live[0].score / penalty(longest, std::max(0.0, options.length_penalty));
@@ -201,12 +199,12 @@ std::vector<int32_t> extend(Search& search, const std::vector<Candidate>& candid
 
 }  // namespace
 
-std::vector<Hypothesis> beam_search(const Generator& model, Decoding state,
+std::vector<Hypothesis> beam_search(const AutoregressiveModel& model, Decoding state,
                                     const std::vector<int64_t>& longest, const DecodeIds& ids,
                                     const DecodeOptions& options) {
-  if (options.beam < 1 || options.beam > 1000)
-    fail("decode.beam = ", options.beam, ". It must be 1 to 1000.");
-  const NoTape no_tape;
+  if (options.beam_size < 1 || options.beam_size > 1000)
+    fail("decode.beam_size = ", options.beam_size, ". It must be 1 to 1000.");
+  const NoGrad no_tape;
   std::vector<Hypothesis> out(longest.size());
   std::vector<Search> searches(longest.size());
   for (size_t i = 0; i < searches.size(); ++i) {
@@ -228,7 +226,7 @@ std::vector<Hypothesis> beam_search(const Generator& model, Decoding state,
     std::vector<std::vector<int32_t>> parents(searches.size());
     parallel_for(static_cast<int64_t>(searches.size()), [&](int64_t s) {
       Search& search = searches[static_cast<size_t>(s)];
-      const auto candidates = best_of(search, next, first[static_cast<size_t>(s)], 2 * options.beam);
+      const auto candidates = best_of(search, next, first[static_cast<size_t>(s)], 2 * options.beam_size);
       parents[static_cast<size_t>(s)] = extend(search, candidates, ids, options, longest[search.row]);
     });
     std::vector<int32_t> order;
@@ -256,7 +254,7 @@ void SampleOptions::check() const {
   if (!(top_p > 0 && top_p <= 1)) refuse("top-p", top_p, "above 0 and at most 1");
   if (!(repetition_penalty > 0) || std::isinf(repetition_penalty))
     refuse("repetition-penalty", repetition_penalty, "above 0; 1 is none");
-  if (tokens < 0) refuse("tokens", static_cast<double>(tokens), "at least 0");
+  if (max_new_tokens < 0) refuse("max-new-tokens", static_cast<double>(max_new_tokens), "at least 0");
 }
 
 int32_t draw_token(std::span<float> logits, const SampleOptions& options, std::span<const int32_t> context,
@@ -264,7 +262,7 @@ int32_t draw_token(std::span<float> logits, const SampleOptions& options, std::s
   for (const float logit : logits) {
     if (std::isnan(logit))
       fail(Fault::numeric,
-           "generate: the model's scores are not numbers. Take an earlier checkpoint: --ckpt.");
+           "generate: the model's scores are not numbers. Take an earlier checkpoint: --checkpoint.");
   }
   if (options.repetition_penalty != 1) {
     const auto penalty = static_cast<float>(options.repetition_penalty);
@@ -286,11 +284,11 @@ int32_t draw_token(std::span<float> logits, const SampleOptions& options, std::s
     return x != y ? x > y : a < b;
   });
   if (kept == 1) return order[0];
-  const double most = logits[static_cast<size_t>(order[0])];
-  std::vector<double> mass;  // summed up, by falling probability
+  const double max_logit = logits[static_cast<size_t>(order[0])];
+  std::vector<double> mass;  // cumulative, by falling probability
   double total = 0;
   for (int64_t i = 0; i < kept; ++i) {
-    const double gap = logits[static_cast<size_t>(order[static_cast<size_t>(i)])] - most;
+    const double gap = logits[static_cast<size_t>(order[static_cast<size_t>(i)])] - max_logit;
     total += std::exp(gap / options.temperature);
     mass.push_back(total);
   }
@@ -307,11 +305,11 @@ void sample(const DecoderOnly& model, std::vector<int32_t> prompt, int64_t max_l
             const SampleOptions& options, Rng& rng, const std::function<bool(int32_t)>& out) {
   if (prompt.empty()) fail("generate: the prompt is empty. Give at least one token.");
   options.check();
-  const NoTape no_tape;
+  const NoGrad no_tape;
   std::vector<int32_t> context = std::move(prompt);
   Decoding state;
   std::vector<int32_t> fresh;
-  for (int64_t made = 0; made < options.tokens; ++made) {
+  for (int64_t made = 0; made < options.max_new_tokens; ++made) {
     if (made == 0 || static_cast<int64_t>(context.size()) > max_length) {
       const auto room = static_cast<size_t>(made == 0 ? max_length : std::max<int64_t>(max_length / 2, 1));
       if (context.size() > room) context.erase(context.begin(), context.end() - static_cast<int64_t>(room));

@@ -1,10 +1,10 @@
-// Translating, and looking while it happens.
-#include "train/translator.h"
+// Translation and its attention maps.
+#include "heed/train/decode/translator.h"
 
 #include <algorithm>
 
-#include "train/decode.h"
-#include "train/task.h"
+#include "heed/train/decode/decode.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
@@ -53,32 +53,32 @@ std::vector<std::string> translate_all(const TranslationModel& model,
                                        const std::vector<std::string>& sentences, const Tokenizer& source,
                                        const Tokenizer& target, int64_t max_length,
                                        const DecodeOptions& options) {
-  const NoTape no_tape;
-  constexpr size_t most = 128;
+  const NoGrad no_tape;
+  constexpr size_t max_batch = 128;
   std::vector<std::vector<int32_t>> encoded;
   for (const std::string& sentence : sentences) encoded.push_back(framed(source, sentence, max_length));
-  std::vector<size_t> order;  // a line without words stays empty: there is nothing to translate
+  std::vector<size_t> order;  // a sentence without words stays empty: nothing to translate
   for (size_t i = 0; i < sentences.size(); ++i) {
     if (encoded[i].size() > 2) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return encoded[a].size() < encoded[b].size(); });
   std::vector<std::string> out(sentences.size());
-  for (size_t begin = 0; begin < order.size(); begin += most) {
-    const size_t end = std::min(begin + most, order.size());
+  for (size_t begin = 0; begin < order.size(); begin += max_batch) {
+    const size_t end = std::min(begin + max_batch, order.size());
     std::vector<std::vector<int32_t>> rows;
     std::vector<int64_t> longest;
     for (size_t i = begin; i < end; ++i) {
       rows.push_back(encoded[order[i]]);
-      longest.push_back(
-          std::min<int64_t>(static_cast<int64_t>(rows.back().size()) + options.extra, max_length - 1));
+      longest.push_back(std::min<int64_t>(static_cast<int64_t>(rows.back().size()) + options.max_extra_tokens,
+                                          max_length - 1));
     }
     const Source batch = rectangle(rows, source.pad());
     const Tensor states = model.encode(batch.ids, batch.lengths, {});
     Decoding start = model.start(states, batch.lengths);
     const std::vector<Hypothesis> found =
-        options.beam == 1 ? greedy(model, std::move(start), longest, decode_ids(target))
-                          : beam_search(model, std::move(start), longest, decode_ids(target), options);
+        options.beam_size == 1 ? greedy(model, std::move(start), longest, decode_ids(target))
+                               : beam_search(model, std::move(start), longest, decode_ids(target), options);
     for (size_t i = begin; i < end; ++i) out[order[i]] = target.decode(found[i - begin].ids);
   }
   return out;
@@ -87,18 +87,18 @@ std::vector<std::string> translate_all(const TranslationModel& model,
 std::vector<MapView> translation_maps(TranslationModel& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
                                       int64_t extra, std::string& caption) {
-  const NoTape no_tape;
+  const NoGrad no_tape;
   const std::vector<int32_t> ids = framed(source, sentence, max_length);
   const Source batch = rectangle({ids}, source.pad());
-  Probe encoder_probe, decoder_probe;
-  const Tensor states = model.encode(batch.ids, batch.lengths, {.probe = &encoder_probe});
+  MapRecorder encoder_probe, decoder_probe;
+  const Tensor states = model.encode(batch.ids, batch.lengths, {.recorder = &encoder_probe});
   const int64_t room = std::min<int64_t>(static_cast<int64_t>(ids.size()) + extra, max_length - 1);
   const std::vector<int32_t> made =
       greedy(model, model.start(states, batch.lengths), {room}, decode_ids(target))[0].ids;
   std::vector<int32_t> read = made, written = made;
   read.insert(read.begin(), target.start());
   written.push_back(target.end());
-  model.decode(rectangle({read}, target.pad()).ids, states, batch.lengths, {.probe = &decoder_probe});
+  model.decode(rectangle({read}, target.pad()).ids, states, batch.lengths, {.recorder = &decoder_probe});
   caption = sentence + "  \u2192  " + target.decode(made);
   std::vector<MapView> views;
   const auto layer_of = [](const std::string& name) {
@@ -106,8 +106,8 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
     return at == std::string::npos ? int64_t{0} : static_cast<int64_t>(std::stoll(name.substr(at + 7)));
   };
   const std::vector<std::string> in = pieces(source, ids);
-  const auto show = [&](const Probe::Map& map) {
-    const std::string name = name_of(model, map.who);
+  const auto show = [&](const MapRecorder::Map& map) {
+    const std::string name = name_of(model, map.module);
     if (name.starts_with("encoder")) {
       views.push_back(map_view(model, map, "encoder self", layer_of(name), in, in));
     } else if (name.find(".cross") != std::string::npos) {
@@ -117,8 +117,8 @@ std::vector<MapView> translation_maps(TranslationModel& model, const std::string
           map_view(model, map, "decoder self", layer_of(name), pieces(target, read), pieces(target, read)));
     }
   };
-  for (const Probe::Map& map : encoder_probe.maps) show(map);
-  for (const Probe::Map& map : decoder_probe.maps) show(map);
+  for (const MapRecorder::Map& map : encoder_probe.maps) show(map);
+  for (const MapRecorder::Map& map : decoder_probe.maps) show(map);
   return views;
 }
 

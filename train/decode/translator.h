@@ -1,26 +1,26 @@
-// Using a trained encoder-decoder: sentences in, sentences out, and its maps.
+// Translation with a trained encoder-decoder, and its attention maps.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "attention/map_view.h"
-#include "data/tokenizer.h"
-#include "nn/transformer.h"
-#include "train/config.h"
+#include "heed/attention/inspect/map_view.h"
+#include "heed/data/tokenizers/tokenizer.h"
+#include "heed/nn/transformer.h"
+#include "heed/train/config/config.h"
 
 namespace heed {
 
-/// Translates sentences in batches of like length. A sentence longer than the model can read is cut;
+/// Translates sentences in batches of similar length. Truncates a sentence that is too long for the model;
 /// one without words stays empty.
 std::vector<std::string> translate_all(const TranslationModel& model,
                                        const std::vector<std::string>& sentences, const Tokenizer& source,
                                        const Tokenizer& target, int64_t max_length,
                                        const DecodeOptions& options);
 
-/// Translates one sentence greedily and shows every map of that pass: encoder self, decoder self, cross;
-/// evaluation mode, no padding. Rows of cross maps are the words written, rows of decoder maps the words
-/// read. A sentence longer than the model can read is cut; the output is at most `extra` tokens longer.
+/// Translates one sentence greedily, in evaluation mode without padding, and returns every attention map:
+/// encoder self, decoder self, cross. Rows of cross maps are the words written, rows of decoder maps the
+/// words read. Truncates a sentence that is too long; the output has at most `extra` more tokens.
 std::vector<MapView> translation_maps(TranslationModel& model, const std::string& sentence,
                                       const Tokenizer& source, const Tokenizer& target, int64_t max_length,
                                       int64_t extra, std::string& caption);

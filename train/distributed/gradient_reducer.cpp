@@ -1,17 +1,17 @@
-// Buckets of the arena, sent in one order by everybody.
-#include "train/exchange.h"
+// Buckets of gradients, sent by every process in the same order.
+#include "heed/train/distributed/gradient_reducer.h"
 
 #include <algorithm>
 
-#include "core/kernels/copy.h"
-#include "core/launch.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
-Exchange::Exchange(Optimizer& optimizer, std::unique_ptr<Sums> sums, int64_t bucket)
+GradientReducer::GradientReducer(Optimizer& optimizer, std::unique_ptr<AllReduce> sums, int64_t bucket)
     : optimizer_(optimizer), sums_(std::move(sums)) {
-  // A sweep ends with the layers that came first. Matrices lie before vectors, and vectors of all layers are
-  // neighbours: they are complete last, so they are sent last.
+  // The backward pass ends with the first layers. Vectors of all layers are stored together after the
+  // matrices: they are complete last, so they are sent last.
   const std::span<const Tensor> leaves = optimizer.leaves();
   const auto close = [&](int64_t first, int64_t last) {
     std::vector<Bucket> part;
@@ -32,33 +32,33 @@ Exchange::Exchange(Optimizer& optimizer, std::unique_ptr<Sums> sums, int64_t buc
   }
 }
 
-void Exchange::begin() {
+void GradientReducer::begin() {
   sent_ = 0;
   for (Bucket& bucket : buckets_) bucket.waiting = static_cast<int64_t>(bucket.leaves.size());
 }
 
-Arrivals Exchange::watch() {
-  return Arrivals([this](const Node& leaf) { arrived(leaf); });
+GradientHooks GradientReducer::watch() {
+  return GradientHooks([this](const Node& leaf) { arrived(leaf); });
 }
 
-void Exchange::arrived(const Node& leaf) {
+void GradientReducer::arrived(const Node& leaf) {
   const auto found = bucket_of_.find(&leaf);
   if (found == bucket_of_.end()) return;
   --buckets_[found->second].waiting;
   while (sent_ < buckets_.size() && buckets_[sent_].waiting == 0) send(buckets_[sent_++]);
 }
 
-void Exchange::send(Bucket& bucket) {
+void GradientReducer::send(Bucket& bucket) {
   for (const Tensor& leaf : bucket.leaves) {
     Node& node = *leaf.node();
-    // No gradient has arrived here: what lies there is of an earlier step.
+    // No gradient has arrived: the buffer still holds an earlier step's.
     if (node.fresh) launch<kernel::Fill>(node.grad.device(), node.grad, 0.0);
     node.fresh = false;
   }
   sums_->start(view::slice(optimizer_.gradients(), 0, bucket.begin, bucket.end));
 }
 
-void Exchange::finish(const Tensor& tail) {
+void GradientReducer::finish(const Tensor& tail) {
   sent_early_ = static_cast<int64_t>(sent_);
   while (sent_ < buckets_.size()) send(buckets_[sent_++]);
   sums_->start(tail);

@@ -1,52 +1,51 @@
-// Gradients of several processes added up while the backward pass still runs.
+// Sums gradients over processes during the backward pass.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <vector>
 
-#include "autograd/arrivals.h"
-#include "core/group.h"
-#include "train/optimizer.h"
+#include "heed/autograd/gradient_hooks.h"
+#include "heed/core/distributed/process_group.h"
+#include "heed/train/optim/optimizer.h"
 
 namespace heed {
 
-/// Adds up the gradients in an optimizer's arena over a group by `sums`, in buckets of neighbours. A bucket
-/// is sent as soon as the sweep has finished the gradients in it and those of the buckets before have been
-/// sent: the order is fixed, from the last matrices of the model to the first, then what is left. Li et al.
-/// 2020, "PyTorch distributed", arXiv 2006.15704.
-class Exchange {
+/// Sums the gradients of an optimizer over a process group, in buckets of adjacent parameters. Sends a bucket
+/// once its gradients and all earlier buckets are complete: a fixed order, from the last matrices of the
+/// model to the first, then the rest. Li et al. 2020, "PyTorch distributed", arXiv 2006.15704.
+class GradientReducer {
  public:
-  /// `bucket` is the size of a bucket in elements, but for a parameter that alone is larger.
-  Exchange(Optimizer& optimizer, std::unique_ptr<Sums> sums, int64_t bucket = int64_t{1} << 20);
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
+  /// `bucket` is the size of a bucket in elements; a larger parameter gets its own bucket.
+  GradientReducer(Optimizer& optimizer, std::unique_ptr<AllReduce> sums, int64_t bucket = int64_t{1} << 20);
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
 
-  /// To be called before the first sweep of a step.
+  /// Call it before the first backward pass of a step.
   void begin();
-  /// To be kept while the last sweep of a step runs: what that completes is sent meanwhile.
-  Arrivals watch();
-  /// Sends what has not been sent, and `tail` (contiguous, of the arena's type). Afterwards the arena and the
-  /// tail hold the sums over the group; on a device, as far as its later work can see.
+  /// Keep it during the last backward pass of a step: buckets are sent as they become complete.
+  GradientHooks watch();
+  /// Sends the remaining buckets and `tail` (contiguous, of the gradients' type). Then the gradients and the
+  /// tail hold the sums over the group; on a GPU, in stream order.
   void finish(const Tensor& tail);
 
   int64_t buckets() const { return static_cast<int64_t>(buckets_.size()); }
-  /// How many buckets of the last step had been sent when finish() was called.
+  /// Number of buckets of the last step that were sent before finish().
   int64_t sent_early() const { return sent_early_; }
 
  private:
   struct Bucket {
-    int64_t begin = 0, end = 0;  // in the arena
+    int64_t begin = 0, end = 0;  // in Optimizer::gradients()
     std::vector<Tensor> leaves = {};
-    int64_t waiting = 0;  // leaves whose gradients are to come
+    int64_t waiting = 0;  // leaves without their gradient yet
   };
 
   void arrived(const Node& leaf);
   void send(Bucket& bucket);
 
   Optimizer& optimizer_;
-  std::unique_ptr<Sums> sums_;
-  std::vector<Bucket> buckets_;  // in the order in which they are sent
+  std::unique_ptr<AllReduce> sums_;
+  std::vector<Bucket> buckets_;  // in the order of sending
   std::map<const Node*, size_t> bucket_of_;
   size_t sent_ = 0;
   int64_t sent_early_ = 0;

@@ -1,18 +1,18 @@
-// Gathers what runs left behind, and takes means over their seeds.
-#include "train/comparison.h"
+// Reads runs and averages over their seeds.
+#include "heed/train/experiments/comparison.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-#include "attention/picture_encode.h"
-#include "core/io.h"
-#include "core/json.h"
-#include "core/terminal.h"
-#include "train/chart.h"
-#include "train/csv.h"
-#include "train/run_folder.h"
-#include "train/score_name.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+#include "heed/core/io/terminal.h"
+#include "heed/train/metrics/score_name.h"
+#include "heed/train/report/chart.h"
+#include "heed/train/run/csv.h"
+#include "heed/train/run/run_folder.h"
 
 namespace heed {
 namespace {
@@ -47,13 +47,13 @@ double mean(const std::vector<const ComparedRun*>& runs, double ComparedRun::*wh
   return sum / static_cast<double>(runs.size());
 }
 
-/// The same of those runs where it is known; 0: of none.
+/// The mean over those runs where it is known; 0: none.
 double mean_known(std::vector<const ComparedRun*> runs, double ComparedRun::*what) {
   std::erase_if(runs, [&](const ComparedRun* run) { return !(run->*what > 0); });
   return runs.empty() ? 0 : mean(runs, what);
 }
 
-/// Seconds of training at a step, between the steps where they were noted.
+/// Seconds of training at a step, interpolated between logged steps.
 double seconds_at(const MetricSeries& seconds, int64_t step) {
   const auto next = std::lower_bound(seconds.steps.begin(), seconds.steps.end(), step);
   if (next == seconds.steps.end()) return seconds.values.back();
@@ -72,7 +72,7 @@ std::string significant(double value) {
   return buffer;
 }
 
-/// "text 1f2e3d4c, test text 9b8a7f6e" of the hashes in a manifest (Task::facts).
+/// "text 1f2e3d4c, test text 9b8a7f6e" from the hashes in a manifest (Task::metadata).
 std::string data_of(const Json& manifest) {
   constexpr std::string_view mark = "sha256 ";
   std::string out;
@@ -87,22 +87,23 @@ std::string data_of(const Json& manifest) {
 
 void take_manifest(ComparedRun& out, const Json& manifest) {
   out.seed = manifest.at("seed").integer();
-  if (const Json* anchors = manifest.find("anchors"); anchors != nullptr && anchors->is_text())
-    out.anchors = anchors->text();
+  const Json* baselines = manifest.find("baselines");
+  if (baselines == nullptr) baselines = manifest.find("anchors");  // of run format 2
+  if (baselines != nullptr && baselines->is_text()) out.baselines = baselines->text();
   out.data = data_of(manifest);
   out.parameters = manifest.at("parameters").real();
   out.flops = manifest.at("estimate").at("flops_a_step").real();
   const Json* took = manifest.find("took");
-  if (took == nullptr) return;  // killed before it was noted
+  if (took == nullptr) return;  // killed before it was written
   for (const Json& session : sessions_of(manifest)) {
-    if (session.find("took") != nullptr) out.measured_on = speed_traits(session);  // the last counts
+    if (session.find("took") != nullptr) out.measured_on = speed_traits(session);  // the last one counts
   }
   out.memory = took->at("memory_bytes").real();
   if (const Json* steps = took->find("steps"); steps != nullptr && took->at("seconds_of_steps").real() > 0)
     out.steps_per_second = steps->real() / took->at("seconds_of_steps").real();
 }
 
-/// Reads what was parsed out of a file: a complaint says which.
+/// Adds the file's name to errors of `read`.
 template <class Read>
 void in_file(const Path& path, const Read& read) {
   try {
@@ -112,7 +113,7 @@ void in_file(const Path& path, const Read& read) {
   }
 }
 
-/// What runs have in a text, in the order in which it first appears, each with the labels that have it.
+/// The texts of a field in order of first appearance, each with the labels of its runs.
 std::vector<std::pair<std::string, std::string>> labels_by(const Comparison& comparison,
                                                            std::string ComparedRun::*what) {
   std::vector<std::pair<std::string, std::vector<std::string>>> found;
@@ -133,7 +134,7 @@ std::vector<std::pair<std::string, std::string>> labels_by(const Comparison& com
   return out;
 }
 
-/// Tells each run how its machine and program differ from those of the first whose speed is known.
+/// Sets each run's differences of machine and program to the first run with a known speed.
 void compare_machines(std::vector<ComparedRun>& runs) {
   const auto first =
       std::find_if(runs.begin(), runs.end(), [](const ComparedRun& run) { return run.steps_per_second > 0; });
@@ -178,7 +179,7 @@ Spread spread_of(const std::vector<double>& values) {
 std::string to_string(const Spread& spread) {
   if (spread.count == 0) return "";
   if (spread.count == 1 || !(spread.deviation > 0)) return significant(spread.mean);
-  // Two digits of the deviation say how many of the mean are worth reading.
+  // Two digits of the deviation decide the digits of the mean.
   const int decimals = std::clamp(1 - static_cast<int>(std::floor(std::log10(spread.deviation))), 0, 9);
   return fixed(spread.mean, decimals) + " \u00b1 " + fixed(spread.deviation, decimals);
 }
@@ -200,7 +201,7 @@ Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs)
                                    [&](const ComparedRow& row) { return row.label == run.label; });
     if (known) continue;
     ComparedRow row{.label = run.label, .failure = "", .score = {}};
-    std::vector<const ComparedRun*> there;
+    std::vector<const ComparedRun*> present;
     std::vector<double> scores;
     for (const ComparedRun& other : out.runs) {
       if (other.label != run.label) continue;
@@ -208,17 +209,17 @@ Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs)
         row.failure = other.failure;
         continue;
       }
-      there.push_back(&other);
+      present.push_back(&other);
       scores.push_back(score_of(other, out.score));
       if (row.otherwise.empty()) row.otherwise = other.otherwise;
     }
     row.score = spread_of(scores);
-    if (!there.empty()) {
-      row.parameters = mean(there, &ComparedRun::parameters);
-      row.flops = mean(there, &ComparedRun::flops);
-      row.steps_per_second = mean_known(there, &ComparedRun::steps_per_second);
-      row.memory = mean_known(there, &ComparedRun::memory);
-      row.seconds = mean(there, &ComparedRun::seconds);
+    if (!present.empty()) {
+      row.parameters = mean(present, &ComparedRun::parameters);
+      row.flops = mean(present, &ComparedRun::flops);
+      row.steps_per_second = mean_known(present, &ComparedRun::steps_per_second);
+      row.memory = mean_known(present, &ComparedRun::memory);
+      row.seconds = mean(present, &ComparedRun::seconds);
     }
     out.rows.push_back(row);
   }
@@ -234,10 +235,10 @@ int exit_code(const Comparison& comparison) {
 
 std::vector<std::string> comparison_notes(const Comparison& comparison) {
   std::vector<std::string> out;
-  const auto anchors = labels_by(comparison, &ComparedRun::anchors);
-  for (const auto& [words, labels] : anchors) {
+  const auto baselines = labels_by(comparison, &ComparedRun::baselines);
+  for (const auto& [words, labels] : baselines) {
     if (!words.empty())
-      out.push_back(text("anchors", anchors.size() > 1 ? " of " + labels : "", ": ", words));
+      out.push_back(text("baselines", baselines.size() > 1 ? " of " + labels : "", ": ", words));
   }
   const auto data = labels_by(comparison, &ComparedRun::data);
   if (data.size() > 1) {
@@ -287,14 +288,14 @@ std::string comparison_csv(const Comparison& comparison) {
   std::vector<std::string> names;
   bool anchored = false;
   for (const ComparedRun& run : comparison.runs) {
-    anchored = anchored || !run.anchors.empty();
+    anchored = anchored || !run.baselines.empty();
     for (const auto& [name, value] : run.scores) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
   std::string out = "label,seed";
   for (const std::string& name : names) out += "," + csv_name(name);
-  if (anchored) out += ",anchors";
+  if (anchored) out += ",baselines";
   out +=
       ",steps_per_second,peak_bytes,parameters,flops_a_step,seconds,run,failure,measured_on,"
       "differs_from_first\n";
@@ -304,7 +305,7 @@ std::string comparison_csv(const Comparison& comparison) {
       const double value = score_of(run, name);
       out += std::isfinite(value) ? text(",", value) : std::string(",");
     }
-    if (anchored) out += "," + csv_text(run.anchors);
+    if (anchored) out += "," + csv_text(run.baselines);
     if (run.failure.empty()) {
       const auto known = [](double value, const std::string& words) { return value > 0 ? words : ""; };
       out += text(",", known(run.steps_per_second, text(run.steps_per_second)), ",",

@@ -1,4 +1,4 @@
-// Runs side by side: what each reached, and what it took.
+// Comparison of runs: scores, cost and curves.
 #pragma once
 
 #include <string>
@@ -6,86 +6,89 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "train/bubbles.h"
-#include "train/chart.h"
-#include "train/metrics_log.h"
-#include "train/sessions.h"
+#include "heed/core/error.h"
+#include "heed/train/report/bubble_chart.h"
+#include "heed/train/report/chart.h"
+#include "heed/train/run/metrics_log.h"
+#include "heed/train/run/sessions.h"
 
 namespace heed {
 
-/// A finished run as a comparison sees it, or one that there is not.
+/// A finished run in a comparison, or why there is none.
 struct ComparedRun {
-  std::string label;    ///< what it is compared as; runs of one label differ by their seed
-  std::string folder;   ///< empty when there is no run
-  std::string failure;  ///< why there is none
-  int code = 0;         ///< what it failed with, as an exit code
+  std::string label;    ///< runs with the same label differ by their seed
+  std::string folder;   ///< empty when the run is missing
+  std::string failure;  ///< why the run is missing
+  int code = 0;         ///< exit code of the failure
   int64_t seed = 0;
-  int64_t step = 0;                                      ///< of the checkpoint that was scored
-  std::vector<std::pair<std::string, double>> scores{};  ///< on the test data
-  std::string anchors{};                                 ///< what little knowledge scores there, in words
-  std::string data{};                                    ///< what it was trained and scored on, by hash
-  double parameters = 0, flops = 0;                      ///< flops of a step
-  double steps_per_second = 0, memory = 0;  ///< peak bytes of the process; 0 where it is not known
-  double seconds = 0;                       ///< of training
+  int64_t step = 0;                                      ///< of the scored checkpoint
+  std::vector<std::pair<std::string, double>> scores{};  ///< on the test split
+  std::string baselines{};                               ///< baselines of the test split, as text
+  std::string data{};                                    ///< hashes of the training and test data
+  double parameters = 0, flops = 0;                      ///< parameter count; FLOPs of a step
+  double steps_per_second = 0, memory = 0;               ///< peak bytes of the process; 0: unknown
+  double seconds = 0;                                    ///< of training
   std::vector<MetricSeries> metrics{};
-  SessionTraits measured_on{};  ///< program and machine that its speed and memory are of
-  std::string otherwise{};      ///< how these differ from those of the first run; compare_runs() fills it in
+  SessionTraits measured_on{};  ///< program and machine of the speed and memory
+  std::string otherwise{};      ///< differences to the first run's machine; compare_runs() sets it
 };
 
-/// Reads a finished run. Fault::file or Fault::data naming what is missing: a run that has not been scored
-/// has no place in a comparison.
+/// Reads a finished run. Fault::file or Fault::data naming what is missing; a run without test scores is an
+/// error.
 ComparedRun read_compared(const Path& run, const std::string& label);
 
-/// Mean and sample deviation of the runs of one label.
+/// Mean and sample standard deviation of the runs of one label.
 struct Spread {
   double mean = 0, deviation = 0;
   int64_t count = 0;
 };
+/// The spread of some values.
 Spread spread_of(const std::vector<double>& values);
-/// "0.913 ± 0.004", or the mean alone for a single value.
+/// "0.913 ± 0.004", or only the mean for one value.
 std::string to_string(const Spread& spread);
 
-/// The runs of one label together.
+/// The runs of one label.
 struct ComparedRow {
   std::string label, failure;
   Spread score;                                                                     ///< of Comparison::score
   double parameters = 0, flops = 0, steps_per_second = 0, memory = 0, seconds = 0;  ///< means
-  std::string otherwise{};  ///< ComparedRun::otherwise of its runs: its speed says nothing beside others
+  std::string otherwise{};  ///< ComparedRun::otherwise of its runs: their speed is not comparable
 };
 
-/// What a comparison says: runs, rows in the order in which labels first appear, and the score that rows are
-/// compared by (accuracy, else bleu, else the first that the task names).
+/// A comparison: runs, rows in order of first appearance of their labels, and the score that is compared
+/// (accuracy, else bleu, else the task's first).
 struct Comparison {
   std::string title, score;
   bool higher_is_better = true;
   std::vector<ComparedRun> runs{};
   std::vector<ComparedRow> rows{};
 };
+/// Compares runs: groups them by label and computes means.
 Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs);
-/// What the program ends with: the code of the first run that failed, or 0.
+/// The exit code of the program: that of the first failed run, or 0.
 int exit_code(const Comparison& comparison);
 
-/// What belongs below the table, a line each. What little knowledge scores on the test data: "anchors:
-/// majority 0.172, ..."; where that is not the same for all runs, with the labels of those it is for. And
-/// where runs were not all scored on the same data, which had which. And whose speed was measured elsewhere.
+/// Notes below the table, one line each: the baselines of the test data ("baselines: majority 0.172, ..."),
+/// with labels where runs differ; which runs have which data, if they differ; and whose speed was measured on
+/// another machine.
 std::vector<std::string> comparison_notes(const Comparison& comparison);
-/// Stands behind a speed that was measured on another machine, or by another program, than the first.
+/// The mark of a speed measured on another machine or by another program than the first run's.
 std::string_view speed_mark(const ComparedRow& row);
-/// A table for the terminal.
+/// The table as text for a terminal.
 std::string comparison_text(const Comparison& comparison);
-/// One line a run: label, seed, every score, anchors where a run has any, speed, memory, parameters, flops,
-/// seconds, folder, failure, what it was measured on, and how that differs from the first.
+/// CSV with one line per run: label, seed, every score, `baselines` (baselines, if any), speed, memory,
+/// parameters, FLOPs, seconds, folder, failure, machine and program, and their differences to the first
+/// run's.
 std::string comparison_csv(const Comparison& comparison);
-/// The value of a metric over steps (or seconds of training), one line a label: the mean of its runs at the
-/// steps that all of them have.
+/// A metric over steps (or seconds of training), one line per label: the mean of its runs at the steps that
+/// all have.
 Chart comparison_chart(const Comparison& comparison, const std::string& metric, bool against_seconds);
-/// Validation score and training loss over steps and over seconds, those that were logged, each with a name
-/// for its file.
+/// Charts of validation score and training loss over steps and over seconds, if logged, each with its file
+/// name.
 std::vector<std::pair<std::string, Chart>> comparison_charts(const Comparison& comparison);
-/// Speed against score, with peak memory as area.
+/// Score over speed, with peak memory as area.
 BubbleChart comparison_bubbles(const Comparison& comparison);
-/// One offline page: the table, the picture of speed against score, curves against steps and seconds.
+/// One page without network access: the table, score over speed, curves over steps and seconds.
 std::string comparison_html(const Comparison& comparison);
 
 }  // namespace heed

@@ -1,12 +1,12 @@
-// The page of a comparison.
-#include "attention/picture_encode.h"
-#include "attention/picture_html.h"
-#include "attention/picture_script.h"
-#include "train/bubbles.h"
-#include "train/chart.h"
-#include "train/comparison.h"
-#include "train/report.h"
-#include "train/score_name.h"
+// The HTML page of a comparison.
+#include "heed/attention/inspect/map_page.h"
+#include "heed/attention/inspect/page_assets.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/train/experiments/comparison.h"
+#include "heed/train/metrics/score_name.h"
+#include "heed/train/report/bubble_chart.h"
+#include "heed/train/report/chart.h"
+#include "heed/train/report/report.h"
 
 namespace heed {
 namespace {

@@ -1,21 +1,21 @@
-// Trains the runs of a comparison one after the other, in processes of their own.
-#include "train/comparison_plan.h"
+// Trains the runs of a comparison one after the other, each in its own process.
+#include "heed/train/experiments/comparison_plan.h"
 
 #include <algorithm>
 
-#include "core/hash.h"
-#include "core/io.h"
-#include "train/child.h"
-#include "train/progress.h"
-#include "train/run_folder.h"
-#include "train/score_name.h"
-#include "train/stop_signals.h"
-#include "train/task.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+#include "heed/train/experiments/subprocess.h"
+#include "heed/train/loop/progress.h"
+#include "heed/train/loop/stop_signals.h"
+#include "heed/train/metrics/score_name.h"
+#include "heed/train/run/run_folder.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
 
-/// A label as a part of a file name.
+/// A label as part of a file name.
 std::string plain(const std::string& label) {
   std::string out;
   for (const char c : label) {
@@ -30,14 +30,14 @@ std::string plain(const std::string& label) {
 
 bool finished(const Path& run) { return io::exists(run / "scores.json"); }
 
-/// All steps of a run that has begun; 0: it has not said yet.
+/// The total steps of a run; 0: not known yet.
 int64_t steps_of_run(const Path& run) {
   const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
   return manifest ? manifest->at("steps").integer() : 0;
 }
 
-/// What the run says about itself on one line, from its metrics. Its last step is told when it has `ended`:
-/// the scores of that step's validation come after its loss.
+/// Shows a run's progress from its metrics. Shows its last step only once it has `ended`: that step's
+/// validation scores come after its loss.
 void show(Progress& progress, const Path& run, double done_seconds, int64_t left, bool ended) {
   Progress::Now now{.total = steps_of_run(run)};
   double seconds = 0;
@@ -48,7 +48,7 @@ void show(Progress& progress, const Path& run, double done_seconds, int64_t left
       now.loss = last;
       now.step = one.steps.back();
     }
-    if (one.name == "rate") now.rate = last;
+    if (one.name == "learning_rate") now.rate = last;
     if (one.name == "gradient_norm") now.norm = last;
     if (one.name.starts_with("valid_")) now.take_score(one.steps.back(), one.name.substr(6), last);
     if (one.name == "tokens_per_second") now.tokens_per_second = last;
@@ -115,7 +115,7 @@ std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const C
     const std::string which = text(++number, " of ", plans.size(), ": ", plan.label, ", seed ", plan.seed);
     std::string failure;
     int code = 0;
-    bool trained = false;  // now
+    bool trained = false;  // by this call
     if (finished(run)) {
       progress.say("run", which + ", is there");
     } else {

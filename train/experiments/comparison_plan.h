@@ -1,50 +1,50 @@
-// A comparison that trains: which runs it needs, and which of them are there.
+// Plans and trains the runs of a comparison.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "train/comparison.h"
-#include "train/config.h"
+#include "heed/train/config/config.h"
+#include "heed/train/experiments/comparison.h"
 
 namespace heed {
 
-/// One run that a comparison needs.
+/// One run of a comparison.
 struct PlannedRun {
   std::string label;
   int64_t seed = 0;
-  std::string name;  ///< of its folder: label, seed, and a hash of every setting
-  std::string plan;  ///< config.toml, as text
+  std::string name;  ///< folder name: label, seed and a hash of all settings
+  std::string plan;  ///< text of config.toml
 };
 
-/// "fastmax:p=1,softmax" as two specs: a comma begins a new one unless key=value follows it.
+/// Splits "fastmax:p=1,softmax" into two specs: a comma starts a new one unless key=value follows.
 std::vector<std::string> split_specs(const std::string& list);
 
-/// Whether the folder of a comparison holds the scores of this run.
+/// True if the folder of a comparison holds this run's scores.
 bool is_trained(const PlannedRun& plan, const Path& folder);
 
-/// A run of this config. Two plans have one name exactly when every setting is the same.
+/// The planned run of a config. Two plans have the same name exactly when all settings are equal.
 PlannedRun plan_run(Config config, const std::string& label);
 
-/// How the runs of a comparison are made.
+/// How to make the runs of a comparison.
 struct ComparisonOptions {
-  Path folder;                         ///< of the comparison: runs/, plans/ and what it says
-  std::vector<std::string> machine{};  ///< options of the machine, handed to each run: --threads 2
+  Path folder;                         ///< of the comparison: holds runs/, plans/ and results
+  std::vector<std::string> machine{};  ///< machine options passed on to each run: --threads 2
   bool quiet = false;
 };
 
-/// Trains what is not there yet, each in a process of its own, goes on with what was stopped, and reads all.
-/// What has been scored is never trained again. A run that fails has a reason in place of scores. Throws
-/// Stopped when a signal asked for it; what was trained is kept.
+/// Trains the missing runs, each in its own process, resumes interrupted ones, and reads all. Never trains a
+/// scored run again. A failed run has a reason instead of scores. Throws Stopped on a stop signal; what was
+/// trained is kept.
 std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const ComparisonOptions& options);
 
-/// A signal ended the work; everything was saved.
+/// Thrown when a signal ended the work; everything is saved.
 struct Stopped {
   int signal;
 };
 
-/// Writes compare.html, compare.csv and the pictures as SVG.
+/// Writes compare.html, compare.csv and the charts as SVG.
 void write_comparison(const Comparison& comparison, const Path& folder);
 
 }  // namespace heed

@@ -1,25 +1,36 @@
-// Settings against presets.
-#include "train/choices.h"
+// Compares settings with presets.
+#include "heed/train/experiments/preset_diff.h"
 
 #include <algorithm>
 
-#include "train/lra_presets.h"
-#include "train/task.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
 
-const LraRecipe* recipe_of(const Config& config) {
-  for (const LraRecipe& one : lra_recipes()) {
-    if (preset_of(one) == config.preset) return &one;
-  }
-  return nullptr;
+// Whether a pixel of 0 is left out, where places come from, what is classified, and how much is read: recipes
+// of one task disagree on these, and they decide what a result means. No task has all of them.
+constexpr const char* choices[] = {"data.pixel_zero",      "model.position",  "model.pool",
+                                   "data.mean_over",       "model.pair_head", "data.max_length",
+                                   "train.grad_clip_value"};
+
+/// The preset that a config began from; null if from none, or from one of another version.
+const Preset* preset_of(const Config& config) {
+  const auto all = presets();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Preset& one) { return config.preset == one.name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+bool follows_recipe(const Config& config) {
+  const Preset* preset = preset_of(config);
+  return preset != nullptr && !preset->recipe.empty();
 }
 
 bool has_recipes(const Config& config) {
-  const auto all = lra_recipes();
+  const auto all = presets();
   return std::any_of(all.begin(), all.end(),
-                     [&](const LraRecipe& one) { return config.task_name == one.task; });
+                     [&](const Preset& one) { return config.task_name == one.task && !one.recipe.empty(); });
 }
 
 const OptionText* find(const std::vector<OptionText>& options, const std::string& key) {
@@ -33,9 +44,7 @@ std::string or_none(const std::string& value) { return value.empty() ? "none" : 
 }  // namespace
 
 std::vector<ChangedSetting> changed_settings(Config& config) {
-  const auto all = presets();
-  if (std::none_of(all.begin(), all.end(), [&](const Preset& one) { return config.preset == one.name; }))
-    return {};
+  if (preset_of(config) == nullptr) return {};
   Config preset = preset_config(config.preset);
   const std::vector<OptionText> plain = options_of(preset);
   std::vector<ChangedSetting> out;
@@ -48,7 +57,7 @@ std::vector<ChangedSetting> changed_settings(Config& config) {
 }
 
 std::string changed_words(Config& config) {
-  const char* of = recipe_of(config) != nullptr ? "recipe" : "preset";
+  const char* of = follows_recipe(config) ? "recipe" : "preset";
   std::string out;
   for (const auto& [key, value, preset] : changed_settings(config))
     out += text(out.empty() ? "" : ", ", key, " ", or_none(value), " (", of, ": ", or_none(preset), ")");
@@ -56,24 +65,24 @@ std::string changed_words(Config& config) {
 }
 
 Json settings_facts(Config& config) {
-  Json facts = Json::object();
-  if (!config.preset.empty()) facts.set("preset", config.preset);
-  if (const LraRecipe* recipe = recipe_of(config)) facts.set("recipe", recipe->name);
+  Json metadata = Json::object();
+  if (!config.preset.empty()) metadata.set("preset", config.preset);
+  if (follows_recipe(config)) metadata.set("recipe", preset_of(config)->recipe);
   if (has_recipes(config)) {
     const std::vector<OptionText> options = options_of(config);
-    Json choices = Json::object();
-    for (const char* key : lra_choices()) {
-      if (const OptionText* option = find(options, key)) choices.set(key, option->value);
+    Json chosen = Json::object();
+    for (const char* key : choices) {
+      if (const OptionText* option = find(options, key)) chosen.set(key, option->value);
     }
-    facts.set("choices", std::move(choices));
+    metadata.set("choices", std::move(chosen));
   }
   if (!config.preset.empty()) {
     Json changed = Json::object();
     for (const auto& [key, value, preset] : changed_settings(config))
       changed.set(key, Json::object({{"value", value}, {"preset", preset}}));
-    facts.set("changed", std::move(changed));
+    metadata.set("changed", std::move(changed));
   }
-  return facts;
+  return metadata;
 }
 
 }  // namespace heed

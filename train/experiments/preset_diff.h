@@ -1,28 +1,28 @@
-// What a run's settings are beside those of its preset: a result means something together with both.
+// Differences between a run's settings and its preset's.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "core/json.h"
-#include "train/config.h"
+#include "heed/core/io/json.h"
+#include "heed/train/config/config.h"
 
 namespace heed {
 
-/// A setting that is not what the preset says.
+/// A setting whose value differs from the preset's.
 struct ChangedSetting {
   std::string key, value, preset;
 };
 
-/// In the order of config.toml. Whoever changed them, value is compared with value. None where the run has no
-/// preset, or one that there no longer is.
+/// The changed settings in the order of config.toml, whoever changed them. Empty when the run has no preset
+/// or the preset no longer exists.
 std::vector<ChangedSetting> changed_settings(Config& config);
 
-/// "data.pixel_zero token (recipe: pad), train.batch 2 (recipe: 256)"; empty where nothing was changed.
+/// "data.pixel_zero token (recipe: pad), train.batch_size 2 (recipe: 256)"; empty when nothing changed.
 std::string changed_words(Config& config);
 
-/// For the manifest: `preset`; where the task has recipes, `recipe` and `choices`, the keys that recipes
-/// disagree on; and `changed`, with the value and the preset's.
+/// For the manifest: `preset`; `recipe` and `choices` (the keys that differ between recipes) for tasks with
+/// recipes; and `changed`, with the run's and the preset's values.
 Json settings_facts(Config& config);
 
 }  // namespace heed

@@ -1,19 +1,17 @@
 // Reads the tables out of the text that the build puts into the program.
-#include "train/published.h"
+#include "heed/train/experiments/published.h"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <string_view>
 
-#include "attention/spec.h"
-#include "core/error.h"
-#include "core/json.h"
+#include "heed/attention/spec.h"
+#include "heed/core/error.h"
+#include "heed/core/io/embedded_files.h"
+#include "heed/core/io/json.h"
 
 namespace heed {
-
-extern const std::string_view published_text;  // made of train/published.json
-
 namespace {
 
 Measure measure_named(const std::string& word) {
@@ -39,13 +37,13 @@ PublishedTable table_of(const std::string& name, const Json& json) {
                      .metric = text_or_nothing(json, "metric"),
                      .columns = {},
                      .rows = {}};
-  for (const auto& [column, facts] : json.at("columns").members())
-    out.columns.push_back({column, text_or_nothing(facts, "preset"),
-                           out.measure == Measure::crossover ? facts.at("head_width").integer() : 0,
-                           text_or_nothing(facts, "real_data"), text_or_nothing(facts, "note")});
-  for (const auto& [row, facts] : json.at("rows").members()) {
-    PublishedRow one{row, facts.at("attention").text(), {}, text_or_nothing(facts, "note")};
-    for (const Json& value : facts.at("values").list()) one.values.push_back(value.real());
+  for (const auto& [column, metadata] : json.at("columns").members())
+    out.columns.push_back({column, text_or_nothing(metadata, "preset"),
+                           out.measure == Measure::crossover ? metadata.at("head_dim").integer() : 0,
+                           text_or_nothing(metadata, "real_data"), text_or_nothing(metadata, "note")});
+  for (const auto& [row, metadata] : json.at("rows").members()) {
+    PublishedRow one{row, metadata.at("attention").text(), {}, text_or_nothing(metadata, "note")};
+    for (const Json& value : metadata.at("values").list()) one.values.push_back(value.real());
     if (one.values.size() != out.columns.size())
       fail(Fault::internal, "published.json: ", name, ", ", row, " has ", one.values.size(), " values for ",
            out.columns.size(), " columns.");
@@ -59,7 +57,7 @@ PublishedTable table_of(const std::string& name, const Json& json) {
 const std::vector<PublishedTable>& published() {
   static const std::vector<PublishedTable> all = [] {
     std::vector<PublishedTable> tables;
-    const Json file = parse_json(published_text, "published.json");
+    const Json file = parse_json(embedded_file("train/experiments/published.json"), "published.json");
     for (const auto& [name, json] : file.members()) tables.push_back(table_of(name, json));
     return tables;
   }();

@@ -1,18 +1,18 @@
 // Estimates, runs and judges the cells of a published table.
-#include "train/reproduction.h"
+#include "heed/train/experiments/reproduction.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdio>
 
-#include "attention/picture_encode.h"
-#include "core/io.h"
-#include "train/csv.h"
-#include "train/progress.h"
-#include "train/reproduction_cells.h"
-#include "train/stop_signals.h"
-#include "train/task.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/files.h"
+#include "heed/train/experiments/reproduction_cells.h"
+#include "heed/train/loop/progress.h"
+#include "heed/train/loop/stop_signals.h"
+#include "heed/train/run/csv.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
@@ -29,7 +29,7 @@ std::vector<Work> cells_of(const PublishedTable& table, const ReproductionOption
       const bool asked =
           std::any_of(options.rows.begin(), options.rows.end(),
                       [&](const std::string& pattern) { return names_cell(pattern, row, table.columns[i]); });
-      // What a ratio is taken to runs along.
+      // The base row of a ratio runs too.
       const bool ratio = table.measure == Measure::sooner || table.measure == Measure::steps_per_second;
       const bool column_asked =
           std::any_of(table.rows.begin(), table.rows.end(), [&](const PublishedRow& one) {
@@ -65,7 +65,7 @@ std::vector<Work> cells_of(const PublishedTable& table, const ReproductionOption
   return out;
 }
 
-/// Makes the plans of a cell; leaves none where it would take too long and was not asked for.
+/// Plans a cell's runs; none if it is predicted to take too long and was not named.
 void plan_cell(Work& work, const ReproductionOptions& options, Progress& progress) {
   for (int64_t seed = 0; seed < options.seeds; ++seed)
     work.plans.push_back(plan_run(config_of(work, options, seed), work.row->attention));
@@ -80,17 +80,17 @@ void plan_cell(Work& work, const ReproductionOptions& options, Progress& progres
   arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
   const Path kept = folder / "estimates" / (work.plans[0].name + ".json");
   if (!io::exists(kept)) progress.say("estimate", text(work.place, ": ", work.cell.name));
-  const Json facts = kept_object(kept, arguments);
-  const Json* whole = facts.find("seconds");  // what earlier versions kept tells the steps alone
+  const Json metadata = kept_object(kept, arguments);
+  const Json* whole = metadata.find("seconds");  // earlier versions cached only the time of steps
   const double seconds =
-      (whole != nullptr ? *whole : facts.at("seconds_of_steps")).real() * static_cast<double>(left);
+      (whole != nullptr ? *whole : metadata.at("seconds_of_steps")).real() * static_cast<double>(left);
   if (seconds <= options.limit) return;
   work.cell.remark = text("about ", clock_text(seconds), " here; ask for it: --rows ", work.cell.name);
   progress.say("put off", work.cell.name + ": " + work.cell.remark);
   work.plans.clear();
 }
 
-/// The first second at which the mean of the last tenth of logged losses is down to `level`; NaN: never.
+/// The first second at which the mean of the last tenth of logged losses is at most `level`; NaN: never.
 double seconds_to(const ComparedRun& run, double level) {
   const MetricSeries *loss = nullptr, *seconds = nullptr;
   for (const MetricSeries& one : run.metrics) {
@@ -120,7 +120,7 @@ double last_loss(const ComparedRun& run) {
   return NAN;
 }
 
-/// A score, in the unit of the table.
+/// A run's score in the unit of the table.
 double score_in(const PublishedTable& table, const ComparedRun& run) {
   for (const auto& [name, value] : run.scores) {
     if (table.measure == Measure::accuracy && name == "accuracy") return 100 * value;
@@ -129,7 +129,7 @@ double score_in(const PublishedTable& table, const ComparedRun& run) {
   return NAN;
 }
 
-/// A metric of validation, of the checkpoint that was scored.
+/// A validation metric of the scored checkpoint.
 double validated(const ComparedRun& run, const std::string& metric) {
   for (const MetricSeries& one : run.metrics) {
     if (one.name != "valid_" + metric) continue;
@@ -183,7 +183,7 @@ void train_cells(const PublishedTable& table, const ReproductionOptions& options
       if (run.failure.empty()) {
         values.push_back(value_of(table, run, first));
         scores.push_back(score_in(table, run));
-        work.cell.anchors = run.anchors;
+        work.cell.baselines = run.baselines;
       }
       column.push_back(run);
     }
@@ -274,18 +274,18 @@ std::string reproduction_text(const PublishedTable& table, const std::vector<Cel
            cell(to_string(one.ours), 18) + "  " + verdict +
            (verdict.empty() || one.remark.empty() ? "" : "; ") + one.remark + "\n";
   }
-  std::map<std::string, std::string> anchored;  // by their words
+  std::map<std::string, std::string> anchored;  // by text
   for (const Cell& one : cells) {
-    if (one.anchors.empty()) continue;
-    std::string& names = anchored[one.anchors];
+    if (one.baselines.empty()) continue;
+    std::string& names = anchored[one.baselines];
     names += (names.empty() ? "" : ", ") + one.name;
   }
-  for (const auto& [words, names] : anchored) out += text("anchors of ", names, ": ", words, "\n");
+  for (const auto& [words, names] : anchored) out += text("baselines of ", names, ": ", words, "\n");
   return out;
 }
 
 std::string reproduction_csv(const std::vector<Cell>& cells) {
-  std::string out = "cell,paper,mean,deviation,seeds,verdict,remark,anchors\n";
+  std::string out = "cell,paper,mean,deviation,seeds,verdict,remark,baselines\n";
   for (const Cell& one : cells) {
     out += csv_name(one.name) + ",";
     if (std::isfinite(one.paper)) out += text(one.paper);
@@ -295,7 +295,7 @@ std::string reproduction_csv(const std::vector<Cell>& cells) {
     else
       out += ",";
     out += text(",", one.ours.count, ",", to_string(one.verdict), ",", csv_text(one.remark), ",",
-                csv_text(one.anchors), "\n");
+                csv_text(one.baselines), "\n");
   }
   return out;
 }

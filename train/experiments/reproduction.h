@@ -1,4 +1,4 @@
-// Published tables run again: which cells, what they would take, what came out.
+// Reproduces published tables: chooses cells, estimates their time, runs and judges them.
 #pragma once
 
 #include <map>
@@ -6,43 +6,42 @@
 #include <utility>
 #include <vector>
 
-#include "train/comparison_plan.h"
-#include "train/published.h"
+#include "heed/train/experiments/comparison_plan.h"
+#include "heed/train/experiments/published.h"
 
 namespace heed {
 
-/// How a table is run again.
+/// Settings of a reproduction.
 struct ReproductionOptions {
   std::vector<std::string>
-      rows{};  ///< ROW, COLUMN or ROW/COLUMN that are wanted however long; empty: all that fit
+      rows{};  ///< ROW, COLUMN or ROW/COLUMN to run however long they take; empty: all below the limit
   int64_t seeds = 1;
-  double limit = 600;                         ///< seconds of one cell that are not asked for by name
-  std::map<std::string, std::string> data{};  ///< column -> what --data would give
+  double limit = 600;  ///< maximum predicted seconds of a cell that `rows` does not name
+  std::map<std::string, std::string> data{};  ///< --data of each column
   ComparisonOptions place;
 };
 
-/// One value of a table beside ours.
+/// One published value and ours.
 struct Cell {
   std::string name;  ///< ROW/COLUMN
   double paper = 0;  ///< NaN: none
-  Spread ours{};     ///< in the paper's unit; of no runs where `remark` says why
+  Spread ours{};     ///< in the paper's unit; empty where `remark` says why
   Verdict verdict = Verdict::unknown;
-  std::string remark{};   ///< why there is nothing, or what differs from the paper
-  std::string anchors{};  ///< what little knowledge scores on the test data, in words
-  int code = 0;           ///< what a run of it failed with, as an exit code
+  std::string remark{};     ///< why there is no value, or what differs from the paper
+  std::string baselines{};  ///< baselines of the test split, as text
+  int code = 0;             ///< exit code of a failed run
 };
 
-/// Whether a pattern (ROW, COLUMN or ROW/COLUMN, in any case of letters) means this cell.
+/// True if a pattern (ROW, COLUMN or ROW/COLUMN, case-insensitive) matches this cell.
 bool names_cell(const std::string& pattern, const PublishedRow& row, const PublishedColumn& column);
 
-/// Runs what is wanted and fits, in the folder of the options: nothing twice. Throws Stopped as make_runs
-/// does, and Fault::file before anything runs when data are not where --data says.
+/// Runs the wanted cells in the folder of the options; reuses existing runs. Throws Stopped like make_runs(),
+/// and Fault::file before anything runs when --data does not exist.
 std::vector<Cell> reproduce(const PublishedTable& table, const ReproductionOptions& options);
 
-/// Name, source, one line a cell, and below them what little knowledge scores, a line for the cells of which
-/// it is known.
+/// A table as text: name, source, one line per cell, then the baselines, one line per group of cells.
 std::string reproduction_text(const PublishedTable& table, const std::vector<Cell>& cells);
-/// One line a cell: name, paper, mean, deviation, seeds, verdict, remark, anchors.
+/// CSV with one line per cell: name, paper, mean, deviation, seeds, verdict, remark, `baselines` (baselines).
 std::string reproduction_csv(const std::vector<Cell>& cells);
 
 }  // namespace heed

@@ -1,18 +1,18 @@
-// Cells that are measured without training.
+// Measures cells that need no training.
 #include <algorithm>
 #include <cmath>
 
-#include "attention/picture_encode.h"
-#include "core/io.h"
-#include "train/child.h"
-#include "train/progress.h"
-#include "train/reproduction_cells.h"
-#include "train/stop_signals.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/files.h"
+#include "heed/train/experiments/reproduction_cells.h"
+#include "heed/train/experiments/subprocess.h"
+#include "heed/train/loop/progress.h"
+#include "heed/train/loop/stop_signals.h"
 
 namespace heed {
 namespace {
 
-/// The child's last line that is a JSON object.
+/// The last line of a subprocess's output that is a JSON object.
 Json object_of(const ChildEnd& end, const std::string& what) {
   const size_t at = end.words.rfind("\n{");
   const size_t begin = end.words.starts_with('{') ? 0 : at == std::string::npos ? end.words.size() : at + 1;
@@ -22,7 +22,7 @@ Json object_of(const ChildEnd& end, const std::string& what) {
   return parse_json(line, what);
 }
 
-/// The forward crossing of full attention in the lines of crossovers.csv; 0: never.
+/// The forward crossover with full attention in crossovers.csv; 0: never.
 double crossing(const std::string& csv, const std::string& spec, int64_t width) {
   const std::string begin = text("\n\"", spec, "\",0,", width, ",");
   const size_t at = csv.find(begin);
@@ -79,13 +79,13 @@ void cross_cells(const PublishedTable&, const ReproductionOptions& options, std:
   for (Work& work : all) {
     if (work.row->attention.empty()) continue;
     progress.say("time", text(work.place, ": ", work.cell.name));
-    const int64_t width = work.column->head_width;
+    const int64_t width = work.column->head_dim;
     const Path folder = options.place.folder / "lengths" / text(work.row->name, "-d", width);
     try {
       if (!io::exists(folder / "crossovers.csv")) {
-        // A crossing lies between two lengths that were measured.
+        // The paper's crossover lies between two measured lengths.
         const int64_t longest = std::max<int64_t>(2048, 2 * width * width);
-        std::vector<std::string> arguments{"bench",     "attention", work.row->attention, "--head-width",
+        std::vector<std::string> arguments{"bench",     "attention", work.row->attention, "--head-dim",
                                            text(width), "--longest", text(longest),       "--seconds",
                                            "60",        "--out",     folder.string()};
         arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());

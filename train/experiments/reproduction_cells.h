@@ -1,31 +1,33 @@
-// What the ways of running a table again share.
+// Internal: shared by the parts of a reproduction.
 #pragma once
 
-#include "core/json.h"
-#include "train/reproduction.h"
+#include "heed/core/io/json.h"
+#include "heed/train/experiments/reproduction.h"
 
 namespace heed {
 
-/// One cell on its way.
+/// One cell in progress.
 struct Work {
   const PublishedRow* row;
   const PublishedColumn* column;
   size_t column_index;
-  bool asked;         ///< for by name
-  std::string place;  ///< among the cells that run: "3 of 35"
+  bool asked;         ///< named in ReproductionOptions::rows
+  std::string place;  ///< index among the cells that run: "3 of 35"
   std::vector<PlannedRun> plans;
   Cell cell;
 };
 
-/// Leaves a cell without a value, with the reason and its code.
+/// Sets a cell's remark and exit code instead of a value.
 void give_up(Work& work, const Error& why);
 
-/// The settings of a cell that trains.
+/// The settings of a cell that needs training.
 Config config_of(const Work& work, const ReproductionOptions& options, int64_t seed);
-/// A JSON object that a child prints last, made once and kept in a file. Throws Stopped when a signal came.
+/// The JSON object that a subprocess prints last; runs it once and caches the object in `file`. Throws
+/// Stopped on a signal.
 Json kept_object(const Path& file, const std::vector<std::string>& arguments);
 
-/// Fills in cells that need no training: steps a second, and lengths from which one is faster than softmax.
+/// Measures cells that need no training: steps per second, and lengths from which attention is faster than
+/// softmax.
 void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
 void cross_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
 

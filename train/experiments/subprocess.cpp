@@ -1,5 +1,5 @@
-// A process of its own has a memory peak of its own, and takes nobody with it when it fails.
-#include "train/child.h"
+// Subprocesses: each has its own memory peak and cannot take the parent down.
+#include "heed/train/experiments/subprocess.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "train/stop_signals.h"
+#include "heed/train/loop/stop_signals.h"
 
 namespace heed {
 namespace {
@@ -20,17 +20,17 @@ namespace {
 constexpr size_t most_words = 8192;
 
 [[noreturn]] void become(std::vector<char*>& arguments, int words, pid_t parent) {
-  // A group of its own: Ctrl-C reaches the parent only, which hands it on once. A second one would end it at
-  // once.
+  // Its own process group: Ctrl-C reaches only the parent, which passes it on once. A second one would end
+  // the subprocess at once.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(128 + SIGTERM);
   StopSignals::become_ordinary();
-  sigset_t save;  // until the child answers it
+  sigset_t save;  // SIGUSR1 is blocked until the subprocess handles it
   ::sigemptyset(&save);
   ::sigaddset(&save, SIGUSR1);
   ::sigprocmask(SIG_BLOCK, &save, nullptr);
-  int nothing[2];  // to read: the end at once
+  int nothing[2];  // empty standard input: end of file at once
   if (::pipe2(nothing, O_CLOEXEC) != 0) ::_exit(127);
   ::dup2(nothing[0], STDIN_FILENO);
   ::dup2(words, STDOUT_FILENO);
@@ -39,7 +39,7 @@ constexpr size_t most_words = 8192;
   ::_exit(127);
 }
 
-/// Takes what has been said for at most 200 ms; false when nothing more will come.
+/// Reads output for at most 200 ms; false at the end of the output.
 bool listen(int words, std::string& said) {
   pollfd one{words, POLLIN, 0};
   if (::poll(&one, 1, 200) <= 0) return true;

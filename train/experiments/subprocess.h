@@ -1,29 +1,29 @@
-// This program, run again as a process of its own.
+// Runs this program as a subprocess.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 
-/// How a child ended.
+/// How a subprocess ended.
 struct ChildEnd {
   int code = 0;       ///< its exit code, or 128 + the signal that ended it
-  std::string words;  ///< the last 8 KiB of what it said, on standard output and error
+  std::string words;  ///< the last 8 KiB of its standard output and error
 };
 
-/// Why it failed: its last error, or all that it said, or its code.
+/// Why it failed: its last error, else its output, else its code.
 std::string reason(const ChildEnd& end);
-/// What its code says went wrong; internal where the code is none of ours, as when a signal ended it.
+/// The fault of its exit code; internal when the code is not one of heed's, such as after a signal.
 Fault fault_of(const ChildEnd& end);
 
-/// Runs this program with the arguments and waits for it. It has nothing to read. `meanwhile` is called
-/// about five times a second. While StopSignals live, a first signal is handed on to the child, which may
-/// take its time to save, and so is SIGUSR1 each time. A child whose parent dies is asked to stop.
-/// Fault::internal when no process can be made.
+/// Runs this program with these arguments and without input, and waits for it. Calls `meanwhile` about five
+/// times a second. While StopSignals lives, passes on the first stop signal, then lets the subprocess save,
+/// and every SIGUSR1. When the parent dies, the subprocess is asked to stop. Fault::internal when no process
+/// can be started.
 ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile);
 
 }  // namespace heed

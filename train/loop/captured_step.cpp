@@ -1,15 +1,15 @@
 // Recording a step, or finding out that it cannot be.
-#include "train/replay.h"
+#include "heed/train/loop/captured_step.h"
 
 #include <cstdlib>
 
-#include "core/cuda/graph.h"
-#include "core/device.h"
-#include "core/error.h"
+#include "heed/core/cuda/runtime/graph.h"
+#include "heed/core/device.h"
+#include "heed/core/error.h"
 
 namespace heed {
 
-bool replay_wanted() {
+bool capture_wanted() {
   if (default_device != Device::cuda) return false;
   const char* wish = std::getenv("HEED_REPLAY");
   if (wish == nullptr || std::string(wish) == "on") return true;
@@ -17,22 +17,22 @@ bool replay_wanted() {
   return false;
 }
 
-Replay::Replay(std::function<void()> step, ReplayHooks hooks)
+CapturedStep::CapturedStep(std::function<void()> step, CapturedStepHooks hooks)
     : step_(std::move(step)), hooks_(std::move(hooks)) {
-  if (!replay_wanted())
+  if (!capture_wanted())
     why_not_ = default_device == Device::cuda ? "HEED_REPLAY is off" : "the CPU replays nothing";
 }
 
-Replay::~Replay() = default;
+CapturedStep::~CapturedStep() = default;
 
-int64_t Replay::kernels() const {
+int64_t CapturedStep::kernels() const {
   if constexpr (built_with_cuda) {
     if (graph_ != nullptr) return graph_->kernels();
   }
   return 0;
 }
 
-void Replay::record() {
+void CapturedStep::record() {
   if constexpr (built_with_cuda) {
     const std::vector<Tensor*> kept = hooks_.kept ? hooks_.kept() : std::vector<Tensor*>();
     std::vector<Tensor> before;
@@ -53,7 +53,7 @@ void Replay::record() {
     }
     if (hooks_.agreed) why_not_ = hooks_.agreed(why_not_);
     if (why_not_.empty()) {
-      if (!hooks_.agreed) graph_->can_be_spared();
+      if (!hooks_.agreed) graph_->evictable();
       return;
     }
     graph_.reset();
@@ -62,7 +62,7 @@ void Replay::record() {
   }
 }
 
-void Replay::operator()() {
+void CapturedStep::operator()() {
   if constexpr (built_with_cuda) {
     if (graph_ == nullptr && why_not_.empty() && runs_++ == 2) record();
     if (graph_ != nullptr && graph_->given_up()) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed {
 
@@ -14,8 +14,8 @@ namespace cuda {
 class Graph;
 }
 
-/// What a Replay must know of the step besides how to take it.
-struct ReplayHooks {
+/// What a CapturedStep must know of the step besides how to take it.
+struct CapturedStepHooks {
   /// Tensors that the step must leave where they are, such as parameters and buffers: a step that moves one
   /// cannot be replayed.
   std::function<std::vector<Tensor*>()> kept = {};
@@ -30,12 +30,12 @@ struct ReplayHooks {
 /// from step to step must lie in device memory at fixed addresses. On the CPU it just runs; so it does where
 /// a step cannot be recorded, and then why_not() says why. Recorded, a step has memory of its own: where that
 /// does not fit, or other work needs it, steps run as they are.
-class Replay {
+class CapturedStep {
  public:
-  explicit Replay(std::function<void()> step, ReplayHooks hooks = {});
-  ~Replay();
-  Replay(const Replay&) = delete;
-  Replay& operator=(const Replay&) = delete;
+  explicit CapturedStep(std::function<void()> step, CapturedStepHooks hooks = {});
+  ~CapturedStep();
+  CapturedStep(const CapturedStep&) = delete;
+  CapturedStep& operator=(const CapturedStep&) = delete;
 
   /// Takes a step.
   void operator()();
@@ -50,7 +50,7 @@ class Replay {
   void record();
 
   std::function<void()> step_;
-  ReplayHooks hooks_;
+  CapturedStepHooks hooks_;
   std::unique_ptr<cuda::Graph> graph_;
   std::string why_not_;
   int runs_ = 0;
@@ -58,6 +58,6 @@ class Replay {
 
 /// Whether steps on this device are replayed at all: on CUDA, unless the environment variable HEED_REPLAY is
 /// "off", as it is for looking for a mistake.
-bool replay_wanted();
+bool capture_wanted();
 
 }  // namespace heed

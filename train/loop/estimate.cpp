@@ -1,22 +1,22 @@
 // The rehearsal of a run.
-#include "train/estimate.h"
+#include "heed/train/loop/estimate.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <new>
 
-#include "autograd/rounding.h"
-#include "core/count.h"
-#include "core/device.h"
-#include "core/parallel.h"
-#include "core/shortage.h"
-#include "core/storage.h"
-#include "train/anomaly.h"
-#include "train/machine_memory.h"
-#include "train/progress.h"
-#include "train/step_batches.h"
-#include "train/survey.h"
+#include "heed/autograd/autocast.h"
+#include "heed/core/device.h"
+#include "heed/core/memory/out_of_memory.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/loop/anomaly.h"
+#include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/progress.h"
+#include "heed/train/loop/step_batches.h"
+#include "heed/train/loop/worst_case_batches.h"
 
 namespace heed {
 namespace {
@@ -53,7 +53,7 @@ struct StepTime {
 
 /// A step of so many sweeps through batches alike, with updates that change no weight: the median of several.
 /// `first` is what one sweep took before.
-StepTime time_of(const std::function<void()>& sweep, const StepTime& first, Optimizer& optimizer,
+StepTime time_of(const std::function<void()>& forward_backward, const StepTime& first, Optimizer& optimizer,
                  int64_t accumulate, int64_t steps) {
   const Device device = optimizer.values().device();
   const bool known = first.seconds > long_step;
@@ -64,7 +64,7 @@ StepTime time_of(const std::function<void()>& sweep, const StepTime& first, Opti
     const int64_t before = Count::flops();
     synchronize(device);
     const double began = seconds_now();
-    for (int64_t i = 0; i < timed; ++i) sweep();
+    for (int64_t i = 0; i < timed; ++i) forward_backward();
     synchronize(device);
     const double swept = seconds_now();
     const int64_t counted = Count::flops();
@@ -89,13 +89,13 @@ int64_t held_beside(const TrainOptions& options, const Batch& batch) {
   if (!holds_batches(options)) return 0;
   int64_t bytes = 0;
   for (const Tensor& x : batch.tensors) bytes += x.bytes();
-  return (options.accumulate - 1) * bytes;
+  return (options.grad_accumulation - 1) * bytes;
 }
 
 /// Of one validation, by its parts.
 double seconds_of_validation(const Task& task, Module& model, Device device) {
   double out = 0;
-  for (const ValidationPart& part : task.rehearsal(model)) {
+  for (const ValidationPart& part : task.validation_cost(model)) {
     if (part.some <= 0) continue;
     double seconds = 0;
     // The first time finds its memory: where that was quick, the second counts.
@@ -114,26 +114,26 @@ double seconds_of_validation(const Task& task, Module& model, Device device) {
 }  // namespace
 
 Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
-                      const Share& share) {
+                      const BatchShard& shard) {
   Task& task = *config.task;
-  Survey batches(task, steps * config.train.accumulate);
+  WorstCaseBatches batches(task, steps * config.train.grad_accumulation);
   const int64_t tick = rng.tick(), draws = rng.draws();
   Estimate out;
   out.parameters = count_parameters(model);
   out.weights = optimizer.values().bytes();
   out.gradients = optimizer.gradients().bytes();
   out.moments = optimizer.moment_bytes();
-  const auto make = [&](const Place& place) {
-    const Owned owned(&memory_kinds[3]);
+  const auto make = [&](const BatchPlace& place) {
+    const MemoryScope owned(&memory_kinds[3]);
     task.plan(place.epoch);
-    return share.parts > 1 ? task.share(place.position, share) : task.batch(place.position);
+    return shard.parts > 1 ? task.shard(place.position, shard) : task.batch(place.position);
   };
   const Device device = optimizer.values().device();
   std::vector<MemoryUser> users;
   const auto step = [&](const Batch& batch) {
-    Terms terms;
-    terms.rehearsal = true;
-    Tensor loss = task.loss(model, batch, {.noise = &rng, .terms = &terms});
+    AuxiliaryLosses terms;
+    terms.dry_run = true;
+    Tensor loss = task.loss(model, batch, {.rng = &rng, .losses = &terms});
     if (const Tensor more = terms.sum()) loss = loss + more;
     users = memory_users();
     backward(loss);
@@ -143,7 +143,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     const double first = seconds_now();
     StepTime first_sweep;
     for (int64_t measured = 0; measured < 2 || seconds_now() - first < patience; ++measured) {
-      const std::optional<Place> place = batches.next();
+      const std::optional<BatchPlace> place = batches.next();
       if (!place) break;
       reset_peak();
       const int64_t flops = Count::flops();
@@ -172,8 +172,9 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     out.validation_seconds = seconds_of_validation(task, model, device);
     // Memory is warm now.
     const Batch batch = make(batches.typical());
-    const auto sweep = [&] { step(batch); };
-    const StepTime typical = time_of(sweep, first_sweep, optimizer, config.train.accumulate, steps);
+    const auto forward_backward = [&] { step(batch); };
+    const StepTime typical =
+        time_of(forward_backward, first_sweep, optimizer, config.train.grad_accumulation, steps);
     out.step_seconds = typical.seconds;
     out.flops = typical.flops;
     optimizer.reset();
@@ -194,7 +195,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   if (const int64_t left = free_bytes() + use.reserved - use.live; later > left) {
     fail(Fault::memory, "memory of the machine: this run needs about ", bytes_text(out.peak),
          ", and beside the ", bytes_text(out.now), " it holds only ", bytes_text(left),
-         " are free; a checkpoint takes ", bytes_text(later), ". Use a smaller model.width or vocabulary.");
+         " are free; a checkpoint takes ", bytes_text(later), ". Use a smaller model.d_model or vocabulary.");
   }
   return out;
 }
@@ -204,10 +205,11 @@ int64_t validate_every(const TrainOptions& options, int64_t steps) {
 }
 
 int64_t steps_of(const TrainOptions& options, int64_t batches) {
-  if (options.steps > 0) return options.steps;
+  if (options.max_steps > 0) return options.max_steps;
   // A step that an epoch's batches do not fill goes on with the next epoch's; only the last one is rounded
   // up.
-  return std::max<int64_t>((options.epochs * batches + options.accumulate - 1) / options.accumulate, 1);
+  return std::max<int64_t>(
+      (options.epochs * batches + options.grad_accumulation - 1) / options.grad_accumulation, 1);
 }
 
 int64_t steps_of(const Config& config) {
@@ -217,7 +219,7 @@ int64_t steps_of(const Config& config) {
 }
 
 Estimate estimate_run(const Config& config) {
-  const ProductsRounded rounding(rounding_of(config.train.precision));
+  const Autocast rounding(rounding_of(config.train.precision));
   Rng rng(static_cast<uint64_t>(config.train.seed));
   const int64_t steps = steps_of(config);
   const std::unique_ptr<Module> model = new_model(config, rng);
@@ -271,7 +273,7 @@ Json took_facts(const Estimate& e, double step_seconds, double validation_second
 
 void explain_memory(const Config& config, Module* model, const std::string& when) {
   constexpr std::string_view general = " Use a smaller batch, length or model.";
-  std::string what = "memory of the machine: there is none left.";
+  std::string what = "out of memory.";
   Device device = last_shortage();
   bool by_batches = false;  // is or was anything asked for that a smaller batch has less of
   try {
@@ -294,13 +296,13 @@ void explain_memory(const Config& config, Module* model, const std::string& when
   const std::string held =
       users.empty() ? "Little was held yet." : text("Most was held by ", list_of(users), ".");
   const TrainOptions& train = config.train;
-  const bool in_tokens = train.batch == 0;
-  const int64_t batch = in_tokens ? train.batch_tokens : train.batch;
+  const bool in_tokens = train.batch_size == 0;
+  const int64_t batch = in_tokens ? train.batch_tokens : train.batch_size;
   const std::string help =
       by_batches && batch > 1
-          ? text(in_tokens ? "--batch-tokens " : "--batch ", batch / 2, " (now ", batch,
-                 ") with --accumulate ", std::min(2 * train.accumulate, most_accumulated))
-          : text("a smaller model.width (now ", config.model.width, "), model.layers (now ",
+          ? text(in_tokens ? "--batch-tokens " : "--batch-size ", batch / 2, " (now ", batch,
+                 ") with --grad-accumulation ", std::min(2 * train.grad_accumulation, most_accumulated))
+          : text("a smaller model.d_model (now ", config.model.d_model, "), model.layers (now ",
                  config.model.layers, ") or model.max_length (now ", config.model.max_length, ")");
   fail(Fault::memory, what, " It ran out ", when, ". ", held, " Try ", help,
        ", or a greater --memory where that is the limit.");

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/json.h"
-#include "train/optimizer.h"
-#include "train/task.h"
+#include "heed/core/io/json.h"
+#include "heed/train/optim/optimizer.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
@@ -32,13 +32,13 @@ struct Estimate {
 /// The task's plan is left on some epoch. Fails (Fault::memory) naming who holds how much when it does not
 /// fit.
 Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
-                      const Share& share = {});
+                      const BatchShard& shard = {});
 
 /// The same for a run that has not been made: loads nothing, so the task is loaded.
 Estimate estimate_run(const Config& config);
 /// Steps from one validation to the next: train.validate_every, or a tenth of the run.
 int64_t validate_every(const TrainOptions& options, int64_t steps);
-/// How many steps a run takes: train.steps, or as many as train.epochs has of so many batches each.
+/// How many steps a run takes: train.max_steps, or as many as train.epochs has of so many batches each.
 int64_t steps_of(const TrainOptions& options, int64_t batches);
 /// The same of the epochs as they are. Loads nothing, so the task is loaded.
 int64_t steps_of(const Config& config);

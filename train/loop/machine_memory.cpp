@@ -1,5 +1,5 @@
 // Read from /proc, /sys and the limits of the process.
-#include "train/machine_memory.h"
+#include "heed/train/loop/machine_memory.h"
 
 #include <sys/resource.h>
 
@@ -7,9 +7,9 @@
 #include <charconv>
 #include <optional>
 
-#include "core/gpu.h"
-#include "core/io.h"
-#include "core/storage.h"
+#include "heed/core/gpu_info.h"
+#include "heed/core/io/files.h"
+#include "heed/core/memory/storage.h"
 
 namespace heed {
 namespace {
@@ -20,13 +20,13 @@ constexpr int64_t unlimited = int64_t{1} << 60;
 /// The number behind a word of a file; none when file or word is not there.
 std::optional<int64_t> number_after(const Path& path, const std::string& word) {
   try {
-    const std::string facts = io::read(path);
-    size_t at = word.empty() ? 0 : facts.find(word);
+    const std::string metadata = io::read(path);
+    size_t at = word.empty() ? 0 : metadata.find(word);
     if (at == std::string::npos) return std::nullopt;
-    at = facts.find_first_not_of(" \t", at + word.size());
+    at = metadata.find_first_not_of(" \t", at + word.size());
     int64_t value = 0;
     if (at == std::string::npos ||
-        std::from_chars(facts.data() + at, facts.data() + facts.size(), value).ec != std::errc())
+        std::from_chars(metadata.data() + at, metadata.data() + metadata.size(), value).ec != std::errc())
       return std::nullopt;
     return value;
   } catch (const Error&) {
@@ -58,8 +58,8 @@ int64_t left_by_limit(__rlimit_resource limit, const char* word) {
 int64_t resident_bytes() { return of_this_process("VmRSS:"); }
 int64_t peak_resident_bytes() { return of_this_process("VmHWM:"); }
 
-int64_t free_bytes(const Path& facts) {
-  const auto machine = number_after(facts, "MemAvailable:");
+int64_t free_bytes(const Path& metadata) {
+  const auto machine = number_after(metadata, "MemAvailable:");
   const int64_t left = std::min({machine ? *machine * 1024 : unlimited, left_by_group(),
                                  left_by_limit(RLIMIT_AS, "VmSize:"), left_by_limit(RLIMIT_DATA, "VmData:")});
   return std::max<int64_t>(left, 0);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include "core/bytes_text.h"
-#include "core/io.h"
+#include "heed/core/io/byte_text.h"
+#include "heed/core/io/files.h"
 
 namespace heed {
 
@@ -13,7 +13,7 @@ int64_t resident_bytes();
 int64_t peak_resident_bytes();
 /// What this process may still take: the least of what the machine (by a file like /proc/meminfo), its
 /// control group and its limits leave. Where none of them tells: 2^60.
-int64_t free_bytes(const Path& facts = "/proc/meminfo");
+int64_t free_bytes(const Path& metadata = "/proc/meminfo");
 
 /// Of so many free bytes of a GPU, those for tensors: the rest is for its driver, the workspaces of libraries
 /// and recorded steps.

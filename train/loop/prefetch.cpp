@@ -1,13 +1,13 @@
 // The thread that makes batches, and what it hands over.
-#include "train/prefetch.h"
+#include "heed/train/loop/prefetch.h"
 
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
-#include "autograd/ops.h"
-#include "core/cuda/staging.h"
-#include "core/error.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/cuda/runtime/pinned_staging.h"
+#include "heed/core/error.h"
 
 namespace heed {
 
@@ -66,7 +66,7 @@ void Prefetch::work() {
 }
 
 void Prefetch::fill(Slot& slot) {
-  const Owned owned(&memory_kinds[3]);
+  const MemoryScope owned(&memory_kinds[3]);
   slot.made = make_();
   slot.offsets.clear();
   int64_t bytes = 0;
@@ -122,7 +122,7 @@ void Prefetch::take(const std::vector<Batch>& to) {
 }
 
 std::vector<Batch> Prefetch::fresh() {
-  const Owned owned(&memory_kinds[3]);
+  const MemoryScope owned(&memory_kinds[3]);
   std::vector<Batch> out = current_->made.batches;
   for (Batch& batch : out) {
     for (Tensor& x : batch.tensors) x = Tensor(x.shape(), x.dtype(), Device::cuda);

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "train/task.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
@@ -44,6 +44,8 @@ class Prefetch {
 
   /// The next step's. Throws what making it threw.
   const Made& next();
+  /// What next() gave last.
+  const Made& current() const { return current_->made; }
   /// The batches that next() gave, as new tensors of the device. In the order of this thread's stream; once.
   std::vector<Batch> fresh();
   /// The same into batches of these shapes on the device.

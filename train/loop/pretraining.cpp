@@ -1,13 +1,13 @@
 // From a run that predicts tokens to one that classifies.
-#include "train/pretraining.h"
+#include "heed/train/loop/pretraining.h"
 
-#include "core/hash.h"
-#include "core/io.h"
-#include "nn/transformer.h"
-#include "train/checkpoint.h"
-#include "train/metrics_log.h"
-#include "train/run_folder.h"
-#include "train/task.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+#include "heed/nn/encoder_models.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/metrics_log.h"
+#include "heed/train/run/run_folder.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
@@ -31,9 +31,9 @@ Config pretraining_config(Config& whole) {
   Config out = read_config(to_toml(whole), "pretrain");
   const TrainOptions& train = whole.train;
   out.set("data.predict", objective(whole), "--pretrain: ");
-  out.train.steps = train.pretrain_steps;
+  out.train.max_steps = train.pretrain_steps;
   out.train.epochs = 0;
-  if (train.pretrain_rate > 0) out.train.schedule.rate = train.pretrain_rate;
+  if (train.pretrain_rate > 0) out.train.schedule.learning_rate = train.pretrain_rate;
   out.train.pretrain = Pretrain::none;
   out.train.pretrain_steps = 0;
   out.train.pretrain_rate = 0;
@@ -45,24 +45,25 @@ bool pretrained(const Path& run) { return io::exists(scores_of(run)); }
 bool pretraining_begun(const Path& run) { return RunFolder::elsewhere(pretraining_folder(run)).begun(); }
 
 void load_pretrained(Module& model, const Path& run) {
-  auto* reader = dynamic_cast<Reader*>(&model);
+  auto* reader = dynamic_cast<EncoderModel*>(&model);
   if (reader == nullptr) fail("train.pretrain: this model does not read as one that predicts tokens does.");
   const Checkpoint from = learned(run);
-  reader->load_reader(from.file("model.safetensors"), (from.folder / "model.safetensors").string());
+  reader->load_encoder(from.file("model.safetensors"), (from.folder / "model.safetensors").string());
 }
 
 Json pretraining_facts(const Config& whole, const Path& run) {
-  Json facts = Json::object({{"objective", Json(objective(whole))}, {"steps", whole.train.pretrain_steps}});
-  if (!pretrained(run)) return facts;
+  Json metadata =
+      Json::object({{"objective", Json(objective(whole))}, {"steps", whole.train.pretrain_steps}});
+  if (!pretrained(run)) return metadata;
   const Json scores = parse_json(io::read(scores_of(run)), scores_of(run).string());
-  facts.set("steps_taken", scores.at("of"));
-  facts.set("from_step", scores.at("step"));
-  for (const char* name : {"loss", "accuracy"}) facts.set(name, scores.at(name));
-  facts.set("sha256", sha256_hex(learned(run).file("model.safetensors")));
+  metadata.set("steps_taken", scores.at("of"));
+  metadata.set("from_step", scores.at("step"));
+  for (const char* name : {"loss", "accuracy"}) metadata.set(name, scores.at(name));
+  metadata.set("sha256", sha256_hex(learned(run).file("model.safetensors")));
   for (const MetricSeries& one : read_metrics(pretraining_folder(run) / "metrics.jsonl")) {
-    if (one.name == "seconds" && !one.values.empty()) facts.set("seconds", one.values.back());
+    if (one.name == "seconds" && !one.values.empty()) metadata.set("seconds", one.values.back());
   }
-  return facts;
+  return metadata;
 }
 
 }  // namespace heed

@@ -2,9 +2,9 @@
 // Amos, Berant and Gupta 2023, "Never train from scratch", arXiv 2310.02980.
 #pragma once
 
-#include "core/json.h"
-#include "nn/module.h"
-#include "train/config.h"
+#include "heed/core/io/json.h"
+#include "heed/nn/module.h"
+#include "heed/train/config/config.h"
 
 namespace heed {
 

@@ -1,5 +1,5 @@
 // Lines for people who wait.
-#include "train/progress.h"
+#include "heed/train/loop/progress.h"
 
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/io.h"
-#include "core/terminal.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/terminal.h"
 
 namespace heed {
 

@@ -1,13 +1,19 @@
 // Batches of a step, there or made one by one.
-#include "train/step_batches.h"
+#include "heed/train/loop/step_batches.h"
 
 #include <utility>
 
-#include "core/device.h"
-#include "core/error.h"
-#include "core/storage.h"
+#include "heed/core/device.h"
+#include "heed/core/error.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/core/memory/storage.h"
+#include "heed/train/loop/prefetch.h"
 
 namespace heed {
+
+StepBatches::StepBatches(Prefetch& ahead)
+    : held_(ahead.current().batches), is_held_(true), arriving_(&ahead) {}
 
 StepBatches::StepBatches(std::vector<double> weights, std::function<Batch(int64_t)> make)
     : weights_(std::move(weights)), tokens_(weights_.size()), make_(std::move(make)) {}
@@ -20,7 +26,7 @@ std::vector<Batch>& StepBatches::all() {
 Batch StepBatches::at(int64_t i) {
   const auto at = static_cast<size_t>(i);
   if (is_held_) return held_.at(at);
-  const Owned owned(&memory_kinds[3]);
+  const MemoryScope owned(&memory_kinds[3]);
   Batch batch = make_(i);
   const double weight = batch.whole > 0 ? batch.whole : batch.weight;
   if (weight != weights_.at(at)) {
@@ -51,6 +57,25 @@ int64_t StepBatches::tokens() const {
   return sum;
 }
 
+void StepBatches::to_device() {
+  if (Prefetch* ahead = std::exchange(arriving_, nullptr)) held_ = ahead->fresh();
+}
+
+void StepBatches::copy_to(StepBatches& to) {
+  if (Prefetch* ahead = std::exchange(arriving_, nullptr)) return ahead->into(to.all());
+  for (size_t i = 0; i < all().size(); ++i) {
+    const Batch& from = held_[i];
+    Batch& batch = to.all()[i];
+    for (size_t k = 0; k < from.tensors.size(); ++k) {
+      const Tensor& place = batch.tensors[k];
+      if (place.storage() != from.tensors[k].storage())
+        launch<kernel::Copy>(place.device(), from.tensors[k], place);
+    }
+    batch.weight = from.weight;
+    batch.tokens = from.tokens;
+  }
+}
+
 void StepBatches::change_first(std::function<void(Batch&)> change) {
   if (is_held_)
     change(held_.at(0));
@@ -62,7 +87,8 @@ bool holds_batches(const TrainOptions& options) {
   // A step of more batches than this gains little by being recorded, and would keep all of them on the
   // device.
   constexpr int64_t most_held = 64;
-  return options.accumulate == 1 || (default_device == Device::cuda && options.accumulate <= most_held);
+  return options.grad_accumulation == 1 ||
+         (default_device == Device::cuda && options.grad_accumulation <= most_held);
 }
 
 }  // namespace heed

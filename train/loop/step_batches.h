@@ -5,9 +5,11 @@
 #include <functional>
 #include <vector>
 
-#include "train/task.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
+
+class Prefetch;
 
 /// The batches of one step. Held, all of them are there, as a recorded step and one made ahead need them.
 /// Otherwise each is made when it is asked for, so that memory holds one of them however many make a step:
@@ -16,6 +18,8 @@ class StepBatches {
  public:
   StepBatches() = default;
   explicit StepBatches(std::vector<Batch> held) : held_(std::move(held)), is_held_(true) {}
+  /// Those that `ahead` gave last: on the CPU, until to_device() or copy_to() bring them over.
+  explicit StepBatches(Prefetch& ahead);
   /// `make` gives batch number i, as often as it is asked for. It must weigh weights[i].
   StepBatches(std::vector<double> weights, std::function<Batch(int64_t)> make);
 
@@ -31,12 +35,17 @@ class StepBatches {
   double weight() const;
   /// Tokens of all batches that were asked for so far; where they are held, of all.
   int64_t tokens() const;
+  /// Has batches that were made ahead as new tensors of the device.
+  void to_device();
+  /// Copies what is held into the tensors of `to`, which have the same shapes.
+  void copy_to(StepBatches& to);
   /// Changes the first batch, now or whenever it is made.
   void change_first(std::function<void(Batch&)> change);
 
  private:
   std::vector<Batch> held_;
   bool is_held_ = false;
+  Prefetch* arriving_ = nullptr;  // has what is held, until it is on the device
   std::vector<double> weights_;
   std::vector<int64_t> tokens_;
   std::function<Batch(int64_t)> make_;

@@ -1,15 +1,15 @@
 // Flags instead of a sudden end.
-#include "train/stop_signals.h"
+#include "heed/train/loop/stop_signals.h"
 
 #include <atomic>
-#include <utility>
+#include <mutex>
+#include <optional>
 
 namespace heed {
 namespace {
 
 std::atomic<int> stop_signal = 0;
 std::atomic<bool> save_asked = false;
-bool lives = false;  // StopSignals, the outermost of which forgets what came
 // So a handler may touch them.
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
@@ -25,6 +25,16 @@ void on_stop(int number) {
 }
 
 void on_save(int) { save_asked = true; }
+
+struct Handlers {
+  HandledSignal interrupt{SIGINT, on_stop}, terminate{SIGTERM, on_stop}, hangup{SIGHUP, on_stop},
+      cpu_time{SIGXCPU, on_stop};
+  SaveSignal save;
+};
+
+std::mutex handlers_mutex;
+int num_alive = 0;                 // StopSignals that live
+std::optional<Handlers> handlers;  // while any does
 
 }  // namespace
 
@@ -50,16 +60,16 @@ SaveSignal::SaveSignal() : handled_(SIGUSR1, on_save) {
 
 bool SaveSignal::take() { return save_asked.exchange(false); }
 
-StopSignals::StopSignals()
-    : outer_(std::exchange(lives, true)),
-      interrupt_(SIGINT, on_stop),
-      terminate_(SIGTERM, on_stop),
-      hangup_(SIGHUP, on_stop),
-      cpu_time_(SIGXCPU, on_stop) {}
+StopSignals::StopSignals() {
+  const std::lock_guard lock(handlers_mutex);
+  if (num_alive++ == 0) handlers.emplace();
+}
 
 StopSignals::~StopSignals() {
-  lives = outer_;
-  if (!outer_) stop_signal = 0;
+  const std::lock_guard lock(handlers_mutex);
+  if (--num_alive > 0) return;
+  handlers.reset();
+  stop_signal = 0;
 }
 
 int StopSignals::received() { return stop_signal; }

@@ -30,7 +30,9 @@ class SaveSignal {
 };
 
 /// SIGINT, SIGTERM, SIGHUP and SIGXCPU set a flag instead of ending the process, and SIGUSR1 is a SaveSignal.
-/// A second SIGINT or SIGTERM ends it at once; the others come again by themselves, so they do not.
+/// A second SIGINT or SIGTERM ends it at once; the others come again by themselves, so they do not. Several
+/// may live at a time, in any order and in any threads: the first handles the signals, the last restores
+/// them.
 class StopSignals {
  public:
   StopSignals();
@@ -39,11 +41,6 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
   static int received();          ///< the signal's number, or 0
   static void become_ordinary();  ///< those handled end the process again: for a child before its exec
-
- private:
-  bool outer_;  // whether another one lives around this
-  HandledSignal interrupt_, terminate_, hangup_, cpu_time_;
-  SaveSignal save_;
 };
 
 }  // namespace heed

@@ -1,30 +1,31 @@
-// The loop: from a config to a trained model in a run folder.
+// The training loop: from a config to a trained model in a run folder.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "autograd/rounding.h"
-#include "core/group.h"
-#include "train/anomaly.h"
-#include "train/config.h"
-#include "train/estimate.h"
-#include "train/exchange.h"
-#include "train/prefetch.h"
-#include "train/progress.h"
-#include "train/replay.h"
-#include "train/run_folder.h"
-#include "train/step_batches.h"
-#include "train/task.h"
+#include "heed/autograd/autocast.h"
+#include "heed/core/distributed/single_process.h"
+#include "heed/train/config/config.h"
+#include "heed/train/loop/batch_stream.h"
+#include "heed/train/loop/checkpoint_manager.h"
+#include "heed/train/loop/early_stopping.h"
+#include "heed/train/loop/estimate.h"
+#include "heed/train/loop/non_finite_guard.h"
+#include "heed/train/loop/progress.h"
+#include "heed/train/loop/step_log.h"
+#include "heed/train/loop/train_callback.h"
+#include "heed/train/loop/train_step.h"
+#include "heed/train/loop/validation.h"
+#include "heed/train/run/run_folder.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
-struct RunState;
-
 /// How a run ended.
-struct Outcome {
+struct TrainResult {
   int64_t step = 0;
   int64_t best_step = 0;
   Scores best;
@@ -40,155 +41,65 @@ struct Outcome {
   bool finished() const { return stopped_by == 0; }
 };
 
-/// Trains one run. Every step is a function of (config, step), so a resumed run ends with the bits of one
-/// that never stopped. The members of a group take a step together: each computes its share of every batch,
-/// the gradients are added up, and all update their own copy of the weights alike. Only the first scores and
+/// Trains one run. Every step is a function of (config, step), so a resumed run is bit-identical to an
+/// uninterrupted one. The processes of a group take a step together: each computes its shard of every batch,
+/// the gradients are summed, and all update their own copy of the weights alike. Only the main one scores and
 /// writes into the folder.
 class Trainer {
  public:
-  /// The task is loaded, the folder locked. `resume` holds the checkpoint to go on from. The members of a
-  /// group hold the same config and checkpoint.
+  /// The task is loaded, the folder locked. `resume` holds the checkpoint to go on from. The processes of a
+  /// group hold the same config and checkpoint. Callbacks must outlive the trainer.
   Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume, Progress& progress,
-          Group* group = nullptr);
+          ProcessGroup& group = single_process(), std::vector<TrainCallback*> callbacks = {});
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
-  /// Trains to the end, a signal, or a limit; saves on the way and at the end.
-  Outcome run();
+  /// Trains to the end, a signal, or a limit; saves on the way and at the end. To be called once.
+  TrainResult run();
   Module& model() { return *model_; }
   /// What the whole run is expected to take.
   const Estimate& estimate() const { return estimate_; }
   int64_t total_steps() const { return total_; }
-  int64_t step() const { return step_; }
+  int64_t step() const { return state_.step; }
   /// Have as many validations passed without a better one as train.patience allows? Then run() takes no step.
-  bool tired() const;
+  bool patience_exhausted() const { return stopping_.patience_exhausted(); }
 
  private:
-  /// What one step gave.
-  struct Step {
-    double loss = 0, norm = 0, rate = 0;
-    double tokens = 0;
-    bool skipped = false;  // loss or gradient was not finite, and nothing was changed
-  };
-  /// A buffer as it was before a step: modules write into it, or put another in its place.
-  struct Kept {
-    Tensor* place;
-    Tensor was, numbers;
-  };
-  /// What lasts as long as one run().
-  struct Sitting {
-    double began = 0, earlier_seconds = 0;  // of sittings before this one
-    int64_t first_step = 0, log_every = 1;
-    double window_start = 0, window_tokens = 0;  // since the last line of metrics
-    Progress::Now now = {};
-  };
-
-  /// Steps on batches of the same shapes, in tensors that stay where they are, so that they can be replayed.
-  struct Lane {
-    StepBatches batches;
-    std::unique_ptr<Replay> replay;
-    int64_t draws = 0;  // where the random numbers stood before
-  };
-
-  Outcome train();
-  bool leads() const { return group_ == nullptr || group_->leads(); }
-  void meet();  // before the first step of a sitting
-  /// That the weights are the same everywhere; fails where they are not.
-  void compare_weights();
-  void spread_buffers();
-  /// What the steps change besides parameters.
-  std::vector<Named> buffers() const;
-  /// The first value in them that is not finite, in words, or nothing. Waits for the device.
-  std::string bad_buffer() const;
-  void keep_buffers();  // before a step that may be skipped
-  void restore_buffers();
-  Scores scores() const;
-  /// What somebody of all members was told from outside, and whether the first has no time left.
-  struct Told {
-    int signal = 0;     // to stop, by this one
-    bool late = false;  // as given for the first
-    bool save = false;  // to save and go on
-  };
-  Told told(bool late) const;
-  std::string agreed(const std::string& bad) const;
-  /// The first words that are not empty of all members', with the member's name; or nothing.
-  std::string first_said(const std::string& words) const;
-  void begin_draws(int64_t batch, int64_t batches);
-  /// Puts this member's share of the step's weight where the sweep reads it: of batch number i, of all.
-  void begin_share(int64_t i, double part, double whole);
-  void begin_shares(StepBatches& batches);
-  /// Forward and backward of this member's shares; with `send`, gradients and losses are summed over all.
-  std::vector<Tensor> sweep_shares(StepBatches& batches, bool first, bool send);
-  double loss_of(const StepBatches& batches, const std::vector<double>& losses) const;
-  void restore(const Checkpoint& checkpoint);
-  void restore_state(const RunState& state);
-  Step take_step(bool first);
-  /// Whether something is planted here now: of a group, in the last member alone.
-  bool plants(Plant::Where where) const {
-    return plant_.due(where, step_) && (group_ == nullptr || group_->rank() + 1 == group_->size());
-  }
-  /// Of the next step; with prefetching on the CPU, until fresh() or into() brings them over.
-  StepBatches next_batches();
-  /// The same, made one by one.
-  StepBatches planned_batches();
-  /// Makes them from `place` on, and moves it.
-  std::vector<Batch> make_batches(DataPlace& place) const;
-  /// Of the planned epoch; of a group, this member's share of it.
-  Batch batch_at(int64_t position) const;
-  /// Forward and backward; the losses of the batches.
-  std::vector<Tensor> sweep(StepBatches& batches, bool first);
-  /// The same for looking at it: the other members know nothing of it.
-  void sweep_again(StepBatches& batches);
-  /// Forward, backward and update; numbers_ holds what came of it.
-  void compute(StepBatches& batches, bool first);
-  /// Forward, backward and update of these very batches.
-  void sweep_and_update(StepBatches& batches, bool first);
-  /// The lane of these batches, which it now holds; null where such steps run as they are.
-  Lane* lane_of(StepBatches& batches);
-  void tell_why_not(const std::string& why);  // steps are not replayed; once
-  void stop_or_skip(const Step& step, const std::string& bad);
-  std::string last_good() const;
-  void note(Sitting& sitting, const Step& done);  // in the metrics and on the line of progress
-  bool over(const Sitting& sitting) const;
-  Scores validate();                       // and logs it
-  void take_scores(const Scores& scores);  // into the state of the run, and keeps the best
-  void validate_in(Sitting& sitting);
-  void validate_late(Outcome& outcome);  // where the time limit ended the sitting
+  TrainResult train();
+  StepResult take_step();
+  /// Whether the present step is one with a validation.
+  bool validation_due() const;
+  /// Scores the model, and logs that.
+  Scores validate();
+  /// The same, as one of the run's validations: the best is kept, and patience counts.
+  void evaluate();
+  /// Writes the checkpoint of the present step, unless there is one.
   void save();
-  void write();   // the checkpoint of this step
-  void rewind();  // drops what came after the checkpoint that the run goes on from
-  void mark();    // the best that there is, in the folder
-  std::string state() const;
+  /// Where the time limit ended the session. A clock decided where this is, so the run that goes on knows
+  /// nothing of it: the checkpoint is saved, and the next session drops the rest.
+  void evaluate_late(TrainResult& result);
+  /// What run() gives, after the last step of the session.
+  TrainResult result() const;
 
   Config& config_;
-  RunFolder& folder_;
   Progress& progress_;
-  Group* group_;
-  ProductsRounded rounding_;  // while this lives: of training and validation
+  ProcessGroup& group_;
+  TrainCallbacks callbacks_;
+  Autocast autocast_;  // of training and validation
+  RunState state_;     // which every part keeps up to date, and checkpoints hold
+  StepLog log_;
   Rng rng_;
   std::unique_ptr<Module> model_;
   std::unique_ptr<Optimizer> optimizer_;
-  // Before the lanes, so after them in the end: NCCL waits for every graph that holds its sums.
-  std::unique_ptr<Exchange> exchange_;  // of a group
-  Tensor factors_, tail_;               // of a group, [batches a step]: shares of the weight; losses
-  std::map<std::string, Lane> lanes_;   // by the shapes of their batches
-  bool told_why_ = false;               // that steps are not replayed
-  std::unique_ptr<Prefetch> prefetch_;
-  Tensor numbers_;                       // of a step, on the device: losses of its batches, squared norm
-  std::vector<Kept> kept_;               // while steps may be skipped
-  std::unique_ptr<MetricsLog> metrics_;  // of the first member
-  int64_t total_ = 0;
-  int64_t step_ = 0;
-  DataPlace place_;             // behind the batches of the last step
-  int64_t planned_epoch_ = -1;  // that the task has planned, where batches are made one by one
-  int64_t saved_ = -1, validated_ = -1, best_step_ = 0, without_better_ = 0;
-  std::optional<Scores> best_;
-  int64_t skipped_ = 0, skipped_in_a_row_ = 0, replayed_ = 0;
-  Plant plant_;
+  int64_t total_;
   Estimate estimate_;
-  double step_seconds_ = 0, validation_seconds_ = 0;
-  int64_t validations_ = 0;
-  double earlier_seconds_ = 0;  // of training so far
-  double window_loss_ = 0;      // summed since the last line of metrics
-  int64_t window_steps_ = 0;
+  CheckpointManager checkpoints_;
+  BatchStream batches_;
+  NonFiniteGuard guard_;
+  TrainStep step_;
+  Validation validation_;
+  EarlyStopping stopping_;
+  double step_seconds_ = 0;
 };
 
 }  // namespace heed

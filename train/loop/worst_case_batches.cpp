@@ -1,5 +1,5 @@
 // Extremes first, then what a fitted sum expects to be larger.
-#include "train/survey.h"
+#include "heed/train/loop/worst_case_batches.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,45 +13,45 @@ constexpr int64_t enough = 20000;
 constexpr size_t most_expected = 3;  // measured because of an expectation, after the typical and the extremes
 
 /// The sum that `weights` make of extents; the first of them stands alone.
-double sum_of(const std::vector<double>& weights, const std::vector<double>& extents) {
-  return std::inner_product(extents.begin(), extents.end(), weights.begin() + 1, weights[0]);
+double sum_of(const std::vector<double>& weights, const std::vector<double>& batch_cost) {
+  return std::inner_product(batch_cost.begin(), batch_cost.end(), weights.begin() + 1, weights[0]);
 }
 
 }  // namespace
 
-Survey::Survey(Task& task, int64_t batches) {
+WorstCaseBatches::WorstCaseBatches(Task& task, int64_t batches) {
   std::map<std::vector<double>, Kind> found;
   int64_t seen = 0;
   for (int64_t epoch = 0; seen < std::min(batches, enough); ++epoch) {
     const int64_t planned = task.plan(epoch);
     for (int64_t i = 0; i < planned && seen < batches; ++i, ++seen) {
-      std::vector<double> extents = task.extents(i);
-      Kind& kind = found[extents];
+      std::vector<double> batch_cost = task.batch_cost(i);
+      Kind& kind = found[batch_cost];
       if (++kind.count == 1) {
         kind.first = {epoch, i};
-        kind.extents = std::move(extents);
+        kind.batch_cost = std::move(batch_cost);
       }
     }
   }
-  for (auto& [extents, kind] : found) kinds_.push_back(std::move(kind));
-  std::vector<double> largest(kinds_.front().extents.size());
+  for (auto& [batch_cost, kind] : found) kinds_.push_back(std::move(kind));
+  std::vector<double> largest(kinds_.front().batch_cost.size());
   for (const Kind& kind : kinds_) {
-    for (size_t k = 0; k < largest.size(); ++k) largest[k] = std::max(largest[k], kind.extents[k]);
+    for (size_t k = 0; k < largest.size(); ++k) largest[k] = std::max(largest[k], kind.batch_cost[k]);
   }
   mean_.assign(largest.size(), 0);
   for (Kind& kind : kinds_) {
     for (size_t k = 0; k < largest.size(); ++k) {
-      if (largest[k] > 0) kind.extents[k] /= largest[k];
-      mean_[k] += kind.extents[k] * kind.count / static_cast<double>(seen);
+      if (largest[k] > 0) kind.batch_cost[k] /= largest[k];
+      mean_[k] += kind.batch_cost[k] * kind.count / static_cast<double>(seen);
     }
   }
   typical_ = nearest_to_mean();
 }
 
-size_t Survey::nearest_to_mean() const {
+size_t WorstCaseBatches::nearest_to_mean() const {
   const auto distance = [&](const Kind& kind) {
     double total = 0;
-    for (size_t k = 0; k < mean_.size(); ++k) total += std::pow(kind.extents[k] - mean_[k], 2);
+    for (size_t k = 0; k < mean_.size(); ++k) total += std::pow(kind.batch_cost[k] - mean_[k], 2);
     return total;
   };
   const auto nearest = std::min_element(
@@ -59,7 +59,7 @@ size_t Survey::nearest_to_mean() const {
   return static_cast<size_t>(nearest - kinds_.begin());
 }
 
-std::optional<Place> Survey::next() {
+std::optional<BatchPlace> WorstCaseBatches::next() {
   const auto largest = [&](const auto& value) {
     const auto most = std::max_element(kinds_.begin(), kinds_.end(),
                                        [&](const Kind& a, const Kind& b) { return value(a) < value(b); });
@@ -73,37 +73,40 @@ std::optional<Place> Survey::next() {
   if (measured_.empty()) return ask(typical_);
   // Among those with most of an extent, the one that has most of all.
   const auto total = [](const Kind& kind) {
-    return std::accumulate(kind.extents.begin(), kind.extents.end(), 0.0);
+    return std::accumulate(kind.batch_cost.begin(), kind.batch_cost.end(), 0.0);
   };
   for (size_t k = 0; k < mean_.size(); ++k) {
-    const size_t extreme = largest([&](const Kind& kind) { return std::pair(kind.extents[k], total(kind)); });
+    const size_t extreme =
+        largest([&](const Kind& kind) { return std::pair(kind.batch_cost[k], total(kind)); });
     if (!kinds_[extreme].measured) return ask(extreme);
   }
   if (measured_.size() > mean_.size() + most_expected || measured_.size() == kinds_.size()) return {};
   const std::vector<double> weights = fit(&Measured::bytes);
-  const size_t expected = largest([&](const Kind& kind) { return sum_of(weights, kind.extents); });
+  const size_t expected = largest([&](const Kind& kind) { return sum_of(weights, kind.batch_cost); });
   if (!kinds_[expected].measured) return ask(expected);
   return {};
 }
 
-void Survey::took(double bytes, double operations) { measured_.push_back({asked_, bytes, operations}); }
+void WorstCaseBatches::took(double bytes, double operations) {
+  measured_.push_back({asked_, bytes, operations});
+}
 
-double Survey::mean_over_typical() const {
+double WorstCaseBatches::mean_over_typical() const {
   const std::vector<double> weights = fit(&Measured::operations);
-  const double typical = sum_of(weights, kinds_[typical_].extents);
+  const double typical = sum_of(weights, kinds_[typical_].batch_cost);
   return typical > 0 ? sum_of(weights, mean_) / typical : 1;
 }
 
 /// Least squares with weights that are not negative, one weight after the other. More weights than numbers
 /// leave many answers: a slight pull to zero shares the effect among extents that grow together.
-std::vector<double> Survey::fit(double Measured::*what) const {
+std::vector<double> WorstCaseBatches::fit(double Measured::*what) const {
   constexpr double pull = 1e-6;
   std::vector<double> weights(mean_.size() + 1), left;
   for (const Measured& one : measured_) left.push_back(one.*what);
   const auto extent = [&](size_t i, size_t k) {
-    return k == 0 ? 1.0 : kinds_[measured_[i].kind].extents[k - 1];
+    return k == 0 ? 1.0 : kinds_[measured_[i].kind].batch_cost[k - 1];
   };
-  for (int sweep = 0; sweep < 3000; ++sweep) {
+  for (int forward_backward = 0; forward_backward < 3000; ++forward_backward) {
     for (size_t k = 0; k < weights.size(); ++k) {
       double along = 0, square = pull;
       for (size_t i = 0; i < left.size(); ++i) {

@@ -4,12 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include "train/task.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
 /// A batch by where it is planned.
-struct Place {
+struct BatchPlace {
   int64_t epoch = 0, position = 0;
 };
 
@@ -17,26 +17,26 @@ struct Place {
 /// measured on a few, so nothing here knows any model: on a typical one, on those that have most of one
 /// extent, and then on those that a sum of the extents, fitted to what was measured so far, lets expect to be
 /// larger still.
-class Survey {
+class WorstCaseBatches {
  public:
   /// Plans epochs until there are `batches`, or 20,000 and an epoch is whole; leaves the task on some epoch.
-  Survey(Task& task, int64_t batches);
+  WorstCaseBatches(Task& task, int64_t batches);
 
   /// The next batch to measure; nothing when no other is expected to take more memory.
-  std::optional<Place> next();
+  std::optional<BatchPlace> next();
   /// What the batch that next() named took: the most bytes alive, and operations.
   void took(double bytes, double operations);
 
   /// The batch nearest to the mean of all.
-  Place typical() const { return kinds_[typical_].first; }
+  BatchPlace typical() const { return kinds_[typical_].first; }
   /// Operations of the mean batch over those of the typical one.
   double mean_over_typical() const;
 
  private:
   /// Batches of the same extents.
   struct Kind {
-    std::vector<double> extents;  // as shares of the largest, 0 .. 1
-    Place first;
+    std::vector<double> batch_cost;  // as shares of the largest, 0 .. 1
+    BatchPlace first;
     double count = 0;
     bool measured = false;
   };

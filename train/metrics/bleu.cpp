@@ -1,12 +1,12 @@
-// BLEU: clipped n-gram counts over the corpus, their geometric mean, a penalty for brevity.
-#include "train/bleu.h"
+// BLEU: clipped n-gram counts over a corpus, their geometric mean, brevity penalty.
+#include "heed/train/metrics/bleu.h"
 
 #include <cmath>
 #include <cstdio>
 #include <unordered_map>
 
-#include "core/error.h"
-#include "train/words.h"
+#include "heed/core/error.h"
+#include "heed/train/metrics/whitespace.h"
 
 namespace heed {
 namespace {
@@ -28,7 +28,7 @@ bool period_or_comma(char letter) { return letter == '.' || letter == ','; }
 
 bool digit(char letter) { return letter >= '0' && letter <= '9'; }
 
-/// ASCII punctuation and symbols but for the apostrophe, comma, dash and period.
+/// ASCII punctuation and symbols except apostrophe, comma, dash and period.
 bool stands_alone(char letter) {
   if (letter < ' ' || letter > '~') return false;
   const bool alphanumeric =
@@ -36,9 +36,9 @@ bool stands_alone(char letter) {
   return !alphanumeric && letter != '\'' && letter != ',' && letter != '-' && letter != '.';
 }
 
-/// One pass over neighbours: where `first` and `second` hold for a pair, both are written as `put` has it and
-/// passed; all else is copied. The passes are the successive substitutions of the original script. Bytes do:
-/// those of longer sequences are in none of the classes and count as "not a digit" either way.
+/// One substitution pass of the original script over adjacent bytes: where `first` and `second` hold for a
+/// pair, writes put(pair) and skips both; copies all else. Bytes suffice: those of multi-byte characters are
+/// in none of the classes and count as "not a digit".
 template <class First, class Second, class Put>
 std::string pairs(const std::string& text, First first, Second second, Put put) {
   std::string out;
@@ -59,7 +59,7 @@ std::string_view without_trailing_space(std::string_view sentence) {
   return sentence.substr(0, static_cast<size_t>(words.back().data() - sentence.data()) + words.back().size());
 }
 
-/// Number of times each n-gram stands in a sentence; tokens hold no space, so a space can join them.
+/// Counts each n-gram of a sentence; tokens have no space, so a space joins them.
 std::unordered_map<std::string, int64_t> count_ngrams(const std::vector<std::string>& tokens, size_t order) {
   std::unordered_map<std::string, int64_t> counts;
   for (size_t i = 0; i + order <= tokens.size(); ++i) {
@@ -77,11 +77,11 @@ void finish(Bleu& bleu) {
             ? 0
             : std::exp(1 - static_cast<double>(bleu.reference_length) / static_cast<double>(bleu.length));
   }
-  if (bleu.correct[0] == 0) return;  // then no longer n-gram matches either
+  if (bleu.correct[0] == 0) return;  // so no longer n-gram matches
   double smoothing = 1;
   double logs = 0;
   for (size_t n = 0; n < orders; ++n) {
-    if (bleu.total[n] == 0) return;  // no n-gram of this length at all: BLEU is 0 by definition
+    if (bleu.total[n] == 0) return;  // no n-gram of this length: BLEU is 0 by definition
     const auto total = static_cast<double>(bleu.total[n]);
     if (bleu.correct[n] == 0) {
       smoothing *= 2;

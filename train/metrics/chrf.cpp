@@ -1,14 +1,14 @@
 // chrF: precision and recall of character n-grams, averaged over their lengths.
-#include "train/chrf.h"
+#include "heed/train/metrics/chrf.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <unordered_map>
 
-#include "core/error.h"
-#include "data/text.h"
-#include "train/words.h"
+#include "heed/core/error.h"
+#include "heed/data/text/text.h"
+#include "heed/train/metrics/whitespace.h"
 
 namespace heed {
 namespace {
@@ -50,7 +50,7 @@ double corpus_chrf(std::span<const std::string> outputs, std::span<const std::st
     const std::u32string reference = without_space(references[i]);
     for (size_t n = 0; n < orders; ++n) {
       const auto wanted = count_ngrams(reference, n + 1);
-      if (wanted.empty()) continue;  // a reference too short for this length says nothing about the output
+      if (wanted.empty()) continue;  // a reference too short for this length is skipped
       sums[n].reference += static_cast<int64_t>(reference.size() - n);
       for (const auto& [ngram, count] : count_ngrams(output, n + 1)) {
         sums[n].output += count;

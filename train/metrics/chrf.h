@@ -1,4 +1,4 @@
-// Corpus chrF2 as sacreBLEU computes it by default: overlap of character n-grams.
+// Corpus chrF2 with sacreBLEU's defaults: overlap of character n-grams.
 #pragma once
 
 #include <span>
@@ -6,12 +6,12 @@
 
 namespace heed {
 
-/// chrF of sentences against one reference each, 0 to 100: n-grams of 1 to 6 code points, white space left
-/// out, recall weighing twice as much as precision (Popovic 2015). A usage Error when the numbers of
-/// sentences differ.
+/// chrF of sentences against one reference each, 0 to 100: n-grams of 1 to 6 code points without white space;
+/// recall has twice the weight of precision (Popovic 2015). A usage error when the numbers of sentences
+/// differ.
 double corpus_chrf(std::span<const std::string> outputs, std::span<const std::string> references);
 
-/// What was computed, in the manner of sacreBLEU.
+/// The settings in sacreBLEU's format.
 std::string chrf_signature();
 
 }  // namespace heed

@@ -1,18 +1,18 @@
-// Edit distance by one row of the table.
-#include "train/edit_distance.h"
+// Edit distance with one row of the table in memory.
+#include "heed/train/metrics/edit_distance.h"
 
 #include <algorithm>
 #include <unordered_map>
 #include <vector>
 
-#include "core/error.h"
-#include "data/text.h"
-#include "train/words.h"
+#include "heed/core/error.h"
+#include "heed/data/text/text.h"
+#include "heed/train/metrics/whitespace.h"
 
 namespace heed {
 namespace {
 
-/// Words as numbers: equal words get equal numbers.
+/// Maps words to numbers: equal words to equal numbers.
 class WordNumbers {
  public:
   std::vector<int64_t> operator()(const std::string& sentence) {
@@ -55,7 +55,7 @@ ErrorRate error_rate(std::span<const std::string> outputs, std::span<const std::
 }  // namespace
 
 int64_t edit_distance(std::span<const int64_t> from, std::span<const int64_t> to) {
-  // row[j]: distance of what was passed of `from` to the first j of `to`.
+  // row[j]: distance from the units of `from` seen so far to the first j of `to`.
   std::vector<int64_t> row(to.size() + 1);
   for (size_t j = 0; j < row.size(); ++j) row[j] = static_cast<int64_t>(j);
   for (const int64_t unit : from) {

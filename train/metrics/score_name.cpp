@@ -1,5 +1,5 @@
-// Keys of files become words.
-#include "train/score_name.h"
+// Display names and bounds of scores.
+#include "heed/train/metrics/score_name.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,15 +1,15 @@
-// Names of scores, as people read them.
+// Display names and bounds of scores.
 #pragma once
 
 #include <string>
 
 namespace heed {
 
-/// "bits per byte" for bits_per_byte, "validation accuracy" for valid_accuracy, "accuracy of the last step"
-/// for last_accuracy.
+/// The display name: "bits per byte" for bits_per_byte, "validation accuracy" for valid_accuracy, "accuracy
+/// of the last step" for last_accuracy.
 std::string score_name(const std::string& key);
 
-/// The most that a score can be: 1 for an accuracy, 100 for BLEU; infinity where there is none.
+/// The largest possible value of a score: 1 for an accuracy, 100 for BLEU; infinity when unbounded.
 double score_most(const std::string& key);
 
 }  // namespace heed

@@ -1,7 +1,7 @@
-// Splitting at white space.
-#include "train/words.h"
+// Splits text at white space.
+#include "heed/train/metrics/whitespace.h"
 
-#include "data/text.h"
+#include "heed/data/text/text.h"
 
 namespace heed {
 

@@ -1,4 +1,4 @@
-// Words between white space, as the translation scores count them.
+// Splits text at white space for the translation metrics.
 #pragma once
 
 #include <string_view>
@@ -6,10 +6,10 @@
 
 namespace heed {
 
-/// Whether scores take the code point as white space: that of Unicode, and the separators U+001C to U+001F.
+/// True for Unicode white space and the separators U+001C to U+001F.
 bool is_score_space(char32_t code);
 
-/// The runs of characters that are not white space; they point into `text`.
+/// The words of `text`: runs of characters other than white space. They point into `text`.
 std::vector<std::string_view> score_words(std::string_view text);
 
 }  // namespace heed

@@ -1,27 +1,28 @@
-// The arena and its updates.
-#include "train/optimizer.h"
+// Contiguous parameters and their updates.
+#include "heed/train/optim/optimizer.h"
 
 #include <cmath>
 #include <cstring>
 
-#include "core/kernels/adamw.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/map.h"
-#include "core/kernels/reduce.h"
-#include "core/launch.h"
-#include "core/safetensors.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/core/kernels/elementwise/adamw.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/norm/reduce.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
 void OptimizerOptions::fields(Fields& f) {
-  f("optimizer", Choice(kind, {"adamw", "adam", "sgd"}), "what turns gradients into steps");
-  f("beta1", beta1, "decay of the mean of gradients");
-  f("beta2", beta2, "decay of the mean of squared gradients");
-  f("epsilon", epsilon, "added to the root of the squares");
-  f("momentum", momentum, "of sgd");
-  f("decay", decay, "weight decay on matrices");
-  f("clip", clip, "largest norm of the gradient; 0: not clipped");
-  f("clip_each", clip_each, "each element of the gradient is cut to this, either sign; 0: not cut");
+  f("optimizer", Choice(kind, {"adamw", "adam", "sgd"}), "optimizer");
+  f("beta1", beta1, "decay rate of the running mean of gradients");
+  f("beta2", beta2, "decay rate of the running mean of squared gradients");
+  f("epsilon", epsilon, "added to the root of the second moment");
+  f("momentum", momentum, "momentum of sgd");
+  f("weight_decay", weight_decay, "weight decay, of matrices only");
+  f("grad_clip", grad_clip, "maximum norm of the gradient; 0: no clipping");
+  f("grad_clip_value", grad_clip_value,
+    "maximum absolute value of each element of the gradient; 0: no clipping");
 }
 
 namespace {
@@ -35,7 +36,7 @@ void clamp(const Tensor& x, double bound) {
   launch<kernel::Affine>(x.device(), x, -1.0, 0.0, x);
 }
 
-// Cache lines: every parameter starts on one, so that rows stay aligned.
+// Every parameter starts on a cache line, so that rows stay aligned.
 int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
 
 }  // namespace
@@ -57,14 +58,14 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
   int64_t total = 0;
   for (const Named* one : order) total += padded(one->tensor->size());
   {
-    const Owned owned(&memory_kinds[0]);
+    const MemoryScope owned(&memory_kinds[0]);
     values_ = Tensor::zeros(Shape{total}, dtype, device);
   }
   {
-    const Owned owned(&memory_kinds[1]);
+    const MemoryScope owned(&memory_kinds[1]);
     gradients_ = Tensor::zeros(Shape{total}, dtype, device);
   }
-  const Owned owned(&memory_kinds[2]);
+  const MemoryScope owned(&memory_kinds[2]);
   first_ = Tensor::zeros(Shape{total}, dtype, device);
   second_ = Tensor::zeros(Shape{options.kind == OptimizerKind::sgd ? 0 : total}, dtype, device);
   state_ = Tensor::zeros(Shape{3}, DType::f64, device);
@@ -83,7 +84,7 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
     leaves_.push_back(place);
     at += padded(old.size());
   }
-  // Tied parameters stand in several modules under one node: all of them move.
+  // Tied parameters occur in several modules with one node: move all of them.
   visit_tensors(module, [&](const std::string&, Tensor& tensor) {
     for (const auto& [node, place] : moved) {
       if (tensor.node().get() == node) {
@@ -113,28 +114,28 @@ void Optimizer::end_step() {
 }
 
 void Optimizer::update(std::span<const Tensor> losses) {
-  const NoTape no_tape;
+  const NoGrad no_tape;
   const Device device = values_.device();
   for (const Tensor& leaf : leaves_) {
-    // No gradient has arrived: what lies there is of an earlier step.
+    // No gradient has arrived: the buffer still holds an earlier step's.
     if (leaf.node()->fresh) launch<kernel::Fill>(device, leaf.node()->grad, 0.0);
   }
   const Tensor squares = view::slice(state_, 0, 2, 3);
   launch<kernel::SquareSum>(device, gradients_, squares);
-  for (const Tensor& loss : losses) {  // adds 0, or what is not a number
+  for (const Tensor& loss : losses) {  // adds 0, or NaN
     const Tensor zero(Shape{1}, DType::f64, device);
     launch<kernel::SquareSum>(device, loss, zero);
     launch<kernel::Affine>(device, zero, 0.0, 0.0, zero);
     launch<kernel::Accumulate>(device, zero, squares);
   }
-  // The squares are summed: an element that is not finite is known of, and may be cut off here.
-  if (options_.clip_each > 0) clamp(gradients_, options_.clip_each);
+  // Non-finite elements are already in the sum of squares, so they may be clipped now.
+  if (options_.grad_clip_value > 0) clamp(gradients_, options_.grad_clip_value);
   const auto run = [&](int64_t begin, int64_t end, double decay) {
     if (begin == end) return;
     const auto part = [&](const Tensor& x) { return view::slice(x, 0, begin, end); };
     if (options_.kind == OptimizerKind::sgd) {
       launch<kernel::Sgd>(device, part(values_), part(gradients_), part(first_), state_, options_.momentum,
-                          decay, options_.clip);
+                          decay, options_.grad_clip);
     } else {
       launch<kernel::AdamW>(device, part(values_), part(gradients_), part(first_), part(second_), state_,
                             kernel::AdamWConstants{.beta1 = options_.beta1,
@@ -142,10 +143,10 @@ void Optimizer::update(std::span<const Tensor> losses) {
                                                    .epsilon = options_.epsilon,
                                                    .decay = decay,
                                                    .decoupled = options_.kind == OptimizerKind::adamw,
-                                                   .clip = options_.clip});
+                                                   .clip = options_.grad_clip});
     }
   };
-  run(0, decayed_, options_.decay);
+  run(0, decayed_, options_.weight_decay);
   run(decayed_, values_.size(), 0);
 }
 
@@ -191,7 +192,7 @@ std::string Optimizer::save() const {
 
 void Optimizer::load(const std::string& bytes) {
   const SafeTensors file = SafeTensors::parse(bytes, "optim.safetensors");
-  // Everything is compared before anything is written.
+  // Check everything before writing anything.
   const auto check = [&](const char* name, int64_t size) {
     if (size == 0) return;
     const auto found = static_cast<int64_t>(file.bytes(file.at(name)).size());

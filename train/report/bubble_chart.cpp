@@ -1,13 +1,13 @@
 // Lays out bubbles and writes them as SVG.
-#include "train/bubbles.h"
+#include "heed/train/report/bubble_chart.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string_view>
 
-#include "attention/picture_encode.h"
-#include "core/error.h"
-#include "train/chart.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/error.h"
+#include "heed/train/report/chart.h"
 
 namespace heed {
 namespace {
@@ -17,23 +17,23 @@ using picture::trimmed;
 
 constexpr double width = 720, height = 440, left = 64, right = 690, top = 52, bottom = 384;
 constexpr double largest = height / 12;
-constexpr double name_height = 14, letter_width = 7;  // of names, about
+constexpr double name_height = 14, letter_width = 7;  // of names, approximate
 
-/// An axis that leaves room for the bubbles at its ends.
+/// An axis with room for the bubbles at its ends.
 struct Axis {
   double low, high;
   std::vector<double> ticks;
 };
 
-/// The room may go beyond what a value can be, but the ticks do not.
-Axis linear_axis(double low, double high, double most) {
+/// The axis may extend beyond the largest possible value, but its ticks do not.
+Axis linear_axis(double low, double high, double max_value) {
   const double room = high > low ? 0.12 * (high - low) : std::max(0.05 * std::fabs(high), 0.05);
   std::vector<double> ticks = axis_ticks(low - room, high + room, 6);
   Axis axis{ticks.front(), ticks.back(), {}};
-  if (high <= most && axis.high > most) axis.high = std::max(high + room, most);
+  if (high <= max_value && axis.high > max_value) axis.high = std::max(high + room, max_value);
   if (low >= 0 && axis.low < 0) axis.low = low - room;
   for (const double tick : ticks) {
-    if ((tick >= 0 || low < 0) && (tick <= most || high > most)) axis.ticks.push_back(tick);
+    if ((tick >= 0 || low < 0) && (tick <= max_value || high > max_value)) axis.ticks.push_back(tick);
   }
   return axis;
 }
@@ -48,11 +48,11 @@ Axis logarithmic_axis(double low, double high) {
     }
   };
   take(logarithmic_ticks(axis.low, axis.high));
-  if (axis.ticks.size() < 2) take(axis_ticks(axis.low, axis.high, 5));  // less than a step of 1, 2, 5
+  if (axis.ticks.size() < 2) take(axis_ticks(axis.low, axis.high, 5));  // range below a step of 1, 2, 5
   return axis;
 }
 
-/// Where a name stands: its middle and half of what it covers.
+/// The position of a name: its centre and half its width.
 struct Place {
   double x, y, half;
 };
@@ -61,7 +61,7 @@ bool meet(const Place& a, const Place& b) {
   return std::fabs(a.x - b.x) < a.half + b.half + 4 && std::fabs(a.y - b.y) < name_height;
 }
 
-/// The nearest free place above or below where a name belongs; there, when none is free in the picture.
+/// The nearest free position above or below `wanted`; `wanted` itself when none is free.
 Place free_place(Place wanted, const std::vector<Place>& taken) {
   wanted.x = std::max(left + wanted.half, std::min(right - wanted.half, wanted.x));
   const auto fits = [&](const Place& one) {
@@ -91,7 +91,7 @@ void check(const BubbleChart& chart) {
   }
 }
 
-/// The picture, with its colours or in need of them.
+/// The picture, with or without colours.
 std::string drawing(const BubbleChart& chart, std::string_view colours) {
   check(chart);
   const auto [least_x, most_x] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
@@ -128,7 +128,7 @@ std::string drawing(const BubbleChart& chart, std::string_view colours) {
   out += text("<path stroke=\"var(--strong)\" d=\"M", left, " ", bottom, "H", right, "\"/>\n");
   out +=
       label(right, bottom + 34, chart.x_label, "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"end\"");
-  // Large ones first, so that small ones lie on top.
+  // Large bubbles first, so that small ones are on top.
   std::vector<size_t> order(chart.bubbles.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
@@ -150,7 +150,7 @@ std::string drawing(const BubbleChart& chart, std::string_view colours) {
                  half = letter_width / 2 * static_cast<double>(picture::display_width(name));
     const Place place = free_place({x, y, half}, taken);
     taken.push_back(place);
-    if (std::fabs(place.y - y) >= name_height) {  // a line leads to its bubble
+    if (std::fabs(place.y - y) >= name_height) {  // a line from the name to its bubble
       out += text("<path stroke=\"var(--muted)\" d=\"M", trimmed(x, 1), " ", trimmed(y, 1), "L",
                   trimmed(place.x, 1), " ", trimmed(place.y + (place.y < y ? 5 : -6), 1), "\"/>\n");
     }

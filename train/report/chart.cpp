@@ -1,13 +1,13 @@
 // Lays out axes and lines, and writes them as SVG.
-#include "train/chart.h"
+#include "heed/train/report/chart.h"
 
 #include <algorithm>
 #include <limits>
 #include <string_view>
 
-#include "attention/picture_encode.h"
-#include "core/error.h"
-#include "core/utf8.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/error.h"
+#include "heed/core/io/utf8.h"
 
 namespace heed {
 namespace {
@@ -18,9 +18,9 @@ using picture::trimmed;
 
 constexpr double width = 480, height = 236, left = 48, right = 462, bottom = 200;
 constexpr size_t most_points = 1200;
-constexpr double edge = 4;  // that stays free at the left and right
+constexpr double edge = 4;  // free margin at left and right
 
-/// About the most that a word of so many columns takes, in the widest of common fonts, DejaVu Sans.
+/// Upper estimate of a text's width, in the widest common font, DejaVu Sans.
 double width_of(std::string_view words, double font_size) {
   return 0.66 * font_size * static_cast<double>(picture::display_width(words));
 }
@@ -36,14 +36,14 @@ struct Extent {
 
 bool drawn(double value, bool logarithmic) { return std::isfinite(value) && (!logarithmic || value > 0); }
 
-/// Where numbers land on the picture.
+/// Maps numbers to positions in the picture.
 struct Frame {
   Extent x, y;
   bool logarithmic = false, logarithmic_x = false;
   double top = 12;
   std::vector<double> x_ticks, y_ticks;
 
-  /// How far along an axis a value lies, from 0 to 1.
+  /// Position of a value along an axis, from 0 to 1.
   static double share(double value, const Extent& axis, bool logarithmic) {
     const auto place = [&](double v) { return logarithmic ? std::log10(v) : v; };
     return (place(value) - place(axis.low)) / (place(axis.high) - place(axis.low));
@@ -73,7 +73,7 @@ Frame frame_of(const Chart& chart, bool logarithmic, double top) {
     frame.x.high = chart.logarithmic_x ? frame.x.high * 2 : frame.x.high + 0.5;
   }
   if (!logarithmic && frame.y.low == frame.y.high && frame.y.high >= chart.y_most)
-    frame.y.low -= 0.1 * std::fabs(frame.y.high);  // ticks of a flat line go downwards
+    frame.y.low -= 0.1 * std::fabs(frame.y.high);  // ticks of a flat line extend downwards
   if (!logarithmic && frame.y.low > 0 && frame.y.low < 0.35 * frame.y.high) frame.y.low = 0;
   frame.y_ticks =
       logarithmic ? logarithmic_ticks(frame.y.low, frame.y.high) : axis_ticks(frame.y.low, frame.y.high, 5);
@@ -85,7 +85,7 @@ Frame frame_of(const Chart& chart, bool logarithmic, double top) {
   return frame;
 }
 
-/// A long series thinned to the smallest and largest value of each of many short stretches.
+/// A long series reduced to minimum and maximum of each of many short ranges.
 Series thinned(const Series& series) {
   if (series.x.size() <= most_points) return series;
   Series out{series.name};
@@ -107,8 +107,7 @@ Series thinned(const Series& series) {
   return out;
 }
 
-/// A mean over as many values before as after, a thirtieth of the series where there are so many: it does not
-/// lag.
+/// A centred running mean over a thirtieth of the series, or what is available: it does not lag.
 Series smoothed(const Series& series) {
   Series out{series.name, series.x};
   const size_t count = series.y.size();
@@ -236,7 +235,7 @@ std::vector<double> axis_ticks(double low, double high, int count) {
   double factor = 10;
   for (const double candidate : {5.0, 2.0, 1.0})
     if (candidate * power >= rough * 0.999) factor = candidate;
-  // Multiples of a power of ten below one are divisions by a whole number, so that 3 * 0.1 reads 0.3.
+  // Divide by a power of ten below one as an integer, so that 3 * 0.1 reads 0.3.
   const bool small = power < 1;
   const double scale = small ? std::round(1 / power) : power;
   const auto tick = [&](double i) { return small ? i * factor / scale : i * factor * scale; };

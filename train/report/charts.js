@@ -1,10 +1,5 @@
-// Script of the report: reading a chart with the pointer or the arrow keys.
-#include "train/report.h"
+// Reading a chart with the pointer or the arrow keys; needs page_tools.js.
 
-namespace heed::picture {
-
-std::string_view script_charts() {
-  return R"script(
 heed.Chart = class {
   constructor(root) {
     Object.assign(this, JSON.parse(root.querySelector("script").textContent));
@@ -80,7 +75,3 @@ heed.Chart = class {
   }
 };
 heed.charts = [...document.querySelectorAll("figure.chart")].map((root) => new heed.Chart(root));
-)script";
-}
-
-}  // namespace heed::picture

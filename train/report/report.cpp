@@ -1,12 +1,13 @@
-// Puts the parts of a report one below the other.
-#include "train/report.h"
+// Assembles the parts of a report into a page.
+#include "heed/train/report/report.h"
 
 #include <algorithm>
 
-#include "attention/picture_encode.h"
-#include "attention/picture_html.h"
-#include "attention/picture_script.h"
-#include "core/error.h"
+#include "heed/attention/inspect/map_page.h"
+#include "heed/attention/inspect/page_assets.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/error.h"
+#include "heed/core/io/embedded_files.h"
 
 namespace heed {
 namespace {
@@ -51,7 +52,7 @@ std::string samples(const std::vector<ReportSample>& all) {
 
 constexpr int deepest_shade = 70;
 
-/// A class for each percent of shade that confusion_table() may ask for: styles of elements are refused.
+/// A CSS class for each percent of shade in confusion_table(): the content policy forbids style attributes.
 std::string shades() {
   std::string out;
   for (int percent = 1; percent <= deepest_shade; ++percent)
@@ -59,7 +60,7 @@ std::string shades() {
   return out;
 }
 
-/// Counts, shaded by their share of the true class.
+/// Confusion matrix, shaded by fraction of the true class.
 std::string confusion_table(const Confusion& confusion) {
   const auto& labels = confusion.labels;
   const size_t classes = labels.size();
@@ -95,6 +96,8 @@ std::string confusion_table(const Confusion& confusion) {
 }
 
 }  // namespace
+
+std::string_view picture::script_charts() { return embedded_file("train/report/charts.js"); }
 
 std::string report_html(const ReportData& report) {
   std::string body = cards(report.cards) + charts(report.charts) + samples(report.samples);

@@ -1,4 +1,4 @@
-// report.html of a run: what happened, in one offline file.
+// report.html of a run: one page without network access.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 #include <string_view>
 #include <vector>
 
-#include "attention/map_view.h"
-#include "train/chart.h"
+#include "heed/attention/inspect/map_view.h"
+#include "heed/train/report/chart.h"
 
 namespace heed {
 
-/// A number at the head of the report: "BLEU", "62.4", "greedy, 1,000 pairs".
+/// A number at the top of the report: "BLEU", "62.4", "greedy, 1,000 pairs".
 struct ReportCard {
   std::string name{}, value{}, note{};
-  std::vector<std::string> beside{};  ///< what the number is to be read beside, a line each
+  std::vector<std::string> beside{};  ///< notes and baselines, one line each
 };
 
 /// One row of the table of samples; the reference may be empty.
@@ -23,32 +23,31 @@ struct ReportSample {
   std::string source{}, reference{}, hypothesis{};
 };
 
-/// Counts of a classifier: rows are true classes, columns are predictions.
+/// Confusion matrix of a classifier: rows are true classes, columns are predictions.
 struct Confusion {
   std::vector<std::string> labels{};
   std::vector<int64_t> counts{};  ///< [labels, labels]
 };
 
-/// Everything that the report shows. Empty parts are left out of the page.
+/// The contents of a report. Empty parts are omitted.
 struct ReportData {
   std::string title = "Training report";
   std::string subtitle{};           ///< the run folder, the date
   std::vector<ReportCard> cards{};  ///< final metrics, best step, parameters, device, seed, time
   std::vector<Chart> charts{};      ///< loss, learning rate, gradient norm, tokens/s, BLEU
   std::vector<ReportSample> samples{};
-  std::vector<MapView> maps{};  ///< the attention maps of one sentence
-  std::string maps_caption{};   ///< that sentence and its translation
+  std::vector<MapView> maps{};  ///< attention maps of one sentence
+  std::string maps_caption{};   ///< the sentence and its translation
   std::optional<Confusion> confusion{};
   std::string settings{};  ///< config.toml as text
 };
 
-/// The whole page; it loads nothing and runs from a local file. Throws a data Error when a part is
-/// inconsistent.
+/// The whole page; it loads nothing, so it works as a local file. Fault::data when a part is inconsistent.
 std::string report_html(const ReportData& report);
 
 namespace picture {
 
-/// Hover, logarithmic scale and saving for the charts of a page; needs script_tools().
+/// Script for hover, logarithmic scale and saving of a page's charts; needs script_tools().
 std::string_view script_charts();
 
 }  // namespace picture

@@ -1,15 +1,15 @@
 // Checkpoints: temporary folder, files, manifest, rename.
-#include "train/checkpoint.h"
+#include "heed/train/run/checkpoint.h"
 
 #include <algorithm>
 #include <charconv>
 
-#include "core/hash.h"
-#include "core/io.h"
-#include "core/json.h"
-#include "core/own_files.h"
-#include "core/safetensors.h"
-#include "train/format.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+#include "heed/core/io/json.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/train/run/format.h"
 
 namespace heed {
 namespace {
@@ -27,14 +27,14 @@ std::string step_name(int64_t step) {
 
 Path checkpoints_of(const Path& run) { return run / "ckpt"; }
 
-/// The folder of checkpoints where something is written or removed: no link, which would lead elsewhere.
+/// The folder of checkpoints, for writing and removing. Refuses a link, which would lead elsewhere.
 Path own_checkpoints_of(const Path& run) {
   const Path folder = checkpoints_of(run);
   io::check_directory(folder);
   return folder;
 }
 
-/// A temporary name in it that nobody else has.
+/// A unique temporary name in the folder of checkpoints.
 Path temporary_of(const Path& run, int64_t step) {
   return own_checkpoints_of(run) / text(temporary_prefix, step_name(step), "-", io::random_name());
 }
@@ -46,7 +46,7 @@ std::optional<int64_t> whole_number(std::string_view digits) {
   return value;
 }
 
-/// Names out of a manifest become paths: nothing but a plain name may pass.
+/// Names in a manifest become paths, so only plain file names are legal.
 bool name_is_plain(std::string_view name) {
   return !name.empty() && name.size() <= 255 && name.front() != '.' &&
          std::all_of(name.begin(), name.end(), [](char letter) {
@@ -76,7 +76,7 @@ std::string manifest_of(int64_t step, const std::vector<NamedBytes>& files) {
          "\n";
 }
 
-/// What is wrong with a file whose check sum does not match, as near as can be said.
+/// Describes a checksum mismatch as precisely as possible.
 std::string damage(const std::string& name, std::string bytes) {
   const size_t size = bytes.size();
   if (!Path(name).extension().compare(".safetensors")) {
@@ -94,19 +94,19 @@ std::string damage(const std::string& name, std::string bytes) {
   return text(name, ", bytes 0-", static_cast<int64_t>(size) - 1, " do not match their checksum");
 }
 
-/// What the manifest says of one file.
+/// One file's entry in a manifest.
 struct Sum {
   std::string name;
   int64_t size = 0;
   std::string crc32c, sha256;
 };
 
-/// The lines of a manifest; throws the bare complaint.
+/// The entries of a manifest; errors hold only the reason.
 std::vector<Sum> read_manifest(const std::string& bytes, int64_t step) {
   const Json manifest = parse_json(bytes, manifest_name);
   std::vector<Sum> sums;
   try {
-    format_of(manifest, checkpoint_format);  // only one so far, so nothing is read otherwise
+    format_of(manifest, checkpoint_format);  // there is only one format so far
     if (const int64_t found = manifest.at("step").integer(); found != step)
       fail(Fault::data, "it speaks of step ", found);
     for (const JsonMember& file : manifest.at("files").members()) {
@@ -124,7 +124,7 @@ std::vector<Sum> read_manifest(const std::string& bytes, int64_t step) {
   return sums;
 }
 
-/// Reads one file and compares it with its line of the manifest; throws the bare complaint.
+/// Reads one file and compares it with its manifest entry; errors hold only the reason.
 std::string verified(const Path& folder, const Sum& sum) {
   const Path path = folder / sum.name;
   if (!io::exists(path)) fail(Fault::data, sum.name, " is missing (all of its bytes 0-", sum.size - 1, ")");
@@ -141,7 +141,7 @@ std::string verified(const Path& folder, const Sum& sum) {
   return bytes;
 }
 
-/// Reads a whole checkpoint; an Error with Fault::data holds the bare complaint.
+/// Reads a whole checkpoint; an Error with Fault::data holds only the reason.
 Checkpoint load(const Path& run, int64_t step) {
   Checkpoint checkpoint{.folder = checkpoint_folder(run, step), .step = step, .files = {}};
   const Path manifest_path = checkpoint.folder / manifest_name;
@@ -161,7 +161,7 @@ Checkpoint load(const Path& run, int64_t step) {
   return checkpoint;
 }
 
-/// The newest checkpoint but `damaged` that can be read, if any.
+/// The newest intact checkpoint other than `damaged`, if any.
 std::optional<int64_t> newest_intact(const Path& run, int64_t damaged) {
   std::vector<int64_t> steps = list_checkpoints(run);
   std::reverse(steps.begin(), steps.end());
@@ -199,7 +199,7 @@ int64_t chosen_step(const Path& run, std::string_view which) {
   fail(Fault::data, run, " has no checkpoint of step ", *wanted, ". It has: ", known, ".");
 }
 
-/// Renames it first: a folder with a checkpoint's name is never without some of its files.
+/// Renames the folder first, so that a folder with a checkpoint's name is always complete.
 void remove_checkpoint(const Path& run, int64_t step) {
   const Path doomed = temporary_of(run, step);
   io::rename_directory(checkpoint_folder(run, step), doomed);
@@ -250,8 +250,7 @@ Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedByte
     try {
       io::remove_all(temporary);
     } catch (const Error&) {
-      // The disk refuses this as well: the next start clears it away, and the first reason is the one to
-      // tell.
+      // The next start removes the temporary folder; report the first error.
     }
     throw;
   }
@@ -265,16 +264,16 @@ Checkpoint open_checkpoint(const Path& run, std::string_view which) {
   } catch (const NewerFormat& error) {
     const std::optional<int64_t> readable = newest_intact(run, step);
     fail(Fault::data, "checkpoint ", checkpoint_folder(run, step), " ", error.what(), ".\n",
-         readable
-             ? text("Use that version, or what this one can read: heed resume ", run, " --ckpt ", *readable)
-             : "Go on with it by that version.");
+         readable ? text("Use that version, or what this one can read: heed resume ", run, " --checkpoint ",
+                         *readable)
+                  : "Go on with it by that version.");
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;
     const std::string complaint =
         text("checkpoint ", checkpoint_folder(run, step), " is damaged: ", error.what(), ".");
     if (const std::optional<int64_t> intact = newest_intact(run, step)) {
-      fail(Fault::data, complaint, "\n", step_name(*intact), " is intact: heed resume ", run, " --ckpt ",
-           *intact);
+      fail(Fault::data, complaint, "\n", step_name(*intact), " is intact: heed resume ", run,
+           " --checkpoint ", *intact);
     }
     fail(Fault::data, complaint, "\nNo other checkpoint of this run is intact. Train again from the start.");
   }
@@ -320,7 +319,7 @@ std::optional<int64_t> best_step(const Path& run) {
   try {
     return parse_json(io::read(path, manifest_cap), "best.json").at("step").integer();
   } catch (const Error& error) {
-    if (error.fault() != Fault::data) throw;  // a disk that fails is not a run without a best
+    if (error.fault() != Fault::data) throw;  // a disk error is not a missing record
     return std::nullopt;
   }
 }

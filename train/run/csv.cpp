@@ -1,5 +1,5 @@
-// Quotes cells.
-#include "train/csv.h"
+// Quotes cells of CSV files.
+#include "heed/train/run/csv.h"
 
 #include <charconv>
 #include <string_view>

@@ -1,16 +1,16 @@
-// Cells of CSV files that a spreadsheet shows and does not run.
+// Cells of CSV files, safe against formulas in spreadsheets.
 #pragma once
 
 #include <string>
 
 namespace heed {
 
-/// Text as a quoted cell, its quotes doubled. Names out of files and folders may begin as a formula does
-/// (= + - @, tab, return, newline): such text gets an apostrophe in front, which spreadsheets take for "this
-/// is text". A number stays what it is, with its sign. Numbers that we compute need none of this.
+/// Text as a quoted cell, its quotes doubled. Names of files and folders may begin like a formula (= + - @,
+/// tab, return, newline): such text gets an apostrophe in front, which spreadsheets read as text. Numbers
+/// stay as they are, sign included. Computed numbers need no quoting.
 std::string csv_text(const std::string& words);
 
-/// The same without quotes where none are needed: for the names in the head.
+/// The same, quoted only where necessary: for column names.
 std::string csv_name(const std::string& words);
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Reads the number of a format.
-#include "train/format.h"
+// Reads and checks a format version.
+#include "heed/train/run/format.h"
 
 namespace heed {
 

@@ -1,32 +1,35 @@
-// Formats of what a run leaves behind: which a program reads, and what it says of one that is newer.
+// Format versions of checkpoints and run folders, and the error for a newer one.
 #pragma once
 
 #include <cstdint>
 
-#include "core/error.h"
-#include "core/json.h"
+#include "heed/core/error.h"
+#include "heed/core/io/json.h"
 
 namespace heed {
 
-/// The format of a checkpoint, "format" in its MANIFEST.json. It grows when older programs would misread the
-/// files; whoever raises it says here how those of each older format are read.
-/// 1: heed 0.1, and whatever names no format.
+/// The format of a checkpoint: "format" in its MANIFEST.json. Raise it when older programs would misread the
+/// files, and document here how each older format is read.
+/// 1: heed 0.1, and files that name no format.
 inline constexpr int64_t checkpoint_format = 1;
 
-/// The format of a run folder, "format" in its manifest.json, which speaks for config.toml too.
-/// 1: heed 0.1, which names none: machine and program are those of the last session alone (sessions_of()).
-/// 2: "sessions" lists them all.
-inline constexpr int64_t run_format = 2;
+/// The format of a run folder: "format" in its manifest.json; it covers config.toml too.
+/// 1: heed 0.1, which names none: machine and program are those of the last session only (sessions_of()).
+/// 2: "sessions" lists all of them.
+/// 3: settings (in config.toml and in "settings" of manifest.json) and series of metrics.jsonl have their
+/// present names; "anchors" are "baselines". Older names are read by the table in
+/// train/run/renamed_settings.cpp.
+inline constexpr int64_t run_format = 3;
 
-/// Something that a newer heed wrote: it is whole, and not for this program.
+/// An intact file that a newer heed wrote and this program cannot read.
 class NewerFormat : public Error {
  public:
   explicit NewerFormat(const std::string& what) : Error(Fault::data, what) {}
 };
 
-/// The format that an object of ours names, 1 where it names none. NewerFormat above `newest`, whose text is
-/// "was written by a newer heed (0.9.0, format 3; this program reads up to 2)"; Fault::data for what is no
-/// format.
+/// The format that an object names, 1 where it names none. Throws NewerFormat above `newest` with the text
+/// "was written by a newer heed (0.9.0, format 3; this program reads up to 2)", and Fault::data for an
+/// illegal value.
 int64_t format_of(const Json& object, int64_t newest);
 
 }  // namespace heed

@@ -1,29 +1,30 @@
-// Lines of metrics: written, cut back, read.
-#include "train/metrics_log.h"
+// Writes, truncates and reads the lines of metrics.
+#include "heed/train/run/metrics_log.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "core/json.h"
-#include "core/own_files.h"
-#include "train/csv.h"
+#include "heed/core/io/json.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/train/run/csv.h"
+#include "heed/train/run/renamed_settings.h"
 
 namespace heed {
 namespace {
 
-/// The object of one line; none when the line is not one of ours.
+/// The object of one line; none when the line is damaged.
 std::optional<Json> parsed(std::string_view line) {
   try {
     Json object = parse_json(line, "metrics");
     if (object.is_object() && object.at("step").is_integer()) return object;
   } catch (const Error&) {
-    // Torn by a kill; what is whole before and after it counts.
+    // Cut short by a kill; the lines before and after it are intact.
   }
   return std::nullopt;
 }
 
-/// Calls `visit(line, object)` for each whole line that ends in a newline.
+/// Calls `visit(line, object)` for each intact line that ends in a newline.
 template <class Visit>
 void each_line(const std::string& bytes, Visit visit) {
   size_t at = 0;
@@ -47,12 +48,16 @@ void MetricsLog::log(int64_t step, const std::vector<Scalar>& numbers) {
   std::string line = text("{\"step\": ", step);
   for (const auto& [name, value] : numbers) line += text(", ", Json(name).dump(), ": ", shortest(value));
   lines_->line(line + "}");
-  tensorboard_.write(step, numbers);
+  std::vector<Scalar> tagged = numbers;
+  for (auto& [name, value] : tagged) {
+    if (name == "learning_rate") name = "lr";  // its usual tag on boards
+  }
+  tensorboard_.write(step, tagged);
 }
 
-void MetricsLog::rewind(int64_t step, int64_t validated) {
+void MetricsLog::truncate_to(int64_t step, int64_t validated) {
   lines_.reset();
-  io::check_regular(path_);  // a pipe would never end
+  io::check_regular(path_);  // reading a pipe would never end
   if (io::exists(path_)) {
     const std::string bytes = io::read(path_);
     std::string kept;
@@ -65,7 +70,7 @@ void MetricsLog::rewind(int64_t step, int64_t validated) {
     if (kept.size() != bytes.size()) io::write_own(path_, kept);
   }
   lines_.emplace(path_);
-  tensorboard_.rewind(step, validated);
+  tensorboard_.truncate_to(step, validated);
 }
 
 void MetricsLog::sync() {
@@ -81,8 +86,9 @@ std::vector<MetricSeries> read_metrics(const Path& lines) {
     const int64_t step = object.at("step").integer();
     for (const auto& [name, value] : object.members()) {
       if (name == "step" || !(value.is_number() || value.is_null())) continue;
-      const auto [place, fresh] = places.try_emplace(name, all.size());
-      if (fresh) all.push_back({.name = name, .steps = {}, .values = {}});
+      const std::string now(metric_now(name));
+      const auto [place, fresh] = places.try_emplace(now, all.size());
+      if (fresh) all.push_back({.name = now, .steps = {}, .values = {}});
       MetricSeries& series = all[place->second];
       series.steps.push_back(step);
       series.values.push_back(value.real());

@@ -1,4 +1,4 @@
-// The numbers of a run, step by step: metrics.jsonl, TensorBoard events, and a table made of them.
+// Metrics of a run by step: metrics.jsonl, TensorBoard events, and a CSV table.
 #pragma once
 
 #include <cstdint>
@@ -6,27 +6,26 @@
 #include <string>
 #include <vector>
 
-#include "core/io.h"
-#include "train/tensorboard.h"
+#include "heed/core/io/files.h"
+#include "heed/train/run/tensorboard.h"
 
 namespace heed {
 
-/// Appends one JSON object a line, {"step": 120, "loss": 1.25}, in one write each, and the same to
+/// Appends one JSON object a line, {"step": 120, "loss": 1.25}, each in a single write, and the same to
 /// TensorBoard.
 class MetricsLog {
  public:
-  /// Continues the file of lines, or makes it; a line that was torn by a kill goes away.
+  /// Opens or creates the file of lines; removes a line that a kill cut short.
   MetricsLog(const Path& lines, const Path& tensorboard);
 
-  /// `metrics.log(step, {{"loss", loss}, {"rate", rate}})`. Numbers are written in the shortest form that
-  /// reads back as the same float or double, and as null where they are not finite.
+  /// `metrics.log(step, {{"loss", loss}, {"learning_rate", rate}})`. Writes numbers in the shortest form that
+  /// reads back as the same float or double, and null where they are not finite.
   void log(int64_t step, const std::vector<Scalar>& numbers);
-  /// Drops what was logged after this step, here and for TensorBoard: to be called before a run goes on from
-  /// a checkpoint of this step, so that no step stands there twice. And what is named valid_... after the
-  /// step `validated`: of a validation that the run itself did not have.
-  void rewind(int64_t step, int64_t validated = INT64_MAX);
-  /// Forces both to the disk: to be called before a checkpoint is written, so that none is missing
-  /// behind it.
+  /// Removes what was logged after `step`, here and in TensorBoard, and validation scores (valid_...) after
+  /// the step `validated`. Call it before resuming from a checkpoint of this step, so that no step is logged
+  /// twice.
+  void truncate_to(int64_t step, int64_t validated = INT64_MAX);
+  /// Flushes both to disk. Call it before writing a checkpoint, so that no line before it is lost.
   void sync();
 
  private:
@@ -35,18 +34,18 @@ class MetricsLog {
   TensorBoard tensorboard_;
 };
 
-/// One named number over the run.
+/// The values of one metric over the run.
 struct MetricSeries {
   std::string name;
   std::vector<int64_t> steps;
   std::vector<double> values;  ///< NaN where it was not finite
 };
 
-/// All series of a metrics.jsonl, in the order in which their names first appear. A torn or damaged line is
-/// passed over; a file that does not exist has none.
+/// All series of a metrics.jsonl, in the order in which their names first appear. Skips damaged lines; empty
+/// when the file does not exist.
 std::vector<MetricSeries> read_metrics(const Path& lines);
 
-/// The same as comma-separated values: one row a step, empty where a number was not logged.
+/// Writes the same as comma-separated values: one row a step, empty where a metric was not logged.
 void write_metrics_csv(const Path& lines, const Path& table);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-# Writes OUT, the definitions of train/program_source.h: run when a source has changed, with ROOT and FILES, a list of their paths below ROOT, a line each.
+# Writes OUT, the definitions of train/run/program_source.h: run when a source has changed, with ROOT and FILES, a list of their paths below ROOT, a line each.
 cmake_minimum_required(VERSION 3.25)
 file(STRINGS "${FILES}" names)
 set(sums "")
@@ -22,8 +22,8 @@ if(git)
     endif()
   endif()
 endif()
-file(WRITE "${OUT}" "// Written by train/program_source.cmake.
-#include \"train/program_source.h\"
+file(WRITE "${OUT}" "// Written by train/run/program_source.cmake.
+#include \"heed/train/run/program_source.h\"
 
 namespace heed {
 const std::string_view source_hash = \"${hash}\";

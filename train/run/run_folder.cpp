@@ -1,5 +1,5 @@
-// Run folders: claimed by renaming a locked folder into place.
-#include "train/run_folder.h"
+// Run folders: made locked under a temporary name, then renamed.
+#include "heed/train/run/run_folder.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,12 +7,12 @@
 #include <ctime>
 #include <thread>
 
-#include "attention/spec.h"
-#include "core/io.h"
-#include "core/own_files.h"
-#include "train/checkpoint.h"
-#include "train/format.h"
-#include "train/program_source.h"
+#include "heed/attention/spec.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/format.h"
+#include "heed/train/run/program_source.h"
 
 namespace heed {
 namespace {
@@ -39,7 +39,7 @@ int64_t number_in(std::string_view digits) {
   return error == std::errc() && end == digits.data() + digits.size() ? value : -1;
 }
 
-/// The number behind the largest one in use.
+/// One more than the largest number in use.
 int64_t next_number(const Path& out, const std::string& base) {
   int64_t largest = 0;
   for (const Path& entry : io::list(out)) {
@@ -56,15 +56,14 @@ std::string numbered(const std::string& base, int64_t number) {
   return text(base, "-", digits);
 }
 
-/// A folder that is locked before it gets the name of a run, called .NAME.RANDOM.claim.
+/// Temporary name of a folder that is locked before it gets its run's name: .NAME.RANDOM.claim.
 Path claim_name(const Path& out, std::string_view wanted) {
   return out / text(".", wanted, ".", io::random_name(), claim_suffix);
 }
 
-/// Removes a claim whose lock nobody holds. Whoever holds it is alive, on this machine or another, in this
-/// process namespace or another. The lock is held until the folder is gone, and the folder renamed before:
-/// who made the claim and is about to lock it finds neither the lock free nor a lock in a folder half
-/// removed, and makes another (see claim_in).
+/// Removes a claim whose lock is free: its process has ended, on whatever machine or process namespace. The
+/// folder is renamed first and the lock held until it is gone, so a process that made the claim and is about
+/// to lock it finds neither a free lock nor a half-removed folder, and makes a new claim (see claim_in).
 void clean_claim(const Path& out, const Path& claim) {
   try {
     io::check_directory(claim);
@@ -74,7 +73,7 @@ void clean_claim(const Path& out, const Path& claim) {
     io::rename_directory(claim, doomed);
     io::remove_all(doomed);
   } catch (const Error&) {
-    // Another user's, or somebody else was quicker. It is in nobody's way.
+    // It belongs to another user, or another process was faster. It does no harm.
   }
 }
 
@@ -90,12 +89,12 @@ struct Claim {
   RunLock lock;
 };
 
-/// A new folder, locked. A neighbour that starts too may take it for dead until it is.
+/// A new locked folder. Another starting process may remove it until it is locked, hence the retries.
 Claim claim_in(const Path& out, const std::string& wanted, std::string_view command) {
   constexpr int attempts = 100;
   for (int attempt = 1;; ++attempt) {
     const Path path = claim_name(out, wanted);
-    if (!io::claim_directory(path)) continue;  // not even a link to a folder is taken for it
+    if (!io::claim_directory(path)) continue;  // refuses even a link to a folder
     try {
       return {path, RunLock(path, command)};
     } catch (const Error& error) {
@@ -106,7 +105,7 @@ Claim claim_in(const Path& out, const std::string& wanted, std::string_view comm
   }
 }
 
-/// Whether the locked folder got the name; false when the name is taken.
+/// Renames the locked folder; false when the name is taken.
 bool put_in_place(const Path& claim, const Path& run) {
   try {
     io::rename_directory(claim, run);
@@ -125,7 +124,7 @@ bool put_in_place(const Path& claim, const Path& run) {
        ". Or choose another --name.");
 }
 
-/// A run beside the one that is not there, with a name much like it.
+/// Suggests an existing run with a similar name.
 std::string near_run(const Path& run) {
   try {
     const Path folder = run.parent_path();
@@ -137,11 +136,11 @@ std::string near_run(const Path& run) {
     const std::string near = nearest(run.filename().string(), names);
     return near.empty() ? "" : text(" Did you mean ", folder / near, "?");
   } catch (const Error&) {
-    return "";  // the folder cannot be looked into; that is not what was asked
+    return "";  // the folder cannot be listed: no suggestion
   }
 }
 
-/// Refuses a run where one of the files and folders that are written is a link, a pipe or the like.
+/// Refuses a run if one of the files and folders that will be written is a link, a pipe or the like.
 void check_entries(const RunFolder& run) {
   for (const Path& file : {run.config(), run.manifest(), run.metrics(), run.metrics_table(), run.report(),
                            run.samples(), run.path() / "lock", run.path() / "scores.json"}) {
@@ -160,11 +159,11 @@ void clean_folder(const Path& folder) {
 
 std::string cpu_model() {
   try {
-    const std::string facts = io::read("/proc/cpuinfo");
-    const size_t line = facts.find("model name");
-    const size_t colon = facts.find(": ", line);
+    const std::string metadata = io::read("/proc/cpuinfo");
+    const size_t line = metadata.find("model name");
+    const size_t colon = metadata.find(": ", line);
     if (line == std::string::npos || colon == std::string::npos) return "unknown";
-    return facts.substr(colon + 2, facts.find('\n', colon) - colon - 2);
+    return metadata.substr(colon + 2, metadata.find('\n', colon) - colon - 2);
   } catch (const Error&) {
     return "unknown";
   }
@@ -192,7 +191,7 @@ RunFolder RunFolder::create(const RunOptions& options) {
   Claim claim = claim_in(options.out, wanted, options.command);
   try {
     if (!options.config.empty())
-      io::write(claim.path / "config.toml", options.config);  // which syncs the folder too
+      io::write(claim.path / "config.toml", options.config);  // syncs the folder too
     for (;;) {
       const std::string name = options.name.empty()
                                    ? numbered(options.base, next_number(options.out, options.base))
@@ -220,18 +219,18 @@ RunFolder RunFolder::look(const Path& run) {
          " is not the folder of a run: it has no config.toml. See which there are: heed list runs");
   }
   try {
-    made.read_manifest();  // before config.toml, whose keys a newer heed may call otherwise
+    made.read_manifest();  // before config.toml, whose keys a newer heed may have renamed
   } catch (const NewerFormat&) {
     throw;
   } catch (const Error&) {
-    // Damaged or not to be had: that is for those to say who need what it holds.
+    // Damaged or unreadable: commands that need the manifest report it.
   }
   return made;
 }
 
 RunFolder RunFolder::resume(const Path& run, std::string_view command) {
   RunFolder made(run);
-  check_entries(made);  // first, since a pipe among them would be waited for
+  check_entries(made);  // first, since reading a pipe among them would block
   look(run);
   made.lock_.emplace(run, command);
   clean_folder(run);
@@ -246,25 +245,27 @@ bool RunFolder::begun() const {
 
 std::optional<Json> RunFolder::read_manifest() const {
   if (!io::exists(manifest())) return std::nullopt;
-  Json facts = parse_json(io::read(manifest()), manifest().string());
+  Json metadata = parse_json(io::read(manifest()), manifest().string());
   try {
-    format_of(facts, run_format);
+    format_of(metadata, run_format);
   } catch (const NewerFormat& error) {
     throw NewerFormat(text("the run ", path_, " ", error.what(), ". Go on with it by that version."));
   } catch (const Error& error) {
     fail(Fault::data, manifest(), ": ", error.what(), ".");
   }
-  return facts;
+  return metadata;
 }
 
-void RunFolder::write_manifest(const Json& facts) const { io::write_own(manifest(), facts.dump(2) + "\n"); }
+void RunFolder::write_manifest(const Json& metadata) const {
+  io::write_own(manifest(), metadata.dump(2) + "\n");
+}
 
 Json manifest_basics(std::span<const std::string> arguments) {
   Json command = Json::List();
   for (const std::string& argument : arguments) command.push(Json(argument));
   const char* core = std::getenv("OPENBLAS_CORETYPE");
 #ifdef __clang__
-  const std::string compiler = __VERSION__;  // names itself
+  const std::string compiler = __VERSION__;  // contains the compiler's name
 #else
   const std::string compiler = text("g++ ", __VERSION__);
 #endif

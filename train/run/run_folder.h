@@ -1,4 +1,4 @@
-// The folder of a run: its name, its files, who may write in it.
+// The folder of a run: its name, its files and its lock.
 #pragma once
 
 #include <optional>
@@ -6,35 +6,35 @@
 #include <string>
 #include <string_view>
 
-#include "core/json.h"
-#include "train/lock.h"
-#include "train/metrics_log.h"
+#include "heed/core/io/json.h"
+#include "heed/train/run/metrics_log.h"
+#include "heed/train/run/run_lock.h"
 
 namespace heed {
 
-/// How a new run is to be called.
+/// Settings of a new run's folder.
 struct RunOptions {
   Path out = "runs";         ///< the folder of all runs
-  std::string name = {};     ///< as the user wants it; numbered after `base` when empty
+  std::string name = {};     ///< chosen by the user; empty: numbered after `base`
   std::string base = "run";  ///< translate gives translate-001, translate-002, ...
-  std::string command = {};  ///< the command line, told to those who find the run busy
-  std::string config = {};   ///< config.toml, there from the moment that the folder is
+  std::string command = {};  ///< the command line, shown when another process finds the run busy
+  std::string config = {};   ///< text of config.toml, written before the folder becomes visible
 };
 
-/// A run's folder and the names in it. One that was created or resumed holds the run's lock.
+/// A run's folder and the paths in it. create() and resume() also hold the run's lock.
 class RunFolder {
  public:
-  /// Makes a new folder and locks it before anybody can see it, so of several that start at once with one
-  /// name exactly one gets it. A usage Error when the name is taken or is no plain name, Fault::busy when its
-  /// run is running.
+  /// Makes a new folder and locks it before it becomes visible, so that of several processes that start with
+  /// one name exactly one gets it. A usage error when the name is taken or illegal, Fault::busy when its run
+  /// is running.
   static RunFolder create(const RunOptions& options);
-  /// Locks a run that is there and removes what a killed process left half-written in it. Fault::file when it
-  /// is no run's folder or has links among its files, Fault::busy when somebody holds it.
+  /// Locks an existing run and removes what a killed process left half-written in it. Fault::file when the
+  /// folder is no run or has links among its files, Fault::busy when another process holds the lock.
   static RunFolder resume(const Path& run, std::string_view command);
-  /// A run of which only the name is used: by processes that train it together with the one that holds it,
-  /// perhaps on machines that do not have the folder.
+  /// A run of which only the path is used: by the other processes of a distributed run, perhaps on machines
+  /// that do not have the folder.
   static RunFolder elsewhere(const Path& run) { return RunFolder(run); }
-  /// A run to be looked at only, without its lock. NewerFormat where a newer heed wrote it (train/format.h).
+  /// Opens a run for reading, without its lock. NewerFormat when a newer heed wrote it (train/run/format.h).
   static RunFolder look(const Path& run);
 
   const Path& path() const { return path_; }
@@ -47,14 +47,14 @@ class RunFolder {
   Path samples() const { return path_ / "samples.txt"; }
   Path checkpoints() const { return path_ / "ckpt"; }
 
-  /// Whether there is a checkpoint or a line of metrics; either may come before the other.
+  /// True if there is a checkpoint or a line of metrics; either may come first.
   bool begun() const;
   MetricsLog metrics_log() const { return MetricsLog(metrics(), tensorboard()); }
-  /// What manifest.json says; none where there is none yet. Fault::data where it is no object of JSON,
-  /// NewerFormat where a newer heed wrote it.
+  /// The object in manifest.json; none when there is no such file. Fault::data when it is no JSON object,
+  /// NewerFormat when a newer heed wrote it.
   std::optional<Json> read_manifest() const;
-  /// Writes manifest.json: one object, indented.
-  void write_manifest(const Json& facts) const;
+  /// Writes manifest.json: one JSON object, indented.
+  void write_manifest(const Json& metadata) const;
 
  private:
   explicit RunFolder(Path path) : path_(std::move(path)) {}
@@ -63,8 +63,8 @@ class RunFolder {
   std::optional<RunLock> lock_;
 };
 
-/// What every manifest begins with: version, source, compiler, CPU, its threads, OPENBLAS_CORETYPE, start
-/// time, command line. The caller adds BLAS core, seed, threads and data hashes.
+/// The first keys of every manifest: version, source, compiler, CPU, its threads, OPENBLAS_CORETYPE, start
+/// time, command line. The caller adds BLAS core, seed, threads and hashes of the data.
 Json manifest_basics(std::span<const std::string> arguments);
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// The lock of a run folder, and the note of who holds it.
-#include "train/lock.h"
+// The lock of a run folder, and the note about its holder.
+#include "heed/train/run/run_lock.h"
 
 #include <unistd.h>
 
@@ -7,13 +7,13 @@
 #include <ctime>
 #include <thread>
 
-#include "core/io.h"
-#include "core/json.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t largest_note = 64 << 10;
+constexpr int64_t max_note_bytes = 64 << 10;
 
 std::string clock_now() {
   const std::time_t now = std::time(nullptr);
@@ -24,11 +24,11 @@ std::string clock_now() {
   return buffer;
 }
 
-/// The holder writes its note just after it has the lock: for a moment there may be none, or that of an
-/// earlier one.
+/// Describes the holder by its note. The holder writes the note just after locking, so for a moment it may be
+/// missing or old.
 std::string described(const Path& path) {
   try {
-    const Json note = parse_json(io::read(path, largest_note), "lock");
+    const Json note = parse_json(io::read(path, max_note_bytes), "lock");
     std::string since = note.at("since").text();
     const std::string today = clock_now().substr(0, 10);
     if (since.starts_with(today)) since.erase(0, today.size() + 1);
@@ -43,7 +43,7 @@ std::string described(const Path& path) {
 
 RunLock::RunLock(const Path& run, std::string_view command) {
   const Path path = run / "lock";
-  // Somebody who only asks who holds the lock has it for a moment.
+  // run_holder() of another process takes the lock for a moment, hence the retries.
   constexpr int attempts = 10;
   for (int attempt = 0; !lock_ && attempt < attempts; ++attempt) {
     if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -1,22 +1,22 @@
 // Writes and checks state.json.
-#include "train/run_state.h"
+#include "heed/train/run/run_state.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "attention/spec.h"
+#include "heed/attention/spec.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t most_draws = (int64_t{1} << 24) - 1;  // of a tick: see Draw::high
-constexpr double most_seconds = 1e10;                   // 300 years
+constexpr int64_t max_draws = (int64_t{1} << 24) - 1;  // per step: see Draw::high
+constexpr double max_seconds = 1e10;                   // 300 years
 
 [[noreturn]] void refuse(const char* key, const Json& value, const std::string& legal) {
   fail(Fault::data, key, " is ", shown(value.dump()), ". It must be ", legal, ".");
 }
 
-/// A whole number between two others; `why` says where they come from.
+/// An integer from `low` to `high`; `why` explains the bounds.
 int64_t whole(const Json& json, const char* key, int64_t low, int64_t high, const char* why) {
   const Json& value = json.at(key);
   const auto range = [&] {
@@ -43,8 +43,8 @@ std::optional<Scores> read_best(const Json& json) {
   return scores;
 }
 
-/// The place in the data. What epoch a run is in is not known without planning all before it, but each has at
-/// least one batch, and the first is entered at its beginning.
+/// Reads epoch and position. The epoch can only be checked roughly without planning all epochs before it:
+/// each has at least one batch, and the first starts at position 0.
 void read_place(const Json& json, RunState& state, int64_t batches_a_step) {
   const int64_t batches = state.step * batches_a_step;
   state.position = whole(json, "position", 0, batches, ", the batches of all steps");
@@ -88,7 +88,7 @@ RunState read_run_state(const Json& json, int64_t step, int64_t batches_a_step) 
          most_counted, ".");
   read_place(json, state, batches_a_step);
   state.tick = whole(json, "tick", step + 1, step + 1, ", one more than the step");
-  state.draws = whole(json, "draws", 0, most_draws, ", the draws of a step");
+  state.draws = whole(json, "draws", 0, max_draws, ", the draws of a step");
   state.validated = whole(json, "validated", -1, step, of_step);
   state.best = read_best(json);
   const int64_t latest = state.best ? std::max<int64_t>(state.validated, 0) : 0;
@@ -96,7 +96,7 @@ RunState read_run_state(const Json& json, int64_t step, int64_t batches_a_step) 
                           state.best ? ", the step of the last validation" : ", since no best is recorded");
   state.without_better =
       whole(json, "without_better", 0, latest - state.best_step, ", the steps since the best validation");
-  state.seconds = real(json, "seconds", 0, most_seconds);
+  state.seconds = real(json, "seconds", 0, max_seconds);
   if (json.find("window_loss") != nullptr) {
     constexpr double any = std::numeric_limits<double>::max();
     state.window_loss = real(json, "window_loss", -any, any);

@@ -1,27 +1,27 @@
-// Keeps the list of sessions, and compares them.
-#include "train/sessions.h"
+// Keeps and compares the list of sessions.
+#include "heed/train/run/sessions.h"
 
 #include <algorithm>
 
-#include "core/blas.h"
-#include "core/device.h"
-#include "core/gpu.h"
-#include "core/isa.h"
-#include "core/parallel.h"
-#include "train/run_folder.h"
+#include "heed/core/device.h"
+#include "heed/core/gpu_info.h"
+#include "heed/core/isa.h"
+#include "heed/core/parallel/blas.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/run/run_folder.h"
 
 namespace heed {
 namespace {
 
-constexpr size_t most_sessions = 1000;
+constexpr size_t max_sessions = 1000;
 
-/// The keys that format 1 had at the top level.
+/// The top-level keys of format 1.
 constexpr const char* session_keys[] = {
     "heed",    "source",   "commit", "compiler",  "cpu",        "cpu_threads", "openblas_coretype",
     "started", "command",  "isa",    "blas_core", "blas_build", "threads",     "device",
     "gpu",     "processes"};
 
-/// A value as words; "unknown" where it is not there.
+/// A value as text; "unknown" when missing.
 std::string words(const Json& session, const char* key) {
   const Json* value = session.find(key);
   if (value == nullptr || value->is_null()) return "unknown";
@@ -40,21 +40,21 @@ int64_t first_step(const Json& session) {
 }  // namespace
 
 Json session_facts(std::span<const std::string> arguments, int64_t processes, int64_t step) {
-  Json facts = manifest_basics(arguments);
-  facts.set("isa", to_string(isa()));
-  facts.set("blas_core", blas_core());
-  facts.set("blas_build", blas::build());
-  facts.set("threads", threads());
-  facts.set("device", to_string(default_device));
-  if (default_device == Device::cuda) facts.set("gpu", gpu_words());
-  facts.set("processes", processes);
-  facts.set("step", step);
-  return facts;
+  Json metadata = manifest_basics(arguments);
+  metadata.set("isa", to_string(isa()));
+  metadata.set("blas_core", blas_core());
+  metadata.set("blas_build", blas::build());
+  metadata.set("threads", threads());
+  metadata.set("device", to_string(default_device));
+  if (default_device == Device::cuda) metadata.set("gpu", gpu_words());
+  metadata.set("processes", processes);
+  metadata.set("step", step);
+  return metadata;
 }
 
 std::vector<Json> sessions_of(const Json& manifest) {
   if (const Json* list = manifest.find("sessions")) {
-    for (const Json& one : list->list()) one.members();  // objects, or Fault::data
+    for (const Json& one : list->list()) one.members();  // Fault::data unless an object
     return list->list();
   }
   Json only = Json::object();
@@ -69,8 +69,8 @@ std::vector<Json> sessions_of(const Json& manifest) {
 void add_session(Json& manifest, const Json* before, const Json& session) {
   std::vector<Json> all = before != nullptr ? sessions_of(*before) : std::vector<Json>{};
   all.push_back(session);
-  if (all.size() > most_sessions)
-    all.erase(all.begin() + 1, all.end() - static_cast<std::ptrdiff_t>(most_sessions - 1));
+  if (all.size() > max_sessions)
+    all.erase(all.begin() + 1, all.end() - static_cast<std::ptrdiff_t>(max_sessions - 1));
   for (const char* key : session_keys) {
     if (const Json* value = all.front().find(key)) manifest.set(key, *value);
   }
@@ -78,18 +78,18 @@ void add_session(Json& manifest, const Json* before, const Json& session) {
 }
 
 const Json* session_of_step(const std::vector<Json>& sessions, int64_t step) {
-  // A session drops what earlier ones saved behind the step from which it goes on.
+  // A resume drops all checkpoints after its step, so the newest session before `step` computed it.
   const auto found = std::find_if(sessions.rbegin(), sessions.rend(),
                                   [&](const Json& one) { return first_step(one) < step; });
   return found == sessions.rend() ? nullptr : &*found;
 }
 
 SessionTraits bit_traits(const Json& session) {
-  // Programs from before there was a hash are others than those that have one.
+  // Sources without a hash are older programs, so "unknown" differs from every hash.
   SessionTraits traits{{"heed", text(words(session, "heed"), " (source ", words(session, "source"), ", ",
                                      words(session, "compiler"), ")")}};
   take(traits, session, "isa", "instruction set");
-  // Compiled for one machine, it names no set: then the processor is what there is to go by.
+  // A build for one machine (native) names no instruction set: compare processors instead.
   if (words(session, "isa") == "native") take(traits, session, "cpu", "processor");
   take(traits, session, "blas_core", "OpenBLAS core");
   take(traits, session, "device", "device");
@@ -113,12 +113,12 @@ std::vector<std::string> differences(const SessionTraits& before, const SessionT
     return found == traits.end() ? std::string("none") : found->second;
   };
   std::vector<std::string> out;
-  for (const auto& [name, here] : now) {
-    if (const std::string there = value(before, name); there != here)
-      out.push_back(text(name, " ", here, " instead of ", there));
+  for (const auto& [name, current] : now) {
+    if (const std::string previous = value(before, name); previous != current)
+      out.push_back(text(name, " ", current, " instead of ", previous));
   }
-  for (const auto& [name, there] : before) {
-    if (value(now, name) == "none") out.push_back(text(name, " none instead of ", there));
+  for (const auto& [name, previous] : before) {
+    if (value(now, name) == "none") out.push_back(text(name, " none instead of ", previous));
   }
   return out;
 }

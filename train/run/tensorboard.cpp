@@ -1,13 +1,13 @@
-// Protocol buffers by hand: an Event is four fields deep.
-#include "train/tensorboard.h"
+// Encodes and decodes protocol buffers by hand: an Event is four levels deep.
+#include "heed/train/run/tensorboard.h"
 
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstring>
 
-#include "core/hash.h"
-#include "core/own_files.h"
+#include "heed/core/io/hash.h"
+#include "heed/core/io/no_follow_files.h"
 
 namespace heed {
 namespace {
@@ -47,7 +47,7 @@ void append_bytes(std::string& out, uint64_t field, std::string_view bytes) {
   out += bytes;
 }
 
-/// TensorFlow's mask, which keeps a sum of data that holds sums from being trivial.
+/// TFRecord's mask of a CRC: the CRC of data that contain their own CRC would be weak.
 uint32_t masked(uint32_t sum) { return std::rotr(sum, 15) + 0xa282ead8u; }
 
 std::string framed(const std::string& message) {
@@ -72,14 +72,14 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// A field of a message: its number, and its value as a number or as bytes.
+/// A field of a message: its number, and its value as integer or bytes.
 struct Field {
   uint64_t number = 0;
   uint64_t value = 0;
   std::string_view bytes;
 };
 
-/// Walks over the fields of one message and stops at the first that makes no sense.
+/// Iterates over the fields of one message; stops at the first malformed one.
 class FieldReader {
  public:
   explicit FieldReader(std::string_view message) : rest_(message) {}
@@ -155,7 +155,7 @@ ScalarEvent decode_event(std::string_view message) {
   return event;
 }
 
-/// Those that are to be written: neither they nor their folder may be links.
+/// The event files of a folder, for writing: refuses links among them.
 std::vector<Path> event_files(const Path& folder) {
   io::check_directory(folder);
   std::vector<Path> found;
@@ -184,7 +184,7 @@ std::string encode_scalar_event(double wall_time, int64_t step, std::span<const 
 }
 
 std::vector<ScalarEvent> decode_events(std::string_view bytes) {
-  constexpr size_t head = 12;  // length and its sum
+  constexpr size_t head = 12;  // length and its checksum
   constexpr size_t tail = 4;
   std::vector<ScalarEvent> events;
   size_t at = 0;
@@ -228,7 +228,7 @@ void TensorBoard::sync() {
   if (file_) file_->sync();
 }
 
-void TensorBoard::rewind(int64_t step, int64_t validated) {
+void TensorBoard::truncate_to(int64_t step, int64_t validated) {
   file_.reset();
   for (const Path& path : event_files(folder_)) {
     const std::string bytes = io::read(path);

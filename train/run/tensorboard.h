@@ -1,4 +1,4 @@
-// TensorBoard event files with scalars, written and cut back without its libraries.
+// TensorBoard event files with scalars, written and truncated without TensorFlow.
 #pragma once
 
 #include <cstdint>
@@ -9,42 +9,42 @@
 #include <utility>
 #include <vector>
 
-#include "core/io.h"
+#include "heed/core/io/files.h"
 
 namespace heed {
 
-/// A named number of one step.
+/// A metric's name and its value at one step.
 using Scalar = std::pair<std::string, double>;
 
-/// What the names of a validation's scores begin with.
+/// Prefix of the names of validation scores.
 inline constexpr std::string_view score_prefix = "valid_";
 
-/// The bytes of one record that TensorBoard reads as these scalars at this step. Format: TFRecord framing
-/// (length, masked CRC-32C, message, masked CRC-32C) around a protocol buffer `Event`.
+/// One record with these scalars at this step. Format: TFRecord framing (length, masked CRC-32C, message,
+/// masked CRC-32C) around a protocol buffer `Event`. `wall_time` is in seconds since 1970.
 std::string encode_scalar_event(double wall_time, int64_t step, std::span<const Scalar> scalars);
 
-/// One record read back.
+/// A record that was read.
 struct ScalarEvent {
   double wall_time = 0;
   int64_t step = 0;
-  std::vector<std::pair<std::string, float>> scalars;  ///< empty for the record that opens a file
-  int64_t end = 0;                                     ///< offset of the byte behind the record
+  std::vector<std::pair<std::string, float>> scalars;  ///< empty for the first record of a file
+  int64_t end = 0;                                     ///< byte offset of the record's end
 };
 
-/// The whole records at the start of an event file; reading ends at the first that is cut short or damaged.
+/// The intact records at the start of an event file; stops at the first damaged one.
 std::vector<ScalarEvent> decode_events(std::string_view bytes);
 
-/// Appends scalars to an event file in a folder. The file is made with the first record, and one that is
-/// there is continued.
+/// Appends scalars to an event file in a folder. Creates the file with the first record, or appends to an
+/// existing one.
 class TensorBoard {
  public:
   explicit TensorBoard(const Path& folder);
   void write(int64_t step, std::span<const Scalar> scalars);
-  /// Forces what was written to the disk.
+  /// Flushes to disk.
   void sync();
-  /// Drops every record after this step, those of scores after the step `validated`, and a torn one at the
-  /// end.
-  void rewind(int64_t step, int64_t validated = INT64_MAX);
+  /// Removes every record after `step`, those of validation scores after the step `validated`, and a damaged
+  /// one at the end.
+  void truncate_to(int64_t step, int64_t validated = INT64_MAX);
 
  private:
   void open();

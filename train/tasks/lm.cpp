@@ -1,13 +1,13 @@
-// Language modelling: characters, bytes or pieces, a decoder-only model, nats a token.
+// Language modelling: characters, bytes or subwords, decoder-only model, loss in nats per token.
 #include <algorithm>
 #include <cmath>
 
-#include "attention/variant.h"
-#include "data/streamed_text.h"
-#include "data/text.h"
-#include "train/decode.h"
-#include "train/language_data.h"
-#include "train/task_list.h"
+#include "heed/attention/variant.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/streamed_text.h"
+#include "heed/train/decode/decode.h"
+#include "heed/train/tasks/lm_data.h"
+#include "heed/train/tasks/task_list.h"
 
 namespace heed {
 namespace {
@@ -16,16 +16,16 @@ class LanguageModel final : public Task {
  public:
   void fields(Fields& f) override { data_.options.fields(f); }
 
-  void load(const Config& config, const std::vector<NamedBytes>& sealed,
-            const std::function<void(const std::string&)>& say) override {
-    data_.load(config, sealed, say);
+  void load(const Config& config, const std::vector<NamedBytes>& artifacts,
+            const std::function<void(const std::string&)>& log) override {
+    data_.load(config, artifacts, log);
     max_length_ = config.model.max_length;
-    smoothing_ = config.train.smoothing;
+    smoothing_ = config.train.label_smoothing;
   }
 
-  void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
+  void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
     max_length_ = config.model.max_length;
-    data_.load_tokenizer(sealed);
+    data_.load_tokenizer(artifacts);
   }
 
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
@@ -33,10 +33,10 @@ class LanguageModel final : public Task {
                                          attention_factory(config.attention.decoder), rng);
   }
 
-  std::vector<NamedBytes> sealed() const override { return data_.sealed(); }
-  std::vector<std::pair<std::string, std::string>> facts() const override { return data_.facts(); }
+  std::vector<NamedBytes> artifacts() const override { return data_.artifacts(); }
+  std::vector<std::pair<std::string, std::string>> metadata() const override { return data_.metadata(); }
 
-  // Windows start anywhere, so an epoch is as many batches as would cover the text once.
+  // Windows start at random, so an epoch is as many batches as would cover the text once.
   int64_t plan(int64_t epoch) override {
     epoch_ = epoch;
     return data_.train->batches();
@@ -46,29 +46,29 @@ class LanguageModel final : public Task {
     return tensors(data_.train->random(epoch_ * data_.train->batches() + position));
   }
 
-  std::vector<std::string> parts() const override { return {"input", "targets"}; }
+  std::vector<std::string> tensor_names() const override { return {"input", "targets"}; }
 
-  Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
-    const Tensor logits = dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], pass);
-    settle_terms(pass.terms, logits, batch.tensors[1]);
-    return cross_entropy(logits, batch.tensors[1], pass.noise != nullptr ? smoothing_ : 0);
+  Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const override {
+    const Tensor logits = dynamic_cast<DecoderOnly&>(model)(batch.tensors[0], context);
+    resolve_auxiliary_losses(context.losses, logits, batch.tensors[1]);
+    return cross_entropy(logits, batch.tensors[1], context.training() ? smoothing_ : 0);
   }
 
   Scores validate(Module& model) const override {
     Scores out{.list = {{"loss", mean_loss(model, *data_.validation.windows).first}}};
     if (data_.estimate) {
-      const NoTape no_tape;
+      const NoGrad no_tape;
       double total = 0;
-      for (int64_t i = 0; i < data_.options.estimate; ++i)
+      for (int64_t i = 0; i < data_.options.eval_batches; ++i)
         total += loss(model, tensors(data_.estimate->random(i)), {}).item();
-      out.list.emplace_back("estimate", total / static_cast<double>(data_.options.estimate));
+      out.list.emplace_back("estimate", total / static_cast<double>(data_.options.eval_batches));
     }
     return out;
   }
 
-  std::vector<ValidationPart> rehearsal(Module& model) const override {
+  std::vector<ValidationPart> validation_cost(Module& model) const override {
     const auto computed = [this, &model](const WindowBatch& windows) {
-      const NoTape no_tape;
+      const NoGrad no_tape;
       loss(model, tensors(windows), {}).item();
     };
     const TextWindows& windows = *data_.validation.windows;
@@ -80,7 +80,7 @@ class LanguageModel final : public Task {
     if (data_.estimate) {
       parts.push_back({.compute = [=, drawn = data_.estimate->random(0)] { computed(drawn); },
                        .some = 1,
-                       .all = static_cast<double>(data_.options.estimate)});
+                       .all = static_cast<double>(data_.options.eval_batches)});
     }
     return parts;
   }
@@ -98,11 +98,11 @@ class LanguageModel final : public Task {
         "nats a token over all of the ", data_.options.test_path.empty() ? "validation" : "test", " text, ",
         tokens, " tokens in windows of ", max_length_,
         stride > 0 ? text(" that score ", stride, " new ones each") : std::string(" that do not overlap"))};
-    // The scores stand without a sample: some attentions learn, but cannot go step by step.
+    // Scores are valid without a sample: some attentions can train but not decode.
     try {
       Rng rng(1);
       std::vector<int32_t> made;
-      sample(dynamic_cast<DecoderOnly&>(model), {data_.opening[0]}, max_length_, {.tokens = 400}, rng,
+      sample(dynamic_cast<DecoderOnly&>(model), {data_.opening[0]}, max_length_, {.max_new_tokens = 400}, rng,
              [&](int32_t id) {
                made.push_back(id);
                return true;
@@ -116,7 +116,7 @@ class LanguageModel final : public Task {
   }
 
   std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     auto& model = dynamic_cast<DecoderOnly&>(module);
     std::vector<int32_t> ids = given.empty() ? data_.opening : encode_lines(data_.tokenizer(), given);
     if (ids.empty()) fail("inspect: give a text of at least one token.");
@@ -125,12 +125,12 @@ class LanguageModel final : public Task {
            " at most. Shorten it.");
     }
     caption = as_utf8(decode_lines(data_.tokenizer(), ids));
-    Probe probe;
-    model(Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())}), {.probe = &probe});
+    MapRecorder recorder;
+    model(Tensor::of<int32_t>(ids, Shape{1, static_cast<int64_t>(ids.size())}), {.recorder = &recorder});
     std::vector<std::string> labels;
     for (int32_t id : ids) labels.push_back(data_.tokenizer().piece(id));
     std::vector<MapView> views;
-    for (const Probe::Map& map : probe.maps) {
+    for (const MapRecorder::Map& map : recorder.maps) {
       views.push_back(
           map_view(model, map, "decoder self", static_cast<int64_t>(views.size()), labels, labels));
     }
@@ -148,9 +148,9 @@ class LanguageModel final : public Task {
     return batch;
   }
 
-  /// Over all of a text, and how many tokens that are.
+  /// Mean loss over a text in nats per token, and its number of tokens.
   std::pair<double, double> mean_loss(Module& model, const TextWindows& windows) const {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     double total = 0, weight = 0;
     for (int64_t i = 0; i < windows.batches(); ++i) {
       const WindowBatch cut = windows.in_order(i);

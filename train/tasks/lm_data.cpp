@@ -1,23 +1,23 @@
-// From a text to windows of ids.
-#include "train/language_data.h"
+// From text to windows of token ids.
+#include "heed/train/tasks/lm_data.h"
 
 #include <algorithm>
 #include <initializer_list>
 #include <utility>
 
-#include "core/hash.h"
-#include "core/io.h"
-#include "data/byte_pair.h"
-#include "data/sentencepiece.h"
-#include "data/streamed_text.h"
-#include "data/text.h"
-#include "data/verse.h"
-#include "data/vocabulary.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/hash.h"
+#include "heed/data/synthetic/text.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/sentencepiece.h"
+#include "heed/data/tokenizers/streamed_text.h"
+#include "heed/data/tokenizers/vocabulary.h"
 
 namespace heed {
 namespace {
 
-/// Every text must have a window; what is said of the shortest helps the others too.
+/// Fails when a text is shorter than a window; the error names the shortest one.
 void check_lengths(std::initializer_list<std::pair<const char*, size_t>> texts, int64_t block) {
   const auto [name, found] =
       *std::min_element(texts.begin(), texts.end(),
@@ -34,23 +34,23 @@ void LanguageOptions::fields(Fields& f) {
   f("path", path, "a text file; empty: embedded verse");
   f("validation_path", validation_path, "text to choose the best checkpoint; empty: cut from data.path");
   f("test_path", test_path, "text for the final score; empty: that of validation");
-  f("characters", characters, "length of the embedded verse");
-  f("share", share, "of the text for training; the rest is validation");
+  f("num_examples", num_examples, "number of characters to generate of the embedded verse");
+  f("train_fraction", train_fraction, "fraction of the text to train on; the rest is validation");
   f("tokenizer", Choice(tokenizer, {"character", "byte", "byte_pair", "unigram", "bpe"}),
     "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece");
   f("merges", merges, "folder of vocab.json and merges.txt for byte_pair; empty: learned from the text");
   f("vocabulary", vocabulary, "subword pieces");
   f("stride", stride,
     "new tokens that each window of the final score reads after its context; 0: all of them");
-  f("estimate", estimate, "random batches of the estimated validation loss; 0: none");
+  f("eval_batches", eval_batches, "random batches that estimate the validation loss; 0: no estimate");
 }
 
 void LanguageData::load_tokenizer(const std::vector<NamedBytes>& sealed_files) {
-  tokenizer_ = sealed_tokenizer(sealed_files, "text");
+  tokenizer_ = artifact_tokenizer(sealed_files, "text");
   if (!tokenizer_) fail(Fault::data, "lm: the checkpoint holds no tokenizer.");
 }
 
-std::vector<NamedBytes> LanguageData::sealed() const {
+std::vector<NamedBytes> LanguageData::artifacts() const {
   return {{"tokenizer.text." + tokenizer_->kind(), tokenizer_->save()}};
 }
 
@@ -89,50 +89,51 @@ HeldOutText LanguageData::held_out(const std::vector<int32_t>& ids, std::string_
 }
 
 void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sealed_files,
-                        const std::function<void(const std::string&)>& say) {
-  if (!(options.share > 0 && options.share < 1))
-    fail("data.share = ", options.share, ". It must be between 0 and 1.");
+                        const std::function<void(const std::string&)>& log) {
+  if (!(options.train_fraction > 0 && options.train_fraction < 1))
+    fail("data.train_fraction = ", options.train_fraction, ". It must be between 0 and 1.");
   if (options.stride < 0 || options.stride > config.model.max_length)
     fail("data.stride = ", options.stride, ". It must be 0 to model.max_length, ", config.model.max_length,
          ".");
-  if (options.estimate < 0) fail("data.estimate = ", options.estimate, ". It must be at least 0.");
+  if (options.eval_batches < 0)
+    fail("data.eval_batches = ", options.eval_batches, ". It must be at least 0.");
   if (options.vocabulary < 8) fail("data.vocabulary = ", options.vocabulary, ". It must be at least 8.");
   if (!options.merges.empty() && options.tokenizer != TextUnit::byte_pair)
     fail("data.merges = ", shown(options.merges),
          " is for data.tokenizer = byte_pair. Take one of them out.");
-  if (config.train.batch < 1)
-    fail("train.batch = ", config.train.batch, ". The task lm counts windows: give at least 1.");
+  if (config.train.batch_size < 1)
+    fail("train.batch_size = ", config.train.batch_size, ". The task lm counts windows: give at least 1.");
   const bool embedded = options.path.empty();
   if (embedded && !options.validation_path.empty())
     fail("data.validation_path = ", shown(options.validation_path),
          ", but data.path is empty. Give --data too.");
-  facts_.clear();
+  metadata_.clear();
   const auto read = [&](const std::string& path, const char* what) {
     const Path found = find_data(path);
     if (io::is_directory(found))
       fail(Fault::file, "data: ", found, " is a folder. The task lm reads one text file: name a file in it.");
     std::string content = io::read_text(found);
-    say(text("data        ", path, ", ", content.size(), " bytes", what));
+    log(text("data        ", path, ", ", content.size(), " bytes", what));
     return content;
   };
-  const std::string whole = embedded ? verse(options.characters, 1) : read(options.path, "");
+  const std::string whole = embedded ? verse(options.num_examples, 1) : read(options.path, "");
   if (embedded)
-    say("data        verse made by a grammar of our own; real text: --data FILE, or heed data get "
+    log("data        verse made by a grammar of our own; real text: --data FILE, or heed data get "
         "tinyshakespeare");
-  facts_.emplace_back("sha256 text", sha256_hex(whole));
+  metadata_.emplace_back("sha256 text", sha256_hex(whole));
   std::string other, last;
   TextSplit split{.train = whole, .validation = {}};
   if (options.validation_path.empty()) {
-    split = split_text(whole, options.share,
+    split = split_text(whole, options.train_fraction,
                        options.tokenizer == TextUnit::byte ? CharacterUnit::byte : CharacterUnit::code_point);
   } else {
     other = read(options.validation_path, " for validation");
-    facts_.emplace_back("sha256 validation text", sha256_hex(other));
+    metadata_.emplace_back("sha256 validation text", sha256_hex(other));
     split.validation = other;
   }
   if (!options.test_path.empty()) {
     last = read(options.test_path, " for the test");
-    facts_.emplace_back("sha256 test text", sha256_hex(last));
+    metadata_.emplace_back("sha256 test text", sha256_hex(last));
   }
   if (!sealed_files.empty())
     load_tokenizer(sealed_files);
@@ -142,7 +143,7 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
     make_tokenizer(whole + other + last, split.train);
   const int64_t block = config.model.max_length;
   WindowOptions windows{
-      .block = block, .batch = config.train.batch, .seed = static_cast<uint64_t>(config.train.seed)};
+      .block = block, .batch = config.train.batch_size, .seed = static_cast<uint64_t>(config.train.seed)};
   std::vector<int32_t> training = encode_lines(*tokenizer_, split.train);
   const std::vector<int32_t> ids = encode_lines(*tokenizer_, split.validation);
   std::vector<int32_t> tested = last.empty() ? ids : encode_lines(*tokenizer_, last);
@@ -150,8 +151,8 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
   train = std::make_unique<TextWindows>(std::move(training), windows);
   opening.assign(ids.begin(), ids.begin() + std::min({int64_t{64}, block, static_cast<int64_t>(ids.size())}));
   windows.seed = 1;
-  if (options.estimate > 0) estimate = std::make_unique<TextWindows>(ids, windows);
-  // Scores do not depend on the batch; many windows at once keep the cores busy.
+  if (options.eval_batches > 0) estimate = std::make_unique<TextWindows>(ids, windows);
+  // Scores do not depend on the batch size; large batches use all cores.
   windows.batch = std::max<int64_t>(4096 / block, 1);
   validation = held_out(ids, split.validation, windows);
   windows.stride = options.stride;
@@ -159,9 +160,9 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
   const char* unit = options.tokenizer == TextUnit::character ? " characters"
                      : options.tokenizer == TextUnit::byte    ? " bytes"
                                                               : " pieces";
-  facts_.emplace_back("vocabulary", text(tokenizer_->size()));
-  facts_.emplace_back("tokenizer sha256", sha256_hex(tokenizer_->save()));
-  say(text("split       ", train->size(), " train, ", validation.windows->size(), " validation",
+  metadata_.emplace_back("vocabulary", text(tokenizer_->size()));
+  metadata_.emplace_back("tokenizer sha256", sha256_hex(tokenizer_->save()));
+  log(text("split       ", train->size(), " train, ", validation.windows->size(), " validation",
            last.empty() ? std::string() : text(", ", test.windows->size(), " test"), "; ", tokenizer_->size(),
            unit));
 }

@@ -1,4 +1,4 @@
-// The data of language models: texts, their tokenizer, windows.
+// Data of language models: text, its tokenizer, windows of token ids.
 #pragma once
 
 #include <functional>
@@ -6,52 +6,54 @@
 #include <string>
 #include <vector>
 
-#include "data/characters.h"
-#include "data/tokenizer.h"
-#include "train/task.h"
+#include "heed/data/batching/text_windows.h"
+#include "heed/data/tokenizers/tokenizer.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
-/// What a language model reads and writes.
+/// The unit of a token.
 enum class TextUnit { character, byte, byte_pair, unigram, bpe };
 
-/// Options of the group "data".
+/// Settings of the group "data".
 struct LanguageOptions {
   std::string path;                        ///< empty: embedded verse
-  std::string validation_path, test_path;  ///< empty: cut from `path`, and the validation text
-  int64_t characters = 1000000;            ///< of the verse
-  double share = 0.9;                      ///< of `path` for training, where it is cut
+  std::string validation_path, test_path;  ///< empty: split off `path`; validation text
+  int64_t num_examples = 1000000;          ///< length of the embedded verse
+  double train_fraction = 0.9;             ///< training fraction of `path`, where it is split
   TextUnit tokenizer = TextUnit::character;
-  std::string merges;         ///< folder of a byte-pair tokenizer; empty: trained
-  int64_t vocabulary = 8192;  ///< pieces, where they are trained
-  int64_t stride = 0;         ///< new tokens a window of the final score; 0: windows do not overlap
-  int64_t estimate = 20;      ///< random batches of the estimated validation loss; 0: none
+  std::string merges;         ///< folder of a byte-pair tokenizer; empty: train one
+  int64_t vocabulary = 8192;  ///< tokens, where the tokenizer is trained
+  int64_t stride = 0;         ///< new tokens of each window in the test score; 0: no overlap
+  int64_t eval_batches = 20;  ///< random batches of the estimated validation loss; 0: none
   void fields(Fields& f);
 };
 
-/// Held-out text, and what losses are told in.
+/// Held-out text and the units of its scores.
 struct HeldOutText {
   std::unique_ptr<TextWindows> windows;
-  double bytes = 0;  ///< of what is predicted: all but the first token
-  double words = 0;  ///< the same, blank-separated words and line ends
+  double bytes = 0;  ///< predicted: all but the first token
+  double words = 0;  ///< words between blanks, and line ends, in the same text
 };
 
-/// Loads, splits, tokenizes and cuts into windows.
+/// Loads, splits and tokenizes text, and cuts it into windows.
 class LanguageData {
  public:
   LanguageOptions options;
 
-  void load(const Config& config, const std::vector<NamedBytes>& sealed,
-            const std::function<void(const std::string&)>& say);
-  void load_tokenizer(const std::vector<NamedBytes>& sealed);
-  std::vector<NamedBytes> sealed() const;
-  std::vector<std::pair<std::string, std::string>> facts() const { return facts_; }
+  /// Reads the texts and makes the tokenizer, or takes it from a checkpoint's `artifacts`; reports to `log`.
+  void load(const Config& config, const std::vector<NamedBytes>& artifacts,
+            const std::function<void(const std::string&)>& log);
+  /// Loads only the tokenizer, for a trained model.
+  void load_tokenizer(const std::vector<NamedBytes>& artifacts);
+  std::vector<NamedBytes> artifacts() const;
+  std::vector<std::pair<std::string, std::string>> metadata() const { return metadata_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
   std::unique_ptr<TextWindows> train;
   HeldOutText validation;
-  HeldOutText test;                       ///< of the final score: the test text, or validation's
-  std::unique_ptr<TextWindows> estimate;  ///< of validation, in the batches of training
+  HeldOutText test;                       ///< for the final score: the test text, or validation's
+  std::unique_ptr<TextWindows> estimate;  ///< windows of validation in batches of training size
   std::vector<int32_t> opening;           ///< the first ids of validation, for maps and samples
 
  private:
@@ -60,7 +62,7 @@ class LanguageData {
                        const WindowOptions& windows) const;
 
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::vector<std::pair<std::string, std::string>> facts_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
 };
 
 }  // namespace heed

@@ -1,21 +1,22 @@
-// Digits: patches of images, a classifier, accuracy.
+// MNIST digits: patches of images, a classifier, accuracy.
 #include <algorithm>
 #include <array>
 #include <charconv>
 
-#include "attention/variant.h"
-#include "core/hash.h"
-#include "data/digits.h"
-#include "data/idx.h"
-#include "data/shuffle.h"
-#include "train/task_list.h"
+#include "heed/attention/variant.h"
+#include "heed/core/io/hash.h"
+#include "heed/data/batching/shuffle.h"
+#include "heed/data/formats/idx.h"
+#include "heed/data/synthetic/digits.h"
+#include "heed/nn/encoder_models.h"
+#include "heed/train/tasks/task_list.h"
 
 namespace heed {
 namespace {
 
 struct Options {
   std::string path;
-  int64_t images = 20000, held_out = 2000;
+  int64_t num_examples = 20000, test_size = 2000;
   int64_t patch = 7;
   int64_t head = 0;
   Pool pool = Pool::mean;
@@ -23,18 +24,20 @@ struct Options {
   int64_t shift = 0;
   void fields(Fields& f) {
     f("path", path, "folder of the MNIST idx files; empty: embedded digits");
-    f("images", images, "training images of the embedded digits");
-    f("held_out", held_out, "test images of the embedded digits");
+    f("num_examples", num_examples, "training images of the embedded digits");
+    f("test_size", test_size, "test images of the embedded digits");
+    f("validation", validation, "training images held out to choose the best checkpoint, at most a tenth");
+    f("shift", shift, "pixels that training images are moved by at most, each way, anew in every epoch");
+  }
+  void model_fields(Fields& f) {
     f("patch", patch, "side of a square patch; must divide 28");
     f("head", head, "hidden width of the classifying head; 0: none");
     f("pool", Choice(pool, {"mean", "first"}),
       "what is classified: the mean of all tokens, or a token put first");
-    f("validation", validation, "training images held out to choose the best checkpoint, at most a tenth");
-    f("shift", shift, "pixels that training images are moved by at most, each way, anew in every epoch");
   }
 };
 
-/// A 28 x 28 image that many pixels further down and to the right.
+/// Shifts a 28 x 28 image down and to the right by so many pixels.
 void move_image(const uint8_t* from, int64_t down, int64_t right, uint8_t* to) {
   for (int64_t y = 0; y < 28; ++y) {
     for (int64_t x = 0; x < 28; ++x) {
@@ -47,34 +50,37 @@ void move_image(const uint8_t* from, int64_t down, int64_t right, uint8_t* to) {
 class Mnist final : public Task {
  public:
   void fields(Fields& f) override { options_.fields(f); }
+  void model_fields(Fields& f) override { options_.model_fields(f); }
 
   void load(const Config& config, const std::vector<NamedBytes>&,
-            const std::function<void(const std::string&)>& say) override {
+            const std::function<void(const std::string&)>& log) override {
     if (options_.patch < 1 || 28 % options_.patch != 0)
-      fail("data.patch = ", options_.patch, ". It must divide 28: 1, 2, 4, 7, 14 or 28.");
-    if (config.train.batch < 1)
-      fail("train.batch = ", config.train.batch, ". The task mnist counts images: give at least 1.");
+      fail("model.patch = ", options_.patch, ". It must divide 28: 1, 2, 4, 7, 14 or 28.");
+    if (config.train.batch_size < 1)
+      fail("train.batch_size = ", config.train.batch_size,
+           ". The task mnist counts images: give at least 1.");
     if (options_.validation < 1)
       fail("data.validation = ", options_.validation, ". Hold out at least 1 image.");
     if (options_.shift < 0 || options_.shift > 27)
       fail("data.shift = ", options_.shift, ". It must be 0 to 27: images have 28 x 28 pixels.");
-    batch_ = config.train.batch;
+    batch_ = config.train.batch_size;
     seed_ = static_cast<uint64_t>(config.train.seed);
-    smoothing_ = config.train.smoothing;
+    smoothing_ = config.train.label_smoothing;
     if (options_.path.empty()) {
       for (const auto& [key, option, count] :
-           {std::tuple{"images", "images", options_.images}, {"held_out", "held-out", options_.held_out}}) {
+           {std::tuple{"num_examples", "num-examples", options_.num_examples},
+            {"test_size", "test-size", options_.test_size}}) {
         if (count < 10 || count > 10'000'000)
           fail("data.", key, " = ", count, ". Give --", option, " 10 to 10000000.");
       }
-      train_ = digits(options_.images, 1);
-      test_ = digits(options_.held_out, 2);
-      say("data        digits drawn by strokes of our own; real ones: --data FOLDER, or heed data get mnist");
+      train_ = digits(options_.num_examples, 1);
+      test_ = digits(options_.test_size, 2);
+      log("data        digits drawn by strokes of our own; real ones: --data FOLDER, or heed data get mnist");
     } else {
       const Path folder = find_data(options_.path);
       train_ = read_mnist(folder, false);
       test_ = read_mnist(folder, true);
-      say(text("data        ", options_.path));
+      log(text("data        ", options_.path));
     }
     for (const LabelledImages* set : {&train_, &test_}) {
       if (set->images.rows != 28 || set->images.columns != 28 || set->images.count < 10) {
@@ -87,13 +93,13 @@ class Mnist final : public Task {
       return sha256_hex(std::string_view(reinterpret_cast<const char*>(set.images.pixels.data()),
                                          set.images.pixels.size()));
     };
-    facts_ = {{"sha256 training images", hash(train_)}, {"sha256 test images", hash(test_)}};
-    say(text("images      ", train_.images.count - held_, " train, ", held_, " validation, ",
+    metadata_ = {{"sha256 training images", hash(train_)}, {"sha256 test images", hash(test_)}};
+    log(text("images      ", train_.images.count - held_, " train, ", held_, " validation, ",
              test_.images.count, " test"));
   }
 
-  void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
-    load(config, sealed, [](const std::string&) {});
+  void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
+    load(config, artifacts, [](const std::string&) {});
   }
 
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
@@ -105,8 +111,8 @@ class Mnist final : public Task {
                                         attention_factory(config.attention.encoder), rng);
   }
 
-  std::vector<NamedBytes> sealed() const override { return {}; }
-  std::vector<std::pair<std::string, std::string>> facts() const override { return facts_; }
+  std::vector<NamedBytes> artifacts() const override { return {}; }
+  std::vector<std::pair<std::string, std::string>> metadata() const override { return metadata_; }
 
   // The last images of the file are held out; the others are shuffled by (seed, epoch).
   int64_t plan(int64_t epoch) override {
@@ -126,12 +132,12 @@ class Mnist final : public Task {
     return static_cast<double>(std::min(batch_, images - position * batch_));
   }
 
-  std::vector<std::string> parts() const override { return {"patches", "targets"}; }
+  std::vector<std::string> tensor_names() const override { return {"patches", "targets"}; }
 
-  Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
-    const Tensor logits = dynamic_cast<Classifier&>(model)(batch.tensors[0], {}, pass);
-    settle_terms(pass.terms, logits, batch.tensors[1]);
-    return cross_entropy(logits, batch.tensors[1], pass.noise != nullptr ? smoothing_ : 0);
+  Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const override {
+    const Tensor logits = dynamic_cast<Classifier&>(model)(batch.tensors[0], {}, context);
+    resolve_auxiliary_losses(context.losses, logits, batch.tensors[1]);
+    return cross_entropy(logits, batch.tensors[1], context.training() ? smoothing_ : 0);
   }
 
   Scores validate(Module& model) const override {
@@ -139,7 +145,7 @@ class Mnist final : public Task {
     return {.list = {{"accuracy", result.accuracy}, {"loss", result.loss}}, .lower_is_better = false};
   }
 
-  std::vector<ValidationPart> rehearsal(Module& model) const override {
+  std::vector<ValidationPart> validation_cost(Module& model) const override {
     const int64_t end = train_.images.count, some = std::min(held_, scored_at_once);
     return {{.compute = [this, &model, end, some] { classify(model, train_, end - some, end); },
              .some = static_cast<double>(some),
@@ -164,7 +170,7 @@ class Mnist final : public Task {
   }
 
   std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     int64_t index = 0;
     if (!given.empty()) {
       const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
@@ -173,8 +179,8 @@ class Mnist final : public Task {
         fail("inspect: '", given, "' is no test image. Give its number, 0 to ", test_.images.count - 1, ".");
       }
     }
-    Probe probe;
-    dynamic_cast<Classifier&>(module)(tensors(test_, {index}).tensors[0], {}, {.probe = &probe});
+    MapRecorder recorder;
+    dynamic_cast<Classifier&>(module)(tensors(test_, {index}).tensors[0], {}, {.recorder = &recorder});
     caption =
         text("test image ", index, ", a ", static_cast<int64_t>(test_.labels[static_cast<size_t>(index)]));
     std::vector<std::string> labels;
@@ -182,7 +188,7 @@ class Mnist final : public Task {
     const int64_t side = 28 / options_.patch;
     for (int64_t i = 0; i < side * side; ++i) labels.push_back(text(i / side, ",", i % side));
     std::vector<MapView> views;
-    for (const Probe::Map& map : probe.maps) {
+    for (const MapRecorder::Map& map : recorder.maps) {
       views.push_back(
           map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
     }
@@ -192,20 +198,21 @@ class Mnist final : public Task {
  private:
   struct Result {
     double accuracy = 0, loss = 0;
-    std::vector<int64_t> counts;  // [10, 10], true class by prediction
+    std::vector<int64_t> counts;  // [10, 10]: true class by predicted class
   };
 
-  /// How far an image is moved in this epoch: a function of (seed, epoch, image).
-  std::pair<int64_t, int64_t> moved(int64_t index, int64_t most) const {
+  /// An image's shift in this epoch: a pure function of (seed, epoch, image).
+  std::pair<int64_t, int64_t> moved(int64_t index, int64_t max_shift) const {
     const auto draw = [&](uint64_t axis) {
-      const auto stream = static_cast<uint64_t>(epoch_) | uint64_t{1} << 40;  // apart from those of the order
-      return counter_below(seed_, stream, 2 * static_cast<uint64_t>(index) + axis, 2 * most + 1) - most;
+      const auto stream = static_cast<uint64_t>(epoch_) | uint64_t{1} << 40;  // distinct from plan()'s stream
+      return counter_below(seed_, stream, 2 * static_cast<uint64_t>(index) + axis, 2 * max_shift + 1) -
+             max_shift;
     };
     return {draw(0), draw(1)};
   }
 
-  /// [0] patches [B, T, patch^2] in 0..1, [1] labels i32 [B]. Images are moved by `shift` pixels at most;
-  /// what comes in from the edge is background.
+  /// [0] patches [B, T, patch^2] in 0..1, [1] labels i32 [B]. Shifts images by up to `shift` pixels; what
+  /// enters at an edge is background.
   Batch tensors(const LabelledImages& set, const std::vector<int64_t>& indices, int64_t shift = 0) const {
     const int64_t p = options_.patch, side = 28 / p;
     const auto count = static_cast<int64_t>(indices.size());
@@ -237,7 +244,7 @@ class Mnist final : public Task {
   }
 
   Result classify(Module& module, const LabelledImages& set, int64_t begin, int64_t end) const {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     auto& model = dynamic_cast<Classifier&>(module);
     Result result;
     result.counts.assign(100, 0);
@@ -270,7 +277,7 @@ class Mnist final : public Task {
   uint64_t seed_ = 1;
   double smoothing_ = 0;
   std::vector<int64_t> order_;
-  std::vector<std::pair<std::string, std::string>> facts_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
-// Packed recall: which value went with this key? What every attention that can find a place learns at once.
+// Packed recall: which value belongs to the queried key? Attentions that can find a position learn it fast.
 #include <algorithm>
 #include <charconv>
 
-#include "attention/variant.h"
-#include "data/shuffle.h"
-#include "train/task_list.h"
+#include "heed/attention/variant.h"
+#include "heed/data/batching/shuffle.h"
+#include "heed/nn/encoder_models.h"
+#include "heed/train/tasks/task_list.h"
 
 namespace heed {
 namespace {
@@ -13,31 +14,32 @@ struct Options {
   int64_t items = 8, keys = 12, values = 12;
   bool causal = false;
   int64_t head = 128;
-  int64_t validation = 500, held_out = 2000;
+  int64_t validation = 500, test_size = 2000;
   void fields(Fields& f) {
     f("items", items, "keys with their values, in front of the question");
     f("keys", keys, "different keys; no sequence has one twice");
     f("values", values, "different values, the classes");
     f("causal", causal, "no token looks at later ones: for attentions that only look back");
-    f("head", head, "hidden width of the classifying head; 0: none");
     f("validation", validation, "sequences to choose the best checkpoint");
-    f("held_out", held_out, "test sequences");
+    f("test_size", test_size, "test sequences");
   }
+  void model_fields(Fields& f) { f("head", head, "hidden width of the classifying head; 0: none"); }
 };
 
-/// Numbers made on the fly: token 1 + key asks, token 1 + keys + values key + value is a pair, the question
-/// comes last.
+/// Sequences generated on the fly. Token 1 + keys + values * key + value is a pair; the last token, 1 + key,
+/// is the query.
 class Recall final : public Task {
  public:
   void fields(Fields& f) override { options_.fields(f); }
+  void model_fields(Fields& f) override { options_.model_fields(f); }
 
   void load(const Config& config, const std::vector<NamedBytes>&,
-            const std::function<void(const std::string&)>& say) override {
+            const std::function<void(const std::string&)>& log) override {
     for (const auto& [name, value, least] : {std::tuple{"items", options_.items, int64_t{1}},
                                              {"keys", options_.keys, int64_t{1}},
                                              {"values", options_.values, int64_t{2}},
                                              {"validation", options_.validation, int64_t{1}},
-                                             {"held_out", options_.held_out, int64_t{1}}}) {
+                                             {"test_size", options_.test_size, int64_t{1}}}) {
       if (value < least || value > 1000000)
         fail("data.", name, " = ", value, ". It must be ", least, " to 1000000.");
     }
@@ -47,18 +49,18 @@ class Recall final : public Task {
     if (config.model.max_length < options_.items + 1)
       fail("model.max_length = ", config.model.max_length, " is less than the ", options_.items + 1,
            " tokens of a sequence.");
-    if (config.train.batch < 1 || config.train.batch > most_at_once)
-      fail("train.batch = ", config.train.batch, ". The task recall counts sequences: give 1 to ",
+    if (config.train.batch_size < 1 || config.train.batch_size > most_at_once)
+      fail("train.batch_size = ", config.train.batch_size, ". The task recall counts sequences: give 1 to ",
            most_at_once, ".");
-    batch_ = config.train.batch;
+    batch_ = config.train.batch_size;
     seed_ = static_cast<uint64_t>(config.train.seed);
-    smoothing_ = config.train.smoothing;
-    say(text("data        ", options_.items, " of ", options_.keys, " keys with one of ", options_.values,
+    smoothing_ = config.train.label_smoothing;
+    log(text("data        ", options_.items, " of ", options_.keys, " keys with one of ", options_.values,
              " values each, made as they are needed"));
   }
 
-  void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
-    load(config, sealed, [](const std::string&) {});
+  void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
+    load(config, artifacts, [](const std::string&) {});
   }
 
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
@@ -72,8 +74,8 @@ class Recall final : public Task {
         attention_factory(config.attention.encoder), rng);
   }
 
-  std::vector<NamedBytes> sealed() const override { return {}; }
-  std::vector<std::pair<std::string, std::string>> facts() const override { return {}; }
+  std::vector<NamedBytes> artifacts() const override { return {}; }
+  std::vector<std::pair<std::string, std::string>> metadata() const override { return {}; }
 
   int64_t plan(int64_t epoch) override {
     epoch_ = epoch;
@@ -84,16 +86,16 @@ class Recall final : public Task {
     return made(training, first, first + batch_);
   }
   double weight(int64_t) const override { return static_cast<double>(batch_); }
-  std::vector<std::string> parts() const override { return {"ids", "targets"}; }
+  std::vector<std::string> tensor_names() const override { return {"ids", "targets"}; }
 
-  Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
-    const Tensor logits = dynamic_cast<Classifier&>(model)(batch.tensors[0], {}, pass);
-    settle_terms(pass.terms, logits, batch.tensors[1]);
-    return cross_entropy(logits, batch.tensors[1], pass.noise != nullptr ? smoothing_ : 0);
+  Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const override {
+    const Tensor logits = dynamic_cast<Classifier&>(model)(batch.tensors[0], {}, context);
+    resolve_auxiliary_losses(context.losses, logits, batch.tensors[1]);
+    return cross_entropy(logits, batch.tensors[1], context.training() ? smoothing_ : 0);
   }
 
   Scores validate(Module& model) const override { return classify(model, validation, options_.validation); }
-  std::vector<ValidationPart> rehearsal(Module& model) const override {
+  std::vector<ValidationPart> validation_cost(Module& model) const override {
     const int64_t some = std::min(options_.validation, scored_at_once);
     return {{.compute = [this, &model, some] { classify(model, validation, some); },
              .some = static_cast<double>(some),
@@ -102,25 +104,25 @@ class Recall final : public Task {
 
   Evaluation test(Module& model, const DecodeOptions&) const override {
     Evaluation out;
-    out.scores = classify(model, testing, options_.held_out);
+    out.scores = classify(model, testing, options_.test_size);
     out.notes = {
-        text(options_.held_out, " test sequences; chance: ", 1.0 / static_cast<double>(options_.values))};
+        text(options_.test_size, " test sequences; chance: ", 1.0 / static_cast<double>(options_.values))};
     return out;
   }
 
   std::vector<MapView> maps(Module& module, const std::string& given, std::string& caption) const override {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     int64_t index = 0;
     if (!given.empty()) {
       const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
       if (fault != std::errc() || at != given.data() + given.size() || index < 0 ||
-          index >= options_.held_out)
-        fail("inspect: '", given, "' is no test sequence. Give its number, 0 to ", options_.held_out - 1,
+          index >= options_.test_size)
+        fail("inspect: '", given, "' is no test sequence. Give its number, 0 to ", options_.test_size - 1,
              ".");
     }
     const Batch batch = made(testing, index, index + 1);
-    Probe probe;
-    dynamic_cast<Classifier&>(module)(batch.tensors[0], {}, {.probe = &probe});
+    MapRecorder recorder;
+    dynamic_cast<Classifier&>(module)(batch.tensors[0], {}, {.recorder = &recorder});
     std::vector<std::string> labels;
     for (const double token : batch.tensors[0].to_doubles()) {
       const int64_t id = static_cast<int64_t>(token) - 1 - options_.keys;
@@ -130,14 +132,14 @@ class Recall final : public Task {
     caption = text("test sequence ", index, ", the answer is ",
                    static_cast<int64_t>(batch.tensors[1].to_doubles()[0]));
     std::vector<MapView> views;
-    for (const Probe::Map& map : probe.maps)
+    for (const MapRecorder::Map& map : recorder.maps)
       views.push_back(
           map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
     return views;
   }
 
  private:
-  /// Sequences first <= number < end of a split, each a function of (seed, split, number).
+  /// Sequences first <= number < end of a split, each a pure function of (seed, split, number).
   Batch made(uint64_t split, int64_t first, int64_t end) const {
     const int64_t length = options_.items + 1;
     std::vector<int32_t> ids, labels;
@@ -164,7 +166,7 @@ class Recall final : public Task {
   }
 
   Scores classify(Module& module, uint64_t split, int64_t count) const {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     auto& model = dynamic_cast<Classifier&>(module);
     double loss = 0;
     int64_t right = 0;
@@ -186,7 +188,7 @@ class Recall final : public Task {
   }
 
   static constexpr int64_t batches = 100, scored_at_once = 500;
-  static constexpr int64_t most_at_once = 100000;  // there is no end to the data that would end a batch
+  static constexpr int64_t most_at_once = 100000;  // data are endless, so nothing else bounds a batch
   static constexpr uint64_t training = 0, validation = 1, testing = 2;
   Options options_;
   int64_t batch_ = 1, epoch_ = 0;

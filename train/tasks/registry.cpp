@@ -1,18 +1,18 @@
-// The list of tasks, and what they share.
+// The list of tasks and what they have in common.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 
-#include "attention/spec.h"
-#include "core/io.h"
-#include "train/task_list.h"
+#include "heed/attention/spec.h"
+#include "heed/core/io/files.h"
+#include "heed/train/tasks/task_list.h"
 
 namespace heed {
 
 std::span<const TaskEntry> tasks() {
   static const std::array all{
 #define TASK(name) task::name(),
-#include "train/tasks.def"
+#include "heed/train/tasks.def"
 #undef TASK
   };
   return all;
@@ -27,11 +27,11 @@ std::unique_ptr<Task> make_task(const std::string& name) {
   fail("task '", shown(name), "' is unknown.", suggestion(name, known));
 }
 
-Batch Task::share(int64_t position, const Share& share) const {
+Batch Task::shard(int64_t position, const BatchShard& shard) const {
   Batch whole = batch(position);
   const int64_t rows = whole.tensors.at(0).extent(0);
   Batch out;
-  out.rows = share.of(rows);
+  out.rows = shard.of(rows);
   out.whole = whole.weight;
   const auto [first, count] = out.rows;
   out.weight = whole.weight * static_cast<double>(count) / static_cast<double>(rows);
@@ -48,17 +48,17 @@ Batch Task::share(int64_t position, const Share& share) const {
 
 std::unique_ptr<Module> new_model(const Config& config, Rng& rng) {
   std::unique_ptr<Module> model = config.task->model(config, rng);
-  // Drawn in single precision and then widened, so that both begin with the same numbers.
+  // Weights are drawn in f32, then converted, so that f64 starts from the same values.
   if (config.train.precision == Precision::f64) convert(*model, DType::f64);
   return model;
 }
 
-MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, int64_t layer,
+MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& kind, int64_t layer,
                  const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens) {
   const auto queries = static_cast<int64_t>(query_tokens.size());
   const auto keys = static_cast<int64_t>(key_tokens.size());
   MapView view;
-  view.name = name_of(model, map.who);
+  view.name = name_of(model, map.module);
   view.kind = kind;
   view.layer = layer;
   view.heads = map.weights.extent(1);
@@ -71,7 +71,7 @@ MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, 
   return view;
 }
 
-std::unique_ptr<Tokenizer> sealed_tokenizer(const std::vector<NamedBytes>& files, const std::string& role) {
+std::unique_ptr<Tokenizer> artifact_tokenizer(const std::vector<NamedBytes>& files, const std::string& role) {
   const std::string prefix = "tokenizer." + role + ".";
   for (const NamedBytes& file : files) {
     if (file.name.starts_with(prefix))
@@ -82,7 +82,7 @@ std::unique_ptr<Tokenizer> sealed_tokenizer(const std::vector<NamedBytes>& files
 
 namespace {
 
-/// What the names of a Moses pair have in common: corpus of corpus.en and corpus.it.
+/// True for the common stem of a Moses pair: corpus of corpus.en and corpus.it.
 bool is_pair(const Path& path) {
   const std::string stem = path.filename().string() + ".";
   const std::vector<Path> names = io::list(path.parent_path().empty() ? Path(".") : path.parent_path());
@@ -96,12 +96,12 @@ Path find_data(const std::string& path) {
   const char* root = std::getenv("HEED_DATA");
   std::vector<Path> places{path};
   if (root != nullptr && !Path(path).is_absolute()) places.push_back(Path(root) / path);
-  for (const auto there : {io::exists, is_pair}) {
+  for (const auto is_present : {io::exists, is_pair}) {
     for (const Path& place : places) {
-      if (there(place)) return place;
+      if (is_present(place)) return place;
     }
   }
-  const Path fetched = "data-" + path;  // what `heed data get NAME` makes
+  const Path fetched = "data-" + path;  // made by `heed data get NAME`
   if (!path.empty() && path.find('/') == std::string::npos && io::exists(fetched)) return fetched;
   if (places.size() == 1) {
     fail(Fault::file, "data: ", path,

@@ -1,4 +1,4 @@
-// Task: a problem with its data, its model, its loss and its scores.
+// Task: the interface of a training problem: data, model, loss and scores.
 #pragma once
 
 #include <cmath>
@@ -8,148 +8,152 @@
 #include <string>
 #include <vector>
 
-#include "attention/map_view.h"
-#include "core/share.h"
-#include "data/tokenizer.h"
-#include "nn/transformer.h"
-#include "train/checkpoint.h"
-#include "train/config.h"
-#include "train/report.h"
+#include "heed/attention/inspect/map_view.h"
+#include "heed/core/distributed/batch_shard.h"
+#include "heed/data/tokenizers/tokenizer.h"
+#include "heed/nn/transformer.h"
+#include "heed/train/config/config.h"
+#include "heed/train/report/report.h"
+#include "heed/train/run/checkpoint.h"
 
 namespace heed {
 
-/// What a task puts into tensors for one forward pass.
+/// The tensors of one forward pass.
 struct Batch {
-  std::vector<Tensor> tensors;  ///< the task knows which is which
+  std::vector<Tensor> tensors;  ///< in the task's own order: see tensor_names()
   double weight = 0;            ///< what the loss is a mean over: target tokens or examples
-  int64_t tokens = 0;           ///< for speed
-  double whole = 0;             ///< of a share: the weight of the whole batch; 0: this is the whole
-  BatchRows rows = {};          ///< of a share: which rows of the whole batch these are
+  int64_t tokens = 0;           ///< real tokens, for tokens per second
+  double whole = 0;             ///< in a shard: the weight of the whole batch; 0: this is the whole batch
+  BatchRows rows = {};          ///< in a shard: its rows in the whole batch
 };
 
-/// Which part of a batch's rows one of several processes computes.
-struct Share {
+/// The shard of a batch's rows that one of several processes computes.
+struct BatchShard {
   int64_t part = 0, parts = 1;
-  /// Of so many rows; parts differ by a row at most.
+  /// The rows of this shard; shards differ by one row at most.
   BatchRows of(int64_t rows) const {
     const int64_t first = rows * part / parts;
     return {first, rows * (part + 1) / parts - first};
   }
 };
 
-/// Named numbers; the first decides which checkpoint is the best.
+/// Named scores; the first one decides which checkpoint is best.
 struct Scores {
   std::vector<std::pair<std::string, double>> list;
   bool lower_is_better = true;
+  /// The value of the first score.
   double first() const { return list.front().second; }
+  /// Compares first scores; NaN is worse than any number.
   bool better_than(const Scores& other) const {
     if (std::isnan(first()) || std::isnan(other.first())) return !std::isnan(first());
     return lower_is_better ? first() < other.first() : first() > other.first();
   }
 };
 
-/// What little knowledge gets of a score: a number that the score stands beside.
-struct Known {
-  std::string score, knowledge;
+/// The value that a baseline, which knows little, gets in a score.
+struct ScoreBaseline {
+  std::string score, baseline;
   double value = 0;
 };
 
-/// What a finished scoring has to show.
+/// The result of scoring a test split.
 struct Evaluation {
   Scores scores;
-  std::vector<std::string> notes;  ///< lines such as a metric's signature
+  std::vector<std::string> notes;  ///< lines of text, such as a metric's signature
   std::vector<ReportSample> samples;
   std::optional<Confusion> confusion;
 };
 
-/// Some of the work of a validation, beside all of its kind, in the same unit.
+/// A part of a validation's work, and how much of it that is: compute() does `some` of `all` units.
 struct ValidationPart {
   std::function<void()> compute;
   double some = 1, all = 1;
 };
 
-/// A problem. One object is made from a config, loaded once, and lives as long as its run.
+/// A training problem. One object is made from a config, loaded once, and lives as long as its run.
 class Task {
  public:
   virtual ~Task() = default;
-  /// Options of the data, the group "data" of the config.
+  /// Settings of the data: the group "data" of the config.
   virtual void fields(Fields& f) = 0;
-  /// Reads or makes the data. `sealed` holds the tokenizers of a checkpoint, or is empty: then they are
-  /// trained. Says what it does through `say`.
-  virtual void load(const Config& config, const std::vector<NamedBytes>& sealed,
-                    const std::function<void(const std::string&)>& say) = 0;
-  /// Only what is needed to use a trained model: tokenizers.
-  virtual void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) = 0;
+  /// Settings of its model that no other task's model has: they join the group "model".
+  virtual void model_fields(Fields&) {}
+  /// Reads or generates the data; reports to `log`. `artifacts` holds the tokenizers of a checkpoint; when
+  /// empty, they are trained.
+  virtual void load(const Config& config, const std::vector<NamedBytes>& artifacts,
+                    const std::function<void(const std::string&)>& log) = 0;
+  /// Loads only what a trained model needs: tokenizers.
+  virtual void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) = 0;
+  /// Builds the model with weights drawn from `rng`.
   virtual std::unique_ptr<Module> model(const Config& config, Rng& rng) const = 0;
-  /// What a checkpoint must carry besides numbers: tokenizers.
-  virtual std::vector<NamedBytes> sealed() const = 0;
-  /// Facts for the manifest: hashes, sizes, counts. "sha256 NAME" and "data" are about the examples
-  /// themselves: runs in which they differ are not compared without a word.
-  virtual std::vector<std::pair<std::string, std::string>> facts() const = 0;
+  /// Files that a checkpoint must hold besides weights: tokenizers.
+  virtual std::vector<NamedBytes> artifacts() const = 0;
+  /// Metadata for the manifest: hashes, sizes, counts. "sha256 NAME" and "data" identify the examples:
+  /// comparing runs that differ in them gives a warning.
+  virtual std::vector<std::pair<std::string, std::string>> metadata() const = 0;
 
-  /// Plans an epoch, a pure function of (seed, epoch); tells how many batches it has.
+  /// Plans an epoch as a pure function of (seed, epoch); returns its number of batches.
   virtual int64_t plan(int64_t epoch) = 0;
   /// Batch number `position` of the planned epoch.
   virtual Batch batch(int64_t position) const = 0;
-  /// What batch(position) weighs. A task that knows it without making the batch says so here.
+  /// The weight of batch(position). Override it where it is known without making the batch.
   virtual double weight(int64_t position) const { return batch(position).weight; }
-  /// What batch number `position` of the planned epoch has more or less of than others, such as rows and
-  /// tokens: numbers above 0 that time and memory grow with, whatever the model, as many for every batch.
-  /// Batches that have the same are alike.
-  virtual std::vector<double> extents(int64_t) const { return {1}; }
-  /// What stands for a validation: every kind of its work, and what needs most memory. Of a model that was
-  /// not trained yet.
-  virtual std::vector<ValidationPart> rehearsal(Module&) const { return {}; }
-  /// What the tensors of a batch are called, in their order.
-  virtual std::vector<std::string> parts() const = 0;
-  /// Mean loss over the batch's weight, rank 0.
-  virtual Tensor loss(Module& model, const Batch& batch, const Pass& pass) const = 0;
+  /// Numbers above 0 that time and memory of batch number `position` of the planned epoch grow with, such as
+  /// rows and tokens, whatever the model; as many for every batch. Batches with equal numbers cost the same.
+  virtual std::vector<double> batch_cost(int64_t) const { return {1}; }
+  /// A sample of a validation: each kind of its work, including what needs most memory. The model may be
+  /// untrained.
+  virtual std::vector<ValidationPart> validation_cost(Module&) const { return {}; }
+  /// Names of a batch's tensors, in order.
+  virtual std::vector<std::string> tensor_names() const = 0;
+  /// Mean loss over the batch's weight; rank 0.
+  virtual Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const = 0;
 
-  /// Scores on the validation split, quick enough to run often.
+  /// Scores on the validation split, fast enough to compute often.
   virtual Scores validate(Module& model) const = 0;
-  /// Scores on the test split, in full.
+  /// Scores on the whole test split.
   virtual Evaluation test(Module& model, const DecodeOptions& decode) const = 0;
-  /// What little knowledge scores on the test split. The data are loaded.
-  virtual std::vector<Known> known() const { return {}; }
-  /// Whether the weights of the last step are scored on the test split too, beside the best ones: where the
-  /// validation split is none of the publisher's.
+  /// Baselines of the test split. The data must be loaded.
+  virtual std::vector<ScoreBaseline> baselines() const { return {}; }
+  /// True if the last weights are scored on the test split too, besides the best ones: for benchmarks whose
+  /// publisher has no validation split.
   virtual bool scores_last() const { return false; }
-  /// Why a run cannot begin by learning tokens (train.pretrain); empty: it can, by data.predict.
+  /// Why a run cannot pre-train on its tokens (train.pretrain); empty when it can, by data.predict.
   virtual std::string why_no_pretraining() const {
     return "it has no pre-training, which the tasks over long sequences have: lra-listops and the others";
   }
-  /// The maps of one example, given as text (empty: one of the validation split), with a caption.
+  /// Attention maps of one example, given as text (empty: one of the validation split), and its caption.
   virtual std::vector<MapView> maps(Module& model, const std::string& text, std::string& caption) const = 0;
 
-  /// Of batch number `position` the rows that one of several processes computes, padded as in the whole
-  /// batch; without tensors where it has none. Here: every tensor has a row for each example, and examples
-  /// weigh the same.
-  virtual Batch share(int64_t position, const Share& share) const;
+  /// A shard of batch number `position`, padded as the whole batch is; no tensors when the shard is empty.
+  /// The default is right when every tensor has a row for each example and all examples weigh the same.
+  virtual Batch shard(int64_t position, const BatchShard& shard) const;
 };
 
-/// A registered task.
+/// A registered task: its name, help text and factory.
 struct TaskEntry {
   const char* name;
   const char* about;
   std::unique_ptr<Task> (*make)();
 };
 
+/// All tasks of tasks.def.
 std::span<const TaskEntry> tasks();
-/// Fails with the nearest name and the list.
+/// Makes a task by name. A usage error with the nearest name and the list when there is none.
 std::unique_ptr<Task> make_task(const std::string& name);
 
-/// The task's model with its initial weights, in the precision of the config. The data are loaded.
+/// The task's model with initial weights, in the config's precision. The data must be loaded.
 std::unique_ptr<Module> new_model(const Config& config, Rng& rng);
 
-/// Attention maps collected by a probe, named and cut to the given lengths.
-MapView map_view(Module& model, const Probe::Map& map, const std::string& kind, int64_t layer,
+/// One map of a recorder, with names, cut to the given tokens.
+MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& kind, int64_t layer,
                  const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens);
 
-/// The tokenizer sealed in a checkpoint as tokenizer.ROLE.KIND; null when there is none of this role.
-std::unique_ptr<Tokenizer> sealed_tokenizer(const std::vector<NamedBytes>& files, const std::string& role);
+/// The tokenizer in a checkpoint's file tokenizer.ROLE.KIND; null when there is none for this role.
+std::unique_ptr<Tokenizer> artifact_tokenizer(const std::vector<NamedBytes>& files, const std::string& role);
 
-/// The path of data given by --data: as it stands, inside HEED_DATA, or the folder data-NAME
-/// that `heed data get NAME` makes. Fails naming where it looked first.
+/// Finds data given by --data: the path itself, the path inside HEED_DATA, or the folder data-NAME that `heed
+/// data get NAME` makes. The error names all places searched.
 Path find_data(const std::string& path);
 
 }  // namespace heed

@@ -1,10 +1,10 @@
-// The entries of tasks.def.
+// Declares the functions of the tasks in tasks.def.
 #pragma once
 
-#include "train/task.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed::task {
 #define TASK(name) TaskEntry name();
-#include "train/tasks.def"
+#include "heed/train/tasks.def"
 #undef TASK
 }  // namespace heed::task

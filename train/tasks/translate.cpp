@@ -1,16 +1,16 @@
-// Translation: pairs of sentences, an encoder-decoder, BLEU.
+// Translation: sentence pairs, encoder-decoder, BLEU.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "attention/variant.h"
-#include "core/parallel.h"
-#include "train/bleu.h"
-#include "train/chrf.h"
-#include "train/edit_distance.h"
-#include "train/task_list.h"
-#include "train/translate_data.h"
-#include "train/translator.h"
+#include "heed/attention/variant.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/train/decode/translator.h"
+#include "heed/train/metrics/bleu.h"
+#include "heed/train/metrics/chrf.h"
+#include "heed/train/metrics/edit_distance.h"
+#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/translate_data.h"
 
 namespace heed {
 namespace {
@@ -19,15 +19,15 @@ class Translate final : public Task {
  public:
   void fields(Fields& f) override { data_.options.fields(f); }
 
-  void load(const Config& config, const std::vector<NamedBytes>& sealed,
-            const std::function<void(const std::string&)>& say) override {
-    data_.load(config, sealed, say);
+  void load(const Config& config, const std::vector<NamedBytes>& artifacts,
+            const std::function<void(const std::string&)>& log) override {
+    data_.load(config, artifacts, log);
   }
 
-  void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) override {
+  void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) override {
     data_.max_length = config.model.max_length;
-    data_.extra = config.decode.extra;
-    data_.load_tokenizers(sealed);
+    data_.extra = config.decode.max_extra_tokens;
+    data_.load_tokenizers(artifacts);
   }
 
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
@@ -43,8 +43,8 @@ class Translate final : public Task {
         rng);
   }
 
-  std::vector<NamedBytes> sealed() const override { return data_.sealed(); }
-  std::vector<std::pair<std::string, std::string>> facts() const override { return data_.facts(); }
+  std::vector<NamedBytes> artifacts() const override { return data_.artifacts(); }
+  std::vector<std::pair<std::string, std::string>> metadata() const override { return data_.metadata(); }
 
   int64_t plan(int64_t epoch) override {
     plan_ = data_.train->epoch(epoch);
@@ -56,15 +56,15 @@ class Translate final : public Task {
   }
 
   double weight(int64_t position) const override {
-    double wanted = 0;  // each target and its end
+    double wanted = 0;  // target tokens, end token included
     for (const int64_t pair : plan_.at(static_cast<size_t>(position)))
       wanted += static_cast<double>(data_.train->pair(pair).target.size() + 1);
     return wanted;
   }
 
-  Batch share(int64_t position, const Share& share) const override {
+  Batch shard(int64_t position, const BatchShard& shard) const override {
     PairBatch pairs = data_.train->make(plan_.at(static_cast<size_t>(position)));
-    const BatchRows rows = share.of(pairs.source.rows);
+    const BatchRows rows = shard.of(pairs.source.rows);
     double whole = 0;
     for (const int32_t length : pairs.target_out.lengths) whole += length;
     for (Rows* one : {&pairs.source, &pairs.target_in, &pairs.target_out}) *one = cut(*one, rows);
@@ -75,7 +75,7 @@ class Translate final : public Task {
     return out;
   }
 
-  std::vector<double> extents(int64_t position) const override {
+  std::vector<double> batch_cost(int64_t position) const override {
     const BatchFrame frame = data_.train->frame(plan_.at(static_cast<size_t>(position)));
     const auto rows = static_cast<double>(frame.rows), source = static_cast<double>(frame.source),
                target = static_cast<double>(frame.target), wanted = static_cast<double>(frame.wanted);
@@ -83,18 +83,18 @@ class Translate final : public Task {
             rows * source * source, rows * target * target, rows * source * target};
   }
 
-  std::vector<std::string> parts() const override {
+  std::vector<std::string> tensor_names() const override {
     return {"source", "source_lengths", "target_in", "targets", "places"};
   }
 
-  Tensor loss(Module& model, const Batch& batch, const Pass& pass) const override {
-    const Tensor scores = logits(model, batch, pass);
-    if (pass.terms != nullptr && !pass.terms->waiting.empty()) {
+  Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const override {
+    const Tensor scores = logits(model, batch, context);
+    if (context.losses != nullptr && !context.losses->waiting.empty()) {
       const auto real = static_cast<int64_t>(batch.weight);
-      settle_terms(pass.terms, view::slice(scores.detach(), 0, 0, real),
-                   view::slice(batch.tensors[3], 0, 0, real), rows_of(batch));
+      resolve_auxiliary_losses(context.losses, view::slice(scores.detach(), 0, 0, real),
+                               view::slice(batch.tensors[3], 0, 0, real), rows_of(batch));
     }
-    return cross_entropy(scores, batch.tensors[3], pass.noise != nullptr ? data_.smoothing : 0);
+    return cross_entropy(scores, batch.tensors[3], context.training() ? data_.smoothing : 0);
   }
 
   Scores validate(Module& model) const override {
@@ -104,24 +104,25 @@ class Translate final : public Task {
     if (count > 0) {
       const std::vector<Pair> some(data_.validation_text.begin(), data_.validation_text.begin() + count);
       scores.list.emplace_back(
-          "bleu", corpus_bleu(outputs(model, some, {.extra = data_.extra}), references(some)).score);
+          "bleu",
+          corpus_bleu(outputs(model, some, {.max_extra_tokens = data_.extra}), references(some)).score);
     }
     return scores;
   }
 
-  std::vector<ValidationPart> rehearsal(Module& model) const override {
+  std::vector<ValidationPart> validation_cost(Module& model) const override {
     const auto groups = data_.validation->in_order();
     if (groups.empty()) return {};
     const auto work = [this](const std::vector<int64_t>& group) {
       return static_cast<double>(data_.validation->frame(group).wanted);
     };
-    // Of all lengths the middle; the longest take less memory here than in training.
+    // The batch of median length; the longest ones need less memory here than in training.
     const std::vector<int64_t> middle = groups[groups.size() / 2];
     double all = 0;
     for (const auto& group : groups) all += work(group);
     std::vector<ValidationPart> parts{{.compute =
                                            [this, &model, middle] {
-                                             const NoTape no_tape;
+                                             const NoGrad no_tape;
                                              loss(model, tensors(data_.validation->make(middle)), {}).item();
                                            },
                                        .some = work(middle),
@@ -129,9 +130,9 @@ class Translate final : public Task {
     const auto count = std::min<int64_t>(data_.options.bleu_pairs, data_.validation->size());
     const auto some = std::min<int64_t>(count, 128);
     if (some > 0) {
-      // An untrained model finds no end; a trained one's outputs are about as long as their sources.
+      // An untrained model emits no end token; a trained one's outputs are about as long as their sources.
       const std::vector<Pair> pairs(data_.validation_text.begin(), data_.validation_text.begin() + some);
-      parts.push_back({.compute = [this, &model, pairs] { outputs(model, pairs, {.extra = 0}); },
+      parts.push_back({.compute = [this, &model, pairs] { outputs(model, pairs, {.max_extra_tokens = 0}); },
                        .some = static_cast<double>(some),
                        .all = static_cast<double>(count)});
     }
@@ -156,8 +157,9 @@ class Translate final : public Task {
     for (const Pair& pair : pairs) copied.push_back(pair.source);
     out.notes = {
         text(pairs.size(), held ? " test" : " validation", " pairs, ",
-             decode.beam == 1 ? std::string("greedy")
-                              : text("beam ", decode.beam, ", length penalty ", decode.length_penalty)),
+             decode.beam_size == 1
+                 ? std::string("greedy")
+                 : text("beam ", decode.beam_size, ", length penalty ", decode.length_penalty)),
         "BLEU  " + bleu_signature(), "chrF  " + chrf_signature(), bleu.summary(),
         text("copying the source scores BLEU ", std::round(100 * corpus_bleu(copied, wanted).score) / 100)};
     for (size_t i = 0; i < std::min<size_t>(pairs.size(), 20); ++i)
@@ -183,8 +185,8 @@ class Translate final : public Task {
     return {rows.count, all.columns, at(all.ids, all.columns), at(all.lengths, 1)};
   }
 
-  /// [0] source, [1] source lengths, [2] decoder input, [3] wanted tokens that are not padding, then -1, [4]
-  /// where they stand
+  /// [0] source, [1] source lengths, [2] decoder input, [3] target tokens without padding, then -1, [4] their
+  /// positions in the padded targets
   Batch tensors(const PairBatch& pairs) const {
     const auto rectangle = [](const Rows& rows) {
       return Tensor::of<int32_t>(rows.ids, Shape{rows.rows, rows.columns});
@@ -210,7 +212,7 @@ class Translate final : public Task {
     return batch;
   }
 
-  /// How many wanted tokens each sentence has.
+  /// Number of target tokens of each sentence.
   static std::vector<int64_t> rows_of(const Batch& batch) {
     std::vector<int64_t> rows(static_cast<size_t>(batch.tensors[2].extent(0)));
     const double columns = static_cast<double>(batch.tensors[2].extent(1));
@@ -220,17 +222,17 @@ class Translate final : public Task {
     return rows;
   }
 
-  /// The output layer sees real tokens only: padding costs nothing where the vocabulary is wide. [n, V]
-  static Tensor logits(Module& module, const Batch& batch, const Pass& pass) {
+  /// Logits of real tokens only, [n, V]: padding costs nothing in the output layer.
+  static Tensor logits(Module& module, const Batch& batch, const ForwardContext& context) {
     auto& model = dynamic_cast<TranslationModel&>(module);
-    const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], pass);
-    const Tensor hidden = model.decode(batch.tensors[2], encoded, batch.tensors[1], pass);
+    const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], context);
+    const Tensor hidden = model.decode(batch.tensors[2], encoded, batch.tensors[1], context);
     return model.logits(embedding(reshape(hidden, Shape{-1, hidden.extent(-1)}), batch.tensors[4]));
   }
 
-  /// Nats a token, without smoothing.
+  /// Mean loss in nats per token, without label smoothing.
   double mean_loss(Module& model, const PairBatches& batches) const {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     double total = 0, weight = 0;
     for (const auto& indices : batches.in_order()) {
       const Batch batch = tensors(batches.make(indices));

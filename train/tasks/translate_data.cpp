@@ -1,11 +1,11 @@
-// From files, or the phrasebook, to batches of ids.
-#include "train/translate_data.h"
+// From files or the phrasebook to batches of token ids.
+#include "heed/train/tasks/translate_data.h"
 
-#include "core/hash.h"
-#include "core/parallel.h"
-#include "data/phrasebook.h"
-#include "data/sentencepiece.h"
-#include "data/vocabulary.h"
+#include "heed/core/io/hash.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/synthetic/phrasebook/phrasebook.h"
+#include "heed/data/tokenizers/sentencepiece.h"
+#include "heed/data/tokenizers/vocabulary.h"
 
 namespace heed {
 
@@ -13,21 +13,22 @@ void TranslateOptions::fields(Fields& f) {
   f("path", path, "TSV (plain or gzip), Moses pair, or JSON lines; empty: the embedded phrasebook");
   f("from", from, "source language, as file names and JSON keys spell it");
   f("into", into, "target language");
-  f("pairs", pairs, "sentences of the embedded phrasebook");
+  f("num_examples", num_examples, "sentence pairs to generate from the embedded phrasebook");
   f("tokenizer", Choice(tokenizer, {"word", "unigram", "bpe"}), "pieces of text");
   f("vocabulary", vocabulary, "subword pieces");
   f("joint", joint, "one subword vocabulary for both languages");
-  f("minimum", minimum, "how often a word must occur to have an id");
-  f("most", most, "largest word vocabulary");
-  f("blanks", blanks, "compare words joined by blanks, as the published recipe does");
+  f("min_frequency", min_frequency, "minimum count of a word in the vocabulary");
+  f("vocab_size", vocab_size, "maximum number of words in the vocabulary");
+  f("join_with_spaces", join_with_spaces,
+    "join words with spaces in outputs and references, as the published recipe does");
   f("vocabulary_on_all", vocabulary_on_all,
     "count words of held-out pairs too, as the published recipe does");
   f("source_vocabulary", source_vocabulary, "a word-level tokenizer file (JSON) instead of counting");
   f("target_vocabulary", target_vocabulary, "the same for the target");
-  f("distinct", distinct, "drop exact repeats before anything is held out");
-  f("longest", longest, "words a side at most; 0: all pairs");
-  f("validation", validation, "pairs held out to choose the best checkpoint");
-  f("test", test, "pairs held out for the final score");
+  f("deduplicate", deduplicate, "drop exact repeats before the split");
+  f("max_length", max_length, "maximum number of words per sentence; longer pairs are dropped; 0: keep all");
+  f("validation", validation, "pairs held out for validation, which chooses the best checkpoint");
+  f("test_size", test_size, "pairs held out for the test");
   f("split_seed", split_seed, "of the one shuffle before holding out");
   f("buckets", buckets, "batches of like length");
   f("fixed_length", fixed_length, "pad every row to this length; 0: to the longest of the batch");
@@ -36,9 +37,9 @@ void TranslateOptions::fields(Fields& f) {
   f("bleu_pairs", bleu_pairs, "validation pairs translated at each validation");
 }
 
-void TranslateData::load_tokenizers(const std::vector<NamedBytes>& sealed) {
-  source_ = sealed_tokenizer(sealed, "source");
-  target_ = sealed_tokenizer(sealed, "target");
+void TranslateData::load_tokenizers(const std::vector<NamedBytes>& artifacts) {
+  source_ = artifact_tokenizer(artifacts, "source");
+  target_ = artifact_tokenizer(artifacts, "target");
   if (!source_) {
     fail(Fault::data,
          "translate: the checkpoint holds no tokenizer. Its files are tokenizer.source.* and "
@@ -46,14 +47,14 @@ void TranslateData::load_tokenizers(const std::vector<NamedBytes>& sealed) {
   }
 }
 
-std::vector<NamedBytes> TranslateData::sealed() const {
+std::vector<NamedBytes> TranslateData::artifacts() const {
   std::vector<NamedBytes> out{{"tokenizer.source." + source_->kind(), source_->save()}};
   if (target_) out.push_back({"tokenizer.target." + target_->kind(), target_->save()});
   return out;
 }
 
 void TranslateData::train_tokenizers(const ParallelCorpus& corpus,
-                                     const std::function<void(const std::string&)>& say) {
+                                     const std::function<void(const std::string&)>& log) {
   std::vector<Pair> seen = corpus.train;
   if (options.vocabulary_on_all) {
     seen.insert(seen.end(), corpus.validation.begin(), corpus.validation.end());
@@ -62,9 +63,11 @@ void TranslateData::train_tokenizers(const ParallelCorpus& corpus,
   if (options.tokenizer == TokenizerChoice::word) {
     const auto make = [&](const std::string& path, const std::vector<std::string_view>& sentences) {
       Vocabulary vocabulary =
-          path.empty() ? Vocabulary::train(sentences, {.minimum = options.minimum, .most = options.most})
-                       : Vocabulary::load_huggingface(find_data(path));
-      return make_word_tokenizer(std::move(vocabulary), options.blanks ? Joining::blanks : Joining::natural);
+          path.empty()
+              ? Vocabulary::train(sentences, {.minimum = options.min_frequency, .most = options.vocab_size})
+              : Vocabulary::load_huggingface(find_data(path));
+      return make_word_tokenizer(std::move(vocabulary),
+                                 options.join_with_spaces ? Joining::blanks : Joining::natural);
     };
     source_ = make(options.source_vocabulary, sources(seen));
     target_ = make(options.target_vocabulary, targets(seen));
@@ -82,7 +85,7 @@ void TranslateData::train_tokenizers(const ParallelCorpus& corpus,
       target_ = train_sentencepiece(targets(seen), subwords);
     }
   }
-  say(target_ ? text("vocabulary  ", source_->size(), " source, ", target_->size(), " target")
+  log(target_ ? text("vocabulary  ", source_->size(), " source, ", target_->size(), " target")
               : text("vocabulary  ", source_->size(), " subwords, one for both languages"));
 }
 
@@ -94,7 +97,7 @@ std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, b
       all[i] = {source().encode(pairs[i].source), target().encode(pairs[i].target)};
     }
   });
-  // Start and end take two places of the source, one of the target.
+  // Start and end tokens take two positions of the source and one of the target.
   const auto source_room = static_cast<size_t>(max_length - 2),
              target_room = static_cast<size_t>(max_length - 1);
   std::vector<EncodedPair> out;
@@ -112,10 +115,10 @@ std::vector<EncodedPair> TranslateData::encode(const std::vector<Pair>& pairs, b
 }
 
 void TranslateData::load(const Config& config, const std::vector<NamedBytes>& sealed_files,
-                         const std::function<void(const std::string&)>& say) {
+                         const std::function<void(const std::string&)>& log) {
   max_length = config.model.max_length;
-  extra = config.decode.extra;
-  smoothing = config.train.smoothing;
+  extra = config.decode.max_extra_tokens;
+  smoothing = config.train.label_smoothing;
   if (max_length < 4) fail("model.max_length = ", max_length, ". Sentences need at least 4.");
   if (options.fixed_length < 0 || options.fixed_length > max_length) {
     fail("data.fixed_length = ", options.fixed_length,
@@ -125,28 +128,28 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
   if (options.vocabulary < 8) fail("data.vocabulary = ", options.vocabulary, ". It must be at least 8.");
   PairFile file;
   if (options.path.empty()) {
-    file.pairs = phrasebook({.count = options.pairs});
+    file.pairs = phrasebook({.count = options.num_examples});
     file.format = "embedded phrasebook";
     file.lines = static_cast<int64_t>(file.pairs.size());
-    say("data        an English-Italian grammar of our own; real text: --data FILE, or heed data get "
+    log("data        an English-Italian grammar of our own; real text: --data FILE, or heed data get "
         "opus_books");
   } else {
     file = read_pairs(find_data(options.path), {.source = options.from, .target = options.into});
   }
   ParallelCorpus corpus = make_corpus(std::move(file), {.validation = options.validation,
-                                                        .test = options.test,
-                                                        .longest = options.longest,
-                                                        .distinct = options.distinct,
+                                                        .test = options.test_size,
+                                                        .longest = options.max_length,
+                                                        .distinct = options.deduplicate,
                                                         .seed = static_cast<uint64_t>(options.split_seed)});
-  say("data        " + to_string(corpus.report));
+  log("data        " + to_string(corpus.report));
   if (sealed_files.empty()) {
-    train_tokenizers(corpus, say);
+    train_tokenizers(corpus, log);
   } else {
     load_tokenizers(sealed_files);
   }
   BatchOptions batches{
-      .tokens = config.train.batch > 0 ? 0 : config.train.batch_tokens,
-      .sentences = config.train.batch,
+      .tokens = config.train.batch_size > 0 ? 0 : config.train.batch_tokens,
+      .sentences = config.train.batch_size,
       .buckets = options.buckets,
       .fixed_length = options.fixed_length,
       .few_shapes = options.shapes == ShapeChoice::few ||
@@ -156,7 +159,7 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
       .special = source_->special()};
   int64_t dropped = 0, cut = 0;
   train = std::make_unique<PairBatches>(encode(corpus.train, true, dropped), batches);
-  // Scores do not depend on how a batch is put together, so held-out pairs always go by length.
+  // Scores do not depend on batching, so held-out pairs are always batched by length.
   batches.sentences = 0;
   batches.tokens = std::max<int64_t>(batches.tokens, 4096);
   batches.buckets = true;
@@ -170,24 +173,25 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
     fail(Fault::data, "translate: no training pair fits into model.max_length = ", max_length, ". Raise it.");
   if (validation->size() == 0)
     fail(Fault::data, "translate: no pair is held out. Set data.validation above 0.");
-  say(text("pairs       ", train->size(), " train, ", validation->size(), " validation, ", test->size(),
+  log(text("pairs       ", train->size(), " train, ", validation->size(), " validation, ", test->size(),
            " test",
            dropped + cut > 0
                ? text("; ", dropped, " too long for model.max_length, left out; ", cut, " held-out ones cut")
                : std::string()));
-  facts_ = {{"data", to_string(corpus.report)},
-            {"train_pairs", text(train->size())},
-            {"validation_pairs", text(validation->size())},
-            {"test_pairs", text(test->size())},
-            {"source_vocabulary", text(source().size())},
-            {"target_vocabulary", text(target().size())}};
+  metadata_ = {{"data", to_string(corpus.report)},
+               {"train_pairs", text(train->size())},
+               {"validation_pairs", text(validation->size())},
+               {"test_pairs", text(test->size())},
+               {"source_vocabulary", text(source().size())},
+               {"target_vocabulary", text(target().size())}};
   for (const SourceFile& one : corpus.report.files)
-    facts_.emplace_back("sha256 " + Path(one.path).filename().string(), one.sha256);
-  for (const NamedBytes& one : sealed()) facts_.emplace_back(one.name + " sha256", sha256_hex(one.bytes));
+    metadata_.emplace_back("sha256 " + Path(one.path).filename().string(), one.sha256);
+  for (const NamedBytes& one : artifacts())
+    metadata_.emplace_back(one.name + " sha256", sha256_hex(one.bytes));
 }
 
 std::string TranslateData::reference(const std::string& text) const {
-  if (!options.blanks) return text;
+  if (!options.join_with_spaces) return text;
   std::string out;
   for (const std::string_view piece : word_pieces(text)) out += (out.empty() ? "" : " ") + std::string(piece);
   return out;

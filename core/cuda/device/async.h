@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "core/cuda/grid.h"
+#include "heed/core/cuda/device/grid.h"
 #ifndef __CUDACC__
-#include "core/cuda/acted/copies.h"
+#include "heed/core/cuda/emulator/async_copies.h"
 #endif
 
 namespace heed::cuda {
@@ -23,7 +23,7 @@ __device__ inline void copy_async(void* to, const void* from, int bytes) {
                  : "memory");
   }
 #else
-  acted::Copies::mine().begin(to, from, size, bytes);
+  emulated::Copies::mine().begin(to, from, size, bytes);
 #endif
 }
 
@@ -32,7 +32,7 @@ __device__ inline void commit_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.commit_group;" ::: "memory");
 #else
-  acted::Copies::mine().commit();
+  emulated::Copies::mine().commit();
 #endif
 }
 
@@ -43,7 +43,7 @@ __device__ inline void wait_for_copies() {
 #ifdef __CUDACC__
   asm volatile("cp.async.wait_group %0;" ::"n"(open) : "memory");
 #else
-  acted::Copies::mine().wait(open);
+  emulated::Copies::mine().wait(open);
 #endif
 }
 

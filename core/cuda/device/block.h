@@ -1,14 +1,14 @@
 // Sums and maxima over a warp and over a block, in an order fixed by their size.
 #pragma once
 
-#include "core/cuda/grid.h"
+#include "heed/core/cuda/device/grid.h"
 
 namespace heed::cuda {
 
 inline constexpr unsigned all_lanes = 0xffffffffU;
 inline constexpr int lanes = 32;
 
-/// This thread's number in a block of any dimensions, its warp, and its place in that.
+/// This thread's index in its block (of any dimensions), its warp, and its lane.
 __device__ inline int thread_number() {
   return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
 }
@@ -16,7 +16,7 @@ __device__ inline int block_size() { return static_cast<int>(blockDim.x * blockD
 __device__ inline int warp_number() { return thread_number() / lanes; }
 __device__ inline int lane_number() { return thread_number() % lanes; }
 
-/// f over the values of the 32 lanes by halving; every lane gets the result. f(a, b) = f(b, a).
+/// Reduces the values of the 32 lanes by a commutative f; every lane gets the result.
 template <class T, class F>
 __device__ T warp_fold(T value, F f) {
   for (int distance = lanes / 2; distance > 0; distance /= 2) {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/cuda/grid.h"
+#include "heed/core/cuda/device/grid.h"
 
 namespace heed::cuda {
 

@@ -1,10 +1,12 @@
-// Starting kernels. Included by every *_cuda.cu, and by no header that others see.
+// Kernel launches. Included by *_cuda.cu files and device headers only.
 #pragma once
 
 #include <cstdint>
 
-#include "core/cuda/context.h"
-#include "core/cuda/stream.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/cuda/runtime/stream.h"
+#include "heed/core/tensor.h"
 
 namespace heed::cuda {
 
@@ -15,8 +17,11 @@ struct Grid {
   int shared_bytes = 0;
 };
 
-/// Ceiling division.
-inline constexpr int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
+/// Pointer to the numbers of x; null where x is empty.
+template <class T>
+T* pointer(const Tensor& x) {
+  return x ? x.data<T>() : nullptr;
+}
 
 /// Starts the kernel on stream(). A grid without blocks or threads does nothing. Shared memory past the 48
 /// KiB that every kernel may have is asked for.
@@ -31,7 +36,7 @@ void run(void (*kernel)(Parameters...), const Grid& grid, Args... args) {
   config.blockDim = grid.threads;
   config.dynamicSmemBytes = static_cast<size_t>(grid.shared_bytes);
   config.stream = stream();
-  // Some kernels have a little that is not dynamic.
+  // Leaves 1 KiB for static shared memory.
   constexpr int always_there = 47 * 1024;
   if (grid.shared_bytes > always_there &&
       raises_limit(reinterpret_cast<const void*>(kernel), grid.shared_bytes)) {
@@ -42,15 +47,16 @@ void run(void (*kernel)(Parameters...), const Grid& grid, Args... args) {
   count_launches(1);
 }
 
-/// Blocks of `threads` for n things of which a thread may do several: enough to fill any device of today, for
-/// kernels that step by the whole grid.
+/// A one-dimensional grid for n items, for kernels that loop in steps of the whole grid: enough blocks to
+/// fill any current device.
 inline Grid line(int64_t n, int threads = 256, int64_t most_blocks = 4096) {
-  const int64_t blocks = pieces(n, threads);
+  const int64_t blocks = ceil_div(n, threads);
   return {dim3(static_cast<unsigned>(blocks < most_blocks ? blocks : most_blocks)),
           dim3(static_cast<unsigned>(threads))};
 }
 
-/// This thread's place in a grid of one dimension, and how many threads that has: i = here(); i += whole().
+/// This thread's index in a one-dimensional grid, and the number of its threads: for (i = here(); i < n; i +=
+/// whole()).
 __device__ inline int64_t here() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline int64_t whole() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
 
@@ -61,7 +67,7 @@ __device__ T* shared() {
   extern __shared__ __align__(16) unsigned char heed_block_memory[];
   return reinterpret_cast<T*>(heed_block_memory);
 #else
-  return static_cast<T*>(heed::acted::block_memory());
+  return static_cast<T*>(heed::emulated::block_memory());
 #endif
 }
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/cuda/grid.h"
-#include "core/dtype.h"
+#include "heed/core/cuda/device/grid.h"
+#include "heed/core/dtype.h"
 
 namespace heed::cuda {
 
@@ -44,7 +44,7 @@ __device__ inline void multiply_add(Sums& sums, const LeftFactor& left, const Ri
   } given;
   std::memcpy(given.left, left, sizeof(given.left));
   std::memcpy(given.right, right, sizeof(given.right));
-  const int lane = acted::lane(), g = lane / 4, t = lane % 4;
+  const int lane = emulated::lane(), g = lane / 4, t = lane % 4;
   const auto number = [](uint32_t pair, int half) {
     bf16 x;
     x.bits = static_cast<uint16_t>(pair >> (16 * half));
@@ -53,7 +53,7 @@ __device__ inline void multiply_add(Sums& sums, const LeftFactor& left, const Ri
   struct Made {
     float sums[4];
   };
-  const Made made = acted::exchange("mma", 0xffffffffU, given, [&](auto of) {
+  const Made made = emulated::exchange("mma", 0xffffffffU, given, [&](auto of) {
     Made to;
     std::memcpy(to.sums, sums, sizeof(to.sums));
     for (int quad = 0; quad < 4; ++quad) {  // columns 2 quad, 2 quad + 1 and those 8 on
@@ -111,14 +111,14 @@ __device__ inline void multiply_add(Sums& sums, const tf32 (&left)[4], const tf3
   } given;
   std::memcpy(given.left, left, sizeof(given.left));
   std::memcpy(given.right, right, sizeof(given.right));
-  const int lane = acted::lane(), g = lane / 4, t = lane % 4;
+  const int lane = emulated::lane(), g = lane / 4, t = lane % 4;
   const auto number = [](tf32 x) {  // the rest is not read
     return std::bit_cast<float>(std::bit_cast<uint32_t>(x.value) & 0xffffe000U);
   };
   struct Made {
     float sums[4];
   };
-  const Made made = acted::exchange("mma", 0xffffffffU, given, [&](auto of) {
+  const Made made = emulated::exchange("mma", 0xffffffffU, given, [&](auto of) {
     Made to;
     std::memcpy(to.sums, sums, sizeof(to.sums));
     for (int l = 0; l < 8; ++l) {
@@ -147,8 +147,8 @@ __device__ inline void load_matrices(uint32_t (&to)[4], const void* row) {
                : "r"(at)
                : "memory");
 #else
-  const int lane = acted::lane();
-  acted::exchange("ldmatrix", 0xffffffffU, row, [&](auto of) {
+  const int lane = emulated::lane();
+  emulated::exchange("ldmatrix", 0xffffffffU, row, [&](auto of) {
     for (int n = 0; n < 4; ++n)
       std::memcpy(&to[n], static_cast<const char*>(of(8 * n + lane / 4)) + 4 * (lane % 4), sizeof(to[n]));
     return 0;
@@ -157,7 +157,7 @@ __device__ inline void load_matrices(uint32_t (&to)[4], const void* row) {
 }
 
 /// The same with rows and columns of each matrix changed: the lane gets rows 2t and 2t + 1 of column g.
-__device__ inline void load_matrices_turned(uint32_t (&to)[4], const void* row) {
+__device__ inline void load_matrices_transposed(uint32_t (&to)[4], const void* row) {
 #ifdef __CUDACC__
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -165,8 +165,8 @@ __device__ inline void load_matrices_turned(uint32_t (&to)[4], const void* row) 
                : "r"(at)
                : "memory");
 #else
-  const int lane = acted::lane();
-  acted::exchange("ldmatrix.trans", 0xffffffffU, row, [&](auto of) {
+  const int lane = emulated::lane();
+  emulated::exchange("ldmatrix.trans", 0xffffffffU, row, [&](auto of) {
     for (int n = 0; n < 4; ++n) {
       uint16_t half[2];
       for (int i = 0; i < 2; ++i)

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/both.h"
+#include "heed/core/host_device.h"
 
 namespace heed::cuda {
 

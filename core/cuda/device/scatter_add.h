@@ -1,27 +1,28 @@
-// Adding many rows into the rows of a table, several into one: always in the same order, without atomics.
+// Adds many rows into the rows of a table, in a fixed order and without atomics.
 #pragma once
 
 #include <algorithm>
 
-#include "core/cuda/team.h"
-#include "core/tensor.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/tensor.h"
 
 namespace heed::cuda {
 
-/// Rows to be added, sorted by where they go, and cut into pieces. A warp adds a piece of 32 columns; where
-/// rows of one place lie in several pieces, their sums are added in a second pass.
+/// The rows to add, sorted by their target and split into pieces of 32. A warp adds one piece of 32 columns;
+/// sums of a target that spans pieces are joined in a second pass.
 struct Runs {
   static constexpr int64_t piece = 32;
 
   const int32_t* order;  ///< [lists / sharing, n]: the rows of a list in order of their ids
   int64_t lists, sharing, n, width;
 
-  __host__ __device__ int64_t pieces() const { return (n + piece - 1) / piece; }
-  __host__ __device__ int64_t chunks() const { return (width + lanes - 1) / lanes; }
+  __host__ __device__ int64_t pieces() const { return ceil_div(n, piece); }
+  __host__ __device__ int64_t chunks() const { return ceil_div(width, lanes); }
   __device__ int32_t which(int64_t list, int64_t place) const { return order[list / sharing * n + place]; }
 };
 
-/// What is added: `From` has
+/// Adds the rows of one piece. `From` has
 ///   int32_t id(list, which): where row `which` of the list goes; nowhere if negative, and those come last
 ///   T at(list, which, column): its numbers
 ///   T* to(list, id): the row of the table
@@ -64,13 +65,13 @@ __global__ void __launch_bounds__(block) add_pieces(From from, Runs runs, T* par
   }
 }
 
-/// How many of `most` things in a row `holds` is true of, where no later one follows one of which it is not.
-/// By a warp, which asks about 32 at a time.
+/// Length of the true prefix of a monotone predicate on [0, most). A warp calls it and tests 32 places at a
+/// time.
 template <class F>
 __device__ int64_t warp_reach(int64_t most, F holds) {
   int64_t low = 0, high = most;  // it holds for all before low, and for no more than high
   while (low < high) {
-    const int64_t step = pieces(high - low, lanes), at = low + (lane() + 1) * step - 1;
+    const int64_t step = ceil_div(high - low, lanes), at = low + (lane() + 1) * step - 1;
     const bool so = at < high && holds(at);
     low += step * __popc(__ballot_sync(all_lanes, so ? 1 : 0));
     high = std::min(high, low + step - 1);
@@ -78,8 +79,8 @@ __device__ int64_t warp_reach(int64_t most, F holds) {
   return low;
 }
 
-/// The sums of the pieces of a run, by the warp of the piece that it begins in. Where it ends is sought
-/// first: so the sums are read many at a time, though added one after the other.
+/// Joins the sums of a run's pieces, by the warp of the piece where the run begins. It finds the end first,
+/// so that it can read many sums at a time although it adds them one by one.
 template <class T, class From>
 __global__ void __launch_bounds__(block) join_pieces(From from, Runs runs, const T* parts) {
   const int64_t warp = grid_warp(), chunk = warp % runs.chunks(),
@@ -112,7 +113,7 @@ __global__ void __launch_bounds__(block) join_pieces(From from, Runs runs, const
   from.to(list, id)[column] += sum;
 }
 
-/// Adds all rows of all lists.
+/// Adds all rows of all lists to the table.
 template <class T, class From>
 void add_runs(const From& from, const Runs& runs) {
   if (runs.lists == 0 || runs.n == 0 || runs.width == 0) return;

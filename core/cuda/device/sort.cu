@@ -1,12 +1,13 @@
 // Sorting rows. Up to 4096 keys: a block sorts them in its shared memory, by comparing pairs of keys and
 // places (Batcher 1968, bitonic). More: from the lowest byte to the highest, each pass stable, many blocks a
 // row.
-#include "core/cuda/sort.h"
+#include "heed/core/cuda/device/sort.h"
 
 #include <algorithm>
 
-#include "core/cuda/team.h"
-#include "core/tensor.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/tensor.h"
 
 namespace heed::cuda {
 namespace {
@@ -164,7 +165,7 @@ void sort(const Key* keys, int64_t rows, int64_t n, int bits, int32_t* order) {
   constexpr int64_t most_rows = 32768;  // of a grid
   for (; rows > most_rows; rows -= most_rows, keys += most_rows * n, order += most_rows * n)
     sort(keys, most_rows, n, bits, order);
-  const int64_t tiles = pieces(n, tile);
+  const int64_t tiles = ceil_div(n, tile);
   const Tensor counts(Shape{rows, tiles, digits}, DType::i32, Device::cuda);
   const Tensor other(Shape{rows, n}, DType::i32, Device::cuda);
   const Grid grid{.blocks = dim3(static_cast<unsigned>(tiles), static_cast<unsigned>(rows)),

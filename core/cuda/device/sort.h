@@ -4,12 +4,12 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/both.h"
-#include "core/dtype.h"
+#include "heed/core/dtype.h"
+#include "heed/core/host_device.h"
 
 namespace heed::cuda {
 
-/// A number as an unsigned one in the same order: the least first, equal ones equal, NaN last.
+/// Maps a number to an unsigned integer of the same order; NaN comes last.
 HEED_BOTH inline uint32_t ordered(int32_t x) { return static_cast<uint32_t>(x) ^ 0x80000000U; }
 HEED_BOTH inline uint32_t ordered(float x) {
   if (x != x) return ~0U;
@@ -27,7 +27,7 @@ HEED_BOTH inline uint64_t ordered(double x) {
 void sort_rows(const uint32_t* keys, int64_t rows, int64_t n, int bits, int32_t* order);
 void sort_rows(const uint64_t* keys, int64_t rows, int64_t n, int bits, int32_t* order);
 
-/// How many bits numbers up to `most` have.
+/// Number of bits of the largest number `most`.
 inline int bits_of(int64_t most) { return std::bit_width(static_cast<uint64_t>(most)); }
 
 }  // namespace heed::cuda

@@ -1,10 +1,11 @@
-// How threads of a device share out rows: warps take short ones, blocks long ones.
+// How threads of a device share rows: a warp handles a short row, a block a long one.
 #pragma once
 
 #include <limits>
 
-#include "core/cuda/block.h"
-#include "core/cuda/grid.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/block.h"
+#include "heed/core/cuda/device/grid.h"
 
 namespace heed::cuda {
 
@@ -19,11 +20,11 @@ __device__ inline int64_t grid_warp() {
 }
 __device__ inline int64_t grid_warps() { return int64_t{gridDim.x} * (blockDim.x / lanes); }
 
-/// A warp for each of `rows`.
+/// A grid with one warp per row.
 inline Grid warps(int64_t rows) {
-  return {.blocks = dim3(static_cast<unsigned>(pieces(rows, block / lanes))), .threads = dim3(block)};
+  return {.blocks = dim3(static_cast<unsigned>(ceil_div(rows, block / lanes))), .threads = dim3(block)};
 }
-/// A block for each of `rows`.
+/// A grid with one block per row.
 inline Grid blocks(int64_t rows, int threads = block) {
   return {.blocks = dim3(static_cast<unsigned>(rows)), .threads = dim3(static_cast<unsigned>(threads))};
 }
@@ -41,7 +42,7 @@ __device__ T warp_dot(const T* a, const T* b, int64_t width) {
   return warp_sum(sum);
 }
 
-/// How many lanes before this one have `flag` set; `total` becomes how many in the warp.
+/// Number of lanes before this one with `flag` set; `total` becomes the number in the warp.
 __device__ inline int warp_rank(bool flag, int& total) {
   const unsigned votes = __ballot_sync(all_lanes, flag ? 1 : 0);
   total = __popc(votes);

@@ -1,33 +1,35 @@
-// Products of tiles that lie in shared memory, by blocks of 128 threads: 64 rows, of which each thread has
-// eight and keeps its sums in registers. Every chunked kernel that is exact in f32 is made of these three.
+// Products of tiles in shared memory by blocks of 128 threads. A tile has 64 rows; each thread computes eight
+// of them, with its sums in registers. All chunked kernels without rounding use these three products.
 #pragma once
 
-#include "core/both.h"
-#include "core/cuda/async.h"
-#include "core/cuda/pack.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/async.h"
+#include "heed/core/cuda/device/pack.h"
+#include "heed/core/host_device.h"
 
 namespace heed::cuda {
 
-inline constexpr int tile_rows = 64;      ///< rows of a tile
-inline constexpr int tile_threads = 128;  ///< threads that share it: 16 a row, 8 rows a thread
-inline constexpr int mine = 8;            ///< rows of a thread
+inline constexpr int tile_rows = 64;       ///< rows of a tile
+inline constexpr int tile_threads = 128;   ///< threads that share it: 16 a row, 8 rows a thread
+inline constexpr int rows_per_thread = 8;  ///< rows of a thread
 
-/// Distance between the rows of a tile of `width` numbers: four more, so that rows begin in other banks.
+/// Distance between the rows of a tile of `width` numbers: four numbers of padding, so rows start in
+/// different memory banks.
 HEED_BOTH constexpr int tile_ld(int width) { return width + 4; }
-/// Numbers of a tile.
+/// Size of a tile of 64 rows, in numbers.
 HEED_BOTH constexpr int tile_size(int width) { return tile_rows * tile_ld(width); }
 
-/// Tiles that `rows` rows fill.
-HEED_BOTH constexpr int64_t tiles_of(int64_t rows) { return (rows + tile_rows - 1) / tile_rows; }
+/// Number of tiles that `rows` rows need.
+HEED_BOTH constexpr int64_t tiles_of(int64_t rows) { return ceil_div(rows, tile_rows); }
 
-/// Which rows and columns of a tile this thread has.
+/// The rows and columns of a tile that this thread computes.
 struct Share {
   int x, y;  ///< 0 to 15 along a row, 0 to 7 down the rows
   __device__ Share() : x(static_cast<int>(threadIdx.x) % 16), y(static_cast<int>(threadIdx.x) / 16) {}
   __device__ int row(int r) const { return 4 * y + r % 4 + r / 4 * 32; }
-  /// Of dots(): the n-th of its four.
+  /// The n-th of this thread's four columns in dots().
   __device__ int key(int n) const { return x + 16 * n; }
-  /// Of gather() and outer() with `C` columns a thread: the n-th.
+  /// The n-th of this thread's C columns in gather() and outer().
   template <int C>
   __device__ int column(int n) const {
     if constexpr (C <= 4) return C * x + n;
@@ -49,13 +51,14 @@ __device__ inline void columns_of(const Share& me, const T* row, T (&to)[C]) {
 
 /// sum[r][n] += a[row r] . b[key n] over `depth` numbers, a multiple of four.
 template <class T, int lda, int ldb>
-__device__ inline void dots(const Share& me, const T* a, const T* b, int depth, T (&sum)[mine][4]) {
+__device__ inline void dots(const Share& me, const T* a, const T* b, int depth,
+                            T (&sum)[rows_per_thread][4]) {
   for (int c = 0; c < depth; c += 4) {
     Pack<T, 4> right[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n) right[n] = *reinterpret_cast<const Pack<T, 4>*>(b + me.key(n) * ldb + c);
 #pragma unroll
-    for (int r = 0; r < mine; ++r) {
+    for (int r = 0; r < rows_per_thread; ++r) {
       const auto left = *reinterpret_cast<const Pack<T, 4>*>(a + me.row(r) * lda + c);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
@@ -68,13 +71,14 @@ __device__ inline void dots(const Share& me, const T* a, const T* b, int depth, 
 
 /// sum[r][n] += sum over j < count of p[row r][j] b[j][column n]; count is a multiple of four.
 template <class T, int ldp, int ldb, int C>
-__device__ inline void gather(const Share& me, const T* p, const T* b, int count, T (&sum)[mine][C]) {
+__device__ inline void gather(const Share& me, const T* p, const T* b, int count,
+                              T (&sum)[rows_per_thread][C]) {
   for (int j = 0; j < count; j += 4) {
     T right[4][C];
 #pragma unroll
     for (int e = 0; e < 4; ++e) columns_of<T, C>(me, b + (j + e) * ldb, right[e]);
 #pragma unroll
-    for (int r = 0; r < mine; ++r) {
+    for (int r = 0; r < rows_per_thread; ++r) {
       const auto left = *reinterpret_cast<const Pack<T, 4>*>(p + me.row(r) * ldp + j);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
@@ -87,12 +91,13 @@ __device__ inline void gather(const Share& me, const T* p, const T* b, int count
 
 /// sum[r][n] += sum over t < count of a[t][row r] b[t][column n].
 template <class T, int lda, int ldb, int C>
-__device__ inline void outer(const Share& me, const T* a, const T* b, int count, T (&sum)[mine][C]) {
+__device__ inline void outer(const Share& me, const T* a, const T* b, int count,
+                             T (&sum)[rows_per_thread][C]) {
   for (int t = 0; t < count; ++t) {
     T right[C];
     columns_of<T, C>(me, b + t * ldb, right);
 #pragma unroll
-    for (int r = 0; r < mine; r += 4) {
+    for (int r = 0; r < rows_per_thread; r += 4) {
       const auto left = *reinterpret_cast<const Pack<T, 4>*>(a + t * lda + me.row(r));
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
@@ -103,7 +108,7 @@ __device__ inline void outer(const Share& me, const T* a, const T* b, int count,
   }
 }
 
-/// What f makes of the numbers of all 16 threads of a row; every one gets it.
+/// Reduces the numbers of a row's 16 threads by f; all of them get the result.
 template <class T, class F>
 __device__ inline T across_row(T x, F f) {
 #pragma unroll
@@ -120,7 +125,7 @@ __device__ inline T sum_of_row(T x) {
 template <class T, int wide, class At>
 __device__ inline void fetch_tile(T* tile, int width, const T* somewhere, At at) {
   constexpr int whole = 16 / static_cast<int>(sizeof(T)), pieces = wide / whole;
-  // What begins where a piece may begin, though nothing of it is read.
+  // An aligned address for pieces of which nothing is read.
   const void* const nothing =
       reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(somewhere) & ~uintptr_t{15});
   for (int e = static_cast<int>(threadIdx.x); e < tile_rows * pieces; e += tile_threads) {
@@ -141,7 +146,7 @@ __device__ inline void fetch_tile(T* tile, int width, const T* somewhere, At at)
   }
 }
 
-/// The same of `rows` rows that lie `ld` apart.
+/// The same for `rows` rows that are `ld` apart.
 template <class T, int wide>
 __device__ inline void fetch_tile(T* tile, const T* from, int64_t ld, int64_t rows, int64_t width) {
   fetch_tile<T, wide>(tile, static_cast<int>(width < wide ? width : wide), from,
@@ -164,7 +169,7 @@ __device__ inline void fetch_turned(T* tile, const T* from, int64_t ld, int64_t 
 /// fetch_left(c) and fetch_right(c) begin to copy into `left` and `right`, from number c on.
 template <class T, int D, class Left, class Right>
 __device__ inline void dots_of_slices(const Share& me, const T* left, const T* right, int64_t width,
-                                      Left fetch_left, Right fetch_right, T (&sum)[mine][4]) {
+                                      Left fetch_left, Right fetch_right, T (&sum)[rows_per_thread][4]) {
   for (int64_t c = 0; c < width; c += D) {
     __syncthreads();
     fetch_left(c);
@@ -177,17 +182,17 @@ __device__ inline void dots_of_slices(const Share& me, const T* left, const T* r
   __syncthreads();
 }
 
-/// Writes this thread's part of a map of 64 x 64 pairs into a tile.
+/// Writes this thread's part of a map [64, 64] into a tile.
 template <class T>
-__device__ inline void put_map(const Share& me, const T (&map)[mine][4], T* tile) {
+__device__ inline void put_map(const Share& me, const T (&map)[rows_per_thread][4], T* tile) {
 #pragma unroll
-  for (int r = 0; r < mine; ++r) {
+  for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
     for (int n = 0; n < 4; ++n) tile[me.row(r) * tile_ld(tile_rows) + me.key(n)] = map[r][n];
   }
 }
 
-/// Writes this thread's columns of one row, of which there are `width`, to device memory.
+/// Writes this thread's columns of one row of `width` numbers to device memory.
 template <class T, int C>
 __device__ inline void put_columns(const Share& me, const T (&from)[C], int64_t width, T* row) {
   constexpr int each = C < 4 ? C : 4;
@@ -210,9 +215,9 @@ __device__ inline void put_columns(const Share& me, const T (&from)[C], int64_t 
 }
 
 template <int C, class T>
-__device__ inline void clear(T (&sum)[mine][C]) {
+__device__ inline void clear(T (&sum)[rows_per_thread][C]) {
 #pragma unroll
-  for (int r = 0; r < mine; ++r) {
+  for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
     for (int n = 0; n < C; ++n) sum[r][n] = T(0);
   }

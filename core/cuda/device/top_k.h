@@ -1,8 +1,8 @@
-// Choosing the largest few numbers of a row, by one block and without sorting them.
+// The k largest numbers of a row, found by one block without sorting.
 #pragma once
 
-#include "core/cuda/sort.h"
-#include "core/cuda/team.h"
+#include "heed/core/cuda/device/sort.h"
+#include "heed/core/cuda/device/team.h"
 
 namespace heed::cuda {
 
@@ -13,7 +13,7 @@ struct Choice {
   int wanted;
 };
 
-/// How many of x[0, n) are neither -infinity nor NaN, by a block.
+/// Number of x[0, n) that are neither -infinity nor NaN. All threads of the block call it.
 template <class T>
 __device__ int64_t open_numbers(const T* x, int64_t n, Choice& shared) {
   int own = 0;

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/cuda/head_rows.h"
-#include "core/kernels/tree_buds.h"
-#include "core/kernels/tree_node.h"
+#include "heed/core/kernels/content/tree_buds.h"
+#include "heed/core/kernels/content/tree_node.h"
 
 namespace heed::cuda {
 

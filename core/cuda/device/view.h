@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/both.h"
-#include "core/kernels/loops.h"
-#include "core/tensor.h"
+#include "heed/core/host_device.h"
+#include "heed/core/kernels/simd/strided_loops.h"
+#include "heed/core/tensor.h"
 
 namespace heed::cuda {
 

@@ -1,7 +1,7 @@
 // Dispatch on the element types that the device's kernels know.
 #pragma once
 
-#include "core/dtype.h"
+#include "heed/core/dtype.h"
 
 namespace heed::cuda {
 

@@ -7,10 +7,10 @@
 #include <deque>
 #include <vector>
 
-#include "core/cuda/acted/block.h"
-#include "core/error.h"
+#include "heed/core/cuda/emulator/block.h"
+#include "heed/core/error.h"
 
-namespace heed::acted {
+namespace heed::emulated {
 
 /// What one thread of a block has begun to copy, in groups.
 class Copies {
@@ -20,7 +20,7 @@ class Copies {
       return reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(size) == 0;
     };
     if (!aligned(to) || !aligned(from)) {
-      fail(Fault::internal, "acted device: an asynchronous copy of ", size, " bytes ",
+      fail(Fault::internal, "emulated device: an asynchronous copy of ", size, " bytes ",
            aligned(to) ? "from" : "to", " an address that is no multiple of that.");
     }
     open_.push_back({to, from, size, bytes});
@@ -55,4 +55,4 @@ class Copies {
   std::deque<std::vector<One>> groups_;
 };
 
-}  // namespace heed::acted
+}  // namespace heed::emulated

@@ -1,5 +1,5 @@
 // Runs the threads of a block until each has ended, one at a time.
-#include "core/cuda/acted/block.h"
+#include "heed/core/cuda/emulator/block.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/cuda/acted/fiber.h"
-#include "core/error.h"
-#include "core/parallel.h"
+#include "heed/core/cuda/emulator/fiber.h"
+#include "heed/core/error.h"
+#include "heed/core/parallel/thread_pool.h"
 
-namespace heed::acted {
+namespace heed::emulated {
 namespace {
 
 enum class State : uint8_t { fresh, ready, in_warp, in_block, ended };
@@ -51,7 +51,6 @@ struct Block {
   size_t last = 0;  // of the threads in the warp that runs, in running order
   size_t position = 0;
   bool backward = false;
-  int votes = 0, voted = 0;
   std::exception_ptr failure;
 
   size_t at(size_t place) const { return backward ? threads.size() - 1 - place : place; }
@@ -73,7 +72,7 @@ thread_local Block* current = nullptr;
 
 Block& block() {
   if (current == nullptr)
-    fail(Fault::internal, "acted device: a device function is called outside of a kernel.");
+    fail(Fault::internal, "emulated device: a device function is called outside of a kernel.");
   return *current;
 }
 
@@ -166,8 +165,8 @@ void Block::stuck(size_t first, size_t end) {
     }
   }
   forget();
-  fail(Fault::internal, "acted device: ", what, " is not reached by every lane of its mask: thread ", waiting,
-       " of block [", blockIdx.x, ", ", blockIdx.y, ", ", blockIdx.z, "] waits",
+  fail(Fault::internal, "emulated device: ", what, " is not reached by every lane of its mask: thread ",
+       waiting, " of block [", blockIdx.x, ", ", blockIdx.y, ", ", blockIdx.z, "] waits",
        others.empty() ? std::string() : text(", but not thread ", others),
        ". Let every lane of the mask reach it, or name only those that do.");
 }
@@ -201,7 +200,8 @@ void Block::check_memory(size_t bytes) const {
   const auto* end = static_cast<const std::byte*>(block_memory()) + bytes;
   for (size_t i = 0; i < guard - 16; ++i) {
     if (end[i] != std::byte{unwritten})
-      fail(Fault::internal, "acted device: a kernel writes behind its ", bytes, " bytes of shared memory.");
+      fail(Fault::internal, "emulated device: a kernel writes behind its ", bytes,
+           " bytes of shared memory.");
   }
 }
 
@@ -209,7 +209,6 @@ void Block::run(uint3 index, size_t shared_bytes) {
   blockIdx = index;
   prepare_memory(shared_bytes);
   for (Thread& thread : threads) thread.state = State::fresh;
-  votes = 0;
   const size_t count = threads.size();
   for (;;) {
     for (size_t first = 0; first < count;) {
@@ -231,11 +230,10 @@ void Block::run(uint3 index, size_t shared_bytes) {
     if (absent != nullptr) {
       const size_t number_of_absent = number(*absent);
       forget();
-      fail(Fault::internal, "acted device: __syncthreads is not reached by every thread of block [", index.x,
-           ", ", index.y, ", ", index.z, "]: thread ", number_of_absent, " has ended while ", waiting,
-           " wait. Let all threads reach every barrier.");
+      fail(Fault::internal, "emulated device: __syncthreads is not reached by every thread of block [",
+           index.x, ", ", index.y, ", ", index.z, "]: thread ", number_of_absent, " has ended while ",
+           waiting, " wait. Let all threads reach every barrier.");
     }
-    voted = std::exchange(votes, 0);
     for (Thread& thread : threads) thread.state = State::ready;
   }
   check_memory(shared_bytes);
@@ -251,7 +249,7 @@ Block& own_block() {
 class Running {
  public:
   Running(Block& block, dim3 blocks, dim3 threads, const std::function<void()>& body) {
-    if (current != nullptr) fail(Fault::internal, "acted device: a kernel starts a kernel.");
+    if (current != nullptr) fail(Fault::internal, "emulated device: a kernel starts a kernel.");
     current = &block;
     gridDim = blocks;
     blockDim = threads;
@@ -271,10 +269,10 @@ class Running {
 };
 
 bool order_is_backward() {
-  const char* order = std::getenv("HEED_ACTED_ORDER");
+  const char* order = std::getenv("HEED_EMULATED_ORDER");
   if (order == nullptr || std::string(order) == "forward") return false;
   if (std::string(order) != "backward")
-    fail("HEED_ACTED_ORDER: '", order, "' is no order of threads. Known: forward, backward.");
+    fail("HEED_EMULATED_ORDER: '", order, "' is no order of threads. Known: forward, backward.");
   return true;
 }
 
@@ -303,12 +301,10 @@ void* block_memory() {
   return reinterpret_cast<void*>((at + 15) / 16 * 16);
 }
 
-int meet_block(bool vote) {
+void meet_block() {
   Block& here = block();
-  if (vote) ++here.votes;
   here.now->state = State::in_block;
   here.wait();
-  return here.voted;
 }
 
 const std::byte* meet_warp(const char* what, unsigned mask, const void* mine, size_t bytes) {
@@ -318,9 +314,9 @@ const std::byte* meet_warp(const char* what, unsigned mask, const void* mine, si
   const size_t lanes = std::min<size_t>(warp, here.threads.size() - first);
   const unsigned bit = 1U << (number % warp);
   if ((mask & bit) == 0)
-    fail(Fault::internal, "acted device: ", what, ": lane ", number % warp, " is not in its own mask.");
+    fail(Fault::internal, "emulated device: ", what, ": lane ", number % warp, " is not in its own mask.");
   if (lanes < warp && (mask >> lanes) != 0)
-    fail(Fault::internal, "acted device: ", what, ": the mask names lanes past the ", lanes,
+    fail(Fault::internal, "emulated device: ", what, ": the mask names lanes past the ", lanes,
          " of this warp.");
   auto& open = here.open[number / warp];
   const auto found =
@@ -339,7 +335,7 @@ const std::byte* meet_warp(const char* what, unsigned mask, const void* mine, si
     std::memset(meeting->values, unwritten, sizeof meeting->values);
     open.push_back(meeting);
   } else if (std::strcmp(meeting->what, what) != 0) {
-    fail(Fault::internal, "acted device: lane ", number % warp, " is at ", what,
+    fail(Fault::internal, "emulated device: lane ", number % warp, " is at ", what,
          " while others of its mask are at ", meeting->what, ".");
   }
   if (bytes > 0) std::memcpy(meeting->values + number % warp * slot, mine, bytes);
@@ -365,4 +361,4 @@ void leave_warp() {
   if (meeting->left == meeting->mask) here.spare.push_back(meeting);
 }
 
-}  // namespace heed::acted
+}  // namespace heed::emulated

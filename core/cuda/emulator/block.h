@@ -2,7 +2,7 @@
 //
 // A block's threads run one after the other, each straight through to the place where CUDA makes it wait. So
 // a value that another thread is to write must come through a barrier or a shuffle; without one it is not
-// there yet. HEED_ACTED_ORDER=backward runs the threads of each block from the last to the first, which
+// there yet. HEED_EMULATED_ORDER=backward runs the threads of each block from the last to the first, which
 // shows what relies on the order.
 #pragma once
 
@@ -12,13 +12,13 @@
 #include <functional>
 #include <type_traits>
 
-#include "core/cuda/acted/words.h"
+#include "heed/core/cuda/emulator/cuda_keywords.h"
 
 inline thread_local constinit uint3 threadIdx{}, blockIdx{};
 inline thread_local constinit dim3 blockDim{}, gridDim{};
 inline constexpr int warpSize = 32;
 
-namespace heed::acted {
+namespace heed::emulated {
 
 inline constexpr int warp = 32;
 inline constexpr size_t slot = 64;  ///< most bytes that a lane may hand to the others at once
@@ -30,8 +30,8 @@ void run_grid(dim3 blocks, dim3 threads, size_t shared_bytes, const std::functio
 /// The dynamic shared memory of this thread's block, 16-byte aligned, NaN at the start of each block.
 void* block_memory();
 
-/// Waits for all threads of the block; returns how many of them gave true.
-int meet_block(bool vote);
+/// Waits for all threads of the block.
+void meet_block();
 /// Waits for the lanes of `mask` and returns what each gave, in slots of `slot` bytes; those of other lanes
 /// hold NaN. `what` names the op, which must be the same for all. Then leave_warp().
 const std::byte* meet_warp(const char* what, unsigned mask, const void* mine, size_t bytes);
@@ -55,49 +55,46 @@ inline int lane() {
   return static_cast<int>((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % warp);
 }
 
-}  // namespace heed::acted
+}  // namespace heed::emulated
 
-inline void __syncthreads() { heed::acted::meet_block(false); }
-inline int __syncthreads_count(int vote) { return heed::acted::meet_block(vote != 0); }
-inline int __syncthreads_or(int vote) { return heed::acted::meet_block(vote != 0) > 0 ? 1 : 0; }
-inline int __syncthreads_and(int vote) { return heed::acted::meet_block(vote == 0) == 0 ? 1 : 0; }
+inline void __syncthreads() { heed::emulated::meet_block(); }
 
 inline void __syncwarp(unsigned mask = 0xffffffffU) {
-  heed::acted::meet_warp("__syncwarp", mask, nullptr, 0);
-  heed::acted::leave_warp();
+  heed::emulated::meet_warp("__syncwarp", mask, nullptr, 0);
+  heed::emulated::leave_warp();
 }
 
 /// Lanes outside of the segment of `width` keep their own value, as CUDA says.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
-  const int first = heed::acted::lane() / width * width;
-  return heed::acted::exchange("__shfl_sync", mask, value,
-                               [&](auto of) { return of(first + (source & (width - 1))); });
+  const int first = heed::emulated::lane() / width * width;
+  return heed::emulated::exchange("__shfl_sync", mask, value,
+                                  [&](auto of) { return of(first + (source & (width - 1))); });
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int bits, int width = warpSize) {
-  const int lane = heed::acted::lane(), from = lane ^ bits;
+  const int lane = heed::emulated::lane(), from = lane ^ bits;
   // Segments before one's own may be read, later ones not.
   const bool within = from < (lane / width + 1) * width;
-  return heed::acted::exchange("__shfl_xor_sync", mask, value,
-                               [&](auto of) { return of(within ? from : lane); });
+  return heed::emulated::exchange("__shfl_xor_sync", mask, value,
+                                  [&](auto of) { return of(within ? from : lane); });
 }
 template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
-  const int lane = heed::acted::lane(), from = lane + static_cast<int>(delta);
+  const int lane = heed::emulated::lane(), from = lane + static_cast<int>(delta);
   const bool within = from < (lane / width + 1) * width;
-  return heed::acted::exchange("__shfl_down_sync", mask, value,
-                               [&](auto of) { return of(within ? from : lane); });
+  return heed::emulated::exchange("__shfl_down_sync", mask, value,
+                                  [&](auto of) { return of(within ? from : lane); });
 }
 template <class T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize) {
-  const int lane = heed::acted::lane(), from = lane - static_cast<int>(delta);
+  const int lane = heed::emulated::lane(), from = lane - static_cast<int>(delta);
   const bool within = from >= lane / width * width;
-  return heed::acted::exchange("__shfl_up_sync", mask, value,
-                               [&](auto of) { return of(within ? from : lane); });
+  return heed::emulated::exchange("__shfl_up_sync", mask, value,
+                                  [&](auto of) { return of(within ? from : lane); });
 }
 inline unsigned __ballot_sync(unsigned mask, int vote) {
-  return heed::acted::exchange("__ballot_sync", mask, vote, [&](auto of) {
+  return heed::emulated::exchange("__ballot_sync", mask, vote, [&](auto of) {
     unsigned votes = 0;
     for (int lane = 0; lane < warpSize; ++lane) {
       if (((mask >> lane) & 1U) != 0 && of(lane) != 0) votes |= 1U << lane;
@@ -106,4 +103,3 @@ inline unsigned __ballot_sync(unsigned mask, int vote) {
   });
 }
 inline int __any_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) != 0 ? 1 : 0; }
-inline int __all_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) == mask ? 1 : 0; }

@@ -1,15 +1,16 @@
-// Products of an acted device: OpenBLAS behind the names of cuBLAS, one matrix of the batch after the other.
-#include "core/cuda/acted/product.h"
+// Products of an emulated device: OpenBLAS behind the names of cuBLAS, one matrix of the batch after the
+// other.
+#include "heed/core/cuda/emulator/matrix_product.h"
 
 #include <algorithm>
 #include <bit>
 #include <vector>
 
-#include "core/blas.h"
-#include "core/dtype.h"
-#include "core/parallel.h"
+#include "heed/core/dtype.h"
+#include "heed/core/parallel/blas.h"
+#include "heed/core/parallel/thread_pool.h"
 
-namespace heed::acted {
+namespace heed::emulated {
 namespace {
 
 template <class T>
@@ -67,10 +68,10 @@ void multiply(const MatrixProduct& call, const void* a, const void* b, void* c) 
   by_blas(call, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(c));
 }
 
-}  // namespace heed::acted
+}  // namespace heed::emulated
 
-using heed::acted::MatrixProduct;
-using heed::acted::multiply;
+using heed::emulated::MatrixProduct;
+using heed::emulated::multiply;
 
 namespace {
 
@@ -117,7 +118,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void* workspace, size_t) {
-  return heed::acted::on_device(workspace) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+  return heed::emulated::on_device(workspace) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {
   *version = 0;
@@ -131,13 +132,13 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                                           const void* beta, void* c, cudaDataType_t type_c, int ldc,
                                           long long between_c, int batch, cublasComputeType_t compute,
                                           cublasGemmAlgo_t) {
-  using heed::acted::on_device;
+  using heed::emulated::on_device;
   const MatrixProduct call =
       product(turn_a, turn_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
   if (type_a != type_b || !call.right() || !on_device(a) || !on_device(b) || !on_device(c))
     return CUBLAS_STATUS_INVALID_VALUE;
-  return status_of(heed::acted::enqueue(handle->stream, [=] {
-    const heed::acted::Open open;
+  return status_of(heed::emulated::enqueue(handle->stream, [=] {
+    const heed::emulated::Open open;
     heed::parallel_for(batch, [&](int64_t i) {
       multiply(call, moved(a, type_a, i * between_a), moved(b, type_b, i * between_b),
                const_cast<void*>(moved(c, type_c, i * between_c)));
@@ -160,19 +161,19 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t turn
                                    cudaDataType_t type_b, int ldb, const void* beta, void* const* c,
                                    cudaDataType_t type_c, int ldc, int batch, cublasComputeType_t compute,
                                    cublasGemmAlgo_t) {
-  using heed::acted::on_device;
+  using heed::emulated::on_device;
   const MatrixProduct call =
       product(turn_a, turn_b, m, n, k, alpha, beta, type_a, type_c, lda, ldb, ldc, compute);
   if (type_a != type_b || !call.right() || !on_device(a) || !on_device(b) || !on_device(c))
     return CUBLAS_STATUS_INVALID_VALUE;
-  return status_of(heed::acted::enqueue(handle->stream, [=] {
-    const heed::acted::Open open;
+  return status_of(heed::emulated::enqueue(handle->stream, [=] {
+    const heed::emulated::Open open;
     // Kernels are chosen without a look at the addresses, which lie on the device.
     const bool rounds = type_a == CUDA_R_16BF || compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     const auto whole = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 16 == 0; };
     for (int i = 0; i < batch && rounds; ++i) {
       if (whole(a[i]) && whole(b[i]) && whole(c[i])) continue;
-      std::fprintf(stderr, "heed: acted device: matrix %d of a list does not begin at 16 bytes\n", i);
+      std::fprintf(stderr, "heed: emulated device: matrix %d of a list does not begin at 16 bytes\n", i);
       std::abort();  // nobody catches what a stream throws
     }
     heed::parallel_for(batch, [&](int64_t i) { multiply(call, a[i], b[i], c[i]); });

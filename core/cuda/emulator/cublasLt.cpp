@@ -1,17 +1,17 @@
-// cuBLASLt of an acted device: the product as cuBLAS has it, then what follows it, element by element in
+// cuBLASLt of an emulated device: the product as cuBLAS has it, then what follows it, element by element in
 // double.
-#include "core/cuda/acted/cublasLt.h"
+#include "heed/core/cuda/emulator/cublasLt.h"
 
 #include <cmath>
 #include <cstring>
 #include <vector>
 
-#include "core/cuda/acted/product.h"
-#include "core/dtype.h"
+#include "heed/core/cuda/emulator/matrix_product.h"
+#include "heed/core/dtype.h"
 
 namespace {
 
-using heed::acted::MatrixProduct;
+using heed::emulated::MatrixProduct;
 
 /// GELU by tanh, and its slope; Hendrycks and Gimpel 2016, arXiv 1606.08415.
 double bent(double x) { return std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)); }
@@ -158,7 +158,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t call, const
                               const void* beta, const void* c, cublasLtMatrixLayout_t layout_c, void* d,
                               cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void* workspace, size_t,
                               cudaStream_t stream) {
-  using heed::acted::on_device;
+  using heed::emulated::on_device;
   if (c != d || !known(*call, *layout_a, *layout_b, *layout_c)) return CUBLAS_STATUS_INVALID_VALUE;
   for (const void* at : {a, b, c, static_cast<const void*>(workspace), static_cast<const void*>(call->bias),
                          static_cast<const void*>(call->before)}) {
@@ -169,14 +169,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t call, const
   p.beta = static_cast<double>(*static_cast<const float*>(beta));
   const bool narrow = layout_c->type == CUDA_R_16BF;
   if (narrow && p.beta != 0) return CUBLAS_STATUS_INVALID_VALUE;  // nobody asks for it
-  const cudaError_t status = heed::acted::enqueue(stream, [=, how = *call, of_b = *layout_b] {
-    const heed::acted::Open open;
+  const cudaError_t status = heed::emulated::enqueue(stream, [=, how = *call, of_b = *layout_b] {
+    const heed::emulated::Open open;
     if (narrow) {
       std::vector<float> sums(static_cast<size_t>(p.ldc * p.n));
-      heed::acted::multiply(p, a, b, sums.data());
+      heed::emulated::multiply(p, a, b, sums.data());
       return finish(how, p, sums.data(), static_cast<heed::bf16*>(d));
     }
-    heed::acted::multiply(p, a, b, d);
+    heed::emulated::multiply(p, a, b, d);
     auto* made = static_cast<float*>(d);
     if (how.epilogue != CUBLASLT_EPILOGUE_BGRADB) return finish(how, p, made, made);
     for (int64_t j = 0; j < p.n; ++j) {

@@ -1,7 +1,7 @@
-// The part of cuBLASLt that Heed uses, acted by OpenBLAS and loops.
+// The part of cuBLASLt that Heed uses, emulated with OpenBLAS and loops.
 #pragma once
 
-#include "core/cuda/acted/cublas_v2.h"
+#include "heed/core/cuda/emulator/cublas_v2.h"
 
 enum cublasLtEpilogue_t {
   CUBLASLT_EPILOGUE_DEFAULT = 1,

@@ -1,11 +1,10 @@
-// The part of cuBLAS that Heed uses, acted by OpenBLAS.
+// The part of cuBLAS that Heed uses, emulated with OpenBLAS.
 #pragma once
 
-#include "core/cuda/acted/cuda_runtime.h"
+#include "heed/core/cuda/emulator/cuda_runtime.h"
 
 enum cublasStatus_t {
   CUBLAS_STATUS_SUCCESS = 0,
-  CUBLAS_STATUS_NOT_INITIALIZED = 1,
   CUBLAS_STATUS_INVALID_VALUE = 7,
   CUBLAS_STATUS_ARCH_MISMATCH = 8,
   CUBLAS_STATUS_NOT_SUPPORTED = 15

@@ -1,11 +1,11 @@
-// The part of CUDA's runtime that Heed uses, acted by the CPU: the same names, the same answers, stricter
+// The part of CUDA's runtime that Heed uses, emulated on the CPU: the same names, the same answers, stricter
 // about mistakes.
 #pragma once
 
 #include <functional>
 #include <utility>
 
-#include "core/cuda/acted/block.h"
+#include "heed/core/cuda/emulator/block.h"
 
 enum cudaError_t {
   cudaSuccess = 0,
@@ -36,7 +36,7 @@ enum cudaStreamCaptureMode {
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
 
-namespace heed::acted {
+namespace heed::emulated {
 struct Stream;
 struct Graph;
 struct Event;
@@ -48,7 +48,7 @@ enum class StreamOrder {
   early,    ///< the first stream that was made when somebody waits for it, the others at once: before it
   never     ///< nothing is computed: for those who count what would be
 };
-/// From now on; HEED_ACTED_STREAMS=at_once, late, early or never says what it is at first. A program whose
+/// From now on; HEED_EMULATED_STREAMS=at_once, late, early or never says what it is at first. A program whose
 /// streams wait for each other as they must computes the same in all of them but the last. Returns what it
 /// was.
 StreamOrder order_streams(StreamOrder order);
@@ -62,7 +62,7 @@ void enqueue_beside(Stream* stream, std::function<void()> work);
 void finish_all();
 /// The device has so much memory from now on; 0: as much as there are addresses, as at first.
 void size_memory(size_t bytes);
-/// Shared memory that a block may have: HEED_ACTED_SHARED in bytes, or what devices of compute 9.0 have.
+/// Shared memory that a block may have: HEED_EMULATED_SHARED in bytes, or what devices of compute 9.0 have.
 int block_room();
 /// True for an address of device memory that is allocated, and for null.
 bool on_device(const volatile void* at);
@@ -88,12 +88,12 @@ template <class T>
 void check_argument(const T& argument) {
   if constexpr (std::is_pointer_v<T>) need_device_pointer(argument);
 }
-}  // namespace heed::acted
+}  // namespace heed::emulated
 
-using cudaStream_t = heed::acted::Stream*;
-using cudaEvent_t = heed::acted::Event*;
-using cudaGraph_t = heed::acted::Graph*;
-using cudaGraphExec_t = heed::acted::Graph*;
+using cudaStream_t = heed::emulated::Stream*;
+using cudaEvent_t = heed::emulated::Event*;
+using cudaGraph_t = heed::emulated::Graph*;
+using cudaGraphExec_t = heed::emulated::Graph*;
 using cudaGraphNode_t = void*;
 
 /// The fields of CUDA's that Heed asks for.
@@ -136,7 +136,6 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
@@ -151,7 +150,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 template <class... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*)(Parameters...), cudaFuncAttribute, int bytes) {
-  return bytes <= heed::acted::block_room() ? cudaSuccess : cudaErrorInvalidValue;
+  return bytes <= heed::emulated::block_room() ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 template <class... Parameters, class... Args>
@@ -161,13 +160,13 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const dim3 blocks = config->gridDim, threads = config->blockDim;
   if (all(blocks) == 0 || blocks.x > 0x7fffffffU || blocks.y > 65535 || blocks.z > 65535 ||
       all(threads) == 0 || all(threads) > 1024 || threads.z > 64 ||
-      static_cast<int>(config->dynamicSmemBytes) > heed::acted::block_room()) {
+      static_cast<int>(config->dynamicSmemBytes) > heed::emulated::block_room()) {
     return cudaErrorInvalidValue;
   }
-  (heed::acted::check_argument(args), ...);
-  return heed::acted::enqueue(config->stream, [=, bytes = config->dynamicSmemBytes] {
-    const heed::acted::Open open;
+  (heed::emulated::check_argument(args), ...);
+  return heed::emulated::enqueue(config->stream, [=, bytes = config->dynamicSmemBytes] {
+    const heed::emulated::Open open;
     // Each thread has its own parameters, as on a device.
-    heed::acted::run_grid(blocks, threads, bytes, [&] { kernel(static_cast<Parameters>(args)...); });
+    heed::emulated::run_grid(blocks, threads, bytes, [&] { kernel(static_cast<Parameters>(args)...); });
   });
 }

@@ -1,5 +1,5 @@
 // Switching stacks: a few instructions on x86-64, the system's contexts elsewhere.
-#include "core/cuda/acted/fiber.h"
+#include "heed/core/cuda/emulator/fiber.h"
 
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -15,7 +15,7 @@
 #include <ucontext.h>
 #endif
 
-namespace heed::acted {
+namespace heed::emulated {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -94,7 +94,7 @@ void Fiber::reset() {
 Fiber::Fiber(std::function<void()> entry) : entry_(std::move(entry)) {
   stack_ = mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (stack_ == MAP_FAILED) fail(Fault::memory, "acted device: no memory for the stack of a thread.");
+  if (stack_ == MAP_FAILED) fail(Fault::memory, "emulated device: no memory for the stack of a thread.");
   mprotect(stack_, guard_bytes, PROT_NONE);
 #if !defined(__x86_64__)
   inside_ = new ucontext_t;
@@ -148,4 +148,4 @@ void Fiber::pause() {
 #endif
 }
 
-}  // namespace heed::acted
+}  // namespace heed::emulated

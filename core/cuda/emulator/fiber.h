@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <functional>
 
-namespace heed::acted {
+namespace heed::emulated {
 
 /// Runs an entry function that never returns on a stack of its own. Only one side runs at a time.
 class Fiber {
@@ -30,4 +30,4 @@ class Fiber {
   size_t outer_bytes_ = 0;
 };
 
-}  // namespace heed::acted
+}  // namespace heed::emulated

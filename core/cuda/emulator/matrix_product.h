@@ -1,9 +1,9 @@
-// One product of matrices of an acted device, as the acted cuBLAS and cuBLASLt both do it.
+// One product of matrices of an emulated device, as the emulated cuBLAS and cuBLASLt both do it.
 #pragma once
 
-#include "core/cuda/acted/cublas_v2.h"
+#include "heed/core/cuda/emulator/cublas_v2.h"
 
-namespace heed::acted {
+namespace heed::emulated {
 
 /// What a call says, by columns: c [m, n] = alpha a b + beta c.
 struct MatrixProduct {
@@ -20,4 +20,4 @@ struct MatrixProduct {
 
 void multiply(const MatrixProduct& call, const void* a, const void* b, void* c);
 
-}  // namespace heed::acted
+}  // namespace heed::emulated

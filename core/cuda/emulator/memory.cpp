@@ -1,4 +1,4 @@
-// Device memory, acted: a range of addresses of its own that only kernels and copies may touch.
+// Device memory, emulated: a range of addresses of its own that only kernels and copies may touch.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "core/cuda/acted/cuda_runtime.h"
-#include "core/error.h"
+#include "heed/core/cuda/emulator/cuda_runtime.h"
+#include "heed/core/error.h"
 
-namespace heed::acted {
+namespace heed::emulated {
 namespace {
 
 constexpr size_t page = 4096;
@@ -33,11 +33,11 @@ struct Memory {
   bool guarded = true;
 
   Memory() {
-    const char* mode = std::getenv("HEED_ACTED_GUARD");
+    const char* mode = std::getenv("HEED_EMULATED_GUARD");
     guarded = mode == nullptr || std::string(mode) != "off";
     void* at = mmap(nullptr, range, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
-      fail(Fault::memory, "acted device: no addresses for its memory; lift the limit on them.");
+      fail(Fault::memory, "emulated device: no addresses for its memory; lift the limit on them.");
     first = fresh = static_cast<std::byte*>(at);
   }
 
@@ -89,20 +89,20 @@ void size_memory(size_t bytes) {
 void need_device_pointer(const volatile void* at) {
   if (!on_device(at)) {
     fail(Fault::internal,
-         "acted device: a kernel is given a pointer to the host's memory, or to memory that was "
+         "emulated device: a kernel is given a pointer to the host's memory, or to memory that was "
          "freed. Hand over device pointers, or values.");
   }
 }
 
-}  // namespace heed::acted
+}  // namespace heed::emulated
 
-using heed::acted::memory;
+using heed::emulated::memory;
 
 cudaError_t cudaMalloc(void** at, size_t bytes) {
-  if (const cudaError_t status = heed::acted::unless_captured(); status != cudaSuccess) return status;
+  if (const cudaError_t status = heed::emulated::unless_captured(); status != cudaSuccess) return status;
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
-  const size_t size = heed::acted::pages(bytes);
+  const size_t size = heed::emulated::pages(bytes);
   if (m.most > 0 && m.bytes + size > m.most) return cudaErrorMemoryAllocation;
   std::byte* place = nullptr;
   for (auto one = m.given_back.begin(); one != m.given_back.end(); ++one) {
@@ -114,15 +114,16 @@ cudaError_t cudaMalloc(void** at, size_t bytes) {
     break;
   }
   if (place == nullptr) {
-    if (size >= heed::acted::huge_page)
-      m.fresh += -reinterpret_cast<uintptr_t>(m.fresh) % heed::acted::huge_page;
-    if (m.fresh + size + heed::acted::page > m.first + heed::acted::range) return cudaErrorMemoryAllocation;
+    if (size >= heed::emulated::huge_page)
+      m.fresh += -reinterpret_cast<uintptr_t>(m.fresh) % heed::emulated::huge_page;
+    if (m.fresh + size + heed::emulated::page > m.first + heed::emulated::range)
+      return cudaErrorMemoryAllocation;
     place = m.fresh;
-    m.fresh += size + heed::acted::page;  // a page between two that nobody may touch
+    m.fresh += size + heed::emulated::page;  // a page between two that nobody may touch
   }
   if (mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
     return cudaErrorMemoryAllocation;
-  if (size >= heed::acted::huge_page) madvise(place, size, MADV_HUGEPAGE);
+  if (size >= heed::emulated::huge_page) madvise(place, size, MADV_HUGEPAGE);
   m.taken[place] = size;
   m.bytes += size;
   m.protect(place, size);
@@ -132,8 +133,8 @@ cudaError_t cudaMalloc(void** at, size_t bytes) {
 
 cudaError_t cudaFree(void* at) {
   if (at == nullptr) return cudaSuccess;
-  if (const cudaError_t status = heed::acted::unless_captured(); status != cudaSuccess) return status;
-  heed::acted::finish_all();  // as CUDA does
+  if (const cudaError_t status = heed::emulated::unless_captured(); status != cudaSuccess) return status;
+  heed::emulated::finish_all();  // as CUDA does
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
   const auto found = m.taken.find(static_cast<std::byte*>(at));
@@ -146,9 +147,9 @@ cudaError_t cudaFree(void* at) {
 }
 
 cudaError_t cudaMallocHost(void** at, size_t bytes) {
-  if (const cudaError_t status = heed::acted::unless_captured(); status != cudaSuccess) return status;
-  const size_t size = heed::acted::pages(bytes);
-  *at = std::aligned_alloc(heed::acted::page, size);
+  if (const cudaError_t status = heed::emulated::unless_captured(); status != cudaSuccess) return status;
+  const size_t size = heed::emulated::pages(bytes);
+  *at = std::aligned_alloc(heed::emulated::page, size);
   if (*at == nullptr) return cudaErrorMemoryAllocation;
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
@@ -158,8 +159,8 @@ cudaError_t cudaMallocHost(void** at, size_t bytes) {
 
 cudaError_t cudaFreeHost(void* at) {
   if (at == nullptr) return cudaSuccess;
-  if (const cudaError_t status = heed::acted::unless_captured(); status != cudaSuccess) return status;
-  heed::acted::finish_all();
+  if (const cudaError_t status = heed::emulated::unless_captured(); status != cudaSuccess) return status;
+  heed::emulated::finish_all();
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
   if (m.pinned.erase(static_cast<std::byte*>(at)) == 0) return cudaErrorInvalidValue;
@@ -170,7 +171,7 @@ cudaError_t cudaFreeHost(void* at) {
 cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
   auto& m = memory();
   const std::lock_guard lock(m.mutex);
-  *total = m.most > 0 ? m.most : static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * heed::acted::page;
+  *total = m.most > 0 ? m.most : static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * heed::emulated::page;
   *available = *total - std::min(*total, m.bytes);
   return cudaSuccess;
 }
@@ -194,15 +195,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if (bytes == 0) return cudaSuccess;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if (heed::acted::on_device(to) != to_device || heed::acted::on_device(from) != from_device)
+  if (heed::emulated::on_device(to) != to_device || heed::emulated::on_device(from) != from_device)
     return cudaErrorInvalidValue;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaStreamIsCapturing(stream, &status);
   // Ordinary memory too: a graph keeps the address alone, and copies what lies there at each replay.
   const bool captured = status == cudaStreamCaptureStatusActive;
   if (captured || !to_device || from_device || pinned(from, bytes)) {
-    const cudaError_t queued = heed::acted::enqueue(stream, [=] {
-      const heed::acted::Open open;
+    const cudaError_t queued = heed::emulated::enqueue(stream, [=] {
+      const heed::emulated::Open open;
       std::memmove(to, from, bytes);
     });
     // To ordinary memory the host waits.
@@ -211,17 +212,17 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   }
   // Ordinary memory may be changed once this returns.
   const auto* first = static_cast<const std::byte*>(from);
-  return heed::acted::enqueue(stream, [to, kept = std::vector<std::byte>(first, first + bytes)] {
-    const heed::acted::Open open;
+  return heed::emulated::enqueue(stream, [to, kept = std::vector<std::byte>(first, first + bytes)] {
+    const heed::emulated::Open open;
     std::memcpy(to, kept.data(), kept.size());
   });
 }
 
 cudaError_t cudaMemsetAsync(void* at, int value, size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
-  if (!heed::acted::on_device(at)) return cudaErrorInvalidValue;
-  return heed::acted::enqueue(stream, [=] {
-    const heed::acted::Open open;
+  if (!heed::emulated::on_device(at)) return cudaErrorInvalidValue;
+  return heed::emulated::enqueue(stream, [=] {
+    const heed::emulated::Open open;
     std::memset(at, value, bytes);
   });
 }

@@ -1,7 +1,6 @@
-// Streams, events and graphs, acted: work is done at once, or in the order that is hardest on those who do
+// Streams, events and graphs, emulated: work is done at once, or in the order that is hardest on those who do
 // not wait for it; while a stream is captured, it is kept for the graph.
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
@@ -9,10 +8,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/cuda/acted/cuda_runtime.h"
-#include "core/error.h"
+#include "heed/core/cuda/emulator/cuda_runtime.h"
+#include "heed/core/error.h"
 
-namespace heed::acted {
+namespace heed::emulated {
 
 struct Stream;
 
@@ -34,19 +33,18 @@ struct Event {
   Graph* captured = nullptr;
   Stream* stream = nullptr;  // that it was recorded in, behind `place` pieces of its work
   uint64_t place = 0;
-  std::chrono::steady_clock::time_point when{};
 };
 
 namespace {
 
 StreamOrder order_at_first() {
-  const char* wish = std::getenv("HEED_ACTED_STREAMS");
+  const char* wish = std::getenv("HEED_EMULATED_STREAMS");
   const std::string name = wish == nullptr ? "at_once" : wish;
   if (name == "late") return StreamOrder::late;
   if (name == "early") return StreamOrder::early;
   if (name == "never") return StreamOrder::never;
   if (name != "at_once")
-    fail("HEED_ACTED_STREAMS: '", name, "' is no order of streams. Known: at_once, late, early, never.");
+    fail("HEED_EMULATED_STREAMS: '", name, "' is no order of streams. Known: at_once, late, early, never.");
   return StreamOrder::at_once;
 }
 
@@ -146,7 +144,7 @@ cudaError_t break_capture(Stream* stream) {
 
 int block_room() {
   static const int room = [] {
-    const char* wish = std::getenv("HEED_ACTED_SHARED");
+    const char* wish = std::getenv("HEED_EMULATED_SHARED");
     return wish != nullptr ? std::atoi(wish) : 232448;
   }();
   return room;
@@ -154,9 +152,9 @@ int block_room() {
 
 size_t size(const Graph* graph) { return graph->work.size(); }
 
-}  // namespace heed::acted
+}  // namespace heed::emulated
 
-using heed::acted::unless_captured;
+using heed::emulated::unless_captured;
 
 const char* cudaGetErrorString(cudaError_t status) {
   switch (status) {
@@ -187,7 +185,7 @@ cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaE
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device != 0) return cudaErrorInvalidValue;
   *properties = cudaDeviceProp{};
-  std::memcpy(properties->name, "acted by the CPU", 17);
+  std::memcpy(properties->name, "emulated on the CPU", 20);
   size_t available = 0;
   cudaMemGetInfo(&available, &properties->totalGlobalMem);
   properties->major = 9;
@@ -197,12 +195,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   *value = attribute == cudaDevAttrComputeCapabilityMajor   ? 9
            : attribute == cudaDevAttrComputeCapabilityMinor ? 0
-                                                            : heed::acted::block_room();
+                                                            : heed::emulated::block_room();
   return device == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 cudaError_t cudaDeviceSynchronize() {
   if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
-  heed::acted::finish_all();
+  heed::emulated::finish_all();
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {
@@ -215,24 +213,24 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  const std::lock_guard lock(heed::acted::device());
-  auto& all = heed::acted::all_streams();
-  *stream = new heed::acted::Stream;
+  const std::lock_guard lock(heed::emulated::device());
+  auto& all = heed::emulated::all_streams();
+  *stream = new heed::emulated::Stream;
   (*stream)->first = all.empty();
   all.push_back(*stream);  // for good: events may still speak of it
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  heed::acted::finish(*stream, stream->asked);
+  heed::emulated::finish(*stream, stream->asked);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (stream == nullptr) return cudaDeviceSynchronize();
   if (stream->captured == nullptr) {
-    heed::acted::finish(*stream, stream->asked);
+    heed::emulated::finish(*stream, stream->asked);
     return cudaSuccess;
   }
-  return heed::acted::break_capture(stream);
+  return heed::emulated::break_capture(stream);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   // Waiting for a captured event draws the stream into the capture.
@@ -241,11 +239,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     event->captured->streams.push_back(stream);
   }
   if (event->captured != nullptr || event->stream == nullptr) return cudaSuccess;
-  return heed::acted::enqueue(
-      stream, [from = event->stream, place = event->place] { heed::acted::finish(*from, place); });
+  return heed::emulated::enqueue(
+      stream, [from = event->stream, place = event->place] { heed::emulated::finish(*from, place); });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new heed::acted::Event;
+  *event = new heed::emulated::Event;
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -253,52 +251,47 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  const std::lock_guard lock(heed::acted::device());
+  const std::lock_guard lock(heed::emulated::device());
   event->captured = stream != nullptr ? stream->captured : nullptr;
   event->stream = stream;
   event->place = stream != nullptr ? stream->asked : 0;
-  event->when = std::chrono::steady_clock::now();
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const cudaError_t status = unless_captured(); status != cudaSuccess) return status;
-  const std::lock_guard lock(heed::acted::device());
+  const std::lock_guard lock(heed::emulated::device());
   const bool done = event->stream == nullptr || event->stream->begun >= event->place;
   return done ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event->captured == nullptr) {
-    if (event->stream != nullptr) heed::acted::finish(*event->stream, event->place);
+    if (event->stream != nullptr) heed::emulated::finish(*event->stream, event->place);
     return cudaSuccess;
   }
   event->captured->broken = true;
   return cudaErrorStreamCaptureUnsupported;
 }
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  *milliseconds = std::chrono::duration<float, std::milli>(end->when - start->when).count();
-  return cudaSuccess;
-}
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  std::swap(*mode, heed::acted::mode_here);
+  std::swap(*mode, heed::emulated::mode_here);
   return cudaSuccess;
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   if (stream == nullptr || stream->captured != nullptr) return cudaErrorInvalidValue;
-  const std::lock_guard lock(heed::acted::mutex);
-  stream->captured = new heed::acted::Graph{
+  const std::lock_guard lock(heed::emulated::mutex);
+  stream->captured = new heed::emulated::Graph{
       .work = {}, .streams = {stream}, .thread = std::this_thread::get_id(), .mode = mode};
   stream->origin = true;
-  heed::acted::captures.push_back(stream->captured);
+  heed::emulated::captures.push_back(stream->captured);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (stream == nullptr || !stream->origin) return cudaErrorInvalidValue;
-  const std::lock_guard lock(heed::acted::mutex);
+  const std::lock_guard lock(heed::emulated::mutex);
   *graph = stream->captured;
   for (cudaStream_t one : (*graph)->streams) one->captured = nullptr;
   stream->origin = false;
-  std::erase(heed::acted::captures, *graph);
+  std::erase(heed::emulated::captures, *graph);
   if (!(*graph)->broken) return cudaSuccess;
   delete *graph;
   *graph = nullptr;
@@ -310,17 +303,17 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  *exec = new heed::acted::Graph(*graph);
+  *exec = new heed::emulated::Graph(*graph);
   return cudaSuccess;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-  return heed::acted::enqueue(stream, [exec] {
+  return heed::emulated::enqueue(stream, [exec] {
     for (const auto& work : exec->work) work();
   });
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, size_t* count) {
-  *count = heed::acted::size(graph);
+  *count = heed::emulated::size(graph);
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

@@ -1,5 +1,5 @@
 // Opening cuBLAS, and calling it.
-#include "core/cuda/blas.h"
+#include "heed/core/cuda/runtime/blas.h"
 
 #include <dlfcn.h>
 
@@ -7,12 +7,12 @@
 #include <memory>
 #include <string>
 
-#include "core/storage.h"
+#include "heed/core/memory/storage.h"
 
 namespace heed::cuda {
 namespace {
 
-#if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED
+#if defined(HEED_CUDA_EMULATED) && HEED_CUDA_EMULATED
 
 BlasTable open_table() {
   return {cublasCreate_v2, cublasSetStream_v2,         cublasSetWorkspace_v2, cublasGetVersion_v2,
@@ -86,7 +86,7 @@ int narrow(int64_t extent) { return static_cast<int>(extent); }
 
 }  // namespace
 
-#if !defined(HEED_CUDA_ACTED) || !HEED_CUDA_ACTED
+#if !defined(HEED_CUDA_EMULATED) || !HEED_CUDA_EMULATED
 void* open_library(const std::string& name, std::string& why) {
   // Where the loader looks, then where the toolkit lay when Heed was built.
   for (const std::string folder : {"", HEED_CUDA_LIBRARIES "/"}) {

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <string>
 
-#include "core/cuda/stream.h"
+#include "heed/core/cuda/runtime/stream.h"
 
 namespace heed::cuda {
 
-/// The functions of cuBLAS that Heed calls, found by name; acted: ours, on OpenBLAS.
+/// The functions of cuBLAS that Heed calls, found by name; emulated: ours, on OpenBLAS.
 struct BlasTable {
   using Gemm = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
                               const void*, const void*, cudaDataType_t, int, long long, const void*,

@@ -1,5 +1,5 @@
 // Opening cuBLASLt, choosing its kernels once for each shape, and calling them.
-#include "core/cuda/blas_lt.h"
+#include "heed/core/cuda/runtime/blas_lt.h"
 
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ struct LtTable {
   decltype(cublasLtMatmulPreferenceDestroy)* forget_wishes;
 };
 
-#if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED
+#if defined(HEED_CUDA_EMULATED) && HEED_CUDA_EMULATED
 
 std::optional<LtTable> open_table() {
   return LtTable{cublasLtCreate,

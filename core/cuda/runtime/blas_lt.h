@@ -1,7 +1,7 @@
 // cuBLASLt: products that end with more than their sums.
 #pragma once
 
-#include "core/cuda/blas.h"
+#include "heed/core/cuda/runtime/blas.h"
 
 namespace heed::cuda {
 

@@ -1,14 +1,14 @@
 // The device, opened when it is first wanted.
-#include "core/cuda/context.h"
+#include "heed/core/cuda/runtime/context.h"
 
 #include <atomic>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
 
-#include "core/cuda/graph.h"
-#include "core/cuda/stream.h"
-#include "core/storage.h"
+#include "heed/core/cuda/runtime/graph.h"
+#include "heed/core/cuda/runtime/stream.h"
+#include "heed/core/memory/storage.h"
 
 namespace heed::cuda {
 namespace {
@@ -78,7 +78,7 @@ void synchronize() {
   if (asked) check_refusals();
 }
 
-std::byte* landing() {
+std::byte* pinned_readback() {
   thread_local std::byte* mine = nullptr;  // kept: the device may be gone before a thread's objects are
   if (mine == nullptr) {
     void* at = nullptr;
@@ -126,7 +126,7 @@ void copy_in(void* to, const void* from, int64_t bytes) {
 void copy_out(void* to, const void* from, int64_t bytes) {
   refuse_capture("reading numbers of the device", "makes the host wait for what is only recorded");
   const bool small = bytes <= landing_bytes;
-  void* const at = small ? landing() : to;
+  void* const at = small ? pinned_readback() : to;
   check(cudaMemcpyAsync(at, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream()),
         "copying from the device");
   synchronize();

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed {
 class Storage;
@@ -13,11 +13,11 @@ class Storage;
 
 namespace heed::cuda {
 
-/// True when the device is acted by the CPU: the same kernels, compiled for the host.
-#if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED
-inline constexpr bool acted = true;
+/// True when the device is emulated on the CPU: the same kernels, compiled for the host.
+#if defined(HEED_CUDA_EMULATED) && HEED_CUDA_EMULATED
+inline constexpr bool emulated = true;
 #else
-inline constexpr bool acted = false;
+inline constexpr bool emulated = false;
 #endif
 
 /// Why there is no device, in one sentence; empty when there is one. Looks once.
@@ -26,14 +26,15 @@ const std::string& why_not();
 std::string why_idle();
 /// Waits until all that was asked of the device is done. Fails while a step is captured.
 void synchronize();
-/// Asks for what kernels could not use (core/cuda/refusal.h), into the landing; false where no kernel that
-/// may refuse has ever run. Once the device has finished, check_refusals() fails with the first such index.
+/// Asks for what kernels could not use (core/cuda/runtime/device_error.h), into the landing; false where no
+/// kernel that may refuse has ever run. Once the device has finished, check_refusals() fails with the first
+/// such index.
 bool ask_refusals();
 void check_refusals();
 
 /// Pinned memory of this thread, where small reads of the device land, so that numbers and refusals are one
 /// wait: `landing_bytes` for numbers, the refusals behind them.
-std::byte* landing();
+std::byte* pinned_readback();
 inline constexpr int64_t landing_bytes = 4096;
 
 /// Kernels started since the program began, replayed ones included.

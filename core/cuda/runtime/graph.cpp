@@ -1,5 +1,5 @@
 // Streams captured into graphs.
-#include "core/cuda/graph.h"
+#include "heed/core/cuda/runtime/graph.h"
 
 #include <algorithm>
 #include <mutex>
@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/captured.h"
-#include "core/cuda/stream.h"
+#include "heed/core/cuda/runtime/stream.h"
+#include "heed/core/memory/capture_reservation.h"
 
 namespace heed::cuda {
 namespace {
@@ -18,12 +18,12 @@ thread_local Capture* recording = nullptr;
 class Recorded;
 
 /// Of all threads: who recorded a graph need not be who destroys it.
-struct Spared {
+struct Evictable {
   std::mutex mutex;
   std::vector<Recorded*> list;
 };
-Spared& spared() {
-  static auto* one = new Spared;  // never destroyed, as graphs in static objects may be later
+Evictable& spared() {
+  static auto* one = new Evictable;  // never destroyed, as graphs in static objects may be later
   return *one;
 }
 
@@ -57,7 +57,7 @@ class Recorded final : public Graph {
     exec_ = nullptr;
     kept_.reset();
   }
-  void can_be_spared() override {
+  void evictable() override {
     const std::lock_guard lock(spared().mutex);
     spared().list.push_back(this);
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/storage.h"
+#include "heed/core/memory/storage.h"
 
 namespace heed::cuda {
 
@@ -17,7 +17,7 @@ class Graph {
   /// Queues all of it, with the addresses it was recorded with.
   virtual void launch() = 0;
   /// Lets the thread that recorded it give it up where memory runs out outside of recorded steps.
-  virtual void can_be_spared() = 0;
+  virtual void evictable() = 0;
   virtual bool given_up() const = 0;    ///< then it cannot be launched any more
   virtual int64_t kernels() const = 0;  ///< kernels, copies and fills
 };

@@ -1,12 +1,12 @@
-// Memory of the device in large pieces, and what watches over an acted one.
-#include "core/cuda/memory.h"
+// Memory of the device in large pieces, and what watches over an emulated one.
+#include "heed/core/cuda/runtime/memory.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "core/cuda/stream.h"
+#include "heed/core/cuda/runtime/stream.h"
 
 namespace heed::cuda {
 namespace {
@@ -51,25 +51,25 @@ int64_t free_bytes() {
   return static_cast<int64_t>(available);
 }
 
-#if defined(HEED_CUDA_ACTED) && HEED_CUDA_ACTED
+#if defined(HEED_CUDA_EMULATED) && HEED_CUDA_EMULATED
 
 // Both in the order of the stream: what it has still to do with the memory comes first.
 
 void prepare(void* data, int64_t bytes, int64_t room) {
-  heed::acted::enqueue_beside(stream(), [=] {
-    const heed::acted::Open open;
+  heed::emulated::enqueue_beside(stream(), [=] {
+    const heed::emulated::Open open;
     std::memset(data, unwritten, static_cast<size_t>(bytes));
     std::memset(static_cast<char*>(data) + bytes, guard, static_cast<size_t>(room - bytes));
   });
 }
 
 void examine(const void* data, int64_t bytes, int64_t room) {
-  heed::acted::enqueue_beside(stream(), [=] {
-    const heed::acted::Open open;
+  heed::emulated::enqueue_beside(stream(), [=] {
+    const heed::emulated::Open open;
     const auto* tail = static_cast<const unsigned char*>(data);
     if (std::all_of(tail + bytes, tail + room, [](unsigned char byte) { return byte == guard; })) return;
     // Nobody catches what a stream throws.
-    std::fprintf(stderr, "heed: acted device: a kernel has written behind a tensor of %lld bytes\n",
+    std::fprintf(stderr, "heed: emulated device: a kernel has written behind a tensor of %lld bytes\n",
                  static_cast<long long>(bytes));
     std::abort();
   });

@@ -1,13 +1,13 @@
 // Opening NCCL, and sums by it.
-#include "core/cuda/nccl.h"
+#include "heed/core/cuda/runtime/nccl.h"
 
 #include <dlfcn.h>
 
 #include <cstring>
 #include <type_traits>
 
-#include "core/cuda/context.h"
-#include "core/cuda/stream.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/cuda/runtime/stream.h"
 
 namespace heed::cuda {
 namespace {
@@ -31,8 +31,8 @@ constexpr int nccl_f32 = 7, nccl_f64 = 8, nccl_sum = 0;
 /// Null where that fails, with the reason in `why`.
 const NcclTable* open_table(std::string& why) {
   static NcclTable table{};
-  if constexpr (acted) {
-    why = "NCCL knows no acted device";
+  if constexpr (emulated) {
+    why = "NCCL knows no emulated device";
     return nullptr;
   }
   void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
@@ -53,15 +53,15 @@ const NcclTable* open_table(std::string& why) {
   return why.empty() ? &table : nullptr;
 }
 
-class NcclSums final : public Sums {
+class NcclAllReduce final : public AllReduce {
  public:
-  NcclSums(const NcclTable& table, NcclComm comm) : nccl_(table), comm_(comm) {
+  NcclAllReduce(const NcclTable& table, NcclComm comm) : nccl_(table), comm_(comm) {
     stream();  // opens the device
     cuda::check(cudaStreamCreateWithFlags(&beside_, cudaStreamNonBlocking), "making a stream");
     cuda::check(cudaEventCreateWithFlags(&computed_, cudaEventDisableTiming), "making an event");
     cuda::check(cudaEventCreateWithFlags(&summed_, cudaEventDisableTiming), "making an event");
   }
-  ~NcclSums() override {
+  ~NcclAllReduce() override {
     // In a destructor there is nobody to tell of a failure.
     cudaStreamSynchronize(beside_);
     nccl_.leave(comm_);
@@ -94,21 +94,21 @@ class NcclSums final : public Sums {
 
 }  // namespace
 
-std::unique_ptr<Sums> nccl_sums(Group& group, std::string& why) {
+std::unique_ptr<AllReduce> nccl_all_reduce(ProcessGroup& group, std::string& why) {
   // Or else members would meet while they record, where one of them may have to stop.
   ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
   const NcclTable* table = open_table(why);
   // Whoever calls join() waits for all: nobody does before all have said that they will.
-  for (const std::string& one : group.gather(why)) {
+  for (const std::string& one : group.all_gather(why)) {
     if (why.empty()) why = one;
   }
   if (!why.empty() || table == nullptr) return nullptr;
   NcclId id{};
-  if (group.leads() && table->get_id(&id) != 0) why = "NCCL finds no way between the processes";
+  if (group.is_main() && table->get_id(&id) != 0) why = "NCCL finds no way between the processes";
   group.together([&] {
     if (!why.empty()) fail(Fault::device, "cuda: ", why, ".");
   });
-  group.spread(id.bytes, sizeof id.bytes);
+  group.broadcast(id.bytes, sizeof id.bytes);
   stream();
   NcclComm comm = nullptr;
   group.together([&] {
@@ -118,7 +118,7 @@ std::unique_ptr<Sums> nccl_sums(Group& group, std::string& why) {
            ". Give each process a GPU of its own; NCCL_DEBUG=INFO says more.");
     }
   });
-  return std::make_unique<NcclSums>(*table, comm);
+  return std::make_unique<NcclAllReduce>(*table, comm);
 }
 
 }  // namespace heed::cuda

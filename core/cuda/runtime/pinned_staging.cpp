@@ -1,10 +1,10 @@
 // Pinned memory and the stream it is copied on.
-#include "core/cuda/staging.h"
+#include "heed/core/cuda/runtime/pinned_staging.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "core/cuda/stream.h"
+#include "heed/core/cuda/runtime/stream.h"
 
 namespace heed::cuda {
 namespace {

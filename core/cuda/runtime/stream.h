@@ -3,7 +3,7 @@
 
 #include <cuda_runtime.h>
 
-#include "core/cuda/context.h"
+#include "heed/core/cuda/runtime/context.h"
 
 namespace heed::cuda {
 

@@ -1,8 +1,8 @@
 // Scores of a hidden layer for each pair, without keeping what the layer makes of a pair.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
@@ -14,14 +14,18 @@ struct AdditiveScore {
   static void cuda(const Tensor& left, const Tensor& right, const Tensor& units, const Tensor& score);
 };
 
-/// Gradients (overwritten) from dscore; each tanh is computed again. dunits is [B, H, A], one part for each
-/// sequence.
+/// What additive scores are made of, or the gradients of it. Contiguous.
+struct AdditiveInputs {
+  Tensor left;   ///< [B, H, Tq, A]
+  Tensor right;  ///< [B, H, A, Tk]
+  Tensor units;  ///< [H, A]; its gradient [B, H, A], one part for each sequence
+};
+
+/// Writes dx from dscore [B, H, Tq, Tk]; it computes each tanh again.
 struct AdditiveScoreBack {
   template <Isa>
-  static void cpu(const Tensor& left, const Tensor& right, const Tensor& units, const Tensor& dscore,
-                  const Tensor& dleft, const Tensor& dright, const Tensor& dunits);
-  static void cuda(const Tensor& left, const Tensor& right, const Tensor& units, const Tensor& dscore,
-                   const Tensor& dleft, const Tensor& dright, const Tensor& dunits);
+  static void cpu(const AdditiveInputs& x, const Tensor& dscore, const AdditiveInputs& dx);
+  static void cuda(const AdditiveInputs& x, const Tensor& dscore, const AdditiveInputs& dx);
 };
 
 }  // namespace heed::kernel

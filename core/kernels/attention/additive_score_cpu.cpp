@@ -1,14 +1,14 @@
 // Additive scores on the CPU: lanes are keys. The gradient goes unit by unit, so that no two pieces add to
 // the same number.
-#include "core/kernels/additive_score.h"
-#include "core/kernels/here.h"
+#include "heed/core/kernels/attention/additive_score.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
-#include "core/count.h"
-#include "core/kernels/lanes.h"
-#include "core/kernels/math.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/simd/math.h"
+#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -40,10 +40,10 @@ void forward(const Tensor& left, const Tensor& right, const Tensor& units, const
         T* to = out + row * x.keys + first;
         std::fill_n(to, count, T(0));
         for (int64_t a = 0; a < x.units; ++a) {
-          const T* others = r + (head * x.units + a) * x.keys + first;
-          const T mine = own[a], factor = weight[a];
+          const T* right_row = r + (head * x.units + a) * x.keys + first;
+          const T own_left = own[a], factor = weight[a];
 #pragma GCC ivdep
-          for (int64_t j = 0; j < count; ++j) to[j] += factor * math::tanh(mine + others[j]);
+          for (int64_t j = 0; j < count; ++j) to[j] += factor * math::tanh(own_left + right_row[j]);
         }
       }
     }
@@ -52,39 +52,39 @@ void forward(const Tensor& left, const Tensor& right, const Tensor& units, const
 }
 
 template <class T>
-void backward(const Tensor& left, const Tensor& right, const Tensor& units, const Tensor& dscore,
-              const Tensor& dleft, const Tensor& dright, const Tensor& dunits) {
-  const Extent x(left, right);
-  const T *l = left.data<T>(), *r = right.data<T>(), *u = units.data<T>(), *slopes = dscore.data<T>();
-  T *dl = dleft.data<T>(), *dr = dright.data<T>(), *du = dunits.data<T>();
+void backward(const AdditiveInputs& in, const Tensor& dscore, const AdditiveInputs& din) {
+  const Extent x(in.left, in.right);
+  const T *l = in.left.data<T>(), *r = in.right.data<T>(), *u = in.units.data<T>(),
+          *dscores = dscore.data<T>();
+  T *dl = din.left.data<T>(), *dr = din.right.data<T>(), *du = din.units.data<T>();
   const int64_t all = x.batch * x.heads * x.units;
   parallel_rows(all, light_grain / (x.queries * x.keys + 1) + 1, [&](int64_t begin, int64_t end) {
-    T weighed[block], bent[block];
+    T dunit[block], dinner[block];
     for (int64_t at = begin; at < end; ++at) {
       const int64_t head = at / x.units, a = at % x.units;
       const T factor = u[head % x.heads * x.units + a];
-      const T* others = r + at * x.keys;
-      T* dothers = dr + at * x.keys;
-      std::fill_n(dothers, x.keys, T(0));
+      const T* right_row = r + at * x.keys;
+      T* dright_row = dr + at * x.keys;
+      std::fill_n(dright_row, x.keys, T(0));
       double total = 0;
       for (int64_t i = 0; i < x.queries; ++i) {
         const int64_t row = head * x.queries + i;
-        const T mine = l[row * x.units + a];
-        T dmine = 0;
+        const T own_left = l[row * x.units + a];
+        T dleft_sum = 0;
         for (int64_t first = 0; first < x.keys; first += block) {
           const int64_t count = std::min(block, x.keys - first);
-          const T* slope = slopes + row * x.keys + first;
+          const T* dscore_row = dscores + row * x.keys + first;
 #pragma GCC ivdep
           for (int64_t j = 0; j < count; ++j) {
-            const T t = math::tanh(mine + others[first + j]);
-            weighed[j] = slope[j] * t;
-            bent[j] = factor * slope[j] * (1 - t * t);
-            dothers[first + j] += bent[j];
+            const T t = math::tanh(own_left + right_row[first + j]);
+            dunit[j] = dscore_row[j] * t;
+            dinner[j] = factor * dscore_row[j] * (1 - t * t);
+            dright_row[first + j] += dinner[j];
           }
-          total += static_cast<double>(lanes::sum(weighed, count));
-          dmine += lanes::sum(bent, count);
+          total += static_cast<double>(lanes::sum(dunit, count));
+          dleft_sum += lanes::sum(dinner, count);
         }
-        dl[row * x.units + a] = dmine;
+        dl[row * x.units + a] = dleft_sum;
       }
       du[at] = static_cast<T>(total);
     }
@@ -102,12 +102,9 @@ void AdditiveScore::cpu<here>(const Tensor& left, const Tensor& right, const Ten
 }
 
 template <>
-void AdditiveScoreBack::cpu<here>(const Tensor& left, const Tensor& right, const Tensor& units,
-                                  const Tensor& dscore, const Tensor& dleft, const Tensor& dright,
-                                  const Tensor& dunits) {
-  visit_float("additive_score", left.dtype(), [&](auto type) {
-    backward<typename decltype(type)::type>(left, right, units, dscore, dleft, dright, dunits);
-  });
+void AdditiveScoreBack::cpu<here>(const AdditiveInputs& x, const Tensor& dscore, const AdditiveInputs& dx) {
+  visit_float("additive_score", x.left.dtype(),
+              [&](auto type) { backward<typename decltype(type)::type>(x, dscore, dx); });
 }
 
 }  // namespace heed::kernel

@@ -1,10 +1,11 @@
 // Additive scores on a GPU: lanes are keys. Each gradient makes its own sums, so each tanh is computed twice
 // and nothing is added by two threads.
-#include "core/kernels/additive_score.h"
+#include "heed/core/kernels/attention/additive_score.h"
 
-#include "core/count.h"
-#include "core/cuda/team.h"
-#include "core/kernels/math.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/kernels/simd/math.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -30,11 +31,11 @@ __global__ void __launch_bounds__(cuda::block)
   const int64_t first = piece % groups * queries_together;
   if (j >= x.keys) return;
   const int count = static_cast<int>(std::min<int64_t>(queries_together, x.queries - first));
-  const T *weight = units + head % x.heads * x.units, *others = right + head * x.units * x.keys + j,
+  const T *weight = units + head % x.heads * x.units, *right_row = right + head * x.units * x.keys + j,
           *own = left + (head * x.queries + first) * x.units;
   T sum[queries_together] = {};
   for (int64_t a = 0; a < x.units; ++a) {
-    const T other = others[a * x.keys], factor = weight[a];
+    const T other = right_row[a * x.keys], factor = weight[a];
     for (int i = 0; i < queries_together; ++i) {
       if (i < count) sum[i] += factor * math::tanh(own[i * x.units + a] + other);
     }
@@ -47,7 +48,7 @@ __global__ void __launch_bounds__(cuda::block)
 /// dright: a thread for each unit and key, over all queries.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    slope_keys(Extent x, const T* left, const T* right, const T* units, const T* dscore, T* dright) {
+    back_keys(Extent x, const T* left, const T* right, const T* units, const T* dscore, T* dright) {
   const int64_t tiles = (x.keys + cuda::block - 1) / cuda::block, at = blockIdx.x / tiles;
   const int64_t j = blockIdx.x % tiles * cuda::block + threadIdx.x, head = at / x.units, a = at % x.units;
   if (j >= x.keys) return;
@@ -64,22 +65,22 @@ __global__ void __launch_bounds__(cuda::block)
 /// dleft, and for dunits the part of each query: a warp for each query and unit, over all keys.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    slope_queries(Extent x, const T* left, const T* right, const T* units, const T* dscore, T* dleft,
-                  double* parts) {
+    back_queries(Extent x, const T* left, const T* right, const T* units, const T* dscore, T* dleft,
+                 double* parts) {
   const int64_t at = cuda::grid_warp(), row = at / x.units, a = at % x.units, head = row / x.queries;
   if (head >= x.heads_of_all) return;
-  const T *others = right + (head * x.units + a) * x.keys, *slope = dscore + row * x.keys;
-  const T factor = units[head % x.heads * x.units + a], mine = left[at];
-  T weighed = 0, bent = 0;
+  const T *right_row = right + (head * x.units + a) * x.keys, *dscore_row = dscore + row * x.keys;
+  const T factor = units[head % x.heads * x.units + a], own_left = left[at];
+  T dunit = 0, dinner = 0;
   for (int64_t j = cuda::lane(); j < x.keys; j += cuda::lanes) {
-    const T t = math::tanh(mine + others[j]);
-    weighed += slope[j] * t;
-    bent += factor * slope[j] * (1 - t * t);
+    const T t = math::tanh(own_left + right_row[j]);
+    dunit += dscore_row[j] * t;
+    dinner += factor * dscore_row[j] * (1 - t * t);
   }
-  bent = cuda::warp_sum(bent);
-  const double part = cuda::warp_sum(static_cast<double>(weighed));
+  dinner = cuda::warp_sum(dinner);
+  const double part = cuda::warp_sum(static_cast<double>(dunit));
   if (cuda::lane() != 0) return;
-  dleft[at] = bent;
+  dleft[at] = dinner;
   parts[at] = part;
 }
 
@@ -98,26 +99,25 @@ __global__ void __launch_bounds__(cuda::block) add_parts(Extent x, const double*
 void AdditiveScore::cuda(const Tensor& left, const Tensor& right, const Tensor& units, const Tensor& score) {
   const Extent x(left, right);
   visit_float("additive_score", left.dtype(), [&]<class T>(Type<T>) {
-    const int64_t groups = cuda::pieces(x.queries, queries_together);
-    cuda::run(score_keys<T>, cuda::blocks(cuda::pieces(x.keys, cuda::block) * groups * x.heads_of_all), x,
+    const int64_t groups = ceil_div(x.queries, queries_together);
+    cuda::run(score_keys<T>, cuda::blocks(ceil_div(x.keys, cuda::block) * groups * x.heads_of_all), x,
               left.data<T>(), right.data<T>(), units.data<T>(), groups, score.data<T>());
   });
   Count::add(4 * x.heads_of_all * x.queries * x.units * x.keys);
 }
 
-void AdditiveScoreBack::cuda(const Tensor& left, const Tensor& right, const Tensor& units,
-                             const Tensor& dscore, const Tensor& dleft, const Tensor& dright,
-                             const Tensor& dunits) {
-  const Extent x(left, right);
-  const Tensor parts(Shape{left.size()}, DType::f64, Device::cuda);
-  visit_float("additive_score", left.dtype(), [&]<class T>(Type<T>) {
-    const T *l = left.data<T>(), *r = right.data<T>(), *u = units.data<T>(), *slope = dscore.data<T>();
-    cuda::run(slope_keys<T>, cuda::blocks(cuda::pieces(x.keys, cuda::block) * x.units * x.heads_of_all), x, l,
-              r, u, slope, dright.data<T>());
-    cuda::run(slope_queries<T>, cuda::warps(left.size()), x, l, r, u, slope, dleft.data<T>(),
+void AdditiveScoreBack::cuda(const AdditiveInputs& in, const Tensor& dscore, const AdditiveInputs& din) {
+  const Extent x(in.left, in.right);
+  const Tensor parts(Shape{in.left.size()}, DType::f64, Device::cuda);
+  visit_float("additive_score", in.left.dtype(), [&]<class T>(Type<T>) {
+    const T *l = in.left.data<T>(), *r = in.right.data<T>(), *u = in.units.data<T>(),
+            *dscore_row = dscore.data<T>();
+    cuda::run(back_keys<T>, cuda::blocks(ceil_div(x.keys, cuda::block) * x.units * x.heads_of_all), x, l, r,
+              u, dscore_row, din.right.data<T>());
+    cuda::run(back_queries<T>, cuda::warps(in.left.size()), x, l, r, u, dscore_row, din.left.data<T>(),
               parts.data<double>());
-    cuda::run(add_parts<T>, cuda::blocks(cuda::pieces(dunits.size(), cuda::block)), x,
-              static_cast<const double*>(parts.data<double>()), dunits.data<T>());
+    cuda::run(add_parts<T>, cuda::blocks(ceil_div(din.units.size(), cuda::block)), x,
+              static_cast<const double*>(parts.data<double>()), din.units.data<T>());
   });
   Count::add(10 * x.heads_of_all * x.units * x.queries * x.keys);
 }

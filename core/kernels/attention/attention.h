@@ -2,22 +2,22 @@
 // 2021, arXiv 2112.05682.
 #pragma once
 
-#include "core/isa.h"
-#include "core/random.h"
-#include "core/rounding.h"
+#include "heed/core/isa.h"
+#include "heed/core/product_precision.h"
+#include "heed/core/random.h"
 
 namespace heed::kernel {
 
-/// What an attention call fixes besides q, k, v.
+/// Settings of an attention call.
 struct AttentionTerms {
   double scale = 1;
   bool causal = false;      ///< query i sees keys j <= i + first_query
   int64_t first_query = 0;  ///< absolute position of query 0 (Tk - Tq when decoding)
   Tensor key_lengths = {};  ///< i32 [B]; keys at or past it are not seen; empty: all are
-  Tensor bias = {};      ///< [1|B, 1|H, 1|Tq, 1|Tk], added to the scores; empty: none. Gets no gradient here.
-  Tensor relative = {};  ///< [H, Tq + Tk - 1], at i - j + Tk - 1 what is added to the score of query i and
-                         ///< key j; empty: none
-  Tensor sink = {};      ///< [H], one more score in the sum of each row, without a value; empty: none
+  Tensor bias = {};         ///< [1|B, 1|H, 1|Tq, 1|Tk], added to the scores; empty: none. Gets no gradient.
+  Tensor relative = {};  ///< [H, Tq + Tk - 1], entry i - j + Tk - 1 is added to the score of query i and key
+                         ///< j; empty: none
+  Tensor sink = {};      ///< [H], one more score in each row's sum, without a value; empty: none
   double softcap = 0;    ///< above 0: a score s becomes softcap tanh(s / softcap), before anything is added
   double dropout = 0;  ///< on the normalised weights; element (b, h, i, j) draws at ((b H + h) Tq + i) Tk + j
   Draw draw = {};
@@ -37,16 +37,22 @@ struct Attention {
                    const Tensor& out, const Tensor& lse);
 };
 
-/// dq, dk, dv (views like q, k, v; overwritten) from dout, recomputing the weights tile by tile. drelative
-/// [H, Tq + Tk - 1] (contiguous) or empty; it cannot be had together with a softcap.
+/// What AttentionBack and PatternAttentionBack read and write. Shapes and strides as in Attention; the
+/// gradients have the shapes of what they belong to and are overwritten.
+struct AttentionBackTensors {
+  Tensor q, k, v;
+  Tensor out, lse;        ///< as the forward pass wrote them
+  Tensor dout;            ///< [B, H, Tq, dv]
+  Tensor dq, dk, dv;      ///< written
+  Tensor drelative = {};  ///< written: [H, Tq + Tk - 1], contiguous; empty: not wanted
+};
+
+/// Gradients of Attention: recomputes the weights [Tq, Tk] tile by tile. drelative and a softcap exclude each
+/// other.
 struct AttentionBack {
   template <Isa>
-  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
-                  const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                  const Tensor& dk, const Tensor& dv, const Tensor& drelative);
-  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
-                   const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                   const Tensor& dk, const Tensor& dv, const Tensor& drelative);
+  static void cpu(const AttentionBackTensors& t, const AttentionTerms& terms);
+  static void cuda(const AttentionBackTensors& t, const AttentionTerms& terms);
 };
 
 }  // namespace heed::kernel

@@ -1,13 +1,13 @@
-// What the kernels of attention's backward pass on a device read.
+// Attention backward on a device: the inputs of its kernels.
 #pragma once
 
-#include "core/kernels/attention_device.h"
+#include "heed/core/kernels/attention/attention_device.h"
 
 namespace heed::kernel {
 
-/// A warp for each row: its log sum in units of log2, and out . dout.
+/// One warp per query: its log sum in units of log2, and out . dout.
 template <class T>
-__global__ void make_row_stats(Heads<const T> outs, Heads<const T> douts, RowLogs<T> lse, int64_t rows,
+__global__ void make_row_stats(HeadView<const T> outs, HeadView<const T> douts, RowLogs<T> lse, int64_t rows,
                                int64_t H, int64_t Tq, int64_t dv, RowStats<T>* to) {
   const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   if (row >= rows) return;
@@ -29,34 +29,33 @@ Tensor row_stats(const Tensor& out, const Tensor& lse, const Tensor& dout) {
   const int64_t H = out.extent(1), Tq = out.extent(2), rows = out.extent(0) * H * Tq;
   const Tensor stats(Shape{3 * rows}, out.dtype(), out.device());
   cuda::run(make_row_stats<T>, {.blocks = dim3(static_cast<unsigned>((rows + 7) / 8)), .threads = dim3(256)},
-            Heads<const T>(out), Heads<const T>(dout), RowLogs<T>(lse, rows), rows, H, Tq, out.extent(3),
-            reinterpret_cast<RowStats<T>*>(stats.data<T>()));
+            HeadView<const T>(out), HeadView<const T>(dout), RowLogs<T>(lse, rows), rows, H, Tq,
+            out.extent(3), reinterpret_cast<RowStats<T>*>(stats.data<T>()));
   return stats;
 }
 
 template <class T>
 struct AttentionBackCall : AttentionScores<T> {
-  Heads<const T> qs, ks, vs, douts;
-  Heads<T> dqs, dks, dvs;
+  HeadView<const T> qs, ks, vs, douts;
+  HeadView<T> dqs, dks, dvs;
   DeviceDraw drawn;
   const RowStats<T>* stats = nullptr;  ///< [B, H, Tq]
   T* diagonals = nullptr;  ///< [B, H, tiles of queries, Tk + 63]: sums of score gradients by i - j; or null
 
   AttentionBackCall(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
-                    const Tensor& slope, const Tensor& to_q, const Tensor& to_k, const Tensor& to_v)
+                    const Tensor& score_grad, const Tensor& to_q, const Tensor& to_k, const Tensor& to_v)
       : AttentionScores<T>(q, k, v, terms),
         qs(q),
         ks(k),
         vs(v),
-        douts(slope),
+        douts(score_grad),
         dqs(to_q),
         dks(to_k),
         dvs(to_v),
         drawn(terms.dropout, terms.draw) {}
 };
 
-/// Writes dk and dv: a block for each 64 keys of a head of keys, which goes through the queries that see
-/// them.
+/// Writes dk and dv: one block per 64 keys of a key head loops over the queries that see them.
 template <class T>
 void attention_back_keys(const AttentionBackCall<T>& call);
 

@@ -1,11 +1,12 @@
-// dk and dv of tiled attention on a device, exact: rows of the tiles are keys and columns queries, so that
-// sums over queries stay in registers.
-#include "core/kernels/attention_back_device.h"
+// dk and dv of tiled attention on a device without rounding. Tiles have keys as rows and queries as columns,
+// so sums over queries stay in registers.
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/attention/attention_backward_device.h"
 
 namespace heed::kernel {
 namespace {
 
-using cuda::mine;
+using cuda::rows_per_thread;
 using cuda::tile_rows;
 
 template <class T, int D>
@@ -16,7 +17,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
   T* q_tile = v_tile + cuda::tile_size(D);
   T* dout_tile = q_tile + cuda::tile_size(D);
   T* map_tile = dout_tile + cuda::tile_size(D);
-  const KeptPairs kept{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
+  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
 
   const cuda::Share me;
   const int64_t tiles = cuda::tiles_of(x.Tk), head = blockIdx.x / tiles, heads = x.H / x.group;
@@ -27,7 +28,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
   const int64_t begin = x.first_of(first) / tile_rows * tile_rows;
   const int64_t steps = keys == 0 || begin >= x.Tq ? 0 : cuda::tiles_of(x.Tq - begin);  // of each head
   const bool whole = x.d <= D && x.dv <= D;
-  const T factor = x.factor();
+  const T scale_log2 = x.scale_log2();
 
   const auto fetch_k = [&](int64_t c) {
     cuda::fetch_tile<T, D>(k_tile, x.ks.at(b, shared_head, first) + c, x.ks.ld, keys, x.d - c);
@@ -46,7 +47,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
     cuda::fetch_tile<T, D>(dout_tile, x.douts.at(b, head_of(step), i) + c, x.douts.ld, x.Tq - i, x.dv - c);
   };
 
-  T dk[mine][C], dv[mine][C];
+  T dk[rows_per_thread][C], dv[rows_per_thread][C];
   cuda::clear(dk);
   cuda::clear(dv);
   const int64_t all_steps = steps * x.group;
@@ -59,7 +60,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
   }
   for (int64_t step = 0; step < all_steps; ++step) {
     const int64_t h = head_of(step), i = query_of(step), queries = min(x.Tq - i, int64_t{tile_rows});
-    T map[mine][4], dmap[mine][4];
+    T map[rows_per_thread][4], dmap[rows_per_thread][4];
     cuda::clear(map);
     cuda::clear(dmap);
     RowStats<T> row[4];
@@ -69,8 +70,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
       row[n] = query < x.Tq ? x.stats[(b * x.H + h) * x.Tq + query] : RowStats<T>{infinity<T>, T(0)};
     }
     if (x.dropped) {
-      kept.draw(x.drawn, static_cast<int>(queries), static_cast<int>(keys),
-                [&](int query) { return x.element(b, h, i + query, first); });
+      keep_mask.draw(x.drawn, static_cast<int>(queries), static_cast<int>(keys),
+                     [&](int query) { return x.element(b, h, i + query, first); });
     }
     if (whole) {
       cuda::wait_for_copies<0>();
@@ -88,21 +89,21 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
       cuda::wait_for_copies<0>();
     }
 #pragma unroll
-    for (int r = 0; r < mine; ++r) {
+    for (int r = 0; r < rows_per_thread; ++r) {
       const int64_t key = me.row(r);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         const int64_t query = i + me.key(n);
         const bool pair = key < keys && query < x.Tq && x.sees(query, first + key);
-        T steep = T(0);
-        BackPair<T> back{T(0), T(0)};
+        T cap_grad = T(0);
+        PairGradient<T> back{T(0), T(0)};
         if (pair) {
-          const T score = score_of(x, factor, b, h, query, first + key, map[r][n], steep);
-          const T keep = !x.dropped ? T(1) : kept.has(me.key(n), me.row(r)) ? x.keep_scale : T(0);
-          back = back_of(score, dmap[r][n], keep, row[n]);
+          const T score = score_of(x, scale_log2, b, h, query, first + key, map[r][n], cap_grad);
+          const T keep = !x.dropped ? T(1) : keep_mask.has(me.key(n), me.row(r)) ? x.keep_scale : T(0);
+          back = score_gradient(score, dmap[r][n], keep, row[n]);
         }
         map[r][n] = back.weight;
-        dmap[r][n] = back.slope * steep;
+        dmap[r][n] = back.score_grad * cap_grad;
       }
     }
     const bool more = whole && step + 1 < all_steps;
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
     }
   }
 #pragma unroll
-  for (int r = 0; r < mine; ++r) {
+  for (int r = 0; r < rows_per_thread; ++r) {
     const int64_t key = me.row(r);
     if (key >= all) continue;
 #pragma unroll
@@ -134,12 +135,12 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
 template <class T, int D>
 void start(const AttentionBackCall<T>& call) {
   const int numbers = 4 * cuda::tile_size(D) + cuda::tile_size(tile_rows);
-  const int64_t columns = std::max<int64_t>(1, cuda::pieces(std::max(call.d, call.dv), D));
+  const int64_t columns = std::max<int64_t>(1, ceil_div(std::max(call.d, call.dv), D));
   cuda::run(back_keys<T, D>,
             {.blocks = dim3(static_cast<unsigned>(call.B * (call.H / call.group) * cuda::tiles_of(call.Tk)),
                             static_cast<unsigned>(columns)),
              .threads = dim3(cuda::tile_threads),
-             .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeptPairs::bytes},
+             .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes},
             call);
 }
 

@@ -1,13 +1,13 @@
-// A call to tiled attention as its pieces read it, and what stands between the scores and weights of a tile.
+// An attention call on the CPU, and the mask, bias and dropout of one tile.
 #pragma once
 
-#include "core/kernels/attention.h"
-#include "core/kernels/attention_dropout.h"
-#include "core/kernels/attention_tile.h"
+#include "heed/core/kernels/attention/attention.h"
+#include "heed/core/kernels/attention/attention_dropout.h"
+#include "heed/core/kernels/attention/attention_tile.h"
 
 namespace heed::kernel {
 
-/// Everything of a call that its pieces read.
+/// Extents, score settings and dropout of a call.
 template <class T>
 struct Call : AttentionScores<T> {
   DropoutTerms dropout;
@@ -16,9 +16,9 @@ struct Call : AttentionScores<T> {
       : AttentionScores<T>(q, k, v, terms) {
     if (this->dropped) dropout = DropoutTerms::of(terms.dropout, terms.draw);
   }
-  /// So short that a head is done before the hardware has seen how it lies.
+  /// True for heads so short that the hardware prefetcher cannot learn their layout.
   bool short_heads() const { return this->Tq <= 2 * tile && this->Tk <= 2 * tile; }
-  /// Pairs of all heads.
+  /// Number of visible pairs of all heads.
   int64_t pairs() const {
     int64_t total = 0;
     for (int64_t b = 0; b < this->B; ++b) {
@@ -29,39 +29,39 @@ struct Call : AttentionScores<T> {
   }
 };
 
-/// What stands between scores and weights of one step, with the memory it needs.
+/// The modifiers of one tile of queries and one tile of keys, with their memory.
 template <class T>
 struct StepTerms {
-  PairBits<T> visible, kept;
+  PairBits<T> visible, keep_mask;
   alignas(64) T bias[tile * tile];
-  Stairs stairs;
-  Between<T> between;
+  TileMask tile_mask;
+  ScoreModifiers<T> modifiers;
 
-  /// Queries from i on (`queries` of them) against keys from j on (`keys` of them).
+  /// Fills in everything for queries [i, i + queries) against keys [j, j + keys).
   void prepare(const Call<T>& call, int64_t b, int64_t h, int64_t i, int64_t queries, int64_t j,
                int64_t keys) {
-    stairs.steps = 0;
-    between = {};
-    between.cap = call.cap;
+    tile_mask.steps = 0;
+    modifiers = {};
+    modifiers.cap = call.cap;
     if (call.causal && i + call.first_query + 1 < j + keys) {
       const int64_t ahead = i + call.first_query + 1 - j;  // keys of this step that the first query sees
-      for (int64_t g = 0; g < queries; g += Stairs::group) {
-        const int64_t end = std::min(g + Stairs::group, queries);
-        stairs.add({g, end, 0, std::clamp<int64_t>(ahead + end - 1, 0, keys)});
+      for (int64_t g = 0; g < queries; g += TileMask::group) {
+        const int64_t end = std::min(g + TileMask::group, queries);
+        tile_mask.add({g, end, 0, std::clamp<int64_t>(ahead + end - 1, 0, keys)});
       }
       for (int64_t lane = 0; lane < simd::padded<T>(queries); ++lane)
         visible.set(lane, low_bits(ahead + lane));
-      between.visible = &visible;
+      modifiers.visible = &visible;
     } else {
-      stairs.add({0, queries, 0, keys});
+      tile_mask.add({0, queries, 0, keys});
     }
     if (call.bias != nullptr) add_bias(call, b, h, i, queries, j, keys);
     if (call.relative != nullptr) add_relative(call, h, i, queries, j, keys);
-    if (call.added()) between.bias = bias;
+    if (call.added()) modifiers.bias = bias;
     if (call.dropped) {
-      call.dropout.fill(call.element(b, h, i, j), static_cast<uint64_t>(call.Tk), queries, keys, kept);
-      between.kept = &kept;
-      between.keep_scale = call.keep_scale;
+      call.dropout.fill(call.element(b, h, i, j), static_cast<uint64_t>(call.Tk), queries, keys, keep_mask);
+      modifiers.keep_mask = &keep_mask;
+      modifiers.keep_scale = call.keep_scale;
     }
   }
 
@@ -85,7 +85,7 @@ struct StepTerms {
       for (int64_t key = 0; key < keys; ++key)
         std::fill_n(bias + key * width, width, from[key * stride[3]] * unit);
     } else if (stride[3] == 1) {
-      simd::turn(from, stride[2], queries, keys, unit, bias, width);
+      simd::scaled_transpose(from, stride[2], queries, keys, unit, bias, width);
     } else {
       for (int64_t key = 0; key < keys; ++key) {
         std::fill_n(bias + key * width, width, T(0));

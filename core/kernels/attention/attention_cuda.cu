@@ -1,23 +1,23 @@
-// Tiled attention forward on a device, exact unless products may be rounded: a block of threads takes 64
-// queries of a head through its keys, 64 at a time. The tile of keys that comes next is copied while the
-// weights of this one meet its values.
-#include "core/kernels/attention.h"
+// Tiled attention forward on a device without rounding. A block handles 64 queries of a head and loops over
+// tiles of 64 keys; it copies the next keys while it multiplies weights and values.
+#include "heed/core/kernels/attention/attention.h"
 
-#include "core/count.h"
-#include "core/kernels/attention_rounded_device.h"
-#include "core/kernels/attention_rows_device.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/attention/attention_few_queries_device.h"
+#include "heed/core/kernels/attention/attention_tensor_core_device.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
-using cuda::mine;
+using cuda::rows_per_thread;
 using cuda::tile_rows;
 
-/// Of a call: `slices` columns of `D` of the values are the work of as many blocks.
+/// What the forward kernel reads and writes.
 template <class T>
 struct ForwardCall : AttentionScores<T> {
-  Heads<const T> qs, ks, vs;
-  Heads<T> outs;
+  HeadView<const T> qs, ks, vs;
+  HeadView<T> outs;
   RowLogs<T> lse;
   DeviceDraw drawn;
 
@@ -32,8 +32,8 @@ struct ForwardCall : AttentionScores<T> {
         drawn(terms.dropout, terms.draw) {}
 };
 
-/// D: numbers of a row that a tile holds. Wider rows go through it slice by slice, and each slice of the
-/// values is the work of a block of its own.
+/// out = softmax(q k^T) v for 64 queries and D columns of v. D is the width of a tile; wider q and k go
+/// through it in slices.
 template <class T, int D>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) {
   constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   T* k_tile = q_tile + cuda::tile_size(D);
   T* v_tile = k_tile + cuda::tile_size(D);
   T* map_tile = v_tile + cuda::tile_size(D);
-  const KeptPairs kept{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
+  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
 
   const cuda::Share me;
   const int64_t tiles = cuda::tiles_of(x.Tq), head = blockIdx.x / tiles;
@@ -51,15 +51,15 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   const int64_t keys = x.keys_before(b, first + queries);
   const bool whole = x.d <= D;
   const int depth = static_cast<int>((min(x.d, int64_t{D}) + 3) / 4 * 4);
-  const T factor = x.factor();
+  const T scale_log2 = x.scale_log2();
 
   const auto fetch_keys = [&](int64_t j) {
     cuda::fetch_tile<T, D>(k_tile, x.ks.at(b, shared_head, j), x.ks.ld, keys - j, x.d);
     cuda::commit_copies();
   };
-  RunningRows<T> rows;
+  OnlineSoftmax<T> rows;
   rows.start(me, x.sink_of(h));
-  T sum[mine][C];
+  T sum[rows_per_thread][C];
   cuda::clear(sum);
   if (whole && keys > 0) {
     cuda::fetch_tile<T, D>(q_tile, x.qs.at(b, h, first), x.qs.ld, queries, x.d);
@@ -67,13 +67,13 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   }
   for (int64_t j = 0; j < keys; j += tile_rows) {
     const int64_t count = min(keys - j, int64_t{tile_rows});
-    T map[mine][4];
+    T map[rows_per_thread][4];
     cuda::clear(map);
     cuda::fetch_tile<T, D>(v_tile, x.vs.at(b, shared_head, j) + column, x.vs.ld, count, x.dv - column);
     cuda::commit_copies();
     if (x.dropped) {
-      kept.draw(x.drawn, static_cast<int>(queries), static_cast<int>(count),
-                [&](int i) { return x.element(b, h, first + i, j); });
+      keep_mask.draw(x.drawn, static_cast<int>(queries), static_cast<int>(count),
+                     [&](int i) { return x.element(b, h, first + i, j); });
     }
     if (whole) {
       cuda::wait_for_copies<1>();
@@ -91,17 +91,17 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
           map);
     }
 #pragma unroll
-    for (int r = 0; r < mine; ++r) {
+    for (int r = 0; r < rows_per_thread; ++r) {
       const int64_t i = first + me.row(r);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         const int64_t key = j + me.key(n);
-        T steep;
+        T cap_grad;
         const bool pair = i < x.Tq && key < keys && x.sees(i, key);
-        map[r][n] = pair ? score_of(x, factor, b, h, i, key, map[r][n], steep) : -infinity<T>;
+        map[r][n] = pair ? score_of(x, scale_log2, b, h, i, key, map[r][n], cap_grad) : -infinity<T>;
       }
     }
-    weigh_tile(me, x, kept, rows, map, sum, map_tile);
+    softmax_tile(me, x, keep_mask, rows, map, sum, map_tile);
     cuda::wait_for_copies<0>();
     __syncthreads();
     if (whole && j + tile_rows < keys) fetch_keys(j + tile_rows);
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     __syncthreads();
   }
 #pragma unroll
-  for (int r = 0; r < mine; ++r) {
+  for (int r = 0; r < rows_per_thread; ++r) {
     RowLog<T> lse;
     const T inverse = rows.finish(r, lse);
 #pragma unroll
@@ -127,9 +127,9 @@ void start(const ForwardCall<T>& call) {
   const int bytes = (3 * cuda::tile_size(D) + cuda::tile_size(tile_rows)) * static_cast<int>(sizeof(T));
   cuda::run(forward<T, D>,
             {.blocks = dim3(static_cast<unsigned>(tiles),
-                            static_cast<unsigned>(std::max<int64_t>(1, cuda::pieces(call.dv, D)))),
+                            static_cast<unsigned>(std::max<int64_t>(1, ceil_div(call.dv, D)))),
              .threads = dim3(cuda::tile_threads),
-             .shared_bytes = bytes + KeptPairs::bytes},
+             .shared_bytes = bytes + KeepMask::bytes},
             call);
 }
 

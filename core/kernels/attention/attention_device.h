@@ -1,17 +1,16 @@
-// Attention on a device: what its kernels read of a call, and what stands between the products of a tile and
-// its weights.
+// Attention on a device: dropout masks, scores, and the online softmax of a tile.
 #pragma once
 
 #include <type_traits>
 
-#include "core/cuda/products.h"
-#include "core/kernels/attention_shape.h"
-#include "core/kernels/elementwise.h"
-#include "core/kernels/head_rows.h"
+#include "heed/core/cuda/device/tile_products.h"
+#include "heed/core/kernels/attention/attention_shape.h"
+#include "heed/core/kernels/attention/head_view.h"
+#include "heed/core/kernels/elementwise/functions.h"
 
 namespace heed::kernel {
 
-/// Dropout as a kernel reads it: the tick lies on the device.
+/// The dropout of a call; its tick is read on the device.
 struct DeviceDraw {
   uint64_t seed = 0, stream = 0;
   const int64_t* tick = nullptr;
@@ -27,13 +26,13 @@ struct DeviceDraw {
   __device__ uint64_t high() const { return Draw::high(stream, *tick); }
 };
 
-/// Which of 64 x 64 pairs dropout keeps: bit j of a word speaks of the j-th key of a query.
-struct KeptPairs {
+/// The dropout mask of a tile [64 queries, 64 keys]: bit j of a query's word belongs to key j.
+struct KeepMask {
   static constexpr int bytes = 64 * 8;
   uint8_t* byte;  ///< in shared memory, aligned to 8
 
-  /// All threads: `element(i, j)` numbers the pair of the tile's i-th query and j-th key; or `element(i)`
-  /// that of the first key, where numbers follow one another.
+  /// Draws the mask; all threads of the block call it. `element(i, j)` is the random number index of the pair
+  /// (i, j) of the tile; `element(i)` that of (i, 0), where indices are consecutive.
   template <class Element>
   __device__ void draw(const DeviceDraw& from, int queries, int keys, Element element) const {
     const uint64_t high = from.high();
@@ -55,11 +54,11 @@ struct KeptPairs {
   __device__ bool has(int query, int key) const {
     return ((byte[query * 8 + key / 8] >> (key % 8)) & 1) != 0;
   }
-  /// Those of all keys of a query.
+  /// The word of a query: one bit per key.
   __device__ uint64_t of(int query) const { return reinterpret_cast<const uint64_t*>(byte)[query]; }
 
  private:
-  /// The bits of `count` numbers from `number` on, taken as blocks have them: one where that begins a block.
+  /// The bits of `count` consecutive indices from `number` on: one block of eight where that is aligned.
   template <class BlockOf>
   __device__ static uint32_t following(uint64_t number, int count, BlockOf block_of) {
     if (count <= 0) return 0;
@@ -69,7 +68,7 @@ struct KeptPairs {
     for (int n = 0; n < skipped + count; n += 8) bits |= block_of(number / 8 + n / 8) << n;
     return (bits >> skipped) & ((1U << count) - 1);
   }
-  /// Those of numbers at(0), at(1), ..., which may lie anywhere.
+  /// The bits of indices at(0), at(1), ..., in any order.
   template <class At, class BlockOf>
   __device__ static uint32_t listed(int count, At at, BlockOf block_of) {
     if (count <= 0) return 0;
@@ -90,86 +89,89 @@ struct KeptPairs {
   }
 };
 
-/// A score from the product of query i and key j, before what hides it. `steep`: what a gradient of the score
-/// is multiplied by on its way to the product.
+/// The score of the pair (i, j) from its product q . k, before masking. `cap_grad` is the derivative of the
+/// softcap: the factor from the gradient of the score to that of the product.
 template <class T>
-__device__ inline T score_of(const AttentionScores<T>& x, T factor, int64_t b, int64_t h, int64_t i,
-                             int64_t j, T product, T& steep) {
-  T s = product * factor;
-  steep = T(1);
+__device__ inline T score_of(const AttentionScores<T>& x, T scale_log2, int64_t b, int64_t h, int64_t i,
+                             int64_t j, T product, T& cap_grad) {
+  T s = product * scale_log2;
+  cap_grad = T(1);
   if (x.cap != T(0)) {
     const T bound = math::tanh(s / x.cap);
     s = x.cap * bound;
-    steep = T(1) - bound * bound;
+    cap_grad = T(1) - bound * bound;
   }
   if (x.bias != nullptr) s += *x.bias_at(b, h, i, j) * static_cast<T>(log2_e);
   if (x.relative != nullptr) s += *x.relative_at(h, i, j) * static_cast<T>(log2_e);
   return s;
 }
 
-/// The running softmax of a thread's eight rows. The totals are shares of the 16 threads of a row.
+/// The online softmax of a thread's eight rows. weight_sum holds this thread's part; 16 threads share a row.
 template <class T>
-struct RunningRows {
-  T most[cuda::mine], total[cuda::mine];
+struct OnlineSoftmax {
+  T max_score[cuda::rows_per_thread], weight_sum[cuda::rows_per_thread];
 
-  /// Each row begins with the score `sink`; -infinity: with nothing.
+  /// Begins each row with the score `sink`; -infinity: none.
   __device__ void start(const cuda::Share& me, T sink) {
 #pragma unroll
-    for (int r = 0; r < cuda::mine; ++r) {
-      most[r] = sink;
-      total[r] = me.x == 0 && sink != -infinity<T> ? T(1) : T(0);
+    for (int r = 0; r < cuda::rows_per_thread; ++r) {
+      max_score[r] = sink;
+      weight_sum[r] = me.x == 0 && sink != -infinity<T> ? T(1) : T(0);
     }
   }
-  /// Scores (-infinity where there is no pair) to weights. Older sums are to be multiplied by `shrink`.
-  __device__ void weigh(T (&s)[cuda::mine][4], T (&shrink)[cuda::mine]) {
+  /// Replaces scores (-infinity for masked pairs) by weights. The caller multiplies older sums by
+  /// `correction`.
+  __device__ void scores_to_weights(T (&s)[cuda::rows_per_thread][4],
+                                    T (&correction)[cuda::rows_per_thread]) {
 #pragma unroll
-    for (int r = 0; r < cuda::mine; ++r) {
-      T top = most[r];
+    for (int r = 0; r < cuda::rows_per_thread; ++r) {
+      T new_max = max_score[r];
 #pragma unroll
-      for (int n = 0; n < 4; ++n) top = s[r][n] > top ? s[r][n] : top;
-      top = cuda::across_row(top, [](T a, T b) { return a > b ? a : b; });
-      const T base = top == -infinity<T> ? T(0) : top;  // no key yet: weights are 2^-inf, not NaN
-      shrink[r] = exp2(most[r] - base);
-      most[r] = top;
+      for (int n = 0; n < 4; ++n) new_max = s[r][n] > new_max ? s[r][n] : new_max;
+      new_max = cuda::across_row(new_max, [](T a, T b) { return a > b ? a : b; });
+      const T base = new_max == -infinity<T> ? T(0) : new_max;  // no visible key yet: 2^-inf = 0 instead of
+                                                                // NaN
+      correction[r] = exp2(max_score[r] - base);
+      max_score[r] = new_max;
       T sum = T(0);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         s[r][n] = exp2(s[r][n] - base);
         sum += s[r][n];
       }
-      total[r] = total[r] * shrink[r] + sum;
+      weight_sum[r] = weight_sum[r] * correction[r] + sum;
     }
   }
-  /// What the sums of row r are multiplied by at the end, and the log of its total.
+  /// Returns the factor that normalises row r, and the log of its sum.
   __device__ T finish(int r, RowLog<T>& lse) const {
-    const T all = cuda::sum_of_row(total[r]);
-    lse = all == T(0) ? RowLog<T>::nothing() : RowLog<T>::of(most[r], log2(all));
+    const T all = cuda::sum_of_row(weight_sum[r]);
+    lse = all == T(0) ? RowLog<T>::of_no_keys() : RowLog<T>::of(max_score[r], log2(all));
     return all == T(0) ? T(0) : T(1) / all;
   }
 };
 
-/// Scores of a tile to weights, older sums shrunk to go with them; then drops them and writes the tile that
-/// meets the values.
+/// Replaces the scores of a tile by weights, rescales older sums, applies dropout, and writes the weights to
+/// shared memory for the product with the values.
 template <class T, class Call, int C>
-__device__ inline void weigh_tile(const cuda::Share& me, const Call& x, const KeptPairs& kept,
-                                  RunningRows<T>& rows, T (&map)[cuda::mine][4], T (&sum)[cuda::mine][C],
-                                  T* tile) {
-  T shrink[cuda::mine];
-  rows.weigh(map, shrink);
+__device__ inline void softmax_tile(const cuda::Share& me, const Call& x, const KeepMask& keep_mask,
+                                    OnlineSoftmax<T>& rows, T (&map)[cuda::rows_per_thread][4],
+                                    T (&sum)[cuda::rows_per_thread][C], T* tile) {
+  T correction[cuda::rows_per_thread];
+  rows.scores_to_weights(map, correction);
 #pragma unroll
-  for (int r = 0; r < cuda::mine; ++r) {
+  for (int r = 0; r < cuda::rows_per_thread; ++r) {
 #pragma unroll
-    for (int n = 0; n < C; ++n) sum[r][n] *= shrink[r];
+    for (int n = 0; n < C; ++n) sum[r][n] *= correction[r];
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
-      if (x.dropped) map[r][n] = kept.has(me.row(r), me.key(n)) ? map[r][n] * x.keep_scale : T(0);
+      if (x.dropped) map[r][n] = keep_mask.has(me.row(r), me.key(n)) ? map[r][n] * x.keep_scale : T(0);
     }
   }
   cuda::put_map(me, map, tile);
 }
 
-/// Calls f(integral_constant<int, D>) with the numbers of a row that a tile holds, for rows of `width`. Wider
-/// rows are taken in slices, as all are where shared memory is scarce.
+/// Calls f(integral_constant<int, D>), D being the columns of a tile for rows of `width`. Wider rows go in
+/// slices of D columns, and all rows do where shared memory is scarce.
 template <class T, class F>
 void visit_tiles(int64_t width, F&& f) {
   if constexpr (std::is_same_v<T, double>) {
@@ -183,23 +185,23 @@ void visit_tiles(int64_t width, F&& f) {
   }
 }
 
-/// For the backward pass of a row: what its weights are relative to (infinity for a row without keys, whose
-/// weights so become 0), out . dout, and what the weights are multiplied by: see RowLog.
+/// What the backward pass needs of a query: the log2 that its weights are relative to (infinity without keys,
+/// so that they are 0), delta = out . dout, and the share of RowLog.
 template <class T>
 struct RowStats {
   T lse, delta, share = T(1);
 };
 
 template <class T>
-struct BackPair {
-  T weight, slope;  ///< the (dropped) weight, and the gradient of the score
+struct PairGradient {
+  T weight, score_grad;  ///< the weight after dropout, and the gradient of the score
 };
 
-/// From a score and the gradient of its dropped weight, `keep` being what dropout multiplied that by. A
-/// weight is at most 1: where scores are so large that rounding alone puts one above its log of the sum, as
-/// those of padding may be, it would else be infinite.
+/// From a score and the gradient of its weight after dropout; `keep` is the dropout factor. Clamps the weight
+/// to 1: rounding can put a very large score, such as one of padding, above its row's log sum, and the weight
+/// would be infinite.
 template <class T>
-__device__ inline BackPair<T> back_of(T score, T dweight, T keep, const RowStats<T>& row) {
+__device__ inline PairGradient<T> score_gradient(T score, T dweight, T keep, const RowStats<T>& row) {
   const T above = score - row.lse, p = exp2(above > T(0) ? T(0) : above) * row.share;
   return {p * keep, p * (dweight * keep - row.delta)};
 }

@@ -1,15 +1,15 @@
-// Which pairs of a tile dropout keeps, made from counters as core/kernels/dropout.h defines them.
+// The dropout masks of tiles on the CPU, from the counters that core/kernels/elementwise/dropout.h defines.
 #pragma once
 
-#include "core/kernels/attention_tile.h"
-#include "core/kernels/dropout.h"
+#include "heed/core/kernels/attention/attention_tile.h"
+#include "heed/core/kernels/elementwise/dropout.h"
 
 namespace heed::kernel {
 
-/// The dropout of one call of attention: the counters' constants, read once.
+/// The dropout of one attention call: seed, stream and threshold.
 struct DropoutTerms {
   uint64_t seed = 0, high = 0;
-  uint32_t least = 1;  ///< elements whose 16 bits are at least this are kept; 1 to 65536
+  uint32_t least = 1;  ///< dropout keeps elements whose 16 bits are at least this; 1 to 65536
 
   static DropoutTerms of(double p, const Draw& draw) {
     return {.seed = draw.seed,
@@ -20,19 +20,19 @@ struct DropoutTerms {
   using U = simd::Words<double>;
   static constexpr int lanes = simd::Lanes<double>::count;
 
-  /// Bits of `queries` x 64 pairs: bit j of query i speaks of element first + i row + j.
+  /// Fills the mask of [queries, 64] pairs: bit j of query i belongs to element first + i * row + j.
   template <class T>
-  void fill(uint64_t first, uint64_t row, int64_t queries, int64_t keys, PairBits<T>& kept) const {
+  void fill(uint64_t first, uint64_t row, int64_t queries, int64_t keys, PairBits<T>& keep_mask) const {
     const bool aligned = first % 8 == 0 && row % 8 == 0;
     for (int64_t i = 0; i < queries; i += lanes) {
       U element;
       for (int lane = 0; lane < lanes; ++lane) element[lane] = first + static_cast<uint64_t>(i + lane) * row;
       const U bits = from(element, keys, aligned);
-      for (int lane = 0; lane < lanes && i + lane < tile; ++lane) kept.set(i + lane, bits[lane]);
+      for (int lane = 0; lane < lanes && i + lane < tile; ++lane) keep_mask.set(i + lane, bits[lane]);
     }
   }
 
-  /// The bits of `count` elements (at most 64) from `element` on, for each lane; higher bits mean nothing.
+  /// For each lane: the bits of `count` elements (at most 64) from `element` on; higher bits are undefined.
   /// `aligned`: every element is a multiple of 8.
   U from(U element, int64_t count, bool aligned) const {
     const U skipped = element & 7, block = element >> 3;
@@ -59,7 +59,7 @@ struct DropoutTerms {
     U c0 = block & mask, c1 = block >> 32, c2 = U{} + (high & mask), c3 = U{} + (high >> 32);
     uint64_t k0 = seed & mask, k1 = seed >> 32;
     for (int round = 0; round < 10; ++round) {
-      // Upper halves may hold rubbish after the exclusive or: only lower ones are multiplied.
+      // Only the lower halves are multiplied; the xor leaves garbage in the upper ones.
       const U p0 = (c0 & mask) * uint64_t{0xD2511F53U};
       const U p1 = (c2 & mask) * uint64_t{0xCD9E8D57U};
       c0 = (p1 >> 32) ^ c1 ^ k0;
@@ -74,9 +74,9 @@ struct DropoutTerms {
 
   /// One bit for each of the four half-words of a lane.
   U four(U words) const {
-    const Halves kept =
+    const Halves keep_mask =
         reinterpret_cast<Halves>(reinterpret_cast<Halves>(words) > static_cast<uint16_t>(least - 1));
-    const U bits = reinterpret_cast<U>(kept) & 0x0008000400020001ULL;
+    const U bits = reinterpret_cast<U>(keep_mask) & 0x0008000400020001ULL;
     return (bits * 0x0001000100010001ULL) >> 48;
   }
 };

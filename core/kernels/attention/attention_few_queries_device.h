@@ -1,17 +1,17 @@
-// When queries are so few that each goes through its keys by itself.
+// Attention for calls with few queries, as in decoding.
 #pragma once
 
-#include "core/kernels/attention_device.h"
+#include "heed/core/kernels/attention/attention_device.h"
 
 namespace heed::kernel {
 
-/// True for few queries whose weights are not dropped.
+/// True for few queries without dropout.
 inline bool takes_rows(const AttentionShape& x, const AttentionTerms& terms) {
   constexpr int64_t few_queries = 3;
   return x.Tq <= few_queries && dropout_threshold(terms.dropout) == 0;
 }
 
-/// Attention, one query a block, or several blocks where queries are few and keys many.
+/// Attention with one block per query, or several where queries are few and keys many.
 void attention_rows(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                     const Tensor& out, const Tensor& lse);
 

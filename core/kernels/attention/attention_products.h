@@ -1,17 +1,16 @@
-// The products that tiled attention is made of, told to whoever keeps a ProductLog.
+// Reports the matrix products of a tiled attention call to the ProductLog.
 #pragma once
 
 #include <algorithm>
 #include <map>
 
-#include "core/count.h"
-#include "core/kernels/attention_tile.h"
+#include "heed/core/kernels/attention/attention_tile.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 
-/// Notes the products of a call, step by step as its tiles do them: forward the scores and the sums; back the
-/// scores again and the gradients of the weights, v, k and q. `Call` is the kernel's own description of a
-/// call.
+/// Records the products of a call tile by tile. Forward: scores and outputs. Backward: scores again, and the
+/// gradients of weights, v, k and q.
 template <class Call>
 void note_products(const Call& call, bool back) {
   std::map<Product, int64_t> found;
@@ -20,17 +19,17 @@ void note_products(const Call& call, bool back) {
       const int64_t queries = std::min(tile, call.Tq - i), seen = call.keys_before(b, i + queries);
       for (int64_t j = 0; j < seen; j += tile) {
         const int64_t count = std::min(tile, seen - j);
-        Stairs stairs;
+        TileMask tile_mask;
         const int64_t ahead = call.causal ? i + call.first_query + 1 - j : count;
         if (ahead < count) {
-          for (int64_t g = 0; g < queries; g += Stairs::group) {
-            const int64_t end = std::min(g + Stairs::group, queries);
-            stairs.add({g, end, 0, std::clamp<int64_t>(ahead + end - 1, 0, count)});
+          for (int64_t g = 0; g < queries; g += TileMask::group) {
+            const int64_t end = std::min(g + TileMask::group, queries);
+            tile_mask.add({g, end, 0, std::clamp<int64_t>(ahead + end - 1, 0, count)});
           }
         } else {
-          stairs.add({0, queries, 0, count});
+          tile_mask.add({0, queries, 0, count});
         }
-        stairs.each_rectangle([&](const Stairs::Step& s) {
+        tile_mask.each_rectangle([&](const TileMask::Step& s) {
           const int64_t keys = s.high - s.low, rest = s.to - s.from;
           found[{1, keys, rest, call.d, false, false, false}] += call.H;  // scores, [key, query]
           if (!back) return;
@@ -38,7 +37,7 @@ void note_products(const Call& call, bool back) {
           found[{1, keys, call.dv, rest, false, false, true}] += call.H;
           found[{1, keys, call.d, rest, false, false, true}] += call.H;
         });
-        stairs.each([&](const Stairs::Step& s) {
+        tile_mask.each([&](const TileMask::Step& s) {
           found[{1, s.to - s.from, back ? call.d : call.dv, s.high - s.low, true, false, true}] += call.H;
         });
       }

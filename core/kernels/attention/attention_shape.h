@@ -1,14 +1,13 @@
-// Extents of a call to attention, and which pairs of queries and keys it has: for the CPU's tiles and the
-// device's alike.
+// The extents of an attention call and which pairs (query, key) it has, for the CPU and the device.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "core/kernels/attention.h"
-#include "core/kernels/dropout.h"
-#include "core/share.h"
+#include "heed/core/distributed/batch_shard.h"
+#include "heed/core/kernels/attention/attention.h"
+#include "heed/core/kernels/elementwise/dropout.h"
 
 namespace heed::kernel {
 
@@ -18,24 +17,22 @@ inline constexpr double ln_2 = 0.69314718055994530942;
 template <class T>
 inline constexpr T infinity = std::numeric_limits<T>::infinity();
 
-/// The log of a row's sum of exponentials, as backward passes find it. Where that is large, rounding it to
-/// one number loses what the sum adds to the largest score, and all weights of the row with it: so what is
-/// lost is kept beside it. Below `one_is_enough` nothing is.
+/// The log of a row's sum of exponentials, for the backward pass. One rounded number is not precise enough
+/// for large scores: the weights 2^(score - log) would be wrong. `rest` keeps what rounding lost; below
+/// `one_is_enough` it is zero.
 template <class T>
 struct RowLog {
   static constexpr T one_is_enough = T(256);
   T log;       ///< natural
-  T rest = 0;  ///< in units of log2: what is to be added to log times log2 e
+  T rest = 0;  ///< in units of log2: to be added to log * log2(e)
 
-  /// Of a row whose largest score is `most`, with the sum `total` of weights relative to it; both logs
-  /// base 2.
+  /// From a row's largest score and the log of its sum of weights relative to that score, both in base 2.
   HEED_BOTH static RowLog of(T most, T log2_total) {
     const T log = (most + log2_total) * static_cast<T>(ln_2);
     if (!(log > one_is_enough || log < -one_is_enough) || log - log != T(0)) return {log};
     return {log, (most - RowLog{log}.exponent()) + log2_total};
   }
-  /// What weights are relative to, in units of log2, and the share of their row that they are then to be
-  /// multiplied by: a weight is 2^(score - base) share.
+  /// A weight of the row is share * 2^(score - base).
   struct Base {
     T base, share;
   };
@@ -47,14 +44,14 @@ struct RowLog {
   }
   /// The log in units of log2, without the rest.
   HEED_BOTH T exponent() const {
-    // Were the product fused with what is done to it, it would be another number each time.
+    // volatile: fused into a following sum, the product would round differently in each place.
     const volatile T rounded = log * static_cast<T>(log2_e);
     return rounded;
   }
-  HEED_BOTH static RowLog nothing() { return {-std::numeric_limits<T>::infinity()}; }
+  HEED_BOTH static RowLog of_no_keys() { return {-std::numeric_limits<T>::infinity()}; }
 };
 
-/// Two sets of keys of one row: each one's share of their sum, and the log of that.
+/// Joins two sets of keys of one query: the share of each in the joint sum, and the log of that sum.
 template <class T>
 struct JoinedRows {
   T first, second;  ///< to be divided by `total`
@@ -79,7 +76,7 @@ struct JoinedRows {
   }
 };
 
-/// Where the logs of rows are kept: [B, H, Tq], or [2, B, H, Tq] with what they lost behind them.
+/// The logs of all rows: [B, H, Tq], or [2, B, H, Tq] with the rests in the second half.
 template <class T>
 struct RowLogs {
   T* log = nullptr;
@@ -112,7 +109,8 @@ struct AttentionShape {
   int64_t first_query = 0;
   const int32_t* key_lengths = nullptr;  ///< [B], where the tensors are; null: all keys are there
   int64_t first_key = 0;                 ///< what key 0 is to the lengths
-  uint64_t first_element;                ///< what the first pair draws: see core/share.h
+  uint64_t first_element;                ///< random number of the first pair: see
+                                         ///< core/distributed/batch_shard.h
 
   AttentionShape(const Tensor& q, const Tensor& k, const Tensor& v)
       : B(q.extent(0)),
@@ -124,30 +122,30 @@ struct AttentionShape {
         dv(v.extent(3)),
         first_element(skipped_draws(B * H * Tq * Tk)) {}
 
-  /// Keys that batch row b has.
+  /// Number of keys of batch row b.
   HEED_BOTH int64_t keys_of(int64_t b) const {
     return key_lengths == nullptr ? Tk : within(key_lengths[b] - first_key, 0, Tk);
   }
-  /// Keys that some query before `end` sees.
+  /// Number of keys that some query before `end` sees.
   HEED_BOTH int64_t keys_before(int64_t b, int64_t end) const {
     const int64_t keys = keys_of(b);
     return causal ? within(end + first_query, 0, keys) : keys;
   }
   /// The first query that sees key j.
   HEED_BOTH int64_t first_of(int64_t j) const { return causal ? within(j - first_query, 0, Tq) : 0; }
-  /// Query i sees key j, if that is there.
+  /// True where query i may see key j, which must be below keys_of().
   HEED_BOTH bool sees(int64_t i, int64_t j) const { return !causal || j <= i + first_query; }
-  /// The number that the pair of query i and key j draws.
+  /// Index of the random number of the pair (i, j).
   HEED_BOTH uint64_t element(int64_t b, int64_t h, int64_t i, int64_t j) const {
     return first_element + static_cast<uint64_t>(((b * H + h) * Tq + i) * Tk + j);
   }
-  /// Where the relative bias of the pair lies.
+  /// Index of the pair's relative bias.
   HEED_BOTH int64_t diagonal(int64_t h, int64_t i, int64_t j) const {
     return h * (Tq + Tk - 1) + i - j + Tk - 1;
   }
 };
 
-/// What a call does to the scores of its pairs. Scores are in units of log2, so that a weight is one exp2.
+/// What a call does to its scores. Scores are in units of log2, so each weight costs one exp2.
 template <class T>
 struct AttentionScores : AttentionShape {
   T scale;
@@ -176,12 +174,12 @@ struct AttentionScores : AttentionShape {
     }
   }
 
-  HEED_BOTH T factor() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
+  HEED_BOTH T scale_log2() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
   HEED_BOTH bool added() const { return bias != nullptr || relative != nullptr; }
   HEED_BOTH const T* bias_at(int64_t b, int64_t h, int64_t i, int64_t j) const {
     return bias + b * bias_stride[0] + h * bias_stride[1] + i * bias_stride[2] + j * bias_stride[3];
   }
-  /// What is added to the scores of key j and the queries from i on.
+  /// The relative bias of key j and the queries from i on.
   HEED_BOTH const T* relative_at(int64_t h, int64_t i, int64_t j) const {
     return relative + diagonal(h, i, j);
   }
@@ -190,8 +188,8 @@ struct AttentionScores : AttentionShape {
   }
 };
 
-/// Operations of a call: two for each multiply-add of the pairs, forward or back. Pairs are counted in rows
-/// of 16 queries, as the CPU's tiles have them; key lengths are left out where they lie on a device.
+/// Floating-point operations of a call, forward or backward: two per multiply-add. Counts pairs in groups of
+/// 16 queries, as the CPU computes them, and ignores key lengths.
 inline int64_t attention_flops(const AttentionShape& x, bool back) {
   AttentionShape all = x;
   all.key_lengths = nullptr;

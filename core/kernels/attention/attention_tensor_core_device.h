@@ -1,23 +1,25 @@
-// Attention on the tensor cores: inputs packed as bf16 or tf32, tiles of them in shared memory, and their
-// products by warps that have 16 rows (or twice as many) each.
+// Attention on the tensor cores: inputs packed as bf16 or tf32, their tiles in shared memory, and products by
+// warps with 16 or 32 rows each.
 #pragma once
 
-#include "core/cuda/async.h"
-#include "core/cuda/mma.h"
-#include "core/kernels/attention_device.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/async.h"
+#include "heed/core/cuda/device/mma.h"
+#include "heed/core/kernels/attention/attention_device.h"
 
 namespace heed::kernel {
 
 using cuda::tf32;
 
-/// Numbers of 16 bytes.
+/// Number of elements in 16 bytes.
 template <class E>
 inline constexpr int packed_each = 16 / static_cast<int>(sizeof(E));
-/// Distance between the rows of a tile of D numbers: 16 bytes more, so that eight rows lie in all banks.
+/// Distance between the rows of a tile of D numbers: 16 bytes of padding, so eight rows touch all memory
+/// banks.
 template <class E, int D>
 inline constexpr int packed_ld = D + packed_each<E>;
 
-/// Rows of a packed tensor, [B, H, T, D] without gaps, zeros past a row's numbers.
+/// A packed tensor [B, H, T, D], contiguous, padded with zeros.
 template <class E>
 struct PackedRows {
   const E* data = nullptr;
@@ -31,12 +33,12 @@ struct PackedRows {
   }
 };
 
-/// Numbers of a row that the tensor cores' kernels take, for inputs of `width`: 32, 64 or 128.
+/// Columns of packed rows for inputs of `width`: 32, 64 or 128.
 inline int packed_width(int64_t width) { return width <= 32 ? 32 : width <= 64 ? 64 : 128; }
 
-/// 16 bytes a thread.
+/// Packs [rows, width] into [rows, D]; each thread writes 16 bytes.
 template <class E>
-__global__ void pack_rows(Heads<const float> from, int64_t rows, int64_t H, int64_t length, int64_t width,
+__global__ void pack_rows(HeadView<const float> from, int64_t rows, int64_t H, int64_t length, int64_t width,
                           int D, E* to) {
   const int64_t at = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * packed_each<E>;
   if (at >= rows * D) return;
@@ -55,27 +57,27 @@ __global__ void pack_rows(Heads<const float> from, int64_t rows, int64_t H, int6
   }
 }
 
-/// x [B, H, T, width] rounded, in rows of D.
+/// x [B, H, T, width] rounded to E, as rows of D.
 template <class E>
 Tensor packed(const Tensor& x, int D) {
   const int64_t rows = x.extent(0) * x.extent(1) * x.extent(2);
   const DType dtype = std::is_same_v<E, bf16> ? DType::bf16 : DType::f32;
   const Tensor to(Shape{std::max<int64_t>(1, rows), D}, dtype, x.device());
   const int64_t threads = rows * D / packed_each<E>;
-  cuda::run(pack_rows<E>,
-            {.blocks = dim3(static_cast<unsigned>(cuda::pieces(threads, 256))), .threads = dim3(256)},
-            Heads<const float>(x), rows, x.extent(1), x.extent(2), x.extent(3), D, static_cast<E*>(to.raw()));
+  cuda::run(
+      pack_rows<E>, {.blocks = dim3(static_cast<unsigned>(ceil_div(threads, 256))), .threads = dim3(256)},
+      HeadView<const float>(x), rows, x.extent(1), x.extent(2), x.extent(3), D, static_cast<E*>(to.raw()));
   return to;
 }
 
-inline constexpr int met = 64;  ///< columns of a step: keys, or queries where keys are rows
+inline constexpr int key_tile = 64;  ///< columns of a tile: keys, or queries where keys are rows
 
-/// Begins to copy rows at(0), at(1), ... of a packed tensor into a tile of `tall` rows; those that are null
-/// become zeros. `somewhere` is any device address.
-template <class E, int D, int tall, class At>
+/// Begins to copy rows at(0), at(1), ... of a packed tensor into a tile of `block_rows` rows; those that are
+/// null become zeros. `somewhere` is any valid device address.
+template <class E, int D, int block_rows, class At>
 __device__ inline void fetch_packed(E* tile, const E* somewhere, At at) {
   constexpr int pieces = D / packed_each<E>;
-  for (int e = static_cast<int>(threadIdx.x); e < tall * pieces; e += cuda::tile_threads) {
+  for (int e = static_cast<int>(threadIdx.x); e < block_rows * pieces; e += cuda::tile_threads) {
     const int row = e / pieces, c = e % pieces * packed_each<E>;
     const E* from = at(row);
     cuda::copy_async<16>(tile + row * packed_ld<E, D> + c, from != nullptr ? from + c : somewhere,
@@ -83,13 +85,13 @@ __device__ inline void fetch_packed(E* tile, const E* somewhere, At at) {
   }
 }
 
-/// The same of `rows` rows one after the other.
-template <class E, int D, int tall>
+/// The same for `rows` consecutive rows.
+template <class E, int D, int block_rows>
 __device__ inline void fetch_packed(E* tile, const E* from, int64_t rows) {
-  fetch_packed<E, D, tall>(tile, from, [=](int row) { return row < rows ? from + row * D : nullptr; });
+  fetch_packed<E, D, block_rows>(tile, from, [=](int row) { return row < rows ? from + row * D : nullptr; });
 }
 
-/// What a warp has of sums [16 M, 8 N].
+/// A warp's sums [16 M, 8 N], in registers.
 template <int M, int N>
 struct WarpSums {
   float x[M][N][4];
@@ -110,7 +112,7 @@ struct WarpSums {
   }
 };
 
-/// This lane's rows and columns of sums: row(m, e) for element e of block m, column(n, e) of block n.
+/// This lane's rows and columns in WarpSums: row(m, half) in block m, column(n, e) in block n.
 struct WarpPlace {
   int lane, warp;
   __device__ WarpPlace()
@@ -125,7 +127,7 @@ struct WarpPlace {
 /// sums [16 M rows of this warp, 64] += rows of `a` . rows of `b`, over D numbers.
 template <int D, int M>
 __device__ inline void warp_dots(const WarpPlace& me, const bf16* a, const bf16* b,
-                                 WarpSums<M, met / 8>& sums) {
+                                 WarpSums<M, key_tile / 8>& sums) {
   constexpr int ld = packed_ld<bf16, D>;
   const int matrix = me.lane / 8, row = me.lane % 8;
 #pragma unroll
@@ -137,7 +139,7 @@ __device__ inline void warp_dots(const WarpPlace& me, const bf16* a, const bf16*
       cuda::load_matrices(left[m], a + at * ld + c + matrix / 2 * 8);
     }
 #pragma unroll
-    for (int n = 0; n < met / 8; n += 2) {
+    for (int n = 0; n < key_tile / 8; n += 2) {
       uint32_t right[4];
       cuda::load_matrices(right, b + (8 * n + matrix / 2 * 8 + row) * ld + c + matrix % 2 * 8);
       const cuda::RightFactor first = {right[0], right[1]}, second = {right[2], right[3]};
@@ -152,7 +154,7 @@ __device__ inline void warp_dots(const WarpPlace& me, const bf16* a, const bf16*
 
 template <int D, int M>
 __device__ inline void warp_dots(const WarpPlace& me, const tf32* a, const tf32* b,
-                                 WarpSums<M, met / 8>& sums) {
+                                 WarpSums<M, key_tile / 8>& sums) {
   constexpr int ld = packed_ld<tf32, D>;
   const int g = me.lane / 4, t = me.lane % 4;
 #pragma unroll
@@ -167,7 +169,7 @@ __device__ inline void warp_dots(const WarpPlace& me, const tf32* a, const tf32*
       left[m][3] = row[8 * ld + 4];
     }
 #pragma unroll
-    for (int n = 0; n < met / 8; ++n) {
+    for (int n = 0; n < key_tile / 8; ++n) {
       const tf32* row = b + (8 * n + g) * ld + c + t;
       const tf32 right[2] = {row[0], row[4]};
 #pragma unroll
@@ -176,14 +178,14 @@ __device__ inline void warp_dots(const WarpPlace& me, const tf32* a, const tf32*
   }
 }
 
-/// sums [16 M, D] += map [16 M, 64] rows of b [64, D]: the map is rounded where it lies, in registers.
+/// sums [16 M, D] += map [16 M, 64] b [64, D]; the map is rounded in registers.
 template <int D, int M>
-__device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, met / 8>& map, const bf16* b,
+__device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, key_tile / 8>& map, const bf16* b,
                                    WarpSums<M, D / 8>& sums) {
   constexpr int ld = packed_ld<bf16, D>;
   const int matrix = me.lane / 8, row = me.lane % 8;
 #pragma unroll
-  for (int k = 0; k < met / 16; ++k) {
+  for (int k = 0; k < key_tile / 16; ++k) {
     cuda::LeftFactor left[M];
 #pragma unroll
     for (int m = 0; m < M; ++m) {
@@ -196,7 +198,8 @@ __device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, met / 
 #pragma unroll
     for (int n = 0; n < D / 8; n += 2) {
       uint32_t right[4];
-      cuda::load_matrices_turned(right, b + (16 * k + matrix % 2 * 8 + row) * ld + 8 * n + matrix / 2 * 8);
+      cuda::load_matrices_transposed(right,
+                                     b + (16 * k + matrix % 2 * 8 + row) * ld + 8 * n + matrix / 2 * 8);
       const cuda::RightFactor first = {right[0], right[1]}, second = {right[2], right[3]};
 #pragma unroll
       for (int m = 0; m < M; ++m) {
@@ -207,15 +210,15 @@ __device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, met / 
   }
 }
 
-/// A lane has columns 2t and 2t + 1 of the map where the product wants t and t + 4: since columns of the map
-/// and rows of b may be taken in any order, the product's t is our 2t, and its t + 4 our 2t + 1.
+/// A lane holds columns 2t and 2t + 1 of the map, but the instruction expects t and t + 4. The sum over
+/// columns may run in any order, so column t of the instruction is our 2t and t + 4 our 2t + 1.
 template <int D, int M>
-__device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, met / 8>& map, const tf32* b,
+__device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, key_tile / 8>& map, const tf32* b,
                                    WarpSums<M, D / 8>& sums) {
   constexpr int ld = packed_ld<tf32, D>;
   const int g = me.lane / 4, t = me.lane % 4;
 #pragma unroll
-  for (int k = 0; k < met / 8; ++k) {
+  for (int k = 0; k < key_tile / 8; ++k) {
     tf32 left[M][4];
 #pragma unroll
     for (int m = 0; m < M; ++m) {
@@ -234,31 +237,31 @@ __device__ inline void warp_gather(const WarpPlace& me, const WarpSums<M, met / 
   }
 }
 
-/// What becomes of a row of sums: they are multiplied by `fresh`, and what lies there already is added times
-/// `old`, unless that is zero.
-struct RowShares {
-  float fresh, old = 0.0F;
+/// What becomes of a row of sums: they are multiplied by `new_factor`, and what lies there already is added
+/// times `old_factor`, unless that is zero.
+struct RowFactors {
+  float new_factor, old_factor = 0.0F;
 };
 
-/// Writes sums, shared as shares(m, half) says, to row at(m, half); null: nowhere.
+/// Writes the sums, scaled by shares(m, half), to row at(m, half); skips null rows.
 template <int M, int N, class At, class Shares>
-__device__ inline void put_warp_rows(const WarpPlace& me, const WarpSums<M, N>& sums, int64_t width, At at,
-                                     Shares shares) {
+__device__ inline void store_warp_rows(const WarpPlace& me, const WarpSums<M, N>& sums, int64_t width, At at,
+                                       Shares shares) {
 #pragma unroll
   for (int m = 0; m < M; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float* to = at(m, half);
       if (to == nullptr) continue;
-      const RowShares by = shares(m, half);
+      const RowFactors by = shares(m, half);
       const bool pairs = reinterpret_cast<uintptr_t>(to) % 8 == 0;
 #pragma unroll
       for (int n = 0; n < N; ++n) {
         const int c = me.column(n, 0);
-        float low = sums.x[m][n][2 * half] * by.fresh, high = sums.x[m][n][2 * half + 1] * by.fresh;
-        if (by.old != 0.0F) {
-          if (c < width) low += to[c] * by.old;
-          if (c + 1 < width) high += to[c + 1] * by.old;
+        float low = sums.x[m][n][2 * half] * by.new_factor, high = sums.x[m][n][2 * half + 1] * by.new_factor;
+        if (by.old_factor != 0.0F) {
+          if (c < width) low += to[c] * by.old_factor;
+          if (c + 1 < width) high += to[c + 1] * by.old_factor;
         }
         if (pairs && c + 1 < width) {
           *reinterpret_cast<float2*>(to + c) = make_float2(low, high);
@@ -271,14 +274,13 @@ __device__ inline void put_warp_rows(const WarpPlace& me, const WarpSums<M, N>& 
   }
 }
 
-/// Heads as wide as the tensor cores take them: tiles of tf32 are twice those of bf16, and shared memory
-/// ends.
+/// Widest heads that the tensor cores support: shared memory limits them, and tf32 needs twice that of bf16.
 inline int64_t widest_on_tensor_cores(Rounding rounding) {
   if (rounding == Rounding::none) return 0;
   return (rounding == Rounding::bf16 ? 128 : 64) / (cuda::roomy() ? 1 : 2);
 }
 
-/// True where the tensor cores take a call: f32 whose products may be rounded.
+/// True where the tensor cores can compute a call: f32 products that may be rounded.
 inline bool takes_tensor_cores(const AttentionShape& x, Rounding rounding) {
   return std::max<int64_t>({x.d, x.dv, 1}) <= widest_on_tensor_cores(rounding);
 }
@@ -293,8 +295,8 @@ void with_packed(Rounding rounding, int64_t width, F&& f) {
   D == 64 ? f.template operator()<bf16, 64>() : f.template operator()<bf16, 128>();
 }
 
-/// What a call does to its pairs beside hiding some. Each kind has kernels of its own: where neither biases
-/// nor dropout can come, what they need takes no registers from the sums.
+/// What a call does to its scores besides masking. Each kind has its own kernels, so that a call without bias
+/// and dropout keeps the registers for its sums.
 enum class Pairs { plain, dropped, any };
 
 /// Calls f<pairs>() with the kind of a call.
@@ -304,22 +306,20 @@ void with_pairs(const AttentionScores<float>& call, F&& f) {
   call.dropped ? f.template operator()<Pairs::dropped>() : f.template operator()<Pairs::plain>();
 }
 
-/// How many of the `met` keys from j on, of `keys` there are, query i sees: they come first.
+/// Number of keys of the tile [j, j + key_tile) that query i sees; they come first.
 __device__ inline int keys_seen(const AttentionShape& x, int64_t i, int64_t j, int64_t keys) {
   const int64_t end = i >= x.Tq ? 0 : x.causal ? min(keys, i + x.first_query + 1) : keys;
-  return static_cast<int>(within(end - j, 0, met));
+  return static_cast<int>(within(end - j, 0, key_tile));
 }
 
-/// How many of the `met` queries from i on do not see key j, if that is there: they come first.
+/// Number of queries of the tile [i, i + key_tile) that do not see key j; they come first.
 __device__ inline int queries_before(const AttentionShape& x, int64_t j, int64_t i) {
-  return static_cast<int>(within(x.first_of(j) - i, 0, met));
+  return static_cast<int>(within(x.first_of(j) - i, 0, key_tile));
 }
 
-/// Attention and AttentionBack with rounded factors of products; sums and weights are f32.
+/// Attention and AttentionBack with inputs of products rounded to bf16 or tf32; sums and weights are f32.
 void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                        const Tensor& out, const Tensor& lse);
-void attention_rounded_back(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
-                            const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                            const Tensor& dk, const Tensor& dv);
+void attention_rounded_back(const AttentionBackTensors& t, const AttentionTerms& terms);
 
 }  // namespace heed::kernel

@@ -1,40 +1,40 @@
-// One tile of queries against runs of keys: the steps that tiled attention, dense or by blocks, is made of.
-// Scores are kept turned, [key, query]: then a vector holds one key's scores of many queries, the softmax
-// runs along rows without reductions inside vectors, and k, v, q, dout enter every product as they lie in
-// memory. Scores are in units of log2, so that a weight is one exp2.
+// The forward pass of one tile of queries [<= 64] against tiles of keys, for dense and for pattern attention.
+// Scores are stored transposed, [key, query]: a vector then holds the scores of many queries with one key,
+// the softmax needs no reduction inside a vector, and q, k, v and dout enter every product in their own
+// layout. Scores are in units of log2, so each weight costs one exp2.
 #pragma once
 
 #include <algorithm>
 #include <limits>
 
-#include "core/kernels/attention_shape.h"
-#include "core/kernels/heads.h"
-#include "core/kernels/small_gemm.h"
-#include "core/kernels/stairs.h"
+#include "heed/core/kernels/attention/attention_shape.h"
+#include "heed/core/kernels/attention/head_rows.h"
+#include "heed/core/kernels/attention/tile_mask.h"
+#include "heed/core/kernels/gemm/small_gemm.h"
 
 namespace heed::kernel {
 
-/// Rows that are added to, and the distance between them.
+/// Rows that a kernel adds to, `ld` elements apart.
 template <class T>
-struct Sums {
+struct SumRows {
   T* data;
   int64_t ld;
 
   T* row(int64_t index) const { return data + index * ld; }
 };
 
-/// One bit for each pair of a tile.
+/// One bit for each pair (query, key) of a tile, [64, 64].
 template <class T>
 struct PairBits {
   static constexpr int64_t bits = 8 * static_cast<int64_t>(sizeof(T));
   alignas(64) simd::Word<T> words[tile / bits][tile];
 
-  /// Bit j of `keys` speaks of key j and this query.
+  /// Bit j of `keys` belongs to the pair of this query and key j.
   void set(int64_t query, uint64_t keys) {
     for (int64_t w = 0; w < tile / bits; ++w)
       words[w][query] = static_cast<simd::Word<T>>(keys >> (w * bits % 64));
   }
-  /// The same for queries 0 to `count`, one word of keys each.
+  /// The same for queries 0 to count - 1, one word each.
   void set_all(const uint64_t* keys, int64_t count) {
     for (int64_t w = 0; w < tile / bits; ++w) {
       for (int64_t i = 0; i < count; ++i)
@@ -43,8 +43,8 @@ struct PairBits {
   }
   /// `x` where the bit of key j is set, `otherwise` elsewhere; for the queries from `lane` on.
   simd::Vector<T> select(int64_t j, int64_t lane, simd::Vector<T> x, simd::Vector<T> otherwise) const {
-    const simd::Words<T> mine = simd::load_words<T>(&words[j / bits][lane]);
-    return (mine & (simd::Word<T>{1} << (j % bits))) != 0 ? x : otherwise;
+    const simd::Words<T> word = simd::load_words<T>(&words[j / bits][lane]);
+    return (word & (simd::Word<T>{1} << (j % bits))) != 0 ? x : otherwise;
   }
 };
 
@@ -53,11 +53,11 @@ inline uint64_t low_bits(int64_t count) {
   return count <= 0 ? 0 : count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
 
-/// What stands between the plain scores and the weights of one step.
+/// What a step applies between the plain scores and the weights: softcap, bias, mask and dropout.
 template <class T>
-struct Between {
-  const PairBits<T>* visible = nullptr;  ///< pairs that exist; null: all
-  const PairBits<T>* kept = nullptr;     ///< pairs that dropout keeps; null: all
+struct ScoreModifiers {
+  const PairBits<T>* visible = nullptr;    ///< pairs that exist; null: all
+  const PairBits<T>* keep_mask = nullptr;  ///< pairs that dropout keeps; null: all
   T keep_scale = 1;
   const T* bias = nullptr;  ///< [key, query] as the scores, in log2 units; null: none
   T cap = 0;                ///< of the scores, in log2 units; 0: none
@@ -65,7 +65,7 @@ struct Between {
   bool masked() const { return visible != nullptr || bias != nullptr || cap != 0; }
 };
 
-/// tanh x by one exp2: absolute error of a rounding, which is all that a bounded score needs.
+/// tanh(x) by one exp2, with the absolute error of one rounding: a capped score needs no more.
 template <class T>
 simd::Vector<T> bounded(simd::Vector<T> x) {
   const simd::Vector<T> high = simd::splat(T(15)), low = simd::splat(T(-15));
@@ -73,314 +73,165 @@ simd::Vector<T> bounded(simd::Vector<T> x) {
   return T(1) - T(2) / (T(1) + simd::exp2<T>(x * static_cast<T>(2 * log2_e)));
 }
 
-/// The forward pass of one tile of queries.
+/// The forward pass of one tile of queries. Usage: start(), keys() for each tile of keys, finish().
 template <class T>
 class ForwardTile {
  public:
   static int64_t scratch(int64_t d, int64_t dv) {
-    return Carve<T>::rounded(d * tile) + tile * tile + 2 * Carve<T>::rounded(tile * simd::padded<T>(dv)) +
-           3 * tile;
+    return BumpAllocator<T>::rounded(d * tile) + tile * tile +
+           2 * BumpAllocator<T>::rounded(tile * simd::padded<T>(dv)) + 3 * tile;
   }
-  ForwardTile(T* memory, int64_t d, int64_t dv) : d_(d), dv_(dv), wide_(simd::padded<T>(dv)) {
-    Carve<T> carve(memory);
-    turned_ = carve.take(d * tile);
-    scores_ = carve.take(tile * tile);
-    sum_ = carve.take(tile * wide_);
-    values_ = carve.take(tile * wide_);
-    most_ = carve.take(tile);
-    total_ = carve.take(tile);
-    shrink_ = carve.take(tile);
+  ForwardTile(T* memory, int64_t d, int64_t dv) : d_(d), dv_(dv), padded_dv_(simd::padded<T>(dv)) {
+    BumpAllocator<T> arena(memory);
+    q_transposed_ = arena.take(d * tile);
+    scores_ = arena.take(tile * tile);
+    sum_ = arena.take(tile * padded_dv_);
+    values_ = arena.take(tile * padded_dv_);
+    max_score_ = arena.take(tile);
+    weight_sum_ = arena.take(tile);
+    correction_ = arena.take(tile);
   }
 
-  /// q [queries, d] with leading dimension ldq. `factor` is the scale times log2 e; `sink` a score in log2
-  /// units that each row begins with, -inf: none.
-  void start(const T* q, int64_t ldq, int64_t queries, T factor,
+  /// Takes q [queries, d], rows ldq apart. `scale_log2` is the scale times log2(e). `sink` is a score in log2
+  /// units that every row begins with; -inf: none.
+  void start(const T* q, int64_t ldq, int64_t queries, T scale_log2,
              T sink = -std::numeric_limits<T>::infinity()) {
     queries_ = queries;
-    width_ = simd::padded<T>(queries);
-    simd::turn(q, ldq, queries, d_, factor, turned_, width_);
-    std::fill_n(sum_, queries * wide_, T(0));
-    std::fill_n(most_, width_, sink);
-    std::fill_n(total_, width_, sink == -std::numeric_limits<T>::infinity() ? T(0) : T(1));
-    fresh_ = true;
+    padded_queries_ = simd::padded<T>(queries);
+    simd::scaled_transpose(q, ldq, queries, d_, scale_log2, q_transposed_, padded_queries_);
+    std::fill_n(sum_, queries * padded_dv_, T(0));
+    std::fill_n(max_score_, padded_queries_, sink);
+    std::fill_n(weight_sum_, padded_queries_, sink == -std::numeric_limits<T>::infinity() ? T(0) : T(1));
+    is_first_step_ = true;
   }
 
-  /// After start(): goes on from what other keys gave the same queries.
+  /// After start(): continues from the output [queries, dv] and log sums that earlier keys gave the same
+  /// queries.
   void resume(const T* out, int64_t ldo, const RowLogs<T>& lse) {
-    constexpr T nothing = -std::numeric_limits<T>::infinity();
+    constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
     for (int64_t i = 0; i < queries_; ++i) {
       const RowLog<T> before = lse.at(i);
       const auto [base, share] = before.split();
       const T total = T(1) / share;
-      simd::scaled(out + i * ldo, dv_, total, sum_ + i * wide_);
-      most_[i] = base;
-      total_[i] = before.log == nothing ? T(0) : total;
+      simd::scaled(out + i * ldo, dv_, total, sum_ + i * padded_dv_);
+      max_score_[i] = base;
+      weight_sum_[i] = before.log == minus_infinity ? T(0) : total;
     }
-    fresh_ = false;
+    is_first_step_ = false;
   }
 
-  /// Takes in the keys of one step. k and v point at its first key.
-  int64_t keys(const T* k, int64_t ldk, const T* v, int64_t ldv, const Stairs& stairs,
-               const Between<T>& between) {
-    if (stairs.steps == 0) return 0;
+  /// Adds one tile of keys; k [keys, d] and v [keys, dv] point at its first key. Returns the operations done.
+  int64_t keys(const T* k, int64_t ldk, const T* v, int64_t ldv, const TileMask& tile_mask,
+               const ScoreModifiers<T>& modifiers) {
+    if (tile_mask.steps == 0) return 0;
     int64_t flops = 0;
-    stairs.each_rectangle([&](const Stairs::Step& s) {
-      flops += small_gemm(Left::straight, s.high - s.low, lanes_of(s), d_, k + s.low * ldk, ldk,
-                          turned_ + s.from, width_, scores_ + s.low * width_ + s.from, width_, false);
+    tile_mask.each_rectangle([&](const TileMask::Step& s) {
+      flops += small_gemm(Left::row_major, s.high - s.low, lanes_of(s), d_, k + s.low * ldk, ldk,
+                          q_transposed_ + s.from, padded_queries_, scores_ + s.low * padded_queries_ + s.from,
+                          padded_queries_, false);
     });
-    if (between.masked()) {
-      between.kept != nullptr ? weigh<true, true>(stairs, between) : weigh<true, false>(stairs, between);
+    if (modifiers.masked()) {
+      modifiers.keep_mask != nullptr ? scores_to_weights<true, true>(tile_mask, modifiers)
+                                     : scores_to_weights<true, false>(tile_mask, modifiers);
     } else {
-      between.kept != nullptr ? weigh<false, true>(stairs, between) : weigh<false, false>(stairs, between);
+      modifiers.keep_mask != nullptr ? scores_to_weights<false, true>(tile_mask, modifiers)
+                                     : scores_to_weights<false, false>(tile_mask, modifiers);
     }
-    if (!fresh_) rescale();
-    fresh_ = false;
-    const Rows<T> values = whole_rows(v, ldv, stairs.end(), dv_, values_);
-    stairs.each([&](const Stairs::Step& s) {
-      flops +=
-          small_gemm(Left::turned, s.to - s.from, wide_, s.high - s.low, scores_ + s.low * width_ + s.from,
-                     width_, values.data + s.low * values.ld, values.ld, sum_ + s.from * wide_, wide_, true);
+    if (!is_first_step_) rescale_sums();
+    is_first_step_ = false;
+    const Rows<T> values = whole_rows(v, ldv, tile_mask.end(), dv_, values_);
+    tile_mask.each([&](const TileMask::Step& s) {
+      flops += small_gemm(Left::transposed, s.to - s.from, padded_dv_, s.high - s.low,
+                          scores_ + s.low * padded_queries_ + s.from, padded_queries_,
+                          values.data + s.low * values.ld, values.ld, sum_ + s.from * padded_dv_, padded_dv_,
+                          true);
     });
     return flops;
   }
 
-  /// out [queries, dv]; the logs of the queries' rows.
+  /// Writes out [queries, dv] and the log of each query's sum.
   void finish(T* out, int64_t ldo, const RowLogs<T>& lse) const {
     alignas(64) T inverse[tile], logs[tile];
-    for (int64_t lane = 0; lane < width_; lane += lanes) {
-      const V total = simd::load(total_ + lane);
+    for (int64_t lane = 0; lane < padded_queries_; lane += lanes) {
+      const V total = simd::load(weight_sum_ + lane);
       simd::store(logs + lane, simd::log2<T>(total));
       simd::store(inverse + lane, total == 0 ? V{} : T(1) / total);
     }
     for (int64_t i = 0; i < queries_; ++i) {
-      simd::scaled(sum_ + i * wide_, dv_, inverse[i], out + i * ldo);
-      lse.put(i, total_[i] == T(0) ? RowLog<T>::nothing() : RowLog<T>::of(most_[i], logs[i]));
+      simd::scaled(sum_ + i * padded_dv_, dv_, inverse[i], out + i * ldo);
+      lse.put(i, weight_sum_[i] == T(0) ? RowLog<T>::of_no_keys() : RowLog<T>::of(max_score_[i], logs[i]));
     }
   }
 
  private:
   using V = simd::Vector<T>;
   static constexpr int64_t lanes = simd::Lanes<T>::count;
-  static int64_t lanes_of(const Stairs::Step& s) { return simd::padded<T>(s.to - s.from); }
+  static int64_t lanes_of(const TileMask::Step& s) { return simd::padded<T>(s.to - s.from); }
 
-  /// Scores to weights, with the running maximum and sum of each query.
+  /// Replaces the scores [keys, queries] by weights and updates the running maximum and sum of each query
+  /// (online softmax). correction_ [queries] is what older sums must be multiplied by.
   template <bool masked, bool dropped>
-  void weigh(const Stairs& stairs, const Between<T>& between) {
-    const V nothing = simd::splat(-std::numeric_limits<T>::infinity());
-    std::fill_n(shrink_, width_, T(1));
-    stairs.each([&](const Stairs::Step& s) {
+  void scores_to_weights(const TileMask& tile_mask, const ScoreModifiers<T>& modifiers) {
+    const V minus_infinity = simd::splat(-std::numeric_limits<T>::infinity());
+    std::fill_n(correction_, padded_queries_, T(1));
+    tile_mask.each([&](const TileMask::Step& s) {
       for (int64_t lane = s.from; lane < s.to; lane += lanes) {
         T* column = scores_ + lane;
-        const V before = simd::load(most_ + lane);
+        const V before = simd::load(max_score_ + lane);
         V part[4] = {before, before, before, before};
-        const auto look = [&](int64_t j, V& most) {
-          V score = simd::load(column + j * width_);
+        const auto update_max = [&](int64_t j, V& max_score) {
+          V score = simd::load(column + j * padded_queries_);
           if constexpr (masked) {
-            if (between.cap != 0) score = between.cap * bounded<T>(score / between.cap);
-            if (between.bias != nullptr) score += simd::load(between.bias + j * width_ + lane);
-            if (between.visible != nullptr) score = between.visible->select(j, lane, score, nothing);
-            simd::store(column + j * width_, score);
+            if (modifiers.cap != 0) score = modifiers.cap * bounded<T>(score / modifiers.cap);
+            if (modifiers.bias != nullptr) score += simd::load(modifiers.bias + j * padded_queries_ + lane);
+            if (modifiers.visible != nullptr)
+              score = modifiers.visible->select(j, lane, score, minus_infinity);
+            simd::store(column + j * padded_queries_, score);
           }
-          most = score > most ? score : most;
+          max_score = score > max_score ? score : max_score;
         };
         int64_t j = s.low;
         for (; j + 4 <= s.high; j += 4) {
-          for (int64_t p = 0; p < 4; ++p) look(j + p, part[p]);
+          for (int64_t p = 0; p < 4; ++p) update_max(j + p, part[p]);
         }
-        for (; j < s.high; ++j) look(j, part[0]);
+        for (; j < s.high; ++j) update_max(j, part[0]);
         const V left = part[0] > part[1] ? part[0] : part[1], right = part[2] > part[3] ? part[2] : part[3];
-        const V most = left > right ? left : right;
-        const V base = most == nothing ? V{} : most;  // no key yet: the weights become 2^-inf, not NaN
+        const V max_score = left > right ? left : right;
+        const V base =
+            max_score == minus_infinity ? V{} : max_score;  // no visible key yet: 2^-inf = 0 instead of NaN
         V total[2] = {V{}, V{}};
         const auto weight = [&](int64_t at, V& sum) {
-          V p = simd::exp2<T>(simd::load(column + at * width_) - base);
+          V p = simd::exp2<T>(simd::load(column + at * padded_queries_) - base);
           sum += p;
-          if constexpr (dropped) p = between.kept->select(at, lane, p * between.keep_scale, V{});
-          simd::store(column + at * width_, p);
+          if constexpr (dropped) p = modifiers.keep_mask->select(at, lane, p * modifiers.keep_scale, V{});
+          simd::store(column + at * padded_queries_, p);
         };
         for (j = s.low; j + 2 <= s.high; j += 2) {
           weight(j, total[0]);
           weight(j + 1, total[1]);
         }
         if (j < s.high) weight(j, total[0]);
-        const V shrink = simd::exp2<T>(before - base);
-        simd::store(shrink_ + lane, shrink);
-        simd::store(total_ + lane, simd::load(total_ + lane) * shrink + (total[0] + total[1]));
-        simd::store(most_ + lane, most);
+        const V correction = simd::exp2<T>(before - base);
+        simd::store(correction_ + lane, correction);
+        simd::store(weight_sum_ + lane, simd::load(weight_sum_ + lane) * correction + (total[0] + total[1]));
+        simd::store(max_score_ + lane, max_score);
       }
     });
   }
 
-  void rescale() {
+  void rescale_sums() {
     for (int64_t i = 0; i < queries_; ++i) {
-      if (shrink_[i] == T(1)) continue;
-      for (int64_t c = 0; c < wide_; c += lanes) {
-        simd::store(sum_ + i * wide_ + c, simd::load(sum_ + i * wide_ + c) * shrink_[i]);
+      if (correction_[i] == T(1)) continue;
+      for (int64_t c = 0; c < padded_dv_; c += lanes) {
+        simd::store(sum_ + i * padded_dv_ + c, simd::load(sum_ + i * padded_dv_ + c) * correction_[i]);
       }
     }
   }
 
-  int64_t d_, dv_, wide_;
-  int64_t queries_ = 0, width_ = 0;
-  bool fresh_ = true;
-  T *turned_, *scores_, *sum_, *values_, *most_, *total_, *shrink_;
-};
-
-/// The backward pass of one tile of queries. Sums of dk and dv belong to the caller: rows of whole vectors,
-/// zero at first.
-template <class T>
-class BackTile {
- public:
-  static int64_t scratch(int64_t d, int64_t dv) {
-    const int64_t wide_d = tile * simd::padded<T>(d), wide_dv = tile * simd::padded<T>(dv);
-    return Carve<T>::rounded(d * tile) + Carve<T>::rounded(dv * tile) + 2 * tile * tile +
-           2 * Carve<T>::rounded(wide_d) + Carve<T>::rounded(wide_dv) + 2 * tile;
-  }
-  BackTile(T* memory, int64_t d, int64_t dv)
-      : d_(d), dv_(dv), wide_d_(simd::padded<T>(d)), wide_dv_(simd::padded<T>(dv)) {
-    Carve<T> carve(memory);
-    turned_q_ = carve.take(d * tile);
-    turned_dout_ = carve.take(dv * tile);
-    weights_ = carve.take(tile * tile);
-    slopes_ = carve.take(tile * tile);
-    q_copy_ = carve.take(tile * wide_d_);
-    sum_ = carve.take(tile * wide_d_);
-    dout_copy_ = carve.take(tile * wide_dv_);
-    lse_ = carve.take(tile);
-    delta_ = carve.take(tile);
-  }
-
-  /// Gradients of scores, and so all sums of dq and dk, come out `slope` times what they are: with the scale
-  /// itself they need no pass of their own for it.
-  void start(const T* q, int64_t ldq, const T* dout, int64_t ld_dout, const T* out, int64_t ldo,
-             const RowLogs<T>& lse, int64_t queries, T factor, T slope) {
-    constexpr T infinity = std::numeric_limits<T>::infinity();
-    queries_ = queries;
-    width_ = simd::padded<T>(queries);
-    simd::turn(q, ldq, queries, d_, factor, turned_q_, width_);
-    simd::turn(dout, ld_dout, queries, dv_, slope, turned_dout_, width_);
-    q_ = whole_rows(q, ldq, queries, d_, q_copy_);
-    dout_ = whole_rows(dout, ld_dout, queries, dv_, dout_copy_);
-    std::fill_n(sum_, queries * wide_d_, T(0));
-    bool all_exact = true;
-    for (int64_t i = 0; i < queries; ++i) {
-      // A row without keys weighs nothing: 2^(s - inf) = 0.
-      const RowLog<T> row = lse.at(i);
-      lse_[i] = row.log == -infinity ? infinity : row.split().base;
-      all_exact = all_exact && row.rest == T(0);
-    }
-    simd::row_dots(dout, ld_dout, out, ldo, queries, dv_, delta_);
-    simd::scaled(delta_, width_, slope, delta_);
-    std::fill(lse_ + queries, lse_ + width_, infinity);
-    if (!all_exact) shrink_rows(lse);
-  }
-
-  /// k and v: rows of whole vectors from the step's first key on; dk and dv likewise, and added to. The
-  /// gradient of the score of lane i and key j is added to diagonals[i - j], where those are wanted.
-  int64_t keys(Rows<T> k, Rows<T> v, const Stairs& stairs, const Between<T>& between, Sums<T> dk, Sums<T> dv,
-               T* diagonals = nullptr) {
-    int64_t flops = 0;
-    stairs.each_rectangle([&](const Stairs::Step& s) {
-      const int64_t at = s.low * width_ + s.from, keys = s.high - s.low,
-                    wide = simd::padded<T>(s.to - s.from);
-      flops += small_gemm(Left::straight, keys, wide, d_, k.data + s.low * k.ld, k.ld, turned_q_ + s.from,
-                          width_, weights_ + at, width_, false);
-      flops += small_gemm(Left::straight, keys, wide, dv_, v.data + s.low * v.ld, v.ld, turned_dout_ + s.from,
-                          width_, slopes_ + at, width_, false);
-    });
-    if (between.masked()) {
-      between.kept != nullptr ? slope<true, true>(stairs, between) : slope<true, false>(stairs, between);
-    } else {
-      between.kept != nullptr ? slope<false, true>(stairs, between) : slope<false, false>(stairs, between);
-    }
-    if (diagonals != nullptr) add_diagonals(stairs, diagonals);
-    stairs.each_rectangle([&](const Stairs::Step& s) {
-      const int64_t at = s.low * width_ + s.from, keys = s.high - s.low, queries = s.to - s.from;
-      flops += small_gemm(Left::straight, keys, wide_dv_, queries, weights_ + at, width_,
-                          dout_.data + s.from * dout_.ld, dout_.ld, dv.row(s.low), dv.ld, true);
-      flops += small_gemm(Left::straight, keys, wide_d_, queries, slopes_ + at, width_,
-                          q_.data + s.from * q_.ld, q_.ld, dk.row(s.low), dk.ld, true);
-    });
-    stairs.each([&](const Stairs::Step& s) {
-      flops +=
-          small_gemm(Left::turned, s.to - s.from, wide_d_, s.high - s.low, slopes_ + s.low * width_ + s.from,
-                     width_, k.data + s.low * k.ld, k.ld, sum_ + s.from * wide_d_, wide_d_, true);
-    });
-    return flops;
-  }
-
-  /// dq [queries, d].
-  void finish(T* dq, int64_t ld, T scale) const {
-    for (int64_t i = 0; i < queries_; ++i) simd::scaled(sum_ + i * wide_d_, d_, scale, dq + i * ld);
-  }
-
- private:
-  using V = simd::Vector<T>;
-  static constexpr int64_t lanes = simd::Lanes<T>::count;
-
-  /// Weights of rows whose log lost something are to be multiplied by a share. All gradients are linear in
-  /// each row's dout, so that is multiplied.
-  void shrink_rows(const RowLogs<T>& lse) {
-    for (int64_t i = 0; i < queries_; ++i) {
-      const T share = lse.at(i).split().share;
-      simd::scaled(dout_.data + i * dout_.ld, wide_dv_, share, dout_copy_ + i * wide_dv_);
-      for (int64_t c = 0; c < dv_; ++c) turned_dout_[c * width_ + i] *= share;
-      delta_[i] *= share;
-    }
-    dout_ = {dout_copy_, wide_dv_};
-  }
-
-  /// Scores to (dropped) weights, and their gradients to those of the scores.
-  template <bool masked, bool dropped>
-  void slope(const Stairs& stairs, const Between<T>& between) {
-    const V nothing = simd::splat(-std::numeric_limits<T>::infinity());
-    stairs.each([&](const Stairs::Step& step) {
-      for (int64_t lane = step.from; lane < step.to; lane += lanes) {
-        const V lse = simd::load(lse_ + lane), delta = simd::load(delta_ + lane);
-        for (int64_t j = step.low; j < step.high; ++j) {
-          T* weight = weights_ + j * width_ + lane;
-          T* gradient = slopes_ + j * width_ + lane;
-          V s = simd::load(weight);
-          [[maybe_unused]] V steep = simd::splat(T(1));
-          if constexpr (masked) {
-            if (between.cap != 0) {
-              const V bound = bounded<T>(s / between.cap);
-              s = between.cap * bound;
-              steep = T(1) - bound * bound;
-            }
-            if (between.bias != nullptr) s += simd::load(between.bias + j * width_ + lane);
-            if (between.visible != nullptr) s = between.visible->select(j, lane, s, nothing);
-          }
-          const V p = simd::exp2<T>(s - lse);
-          V dp = simd::load(gradient);
-          if constexpr (dropped) {
-            simd::store(weight, between.kept->select(j, lane, p * between.keep_scale, V{}));
-            dp = between.kept->select(j, lane, dp * between.keep_scale, V{});
-          } else {
-            simd::store(weight, p);
-          }
-          if constexpr (masked) {
-            simd::store(gradient, p * (dp - delta) * steep);
-          } else {
-            simd::store(gradient, p * (dp - delta));
-          }
-        }
-      }
-    });
-  }
-
-  void add_diagonals(const Stairs& stairs, T* diagonals) const {
-    stairs.each([&](const Stairs::Step& s) {
-      for (int64_t j = s.low; j < s.high; ++j) {
-        for (int64_t i = s.from; i < s.to; ++i) diagonals[i - j] += slopes_[j * width_ + i];
-      }
-    });
-  }
-
-  int64_t d_, dv_, wide_d_, wide_dv_;
-  int64_t queries_ = 0, width_ = 0;
-  Rows<T> q_{}, dout_{};
-  T *turned_q_, *turned_dout_, *weights_, *slopes_, *q_copy_, *sum_, *dout_copy_, *lse_, *delta_;
+  int64_t d_, dv_, padded_dv_;
+  int64_t queries_ = 0, padded_queries_ = 0;
+  bool is_first_step_ = true;
+  T *q_transposed_, *scores_, *sum_, *values_, *max_score_, *weight_sum_, *correction_;
 };
 
 }  // namespace heed::kernel

@@ -1,15 +1,14 @@
-// Rows of heads as the kernels of the CPU take them: fetched early, in whole vectors, in scratch memory.
+// Rows of heads on the CPU: prefetching, padding to whole vectors, and scratch memory.
 #pragma once
 
 #include <algorithm>
 
-#include "core/kernels/head_rows.h"
-#include "core/kernels/vector.h"
+#include "heed/core/kernels/attention/head_view.h"
+#include "heed/core/kernels/simd/vector.h"
 
 namespace heed::kernel {
 
-/// Asks for rows that will be needed soon: heads lie scattered in memory, which hides their order from the
-/// hardware.
+/// Prefetches rows [rows, width]: heads are strided, which defeats the hardware prefetcher.
 template <class T>
 void fetch_rows(const T* x, int64_t ld, int64_t rows, int64_t width) {
   constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
@@ -18,7 +17,7 @@ void fetch_rows(const T* x, int64_t ld, int64_t rows, int64_t width) {
   }
 }
 
-/// Some rows of a matrix and the distance between them.
+/// Rows of a matrix, `ld` elements apart.
 template <class T>
 struct Rows {
   const T* data;
@@ -27,17 +26,17 @@ struct Rows {
   Rows from(int64_t row) const { return {data + row * ld, ld}; }
 };
 
-/// Rows of whole vectors: x itself, or a copy filled up with zeros where the width is not a whole number of
-/// vectors.
+/// Rows [rows, padded width]: x itself where the width is a whole number of vectors, else a copy padded with
+/// zeros.
 template <class T>
 Rows<T> whole_rows(const T* x, int64_t ld, int64_t rows, int64_t width, T* copy) {
-  const int64_t wide = simd::padded<T>(width);
-  if (wide == width) return {x, ld};
+  const int64_t padded_width = simd::padded<T>(width);
+  if (padded_width == width) return {x, ld};
   for (int64_t r = 0; r < rows; ++r) {
-    std::copy_n(x + r * ld, width, copy + r * wide);
-    std::fill(copy + r * wide + width, copy + (r + 1) * wide, T(0));
+    std::copy_n(x + r * ld, width, copy + r * padded_width);
+    std::fill(copy + r * padded_width + width, copy + (r + 1) * padded_width, T(0));
   }
-  return {copy, wide};
+  return {copy, padded_width};
 }
 
 template <class T>
@@ -45,11 +44,11 @@ void zero_rows(T* x, int64_t ld, int64_t rows, int64_t width) {
   for (int64_t r = 0; r < rows; ++r) std::fill_n(x + r * ld, width, T(0));
 }
 
-/// Hands out runs of a part of scratch memory, each aligned to 64 bytes.
+/// Allocates pieces of scratch memory one after the other, each aligned to 64 bytes.
 template <class T>
-class Carve {
+class BumpAllocator {
  public:
-  explicit Carve(T* begin) : next_(begin) {}
+  explicit BumpAllocator(T* begin) : next_(begin) {}
   T* take(int64_t count) {
     T* out = next_;
     next_ += rounded(count);
@@ -61,10 +60,7 @@ class Carve {
   T* next_;
 };
 
-/// Pieces of `size` that cover `count`.
-inline int64_t pieces_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
-
-/// Operations that pay for handing a piece to a thread.
-inline constexpr int64_t piece_flops = 4'000'000;
+/// Operations that make a task worth giving to a thread.
+inline constexpr int64_t flops_per_task = 4'000'000;
 
 }  // namespace heed::kernel

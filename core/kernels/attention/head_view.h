@@ -1,21 +1,21 @@
-// A view [B, H, T, d] as plain pointers to the rows of its heads.
+// A tensor [B, H, T, d] as pointers to the rows of its heads, on the CPU and on the device.
 #pragma once
 
 #include <type_traits>
 
-#include "core/launch.h"
-#include "core/tensor.h"
+#include "heed/core/launch.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
-/// T may be const. Distances in elements; the last stride is 1. Of an empty tensor: null.
+/// Strides in elements; the last stride is 1. T may be const. An empty tensor gives null.
 template <class T>
-struct Heads {
+struct HeadView {
   T* data = nullptr;
   int64_t batch = 0, head = 0, ld = 0;
 
-  Heads() = default;
-  explicit Heads(const Tensor& x) {
+  HeadView() = default;
+  explicit HeadView(const Tensor& x) {
     if (!x) return;
     data = x.data<std::remove_const_t<T>>();
     batch = x.strides()[0];

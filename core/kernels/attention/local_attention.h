@@ -1,8 +1,8 @@
 // Attention to the keys near a centre that each query has of its own: time and memory follow the window.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
@@ -42,16 +42,19 @@ struct LocalAttention {
                    const LocalTerms& terms, const Tensor& out);
 };
 
-/// Gradients (overwritten) from dout; the weights are computed again. The window itself has none: it is a
-/// step.
+/// What LocalAttentionBack reads and writes.
+struct LocalAttentionBackTensors {
+  Tensor q, k, v, centre;  ///< as LocalAttention read them
+  Tensor dout;             ///< [B, H, Tq, dv]
+  Tensor dq, dk, dv;       ///< written: as q, k, v
+  Tensor dcentre;          ///< written: [B, H, Tq]
+};
+
+/// Gradients of LocalAttention; it recomputes the weights. The window has no gradient: it is a step function.
 struct LocalAttentionBack {
   template <Isa>
-  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                  const LocalTerms& terms, const Tensor& dout, const Tensor& dq, const Tensor& dk,
-                  const Tensor& dv, const Tensor& dcentre);
-  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                   const LocalTerms& terms, const Tensor& dout, const Tensor& dq, const Tensor& dk,
-                   const Tensor& dv, const Tensor& dcentre);
+  static void cpu(const LocalAttentionBackTensors& t, const LocalTerms& terms);
+  static void cuda(const LocalAttentionBackTensors& t, const LocalTerms& terms);
 };
 
 }  // namespace heed::kernel

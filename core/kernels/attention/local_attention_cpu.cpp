@@ -1,15 +1,15 @@
 // Attention to windows on the CPU, query by query; its gradient head by head.
-#include "core/kernels/here.h"
-#include "core/kernels/local_attention.h"
+#include "heed/core/kernels/attention/local_attention.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <cmath>
 #include <limits>
 
-#include "core/count.h"
-#include "core/kernels/heads.h"
-#include "core/kernels/lanes.h"
-#include "core/kernels/scratch.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/attention/head_rows.h"
+#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 template <class T>
 struct Call {
   int64_t batch, heads, queries, keys, d, dv;
-  T scale, narrow;  // narrow: 1 / sigma^2
+  T scale, inverse_variance;  // narrow: 1 / sigma^2
   const LocalTerms& terms;
   const int32_t* lengths;
 
@@ -29,31 +29,31 @@ struct Call {
         d(q.extent(3)),
         dv(v.extent(3)),
         scale(static_cast<T>(t.scale)),
-        narrow(static_cast<T>(1 / (t.sigma * t.sigma))),
+        inverse_variance(static_cast<T>(1 / (t.sigma * t.sigma))),
         terms(t),
         lengths(t.key_lengths ? t.key_lengths.data<int32_t>() : nullptr) {}
 
-  int64_t most() const { return std::min(2 * std::min(terms.reach, keys) + 1, keys); }
-  int64_t grain() const { return piece_flops / (2 * (most() + 1) * (d + dv + 8)) + 1; }
+  int64_t max_keys() const { return std::min(2 * std::min(terms.reach, keys) + 1, keys); }
+  int64_t grain() const { return flops_per_task / (2 * (max_keys() + 1) * (d + dv + 8)) + 1; }
 };
 
 /// The weights of one query over its window, and what their gradient needs.
 template <class T>
 class Window {
  public:
-  static int64_t scratch(const Call<T>& call) { return 4 * Carve<T>::rounded(call.most()); }
-  Window(const Call<T>& call, T* memory) : call_(call), carve_(memory) {
-    weights = carve_.take(call.most());
-    bell_ = carve_.take(call.most());
-    scores_ = carve_.take(call.most());
-    soft_ = carve_.take(call.most());
+  static int64_t scratch(const Call<T>& call) { return 4 * BumpAllocator<T>::rounded(call.max_keys()); }
+  Window(const Call<T>& call, T* memory) : call_(call), arena_(memory) {
+    weights = arena_.take(call.max_keys());
+    bell_ = arena_.take(call.max_keys());
+    scores_ = arena_.take(call.max_keys());
+    soft_ = arena_.take(call.max_keys());
   }
 
   int64_t first = 0, count = 0;
   T* weights;  // of the values: Gaussian and all
 
   /// Flops done. A centre that is no number gives no window and sets `broken`.
-  int64_t look(int64_t b, int64_t i, T centre, const T* q, Rows<T> k) {
+  int64_t compute(int64_t b, int64_t i, T centre, const T* q, Rows<T> k) {
     const LocalTerms& t = call_.terms;
     broken = centre != centre;
     centre_ = static_cast<double>(centre);
@@ -71,17 +71,17 @@ class Window {
     first = std::max<int64_t>(first, 0);
     count = std::max<int64_t>(std::min(last + 1, open) - first, 0);
     if (count == 0) return 0;
-    T most = -std::numeric_limits<T>::infinity();
+    T max_score = -std::numeric_limits<T>::infinity();
     for (int64_t c = 0; c < count; ++c) {
       const double off = static_cast<double>(first + c) - centre_;
       bell_[c] =
           t.gauss == Gauss::none ? T(1) : static_cast<T>(std::exp(-off * off / (2 * t.sigma * t.sigma)));
       scores_[c] = call_.scale * lanes::dot(q, k.from(first + c).data, call_.d);
       soft_[c] = t.gauss == Gauss::pre_score ? scores_[c] * bell_[c] : scores_[c];
-      most = std::max(most, soft_[c]);
+      max_score = std::max(max_score, soft_[c]);
     }
     T total = 0;
-    for (int64_t c = 0; c < count; ++c) total += soft_[c] = std::exp(soft_[c] - most);
+    for (int64_t c = 0; c < count; ++c) total += soft_[c] = std::exp(soft_[c] - max_score);
     for (int64_t c = 0; c < count; ++c) {
       soft_[c] /= total;
       weights[c] = t.gauss == Gauss::post ? soft_[c] * bell_[c] : soft_[c];
@@ -90,16 +90,17 @@ class Window {
   }
 
   /// From the gradients of `weights` to those of the scaled products (in place) and of the centre.
-  T bend(T* dweights) {
+  T backpropagate(T* dweights) {
     const LocalTerms& t = call_.terms;
     const bool post = t.gauss == Gauss::post;
     T inner = 0, dcentre = 0;
     for (int64_t c = 0; c < count; ++c) inner += weights[c] * dweights[c];
     for (int64_t c = 0; c < count; ++c) {
-      const T pull = (static_cast<T>(static_cast<double>(first + c) - centre_)) * call_.narrow;
-      if (post) dcentre += weights[c] * dweights[c] * pull;
+      const T offset_over_variance =
+          (static_cast<T>(static_cast<double>(first + c) - centre_)) * call_.inverse_variance;
+      if (post) dcentre += weights[c] * dweights[c] * offset_over_variance;
       const T dscore = soft_[c] * ((post ? bell_[c] : T(1)) * dweights[c] - inner);
-      if (t.gauss == Gauss::pre_score) dcentre += dscore * scores_[c] * bell_[c] * pull;
+      if (t.gauss == Gauss::pre_score) dcentre += dscore * scores_[c] * bell_[c] * offset_over_variance;
       dweights[c] = t.gauss == Gauss::pre_score ? dscore * bell_[c] : dscore;
     }
     return dcentre;
@@ -109,23 +110,23 @@ class Window {
 
  private:
   const Call<T>& call_;
-  Carve<T> carve_;
+  BumpAllocator<T> arena_;
   T *bell_, *scores_, *soft_;
   double centre_ = 0;
 };
 
 template <class T>
-void add_scaled(T* to, const T* from, T factor, int64_t count) {
+void add_scaled(T* to, const T* from, T scale_log2, int64_t count) {
 #pragma GCC ivdep
-  for (int64_t c = 0; c < count; ++c) to[c] += factor * from[c];
+  for (int64_t c = 0; c < count; ++c) to[c] += scale_log2 * from[c];
 }
 
 template <class T>
 void forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre, const LocalTerms& terms,
              const Tensor& out) {
   const Call<T> call(q, k, v, terms);
-  const Heads<const T> qs(q), ks(k), vs(v);
-  const Heads<T> outs(out);
+  const HeadView<const T> qs(q), ks(k), vs(v);
+  const HeadView<T> outs(out);
   const T* centres = centre.data<T>();
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * Window<T>::scratch(call));
   parallel_rows(call.batch * call.heads * call.queries, call.grain(), [&](int64_t begin, int64_t end) {
@@ -135,7 +136,7 @@ void forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& ce
     for (int64_t row = begin; row < end; ++row) {
       const int64_t i = row % call.queries, head = row / call.queries;
       const int64_t b = head / call.heads, h = head % call.heads;
-      flops += window.look(b, i, centres[row], qs.at(b, h, i), {ks.at(b, h, 0), ks.ld});
+      flops += window.compute(b, i, centres[row], qs.at(b, h, i), {ks.at(b, h, 0), ks.ld});
       T* to = outs.at(b, h, i);
       std::fill_n(to, call.dv, window.broken ? std::numeric_limits<T>::quiet_NaN() : T(0));
       for (int64_t c = 0; c < window.count; ++c)
@@ -147,21 +148,19 @@ void forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& ce
 }
 
 template <class T>
-void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-              const LocalTerms& terms, const Tensor& dout, const Tensor& dq, const Tensor& dk,
-              const Tensor& dv, const Tensor& dcentre) {
-  const Call<T> call(q, k, v, terms);
-  const Heads<const T> qs(q), ks(k), vs(v), douts(dout);
-  const Heads<T> dqs(dq), dks(dk), dvs(dv);
-  const T* centres = centre.data<T>();
-  T* dcentres = dcentre.data<T>();
-  const int64_t slopes = Carve<T>::rounded(call.most());
-  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (Window<T>::scratch(call) + slopes));
+void backward(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
+  const Call<T> call(t.q, t.k, t.v, terms);
+  const HeadView<const T> qs(t.q), ks(t.k), vs(t.v), douts(t.dout);
+  const HeadView<T> dqs(t.dq), dks(t.dk), dvs(t.dv);
+  const T* centres = t.centre.data<T>();
+  T* dcentres = t.dcentre.data<T>();
+  const int64_t dweights_size = BumpAllocator<T>::rounded(call.max_keys());
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (Window<T>::scratch(call) + dweights_size));
   parallel_rows(call.batch * call.heads, call.grain() / (2 * call.queries + 1),
                 [&](int64_t begin, int64_t end) {
                   const Scratch::Part part(scratch);
                   T* dweights = part.template data<T>();
-                  Window<T> window(call, dweights + slopes);
+                  Window<T> window(call, dweights + dweights_size);
                   int64_t flops = 0;
                   for (int64_t head = begin; head < end; ++head) {
                     const int64_t b = head / call.heads, h = head % call.heads;
@@ -169,13 +168,13 @@ void backward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& c
                     zero_rows(dvs.at(b, h, 0), dvs.ld, call.keys, call.dv);
                     for (int64_t i = 0; i < call.queries; ++i) {
                       const int64_t row = head * call.queries + i;
-                      const T *own = qs.at(b, h, i), *slope = douts.at(b, h, i);
-                      flops += window.look(b, i, centres[row], own, {ks.at(b, h, 0), ks.ld});
+                      const T *own = qs.at(b, h, i), *dout_row = douts.at(b, h, i);
+                      flops += window.compute(b, i, centres[row], own, {ks.at(b, h, 0), ks.ld});
                       for (int64_t c = 0; c < window.count; ++c) {
-                        dweights[c] = lanes::dot(slope, vs.at(b, h, window.first + c), call.dv);
-                        add_scaled(dvs.at(b, h, window.first + c), slope, window.weights[c], call.dv);
+                        dweights[c] = lanes::dot(dout_row, vs.at(b, h, window.first + c), call.dv);
+                        add_scaled(dvs.at(b, h, window.first + c), dout_row, window.weights[c], call.dv);
                       }
-                      dcentres[row] = window.bend(dweights);
+                      dcentres[row] = window.backpropagate(dweights);
                       T* down = dqs.at(b, h, i);
                       std::fill_n(down, call.d, T(0));
                       for (int64_t c = 0; c < window.count; ++c) {
@@ -200,12 +199,9 @@ void LocalAttention::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v
 }
 
 template <>
-void LocalAttentionBack::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                                   const LocalTerms& terms, const Tensor& dout, const Tensor& dq,
-                                   const Tensor& dk, const Tensor& dv, const Tensor& dcentre) {
-  visit_float("local_attention", q.dtype(), [&](auto type) {
-    backward<typename decltype(type)::type>(q, k, v, centre, terms, dout, dq, dk, dv, dcentre);
-  });
+void LocalAttentionBack::cpu<here>(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
+  visit_float("local_attention", t.q.dtype(),
+              [&](auto type) { backward<typename decltype(type)::type>(t, terms); });
 }
 
 }  // namespace heed::kernel

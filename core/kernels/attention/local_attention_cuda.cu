@@ -1,14 +1,15 @@
 // Attention to windows on a GPU: a warp takes a query. Gradients of keys and values come from the queries
 // whose window holds the key: with queries in the order of their windows these lie together.
-#include "core/kernels/local_attention.h"
+#include "heed/core/kernels/attention/local_attention.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/count.h"
-#include "core/cuda/head_rows.h"
-#include "core/cuda/sort.h"
-#include "core/cuda/team.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/sort.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/kernels/attention/head_view.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -22,7 +23,7 @@ struct Call {
   Gauss gauss;
   bool causal;
   const int32_t* lengths;
-  cuda::HeadRows<const T> q, k, v;
+  HeadView<const T> q, k, v;
   const T* centres;
 
   Call(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& centre, const LocalTerms& t)
@@ -131,7 +132,7 @@ struct Window {
 
 /// memory [warps of the grid, 4, most]
 template <class T>
-__global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, cuda::HeadRows<T> out) {
+__global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, HeadView<T> out) {
   Window<T> window(memory + cuda::grid_warp() * 4 * call.most, call.most);
   for (int64_t row = cuda::grid_warp(); row < call.batch * call.heads * call.queries;
        row += cuda::grid_warps()) {
@@ -149,34 +150,34 @@ __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, c
   }
 }
 
-/// What the gradient keeps of each query: weights and slopes [rows, most], first key and how many.
+/// What the backward pass saves of each query: weights and score gradients [rows, most], first key and number
+/// of keys.
 template <class T>
-struct Kept {
-  T *weights, *slopes;
+struct SavedRows {
+  T *weights, *dscores;
   int32_t *first, *count;
 };
 
 /// dq and dcentre.
 template <class T>
-__global__ void __launch_bounds__(cuda::block)
-    slope_queries(Call<T> call, T* memory, cuda::HeadRows<const T> dout, Kept<T> kept, cuda::HeadRows<T> dq,
-                  T* dcentre) {
+__global__ void __launch_bounds__(cuda::block) back_queries(Call<T> call, T* memory, HeadView<const T> dout,
+                                                            SavedRows<T> saved, HeadView<T> dq, T* dcentre) {
   Window<T> window(memory + cuda::grid_warp() * 4 * call.most, call.most);
   for (int64_t row = cuda::grid_warp(); row < call.batch * call.heads * call.queries;
        row += cuda::grid_warps()) {
     const int64_t i = row % call.queries, head = row / call.queries, b = head / call.heads,
                   h = head % call.heads;
     const Span span = span_of(call, b, i, call.centres[row]);
-    const T *own = call.q.at(b, h, i), *slope = dout.at(b, h, i);
-    T* dweights = kept.slopes + row * call.most;
+    const T *own = call.q.at(b, h, i), *dout_view = dout.at(b, h, i);
+    T* dweights = saved.dscores + row * call.most;
     window.look(call, span, b, h, own);
     for (int64_t c = 0; c < span.count; ++c) {
-      const T dweight = cuda::warp_dot(slope, call.v.at(b, h, span.first + c), call.dv);
+      const T dweight = cuda::warp_dot(dout_view, call.v.at(b, h, span.first + c), call.dv);
       if (cuda::lane() == c % cuda::lanes) dweights[c] = dweight;
     }
     const T pull = window.bend(call, span, dweights);
     for (int64_t c = cuda::lane(); c < span.count; c += cuda::lanes) {
-      kept.weights[row * call.most + c] = window.weights[c];
+      saved.weights[row * call.most + c] = window.weights[c];
       dweights[c] *= call.scale;
     }
     __syncwarp();
@@ -188,8 +189,8 @@ __global__ void __launch_bounds__(cuda::block)
     }
     if (cuda::lane() == 0) {
       dcentre[row] = pull;
-      kept.first[row] = static_cast<int32_t>(span.count > 0 ? span.first : call.keys);
-      kept.count[row] = static_cast<int32_t>(span.count);
+      saved.first[row] = static_cast<int32_t>(span.count > 0 ? span.first : call.keys);
+      saved.count[row] = static_cast<int32_t>(span.count);
     }
     __syncwarp();
   }
@@ -198,8 +199,8 @@ __global__ void __launch_bounds__(cuda::block)
 /// dk and dv: a warp for each key goes through the queries whose window begins less than `most` before it.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    slope_keys(Call<T> call, cuda::HeadRows<const T> dout, Kept<T> kept, const int32_t* order,
-               cuda::HeadRows<T> dk, cuda::HeadRows<T> dv) {
+    back_keys(Call<T> call, HeadView<const T> dout, SavedRows<T> saved, const int32_t* order, HeadView<T> dk,
+              HeadView<T> dv) {
   const int64_t at = cuda::grid_warp(), j = at % call.keys, head = at / call.keys;
   if (head >= call.batch * call.heads) return;
   const int64_t b = head / call.heads, h = head % call.heads, base = head * call.queries;
@@ -207,7 +208,7 @@ __global__ void __launch_bounds__(cuda::block)
     int64_t low = 0, high = call.queries;
     while (low < high) {
       const int64_t middle = (low + high) / 2;
-      if (kept.first[base + order[base + middle]] < least)
+      if (saved.first[base + order[base + middle]] < least)
         low = middle + 1;
       else
         high = middle;
@@ -215,18 +216,18 @@ __global__ void __launch_bounds__(cuda::block)
     return low;
   };
   const int64_t begin = first_from(j - call.most + 1), end = first_from(j + 1);
-  const auto add = [&](cuda::HeadRows<const T> rows, const T* factors, int64_t width, T* to) {
+  const auto add = [&](HeadView<const T> rows, const T* factors, int64_t width, T* to) {
     for (int64_t e = cuda::lane(); e < width; e += cuda::lanes) {
       T sum = 0;
       for (int64_t place = begin; place < end; ++place) {
-        const int64_t i = order[base + place], c = j - kept.first[base + i];
-        if (c < kept.count[base + i]) sum += factors[(base + i) * call.most + c] * rows.at(b, h, i)[e];
+        const int64_t i = order[base + place], c = j - saved.first[base + i];
+        if (c < saved.count[base + i]) sum += factors[(base + i) * call.most + c] * rows.at(b, h, i)[e];
       }
       to[e] = sum;
     }
   };
-  add(call.q, kept.slopes, call.d, dk.at(b, h, j));
-  add(dout, kept.weights, call.dv, dv.at(b, h, j));
+  add(call.q, saved.dscores, call.d, dk.at(b, h, j));
+  add(dout, saved.weights, call.dv, dv.at(b, h, j));
 }
 
 /// Warps that work at the same time on so many rows.
@@ -235,8 +236,8 @@ int64_t working(int64_t rows) { return std::min(rows, cuda::most_warps); }
 template <class T>
 Tensor memory_of(const Tensor& like_this, const Call<T>& call) {
   const int64_t warps =
-      cuda::pieces(working(call.rows()), cuda::block / cuda::lanes) * (cuda::block / cuda::lanes);
-  return like(like_this, Shape{warps, 4, call.most});
+      ceil_div(working(call.rows()), cuda::block / cuda::lanes) * (cuda::block / cuda::lanes);
+  return empty_like(like_this, Shape{warps, 4, call.most});
 }
 
 }  // namespace
@@ -246,29 +247,27 @@ void LocalAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, con
   visit_float("local_attention", q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(q, k, v, centre, terms);
     const Tensor memory = memory_of(q, call);
-    cuda::run(attend<T>, cuda::warps(working(call.rows())), call, memory.data<T>(), cuda::HeadRows<T>(out));
+    cuda::run(attend<T>, cuda::warps(working(call.rows())), call, memory.data<T>(), HeadView<T>(out));
     Count::add(call.rows() * call.flops_of_row());
   });
 }
 
-void LocalAttentionBack::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre,
-                              const LocalTerms& terms, const Tensor& dout, const Tensor& dq, const Tensor& dk,
-                              const Tensor& dv, const Tensor& dcentre) {
-  visit_float("local_attention", q.dtype(), [&]<class T>(Type<T>) {
-    const Call<T> call(q, k, v, centre, terms);
-    const Tensor memory = memory_of(q, call), weights = like(q, Shape{call.rows(), call.most}),
-                 slopes = like(weights);
+void LocalAttentionBack::cuda(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
+  visit_float("local_attention", t.q.dtype(), [&]<class T>(Type<T>) {
+    const Call<T> call(t.q, t.k, t.v, t.centre, terms);
+    const Tensor memory = memory_of(t.q, call), weights = empty_like(t.q, Shape{call.rows(), call.most}),
+                 dscores = empty_like(weights);
     const Tensor spans(Shape{3, call.rows()}, DType::i32, Device::cuda);
     int32_t* const span = spans.data<int32_t>();
-    const Kept<T> kept{weights.data<T>(), slopes.data<T>(), span, span + call.rows()};
+    const SavedRows<T> saved{weights.data<T>(), dscores.data<T>(), span, span + call.rows()};
     int32_t* const order = span + 2 * call.rows();
-    const cuda::HeadRows<const T> slope(dout);
-    cuda::run(slope_queries<T>, cuda::warps(working(call.rows())), call, memory.data<T>(), slope, kept,
-              cuda::HeadRows<T>(dq), dcentre.data<T>());
+    const HeadView<const T> dout_view(t.dout);
+    cuda::run(back_queries<T>, cuda::warps(working(call.rows())), call, memory.data<T>(), dout_view, saved,
+              HeadView<T>(t.dq), t.dcentre.data<T>());
     cuda::sort_rows(reinterpret_cast<const uint32_t*>(span), call.batch * call.heads, call.queries,
                     cuda::bits_of(call.keys), order);
-    cuda::run(slope_keys<T>, cuda::warps(call.batch * call.heads * call.keys), call, slope, kept,
-              static_cast<const int32_t*>(order), cuda::HeadRows<T>(dk), cuda::HeadRows<T>(dv));
+    cuda::run(back_keys<T>, cuda::warps(call.batch * call.heads * call.keys), call, dout_view, saved,
+              static_cast<const int32_t*>(order), HeadView<T>(t.dk), HeadView<T>(t.dv));
     Count::add(call.rows() * (call.flops_of_row() + call.most * 4 * (call.d + call.dv)));
   });
 }

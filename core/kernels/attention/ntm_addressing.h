@@ -1,8 +1,8 @@
 // The addressing of a neural Turing machine's head: from weights by content to weights by content and place.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
@@ -13,6 +13,15 @@ struct AddressingTerms {
   Tensor key_lengths = {};  ///< i32 [B] or empty
 };
 
+/// What addressing reads, or the gradients of it. Each but `content` may be empty; its step is then left out.
+struct AddressingInputs {
+  Tensor content;  ///< [B, H, Tq, Tk]: rows that sum to one
+  Tensor before;   ///< [B, H, Tk]: the weights of the query before the first
+  Tensor gate;     ///< [B, H, Tq]
+  Tensor shift;    ///< [B, H, Tq, 2r + 1]: from -r to r
+  Tensor sharp;    ///< [B, H, Tq]
+};
+
 /// Graves et al. 2014, arXiv 1410.5401, equations 7 to 9, for one query after the other:
 ///
 ///   w_g = gate c_i + (1 - gate) w_(i-1);  w~(j) = sum over s of shift_s w_g(j - s);  w_i = w~^sharp / sum
@@ -21,25 +30,19 @@ struct AddressingTerms {
 /// Each of the rest may be empty, and its step is then left out: gate [B, H, Tq], before [B, H, Tk] (w of the
 /// query before the first; without it the first query takes its content alone), shift [B, H, Tq, 2r + 1]
 /// (from -r to r), sharp [B, H, Tq]. out [B, H, Tq, Tk]. All contiguous. A query without keys gets zeros.
-struct Addressing {
+struct NtmAddressing {
   template <Isa>
-  static void cpu(const Tensor& content, const Tensor& before, const Tensor& gate, const Tensor& shift,
-                  const Tensor& sharp, const AddressingTerms& terms, const Tensor& out);
-  static void cuda(const Tensor& content, const Tensor& before, const Tensor& gate, const Tensor& shift,
-                   const Tensor& sharp, const AddressingTerms& terms, const Tensor& out);
+  static void cpu(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out);
+  static void cuda(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out);
 };
 
 /// Gradients (overwritten) from dout, of what is not empty.
-struct AddressingBack {
+struct NtmAddressingBack {
   template <Isa>
-  static void cpu(const Tensor& content, const Tensor& before, const Tensor& gate, const Tensor& shift,
-                  const Tensor& sharp, const AddressingTerms& terms, const Tensor& out, const Tensor& dout,
-                  const Tensor& dcontent, const Tensor& dbefore, const Tensor& dgate, const Tensor& dshift,
-                  const Tensor& dsharp);
-  static void cuda(const Tensor& content, const Tensor& before, const Tensor& gate, const Tensor& shift,
-                   const Tensor& sharp, const AddressingTerms& terms, const Tensor& out, const Tensor& dout,
-                   const Tensor& dcontent, const Tensor& dbefore, const Tensor& dgate, const Tensor& dshift,
-                   const Tensor& dsharp);
+  static void cpu(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out,
+                  const Tensor& dout, const AddressingInputs& dx);
+  static void cuda(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out,
+                   const Tensor& dout, const AddressingInputs& dx);
 };
 
 }  // namespace heed::kernel

@@ -1,44 +1,41 @@
-// softmax(q k^T) v over the blocks of a pattern: time and memory follow what is kept.
+// softmax(q k^T) v over the pairs of a sparse pattern: time and memory grow with the number of pairs.
 #pragma once
 
 #include <memory>
 
-#include "core/isa.h"
-#include "core/random.h"
-#include "core/rounding.h"
+#include "heed/core/isa.h"
+#include "heed/core/kernels/attention/attention.h"
 
 namespace heed::kernel {
 
-struct Pattern;  // core/pattern.h
+struct Pattern;  // core/sparse_pattern.h
 
-/// What a call over a pattern fixes besides q, k, v. Key lengths as in AttentionTerms.
-struct BlockTerms {
+/// Settings of a pattern attention call. Key lengths as in AttentionTerms.
+struct PatternTerms {
   double scale = 1;
   std::shared_ptr<const Pattern> pattern = {};
   Tensor key_lengths = {};  ///< i32 [B] or empty
-  int64_t first_key = 0;    ///< what key 0 is to the key lengths: a decoder that forgets has no earlier ones
+  int64_t first_key = 0;    ///< position of key 0 for key_lengths: above 0 where a decoder has evicted
+                            ///< earlier keys
   double dropout = 0;       ///< on the normalised weights; pairs draw as in AttentionTerms
   Draw draw = {};
   Rounding rounding = Rounding::none;  ///< of factors of products, on devices; those of the CPU are exact
 };
 
 /// Shapes as in kernel::Attention.
-struct BlockAttention {
+struct PatternAttention {
   template <Isa>
-  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
                   const Tensor& out, const Tensor& lse);
-  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
+  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
                    const Tensor& out, const Tensor& lse);
 };
 
-struct BlockAttentionBack {
+/// Gradients of PatternAttention; drelative stays empty.
+struct PatternAttentionBack {
   template <Isa>
-  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
-                  const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                  const Tensor& dk, const Tensor& dv);
-  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
-                   const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                   const Tensor& dk, const Tensor& dv);
+  static void cpu(const AttentionBackTensors& t, const PatternTerms& terms);
+  static void cuda(const AttentionBackTensors& t, const PatternTerms& terms);
 };
 
 }  // namespace heed::kernel

@@ -1,23 +1,24 @@
-// Attention over the pairs of a pattern on a device, forward: a block takes a group of the plan through its
-// steps, bringing together rows that lie apart as it copies them.
+// Pattern attention forward on a device: a block handles a group of queries of the plan and loops over its
+// steps, gathering scattered rows as it copies them.
 #include <limits>
 #include <mutex>
 
-#include "core/count.h"
-#include "core/cuda/context.h"
-#include "core/kernels/block_attention_rounded_device.h"
-#include "core/table.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/constant_table.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/kernels/attention/pattern_attention_tensor_core_device.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
-using cuda::mine;
+using cuda::rows_per_thread;
 using cuda::tile_rows;
 
 template <class T>
-struct ForwardCall : DeviceBlockAttentionCall<T> {
-  using DeviceBlockAttentionCall<T>::DeviceBlockAttentionCall;
-  Heads<T> outs;
+struct ForwardCall : DevicePatternAttentionCall<T> {
+  using DevicePatternAttentionCall<T>::DevicePatternAttentionCall;
+  HeadView<T> outs;
   RowLogs<T> lse, first_lse;  ///< first_lse: those of the first pass, where a second adds to it; or null
 };
 
@@ -28,16 +29,16 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   T* k_tile = q_tile + cuda::tile_size(D);
   T* v_tile = k_tile + cuda::tile_size(D);
   T* map_tile = v_tile + cuda::tile_size(D);
-  const KeptPairs kept{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
-  PlanTile at(kept.byte + KeptPairs::bytes);
+  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(map_tile + cuda::tile_size(tile_rows))};
+  PlanTile at(keep_mask.byte + KeepMask::bytes);
 
   const cuda::Share me;
-  const int64_t head = blockIdx.x / x.plan.most_groups, b = head / x.H, h = head % x.H;
-  const BlockPlan::Group* group = x.plan.group(h, x.pass, blockIdx.x % x.plan.most_groups);
+  const int64_t head = blockIdx.x / x.plan.max_groups, b = head / x.H, h = head % x.H;
+  const BlockPlan::Group* group = x.plan.group(h, x.pass, blockIdx.x % x.plan.max_groups);
   if (group == nullptr) return;
   const int64_t column = int64_t{blockIdx.y} * D, keys = x.keys_of(b);
   const bool whole = x.d <= D;
-  const T factor = x.factor();
+  const T scale_log2 = x.scale_log2();
   at.load_rows(x.plan.queries + group->queries, group->count);
   __syncthreads();
 
@@ -51,9 +52,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
       return r < at.columns && at.column[r] < keys ? from + at.column[r] * ld_from + c : nullptr;
     });
   };
-  RunningRows<T> rows;
+  OnlineSoftmax<T> rows;
   rows.start(me, -infinity<T>);
-  T sum[mine][C];
+  T sum[rows_per_thread][C];
   cuda::clear(sum);
   if (whole && group->first_step < group->last_step) fetch_q(0);
   for (int64_t s = group->first_step; s < group->last_step; ++s) {
@@ -61,17 +62,17 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     if (x.plan.keys[step.keys] >= keys) break;
     at.load_columns(x.plan.keys + step.keys, step.count);
     __syncthreads();
-    T map[mine][4];
+    T map[rows_per_thread][4];
     cuda::clear(map);
     if (whole) fetch_keys(k_tile, k_head, x.ks.ld, x.d, 0);
     cuda::commit_copies();
     fetch_keys(v_tile, v_head, x.vs.ld, x.dv, column);
     cuda::commit_copies();
     if (x.dropped) {
-      kept.draw(x.drawn, at.rows, at.columns,
-                [&](int i, int j) { return x.element(b, h, at.row[i], at.column[j]); });
+      keep_mask.draw(x.drawn, at.rows, at.columns,
+                     [&](int i, int j) { return x.element(b, h, at.row[i], at.column[j]); });
     }
-    uint64_t word[mine];
+    uint64_t word[rows_per_thread];
     load_pairs(me, x.plan, step, at.rows, word);
     if (whole) {
       cuda::wait_for_copies<1>();
@@ -85,12 +86,12 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const int j = me.key(n);
-      const bool there = j < at.columns && at.column[j] < keys;
+      const bool is_key = j < at.columns && at.column[j] < keys;
 #pragma unroll
-      for (int r = 0; r < mine; ++r)
-        map[r][n] = there && ((word[r] >> j) & 1) != 0 ? map[r][n] * factor : -infinity<T>;
+      for (int r = 0; r < rows_per_thread; ++r)
+        map[r][n] = is_key && ((word[r] >> j) & 1) != 0 ? map[r][n] * scale_log2 : -infinity<T>;
     }
-    weigh_tile(me, x, kept, rows, map, sum, map_tile);
+    softmax_tile(me, x, keep_mask, rows, map, sum, map_tile);
     cuda::wait_for_copies<0>();
     __syncthreads();
     cuda::gather<T, ld_map, ld>(me, map_tile, v_tile, tile_rows, sum);
@@ -99,27 +100,27 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
 #pragma unroll
-  for (int r = 0; r < mine; ++r) {
+  for (int r = 0; r < rows_per_thread; ++r) {
     RowLog<T> lse;
     const T inverse = rows.finish(r, lse);
     if (me.row(r) >= at.rows) continue;
     const int64_t i = at.row[me.row(r)], row = head * x.Tq + i;
     T* out = x.outs.at(b, h, i) + column;
-    T mine_part = inverse;
+    T new_share = inverse;
     if (x.pass > 0) {
       if (lse.log == -infinity<T>) continue;  // nothing to add
       const JoinedRows<T> both(x.first_lse.at(row), lse);
-      const T old = both.first, total = both.total;
-      mine_part = inverse * both.second / total;
+      const T old_share = both.first, total = both.total;
+      new_share = inverse * both.second / total;
       lse = both.log;
 #pragma unroll
       for (int n = 0; n < C; ++n) {
         const int c = me.column<C>(n);
-        sum[r][n] = sum[r][n] * mine_part + (column + c < x.dv ? out[c] * (old / total) : T(0));
+        sum[r][n] = sum[r][n] * new_share + (column + c < x.dv ? out[c] * (old_share / total) : T(0));
       }
     } else {
 #pragma unroll
-      for (int n = 0; n < C; ++n) sum[r][n] *= mine_part;
+      for (int n = 0; n < C; ++n) sum[r][n] *= new_share;
     }
     cuda::put_columns(me, sum[r], x.dv - column, out);
     if (me.x != 0 || column != 0) continue;
@@ -132,10 +133,10 @@ template <class T, int D>
 void start(const ForwardCall<T>& call) {
   const int numbers = 3 * cuda::tile_size(D) + cuda::tile_size(tile_rows);
   cuda::run(forward<T, D>,
-            {.blocks = dim3(static_cast<unsigned>(call.B * call.H * call.plan.most_groups),
-                            static_cast<unsigned>(std::max<int64_t>(1, cuda::pieces(call.dv, D)))),
+            {.blocks = dim3(static_cast<unsigned>(call.B * call.H * call.plan.max_groups),
+                            static_cast<unsigned>(std::max<int64_t>(1, ceil_div(call.dv, D)))),
              .threads = dim3(cuda::tile_threads),
-             .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeptPairs::bytes + PlanTile::bytes},
+             .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes + PlanTile::bytes},
             call);
 }
 
@@ -155,7 +156,7 @@ PlanView view_of(const BlockPlan& plan, PlanOnDevice& to) {
           .pairs = uploaded(plan.pair_list(), to),
           .heads = plan.heads(),
           .passes = plan.passes(),
-          .most_groups = plan.most_groups()};
+          .max_groups = plan.max_groups()};
 }
 
 }  // namespace
@@ -173,18 +174,18 @@ const PlanOnDevice& plan_on_device(const Pattern& pattern) {
   return *pattern.on_device;
 }
 
-void BlockAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
-                          const Tensor& out, const Tensor& lse) {
+void PatternAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
+                            const Tensor& out, const Tensor& lse) {
   visit_float("block_attention", q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     ForwardCall<T> call(q, k, v, terms, plan_on_device(*terms.pattern).straight);
     Count::add(block_flops(call, *terms.pattern, false));
     if (std::is_same_v<T, float> && takes_tensor_cores(call, terms.rounding))
-      return block_attention_rounded(q, k, v, terms, out, lse);
-    call.outs = Heads<T>(out);
+      return pattern_attention_rounded(q, k, v, terms, out, lse);
+    call.outs = HeadView<T>(out);
     const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
     call.lse = RowLogs<T>(lse, rows);
-    const Tensor first = call.plan.passes > 1 ? like(lse) : Tensor();
+    const Tensor first = call.plan.passes > 1 ? empty_like(lse) : Tensor();
     if (first) call.first_lse = RowLogs<T>(first, rows);
     for (; call.pass < call.plan.passes; ++call.pass)
       visit_tiles<T>(std::max(call.d, call.dv), [&](auto wide) { start<T, decltype(wide)::value>(call); });

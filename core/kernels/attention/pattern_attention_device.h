@@ -1,48 +1,48 @@
-// The plan of a pattern on a device, and what the kernels over it read of a call.
+// The plan of a pattern on a device, and the inputs of the kernels over it.
 #pragma once
 
-#include "core/kernels/attention_device.h"
-#include "core/kernels/block_attention.h"
-#include "core/pattern.h"
+#include "heed/core/kernels/attention/attention_device.h"
+#include "heed/core/kernels/attention/pattern_attention.h"
+#include "heed/core/sparse_pattern.h"
 
 namespace heed::kernel {
 
-/// A plan's lists where kernels find them.
+/// Pointers to a plan's lists on the device.
 struct PlanView {
   const BlockPlan::Pass* pass_list;
   const BlockPlan::Group* groups;
   const BlockPlan::Step* steps;
   const int32_t *queries, *keys;
   const uint64_t* pairs;
-  int64_t heads, passes, most_groups;
+  int64_t heads, passes, max_groups;
 
-  /// Group n of a pass of a head; null where there are fewer.
+  /// Group n of a pass of a head; null where the pass has fewer groups.
   __device__ const BlockPlan::Group* group(int64_t head, int64_t pass, int64_t n) const {
     const BlockPlan::Pass& all = pass_list[(heads == 1 ? 0 : head) * passes + pass];
     return n < all.end - all.begin ? groups + all.begin + n : nullptr;
   }
 };
 
-/// The tiles of a pattern, and of its pairs with queries and keys changed. The lists stay while this lives.
+/// The plans of a pattern and of its transpose (queries and keys exchanged), with the memory of their lists.
 struct PlanOnDevice {
   PlanView straight, turned;
   std::vector<Tensor> lists;
 };
 
-/// Made when first asked for. A step that is being recorded keeps it for its replays.
+/// Built on first use. A CUDA graph that is being captured keeps the lists alive for its replays.
 const PlanOnDevice& plan_on_device(const Pattern& pattern);
 
 template <class T>
-struct DeviceBlockAttentionCall : AttentionShape {
-  Heads<const T> qs, ks, vs;
+struct DevicePatternAttentionCall : AttentionShape {
+  HeadView<const T> qs, ks, vs;
   T scale, keep_scale;
   bool dropped;
   DeviceDraw drawn;
   PlanView plan;
   int64_t pass = 0;
 
-  DeviceBlockAttentionCall(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
-                           const PlanView& view)
+  DevicePatternAttentionCall(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
+                             const PlanView& view)
       : AttentionShape(q, k, v),
         qs(q),
         ks(k),
@@ -55,10 +55,10 @@ struct DeviceBlockAttentionCall : AttentionShape {
     key_lengths = terms.key_lengths ? terms.key_lengths.template data<int32_t>() : nullptr;
     first_key = terms.first_key;
   }
-  HEED_BOTH T factor() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
+  HEED_BOTH T scale_log2() const { return static_cast<T>(static_cast<double>(scale) * log2_e); }
 };
 
-/// The rows and columns of a tile of pairs, in shared memory.
+/// The row and column numbers of a tile of pairs, in shared memory.
 struct PlanTile {
   static constexpr int bytes = 2 * cuda::tile_rows * 4;
   int32_t *row, *column;
@@ -76,17 +76,17 @@ struct PlanTile {
   }
 };
 
-/// The pairs of a thread's eight rows with the columns of one step.
+/// The visibility words of a thread's eight rows: one bit per column of the step.
 __device__ inline void load_pairs(const cuda::Share& me, const PlanView& plan, const BlockPlan::Step& step,
-                                  int rows, uint64_t (&word)[cuda::mine]) {
+                                  int rows, uint64_t (&word)[cuda::rows_per_thread]) {
 #pragma unroll
-  for (int r = 0; r < cuda::mine; ++r) {
+  for (int r = 0; r < cuda::rows_per_thread; ++r) {
     word[r] = 0;
     if (me.row(r) < rows) word[r] = step.pairs < 0 ? ~uint64_t{0} : plan.pairs[step.pairs + me.row(r)];
   }
 }
 
-/// Operations of a call over a pattern, forward or back.
+/// Floating-point operations of a pattern attention call, forward or backward.
 inline int64_t block_flops(const AttentionShape& x, const Pattern& pattern, bool back) {
   const int64_t kept = pattern.kept() / std::max<int64_t>(1, pattern.heads) * x.H;
   return 2 * x.B * kept * (back ? 3 * x.d + 2 * x.dv : x.d + x.dv);

@@ -1,55 +1,55 @@
-// Attention over the pairs of a pattern on the tensor cores, forward: a block takes a group of the plan, 16
-// queries a warp, through its steps, with the next keys under way while these are multiplied.
-#include "core/kernels/attention_rounded_softmax.h"
-#include "core/kernels/block_attention_rounded_device.h"
+// Pattern attention forward on the tensor cores: a block handles a group of the plan, 16 queries per warp,
+// and loops over its steps, copying the next keys while it multiplies.
+#include "heed/core/kernels/attention/attention_tensor_core_softmax.h"
+#include "heed/core/kernels/attention/pattern_attention_tensor_core_device.h"
 
 namespace heed::kernel {
 namespace {
 
 template <class E>
-struct ForwardCall : DeviceBlockAttentionCall<float> {
+struct ForwardCall : DevicePatternAttentionCall<float> {
   PackedRows<E> packed_q, packed_k, packed_v;
-  Heads<float> outs;
+  HeadView<float> outs;
   RowLogs<float> lse, first_lse;  ///< first_lse: those of the first pass, where a second adds to it; or null
 };
 
 template <class E, int D>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) {
-  constexpr int ld = packed_ld<E, D>, N = met / 8;
+  constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
   E* q_tile = cuda::shared<E>();
-  E* k_tiles = q_tile + met * ld;       // two
-  E* v_tiles = k_tiles + 2 * met * ld;  // two
-  const KeptPairs kept{reinterpret_cast<uint8_t*>(v_tiles + 2 * met * ld)};
+  E* k_tiles = q_tile + key_tile * ld;       // two
+  E* v_tiles = k_tiles + 2 * key_tile * ld;  // two
+  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(v_tiles + 2 * key_tile * ld)};
   const WarpPlace me;
   const PlanPlace at(x, x.plan, x.pass);
   if (at.group == nullptr) return;
   const BlockPlan::Group group = *at.group;
-  const int32_t* queries = x.plan.queries + group.queries;
+  const int32_t* query_index = x.plan.queries + group.queries;
   const int64_t keys = x.keys_of(at.b), begin = group.first_step;
   const int64_t end = end_of_steps(x.plan, group, keys);
-  const float factor = x.factor();
-  // Products are scaled as they become weights, where their order is that of the scores.
-  const bool scales = factor > 0.0F;
-  const float unit = scales ? factor : 1.0F;
+  const float scale_log2 = x.scale_log2();
+  // Products are scaled on becoming weights: the scale is positive, so it keeps their order.
+  const bool scales = scale_log2 > 0.0F;
+  const float unit = scales ? scale_log2 : 1.0F;
 
   const auto fetch_keys = [&](int64_t s) {
     const BlockPlan::Step& step = x.plan.steps[s];
-    const int32_t* list = x.plan.keys + step.keys;
-    const int64_t place = (s - begin) % 2 * met * ld;
-    fetch_listed<E, D>(k_tiles + place, x.packed_k, at.b, at.h, list, step.count, keys);
-    fetch_listed<E, D>(v_tiles + place, x.packed_v, at.b, at.h, list, step.count, keys);
+    const int32_t* key_index = x.plan.keys + step.keys;
+    const int64_t place = (s - begin) % 2 * key_tile * ld;
+    fetch_listed<E, D>(k_tiles + place, x.packed_k, at.b, at.h, key_index, step.count, keys);
+    fetch_listed<E, D>(v_tiles + place, x.packed_v, at.b, at.h, key_index, step.count, keys);
     cuda::commit_copies();
   };
-  WarpRunningRows<1> rows;
+  WarpOnlineSoftmax<1> rows;
   rows.start(me, -infinity<float>);
   WarpSums<1, D / 8> sums;
   sums.clear();
   if (begin < end) {
-    fetch_listed<E, D>(q_tile, x.packed_q, at.b, at.h, queries, group.count, x.Tq);
+    fetch_listed<E, D>(q_tile, x.packed_q, at.b, at.h, query_index, group.count, x.Tq);
     fetch_keys(begin);
   }
   for (int64_t s = begin; s < end; ++s) {
-    const int64_t place = (s - begin) % 2 * met * ld;
+    const int64_t place = (s - begin) % 2 * key_tile * ld;
     if (s + 1 < end) {
       fetch_keys(s + 1);
       cuda::wait_for_copies<1>();
@@ -57,18 +57,18 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
       cuda::wait_for_copies<0>();
     }
     const BlockPlan::Step step = x.plan.steps[s];
-    const int32_t* list = x.plan.keys + step.keys;
-    const int there = count_below(list, step.count, keys);
+    const int32_t* key_index = x.plan.keys + step.keys;
+    const int num_keys = count_below(key_index, step.count, keys);
     if (x.dropped) {
-      kept.draw(x.drawn, group.count, there,
-                [&](int i, int j) { return x.element(at.b, at.h, queries[i], list[j]); });
+      keep_mask.draw(x.drawn, group.count, num_keys,
+                     [&](int i, int j) { return x.element(at.b, at.h, query_index[i], key_index[j]); });
     }
     __syncthreads();
     WarpSums<1, N> map;
     map.clear();
     warp_dots<D, 1>(me, q_tile, k_tiles + place, map);
-    if (!scales) map.each([factor](float& score) { score *= factor; });
-    if (step.pairs >= 0 || there < met) {
+    if (!scales) map.each([scale_log2](float& score) { score *= scale_log2; });
+    if (step.pairs >= 0 || num_keys < key_tile) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int i = me.row<1>(0, half);
@@ -79,13 +79,13 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 #pragma unroll
           for (int e = 2 * half; e < 2 * half + 2; ++e) {
             const int j = me.column(n, e);
-            if (j >= there || ((word >> j) & 1) == 0) map.x[0][n][e] = -infinity<float>;
+            if (j >= num_keys || ((word >> j) & 1) == 0) map.x[0][n][e] = -infinity<float>;
           }
         }
       }
     }
-    rows.weigh(map, unit, sums, [&](int, int half) {
-      const uint64_t bits = x.dropped ? kept.of(me.row<1>(0, half)) >> me.column(0, 0) : ~uint64_t{0};
+    rows.scores_to_weights(map, unit, sums, [&](int, int half) {
+      const uint64_t bits = x.dropped ? keep_mask.of(me.row<1>(0, half)) >> me.column(0, 0) : ~uint64_t{0};
       return [bits, scale = x.dropped ? x.keep_scale : 1.0F](int n, int e) {
         return (bits >> (8 * n + e % 2) & 1) != 0 ? scale : 0.0F;
       };
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     warp_gather<D, 1>(me, map, v_tiles + place, sums);
     __syncthreads();
   }
-  RowShares shares[2];
+  RowFactors shares[2];
   bool written[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -102,30 +102,30 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     shares[half] = {rows.finish(0, half, unit, lse)};
     written[half] = i < group.count;
     if (!written[half]) continue;
-    const int64_t row = at.head * x.Tq + queries[i];
+    const int64_t row = at.head * x.Tq + query_index[i];
     if (x.pass > 0) {
       written[half] = lse.log != -infinity<float>;  // else there is nothing to add
       if (!written[half]) continue;
       const JoinedRows<float> both(x.first_lse.at(row), lse);
-      shares[half] = {shares[half].fresh * both.second / both.total, both.first / both.total};
+      shares[half] = {shares[half].new_factor * both.second / both.total, both.first / both.total};
       lse = both.log;
     }
     if (me.lane % 4 != 0) continue;
     x.lse.put(row, lse);
     if (x.pass == 0 && x.first_lse.log != nullptr) x.first_lse.put(row, lse);
   }
-  put_warp_rows(
+  store_warp_rows(
       me, sums, x.dv,
       [&](int, int half) {
-        return written[half] ? x.outs.at(at.b, at.h, queries[me.row<1>(0, half)]) : nullptr;
+        return written[half] ? x.outs.at(at.b, at.h, query_index[me.row<1>(0, half)]) : nullptr;
       },
       [&](int, int half) { return shares[half]; });
 }
 
 }  // namespace
 
-void block_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
-                             const Tensor& out, const Tensor& lse) {
+void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
+                               const Tensor& out, const Tensor& lse) {
   const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
   with_packed(terms.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {
     const Tensor all_q = packed<E>(q, D), all_k = packed<E>(k, D), all_v = packed<E>(v, D);
@@ -133,15 +133,15 @@ void block_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, 
                         {all_q, q},
                         {all_k, k},
                         {all_v, v},
-                        Heads<float>(out),
+                        HeadView<float>(out),
                         RowLogs<float>(lse, rows),
                         {}};
-    const Tensor first = call.plan.passes > 1 ? like(lse) : Tensor();
+    const Tensor first = call.plan.passes > 1 ? empty_like(lse) : Tensor();
     if (first) call.first_lse = RowLogs<float>(first, rows);
-    constexpr int bytes = 5 * met * packed_ld<E, D> * static_cast<int>(sizeof(E)) + KeptPairs::bytes;
+    constexpr int bytes = 5 * key_tile * packed_ld<E, D> * static_cast<int>(sizeof(E)) + KeepMask::bytes;
     for (; call.pass < call.plan.passes; ++call.pass) {
       cuda::run(forward<E, D>,
-                {.blocks = dim3(static_cast<unsigned>(call.B * call.H * call.plan.most_groups)),
+                {.blocks = dim3(static_cast<unsigned>(call.B * call.H * call.plan.max_groups)),
                  .threads = dim3(cuda::tile_threads),
                  .shared_bytes = bytes},
                 call);

@@ -1,34 +1,35 @@
-// Attention over the pairs of a pattern on the tensor cores: what its kernels share.
+// Pattern attention on the tensor cores: what its forward and backward kernels share.
 #pragma once
 
-#include "core/kernels/attention_rounded_device.h"
-#include "core/kernels/block_attention_device.h"
+#include "heed/core/kernels/attention/attention_tensor_core_device.h"
+#include "heed/core/kernels/attention/pattern_attention_device.h"
 
 namespace heed::kernel {
 
-/// Which group of a plan a block has.
+/// The group of the plan that this block handles.
 struct PlanPlace {
   int64_t head, b, h;  ///< of all, of the batch, of its heads
   const BlockPlan::Group* group;
 
   __device__ PlanPlace(const AttentionShape& x, const PlanView& plan, int64_t pass)
-      : head(blockIdx.x / plan.most_groups),
+      : head(blockIdx.x / plan.max_groups),
         b(head / x.H),
         h(head % x.H),
-        group(plan.group(h, pass, blockIdx.x % plan.most_groups)) {}
+        group(plan.group(h, pass, blockIdx.x % plan.max_groups)) {}
 };
 
 /// Begins to copy the rows of a packed head that a list names into a tile of 64; those at `end` and past it
 /// become zeros.
 template <class E, int D>
 __device__ inline void fetch_listed(E* tile, const PackedRows<E>& from, int64_t b, int64_t h,
-                                    const int32_t* list, int count, int64_t end) {
+                                    const int32_t* index, int count, int64_t end) {
   const E* rows = from.template at<D>(b, h, 0);
-  fetch_packed<E, D, met>(
-      tile, rows, [=](int r) { return r < count && list[r] < end ? rows + int64_t{list[r]} * D : nullptr; });
+  fetch_packed<E, D, key_tile>(tile, rows, [=](int r) {
+    return r < count && index[r] < end ? rows + int64_t{index[r]} * D : nullptr;
+  });
 }
 
-/// How many of the ascending numbers at(0) to at(count - 1) lie below `end`: mostly all of them.
+/// Number of the ascending numbers at(0) to at(count - 1) that are below `end`; mostly all are.
 template <class At>
 __device__ inline int64_t count_below(int64_t count, int64_t end, At at) {
   if (count == 0 || at(count - 1) < end) return count;
@@ -43,8 +44,8 @@ __device__ inline int64_t count_below(int64_t count, int64_t end, At at) {
   }
   return low;
 }
-__device__ inline int count_below(const int32_t* list, int count, int64_t end) {
-  return static_cast<int>(count_below(count, end, [list](int64_t n) { return list[n]; }));
+__device__ inline int count_below(const int32_t* index, int count, int64_t end) {
+  return static_cast<int>(count_below(count, end, [index](int64_t n) { return index[n]; }));
 }
 
 /// The first step of a group whose keys all lie at `end` or past it; steps ascend by their first keys.
@@ -53,11 +54,9 @@ __device__ inline int64_t end_of_steps(const PlanView& plan, const BlockPlan::Gr
   return group.first_step + count_below(group.last_step - group.first_step, end, first_key);
 }
 
-/// BlockAttention and BlockAttentionBack with rounded factors of products; sums and weights are f32.
-void block_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
-                             const Tensor& out, const Tensor& lse);
-void block_attention_rounded_back(const Tensor& q, const Tensor& k, const Tensor& v, const BlockTerms& terms,
-                                  const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
-                                  const Tensor& dk, const Tensor& dv);
+/// PatternAttention and PatternAttentionBack with inputs of products rounded; sums and weights are f32.
+void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
+                               const Tensor& out, const Tensor& lse);
+void pattern_attention_rounded_back(const AttentionBackTensors& t, const PatternTerms& terms);
 
 }  // namespace heed::kernel

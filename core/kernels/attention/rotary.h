@@ -1,8 +1,8 @@
 // Turning pairs of elements by angles that follow the position. Su et al. 2021, arXiv 2104.09864.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

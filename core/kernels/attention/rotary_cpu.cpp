@@ -1,10 +1,10 @@
 // Turning pairs on the CPU, row by row.
-#include "core/kernels/here.h"
-#include "core/kernels/rotary.h"
+#include "heed/core/kernels/attention/rotary.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
-#include "core/count.h"
-#include "core/kernels/heads.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/attention/head_rows.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -23,12 +23,12 @@ void turn_row(const T* x, const T* table, int64_t pairs, RotaryPairs kind, T sig
 
 template <class T>
 void turn_rows(const Tensor& x, const Tensor& table, RotaryPairs kind, bool back, const Tensor& y) {
-  const Heads<const T> from(x);
-  const Heads<T> to(y);
+  const HeadView<const T> from(x);
+  const HeadView<T> to(y);
   const int64_t H = x.extent(1), length = x.extent(2), d = x.extent(3), turned = table.extent(1);
   const T* angles = table.data<T>();
   const int64_t ld = table.strides()[0];
-  parallel_rows(x.extent(0) * length * H, pieces_of(light_grain, std::max<int64_t>(d, 1)),
+  parallel_rows(x.extent(0) * length * H, ceil_div(light_grain, std::max<int64_t>(d, 1)),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t row = begin; row < end; ++row) {
                     const int64_t b = row / H / length, t = row / H % length, h = row % H;

@@ -1,17 +1,17 @@
 // Turning pairs on a GPU: a warp takes a row.
-#include "core/kernels/rotary.h"
+#include "heed/core/kernels/attention/rotary.h"
 
-#include "core/count.h"
-#include "core/cuda/head_rows.h"
-#include "core/cuda/team.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/kernels/attention/head_view.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    turn(cuda::HeadRows<const T> x, cuda::HeadRows<T> y, const T* angles, int64_t ld, int64_t heads,
-         int64_t length, int64_t rows, int64_t d, int64_t pairs, bool halves, T sign) {
+    turn(HeadView<const T> x, HeadView<T> y, const T* angles, int64_t ld, int64_t heads, int64_t length,
+         int64_t rows, int64_t d, int64_t pairs, bool halves, T sign) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows) return;
   const int64_t h = row % heads, t = row / heads % length, b = row / heads / length;
@@ -32,7 +32,7 @@ void Rotary::cuda(const Tensor& x, const Tensor& table, RotaryPairs pairs, bool 
   visit_float("rotary", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const int64_t heads = x.extent(1), length = x.extent(2), rows = x.extent(0) * heads * length;
-    cuda::run(turn<T>, cuda::warps(rows), cuda::HeadRows<const T>(x), cuda::HeadRows<T>(y),
+    cuda::run(turn<T>, cuda::warps(rows), HeadView<const T>(x), HeadView<T>(y),
               static_cast<const T*>(table.data<T>()), table.strides()[0], heads, length, rows, x.extent(3),
               table.extent(1) / 2, pairs == RotaryPairs::halves, back ? T(-1) : T(1));
   });

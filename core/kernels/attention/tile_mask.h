@@ -1,4 +1,4 @@
-// Which pairs of a tile of queries and a step of keys are worked on at all, as few rectangles.
+// Which pairs of a tile of queries and a tile of keys must be computed, as few rectangles.
 #pragma once
 
 #include <algorithm>
@@ -6,14 +6,14 @@
 
 namespace heed::kernel {
 
-/// Most queries of a tile, and most keys of one step.
+/// Largest number of queries, and of keys, in a tile.
 inline constexpr int64_t tile = 64;
 
-/// Which of a step's keys each group of queries meets: one band for a full rectangle; a stair where the
-/// diagonal of a causal map passes, or the edges of a window.
-struct Stairs {
+/// The keys that each group of 16 queries sees: one rectangle for a full tile; several on the diagonal of a
+/// causal mask or at the edges of a window.
+struct TileMask {
   static constexpr int64_t group = 16;
-  /// Queries [from, to) meet keys [low, high).
+  /// Queries [from, to) see keys [low, high).
   struct Step {
     int64_t from, to, low, high;
     bool meets(int64_t first, int64_t last) const { return low <= first && last <= high; }
@@ -21,7 +21,7 @@ struct Stairs {
   Step step[tile / group];
   int64_t steps = 0;
 
-  /// In the order of the queries.
+  /// Steps must be added in the order of their queries.
   void add(const Step& more) {
     if (more.low >= more.high) return;
     Step* last = steps > 0 ? &step[steps - 1] : nullptr;
@@ -31,7 +31,7 @@ struct Stairs {
       step[steps++] = more;
     }
   }
-  /// The keys lie before this one.
+  /// One past the last key of any step.
   int64_t end() const {
     int64_t most = 0;
     for (int64_t s = 0; s < steps; ++s) most = std::max(most, step[s].high);
@@ -42,7 +42,7 @@ struct Stairs {
   void each(F&& f) const {
     for (int64_t s = 0; s < steps; ++s) f(step[s]);
   }
-  /// Calls f(rectangle) for the same pairs cut at every edge of keys: few queries more often than few keys.
+  /// Calls f(rectangle) for the same pairs cut at every key edge: prefers many keys to many queries.
   template <class F>
   void each_rectangle(F&& f) const {
     int64_t edge[2 * (tile / group)] = {}, edges = 0;

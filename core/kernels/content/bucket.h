@@ -2,8 +2,8 @@
 // runs on.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
@@ -32,26 +32,33 @@ struct Meeting {
   bool once = false;      ///< a key that a query meets n times counts as one: its score falls by log n
 };
 
+/// The tokens of each round sorted by bucket.
+struct BucketOrder {
+  Tensor order;    ///< i32 [B, H, R, N]: Argsort of the buckets
+  Tensor buckets;  ///< i32 [B, H, R, N], of Buckets
+  Tensor lengths;  ///< i32 [B] or empty; tokens at or past it are in no tile
+};
+
 /// Tiles: queries i32 [B, H, R, T tile] and keys i32 [B, H, R, T, window + tile] hold tokens, -1 for none;
 /// slots i32 [B, H, R N] says where in the queries of all rounds each token stands. From order i32 [B, H, R,
 /// N] (Argsort of the buckets), buckets, and lengths (i32 [B] or empty; tokens past them are nowhere). T is
 /// N / tile rounded up, plus the number of buckets if tiles keep to buckets.
 struct BucketTiles {
   template <Isa>
-  static void cpu(const Tensor& order, const Tensor& buckets, const Tensor& lengths, const Meeting& meeting,
-                  const Tensor& queries, const Tensor& keys, const Tensor& slots);
-  static void cuda(const Tensor& order, const Tensor& buckets, const Tensor& lengths, const Meeting& meeting,
-                   const Tensor& queries, const Tensor& keys, const Tensor& slots);
+  static void cpu(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+                  const Tensor& keys, const Tensor& slots);
+  static void cuda(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+                   const Tensor& keys, const Tensor& slots);
 };
 
 /// bias [B H, R T, tile, window + tile] for the scores of tiles: -inf where a query does not see a key, else
 /// 0 or minus the log of how often they meet.
 struct BucketBias {
   template <Isa>
-  static void cpu(const Tensor& order, const Tensor& buckets, const Tensor& lengths, const Meeting& meeting,
-                  const Tensor& queries, const Tensor& keys, const Tensor& bias);
-  static void cuda(const Tensor& order, const Tensor& buckets, const Tensor& lengths, const Meeting& meeting,
-                   const Tensor& queries, const Tensor& keys, const Tensor& bias);
+  static void cpu(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+                  const Tensor& keys, const Tensor& bias);
+  static void cuda(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+                   const Tensor& keys, const Tensor& bias);
 };
 
 /// The same seen from each token, to look at: ids i32 [B, H, N, R E] and bias [B, H, N, R E] from keys

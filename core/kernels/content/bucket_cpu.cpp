@@ -1,14 +1,15 @@
 // Tokens in buckets, on the CPU.
-#include "core/kernels/bucket.h"
-#include "core/kernels/here.h"
+#include "heed/core/kernels/content/bucket.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "core/count.h"
-#include "core/parallel.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -18,12 +19,14 @@ struct Rounds {
   int64_t R, N, real;
   const int32_t *order, *bucket;  // [R, N]
 
-  Rounds(const Tensor& orders, const Tensor& buckets, const Tensor& lengths, int64_t head)
-      : R(orders.extent(2)),
-        N(orders.extent(3)),
-        real(lengths ? std::clamp<int64_t>(lengths.data<int32_t>()[head / orders.extent(1)], 0, N) : N),
-        order(orders.data<int32_t>() + head * R * N),
-        bucket(buckets.data<int32_t>() + head * R * N) {}
+  Rounds(const BucketOrder& sorted, int64_t head)
+      : R(sorted.order.extent(2)),
+        N(sorted.order.extent(3)),
+        real(sorted.lengths
+                 ? std::clamp<int64_t>(sorted.lengths.data<int32_t>()[head / sorted.order.extent(1)], 0, N)
+                 : N),
+        order(sorted.order.data<int32_t>() + head * R * N),
+        bucket(sorted.buckets.data<int32_t>() + head * R * N) {}
 
   int32_t token(int64_t r, int64_t place) const { return order[r * N + place]; }
   int32_t bucket_at(int64_t r, int64_t place) const { return bucket[r * N + token(r, place)]; }
@@ -191,16 +194,15 @@ void Buckets::cpu<here>(const Tensor& scores, bool both_signs, const Tensor& len
 }
 
 template <>
-void BucketTiles::cpu<here>(const Tensor& order, const Tensor& buckets, const Tensor& lengths,
-                            const Meeting& meeting, const Tensor& queries, const Tensor& keys,
-                            const Tensor& slots) {
-  const int64_t heads = order.extent(0) * order.extent(1), T = keys.extent(3);
+void BucketTiles::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+                            const Tensor& keys, const Tensor& slots) {
+  const int64_t heads = sorted.order.extent(0) * sorted.order.extent(1), T = keys.extent(3);
   const int64_t of_queries = queries.size() / std::max<int64_t>(heads, 1),
                 of_keys = keys.size() / std::max<int64_t>(heads, 1),
-                of_slots = slots.size() / std::max<int64_t>(heads, 1), R = order.extent(2);
+                of_slots = slots.size() / std::max<int64_t>(heads, 1), R = sorted.order.extent(2);
   parallel_for(heads * R, [&](int64_t piece) {
     const int64_t head = piece / R, r = piece % R;
-    const Rounds rounds(order, buckets, lengths, head);
+    const Rounds rounds(sorted, head);
     const Tiles tiles{T,
                       meeting.tile,
                       meeting.window,
@@ -219,12 +221,12 @@ void BucketTiles::cpu<here>(const Tensor& order, const Tensor& buckets, const Te
 }
 
 template <>
-void BucketBias::cpu<here>(const Tensor& order, const Tensor& buckets, const Tensor& lengths,
-                           const Meeting& meeting, const Tensor& queries, const Tensor& keys,
-                           const Tensor& bias) {
-  const int64_t heads = order.extent(0) * order.extent(1), R = order.extent(2), N = order.extent(3);
+void BucketBias::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+                           const Tensor& keys, const Tensor& bias) {
+  const int64_t heads = sorted.order.extent(0) * sorted.order.extent(1), R = sorted.order.extent(2),
+                N = sorted.order.extent(3);
   const int64_t tiles = R * keys.extent(3), grain = light_grain / (meeting.tile * keys.extent(4)) + 1;
-  const int64_t cuts = (tiles + grain - 1) / grain;
+  const int64_t cuts = ceil_div(tiles, grain);
   visit_float("bucket_bias", bias.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     // Does a token meet another one in this round? In any, and it does not see itself.
@@ -257,8 +259,7 @@ void BucketBias::cpu<here>(const Tensor& order, const Tensor& buckets, const Ten
     };
     std::vector<Rounds> rounds;
     std::vector<Meetings> meetings;
-    for (int64_t head = 0; head < heads && meeting.once; ++head)
-      rounds.emplace_back(order, buckets, lengths, head);
+    for (int64_t head = 0; head < heads && meeting.once; ++head) rounds.emplace_back(sorted, head);
     for (const Rounds& of_head : rounds) meetings.emplace_back(of_head, meeting);
     each_piece(
         [&](int64_t head, const Rows<T>& rows, int64_t row, int64_t lane, int32_t query, const int32_t* key) {

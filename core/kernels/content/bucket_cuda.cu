@@ -1,13 +1,12 @@
 // Tokens in buckets, on a GPU: tiles by a scan over the sorted tokens of a round, everything else a warp a
 // row.
-#include "core/kernels/bucket.h"
+#include "heed/core/kernels/content/bucket.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/count.h"
-#include "core/cuda/head_rows.h"
-#include "core/cuda/team.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -54,14 +53,14 @@ struct Rounds {
   int64_t heads, a_batch, R, N;  // a_batch: heads of one sequence
   const int32_t *order, *buckets, *lengths;
 
-  Rounds(const Tensor& orders, const Tensor& of, const Tensor& ends)
-      : heads(orders.extent(0) * orders.extent(1)),
-        a_batch(orders.extent(1)),
-        R(orders.extent(2)),
-        N(orders.extent(3)),
-        order(orders.data<int32_t>()),
-        buckets(of.data<int32_t>()),
-        lengths(cuda::pointer<int32_t>(ends)) {}
+  explicit Rounds(const BucketOrder& sorted)
+      : heads(sorted.order.extent(0) * sorted.order.extent(1)),
+        a_batch(sorted.order.extent(1)),
+        R(sorted.order.extent(2)),
+        N(sorted.order.extent(3)),
+        order(sorted.order.data<int32_t>()),
+        buckets(sorted.buckets.data<int32_t>()),
+        lengths(cuda::pointer<int32_t>(sorted.lengths)) {}
 
   __device__ int64_t real(int64_t head) const {
     return lengths != nullptr ? std::clamp<int64_t>(lengths[head / a_batch], 0, N) : N;
@@ -321,10 +320,9 @@ void Buckets::cuda(const Tensor& scores, bool both_signs, const Tensor& lengths,
   Count::add(scores.size());
 }
 
-void BucketTiles::cuda(const Tensor& order, const Tensor& buckets, const Tensor& lengths,
-                       const Meeting& meeting, const Tensor& queries, const Tensor& keys,
-                       const Tensor& slots) {
-  const Rounds rounds(order, buckets, lengths);
+void BucketTiles::cuda(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+                       const Tensor& keys, const Tensor& slots) {
+  const Rounds rounds(sorted);
   const int64_t heads = std::max<int64_t>(rounds.heads, 1);
   const Tiles tiles{keys.extent(3),          meeting.tile,         meeting.window,
                     queries.size() / heads,  keys.size() / heads,  slots.size() / heads,
@@ -339,14 +337,14 @@ void BucketTiles::cuda(const Tensor& order, const Tensor& buckets, const Tensor&
   Count::add(keys.size());
 }
 
-void BucketBias::cuda(const Tensor& order, const Tensor& buckets, const Tensor& lengths,
-                      const Meeting& meeting, const Tensor& queries, const Tensor& keys, const Tensor& bias) {
-  const Rounds rounds(order, buckets, lengths);
+void BucketBias::cuda(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
+                      const Tensor& keys, const Tensor& bias) {
+  const Rounds rounds(sorted);
   const Rows rows{queries.size(), queries.size() / std::max<int64_t>(rounds.heads, 1), keys.extent(4),
                   queries.data<int32_t>(), keys.data<int32_t>()};
-  const Tensor places(Shape{meeting.once ? order.size() : 0}, DType::i32, Device::cuda);
-  const Tensor social(Shape{meeting.not_self ? order.size() : 0}, DType::u8, Device::cuda);
-  if (meeting.once) cuda::run(find_places, cuda::line(order.size()), rounds, places.data<int32_t>());
+  const Tensor places(Shape{meeting.once ? sorted.order.size() : 0}, DType::i32, Device::cuda);
+  const Tensor social(Shape{meeting.not_self ? sorted.order.size() : 0}, DType::u8, Device::cuda);
+  if (meeting.once) cuda::run(find_places, cuda::line(sorted.order.size()), rounds, places.data<int32_t>());
   if (meeting.not_self)
     cuda::run(find_company, cuda::warps(rows.rows), rounds, meeting, rows, social.data<uint8_t>());
   visit_float("bucket_bias", bias.dtype(), [&]<class T>(Type<T>) {

@@ -1,13 +1,13 @@
 // Rows of a table on the CPU.
-#include "core/kernels/gather.h"
-#include "core/kernels/here.h"
+#include "heed/core/kernels/content/gather.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "core/count.h"
-#include "core/kernels/refusals.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/content/index_errors.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {

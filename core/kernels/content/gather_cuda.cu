@@ -1,23 +1,25 @@
 // Rows of a table on a GPU; their gradient sorts the ids first, so that rows of one place lie together.
-#include "core/kernels/gather.h"
+#include "heed/core/kernels/content/gather.h"
 
 #include <algorithm>
 
-#include "core/count.h"
-#include "core/cuda/add_runs.h"
-#include "core/cuda/refusal.h"
-#include "core/cuda/sort.h"
-#include "core/cuda/team.h"
+#include "heed/core/cuda/device/scatter_add.h"
+#include "heed/core/cuda/device/sort.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/runtime/device_error.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
-cuda::Refusal legal(int64_t rows) { return {.first = 0, .rows = rows, .spared = 0, .heads = 1, .count = 1}; }
+cuda::DeviceError legal(int64_t rows) {
+  return {.first = 0, .rows = rows, .spared = 0, .heads = 1, .count = 1};
+}
 
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     take(const T* table, int64_t stride, int64_t step, const int32_t* ids, int64_t count, int64_t width,
-         cuda::Refusal* note, cuda::Refusal rule, T* out) {
+         cuda::DeviceError* note, cuda::DeviceError rule, T* out) {
   const int64_t i = cuda::grid_warp();
   if (i >= count) return;
   const int32_t id = ids[i];
@@ -28,7 +30,8 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 __global__ void __launch_bounds__(cuda::block)
-    keys_of(const int32_t* ids, int64_t count, cuda::Refusal* note, cuda::Refusal rule, uint32_t* keys) {
+    keys_of(const int32_t* ids, int64_t count, cuda::DeviceError* note, cuda::DeviceError rule,
+            uint32_t* keys) {
   for (int64_t i = cuda::here(); i < count; i += cuda::whole()) {
     const int32_t id = ids[i];
     const bool known = id >= 0 && id < rule.rows;
@@ -56,7 +59,7 @@ struct Into {
 
 void Gather::cuda(const Tensor& table, const Tensor& ids, const Tensor& out) {
   const int64_t width = table.extent(-1);
-  cuda::Refusal* const note = cuda::refusal(cuda::Refuser::gather);
+  cuda::DeviceError* const note = cuda::refusal(cuda::Refuser::gather);
   visit_float("gather", table.dtype(), [&]<class T>(Type<T>) {
     cuda::run(take<T>, cuda::warps(ids.size()), table.data<T>(), table.strides()[0], table.strides()[1],
               ids.data<int32_t>(), ids.size(), width, note, legal(table.extent(0)), out.data<T>());

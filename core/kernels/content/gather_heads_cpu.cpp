@@ -1,13 +1,14 @@
 // Rows of every head by index, on the CPU.
-#include "core/kernels/here.h"
-#include "core/kernels/take.h"
+#include "heed/core/kernels/content/gather_heads.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "core/count.h"
-#include "core/kernels/refusals.h"
-#include "core/parallel.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/content/index_errors.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -38,7 +39,7 @@ void check(const char* op, const Tensor& ids, int64_t rows) {
 }  // namespace
 
 template <>
-void TakeRows::cpu<here>(const Tensor& x, const Tensor& ids, const Tensor& out) {
+void GatherRows::cpu<here>(const Tensor& x, const Tensor& ids, const Tensor& out) {
   check("take_rows", ids, x.extent(2));
   const int64_t heads = x.extent(1), count = out.extent(2), width = out.extent(3);
   visit_float("take_rows", x.dtype(), [&](auto type) {
@@ -65,7 +66,7 @@ void TakeRows::cpu<here>(const Tensor& x, const Tensor& ids, const Tensor& out) 
 }
 
 template <>
-void PutRows::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& y) {
+void ScatterAddRows::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& y) {
   check("put_rows", ids, y.extent(2));
   const int64_t heads = y.extent(1), length = y.extent(2), count = rows.extent(2), width = y.extent(3);
   visit_float("put_rows", y.dtype(), [&](auto type) {
@@ -75,7 +76,7 @@ void PutRows::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& y) 
     const Strides strides = rows.strides();
     // Each piece owns some columns of one head, so additions into one place keep the order of i.
     const int64_t columns = count * width < light_grain ? std::max<int64_t>(width, 1) : 32;
-    const int64_t cuts = (width + columns - 1) / columns;
+    const int64_t cuts = ceil_div(width, columns);
     parallel_for(y.extent(0) * heads * cuts, [&](int64_t piece) {
       const int64_t head = piece / cuts, begin = piece % cuts * columns,
                     end = std::min(begin + columns, width);

@@ -1,14 +1,14 @@
 // Rows of every head by index, on a GPU.
-#include "core/kernels/take.h"
+#include "heed/core/kernels/content/gather_heads.h"
 
 #include <algorithm>
 
-#include "core/count.h"
-#include "core/cuda/add_runs.h"
-#include "core/cuda/head_rows.h"
-#include "core/cuda/refusal.h"
-#include "core/cuda/sort.h"
-#include "core/cuda/team.h"
+#include "heed/core/cuda/device/scatter_add.h"
+#include "heed/core/cuda/device/sort.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/runtime/device_error.h"
+#include "heed/core/kernels/attention/head_view.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -28,22 +28,22 @@ struct Ids {
   __device__ int32_t at(int64_t row, int64_t i) const {
     return data[row / heads * batch + row % heads * head + i * step];
   }
-  cuda::Refusal legal(int64_t rows) const {
+  cuda::DeviceError legal(int64_t rows) const {
     return {.first = 0, .rows = rows, .spared = -1, .heads = heads, .count = count};
   }
 };
 
 /// -1 for an id that is none; notes it.
-__device__ int32_t checked(int32_t id, int64_t place, cuda::Refusal* note, const cuda::Refusal& rule) {
+__device__ int32_t checked(int32_t id, int64_t place, cuda::DeviceError* note,
+                           const cuda::DeviceError& rule) {
   if (id >= -1 && id < rule.rows) return id;
   cuda::refuse(note, place, id, rule);
   return -1;
 }
 
 template <class T>
-__global__ void __launch_bounds__(cuda::block)
-    take(cuda::HeadRows<const T> x, Ids ids, int64_t rows, int64_t width, cuda::Refusal* note,
-         cuda::Refusal rule, T* out) {
+__global__ void __launch_bounds__(cuda::block) take(HeadView<const T> x, Ids ids, int64_t rows, int64_t width,
+                                                    cuda::DeviceError* note, cuda::DeviceError rule, T* out) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows) return;
   const int64_t head = row / ids.count;
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 __global__ void __launch_bounds__(cuda::block)
-    keys_of(Ids ids, int64_t all, cuda::Refusal* note, cuda::Refusal rule, uint32_t* keys) {
+    keys_of(Ids ids, int64_t all, cuda::DeviceError* note, cuda::DeviceError rule, uint32_t* keys) {
   for (int64_t i = cuda::here(); i < all; i += cuda::whole()) {
     const int32_t id = checked(ids.at(i / ids.count, i % ids.count), i, note, rule);
     keys[i] = static_cast<uint32_t>(id < 0 ? rule.rows : id);
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(cuda::block)
 template <class T>
 struct Into {
   Ids ids;
-  cuda::HeadRows<const T> rows;
+  HeadView<const T> rows;
   T* y;
   int64_t length, width;
 
@@ -79,28 +79,28 @@ struct Into {
 
 }  // namespace
 
-void TakeRows::cuda(const Tensor& x, const Tensor& ids, const Tensor& out) {
+void GatherRows::cuda(const Tensor& x, const Tensor& ids, const Tensor& out) {
   const Ids of(ids);
   const int64_t width = out.extent(3), rows = out.extent(0) * out.extent(1) * out.extent(2);
-  cuda::Refusal* const note = cuda::refusal(cuda::Refuser::take_rows);
+  cuda::DeviceError* const note = cuda::refusal(cuda::Refuser::gather_rows);
   visit_float("take_rows", x.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(take<T>, cuda::warps(rows), cuda::HeadRows<const T>(x), of, rows, width, note,
-              of.legal(x.extent(2)), out.data<T>());
+    cuda::run(take<T>, cuda::warps(rows), HeadView<const T>(x), of, rows, width, note, of.legal(x.extent(2)),
+              out.data<T>());
   });
   Count::add(out.size());
 }
 
-void PutRows::cuda(const Tensor& ids, const Tensor& rows, const Tensor& y) {
+void ScatterAddRows::cuda(const Tensor& ids, const Tensor& rows, const Tensor& y) {
   const Ids of(ids);
   const int64_t heads = y.extent(0) * y.extent(1), length = y.extent(2), width = y.extent(3), n = of.count;
   const Tensor keys(Shape{heads, n}, DType::i32, Device::cuda),
       order(Shape{heads, n}, DType::i32, Device::cuda);
   auto* const key = reinterpret_cast<uint32_t*>(keys.data<int32_t>());
-  cuda::run(keys_of, cuda::line(heads * n), of, heads * n, cuda::refusal(cuda::Refuser::put_rows),
+  cuda::run(keys_of, cuda::line(heads * n), of, heads * n, cuda::refusal(cuda::Refuser::scatter_add_rows),
             of.legal(length), key);
   cuda::sort_rows(key, heads, n, cuda::bits_of(length), order.data<int32_t>());
   visit_float("put_rows", y.dtype(), [&]<class T>(Type<T>) {
-    const Into<T> into{of, cuda::HeadRows<const T>(rows), y.data<T>(), length, width};
+    const Into<T> into{of, HeadView<const T>(rows), y.data<T>(), length, width};
     cuda::add_runs<T>(into, {order.data<int32_t>(), heads, 1, n, width});
   });
   Count::add(rows.size());

@@ -1,8 +1,8 @@
 // One key a row: the heaviest, or one drawn.
 #pragma once
 
-#include "core/isa.h"
-#include "core/random.h"
+#include "heed/core/isa.h"
+#include "heed/core/random.h"
 
 namespace heed::kernel {
 

@@ -1,11 +1,11 @@
 // Picking one key a row on the CPU.
-#include "core/kernels/here.h"
-#include "core/kernels/pick.h"
+#include "heed/core/kernels/content/hard_choice.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
-#include "core/count.h"
-#include "core/parallel.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {

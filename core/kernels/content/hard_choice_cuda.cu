@@ -1,9 +1,8 @@
 // Picking one key a row on a GPU: a warp takes a row.
-#include "core/kernels/pick.h"
+#include "heed/core/kernels/content/hard_choice.h"
 
-#include "core/count.h"
-#include "core/cuda/head_rows.h"
-#include "core/cuda/team.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {

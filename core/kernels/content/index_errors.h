@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/error.h"
+#include "heed/core/error.h"
 
 namespace heed::kernel {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/both.h"
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/host_device.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

@@ -1,6 +1,6 @@
 // Measures and choices of queries on the CPU.
-#include "core/kernels/here.h"
-#include "core/kernels/prob_sparse.h"
+#include "heed/core/kernels/content/prob_sparse.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/count.h"
-#include "core/parallel.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {

@@ -1,10 +1,10 @@
 // Measures and choices of queries on a GPU: a warp measures a query, a block or a warp chooses in a row.
-#include "core/kernels/prob_sparse.h"
+#include "heed/core/kernels/content/prob_sparse.h"
 
-#include "core/count.h"
-#include "core/cuda/choose.h"
-#include "core/cuda/head_rows.h"
-#include "core/cuda/team.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/top_k.h"
+#include "heed/core/kernels/attention/head_view.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -21,8 +21,8 @@ struct Extent {
 
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    measure_queries(cuda::HeadRows<const T> q, cuda::HeadRows<const T> k, const T* samples, Extent x,
-                    Sampling sampling, int64_t rows, T* measure) {
+    measure_queries(HeadView<const T> q, HeadView<const T> k, const T* samples, Extent x, Sampling sampling,
+                    int64_t rows, T* measure) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows) return;
   const int64_t i = row % x.queries, h = row / x.queries % x.heads, b = row / x.queries / x.heads;
@@ -122,9 +122,8 @@ void SampledSpread::cuda(const Tensor& q, const Tensor& k, const Tensor& samples
   const Extent x{q.extent(1), q.extent(2),       k.extent(2),
                  q.extent(3), samples.extent(1), cuda::pointer<int32_t>(lengths)};
   visit_float("sampled_spread", q.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(measure_queries<T>, cuda::warps(measure.size()), cuda::HeadRows<const T>(q),
-              cuda::HeadRows<const T>(k), static_cast<const T*>(samples.data<T>()), x, sampling,
-              measure.size(), measure.data<T>());
+    cuda::run(measure_queries<T>, cuda::warps(measure.size()), HeadView<const T>(q), HeadView<const T>(k),
+              static_cast<const T*>(samples.data<T>()), x, sampling, measure.size(), measure.data<T>());
   });
   Count::add(2 * measure.size() * x.samples * x.d);
 }
@@ -141,7 +140,7 @@ void Standouts::cuda(const Tensor& measure, const Tensor& lengths, int64_t facto
 void Records::cuda(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
   const Extent x = extent_of(measure, lengths);
   const int64_t rows = measure.extent(0) * x.heads;
-  const Tensor best = like(measure, Shape{rows, std::max<int64_t>(1, std::min(factor, x.queries))});
+  const Tensor best = empty_like(measure, Shape{rows, std::max<int64_t>(1, std::min(factor, x.queries))});
   visit_float("prob_sparse", measure.dtype(), [&]<class T>(Type<T>) {
     cuda::run(choose_records<T>, cuda::warps(rows), static_cast<const T*>(measure.data<T>()), x, factor, rows,
               which.extent(2), best.data<T>(), which.data<int32_t>());

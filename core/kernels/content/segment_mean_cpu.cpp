@@ -1,11 +1,11 @@
 // Averages of segments on the CPU.
-#include "core/kernels/here.h"
-#include "core/kernels/segment.h"
+#include "heed/core/kernels/content/segment_mean.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
-#include "core/count.h"
-#include "core/parallel.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {

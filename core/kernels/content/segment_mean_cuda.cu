@@ -1,11 +1,11 @@
 // Averages of segments on a GPU: a warp takes a run, or a position of the gradient.
-#include "core/kernels/segment.h"
+#include "heed/core/kernels/content/segment_mean.h"
 
 #include <algorithm>
 
-#include "core/count.h"
-#include "core/cuda/head_rows.h"
-#include "core/cuda/team.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/kernels/attention/head_view.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -32,7 +32,7 @@ struct Cuts {
 
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    means(Cuts cuts, cuda::HeadRows<const T> x, int64_t rows, int64_t width, T* y) {
+    means(Cuts cuts, HeadView<const T> x, int64_t rows, int64_t width, T* y) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows) return;
   const int64_t s = row % cuts.runs, h = row / cuts.runs % cuts.heads, b = row / cuts.runs / cuts.heads;
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(cuda::block)
 
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    spread(Cuts cuts, cuda::HeadRows<const T> dy, int64_t rows, int64_t width, T* dx) {
+    spread(Cuts cuts, HeadView<const T> dy, int64_t rows, int64_t width, T* dx) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows) return;
   const int64_t t = row % cuts.length, h = row / cuts.length % cuts.heads, b = row / cuts.length / cuts.heads;
@@ -66,7 +66,7 @@ void SegmentMean::cuda(const Tensor& x, const Tensor& lengths, const Tensor& mos
   const Cuts cuts(x, y.extent(2), lengths, most);
   const int64_t rows = y.extent(0) * y.extent(1) * y.extent(2);
   visit_float("segment_mean", x.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(means<T>, cuda::warps(rows), cuts, cuda::HeadRows<const T>(x), rows, x.extent(3), y.data<T>());
+    cuda::run(means<T>, cuda::warps(rows), cuts, HeadView<const T>(x), rows, x.extent(3), y.data<T>());
   });
   Count::add(x.size());
 }
@@ -75,8 +75,7 @@ void SegmentMeanBack::cuda(const Tensor& dy, const Tensor& lengths, const Tensor
   const Cuts cuts(dx, dy.extent(2), lengths, most);
   const int64_t rows = dx.extent(0) * dx.extent(1) * dx.extent(2);
   visit_float("segment_mean", dx.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(spread<T>, cuda::warps(rows), cuts, cuda::HeadRows<const T>(dy), rows, dx.extent(3),
-              dx.data<T>());
+    cuda::run(spread<T>, cuda::warps(rows), cuts, HeadView<const T>(dy), rows, dx.extent(3), dx.data<T>());
   });
   Count::add(dx.size());
 }

@@ -1,8 +1,8 @@
 // Orders of rows: stable sorting, and the largest few.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

@@ -1,6 +1,6 @@
 // Orders of rows on the CPU.
-#include "core/kernels/here.h"
-#include "core/kernels/sort.h"
+#include "heed/core/kernels/content/sort.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,8 +9,8 @@
 #include <numeric>
 #include <vector>
 
-#include "core/count.h"
-#include "core/parallel.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {

@@ -1,13 +1,13 @@
 // Orders of rows on a GPU.
-#include "core/kernels/sort.h"
+#include "heed/core/kernels/content/sort.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "core/count.h"
-#include "core/cuda/choose.h"
-#include "core/cuda/sort.h"
-#include "core/cuda/team.h"
+#include "heed/core/cuda/device/sort.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/top_k.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {

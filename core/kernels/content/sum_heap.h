@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/both.h"
+#include "heed/core/host_device.h"
 
 namespace heed::kernel {
 

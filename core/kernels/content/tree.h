@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/kernels/tree_node.h"
-#include "core/kernels/vector.h"
+#include "heed/core/kernels/content/tree_node.h"
+#include "heed/core/kernels/simd/vector.h"
 
 namespace heed::kernel {
 

@@ -1,7 +1,7 @@
 // Attention over nodes of a tree: each weighs the sum of the values below it. Casinoformer, algorithm 1.
 #pragma once
 
-#include "core/kernels/tree_buds.h"
+#include "heed/core/kernels/content/tree_buds.h"
 
 namespace heed::kernel {
 
@@ -32,14 +32,20 @@ struct TreeAttention {
   static void cuda(const Tensor& q, const TreeTerms& terms, const Tensor& out, const Tensor& lse);
 };
 
-/// Gradients (overwritten) from dout, with the buds held fixed; dk [B, H, keys, d] and dv [B, H, keys, dv]
-/// are those of the leaves.
+/// What TreeAttentionBack reads and writes.
+struct TreeAttentionBackTensors {
+  Tensor q;         ///< [B, H, Tq, d]
+  Tensor out, lse;  ///< as the forward pass wrote them
+  Tensor dout;      ///< [B, H, Tq, dv]
+  Tensor dq;        ///< written: [B, H, Tq, d]
+  Tensor dk, dv;    ///< written, of the leaves: [B, H, keys, d] and [B, H, keys, dv]
+};
+
+/// Gradients of TreeAttention with the buds held fixed.
 struct TreeAttentionBack {
   template <Isa>
-  static void cpu(const Tensor& q, const TreeTerms& terms, const Tensor& out, const Tensor& lse,
-                  const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv);
-  static void cuda(const Tensor& q, const TreeTerms& terms, const Tensor& out, const Tensor& lse,
-                   const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv);
+  static void cpu(const TreeAttentionBackTensors& t, const TreeTerms& terms);
+  static void cuda(const TreeAttentionBackTensors& t, const TreeTerms& terms);
 };
 
 }  // namespace heed::kernel

@@ -1,16 +1,16 @@
 // Attention over buds on the CPU. Gradients fall on nodes first, and from there on the leaves below them.
-#include "core/kernels/here.h"
-#include "core/kernels/tree_attention.h"
+#include "heed/core/kernels/content/tree_attention.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "core/count.h"
-#include "core/kernels/heads.h"
-#include "core/kernels/scratch.h"
-#include "core/kernels/tree.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/attention/head_rows.h"
+#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 template <class T>
 void sum_up(const Tensor& leaves, int64_t first, const Tensor& nodes) {
   const int64_t heads = leaves.extent(1), count = leaves.extent(2), width = leaves.extent(3);
-  const Heads<const T> from(leaves);
+  const HeadView<const T> from(leaves);
   T* const all = nodes.data<T>();
   const int64_t rows = nodes.extent(2);
   parallel_rows(leaves.extent(0) * heads, light_grain / std::max<int64_t>(1, count * width),
@@ -48,7 +48,7 @@ struct Call {
   int64_t batch, heads, queries, d, dv, rows, capacity;
   const TreeTerms& terms;
   const int32_t* buds;
-  Heads<const T> q;
+  HeadView<const T> q;
   const T *keys, *values;
   int64_t key_rows, value_rows;
 
@@ -77,11 +77,11 @@ struct Call {
 
 template <class T>
 void forward(const Call<T>& call, const Tensor& out, const Tensor& lse) {
-  const Heads<T> outs(out);
+  const HeadView<T> outs(out);
   T* const sums = lse.data<T>();
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * (call.numbers() + call.capacity));
   const auto scale = static_cast<T>(call.terms.scale);
-  parallel_rows(call.batch * call.heads * call.queries, piece_flops / call.flops_of_query(),
+  parallel_rows(call.batch * call.heads * call.queries, flops_per_task / call.flops_of_query(),
                 [&](int64_t begin, int64_t end) {
                   const Scratch::Part part(scratch);
                   T* memory = part.template data<T>();
@@ -131,8 +131,8 @@ int64_t shares_of(int64_t heads, int64_t queries) {
 template <class T>
 void backward(const Call<T>& call, const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
               const Tensor& dkey_nodes, const Tensor& dvalue_nodes, int64_t shares) {
-  const Heads<const T> outs(out), douts(dout);
-  const Heads<T> dqs(dq);
+  const HeadView<const T> outs(out), douts(dout);
+  const HeadView<T> dqs(dq);
   const T* const sums = lse.data<T>();
   T *const dkeys = dkey_nodes.data<T>(), *const dvalues = dvalue_nodes.data<T>();
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * 2 * call.numbers());
@@ -156,8 +156,9 @@ void backward(const Call<T>& call, const Tensor& out, const Tensor& lse, const T
       T* const to = dqs.at(b, head % call.heads, i);
       std::fill_n(to, call.d, T(0));
       if (leaves == 0) continue;
-      const T *const q = call.q.at(b, head % call.heads, i), *const slope = douts.at(b, head % call.heads, i);
-      const T along = dot(slope, outs.at(b, head % call.heads, i), call.dv);
+      const T *const q = call.q.at(b, head % call.heads, i), *const dout_row =
+                                                                 douts.at(b, head % call.heads, i);
+      const T along = dot(dout_row, outs.at(b, head % call.heads, i), call.dv);
       flops += keys.look(call.keys + head * call.key_rows * call.d, leaves);
       flops += values.look(call.values + head * call.value_rows * call.dv, leaves);
       key_gradient.look(own_keys, leaves);
@@ -170,11 +171,11 @@ void backward(const Call<T>& call, const Tensor& out, const Tensor& lse, const T
         const T* const key = keys[node];
         const T weight = std::exp(scale * dot(q, key, call.d) / size - sums[head * call.queries + i]);
         const T dscore =
-            weight * (dot(slope, values[node], call.dv) - (call.terms.counted ? size : T(1)) * along);
+            weight * (dot(dout_row, values[node], call.dv) - (call.terms.counted ? size : T(1)) * along);
         const T factor = dscore * scale / size;
         add_scaled(key, factor, call.d, to);
         add_scaled(q, factor, call.d, key_gradient[node]);
-        add_scaled(slope, weight, call.dv, value_gradient[node]);
+        add_scaled(dout_row, weight, call.dv, value_gradient[node]);
       }
       flops += key_gradient.settle() + value_gradient.settle() + count * (6 * call.d + 4 * call.dv + 8);
     }
@@ -188,7 +189,7 @@ template <class T>
 void hand_down(const Tensor& nodes, int64_t shares, const Tensor& leaves) {
   const int64_t heads = leaves.extent(1), count = leaves.extent(2), width = leaves.extent(3);
   const int64_t rows = tree_rows(count);
-  const Heads<T> to(leaves);
+  const HeadView<T> to(leaves);
   T* const all = nodes.data<T>();
   parallel_rows(leaves.extent(0) * heads, light_grain / std::max<int64_t>(1, count * width),
                 [&](int64_t begin, int64_t end) {
@@ -228,18 +229,16 @@ void TreeAttention::cpu<here>(const Tensor& q, const TreeTerms& terms, const Ten
 }
 
 template <>
-void TreeAttentionBack::cpu<here>(const Tensor& q, const TreeTerms& terms, const Tensor& out,
-                                  const Tensor& lse, const Tensor& dout, const Tensor& dq, const Tensor& dk,
-                                  const Tensor& dv) {
-  visit_float("tree_attention", q.dtype(), [&](auto type) {
+void TreeAttentionBack::cpu<here>(const TreeAttentionBackTensors& t, const TreeTerms& terms) {
+  visit_float("tree_attention", t.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const Call<T> call(q, terms);
+    const Call<T> call(t.q, terms);
     const int64_t heads = call.batch * call.heads, shares = shares_of(heads, call.queries);
-    const Tensor dkey_nodes = like(q, Shape{heads * shares, call.rows, call.d});
-    const Tensor dvalue_nodes = like(q, Shape{heads * shares, call.rows, call.dv});
-    backward<T>(call, out, lse, dout, dq, dkey_nodes, dvalue_nodes, shares);
-    hand_down<T>(dkey_nodes, shares, dk);
-    hand_down<T>(dvalue_nodes, shares, dv);
+    const Tensor dkey_nodes = empty_like(t.q, Shape{heads * shares, call.rows, call.d});
+    const Tensor dvalue_nodes = empty_like(t.q, Shape{heads * shares, call.rows, call.dv});
+    backward<T>(call, t.out, t.lse, t.dout, t.dq, dkey_nodes, dvalue_nodes, shares);
+    hand_down<T>(dkey_nodes, shares, t.dk);
+    hand_down<T>(dvalue_nodes, shares, t.dv);
   });
 }
 

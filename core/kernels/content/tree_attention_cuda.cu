@@ -1,27 +1,27 @@
 // Attention over buds on a GPU: a warp takes a query. The gradient falls on nodes as rows that are added
 // where they go; a bud that the last leaf cuts gives to the full nodes below it; each leaf then adds up those
 // above.
-#include "core/kernels/tree_attention.h"
+#include "heed/core/kernels/content/tree_attention.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/count.h"
-#include "core/cuda/add_runs.h"
-#include "core/cuda/head_rows.h"
-#include "core/cuda/sort.h"
-#include "core/cuda/team.h"
-#include "core/cuda/tree_sums.h"
-#include "core/kernels/copy.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/scatter_add.h"
+#include "heed/core/cuda/device/sort.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/tree_sums.h"
+#include "heed/core/kernels/attention/head_view.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
 /// A block takes 32 columns of a head, level after level: lanes are columns, warps take nodes.
 template <class T>
-__global__ void __launch_bounds__(cuda::block)
-    sum_up(cuda::HeadRows<const T> leaves, int64_t heads, int64_t first, int64_t count, int64_t width,
-           int64_t rows, T* nodes) {
+__global__ void __launch_bounds__(cuda::block) sum_up(HeadView<const T> leaves, int64_t heads, int64_t first,
+                                                      int64_t count, int64_t width, int64_t rows, T* nodes) {
   const int64_t chunks = (width + cuda::lanes - 1) / cuda::lanes, at = blockIdx.x / chunks;
   const int64_t column = blockIdx.x % chunks * cuda::lanes + cuda::lane();
   const int64_t own = threadIdx.x / cuda::lanes, step = cuda::block / cuda::lanes;
@@ -45,7 +45,7 @@ struct Call {
   T scale;
   bool counted;
   const int32_t* buds;
-  cuda::HeadRows<const T> q;
+  HeadView<const T> q;
   const T *keys, *values;
   int64_t key_rows, value_rows;
 
@@ -87,8 +87,7 @@ __device__ T along(const T* row, const T* nodes, int64_t width, TreeNode node, i
 
 /// memory [warps of the grid, capacity]
 template <class T>
-__global__ void __launch_bounds__(cuda::block)
-    attend(Call<T> call, T* memory, cuda::HeadRows<T> out, T* lse) {
+__global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, HeadView<T> out, T* lse) {
   T* const weights = memory + cuda::grid_warp() * call.capacity;
   for (int64_t at = cuda::grid_warp(); at < call.batch * call.heads * call.queries;
        at += cuda::grid_warps()) {
@@ -161,16 +160,16 @@ __global__ void __launch_bounds__(cuda::block) find_targets(Call<T> call, int32_
 /// entries].
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    slope_queries(Call<T> call, cuda::HeadRows<const T> out, const T* lse, cuda::HeadRows<const T> dout,
-                  cuda::HeadRows<T> dq, T* factors, T* weights) {
+    back_queries(Call<T> call, HeadView<const T> out, const T* lse, HeadView<const T> dout, HeadView<T> dq,
+                 T* factors, T* weights) {
   const int64_t at = cuda::grid_warp();
   if (at >= call.batch * call.heads * call.queries) return;
   const int64_t head = at / call.queries, i = at % call.queries, b = head / call.heads, h = head % call.heads;
   const int64_t leaves = call.reach.leaves(b, i);
-  const T *const q = call.q.at(b, h, i), *const slope = dout.at(b, h, i);
+  const T *const q = call.q.at(b, h, i), *const dout_row = dout.at(b, h, i);
   const T *const keys = call.keys_of(head), *const values = call.values_of(head);
   const int32_t* const buds = call.buds_of(b, i);
-  const T inner = cuda::warp_dot(slope, out.at(b, h, i), call.dv);
+  const T inner = cuda::warp_dot(dout_row, out.at(b, h, i), call.dv);
   factors += at * call.entries;
   weights += at * call.entries;
   int64_t count = 0;
@@ -180,7 +179,7 @@ __global__ void __launch_bounds__(cuda::block)
     const auto size = static_cast<T>(node.count(leaves));
     weight = std::exp(call.scale * along(q, keys, call.d, node, leaves) / size - lse[at]);
     const T dscore =
-        weight * (along(slope, values, call.dv, node, leaves) - (call.counted ? size : T(1)) * inner);
+        weight * (along(dout_row, values, call.dv, node, leaves) - (call.counted ? size : T(1)) * inner);
     factor = dscore * call.scale / size;
     if (cuda::lane() != count % cuda::lanes) continue;
     factors[count] = factor;
@@ -205,7 +204,7 @@ template <class T>
 struct Falling {
   const int32_t* ids;
   const T* factors;
-  cuda::HeadRows<const T> rows;
+  HeadView<const T> rows;
   T* nodes;
   int64_t heads, queries, entries, width, tree;
 
@@ -222,8 +221,7 @@ struct Falling {
 /// Gradients of leaves: the sum of those of the full nodes above, by a warp a leaf.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    hand_down(const T* nodes, int64_t all, int64_t heads, int64_t count, int64_t width,
-              cuda::HeadRows<T> leaves) {
+    hand_down(const T* nodes, int64_t all, int64_t heads, int64_t count, int64_t width, HeadView<T> leaves) {
   const int64_t at = cuda::grid_warp(), head = at / count, t = at % count;
   if (head >= all) return;
   const T* const tree = nodes + head * tree_rows(count) * width;
@@ -243,11 +241,11 @@ template <class T>
 void fall(const Call<T>& call, const int32_t* ids, const int32_t* order, const Tensor& factors,
           const Tensor& rows, const Tensor& leaves) {
   const int64_t all = call.batch * call.heads, width = leaves.extent(3);
-  const Tensor nodes = like(leaves, Shape{all, call.rows, width});
+  const Tensor nodes = empty_like(leaves, Shape{all, call.rows, width});
   Fill::cuda(nodes, 0);
   const Falling<T> falling{ids,
                            factors.data<T>(),
-                           cuda::HeadRows<const T>(rows),
+                           HeadView<const T>(rows),
                            nodes.data<T>(),
                            call.heads,
                            call.queries,
@@ -256,7 +254,7 @@ void fall(const Call<T>& call, const int32_t* ids, const int32_t* order, const T
                            call.rows};
   cuda::add_runs<T>(falling, {order, all, call.heads, call.queries * call.entries, width});
   cuda::run(hand_down<T>, cuda::warps(all * leaves.extent(2)), static_cast<const T*>(nodes.data<T>()), all,
-            call.heads, leaves.extent(2), width, cuda::HeadRows<T>(leaves));
+            call.heads, leaves.extent(2), width, HeadView<T>(leaves));
   Count::add(3 * leaves.size());
 }
 
@@ -265,9 +263,8 @@ void fall(const Call<T>& call, const int32_t* ids, const int32_t* order, const T
 void TreeSums::cuda(const Tensor& leaves, int64_t first, const Tensor& nodes) {
   const int64_t heads = leaves.extent(1), width = leaves.extent(3), all = leaves.extent(0) * heads;
   visit_float("tree_sums", nodes.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(sum_up<T>, cuda::blocks(all * cuda::pieces(width, cuda::lanes)),
-              cuda::HeadRows<const T>(leaves), heads, first, leaves.extent(2), width, nodes.extent(2),
-              nodes.data<T>());
+    cuda::run(sum_up<T>, cuda::blocks(all * ceil_div(width, cuda::lanes)), HeadView<const T>(leaves), heads,
+              first, leaves.extent(2), width, nodes.extent(2), nodes.data<T>());
   });
   Count::add(2 * leaves.size());
 }
@@ -276,29 +273,29 @@ void TreeAttention::cuda(const Tensor& q, const TreeTerms& terms, const Tensor& 
   visit_float("tree_attention", q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(q, terms);
     const cuda::Grid grid = cuda::warps(std::min(call.all(), cuda::most_warps));
-    const Tensor memory = like(q, Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), call.capacity});
-    cuda::run(attend<T>, grid, call, memory.data<T>(), cuda::HeadRows<T>(out), lse.data<T>());
+    const Tensor memory =
+        empty_like(q, Shape{int64_t{grid.blocks.x} * (cuda::block / cuda::lanes), call.capacity});
+    cuda::run(attend<T>, grid, call, memory.data<T>(), HeadView<T>(out), lse.data<T>());
     Count::add(call.all() * call.capacity * (2 * (call.d + call.dv) + 6));
   });
 }
 
-void TreeAttentionBack::cuda(const Tensor& q, const TreeTerms& terms, const Tensor& out, const Tensor& lse,
-                             const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv) {
-  visit_float("tree_attention", q.dtype(), [&]<class T>(Type<T>) {
-    const Call<T> call(q, terms);
+void TreeAttentionBack::cuda(const TreeAttentionBackTensors& t, const TreeTerms& terms) {
+  visit_float("tree_attention", t.q.dtype(), [&]<class T>(Type<T>) {
+    const Call<T> call(t.q, terms);
     const int64_t n = call.queries * call.entries;
     const Tensor indices(Shape{3, call.batch, n}, DType::i32, Device::cuda);
     int32_t *const ids = indices.data<int32_t>(), *const order = ids + call.batch * n;
     auto* const keys = reinterpret_cast<uint32_t*>(order + call.batch * n);
     cuda::run(find_targets<T>, cuda::line(call.batch * call.queries), call, ids, keys);
     cuda::sort_rows(keys, call.batch, n, cuda::bits_of(call.rows), order);
-    const Tensor factors = like(q, Shape{call.batch * call.heads, n}), weights = like(factors);
-    cuda::run(slope_queries<T>, cuda::warps(call.all()), call, cuda::HeadRows<const T>(out),
-              static_cast<const T*>(lse.data<T>()), cuda::HeadRows<const T>(dout), cuda::HeadRows<T>(dq),
+    const Tensor factors = empty_like(t.q, Shape{call.batch * call.heads, n}), weights = empty_like(factors);
+    cuda::run(back_queries<T>, cuda::warps(call.all()), call, HeadView<const T>(t.out),
+              static_cast<const T*>(t.lse.data<T>()), HeadView<const T>(t.dout), HeadView<T>(t.dq),
               factors.data<T>(), weights.data<T>());
     Count::add(call.all() * call.capacity * (6 * call.d + 4 * call.dv + 8));
-    fall(call, ids, order, factors, q, dk);
-    fall(call, ids, order, weights, dout, dv);
+    fall(call, ids, order, factors, t.q, t.dk);
+    fall(call, ids, order, weights, t.dout, t.dv);
   });
 }
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/both.h"
-#include "core/isa.h"
-#include "core/random.h"
+#include "heed/core/host_device.h"
+#include "heed/core/isa.h"
+#include "heed/core/random.h"
 
 namespace heed::kernel {
 
@@ -70,7 +70,7 @@ inline constexpr double bud_epsilon = 1e-10, most_bud_mass = 1e290;
 int64_t bud_capacity(const BudTerms& terms);
 int64_t bud_draws(const BudTerms& terms);
 
-/// buds i32 [B, Tq, bud_capacity]: rows of nodes (core/kernels/tree.h) in order of their leaves, all
+/// buds i32 [B, Tq, bud_capacity]: rows of nodes (core/kernels/content/tree.h) in order of their leaves, all
 /// positions before the query once; -1 where there are no more. All heads share them. a [B, H, Tq, w] is what
 /// alignments are made with and nodes [B, H, rows, w] their sums; both empty for masses that do not need
 /// them.

@@ -1,17 +1,17 @@
 // Buds on the CPU: each query grows its own, from masses that all heads add to.
-#include "core/kernels/here.h"
-#include "core/kernels/tree_buds.h"
+#include "heed/core/kernels/content/tree_buds.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <vector>
 
-#include "core/count.h"
-#include "core/kernels/heads.h"
-#include "core/kernels/sum_heap.h"
-#include "core/kernels/tree.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/attention/head_rows.h"
+#include "heed/core/kernels/content/sum_heap.h"
+#include "heed/core/kernels/content/tree.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 
@@ -78,7 +78,7 @@ class Masses {
   const BudTerms& terms_;
   int64_t heads_ = 0, width_ = 0, rows_ = 0, b_ = 0, i_ = 0, leaves_ = 0;
   const T* nodes_ = nullptr;
-  std::optional<Heads<const T>> a_;
+  std::optional<HeadView<const T>> a_;
   std::vector<T> memory_;
   std::vector<TreeView<T>> views_;
 };
@@ -215,7 +215,7 @@ void grow_all(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const
   int32_t* to = buds.data<int32_t>();
   const int64_t width = nodes ? a.extent(1) * a.extent(3) : 1;
   const int64_t each = bud_capacity(terms) * (4 * width + 16) + 1;
-  parallel_rows(batch * queries, piece_flops / each, [&](int64_t begin, int64_t end) {
+  parallel_rows(batch * queries, flops_per_task / each, [&](int64_t begin, int64_t end) {
     Growth<T> growth(a, nodes, terms);
     for (int64_t at = begin; at < end; ++at) {
       const std::vector<Bud>& found = growth.grow(at / queries, at % queries, queries);

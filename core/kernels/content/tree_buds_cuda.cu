@@ -1,15 +1,14 @@
 // Buds on a GPU: a warp grows those of a query. Lanes share what a mass is summed from and the search for the
 // largest; the heap of sums that draws go through is that of the CPU.
-#include "core/kernels/tree_buds.h"
+#include "heed/core/kernels/content/tree_buds.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/count.h"
-#include "core/cuda/head_rows.h"
-#include "core/cuda/team.h"
-#include "core/cuda/tree_sums.h"
-#include "core/kernels/sum_heap.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/tree_sums.h"
+#include "heed/core/kernels/content/sum_heap.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/both.h"
+#include "heed/core/host_device.h"
 
 namespace heed::kernel {
 

@@ -1,11 +1,11 @@
 // Optimizer steps on the CPU.
-#include "core/kernels/adamw.h"
-#include "core/kernels/here.h"
+#include "heed/core/kernels/elementwise/adamw.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <cmath>
 
-#include "core/count.h"
-#include "core/parallel.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -35,13 +35,13 @@ void AdamW::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor
     const T shrink = static_cast<T>(constants.decoupled ? rate * constants.decay : 0);
     const T pull = static_cast<T>(constants.decoupled ? 0 : constants.decay);
     T* value = values.data<T>();
-    const T* slope = gradient.data<T>();
+    const T* grad = gradient.data<T>();
     T* m = first.data<T>();
     T* v = second.data<T>();
     parallel_rows(values.size(), light_grain, [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) {
-        const T g = scale * slope[i] + pull * value[i];
+        const T g = scale * grad[i] + pull * value[i];
         m[i] = beta1 * m[i] + rest1 * g;
         v[i] = beta2 * v[i] + rest2 * g * g;
         value[i] = value[i] - shrink * value[i] - step * m[i] / (std::sqrt(v[i]) * root + epsilon);
@@ -62,12 +62,12 @@ void Sgd::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor& 
     const T scale = static_cast<T>(clip_scale(now[2], clip));
     const T keep = static_cast<T>(momentum), pull = static_cast<T>(decay);
     T* value = values.data<T>();
-    const T* slope = gradient.data<T>();
+    const T* grad = gradient.data<T>();
     T* speed = velocity.data<T>();
     parallel_rows(values.size(), light_grain, [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) {
-        speed[i] = keep * speed[i] + scale * slope[i] + pull * value[i];
+        speed[i] = keep * speed[i] + scale * grad[i] + pull * value[i];
         value[i] -= rate * speed[i];
       }
     });

@@ -1,12 +1,13 @@
 // Optimizer steps on a GPU, four elements a thread; rate, step and norm are read from device memory.
-#include "core/kernels/adamw.h"
+#include "heed/core/kernels/elementwise/adamw.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
-#include "core/count.h"
-#include "core/cuda/team.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -43,8 +44,8 @@ struct AdamFactors {
     shrink = static_cast<T>(constants.decoupled ? rate * constants.decay : 0);
     pull = static_cast<T>(constants.decoupled ? 0 : constants.decay);
   }
-  __device__ void update(T& value, T slope, T& m, T& v) const {
-    const T g = scale * slope + pull * value;
+  __device__ void update(T& value, T grad, T& m, T& v) const {
+    const T g = scale * grad + pull * value;
     m = beta1 * m + rest1 * g;
     v = beta2 * v + rest2 * g * g;
     value = value - shrink * value - step * m / (std::sqrt(v) * root + epsilon);
@@ -55,8 +56,8 @@ template <class T>
 struct SgdFactors {
   T rate, scale, keep, pull;
 
-  __device__ void update(T& value, T slope, T& speed) const {
-    speed = keep * speed + scale * slope + pull * value;
+  __device__ void update(T& value, T grad, T& speed) const {
+    speed = keep * speed + scale * grad + pull * value;
     value -= rate * speed;
   }
 };
@@ -76,7 +77,7 @@ __device__ void walk(int64_t count, bool aligned, const Each& each, const Fours&
 
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    adam(T* value, const T* slope, T* m, T* v, int64_t count, const double* state, AdamWConstants constants,
+    adam(T* value, const T* grad, T* m, T* v, int64_t count, const double* state, AdamWConstants constants,
          bool aligned) {
   __shared__ AdamFactors<T> made;
   if (!finite(state[2])) return;
@@ -84,13 +85,13 @@ __global__ void __launch_bounds__(cuda::block)
   __syncthreads();
   const AdamFactors<T> factors = made;
   walk(
-      count, aligned, [&](int64_t i) { factors.update(value[i], slope[i], m[i], v[i]); },
+      count, aligned, [&](int64_t i) { factors.update(value[i], grad[i], m[i], v[i]); },
       [&](int64_t i) {
         auto &values = *reinterpret_cast<Four<T>*>(value + i), &ms = *reinterpret_cast<Four<T>*>(m + i),
              &vs = *reinterpret_cast<Four<T>*>(v + i);
-        const Four<T> slopes = *reinterpret_cast<const Four<T>*>(slope + i);
+        const Four<T> grads = *reinterpret_cast<const Four<T>*>(grad + i);
         Four<T> x = values, first = ms, second = vs;
-        for (int j = 0; j < together; ++j) factors.update(x.of[j], slopes.of[j], first.of[j], second.of[j]);
+        for (int j = 0; j < together; ++j) factors.update(x.of[j], grads.of[j], first.of[j], second.of[j]);
         values = x;
         ms = first;
         vs = second;
@@ -99,19 +100,19 @@ __global__ void __launch_bounds__(cuda::block)
 
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    descend(T* value, const T* slope, T* speed, int64_t count, const double* state, double momentum,
+    descend(T* value, const T* grad, T* speed, int64_t count, const double* state, double momentum,
             double decay, double clip, bool aligned) {
   if (!finite(state[2])) return;
   const SgdFactors<T> factors{static_cast<T>(state[0]), static_cast<T>(clip_scale(state[2], clip)),
                               static_cast<T>(momentum), static_cast<T>(decay)};
   walk(
-      count, aligned, [&](int64_t i) { factors.update(value[i], slope[i], speed[i]); },
+      count, aligned, [&](int64_t i) { factors.update(value[i], grad[i], speed[i]); },
       [&](int64_t i) {
         auto &values = *reinterpret_cast<Four<T>*>(value + i),
              &speeds = *reinterpret_cast<Four<T>*>(speed + i);
-        const Four<T> slopes = *reinterpret_cast<const Four<T>*>(slope + i);
+        const Four<T> grads = *reinterpret_cast<const Four<T>*>(grad + i);
         Four<T> x = values, moved = speeds;
-        for (int j = 0; j < together; ++j) factors.update(x.of[j], slopes.of[j], moved.of[j]);
+        for (int j = 0; j < together; ++j) factors.update(x.of[j], grads.of[j], moved.of[j]);
         values = x;
         speeds = moved;
       });
@@ -129,9 +130,9 @@ void AdamW::cuda(const Tensor& values, const Tensor& gradient, const Tensor& fir
   visit_float("adamw", values.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     T *value = values.data<T>(), *m = first.data<T>(), *v = second.data<T>();
-    const T* slope = gradient.data<T>();
-    cuda::run(adam<T>, cuda::line(cuda::pieces(values.size(), together)), value, slope, m, v, values.size(),
-              state.data<double>(), constants, all_aligned(value, slope, m, v));
+    const T* grad = gradient.data<T>();
+    cuda::run(adam<T>, cuda::line(ceil_div(values.size(), together)), value, grad, m, v, values.size(),
+              state.data<double>(), constants, all_aligned(value, grad, m, v));
   });
   Count::add(values.size());
 }
@@ -141,9 +142,9 @@ void Sgd::cuda(const Tensor& values, const Tensor& gradient, const Tensor& veloc
   visit_float("sgd", values.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     T *value = values.data<T>(), *speed = velocity.data<T>();
-    const T* slope = gradient.data<T>();
-    cuda::run(descend<T>, cuda::line(cuda::pieces(values.size(), together)), value, slope, speed,
-              values.size(), state.data<double>(), momentum, decay, clip, all_aligned(value, slope, speed));
+    const T* grad = gradient.data<T>();
+    cuda::run(descend<T>, cuda::line(ceil_div(values.size(), together)), value, grad, speed, values.size(),
+              state.data<double>(), momentum, decay, clip, all_aligned(value, grad, speed));
   });
   Count::add(values.size());
 }

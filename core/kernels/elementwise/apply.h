@@ -1,9 +1,9 @@
 // Elementwise kernels over one or two tensors.
 #pragma once
 
-#include "core/isa.h"
-#include "core/kernels/elementwise.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/kernels/elementwise/functions.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

@@ -1,9 +1,9 @@
 // Elementwise kernels on the CPU.
-#include "core/kernels/here.h"
-#include "core/kernels/map.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
-#include "core/count.h"
-#include "core/kernels/loops.h"
+#include "heed/core/kernels/simd/strided_loops.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -17,9 +17,9 @@ template <class F, class T>
 }
 
 template <class F, class T>
-[[gnu::flatten]] void slopes(const T* x, const T* y, const T* dy, T* dx, int64_t count) {
+[[gnu::flatten]] void gradients(const T* x, const T* y, const T* dy, T* dx, int64_t count) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i) dx[i] = F::slope(x[i], y[i], dy[i]);
+  for (int64_t i = 0; i < count; ++i) dx[i] = F::gradient(x[i], y[i], dy[i]);
 }
 
 }  // namespace
@@ -64,10 +64,10 @@ void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const T
       const T* g = pdy + at[2];
       T* out = pdx + at[3];
       if (dense) {
-        slopes<F>(a, b, g, out, count);
+        gradients<F>(a, b, g, out, count);
       } else {
         for (int64_t i = 0; i < count; ++i)
-          out[i] = F::slope(a[i * steps[0]], b[i * steps[1]], g[i * steps[2]]);
+          out[i] = F::gradient(a[i * steps[0]], b[i * steps[1]], g[i * steps[2]]);
       }
     });
   });

@@ -1,13 +1,14 @@
 // Elementwise kernels on the GPU.
-#include "core/kernels/map.h"
+#include "heed/core/kernels/elementwise/apply.h"
 
 #include <utility>
 
-#include "core/count.h"
-#include "core/cuda/block.h"
-#include "core/cuda/pack.h"
-#include "core/cuda/view.h"
-#include "core/cuda/visit.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/block.h"
+#include "heed/core/cuda/device/pack.h"
+#include "heed/core/cuda/device/view.h"
+#include "heed/core/cuda/device/visit.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -60,7 +61,7 @@ void each(F f, const Tensor& out, const Tensor& first, const Tensors&... rest) {
   const auto start = [&](const auto*... in) {
     if (places.dense() && cuda::packs<together>(to) && (cuda::packs<together>(in) && ...)) {
       return cuda::run(dense<F, T, std::remove_cvref_t<decltype(*in)>...>,
-                       cuda::line(cuda::pieces(places.size, together)), places.size, f, to, in...);
+                       cuda::line(ceil_div(places.size, together)), places.size, f, to, in...);
     }
     cuda::run(strided<F, T, std::remove_cvref_t<decltype(*in)>...>, cuda::line(places.size), places, f, to,
               in...);
@@ -80,7 +81,7 @@ template <class F>
 struct Slope {
   template <class T>
   HEED_BOTH T operator()(T x, T y, T dy) const {
-    return F::slope(x, y, dy);
+    return F::gradient(x, y, dy);
   }
 };
 

@@ -6,8 +6,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/both.h"
-#include "core/dtype.h"
+#include "heed/core/dtype.h"
+#include "heed/core/host_device.h"
 
 namespace heed::kernel {
 

@@ -1,12 +1,13 @@
 // Filling and copying on the CPU.
-#include "core/kernels/copy.h"
-#include "core/kernels/here.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <cstring>
 
-#include "core/count.h"
-#include "core/kernels/convert.h"
-#include "core/kernels/loops.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/elementwise/convert.h"
+#include "heed/core/kernels/simd/strided_loops.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -56,7 +57,7 @@ template <class From, class To>
 void copy_crossed(StridedLoop<2> walk, size_t axis, const From* from, To* to) {
   const int64_t across = walk.extent[axis];
   const int64_t to_stride = walk.stride[axis][1];
-  const int64_t bands = (across + tile - 1) / tile;
+  const int64_t bands = ceil_div(across, tile);
   walk.outer /= across;
   walk.extent[axis] = 1;
   const int64_t bands_a_piece = std::max<int64_t>(1, light_grain / (tile * walk.inner));

@@ -1,12 +1,13 @@
 // Filling and copying on the GPU.
-#include "core/kernels/copy.h"
+#include "heed/core/kernels/elementwise/copy.h"
 
 #include <algorithm>
 
-#include "core/cuda/grid.h"
-#include "core/cuda/pack.h"
-#include "core/cuda/view.h"
-#include "core/kernels/convert.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/grid.h"
+#include "heed/core/cuda/device/pack.h"
+#include "heed/core/cuda/device/view.h"
+#include "heed/core/kernels/elementwise/convert.h"
 
 namespace heed::kernel {
 namespace {
@@ -95,8 +96,8 @@ void start_copy(const Tensor& from, const Tensor& to, const From* source, To* ta
     others.inner = 1;
     others.outer = walk.outer / walk.extent[axis];
     const auto most = [](int64_t n, int64_t limit) { return static_cast<unsigned>(std::min(n, limit)); };
-    const dim3 blocks(static_cast<unsigned>(cuda::pieces(walk.extent[axis], tile)),
-                      most(cuda::pieces(walk.inner, tile), 65535), most(others.outer, 65535));
+    const dim3 blocks(static_cast<unsigned>(ceil_div(walk.extent[axis], tile)),
+                      most(ceil_div(walk.inner, tile), 65535), most(others.outer, 65535));
     return cuda::run(copy_crossed<From, To>, {blocks, dim3(tile, rows_at_once)}, Places<2>(others),
                      walk.inner, walk.steps[0], walk.extent[axis], walk.stride[axis][1], source, target);
   }

@@ -2,8 +2,8 @@
 // normaliser of a causal softmax over positions. Milakov and Gimelshein 2018, arXiv 1805.02867.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

@@ -1,25 +1,26 @@
 // Running sums of exponentials on the CPU: a head at a time, its columns side by side.
-#include "core/kernels/exp_sum.h"
-#include "core/kernels/here.h"
+#include "heed/core/kernels/elementwise/cumulative_exp_sum.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <vector>
 
-#include "core/count.h"
-#include "core/kernels/heads.h"
-#include "core/kernels/math.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/attention/head_rows.h"
+#include "heed/core/kernels/simd/math.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
 
 int64_t heads_of_piece(const Tensor& x) {
   constexpr int64_t flops_each = 32;  // two exponentials, mostly
-  return std::max<int64_t>(1, piece_flops / (flops_each * std::max<int64_t>(1, x.extent(2) * x.extent(3))));
+  return std::max<int64_t>(1,
+                           flops_per_task / (flops_each * std::max<int64_t>(1, x.extent(2) * x.extent(3))));
 }
 
 template <class T>
 void forward(const Tensor& x, const Tensor& most, const Tensor& sum) {
-  const Heads<const T> from(x);
+  const HeadView<const T> from(x);
   const int64_t H = x.extent(1), length = x.extent(2), f = x.extent(3);
   parallel_rows(x.extent(0) * H, heads_of_piece(x), [&](int64_t begin, int64_t end) {
     for (int64_t head = begin; head < end; ++head) {
@@ -47,24 +48,24 @@ void forward(const Tensor& x, const Tensor& most, const Tensor& sum) {
 
 template <class T>
 void backward(const Tensor& x, const Tensor& most, const Tensor& dsum, const Tensor& dx) {
-  const Heads<const T> from(x), slopes(dsum);
+  const HeadView<const T> from(x), dsums(dsum);
   const int64_t H = x.extent(1), length = x.extent(2), f = x.extent(3);
   parallel_rows(x.extent(0) * H, heads_of_piece(x), [&](int64_t begin, int64_t end) {
     std::vector<T> later(static_cast<size_t>(f));  // what row t and those after it make of exp(-most_t)
-    T* carried = later.data();
+    T* running = later.data();
     for (int64_t head = begin; head < end; ++head) {
       std::fill(later.begin(), later.end(), T(0));
-      const T *in = from.at(head / H, head % H, 0), *slope = slopes.at(head / H, head % H, 0);
+      const T *in = from.at(head / H, head % H, 0), *dsum_column = dsums.at(head / H, head % H, 0);
       const T* top = most.data<T>() + head * length * f;
       T* to = dx.data<T>() + head * length * f;
       for (int64_t t = length - 1; t >= 0; --t) {
         const T *here_top = top + t * f, *next_top = t + 1 < length ? here_top + f : here_top;
-        const T *row = in + t * from.ld, *ds = slope + t * slopes.ld;
+        const T *row = in + t * from.ld, *ds = dsum_column + t * dsums.ld;
         T* out = to + t * f;
 #pragma GCC ivdep
         for (int64_t c = 0; c < f; ++c) {
-          carried[c] = carried[c] * math::exp(here_top[c] - next_top[c]) + ds[c];
-          out[c] = carried[c] * math::exp(row[c] - here_top[c]);
+          running[c] = running[c] * math::exp(here_top[c] - next_top[c]) + ds[c];
+          out[c] = running[c] * math::exp(row[c] - here_top[c]);
         }
       }
     }

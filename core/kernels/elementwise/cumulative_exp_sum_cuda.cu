@@ -1,12 +1,12 @@
 // Running sums of exponentials on a device: a thread for each column of a head.
-#include "core/kernels/exp_sum.h"
+#include "heed/core/kernels/elementwise/cumulative_exp_sum.h"
 
-#include "core/count.h"
-#include "core/cuda/block.h"
-#include "core/cuda/view.h"
-#include "core/cuda/visit.h"
-#include "core/kernels/head_rows.h"
-#include "core/kernels/math.h"
+#include "heed/core/cuda/device/block.h"
+#include "heed/core/cuda/device/view.h"
+#include "heed/core/cuda/device/visit.h"
+#include "heed/core/kernels/attention/head_view.h"
+#include "heed/core/kernels/simd/math.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -19,7 +19,7 @@ struct Columns {
 };
 
 template <class T>
-__global__ void sum_exponentials(Columns all, Heads<const T> x, T* most, T* sum) {
+__global__ void sum_exponentials(Columns all, HeadView<const T> x, T* most, T* sum) {
   for (int64_t column = cuda::here(); column < all.count; column += cuda::whole()) {
     const int64_t head = column / all.f, c = column % all.f;
     const T* in = x.at(head / all.H, head % all.H, 0) + c;
@@ -36,17 +36,18 @@ __global__ void sum_exponentials(Columns all, Heads<const T> x, T* most, T* sum)
 }
 
 template <class T>
-__global__ void exponential_slopes(Columns all, Heads<const T> x, Heads<const T> dsum, const T* most, T* dx) {
+__global__ void back_exp_sums(Columns all, HeadView<const T> x, HeadView<const T> dsum, const T* most,
+                              T* dx) {
   for (int64_t column = cuda::here(); column < all.count; column += cuda::whole()) {
     const int64_t head = column / all.f, c = column % all.f, b = head / all.H, h = head % all.H;
-    const T *in = x.at(b, h, 0) + c, *slope = dsum.at(b, h, 0) + c,
+    const T *in = x.at(b, h, 0) + c, *dsum_column = dsum.at(b, h, 0) + c,
             *tops = most + head * all.length * all.f + c;
     T* out = dx + head * all.length * all.f + c;
-    T carried = T(0), next = T(0);
+    T running = T(0), next = T(0);
     for (int64_t t = all.length - 1; t >= 0; --t) {
       const T top = tops[t * all.f];
-      carried = (t + 1 == all.length ? T(0) : carried * math::exp(top - next)) + slope[t * dsum.ld];
-      out[t * all.f] = carried * math::exp(in[t * x.ld] - top);
+      running = (t + 1 == all.length ? T(0) : running * math::exp(top - next)) + dsum_column[t * dsum.ld];
+      out[t * all.f] = running * math::exp(in[t * x.ld] - top);
       next = top;
     }
   }
@@ -57,7 +58,7 @@ __global__ void exponential_slopes(Columns all, Heads<const T> x, Heads<const T>
 void CumulativeExpSum::cuda(const Tensor& x, const Tensor& most, const Tensor& sum) {
   const Columns all(x);
   cuda::visit_real("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(sum_exponentials<T>, cuda::line(all.count, 128), all, Heads<const T>(x), most.data<T>(),
+    cuda::run(sum_exponentials<T>, cuda::line(all.count, 128), all, HeadView<const T>(x), most.data<T>(),
               sum.data<T>());
   });
   Count::add(2 * x.size());
@@ -66,8 +67,8 @@ void CumulativeExpSum::cuda(const Tensor& x, const Tensor& most, const Tensor& s
 void CumulativeExpSumBack::cuda(const Tensor& x, const Tensor& most, const Tensor& dsum, const Tensor& dx) {
   const Columns all(x);
   cuda::visit_real("cumulative_exp_sum", x.dtype(), [&]<class T>(Type<T>) {
-    cuda::run(exponential_slopes<T>, cuda::line(all.count, 128), all, Heads<const T>(x), Heads<const T>(dsum),
-              static_cast<const T*>(most.data<T>()), dx.data<T>());
+    cuda::run(back_exp_sums<T>, cuda::line(all.count, 128), all, HeadView<const T>(x),
+              HeadView<const T>(dsum), static_cast<const T*>(most.data<T>()), dx.data<T>());
   });
   Count::add(2 * x.size());
 }

@@ -1,8 +1,8 @@
 // Dropout whose mask is made from counters and never stored.
 #pragma once
 
-#include "core/isa.h"
-#include "core/random.h"
+#include "heed/core/isa.h"
+#include "heed/core/random.h"
 
 namespace heed::kernel {
 

@@ -1,14 +1,14 @@
 // Dropout on the CPU: the bits of many blocks at a time, in vector lanes.
-#include "core/kernels/dropout.h"
-#include "core/kernels/here.h"
+#include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "core/count.h"
-#include "core/parallel.h"
-#include "core/share.h"
+#include "heed/core/distributed/batch_shard.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {

@@ -1,11 +1,12 @@
 // Dropout on a GPU: a thread makes one block of the counters and serves the eight elements that share it.
-#include "core/kernels/dropout.h"
+#include "heed/core/kernels/elementwise/dropout.h"
 
 #include <cstdint>
 
-#include "core/count.h"
-#include "core/cuda/team.h"
-#include "core/share.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/distributed/batch_shard.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -54,9 +55,9 @@ void Dropout::cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y)
     const bool aligned = skipped % together == 0 &&
                          (reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % 16 == 0;
     const auto lead = x.size() > 0 ? static_cast<int64_t>(skipped % together) : 0;
-    cuda::run(aligned ? drop<T, true> : drop<T, false>, cuda::line(cuda::pieces(x.size() + lead, together)),
-              from, x.size(), draw.seed, draw.stream, draw.tick.data<int64_t>(), skipped,
-              dropout_threshold(p), static_cast<T>(dropout_scale(p)), to);
+    cuda::run(aligned ? drop<T, true> : drop<T, false>, cuda::line(ceil_div(x.size() + lead, together)), from,
+              x.size(), draw.seed, draw.stream, draw.tick.data<int64_t>(), skipped, dropout_threshold(p),
+              static_cast<T>(dropout_scale(p)), to);
   });
   Count::add(x.size());
 }

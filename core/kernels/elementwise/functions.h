@@ -1,11 +1,11 @@
 // Elementwise functions and their derivatives, written once for both compilers.
-// `value` is y = f(x); `slope` is dx from x, y = f(x) and dy.
+// `value` is y = f(x); `gradient` is dx from x, y = f(x) and dy.
 #pragma once
 
 #include <cmath>
 
-#include "core/kernels/math.h"
-#include "core/launch.h"
+#include "heed/core/kernels/simd/math.h"
+#include "heed/core/launch.h"
 
 namespace heed {
 
@@ -15,7 +15,7 @@ struct Exp {
     return math::exp(x);
   }
   template <class T>
-  HEED_BOTH static T slope(T, T y, T dy) {
+  HEED_BOTH static T gradient(T, T y, T dy) {
     return dy * y;
   }
 };
@@ -25,7 +25,7 @@ struct Log {
     return std::log(x);
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T, T dy) {
+  HEED_BOTH static T gradient(T x, T, T dy) {
     return dy / x;
   }
 };
@@ -35,7 +35,7 @@ struct Tanh {
     return math::tanh(x);
   }
   template <class T>
-  HEED_BOTH static T slope(T, T y, T dy) {
+  HEED_BOTH static T gradient(T, T y, T dy) {
     return dy * (T(1) - y * y);
   }
 };
@@ -45,7 +45,7 @@ struct Sigmoid {
     return math::sigmoid(x);
   }
   template <class T>
-  HEED_BOTH static T slope(T, T y, T dy) {
+  HEED_BOTH static T gradient(T, T y, T dy) {
     return dy * y * (T(1) - y);
   }
 };
@@ -55,7 +55,7 @@ struct Relu {
     return x > T(0) ? x : T(0);
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T, T dy) {
+  HEED_BOTH static T gradient(T x, T, T dy) {
     return x > T(0) ? dy : T(0);
   }
 };
@@ -66,7 +66,7 @@ struct Gelu {
     return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752)));
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T, T dy) {
+  HEED_BOTH static T gradient(T x, T, T dy) {
     const T bell = T(0.39894228040143268) * math::exp(T(-0.5) * x * x);
     return dy * (T(0.5) * (T(1) + math::erf(x * T(0.70710678118654752))) + x * bell);
   }
@@ -78,8 +78,8 @@ struct GeluTanh {
     return x * math::sigmoid(T(1.5957691216057308) * (x + T(0.044715) * x * x * x));
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T, T dy) {
-    // Beyond 10 the slope is 0 or 1 to the last bit; cutting x there keeps its powers finite.
+  HEED_BOTH static T gradient(T x, T, T dy) {
+    // Beyond 10 the gradient is 0 or 1 to the last bit; cutting x there keeps its powers finite.
     x = x > T(10) ? T(10) : (x < T(-10) ? T(-10) : x);
     const T s = math::sigmoid(T(1.5957691216057308) * (x + T(0.044715) * x * x * x));
     return dy * (s + x * s * (T(1) - s) * T(1.5957691216057308) * (T(1) + T(0.134145) * x * x));
@@ -91,7 +91,7 @@ struct Silu {
     return x * math::sigmoid(x);
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T, T dy) {
+  HEED_BOTH static T gradient(T x, T, T dy) {
     const T s = math::sigmoid(x);
     return dy * s * (T(1) + x * (T(1) - s));
   }
@@ -103,7 +103,7 @@ struct Elu {
     return x > T(0) ? x : math::exp(x < T(0) ? x : T(0)) - T(1);
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T y, T dy) {
+  HEED_BOTH static T gradient(T x, T y, T dy) {
     return x > T(0) ? dy : dy * (y + T(1));
   }
 };
@@ -114,7 +114,7 @@ struct Softplus {
     return (x > T(0) ? x : T(0)) + std::log1p(math::exp(x > T(0) ? -x : x));
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T, T dy) {
+  HEED_BOTH static T gradient(T x, T, T dy) {
     return dy * math::sigmoid(x);
   }
 };
@@ -124,7 +124,7 @@ struct Sine {
     return std::sin(x);
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T, T dy) {
+  HEED_BOTH static T gradient(T x, T, T dy) {
     return dy * std::cos(x);
   }
 };
@@ -134,7 +134,7 @@ struct Cosine {
     return std::cos(x);
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T, T dy) {
+  HEED_BOTH static T gradient(T x, T, T dy) {
     return -dy * std::sin(x);
   }
 };
@@ -144,7 +144,7 @@ struct Square {
     return x * x;
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T, T dy) {
+  HEED_BOTH static T gradient(T x, T, T dy) {
     return T(2) * x * dy;
   }
 };
@@ -154,7 +154,7 @@ struct Sqrt {
     return std::sqrt(x);
   }
   template <class T>
-  HEED_BOTH static T slope(T, T y, T dy) {
+  HEED_BOTH static T gradient(T, T y, T dy) {
     return dy * T(0.5) / y;
   }
 };
@@ -164,7 +164,7 @@ struct Reciprocal {
     return T(1) / x;
   }
   template <class T>
-  HEED_BOTH static T slope(T, T y, T dy) {
+  HEED_BOTH static T gradient(T, T y, T dy) {
     return -dy * y * y;
   }
 };
@@ -174,7 +174,7 @@ struct Abs {
     return x < T(0) ? -x : x;
   }
   template <class T>
-  HEED_BOTH static T slope(T x, T, T dy) {
+  HEED_BOTH static T gradient(T x, T, T dy) {
     return x > T(0) ? dy : (x < T(0) ? -dy : T(0));
   }
 };

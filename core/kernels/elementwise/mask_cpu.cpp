@@ -1,9 +1,9 @@
 // Masks on the CPU.
 #include <limits>
 
-#include "core/kernels/here.h"
-#include "core/kernels/mask.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/elementwise/mask.h"
+#include "heed/core/kernels/simd/target_isa.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 

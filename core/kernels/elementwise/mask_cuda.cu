@@ -1,10 +1,10 @@
 // Masks on the GPU.
-#include "core/kernels/mask.h"
+#include "heed/core/kernels/elementwise/mask.h"
 
 #include <limits>
 
-#include "core/cuda/grid.h"
-#include "core/cuda/visit.h"
+#include "heed/core/cuda/device/grid.h"
+#include "heed/core/cuda/device/visit.h"
 
 namespace heed::kernel {
 namespace {

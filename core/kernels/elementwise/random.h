@@ -1,9 +1,9 @@
 // Random fills and the step counter of random numbers.
 #pragma once
 
-#include "core/isa.h"
-#include "core/kernels/copy.h"
-#include "core/random.h"
+#include "heed/core/isa.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/random.h"
 
 namespace heed::kernel {
 

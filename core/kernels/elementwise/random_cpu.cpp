@@ -1,12 +1,13 @@
 // Random fills on the CPU.
-#include "core/kernels/here.h"
-#include "core/kernels/random.h"
-#include "core/kernels/random_numbers.h"
+#include "heed/core/kernels/elementwise/random.h"
+#include "heed/core/kernels/elementwise/random_numbers.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
-#include "core/count.h"
-#include "core/parallel.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -18,7 +19,7 @@ void fill_blocks(const Tensor& x, const Draw& draw, Make&& make) {
   const uint64_t high = Draw::high(draw.stream, *draw.tick.data<int64_t>());
   T* to = x.data<T>();
   const int64_t size = x.size();
-  parallel_rows((size + numbers - 1) / numbers, light_grain / 16, [&](int64_t begin, int64_t end) {
+  parallel_rows(ceil_div(size, numbers), light_grain / 16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       T made[numbers];
       make(Philox::at(draw.seed, static_cast<uint64_t>(i), high), made);

@@ -1,10 +1,11 @@
 // Random fills on the GPU: the same counters as on the CPU.
-#include "core/kernels/random.h"
+#include "heed/core/kernels/elementwise/random.h"
 
-#include "core/count.h"
-#include "core/cuda/grid.h"
-#include "core/cuda/visit.h"
-#include "core/kernels/random_numbers.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/grid.h"
+#include "heed/core/cuda/device/visit.h"
+#include "heed/core/kernels/elementwise/random_numbers.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -39,7 +40,7 @@ __global__ void fill_blocks(int64_t size, Make make, uint64_t seed, uint64_t str
 template <class T, class Make>
 void start(const Tensor& x, const Draw& draw, Make make) {
   const int64_t size = x.size();
-  cuda::run(fill_blocks<T, Make>, cuda::line(cuda::pieces(size * static_cast<int64_t>(sizeof(T)), 16)), size,
+  cuda::run(fill_blocks<T, Make>, cuda::line(ceil_div(size * static_cast<int64_t>(sizeof(T)), 16)), size,
             make, draw.seed, draw.stream, draw.tick.data<int64_t>(), x.data<T>());
   Count::add(size);
 }

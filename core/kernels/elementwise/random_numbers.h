@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/both.h"
-#include "core/random.h"
+#include "heed/core/host_device.h"
+#include "heed/core/random.h"
 
 namespace heed::kernel {
 

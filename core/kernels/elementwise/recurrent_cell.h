@@ -1,32 +1,44 @@
 // One step of a recurrent network in one pass: the cells of LSTM and GRU.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
+
+/// What a step of LSTM or GRU reads and writes. G is 4 for LSTM and 3 for GRU, S is 2 and 1.
+struct CellTensors {
+  Tensor a, b;     ///< [N, G D]: products of the input and of the state
+  Tensor state;    ///< [S, N, D]
+  Tensor lengths;  ///< i32 [N] or empty: a sequence whose length is not above the position keeps its state
+  Tensor gates;    ///< written: [N, G D], for the gradient
+  Tensor next;     ///< written: [S, N, D]
+};
 
 /// A step of LSTM. Hochreiter and Schmidhuber 1997; with forget gates, Gers et al. 2000.
 ///
 ///   i, f, g, o = a + b,  both [N, 4 D];  c' = sigmoid(f) c + sigmoid(i) tanh(g);  h' = sigmoid(o) tanh(c')
 ///
-/// state and next [2, N, D] hold h and c. Where `lengths` (i32 [N], or empty) is not above `position`, a
-/// sequence has ended and keeps its state. `gates` [N, 4 D] keeps the gates for the gradient.
+/// The state holds h and c.
 struct LstmCell {
   template <Isa>
-  static void cpu(const Tensor& a, const Tensor& b, const Tensor& state, const Tensor& lengths,
-                  int64_t position, const Tensor& gates, const Tensor& next);
-  static void cuda(const Tensor& a, const Tensor& b, const Tensor& state, const Tensor& lengths,
-                   int64_t position, const Tensor& gates, const Tensor& next);
+  static void cpu(const CellTensors& t, int64_t position);
+  static void cuda(const CellTensors& t, int64_t position);
 };
 
-/// From dnext [2, N, D]: `slope` [N, 4 D], the gradient of a and of b, and dstate [2, N, D].
+/// What LstmCellBack reads and writes.
+struct LstmBackTensors {
+  Tensor gates, state, next, lengths;  ///< as LstmCell read and wrote them
+  Tensor dnext;                        ///< [2, N, D]
+  Tensor dgates;                       ///< written: [N, 4 D], the gradient of a and of b alike
+  Tensor dstate;                       ///< written: [2, N, D]
+};
+
+/// Gradients of LstmCell.
 struct LstmCellBack {
   template <Isa>
-  static void cpu(const Tensor& gates, const Tensor& state, const Tensor& next, const Tensor& lengths,
-                  int64_t position, const Tensor& dnext, const Tensor& slope, const Tensor& dstate);
-  static void cuda(const Tensor& gates, const Tensor& state, const Tensor& next, const Tensor& lengths,
-                   int64_t position, const Tensor& dnext, const Tensor& slope, const Tensor& dstate);
+  static void cpu(const LstmBackTensors& t, int64_t position);
+  static void cuda(const LstmBackTensors& t, int64_t position);
 };
 
 /// A step of GRU, Cho et al. 2014, in the form whose products with h are one: the reset gate is applied after
@@ -34,24 +46,26 @@ struct LstmCellBack {
 ///
 ///   r, z = sigmoid(a + b) of the first 2 D;  n = tanh(a + r b) of the last D;  h' = (1 - z) n + z h
 ///
-/// a and b [N, 3 D], state and next [1, N, D], lengths as in LstmCell. `gates` [N, 3 D] keeps r, z and n.
+/// `gates` keeps r, z and n.
 struct GruCell {
   template <Isa>
-  static void cpu(const Tensor& a, const Tensor& b, const Tensor& state, const Tensor& lengths,
-                  int64_t position, const Tensor& gates, const Tensor& next);
-  static void cuda(const Tensor& a, const Tensor& b, const Tensor& state, const Tensor& lengths,
-                   int64_t position, const Tensor& gates, const Tensor& next);
+  static void cpu(const CellTensors& t, int64_t position);
+  static void cuda(const CellTensors& t, int64_t position);
 };
 
-/// From dnext [1, N, D]: da and db [N, 3 D], dstate [1, N, D].
+/// What GruCellBack reads and writes.
+struct GruBackTensors {
+  Tensor gates, b, state, lengths;  ///< as GruCell read and wrote them
+  Tensor dnext;                     ///< [1, N, D]
+  Tensor da, db;                    ///< written: [N, 3 D]
+  Tensor dstate;                    ///< written: [1, N, D]
+};
+
+/// Gradients of GruCell.
 struct GruCellBack {
   template <Isa>
-  static void cpu(const Tensor& gates, const Tensor& b, const Tensor& state, const Tensor& lengths,
-                  int64_t position, const Tensor& dnext, const Tensor& da, const Tensor& db,
-                  const Tensor& dstate);
-  static void cuda(const Tensor& gates, const Tensor& b, const Tensor& state, const Tensor& lengths,
-                   int64_t position, const Tensor& dnext, const Tensor& da, const Tensor& db,
-                   const Tensor& dstate);
+  static void cpu(const GruBackTensors& t, int64_t position);
+  static void cuda(const GruBackTensors& t, int64_t position);
 };
 
 }  // namespace heed::kernel

@@ -1,8 +1,8 @@
 // Products of few rows with a weight that is kept in bf16: what they take is the time of reading it.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

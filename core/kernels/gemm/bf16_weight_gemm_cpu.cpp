@@ -1,13 +1,14 @@
 // Products of few rows with a weight in bf16, on the CPU: dot products along the rows of the weight.
-#include "core/kernels/here.h"
-#include "core/kernels/narrow_rows.h"
+#include "heed/core/kernels/gemm/bf16_weight_gemm.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "core/count.h"
-#include "core/kernels/lanes.h"
-#include "core/parallel.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -99,7 +100,7 @@ void NarrowRows::cpu<here>(const Tensor& a, const Tensor& w, const Tensor& c, do
   float* to = c.data<float>();
   constexpr int64_t columns = 16;  // of c in a line of the cache: no two threads write into one
   const int64_t grain = std::max<int64_t>(1, least_read / (columns * std::max<int64_t>(1, k)));
-  parallel_rows((n + columns - 1) / columns, grain, [&](int64_t begin, int64_t end) {
+  parallel_rows(ceil_div(n, columns), grain, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin * columns; j < std::min(n, end * columns); j += 4) {
       for (int64_t row = 0; row < m; row += rows_at_once) {
         dots_of<rows_at_once>(m - row, left.data() + row * k, right + j * k, k, std::min<int64_t>(4, n - j),

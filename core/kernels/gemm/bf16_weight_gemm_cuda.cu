@@ -1,10 +1,11 @@
 // Products of few rows with a weight in bf16, on a GPU: a warp for a few rows of the weight, which it reads
 // eight numbers at a time.
-#include "core/kernels/narrow_rows.h"
+#include "heed/core/kernels/gemm/bf16_weight_gemm.h"
 
-#include "core/count.h"
-#include "core/cuda/block.h"
-#include "core/cuda/pack.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/block.h"
+#include "heed/core/cuda/device/pack.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -56,7 +57,7 @@ void run(int64_t m, const Tensor& a, const Tensor& w, const Tensor& c, double be
   constexpr int W = R > 2 ? 4 : 2;
   const int64_t n = w.extent(0), k = a.extent(1);
   const auto start = [&](auto kernel) {
-    const int64_t blocks = cuda::pieces(n, W * (threads / cuda::lanes));
+    const int64_t blocks = ceil_div(n, W * (threads / cuda::lanes));
     cuda::run(kernel, {dim3(static_cast<unsigned>(blocks)), dim3(threads)}, a.data<float>(), w.data<bf16>(),
               c.data<float>(), n, k, static_cast<float>(beta));
   };

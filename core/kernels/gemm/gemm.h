@@ -1,9 +1,9 @@
 // Products of matrices, batched and strided.
 #pragma once
 
-#include "core/isa.h"
-#include "core/rounding.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/product_precision.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

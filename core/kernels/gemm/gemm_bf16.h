@@ -2,7 +2,8 @@
 // once, two neighbours of the inner extent to a word, which one instruction multiplies and adds.
 #pragma once
 
-#include "core/kernels/gemm_tiles.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/gemm/gemm_tiles.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__x86_64__)
 #include <immintrin.h>
@@ -23,7 +24,7 @@ inline constexpr int64_t most_pairs = 512;  ///< of a strip at a time: what stay
 struct Packed {
   int64_t m, n, k;
   int64_t pairs() const { return (k + 1) / 2; }
-  int64_t strips() const { return (n + columns - 1) / columns; }
+  int64_t strips() const { return ceil_div(n, columns); }
   int64_t left_words() const { return m * pairs(); }
   int64_t right_words() const { return strips() * columns * pairs(); }
 };
@@ -206,14 +207,14 @@ void rows_of(const uint32_t* left, int64_t row, int64_t rows, const uint32_t* st
 inline void multiply(const Packed& shape, const uint32_t* left, const uint32_t* right, int64_t rows,
                      int64_t wide, int64_t inner, int64_t depth, Factors factors, float* c, int64_t ldc) {
   const int64_t line = shape.pairs(), begin = inner / 2, all = (depth + 1) / 2;
-  const int64_t chunks = std::max<int64_t>(1, (all + most_pairs - 1) / most_pairs);
+  const int64_t chunks = std::max<int64_t>(1, ceil_div(all, most_pairs));
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const int64_t first = begin + chunk * all / chunks, pairs = begin + (chunk + 1) * all / chunks - first;
     const Factors now{factors.alpha, chunk == 0 ? factors.beta : 1.0F};
     for (int64_t j = 0; j < wide; j += columns) {
       const int64_t count = std::min(columns, wide - j);
       const uint32_t* strip = right + (j * line + first * columns);
-      switch ((count + width - 1) / width) {
+      switch (ceil_div(count, width)) {
         case 1:
           rows_of<1>(left + first, line, rows, strip, pairs, now, c + j, ldc, count);
           break;

@@ -1,18 +1,19 @@
 // Products of matrices on the CPU: cut into tiles fixed by the shape, which our threads compute one by one,
 // in single rounding with our own loops where vectors are wide enough, else with OpenBLAS at one thread.
-#include "core/kernels/gemm.h"
-#include "core/kernels/here.h"
+#include "heed/core/kernels/gemm/gemm.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
-#include "core/blas.h"
-#include "core/count.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/gemm_bf16.h"
-#include "core/kernels/gemm_layout.h"
-#include "core/kernels/gemm_tiles.h"
-#include "core/kernels/loops.h"
-#include "core/kernels/map.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/gemm/gemm_bf16.h"
+#include "heed/core/kernels/gemm/gemm_layout.h"
+#include "heed/core/kernels/gemm/gemm_tiles.h"
+#include "heed/core/kernels/simd/strided_loops.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/blas.h"
 
 namespace heed::kernel {
 namespace {
@@ -38,8 +39,6 @@ void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, double alph
               const double* b, double beta, double* c, int64_t ldc) {
   blas::gemm(m, n, k, alpha, {a, la.step, la.transposed}, {b, lb.step, lb.transposed}, beta, c, ldc);
 }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// How one matrix of the batch is cut: tiles of rows x columns, and chunks of the inner extent that are added
 /// in order.

@@ -1,10 +1,10 @@
 // Products of matrices on the GPU: cuBLAS, which counts by columns what lies in rows.
-#include "core/kernels/gemm_device.h"
+#include "heed/core/kernels/gemm/gemm_device.h"
 
-#include "core/cuda/grid.h"
-#include "core/cuda/view.h"
-#include "core/cuda/visit.h"
-#include "core/kernels/map.h"
+#include "heed/core/cuda/device/grid.h"
+#include "heed/core/cuda/device/view.h"
+#include "heed/core/cuda/device/visit.h"
+#include "heed/core/kernels/elementwise/apply.h"
 
 namespace heed::kernel {
 namespace {

@@ -1,11 +1,11 @@
 // A product of matrices on a device as cuBLAS counts it.
 #pragma once
 
-#include "core/count.h"
-#include "core/cuda/blas.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/gemm.h"
-#include "core/kernels/gemm_layout.h"
+#include "heed/core/cuda/runtime/blas.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/gemm/gemm.h"
+#include "heed/core/kernels/gemm/gemm_layout.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 

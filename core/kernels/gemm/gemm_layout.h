@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

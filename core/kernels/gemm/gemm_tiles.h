@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "core/kernels/lanes.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/simd/row_reductions.h"
 
 namespace heed::kernel::tiles {
 
@@ -102,7 +103,7 @@ void rows_of(const Left& a, int64_t rows, const float* strip, int64_t stride, in
 template <bool dense>
 void strip_of(const Left& a, int64_t rows, const float* strip, int64_t stride, int64_t depth, Factors factors,
               float* c, int64_t ldc, int64_t count) {
-  switch ((count + width - 1) / width) {
+  switch (ceil_div(count, width)) {
     case 1:
       return rows_of<1, dense>(a, rows, strip, stride, depth, factors, c, ldc, count);
     case 2:
@@ -165,7 +166,7 @@ inline void copy(const float* b, int64_t ldb, int64_t depth, int64_t count, floa
       std::memcpy(to, b + l * ldb, columns * sizeof(float));
     } else {
       std::copy_n(b + l * ldb, count, to);
-      std::fill(to + count, to + (count + width - 1) / width * width, 0.0F);
+      std::fill(to + count, to + ceil_div(count, width) * width, 0.0F);
     }
   }
 }
@@ -264,7 +265,7 @@ inline void strips_of_panels(const Left& a, const Right& b, int64_t first, int64
                              int64_t ldc, int64_t m, int64_t n, Factors factors) {
   constexpr int64_t most = 192;
   alignas(64) float panel[most_depth * most];
-  const int64_t panels = (m + most - 1) / most;
+  const int64_t panels = ceil_div(m, most);
   for (int64_t i = 0; i < panels; ++i) {
     const int64_t row = i * m / panels, rows = (i + 1) * m / panels - row;
     for (int64_t l = 0; l < depth; ++l) std::copy_n(a.at + row + l * a.step, rows, panel + l * rows);
@@ -278,7 +279,7 @@ inline void multiply(const Left& a, const Right& b, float* c, int64_t ldc, int64
   if (b.turned && m <= 6 && a.step == 1 && k >= 2 * width) {
     return multiply_dots(a, b.at, b.stride, c, ldc, m, n, k, factors);
   }
-  const int64_t chunks = std::max<int64_t>(1, (k + most_depth - 1) / most_depth);
+  const int64_t chunks = std::max<int64_t>(1, ceil_div(k, most_depth));
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const int64_t first = chunk * k / chunks, depth = (chunk + 1) * k / chunks - first;
     const Left left{a.at + first * a.step, a.row, a.step};

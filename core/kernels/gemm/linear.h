@@ -1,9 +1,9 @@
 // Linear layers: a product, and what stands before or behind it.
 #pragma once
 
-#include "core/isa.h"
-#include "core/rounding.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/product_precision.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

@@ -1,11 +1,11 @@
 // Linear layers on the CPU: products and what stands behind them, one after the other.
-#include "core/kernels/linear.h"
+#include "heed/core/kernels/gemm/linear.h"
 
-#include "core/kernels/copy.h"
-#include "core/kernels/gemm.h"
-#include "core/kernels/here.h"
-#include "core/kernels/map.h"
-#include "core/kernels/reduce.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/gemm/gemm.h"
+#include "heed/core/kernels/norm/reduce.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 namespace heed::kernel {
 namespace {
@@ -29,7 +29,7 @@ template <>
 void LinearBack::cpu<here>(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
                            const Tensor& dbias, Rounding rounding) {
   if (!before) return Gemm::cpu<here>(dy, weight, dx, 1.0, 0.0, rounding);
-  const Tensor slope = like(dx);
+  const Tensor slope = empty_like(dx);
   Gemm::cpu<here>(dy, weight, slope, 1.0, 0.0, rounding);
   MapBack<GeluTanh>::cpu<here>(before, before, slope, dx);
   if (dbias) sum_rows(dx, dbias);

@@ -1,11 +1,11 @@
 // Linear layers on the GPU: one kernel of cuBLASLt where it has one, else a product and what stands behind
 // it.
-#include "core/kernels/linear.h"
+#include "heed/core/kernels/gemm/linear.h"
 
-#include "core/cuda/blas_lt.h"
-#include "core/kernels/gemm_device.h"
-#include "core/kernels/map.h"
-#include "core/kernels/reduce.h"
+#include "heed/core/cuda/runtime/blas_lt.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/gemm/gemm_device.h"
+#include "heed/core/kernels/norm/reduce.h"
 
 namespace heed::kernel {
 namespace {
@@ -81,7 +81,7 @@ void LinearBack::cuda(const Tensor& dy, const Tensor& weight, const Tensor& befo
     cuda(dy, weight, copy_as(DType::f32, before), wide, dbias, rounding);
     return Copy::cuda(wide, dx);
   }
-  const Tensor slope = like(dx);
+  const Tensor slope = empty_like(dx);
   Gemm::cuda(a, b, slope, 1, 0, rounding);
   MapBack<GeluTanh>::cuda(before, before, slope, dx);
   if (dbias) sum_rows(dx, dbias);

@@ -1,10 +1,11 @@
 // Register-blocked products: a block of c stays in registers while a is broadcast element by element and b
 // streams by.
-#include "core/kernels/small_gemm.h"
+#include "heed/core/kernels/gemm/small_gemm.h"
 
 #include <algorithm>
 
-#include "core/kernels/vector.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/simd/vector.h"
 
 namespace heed::kernel {
 namespace {
@@ -55,11 +56,11 @@ void block(const Operands<T>& x) {
     for (int v = 0; v < vectors; ++v) right[v] = simd::load(b + v * n);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
-      const T one = left == Left::turned ? a[r] : a[r * lda];
+      const T one = left == Left::transposed ? a[r] : a[r * lda];
 #pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) sum[r][v] += one * right[v];
     }
-    a += left == Left::turned ? lda : 1;
+    a += left == Left::transposed ? lda : 1;
     b += x.ldb;
   }
 #pragma GCC unroll 16
@@ -73,7 +74,7 @@ void block(const Operands<T>& x) {
 template <class T, Left left, int vectors>
 void column(Operands<T> x, int64_t m) {
   const auto down = [&](int64_t rows) {
-    x.a += left == Left::turned ? rows : rows * x.lda;
+    x.a += left == Left::transposed ? rows : rows * x.lda;
     x.c += rows * x.ldc;
     m -= rows;
   };
@@ -90,9 +91,9 @@ void column(Operands<T> x, int64_t m) {
 template <class T, Left left>
 void columns(Operands<T> x, int64_t m, int64_t n) {
   int64_t vectors = n / simd::Lanes<T>::count;
-  int64_t cuts = (vectors + widest - 1) / widest;
+  int64_t cuts = ceil_div(vectors, widest);
   for (; cuts > 0; --cuts) {
-    const int64_t wide = (vectors + cuts - 1) / cuts;  // even widths rather than a narrow rest
+    const int64_t wide = ceil_div(vectors, cuts);  // even widths rather than a narrow rest
     switch (wide) {
       case 1:
         column<T, left, 1>(x, m);
@@ -119,10 +120,10 @@ template <class T>
 int64_t small_gemm(Left left, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
                    int64_t ldb, T* c, int64_t ldc, bool add) {
   const Operands<T> x{.k = k, .a = a, .lda = lda, .b = b, .ldb = ldb, .c = c, .ldc = ldc, .add = add};
-  if (left == Left::turned) {
-    columns<T, Left::turned>(x, m, n);
+  if (left == Left::transposed) {
+    columns<T, Left::transposed>(x, m, n);
   } else {
-    columns<T, Left::straight>(x, m, n);
+    columns<T, Left::row_major>(x, m, n);
   }
   return 2 * m * n * k;
 }

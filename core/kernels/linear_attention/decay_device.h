@@ -1,18 +1,19 @@
-// Fading sums on a device, step by step: rows or columns of a state fade and are written to independently of
-// each other, so each of them lives in the registers of a few lanes while a block goes through all positions.
-// No decay is ever divided by, and few lanes wait for each other.
+// Sums with decay on a device, position by position. Rows (or columns) of a state are independent of each
+// other, so a few lanes hold each of them in registers while the block loops over all positions. Nothing
+// divides by a decay.
 #pragma once
 
-#include "core/cuda/grid.h"
-#include "core/kernels/attention_shape.h"
-#include "core/kernels/decay_scan.h"
-#include "core/kernels/head_rows.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/grid.h"
+#include "heed/core/kernels/attention/attention_shape.h"
+#include "heed/core/kernels/attention/head_view.h"
+#include "heed/core/kernels/linear_attention/decay_scan.h"
 
 namespace heed::kernel {
 
 inline constexpr int decay_threads = 128;
 
-/// L lanes hold a line of the state, R numbers each: the numbers lane, lane + L, ... of up to L R.
+/// A line (row or column) of the state in the registers of L lanes, R numbers each: lane, lane + L, ...
 template <int L, int R>
 struct Line {
   static constexpr int length = L * R;
@@ -30,50 +31,52 @@ struct Line {
   }
 };
 
-/// Rows of some positions: all numbers of each, or those that a block's lines begin at.
+/// Rows of some positions: all of their numbers, or the columns that belong to a block's lines.
 template <class T>
 struct DecayRows {
   const T* data = nullptr;  ///< of the head; null: there are none
   int64_t ld = 0, width = 0;
 
   DecayRows() = default;
-  __device__ DecayRows(const Heads<const T>& from, int64_t b, int64_t h, int64_t numbers)
+  __device__ DecayRows(const HeadView<const T>& from, int64_t b, int64_t h, int64_t numbers)
       : data(from.data == nullptr ? nullptr : from.at(b, h, 0)), ld(from.ld), width(numbers) {}
 
-  /// All threads: f of number c of `count` positions from t on, for c from `first` on; `wide` a position,
-  /// zeros behind.
+  /// All threads: f of number c of `count` positions from t on, for c from `first` on; `row_width` a
+  /// position, zeros behind.
   template <class F>
-  __device__ void load(T* to, int wide, int64_t first, int64_t t, int count, F f) const {
-    for (int e = static_cast<int>(threadIdx.x); e < count * wide; e += decay_threads) {
-      const int64_t c = first + e % wide;
-      to[e] = c < width ? f(data[(t + e / wide) * ld + c]) : T(0);
+  __device__ void load(T* to, int row_width, int64_t first, int64_t t, int count, F f) const {
+    for (int e = static_cast<int>(threadIdx.x); e < count * row_width; e += decay_threads) {
+      const int64_t c = first + e % row_width;
+      to[e] = c < width ? f(data[(t + e / row_width) * ld + c]) : T(0);
     }
   }
-  __device__ void load(T* to, int wide, int64_t first, int64_t t, int count) const {
-    load(to, wide, first, t, count, [](T x) { return x; });
+  __device__ void load(T* to, int row_width, int64_t first, int64_t t, int count) const {
+    load(to, row_width, first, t, count, [](T x) { return x; });
   }
 };
 
 /// The decay of one position from its logarithm.
 template <class T>
 __device__ inline T decay_of(T log) {
-  const T x = log * static_cast<T>(log2_e), most = T(126);
-  return exp2(x < most ? x : most);
+  const T x = log * static_cast<T>(log2_e), max_exponent = T(126);
+  return exp2(x < max_exponent ? x : max_exponent);
 }
 
-/// The decays of positions, `wide` each, from `each` = 1 or more logarithms; 1 where nothing fades.
+/// The decays of positions, `row_width` each, from `num_decays` = 1 or more logarithms; 1 where nothing
+/// fades.
 template <class T>
-__device__ inline void load_decays(const DecayRows<T>& logs, int64_t each, T* to, int wide, int64_t first,
-                                   int64_t t, int count) {
-  for (int e = static_cast<int>(threadIdx.x); e < count * wide; e += decay_threads) {
-    const int64_t c = each == 1 ? 0 : first + e % wide;
+__device__ inline void load_decays(const DecayRows<T>& logs, int64_t num_decays, T* to, int row_width,
+                                   int64_t first, int64_t t, int count) {
+  for (int e = static_cast<int>(threadIdx.x); e < count * row_width; e += decay_threads) {
+    const int64_t c = num_decays == 1 ? 0 : first + e % row_width;
     T decay = T(1);
-    if (logs.data != nullptr) decay = c < each ? decay_of(logs.data[(t + e / wide) * logs.ld + c]) : T(0);
+    if (logs.data != nullptr)
+      decay = c < num_decays ? decay_of(logs.data[(t + e / row_width) * logs.ld + c]) : T(0);
     to[e] = decay;
   }
 }
 
-/// Writes what the lines of a block have made of positions, [count, lines].
+/// Writes the results of a block's lines for some positions, [count, lines].
 template <class T>
 __device__ inline void put_lines(const T* from, int lines, int64_t first, int64_t width, int64_t t, int count,
                                  T* to, int64_t ld) {
@@ -86,27 +89,27 @@ __device__ inline void put_lines(const T* from, int lines, int64_t first, int64_
 /// This thread's numbers of the states `from`, [B, H, f, d], of a head; zeros where there are none. Lines are
 /// columns of the state, or its rows.
 template <class T, int L, int R>
-__device__ inline void load_columns(const Line<L, R>& me, const Heads<const T>& from, int64_t b, int64_t h,
+__device__ inline void load_columns(const Line<L, R>& me, const HeadView<const T>& from, int64_t b, int64_t h,
                                     int64_t f, int64_t column, int64_t d, T (&state)[R]) {
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    const bool there = from.data != nullptr && me.place(r) < f && column < d;
-    state[r] = there ? from.at(b, h, me.place(r))[column] : T(0);
+    const bool is_valid = from.data != nullptr && me.place(r) < f && column < d;
+    state[r] = is_valid ? from.at(b, h, me.place(r))[column] : T(0);
   }
 }
 template <class T, int L, int R>
-__device__ inline void load_rows(const Line<L, R>& me, const Heads<const T>& from, int64_t b, int64_t h,
+__device__ inline void load_rows(const Line<L, R>& me, const HeadView<const T>& from, int64_t b, int64_t h,
                                  int64_t row, int64_t f, int64_t d, T (&state)[R]) {
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    const bool there = from.data != nullptr && me.place(r) < d && row < f;
-    state[r] = there ? from.at(b, h, row)[me.place(r)] : T(0);
+    const bool is_valid = from.data != nullptr && me.place(r) < d && row < f;
+    state[r] = is_valid ? from.at(b, h, row)[me.place(r)] : T(0);
   }
 }
-/// Writes columns of a state, if it is wanted.
+/// Writes columns of a state; does nothing where `to` is null.
 template <class T, int L, int R>
 __device__ inline void put_state(const Line<L, R>& me, const T (&state)[R], int64_t f, int64_t column,
-                                 int64_t d, const Heads<T>& to, int64_t b, int64_t h) {
+                                 int64_t d, const HeadView<T>& to, int64_t b, int64_t h) {
   if (to.data == nullptr || column >= d) return;
 #pragma unroll
   for (int r = 0; r < R; ++r) {
@@ -114,7 +117,7 @@ __device__ inline void put_state(const Line<L, R>& me, const T (&state)[R], int6
   }
 }
 
-/// Positions that are brought into shared memory at once, for lines of `length` numbers.
+/// Number of positions loaded into shared memory at once, for lines of `length` numbers.
 inline int decay_steps(int length) { return length <= 128 ? 16 : length <= 1024 ? 4 : 1; }
 
 /// Calls f(Line<L, R>{}) with the smallest lines that hold `length` numbers.
@@ -136,12 +139,12 @@ void visit_lines(int64_t length, F&& f) {
        " numbers a line; a device holds up to 4096. Use narrower heads.");
 }
 
-/// A call as its kernels read it.
+/// Extents and pointers of a call.
 template <class T>
 struct DecayCall {
-  int64_t B, H, length, f, d, each;
+  int64_t B, H, length, f, d, num_decays;
   bool delta;
-  Heads<const T> q, k, v, logs, beta, start;
+  HeadView<const T> q, k, v, logs, beta, start;
 
   explicit DecayCall(const DecayInputs& x)
       : B(x.q.extent(0)),
@@ -149,7 +152,7 @@ struct DecayCall {
         length(x.q.extent(2)),
         f(x.q.extent(3)),
         d(x.v.extent(3)),
-        each(x.log_decay ? x.log_decay.extent(3) : 1),
+        num_decays(x.log_decay ? x.log_decay.extent(3) : 1),
         delta(static_cast<bool>(x.beta)),
         q(x.q),
         k(x.k),
@@ -160,18 +163,18 @@ struct DecayCall {
   int64_t flops() const { return 2 * B * H * length * f * d * (delta ? 3 : 2); }
 };
 
-/// What a sweep whose lines are columns of the state has of some positions in shared memory: keys, queries
-/// and decays, its lines of one input, and its lines of two results.
+/// Shared memory of a sweep whose lines are columns of the state: keys, queries and decays of some positions,
+/// one input and two results.
 template <class T, int L, int R>
 struct ColumnSweep {
-  static constexpr int wide = Line<L, R>::length, lines = Line<L, R>::lines;
+  static constexpr int row_width = Line<L, R>::length, lines = Line<L, R>::lines;
   const DecayCall<T>& x;
   int steps;
   int64_t b, h, first;
-  DecayRows<T> q, k, given, logs, beta;
-  T *k_rows, *q_rows, *decays, *given_lines, *made, *beside, *betas;
+  DecayRows<T> q, k, input, logs, beta;
+  T *k_rows, *q_rows, *decays, *input_lines, *result, *residual, *betas;
 
-  __device__ ColumnSweep(const DecayCall<T>& call, int at_once, const Heads<const T>& input)
+  __device__ ColumnSweep(const DecayCall<T>& call, int at_once, const HeadView<const T>& in)
       : x(call),
         steps(at_once),
         b(blockIdx.x / call.H),
@@ -179,31 +182,33 @@ struct ColumnSweep {
         first(int64_t{blockIdx.y} * lines),
         q(call.q, b, h, call.f),
         k(call.k, b, h, call.f),
-        given(input, b, h, call.d),
-        logs(call.logs, b, h, call.each),
+        input(in, b, h, call.d),
+        logs(call.logs, b, h, call.num_decays),
         beta(call.beta, b, h, 1) {
     k_rows = cuda::shared<T>();
-    q_rows = k_rows + steps * wide;
-    decays = q_rows + steps * wide;
-    given_lines = decays + steps * wide;
-    made = given_lines + steps * lines;
-    beside = made + steps * lines;
-    betas = beside + steps * lines;
+    q_rows = k_rows + steps * row_width;
+    decays = q_rows + steps * row_width;
+    input_lines = decays + steps * row_width;
+    result = input_lines + steps * lines;
+    residual = result + steps * lines;
+    betas = residual + steps * lines;
   }
-  static int bytes(int at_once) { return at_once * (3 * wide + 3 * lines + 1) * static_cast<int>(sizeof(T)); }
+  static int bytes(int at_once) {
+    return at_once * (3 * row_width + 3 * lines + 1) * static_cast<int>(sizeof(T));
+  }
   __device__ void load(int64_t t, int count) const {
-    k.load(k_rows, wide, 0, t, count);
-    q.load(q_rows, wide, 0, t, count);
-    load_decays(logs, x.each, decays, wide, 0, t, count);
-    given.load(given_lines, lines, first, t, count);
+    k.load(k_rows, row_width, 0, t, count);
+    q.load(q_rows, row_width, 0, t, count);
+    load_decays(logs, x.num_decays, decays, row_width, 0, t, count);
+    input.load(input_lines, lines, first, t, count);
     if (x.delta) beta.load(betas, 1, 0, t, count);
     __syncthreads();
   }
 };
 
-/// The grid of a sweep whose blocks take `each` of `lines` lines of every head.
-inline cuda::Grid decay_grid(int64_t heads, int64_t lines, int64_t each, int bytes) {
-  return {.blocks = dim3(static_cast<unsigned>(heads), static_cast<unsigned>(cuda::pieces(lines, each))),
+/// The grid of a sweep whose blocks take `num_decays` of `lines` lines of every head.
+inline cuda::Grid decay_grid(int64_t heads, int64_t lines, int64_t num_decays, int bytes) {
+  return {.blocks = dim3(static_cast<unsigned>(heads), static_cast<unsigned>(ceil_div(lines, num_decays))),
           .threads = dim3(decay_threads),
           .shared_bytes = bytes};
 }

@@ -1,17 +1,17 @@
-// Causal sums that fade, and the delta rule, in chunks: the engine of retention, gated linear attention,
-// DeltaNet and Mamba-2. Yang et al. 2023, arXiv 2312.06635; Yang et al. 2024, arXiv 2406.06484.
+// Causal sums with decay, and the delta rule, in chunks: used by retention, gated linear attention, DeltaNet
+// and Mamba-2. Yang et al. 2023, arXiv 2312.06635; Yang et al. 2024, arXiv 2406.06484.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
-/// What a scan reads, or the gradients of it: a state S [f, d] of each head that fades and is written to,
+/// What a scan reads, or the gradients of it. Each head has a state S [f, d] that decays and is written to,
 ///
 ///   S_t = a_t S_{t-1} + k_t u_t^T,     out_t = S_t^T q_t,     a_t = exp(log_decay_t) for each row of S,
 ///
-/// where u_t is v_t, or with beta beta_t (v_t - (a_t S_{t-1})^T k_t): what k_t finds is replaced.
+/// where u_t is v_t, or with beta beta_t (v_t - (a_t S_{t-1})^T k_t): the value stored at k_t is replaced.
 struct DecayInputs {
   Tensor q, k;       ///< [B, H, T, f]
   Tensor v;          ///< [B, H, T, d]
@@ -20,8 +20,8 @@ struct DecayInputs {
   Tensor start;      ///< [B, H, f, d]; empty: zero
 };
 
-/// out [B, H, T, d]; end [B, H, f, d] or empty receives S_T; rest [B, H, T, d] receives what stands beside
-/// beta in u_t, and is empty without one. Last strides are 1.
+/// out [B, H, T, d]; end [B, H, f, d] or empty receives S_T; rest [B, H, T, d] receives v_t - (a_t S_{t-1})^T
+/// k_t, and is empty without beta. Last strides are 1.
 struct DecayScan {
   template <Isa>
   static void cpu(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& rest);

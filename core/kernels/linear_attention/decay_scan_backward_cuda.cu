@@ -1,27 +1,29 @@
-// Fading sums and the delta rule on a device, backward. What is written to the state depends on its columns
-// alone, so a first sweep from the right over columns gives dv; with that known its rows are lines of their
-// own, and a sweep from the right gives dk, one from the left dq and what the decays get.
-#include "core/count.h"
-#include "core/cuda/block.h"
-#include "core/kernels/decay_device.h"
+// Sums with decay and the delta rule on a device, backward. A sweep from the right over columns of the state
+// gives dv. With dv known, rows of the state are independent: a sweep from the right gives dk, and one from
+// the left gives dq and the gradients of the decays.
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/block.h"
+#include "heed/core/kernels/linear_attention/decay_device.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
 template <class T>
 struct BackCall : DecayCall<T> {
-  Heads<const T> rest, dout, dend;
-  Heads<T> dq, dk, dv, dlogs, dbeta, dstart;
-  T* du = nullptr;      ///< [B, H, T, d]: gradients of what is written, where beta stands before it
-  T* shares = nullptr;  ///< [B, H, T, f]: what each position adds to the gradients of its and earlier decays
+  HeadView<const T> rest, dout, dend;
+  HeadView<T> dq, dk, dv, dlogs, dbeta, dstart;
+  T* du = nullptr;      ///< [B, H, T, d]: gradients of u before the factor beta
+  T* shares = nullptr;  ///< [B, H, T, f]: what each position adds to the gradients of its own and earlier
+                        ///< decays
   T* ends = nullptr;    ///< [B, H, f]: what the last state adds
   int steps = 1;
 
-  BackCall(const DecayInputs& x, const Tensor& beside, const Tensor& slope, const Tensor& last,
+  BackCall(const DecayInputs& x, const Tensor& residual, const Tensor& gradient, const Tensor& last,
            const DecayInputs& dx)
       : DecayCall<T>(x),
-        rest(beside),
-        dout(slope),
+        rest(residual),
+        dout(gradient),
         dend(last),
         dq(dx.q),
         dk(dx.k),
@@ -35,9 +37,9 @@ struct BackCall : DecayCall<T> {
 template <class T, int L, int R>
 __global__ void __launch_bounds__(decay_threads) written(BackCall<T> x) {
   const Line<L, R> me;
-  constexpr int wide = me.length, lines = me.lines;
+  constexpr int row_width = me.length, lines = me.lines;
   const ColumnSweep<T, L, R> sweep(x, x.steps, x.dout);
-  T *dv_lines = sweep.made, *du_lines = sweep.beside;
+  T *dv_lines = sweep.result, *du_lines = sweep.residual;
   const int64_t b = sweep.b, h = sweep.h, first = sweep.first, column = first + me.line;
   T state[R];
   load_columns(me, x.dend, b, h, x.f, column, x.d, state);
@@ -46,14 +48,14 @@ __global__ void __launch_bounds__(decay_threads) written(BackCall<T> x) {
     const int count = static_cast<int>(end - t);
     sweep.load(t, count);
     for (int i = count - 1; i >= 0; --i) {
-      const T *key = sweep.k_rows + i * wide, *query = sweep.q_rows + i * wide,
-              *decay = sweep.decays + i * wide;
+      const T *key = sweep.k_rows + i * row_width, *query = sweep.q_rows + i * row_width,
+              *decay = sweep.decays + i * row_width;
       const int at = i * lines + me.line;
-      const T slope = sweep.given_lines[at];
+      const T dout_value = sweep.input_lines[at];
       T du = T(0);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
-        state[r] += query[me.place(r)] * slope;
+        state[r] += query[me.place(r)] * dout_value;
         du += state[r] * key[me.place(r)];
       }
       du = me.sum(du);
@@ -73,14 +75,14 @@ __global__ void __launch_bounds__(decay_threads) written(BackCall<T> x) {
   put_state(me, state, x.f, column, x.d, x.dstart, b, h);
 }
 
-/// What both sweeps over rows have of some positions in shared memory.
+/// Shared memory of both sweeps over rows of the state.
 template <class T, int L, int R>
 struct RowSweep {
-  static constexpr int wide = Line<L, R>::length, lines = Line<L, R>::lines;
+  static constexpr int row_width = Line<L, R>::length, lines = Line<L, R>::lines;
   const BackCall<T>& x;
   int64_t b, h, first;
   DecayRows<T> q, k, u, w, dout, logs, beta;
-  T *u_rows, *w_rows, *dout_rows, *q_lines, *k_lines, *decays, *betas, *made;
+  T *u_rows, *w_rows, *dout_rows, *q_lines, *k_lines, *decays, *betas, *result;
 
   __device__ explicit RowSweep(const BackCall<T>& call)
       : x(call),
@@ -91,34 +93,36 @@ struct RowSweep {
         k(call.k, b, h, call.f),
         u(call.delta ? call.rest : call.v, b, h, call.d),
         dout(call.dout, b, h, call.d),
-        logs(call.logs, b, h, call.each),
+        logs(call.logs, b, h, call.num_decays),
         beta(call.beta, b, h, 1) {
     w.data = call.dv.at(b, h, 0);
     w.ld = call.dv.ld;
     w.width = call.d;
     u_rows = cuda::shared<T>();
-    w_rows = u_rows + x.steps * wide;
-    dout_rows = w_rows + x.steps * wide;
-    q_lines = dout_rows + x.steps * wide;
+    w_rows = u_rows + x.steps * row_width;
+    dout_rows = w_rows + x.steps * row_width;
+    q_lines = dout_rows + x.steps * row_width;
     k_lines = q_lines + x.steps * lines;
     decays = k_lines + x.steps * lines;
     betas = decays + x.steps * lines;
-    made = betas + x.steps;
+    result = betas + x.steps;
   }
   __device__ void load(int64_t t, int count) const {
-    u.load(u_rows, wide, 0, t, count);
+    u.load(u_rows, row_width, 0, t, count);
     if (x.delta) {
-      w.load(w_rows, wide, 0, t, count);
+      w.load(w_rows, row_width, 0, t, count);
       beta.load(betas, 1, 0, t, count);
     }
-    dout.load(dout_rows, wide, 0, t, count);
+    dout.load(dout_rows, row_width, 0, t, count);
     q.load(q_lines, lines, first, t, count);
     k.load(k_lines, lines, first, t, count);
-    load_decays(logs, x.each, decays, lines, first, t, count);
+    load_decays(logs, x.num_decays, decays, lines, first, t, count);
     __syncthreads();
   }
-  static int bytes(int steps) { return steps * (3 * wide + 6 * lines + 1) * static_cast<int>(sizeof(T)); }
-  /// What is multiplied with u where beta stands before it.
+  static int bytes(int steps) {
+    return steps * (3 * row_width + 6 * lines + 1) * static_cast<int>(sizeof(T));
+  }
+  /// The factor of u: beta, or 1 without beta.
   __device__ T before(int i) const { return x.delta ? betas[i] : T(1); }
 };
 
@@ -126,7 +130,7 @@ struct RowSweep {
 template <class T, int L, int R>
 __global__ void __launch_bounds__(decay_threads) keys_written(BackCall<T> x) {
   const Line<L, R> me;
-  constexpr int wide = me.length, lines = me.lines;
+  constexpr int row_width = me.length, lines = me.lines;
   const RowSweep<T, L, R> sweep(x);
   const int64_t row = sweep.first + me.line;
   T state[R];
@@ -136,7 +140,8 @@ __global__ void __launch_bounds__(decay_threads) keys_written(BackCall<T> x) {
     const int count = static_cast<int>(end - t);
     sweep.load(t, count);
     for (int i = count - 1; i >= 0; --i) {
-      const T *u = sweep.u_rows + i * wide, *w = sweep.w_rows + i * wide, *dout = sweep.dout_rows + i * wide;
+      const T *u = sweep.u_rows + i * row_width, *w = sweep.w_rows + i * row_width,
+              *dout = sweep.dout_rows + i * row_width;
       const int at = i * lines + me.line;
       const T query = sweep.q_lines[at], key = sweep.k_lines[at], decay = sweep.decays[at];
       T dk = T(0);
@@ -148,10 +153,10 @@ __global__ void __launch_bounds__(decay_threads) keys_written(BackCall<T> x) {
         state[r] *= decay;
       }
       dk = me.sum(dk) * sweep.before(i);
-      if (me.lane == 0) sweep.made[at] = dk;
+      if (me.lane == 0) sweep.result[at] = dk;
     }
     __syncthreads();
-    put_lines(sweep.made, lines, sweep.first, x.f, t, count, x.dk.at(sweep.b, sweep.h, 0), x.dk.ld);
+    put_lines(sweep.result, lines, sweep.first, x.f, t, count, x.dk.at(sweep.b, sweep.h, 0), x.dk.ld);
     __syncthreads();
   }
 }
@@ -160,9 +165,10 @@ __global__ void __launch_bounds__(decay_threads) keys_written(BackCall<T> x) {
 template <class T, int L, int R>
 __global__ void __launch_bounds__(decay_threads) queries_read(BackCall<T> x) {
   const Line<L, R> me;
-  constexpr int wide = me.length, lines = me.lines;
+  constexpr int row_width = me.length, lines = me.lines;
   const RowSweep<T, L, R> sweep(x);
-  T *dk_lines = sweep.made, *dq_lines = dk_lines + x.steps * lines, *share_lines = dq_lines + x.steps * lines;
+  T *dk_lines = sweep.result, *dq_lines = dk_lines + x.steps * lines,
+    *share_lines = dq_lines + x.steps * lines;
   const int64_t row = sweep.first + me.line;
   T* dk_rows = x.dk.at(sweep.b, sweep.h, 0);
   T state[R];
@@ -175,25 +181,26 @@ __global__ void __launch_bounds__(decay_threads) queries_read(BackCall<T> x) {
     }
     sweep.load(t, count);
     for (int i = 0; i < count; ++i) {
-      const T *u = sweep.u_rows + i * wide, *w = sweep.w_rows + i * wide, *dout = sweep.dout_rows + i * wide;
+      const T *u = sweep.u_rows + i * row_width, *w = sweep.w_rows + i * row_width,
+              *dout = sweep.dout_rows + i * row_width;
       const int at = i * lines + me.line;
       const T query = sweep.q_lines[at], key = sweep.k_lines[at], decay = sweep.decays[at];
       const T written = key * sweep.before(i);
-      T dq = T(0), found = T(0);
+      T dq = T(0), stored = T(0);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
         state[r] *= decay;
-        if (x.delta) found += state[r] * w[me.place(r)];
+        if (x.delta) stored += state[r] * w[me.place(r)];
         state[r] += written * u[me.place(r)];
         dq += state[r] * dout[me.place(r)];
       }
       dq = me.sum(dq);
-      if (x.delta) found = me.sum(found);
+      if (x.delta) stored = me.sum(stored);
       if (me.lane == 0) {
         const T dk = dk_lines[at];
         dq_lines[at] = dq;
-        dk_lines[at] = dk - found;
-        share_lines[at] = query * dq - key * dk - key * found;
+        dk_lines[at] = dk - stored;
+        share_lines[at] = query * dq - key * dk - key * stored;
       }
     }
     __syncthreads();
@@ -207,16 +214,16 @@ __global__ void __launch_bounds__(decay_threads) queries_read(BackCall<T> x) {
   T last = T(0);
 #pragma unroll
   for (int r = 0; r < R; ++r) {
-    const bool there = x.dend.data != nullptr && me.place(r) < x.d && row < x.f;
-    if (there) last += state[r] * x.dend.at(sweep.b, sweep.h, row)[me.place(r)];
+    const bool is_valid = x.dend.data != nullptr && me.place(r) < x.d && row < x.f;
+    if (is_valid) last += state[r] * x.dend.at(sweep.b, sweep.h, row)[me.place(r)];
   }
   last = me.sum(last);
   if (me.lane == 0 && row < x.f) x.ends[blockIdx.x * x.f + row] = last;
 }
 
-/// A warp for each position: dbeta = du . rest.
+/// dbeta = du . rest, one warp per position.
 template <class T>
-__global__ void beta_slopes(BackCall<T> x) {
+__global__ void beta_grads(BackCall<T> x) {
   const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   if (row >= x.B * x.H * x.length) return;
   const int64_t head = row / x.length, b = head / x.H, h = head % x.H, t = row % x.length;
@@ -228,18 +235,18 @@ __global__ void beta_slopes(BackCall<T> x) {
   if (lane == 0) *x.dbeta.at(b, h, t) = sum;
 }
 
-constexpr int fading_warps = 32;
+constexpr int decay_warps = 32;
 
 /// dlog_decay: every later position fades by it too. A block for 32 numbers of each head's decays: lanes
 /// along them, or, where all of a state fades alike, along what is added up for that; warps along runs of
 /// positions, which are first summed, then summed again on top of what comes after them.
 template <class T>
-__global__ void __launch_bounds__(fading_warps* cuda::lanes) sum_fading(BackCall<T> x) {
-  __shared__ double later[fading_warps][cuda::lanes];
+__global__ void __launch_bounds__(decay_warps* cuda::lanes) sum_decay_grads(BackCall<T> x) {
+  __shared__ double later[decay_warps][cuda::lanes];
   const int lane = cuda::lane_number(), warp = cuda::warp_number();
-  const bool alike = x.each == 1;
+  const bool alike = x.num_decays == 1;
   const int64_t head = blockIdx.x, n = alike ? 0 : int64_t{blockIdx.y} * cuda::lanes + lane,
-                run = (x.length + fading_warps - 1) / fading_warps, begin = min(warp * run, x.length),
+                run = ceil_div(x.length, decay_warps), begin = min(warp * run, x.length),
                 end = min(begin + run, x.length);
   const T* shares = x.shares + head * x.length * x.f;
   // This lane's part of a row of f.
@@ -256,13 +263,13 @@ __global__ void __launch_bounds__(fading_warps* cuda::lanes) sum_fading(BackCall
   later[warp][lane] = whole(sum);
   __syncthreads();
   sum = whole(static_cast<double>(part(x.ends + head * x.f)));
-  for (int other = fading_warps - 1; other > warp; --other) sum += later[other][lane];
+  for (int other = decay_warps - 1; other > warp; --other) sum += later[other][lane];
   T* to = x.dlogs.at(head / x.H, head % x.H, 0) + n;
-  const bool mine = alike ? lane == 0 : n < x.f;
+  const bool writes = alike ? lane == 0 : n < x.f;
 #pragma unroll 4
   for (int64_t t = end - 1; t >= begin; --t) {
     sum += static_cast<double>(whole(part(shares + t * x.f)));
-    if (mine) to[t * x.dlogs.ld] = static_cast<T>(sum);
+    if (writes) to[t * x.dlogs.ld] = static_cast<T>(sum);
   }
 }
 
@@ -272,15 +279,17 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
   BackCall<T> call(in, rest, dout, dend, dx);
   Count::add(3 * call.flops());
   const int64_t heads = call.B * call.H;
-  const auto fresh = [&](int64_t numbers) { return Tensor(Shape{numbers}, in.q.dtype(), in.q.device()); };
+  const auto uninitialized = [&](int64_t numbers) {
+    return Tensor(Shape{numbers}, in.q.dtype(), in.q.device());
+  };
   Tensor du, shares, ends;
   if (call.delta) {
-    du = fresh(heads * call.length * call.d);
+    du = uninitialized(heads * call.length * call.d);
     call.du = du.data<T>();
   }
   if (dx.log_decay) {
-    shares = fresh(heads * call.length * call.f);
-    ends = fresh(heads * call.f);
+    shares = uninitialized(heads * call.length * call.f);
+    ends = uninitialized(heads * call.f);
     call.shares = shares.data<T>();
     call.ends = ends.data<T>();
   }
@@ -298,15 +307,14 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
   });
   const int64_t positions = heads * call.length;
   if (call.delta) {
-    cuda::run(beta_slopes<T>,
-              {.blocks = dim3(static_cast<unsigned>(cuda::pieces(positions, 8))), .threads = dim3(256)},
-              call);
+    cuda::run(beta_grads<T>,
+              {.blocks = dim3(static_cast<unsigned>(ceil_div(positions, 8))), .threads = dim3(256)}, call);
   }
   if (dx.log_decay && call.length > 0) {
-    cuda::run(sum_fading<T>,
+    cuda::run(sum_decay_grads<T>,
               {.blocks = dim3(static_cast<unsigned>(heads),
-                              static_cast<unsigned>(cuda::pieces(call.each, cuda::lanes))),
-               .threads = dim3(fading_warps * cuda::lanes)},
+                              static_cast<unsigned>(ceil_div(call.num_decays, cuda::lanes))),
+               .threads = dim3(decay_warps * cuda::lanes)},
               call);
   }
 }

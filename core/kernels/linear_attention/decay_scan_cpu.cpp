@@ -1,14 +1,14 @@
-// Fading sums in chunks on the CPU: a running state carries what lies before a chunk, small products with a
-// triangular map do the rest. With beta the rows of a chunk are solved for by substitution: the WY
-// representation of the product of its reflections. The backward pass is one sweep with a state from the
-// right, and one with the state from the left.
-#include "core/kernels/decay_scan.h"
-#include "core/kernels/here.h"
+// Decayed sums in chunks on the CPU: a running state covers the positions before a chunk, small products with
+// a triangular map cover those within it. With beta the rows of a chunk are solved for by substitution: the
+// WY representation of the product of its reflections. The backward pass sweeps once from the right and once
+// from the left, each with its state.
+#include "heed/core/kernels/linear_attention/decay_scan.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
-#include "core/count.h"
-#include "core/kernels/decay_chunk.h"
-#include "core/kernels/scratch.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/linear_attention/decay_chunk.h"
+#include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -17,22 +17,22 @@ template <class T>
 void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const Tensor& rest) {
   const Extent<T> x(in);
   const DecayHeads<const T> parts(in);
-  const Part<T> outs(out), ends(end), rests(rest);
+  const HeadView<T> outs(out), ends(end), rests(rest);
   Scratch scratch(static_cast<int64_t>(sizeof(T)) *
-                  (Chunk<T>::scratch(x) + chunk * x.wide_d + Carve<T>::rounded(x.f * x.wide_d)));
+                  (Chunk<T>::scratch(x) + chunk * x.padded_d + BumpAllocator<T>::rounded(x.f * x.padded_d)));
   parallel_rows(x.B * x.H, x.grain(), [&](int64_t begin, int64_t stop) {
     const Scratch::Part part(scratch);
-    Carve<T> carve(part.template data<T>());
-    Chunk<T> c(x, carve);
-    T *sum = carve.take(chunk * x.wide_d), *state = carve.take(x.f * x.wide_d);
+    BumpAllocator<T> arena(part.template data<T>());
+    Chunk<T> c(x, arena);
+    T *sum = arena.take(chunk * x.padded_d), *state = arena.take(x.f * x.padded_d);
     int64_t flops = 0;
     for (int64_t at = begin; at < stop; ++at) {
       const int64_t b = at / x.H, h = at % x.H;
       const Head<T> head(parts, b, h);
-      if (const T* start = parts.start.at(b, h)) {
-        padded_rows(start, parts.start.ld, x.f, x.d, x.wide_d, state);
+      if (const T* start = parts.start.at(b, h, 0)) {
+        padded_rows(start, parts.start.ld, x.f, x.d, x.padded_d, state);
       } else {
-        std::fill_n(state, x.f * x.wide_d, T(0));
+        std::fill_n(state, x.f * x.padded_d, T(0));
       }
       for (int64_t t = 0; t < x.length; t += chunk) {
         c.load(head, t);
@@ -40,34 +40,34 @@ void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const 
         c.load_written(head.v + t * head.ld_v, head.ld_v, nullptr, 0);
         const int64_t rows = c.rows();
         if (x.delta) {
-          flops += small_gemm(Left::straight, rows, x.wide_d, x.f, c.k_in, x.wide_f, state, x.wide_d, sum,
-                              x.wide_d, false);
+          flops += small_gemm(Left::row_major, rows, x.padded_d, x.f, c.k_in, x.padded_f, state, x.padded_d,
+                              sum, x.padded_d, false);
           for (int64_t i = 0; i < rows; ++i) {
-            T *u = c.u + i * x.wide_d, *found = sum + i * x.wide_d;
+            T *u = c.u + i * x.padded_d, *stored = sum + i * x.padded_d;
             for (int64_t j = 0; j < i; ++j) {
               const T weight = c.strict_map[i * chunk + j];
-              for (int64_t n = 0; n < x.wide_d; ++n) found[n] += weight * c.u[j * x.wide_d + n];
+              for (int64_t n = 0; n < x.padded_d; ++n) stored[n] += weight * c.u[j * x.padded_d + n];
             }
-            for (int64_t n = 0; n < x.wide_d; ++n) u[n] -= found[n];
-            std::copy_n(u, x.d, rests.at(b, h) + (t + i) * rests.ld);
-            simd::scaled(u, x.wide_d, head.beta[(t + i) * head.ld_beta], u);
+            for (int64_t n = 0; n < x.padded_d; ++n) u[n] -= stored[n];
+            std::copy_n(u, x.d, rests.at(b, h, 0) + (t + i) * rests.ld);
+            simd::scaled(u, x.padded_d, head.beta[(t + i) * head.ld_beta], u);
           }
           flops += rows * rows * x.d;
         }
-        flops += small_gemm(Left::straight, rows, x.wide_d, x.f, c.q_in, x.wide_f, state, x.wide_d, sum,
-                            x.wide_d, false);
-        flops += small_gemm(Left::straight, rows, x.wide_d, rows, c.map, chunk, c.u, x.wide_d, sum, x.wide_d,
-                            true);
+        flops += small_gemm(Left::row_major, rows, x.padded_d, x.f, c.q_in, x.padded_f, state, x.padded_d,
+                            sum, x.padded_d, false);
+        flops += small_gemm(Left::row_major, rows, x.padded_d, rows, c.map, chunk, c.u, x.padded_d, sum,
+                            x.padded_d, true);
         for (int64_t i = 0; i < rows; ++i)
-          std::copy_n(sum + i * x.wide_d, x.d, outs.at(b, h) + (t + i) * outs.ld);
+          std::copy_n(sum + i * x.padded_d, x.d, outs.at(b, h, 0) + (t + i) * outs.ld);
         if (!end && t + chunk >= x.length) continue;
         for (int64_t r = 0; r < x.f; ++r)
-          simd::scaled(state + r * x.wide_d, x.wide_d, c.fade.total()[r], state + r * x.wide_d);
-        flops += small_gemm(Left::turned, x.f, x.wide_d, rows, c.k_out, x.wide_f, c.u, x.wide_d, state,
-                            x.wide_d, true);
+          simd::scaled(state + r * x.padded_d, x.padded_d, c.decay.total()[r], state + r * x.padded_d);
+        flops += small_gemm(Left::transposed, x.f, x.padded_d, rows, c.k_out, x.padded_f, c.u, x.padded_d,
+                            state, x.padded_d, true);
       }
       for (int64_t r = 0; end && r < x.f; ++r)
-        std::copy_n(state + r * x.wide_d, x.d, ends.at(b, h) + r * ends.ld);
+        std::copy_n(state + r * x.padded_d, x.d, ends.at(b, h, 0) + r * ends.ld);
     }
     Count::add(flops);
   });
@@ -78,106 +78,109 @@ template <class T>
 class Back {
  public:
   static int64_t scratch(const Extent<T>& x) {
-    return Chunk<T>::scratch(x) + 4 * chunk * x.wide_d + chunk * x.wide_f + Carve<T>::rounded(x.d * chunk) +
-           2 * chunk * chunk + Carve<T>::rounded(x.f * x.wide_d) + Carve<T>::rounded(x.d * x.wide_f);
+    return Chunk<T>::scratch(x) + 4 * chunk * x.padded_d + chunk * x.padded_f +
+           BumpAllocator<T>::rounded(x.d * chunk) + 2 * chunk * chunk +
+           BumpAllocator<T>::rounded(x.f * x.padded_d) + BumpAllocator<T>::rounded(x.d * x.padded_f);
   }
-  Back(const Extent<T>& extent, T* memory) : x(extent), carve_(memory), c_(extent, carve_) {
-    for (T** each : {&dout_, &du_, &w_, &minus_}) *each = carve_.take(chunk * x.wide_d);
-    sum_ = carve_.take(chunk * x.wide_f);
-    turned_u_ = carve_.take(x.d * chunk);
-    slopes_ = carve_.take(chunk * chunk);
-    strict_slopes_ = carve_.take(chunk * chunk);
-    state_ = carve_.take(x.f * x.wide_d);
-    turned_state_ = carve_.take(x.d * x.wide_f);
+  Back(const Extent<T>& extent, T* memory) : x(extent), arena_(memory), c_(extent, arena_) {
+    for (T** tile : {&dout_, &du_, &w_, &minus_}) *tile = arena_.take(chunk * x.padded_d);
+    sum_ = arena_.take(chunk * x.padded_f);
+    u_transposed_ = arena_.take(x.d * chunk);
+    weight_grads_ = arena_.take(chunk * chunk);
+    strict_weight_grads_ = arena_.take(chunk * chunk);
+    state_ = arena_.take(x.f * x.padded_d);
+    state_transposed_ = arena_.take(x.d * x.padded_f);
   }
 
-  /// Gradients of what is written: dk, dv, dbeta and the share of dlog_decay that comes from it.
+  /// Sweep from the right, gradients of what the chunk writes: dv, dbeta, and parts of dk and dlog_decay.
   int64_t from_right(const Head<T>& head, Rows<T> rest, Rows<T> dout, Rows<T> dend, Rows<T> dk, Rows<T> dv,
                      Rows<T> dlogs, Rows<T> dbeta) {
     int64_t flops = 0;
     if (dend.data != nullptr) {
-      padded_rows(dend.data, dend.ld, x.f, x.d, x.wide_d, state_);
+      padded_rows(dend.data, dend.ld, x.f, x.d, x.padded_d, state_);
     } else {
-      std::fill_n(state_, x.f * x.wide_d, T(0));
+      std::fill_n(state_, x.f * x.padded_d, T(0));
     }
     for (int64_t t = x.length > 0 ? (x.length - 1) / chunk * chunk : -1; t >= 0; t -= chunk) {
       flops += load(head, rest, dout, t, true);
       const int64_t rows = c_.rows();
-      // du = what reads it inside the chunk and after it.
-      flops += small_gemm(Left::straight, rows, x.wide_d, x.f, c_.k_out, x.wide_f, state_, x.wide_d, du_,
-                          x.wide_d, false);
-      flops +=
-          small_gemm(Left::turned, rows, x.wide_d, rows, c_.map, chunk, dout_, x.wide_d, du_, x.wide_d, true);
+      // du: from the rows that read u within the chunk and after it.
+      flops += small_gemm(Left::row_major, rows, x.padded_d, x.f, c_.k_out, x.padded_f, state_, x.padded_d,
+                          du_, x.padded_d, false);
+      flops += small_gemm(Left::transposed, rows, x.padded_d, rows, c_.map, chunk, dout_, x.padded_d, du_,
+                          x.padded_d, true);
       if (x.delta) flops += solve(head, rest, dbeta, t);
-      for (int64_t i = 0; i < rows; ++i) std::copy_n((x.delta ? w_ : du_) + i * x.wide_d, x.d, at(dv, t + i));
-      flops += make_slopes();
-      simd::turn(state_, x.wide_d, x.f, x.d, T(1), turned_state_, x.wide_f);
-      flops += small_gemm(Left::straight, rows, x.wide_f, x.d, c_.u, x.wide_d, turned_state_, x.wide_f, sum_,
-                          x.wide_f, false);
-      c_.fade.out(sum_, sum_);
-      flops += spread_faded(c_.fade, slopes_, c_.q, sum_);
-      if (x.delta) flops += spread_faded(c_.fade, strict_slopes_, c_.k, sum_);
-      for (int64_t i = 0; i < rows; ++i) std::copy_n(sum_ + i * x.wide_f, x.f, at(dk, t + i));
-      add_fading(dlogs, t, c_.k, T(-1), true);
+      for (int64_t i = 0; i < rows; ++i)
+        std::copy_n((x.delta ? w_ : du_) + i * x.padded_d, x.d, at(dv, t + i));
+      flops += make_weight_grads();
+      simd::scaled_transpose(state_, x.padded_d, x.f, x.d, T(1), state_transposed_, x.padded_f);
+      flops += small_gemm(Left::row_major, rows, x.padded_f, x.d, c_.u, x.padded_d, state_transposed_,
+                          x.padded_f, sum_, x.padded_f, false);
+      c_.decay.out(sum_, sum_);
+      flops += scatter_decayed(c_.decay, weight_grads_, c_.q, sum_);
+      if (x.delta) flops += scatter_decayed(c_.decay, strict_weight_grads_, c_.k, sum_);
+      for (int64_t i = 0; i < rows; ++i) std::copy_n(sum_ + i * x.padded_f, x.f, at(dk, t + i));
+      add_decay_grads(dlogs, t, c_.k, T(-1), true);
       for (int64_t r = 0; r < x.f; ++r)
-        simd::scaled(state_ + r * x.wide_d, x.wide_d, c_.fade.total()[r], state_ + r * x.wide_d);
-      flops += small_gemm(Left::turned, x.f, x.wide_d, rows, c_.q_in, x.wide_f, dout_, x.wide_d, state_,
-                          x.wide_d, true);
+        simd::scaled(state_ + r * x.padded_d, x.padded_d, c_.decay.total()[r], state_ + r * x.padded_d);
+      flops += small_gemm(Left::transposed, x.f, x.padded_d, rows, c_.q_in, x.padded_f, dout_, x.padded_d,
+                          state_, x.padded_d, true);
       if (x.delta) {
-        flops += small_gemm(Left::turned, x.f, x.wide_d, rows, c_.k_in, x.wide_f, minus_, x.wide_d, state_,
-                            x.wide_d, true);
+        flops += small_gemm(Left::transposed, x.f, x.padded_d, rows, c_.k_in, x.padded_f, minus_, x.padded_d,
+                            state_, x.padded_d, true);
       }
     }
     return flops;
   }
   const T* dstart() const { return state_; }
 
-  /// Gradients of what is read: dq, the rest of dk, and the rest of dlog_decay before it is summed.
+  /// Sweep from the left, gradients of what the chunk reads: dq, and the rest of dk and dlog_decay.
   int64_t from_left(const Head<T>& head, const T* start, int64_t ld_start, Rows<T> rest, Rows<T> dout,
                     Rows<T> dv, Rows<T> dq, Rows<T> dk, Rows<T> dlogs) {
     int64_t flops = 0;
     if (start != nullptr) {
-      simd::turn(start, ld_start, x.f, x.d, T(1), turned_state_, x.wide_f);
+      simd::scaled_transpose(start, ld_start, x.f, x.d, T(1), state_transposed_, x.padded_f);
     } else {
-      std::fill_n(turned_state_, x.d * x.wide_f, T(0));
+      std::fill_n(state_transposed_, x.d * x.padded_f, T(0));
     }
     for (int64_t t = 0; t < x.length; t += chunk) {
       flops += load(head, rest, dout, t, false);
       const int64_t rows = c_.rows();
       if (x.delta) {
-        padded_rows(at(dv, t), dv.ld, rows, x.d, x.wide_d, w_);
-        for (int64_t n = 0; n < rows * x.wide_d; ++n) minus_[n] = -w_[n];
+        padded_rows(at(dv, t), dv.ld, rows, x.d, x.padded_d, w_);
+        for (int64_t n = 0; n < rows * x.padded_d; ++n) minus_[n] = -w_[n];
       }
-      flops += make_slopes();
-      flops += read(dout_, slopes_);
-      for (int64_t i = 0; i < rows; ++i) std::copy_n(sum_ + i * x.wide_f, x.f, at(dq, t + i));
-      add_fading(dlogs, t, c_.q, T(1), false);
+      flops += make_weight_grads();
+      flops += read(dout_, weight_grads_);
+      for (int64_t i = 0; i < rows; ++i) std::copy_n(sum_ + i * x.padded_f, x.f, at(dq, t + i));
+      add_decay_grads(dlogs, t, c_.q, T(1), false);
       if (x.delta) {
-        flops += read(minus_, strict_slopes_);
+        flops += read(minus_, strict_weight_grads_);
         for (int64_t i = 0; i < rows; ++i) {
           T* to = at(dk, t + i);
-          for (int64_t n = 0; n < x.f; ++n) to[n] += sum_[i * x.wide_f + n];
+          for (int64_t n = 0; n < x.f; ++n) to[n] += sum_[i * x.padded_f + n];
         }
-        add_fading(dlogs, t, c_.k, T(1), false);
+        add_decay_grads(dlogs, t, c_.k, T(1), false);
       }
       for (int64_t r = 0; r < x.d; ++r) {
-        T* row = turned_state_ + r * x.wide_f;
-        for (int64_t n = 0; n < x.wide_f; ++n) row[n] *= c_.fade.total()[n];
+        T* row = state_transposed_ + r * x.padded_f;
+        for (int64_t n = 0; n < x.padded_f; ++n) row[n] *= c_.decay.total()[n];
       }
-      flops += small_gemm(Left::turned, x.d, x.wide_f, rows, c_.u, x.wide_d, c_.k_out, x.wide_f,
-                          turned_state_, x.wide_f, true);
+      flops += small_gemm(Left::transposed, x.d, x.padded_f, rows, c_.u, x.padded_d, c_.k_out, x.padded_f,
+                          state_transposed_, x.padded_f, true);
     }
     return flops;
   }
 
-  /// From the shares of each row to dlog_decay: every later row fades by it too. The state at the end, which
-  /// from_left() leaves behind, has its own gradient.
-  void sum_fading(Rows<T> dend, Rows<T> dlogs) {
-    for (int64_t n = 0; n < x.each; ++n) {
+  /// Sums the parts of dlog_decay from the right: a decay acts on every later row too. Includes the gradient
+  /// of the final state, which from_left() leaves in state_transposed_.
+  void sum_decay_grads(Rows<T> dend, Rows<T> dlogs) {
+    for (int64_t n = 0; n < x.num_decays; ++n) {
       double later = 0;
-      for (int64_t r = x.each == 1 ? 0 : n; dend.data != nullptr && r < (x.each == 1 ? x.f : n + 1); ++r) {
+      for (int64_t r = x.num_decays == 1 ? 0 : n;
+           dend.data != nullptr && r < (x.num_decays == 1 ? x.f : n + 1); ++r) {
         for (int64_t column = 0; column < x.d; ++column)
-          later += static_cast<double>(at(dend, r)[column]) * turned_state_[column * x.wide_f + r];
+          later += static_cast<double>(at(dend, r)[column]) * state_transposed_[column * x.padded_f + r];
       }
       for (int64_t t = x.length - 1; t >= 0; --t) {
         later += static_cast<double>(at(dlogs, t)[n]);
@@ -196,7 +199,7 @@ class Back {
     } else {
       c_.load_written(head.v + t * head.ld_v, head.ld_v, nullptr, 0);
     }
-    padded_rows(at(dout, t), dout.ld, c_.rows(), x.d, x.wide_d, dout_);
+    padded_rows(at(dout, t), dout.ld, c_.rows(), x.d, x.padded_d, dout_);
     return maps ? c_.make_maps() : 0;
   }
 
@@ -204,66 +207,68 @@ class Back {
   int64_t solve(const Head<T>& head, Rows<T> rest, Rows<T> dbeta, int64_t t) {
     const int64_t rows = c_.rows();
     for (int64_t j = rows - 1; j >= 0; --j) {
-      T* du = du_ + j * x.wide_d;
+      T* du = du_ + j * x.padded_d;
       for (int64_t i = j + 1; i < rows; ++i) {
         const T weight = c_.strict_map[i * chunk + j];
-        for (int64_t n = 0; n < x.wide_d; ++n) du[n] -= weight * w_[i * x.wide_d + n];
+        for (int64_t n = 0; n < x.padded_d; ++n) du[n] -= weight * w_[i * x.padded_d + n];
       }
       const T beta = head.beta[(t + j) * head.ld_beta];
-      for (int64_t n = 0; n < x.wide_d; ++n) {
-        w_[j * x.wide_d + n] = beta * du[n];
-        minus_[j * x.wide_d + n] = -beta * du[n];
+      for (int64_t n = 0; n < x.padded_d; ++n) {
+        w_[j * x.padded_d + n] = beta * du[n];
+        minus_[j * x.padded_d + n] = -beta * du[n];
       }
     }
     T dots[chunk];
-    simd::row_dots(du_, x.wide_d, at(rest, t), rest.ld, rows, x.d, dots);
+    simd::row_dots(du_, x.padded_d, at(rest, t), rest.ld, rows, x.d, dots);
     for (int64_t j = 0; j < rows; ++j) *at(dbeta, t + j) = dots[j];
     return rows * rows * x.d;
   }
 
-  /// slopes[i, j] = dout_i . u_j, and with the delta rule strict_slopes[i, j] = -w_i . u_j for j < i.
-  int64_t make_slopes() {
+  /// weight_grads[i, j] = dout_i . u_j, and with the delta rule strict_weight_grads[i, j] = -w_i . u_j for j
+  /// < i.
+  int64_t make_weight_grads() {
     const int64_t rows = c_.rows();
-    turned_rows(c_.u, x.wide_d, rows, x.d, turned_u_);
-    int64_t flops = small_gemm(Left::straight, rows, chunk, x.d, dout_, x.wide_d, turned_u_, chunk, slopes_,
-                               chunk, false);
+    transposed_rows(c_.u, x.padded_d, rows, x.d, u_transposed_);
+    int64_t flops = small_gemm(Left::row_major, rows, chunk, x.d, dout_, x.padded_d, u_transposed_, chunk,
+                               weight_grads_, chunk, false);
     if (!x.delta) return flops;
-    flops += small_gemm(Left::straight, rows, chunk, x.d, minus_, x.wide_d, turned_u_, chunk, strict_slopes_,
-                        chunk, false);
-    for (int64_t i = 0; i < rows; ++i) strict_slopes_[i * chunk + i] = T(0);
+    flops += small_gemm(Left::row_major, rows, chunk, x.d, minus_, x.padded_d, u_transposed_, chunk,
+                        strict_weight_grads_, chunk, false);
+    for (int64_t i = 0; i < rows; ++i) strict_weight_grads_[i * chunk + i] = T(0);
     return flops;
   }
 
-  /// sum_ = the gradients of the rows that read the state, from those of what they read.
-  int64_t read(const T* slope, const T* slopes) {
+  /// sum_ [rows, f] = the gradients of the rows that read the state, from the gradients of what they read.
+  int64_t read(const T* grad, const T* weight_grads) {
     const int64_t rows = c_.rows();
-    int64_t flops = small_gemm(Left::straight, rows, x.wide_f, x.d, slope, x.wide_d, turned_state_, x.wide_f,
-                               sum_, x.wide_f, false);
-    c_.fade.into(sum_, sum_);
-    return flops + gather_faded(c_.fade, slopes, c_.k, sum_);
+    int64_t flops = small_gemm(Left::row_major, rows, x.padded_f, x.d, grad, x.padded_d, state_transposed_,
+                               x.padded_f, sum_, x.padded_f, false);
+    c_.decay.into(sum_, sum_);
+    return flops + gather_decayed(c_.decay, weight_grads, c_.k, sum_);
   }
 
   /// dlogs_t = or += sign x_t sum_t, element by element or summed.
-  void add_fading(Rows<T> dlogs, int64_t t, const T* row, T sign, bool first) {
+  void add_decay_grads(Rows<T> dlogs, int64_t t, const T* row, T sign, bool first) {
     if (dlogs.data == nullptr) return;
     T dots[chunk];
-    if (x.each == 1) simd::row_dots(row, x.wide_f, sum_, x.wide_f, c_.rows(), x.f, dots);
+    if (x.num_decays == 1) simd::row_dots(row, x.padded_f, sum_, x.padded_f, c_.rows(), x.f, dots);
     for (int64_t i = 0; i < c_.rows(); ++i) {
       T* to = at(dlogs, t + i);
-      if (first) std::fill_n(to, x.each, T(0));
-      if (x.each == 1) {
+      if (first) std::fill_n(to, x.num_decays, T(0));
+      if (x.num_decays == 1) {
         *to += sign * dots[i];
         continue;
       }
-      const T *a = row + i * x.wide_f, *b = sum_ + i * x.wide_f;
+      const T *a = row + i * x.padded_f, *b = sum_ + i * x.padded_f;
       for (int64_t n = 0; n < x.f; ++n) to[n] += sign * a[n] * b[n];
     }
   }
 
   const Extent<T>& x;
-  Carve<T> carve_;
+  BumpAllocator<T> arena_;
   Chunk<T> c_;
-  T *dout_, *du_, *w_, *minus_, *sum_, *turned_u_, *slopes_, *strict_slopes_, *state_, *turned_state_;
+  T *dout_, *du_, *w_, *minus_, *sum_, *u_transposed_, *weight_grads_, *strict_weight_grads_, *state_,
+      *state_transposed_;
 };
 
 template <class T>
@@ -272,7 +277,7 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
   const Extent<T> x(in);
   const DecayHeads<const T> parts(in);
   const DecayHeads<T> d(dx);
-  const Part<const T> rests(rest), douts(dout), dends(dend);
+  const HeadView<const T> rests(rest), douts(dout), dends(dend);
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * Back<T>::scratch(x));
   parallel_rows(x.B * x.H, x.grain(), [&](int64_t begin, int64_t stop) {
     const Scratch::Part part(scratch);
@@ -281,15 +286,16 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
     for (int64_t n = begin; n < stop; ++n) {
       const int64_t b = n / x.H, h = n % x.H;
       const Head<T> head(parts, b, h);
-      const auto rows = [&](const auto& one) { return Rows<T>{one.at(b, h), one.ld}; };
+      const auto rows = [&](const auto& one) { return Rows<T>{one.at(b, h, 0), one.ld}; };
       flops += work.from_right(head, rows(rests), rows(douts), rows(dends), rows(d.k), rows(d.v),
                                rows(d.log_decay), rows(d.beta));
-      if (T* to = d.start.at(b, h)) {
-        for (int64_t r = 0; r < x.f; ++r) std::copy_n(work.dstart() + r * x.wide_d, x.d, to + r * d.start.ld);
+      if (T* to = d.start.at(b, h, 0)) {
+        for (int64_t r = 0; r < x.f; ++r)
+          std::copy_n(work.dstart() + r * x.padded_d, x.d, to + r * d.start.ld);
       }
-      flops += work.from_left(head, parts.start.at(b, h), parts.start.ld, rows(rests), rows(douts), rows(d.v),
-                              rows(d.q), rows(d.k), rows(d.log_decay));
-      if (d.log_decay.data != nullptr) work.sum_fading(rows(dends), rows(d.log_decay));
+      flops += work.from_left(head, parts.start.at(b, h, 0), parts.start.ld, rows(rests), rows(douts),
+                              rows(d.v), rows(d.q), rows(d.k), rows(d.log_decay));
+      if (d.log_decay.data != nullptr) work.sum_decay_grads(rows(dends), rows(d.log_decay));
     }
     Count::add(flops);
   });

@@ -1,24 +1,24 @@
-// Fading sums and the delta rule on a device, forward: the columns of the state are lines of their own.
-#include "core/kernels/decay_scan.h"
+// Sums with decay and the delta rule on a device, forward: each line is a column of the state.
+#include "heed/core/kernels/linear_attention/decay_scan.h"
 
-#include "core/count.h"
-#include "core/kernels/decay_device.h"
+#include "heed/core/kernels/linear_attention/decay_device.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
 template <class T>
 struct ForwardCall : DecayCall<T> {
-  Heads<T> out, end, rest;
+  HeadView<T> out, end, rest;
   int steps = 1;
-  ForwardCall(const DecayInputs& x, const Tensor& to, const Tensor& last, const Tensor& beside)
-      : DecayCall<T>(x), out(to), end(last), rest(beside) {}
+  ForwardCall(const DecayInputs& x, const Tensor& to, const Tensor& last, const Tensor& residual)
+      : DecayCall<T>(x), out(to), end(last), rest(residual) {}
 };
 
 template <class T, int L, int R>
 __global__ void __launch_bounds__(decay_threads) forward(ForwardCall<T> x) {
   const Line<L, R> me;
-  constexpr int wide = me.length, lines = me.lines;
+  constexpr int row_width = me.length, lines = me.lines;
   const ColumnSweep<T, L, R> sweep(x, x.steps, x.v);
   const int64_t b = sweep.b, h = sweep.h, first = sweep.first, column = first + me.line;
   T state[R];
@@ -27,18 +27,18 @@ __global__ void __launch_bounds__(decay_threads) forward(ForwardCall<T> x) {
     const int count = static_cast<int>(min(int64_t{x.steps}, x.length - t));
     sweep.load(t, count);
     for (int i = 0; i < count; ++i) {
-      const T *key = sweep.k_rows + i * wide, *query = sweep.q_rows + i * wide,
-              *decay = sweep.decays + i * wide;
+      const T *key = sweep.k_rows + i * row_width, *query = sweep.q_rows + i * row_width,
+              *decay = sweep.decays + i * row_width;
       const int at = i * lines + me.line;
 #pragma unroll
       for (int r = 0; r < R; ++r) state[r] *= decay[me.place(r)];
-      T u = sweep.given_lines[at];
+      T u = sweep.input_lines[at];
       if (x.delta) {
-        T found = T(0);
+        T stored = T(0);
 #pragma unroll
-        for (int r = 0; r < R; ++r) found += state[r] * key[me.place(r)];
-        u -= me.sum(found);
-        if (me.lane == 0) sweep.beside[at] = u;
+        for (int r = 0; r < R; ++r) stored += state[r] * key[me.place(r)];
+        u -= me.sum(stored);
+        if (me.lane == 0) sweep.residual[at] = u;
         u *= sweep.betas[i];
       }
       T out = T(0);
@@ -48,11 +48,11 @@ __global__ void __launch_bounds__(decay_threads) forward(ForwardCall<T> x) {
         out += state[r] * query[me.place(r)];
       }
       out = me.sum(out);
-      if (me.lane == 0) sweep.made[at] = out;
+      if (me.lane == 0) sweep.result[at] = out;
     }
     __syncthreads();
-    put_lines(sweep.made, lines, first, x.d, t, count, x.out.at(b, h, 0), x.out.ld);
-    if (x.delta) put_lines(sweep.beside, lines, first, x.d, t, count, x.rest.at(b, h, 0), x.rest.ld);
+    put_lines(sweep.result, lines, first, x.d, t, count, x.out.at(b, h, 0), x.out.ld);
+    if (x.delta) put_lines(sweep.residual, lines, first, x.d, t, count, x.rest.at(b, h, 0), x.rest.ld);
     __syncthreads();
   }
   put_state(me, state, x.f, column, x.d, x.end, b, h);

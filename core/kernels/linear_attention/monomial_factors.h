@@ -1,4 +1,5 @@
-// All features of a polynomial of scores by their letters, for kernels that make each by itself.
+// All features of a polynomial of scores as lists of variables, for kernels that compute each feature on its
+// own.
 #pragma once
 
 #include <cstdint>
@@ -7,40 +8,42 @@
 namespace heed::kernel {
 
 /// Monomials of degree 0 to p in d variables, in the order of monomials.h behind those of degree 0 and 1,
-/// which are left out where their coefficient is zero. Feature n is the product of letters[n each], ..., of
-/// which d stands for the number one; in f(x . y) it counts for weights[n], degree 1 for 1.
-struct MonomialLetters {
-  int each = 1;
-  std::vector<int32_t> letters;
+/// which are left out where their coefficient is zero. Feature n is the product of the factors_per_monomial
+/// variables from variables[n * factors_per_monomial] on, where d stands for the number one. Its weight in
+/// f(x . y) is weights[n]; degree 1 has weight 1.
+struct MonomialFactors {
+  int factors_per_monomial = 1;
+  std::vector<int32_t> variables;
   std::vector<double> weights;
 
   /// coefficients[l] is that of s^l, with that of degree 1 zero or one.
-  MonomialLetters(int64_t d, const std::vector<double>& coefficients) {
+  MonomialFactors(int64_t d, const std::vector<double>& coefficients) {
     const auto degree = static_cast<int>(coefficients.size()) - 1;
-    each = degree > 1 ? degree : 1;
+    factors_per_monomial = degree > 1 ? degree : 1;
     const auto one = static_cast<int32_t>(d);
-    const auto put = [&](const std::vector<int32_t>& word, double weight) {
-      letters.insert(letters.end(), word.begin(), word.end());
-      letters.insert(letters.end(), static_cast<size_t>(each) - word.size(), one);
+    const auto append = [&](const std::vector<int32_t>& monomial, double weight) {
+      variables.insert(variables.end(), monomial.begin(), monomial.end());
+      variables.insert(variables.end(), static_cast<size_t>(factors_per_monomial) - monomial.size(), one);
       weights.push_back(weight);
     };
-    if (coefficients[0] != 0) put({}, coefficients[0]);
-    for (int32_t a = 0; degree >= 1 && coefficients[1] != 0 && a < one; ++a) put({a}, 1);
-    std::vector<int32_t> word;
-    // `count` is l! / (a_1! ... a_d!) of the word, `run` how often its last letter ends it.
+    if (coefficients[0] != 0) append({}, coefficients[0]);
+    for (int32_t a = 0; degree >= 1 && coefficients[1] != 0 && a < one; ++a) append({a}, 1);
+    std::vector<int32_t> monomial;
+    // `count` is l! / (a_1! ... a_d!) of the monomial, `run` the multiplicity of its last variable.
     const auto below = [&](const auto& self, int run, double count) -> void {
-      const auto depth = static_cast<int>(word.size());
-      for (int32_t letter = word.back(), last = letter; depth < degree && letter < one; ++letter) {
-        const int longer = letter == last ? run + 1 : 1;
-        const double many = count * (depth + 1) / longer;
-        word.push_back(letter);
-        put(word, many * coefficients[static_cast<size_t>(depth) + 1]);
-        self(self, longer, many);
-        word.pop_back();
+      const auto depth = static_cast<int>(monomial.size());
+      for (int32_t variable = monomial.back(), last = variable; depth < degree && variable < one;
+           ++variable) {
+        const int longer = variable == last ? run + 1 : 1;
+        const double multiplicity = count * (depth + 1) / longer;
+        monomial.push_back(variable);
+        append(monomial, multiplicity * coefficients[static_cast<size_t>(depth) + 1]);
+        self(self, longer, multiplicity);
+        monomial.pop_back();
       }
     };
-    for (int32_t letter = 0; degree >= 2 && letter < one; ++letter) {
-      word = {letter};
+    for (int32_t variable = 0; degree >= 2 && variable < one; ++variable) {
+      monomial = {variable};
       below(below, 1, 1);
     }
   }

@@ -1,23 +1,24 @@
-// Fastmax forward on a device, all tiles of queries at once: states of the segments before theirs give what
-// lies far back, the polynomial of the scores themselves what lies in their own.
-#include "core/kernels/fastmax.h"
+// PolynomialAttention forward on a device, all tiles of queries in parallel: the state before a tile's
+// segment covers earlier segments, the polynomial of the scores covers the keys of its own segment.
+#include "heed/core/kernels/linear_attention/polynomial_attention.h"
 
 #include <map>
 #include <mutex>
 
-#include "core/count.h"
-#include "core/cuda/context.h"
-#include "core/kernels/fastmax_state_device.h"
-#include "core/kernels/monomial_letters.h"
-#include "core/table.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/constant_table.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/kernels/linear_attention/monomial_factors.h"
+#include "heed/core/kernels/linear_attention/polynomial_state_device.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
-using cuda::mine;
+using cuda::rows_per_thread;
 using cuda::tile_rows;
 
-/// The lists of a set of coefficients in memory of the device.
+/// The tables of a set of coefficients on the device.
 template <class T>
 struct Lists {
   FeatureTable<T> table;
@@ -31,11 +32,11 @@ const X* uploaded(const std::vector<X>& list, std::vector<Tensor>& memory) {
   return static_cast<const X*>(memory.back().raw());
 }
 
-/// Made when first asked for, and kept.
+/// Built on first use and kept.
 template <class T>
 const Lists<T>& lists_of(int64_t d, const std::vector<double>& coefficients, bool factored) {
   static std::mutex mutex;
-  // Never destroyed: the device may be gone before static objects are.
+  // Never destroyed: the device may shut down before static objects do.
   static auto* all = new std::map<std::tuple<int64_t, std::vector<double>, bool>, Lists<T>>;
   const std::lock_guard lock(mutex);
   const std::tuple key{d, coefficients, factored};
@@ -43,106 +44,108 @@ const Lists<T>& lists_of(int64_t d, const std::vector<double>& coefficients, boo
   Lists<T> lists;  // theirs once all of them are there
   lists.coefficients = uploaded(std::vector<T>(coefficients.begin(), coefficients.end()), lists.memory);
   if (!factored) return all->emplace(key, std::move(lists)).first->second;
-  const MonomialLetters letters(d, coefficients);
-  lists.table.letters = letters.each;
-  lists.table.count = static_cast<int64_t>(letters.weights.size());
-  lists.table.letter = uploaded(letters.letters, lists.memory);
-  lists.table.weight = uploaded(std::vector<T>(letters.weights.begin(), letters.weights.end()), lists.memory);
+  const MonomialFactors variables(d, coefficients);
+  lists.table.variables = variables.factors_per_monomial;
+  lists.table.count = static_cast<int64_t>(variables.weights.size());
+  lists.table.variable = uploaded(variables.variables, lists.memory);
+  lists.table.weight =
+      uploaded(std::vector<T>(variables.weights.begin(), variables.weights.end()), lists.memory);
   return all->emplace(key, std::move(lists)).first->second;
 }
 
 template <class T>
-FastmaxShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const FastmaxTerms& terms,
-                         bool factored) {
+PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const PolynomialTerms& terms,
+                            bool factored) {
   const Tensor& any = q ? q : k;
   const auto degree = terms.coefficients.size() - 1;
   const double first = degree >= 1 && terms.coefficients[1] != 0 ? terms.coefficients[1] : 1;
   std::vector<double> coefficients = terms.coefficients;
   for (size_t l = 0; l <= degree; ++l) coefficients[l] /= std::pow(first, static_cast<double>(l));
   const Lists<T>& lists = lists_of<T>(any.extent(3), coefficients, factored);
-  FastmaxShape<T> x{.B = any.extent(0),
-                    .H = any.extent(1),
-                    .queries = q ? q.extent(2) : 0,
-                    .keys = k ? k.extent(2) : 0,
-                    .d = any.extent(3),
-                    .dv = dv,
-                    .wide = any.extent(3) / 4 * 4 + 4,
-                    .key_lengths = terms.key_lengths ? terms.key_lengths.data<int32_t>() : nullptr,
-                    .first_key = terms.first_key,
-                    .causal = terms.causal,
-                    .prepare = terms.prepare,
-                    .prepare_epsilon = static_cast<T>(terms.prepare_epsilon),
-                    .carried = static_cast<T>(first * terms.scale),
-                    .epsilon = static_cast<T>(terms.epsilon),
-                    .guard = static_cast<T>(terms.guard),
-                    .keep_scale = static_cast<T>(dropout_scale(terms.dropout)),
-                    .f = {},
-                    .table = lists.table,
-                    .drawn = DeviceDraw(factored ? terms.dropout : 0, terms.draw),
-                    .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
-                    .drawn_row = (lists.table.count + 7) / 8 * 8};
+  PolynomialShape<T> x{.B = any.extent(0),
+                       .H = any.extent(1),
+                       .queries = q ? q.extent(2) : 0,
+                       .keys = k ? k.extent(2) : 0,
+                       .d = any.extent(3),
+                       .dv = dv,
+                       .row_width = any.extent(3) / 4 * 4 + 4,
+                       .key_lengths = terms.key_lengths ? terms.key_lengths.data<int32_t>() : nullptr,
+                       .first_key = terms.first_key,
+                       .causal = terms.causal,
+                       .prepare = terms.prepare,
+                       .prepare_epsilon = static_cast<T>(terms.prepare_epsilon),
+                       .prescale = static_cast<T>(first * terms.scale),
+                       .epsilon = static_cast<T>(terms.epsilon),
+                       .guard = static_cast<T>(terms.guard),
+                       .keep_scale = static_cast<T>(dropout_scale(terms.dropout)),
+                       .f = {},
+                       .table = lists.table,
+                       .drawn = DeviceDraw(factored ? terms.dropout : 0, terms.draw),
+                       .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
+                       .drawn_row = (lists.table.count + 7) / 8 * 8};
   x.f.degree = static_cast<int>(degree);
   x.f.all = lists.coefficients;
   for (size_t l = 0; l <= degree && l < ScorePolynomial<T>::few; ++l) {
     x.f.low[l] = static_cast<T>(coefficients[l]);
-    if (l > 0) x.f.low_slope[l - 1] = static_cast<T>(static_cast<double>(l) * coefficients[l]);
+    if (l > 0) x.f.low_derivative[l - 1] = static_cast<T>(static_cast<double>(l) * coefficients[l]);
   }
   return x;
 }
 
 template <class T>
 struct ForwardCall {
-  FastmaxShape<T> shape;
+  PolynomialShape<T> shape;
   const T *q, *k;  ///< prepared; k null: there are no keys
-  Heads<const T> v;
+  HeadView<const T> v;
   const T* states;  ///< [heads, segments, features, state_ld]: what lies before each segment; null: nothing
   int64_t state_ld;
   int64_t segment;  ///< queries that share a state
-  Heads<T> out;
+  HeadView<T> out;
   T* sums;
 };
 
 /// W: columns of the values, as many for each block; also the numbers of a slice of q and k.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> call) {
-  constexpr int wide = tile_rows, ld = cuda::tile_ld(wide), ldw = cuda::tile_ld(W), C = W / 16;
-  const FastmaxShape<T>& x = call.shape;
-  T* left = cuda::shared<T>();              // features or queries
-  T* right = left + cuda::tile_size(wide);  // features or keys
-  T* with = right + cuda::tile_size(wide);  // a state or values
+  constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
+  const PolynomialShape<T>& x = call.shape;
+  T* left = cuda::shared<T>();                   // features or queries
+  T* right = left + cuda::tile_size(tile_rows);  // features or keys
+  T* with = right + cuda::tile_size(tile_rows);  // a state or values
   T* map_tile = with + cuda::tile_size(W);
-  T* last = map_tile + cuda::tile_size(wide);
-  const KeptPairs kept{reinterpret_cast<uint8_t*>(last + wide)}, kept_keys{kept.byte + KeptPairs::bytes};
+  T* last = map_tile + cuda::tile_size(tile_rows);
+  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(last + tile_rows)},
+      key_keep_mask{keep_mask.byte + KeepMask::bytes};
   const cuda::Share me;
   const int64_t tiles = cuda::tiles_of(x.queries), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
-  const int64_t first = blockIdx.x % tiles * wide, column = int64_t{blockIdx.y} * W;
-  const int rows = static_cast<int>(min(x.queries - first, int64_t{wide}));
+  const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
+  const int rows = static_cast<int>(min(x.queries - first, int64_t{tile_rows}));
   const int64_t segment = first / call.segment, segments = (x.queries + call.segment - 1) / call.segment;
-  const T *q = call.q + (head * x.queries + first) * x.wide, *k = call.k + head * x.keys * x.wide;
-  T sum[mine][C], total[mine] = {};
+  const T *q = call.q + (head * x.queries + first) * x.row_width, *k = call.k + head * x.keys * x.row_width;
+  T sum[rows_per_thread][C], total[rows_per_thread] = {};
   cuda::clear(sum);
 
   const auto make_queries = [&](int64_t feature) {
     if (x.drops()) {
-      draw_features(x, kept, x.query_number(head, first), rows, feature);
+      draw_features(x, keep_mask, x.query_number(head, first), rows, feature);
       __syncthreads();
     }
-    make_features(x, q, rows, feature, true, x.drops() ? &kept : nullptr, left);
+    make_features(x, q, rows, feature, true, x.drops() ? &keep_mask : nullptr, left);
   };
-  for (int64_t feature = 0; call.states != nullptr && feature < x.table.count; feature += wide) {
+  for (int64_t feature = 0; call.states != nullptr && feature < x.table.count; feature += tile_rows) {
     const T* state = call.states + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
-    const int64_t count = min(x.table.count - feature, int64_t{wide});
+    const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
     cuda::fetch_tile<T, W>(with, state + column, call.state_ld, count, x.dv - column);
     cuda::commit_copies();
     make_queries(feature);
-    if (static_cast<int>(threadIdx.x) < wide)
+    if (static_cast<int>(threadIdx.x) < tile_rows)
       last[threadIdx.x] =
           static_cast<int>(threadIdx.x) < count ? state[threadIdx.x * call.state_ld + x.dv] : T(0);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, left, with, wide, sum);
+    cuda::gather<T, ld, ldw>(me, left, with, tile_rows, sum);
 #pragma unroll
-    for (int r = 0; r < mine; ++r) {
+    for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
       for (int n = 0; n < 4; ++n) total[r] += left[me.row(r) * ld + me.key(n)] * last[me.key(n)];
     }
@@ -152,31 +155,33 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
   const int64_t present = call.k == nullptr ? 0 : x.keys_of(b);
   const int64_t begin = x.causal ? segment * call.segment : 0;
   const int64_t end = x.causal ? min(first + rows, present) : present;
-  for (int64_t j = begin; j < end; j += wide) {
-    const int count = static_cast<int>(min(end - j, int64_t{wide}));
-    T map[mine][4];
+  for (int64_t j = begin; j < end; j += tile_rows) {
+    const int count = static_cast<int>(min(end - j, int64_t{tile_rows}));
+    T map[rows_per_thread][4];
     cuda::clear(map);
     if (x.drops()) {
-      for (int64_t feature = 0; feature < x.table.count; feature += wide) {
+      for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
         make_queries(feature);
-        draw_features(x, kept_keys, x.key_number(head, j), count, feature);
+        draw_features(x, key_keep_mask, x.key_number(head, j), count, feature);
         __syncthreads();
-        make_features(x, k + j * x.wide, count, feature, false, &kept_keys, right);
+        make_features(x, k + j * x.row_width, count, feature, false, &key_keep_mask, right);
         __syncthreads();
-        cuda::dots<T, ld, ld>(me, left, right, wide, map);
+        cuda::dots<T, ld, ld>(me, left, right, tile_rows, map);
         __syncthreads();
       }
     } else {
-      cuda::dots_of_slices<T, wide>(
+      cuda::dots_of_slices<T, tile_rows>(
           me, left, right, x.d,
-          [&](int64_t c) { cuda::fetch_tile<T, wide>(left, q + c, x.wide, rows, x.d - c); },
-          [&](int64_t c) { cuda::fetch_tile<T, wide>(right, k + j * x.wide + c, x.wide, count, x.d - c); },
+          [&](int64_t c) { cuda::fetch_tile<T, tile_rows>(left, q + c, x.row_width, rows, x.d - c); },
+          [&](int64_t c) {
+            cuda::fetch_tile<T, tile_rows>(right, k + j * x.row_width + c, x.row_width, count, x.d - c);
+          },
           map);
     }
     cuda::fetch_tile<T, W>(with, call.v.at(b, h, j) + column, call.v.ld, count, x.dv - column);
     cuda::commit_copies();
 #pragma unroll
-    for (int r = 0; r < mine; ++r) {
+    for (int r = 0; r < rows_per_thread; ++r) {
       const int64_t i = first + me.row(r);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
@@ -189,11 +194,11 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
     cuda::put_map(me, map, map_tile);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, map_tile, with, wide, sum);
+    cuda::gather<T, ld, ldw>(me, map_tile, with, tile_rows, sum);
     __syncthreads();
   }
 #pragma unroll
-  for (int r = 0; r < mine; ++r) {
+  for (int r = 0; r < rows_per_thread; ++r) {
     const T all = cuda::sum_of_row(total[r]), inverse = x.inverse(all);
     if (me.row(r) >= rows) continue;
     const int64_t i = first + me.row(r);
@@ -205,33 +210,33 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
 }
 
 template <class T>
-void run(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start, const FastmaxTerms& terms,
-         const Tensor& out, const Tensor& sums) {
-  const bool dense = k && fastmax_dense(k.extent(2), q.extent(3), terms);
-  ForwardCall<T> call{.shape = fastmax_shape(q, k, v ? v.extent(3) : start.extent(3) - 1, terms, !dense, T()),
+void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor& out, const Tensor& sums) {
+  const bool dense = in.k && prefers_dense_polynomial(in.k.extent(2), in.q.extent(3), terms);
+  ForwardCall<T> call{.shape = polynomial_shape(in.q, in.k, in.v ? in.v.extent(3) : in.start.extent(3) - 1,
+                                                terms, !dense, T()),
                       .q = nullptr,
                       .k = nullptr,
-                      .v = Heads<const T>(v),
+                      .v = HeadView<const T>(in.v),
                       .states = nullptr,
                       .state_ld = 0,
-                      .segment = std::max<int64_t>(1, q.extent(2)),
-                      .out = Heads<T>(out),
+                      .segment = std::max<int64_t>(1, in.q.extent(2)),
+                      .out = HeadView<T>(out),
                       .sums = sums.data<T>()};
-  const FastmaxShape<T>& x = call.shape;
-  const PreparedRows<T> queries = prepared(x, q, x.carried);
+  const PolynomialShape<T>& x = call.shape;
+  const MappedRows<T> queries = map_rows(x, in.q, x.prescale);
   call.q = queries.rows.template data<T>();
-  PreparedRows<T> keys;
-  if (k) {
-    keys = prepared(x, k, T(1));
+  MappedRows<T> keys;
+  if (in.k) {
+    keys = map_rows(x, in.k, T(1));
     call.k = keys.rows.template data<T>();
   }
   Tensor states;
-  if (k && !dense) {
-    states = fastmax_prefixes(x, keys, v, start, call.segment);
-    call.state_ld = x.state_wide();
+  if (in.k && !dense) {
+    states = polynomial_prefixes(x, keys, in.v, in.start, call.segment);
+    call.state_ld = x.state_width();
     call.states = states ? states.data<T>() : nullptr;
   } else if (!dense) {
-    call.states = start.data<T>();
+    call.states = in.start.data<T>();
     call.state_ld = x.dv + 1;
   }
   const int64_t seen = dense ? x.keys : std::min(call.segment, x.keys);
@@ -241,9 +246,9 @@ void run(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start,
     const int numbers = 3 * cuda::tile_size(tile_rows) + cuda::tile_size(W) + tile_rows;
     cuda::run(forward<T, W>,
               {.blocks = dim3(static_cast<unsigned>(x.B * x.H * cuda::tiles_of(x.queries)),
-                              static_cast<unsigned>(std::max<int64_t>(1, (x.dv + W - 1) / W))),
+                              static_cast<unsigned>(std::max<int64_t>(1, ceil_div(x.dv, W)))),
                .threads = dim3(cuda::tile_threads),
-               .shared_bytes = numbers * static_cast<int>(sizeof(T)) + 2 * KeptPairs::bytes},
+               .shared_bytes = numbers * static_cast<int>(sizeof(T)) + 2 * KeepMask::bytes},
               call);
   };
   if (x.dv <= 32) {
@@ -255,19 +260,19 @@ void run(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start,
 
 }  // namespace
 
-FastmaxShape<float> fastmax_shape(const Tensor& q, const Tensor& k, int64_t dv, const FastmaxTerms& terms,
-                                  bool factored, float) {
+PolynomialShape<float> polynomial_shape(const Tensor& q, const Tensor& k, int64_t dv,
+                                        const PolynomialTerms& terms, bool factored, float) {
   return shape_of<float>(q, k, dv, terms, factored);
 }
-FastmaxShape<double> fastmax_shape(const Tensor& q, const Tensor& k, int64_t dv, const FastmaxTerms& terms,
-                                   bool factored, double) {
+PolynomialShape<double> polynomial_shape(const Tensor& q, const Tensor& k, int64_t dv,
+                                         const PolynomialTerms& terms, bool factored, double) {
   return shape_of<double>(q, k, dv, terms, factored);
 }
 
-void Fastmax::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start,
-                   const FastmaxTerms& terms, const Tensor& out, const Tensor& sums) {
-  visit_float("fastmax", q.dtype(),
-              [&](auto type) { run<typename decltype(type)::type>(q, k, v, start, terms, out, sums); });
+void PolynomialAttention::cuda(const PolynomialInputs& x, const PolynomialTerms& terms, const Tensor& out,
+                               const Tensor& sums) {
+  visit_float("fastmax", x.q.dtype(),
+              [&](auto type) { run<typename decltype(type)::type>(x, terms, out, sums); });
 }
 
 }  // namespace heed::kernel

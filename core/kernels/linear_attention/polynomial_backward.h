@@ -1,20 +1,19 @@
-// Gradients of Fastmax from q, k, v, the output and the sums of weights: nothing else is kept.
+// Gradients of PolynomialAttention from q, k, v, the output and the sums of weights; the forward pass saves
+// nothing else.
 #pragma once
 
-#include "core/kernels/fastmax.h"
+#include "heed/core/kernels/linear_attention/polynomial_attention.h"
 
 namespace heed::kernel {
 
-/// Gradients (views like the inputs; overwritten) of a call of Fastmax from dout. dk and dv are empty where k
-/// and v are, dstart [B, H, f, dv + 1] where start is.
-struct FastmaxBack {
+/// Writes dx, the gradients of PolynomialAttention's inputs, from dout [B, H, Tq, dv]. A gradient is empty
+/// where its input is.
+struct PolynomialAttentionBack {
   template <Isa>
-  static void cpu(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start,
-                  const FastmaxTerms& terms, const Tensor& out, const Tensor& sums, const Tensor& dout,
-                  const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dstart);
-  static void cuda(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start,
-                   const FastmaxTerms& terms, const Tensor& out, const Tensor& sums, const Tensor& dout,
-                   const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dstart);
+  static void cpu(const PolynomialInputs& x, const PolynomialTerms& terms, const Tensor& out,
+                  const Tensor& sums, const Tensor& dout, const PolynomialInputs& dx);
+  static void cuda(const PolynomialInputs& x, const PolynomialTerms& terms, const Tensor& out,
+                   const Tensor& sums, const Tensor& dout, const PolynomialInputs& dx);
 };
 
 }  // namespace heed::kernel

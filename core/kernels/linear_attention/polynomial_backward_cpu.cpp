@@ -1,22 +1,22 @@
-// Fastmax backward on the CPU: one sweep from the left with the state over keys, one from the right with the
-// state over queries. Nothing is kept between the passes but what the forward pass left.
-#include "core/kernels/fastmax_back.h"
-#include "core/kernels/here.h"
+// PolynomialAttention backward on the CPU: a sweep from the left with the state over keys gives dq, and a
+// sweep from the right with the state over queries gives dk, dv and the rest of dq.
+#include "heed/core/kernels/linear_attention/polynomial_backward.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
-#include "core/kernels/fastmax_back_chunk.h"
+#include "heed/core/kernels/linear_attention/polynomial_backward_chunk.h"
 
 namespace heed::kernel {
 namespace {
 
-/// Tensors of gradients by head.
+/// The gradient tensors, by head.
 template <class T>
-struct SlopeTensors {
+struct GradientTensors {
   const Tensor &dout, &dq, &dk, &dv;
-  FastmaxSlopes<T> head(int64_t b, int64_t h) const {
-    const Heads<T> g(dout), q(dq);
-    FastmaxSlopes<T> to{.dout = {g.at(b, h, 0), g.ld}, .dq = q.at(b, h, 0), .ld_dq = q.ld};
+  PolynomialGradients<T> head(int64_t b, int64_t h) const {
+    const HeadView<T> g(dout), q(dq);
+    PolynomialGradients<T> to{.dout = {g.at(b, h, 0), g.ld}, .dq = q.at(b, h, 0), .ld_dq = q.ld};
     if (dk) {
-      const Heads<T> k(dk), v(dv);
+      const HeadView<T> k(dk), v(dv);
       to.dk = k.at(b, h, 0);
       to.ld_dk = k.ld;
       to.dv = v.at(b, h, 0);
@@ -31,55 +31,55 @@ int64_t bytes(int64_t numbers) {
   return static_cast<int64_t>(sizeof(T)) * numbers;
 }
 
-/// Causal, in chunks.
+/// The causal factored path, chunk by chunk.
 template <class T>
-void factored(const FastmaxCall<T>& call, const SlopeTensors<T>& slopes, const Tensor& dstart) {
-  const FastmaxPlan<T> plan(call.terms, call.d, call.dv, true);
-  const FastmaxDrop<T> drop(plan, call);
+void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, const Tensor& dstart) {
+  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true);
+  const PolynomialDrop<T> drop(plan, call);
   const int64_t heads = call.B * call.H, C = plan.chunk, size = plan.state();
-  const int64_t segments = fastmax_segments(plan, heads, call.queries);
-  const int64_t length = pieces_of(pieces_of(call.queries, C), segments) * C;
+  const int64_t segments = num_polynomial_segments(plan, heads, call.queries);
+  const int64_t length = ceil_div(ceil_div(call.queries, C), segments) * C;
   const auto extent = [&](int64_t segment) {
     return std::pair{std::min(segment * length, call.queries),
                      std::min((segment + 1) * length, call.queries)};
   };
-  const int64_t room = FastmaxBackChunk<T>::scratch(plan);
-  Scratch scratch(bytes<T>(room + 2 * Carve<T>::rounded(size)));
+  const int64_t room = PolynomialBackChunk<T>::scratch(plan);
+  Scratch scratch(bytes<T>(room + 2 * BumpAllocator<T>::rounded(size)));
   Tensor before, after;
   if (segments > 1) {
-    before = fastmax_prefixes(plan, drop, call, segments, length);
+    before = polynomial_prefixes(plan, drop, call, segments, length);
     after = Tensor::zeros(Shape{heads * segments, size}, dtype_of<T>);
     parallel_rows(heads * segments, 1, [&](int64_t at, int64_t) {
       const Scratch::Part part(scratch);
-      FastmaxBackChunk<T> work(plan, drop, part.template data<T>());
+      PolynomialBackChunk<T> work(plan, drop, part.template data<T>());
       const auto [begin, end] = extent(at % segments);
-      const FastmaxHead<T> x = call.head(at / segments);
+      const PolynomialHead<T> x = call.head(at / segments);
       for (int64_t t = begin; t < end && at % segments > 0; t += C) {
-        work.load_queries(x, slopes.head(x.batch, x.index % call.H), t, std::min(C, end - t));
+        work.load_queries(x, grads.head(x.batch, x.index % call.H), t, std::min(C, end - t));
         work.add_queries(x.index, t, after.data<T>() + at * size);
       }
       Count::add(work.flops());
     });
-    fastmax_accumulate(plan, heads, segments, false, after.data<T>(),
-                       [](int64_t) -> const T* { return nullptr; });
+    accumulate_states(plan, heads, segments, false, after.data<T>(),
+                      [](int64_t) -> const T* { return nullptr; });
   }
-  const int64_t grain = fastmax_grain(5 * plan.pass_flops(std::min(length, call.queries)));
+  const int64_t grain = rows_per_task(5 * plan.pass_flops(std::min(length, call.queries)));
   parallel_rows(heads * segments, grain, [&](int64_t first, int64_t last) {
     const Scratch::Part part(scratch);
     T* memory = part.template data<T>();
-    FastmaxBackChunk<T> work(plan, drop, memory);
-    T *left = memory + room, *right = left + Carve<T>::rounded(size);
+    PolynomialBackChunk<T> work(plan, drop, memory);
+    T *left = memory + room, *right = left + BumpAllocator<T>::rounded(size);
     for (int64_t at = first; at < last; ++at) {
       const int64_t head = at / segments, segment = at % segments;
-      const FastmaxHead<T> x = call.head(head);
-      const FastmaxSlopes<T> to = slopes.head(x.batch, head % call.H);
+      const PolynomialHead<T> x = call.head(head);
+      const PolynomialGradients<T> to = grads.head(x.batch, head % call.H);
       const auto [begin, end] = extent(segment);
-      bool known = call.start_of(head) != nullptr || segment > 0;
+      bool has_state = call.start_of(head) != nullptr || segment > 0;
       if (before) {
         std::copy_n(before.data<T>() + at * size, size, left);
         std::copy_n(after.data<T>() + at * size, size, right);
       } else {
-        load_fastmax_state(plan, call.start_of(head), left);
+        load_polynomial_state(plan, call.start_of(head), left);
         std::fill_n(right, size, T(0));
       }
       for (int64_t t = begin; t < end; t += C) {
@@ -87,18 +87,18 @@ void factored(const FastmaxCall<T>& call, const SlopeTensors<T>& slopes, const T
         work.load_queries(x, to, t, count);
         if (t + C < end) work.fetch(x, to, t + C, C);
         work.clear_dq();
-        if (known) work.queries_from(left, head, t);
-        work.keep_dq(to, t);
+        if (has_state) work.queries_from(left, head, t);
+        work.save_dq(to, t);
         if (seen == 0 || t + C >= end) continue;
         work.load_keys(x, t, seen);
         work.add_keys(head, t, left);
-        known = true;
+        has_state = true;
       }
       for (int64_t t = begin + (end - begin - 1) / C * C; t >= begin && end > begin; t -= C) {
         const int64_t count = std::min(C, end - t), seen = plan.seen(call.lengths, x.batch, t, count);
         work.load_queries(x, to, t, count);
         if (t > begin) work.fetch(x, to, t - C, C);
-        work.resume_dq(to, t);
+        work.load_dq(to, t);
         work.clear_keys();
         if (seen > 0) {
           work.load_keys(x, t, seen);
@@ -114,74 +114,74 @@ void factored(const FastmaxCall<T>& call, const SlopeTensors<T>& slopes, const T
         work.finish_keys(to, t, count, seen);
       }
       if (dstart && segment == 0)
-        save_fastmax_state(plan, right, dstart.data<T>() + head * plan.features * (plan.dv + 1));
+        save_polynomial_state(plan, right, dstart.data<T>() + head * plan.features * (plan.dv + 1));
     }
     Count::add(work.flops());
   });
 }
 
-/// Queries that see nothing but a state.
+/// Queries without keys of their own, which see only the start state.
 template <class T>
-void from_start(const FastmaxCall<T>& call, const SlopeTensors<T>& slopes, const Tensor& dstart) {
-  const FastmaxPlan<T> plan(call.terms, call.d, call.dv, true);
-  const FastmaxDrop<T> drop(plan, call);
+void from_start(const PolynomialCall<T>& call, const GradientTensors<T>& grads, const Tensor& dstart) {
+  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true);
+  const PolynomialDrop<T> drop(plan, call);
   const int64_t heads = call.B * call.H, C = plan.chunk, size = plan.state();
-  const int64_t segments = fastmax_segments(plan, heads, call.queries);
-  const int64_t length = pieces_of(pieces_of(call.queries, C), segments) * C;
+  const int64_t segments = num_polynomial_segments(plan, heads, call.queries);
+  const int64_t length = ceil_div(ceil_div(call.queries, C), segments) * C;
   Tensor parts;
   if (segments > 1) parts = Tensor(Shape{heads * segments, size}, dtype_of<T>);
-  const int64_t room = FastmaxBackChunk<T>::scratch(plan);
-  Scratch scratch(bytes<T>(room + 2 * Carve<T>::rounded(size)));
-  parallel_rows(heads * segments, fastmax_grain(2 * plan.pass_flops(length)),
-                [&](int64_t first, int64_t last) {
-                  const Scratch::Part part(scratch);
-                  FastmaxBackChunk<T> work(plan, drop, part.template data<T>());
-                  T* state = part.template data<T>() + room;
-                  for (int64_t at = first; at < last; ++at) {
-                    const FastmaxHead<T> x = call.head(at / segments);
-                    const FastmaxSlopes<T> to = slopes.head(x.batch, x.index % call.H);
-                    T* sums = parts ? parts.data<T>() + at * size : state + Carve<T>::rounded(size);
-                    std::fill_n(sums, size, T(0));
-                    load_fastmax_state(plan, call.start_of(x.index), state);
-                    const int64_t end = std::min((at % segments + 1) * length, call.queries);
-                    for (int64_t t = at % segments * length; t < end; t += C) {
-                      work.load_queries(x, to, t, std::min(C, end - t));
-                      work.clear_dq();
-                      work.queries_from(state, x.index, t);
-                      work.add_queries(x.index, t, sums);
-                      work.finish_dq(to, t, work.dq());
-                    }
-                    if (!parts) {
-                      save_fastmax_state(plan, sums, dstart.data<T>() + at * plan.features * (plan.dv + 1));
-                    }
-                  }
-                  Count::add(work.flops());
-                });
+  const int64_t room = PolynomialBackChunk<T>::scratch(plan);
+  Scratch scratch(bytes<T>(room + 2 * BumpAllocator<T>::rounded(size)));
+  parallel_rows(
+      heads * segments, rows_per_task(2 * plan.pass_flops(length)), [&](int64_t first, int64_t last) {
+        const Scratch::Part part(scratch);
+        PolynomialBackChunk<T> work(plan, drop, part.template data<T>());
+        T* state = part.template data<T>() + room;
+        for (int64_t at = first; at < last; ++at) {
+          const PolynomialHead<T> x = call.head(at / segments);
+          const PolynomialGradients<T> to = grads.head(x.batch, x.index % call.H);
+          T* sums = parts ? parts.data<T>() + at * size : state + BumpAllocator<T>::rounded(size);
+          std::fill_n(sums, size, T(0));
+          load_polynomial_state(plan, call.start_of(x.index), state);
+          const int64_t end = std::min((at % segments + 1) * length, call.queries);
+          for (int64_t t = at % segments * length; t < end; t += C) {
+            work.load_queries(x, to, t, std::min(C, end - t));
+            work.clear_dq();
+            work.queries_from(state, x.index, t);
+            work.add_queries(x.index, t, sums);
+            work.finish_dq(to, t, work.dq());
+          }
+          if (!parts) {
+            save_polynomial_state(plan, sums, dstart.data<T>() + at * plan.features * (plan.dv + 1));
+          }
+        }
+        Count::add(work.flops());
+      });
   for (int64_t head = 0; parts && head < heads; ++head) {
     T* all = parts.data<T>() + head * segments * size;
     for (int64_t n = 1; n < segments; ++n) {
       for (int64_t i = 0; i < size; ++i) all[i] += all[n * size + i];
     }
-    save_fastmax_state(plan, all, dstart.data<T>() + head * plan.features * (plan.dv + 1));
+    save_polynomial_state(plan, all, dstart.data<T>() + head * plan.features * (plan.dv + 1));
   }
 }
 
-/// Pair by pair: a head's keys in turn, its queries' gradients side by side.
+/// The dense path, pair by pair: loops over a head's keys and keeps dq of all its queries.
 template <class T>
-void dense(const FastmaxCall<T>& call, const SlopeTensors<T>& slopes) {
-  const FastmaxPlan<T> plan(call.terms, call.d, call.dv, false);
-  const FastmaxDrop<T> none;
-  const int64_t C = plan.chunk, tiles = pieces_of(call.queries, C), part_of = plan.d * C;
-  const int64_t room = FastmaxBackChunk<T>::scratch(plan);
+void dense(const PolynomialCall<T>& call, const GradientTensors<T>& grads) {
+  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, false);
+  const PolynomialDrop<T> none;
+  const int64_t C = plan.chunk, tiles = ceil_div(call.queries, C), part_of = plan.d * C;
+  const int64_t room = PolynomialBackChunk<T>::scratch(plan);
   Scratch scratch(bytes<T>(room + tiles * part_of));
-  const int64_t grain = fastmax_grain(5 * call.queries * call.keys * (call.d + call.dv));
+  const int64_t grain = rows_per_task(5 * call.queries * call.keys * (call.d + call.dv));
   parallel_rows(call.B * call.H, grain, [&](int64_t first, int64_t last) {
     const Scratch::Part part(scratch);
-    FastmaxBackChunk<T> work(plan, none, part.template data<T>());
+    PolynomialBackChunk<T> work(plan, none, part.template data<T>());
     T* all_dq = part.template data<T>() + room;
     for (int64_t head = first; head < last; ++head) {
-      const FastmaxHead<T> x = call.head(head);
-      const FastmaxSlopes<T> to = slopes.head(x.batch, head % call.H);
+      const PolynomialHead<T> x = call.head(head);
+      const PolynomialGradients<T> to = grads.head(x.batch, head % call.H);
       const int64_t seen = plan.seen(call.lengths, x.batch, 0, call.keys);
       std::fill_n(all_dq, tiles * part_of, T(0));
       for (int64_t j = 0; j < call.keys; j += C) {
@@ -208,20 +208,19 @@ void dense(const FastmaxCall<T>& call, const SlopeTensors<T>& slopes) {
 }  // namespace
 
 template <>
-void FastmaxBack::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start,
-                            const FastmaxTerms& terms, const Tensor& out, const Tensor& sums,
-                            const Tensor& dout, const Tensor& dq, const Tensor& dk, const Tensor& dv,
-                            const Tensor& dstart) {
-  visit_float("fastmax", q.dtype(), [&](auto type) {
+void PolynomialAttentionBack::cpu<here>(const PolynomialInputs& x, const PolynomialTerms& terms,
+                                        const Tensor& out, const Tensor& sums, const Tensor& dout,
+                                        const PolynomialInputs& dx) {
+  visit_float("fastmax", x.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const FastmaxCall<T> call(q, k, v, start, terms, out, sums);
-    const SlopeTensors<T> slopes{dout, dq, dk, dv};
-    if (!k) {
-      from_start<T>(call, slopes, dstart);
-    } else if (fastmax_dense(call.keys, call.d, terms)) {
-      dense<T>(call, slopes);
+    const PolynomialCall<T> call(x, terms, out, sums);
+    const GradientTensors<T> grads{dout, dx.q, dx.k, dx.v};
+    if (!x.k) {
+      from_start<T>(call, grads, dx.start);
+    } else if (prefers_dense_polynomial(call.keys, call.d, terms)) {
+      dense<T>(call, grads);
     } else {
-      factored<T>(call, slopes, dstart);
+      factored<T>(call, grads, dx.start);
     }
   });
 }

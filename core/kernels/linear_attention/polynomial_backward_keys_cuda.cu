@@ -1,61 +1,62 @@
-// dk and dv of Fastmax on a device: a block for each 64 keys, from the state over the queries after its
-// segment and from those within it.
-#include "core/kernels/fastmax_back_device.h"
+// dk and dv of PolynomialAttention on a device: one block per 64 keys, from the state over queries after
+// their segment and from the queries within it.
+#include "heed/core/kernels/linear_attention/polynomial_backward_device.h"
 
 namespace heed::kernel {
 namespace {
 
-using cuda::mine;
+using cuda::rows_per_thread;
 using cuda::tile_rows;
 
 /// W: columns of dk and dv, as many for each block; also the numbers of a slice.
 template <class T, int W>
-__global__ void __launch_bounds__(cuda::tile_threads) back_keys(FastmaxBackCall<T> call) {
-  constexpr int wide = tile_rows, ld = cuda::tile_ld(wide), ldw = cuda::tile_ld(W), C = W / 16;
-  const FastmaxShape<T>& x = call.shape;
-  const BackTiles<T, W> tile(x, true);
+__global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCall<T> call) {
+  constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
+  const PolynomialShape<T>& x = call.shape;
+  const BackwardTiles<T, W> tile(x, true);
   T *left = tile.left, *right = tile.right;
   const cuda::Share me;
   const int64_t tiles = cuda::tiles_of(x.keys), head = blockIdx.x / tiles, b = head / x.H, h = head % x.H;
-  const int64_t first = blockIdx.x % tiles * wide, column = int64_t{blockIdx.y} * W;
-  const int rows = static_cast<int>(min(x.keys - first, int64_t{wide}));
+  const int64_t first = blockIdx.x % tiles * tile_rows, column = int64_t{blockIdx.y} * W;
+  const int rows = static_cast<int>(min(x.keys - first, int64_t{tile_rows}));
   const int seen = static_cast<int>(within(x.keys_of(b) - first, 0, rows));
   const int64_t segment = first / call.segment, segments = segments_of(x.keys, call.segment);
-  const T* k = call.k + (head * x.keys + first) * x.wide;
-  const PulledRows<T> pulled = take_rows<T, W>(x, k, seen, column, tile.rows);
+  const T* k = call.k + (head * x.keys + first) * x.row_width;
+  const RowGrads<T> row_grads = gather_rows<T, W>(x, k, seen, column, tile.rows);
 
   const auto fetch_v = [&](T* to, int64_t c) {
     cuda::fetch_tile<T, W>(to, call.v.at(b, h, first) + c, call.v.ld, seen, x.dv - c);
   };
   const auto make_keys = [&](int64_t feature) {
     if (x.drops()) {
-      draw_features(x, tile.kept, x.key_number(head, first), seen, feature);
+      draw_features(x, tile.keep_mask, x.key_number(head, first), seen, feature);
       __syncthreads();
     }
-    make_features(x, k, seen, feature, false, x.drops() ? &tile.kept : nullptr, tile.own);
+    make_features(x, k, seen, feature, false, x.drops() ? &tile.keep_mask : nullptr, tile.own);
   };
-  T dk[mine][C], dv[mine][C];
+  T dk[rows_per_thread][C], dv[rows_per_thread][C];
   cuda::clear(dk);
   cuda::clear(dv);
-  for (int64_t feature = 0; call.after != nullptr && seen > 0 && feature < x.table.count; feature += wide) {
+  for (int64_t feature = 0; call.after != nullptr && seen > 0 && feature < x.table.count;
+       feature += tile_rows) {
     const T* state = call.after + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
-    const int64_t count = min(x.table.count - feature, int64_t{wide});
+    const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
     const auto fetch_state = [&](int64_t c) {
       cuda::fetch_tile<T, W>(left, state + c, call.state_ld, count, x.dv - c);
     };
     make_keys(feature);
-    T map[mine][4];
+    T map[rows_per_thread][4];
     cuda::clear(map);
     cuda::dots_of_slices<T, W>(
         me, left, right, x.dv, fetch_state, [&](int64_t c) { fetch_v(right, c); }, map);
     fetch_state(column);
     cuda::commit_copies();
-    put_feature_slopes(
+    put_feature_grads(
         me, x, tile, feature, state, call.state_ld, [](int) { return T(1); }, map);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, tile.own, left, wide, dv);
-    pull_features<T, W>(x, tile.map, feature, false, seen, pulled);
+    cuda::gather<T, ld, ldw>(me, tile.own, left, tile_rows, dv);
+    backpropagate_features<T, W>(x, tile.map, feature, false, seen, row_grads);
     __syncthreads();
   }
 
@@ -63,71 +64,70 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(FastmaxBackCall<
   const int64_t end = call.q == nullptr || seen == 0 ? begin
                       : x.causal                     ? min((segment + 1) * call.segment, x.queries)
                                                      : x.queries;
-  for (int64_t i = begin; i < end; i += wide) {
-    const int count = static_cast<int>(min(end - i, int64_t{wide}));
-    const T *q = call.q + (head * x.queries + i) * x.wide,
-            *g = call.g + (head * x.queries + i) * x.state_wide();
+  for (int64_t i = begin; i < end; i += tile_rows) {
+    const int count = static_cast<int>(min(end - i, int64_t{tile_rows}));
+    const T *q = call.q + (head * x.queries + i) * x.row_width,
+            *g = call.g + (head * x.queries + i) * x.state_width();
     const auto fetch_g = [&](T* to, int64_t c) {
-      cuda::fetch_tile<T, W>(to, g + c, x.state_wide(), count, x.dv - c);
+      cuda::fetch_tile<T, W>(to, g + c, x.state_width(), count, x.dv - c);
     };
     __syncthreads();
     load_last(x, g, count, tile.last);
     __syncthreads();
-    T map[mine][4], slopes[mine][4];
+    T map[rows_per_thread][4], grads[rows_per_thread][4];
     cuda::clear(map);
-    cuda::clear(slopes);
+    cuda::clear(grads);
     const auto pair = [&](int key, int query) {
       return key < seen && query < count && (!x.causal || i + query >= first + key);
     };
     if (x.drops()) {
-      put_weight_slopes(me, x, tile, fetch_g, fetch_v, pair,
-                        [&](int, int query) { return tile.last[query]; });
-      for (int64_t feature = 0; feature < x.table.count; feature += wide) {
+      put_weight_grads(me, x, tile, fetch_g, fetch_v, pair, [&](int, int query) { return tile.last[query]; });
+      for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
         make_keys(feature);
-        draw_features(x, tile.kept_met, x.query_number(head, i), count, feature);
+        draw_features(x, tile.other_keep_mask, x.query_number(head, i), count, feature);
         __syncthreads();
-        make_features(x, q, count, feature, true, &tile.kept_met, tile.met);
+        make_features(x, q, count, feature, true, &tile.other_keep_mask, tile.other);
         __syncthreads();
-        cuda::dots<T, ld, ld>(me, tile.own, tile.met, wide, map);
-        pull_met_features(me, x, tile, feature, false, seen, pulled);
+        cuda::dots<T, ld, ld>(me, tile.own, tile.other, tile_rows, map);
+        backpropagate_pairs(me, x, tile, feature, false, seen, row_grads);
       }
     } else {
       cuda::dots_of_slices<T, W>(
           me, left, right, x.d,
-          [&](int64_t c) { cuda::fetch_tile<T, W>(left, k + c, x.wide, seen, x.d - c); },
-          [&](int64_t c) { cuda::fetch_tile<T, W>(right, q + c, x.wide, count, x.d - c); }, map);
+          [&](int64_t c) { cuda::fetch_tile<T, W>(left, k + c, x.row_width, seen, x.d - c); },
+          [&](int64_t c) { cuda::fetch_tile<T, W>(right, q + c, x.row_width, count, x.d - c); }, map);
       cuda::dots_of_slices<T, W>(
           me, left, right, x.dv, [&](int64_t c) { fetch_v(left, c); }, [&](int64_t c) { fetch_g(right, c); },
-          slopes);
+          grads);
     }
     fetch_g(left, column);
-    if (!x.drops()) cuda::fetch_tile<T, W>(right, q + column, x.wide, count, x.d - column);
+    if (!x.drops()) cuda::fetch_tile<T, W>(right, q + column, x.row_width, count, x.d - column);
     cuda::commit_copies();
 #pragma unroll
-    for (int r = 0; r < mine; ++r) {
+    for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const bool there = pair(me.row(r), me.key(n));
+        const bool is_pair = pair(me.row(r), me.key(n));
         const T s = map[r][n];
-        map[r][n] = !there ? T(0) : x.drops() ? s : x.f.value(s);
-        if (!x.drops()) slopes[r][n] = there ? x.f.slope(s) * (slopes[r][n] + tile.last[me.key(n)]) : T(0);
+        map[r][n] = !is_pair ? T(0) : x.drops() ? s : x.f.value(s);
+        if (!x.drops()) grads[r][n] = is_pair ? x.f.grad(s) * (grads[r][n] + tile.last[me.key(n)]) : T(0);
       }
     }
     cuda::put_map(me, map, tile.map);
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, tile.map, left, wide, dv);
+    cuda::gather<T, ld, ldw>(me, tile.map, left, tile_rows, dv);
     __syncthreads();
     if (x.drops()) continue;
-    cuda::put_map(me, slopes, tile.map);
+    cuda::put_map(me, grads, tile.map);
     __syncthreads();
-    cuda::gather<T, ld, ldw>(me, tile.map, right, wide, dk);
+    cuda::gather<T, ld, ldw>(me, tile.map, right, tile_rows, dk);
     __syncthreads();
   }
   __syncthreads();
-  put_rows<T, W>(me, x, pulled, dk, rows, call.dk + (head * x.keys + first) * x.wide);
+  scatter_add_rows<T, W>(me, x, row_grads, dk, rows, call.dk + (head * x.keys + first) * x.row_width);
 #pragma unroll
-  for (int r = 0; r < mine; ++r) {
+  for (int r = 0; r < rows_per_thread; ++r) {
     if (me.row(r) < rows)
       cuda::put_columns(me, dv[r], x.dv - column, call.dv.at(b, h, first + me.row(r)) + column);
   }
@@ -136,14 +136,14 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(FastmaxBackCall<
 }  // namespace
 
 template <class T>
-void fastmax_back_keys(const FastmaxBackCall<T>& call) {
-  const FastmaxShape<T>& x = call.shape;
-  visit_slices(x, [&](auto wide) {
-    constexpr int W = decltype(wide)::value;
-    cuda::run(back_keys<T, W>, BackTiles<T, W>::grid(x, true, x.keys, std::max(x.d, x.dv)), call);
+void polynomial_backward_keys(const PolynomialBackCall<T>& call) {
+  const PolynomialShape<T>& x = call.shape;
+  visit_slices(x, [&](auto width) {
+    constexpr int W = decltype(width)::value;
+    cuda::run(back_keys<T, W>, BackwardTiles<T, W>::grid(x, true, x.keys, std::max(x.d, x.dv)), call);
   });
 }
-template void fastmax_back_keys(const FastmaxBackCall<float>& call);
-template void fastmax_back_keys(const FastmaxBackCall<double>& call);
+template void polynomial_backward_keys(const PolynomialBackCall<float>& call);
+template void polynomial_backward_keys(const PolynomialBackCall<double>& call);
 
 }  // namespace heed::kernel

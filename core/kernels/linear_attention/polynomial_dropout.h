@@ -1,15 +1,15 @@
-// A Fastmax call as plain pointers; and dropout of its monomials, made from counters.
+// A PolynomialAttention call on the CPU as plain pointers, and the dropout of its monomials.
 #pragma once
 
-#include "core/count.h"
-#include "core/kernels/fastmax_plan.h"
-#include "core/share.h"
+#include "heed/core/distributed/batch_shard.h"
+#include "heed/core/kernels/linear_attention/polynomial_plan.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 
-/// One head of a call. Rows of it are at q.from(t) and so on.
+/// One head of a call; row t of q is q.from(t).
 template <class T>
-struct FastmaxHead {
+struct PolynomialHead {
   int64_t index, batch;
   Rows<T> q, k, v;
   T* out = nullptr;
@@ -19,34 +19,33 @@ struct FastmaxHead {
 
 /// Pointers and extents of a call.
 template <class T>
-struct FastmaxCall {
-  const FastmaxTerms& terms;
+struct PolynomialCall {
+  const PolynomialTerms& terms;
   int64_t B, H, queries, keys, d, dv;
   bool has_queries, has_keys;
   const int32_t* lengths;
 
-  FastmaxCall(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start, const FastmaxTerms& t,
-              const Tensor& out, const Tensor& sums)
+  PolynomialCall(const PolynomialInputs& x, const PolynomialTerms& t, const Tensor& out, const Tensor& sums)
       : terms(t),
-        B((q ? q : k).extent(0)),
-        H((q ? q : k).extent(1)),
-        queries(q ? q.extent(2) : 0),
-        keys(k ? k.extent(2) : 0),
-        d((q ? q : k).extent(3)),
-        dv(v ? v.extent(3) : start.extent(3) - 1),
-        has_queries(static_cast<bool>(q)),
-        has_keys(static_cast<bool>(k)),
+        B((x.q ? x.q : x.k).extent(0)),
+        H((x.q ? x.q : x.k).extent(1)),
+        queries(x.q ? x.q.extent(2) : 0),
+        keys(x.k ? x.k.extent(2) : 0),
+        d((x.q ? x.q : x.k).extent(3)),
+        dv(x.v ? x.v.extent(3) : x.start.extent(3) - 1),
+        has_queries(static_cast<bool>(x.q)),
+        has_keys(static_cast<bool>(x.k)),
         lengths(t.key_lengths ? t.key_lengths.data<int32_t>() : nullptr),
-        start_(start ? start.data<T>() : nullptr),
-        state_size_(start ? start.extent(2) * start.extent(3) : 0),
+        start_(x.start ? x.start.data<T>() : nullptr),
+        state_size_(x.start ? x.start.extent(2) * x.start.extent(3) : 0),
         sums_(sums ? sums.data<T>() : nullptr) {
-    place(q, 0);
-    place(k, 1);
-    place(v, 2);
+    place(x.q, 0);
+    place(x.k, 1);
+    place(x.v, 2);
     place(out, 3);
   }
 
-  FastmaxHead<T> head(int64_t index) const {
+  PolynomialHead<T> head(int64_t index) const {
     const int64_t b = index / H, h = index % H;
     const auto at = [&](int n) {
       return data_[n] == nullptr ? nullptr : data_[n] + b * batch_[n] + h * head_[n];
@@ -76,12 +75,12 @@ struct FastmaxCall {
 
 /// Dropout of monomials of degree 2 and more: entry f of token t of head n and one side draws at element
 /// ((side offset + n length + t) features + f), features rounded up to whole draws; n counts from
-/// what core/share.h says on.
+/// what core/distributed/batch_shard.h says on.
 template <class T>
-class FastmaxDrop {
+class PolynomialDrop {
  public:
-  FastmaxDrop() = default;
-  FastmaxDrop(const FastmaxPlan<T>& plan, const FastmaxCall<T>& call)
+  PolynomialDrop() = default;
+  PolynomialDrop(const PolynomialPlan<T>& plan, const PolynomialCall<T>& call)
       : plan_(&plan), row_((plan.features + 7) / 8 * 8), queries_(call.queries), keys_(call.keys) {
     if (plan.terms.dropout <= 0) return;
     least_ = dropout_threshold(plan.terms.dropout);
@@ -100,8 +99,7 @@ class FastmaxDrop {
     return (uint64_t{1} << 62) + static_cast<uint64_t>(((skipped_heads_ + head) * keys_ + t) * row_);
   }
 
-  /// A block's features with what is dropped set to zero and the rest scaled, in `room`; rows of degree 0 and
-  /// 1 as they are.
+  /// Writes a block's features after dropout to `room`. Returns features of degree 0 and 1 unchanged.
   const T* apply(const FeatureBlock& block, uint64_t first, int64_t count, const T* features, T* room) const {
     if (block.row >= 0) return features;
     for (int64_t t = 0; t < count; ++t) {
@@ -119,9 +117,9 @@ class FastmaxDrop {
   }
 
  private:
-  const FastmaxPlan<T>* plan_ = nullptr;
+  const PolynomialPlan<T>* plan_ = nullptr;
   int64_t row_ = 0, queries_ = 0, keys_ = 0;
-  int64_t skipped_heads_ = 0;  // of the rows before ours: see core/share.h
+  int64_t skipped_heads_ = 0;  // heads of earlier ranks: see core/distributed/batch_shard.h
   uint32_t least_ = 0;
   T factor_ = 1;
   uint64_t seed_ = 0, high_ = 0;

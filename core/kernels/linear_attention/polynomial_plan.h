@@ -1,58 +1,59 @@
-// What all parts of a Fastmax call share: extents, the list of monomials, and chunks of prepared tokens.
+// What all parts of a PolynomialAttention call on the CPU share: extents, the list of monomials, and chunks
+// of mapped tokens.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/kernels/dropout.h"
-#include "core/kernels/heads.h"
-#include "core/kernels/monomials.h"
+#include "heed/core/kernels/attention/head_rows.h"
+#include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/kernels/linear_attention/monomials.h"
 
 namespace heed::kernel {
 
-/// A run of features that is made and used at once.
+/// A block of features that is computed and used together.
 struct FeatureBlock {
   int64_t feature, count;  ///< in the state
-  int64_t row;             ///< degrees 0 and 1: the first row of a Side; else -1
+  int64_t row;             ///< degrees 0 and 1: the first row of PolynomialSide; else -1
   int64_t node;            ///< the first monomial
 };
 
-/// A call's constants. The query's rows carry the coefficient of degree 1, so that rows of degree 0 and 1
-/// need no weight.
+/// Constants of a call. Queries are multiplied by `prescale`, which contains the scale and the coefficient of
+/// degree 1, so features of degree 0 and 1 need no weight.
 template <class T>
-struct FastmaxPlan {
+struct PolynomialPlan {
   static constexpr int64_t block_rows = 48;
 
-  const FastmaxTerms& terms;
-  int64_t d, dv, wide, ld;  ///< wide: dv in whole vectors; a state's rows are [v.., 1] in ld
+  const PolynomialTerms& terms;
+  int64_t d, dv, padded_dv, ld;  ///< padded_dv: dv in whole vectors; a state has rows [v, 1], ld apart
   int64_t chunk, degree, features;
-  T carried;                       ///< of a query's prepared row
-  std::vector<T> weights, slopes;  ///< coefficients of f and of f', in carried scores
+  T prescale;                               ///< factor of a query's mapped row
+  std::vector<T> coefficients, derivative;  ///< coefficients of f and of f', in prescale scores
   std::vector<Monomial<T>> nodes;
   std::vector<FeatureBlock> blocks;
 
-  FastmaxPlan(const FastmaxTerms& t, int64_t width, int64_t values, bool factored)
+  PolynomialPlan(const PolynomialTerms& t, int64_t width, int64_t values, bool factored)
       : terms(t),
         d(width),
         dv(values),
-        wide(simd::padded<T>(values)),
+        padded_dv(simd::padded<T>(values)),
         ld(simd::padded<T>(values + 1)),
         chunk(t.chunk > 0                  ? t.chunk
               : t.coefficients.size() <= 2 ? 32
-                                           : 64),  // pairs cost more than few features
+                                           : 64),  // with few features, pairs cost more
         degree(static_cast<int64_t>(t.coefficients.size()) - 1),
-        features(factored ? fastmax_features(width, t.coefficients) : 0) {
+        features(factored ? num_polynomial_features(width, t.coefficients) : 0) {
     const double first = degree >= 1 && t.coefficients[1] != 0 ? t.coefficients[1] : 1;
-    carried = static_cast<T>(first * t.scale);
-    std::vector<double> coefficients = t.coefficients;
-    for (size_t l = 0; l < coefficients.size(); ++l) {
-      coefficients[l] /= std::pow(first, static_cast<double>(l));
-      weights.push_back(static_cast<T>(coefficients[l]));
-      if (l > 0) slopes.push_back(static_cast<T>(static_cast<double>(l) * coefficients[l]));
+    prescale = static_cast<T>(first * t.scale);
+    std::vector<double> scaled = t.coefficients;
+    for (size_t l = 0; l < scaled.size(); ++l) {
+      scaled[l] /= std::pow(first, static_cast<double>(l));
+      coefficients.push_back(static_cast<T>(scaled[l]));
+      if (l > 0) derivative.push_back(static_cast<T>(static_cast<double>(l) * scaled[l]));
     }
     if (!factored) return;
-    nodes = monomials<T>(d, coefficients);
-    const int64_t begin = coefficients[0] != 0 ? 0 : 1, end = degree >= 1 && coefficients[1] != 0 ? d + 1 : 1;
+    nodes = monomials<T>(d, scaled);
+    const int64_t begin = scaled[0] != 0 ? 0 : 1, end = degree >= 1 && scaled[1] != 0 ? d + 1 : 1;
     int64_t feature = 0;
     const auto cut = [&](int64_t from, int64_t to, bool rows) {
       for (int64_t at = from; at < to; at += block_rows) {
@@ -65,26 +66,26 @@ struct FastmaxPlan {
     cut(0, static_cast<int64_t>(nodes.size()), false);
   }
 
-  /// Numbers of a state.
+  /// Numbers of a state [features, dv + 1].
   int64_t state() const { return features * ld; }
-  /// Operations of one pass of `length` tokens over a state.
+  /// Operations of `length` tokens times a state.
   int64_t pass_flops(int64_t length) const { return 2 * length * features * (dv + 1); }
-  /// Keys of sequence b among `count` that begin with number `from`.
+  /// Number of visible keys of sequence b among keys [from, from + count).
   int64_t seen(const int32_t* lengths, int64_t b, int64_t from, int64_t count) const {
     if (lengths == nullptr) return count;
     return std::clamp<int64_t>(lengths[b] - terms.first_key - from, 0, count);
   }
 };
 
-/// A chunk of prepared queries or keys: variables in rows, tokens in lanes.
+/// A chunk of mapped queries or keys, transposed: [d, chunk], so that vectors run over tokens.
 template <class T>
-class FastmaxSide {
+class PolynomialSide {
  public:
-  static int64_t scratch(const FastmaxPlan<T>& plan) {
+  static int64_t scratch(const PolynomialPlan<T>& plan) {
     return (plan.d + 1) * plan.chunk + plan.chunk + plan.chunk * simd::padded<T>(plan.d) +
            2 * MonomialFeatures<T>::scratch(plan.degree, plan.chunk);
   }
-  FastmaxSide(const FastmaxPlan<T>& plan, bool query, T* memory)
+  PolynomialSide(const PolynomialPlan<T>& plan, bool query, T* memory)
       : plan_(plan),
         query_(query),
         rows_(memory),
@@ -95,90 +96,91 @@ class FastmaxSide {
               copy_ + plan.chunk * simd::padded<T>(plan.d) +
                   MonomialFeatures<T>::scratch(plan.degree, plan.chunk)) {}
 
-  /// Takes `count` tokens.
+  /// Loads and maps `count` tokens [count, d].
   void load(const T* from, int64_t ld, int64_t count) {
     count_ = count;
     width_ = simd::padded<T>(count);
-    std::fill_n(rows_, plan_.chunk, query_ ? plan_.weights[0] : T(1));
-    simd::turn(from, ld, count, plan_.d, T(1), rows_ + plan_.chunk, plan_.chunk);
-    prepare();
-    if (query_ && plan_.carried != T(1)) scale(rows_ + plan_.chunk, plan_.carried);
+    std::fill_n(rows_, plan_.chunk, query_ ? plan_.coefficients[0] : T(1));
+    simd::scaled_transpose(from, ld, count, plan_.d, T(1), rows_ + plan_.chunk, plan_.chunk);
+    apply_map();
+    if (query_ && plan_.prescale != T(1)) scale(rows_ + plan_.chunk, plan_.prescale);
   }
 
   int64_t count() const { return count_; }
   int64_t width() const { return width_; }
-  const T* rows() const { return rows_ + plan_.chunk; }  ///< [d, chunk], carried
-  /// The features of a block: [count, chunk], made in `room` where they are no rows. Blocks come in order.
-  void begin(T* slope_rows) {
+  const T* rows() const { return rows_ + plan_.chunk; }  ///< [d, chunk], prescale
+  /// Call begin(), then make() for each block in order: returns its features [count, chunk], computed in
+  /// `room` unless they are rows.
+  void begin(T* grad_rows) {
     walk_.begin(rows(), nullptr, width_);
-    back_.begin(rows(), slope_rows, width_);
+    back_.begin(rows(), grad_rows, width_);
   }
   const T* make(const FeatureBlock& block, T* room) {
     if (block.row >= 0) return rows_ + block.row * plan_.chunk;
     walk_.make(&plan_.nodes[static_cast<size_t>(block.node)], block.count, query_, room);
     return room;
   }
-  /// Adds what gradients of a block's features mean to the gradients of rows().
-  void pull(const FeatureBlock& block, const T* slopes, T* slope_rows) {
+  /// Adds to grad_rows [d, chunk] the gradients that reach rows() through a block's features.
+  void backpropagate(const FeatureBlock& block, const T* grads, T* grad_rows) {
     if (block.row < 0) {
-      back_.pull(&plan_.nodes[static_cast<size_t>(block.node)], block.count, query_, slopes);
+      back_.backpropagate(&plan_.nodes[static_cast<size_t>(block.node)], block.count, query_, grads);
       return;
     }
     for (int64_t r = 0; r < block.count; ++r) {
       if (block.row + r == 0) continue;  // the constant
-      T* to = slope_rows + (block.row + r - 1) * plan_.chunk;
+      T* to = grad_rows + (block.row + r - 1) * plan_.chunk;
       for (int64_t c = 0; c < width_; c += n_)
-        simd::store(to + c, simd::load(to + c) + simd::load(slopes + r * plan_.chunk + c));
+        simd::store(to + c, simd::load(to + c) + simd::load(grads + r * plan_.chunk + c));
     }
   }
   void finish() { back_.finish(); }
 
-  /// From gradients of rows() to those of the tokens as they were loaded.
-  void unprepare(T* slope_rows) const {
-    if (query_ && plan_.carried != T(1)) scale(slope_rows, plan_.carried);
-    const T back = query_ ? T(1) / plan_.carried : T(1);
+  /// Turns the gradients of rows() into those of the tokens as loaded, in place.
+  void unmap(T* grad_rows) const {
+    if (query_ && plan_.prescale != T(1)) scale(grad_rows, plan_.prescale);
+    const T back = query_ ? T(1) / plan_.prescale : T(1);
     const T* x = rows();
-    if (plan_.terms.prepare == Prepare::positive) {
+    if (plan_.terms.prepare == FeatureMap::positive) {
       for (int64_t a = 0; a < plan_.d; ++a) {
         for (int64_t c = 0; c < width_; c += n_) {
           const V y = simd::load(x + a * plan_.chunk + c) * back, one = simd::splat(T(1));
-          T* to = slope_rows + a * plan_.chunk + c;
+          T* to = grad_rows + a * plan_.chunk + c;
           simd::store(to, simd::load(to) * (y > one ? one : y));
         }
       }
     }
-    if (plan_.terms.prepare != Prepare::standard && plan_.terms.prepare != Prepare::unit) return;
-    const bool centred = plan_.terms.prepare == Prepare::standard;
+    if (plan_.terms.prepare != FeatureMap::standard && plan_.terms.prepare != FeatureMap::unit) return;
+    const bool centred = plan_.terms.prepare == FeatureMap::standard;
     const T share = centred ? T(1) / static_cast<T>(plan_.d) : T(1);
     for (int64_t c = 0; c < width_; c += n_) {
       V total = {}, along = {};
       for (int64_t a = 0; a < plan_.d; ++a) {
-        const V slope = simd::load(slope_rows + a * plan_.chunk + c);
-        total += slope;
-        along += slope * simd::load(x + a * plan_.chunk + c);
+        const V grad = simd::load(grad_rows + a * plan_.chunk + c);
+        total += grad;
+        along += grad * simd::load(x + a * plan_.chunk + c);
       }
       total = centred ? total * share : V{};
       along *= share * back * back;
       const V inverse = simd::load(inverse_ + c);
       for (int64_t a = 0; a < plan_.d; ++a) {
-        T* to = slope_rows + a * plan_.chunk + c;
+        T* to = grad_rows + a * plan_.chunk + c;
         simd::store(to, (simd::load(to) - total - along * simd::load(x + a * plan_.chunk + c)) * inverse);
       }
     }
   }
 
-  /// Rows [d, chunk] to tokens [count, d]; or the way back with load_raw().
-  void store_raw(const T* rows, T* to, int64_t ld) {
+  /// Transposes rows [d, chunk] to tokens [count, d]; load_tokens() does the reverse.
+  void store_tokens(const T* rows, T* to, int64_t ld) {
     if (simd::padded<T>(plan_.d) == plan_.d) {
-      simd::turn(rows, plan_.chunk, plan_.d, count_, T(1), to, ld);
+      simd::scaled_transpose(rows, plan_.chunk, plan_.d, count_, T(1), to, ld);
       return;
     }
-    const int64_t wide = simd::padded<T>(plan_.d);
-    simd::turn(rows, plan_.chunk, plan_.d, count_, T(1), copy_, wide);
-    for (int64_t r = 0; r < count_; ++r) std::copy_n(copy_ + r * wide, plan_.d, to + r * ld);
+    const int64_t padded_d = simd::padded<T>(plan_.d);
+    simd::scaled_transpose(rows, plan_.chunk, plan_.d, count_, T(1), copy_, padded_d);
+    for (int64_t r = 0; r < count_; ++r) std::copy_n(copy_ + r * padded_d, plan_.d, to + r * ld);
   }
-  void load_raw(const T* from, int64_t ld, T* rows) const {
-    simd::turn(from, ld, count_, plan_.d, T(1), rows, plan_.chunk);
+  void load_tokens(const T* from, int64_t ld, T* rows) const {
+    simd::scaled_transpose(from, ld, count_, plan_.d, T(1), rows, plan_.chunk);
   }
 
  private:
@@ -192,11 +194,11 @@ class FastmaxSide {
     }
   }
 
-  void prepare() {
-    const Prepare how = plan_.terms.prepare;
+  void apply_map() {
+    const FeatureMap how = plan_.terms.prepare;
     T* x = rows_ + plan_.chunk;
-    if (how == Prepare::none) return;
-    if (how == Prepare::positive) {
+    if (how == FeatureMap::none) return;
+    if (how == FeatureMap::positive) {
       for (int64_t a = 0; a < plan_.d; ++a) {
         for (int64_t c = 0; c < width_; c += n_) {
           const V in = simd::load(x + a * plan_.chunk + c);
@@ -206,7 +208,7 @@ class FastmaxSide {
       }
       return;
     }
-    const bool centred = how == Prepare::standard;
+    const bool centred = how == FeatureMap::standard;
     const T e = static_cast<T>(plan_.terms.prepare_epsilon), share = T(1) / static_cast<T>(plan_.d);
     for (int64_t c = 0; c < width_; c += n_) {
       V mean = {}, square = {};
@@ -229,30 +231,30 @@ class FastmaxSide {
     }
   }
 
-  const FastmaxPlan<T>& plan_;
+  const PolynomialPlan<T>& plan_;
   bool query_;
   T *rows_, *inverse_, *copy_;
   MonomialFeatures<T> walk_, back_;
   int64_t count_ = 0, width_ = 0;
 };
 
-/// A state in memory of its own from a tensor's rows [f, dv + 1], or zeros; and back.
+/// Copies a state from tensor rows [features, dv + 1], or zeros it; and back.
 template <class T>
-void load_fastmax_state(const FastmaxPlan<T>& plan, const T* from, T* state) {
+void load_polynomial_state(const PolynomialPlan<T>& plan, const T* from, T* state) {
   std::fill_n(state, plan.state(), T(0));
   for (int64_t f = 0; from != nullptr && f < plan.features; ++f)
     std::copy_n(from + f * (plan.dv + 1), plan.dv + 1, state + f * plan.ld);
 }
 template <class T>
-void save_fastmax_state(const FastmaxPlan<T>& plan, const T* state, T* to) {
+void save_polynomial_state(const PolynomialPlan<T>& plan, const T* state, T* to) {
   for (int64_t f = 0; f < plan.features; ++f)
     std::copy_n(state + f * plan.ld, plan.dv + 1, to + f * (plan.dv + 1));
 }
 
-/// state[f, dv] += sum over lanes of features[f] . last, for a block of features [count, chunk].
+/// Adds sum over tokens of features[f] * last to the last column of the state, for features [count, chunk].
 template <class T>
-void add_fastmax_last(const T* features, int64_t count, int64_t chunk, int64_t width, const T* last, T* to,
-                      int64_t ld) {
+void add_ones_column(const T* features, int64_t count, int64_t chunk, int64_t width, const T* last, T* to,
+                     int64_t ld) {
   constexpr int n = simd::Lanes<T>::count;
   for (int64_t f = 0; f < count; f += n) {
     simd::Vector<T> part[n];

@@ -1,85 +1,89 @@
-// Sums of monomials over tokens on a device: of each segment, 64 features and some columns a block.
+// Sums of monomials over tokens on a device: one block per segment, 64 features and W columns.
 #pragma once
 
-#include "core/count.h"
-#include "core/kernels/fastmax_device.h"
-#include "core/kernels/scan_device.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/linear_attention/polynomial_device.h"
+#include "heed/core/kernels/linear_attention/scan_device.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 
-/// The tokens that are summed: keys with their values, or queries with the gradients of theirs.
+/// The tokens of a sum: keys with their values, or queries with their output gradients.
 template <class T>
-struct FastmaxTokens {
-  const T* rows;  ///< prepared, [B H length, wide]
+struct PolynomialTokens {
+  const T* rows;  ///< prepared, [B H length, cuda::tile_rows]
   Augmented<T> with;
   int64_t length, segment;
   bool query;
 };
 
-/// states [heads, segments, features, state_wide].
+/// states [heads, segments, features, state_width] = sums of features times [v, 1] over each segment.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads)
-    feature_sums(FastmaxShape<T> x, FastmaxTokens<T> of, T* states) {
-  constexpr int wide = cuda::tile_rows, ld = cuda::tile_ld(wide), ldw = cuda::tile_ld(W), C = W / 16;
+    feature_sums(PolynomialShape<T> x, PolynomialTokens<T> of, T* states) {
+  constexpr int ld = cuda::tile_ld(cuda::tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
   T* phi = cuda::shared<T>();
-  T* with = phi + cuda::tile_size(wide);
+  T* with = phi + cuda::tile_size(cuda::tile_rows);
   T* last = with + cuda::tile_size(W);
-  T* halves = last + wide;
-  const KeptPairs kept{reinterpret_cast<uint8_t*>(halves + 2 * wide)};
+  T* halves = last + cuda::tile_rows;
+  const KeepMask keep_mask{reinterpret_cast<uint8_t*>(halves + 2 * cuda::tile_rows)};
   const cuda::Share me;
   const int64_t segments = (of.length + of.segment - 1) / of.segment, at = blockIdx.x, head = at / segments;
   const int64_t b = head / x.H, h = head % x.H, begin = at % segments * of.segment;
   const int64_t present = of.query ? of.length : x.keys_of(b);
   const int64_t end = min(begin + of.segment, present);
-  const int64_t first = int64_t{blockIdx.y} * wide, column = int64_t{blockIdx.z} * W;
-  const int feature = static_cast<int>(threadIdx.x) % wide, half = static_cast<int>(threadIdx.x) / wide;
-  T sum[cuda::mine][C], last_sum = T(0);
+  const int64_t first = int64_t{blockIdx.y} * cuda::tile_rows, column = int64_t{blockIdx.z} * W;
+  const int feature = static_cast<int>(threadIdx.x) % cuda::tile_rows,
+            half = static_cast<int>(threadIdx.x) / cuda::tile_rows;
+  T sum[cuda::rows_per_thread][C], last_sum = T(0);
   cuda::clear(sum);
-  for (int64_t t = begin; t < end; t += wide) {
-    const int count = static_cast<int>(min(end - t, int64_t{wide}));
+  for (int64_t t = begin; t < end; t += cuda::tile_rows) {
+    const int count = static_cast<int>(min(end - t, int64_t{cuda::tile_rows}));
     cuda::fetch_tile<T, W>(with, of.with.rows.at(b, h, t) + column, of.with.rows.ld, count, x.dv - column);
     cuda::commit_copies();
     if (x.drops()) {
-      draw_features(x, kept, of.query ? x.query_number(head, t) : x.key_number(head, t), count, first);
+      draw_features(x, keep_mask, of.query ? x.query_number(head, t) : x.key_number(head, t), count, first);
       __syncthreads();
     }
-    make_features(x, of.rows + (head * of.length + t) * x.wide, count, first, of.query,
-                  x.drops() ? &kept : nullptr, phi);
-    if (static_cast<int>(threadIdx.x) < wide) {
+    make_features(x, of.rows + (head * of.length + t) * x.row_width, count, first, of.query,
+                  x.drops() ? &keep_mask : nullptr, phi);
+    if (static_cast<int>(threadIdx.x) < cuda::tile_rows) {
       const int64_t token = t + threadIdx.x;
       last[threadIdx.x] = token < end ? of.with.last_of(head, of.length, token) : T(0);
     }
     cuda::wait_for_copies<0>();
     __syncthreads();
-    cuda::outer<T, ld, ldw>(me, phi, with, wide, sum);
+    cuda::outer<T, ld, ldw>(me, phi, with, cuda::tile_rows, sum);
     if (column == 0) {
-      for (int token = half; token < wide; token += 2) last_sum += phi[token * ld + feature] * last[token];
+      for (int token = half; token < cuda::tile_rows; token += 2)
+        last_sum += phi[token * ld + feature] * last[token];
     }
     __syncthreads();
   }
-  halves[half * wide + feature] = last_sum;
+  halves[half * cuda::tile_rows + feature] = last_sum;
   __syncthreads();
-  T* to = states + at * x.table.count * x.state_wide();
+  T* to = states + at * x.table.count * x.state_width();
 #pragma unroll
-  for (int r = 0; r < cuda::mine; ++r) {
+  for (int r = 0; r < cuda::rows_per_thread; ++r) {
     const int64_t row = first + me.row(r);
-    if (row < x.table.count) cuda::put_columns(me, sum[r], x.dv - column, to + row * x.state_wide() + column);
+    if (row < x.table.count)
+      cuda::put_columns(me, sum[r], x.dv - column, to + row * x.state_width() + column);
   }
   if (column == 0 && half == 0 && first + feature < x.table.count)
-    to[(first + feature) * x.state_wide() + x.dv] = halves[feature] + halves[wide + feature];
+    to[(first + feature) * x.state_width() + x.dv] = halves[feature] + halves[cuda::tile_rows + feature];
 }
 
 template <class T>
-void start_feature_sums(const FastmaxShape<T>& x, const FastmaxTokens<T>& of, T* states) {
+void start_feature_sums(const PolynomialShape<T>& x, const PolynomialTokens<T>& of, T* states) {
   const int64_t segments = (of.length + of.segment - 1) / of.segment;
   const auto start = [&]<int W>(std::integral_constant<int, W>) {
     const int numbers = cuda::tile_size(cuda::tile_rows) + cuda::tile_size(W) + 3 * cuda::tile_rows;
     cuda::run(feature_sums<T, W>,
               {.blocks = dim3(static_cast<unsigned>(x.B * x.H * segments),
                               static_cast<unsigned>(cuda::tiles_of(x.table.count)),
-                              static_cast<unsigned>(std::max<int64_t>(1, (x.dv + W - 1) / W))),
+                              static_cast<unsigned>(std::max<int64_t>(1, ceil_div(x.dv, W)))),
                .threads = dim3(cuda::tile_threads),
-               .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeptPairs::bytes},
+               .shared_bytes = numbers * static_cast<int>(sizeof(T)) + KeepMask::bytes},
               x, of, states);
   };
   if (x.dv <= 32) {
@@ -89,42 +93,43 @@ void start_feature_sums(const FastmaxShape<T>& x, const FastmaxTokens<T>& of, T*
   }
 }
 
-/// Positions of a segment: about as many operations for its pairs as for its state, so that all states
-/// together take no more room than what they are made of.
+/// Length of a segment: balances the operations of its pairs and of its state, so all states together need no
+/// more memory than their inputs.
 template <class T>
-int64_t fastmax_segment(const FastmaxShape<T>& x) {
+int64_t polynomial_segment_length(const PolynomialShape<T>& x) {
   const int64_t balanced = x.table.count * (x.dv + 1) / std::max<int64_t>(1, x.d + x.dv);
   const int64_t positions =
       x.drops() ? 4 * x.dv : balanced;  // pairs go through features where those are dropped
   return std::max<int64_t>(1, cuda::tiles_of(positions)) * cuda::tile_rows;
 }
 
-/// A segment where only the whole is wanted: enough of them to fill a device, few enough to be added quickly.
+/// Length of a segment where only the total is needed: enough segments to fill a device, few enough to be
+/// added quickly.
 template <class T>
-int64_t fastmax_share(const FastmaxShape<T>& x, int64_t length) {
+int64_t balanced_segment_length(const PolynomialShape<T>& x, int64_t length) {
   constexpr int64_t wanted = 1024;
   const int64_t blocks = std::max<int64_t>(1, x.B * x.H * cuda::tiles_of(x.table.count));
   const int64_t shares = std::max<int64_t>(1, wanted / blocks);
-  return std::max<int64_t>(4, cuda::tiles_of((length + shares - 1) / shares)) * cuda::tile_rows;
+  return std::max<int64_t>(4, cuda::tiles_of(ceil_div(length, shares))) * cuda::tile_rows;
 }
 
-/// What lies before each segment of the keys, [B, H, segments, features, state_wide], and the segments'
-/// length; empty where one segment holds all and nothing lies before it.
+/// The state before each segment of keys, [B, H, segments, features, state_width], and the segments' length.
+/// Empty where one segment holds all keys and there is no start.
 template <class T>
-Tensor fastmax_prefixes(const FastmaxShape<T>& x, const PreparedRows<T>& keys, const Tensor& v,
-                        const Tensor& start, int64_t& segment) {
-  segment = fastmax_segment(x);
-  const int64_t segments = (x.keys + segment - 1) / segment;
+Tensor polynomial_prefixes(const PolynomialShape<T>& x, const MappedRows<T>& keys, const Tensor& v,
+                           const Tensor& start, int64_t& segment) {
+  segment = polynomial_segment_length(x);
+  const int64_t segments = ceil_div(x.keys, segment);
   if (segments <= 1 && !start) return {};
-  const Tensor states(Shape{std::max<int64_t>(1, x.B * x.H * segments * x.table.count * x.state_wide())},
+  const Tensor states(Shape{std::max<int64_t>(1, x.B * x.H * segments * x.table.count * x.state_width())},
                       v.dtype(), v.device());
-  const FastmaxTokens<T> tokens{.rows = keys.rows.template data<T>(),
-                                .with = {Heads<const T>(v)},
-                                .length = x.keys,
-                                .segment = segment,
-                                .query = false};
+  const PolynomialTokens<T> tokens{.rows = keys.rows.template data<T>(),
+                                   .with = {HeadView<const T>(v)},
+                                   .length = x.keys,
+                                   .segment = segment,
+                                   .query = false};
   start_feature_sums(x, tokens, states.data<T>());
-  start_pass_states_on(states.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_wide(), start,
+  start_pass_states_on(states.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(), start,
                        Tensor(), false);
   Count::add(2 * x.B * x.H * x.keys * x.table.count * (x.dv + 1));
   return states;

@@ -1,24 +1,24 @@
-// What Fastmax keeps of keys and values: sums of monomials of k times [v, 1].
+// The state of PolynomialAttention: sums over keys of monomials of k times [v, 1].
 #pragma once
 
-#include "core/kernels/fastmax.h"
+#include "heed/core/kernels/linear_attention/polynomial_attention.h"
 
 namespace heed::kernel {
 
-/// state [B, H, f, dv + 1] = sum over the keys that are seen of m(k_j) [v_j, 1]^T, with all monomials m of
-/// the prepared key up to degree p. k [B, H, T, d], v [B, H, T, dv].
-struct FastmaxSums {
+/// state [B, H, f, dv + 1] = sum over visible keys j of m(k_j) [v_j, 1]^T, where m are all monomials of the
+/// mapped key up to degree p. k [B, H, T, d], v [B, H, T, dv].
+struct PolynomialSums {
   template <Isa>
-  static void cpu(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const Tensor& state);
-  static void cuda(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const Tensor& state);
+  static void cpu(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state);
+  static void cuda(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state);
 };
 
-/// dk and dv (views like k and v; overwritten) from dstate.
-struct FastmaxSumsBack {
+/// Writes dk and dv, shaped as k and v, from dstate.
+struct PolynomialSumsBack {
   template <Isa>
-  static void cpu(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const Tensor& dstate,
+  static void cpu(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& dstate,
                   const Tensor& dk, const Tensor& dv);
-  static void cuda(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const Tensor& dstate,
+  static void cuda(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& dstate,
                    const Tensor& dk, const Tensor& dv);
 };
 

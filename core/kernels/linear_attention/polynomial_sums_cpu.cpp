@@ -1,35 +1,35 @@
-// Sums of monomials over all keys on the CPU, and their gradients. Few long heads are cut into segments.
-#include "core/kernels/fastmax_sums.h"
-#include "core/kernels/here.h"
+// Sums of monomials over all keys on the CPU, and their gradients. Few, long heads are split into segments.
+#include "heed/core/kernels/linear_attention/polynomial_sums.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
-#include "core/kernels/fastmax_back_chunk.h"
+#include "heed/core/kernels/linear_attention/polynomial_backward_chunk.h"
 
 namespace heed::kernel {
 namespace {
 
 template <class T>
-void forward(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const Tensor& state) {
-  const FastmaxCall<T> call(Tensor(), k, v, Tensor(), terms, Tensor(), Tensor());
-  const FastmaxPlan<T> plan(terms, call.d, call.dv, true);
-  const FastmaxDrop<T> drop(plan, call);
+void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state) {
+  const PolynomialCall<T> call({.q = {}, .k = k, .v = v, .start = {}}, terms, Tensor(), Tensor());
+  const PolynomialPlan<T> plan(terms, call.d, call.dv, true);
+  const PolynomialDrop<T> drop(plan, call);
   const int64_t heads = call.B * call.H, size = plan.state();
-  const int64_t segments = fastmax_segments(plan, heads, call.keys);
-  const int64_t length = pieces_of(pieces_of(call.keys, plan.chunk), segments) * plan.chunk;
-  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (FastmaxGather<T>::scratch(plan) + size));
+  const int64_t segments = num_polynomial_segments(plan, heads, call.keys);
+  const int64_t length = ceil_div(ceil_div(call.keys, plan.chunk), segments) * plan.chunk;
+  Scratch scratch(static_cast<int64_t>(sizeof(T)) * (PolynomialRowGather<T>::scratch(plan) + size));
   const int64_t shape = plan.features * (plan.dv + 1);
   const Tensor parts = segments > 1 ? Tensor(Shape{heads * segments, shape}, dtype_of<T>) : state;
-  parallel_rows(heads * segments, fastmax_grain(plan.pass_flops(length)), [&](int64_t first, int64_t last) {
+  parallel_rows(heads * segments, rows_per_task(plan.pass_flops(length)), [&](int64_t first, int64_t last) {
     const Scratch::Part part(scratch);
-    FastmaxGather<T> work(plan, drop, part.template data<T>());
-    T* sums = part.template data<T>() + FastmaxGather<T>::scratch(plan);
+    PolynomialRowGather<T> work(plan, drop, part.template data<T>());
+    T* sums = part.template data<T>() + PolynomialRowGather<T>::scratch(plan);
     int64_t flops = 0;
     for (int64_t at = first; at < last; ++at) {
-      const FastmaxHead<T> x = call.head(at / segments);
+      const PolynomialHead<T> x = call.head(at / segments);
       const int64_t begin = std::min(at % segments * length, call.keys),
                     end = std::min(begin + length, call.keys);
       std::fill_n(sums, size, T(0));
       flops += work.add(x, begin, begin + plan.seen(call.lengths, x.batch, begin, end - begin), sums);
-      save_fastmax_state(plan, sums, parts.data<T>() + at * shape);
+      save_polynomial_state(plan, sums, parts.data<T>() + at * shape);
     }
     Count::add(flops);
   });
@@ -44,27 +44,27 @@ void forward(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const 
 }
 
 template <class T>
-void backward(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const Tensor& dstate,
+void backward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& dstate,
               const Tensor& dk, const Tensor& dv) {
-  const FastmaxCall<T> call(Tensor(), k, v, dstate, terms, Tensor(), Tensor());
-  const FastmaxPlan<T> plan(terms, call.d, call.dv, true);
-  const FastmaxDrop<T> drop(plan, call);
-  const Heads<T> dks(dk), dvs(dv);
-  const int64_t shares = std::max<int64_t>(1, pieces_of(call.keys, std::max<int64_t>(1024, plan.chunk)));
-  const int64_t length = pieces_of(pieces_of(call.keys, plan.chunk), shares) * plan.chunk;
-  const int64_t room = FastmaxBackChunk<T>::scratch(plan);
+  const PolynomialCall<T> call({.q = {}, .k = k, .v = v, .start = dstate}, terms, Tensor(), Tensor());
+  const PolynomialPlan<T> plan(terms, call.d, call.dv, true);
+  const PolynomialDrop<T> drop(plan, call);
+  const HeadView<T> dks(dk), dvs(dv);
+  const int64_t shares = std::max<int64_t>(1, ceil_div(call.keys, std::max<int64_t>(1024, plan.chunk)));
+  const int64_t length = ceil_div(ceil_div(call.keys, plan.chunk), shares) * plan.chunk;
+  const int64_t room = PolynomialBackChunk<T>::scratch(plan);
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * (room + plan.state()));
   parallel_rows(
-      call.B * call.H * shares, fastmax_grain(2 * plan.pass_flops(length)), [&](int64_t first, int64_t last) {
+      call.B * call.H * shares, rows_per_task(2 * plan.pass_flops(length)), [&](int64_t first, int64_t last) {
         const Scratch::Part part(scratch);
-        FastmaxBackChunk<T> work(plan, drop, part.template data<T>());
+        PolynomialBackChunk<T> work(plan, drop, part.template data<T>());
         T* state = part.template data<T>() + room;
         for (int64_t at = first; at < last; ++at) {
-          const FastmaxHead<T> x = call.head(at / shares);
+          const PolynomialHead<T> x = call.head(at / shares);
           const int64_t h = x.index % call.H;
-          const FastmaxSlopes<T> to{
+          const PolynomialGradients<T> to{
               .dk = dks.at(x.batch, h, 0), .dv = dvs.at(x.batch, h, 0), .ld_dk = dks.ld, .ld_dv = dvs.ld};
-          if (at == first || at % shares == 0) load_fastmax_state(plan, call.start_of(x.index), state);
+          if (at == first || at % shares == 0) load_polynomial_state(plan, call.start_of(x.index), state);
           const int64_t end = std::min((at % shares + 1) * length, call.keys);
           for (int64_t t = at % shares * length; t < end; t += plan.chunk) {
             const int64_t count = std::min(plan.chunk, end - t),
@@ -84,15 +84,15 @@ void backward(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const
 }  // namespace
 
 template <>
-void FastmaxSums::cpu<here>(const Tensor& k, const Tensor& v, const FastmaxTerms& terms,
-                            const Tensor& state) {
+void PolynomialSums::cpu<here>(const Tensor& k, const Tensor& v, const PolynomialTerms& terms,
+                               const Tensor& state) {
   visit_float("fastmax", k.dtype(),
               [&](auto type) { forward<typename decltype(type)::type>(k, v, terms, state); });
 }
 
 template <>
-void FastmaxSumsBack::cpu<here>(const Tensor& k, const Tensor& v, const FastmaxTerms& terms,
-                                const Tensor& dstate, const Tensor& dk, const Tensor& dv) {
+void PolynomialSumsBack::cpu<here>(const Tensor& k, const Tensor& v, const PolynomialTerms& terms,
+                                   const Tensor& dstate, const Tensor& dk, const Tensor& dv) {
   visit_float("fastmax", k.dtype(),
               [&](auto type) { backward<typename decltype(type)::type>(k, v, terms, dstate, dk, dv); });
 }

@@ -1,59 +1,60 @@
 // Sums of monomials over all keys on a device, by segments that are added in order; and their gradients.
-#include "core/kernels/fastmax_sums.h"
+#include "heed/core/kernels/linear_attention/polynomial_sums.h"
 
-#include "core/count.h"
-#include "core/kernels/fastmax_back_device.h"
+#include "heed/core/kernels/linear_attention/polynomial_backward_device.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
 
 template <class T>
-void forward(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const Tensor& state) {
-  const FastmaxShape<T> x = fastmax_shape(Tensor(), k, v.extent(3), terms, true, T());
-  const PreparedRows<T> keys = prepared(x, k, T(1));
-  const int64_t segment = fastmax_share(x, x.keys), segments = segments_of(x.keys, segment);
-  const Tensor parts(Shape{std::max<int64_t>(1, x.B * x.H * segments * x.table.count), x.state_wide()},
+void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state) {
+  const PolynomialShape<T> x = polynomial_shape(Tensor(), k, v.extent(3), terms, true, T());
+  const MappedRows<T> keys = map_rows(x, k, T(1));
+  const int64_t segment = balanced_segment_length(x, x.keys), segments = segments_of(x.keys, segment);
+  const Tensor parts(Shape{std::max<int64_t>(1, x.B * x.H * segments * x.table.count), x.state_width()},
                      k.dtype(), k.device());
-  const FastmaxTokens<T> tokens{.rows = keys.rows.template data<T>(),
-                                .with = {Heads<const T>(v)},
-                                .length = x.keys,
-                                .segment = segment,
-                                .query = false};
+  const PolynomialTokens<T> tokens{.rows = keys.rows.template data<T>(),
+                                   .with = {HeadView<const T>(v)},
+                                   .length = x.keys,
+                                   .segment = segment,
+                                   .query = false};
   start_feature_sums(x, tokens, parts.data<T>());
-  start_pass_states_on(parts.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_wide(), Tensor(),
-                       state, false);
+  start_pass_states_on(parts.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(),
+                       Tensor(), state, false);
   Count::add(2 * x.B * x.H * x.keys * x.table.count * (x.dv + 1));
 }
 
 template <class T>
-void backward(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const Tensor& dstate,
+void backward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& dstate,
               const Tensor& dk, const Tensor& dv) {
-  FastmaxBackCall<T> call{.shape = fastmax_shape(Tensor(), k, v.extent(3), terms, true, T()),
-                          .v = Heads<const T>(v),
-                          .after = dstate.data<T>(),
-                          .state_ld = dstate.extent(3),
-                          .segment = std::max<int64_t>(1, k.extent(2)),
-                          .dv = Heads<T>(dv)};
-  call.shape.letters_near = letters_fit(call.shape);
-  const FastmaxShape<T>& x = call.shape;
-  const PreparedRows<T> keys = prepared(x, k, T(1));
+  PolynomialBackCall<T> call{.shape = polynomial_shape(Tensor(), k, v.extent(3), terms, true, T()),
+                             .v = HeadView<const T>(v),
+                             .after = dstate.data<T>(),
+                             .state_ld = dstate.extent(3),
+                             .segment = std::max<int64_t>(1, k.extent(2)),
+                             .dv = HeadView<T>(dv)};
+  call.shape.variables_in_shared = variables_fit(call.shape);
+  const PolynomialShape<T>& x = call.shape;
+  const MappedRows<T> keys = map_rows(x, k, T(1));
   call.k = keys.rows.template data<T>();
-  const Tensor dk_rows = like(keys.rows);
+  const Tensor dk_rows = empty_like(keys.rows);
   call.dk = dk_rows.data<T>();
-  fastmax_back_keys(call);
-  unprepare(x, dk_rows, keys, false, T(1), dk);
+  polynomial_backward_keys(call);
+  unmap_gradients(x, dk_rows, keys, false, T(1), dk);
   Count::add(4 * x.B * x.H * x.keys * x.table.count * (x.dv + 1));
 }
 
 }  // namespace
 
-void FastmaxSums::cuda(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const Tensor& state) {
+void PolynomialSums::cuda(const Tensor& k, const Tensor& v, const PolynomialTerms& terms,
+                          const Tensor& state) {
   visit_float("fastmax", k.dtype(),
               [&](auto type) { forward<typename decltype(type)::type>(k, v, terms, state); });
 }
 
-void FastmaxSumsBack::cuda(const Tensor& k, const Tensor& v, const FastmaxTerms& terms, const Tensor& dstate,
-                           const Tensor& dk, const Tensor& dv) {
+void PolynomialSumsBack::cuda(const Tensor& k, const Tensor& v, const PolynomialTerms& terms,
+                              const Tensor& dstate, const Tensor& dk, const Tensor& dv) {
   visit_float("fastmax", k.dtype(),
               [&](auto type) { backward<typename decltype(type)::type>(k, v, terms, dstate, dk, dv); });
 }

@@ -1,8 +1,8 @@
 // Softmax and cross entropy in one, with label smoothing.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
@@ -18,14 +18,18 @@ struct CrossEntropy {
                    const Tensor& lse, const Tensor& loss, const Tensor& counted);
 };
 
-/// dlogits = dloss / counted (softmax - (1 - s) onehot - s / V); zero in ignored rows. dlogits may be logits
-/// itself.
+/// What CrossEntropyBack reads and writes.
+struct CrossEntropyBackTensors {
+  Tensor logits, targets, lse, counted;  ///< as CrossEntropy read and wrote them
+  Tensor dloss;                          ///< [1]
+  Tensor dlogits;                        ///< written: [N, V]; may be `logits` itself
+};
+
+/// dlogits = dloss / counted (softmax - (1 - s) onehot - s / V); zero in ignored rows.
 struct CrossEntropyBack {
   template <Isa>
-  static void cpu(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
-                  const Tensor& lse, const Tensor& counted, const Tensor& dloss, const Tensor& dlogits);
-  static void cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
-                   const Tensor& lse, const Tensor& counted, const Tensor& dloss, const Tensor& dlogits);
+  static void cpu(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore);
+  static void cuda(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore);
 };
 
 }  // namespace heed::kernel

@@ -1,15 +1,15 @@
 // Cross entropy on the CPU.
-#include "core/kernels/cross_entropy.h"
-#include "core/kernels/here.h"
+#include "heed/core/kernels/norm/cross_entropy.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/count.h"
-#include "core/kernels/lanes.h"
-#include "core/kernels/math.h"
-#include "core/kernels/refusals.h"
-#include "core/parallel.h"
+#include "heed/core/kernels/content/index_errors.h"
+#include "heed/core/kernels/simd/math.h"
+#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -92,18 +92,16 @@ void CrossEntropy::cpu<here>(const Tensor& logits, const Tensor& targets, double
 }
 
 template <>
-void CrossEntropyBack::cpu<here>(const Tensor& logits, const Tensor& targets, double smoothing,
-                                 int32_t ignore, const Tensor& lse, const Tensor& counted,
-                                 const Tensor& dloss, const Tensor& dlogits) {
-  const int64_t rows = logits.extent(0), width = logits.extent(1);
-  const int32_t* target = targets.data<int32_t>();
-  visit_float("cross_entropy", logits.dtype(), [&](auto type) {
+void CrossEntropyBack::cpu<here>(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore) {
+  const int64_t rows = t.logits.extent(0), width = t.logits.extent(1);
+  const int32_t* target = t.targets.data<int32_t>();
+  visit_float("cross_entropy", t.logits.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const T* x = logits.data<T>();
-    const T* kept = lse.data<T>();
-    T* dx = dlogits.data<T>();
-    const double count = static_cast<double>(*counted.data<T>());
-    const double share = count > 0 ? static_cast<double>(*dloss.data<T>()) / count : 0;
+    const T* x = t.logits.data<T>();
+    const T* kept = t.lse.data<T>();
+    T* dx = t.dlogits.data<T>();
+    const double count = static_cast<double>(*t.counted.data<T>());
+    const double share = count > 0 ? static_cast<double>(*t.dloss.data<T>()) / count : 0;
     const T scale = static_cast<T>(share);
     const T everywhere = static_cast<T>(share * smoothing / static_cast<double>(width));
     const T at_target = static_cast<T>(share * (1 - smoothing));
@@ -122,7 +120,7 @@ void CrossEntropyBack::cpu<here>(const Tensor& logits, const Tensor& targets, do
       }
     });
   });
-  Count::add(logits.size());
+  Count::add(t.logits.size());
 }
 
 }  // namespace heed::kernel

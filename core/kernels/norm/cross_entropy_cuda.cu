@@ -1,14 +1,14 @@
 // Cross entropy on a GPU: a row of logits is read once, by a warp or a block, with a shift that grows on the
 // way.
-#include "core/kernels/cross_entropy.h"
+#include "heed/core/kernels/norm/cross_entropy.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/count.h"
-#include "core/cuda/refusal.h"
-#include "core/cuda/team.h"
-#include "core/kernels/math.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/runtime/device_error.h"
+#include "heed/core/kernels/simd/math.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -42,7 +42,7 @@ struct Targets {
 
 template <class T, int team>
 __global__ void __launch_bounds__(cuda::block)
-    costs_of(const T* x, Targets targets, cuda::Refusal* note, T* lse, double* costs) {
+    costs_of(const T* x, Targets targets, cuda::DeviceError* note, T* lse, double* costs) {
   __shared__ T scratch[lanes];
   __shared__ double wide[lanes];
   using Of = Row<T, team>;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(1024) mean_of(const double* costs, Targets tar
 
 template <class T, int team>
 __global__ void __launch_bounds__(cuda::block)
-    slopes_of(const T* x, Targets targets, const T* lse, const T* counted, const T* dloss, T* dx) {
+    gradients_of(const T* x, Targets targets, const T* lse, const T* counted, const T* dloss, T* dx) {
   using Of = Row<T, team>;
   const int64_t row = Of::number(), width = targets.width;
   if (row >= targets.rows) return;
@@ -128,9 +128,9 @@ __global__ void __launch_bounds__(cuda::block)
   const T everywhere = static_cast<T>(share * targets.smoothing / static_cast<double>(width));
   const T at_target = static_cast<T>(share * (1 - targets.smoothing)), log_sum = lse[row];
   for (int64_t i = Of::place(); i < width; i += team) {
-    T slope = scale * math::exp(in[i] - log_sum) - everywhere;
-    if (i == target) slope -= at_target;
-    out[i] = slope;
+    T dout_value = scale * math::exp(in[i] - log_sum) - everywhere;
+    if (i == target) dout_value -= at_target;
+    out[i] = dout_value;
   }
 }
 
@@ -144,7 +144,7 @@ void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoo
                         const Tensor& lse, const Tensor& loss, const Tensor& counted) {
   const Targets of = targets_of(logits, targets, smoothing, ignore);
   const Tensor costs(Shape{std::max<int64_t>(of.rows, 1)}, DType::f64, Device::cuda);
-  cuda::Refusal* const note = cuda::refusal(cuda::Refuser::cross_entropy);
+  cuda::DeviceError* const note = cuda::refusal(cuda::Refuser::cross_entropy);
   visit_float("cross_entropy", logits.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T* x = logits.data<T>();
@@ -158,21 +158,20 @@ void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoo
   Count::add(logits.size());
 }
 
-void CrossEntropyBack::cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
-                            const Tensor& lse, const Tensor& counted, const Tensor& dloss,
-                            const Tensor& dlogits) {
-  const Targets of = targets_of(logits, targets, smoothing, ignore);
-  visit_float("cross_entropy", logits.dtype(), [&](auto type) {
+void CrossEntropyBack::cuda(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore) {
+  const Targets of = targets_of(t.logits, t.targets, smoothing, ignore);
+  visit_float("cross_entropy", t.logits.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const T *x = logits.data<T>(), *sums = lse.data<T>(), *count = counted.data<T>(),
-            *slope = dloss.data<T>();
+    const T *x = t.logits.data<T>(), *sums = t.lse.data<T>(), *count = t.counted.data<T>(),
+            *dout_value = t.dloss.data<T>();
     if (of.width <= short_width)
-      cuda::run(slopes_of<T, lanes>, cuda::warps(of.rows), x, of, sums, count, slope, dlogits.data<T>());
+      cuda::run(gradients_of<T, lanes>, cuda::warps(of.rows), x, of, sums, count, dout_value,
+                t.dlogits.data<T>());
     else
-      cuda::run(slopes_of<T, cuda::block>, cuda::blocks(of.rows), x, of, sums, count, slope,
-                dlogits.data<T>());
+      cuda::run(gradients_of<T, cuda::block>, cuda::blocks(of.rows), x, of, sums, count, dout_value,
+                t.dlogits.data<T>());
   });
-  Count::add(logits.size());
+  Count::add(t.logits.size());
 }
 
 }  // namespace heed::kernel

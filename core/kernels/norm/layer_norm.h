@@ -1,8 +1,8 @@
 // Layer normalisation in one pass. Ba et al. 2016, arXiv 1607.06450.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 
@@ -10,25 +10,34 @@ namespace heed::kernel {
 /// `deviation` by (sample deviation + epsilon), as the published opus_books recipe does.
 enum class NormScale { variance, deviation };
 
-/// y = gain (x - mean) rstd + bias over the last axis; x [N, d], gain and bias [d] (bias may be empty), mean
-/// and rstd [N] are kept for the gradient.
-struct LayerNorm {
-  template <Isa>
-  static void cpu(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, NormScale scale,
-                  const Tensor& y, const Tensor& mean, const Tensor& rstd);
-  static void cuda(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, NormScale scale,
-                   const Tensor& y, const Tensor& mean, const Tensor& rstd);
+/// What LayerNorm reads and writes.
+struct LayerNormTensors {
+  Tensor x;           ///< [N, d]
+  Tensor gain, bias;  ///< [d]; the bias may be empty
+  Tensor y;           ///< written: [N, d]
+  Tensor mean, rstd;  ///< written: [N], for the gradient
 };
 
-/// dx [N, d], dgain and dbias [d] (dbias may be empty), from what LayerNorm kept.
+/// y = gain (x - mean) rstd + bias over the last axis.
+struct LayerNorm {
+  template <Isa>
+  static void cpu(const LayerNormTensors& t, double epsilon, NormScale scale);
+  static void cuda(const LayerNormTensors& t, double epsilon, NormScale scale);
+};
+
+/// What LayerNormBack reads and writes.
+struct LayerNormBackTensors {
+  Tensor x, gain, mean, rstd;  ///< as LayerNorm read and wrote them
+  Tensor dy;                   ///< [N, d]
+  Tensor dx;                   ///< written: [N, d]
+  Tensor dgain, dbias;         ///< written: [d]; dbias may be empty
+};
+
+/// Gradients of LayerNorm.
 struct LayerNormBack {
   template <Isa>
-  static void cpu(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& rstd, double epsilon,
-                  NormScale scale, const Tensor& dy, const Tensor& dx, const Tensor& dgain,
-                  const Tensor& dbias);
-  static void cuda(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& rstd,
-                   double epsilon, NormScale scale, const Tensor& dy, const Tensor& dx, const Tensor& dgain,
-                   const Tensor& dbias);
+  static void cpu(const LayerNormBackTensors& t, double epsilon, NormScale scale);
+  static void cuda(const LayerNormBackTensors& t, double epsilon, NormScale scale);
 };
 
 }  // namespace heed::kernel

@@ -1,13 +1,14 @@
 // Layer normalisation on the CPU.
-#include "core/kernels/here.h"
-#include "core/kernels/layer_norm.h"
+#include "heed/core/kernels/norm/layer_norm.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/count.h"
-#include "core/kernels/lanes.h"
-#include "core/parallel.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -37,7 +38,7 @@ Moments<T> moments(const T* x, int64_t width, double epsilon, NormScale scale) {
 /// With g = gain dy and h = (x - mean) rstd: dx = rstd (g - mean(g) - h k). The scale's own slope makes
 /// k = mean(g h) for the variance, and sum(g h) / ((n - 1) deviation rstd) for the deviation.
 template <class T>
-T pull(T sum_gh, int64_t width, T rstd, double epsilon, NormScale scale) {
+T mean_product(T sum_gh, int64_t width, T rstd, double epsilon, NormScale scale) {
   const auto total = static_cast<double>(sum_gh);
   if (scale == NormScale::variance) return static_cast<T>(total / static_cast<double>(width));
   const double share = 1 - epsilon * static_cast<double>(rstd);  // deviation rstd
@@ -47,19 +48,18 @@ T pull(T sum_gh, int64_t width, T rstd, double epsilon, NormScale scale) {
 }  // namespace
 
 template <>
-void LayerNorm::cpu<here>(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon,
-                          NormScale scale, const Tensor& y, const Tensor& mean, const Tensor& rstd) {
-  const int64_t width = x.extent(-1);
-  if (x.size() == 0) return;
-  visit_float("layer_norm", x.dtype(), [&](auto type) {
+void LayerNorm::cpu<here>(const LayerNormTensors& t, double epsilon, NormScale scale) {
+  const int64_t width = t.x.extent(-1);
+  if (t.x.size() == 0) return;
+  visit_float("layer_norm", t.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const T* from = x.data<T>();
-    const T* g = gain.data<T>();
-    const T* b = bias ? bias.data<T>() : nullptr;
-    T* to = y.data<T>();
-    T* means = mean.data<T>();
-    T* rstds = rstd.data<T>();
-    parallel_rows(x.size() / width, light_grain / width, [&](int64_t begin, int64_t end) {
+    const T* from = t.x.data<T>();
+    const T* g = t.gain.data<T>();
+    const T* b = t.bias ? t.bias.data<T>() : nullptr;
+    T* to = t.y.data<T>();
+    T* means = t.mean.data<T>();
+    T* rstds = t.rstd.data<T>();
+    parallel_rows(t.x.size() / width, light_grain / width, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* in = from + row * width;
         T* out = to + row * width;
@@ -76,27 +76,25 @@ void LayerNorm::cpu<here>(const Tensor& x, const Tensor& gain, const Tensor& bia
       }
     });
   });
-  Count::add(x.size());
+  Count::add(t.x.size());
 }
 
 template <>
-void LayerNormBack::cpu<here>(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& rstd,
-                              double epsilon, NormScale scale, const Tensor& dy, const Tensor& dx,
-                              const Tensor& dgain, const Tensor& dbias) {
-  const int64_t width = x.extent(-1);
-  const int64_t rows = width > 0 ? x.size() / width : 0;
-  visit_float("layer_norm", x.dtype(), [&](auto type) {
+void LayerNormBack::cpu<here>(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
+  const int64_t width = t.x.extent(-1);
+  const int64_t rows = width > 0 ? t.x.size() / width : 0;
+  visit_float("layer_norm", t.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const T* px = x.data<T>();
-    const T* g = gain.data<T>();
-    const T* means = mean.data<T>();
-    const T* rstds = rstd.data<T>();
-    const T* pdy = dy.data<T>();
-    T* pdx = dx.data<T>();
+    const T* px = t.x.data<T>();
+    const T* g = t.gain.data<T>();
+    const T* means = t.mean.data<T>();
+    const T* rstds = t.rstd.data<T>();
+    const T* pdy = t.dy.data<T>();
+    T* pdx = t.dx.data<T>();
     // Each piece sums its own rows for the gain and the bias; the pieces are added in order afterwards.
     const int64_t grain = std::max<int64_t>(32, light_grain / std::max<int64_t>(width, 1));
-    const int64_t pieces = (rows + grain - 1) / grain;
-    const Tensor partial(Shape{pieces, 2, width}, x.dtype());
+    const int64_t pieces = ceil_div(rows, grain);
+    const Tensor partial(Shape{pieces, 2, width}, t.x.dtype());
     T* sums = partial.data<T>();
     parallel_rows(rows, grain, [&](int64_t begin, int64_t end) {
       T* gains = sums + begin / grain * 2 * width;
@@ -120,7 +118,7 @@ void LayerNormBack::cpu<here>(const Tensor& x, const Tensor& gain, const Tensor&
               to *= other;
             });
         const T shift = sum_g / static_cast<T>(width);
-        const T k = pull(sum_gh, width, r, epsilon, scale);
+        const T k = mean_product(sum_gh, width, r, epsilon, scale);
 #pragma GCC ivdep
         for (int64_t i = 0; i < width; ++i) {
           const T h = (in[i] - m) * r;
@@ -130,8 +128,8 @@ void LayerNormBack::cpu<here>(const Tensor& x, const Tensor& gain, const Tensor&
         }
       }
     });
-    T* to_gain = dgain.data<T>();
-    T* to_bias = dbias ? dbias.data<T>() : nullptr;
+    T* to_gain = t.dgain.data<T>();
+    T* to_bias = t.dbias ? t.dbias.data<T>() : nullptr;
     for (int64_t i = 0; i < width; ++i) {
       double total_gain = 0, total_bias = 0;
       for (int64_t piece = 0; piece < pieces; ++piece) {
@@ -142,7 +140,7 @@ void LayerNormBack::cpu<here>(const Tensor& x, const Tensor& gain, const Tensor&
       if (to_bias != nullptr) to_bias[i] = static_cast<T>(total_bias);
     }
   });
-  Count::add(x.size());
+  Count::add(t.x.size());
 }
 
 }  // namespace heed::kernel

@@ -1,13 +1,13 @@
 // Layer normalisation on a GPU. Up to 1024 wide a warp keeps a row in its registers; the gradient of gain and
 // bias is then summed in the same pass, a part for each block, and the parts are added in order afterwards.
-#include "core/kernels/layer_norm.h"
+#include "heed/core/kernels/norm/layer_norm.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/count.h"
-#include "core/cuda/head_rows.h"
-#include "core/cuda/team.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -35,7 +35,7 @@ struct Scaling {
   }
   /// With g = gain dy and h = (x - mean) rstd: dx = rstd (g - mean(g) - h k).
   template <class T>
-  __device__ T pull(T sum_gh, T rstd) const {
+  __device__ T mean_product(T sum_gh, T rstd) const {
     const auto total = static_cast<double>(sum_gh);
     if (scale == NormScale::variance) return static_cast<T>(total / static_cast<double>(width));
     const double share = 1 - epsilon * static_cast<double>(rstd);  // deviation rstd
@@ -102,7 +102,7 @@ struct Back {
 
 /// Rows warp by warp; the block's part of the sums goes to parts[block, 2, width].
 template <class T, int each>
-__global__ void __launch_bounds__(team* lanes) short_slopes(Back<T> in, Scaling scaling, T* dx, T* parts) {
+__global__ void __launch_bounds__(team* lanes) short_gradients(Back<T> in, Scaling scaling, T* dx, T* parts) {
   __shared__ T shared_sums[2][team][lanes];
   const int64_t width = scaling.width;
   T gains[each], biases[each];
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(team* lanes) short_slopes(Back<T> in, Scaling 
       biases[j] += up;
     }
     const T shift = cuda::warp_sum(sum_g) / static_cast<T>(width);
-    const T k = scaling.pull(cuda::warp_sum(sum_gh), rstd);
+    const T k = scaling.mean_product(cuda::warp_sum(sum_gh), rstd);
     for (int j = 0; j < each; ++j) {
       const int64_t i = lane() + j * lanes;
       if (i < width) dx[row * width + i] = rstd * (g[j] - shift - h[j] * k);
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(team* lanes) short_slopes(Back<T> in, Scaling 
 }
 
 template <class T>
-__global__ void __launch_bounds__(cuda::block) long_slopes(Back<T> in, Scaling scaling, T* dx) {
+__global__ void __launch_bounds__(cuda::block) long_gradients(Back<T> in, Scaling scaling, T* dx) {
   __shared__ T scratch[lanes];
   const int64_t row = blockIdx.x, width = scaling.width, first = row * width;
   const T mean = in.means[row], rstd = in.rstds[row];
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(cuda::block) long_slopes(Back<T> in, Scaling s
     sum_gh += g * ((in.x[first + i] - mean) * rstd);
   }
   const T shift = cuda::block_sum(sum_g, scratch) / static_cast<T>(width);
-  const T k = scaling.pull(cuda::block_sum(sum_gh, scratch), rstd);
+  const T k = scaling.mean_product(cuda::block_sum(sum_gh, scratch), rstd);
   for (int64_t i = threadIdx.x; i < width; i += cuda::block)
     dx[first + i] = rstd * (in.dy[first + i] * in.gain[i] - shift - (in.x[first + i] - mean) * rstd * k);
 }
@@ -206,15 +206,14 @@ void with_each(int64_t width, F&& f) {
 
 }  // namespace
 
-void LayerNorm::cuda(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon, NormScale scale,
-                     const Tensor& y, const Tensor& mean, const Tensor& rstd) {
-  if (x.size() == 0) return;
-  const Scaling scaling{epsilon, scale, x.extent(-1)};
-  const int64_t rows = x.size() / scaling.width;
-  visit_float("layer_norm", x.dtype(), [&](auto type) {
+void LayerNorm::cuda(const LayerNormTensors& t, double epsilon, NormScale scale) {
+  if (t.x.size() == 0) return;
+  const Scaling scaling{epsilon, scale, t.x.extent(-1)};
+  const int64_t rows = t.x.size() / scaling.width;
+  visit_float("layer_norm", t.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const T *from = x.data<T>(), *g = gain.data<T>(), *b = cuda::pointer<T>(bias);
-    T *to = y.data<T>(), *means = mean.data<T>(), *rstds = rstd.data<T>();
+    const T *from = t.x.data<T>(), *g = t.gain.data<T>(), *b = cuda::pointer<T>(t.bias);
+    T *to = t.y.data<T>(), *means = t.mean.data<T>(), *rstds = t.rstd.data<T>();
     if (scaling.width > short_width)
       return cuda::run(long_rows<T>, cuda::blocks(rows), from, g, b, scaling, to, means, rstds);
     with_each(scaling.width, [&](auto each) {
@@ -222,40 +221,39 @@ void LayerNorm::cuda(const Tensor& x, const Tensor& gain, const Tensor& bias, do
                 rstds);
     });
   });
-  Count::add(x.size());
+  Count::add(t.x.size());
 }
 
-void LayerNormBack::cuda(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& rstd,
-                         double epsilon, NormScale scale, const Tensor& dy, const Tensor& dx,
-                         const Tensor& dgain, const Tensor& dbias) {
-  const Scaling scaling{epsilon, scale, x.extent(-1)};
-  const int64_t width = scaling.width, rows = width > 0 ? x.size() / width : 0;
-  visit_float("layer_norm", x.dtype(), [&](auto type) {
+void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
+  const Scaling scaling{epsilon, scale, t.x.extent(-1)};
+  const int64_t width = scaling.width, rows = width > 0 ? t.x.size() / width : 0;
+  visit_float("layer_norm", t.x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const Back<T> in{x.data<T>(), gain.data<T>(), mean.data<T>(), rstd.data<T>(), dy.data<T>(), rows};
-    T* to = dx.data<T>();
+    const Back<T> in{t.x.data<T>(),    t.gain.data<T>(), t.mean.data<T>(),
+                     t.rstd.data<T>(), t.dy.data<T>(),   rows};
+    T* to = t.dx.data<T>();
     const bool is_short = width <= short_width;
-    const int64_t wanted = cuda::pieces(rows, is_short ? 2 * team : 32);
-    const int64_t each = cuda::pieces(rows, std::min(std::max<int64_t>(wanted, 1), most_parts));
-    const int64_t count = is_short ? std::min(wanted, most_parts) : (each > 0 ? cuda::pieces(rows, each) : 0);
-    const Tensor parts = like(x, Shape{std::max<int64_t>(count, 1), 2, width});
+    const int64_t wanted = ceil_div(rows, is_short ? 2 * team : 32);
+    const int64_t each = ceil_div(rows, std::min(std::max<int64_t>(wanted, 1), most_parts));
+    const int64_t count = is_short ? std::min(wanted, most_parts) : (each > 0 ? ceil_div(rows, each) : 0);
+    const Tensor parts = empty_like(t.x, Shape{std::max<int64_t>(count, 1), 2, width});
     T* sums = parts.data<T>();
     if (is_short) {
       with_each(width, [&](auto share) {
-        cuda::run(short_slopes<T, decltype(share)::value>, cuda::blocks(count, team * lanes), in, scaling, to,
-                  sums);
+        cuda::run(short_gradients<T, decltype(share)::value>, cuda::blocks(count, team * lanes), in, scaling,
+                  to, sums);
       });
     } else if (rows > 0) {
-      cuda::run(long_slopes<T>, cuda::blocks(rows), in, scaling, to);
-      const cuda::Grid grid{.blocks = dim3(static_cast<unsigned>(cuda::pieces(width, cuda::block)),
-                                           static_cast<unsigned>(count)),
-                            .threads = dim3(cuda::block)};
+      cuda::run(long_gradients<T>, cuda::blocks(rows), in, scaling, to);
+      const cuda::Grid grid{
+          .blocks = dim3(static_cast<unsigned>(ceil_div(width, cuda::block)), static_cast<unsigned>(count)),
+          .threads = dim3(cuda::block)};
       cuda::run(long_sums<T>, grid, in, each, width, sums);
     }
-    cuda::run(add_parts<T>, cuda::blocks(cuda::pieces(2 * width, lanes)), sums, count, width, dgain.data<T>(),
-              cuda::pointer<T>(dbias));
+    cuda::run(add_parts<T>, cuda::blocks(ceil_div(2 * width, lanes)), sums, count, width, t.dgain.data<T>(),
+              cuda::pointer<T>(t.dbias));
   });
-  Count::add(x.size());
+  Count::add(t.x.size());
 }
 
 }  // namespace heed::kernel

@@ -1,8 +1,8 @@
 // Reductions. The output has the rank of the input, with extent 1 along the axes that are summed away.
 #pragma once
 
-#include "core/isa.h"
-#include "core/tensor.h"
+#include "heed/core/isa.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

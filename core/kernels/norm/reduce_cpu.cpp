@@ -1,12 +1,13 @@
 // Reductions on the CPU.
-#include "core/kernels/here.h"
-#include "core/kernels/reduce.h"
-#include "core/kernels/reduce_parts.h"
+#include "heed/core/kernels/norm/reduce.h"
+#include "heed/core/kernels/norm/reduce_parts.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
-#include "core/count.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/lanes.h"
-#include "core/kernels/loops.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/strided_loops.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -24,10 +25,10 @@ template <class T>
 void sum_along(const ReductionAxes& parts, const T* x, T* y) {
   const StridedLoop<1>& walk = parts.reduced;
   const int64_t run = std::min(walk.inner, light_grain);
-  const int64_t cuts = (walk.inner + run - 1) / run;
+  const int64_t cuts = ceil_div(walk.inner, run);
   const int64_t runs = walk.outer * cuts;
   const int64_t runs_a_chunk = std::max<int64_t>(1, light_grain / run);
-  const int64_t chunks = (runs + runs_a_chunk - 1) / runs_a_chunk;
+  const int64_t chunks = ceil_div(runs, runs_a_chunk);
   const auto chunk_sum = [&](const T* from, int64_t chunk) {
     double total = 0;
     const int64_t end = std::min(runs, (chunk + 1) * runs_a_chunk);
@@ -89,8 +90,8 @@ void sum_across(const ReductionAxes& parts, const T* x, T* y) {
   constexpr int64_t most_columns = 1024, most_rows = 512;
   const int64_t width = parts.kept.inner, rows = parts.reduced_size();
   const int64_t columns = std::min(width, most_columns);
-  const int64_t tiles = (width + columns - 1) / columns;
-  const int64_t bands = (rows + most_rows - 1) / most_rows;
+  const int64_t tiles = ceil_div(width, columns);
+  const int64_t bands = ceil_div(rows, most_rows);
   const int64_t groups = parts.kept.outer;
   const int64_t tiles_a_piece = std::max<int64_t>(1, light_grain / (columns * std::min(rows, most_rows)));
   const Tensor partial(Shape{groups, bands, width}, dtype_of<T>);
@@ -229,10 +230,10 @@ void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const
     const auto steps = walk.steps;
     const auto scan = [&](const auto& at, int64_t count) {
       constexpr int64_t most = 256;
-      double carried[most];
+      double running_sum[most];
       for (int64_t first = 0; first < count; first += most) {
         const int64_t columns = std::min(most, count - first);
-        std::fill_n(carried, columns, 0.0);
+        std::fill_n(running_sum, columns, 0.0);
         for (int64_t i = 0; i < length; ++i) {
           const int64_t t = reverse ? length - 1 - i : i;
           const T* a = from + at[0] + first * steps[0] + t * from_stride;
@@ -240,10 +241,10 @@ void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const
           if (steps[0] == 1 && steps[1] == 1) {
 #pragma GCC ivdep
             for (int64_t j = 0; j < columns; ++j)
-              out[j] = static_cast<T>(carried[j] += static_cast<double>(a[j]));
+              out[j] = static_cast<T>(running_sum[j] += static_cast<double>(a[j]));
           } else {
             for (int64_t j = 0; j < columns; ++j) {
-              out[j * steps[1]] = static_cast<T>(carried[j] += static_cast<double>(a[j * steps[0]]));
+              out[j * steps[1]] = static_cast<T>(running_sum[j] += static_cast<double>(a[j * steps[0]]));
             }
           }
         }
@@ -260,7 +261,7 @@ void SquareSum::cpu<here>(const Tensor& x, const Tensor& total) {
     using T = typename decltype(type)::type;
     const T* from = x.data<T>();
     constexpr int64_t grain = 4 * light_grain;
-    const int64_t pieces = (x.size() + grain - 1) / grain;
+    const int64_t pieces = ceil_div(x.size(), grain);
     const Tensor partial(Shape{pieces}, DType::f64);
     auto* sums = partial.data<double>();
     parallel_rows(x.size(), grain, [&](int64_t begin, int64_t end) {

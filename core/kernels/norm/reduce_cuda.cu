@@ -1,15 +1,16 @@
 // Reductions on the GPU. Sums are carried in double, over pieces that depend on the shape alone.
-#include "core/kernels/reduce.h"
+#include "heed/core/kernels/norm/reduce.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "core/count.h"
-#include "core/cuda/block.h"
-#include "core/cuda/view.h"
-#include "core/cuda/visit.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/reduce_parts.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/block.h"
+#include "heed/core/cuda/device/view.h"
+#include "heed/core/cuda/device/visit.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/kernels/norm/reduce_parts.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -27,8 +28,8 @@ struct Reduction {
 };
 
 /// How many pieces each sum is cut into: enough to fill a device with `blocks` a piece, none of them short.
-int64_t pieces_of(int64_t reduced, int64_t blocks, int64_t shortest) {
-  return std::clamp<int64_t>(1024 / std::max<int64_t>(1, blocks), 1, cuda::pieces(reduced, shortest));
+int64_t num_pieces(int64_t reduced, int64_t blocks, int64_t shortest) {
+  return std::clamp<int64_t>(1024 / std::max<int64_t>(1, blocks), 1, ceil_div(reduced, shortest));
 }
 
 /// Neighbours in memory belong to one sum. A warp to a sum, or a block to a piece of one: sums [kept,
@@ -40,7 +41,7 @@ __global__ void sum_along(Reduction over, int64_t pieces, bool whole_block, cons
   const int64_t teams = static_cast<int64_t>(gridDim.x) * (whole_block ? 1 : warps);
   const int member = static_cast<int>(threadIdx.x) % team;
   __shared__ double scratch[lanes];
-  const int64_t each = (over.reduced.size + pieces - 1) / pieces;
+  const int64_t each = ceil_div(over.reduced.size, pieces);
   const int64_t all = over.kept.size * pieces;
   // All warps of a block go round equally often: they meet in block_sum.
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * (whole_block ? 1 : warps); first < all;
@@ -65,7 +66,7 @@ __global__ void sum_across(Reduction over, int64_t pieces, const T* x, Out* sums
   __shared__ double part[warps][lanes];
   const int lane = static_cast<int>(threadIdx.x), warp = static_cast<int>(threadIdx.y);
   const int64_t column = static_cast<int64_t>(blockIdx.x) * lanes + lane;
-  const int64_t each = (over.reduced.size + pieces - 1) / pieces;
+  const int64_t each = ceil_div(over.reduced.size, pieces);
   for (int64_t piece = blockIdx.y; piece < pieces; piece += gridDim.y) {
     double total = 0;
     if (column < over.kept.size) {
@@ -116,14 +117,14 @@ void sum(const ReductionAxes& parts, const T* x, Out* y) {
   const auto finish = [&](int64_t pieces, int64_t step, int64_t next, const Tensor& sums) {
     constexpr int64_t few = 4;
     const int sums_of_block = step == 1 ? 1 : lanes;
-    const auto wanted = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(cuda::pieces(pieces, few))));
+    const auto wanted = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(ceil_div(pieces, few))));
     const int adders = std::min(wanted, most_adders / sums_of_block);
-    const cuda::Grid grid = {dim3(static_cast<unsigned>(cuda::pieces(kept, sums_of_block))),
+    const cuda::Grid grid = {dim3(static_cast<unsigned>(ceil_div(kept, sums_of_block))),
                              dim3(static_cast<unsigned>(sums_of_block * adders))};
     cuda::run(add_pieces<Out>, grid, over.kept, sums_of_block, pieces, step, next, sums.data<double>(), y);
   };
   if (parts.along()) {
-    const int64_t pieces = pieces_of(reduced, kept, 8192);
+    const int64_t pieces = num_pieces(reduced, kept, 8192);
     const bool whole_block = reduced / pieces >= 1024;
     const cuda::Grid grid = cuda::line(kept * pieces, whole_block ? 1 : warps, 65536);
     const cuda::Grid shape = {grid.blocks, dim3(warps * lanes)};
@@ -132,8 +133,8 @@ void sum(const ReductionAxes& parts, const T* x, Out* y) {
     cuda::run(sum_along<T, double>, shape, over, pieces, whole_block, x, sums.data<double>(), false);
     return finish(pieces, 1, pieces, sums);
   }
-  const int64_t blocks = cuda::pieces(kept, lanes);
-  const int64_t pieces = pieces_of(reduced, blocks, 16 * warps);
+  const int64_t blocks = ceil_div(kept, lanes);
+  const int64_t pieces = num_pieces(reduced, blocks, 16 * warps);
   const cuda::Grid shape = {dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(pieces)),
                             dim3(lanes, warps)};
   if (pieces == 1) return cuda::run(sum_across<T, Out>, shape, over, pieces, x, y, true);
@@ -208,11 +209,11 @@ template <class T>
 __global__ void sum_up(Places<2> rows, Along along, const T* x, T* y) {
   for (int64_t row = cuda::here(); row < rows.size; row += cuda::whole()) {
     const auto at = rows.at(row);
-    double carried = 0;
+    double running_sum = 0;
     for (int64_t i = 0; i < along.length; ++i) {
       const int64_t t = along.place(i);
-      carried += static_cast<double>(x[at.of[0] + t * along.from]);
-      y[at.of[1] + t * along.to] = static_cast<T>(carried);
+      running_sum += static_cast<double>(x[at.of[0] + t * along.from]);
+      y[at.of[1] + t * along.to] = static_cast<T>(running_sum);
     }
   }
 }
@@ -223,7 +224,7 @@ __global__ void sum_up_by_warps(Places<2> rows, Along along, const T* x, T* y) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   for (int64_t row = cuda::here() / lanes; row < rows.size; row += cuda::whole() / lanes) {
     const auto at = rows.at(row);
-    double carried = 0;
+    double running_sum = 0;
     for (int64_t first = 0; first < along.length; first += lanes) {
       const int64_t i = first + lane, t = along.place(i);
       double sum = i < along.length ? static_cast<double>(x[at.of[0] + t * along.from]) : 0.0;
@@ -231,9 +232,9 @@ __global__ void sum_up_by_warps(Places<2> rows, Along along, const T* x, T* y) {
         const double before = __shfl_up_sync(cuda::all_lanes, sum, static_cast<unsigned>(distance));
         if (lane >= distance) sum += before;
       }
-      sum += carried;
+      sum += running_sum;
       if (i < along.length) y[at.of[1] + t * along.to] = static_cast<T>(sum);
-      carried = __shfl_sync(cuda::all_lanes, sum, lanes - 1);
+      running_sum = __shfl_sync(cuda::all_lanes, sum, lanes - 1);
     }
   }
 }
@@ -313,10 +314,10 @@ void CumulativeSum::cuda(const Tensor& x, int64_t axis, bool reverse, const Tens
 
 void SquareSum::cuda(const Tensor& x, const Tensor& total) {
   cuda::visit_real("square_sum", x.dtype(), [&]<class T>(Type<T>) {
-    const int64_t size = x.size(), blocks = std::clamp<int64_t>(cuda::pieces(size, 8192), 1, 1024);
+    const int64_t size = x.size(), blocks = std::clamp<int64_t>(ceil_div(size, 8192), 1, 1024);
     const Tensor sums(Shape{blocks}, DType::f64, Device::cuda);
-    cuda::run(square_sum<T>, {dim3(static_cast<unsigned>(blocks)), dim3(256)}, size,
-              cuda::pieces(size, blocks), x.data<T>(), sums.data<double>());
+    cuda::run(square_sum<T>, {dim3(static_cast<unsigned>(blocks)), dim3(256)}, size, ceil_div(size, blocks),
+              x.data<T>(), sums.data<double>());
     cuda::run(add_up, {dim3(1), dim3(256)}, blocks, sums.data<double>(), total.data<double>());
   });
   Count::add(x.size());

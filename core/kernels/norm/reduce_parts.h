@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/kernels/loops.h"
-#include "core/tensor.h"
+#include "heed/core/kernels/simd/strided_loops.h"
+#include "heed/core/tensor.h"
 
 namespace heed::kernel {
 

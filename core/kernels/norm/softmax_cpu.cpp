@@ -1,15 +1,16 @@
 // Softmax of rows on the CPU.
-#include "core/kernels/here.h"
-#include "core/kernels/softmax.h"
+#include "heed/core/kernels/norm/softmax.h"
+#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "core/count.h"
-#include "core/kernels/lanes.h"
-#include "core/kernels/math.h"
-#include "core/parallel.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/kernels/simd/math.h"
+#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 namespace {
@@ -55,13 +56,13 @@ constexpr int64_t short_width = 32;
 template <class T>
 void short_rows(const T* x, int64_t width, T* y) {
   constexpr int64_t rows = 16;
-  T turned[short_width][rows], most[rows], total[rows];
+  T transposed[short_width][rows], most[rows], total[rows];
   for (int64_t i = 0; i < width; ++i) {
-    for (int64_t r = 0; r < rows; ++r) turned[i][r] = x[r * width + i];
+    for (int64_t r = 0; r < rows; ++r) transposed[i][r] = x[r * width + i];
   }
-  std::copy_n(turned[0], rows, most);
+  std::copy_n(transposed[0], rows, most);
   for (int64_t i = 1; i < width; ++i) {
-    for (int64_t r = 0; r < rows; ++r) most[r] = turned[i][r] > most[r] ? turned[i][r] : most[r];
+    for (int64_t r = 0; r < rows; ++r) most[r] = transposed[i][r] > most[r] ? transposed[i][r] : most[r];
   }
   for (int64_t r = 0; r < rows; ++r) {
     most[r] = most[r] == -std::numeric_limits<T>::infinity() ? T(0) : most[r];
@@ -69,13 +70,13 @@ void short_rows(const T* x, int64_t width, T* y) {
   }
   for (int64_t i = 0; i < width; ++i) {
     for (int64_t r = 0; r < rows; ++r) {
-      turned[i][r] = math::exp(turned[i][r] - most[r]);
-      total[r] += turned[i][r];
+      transposed[i][r] = math::exp(transposed[i][r] - most[r]);
+      total[r] += transposed[i][r];
     }
   }
   for (int64_t r = 0; r < rows; ++r) total[r] = total[r] == T(0) ? T(0) : T(1) / total[r];
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = 0; i < width; ++i) y[r * width + i] = turned[i][r] * total[r];
+    for (int64_t i = 0; i < width; ++i) y[r * width + i] = transposed[i][r] * total[r];
   }
 }
 
@@ -90,13 +91,13 @@ void one_row(const T* x, int64_t width, T* y) {
 
 /// Calls f(row pointers...) for each row of the last axis, in parallel.
 template <class F>
-void for_rows(const Tensor& like, F&& f) {
-  const int64_t width = like.rank() > 0 ? like.extent(-1) : 1;
-  if (like.size() == 0) return;
-  parallel_rows(like.size() / width, light_grain / 4 / width, [&](int64_t begin, int64_t end) {
+void for_rows(const Tensor& empty_like, F&& f) {
+  const int64_t width = empty_like.rank() > 0 ? empty_like.extent(-1) : 1;
+  if (empty_like.size() == 0) return;
+  parallel_rows(empty_like.size() / width, light_grain / 4 / width, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) f(row * width, width);
   });
-  Count::add(like.size());
+  Count::add(empty_like.size());
 }
 
 }  // namespace
@@ -111,7 +112,7 @@ void Softmax::cpu<here>(const Tensor& x, const Tensor& y) {
     if (x.size() == 0) return;
     const int64_t rows = x.size() / width;
     const int64_t together = width <= short_width ? 16 : 1;
-    parallel_rows((rows + together - 1) / together, light_grain / 4 / (width * together),
+    parallel_rows(ceil_div(rows, together), light_grain / 4 / (width * together),
                   [&](int64_t begin, int64_t end) {
                     int64_t row = begin * together;
                     const int64_t last = std::min(rows, end * together);

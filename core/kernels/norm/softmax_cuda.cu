@@ -1,12 +1,12 @@
 // Softmax of rows on a GPU: a warp keeps a short row in its registers, a block walks a long one twice.
-#include "core/kernels/softmax.h"
+#include "heed/core/kernels/norm/softmax.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/count.h"
-#include "core/cuda/team.h"
-#include "core/kernels/math.h"
+#include "heed/core/cuda/device/team.h"
+#include "heed/core/kernels/simd/math.h"
+#include "heed/core/operation_count.h"
 
 namespace heed::kernel {
 namespace {
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(cuda::block) long_rows(const T* x, int64_t wid
 
 /// dx = y (dy - sum(y dy)), or dy - exp(y) sum(dy).
 template <class T, bool logs>
-struct Slope {
+struct RowGradient {
   __device__ static T term(T y, T dy) { return logs ? dy : y * dy; }
   __device__ static T of(T y, T dy, T total) {
     if constexpr (logs) return dy - math::exp(y) * total;
@@ -93,36 +93,36 @@ struct Slope {
 
 template <class T, int each, bool logs>
 __global__ void __launch_bounds__(cuda::block)
-    short_slopes(const T* y, const T* dy, int64_t rows, int64_t width, T* dx) {
+    short_gradients(const T* y, const T* dy, int64_t rows, int64_t width, T* dx) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows) return;
   y += row * width;
   dy += row * width;
   dx += row * width;
-  T value[each], slope[each], total = 0;
+  T value[each], dy_value[each], total = 0;
   for (int j = 0; j < each; ++j) {
     const int64_t i = lane() + j * lanes;
     value[j] = i < width ? y[i] : T(0);
-    slope[j] = i < width ? dy[i] : T(0);
-    total += Slope<T, logs>::term(value[j], slope[j]);
+    dy_value[j] = i < width ? dy[i] : T(0);
+    total += RowGradient<T, logs>::term(value[j], dy_value[j]);
   }
   total = cuda::warp_sum(total);
   for (int j = 0; j < each; ++j) {
     const int64_t i = lane() + j * lanes;
-    if (i < width) dx[i] = Slope<T, logs>::of(value[j], slope[j], total);
+    if (i < width) dx[i] = RowGradient<T, logs>::of(value[j], dy_value[j], total);
   }
 }
 
 template <class T, bool logs>
-__global__ void __launch_bounds__(cuda::block) long_slopes(const T* y, const T* dy, int64_t width, T* dx) {
+__global__ void __launch_bounds__(cuda::block) long_gradients(const T* y, const T* dy, int64_t width, T* dx) {
   __shared__ T scratch[lanes];
   const int64_t first = int64_t{blockIdx.x} * width;
   T total = 0;
   for (int64_t i = first + threadIdx.x; i < first + width; i += cuda::block)
-    total += Slope<T, logs>::term(y[i], dy[i]);
+    total += RowGradient<T, logs>::term(y[i], dy[i]);
   total = cuda::block_sum(total, scratch);
   for (int64_t i = first + threadIdx.x; i < first + width; i += cuda::block)
-    dx[i] = Slope<T, logs>::of(y[i], dy[i], total);
+    dx[i] = RowGradient<T, logs>::of(y[i], dy[i], total);
 }
 
 template <bool logs>
@@ -153,16 +153,17 @@ void backward(const char* op, const Tensor& y, const Tensor& dy, const Tensor& d
   const int64_t rows = y.size() / width;
   visit_float(op, y.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    const T *from = y.data<T>(), *slope = dy.data<T>();
+    const T *from = y.data<T>(), *dy_value = dy.data<T>();
     T* to = dx.data<T>();
     if (width <= 2 * lanes)
-      cuda::run(short_slopes<T, 2, logs>, cuda::warps(rows), from, slope, rows, width, to);
+      cuda::run(short_gradients<T, 2, logs>, cuda::warps(rows), from, dy_value, rows, width, to);
     else if (width <= 8 * lanes)
-      cuda::run(short_slopes<T, 8, logs>, cuda::warps(rows), from, slope, rows, width, to);
+      cuda::run(short_gradients<T, 8, logs>, cuda::warps(rows), from, dy_value, rows, width, to);
     else if (width <= short_width)
-      cuda::run(short_slopes<T, short_width / lanes, logs>, cuda::warps(rows), from, slope, rows, width, to);
+      cuda::run(short_gradients<T, short_width / lanes, logs>, cuda::warps(rows), from, dy_value, rows, width,
+                to);
     else
-      cuda::run(long_slopes<T, logs>, cuda::blocks(rows), from, slope, width, to);
+      cuda::run(long_gradients<T, logs>, cuda::blocks(rows), from, dy_value, width, to);
   });
   Count::add(y.size());
 }

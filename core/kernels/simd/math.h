@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/launch.h"
+#include "heed/core/launch.h"
 
 namespace heed::math {
 namespace detail {

@@ -1,4 +1,5 @@
-// Sums and maxima of dense rows in vector lanes. The order of addition depends on the length alone.
+// Sums, dot products and maxima of contiguous rows, in vectors of always 64 bytes: the order of addition
+// depends on the length alone, not on the instruction set (unlike vector.h).
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 #include <memory>
 #include <new>
 
-#include "core/parallel.h"
-#include "core/storage.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/parallel/thread_pool.h"
 
 namespace heed::kernel {
 

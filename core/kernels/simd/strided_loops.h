@@ -6,8 +6,9 @@
 #include <array>
 #include <cstddef>
 
-#include "core/parallel.h"
-#include "core/shape.h"
+#include "heed/core/ceil_div.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/core/shape.h"
 
 namespace heed::kernel {
 
@@ -76,7 +77,7 @@ template <size_t N, class F>
 void for_runs(const StridedLoop<N>& walk, F&& f, int64_t grain = light_grain) {
   if (walk.inner == 0 || walk.outer == 0) return;
   if (walk.inner >= 2 * grain) {
-    const int64_t cuts = (walk.inner + grain - 1) / grain;
+    const int64_t cuts = ceil_div(walk.inner, grain);
     parallel_for(walk.outer * cuts, [&](int64_t i) {
       const int64_t first = i % cuts * grain;
       auto offsets = walk.at(i / cuts);

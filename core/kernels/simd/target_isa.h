@@ -3,7 +3,7 @@
 // another.
 #pragma once
 
-#include "core/isa.h"
+#include "heed/core/isa.h"
 
 namespace heed::kernel {
 

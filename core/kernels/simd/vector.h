@@ -1,5 +1,6 @@
-// Vectors of the machine's width as GCC's vector extensions give them, and the few functions on them that
-// tiles need.
+// SIMD vectors as wide as the instruction set that this copy of the kernels is compiled for, and the
+// operations that tiles need. row_reductions.h has vectors of a fixed width, whose sums do not depend on the
+// instruction set; math.h has scalar functions that the compiler vectorises.
 #pragma once
 
 #include <cstdint>
@@ -194,8 +195,8 @@ inline Vector<T> row_sums(Vector<T>* rows) {
 /// to[c, r] = factor from[r, c]: `rows` x `columns`, leading dimensions ld_from and ld_to. Rows of `to` are
 /// filled with zeros up to whole vectors.
 template <class T>
-inline void turn(const T* from, int64_t ld_from, int64_t rows, int64_t columns, T factor, T* to,
-                 int64_t ld_to) {
+inline void scaled_transpose(const T* from, int64_t ld_from, int64_t rows, int64_t columns, T factor, T* to,
+                             int64_t ld_to) {
   constexpr int n = Lanes<T>::count;
   for (int64_t r = 0; r < rows; r += n) {
     const int64_t high = rows - r < n ? rows - r : n;

@@ -1,10 +1,10 @@
-// The order of words in a clause, in English and in Italian.
-#include "data/phrasebook_clause.h"
+// Word order of clauses in English and Italian.
+#include "heed/data/synthetic/phrasebook/clause.h"
 
 #include <array>
 #include <vector>
 
-#include "data/phrasebook_english.h"
+#include "heed/data/synthetic/phrasebook/english.h"
 
 namespace heed::phrases {
 namespace {
@@ -25,7 +25,7 @@ const Verb& modal(Mood mood) {
                               : words.verb("act", "volere");
 }
 
-/// The English verb as an auxiliary, which negation and question need, and what follows it.
+/// The auxiliary of the English verb, for negation and question, and what follows it.
 struct EnglishGroup {
   std::string auxiliary, main;
 };
@@ -57,7 +57,7 @@ EnglishGroup english_group(const Clause& c) {
   return {"", join(past ? english::past(finite, person) : english::present(finite, person), infinitive)};
 }
 
-/// The English pronouns and the object in their order: "me the book", "it to me", "the book".
+/// English pronouns and object in order: "me the book", "it to me", "the book".
 std::string english_objects(const Clause& c) {
   std::string direct, indirect;
   if (c.direct) {
@@ -89,7 +89,7 @@ italian::Clitics clitics(const Clause& c) {
   return out;
 }
 
-/// The Italian verb with its pronouns: the finite form, and the participle, gerund or infinitive after it.
+/// The Italian verb: pronouns, the finite form, then its participle, gerund or infinitive.
 struct ItalianGroup {
   std::string pronouns, finite, main;
 };
@@ -201,7 +201,7 @@ bool unclear_past(const Clause& c) {
 }
 
 std::string sentence(std::string words, char mark) {
-  // The accented vowels of UTF-8 have their capitals 32 code points lower, as the plain letters do.
+  // Capitals of accented vowels in UTF-8 are 32 code points lower, as for plain letters.
   const bool accented = words.size() > 1 && words[0] == '\xC3';
   char& first = words[accented ? 1 : 0];
   if (accented || (first >= 'a' && first <= 'z')) first = static_cast<char>(first - 0x20);

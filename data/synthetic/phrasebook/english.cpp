@@ -1,5 +1,5 @@
-// English spelling rules and the few irregular words of the phrasebook.
-#include "data/phrasebook_english.h"
+// English spelling rules and the irregular words of the phrasebook.
+#include "heed/data/synthetic/phrasebook/english.h"
 
 #include <array>
 #include <utility>
@@ -24,7 +24,7 @@ int vowel_groups(std::string_view word) {
   return count;
 }
 
-/// big, run, swim: one vowel between consonants in a word of one syllable doubles its last letter.
+/// big, run, swim: a single vowel between consonants in one syllable doubles the last letter.
 bool doubles(std::string_view word) {
   const size_t size = word.size();
   if (word == "travel" || word == "forget") return true;
@@ -34,7 +34,7 @@ bool doubles(std::string_view word) {
          !vowel(word[size - 3]);
 }
 
-/// The word that takes the ending, and what follows it: "look" and " for".
+/// Splits a phrase into the inflected word and the rest: "look" and " for".
 std::pair<std::string, std::string> head(std::string_view words) {
   const size_t blank = words.find(' ');
   if (blank == std::string_view::npos) return {std::string(words), ""};
@@ -46,7 +46,7 @@ std::string with_s(const std::string& word) {
   return word + (hissing(word) || word.ends_with('o') ? "es" : "s");
 }
 
-/// -er and -est: nearly all adjectives of one syllable, and those in -y.
+/// With -er or -est: adjectives of one syllable and those in -y; else with `adverb`.
 std::string graded(std::string_view adjective, std::string_view ending, std::string_view adverb) {
   std::string word(adjective);
   const bool short_word = vowel_groups(word.ends_with('e') ? word.substr(0, word.size() - 1) : word) <= 1;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/phrasebook_lexicon.h"
+#include "heed/data/synthetic/phrasebook/lexicon.h"
 
 namespace heed::phrases::english {
 

@@ -1,5 +1,5 @@
 // Italian morphology: articles, agreement, conjugation and clitics.
-#include "data/phrasebook_italian.h"
+#include "heed/data/synthetic/phrasebook/italian.h"
 
 #include <array>
 
@@ -14,7 +14,7 @@ bool starts_with_vowel(std::string_view word) {
   return !word.empty() && (vowel(word.front()) || word.starts_with("è"));
 }
 
-/// s and a consonant, z, gn, ps, x, y take lo, uno, quello.
+/// True for words that take lo, uno, quello: those in s and a consonant, z, gn, ps, x, y.
 bool impure(std::string_view word) {
   if (word.size() < 2) return false;
   const char first = lower(word[0]), second = lower(word[1]);
@@ -29,7 +29,7 @@ std::string without_last(std::string_view word, size_t letters = 1) {
   return std::string(word.substr(0, word.size() - letters));
 }
 
-/// The stem before an ending in e or i keeps its sound: cerc- cerch-, mang(i)- mang-, stud(i)- studi.
+/// The stem before an ending in e or i, which keeps its sound: cerc- cerch-, mang(i)- mang-, stud(i)- studi.
 std::string before_front_vowel(const ItalianVerb& verb, std::string_view ending) {
   std::string stem = without_last(verb.infinitive, 3);
   if (!verb.infinitive.ends_with("are")) return stem;
@@ -61,7 +61,7 @@ std::string present(const ItalianVerb& verb, Person person) {
   return {};
 }
 
-/// Endings of the participle and of -o, -e adjectives.
+/// The form of a participle or an adjective in -o or -e.
 std::string agreed(std::string_view word, Gender gender, Number number) {
   const bool feminine = gender == Gender::feminine, plural_form = number == Number::plural;
   const std::string stem = without_last(word);
@@ -87,7 +87,7 @@ std::string indirect(const Clitic& clitic) {
   return std::string(masculine[index(clitic.person)]);
 }
 
-/// In the order Italian has them; joined when they hang on a verb: "me lo" and "melo", "glielo".
+/// The pronouns in Italian order; joined when attached to a verb: "me lo" and "melo", "glielo".
 std::string cluster(const Clitics& clitics, bool attached) {
   static constexpr std::array<std::string_view, 6> reflexives = {"mi", "ti", "si", "ci", "vi", "si"};
   if (clitics.reflexive) return std::string(reflexives[index(*clitics.reflexive)]);
@@ -106,7 +106,7 @@ std::string join(std::string_view left, std::string_view right) {
   if (left.empty()) return std::string(right);
   if (right.empty()) return std::string(left);
   std::string out(left);
-  // l' un' quest' stand without a blank; po' and da' with one.
+  // No blank after l' un' quest'; one after po' and da'.
   const bool elided = left.ends_with("l'") || left.ends_with("n'") || left.ends_with("t'");
   if (!elided) out += ' ';
   return out += right;
@@ -225,7 +225,7 @@ std::string imperative(const ItalianVerb& verb) {
 
 std::string proclitics(const Clitics& clitics, std::string_view next) {
   std::string out = cluster(clitics, false);
-  // lo ho: l'ho. Only the singular is elided, and only before forms of avere.
+  // lo ho: l'ho. Elides only the singular, and only before forms of avere.
   const bool avere = next.starts_with('h') || next == "abbiamo" || next == "avete";
   const bool singular = clitics.direct && clitics.direct->person == Person::third;
   if (avere && singular) out.back() = '\'';
@@ -242,7 +242,7 @@ std::string infinitive(const ItalianVerb& verb, const Clitics& clitics) {
 std::string imperative(const ItalianVerb& verb, const Clitics& clitics) {
   const std::string pronouns = cluster(clitics, true), form = imperative(verb);
   if (pronouns.empty() || !form.ends_with('\'')) return form + pronouns;
-  // da' doubles the consonant that follows: dammi, dallo; but dagli.
+  // da' doubles the next consonant: dammi, dallo; but dagli.
   const std::string_view doubled = pronouns.starts_with("gli") ? "" : std::string_view(pronouns).substr(0, 1);
   return without_last(form) + std::string(doubled) + pronouns;
 }

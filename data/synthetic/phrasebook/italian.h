@@ -5,14 +5,16 @@
 #include <string>
 #include <string_view>
 
-#include "data/phrasebook_lexicon.h"
+#include "heed/data/synthetic/phrasebook/lexicon.h"
 
 namespace heed::phrases::italian {
 
+/// The finite tenses that finite() forms.
 enum class Tense { present, imperfect, future };
+/// Prepositions that merge with articles: di, a, da, in, su.
 enum class Preposition { of, to, from, in, on, none };
 
-/// A clitic pronoun: whom it stands for. The gender matters in the third person only.
+/// A clitic pronoun. Its gender matters in the third person only.
 struct Clitic {
   Person person = Person::third;
   Gender gender = Gender::masculine;
@@ -24,17 +26,17 @@ struct Clitics {
   std::optional<Person> reflexive = {};
 };
 
-/// With a blank between, but none after an apostrophe; an empty part adds nothing.
+/// Joins with a blank, but none after an apostrophe; an empty part adds nothing.
 std::string join(std::string_view left, std::string_view right);
 
 std::string plural(std::string_view noun, Gender gender);  ///< libro: libri, amica: amiche
 
-// What stands before a noun or an adjective takes its form from the beginning of the next word.
+// Articles and demonstratives depend on the beginning of the next word.
 std::string definite(Gender gender, Number number, std::string_view next);  ///< il lo l' la i gli le
 std::string indefinite(Gender gender, std::string_view next);               ///< un uno una un'
-/// The preposition with the definite article: nel, sullo, dell', alle.
+/// A preposition with the definite article: nel, sullo, dell', alle.
 std::string articulated(Preposition preposition, Gender gender, Number number, std::string_view next);
-/// Without an article: di, a (ad before a), da, in, su.
+/// A preposition without an article: di, a (ad before a), da, in, su.
 std::string plain(Preposition preposition, std::string_view next);
 std::string conjunction(std::string_view next);                             ///< e, ed before e
 std::string this_one(Gender gender, Number number, std::string_view next);  ///< questo, quest', questi
@@ -42,23 +44,26 @@ std::string that_one(Gender gender, Number number,
                      std::string_view next);                         ///< quel, quello, quell', quei, quegli
 std::string possessive(Person owner, Gender gender, Number number);  ///< mio, tue, suoi, loro
 
-/// After the noun or after a form of essere.
+/// The form after the noun or a form of essere.
 std::string adjective(const Adjective& adjective, Gender gender, Number number);
-/// Before the noun, where bello and buono are shortened: bel, begli, buon.
+/// The form before the noun, where bello and buono are shortened: bel, begli, buon.
 std::string adjective_before(const Adjective& adjective, Gender gender, Number number, std::string_view next);
 
-/// Fills the forms that follow from the infinitive; those that are set stay.
+/// Fills in empty forms that follow from the infinitive.
 void complete(ItalianVerb& verb);
+/// A finite form: compro, compravi, comprerà.
 std::string finite(const ItalianVerb& verb, Tense tense, Person person);
+/// The participle, agreeing with a noun.
 std::string participle(const ItalianVerb& verb, Gender gender, Number number);
+/// The gerund: comprando.
 std::string gerund(const ItalianVerb& verb);
 std::string imperative(const ItalianVerb& verb);  ///< of tu
 
-/// Before a finite verb: "me lo", "gliel'" when the word `next` is a form of avere, "si".
+/// The pronouns before a finite verb: "me lo", "gliel'" when `next` is a form of avere, "si".
 std::string proclitics(const Clitics& clitics, std::string_view next);
-/// The infinitive with what hangs on it: leggerlo, darmelo, alzarsi.
+/// The infinitive with its pronouns: leggerlo, darmelo, alzarsi.
 std::string infinitive(const ItalianVerb& verb, const Clitics& clitics = {});
-/// The imperative with what hangs on it: leggilo, dammi, dagli.
+/// The imperative with its pronouns: leggilo, dammi, dagli.
 std::string imperative(const ItalianVerb& verb, const Clitics& clitics);
 
 }  // namespace heed::phrases::italian

@@ -1,12 +1,12 @@
-// Reads the tables of the phrasebook's vocabulary.
-#include "data/phrasebook_lexicon.h"
+// Parses the tables of the phrasebook's vocabulary.
+#include "heed/data/synthetic/phrasebook/lexicon.h"
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "data/phrasebook_english.h"
-#include "data/phrasebook_italian.h"
-#include "data/phrasebook_words.h"
+#include "heed/core/error.h"
+#include "heed/data/synthetic/phrasebook/english.h"
+#include "heed/data/synthetic/phrasebook/italian.h"
+#include "heed/data/synthetic/phrasebook/words.h"
 
 namespace heed::phrases {
 namespace {
@@ -17,7 +17,7 @@ std::string trimmed(std::string_view piece) {
   return std::string(piece.substr(from, piece.find_last_not_of(" \n") + 1 - from));
 }
 
-/// The pieces between separators, without blanks at the ends.
+/// The parts between separators, trimmed.
 std::vector<std::string> split(std::string_view line, char separator) {
   std::vector<std::string> out;
   while (true) {
@@ -28,7 +28,7 @@ std::vector<std::string> split(std::string_view line, char separator) {
   }
 }
 
-/// The filled pieces between separators, as a table's lines or a list's words.
+/// The non-empty parts between separators: a table's lines or a list's words.
 std::vector<std::string> filled(std::string_view line, char separator) {
   std::vector<std::string> out = split(line, separator);
   std::erase(out, "");
@@ -40,7 +40,7 @@ std::string spaced(std::string word) {
   return word;
 }
 
-/// `book/books` gives both forms; `book` gives the second as "".
+/// `book/books` gives both forms; `book` gives "" as the second.
 std::array<std::string, 2> two_forms(const std::string& entry) {
   const size_t slash = entry.find('/');
   if (slash == std::string::npos) return {spaced(entry), ""};

@@ -9,30 +9,36 @@
 
 namespace heed::phrases {
 
+/// Grammatical gender.
 enum class Gender { masculine, feminine };
+/// Grammatical number.
 enum class Number { singular, plural };
 
 /// I, you, he or she or it, we, you all, they.
 enum class Person { first, second, third, first_plural, second_plural, third_plural };
 
+/// All persons.
 inline constexpr std::array people = {Person::first,        Person::second,        Person::third,
                                       Person::first_plural, Person::second_plural, Person::third_plural};
 
+/// The number of a person.
 constexpr Number number_of(Person person) {
   return person < Person::first_plural ? Number::singular : Number::plural;
 }
+/// The third person of a number.
 constexpr Person third(Number number) {
   return number == Number::singular ? Person::third : Person::third_plural;
 }
 
-/// What a word is about or may go with, one bit a tag of the tables.
+/// A set of topics of a word, or of words that go with it: one bit per tag of the tables.
 using Tags = uint64_t;
 
-/// A piece of text in both languages.
+/// A text in both languages.
 struct Phrase {
   std::string english, italian;
 };
 
+/// A noun in both languages.
 struct Noun {
   Phrase singular, plural;
   Gender gender = Gender::masculine;
@@ -40,19 +46,22 @@ struct Noun {
   Tags tags = 0;
 };
 
+/// An adjective in both languages.
 struct Adjective {
   Phrase word;          ///< the Italian masculine singular
-  bool before = false;  ///< stands before its noun
-  bool fixed = false;   ///< has one form
+  bool before = false;  ///< precedes its noun
+  bool fixed = false;   ///< invariable
   bool graded = true;   ///< has a comparative
-  bool state = false;   ///< of a person, may be a reason
-  Tags tags = 0;        ///< of the nouns it goes with
+  bool state = false;   ///< of a person; can be a reason
+  Tags tags = 0;        ///< of nouns that it fits
 };
 
+/// An English verb's base form and past.
 struct EnglishVerb {
   std::string base, past;
 };
 
+/// An Italian verb: its infinitive and irregular forms.
 struct ItalianVerb {
   std::string infinitive;  ///< without -si
   std::string participle;  ///< masculine singular
@@ -65,30 +74,35 @@ struct ItalianVerb {
   bool reflexive = false;
 };
 
+/// A verb in both languages, its sentence frame, and tags of its subjects and objects.
 struct Verb {
   std::string frame = {};
   EnglishVerb english = {};
   ItalianVerb italian = {};
   bool stative = false;   ///< no progressive; its past is the imperfect
-  bool first = false;     ///< may open a chain of actions
+  bool first = false;     ///< can start a chain of actions
   bool unwilled = false;  ///< neither progressive nor imperative
   Tags subjects = 0, objects = 0;
 };
 
+/// A place with prepositions: to, at and from it.
 struct Place {
   Phrase to, at, from;
 };
 
+/// A time phrase and the tenses it fits.
 struct Time {
   Phrase words;
-  std::string tenses;  ///< letters: h habit, p past, u used to, f future, n now
+  std::string tenses;  ///< letters: h habitual, p past, u used to, f future, n now
 };
 
+/// A person's name.
 struct Name {
   std::string word;
   Gender gender = Gender::masculine;
 };
 
+/// The words of the phrasebook.
 struct Lexicon {
   std::vector<std::string> tags;
   std::vector<Noun> nouns;
@@ -101,14 +115,14 @@ struct Lexicon {
 
   /// The bits of the tags in a blank-separated list.
   Tags mask(std::string_view list) const;
-  /// The nouns, verbs or adjectives that go with a mask, as pointers into this lexicon.
+  /// The nouns, or the verbs of a frame, as pointers into this lexicon.
   std::vector<const Noun*> nouns_of(Tags tags) const;
   std::vector<const Verb*> verbs_of(std::string_view frame) const;
-  /// The one verb of this frame, or the one with this infinitive.
+  /// The only verb of a frame, or the one with this infinitive.
   const Verb& verb(std::string_view frame, std::string_view infinitive = {}) const;
 };
 
-/// The one lexicon, built from the tables at the first call.
+/// The lexicon, built from the tables at the first call.
 const Lexicon& lexicon();
 
 }  // namespace heed::phrases

@@ -1,7 +1,7 @@
 // Sentences of one clause.
 #include <array>
 
-#include "data/phrasebook_patterns.h"
+#include "heed/data/synthetic/phrasebook/patterns.h"
 
 namespace heed::phrases {
 namespace {
@@ -10,7 +10,7 @@ using italian::Clitic;
 using italian::join;
 using italian::Preposition;
 
-/// With the words for when it happens at the end, or in front, where both languages may have them.
+/// The clause with a time phrase at the end, or in front where both languages allow it.
 Phrase timed(Speaker& speaker, const Clause& clause, int64_t percent) {
   const Phrase time = clause.verb->stative ? Phrase{} : speaker.time(clause.tense, percent);
   const bool front = speaker.chance(20);
@@ -20,7 +20,7 @@ Phrase timed(Speaker& speaker, const Clause& clause, int64_t percent) {
 Phrase frequency(Speaker& speaker) {
   static const std::array<Phrase, 3> words = {
       Phrase{"always", "sempre"}, {"often", "spesso"}, {"never", "mai"}};
-  return speaker.dice().pick(words);
+  return speaker.random().pick(words);
 }
 
 Phrase under(const NounPhrase& thing, int64_t kind) {
@@ -35,16 +35,16 @@ Phrase under(const NounPhrase& thing, int64_t kind) {
   return {join(word.english, thing.english), join(word.italian, rest)};
 }
 
-/// Where a thing can be: on the table, in the old box, near the bed.
+/// The location of a thing: on the table, in the old box, near the bed.
 Phrase spot(Speaker& speaker, const NounPhrase& whose, Tags what = 0) {
   const bool alive = (what & speaker.words().mask("person animal")) != 0;
-  const int64_t kind = alive ? speaker.dice().between(5, 9) : speaker.dice().below(10);
+  const int64_t kind = alive ? speaker.random().between(5, 9) : speaker.random().below(10);
   if (kind < 4) return under(speaker.known(speaker.noun("surface"), whose), 4);
   if (kind < 7) {
     const NounPhrase inside = speaker.known(speaker.noun(alive ? "room" : "holds room"), whose);
     return {join("in", inside.english), inside.after(Preposition::in)};
   }
-  const int64_t relation = alive ? speaker.dice().between(1, 3) : speaker.dice().below(4);
+  const int64_t relation = alive ? speaker.random().between(1, 3) : speaker.random().below(4);
   const char* tags = alive           ? "opens building land"
                      : relation == 0 ? "surface roof"
                                      : "surface opens building land";
@@ -83,7 +83,7 @@ Pair modal(Speaker& speaker) {
   Clause clause = speaker.action(speaker.verb(speaker.chance(70) ? "act" : "do"));
   if (clause.verb->stative || clause.verb->unwilled) return {};
   static constexpr std::array moods = {Mood::can, Mood::want, Mood::must};
-  clause.mood = speaker.dice().pick(moods);
+  clause.mood = speaker.random().pick(moods);
   clause.tense = speaker.chance(75) ? Tense::present : Tense::past;
   if (clause.tense == Tense::present || clause.mood != Mood::must) clause.negated = speaker.chance(20);
   if (odd(clause)) return {};
@@ -92,7 +92,7 @@ Pair modal(Speaker& speaker) {
   return finished(say(clause), ask ? '?' : '.');
 }
 
-/// Anna sees me: the pronoun goes before the verb.
+/// Anna sees me: in Italian the pronoun precedes the verb.
 Pair pronoun_object(Speaker& speaker) {
   const Tags people_tags = speaker.words().mask("person");
   const Verb& verb = speaker.verb("act");
@@ -116,9 +116,9 @@ Pair pronoun_object(Speaker& speaker) {
 
 Pair doing(Speaker& speaker) {
   Clause clause = speaker.action(speaker.verb("do"));
-  const int64_t kind = speaker.dice().below(10);
+  const int64_t kind = speaker.random().below(10);
   if (kind < 3)
-    clause.rest = speaker.dice().pick(speaker.words().manners);
+    clause.rest = speaker.random().pick(speaker.words().manners);
   else if (kind < 7)
     clause.rest = speaker.place().at;
   if (clause.tense == Tense::present && speaker.chance(25)) clause.frequency = frequency(speaker);
@@ -164,7 +164,7 @@ Pair rising(Speaker& speaker) {
 
 Clause being(Speaker& speaker, const NounPhrase& subject) {
   Clause clause{.subject = subject, .verb = &speaker.words().verb("be")};
-  const int64_t drawn = speaker.dice().below(100);
+  const int64_t drawn = speaker.random().below(100);
   if (drawn >= 60) clause.tense = drawn < 85 ? Tense::past : Tense::future;
   return clause;
 }
@@ -225,7 +225,7 @@ Pair putting(Speaker& speaker) {
   return finished(say(clause));
 }
 
-/// The one who likes becomes an indirect object in Italian, and the verb agrees with what is liked.
+/// In Italian the person who likes is the indirect object, and the verb agrees with the thing.
 Pair liking(Speaker& speaker) {
   const Verb& verb = speaker.words().verb("like");
   const NounPhrase who = speaker.person();
@@ -233,7 +233,7 @@ Pair liking(Speaker& speaker) {
       speaker.noun("food drink town film song music text building clothes lesson animal picked");
   const NounPhrase what = speaker.known(noun, who);
   Clause english{.subject = who, .verb = &verb, .object = {what.english, ""}};
-  const int64_t kind = speaker.dice().below(10);
+  const int64_t kind = speaker.random().below(10);
   if (kind > 6) english.tense = kind == 9 ? Tense::future : Tense::past;
   english.negated = speaker.chance(20);
   english.question = !english.negated && speaker.chance(20);
@@ -282,7 +282,7 @@ Pair giving(Speaker& speaker) {
 /// Commands and proposals.
 Pair order(Speaker& speaker) {
   static constexpr std::array frames = {"act", "act", "act", "give", "do", "self"};
-  const Verb& verb = speaker.verb(speaker.dice().pick(frames));
+  const Verb& verb = speaker.verb(speaker.random().pick(frames));
   if (verb.stative || verb.unwilled) return {};
   Clause clause = speaker.action(verb);
   const bool us = verb.frame != "self" && speaker.chance(30);
@@ -303,7 +303,7 @@ Pair order(Speaker& speaker) {
   return finished(command(clause), '!');
 }
 
-/// Hunger, haste and age are things one has in Italian.
+/// Hunger, haste and age: Italian uses avere.
 Pair having(Speaker& speaker) {
   static const std::array<Phrase, 7> states = {
       Phrase{"hungry", "fame"}, {"thirsty", "sete"},  {"sleepy", "sonno"}, {"afraid", "paura"},
@@ -311,10 +311,10 @@ Pair having(Speaker& speaker) {
   static const Verb be_or_have{
       .english = {"be", "was"}, .italian = speaker.words().verb("act", "avere").italian, .stative = true};
   Clause clause{.subject = speaker.person(), .verb = &be_or_have};
-  const int64_t drawn = speaker.dice().below(100);
+  const int64_t drawn = speaker.random().below(100);
   if (drawn >= 65) clause.tense = drawn < 90 ? Tense::past : Tense::future;
   if (speaker.chance(30)) {
-    const Phrase& number = speaker.dice().pick(speaker.words().numbers);
+    const Phrase& number = speaker.random().pick(speaker.words().numbers);
     // vent'anni, trent'anni, cent'anni; but sette anni, undici anni.
     std::string italian = number.italian;
     const bool round = italian == "venti" || italian.ends_with("ta") || italian == "cento";
@@ -326,7 +326,7 @@ Pair having(Speaker& speaker) {
     const NounPhrase fear = speaker.known(speaker.noun("animal"), nobody());
     clause.object = {join("afraid of", fear.english), join("paura", fear.after(Preposition::of))};
   } else {
-    clause.object = speaker.dice().pick(states);
+    clause.object = speaker.random().pick(states);
   }
   clause.question = speaker.chance(20);
   clause.negated = !clause.question && speaker.chance(20);

@@ -1,19 +1,19 @@
-// The kinds of sentences the phrasebook is made of.
+// The sentence patterns of the phrasebook.
 #pragma once
 
 #include <span>
 
-#include "data/parallel_text.h"
-#include "data/phrasebook_speaker.h"
+#include "heed/data/synthetic/phrasebook/speaker.h"
+#include "heed/data/text/parallel_text.h"
 
 namespace heed::phrases {
 
-/// Both sides as sentences that end in the mark.
+/// Both sides as sentences with this mark.
 inline Pair finished(const Phrase& words, char mark = '.') {
   return {sentence(words.english, mark), sentence(words.italian, mark)};
 }
 
-/// Whether this is said otherwise, or hard to understand: "did not buy some bread", "every man does not".
+/// True for unidiomatic or ambiguous clauses: "did not buy some bread", "every man does not".
 inline bool odd(const Clause& clause) {
   const bool no = clause.negated || clause.frequency.english == "never";
   const std::string& who = clause.subject.english;
@@ -21,22 +21,22 @@ inline bool odd(const Clause& clause) {
          (clause.object.english.starts_with("some ") || who.starts_with("every ") || who.starts_with("all "));
 }
 
-/// Whether the noun phrase has the adjective already: "the long language is long".
+/// True if the noun phrase contains the adjective: "the long language is long".
 inline bool says(const NounPhrase& phrase, const Adjective& word) {
   return (" " + phrase.english + " ").find(" " + word.word.english + " ") != std::string::npos;
 }
 
-/// One kind of sentence, and how often it comes beside the others.
+/// A sentence pattern and its relative frequency.
 struct Pattern {
   int64_t weight;
-  Pair (*make)(Speaker&);  ///< an empty pair when the choices do not go together
+  Pair (*make)(Speaker&);  ///< returns an empty pair when the choices do not fit
 };
 
 std::span<const Pattern> simple_patterns();  ///< of one clause
 std::span<const Pattern> joined_patterns();  ///< of two clauses, and comparisons
 std::span<const Pattern> asked_patterns();   ///< questions with where, what, who, which, how many
 
-/// A sentence of any kind; the same dice give the same pair.
-Pair compose(Dice& dice);
+/// A random sentence of any pattern; a pure function of the random stream.
+Pair compose(RandomStream& random);
 
 }  // namespace heed::phrases

@@ -1,8 +1,8 @@
 // Sentences of two clauses, and comparisons.
 #include <array>
 
-#include "data/phrasebook_english.h"
-#include "data/phrasebook_patterns.h"
+#include "heed/data/synthetic/phrasebook/english.h"
+#include "heed/data/synthetic/phrasebook/patterns.h"
 
 namespace heed::phrases {
 namespace {
@@ -17,16 +17,16 @@ bool animate(Speaker& speaker, const NounPhrase& who) {
   return who.tags == 0 || (who.tags & speaker.words().mask("person family")) != 0;
 }
 
-/// A second thing one does with it, not the first again.
+/// A second action with the same thing, different from the first.
 const Verb* second_action(Speaker& speaker, const Noun& thing, const Verb& first) {
   std::vector<const Verb*> fit;
   for (const Verb* verb : speaker.words().verbs_of("act")) {
     if (verb != &first && !verb->stative && (verb->objects & thing.tags) != 0) fit.push_back(verb);
   }
-  return fit.empty() ? nullptr : speaker.dice().pick(fit);
+  return fit.empty() ? nullptr : speaker.random().pick(fit);
 }
 
-/// Anna buys the red book and reads it: the pronoun takes gender and number from the noun before it.
+/// Anna buys the red book and reads it: the pronoun agrees with the noun.
 Pair chain(Speaker& speaker) {
   const Verb& first = speaker.verb("act");
   if (!first.first) return {};
@@ -85,7 +85,7 @@ Pair command_chain(Speaker& speaker) {
   return finished(join(join(command(left), {"and", italian::conjunction(end.italian)}), end), '!');
 }
 
-/// than, as: what follows in Italian is di with a noun or a stressed pronoun.
+/// than, as: in Italian di with a noun or a stressed pronoun.
 Phrase measure(const NounPhrase& other, bool equal) {
   static constexpr std::array<std::string_view, 6> stressed = {"me", "te", "lui", "noi", "voi", "loro"};
   static constexpr std::array<std::string_view, 6> objects = {"me", "you", "him", "us", "you all", "them"};
@@ -116,7 +116,7 @@ Pair comparison(Speaker& speaker) {
   clause.negated = !clause.question && speaker.chance(12);
   if (says(left, how) || says(right, how)) return {};
   const Phrase quality = predicate(how, left);
-  const int64_t kind = speaker.dice().below(10);
+  const int64_t kind = speaker.random().below(10);
   if (kind < 6) {
     const Phrase than = measure(right, false);
     clause.object = {english::comparative(how.word.english) + " than " + than.english,
@@ -207,7 +207,7 @@ Pair relative(Speaker& speaker) {
   return finished(say(main));
 }
 
-/// A reason in the second clause, about the subject or the object of the first.
+/// The second clause gives a reason, about the subject or object of the first.
 Pair because(Speaker& speaker) {
   const Lexicon& words = speaker.words();
   const Verb& verb = speaker.verb(speaker.chance(60) ? "act" : "do");
@@ -220,7 +220,7 @@ Pair because(Speaker& speaker) {
     clause.object = {what.english, what.full()};
     if (unclear_past(clause) || odd(clause)) return {};
     const bool person = (noun.tags & words.mask("person")) != 0;
-    // Of two women or two men one could not say which is meant.
+    // With two women or two men the pronoun would be ambiguous.
     if (person && what.person == clause.subject.person) return {};
     Clause reason{.subject = what.again(person), .verb = &words.verb("be"), .tense = clause.tense};
     const Adjective& how = speaker.predicate(noun.tags);
@@ -252,17 +252,17 @@ Pair two_clauses(Speaker& speaker) {
     clause.tense = tense;
     return clause;
   };
-  const int64_t kind = speaker.dice().below(10);
+  const int64_t kind = speaker.random().below(10);
   if (kind < 2) {
     Clause stays = speaker.action(speaker.verb("stay"));
     stays.tense = Tense::future;
     stays.rest = speaker.place().at;
     if (stays.verb->stative || speaker.chance(40)) stays = deed(Tense::future);
-    const Phrase first = join({"if", "se"}, speaker.dice().pick(weather));
+    const Phrase first = join({"if", "se"}, speaker.random().pick(weather));
     return finished(join(comma(first), say(stays)));
   }
   if (kind < 4) {
-    const Phrase first = join({"when", "quando"}, speaker.dice().pick(weather));
+    const Phrase first = join({"when", "quando"}, speaker.random().pick(weather));
     return finished(join(comma(first), say(deed(Tense::present))));
   }
   if (kind < 7) {
@@ -293,7 +293,7 @@ Pair two_clauses(Speaker& speaker) {
   return finished(join(join(comma(first), {"but", "ma"}), say(right)));
 }
 
-/// I read and you write: where two people are set against each other, Italian says the pronouns.
+/// I read and you write: in a contrast, Italian needs the pronouns.
 Pair contrast(Speaker& speaker) {
   NounPhrase left = speaker.pronoun(), right = speaker.chance(70) ? speaker.pronoun() : speaker.name();
   if (left.person == right.person) return {};

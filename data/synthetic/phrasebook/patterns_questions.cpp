@@ -1,17 +1,17 @@
-// Questions that begin with a question word.
+// Questions with a question word.
 #include <array>
 
-#include "data/phrasebook_patterns.h"
+#include "heed/data/synthetic/phrasebook/patterns.h"
 
 namespace heed::phrases {
 namespace {
 
 Pair where_when(Speaker& speaker) {
   static const std::array<Phrase, 3> words = {Phrase{"where", "dove"}, {"when", "quando"}, {"why", "perché"}};
-  const Phrase& word = speaker.dice().pick(words);
+  const Phrase& word = speaker.random().pick(words);
   const bool why = word.english == "why";
   static constexpr std::array frames = {"do", "self", "stay", "leave", "act"};
-  const Verb& verb = speaker.verb(speaker.dice().pick(frames));
+  const Verb& verb = speaker.verb(speaker.random().pick(frames));
   if (verb.stative && !(word.english == "where" && verb.frame == "stay")) return {};
   const bool wandering = verb.frame == "leave" || verb.frame == "self";
   if ((word.english == "where") ? wandering : verb.frame == "stay") return {};
@@ -27,7 +27,7 @@ Pair what_who(Speaker& speaker) {
   const Verb& verb = speaker.verb("act");
   Clause clause = speaker.action(verb);
   if (clause.tense == Tense::used_to) return {};
-  const int64_t kind = speaker.dice().below(10);
+  const int64_t kind = speaker.random().below(10);
   if (kind < 3) {
     clause.subject = {.english = "who", .italian = "chi"};
     const NounPhrase what = speaker.object(speaker.noun(verb.objects), speaker.name());

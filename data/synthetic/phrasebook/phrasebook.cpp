@@ -1,25 +1,25 @@
-// Fills the phrasebook with distinct sentences.
-#include "data/phrasebook.h"
+// Generates the distinct sentences of the phrasebook.
+#include "heed/data/synthetic/phrasebook/phrasebook.h"
 
 #include <algorithm>
 #include <array>
 #include <string>
 #include <unordered_set>
 
-#include "core/error.h"
-#include "data/phrasebook_patterns.h"
+#include "heed/core/error.h"
+#include "heed/data/synthetic/phrasebook/patterns.h"
 
 namespace heed::phrases {
 
-Pair compose(Dice& dice) {
+Pair compose(RandomStream& random) {
   const std::array lists = {simple_patterns(), joined_patterns(), asked_patterns()};
   int64_t total = 0;
   for (const auto list : lists) {
     for (const Pattern& pattern : list) total += pattern.weight;
   }
-  Speaker speaker(dice);
+  Speaker speaker(random);
   while (true) {
-    int64_t drawn = dice.below(total);
+    int64_t drawn = random.below(total);
     for (const auto list : lists) {
       for (const Pattern& pattern : list) {
         if (drawn >= 0 && drawn < pattern.weight) {
@@ -51,8 +51,8 @@ std::vector<Pair> phrasebook(const PhrasebookOptions& options) {
   out.reserve(static_cast<size_t>(options.count));
   std::unordered_set<std::string> seen;
   for (uint64_t number = 0; static_cast<int64_t>(out.size()) < options.count; ++number) {
-    Dice dice(options.seed, number);
-    Pair pair = phrases::compose(dice);
+    RandomStream random(options.seed, number);
+    Pair pair = phrases::compose(random);
     const int64_t length = words(pair.source);
     if (length < shortest || length > longest || !seen.insert(pair.source).second) continue;
     out.push_back(std::move(pair));

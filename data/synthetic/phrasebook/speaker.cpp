@@ -1,10 +1,10 @@
-// The choices behind a sentence of the phrasebook.
-#include "data/phrasebook_speaker.h"
+// The random choices of a phrasebook sentence.
+#include "heed/data/synthetic/phrasebook/speaker.h"
 
 #include <array>
 
-#include "core/error.h"
-#include "data/phrasebook_english.h"
+#include "heed/core/error.h"
+#include "heed/data/synthetic/phrasebook/english.h"
 
 namespace heed::phrases {
 namespace {
@@ -21,7 +21,7 @@ std::string number_word(std::string_view masculine, std::string_view feminine, G
 const Noun& Speaker::noun(Tags tags) {
   const auto choices = words_.nouns_of(tags);
   if (choices.empty()) fail(Fault::internal, "phrasebook: no noun has a tag of the mask ", tags, ".");
-  return *dice_.pick(choices);
+  return *random_.pick(choices);
 }
 
 const Adjective* Speaker::adjective(const Noun& noun, bool before) {
@@ -29,7 +29,7 @@ const Adjective* Speaker::adjective(const Noun& noun, bool before) {
   for (const Adjective& word : words_.adjectives) {
     if (word.before == before && (word.tags & noun.tags) != 0) choices.push_back(&word);
   }
-  return choices.empty() ? nullptr : dice_.pick(choices);
+  return choices.empty() ? nullptr : random_.pick(choices);
 }
 
 const Adjective& Speaker::predicate(Tags tags, Quality quality) {
@@ -41,10 +41,10 @@ const Adjective& Speaker::predicate(Tags tags, Quality quality) {
     }
   }
   if (choices.empty()) fail(Fault::internal, "phrasebook: no adjective has a tag of the mask ", tags, ".");
-  return *dice_.pick(choices);
+  return *random_.pick(choices);
 }
 
-const Verb& Speaker::verb(std::string_view frame) { return *dice_.pick(words_.verbs_of(frame)); }
+const Verb& Speaker::verb(std::string_view frame) { return *random_.pick(words_.verbs_of(frame)); }
 
 NounPhrase Speaker::phrase(const Noun& noun, const Company& company) {
   const bool plural = company.number == Number::plural;
@@ -93,7 +93,7 @@ NounPhrase Speaker::phrase(const Noun& noun, const Company& company) {
       front = {plural ? "those" : "that", italian::that_one(gender, company.number, core.italian)};
       break;
     case Determiner::counted:
-      front = dice_.pick(words_.numbers);
+      front = random_.pick(words_.numbers);
       break;
     case Determiner::many:
       front = {"many", number_word("molti", "molte", gender)};
@@ -119,7 +119,7 @@ NounPhrase Speaker::phrase(const Noun& noun, const Company& company) {
 }
 
 NounPhrase Speaker::name() {
-  const Name& chosen = dice_.pick(words_.names);
+  const Name& chosen = random_.pick(words_.names);
   return {.english = chosen.word, .italian = chosen.word, .gender = chosen.gender};
 }
 
@@ -132,7 +132,7 @@ NounPhrase Speaker::name(Gender gender) {
 
 NounPhrase Speaker::pronoun() {
   static constexpr std::array<int64_t, 6> share = {22, 16, 30, 12, 6, 14};
-  int64_t drawn = dice_.below(100);
+  int64_t drawn = random_.below(100);
   size_t person = 0;
   while (drawn >= share[person]) drawn -= share[person++];
   NounPhrase out{.person = people[person]};
@@ -148,7 +148,7 @@ NounPhrase Speaker::family() {
   if (!single && chance(25)) company.number = Number::plural;
   static constexpr std::array owners = {Person::first, Person::second, Person::third, Person::first_plural,
                                         Person::third_plural};
-  company.owner = dice_.pick(owners);
+  company.owner = random_.pick(owners);
   const bool shared = company.owner == Person::first_plural || company.owner == Person::third_plural;
   if (shared && (relative.tags & words_.mask("spouse")) != 0) company.owner = Person::third;
   company.owner_gender = chance(50) ? Gender::feminine : Gender::masculine;
@@ -156,7 +156,7 @@ NounPhrase Speaker::family() {
 }
 
 NounPhrase Speaker::subject(Tags tags) {
-  const int64_t drawn = dice_.below(100);
+  const int64_t drawn = random_.below(100);
   const bool person = (tags & words_.mask("person")) != 0;
   if (person && drawn < 30) return pronoun();
   if (person && drawn < 52) return name();
@@ -176,7 +176,7 @@ NounPhrase Speaker::subject(Tags tags) {
   const bool single = (chosen.tags & words_.mask("mass single")) != 0;
   if (!single && chance(28)) company.number = Number::plural;
   const bool plural = company.number == Number::plural;
-  const int64_t kind = dice_.below(100);
+  const int64_t kind = random_.below(100);
   if (kind < 8)
     company.determiner = Determiner::these;
   else if (kind < 12)
@@ -202,11 +202,11 @@ NounPhrase Speaker::determined(const Noun& noun, Company company, const NounPhra
   company.owner = subject.person;
   company.owner_gender = subject.gender;
   const bool animal = (subject.tags & words_.mask("animal")) != 0;
-  // "your" of several people and "its" would leave the translation open.
+  // "your" of several people and "its" would make the translation ambiguous.
   const bool unclear = subject.person == Person::second_plural || animal;
   if (company.determiner == Determiner::possessive && unclear) company.determiner = Determiner::definite;
   if (chance(44)) {
-    const int64_t kind = dice_.below(10);
+    const int64_t kind = random_.below(10);
     if (kind < 6) company.after = adjective(noun, false);
     if (kind > 3) company.before = adjective(noun, true);
   }
@@ -214,7 +214,7 @@ NounPhrase Speaker::determined(const Noun& noun, Company company, const NounPhra
 }
 
 NounPhrase Speaker::object(const Noun& noun, const NounPhrase& subject) {
-  const int64_t kind = dice_.below(100);
+  const int64_t kind = random_.below(100);
   const bool mass = (noun.tags & words_.mask("mass")) != 0;
   const bool single = mass || (noun.tags & words_.mask("single")) != 0;
   Company company;
@@ -255,7 +255,7 @@ NounPhrase Speaker::known(const Noun& noun, const NounPhrase& subject) {
 }
 
 Tense Speaker::tense(const Verb& verb) {
-  const int64_t drawn = dice_.below(100);
+  const int64_t drawn = random_.below(100);
   if (drawn < 38) return Tense::present;
   if (drawn < 72) return Tense::past;
   if (drawn < 86) return Tense::future;
@@ -269,13 +269,13 @@ Phrase Speaker::time(Tense tense, int64_t percent) {
   if (!chance(percent)) return {};
   if (chance(15) && letter != 'n' && letter != 'u') return clock();
   while (true) {
-    const Time& chosen = dice_.pick(words_.times);
+    const Time& chosen = random_.pick(words_.times);
     if (chosen.tenses.find(letter) != std::string::npos) return chosen.words;
   }
 }
 
 Phrase Speaker::clock() {
-  const int64_t hour = dice_.between(1, 14);
+  const int64_t hour = random_.between(1, 14);
   if (hour == 13) return {"at noon", "a mezzogiorno"};
   if (hour == 14) return {"at midnight", "a mezzanotte"};
   if (hour == 1) return {"at one o'clock", "all'una"};

@@ -1,15 +1,16 @@
-// Chooses what the phrasebook's sentences are about: nouns with company, people, verbs, times and places.
+// Chooses the words of the phrasebook's sentences: nouns, people, verbs, times and places.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
-#include "data/dice.h"
-#include "data/phrasebook_clause.h"
-#include "data/phrasebook_lexicon.h"
+#include "heed/data/synthetic/phrasebook/clause.h"
+#include "heed/data/synthetic/phrasebook/lexicon.h"
+#include "heed/data/synthetic/random_stream.h"
 
 namespace heed::phrases {
 
+/// What precedes a noun: an article, possessive, demonstrative or quantity.
 enum class Determiner {
   definite,
   indefinite,
@@ -24,10 +25,10 @@ enum class Determiner {
   every
 };
 
-/// Which adjectives will do: any, those with a comparative, those that may be a reason.
+/// Which adjectives fit: any, those with a comparative, those that can be a reason.
 enum class Quality { any, graded, state };
 
-/// What stands around a noun.
+/// Determiner, number and adjectives of a noun.
 struct Company {
   Determiner determiner = Determiner::definite;
   Number number = Number::singular;
@@ -37,21 +38,21 @@ struct Company {
   Gender owner_gender = Gender::masculine;  ///< his or her
 };
 
-/// All choices of one sentence; the same dice give the same sentence.
+/// All choices of one sentence; a pure function of the random stream.
 class Speaker {
  public:
-  explicit Speaker(Dice& dice) : dice_(dice), words_(lexicon()) {}
+  explicit Speaker(RandomStream& random) : random_(random), words_(lexicon()) {}
 
-  Dice& dice() { return dice_; }
+  RandomStream& random() { return random_; }
   const Lexicon& words() const { return words_; }
-  bool chance(int64_t percent) { return dice_.chance(percent); }
+  bool chance(int64_t percent) { return random_.chance(percent); }
 
   const Noun& noun(Tags tags);
   const Noun& noun(std::string_view tags) { return noun(words_.mask(tags)); }
-  /// An adjective that goes with the noun; nullptr when there is none.
+  /// An adjective that fits the noun; nullptr when there is none.
   const Adjective* adjective(const Noun& noun, bool before);
   const Adjective& predicate(Tags tags, Quality quality = Quality::any);
-  /// A verb of the frame.
+  /// A verb of this frame.
   const Verb& verb(std::string_view frame);
 
   NounPhrase phrase(const Noun& noun, const Company& company);
@@ -59,28 +60,28 @@ class Speaker {
   NounPhrase name(Gender gender);
   NounPhrase pronoun();  ///< I, you, he, she, we, you all, they
   NounPhrase family();   ///< my brother, Anna's aunt
-  /// Somebody who may do what a verb with these subjects says.
+  /// A possible subject of a verb with these subject tags.
   NounPhrase subject(Tags tags);
   NounPhrase person() { return subject(words_.mask("person")); }
-  /// The noun as the object of somebody's action, with any determiner.
+  /// The noun as an object, with any determiner.
   NounPhrase object(const Noun& noun, const NounPhrase& subject);
   /// The noun with `the` or a possessive.
   NounPhrase known(const Noun& noun, const NounPhrase& subject);
 
   Tense tense(const Verb& verb);
-  /// Words for when it happens, fit for the tense; often none.
+  /// A time phrase for the tense; often empty.
   Phrase time(Tense tense, int64_t percent);
   Phrase clock();  ///< at three o'clock
-  const Place& place() { return dice_.pick(words_.places); }
+  const Place& place() { return random_.pick(words_.places); }
   const Place& town();  ///< a place to live in: Rome, Italy
 
-  /// somebody + verb + object, in some tense; the object is chosen too.
+  /// A clause of subject, verb and object in some tense; chooses all three.
   Clause action(const Verb& verb);
 
  private:
   NounPhrase determined(const Noun& noun, Company company, const NounPhrase& subject);
 
-  Dice& dice_;
+  RandomStream& random_;
   const Lexicon& words_;
 };
 

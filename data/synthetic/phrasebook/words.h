@@ -1,4 +1,4 @@
-// The vocabulary of the phrasebook, as tables that data/phrasebook_lexicon.cpp reads.
+// The vocabulary of the phrasebook as tables for data/synthetic/phrasebook/lexicon.cpp.
 #pragma once
 
 #include <string_view>
@@ -6,8 +6,8 @@
 namespace heed::phrases::tables {
 
 /// `tags: english[/plural] italian[/plural] m|f [+tag]...`, entries separated by commas, `_` for a blank.
-/// What a tag means is said by the verbs and adjectives that ask for it. `mass`: no plural and no number;
-/// `single`: no plural; `uova`: feminine in the plural.
+/// Verbs and adjectives define the tags' meaning. `mass`: no plural and no number; `single`: no plural;
+/// `uova`: feminine in the plural.
 inline constexpr std::string_view nouns = R"(
 person: man/men uomo/uomini m, woman/women donna f, boy ragazzo m, girl ragazza f, child/children bambino m
 person: friend amico/amici m, neighbour vicino m, guest ospite m, king re/re m, queen regina f
@@ -92,8 +92,8 @@ lesson: word parola f, rule regola f, idea idea f
 film: film film/film m, show spettacolo m
 )";
 
-/// `tags: english italian [pre] [inv] [abs]`: `pre` stands before its noun, `inv` has one form, `abs` knows
-/// no more and less, `state` of a person may be the reason for what he does.
+/// `tags: english italian [pre] [inv] [abs]`: `pre` precedes its noun, `inv` is invariable, `abs` has no
+/// comparative, `state` of a person can be the reason for an action.
 inline constexpr std::string_view adjectives = R"(
 object picked opens: red rosso abs, green verde abs, blue blu inv abs, yellow giallo abs, white bianco abs
 object picked opens: black nero abs, grey grigio abs, pink rosa inv abs
@@ -139,8 +139,8 @@ person text film song music drink vehicle: German tedesco abs
 
 /// `frame: english[/past] italian [key=value]... [flag]... | subject tags | object tags`.
 /// Keys: pp participle, fut future stem, stem of imperfect and gerund, imp imperative.
-/// Flags: isc; essere (its auxiliary); stative (its past is the imperfect); first (opens a chain of actions);
-/// unwilled (nobody is told to do it).
+/// Flags: isc; essere (its auxiliary); stative (its past is the imperfect); first (starts a chain of
+/// actions); unwilled (no imperative).
 inline constexpr std::string_view verbs = R"(
 act: buy/bought comprare first | person | food drink text clothes vehicle thing furniture instrument
 act: sell/sold vendere | person | food clothes vehicle thing furniture instrument
@@ -257,7 +257,7 @@ like: like piacere essere pp=piaciuto | person |
 stare: stand/stood stare fut=star | person |
 )";
 
-/// The present of verbs that no rule gives: io, tu, lui, noi, voi, loro.
+/// Irregular presents: io, tu, lui, noi, voi, loro.
 inline constexpr std::string_view presents = R"(
 tradurre: traduco traduci traduce traduciamo traducete traducono
 bere: bevo bevi beve beviamo bevete bevono
@@ -317,7 +317,7 @@ to England|in England|from England|in Inghilterra|dall'Inghilterra
 to Germany|in Germany|from Germany|in Germania|dalla Germania
 )";
 
-/// `english | italian | tenses`: h habit, p past, u used to, f future, n going on now.
+/// `english | italian | tenses`: h habitual, p past, u used to, f future, n now.
 inline constexpr std::string_view times = R"(
 every day|ogni giorno|hu
 every morning|ogni mattina|hu
@@ -364,6 +364,7 @@ in two days|tra due giorni|f
 in a week|tra una settimana|f
 )";
 
+/// `english | italian`: adverbs of manner.
 inline constexpr std::string_view manners = R"(
 slowly|lentamente
 quickly|velocemente

@@ -1,11 +1,11 @@
-// tests attention/headed.h: what a host asks of projections, and the memory of keys and values
-#include "attention/headed.h"
+// Tests attention/base/headed.h: projections and the key-value cache.
+#include "heed/attention/base/headed.h"
 
 #include <cmath>
 
-#include "attention/variant.h"
-#include "autograd/node.h"
-#include "tests/catch.h"
+#include "heed/attention/variant.h"
+#include "heed/autograd/node.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -33,35 +33,35 @@ Tensor random(const Shape& shape, uint64_t seed) {
 }  // namespace
 
 TEST_CASE("headed: biases where the host wants them") {
-  const auto bare = made({.width = 6, .heads = 3});
+  const auto bare = made({.d_model = 6, .heads = 3});
   CHECK(count_parameters(*bare) == 4 * 36);
-  const auto input = made({.width = 6, .heads = 3, .input_bias = true});
+  const auto input = made({.d_model = 6, .heads = 3, .input_bias = true});
   CHECK(count_parameters(*input) == 4 * 36 + 3 * 6);
   CHECK_FALSE(headed(*input).output.bias);
-  CHECK(count_parameters(*made({.width = 6, .heads = 3, .input_bias = true, .output_bias = true})) ==
+  CHECK(count_parameters(*made({.d_model = 6, .heads = 3, .input_bias = true, .output_bias = true})) ==
         4 * 36 + 4 * 6);
 }
 
 TEST_CASE("headed: initial weights as the host wants them") {
-  const auto attention = made({.width = 128, .heads = 4, .init = Init::normal, .output_gain = 0.25});
+  const auto attention = made({.d_model = 128, .heads = 4, .init = Init::normal, .output_gain = 0.25});
   CHECK(deviation(headed(*attention).query.weight) == Approx(0.02).epsilon(0.03));
   CHECK(deviation(headed(*attention).output.weight) == Approx(0.005).epsilon(0.03));
-  const auto xavier = made({.width = 128, .heads = 4});
+  const auto xavier = made({.d_model = 128, .heads = 4});
   CHECK(deviation(headed(*xavier).value.weight) == Approx(std::sqrt(2.0 / 256)).epsilon(0.03));
 }
 
 TEST_CASE("headed: a memory grows in place without a tape, and keeps history with one") {
-  const auto attention = made({.width = 4, .heads = 2, .causal = true});
+  const auto attention = made({.d_model = 4, .heads = 2, .causal = true});
   const Tensor x = random(Shape{1, 40, 4}, 2);
   {
-    const NoTape quiet;
-    const auto memory = attention->start();
-    auto& kept = dynamic_cast<KeyValueMemory&>(*memory);
+    const NoGrad quiet;
+    const auto cache = attention->new_cache();
+    auto& kept = dynamic_cast<KeyValueCache&>(*cache);
     const void* place = nullptr;
     int moves = 0;
     for (int64_t t = 0; t < 40; ++t) {
       const Tensor row = view::slice(x, 1, t, t + 1);
-      attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()});
+      attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .cache = cache.get()});
       if (kept.keys.raw() != place) ++moves;
       place = kept.keys.raw();
     }
@@ -72,15 +72,15 @@ TEST_CASE("headed: a memory grows in place without a tape, and keeps history wit
     const auto found = view::slice(kept.keys, 2, 0, 40).to_host(), expected = all.to_host();
     for (size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(1e-6));
   }
-  const auto memory = attention->start();
+  const auto cache = attention->new_cache();
   const Tensor row = view::slice(x, 1, 0, 1);
-  attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()});
-  CHECK(dynamic_cast<KeyValueMemory&>(*memory).keys.node());
+  attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .cache = cache.get()});
+  CHECK(dynamic_cast<KeyValueCache&>(*cache).keys.node());
 }
 
 TEST_CASE("headed: what was taped before a memory grows stays as it was") {
   // Frozen keys, a query that is trained: rows are written in place while the tape still holds earlier ones.
-  const auto attention = made({.width = 4, .heads = 2, .causal = true});
+  const auto attention = made({.d_model = 4, .heads = 2, .causal = true});
   for (Linear* frozen : {&headed(*attention).key, &headed(*attention).value})
     frozen->weight = frozen->weight.detach();
   const Tensor x = random(Shape{1, 6, 4}, 3);
@@ -88,11 +88,11 @@ TEST_CASE("headed: what was taped before a memory grows stays as it was") {
     headed(*attention).query.weight.node()->grad = Tensor();
     Tensor total;
     if (by_steps) {
-      const auto memory = attention->start();
+      const auto cache = attention->new_cache();
       for (int64_t t = 0; t < 6; ++t) {
         const Tensor row = view::slice(x, 1, t, t + 1);
-        const Tensor y = sum(square(attention->forward(
-            {.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()})));
+        const Tensor y = sum(square(
+            attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .cache = cache.get()})));
         total = total ? total + y : y;
       }
     } else {
@@ -109,13 +109,13 @@ TEST_CASE("headed: dropout is on weights that sum to one, and leaves the mean") 
   for (const char* spec : {"softmax", "additive"}) {
     CAPTURE(spec);
     Rng rng(1), noise(2);
-    const auto attention = make_attention(spec, {.width = 2, .cross = true, .dropout = 0.25}, rng);
+    const auto attention = make_attention(spec, {.d_model = 2, .cross = true, .dropout = 0.25}, rng);
     headed(*attention).output.weight = Tensor::from(std::vector<float>{1, 0, 0, 1}, Shape{2, 2});
     // All values are the same vector: a row gives it times the sum of its weights, kept ones scaled by 4 / 3.
     const Tensor keys = Tensor::full(Shape{1, 4, 2}, 1), queries = random(Shape{1, 500, 2}, 3);
     const float value = headed(*attention).value(keys).to_host()[0];
     const auto y =
-        attention->forward({.queries = queries, .keys = keys, .pass = {.noise = &noise}}).to_host();
+        attention->forward({.queries = queries, .keys = keys, .context = {.rng = &noise}}).to_host();
     double mean = 0;
     for (size_t i = 0; i < 1000; i += 2) {
       const double sum = y[i] / value;
@@ -128,9 +128,9 @@ TEST_CASE("headed: dropout is on weights that sum to one, and leaves the mean") 
 }
 
 TEST_CASE("headed: heads that do not fit are refused") {
-  CHECK_THROWS_WITH(made({.width = 10, .heads = 4}), containing("4 heads do not divide the width 10"));
-  CHECK_THROWS_WITH(made({.width = 10, .heads = 0}), containing("0 heads"));
-  const auto attention = made({.width = 4, .heads = 2});
+  CHECK_THROWS_WITH(made({.d_model = 10, .heads = 4}), containing("4 heads do not divide the width 10"));
+  CHECK_THROWS_WITH(made({.d_model = 10, .heads = 0}), containing("0 heads"));
+  const auto attention = made({.d_model = 4, .heads = 2});
   const Tensor wide = random(Shape{1, 2, 5}, 1);
   CHECK_THROWS_WITH(attention->forward({.queries = wide, .keys = wide}), containing("[1, 2, 5]"));
   const Tensor x = random(Shape{2, 2, 4}, 1), other = random(Shape{3, 2, 4}, 1);

@@ -1,11 +1,11 @@
-// Every rung of the ladder holds: attentions that exist in this file alone, through the whole battery.
+// Runs the battery on attentions defined in this file, one on each rung of the ladder.
 #include <cmath>
 
-#include "attention/kernelized.h"
-#include "attention/patterned.h"
-#include "tests/attention/battery.h"
-#include "tests/catch.h"
-#include "tests/nn/plain_attention.h"
+#include "heed/attention/base/kernelized.h"
+#include "heed/attention/base/patterned.h"
+#include "heed/tests/attention/battery/battery.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/nn/plain_attention.h"
 
 namespace heed {
 namespace {
@@ -58,8 +58,8 @@ class Dot final : public ScoredAttention {
   Dot(const AttentionConfig& config, const NoOptions&, Rng& rng) : ScoredAttention(config, rng) {}
 
  private:
-  Tensor score(const Tensor& q, const Tensor& k, const Attend&) const override {
-    return matmul(q, transpose(k, 2, 3)) * (1 / std::sqrt(static_cast<double>(head_width())));
+  Tensor score(const Tensor& q, const Tensor& k, const AttentionInput&) const override {
+    return matmul(q, transpose(k, 2, 3)) * (1 / std::sqrt(static_cast<double>(head_dim())));
   }
 };
 
@@ -69,10 +69,12 @@ class Sigmoid final : public ScoredAttention {
   Sigmoid(const AttentionConfig& config, const NoOptions&, Rng& rng) : ScoredAttention(config, rng) {}
 
  private:
-  Tensor score(const Tensor& q, const Tensor& k, const Attend&) const override {
+  Tensor score(const Tensor& q, const Tensor& k, const AttentionInput&) const override {
     return matmul(q, transpose(k, 2, 3));
   }
-  Tensor weigh(const Tensor& scores, const Tensor&, const Attend&) const override { return sigmoid(scores); }
+  Tensor weigh(const Tensor& scores, const Tensor&, const AttentionInput&) const override {
+    return sigmoid(scores);
+  }
 };
 
 // Rung 2': feature().
@@ -94,13 +96,13 @@ class Efficient final : public HeadedAttention {
   Efficient(const AttentionConfig& config, const NoOptions&, Rng& rng) : HeadedAttention(config, rng) {}
 
  private:
-  Tensor attend(Heads heads, const Attend& call) override {
-    if (call.mask.key_lengths())
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    if (input.mask.key_lengths())
       fail("attention 'efficient': it takes no key lengths. Use batches of one length.");
-    if (call.mask.bias()) fail("attention 'efficient': it takes no bias on scores. Leave it out.");
-    if (call.memory != nullptr) fail("attention 'efficient': it keeps no memory. Give all keys in one call.");
+    if (input.mask.bias()) fail("attention 'efficient': it takes no bias on scores. Leave it out.");
+    if (input.cache != nullptr) fail("attention 'efficient': it has no cache. Give all keys in one call.");
     const Tensor q = softmax(heads.q), k = softmax(transpose(heads.k, 2, 3));  // [B, H, T, d], [B, H, d, T]
-    if (call.pass.probe != nullptr) call.pass.probe->see(*this, matmul(q, k));
+    if (input.context.recorder != nullptr) input.context.recorder->record(*this, matmul(q, k));
     return matmul(q, matmul(k, heads.v));
   }
 };
@@ -109,15 +111,15 @@ class Efficient final : public HeadedAttention {
 class Own final : public Attention {
  public:
   Own(const AttentionConfig& config, const NoOptions&, Rng& rng) : inner(config, rng) {}
-  Tensor forward(const Attend& call) override {
-    Attend within = call;
-    Probe probe;
-    if (call.pass.probe != nullptr) within.pass.probe = &probe;
+  Tensor forward(const AttentionInput& input) override {
+    AttentionInput within = input;
+    MapRecorder recorder;
+    if (input.context.recorder != nullptr) within.context.recorder = &recorder;
     const Tensor y = inner.forward(within);
-    for (const Probe::Map& map : probe.maps) call.pass.probe->see(*this, map.weights);
+    for (const MapRecorder::Map& map : recorder.maps) input.context.recorder->record(*this, map.weights);
     return y;
   }
-  std::unique_ptr<Memory> start() const override { return inner.start(); }
+  std::unique_ptr<AttentionCache> new_cache() const override { return inner.new_cache(); }
   void fields(Fields& f) override { f("inner", inner); }
   PlainAttention inner;
 };

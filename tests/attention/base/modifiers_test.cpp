@@ -1,14 +1,14 @@
-// tests attention/modified.h: positions inside an attention, shared keys, caps, sinks, against numbers known
-// otherwise
-#include "attention/modified.h"
+// Tests attention/base/modifiers.h: positions in attention, shared keys, caps and sinks, against known
+// results.
+#include "heed/attention/base/modifiers.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "tests/attention/battery.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/attention/battery/battery.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -30,10 +30,10 @@ std::unique_ptr<Attention> made(AttentionConfig config, const std::string& spec 
 HeadedAttention& headed(Attention& attention) { return dynamic_cast<HeadedAttention&>(attention); }
 
 std::vector<double> map_of(Attention& attention, const Tensor& x, const Mask& mask) {
-  const NoTape quiet;
-  Probe probe;
-  attention.forward({.queries = x, .keys = x, .mask = mask, .pass = {.probe = &probe}});
-  return probe.maps.at(0).weights.to_doubles();
+  const NoGrad quiet;
+  MapRecorder recorder;
+  attention.forward({.queries = x, .keys = x, .mask = mask, .context = {.recorder = &recorder}});
+  return recorder.maps.at(0).weights.to_doubles();
 }
 
 double at(const Tensor& x, int64_t row, int64_t column) {
@@ -45,7 +45,7 @@ double at(const Tensor& x, int64_t row, int64_t column) {
 TEST_CASE("modified: products of turned vectors depend on their distance only") {
   Rng rng(1);
   for (const PositionKind kind : {PositionKind::rope, PositionKind::rope_interleaved}) {
-    const HeadModifiers modifiers({.width = 6, .heads = 1, .modifiers = {.position = kind}}, rng);
+    const HeadModifiers modifiers({.d_model = 6, .heads = 1, .modifiers = {.position = kind}}, rng);
     const Tensor q = expand(random(Shape{1, 1, 1, 6}, 2), Shape{1, 1, 40, 6}),
                  k = expand(random(Shape{1, 1, 1, 6}, 3), Shape{1, 1, 40, 6});
     const Tensor products = matmul(modifiers.ready_query(q, 0), transpose(modifiers.ready_key(k, 0), 2, 3));
@@ -66,7 +66,7 @@ TEST_CASE("modified: angles of rope are position times base^(-2 i / d), in both 
   const Tensor ones = Tensor::full(Shape{1, 1, 4, 4}, 1, DType::f64);
   for (const bool halves : {true, false}) {
     const HeadModifiers modifiers(
-        {.width = 4,
+        {.d_model = 4,
          .modifiers = {.position = halves ? PositionKind::rope : PositionKind::rope_interleaved,
                        .position_base = 100}},
         rng);
@@ -90,7 +90,7 @@ TEST_CASE("modified: slopes of alibi") {
   // Equal queries and keys: the weights are those of the bias alone.
   for (const bool causal : {true, false}) {
     const auto attention =
-        made({.width = 4, .heads = 2, .causal = causal, .modifiers = {.position = PositionKind::alibi}});
+        made({.d_model = 4, .heads = 2, .causal = causal, .modifiers = {.position = PositionKind::alibi}});
     headed(*attention).query.weight = Tensor::zeros(Shape{4, 4}, DType::f64);
     const auto map = map_of(*attention, random(Shape{1, 70, 4}, 1), causal ? Mask::causal() : Mask::none());
     for (int64_t h = 0; h < 2; ++h) {
@@ -127,7 +127,7 @@ TEST_CASE("modified: buckets of t5") {
 TEST_CASE("modified: a bias of t5 is that of its bucket, a vector of shaw meets its query") {
   const Tensor x = random(Shape{1, 9, 4}, 5);
   const auto biased =
-      made({.width = 4,
+      made({.d_model = 4,
             .heads = 2,
             .modifiers = {.position = PositionKind::t5, .position_buckets = 8, .position_span = 6}});
   headed(*biased).query.weight = Tensor::zeros(Shape{4, 4}, DType::f64);
@@ -147,7 +147,7 @@ TEST_CASE("modified: a bias of t5 is that of its bucket, a vector of shaw meets 
     }
   }
   const auto shifted =
-      made({.width = 2, .causal = true, .modifiers = {.position = PositionKind::shaw, .position_span = 2}});
+      made({.d_model = 2, .causal = true, .modifiers = {.position = PositionKind::shaw, .position_span = 2}});
   headed(*shifted).key.weight = Tensor::zeros(Shape{2, 2}, DType::f64);
   for (const Named& one : tensors(*shifted)) {
     if (one.name == "position_vectors") vectors = *one.tensor = leaf(random(Shape{5, 2}, 7));
@@ -169,7 +169,7 @@ TEST_CASE("modified: a bias of t5 is that of its bucket, a vector of shaw meets 
 
 TEST_CASE("modified: shaw adds a vector to the value of each pair too, by its distance") {
   for (const bool causal : {false, true}) {
-    const AttentionConfig config{.width = 4,
+    const AttentionConfig config{.d_model = 4,
                                  .heads = 2,
                                  .causal = causal,
                                  .modifiers = {.position = PositionKind::shaw, .position_span = 2}};
@@ -182,11 +182,12 @@ TEST_CASE("modified: shaw adds a vector to the value of each pair too, by its di
     REQUIRE(vectors);
     const Tensor q = random(Shape{2, 2, 7, 2}, 1), k = random(Shape{2, 2, 7, 2}, 2),
                  v = random(Shape{2, 2, 7, 2}, 3);
-    Probe probe;
+    MapRecorder recorder;
     const Mask mask = causal ? Mask::causal() : Mask::none();
     const Tensor y =
-        headed(*shaw).on_heads({.q = q, .k = k, .v = v}, {.mask = mask, .pass = {.probe = &probe}});
-    const auto found = y.to_doubles(), map = probe.maps.at(0).weights.to_doubles(), values = v.to_doubles();
+        headed(*shaw).on_heads({.q = q, .k = k, .v = v}, {.mask = mask, .context = {.recorder = &recorder}});
+    const auto found = y.to_doubles(), map = recorder.maps.at(0).weights.to_doubles(),
+               values = v.to_doubles();
     for (size_t head = 0; head < 4; ++head) {
       for (size_t i = 0; i < 7; ++i) {
         for (size_t c = 0; c < 2; ++c) {
@@ -210,9 +211,9 @@ TEST_CASE("modified: as many key heads as heads is what there was, tied groups a
   const Tensor x = random(Shape{2, 75, 8}, 1);
   for (const std::string spec : {"softmax", "additive", "linear"}) {
     CAPTURE(spec);
-    const auto plain = made({.width = 8, .heads = 4, .causal = true}, spec),
-               same = made({.width = 8, .heads = 4, .key_heads = 4, .causal = true}, spec),
-               few = made({.width = 8, .heads = 4, .key_heads = 2, .causal = true}, spec);
+    const auto plain = made({.d_model = 8, .heads = 4, .causal = true}, spec),
+               same = made({.d_model = 8, .heads = 4, .kv_heads = 4, .causal = true}, spec),
+               few = made({.d_model = 8, .heads = 4, .kv_heads = 2, .causal = true}, spec);
     const auto run = [&](Attention& one) {
       return one.forward({.queries = x, .keys = x, .mask = Mask::causal()});
     };
@@ -247,21 +248,21 @@ TEST_CASE("modified: as many key heads as heads is what there was, tied groups a
 }
 
 TEST_CASE("modified: a memory keeps the key heads there are") {
-  const NoTape quiet;
+  const NoGrad quiet;
   for (const std::string spec : {"softmax", "additive"}) {
-    const auto attention = made({.width = 8, .heads = 4, .key_heads = 1, .causal = true}, spec);
-    const auto memory = attention->start();
+    const auto attention = made({.d_model = 8, .heads = 4, .kv_heads = 1, .causal = true}, spec);
+    const auto cache = attention->new_cache();
     const Tensor row = random(Shape{3, 1, 8}, 2);
-    attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()});
-    CHECK(dynamic_cast<KeyValueMemory&>(*memory).keys.extent(1) == 1);
+    attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .cache = cache.get()});
+    CHECK(dynamic_cast<KeyValueCache&>(*cache).keys.extent(1) == 1);
   }
 }
 
 TEST_CASE("modified: a sink of zero is softmax off by one, a cap that is far away does nothing") {
   const Tensor x = random(Shape{1, 5, 2}, 3);
-  const auto sunk = made({.width = 2, .modifiers = {.sink = Sink::zero}}), plain = made({.width = 2}),
-             capped = made({.width = 2, .modifiers = {.softcap = 1e7}}),
-             low = made({.width = 2, .modifiers = {.softcap = 0.01}});
+  const auto sunk = made({.d_model = 2, .modifiers = {.sink = Sink::zero}}), plain = made({.d_model = 2}),
+             capped = made({.d_model = 2, .modifiers = {.softcap = 1e7}}),
+             low = made({.d_model = 2, .modifiers = {.softcap = 0.01}});
   const Tensor q = headed(*plain).query(x), k = headed(*plain).key(x);
   const auto with = map_of(*sunk, x, Mask::none()), without = map_of(*plain, x, Mask::none()),
              far = map_of(*capped, x, Mask::none()), near = map_of(*low, x, Mask::none());
@@ -285,7 +286,7 @@ TEST_CASE("modified: a sink of zero is softmax off by one, a cap that is far awa
 TEST_CASE("modified: normalised queries and keys do not know how long they were") {
   const Tensor x = random(Shape{1, 6, 8}, 3);
   for (const QkNorm norm : {QkNorm::rms, QkNorm::l2}) {
-    const auto attention = made({.width = 8, .heads = 2, .modifiers = {.qk_norm = norm}});
+    const auto attention = made({.d_model = 8, .heads = 2, .modifiers = {.qk_norm = norm}});
     const auto before = map_of(*attention, x, Mask::none());
     headed(*attention).query.weight = headed(*attention).query.weight.detach() * 100;
     headed(*attention).key.weight = headed(*attention).key.weight.detach() * 3;
@@ -321,21 +322,22 @@ TEST_CASE("modified: what makes no sense is refused with the reason") {
     }
     return "";
   };
-  CHECK_THAT(refused("softmax", {.width = 8, .cross = true, .modifiers = {.position = PositionKind::rope}}),
+  CHECK_THAT(refused("softmax", {.d_model = 8, .cross = true, .modifiers = {.position = PositionKind::rope}}),
              containing("places in two inputs have no distance"));
-  CHECK_THAT(refused("linear", {.width = 8, .modifiers = {.position = PositionKind::alibi}}),
+  CHECK_THAT(refused("linear", {.d_model = 8, .modifiers = {.position = PositionKind::alibi}}),
              containing("no bias by position"));
-  CHECK_THAT(refused("linear", {.width = 8, .modifiers = {.softcap = 5}}), containing("no softcap"));
-  CHECK_THAT(refused("linear", {.width = 8, .modifiers = {.sink = Sink::zero}}), containing("no sink"));
-  CHECK_THAT(refused("softmax", {.width = 6, .heads = 2, .modifiers = {.position = PositionKind::rope}}),
+  CHECK_THAT(refused("linear", {.d_model = 8, .modifiers = {.softcap = 5}}), containing("no softcap"));
+  CHECK_THAT(refused("linear", {.d_model = 8, .modifiers = {.sink = Sink::zero}}), containing("no sink"));
+  CHECK_THAT(refused("softmax", {.d_model = 6, .heads = 2, .modifiers = {.position = PositionKind::rope}}),
              containing("3 wide"));
-  CHECK_THAT(refused("softmax", {.width = 8, .heads = 4, .key_heads = 3}), containing("3 key heads"));
-  CHECK(refused("linear", {.width = 8, .modifiers = {.position = PositionKind::rope, .qk_norm = QkNorm::rms}})
-            .empty());
+  CHECK_THAT(refused("softmax", {.d_model = 8, .heads = 4, .kv_heads = 3}), containing("3 key heads"));
+  CHECK(
+      refused("linear", {.d_model = 8, .modifiers = {.position = PositionKind::rope, .qk_norm = QkNorm::rms}})
+          .empty());
 }
 
 TEST_CASE("modified: given heads may share keys too") {
-  const auto attention = made({.width = 8, .heads = 4});
+  const auto attention = made({.d_model = 8, .heads = 4});
   const Tensor q = random(Shape{1, 4, 5, 2}, 1), k = random(Shape{1, 2, 6, 2}, 2),
                v = random(Shape{1, 2, 6, 3}, 3);
   const auto

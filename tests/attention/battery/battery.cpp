@@ -1,7 +1,7 @@
-// Every property of every variant of variants.def: nothing is written here for a new one.
-#include "tests/attention/battery.h"
+// Runs every property on every variant of variants.def; a new variant needs no code here.
+#include "heed/tests/attention/battery/battery.h"
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -26,7 +26,7 @@ void hold(const Variant& variant, battery::Report (*property)(const battery::Set
   }                                                                                                      \
   TEST_CASE(#name ": padding changes nothing", "[battery]") { hold(variant::name(), battery::padding); } \
   TEST_CASE(#name ": steps equal one call", "[battery]") { hold(variant::name(), battery::steps); }      \
-  TEST_CASE(#name ": memory and its history", "[battery]") { hold(variant::name(), battery::memory); }   \
+  TEST_CASE(#name ": memory and its history", "[battery]") { hold(variant::name(), battery::cache); }    \
   TEST_CASE(#name ": the map is the output's", "[battery]") { hold(variant::name(), battery::map); }     \
   TEST_CASE(#name ": costs grow as declared", "[battery]") { hold(variant::name(), battery::cost); }     \
   TEST_CASE(#name ": nothing outlives a step", "[battery]") { hold(variant::name(), battery::leaks); }   \
@@ -36,7 +36,7 @@ void hold(const Variant& variant, battery::Report (*property)(const battery::Set
   TEST_CASE(#name ": modifiers act or are refused", "[battery]") {                                       \
     hold(variant::name(), battery::modifiers);                                                           \
   }
-#include "attention/variants.def"
+#include "heed/attention/variants.def"
 #undef VARIANT
 
 TEST_CASE("battery: variants deny a last row only where it differs", "[battery]") {

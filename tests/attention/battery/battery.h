@@ -1,12 +1,12 @@
-// The battery: what every way of attending promises, as functions that say what is wrong.
+// The battery: properties of every attention, as functions that report what is wrong.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "attention/variant.h"
-#include "core/device.h"
+#include "heed/attention/variant.h"
+#include "heed/core/device.h"
 
 namespace heed::battery {
 
@@ -14,67 +14,65 @@ namespace heed::battery {
 enum class Mode { self, causal, cross };
 const char* to_string(Mode mode);
 
-/// One variant, one use, one device.
+/// One variant in one mode on one device.
 struct Setting {
   Variant variant;
   Mode mode = Mode::self;
   Device device = Device::cpu;
-  int64_t key_heads = 0, head_width = 0;
+  int64_t kv_heads = 0, head_dim = 0;
   Modifiers modifiers = {};
 };
 
-/// Every use that the traits allow, on every device.
+/// Every mode that the traits allow, on every device.
 std::vector<Setting> settings(const Variant& variant);
 
-/// What is wrong, in words; empty where the promise holds.
+/// What is wrong, as text; empty when the property holds.
 using Report = std::string;
 
-/// Parameters and both inputs against central differences in double, with and without padding; and every
+/// Gradients of parameters and inputs match central differences in double, with and without padding; every
 /// parameter is listed and used.
 Report gradient(const Setting& setting);
-/// Changing a position leaves all outputs before it as they were, to the bit.
+/// Changing a position leaves all earlier outputs bit-identical.
 Report causality(const Setting& setting);
-/// The last causal output is the two-sided one, in one call and step by step, for inputs up to 100 times as
-/// large as usual, unless the traits deny it.
+/// The last causal output equals the bidirectional one, in one call and step by step, for inputs up to 100
+/// times as large as usual, unless the traits deny it.
 Report last_row(const Setting& setting);
-/// Garbage in padded keys changes nothing and gets no gradient; a row without keys gives zeros; nothing is
-/// NaN.
+/// Garbage in padded keys changes nothing and gets no gradient; a row without keys gives zeros; no NaN.
 Report padding(const Setting& setting);
-/// One position at a time, or a few, against one call.
+/// Decoding one or a few positions at a time equals one call.
 Report steps(const Setting& setting);
-/// Cross-attention with reused memory against without; gradients through a memory that keeps its history
-/// against those of one call; beams reordered against beams computed.
-Report memory(const Setting& setting);
-/// Rows sum to one where claimed, nothing masked has weight, map times values is the output, looking changes
-/// nothing.
+/// Cross-attention with a reused cache equals that without; gradients through a cache that keeps its history
+/// equal those of one call; reordered beams equal computed ones.
+Report cache(const Setting& setting);
+/// Rows sum to one where claimed, masked keys have no weight, map times values is the output, recording
+/// changes nothing.
 Report map(const Setting& setting);
 /// Counted operations and bytes grow as declared when length or width doubles.
 Report cost(const Setting& setting);
-/// Nothing that a step makes stays alive after it.
+/// No tensor of a step survives it.
 Report leaks(const Setting& setting);
-/// The same seed gives the same bits, for any number of threads; other devices agree with the CPU.
+/// The same seed gives the same bits, for any number of threads; devices agree with the CPU.
 Report devices(const Setting& setting);
-/// Options to text and back; saved parameters give the same output.
+/// Options survive conversion to text and back; saved parameters give the same output.
 Report round_trip(const Setting& setting);
-/// What the traits deny, and what is no legal call, is an Error that says why.
+/// Whatever the traits deny, and every illegal call, throws an Error with the reason.
 Report refusal(const Setting& setting);
 
-/// Grouped key heads, positions inside, normalised queries and keys, a cap, a sink: each is refused with the
-/// reason, or changes the output as it should, with true gradients, padding and steps.
+/// Grouped key heads, positions in attention, query-key normalisation, a cap, a sink: each is rejected with a
+/// reason, or changes the output correctly, with correct gradients, padding and steps.
 Report modifiers(const Setting& setting);
 
-/// A property with its name.
+/// A named property.
 struct Property {
   const char* name;
   Report (*holds)(const Setting&);
 };
 std::span<const Property> properties();
 
-/// What a property finds wrong in any setting of a variant, each with its setting. An Error is a finding too.
+/// All findings of a property in all settings of a variant. An Error is a finding too.
 Report over_all_settings(const Variant& variant, Report (*property)(const Setting&));
 
-/// The variant of a spec such as "reformer:rounds=3", its options being the defaults: what holds for a
-/// variant has to hold for every way of using it.
+/// A variant whose default options are those of a spec such as "reformer:rounds=3", to test other options.
 Variant with_options(const std::string& text);
 
 }  // namespace heed::battery

@@ -1,6 +1,6 @@
-// The battery on memories: steps, reuse, history, beams, and what stays alive.
-#include "autograd/node.h"
-#include "tests/attention/battery_kit.h"
+// Battery: caches in steps, reuse, history, beams, and leaks.
+#include "heed/autograd/node.h"
+#include "heed/tests/attention/battery/kit.h"
 
 namespace heed::battery {
 namespace {
@@ -10,17 +10,18 @@ Tensor rows(const Tensor& x, int64_t begin, int64_t end) { return slice(x, 1, be
 
 /// A host that asks `portions` queries at a time. Keys come along when queries attend to themselves;
 /// otherwise all come with the first portion.
-Tensor walk(const Host& host, Memory& memory, const std::vector<int64_t>& portions) {
+Tensor walk(const Host& host, AttentionCache& cache, const std::vector<int64_t>& portions) {
   std::vector<Tensor> outputs;
   int64_t at = 0;
   for (const int64_t portion : portions) {
-    Attend call{.queries = rows(host.queries, at, at + portion), .mask = host.mask(), .memory = &memory};
+    AttentionInput input{
+        .queries = rows(host.queries, at, at + portion), .mask = host.mask(), .cache = &cache};
     if (!host.crosses()) {
-      call.keys = call.queries;
+      input.keys = input.queries;
     } else if (at == 0) {
-      call.keys = host.keys;
+      input.keys = host.keys;
     }
-    outputs.push_back(host.attention->forward(call));
+    outputs.push_back(host.attention->forward(input));
     at += portion;
   }
   return concat(outputs, 1);
@@ -42,10 +43,10 @@ double allowed(const Setting& setting) { return 1e-9 * setting.variant.traits.to
 /// True where a decoder could use a memory in this setting.
 bool remembers(const Setting& setting) { return setting.variant.traits.steps && setting.mode != Mode::self; }
 
-std::unique_ptr<Memory> started(const Host& host, Report& report) {
-  std::unique_ptr<Memory> memory = host.attention->start();
-  if (!memory) note(report, "the traits promise steps, but start() gives no memory");
-  return memory;
+std::unique_ptr<AttentionCache> started(const Host& host, Report& report) {
+  std::unique_ptr<AttentionCache> cache = host.attention->new_cache();
+  if (!cache) note(report, "the traits promise steps, but new_cache() gives no cache");
+  return cache;
 }
 
 }  // namespace
@@ -61,17 +62,17 @@ Report steps(const Setting& setting) {
       const Tensor full = host.forward().detach();
       for (const auto& portions : {single(length), portions_of(length)}) {
         for (const bool taped : {false, true}) {
-          const auto memory = started(host, report);
-          if (!memory) return report;
-          std::unique_ptr<NoTape> quiet = taped ? nullptr : std::make_unique<NoTape>();
-          const double off = distance(walk(host, *memory, portions), full);
+          const auto cache = started(host, report);
+          if (!cache) return report;
+          std::unique_ptr<NoGrad> quiet = taped ? nullptr : std::make_unique<NoGrad>();
+          const double off = distance(walk(host, *cache, portions), full);
           if (off > allowed(setting)) {
             note(report, portions.size(), " steps of ", length, " positions differ by ", off,
                  " from one call", taped ? ", on the tape" : "", padded ? ", with padding" : "");
           }
-          if (memory->length != length || memory->queries != length) {
-            note(report, "after ", length, " positions the memory counts ", memory->length, " keys and ",
-                 memory->queries, " queries");
+          if (cache->length != length || cache->queries != length) {
+            note(report, "after ", length, " positions the memory counts ", cache->length, " keys and ",
+                 cache->queries, " queries");
           }
         }
       }
@@ -97,9 +98,9 @@ void check_history(Report& report, const Setting& setting, bool padded) {
   const Tensor full = host.forward();
   const std::vector<Tensor> expected = gradients(full);
   for (const auto& portions : {single(6), portions_of(6)}) {
-    const auto memory = started(host, report);
-    if (!memory) return;
-    const Tensor walked = walk(host, *memory, portions);
+    const auto cache = started(host, report);
+    if (!cache) return;
+    const Tensor walked = walk(host, *cache, portions);
     if (distance(walked, full) > allowed(setting))
       note(report, "with a memory outputs differ by ", distance(walked, full));
     const std::vector<Tensor> found = gradients(walked);
@@ -114,7 +115,7 @@ void check_history(Report& report, const Setting& setting, bool padded) {
 }
 
 void check_beams(Report& report, const Setting& setting) {
-  const NoTape quiet;
+  const NoGrad quiet;
   const Host host = host_of(setting, {.queries = 8, .keys = 5});
   const std::vector<int32_t> picks{1, 0, 1};
   const Tensor order = lengths_of(picks, setting.device);
@@ -122,22 +123,23 @@ void check_beams(Report& report, const Setting& setting) {
     const Tensor flat = embedding(reshape(x, Shape{x.extent(0), -1}), order);
     return reshape(flat, Shape{order.size(), x.extent(1), x.extent(2)});
   };
-  const auto memory = started(host, report);
-  if (!memory) return;
+  const auto cache = started(host, report);
+  if (!cache) return;
   Host first = host_of(setting, {.queries = 8, .keys = 5});
   first.queries = positions(host.queries, 0, 4);
   if (!first.crosses()) first.keys = first.queries;
-  walk(first, *memory, single(4));
-  reorder(*memory, order);
+  walk(first, *cache, single(4));
+  reorder(*cache, order);
   Host all = host_of(setting, {.queries = 8, .keys = 5});
   all.queries = pick(host.queries);
   all.keys = all.crosses() ? pick(host.keys) : all.queries;
   const Tensor expected = all.forward();
   std::vector<Tensor> found;
   for (int64_t t = 4; t < 8; ++t) {
-    Attend call{.queries = positions(all.queries, t, t + 1), .mask = all.mask(), .memory = memory.get()};
-    if (!all.crosses()) call.keys = call.queries;
-    found.push_back(all.attention->forward(call));
+    AttentionInput input{
+        .queries = positions(all.queries, t, t + 1), .mask = all.mask(), .cache = cache.get()};
+    if (!all.crosses()) input.keys = input.queries;
+    found.push_back(all.attention->forward(input));
   }
   const double off = distance(concat(found, 1), positions(expected, 4, 8));
   if (off > 2e-5 * setting.variant.traits.tolerance)
@@ -146,7 +148,7 @@ void check_beams(Report& report, const Setting& setting) {
 
 }  // namespace
 
-Report memory(const Setting& setting) {
+Report cache(const Setting& setting) {
   if (!remembers(setting)) return {};
   Report report;
   check_history(report, setting, false);
@@ -167,10 +169,10 @@ Report leaks_in(const Setting& setting, int steps) {
     const int64_t nodes = live_nodes();
     int64_t second = 0, last = 0;
     for (int step = 1; step <= steps; ++step) {
-      Probe probe;
-      backward(sum(host.forward({.noise = &noise, .probe = step % 2 == 0 ? &probe : nullptr})));
+      MapRecorder recorder;
+      backward(sum(host.forward({.rng = &noise, .recorder = step % 2 == 0 ? &recorder : nullptr})));
       noise.advance();
-      probe.maps.clear();
+      recorder.maps.clear();
       last = memory_use(setting.device).live;
       if (step == 2) second = last;
     }
@@ -178,10 +180,10 @@ Report leaks_in(const Setting& setting, int steps) {
       note(report, last - second, " bytes more are live after the last step than after step 2");
     if (live_nodes() != nodes) note(report, live_nodes() - nodes, " nodes of all steps are still alive");
     if (remembers(setting)) {
-      const NoTape quiet;
+      const NoGrad quiet;
       const int64_t before = memory_use(setting.device).live;
       for (int turn = 0; turn < 2; ++turn) {
-        if (const auto memory = started(host, report)) walk(host, *memory, single(33));
+        if (const auto cache = started(host, report)) walk(host, *cache, single(33));
       }
       const int64_t kept = memory_use(setting.device).live - before;
       if (kept != 0) note(report, kept, " bytes of a memory outlive it");

@@ -1,12 +1,12 @@
-// A training step of every attention, recorded and replayed with the same bits on a device.
+// A captured and replayed training step of every attention is bit-identical on a device.
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "core/cuda/graph.h"
-#include "core/kernels/copy.h"
-#include "tests/attention/battery_kit.h"
-#include "tests/catch.h"
+#include "heed/core/cuda/runtime/graph.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/tests/attention/battery/kit.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -40,8 +40,8 @@ class Step {
     host_.queries = queries_;
     host_.keys = keys_;
     host_.clear_gradients();
-    Terms terms;
-    const Tensor y = host_.forward({.noise = &noise_, .terms = &terms});
+    AuxiliaryLosses terms;
+    const Tensor y = host_.forward({.rng = &noise_, .losses = &terms});
     Tensor loss = mean(square(y));
     if (terms.waiting.empty() && !terms.list.empty()) loss = loss + terms.sum();
     backward(loss);

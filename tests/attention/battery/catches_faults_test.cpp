@@ -1,11 +1,10 @@
-// The battery finds faults: attentions broken on purpose, each caught by the properties that it breaks and by
-// no other.
+// The battery finds faults: each attention broken on purpose fails the expected properties and no other.
 #include <algorithm>
 #include <cmath>
 
-#include "attention/scored.h"
-#include "tests/attention/battery.h"
-#include "tests/catch.h"
+#include "heed/attention/base/scored.h"
+#include "heed/tests/attention/battery/battery.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -43,29 +42,29 @@ class Flawed final : public ScoredAttention {
   }
 
  private:
-  Tensor score(const Tensor& q, const Tensor& k, const Attend&) const override {
+  Tensor score(const Tensor& q, const Tensor& k, const AttentionInput&) const override {
     const Tensor scores = matmul(q, transpose(k, 2, 3)) * exp(temperature_);
     return flaw == Flaw::wrong_gradient ? wrongly_doubled(scores) : scores;
   }
 
-  Tensor attend(Heads heads, const Attend& call) override {
-    Attend seen = call;
+  Tensor attend(Heads heads, const AttentionInput& input) override {
+    AttentionInput seen = input;
     seen.mask = Mask::none();
-    if (call.mask.is_causal() && flaw != Flaw::leaks_future) seen.mask = Mask::causal();
-    if (call.mask.key_lengths() && flaw != Flaw::sees_padding)
-      seen.mask = seen.mask & Mask::lengths(call.mask.key_lengths());
-    if (call.mask.bias() && flaw != Flaw::deaf_to_bias) seen.mask = seen.mask.with(call.mask.bias());
+    if (input.mask.is_causal() && flaw != Flaw::leaks_future) seen.mask = Mask::causal();
+    if (input.mask.key_lengths() && flaw != Flaw::sees_padding)
+      seen.mask = seen.mask & Mask::lengths(input.mask.key_lengths());
+    if (input.mask.bias() && flaw != Flaw::deaf_to_bias) seen.mask = seen.mask.with(input.mask.bias());
     const bool had_keys = static_cast<bool>(heads.k);
-    int64_t first = recall(heads, call);
-    if (flaw == Flaw::forgets_a_key && call.memory != nullptr && heads.k.extent(2) > 4) {
+    int64_t first = recall(heads, input);
+    if (flaw == Flaw::forgets_a_key && input.cache != nullptr && heads.k.extent(2) > 4) {
       heads.k = slice(heads.k, 2, 1, heads.k.extent(2));
       heads.v = slice(heads.v, 2, 1, heads.v.extent(2));
       --first;
     }
-    if (flaw == Flaw::loses_history && call.memory != nullptr && had_keys) {
-      auto& memory = dynamic_cast<KeyValueMemory&>(*call.memory);
-      memory.keys = memory.keys.detach();
-      memory.values = memory.values.detach();
+    if (flaw == Flaw::loses_history && input.cache != nullptr && had_keys) {
+      auto& cache = dynamic_cast<KeyValueCache&>(*input.cache);
+      cache.keys = cache.keys.detach();
+      cache.values = cache.values.detach();
     }
     Tensor map =
         flaw == Flaw::deaf_to_modifiers ? unmodified(heads, seen, first) : weights(heads, seen, first);
@@ -74,17 +73,17 @@ class Flawed final : public ScoredAttention {
       map = map * (1 + 1e-3 * ++calls);
     }
     if (flaw == Flaw::keeps_tensors) kept().push_back(map.detach());
-    if (call.pass.probe != nullptr) {
-      if (flaw == Flaw::draws_when_seen && call.pass.noise != nullptr) call.pass.noise->next();
-      call.pass.probe->see(*this, flaw == Flaw::lying_map ? softmax(map) : map);
+    if (input.context.recorder != nullptr) {
+      if (flaw == Flaw::draws_when_seen && input.context.training()) input.context.rng->next();
+      input.context.recorder->record(*this, flaw == Flaw::lying_map ? softmax(map) : map);
     }
-    if (flaw != Flaw::deaf_to_modifiers) return applied(map, heads, call, first);
-    return matmul(dropout(map, config().dropout, call.pass.noise), heads.v);
+    if (flaw != Flaw::deaf_to_modifiers) return applied(map, heads, input, first);
+    return matmul(dropout(map, config().dropout, input.context.rng), heads.v);
   }
 
-  Tensor unmodified(const Heads& heads, const Attend& call, int64_t first) const {
-    const Tensor scores = score(heads.q, heads.k, call);
-    const Tensor mask = call.mask.dense(scores, first);
+  Tensor unmodified(const Heads& heads, const AttentionInput& input, int64_t first) const {
+    const Tensor scores = score(heads.q, heads.k, input);
+    const Tensor mask = input.mask.dense(scores, first);
     return softmax(mask ? scores + mask : scores);
   }
 
@@ -135,7 +134,7 @@ TEST_CASE("bites: nothing is found where nothing is wrong", "[battery]") {
 }
 
 TEST_CASE("bites: a decoder that sees the future", "[battery]") {
-  CHECK(findings<Flaw::leaks_future>() == Names{"causality", "steps", "memory", "map"});
+  CHECK(findings<Flaw::leaks_future>() == Names{"causality", "steps", "cache", "map"});
   CHECK_THAT(finding(describe<Flawed<Flaw::leaks_future>>(honest), "causality"),
              containing("when later inputs change"));
 }
@@ -157,19 +156,19 @@ TEST_CASE("bites: a gradient that is off by a thousandth", "[battery]") {
 }
 
 TEST_CASE("bites: a memory that forgets a key", "[battery]") {
-  CHECK(findings<Flaw::forgets_a_key>() == Names{"steps", "memory", "last row"});
+  CHECK(findings<Flaw::forgets_a_key>() == Names{"steps", "cache", "last row"});
 }
 
 TEST_CASE("bites: a memory that loses its history", "[battery]") {
-  CHECK(findings<Flaw::loses_history>() == Names{"memory"});
-  CHECK_THAT(finding(describe<Flawed<Flaw::loses_history>>(honest), "memory"),
+  CHECK(findings<Flaw::loses_history>() == Names{"cache"});
+  CHECK_THAT(finding(describe<Flawed<Flaw::loses_history>>(honest), "cache"),
              containing("through a memory the gradient of"));
 }
 
 TEST_CASE("bites: a parameter that fields() does not list", "[battery]") {
-  Names told{"gradient", "steps", "memory", "round trip", "last row"};
+  Names told{"gradient", "steps", "cache", "round trip", "last row"};
   if (devices().size() > 1)  // it stays behind when the others go to a device, and nothing works there
-    told = {"gradient", "causality", "padding", "steps",      "memory",
+    told = {"gradient", "causality", "padding", "steps",      "cache",
             "map",      "leaks",     "devices", "round trip", "last row"};
   CHECK(findings<Flaw::unlisted_parameter>() == told);
   CHECK_THAT(finding(describe<Flawed<Flaw::unlisted_parameter>>(honest), "round trip"),
@@ -195,7 +194,7 @@ TEST_CASE("bites: modifiers that are taken and ignored", "[battery]") {
     CHECK_THAT(finding(describe<Flawed<Flaw::deaf_to_modifiers>>(honest), "modifiers"),
                containing(text(ignored, ": ")));
   }
-  CHECK_THAT(finding(describe<Flawed<Flaw::forgets_a_key>>(honest), "modifiers"), containing("key_heads: "));
+  CHECK_THAT(finding(describe<Flawed<Flaw::forgets_a_key>>(honest), "modifiers"), containing("kv_heads: "));
 }
 
 TEST_CASE("bites: a bias that is ignored", "[battery]") {
@@ -221,7 +220,8 @@ TEST_CASE("bites: costs that were declared too low", "[battery]") {
 TEST_CASE("bites: traits that deny what is there, and promise what is not", "[battery]") {
   Traits traits = honest;
   traits.steps = false;
-  CHECK_THAT(finding(describe<Flawed<Flaw::none>>(traits), "refusal"), containing("start() gives a memory"));
+  CHECK_THAT(finding(describe<Flawed<Flaw::none>>(traits), "refusal"),
+             containing("new_cache() gives a cache"));
   traits = honest;
   traits.padding = false;
   CHECK_THAT(finding(describe<Flawed<Flaw::none>>(traits), "refusal"), containing("padding is not refused"));

@@ -1,10 +1,10 @@
-// The battery on costs: operations and bytes are counted at two sizes. No clock, so no flakiness.
+// Battery: costs, as operations and bytes counted at two sizes. It uses no clock, so it is deterministic.
 #include <cmath>
 
-#include "attention/growth.h"
-#include "tests/attention/battery_kit.h"
-#if HEED_CUDA_ACTED
-#include "core/cuda/acted/cuda_runtime.h"
+#include "heed/attention/counted_cost.h"
+#include "heed/tests/attention/battery/kit.h"
+#if HEED_CUDA_EMULATED
+#include "heed/core/cuda/emulator/cuda_runtime.h"
 #endif
 
 namespace heed::battery {
@@ -17,17 +17,17 @@ void compare(Report& report, const char* what, const char* doubled, double count
   }
 }
 
-/// While it lives, an acted device computes nothing: kernels are counted where they are asked for.
+/// While it lives, an emulated device computes nothing: kernels are counted where they are asked for.
 class CountingOnly {
-#if HEED_CUDA_ACTED
+#if HEED_CUDA_EMULATED
  public:
-  CountingOnly() : before_(acted::order_streams(acted::StreamOrder::never)) {}
-  ~CountingOnly() { acted::order_streams(before_); }
+  CountingOnly() : before_(emulated::order_streams(emulated::StreamOrder::never)) {}
+  ~CountingOnly() { emulated::order_streams(before_); }
   CountingOnly(const CountingOnly&) = delete;
   CountingOnly& operator=(const CountingOnly&) = delete;
 
  private:
-  acted::StreamOrder before_;
+  emulated::StreamOrder before_;
 #endif
 };
 

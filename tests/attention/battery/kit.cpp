@@ -1,5 +1,5 @@
 // Hosts, inputs and comparisons of the battery.
-#include "tests/attention/battery_kit.h"
+#include "heed/tests/attention/battery/kit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,10 +30,10 @@ std::vector<Setting> settings(const Variant& variant) {
 }
 
 AttentionConfig config_of(const Setting& setting, const Sizes& sizes) {
-  return {.width = sizes.width,
+  return {.d_model = sizes.width,
           .heads = sizes.heads,
-          .key_heads = setting.key_heads,
-          .head_width = setting.head_width,
+          .kv_heads = setting.kv_heads,
+          .head_dim = setting.head_dim,
           .causal = setting.mode == Mode::causal,
           .cross = setting.mode == Mode::cross,
           .max_length = std::max(sizes.queries, sizes.keys),
@@ -57,9 +57,9 @@ Mask Host::mask() const {
   return setting.mode == Mode::causal ? Mask::causal() & padding : padding;
 }
 
-Tensor Host::forward(const Pass& pass) const {
-  Attend now = call();
-  now.pass = pass;
+Tensor Host::forward(const ForwardContext& context) const {
+  AttentionInput now = input();
+  now.context = context;
   return attention->forward(now);
 }
 

@@ -1,6 +1,6 @@
-// The battery on the last row: what a causal attention makes of its last query, which sees all keys, is what
-// it makes of it looking both ways, however much later keys outgrow earlier ones.
-#include "tests/attention/battery_kit.h"
+// Battery: for its last query, which sees all keys, a causal attention equals the bidirectional one, even
+// where later keys are much larger than earlier ones.
+#include "heed/tests/attention/battery/kit.h"
 
 namespace heed::battery {
 namespace {
@@ -9,11 +9,11 @@ Tensor last_of(const Tensor& y) { return positions(y, y.extent(1) - 1, y.extent(
 
 /// The last output, asked for one position after the other.
 Tensor last_step(const Host& host) {
-  const auto memory = host.attention->start();
+  const auto cache = host.attention->new_cache();
   Tensor y;
   for (int64_t t = 0; t < host.queries.extent(1); ++t) {
     const Tensor x = positions(host.queries, t, t + 1);
-    y = host.attention->forward({.queries = x, .keys = x, .mask = host.mask(), .memory = memory.get()});
+    y = host.attention->forward({.queries = x, .keys = x, .mask = host.mask(), .cache = cache.get()});
   }
   return y;
 }
@@ -26,7 +26,7 @@ Report last_row(const Setting& setting) {
   Setting open = setting;
   open.mode = Mode::self;
   Report report;
-  const NoTape quiet;
+  const NoGrad quiet;
   const double most = 1e-9 * traits.tolerance;
   for (const double scale : {1, 3, 10, 30, 100}) {
     const Sizes sizes{.queries = 64, .keys = 64, .width = 32};

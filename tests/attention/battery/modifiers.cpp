@@ -1,21 +1,21 @@
-// The battery on modifiers: each is refused, or does what it says.
-#include "attention/headed.h"
-#include "autograd/gradcheck.h"
-#include "tests/attention/battery_kit.h"
+// Battery: each modifier is rejected or has its effect.
+#include "heed/attention/base/headed.h"
+#include "heed/autograd/gradcheck.h"
+#include "heed/tests/attention/battery/kit.h"
 
 namespace heed::battery {
 namespace {
 
 struct Modification {
   const char* name;
-  int64_t key_heads = 0, head_width = 0;
+  int64_t kv_heads = 0, head_dim = 0;
   Modifiers modifiers = {};
 };
 
 std::vector<Modification> modifications() {
   return {
-      {.name = "key_heads", .key_heads = 1},
-      {.name = "head_width", .head_width = 6},
+      {.name = "kv_heads", .kv_heads = 1},
+      {.name = "head_dim", .head_dim = 6},
       {.name = "rope", .modifiers = {.position = PositionKind::rope}},
       {.name = "rope_interleaved", .modifiers = {.position = PositionKind::rope_interleaved}},
       {.name = "alibi", .modifiers = {.position = PositionKind::alibi}},
@@ -61,21 +61,21 @@ void check_gradient(Report& report, const Setting& setting) {
 
 /// Weights made by the other's parameters, so that only the modifier can make the difference.
 void check_obeyed(Report& report, const Setting& setting, const Setting& plain) {
-  const NoTape quiet;
+  const NoGrad quiet;
   const Host host = host_of(setting, {.queries = 9, .keys = 7}),
              other = host_of(plain, {.queries = 9, .keys = 7});
   take_over(*host.attention, *other.attention);
-  if (setting.head_width != 0) {
+  if (setting.head_dim != 0) {
     const Tensor y = host.forward();
     if (y.shape() != host.queries.shape()) note(report, "the output is ", y.shape());
     for (const Named& named : tensors(*host.attention)) {
-      const int64_t columns = named.tensor->extent(-1), inner = 2 * setting.head_width;
+      const int64_t columns = named.tensor->extent(-1), inner = 2 * setting.head_dim;
       if (named.name == "output.weight" && columns != inner)
-        note(report, "two heads of width ", setting.head_width, " are joined from ", columns, " columns");
+        note(report, "two heads of width ", setting.head_dim, " are joined from ", columns, " columns");
     }
     return;
   }
-  if (setting.key_heads == 0) {
+  if (setting.kv_heads == 0) {
     if (same_bits(host.forward(), other.forward())) note(report, "it is neither refused nor obeyed");
     return;
   }
@@ -90,8 +90,8 @@ Report modifiers(const Setting& plain) {
   Report report;
   for (const Modification& one : modifications()) {
     Setting setting = plain;
-    setting.key_heads = one.key_heads;
-    setting.head_width = one.head_width;
+    setting.kv_heads = one.kv_heads;
+    setting.head_dim = one.head_dim;
     setting.modifiers = one.modifiers;
     Report found;
     try {

@@ -1,9 +1,9 @@
-// The battery on agreements: gradients, the same bits, options and files, and what is refused.
+// Battery: gradients, bit identity, options and files, and errors.
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/gradcheck.h"
-#include "tests/attention/battery_kit.h"
+#include "heed/autograd/gradcheck.h"
+#include "heed/tests/attention/battery/kit.h"
 
 namespace heed::battery {
 
@@ -34,7 +34,7 @@ Report gradient(const Setting& setting) {
     for (const auto& [name, tensor] : leaves) tensors.push_back(tensor);
     const auto forward = [&] {
       Rng noise(9, setting.device);  // the same dice at each call
-      return host.forward({.noise = attempt.noisy ? &noise : nullptr});
+      return host.forward({.rng = attempt.noisy ? &noise : nullptr});
     };
     const GradcheckReport check = gradcheck(
         forward, tensors, {.tolerance = 1e-6 * setting.variant.traits.tolerance, .samples = attempt.samples});
@@ -58,7 +58,7 @@ std::vector<Tensor> trained(const Setting& setting, const Sizes& sizes, bool noi
   }
   host.make_leaves();
   Rng noise(11, setting.device);
-  const Tensor y = host.forward({.noise = noisy ? &noise : nullptr});
+  const Tensor y = host.forward({.rng = noisy ? &noise : nullptr});
   backward(y, numbers(y.shape(), 12, y.dtype(), y.device()));
   std::vector<Tensor> out{y.detach()};
   for (const auto& [name, tensor] : host.leaves()) out.push_back(grad_of(tensor));
@@ -120,7 +120,7 @@ Report round_trip(const Setting& setting) {
   const std::string twice = spelled(parse_spec(once));
   if (once != twice) note(report, "options read back as ", twice, " instead of ", once);
 
-  const NoTape quiet;
+  const NoGrad quiet;
   const Host host = host_of(setting, {}), other = host_of(setting, {}, DType::f32, 2);
   Host same = host_of(setting, {});
   same.attention = host_of(setting, {}, DType::f32, 2).attention;
@@ -137,15 +137,15 @@ Report round_trip(const Setting& setting) {
 
 namespace {
 
-struct ForeignMemory final : Memory {
+struct ForeignMemory final : AttentionCache {
   void fields(Fields&) override {}
 };
 
 /// The text of the Error that a call throws; empty when it throws none.
 template <class Call>
-std::string error_of(const Call& call) {
+std::string error_of(const Call& input) {
   try {
-    call();
+    input();
   } catch (const Error& error) {
     return error.what();
   }
@@ -159,10 +159,10 @@ void check_bias(Report& report, const Setting& setting) {
   std::vector<float> values(static_cast<size_t>(keys), 0.0f);
   values.back() = -1e9f;
   const Tensor bias = Tensor::of<float>(values, Shape{1, 1, 1, keys}, setting.device);
-  Attend call = host.call();
-  call.mask = call.mask.with(expand(bias, Shape{1, 1, 6, keys}));
+  AttentionInput input = host.input();
+  input.mask = input.mask.with(expand(bias, Shape{1, 1, 6, keys}));
   Tensor y;
-  if (!error_of([&] { y = host.attention->forward(call); }).empty()) return;
+  if (!error_of([&] { y = host.attention->forward(input); }).empty()) return;
   if (same_bits(std::vector{y}, std::vector{host.forward()}))
     note(report, "a bias is neither refused nor obeyed");
   if (!setting.variant.traits.padding) return;
@@ -176,12 +176,12 @@ void check_bias(Report& report, const Setting& setting) {
 
 Report refusal(const Setting& setting) {
   Report report;
-  const NoTape quiet;
+  const NoGrad quiet;
   const Traits& traits = setting.variant.traits;
   const Spec plain{traits.name, {}};
   const Host host = host_of(setting, {});
-  const auto refused = [&](const char* what, const std::string& wanted, const auto& call) {
-    const std::string error = error_of(call);
+  const auto refused = [&](const char* what, const std::string& wanted, const auto& input) {
+    const std::string error = error_of(input);
     if (error.empty()) {
       note(report, what, " is not refused");
     } else if (error.find(wanted) == std::string::npos || error.size() < 30) {
@@ -194,18 +194,18 @@ Report refusal(const Setting& setting) {
   };
   AttentionConfig config = config_of(setting, {});
   if (!traits.causal)
-    refused("a causal host", traits.name, [&] { make({.width = 8, .heads = 2, .causal = true}, plain); });
+    refused("a causal host", traits.name, [&] { make({.d_model = 8, .heads = 2, .causal = true}, plain); });
   if (!traits.full)
-    refused("a host that looks both ways", traits.name, [&] { make({.width = 8, .heads = 2}, plain); });
+    refused("a host that looks both ways", traits.name, [&] { make({.d_model = 8, .heads = 2}, plain); });
   if (!traits.cross)
-    refused("a crossing host", traits.name, [&] { make({.width = 8, .heads = 2, .cross = true}, plain); });
+    refused("a crossing host", traits.name, [&] { make({.d_model = 8, .heads = 2, .cross = true}, plain); });
   if (!traits.padding) {
     Host padded = host_of(setting, {});
     padded.lengths = lengths_of({3, 2}, setting.device);
     refused("padding", "length", [&] { padded.forward(); });
   }
-  if ((host.attention->start() != nullptr) != traits.steps) {
-    note(report, "start() gives ", traits.steps ? "no memory" : "a memory",
+  if ((host.attention->new_cache() != nullptr) != traits.steps) {
+    note(report, "new_cache() gives ", traits.steps ? "no cache" : "a cache",
          ", but the traits say steps = ", traits.steps);
   }
   refused("an option that does not exist", "no_such_option", [&] {
@@ -213,16 +213,16 @@ Report refusal(const Setting& setting) {
   });
   config.heads = 3;
   refused("3 heads for a width of 8", "3", [&] { make(config, plain); });
-  Attend call{.queries = host.queries, .mask = host.mask()};
-  refused("a call without keys or memory", "key", [&] { host.attention->forward(call); });
-  if (const auto memory = host.attention->start()) {
-    call.memory = memory.get();
-    refused("an empty memory without keys", "key", [&] { host.attention->forward(call); });
+  AttentionInput input{.queries = host.queries, .mask = host.mask()};
+  refused("a call without keys or memory", "key", [&] { host.attention->forward(input); });
+  if (const auto cache = host.attention->new_cache()) {
+    input.cache = cache.get();
+    refused("an empty memory without keys", "key", [&] { host.attention->forward(input); });
   }
   ForeignMemory foreign;
-  call = host.call();
-  call.memory = &foreign;
-  refused("a memory of another attention", "memory", [&] { host.attention->forward(call); });
+  input = host.input();
+  input.cache = &foreign;
+  refused("a cache of another attention", "cache", [&] { host.attention->forward(input); });
   check_bias(report, setting);
   return report;
 }
@@ -230,7 +230,7 @@ Report refusal(const Setting& setting) {
 std::span<const Property> properties() {
   static constexpr Property all[] = {{"gradient", gradient}, {"causality", causality},
                                      {"padding", padding},   {"steps", steps},
-                                     {"memory", memory},     {"map", map},
+                                     {"cache", cache},       {"map", map},
                                      {"cost", cost},         {"leaks", leaks},
                                      {"devices", devices},   {"round trip", round_trip},
                                      {"refusal", refusal},   {"modifiers", modifiers},

@@ -1,8 +1,8 @@
-// The battery on values: causality, padding, maps.
+// Battery: causality, padding, maps.
 #include <cmath>
 
-#include "attention/headed.h"
-#include "tests/attention/battery_kit.h"
+#include "heed/attention/base/headed.h"
+#include "heed/tests/attention/battery/kit.h"
 
 namespace heed::battery {
 namespace {
@@ -20,7 +20,7 @@ Report causality(const Setting& setting) {
   if (setting.mode != Mode::causal) return {};
   Report report;
   for (const Sizes& sizes : small_and_large) {
-    const NoTape quiet;
+    const NoGrad quiet;
     Host host = host_of(setting, sizes);
     const int64_t length = sizes.queries;
     const Tensor x = host.queries;
@@ -95,7 +95,7 @@ Report padding(const Setting& setting) {
       }
     }
     // The row alone, without its padding.
-    const NoTape quiet;
+    const NoGrad quiet;
     Host alone = host_of(setting, sizes);
     alone.queries = view::slice(alone.queries, 0, 1, 2);
     alone.keys = positions(view::slice(alone.keys, 0, 1, 2), 0, real);
@@ -140,17 +140,17 @@ void check_rows(Report& report, const Setting& setting, const Host& host, const 
 
 /// Each stage is a map that fits, the first by the attention itself, and no noise is in it.
 void check_stages(Report& report, const Setting& setting, const Host& host, const Shape& wanted,
-                  const Probe& probe, const Probe& noisy) {
-  if (probe.maps.size() < 2 || probe.maps[0].who != host.attention.get())
-    note(report, probe.maps.size(), " maps are shown of an attention in stages");
-  for (size_t n = 0; n < probe.maps.size(); ++n) {
-    const Tensor& weights = probe.maps[n].weights;
+                  const MapRecorder& recorder, const MapRecorder& noisy) {
+  if (recorder.maps.size() < 2 || recorder.maps[0].module != host.attention.get())
+    note(report, recorder.maps.size(), " maps are shown of an attention in stages");
+  for (size_t n = 0; n < recorder.maps.size(); ++n) {
+    const Tensor& weights = recorder.maps[n].weights;
     if (!(weights.shape() == wanted)) {
       note(report, "stage ", n, " shows a map ", weights.shape(), " instead of ", wanted);
       continue;
     }
     check_rows(report, setting, host, weights);
-    if (noisy.maps.size() != probe.maps.size() || !same_bits(noisy.maps[n].weights, weights))
+    if (noisy.maps.size() != recorder.maps.size() || !same_bits(noisy.maps[n].weights, weights))
       note(report, "the map shown has dropout in it");
   }
 }
@@ -166,33 +166,33 @@ Report map(const Setting& setting) {
     sizes.dropout = 0.2;
     for (const bool padded : {false, true}) {
       if (padded && !traits.padding) continue;
-      const NoTape quiet;
+      const NoGrad quiet;
       Host host = host_of(setting, sizes);
       if (padded) host.lengths = lengths_of({static_cast<int32_t>(sizes.keys), 3, 0}, setting.device);
-      Probe probe;
-      const Tensor unseen = host.forward(), seen = host.forward({.probe = &probe});
+      MapRecorder recorder;
+      const Tensor unseen = host.forward(), seen = host.forward({.recorder = &recorder});
       if (!same_bits(unseen, seen)) note(report, "looking changes the output by ", distance(seen, unseen));
       Rng one(5, setting.device), other(5, setting.device);
-      Probe noisy;
-      if (!same_bits(host.forward({.noise = &one}), host.forward({.noise = &other, .probe = &noisy}))) {
+      MapRecorder noisy;
+      if (!same_bits(host.forward({.rng = &one}), host.forward({.rng = &other, .recorder = &noisy}))) {
         note(report, "looking changes the output of a training step");
       }
       if (traits.map == MapKind::none) {
-        if (!probe.maps.empty()) note(report, "a map is shown, but the traits say that there is none");
+        if (!recorder.maps.empty()) note(report, "a map is shown, but the traits say that there is none");
         continue;
       }
       const Shape wanted{sizes.batch, sizes.heads, sizes.queries, sizes.keys};
       if (traits.map == MapKind::stages) {
-        check_stages(report, setting, host, wanted, probe, noisy);
+        check_stages(report, setting, host, wanted, recorder, noisy);
         continue;
       }
-      if (probe.maps.size() != 1 || !(probe.maps[0].weights.shape() == wanted) ||
-          probe.maps[0].who != host.attention.get()) {
-        note(report, probe.maps.size(), " maps are shown instead of one of ", wanted,
+      if (recorder.maps.size() != 1 || !(recorder.maps[0].weights.shape() == wanted) ||
+          recorder.maps[0].module != host.attention.get()) {
+        note(report, recorder.maps.size(), " maps are shown instead of one of ", wanted,
              " by the attention itself");
         continue;
       }
-      const Tensor weights = probe.maps[0].weights;
+      const Tensor weights = recorder.maps[0].weights;
       check_rows(report, setting, host, weights);
       // What is looked at inside follows states that dropout has touched before.
       if (traits.map == MapKind::inside && noisy.maps.size() == 1)

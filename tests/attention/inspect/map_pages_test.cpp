@@ -1,16 +1,16 @@
-// The pictures of attention: aligned text, well-formed SVG, a page that carries its numbers and nothing else.
+// Displays of attention maps: aligned text, well-formed SVG, a self-contained page.
 #include <algorithm>
 #include <cmath>
 #include <sstream>
 
-#include "attention/picture_encode.h"
-#include "attention/picture_html.h"
-#include "attention/picture_script.h"
-#include "attention/picture_svg.h"
-#include "attention/picture_text.h"
-#include "core/error.h"
-#include "core/hash.h"
-#include "tests/catch.h"
+#include "heed/attention/inspect/map_page.h"
+#include "heed/attention/inspect/map_svg.h"
+#include "heed/attention/inspect/map_text.h"
+#include "heed/attention/inspect/page_assets.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/error.h"
+#include "heed/core/io/hash.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

@@ -1,10 +1,10 @@
-// The numbers that describe a head, on maps whose numbers are known.
-#include "attention/map_statistics.h"
+// Statistics of a head, on maps with known results.
+#include "heed/attention/inspect/map_statistics.h"
 
 #include <cmath>
 
-#include "core/error.h"
-#include "tests/catch.h"
+#include "heed/core/error.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 
@@ -38,7 +38,7 @@ const auto first = [](int64_t, int64_t key) { return key == 0 ? 1.0 : 0.0; };
 
 }  // namespace
 
-TEST_CASE("map statistics: uniform attention has the entropy of its reference and says nothing") {
+TEST_CASE("map statistics: uniform attention has the entropy of its reference and carries no information") {
   const auto one = head_statistics(made(4, 4, uniform))[0];
   CHECK(one.entropy == Approx(std::log(4)));
   CHECK(one.uniform_entropy == Approx(std::log(4)));

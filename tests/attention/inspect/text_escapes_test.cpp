@@ -1,9 +1,9 @@
-// Words made safe: nothing breaks markup, JSON or a terminal, and columns are counted right.
-#include "attention/picture_encode.h"
+// Escaping for markup, JSON and terminals, and the width of columns.
+#include "heed/attention/inspect/text_escapes.h"
 
 #include <cmath>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed::picture;
 

@@ -1,11 +1,11 @@
-// Outputs, maps and gradients of a variant against those of a formula.
-#include "tests/attention/reference/against.h"
+// Compares outputs, maps and gradients of a variant with a formula.
+#include "heed/tests/attention/reference/against.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "attention/headed.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/tests/catch.h"
 
 namespace heed::reference {
 
@@ -69,7 +69,7 @@ void against(const std::string& spec, const Example& e, const MapFormula& formul
   CAPTURE(spec, e.B, e.H, e.N, e.M, e.d, e.dv, e.causal, e.cross, e.lengths);
   Rng rng(41);
   const auto made = make_attention(spec,
-                                   {.width = e.H * e.d,
+                                   {.d_model = e.H * e.d,
                                     .heads = e.H,
                                     .causal = e.causal,
                                     .cross = e.cross,
@@ -105,12 +105,12 @@ void against(const std::string& spec, const Example& e, const MapFormula& formul
 
   Mask mask = e.causal ? Mask::causal() : Mask::none();
   if (!e.lengths.empty()) mask = mask & Mask::lengths(Tensor::of<int32_t>(e.lengths, Shape{e.B}));
-  Probe probe;
-  const Tensor out =
-      module.on_heads({tensors["q"], tensors["k"], tensors["v"]}, {.mask = mask, .pass = {.probe = &probe}});
+  MapRecorder recorder;
+  const Tensor out = module.on_heads({tensors["q"], tensors["k"], tensors["v"]},
+                                     {.mask = mask, .context = {.recorder = &recorder}});
   REQUIRE(out.shape() == Shape{e.B, e.H, e.N, e.dv});
-  REQUIRE(probe.maps.size() == 1);
-  check_values(e, values, formula, out, probe.maps[0].weights, tolerance);
+  REQUIRE(recorder.maps.size() == 1);
+  check_values(e, values, formula, out, recorder.maps[0].weights, tolerance);
 
   backward(out, Tensor::of<double>(along, out.shape()));
   for (const auto& [name, tensor] : tensors) {

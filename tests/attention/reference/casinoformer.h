@@ -1,5 +1,5 @@
-// Casinoformer in plain loops over doubles: a tree that grows at its largest mass, and attention over its
-// buds with all gradients. Nothing is shared between queries.
+// Casinoformer in plain double loops: a tree that splits at its largest mass, and attention over its buds
+// with all gradients. Queries share nothing.
 #pragma once
 
 #include <algorithm>
@@ -7,19 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "tests/attention/reference/formulas.h"
+#include "heed/tests/attention/reference/formulas.h"
 
 namespace heed::reference {
 
-/// Positions begin <= j < end of one bud; `size` positions lie below its node, whether there or not.
+/// Positions begin <= j < end of a bud; its node covers `size` positions, existing or not.
 struct Bud {
   int64_t begin, end, size;
 };
 
-/// The mass of positions begin <= j < end for query i, with all heads together.
+/// The mass of positions begin <= j < end for query i, summed over heads.
 using BudMass = std::function<double(int64_t begin, int64_t end)>;
 
-/// Splits the largest mass, the earliest of equals, until there are ceil(leaves^exponent) buds.
+/// Splits the bud of largest mass, in ties the earliest, until there are ceil(leaves^exponent) buds.
 inline std::vector<Bud> grow_buds(int64_t leaves, double exponent, const BudMass& mass) {
   if (leaves == 0) return {};
   const auto wanted = static_cast<size_t>(std::ceil(std::pow(static_cast<double>(leaves), exponent) - 1e-9));
@@ -44,12 +44,12 @@ inline std::vector<Bud> grow_buds(int64_t leaves, double exponent, const BudMass
   return buds;
 }
 
-/// What one head computes, and the gradients of sum(slope * out).
+/// Result of one head, and the gradients of sum(slope * out).
 struct BudAttention {
   Matrix map, out, dq, dk, dv;
 };
 
-/// buds: of each query.
+/// Attention of one head; buds: of each query.
 inline BudAttention attend_buds(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& slope,
                                 const std::vector<std::vector<Bud>>& buds, double scale, bool counted) {
   BudAttention r{Matrix(q.rows, k.rows), Matrix(q.rows, v.columns), Matrix(q.rows, q.columns),
@@ -90,7 +90,7 @@ inline BudAttention attend_buds(const Matrix& q, const Matrix& k, const Matrix& 
   return r;
 }
 
-/// phi of one row, by the names of the option `mass`. projection [d, d].
+/// phi of one row for a value of the option `mass`. projection [d, d].
 inline std::vector<double> bud_features(const std::string& mass, const Matrix& x, int64_t row,
                                         const Matrix& projection) {
   const int64_t d = x.columns;

@@ -1,11 +1,11 @@
-// casinoformer against its formula in plain loops, its limits, and what its draws promise.
-#include "tests/attention/reference/casinoformer.h"
+// casinoformer against its formula in plain loops, its limits, and properties of its random draws.
+#include "heed/tests/attention/reference/casinoformer.h"
 
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -22,7 +22,7 @@ struct Alone {
   Alone(const std::string& spec, const Try& t, uint64_t seed = 1) {
     Rng rng(seed);
     made = make_attention(spec,
-                          {.width = t.heads * t.d,
+                          {.d_model = t.heads * t.d,
                            .heads = t.heads,
                            .causal = t.causal,
                            .cross = !t.causal && t.queries != t.keys,
@@ -38,8 +38,8 @@ struct Alone {
       lengths.push_back(static_cast<int32_t>(t.padded ? t.keys / (b + 1) : t.keys));
     if (t.padded) mask = mask & Mask::lengths(Tensor::of<int32_t>(lengths, Shape{t.batch}));
   }
-  Tensor operator()(const Pass& pass = {}) {
-    return dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, v}, {.mask = mask, .pass = pass});
+  Tensor operator()(const ForwardContext& context = {}) {
+    return dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, v}, {.mask = mask, .context = context});
   }
   Matrix projection(int64_t head) const {
     Matrix out(1, 1);
@@ -92,12 +92,12 @@ void compare(const Formula& f, const Try& t) {
   Tensor slope(Shape{t.batch, t.heads, t.queries, t.dv}, DType::f64);
   Rng rng(9);
   fill_normal(slope, 0, 1, rng);
-  Probe probe;
+  MapRecorder recorder;
   one.q = leaf(one.q);
   one.k = leaf(one.k);
   one.v = leaf(one.v);
-  const Tensor y = one({.probe = &probe});
-  REQUIRE(probe.maps.size() == 1);
+  const Tensor y = one({.recorder = &recorder});
+  REQUIRE(recorder.maps.size() == 1);
   backward(y, slope);
   for (int64_t b = 0; b < t.batch; ++b) {
     // Buds of each query, from the masses of all heads.
@@ -138,7 +138,7 @@ void compare(const Formula& f, const Try& t) {
       const reference::BudAttention expected =
           attend_buds(own(one.q), own(one.k), own(one.v), own(slope), buds, scale, f.counted);
       CHECK(apart(expected.out, own(y)) < 1e-11);
-      CHECK(apart(expected.map, own(probe.maps[0].weights)) < 1e-11);
+      CHECK(apart(expected.map, own(recorder.maps[0].weights)) < 1e-11);
       CHECK(apart(expected.dq, own(grad_of(one.q))) < 1e-10);
       CHECK(apart(expected.dk, own(grad_of(one.k))) < 1e-10);
       CHECK(apart(expected.dv, own(grad_of(one.v))) < 1e-10);
@@ -180,7 +180,7 @@ TEST_CASE("casinoformer: exponent 1 is softmax over the past", "[casinoformer]")
       exact.k = tree.k;
       exact.v = tree.v;
       Rng noise(3);
-      for (const Tensor& y : {tree(), tree({.noise = &noise})})
+      for (const Tensor& y : {tree(), tree({.rng = &noise})})
         CHECK(apart(Matrix(1, y.size(), exact().to_doubles()), Matrix(1, y.size(), y.to_doubles())) < 1e-12);
     }
   }
@@ -188,13 +188,13 @@ TEST_CASE("casinoformer: exponent 1 is softmax over the past", "[casinoformer]")
 
 TEST_CASE("casinoformer: constant values come back, unless the denominator is the paper's",
           "[casinoformer]") {
-  for (const char* select : {"sample", "argmax"}) {
+  for (const char* where : {"sample", "argmax"}) {
     for (const bool counted : {true, false}) {
       const Try t{1, 2, 17, 17, 4, 3, true, false};
-      Alone tree(text("casinoformer:select=", select, ",denominator=", counted ? "counted" : "paper"), t);
+      Alone tree(text("casinoformer:select=", where, ",denominator=", counted ? "counted" : "paper"), t);
       tree.v = Tensor::full(tree.v.shape(), 1, DType::f64);
       Rng noise(5);
-      const std::vector<double> y = tree({.noise = &noise}).to_doubles();
+      const std::vector<double> y = tree({.rng = &noise}).to_doubles();
       const double least = *std::min_element(y.begin(), y.end()),
                    most = *std::max_element(y.begin(), y.end());
       CHECK(least > 1 - 1e-12);
@@ -221,14 +221,14 @@ TEST_CASE("casinoformer: draws come from the noise, or from those given", "[casi
   Alone tree("casinoformer:parallel=2", t);
   const auto with = [&](uint64_t seed) {
     Rng noise(seed);
-    return tree({.noise = &noise}).to_doubles();
+    return tree({.rng = &noise}).to_doubles();
   };
   CHECK(with(1) == with(1));
   CHECK(with(1) != with(2));
   CHECK(with(1) != tree().to_doubles());
   Alone greedy("casinoformer:parallel=2,select=argmax", t);
   Rng noise(1);
-  CHECK(greedy({.noise = &noise}).to_doubles() == tree().to_doubles());
+  CHECK(greedy({.rng = &noise}).to_doubles() == tree().to_doubles());
 
   class Give final : public Fields {
    public:
@@ -263,13 +263,13 @@ TEST_CASE("casinoformer: what a token's own projection changes", "[casinoformer]
   CHECK(token().to_doubles() == token().to_doubles());
   // By steps, a token gets the same projection as at once.
   auto& headed = dynamic_cast<HeadedAttention&>(*token.made);
-  const NoTape quiet;
+  const NoGrad quiet;
   const std::vector<double> full = token().to_doubles();
-  const auto memory = headed.start();
+  const auto cache = headed.new_cache();
   for (int64_t i = 0; i < 33; ++i) {
     const auto at = [i](const Tensor& x) { return contiguous(view::slice(x, 2, i, i + 1)); };
     const Tensor y = headed.on_heads({at(token.q), at(token.k), at(token.v)},
-                                     {.mask = Mask::causal(), .memory = memory.get()});
+                                     {.mask = Mask::causal(), .cache = cache.get()});
     const std::vector<double> row = y.to_doubles();
     for (int64_t n = 0; n < 8; ++n)
       CHECK(row[static_cast<size_t>(n)] ==

@@ -1,21 +1,21 @@
-// Attention that chooses its keys or queries by content, as plain loops: hashing and sampled measures.
+// Attention that selects keys or queries by content, in plain loops: hashing and sampled measures.
 #pragma once
 
 #include <algorithm>
 #include <numeric>
 
-#include "tests/attention/reference/formulas.h"
+#include "heed/tests/attention/reference/formulas.h"
 
 namespace heed::reference {
 
-/// What reformer() is told besides q.
+/// Settings of reformer().
 struct Hashing {
   int64_t rounds = 1, chunk = 4, buckets = 4;
   bool causal = false, by_bucket = false, ring = true, once = false;
   double scale = 1;
 };
 
-/// The place of the greatest of [x R, -x R], the first among equal ones; rotations [d, buckets / 2].
+/// The index of the first maximum of [x R, -x R]; rotations [d, buckets / 2].
 inline int64_t hash_of(const Matrix& x, int64_t row, const Matrix& rotations) {
   std::vector<double> turned;
   for (const double sign : {1.0, -1.0}) {
@@ -28,7 +28,7 @@ inline int64_t hash_of(const Matrix& x, int64_t row, const Matrix& rotations) {
   return std::max_element(turned.begin(), turned.end()) - turned.begin();
 }
 
-/// The first n tokens in the order of (bucket, position).
+/// The first n tokens, ordered by (bucket, position).
 inline std::vector<int64_t> hashed_order(const std::vector<int64_t>& bucket, int64_t n) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
@@ -38,8 +38,8 @@ inline std::vector<int64_t> hashed_order(const std::vector<int64_t>& bucket, int
   return order;
 }
 
-/// How often query i meets key j in all rounds together, among the first n tokens. Kitaev et al. 2020,
-/// section 2.
+/// How often query i attends to key j over all rounds, among the first n tokens. Kitaev et al. 2020, section
+/// 2.
 inline Matrix meetings(const Matrix& q, const std::vector<Matrix>& rotations, const Hashing& o, int64_t n) {
   Matrix met(q.rows, q.rows);
   std::vector<std::vector<int64_t>> buckets, orders;
@@ -80,7 +80,7 @@ inline Matrix meetings(const Matrix& q, const std::vector<Matrix>& rotations, co
   return met;
 }
 
-/// The map by what is met, keys made as long as one: the score of a token with itself falls by 1e5.
+/// The map of Reformer, with keys of unit length; a token's score with itself is reduced by 1e5.
 inline Matrix reformer(const Matrix& q, const Matrix& k, const std::vector<Matrix>& rotations,
                        const Hashing& o, int64_t n) {
   const Matrix met = meetings(q, rotations, o, n);
@@ -96,8 +96,8 @@ inline Matrix reformer(const Matrix& q, const Matrix& k, const std::vector<Matri
   return normalised(exponentials(scores, [&](int64_t i, int64_t j) { return met.at(i, j) > 0; }));
 }
 
-/// Which queries look at all keys: the `count` of greatest max s - sum s / keys over the keys in row i of
-/// samples, the first among equal ones. Zhou et al. 2021, algorithm 1, divided as in the authors' code.
+/// The exact queries: the `count` largest max s - sum s / keys over the keys in row i of samples, in ties the
+/// first. Zhou et al. 2021, algorithm 1, divided as in the authors' code.
 inline std::vector<bool> prob_sparse_rows(const Matrix& q, const Matrix& k, const Matrix& samples,
                                           int64_t count, int64_t queries, int64_t keys) {
   std::vector<std::pair<double, int64_t>> measures;
@@ -117,8 +117,8 @@ inline std::vector<bool> prob_sparse_rows(const Matrix& q, const Matrix& k, cons
   return exact;
 }
 
-/// The same without looking ahead: query i is exact if fewer than `rank` before it reach its measure, the
-/// mean being over the sample of keys j <= i; at most `most` of them.
+/// The causal version: query i is exact if fewer than `rank` earlier queries reach its measure, whose mean is
+/// over the sampled keys j <= i; at most `most` queries.
 inline std::vector<bool> prob_sparse_records(const Matrix& q, const Matrix& k, const Matrix& samples,
                                              int64_t rank, int64_t most, int64_t length) {
   std::vector<double> measures;
@@ -140,8 +140,8 @@ inline std::vector<bool> prob_sparse_records(const Matrix& q, const Matrix& k, c
   return exact;
 }
 
-/// Softmax of q k^T / sqrt(d) in exact rows; the mean of `keys` values, or the sum (or mean) of those so far,
-/// in others.
+/// Softmax of q k^T / sqrt(d) in exact rows; elsewhere the mean of `keys` values, or if causal the sum or
+/// mean of earlier values.
 inline Matrix prob_sparse(const Matrix& q, const Matrix& k, const std::vector<bool>& exact, int64_t keys,
                           bool causal, bool mean) {
   Matrix map = normalised(softmax(1 / std::sqrt(static_cast<double>(q.columns)))(

@@ -1,12 +1,12 @@
-// Reformer and Informer against their formulas, and what is known of them: limits, hashes, choices.
+// Reformer and Informer against their formulas, and known properties: limits, hashes, choices.
 #include <cmath>
 
-#include "attention/headed.h"
-#include "core/kernels/bucket.h"
-#include "core/launch.h"
-#include "tests/attention/reference/against.h"
-#include "tests/attention/reference/content.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/core/kernels/content/bucket.h"
+#include "heed/core/launch.h"
+#include "heed/tests/attention/reference/against.h"
+#include "heed/tests/attention/reference/content.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -81,7 +81,7 @@ TEST_CASE("reference: reformer in all its forms", "[reformer]") {
 TEST_CASE("reference: reformer with one chunk is shared attention over all keys but oneself", "[reformer]") {
   // Each key appears twice then, which changes nothing.
   const int64_t N = 9, d = 3;
-  const auto one = made("reformer:rounds=1,chunk=9", {.width = d, .max_length = N});
+  const auto one = made("reformer:rounds=1,chunk=9", {.d_model = d, .max_length = N});
   const Tensor q = random(Shape{1, 1, N, d}, 1), v = random(Shape{1, 1, N, 2}, 2);
   const Matrix rows(N, d, q.to_doubles());
   Matrix scores(N, N);
@@ -142,11 +142,11 @@ TEST_CASE("reformer: rotations are drawn anew in training only if asked for", "[
   const Tensor x = random(Shape{1, 40, 8}, 1);
   for (const bool redraw : {false, true}) {
     const auto one = made(text("reformer:rounds=1,chunk=4,redraw=", redraw ? "true" : "false"),
-                          {.width = 8, .max_length = 40});
+                          {.d_model = 8, .max_length = 40});
     Rng noise(3);
     const Tensor quiet = one->forward({.queries = x, .keys = x});
-    const Tensor first = one->forward({.queries = x, .keys = x, .pass = {.noise = &noise}});
-    const Tensor second = one->forward({.queries = x, .keys = x, .pass = {.noise = &noise}});
+    const Tensor first = one->forward({.queries = x, .keys = x, .context = {.rng = &noise}});
+    const Tensor second = one->forward({.queries = x, .keys = x, .context = {.rng = &noise}});
     CHECK(distance(one->forward({.queries = x, .keys = x}), quiet) == 0);
     CHECK((distance(first, quiet) > 0) == redraw);
     CHECK((distance(first, second) > 0) == redraw);
@@ -159,30 +159,30 @@ TEST_CASE("buckets: a decoder remembers no more than the last tokens of each buc
     CAPTURE(spec);
     Rng rng(3);
     const auto attention =
-        make_attention(spec, {.width = 8, .heads = 2, .causal = true, .max_length = 300}, rng);
+        make_attention(spec, {.d_model = 8, .heads = 2, .causal = true, .max_length = 300}, rng);
     const Tensor x(Shape{2, 300, 8});
     fill_normal(x, 0, 1, rng);
-    const NoTape quiet;
+    const NoGrad quiet;
     const Tensor full = attention->forward({.queries = x, .keys = x, .mask = Mask::causal()});
-    const auto memory = attention->start();
+    const auto cache = attention->new_cache();
     double worst = 0;
     for (int64_t begin = 0, end = 0; begin < 300; begin = end) {
       end = std::min<int64_t>(300, begin + (begin % 50 == 0 ? 7 : 1));
       const Tensor rows = view::slice(x, 1, begin, end);
       const Tensor y =
-          attention->forward({.queries = rows, .keys = rows, .mask = Mask::causal(), .memory = memory.get()});
+          attention->forward({.queries = rows, .keys = rows, .mask = Mask::causal(), .cache = cache.get()});
       const auto found = y.to_doubles(), wanted = view::slice(full, 1, begin, end).to_doubles();
       for (size_t n = 0; n < found.size(); ++n) worst = std::max(worst, std::abs(found[n] - wanted[n]));
     }
     CHECK(worst < 1e-5);
-    CHECK(memory->length == 300);
-    CHECK(dynamic_cast<KeyValueMemory&>(*memory).keys.extent(2) <= 4 * 24);
+    CHECK(cache->length == 300);
+    CHECK(dynamic_cast<KeyValueCache&>(*cache).keys.extent(2) <= 4 * 24);
   }
 }
 
 TEST_CASE("reformer: the published form has no steps, and odd buckets are refused", "[reformer]") {
-  const AttentionConfig config{.width = 4, .causal = true, .max_length = 8};
-  CHECK_FALSE(made("reformer:by=chunk", config)->start());
+  const AttentionConfig config{.d_model = 4, .causal = true, .max_length = 8};
+  CHECK_FALSE(made("reformer:by=chunk", config)->new_cache());
   CHECK_THROWS_WITH(made("reformer:buckets=3", config), containing("buckets = 3"));
   CHECK_THROWS_WITH(made("reformer:rounds=0", config), containing("rounds = 0"));
   CHECK_THROWS_WITH(made("reformer:chunk=0", config), containing("chunk = 0"));
@@ -221,7 +221,7 @@ TEST_CASE("reference: informer, given its samples", "[informer]") {
 
 TEST_CASE("reference: informer that chooses every query is softmax", "[informer]") {
   for (const bool causal : {false, true}) {
-    const AttentionConfig config{.width = 6, .heads = 2, .causal = causal};
+    const AttentionConfig config{.d_model = 6, .heads = 2, .causal = causal};
     const Tensor q = random(Shape{2, 2, 19, 3}, 1), k = random(Shape{2, 2, 19, 3}, 2),
                  v = random(Shape{2, 2, 19, 4}, 3);
     const Mask mask = causal ? Mask::causal() : Mask::none();
@@ -234,21 +234,21 @@ TEST_CASE("reference: informer that chooses every query is softmax", "[informer]
 TEST_CASE("informer: the same samples while evaluating, others in training only if asked for", "[informer]") {
   const Tensor x = random(Shape{1, 60, 8}, 1);
   for (const bool resample : {false, true}) {
-    const auto one = made(text("informer:factor=1,resample=", resample ? "true" : "false"), {.width = 8});
+    const auto one = made(text("informer:factor=1,resample=", resample ? "true" : "false"), {.d_model = 8});
     Rng noise(3);
     const Tensor quiet = one->forward({.queries = x, .keys = x});
     CHECK(distance(one->forward({.queries = x, .keys = x}), quiet) == 0);
-    const Tensor first = one->forward({.queries = x, .keys = x, .pass = {.noise = &noise}});
+    const Tensor first = one->forward({.queries = x, .keys = x, .context = {.rng = &noise}});
     CHECK((distance(first, quiet) > 0) == resample);
   }
 }
 
 TEST_CASE("informer: samples of another length are refused", "[informer]") {
-  const auto one = made("informer", {.width = 4});
+  const auto one = made("informer", {.d_model = 4});
   const Tensor q = random(Shape{1, 1, 6, 4}, 1);
   reference::put_in(*one, "samples", random(Shape{5, 2}, 2));
   CHECK_THROWS_WITH(on_heads(*one, q, q, q), containing("[5, 2]") && containing("6 queries"));
-  CHECK_THROWS_WITH(made("informer:factor=0", {.width = 4}), containing("factor = 0"));
+  CHECK_THROWS_WITH(made("informer:factor=0", {.d_model = 4}), containing("factor = 0"));
 }
 
 }  // namespace heed

@@ -1,13 +1,13 @@
-// Attention whose maps factor, as plain loops over pairs.
+// Attention with factored maps, as plain loops over pairs.
 #pragma once
 
 #include <algorithm>
 
-#include "tests/attention/reference/formulas.h"
+#include "heed/tests/attention/reference/formulas.h"
 
 namespace heed::reference {
 
-/// Rows over their deviation after their mean is taken off; or over their length.
+/// Rows minus their mean, divided by their standard deviation; or divided by their norm.
 inline Matrix standardised(Matrix x, double epsilon = 1e-6) {
   for (int64_t r = 0; r < x.rows; ++r) {
     const double d = static_cast<double>(x.columns);
@@ -25,8 +25,8 @@ inline Matrix unit_rows(Matrix x) {
   }
   return x;
 }
-/// The first `count` rows over the largest of their lengths, after the mean of each column (centre = 1) or
-/// row (2) is taken off.
+/// The first `count` rows divided by the largest norm, after subtracting the mean of each column (centre = 1)
+/// or row (2).
 inline Matrix over_largest(Matrix x, int64_t count, int centre) {
   for (int64_t r = 0; centre == 2 && r < count; ++r) {
     double mean = 0;
@@ -45,7 +45,7 @@ inline Matrix over_largest(Matrix x, int64_t count, int centre) {
   return x;
 }
 
-/// f(scale q_i . k_j) with f(s) = sum over l of a_l s^l, over the row's sum. Gerami et al. 2024.
+/// f(scale q_i . k_j) with f(s) = sum over l of a_l s^l, divided by the row's sum. Gerami et al. 2024.
 inline Matrix polynomial(const Matrix& q, const Matrix& k, const std::vector<double>& a, double scale,
                          const Allowed& allowed, double epsilon = 0) {
   Matrix out(q.rows, k.rows);
@@ -96,8 +96,8 @@ inline double half_square(const Matrix& x, int64_t row) {
   return dot(x, row, x, row) / (2 * std::sqrt(static_cast<double>(x.columns)));
 }
 
-/// exp(W x' - |x'|^2 / 2 - the largest exponent) + epsilon; that of keys is taken over those the query sees.
-/// Choromanski et al. 2020; both signs of W where `both`.
+/// exp(W x' - |x'|^2 / 2 - maximum exponent) + epsilon; for keys the maximum is over those the query sees.
+/// Choromanski et al. 2020; both signs of W if `both`.
 inline Matrix favor(const Matrix& q, const Matrix& k, const Matrix& w, bool both, double epsilon,
                     const Allowed& allowed) {
   const auto exponents = [&](const Matrix& x) {
@@ -125,7 +125,7 @@ inline Matrix favor(const Matrix& q, const Matrix& k, const Matrix& w, bool both
   return normalised(out);
 }
 
-/// exp(|k'|^2 / 2) sum_r cos(w_r . (q' - k')), the query's own factor left out. Peng et al. 2021.
+/// exp(|k'|^2 / 2) sum_r cos(w_r . (q' - k')), without the query's own factor. Peng et al. 2021.
 inline Matrix fourier(const Matrix& q, const Matrix& k, const Matrix& w, const Allowed& allowed) {
   const Matrix a = projected(q, w), b = projected(k, w);
   Matrix out(q.rows, k.rows);
@@ -141,7 +141,7 @@ inline Matrix fourier(const Matrix& q, const Matrix& k, const Matrix& w, const A
   return out;
 }
 
-/// (relu(W x') + epsilon) of both, multiplied; or [relu(Wx), relu(-Wx)] / sqrt(R) of both.
+/// The product of (relu(W x') + epsilon) of q and k; or of [relu(Wx), relu(-Wx)] / sqrt(R).
 inline Matrix relu_features(const Matrix& q, const Matrix& k, const Matrix& w, bool both, double epsilon,
                             const Allowed& allowed) {
   const Matrix a = both ? project(q, w) : projected(q, w), b = both ? project(k, w) : projected(k, w);

@@ -1,14 +1,13 @@
-// Attention whose maps factor, against double loops over pairs; limits, identities and numbers a hand can
-// check.
+// Attention with factored maps against double loops over pairs; limits, identities and hand-computed results.
 #include <cmath>
 #include <cstring>
 
-#include "attention/kernelized.h"
-#include "core/count.h"
-#include "tests/attention/battery_kit.h"
-#include "tests/attention/reference/against.h"
-#include "tests/attention/reference/factored.h"
-#include "tests/catch.h"
+#include "heed/attention/base/kernelized.h"
+#include "heed/core/operation_count.h"
+#include "heed/tests/attention/battery/kit.h"
+#include "heed/tests/attention/reference/against.h"
+#include "heed/tests/attention/reference/factored.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -19,7 +18,7 @@ using reference::head_of;
 using reference::Matrix;
 using reference::Values;
 
-/// A formula of q, k and who may look at whom.
+/// A formula of q, k and which query may attend to which key.
 using Formula = std::function<Matrix(const Matrix& q, const Matrix& k, const Allowed& allowed,
                                      const Values& values, const Example& e, int64_t keys)>;
 
@@ -48,8 +47,8 @@ std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& 
 }
 
 Tensor on_heads(Attention& attention, const Tensor& q, const Tensor& k, const Tensor& v,
-                const Mask& mask = {}, const Pass& pass = {}) {
-  return dynamic_cast<HeadedAttention&>(attention).on_heads({q, k, v}, {.mask = mask, .pass = pass});
+                const Mask& mask = {}, const ForwardContext& context = {}) {
+  return dynamic_cast<HeadedAttention&>(attention).on_heads({q, k, v}, {.mask = mask, .context = context});
 }
 
 Tensor random(const Shape& shape, uint64_t seed, double deviation = 1) {
@@ -58,13 +57,13 @@ Tensor random(const Shape& shape, uint64_t seed, double deviation = 1) {
 
 /// The map of one head of width 1.
 std::vector<double> map_of(const std::string& spec, std::vector<double> queries, std::vector<double> keys) {
-  const auto attention = made(spec, {.width = 1, .cross = true});
+  const auto attention = made(spec, {.d_model = 1, .cross = true});
   const auto column = [](const std::vector<double>& x) {
     return Tensor::of<double>(x, Shape{1, 1, static_cast<int64_t>(x.size()), 1});
   };
-  Probe probe;
-  on_heads(*attention, column(queries), column(keys), column(keys), {}, {.probe = &probe});
-  return probe.maps.at(0).weights.to_doubles();
+  MapRecorder recorder;
+  on_heads(*attention, column(queries), column(keys), column(keys), {}, {.recorder = &recorder});
+  return recorder.maps.at(0).weights.to_doubles();
 }
 
 /// The battery on a variant made with these options.
@@ -76,7 +75,7 @@ void hold(Variant variant, const std::string& options, MapKind map) {
     return make(config, spec, rng);
   };
   for (const auto property : {battery::gradient, battery::causality, battery::padding, battery::steps,
-                              battery::memory, battery::map, battery::leaks}) {
+                              battery::cache, battery::map, battery::leaks}) {
     const battery::Report report = battery::over_all_settings(variant, property);
     INFO(options << ": " << report);
     CHECK(report.empty());
@@ -134,8 +133,8 @@ TEST_CASE("reference: li is fastmax of degree 1 with unit rows", "[li][fastmax]"
   against("li:epsilon=0.5", [](const Matrix& q, const Matrix& k, const Allowed& allowed, auto&&...) {
     return reference::polynomial(reference::unit_rows(q), reference::unit_rows(k), {1, 1}, 1, allowed, 0.5);
   });
-  const auto li = made("li:epsilon=0", {.width = 8, .heads = 2}),
-             fastmax = made("fastmax:p=1,normalise=l2", {.width = 8, .heads = 2});
+  const auto li = made("li:epsilon=0", {.d_model = 8, .heads = 2}),
+             fastmax = made("fastmax:p=1,normalise=l2", {.d_model = 8, .heads = 2});
   const Tensor q = random(Shape{2, 2, 19, 4}, 1), k = random(Shape{2, 2, 19, 4}, 2),
                v = random(Shape{2, 2, 19, 3}, 3);
   CHECK(battery::distance(on_heads(*li, q, k, v), on_heads(*fastmax, q, k, v)) < 1e-13);
@@ -145,7 +144,7 @@ TEST_CASE("reference: efficient", "[efficient]") {
   against("efficient", [](const Matrix& q, const Matrix& k, const Allowed& allowed, auto&&...) {
     return reference::efficient(q, k, allowed);
   });
-  const auto one = made("efficient", {.width = 4});
+  const auto one = made("efficient", {.d_model = 4});
   const Tensor v = random(Shape{1, 1, 1, 3}, 3);
   CHECK(battery::distance(on_heads(*one, random(Shape{1, 1, 1, 4}, 1), random(Shape{1, 1, 1, 4}, 2), v), v) <
         1e-14);
@@ -208,7 +207,7 @@ TEST_CASE("reference: based, and where it is fastmax of degree 2", "[based][fast
         "based:features=2", example, map,
         narrowed ? std::vector<std::string>{"to_query", "to_key"} : std::vector<std::string>());
   }
-  const AttentionConfig config{.width = 12, .heads = 3};
+  const AttentionConfig config{.d_model = 12, .heads = 3};
   const auto based = made("based:epsilon=0", config),
              fastmax = made("fastmax:normalise=none,denum_term=1", config);
   const Tensor q = random(Shape{2, 3, 19, 4}, 1), k = random(Shape{2, 3, 19, 4}, 2),
@@ -218,8 +217,8 @@ TEST_CASE("reference: based, and where it is fastmax of degree 2", "[based][fast
 
 TEST_CASE("based: every second layer is softmax over a window, and cross-attention never is", "[based]") {
   const auto run = [](const std::string& spec, int64_t layer, bool causal) {
-    const auto attention =
-        made(spec, {.width = 6, .heads = 2, .causal = causal, .max_length = 40, .layer = layer, .layers = 4});
+    const auto attention = made(
+        spec, {.d_model = 6, .heads = 2, .causal = causal, .max_length = 40, .layer = layer, .layers = 4});
     const Tensor q = random(Shape{2, 2, 40, 3}, 1), k = random(Shape{2, 2, 40, 3}, 2),
                  v = random(Shape{2, 2, 40, 3}, 3);
     return on_heads(*attention, q, k, v, causal ? Mask::causal() : Mask::none());
@@ -234,11 +233,11 @@ TEST_CASE("based: every second layer is softmax over a window, and cross-attenti
       CHECK((layer % 2 == 1 ? far : near) > 1e-3);
     }
   }
-  const auto cross = made("based", {.width = 6, .heads = 2, .cross = true, .max_length = 40, .layer = 1});
-  const auto memory = cross->start();
-  CHECK(dynamic_cast<const SumMemory*>(memory.get()) != nullptr);
-  CHECK_THROWS_WITH(made("based:window=-1", {.width = 6, .layer = 1}), containing("window = -1"));
-  CHECK_THROWS_WITH(made("based:features=-1", {.width = 6, .layer = 1}), containing("features = -1"));
+  const auto cross = made("based", {.d_model = 6, .heads = 2, .cross = true, .max_length = 40, .layer = 1});
+  const auto cache = cross->new_cache();
+  CHECK(dynamic_cast<const SumCache*>(cache.get()) != nullptr);
+  CHECK_THROWS_WITH(made("based:window=-1", {.d_model = 6, .layer = 1}), containing("window = -1"));
+  CHECK_THROWS_WITH(made("based:features=-1", {.d_model = 6, .layer = 1}), containing("features = -1"));
 }
 
 TEST_CASE("factored: numbers a hand can check", "[fastmax][linear]") {
@@ -255,7 +254,7 @@ TEST_CASE("factored: numbers a hand can check", "[fastmax][linear]") {
 }
 
 TEST_CASE("factored: fastmax of a high degree is softmax of the scores", "[fastmax]") {
-  const AttentionConfig config{.width = 4};
+  const AttentionConfig config{.d_model = 4};
   const auto fastmax = made("fastmax:p=12,normalise=none,denum_term=1", config),
              softmax = made("softmax", config);
   for (const int64_t length : {9, 2000}) {  // by pairs, and by 1820 monomials
@@ -266,7 +265,7 @@ TEST_CASE("factored: fastmax of a high degree is softmax of the scores", "[fastm
 }
 
 TEST_CASE("factored: equal values come back, and the order of keys does not matter", "[fastmax]") {
-  const AttentionConfig config{.width = 8, .heads = 2};
+  const AttentionConfig config{.d_model = 8, .heads = 2};
   for (const std::string spec : {"fastmax", "fastmax:p=4", "linear:epsilon=1e-13", "li:epsilon=1e-13",
                                  "efficient", "performer", "performer_relu", "based"}) {
     CAPTURE(spec);
@@ -288,7 +287,7 @@ TEST_CASE("factored: more keys than causal queries are the past of the first", "
   for (const std::string spec :
        {"fastmax", "linear", "efficient", "performer", "rff", "cosformer:length=90"}) {
     CAPTURE(spec);
-    const auto attention = made(spec, {.width = 4});
+    const auto attention = made(spec, {.d_model = 4});
     const Tensor q = random(Shape{2, 1, 90, 4}, 1), k = random(Shape{2, 1, 90, 4}, 2),
                  v = random(Shape{2, 1, 90, 5}, 3);
     const Mask mask =
@@ -324,14 +323,14 @@ TEST_CASE("factored: dropout leaves sums as they are on average", "[fastmax]") {
       const std::string degree = mode == "quadratic" ? "2" : "1";
       const auto attention =
           make_attention("fastmax:normalise=none,denum_term=1,epsilon=1e9,p=" + degree + ",dropout=" + mode,
-                         {.width = 3, .dropout = rate}, rng);
+                         {.d_model = 3, .dropout = rate}, rng);
       const Mask mask = causal ? Mask::causal() : Mask::none();
       const std::vector<double> whole = on_heads(*attention, q, k, v, mask).to_doubles();
       const int draws = 4000;
       std::vector<double> mean(whole.size()), square(whole.size());
       Rng noise(7);
       for (int n = 0; n < draws; ++n) {
-        const std::vector<double> y = on_heads(*attention, q, k, v, mask, {.noise = &noise}).to_doubles();
+        const std::vector<double> y = on_heads(*attention, q, k, v, mask, {.rng = &noise}).to_doubles();
         for (size_t i = 0; i < y.size(); ++i) {
           mean[i] += y[i] / draws;
           square[i] += y[i] * y[i] / draws;
@@ -354,7 +353,7 @@ TEST_CASE("factored: a training step of fastmax holds no pairs and no monomials 
   const int64_t length = 8192, d = 32;
   const auto attention = [] {
     Rng rng(5);
-    return make_attention("fastmax", {.width = 32}, rng);
+    return make_attention("fastmax", {.d_model = 32}, rng);
   }();
   const auto input = [&](uint64_t seed) { return leaf(battery::numbers(Shape{1, 1, length, d}, seed)); };
   const Tensor q = input(1), k = input(2), v = input(3), slope = battery::numbers(Shape{1, 1, length, d}, 4);
@@ -372,7 +371,7 @@ TEST_CASE("factored: a training step of fastmax holds no pairs and no monomials 
 TEST_CASE("fastmax: many wide keys do not overflow single precision", "[fastmax]") {
   for (const bool causal : {false, true}) {
     Rng rng(5);
-    const auto fastmax = make_attention("fastmax:p=2", {.width = 64, .causal = causal}, rng);
+    const auto fastmax = make_attention("fastmax:p=2", {.d_model = 64, .causal = causal}, rng);
     const Tensor q = leaf(battery::numbers(Shape{1, 1, 4096, 64}, 1) * 80),
                  k = leaf(battery::numbers(Shape{1, 1, 4096, 64}, 2) * 80);
     const Tensor v = leaf(Tensor::full(Shape{1, 1, 4096, 64}, 3, DType::f32));
@@ -386,7 +385,7 @@ TEST_CASE("fastmax: many wide keys do not overflow single precision", "[fastmax]
 TEST_CASE("fastmax: what it cannot do is refused with the reason", "[fastmax]") {
   const auto message = [](const std::string& spec) -> std::string {
     try {
-      made(spec, {.width = 4});
+      made(spec, {.d_model = 4});
     } catch (const Error& error) {
       return error.what();
     }
@@ -397,16 +396,15 @@ TEST_CASE("fastmax: what it cannot do is refused with the reason", "[fastmax]") 
   CHECK(message("fastmax:denum_term=0").find("denum_term") != std::string::npos);
   CHECK(message("performer:epsilon=-1").find("-1") != std::string::npos);
   CHECK(message("performer:m=-2").find("-2") != std::string::npos);
-  const auto largest = made("fastmax:normalise=maxnorm", {.width = 4, .causal = true});
-  const auto memory = largest->start();
+  const auto largest = made("fastmax:normalise=maxnorm", {.d_model = 4, .causal = true});
+  const auto cache = largest->new_cache();
   const Tensor x = random(Shape{1, 1, 4}, 1);
-  CHECK_THROWS_WITH(
-      largest->forward({.queries = x, .keys = x, .mask = Mask::causal(), .memory = memory.get()}),
-      Catch::Matchers::Contains("all tokens"));
-  const auto wide = made("fastmax:p=20", {.width = 64, .causal = true});
-  const auto sums = wide->start();
+  CHECK_THROWS_WITH(largest->forward({.queries = x, .keys = x, .mask = Mask::causal(), .cache = cache.get()}),
+                    Catch::Matchers::Contains("all tokens"));
+  const auto wide = made("fastmax:p=20", {.d_model = 64, .causal = true});
+  const auto sums = wide->new_cache();
   const Tensor y = random(Shape{1, 1, 64}, 1);
-  CHECK_THROWS_WITH(wide->forward({.queries = y, .keys = y, .mask = Mask::causal(), .memory = sums.get()}),
+  CHECK_THROWS_WITH(wide->forward({.queries = y, .keys = y, .mask = Mask::causal(), .cache = sums.get()}),
                     Catch::Matchers::Contains("monomials"));
 }
 

@@ -1,15 +1,15 @@
-// The formulas of attentions whose past fades, and of differential attention, as plain loops over doubles.
+// Attentions with decay, and differential attention, as plain double loops.
 #pragma once
 
 #include <cmath>
 
-#include "tests/attention/reference/formulas.h"
+#include "heed/tests/attention/reference/formulas.h"
 
 namespace heed::reference {
 
-/// The map of S_t = a_t S_{t-1} + k_t u_t^T, o_t = S_t^T q_t, row by row on values that are the identity.
-/// `logs` [N, 1 or d] are log a_t; beta [N, 1] makes u_t = beta_t (v_t - (a_t S_{t-1})^T k_t). Either may be
-/// empty. Keys from `keys` on are padding.
+/// The map of S_t = a_t S_{t-1} + k_t u_t^T, o_t = S_t^T q_t, row by row with the identity as values. `logs`
+/// [N, 1 or d] are log a_t; beta [N, 1] defines u_t = beta_t (v_t - (a_t S_{t-1})^T k_t). Either may be
+/// empty. Keys from index `keys` are padding.
 inline Matrix faded(const Matrix& q, const Matrix& k, const Matrix& logs, const Matrix& beta, int64_t keys) {
   const int64_t N = q.rows, d = q.columns;
   Matrix state(d, N), map(N, N);
@@ -30,7 +30,7 @@ inline Matrix faded(const Matrix& q, const Matrix& k, const Matrix& logs, const 
   return map;
 }
 
-/// gamma^(i - j) q_i . k_j, of turned q and k, straight from the paper.
+/// gamma^(i - j) q_i . k_j of rotated q and k, as in the paper.
 inline Matrix retention(const Matrix& q, const Matrix& k, int64_t head, bool rotate, int64_t keys) {
   const double gamma = 1 - std::exp2(-5.0 - static_cast<double>(head));
   const int64_t d = q.columns, even = d / 2 * 2;
@@ -57,7 +57,7 @@ inline Matrix retention(const Matrix& q, const Matrix& k, int64_t head, bool rot
   return map;
 }
 
-/// Rows of a map divided by the root mean square of what they make of v.
+/// Rows of a map divided by the root mean square of their outputs.
 inline Matrix divided_by_size(Matrix map, const Matrix& v, double epsilon, double factor = 1) {
   const Matrix out = apply(map, v);
   for (int64_t i = 0; i < map.rows; ++i) {
@@ -69,7 +69,7 @@ inline Matrix divided_by_size(Matrix map, const Matrix& v, double epsilon, doubl
   return map;
 }
 
-/// Rows divided by their lengths.
+/// Rows divided by their norms.
 inline Matrix unit_rows(Matrix x) {
   for (int64_t r = 0; r < x.rows; ++r) {
     const double size = std::sqrt(dot(x, r, x, r) + 1e-6);

@@ -1,12 +1,12 @@
 // Retention, gated linear attention, the delta rule, state-space duality, differential and latent attention
-// against their formulas, and what is known of them.
-#include "tests/attention/reference/fading.h"
+// against their formulas and known properties.
+#include "heed/tests/attention/reference/fading.h"
 
 #include <cmath>
 
-#include "attention/headed.h"
-#include "tests/attention/reference/against.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/tests/attention/reference/against.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -34,6 +34,22 @@ std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& 
 }
 
 HeadedAttention& headed(Attention& attention) { return dynamic_cast<HeadedAttention&>(attention); }
+
+/// scale times the causal sums y_i = q_i . sum over j <= i of k_j v_j^T, one after another.
+std::vector<double> causal_sums(const Tensor& q, const Tensor& k, const Tensor& v, double scale) {
+  const std::vector<double> queries = q.to_doubles(), keys = k.to_doubles(), values = v.to_doubles();
+  const auto length = static_cast<size_t>(q.extent(2)), width = static_cast<size_t>(q.extent(3)),
+             out_width = static_cast<size_t>(v.extent(3));
+  std::vector<double> y(values.size());
+  for (size_t i = 0; i < y.size() / out_width; ++i) {
+    for (size_t j = i / length * length; j <= i; ++j) {
+      double dot = 0;
+      for (size_t c = 0; c < width; ++c) dot += queries[i * width + c] * keys[j * width + c];
+      for (size_t c = 0; c < out_width; ++c) y[i * out_width + c] += scale * dot * values[j * out_width + c];
+    }
+  }
+  return y;
+}
 
 const Matrix nothing(0, 0);
 
@@ -172,7 +188,7 @@ TEST_CASE("reference: differential", "[differential]") {
 }
 
 TEST_CASE("reference: differential of equal halves is softmax times one minus lambda", "[differential]") {
-  const auto attention = made("differential:norm=false,lambda=0.3", {.width = 4, .cross = true});
+  const auto attention = made("differential:norm=false,lambda=0.3", {.d_model = 4, .cross = true});
   for (const char* name : {"lq1", "lk1", "lq2", "lk2"}) {
     for (const Named& one : tensors(*attention)) {
       if (one.name == name) *one.tensor = Tensor::zeros(Shape{2}, DType::f64);
@@ -182,7 +198,7 @@ TEST_CASE("reference: differential of equal halves is softmax times one minus la
                v = random(Shape{1, 1, 7, 3}, 3);
   const auto twice = [](const Tensor& x) { return concat(std::vector<Tensor>{x, x}, 3); };
   const auto found = headed(*attention).on_heads({twice(q), twice(k), v}, {}).to_doubles();
-  const auto plain = made("softmax", {.width = 2, .cross = true});
+  const auto plain = made("softmax", {.d_model = 2, .cross = true});
   const auto soft = headed(*plain).on_heads({q, k, v}, {}).to_doubles();
   for (size_t i = 0; i < soft.size(); ++i) CHECK(found[i] == Approx(0.7 * soft[i]).margin(1e-12));
 }
@@ -190,9 +206,10 @@ TEST_CASE("reference: differential of equal halves is softmax times one minus la
 TEST_CASE("reference: the layer of a differential head decides where lambda starts", "[differential]") {
   const Tensor x = random(Shape{1, 1, 6, 4}, 1);
   for (const int64_t layer : {0, 3}) {
-    const auto by_layer = made("differential", {.width = 4, .cross = true, .layer = layer});
+    const auto by_layer = made("differential", {.d_model = 4, .cross = true, .layer = layer});
     const double start = 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(layer));
-    const auto given = made(text("differential:lambda=", detail::number(start)), {.width = 4, .cross = true});
+    const auto given =
+        made(text("differential:lambda=", detail::number(start)), {.d_model = 4, .cross = true});
     const auto a = headed(*by_layer).on_heads({x, x, x}, {}).to_doubles(),
                b = headed(*given).on_heads({x, x, x}, {}).to_doubles();
     for (size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(1e-5));
@@ -202,10 +219,10 @@ TEST_CASE("reference: the layer of a differential head decides where lambda star
 TEST_CASE("reference: gates that stay open make plain causal sums of all of them", "[gla][ssd][retention]") {
   const Tensor q = random(Shape{1, 2, 40, 4}, 1), k = random(Shape{1, 2, 40, 4}, 2),
                v = random(Shape{1, 2, 40, 3}, 3);
-  const auto plain = (linear_scan(q, k, v) * 0.5).to_doubles();
+  const auto plain = causal_sums(q, k, v, 0.5);
   for (const std::string spec : {"gla", "ssd", "retention:rotate=false,norm=false"}) {
     CAPTURE(spec);
-    const auto attention = made(spec, {.width = 8, .heads = 2, .causal = true});
+    const auto attention = made(spec, {.d_model = 8, .heads = 2, .causal = true});
     reference::put_in(*attention, "log_decay", Tensor::zeros(Shape{1, 2, 40}, DType::f64));
     const auto y = headed(*attention).on_heads({q, k, v}, {.mask = Mask::causal()}).to_doubles();
     for (size_t i = 0; i < y.size(); ++i)
@@ -216,7 +233,7 @@ TEST_CASE("reference: gates that stay open make plain causal sums of all of them
 TEST_CASE("reference: given heads need the gates that an input would make", "[gla][delta][ssd]") {
   const Tensor x = random(Shape{1, 1, 3, 2}, 1);
   for (const std::string spec : {"gla", "delta", "ssd"}) {
-    const auto attention = made(spec, {.width = 2, .causal = true});
+    const auto attention = made(spec, {.d_model = 2, .causal = true});
     CHECK_THROWS_WITH(headed(*attention).on_heads({x, x, x}, {.mask = Mask::causal()}),
                       containing(spec == "delta" ? "--param beta=" : "--param log_decay="));
     CHECK_THROWS_WITH(headed(*attention).on_heads({x, x, x}, {}), containing("looks back only"));
@@ -233,16 +250,16 @@ TEST_CASE("reference: options of those that fade leave steps and calls the same"
        {"delta:gated=true,norm=true,gate=true,unit_queries=true", "gla:norm=true,gate=true,rank=2",
         "ssd:norm=true,gate=true", "retention:gate=true,scale=0.3", "mla:rank=3,turned=4"}) {
     CAPTURE(spec);
-    const auto attention = made(spec, {.width = 8, .heads = 2, .causal = true});
+    const auto attention = made(spec, {.d_model = 8, .heads = 2, .causal = true});
     const Tensor x = random(Shape{2, 21, 8}, 1);
-    const NoTape quiet;
+    const NoGrad quiet;
     const auto whole = attention->forward({.queries = x, .keys = x, .mask = Mask::causal()}).to_doubles();
-    const auto memory = attention->start();
+    const auto cache = attention->new_cache();
     std::vector<Tensor> rows;
     for (int64_t t = 0; t < 21; ++t) {
       const Tensor row = view::slice(x, 1, t, t + 1);
       rows.push_back(
-          attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()}));
+          attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .cache = cache.get()}));
     }
     const auto stepped = concat(rows, 1).to_doubles();
     for (size_t i = 0; i < whole.size(); ++i) CHECK(stepped[i] == Approx(whole[i]).margin(1e-10));
@@ -282,7 +299,7 @@ void turn_halves(Matrix& x, int64_t first, int64_t r) {
 TEST_CASE("reference: mla, from the input on", "[mla]") {
   const int64_t d = 4, H = 2, r = 4, rank = 3, N = 17;
   for (const bool causal : {true, false}) {
-    const auto attention = made("mla:rank=3,turned=4", {.width = d * H, .heads = H, .causal = causal});
+    const auto attention = made("mla:rank=3,turned=4", {.d_model = d * H, .heads = H, .causal = causal});
     reference::put_in(*attention, "gain", leaf(random(Shape{rank}, 8)));
     const Tensor x = random(Shape{1, N, d * H}, 1);
     const auto y =
@@ -321,12 +338,12 @@ TEST_CASE("reference: mla, from the input on", "[mla]") {
 }
 
 TEST_CASE("reference: mla remembers the latent vector and one turned key", "[mla]") {
-  const NoTape quiet;
-  const auto attention = made("mla:rank=3,turned=2", {.width = 64, .heads = 8, .causal = true});
-  const auto memory = attention->start();
+  const NoGrad quiet;
+  const auto attention = made("mla:rank=3,turned=2", {.d_model = 64, .heads = 8, .causal = true});
+  const auto cache = attention->new_cache();
   const Tensor row = random(Shape{2, 1, 64}, 1);
-  attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()});
-  const auto& kept = dynamic_cast<KeyValueMemory&>(*memory);
+  attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .cache = cache.get()});
+  const auto& kept = dynamic_cast<KeyValueCache&>(*cache);
   CHECK((kept.keys.extent(1) == 1 && kept.keys.extent(3) == 2));
   CHECK((kept.values.extent(1) == 1 && kept.values.extent(3) == 3));
 }

@@ -1,4 +1,4 @@
-// The formulas of attentions as plain loops over doubles: what the modules are held against.
+// Formulas of attentions as plain double loops: references for the modules.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace heed::reference {
 
-/// Numbers with their two extents.
+/// A matrix of doubles.
 struct Matrix {
   int64_t rows = 0, columns = 0;
   std::vector<double> values;
@@ -39,12 +39,12 @@ inline Matrix columns(const Matrix& x, int64_t first, int64_t count) {
   return y;
 }
 
-/// May query i look at key j?
+/// True if query i may attend to key j.
 using Allowed = std::function<bool(int64_t i, int64_t j)>;
-/// The weight of each pair before rows are divided by their sums; 0 where it is not allowed.
+/// The weight of each pair before normalisation; 0 where it is not allowed.
 using Weigh = std::function<Matrix(const Matrix& q, const Matrix& k, const Allowed& allowed)>;
 
-/// From scores to their exponentials, the largest allowed one of a row being 1.
+/// Exponentials of scores, divided by the row's largest allowed one.
 inline Matrix exponentials(const Matrix& scores, const Allowed& allowed) {
   Matrix out(scores.rows, scores.columns);
   for (int64_t i = 0; i < scores.rows; ++i) {
@@ -106,7 +106,7 @@ inline Matrix elu_features(const Matrix& q, const Matrix& k, const Allowed& allo
   return out;
 }
 
-/// Rows of weights over their sums plus epsilon; a row without keys is zero.
+/// Rows of weights divided by their sum plus epsilon; a row without keys is zero.
 inline Matrix normalised(Matrix weights, double epsilon = 0) {
   for (int64_t i = 0; i < weights.rows; ++i) {
     double total = epsilon;

@@ -1,25 +1,23 @@
-// on_heads() against formulas in plain loops: outputs, maps, and all gradients by central differences of the
-// formula.
+// Compares on_heads() with formulas in plain loops: outputs, maps, and all gradients by central differences.
 #pragma once
 
 #include <map>
 #include <string>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "tests/attention/reference/formulas.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/attention/reference/formulas.h"
+#include "heed/tests/catch.h"
 
 namespace heed::reference {
 
-/// The extents of one comparison.
+/// The sizes of one comparison.
 struct Extents {
   int64_t batch, heads, queries, keys, d, dv;
   bool causal = false, padded = false;
 };
 
-/// Calls that meet every edge: one position, two, one number a head, more keys than queries, values of
-/// another width.
+/// Edge cases: one position, two, head width 1, more keys than queries, another value width.
 inline std::vector<Extents> edges() {
   return {{1, 1, 1, 1, 1, 1},
           {2, 2, 2, 2, 3, 3, true},
@@ -28,18 +26,18 @@ inline std::vector<Extents> edges() {
           {1, 2, 17, 17, 1, 2, true}};
 }
 
-/// What a formula sees of one head.
+/// The inputs of a formula for one head.
 struct Head {
   Matrix q, k;
   int64_t index;
-  int64_t length;  ///< keys that are no padding
+  int64_t length;  ///< number of keys without padding
   bool causal;
   const std::map<std::string, std::vector<double>>& parameters;
   int64_t heads;
 
   int64_t open(int64_t i) const { return causal ? std::min(length, i + 1 + k.rows - q.rows) : length; }
   bool allowed(int64_t i, int64_t j) const { return j < open(i); }
-  /// The part of a parameter [H, ...] that belongs to this head.
+  /// This head's part of a parameter [H, ...].
   Matrix part(const std::string& name, int64_t rows, int64_t columns) const {
     const std::vector<double>& all = parameters.at(name);
     const auto each = static_cast<int64_t>(all.size()) / heads;
@@ -48,13 +46,13 @@ struct Head {
   }
 };
 
-/// The map of one head: what values are multiplied by.
+/// The map of one head, which multiplies the values.
 using MapOf = std::function<Matrix(const Head&)>;
 
 /// a b
 inline Matrix product(const Matrix& a, const Matrix& b) { return apply(a, b); }
 
-/// Everything a comparison computes from: q, k, v and parameters by name.
+/// Inputs of a comparison: q, k, v and parameters by name.
 using Numbers = std::map<std::string, std::vector<double>>;
 
 struct Result {
@@ -97,13 +95,13 @@ inline double furthest(const std::vector<double>& found, const std::vector<doubl
   return worst;
 }
 
-/// A variant on heads against its formula.
+/// Compares a variant on heads with its formula.
 inline void compare_on_heads(const std::string& spec, const Extents& x, const MapOf& map_of,
                              double spread = 0.7) {
   CAPTURE(spec, x.batch, x.heads, x.queries, x.keys, x.d, x.dv, x.causal, x.padded);
   Rng rng(29);
   const auto made = make_attention(spec,
-                                   {.width = x.heads * x.d,
+                                   {.d_model = x.heads * x.d,
                                     .heads = x.heads,
                                     .causal = x.causal,
                                     .cross = x.queries != x.keys,
@@ -114,7 +112,7 @@ inline void compare_on_heads(const std::string& spec, const Extents& x, const Ma
   Numbers numbers;
   std::map<std::string, Tensor> leaves;
   for (const Named& named : parameters(module)) {
-    if (named.name.find('.') != std::string::npos) continue;  // projections are not asked
+    if (named.name.find('.') != std::string::npos) continue;  // projections are not compared
     fill_normal(*named.tensor, 0, spread, rng);
     leaves[named.name] = *named.tensor;
   }
@@ -134,12 +132,12 @@ inline void compare_on_heads(const std::string& spec, const Extents& x, const Ma
   }
   Mask mask = x.causal ? Mask::causal() : Mask::none();
   if (x.padded) mask = mask & Mask::lengths(Tensor::of<int32_t>(narrow, Shape{x.batch}));
-  Probe probe;
-  const Tensor y = module.on_heads({q, k, v}, {.mask = mask, .pass = {.probe = &probe}});
+  MapRecorder recorder;
+  const Tensor y = module.on_heads({q, k, v}, {.mask = mask, .context = {.recorder = &recorder}});
   const Result wanted = evaluate(x, numbers, lengths, map_of);
   CHECK(furthest(y.to_doubles(), wanted.out) < 1e-9);
-  REQUIRE(probe.maps.size() == 1);
-  CHECK(furthest(probe.maps[0].weights.to_doubles(), wanted.map) < 1e-9);
+  REQUIRE(recorder.maps.size() == 1);
+  CHECK(furthest(recorder.maps[0].weights.to_doubles(), wanted.map) < 1e-9);
 
   const Tensor slope(y.shape(), DType::f64);
   fill_normal(slope, 0, 1, rng);

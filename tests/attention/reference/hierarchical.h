@@ -1,21 +1,21 @@
-// H-Transformer-1D and hierarchical attention transformers in plain loops over doubles, with all gradients.
+// H-Transformer-1D and hierarchical attention transformers in plain double loops, with all gradients.
 #pragma once
 
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
 
-#include "tests/attention/reference/formulas.h"
+#include "heed/tests/attention/reference/formulas.h"
 
 namespace heed::reference {
 
-/// Attention of one head: what comes out, and the gradients of sum(slope * out).
+/// Result of one head, and the gradients of sum(slope * out).
 struct Attended {
   Matrix map, out, dq, dk, dv;
   Matrix dbias = Matrix(0, 0);
 };
 
-/// Gradients of out = map v through a map that is a softmax of scores, handed to `score_slope(i, j, slope)`.
+/// Gradients of out = map v for a softmax map; passes the scores' gradients to `score_slope(i, j, slope)`.
 template <class ScoreSlope>
 void softmax_back(const Matrix& map, const Matrix& v, const Matrix& slope, Matrix& dv,
                   ScoreSlope&& score_slope) {
@@ -29,12 +29,12 @@ void softmax_back(const Matrix& map, const Matrix& v, const Matrix& slope, Matri
   }
 }
 
-/// Zhu and Soricut 2021: one head, the first `length` positions are no padding.
+/// Zhu and Soricut 2021: one head; the first `length` positions are real.
 class Clusters {
  public:
   Clusters(int64_t block, int64_t length, bool causal) : block_(block), length_(length), causal_(causal) {}
 
-  /// `bias` [levels, 4 block - 1] is added to scores, by the distance of clusters; no rows: nothing is.
+  /// `bias` [levels, 4 block - 1] is added to scores by distance of clusters; without rows, none is.
   Attended operator()(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& slope, double scale,
                       const Matrix& bias = Matrix(0, 0)) const {
     const int64_t n = q.rows;
@@ -73,7 +73,7 @@ class Clusters {
     return r;
   }
 
-  /// The first level on which the blocks of both are the same or neighbours.
+  /// The first level at which the blocks of both are equal or adjacent.
   int64_t level(int64_t i, int64_t j) const {
     int64_t level = 0;
     while (std::abs((i >> level) / block_ - (j >> level) / block_) > 1) ++level;
@@ -81,7 +81,7 @@ class Clusters {
   }
 
  private:
-  /// How much each position counts in a cluster: a mean over children that are not empty.
+  /// The weight of each position in a cluster: a mean over non-empty children.
   std::vector<double> mean(int64_t level, int64_t index, int64_t n) const {
     std::vector<double> out(static_cast<size_t>(n));
     if (level == 0) {
@@ -116,7 +116,7 @@ class Clusters {
   bool causal_;
 };
 
-/// Softmax of scaled dot products of one head, with gradients.
+/// Softmax attention of one head, with gradients.
 inline Attended attend_softmax(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& slope,
                                const Allowed& allowed, double scale) {
   Attended r{normalised(softmax(scale)(q, k, allowed)), Matrix(q.rows, v.columns), Matrix(q.rows, q.columns),

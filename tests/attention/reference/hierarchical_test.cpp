@@ -1,12 +1,12 @@
 // h_transformer and hat against their formulas in plain loops, and their limits.
-#include "tests/attention/reference/hierarchical.h"
+#include "heed/tests/attention/reference/hierarchical.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -24,7 +24,7 @@ struct Alone {
   Alone(const std::string& spec, const Try& t) {
     Rng rng(1);
     made = make_attention(
-        spec, {.width = t.heads * t.d, .heads = t.heads, .causal = t.causal, .max_length = t.length}, rng);
+        spec, {.d_model = t.heads * t.d, .heads = t.heads, .causal = t.causal, .max_length = t.length}, rng);
     convert(*made, DType::f64);
     const auto filled = [&](int64_t width) {
       const Tensor x(Shape{t.batch, t.heads, t.length, width}, DType::f64);
@@ -46,8 +46,8 @@ struct Alone {
       if (row % t.length >= lengths[static_cast<size_t>(row / t.length / t.heads)]) at[n] = 0;
     }
   }
-  Tensor operator()(const Pass& pass = {}) {
-    return dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, v}, {.mask = mask, .pass = pass});
+  Tensor operator()(const ForwardContext& context = {}) {
+    return dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, v}, {.mask = mask, .context = context});
   }
   Tensor field(const std::string& name) const {
     for (const Named& named : tensors(*made)) {
@@ -94,9 +94,9 @@ TEST_CASE("reference: h_transformer", "[h_transformer]") {
     for (const Try& t : tries) {
       CAPTURE(block, t.batch, t.heads, t.length, t.d, t.dv, t.causal, t.padded);
       Alone one(text("h_transformer:block=", block), t);
-      Probe probe;
-      const Tensor y = one({.probe = &probe});
-      REQUIRE(probe.maps.size() == 1);
+      MapRecorder recorder;
+      const Tensor y = one({.recorder = &recorder});
+      REQUIRE(recorder.maps.size() == 1);
       backward(y, one.slope);
       for (int64_t at = 0; at < t.batch * t.heads; ++at) {
         const int64_t length = one.lengths[static_cast<size_t>(at / t.heads)];
@@ -104,7 +104,7 @@ TEST_CASE("reference: h_transformer", "[h_transformer]") {
         const Attended expected = reference::Clusters(block, length, t.causal)(
             own(one.q), own(one.k), own(one.v), own(one.slope), 1 / std::sqrt(static_cast<double>(t.d)));
         CHECK(apart(expected.out, own(y), length) < 1e-11);
-        CHECK(apart(expected.map, own(probe.maps[0].weights), length) < 1e-11);
+        CHECK(apart(expected.map, own(recorder.maps[0].weights), length) < 1e-11);
         CHECK(apart(expected.dq, own(grad_of(one.q)), t.length) < 1e-10);
         CHECK(apart(expected.dk, own(grad_of(one.k)), t.length) < 1e-10);
         CHECK(apart(expected.dv, own(grad_of(one.v)), t.length) < 1e-10);
@@ -121,8 +121,8 @@ TEST_CASE("reference: h_transformer with a bias of each level and distance", "[h
       const Tensor bias = one.field("bias");
       Rng rng(7);
       fill_normal(bias.detach(), 0, 1, rng);
-      Probe probe;
-      const Tensor y = one({.probe = &probe});
+      MapRecorder recorder;
+      const Tensor y = one({.recorder = &recorder});
       backward(y, one.slope);
       const std::vector<double> slopes = grad_of(bias).to_doubles(), values = bias.to_doubles();
       const int64_t levels = bias.extent(0), columns = 4 * block - 1;
@@ -143,7 +143,7 @@ TEST_CASE("reference: h_transformer with a bias of each level and distance", "[h
               own(one.q), own(one.k), own(one.v), own(one.slope), 1 / std::sqrt(static_cast<double>(t.d)),
               of_head(values, h));
           CHECK(apart(expected.out, own(y), length) < 1e-11);
-          CHECK(apart(expected.map, own(probe.maps.at(0).weights), length) < 1e-11);
+          CHECK(apart(expected.map, own(recorder.maps.at(0).weights), length) < 1e-11);
           CHECK(apart(expected.dq, own(grad_of(one.q)), t.length) < 1e-10);
           CHECK(apart(expected.dk, own(grad_of(one.k)), t.length) < 1e-10);
           CHECK(apart(expected.dv, own(grad_of(one.v)), t.length) < 1e-10);
@@ -154,7 +154,7 @@ TEST_CASE("reference: h_transformer with a bias of each level and distance", "[h
     }
   }
   Rng rng(1);
-  CHECK_THROWS_WITH(make_attention("h_transformer:bias=true", {.width = 4}, rng),
+  CHECK_THROWS_WITH(make_attention("h_transformer:bias=true", {.d_model = 4}, rng),
                     containing("Set max_length"));
   Alone one("h_transformer:bias=true,block=2", {1, 1, 4, 2, 2, false, false});
   one.q = one.k = one.v = Tensor::zeros(Shape{1, 1, 9, 2}, DType::f64);
@@ -191,9 +191,9 @@ TEST_CASE("h_transformer: each pair meets once, and constant values come back", 
         for (const double value : one().to_doubles()) CHECK(value == Approx(3).epsilon(1e-12));
         one.q =
             Tensor::zeros(one.q.shape(), DType::f64);  // all scores alike: what meets once has a share of one
-        Probe probe;
-        one({.probe = &probe});
-        const Matrix map = part(probe.maps.at(0).weights, 0);
+        MapRecorder recorder;
+        one({.recorder = &recorder});
+        const Matrix map = part(recorder.maps.at(0).weights, 0);
         double worst = 0;
         for (int64_t i = 0; i < length; ++i) {
           const int64_t open = causal ? i + 1 : length;
@@ -243,9 +243,9 @@ TEST_CASE("reference: hat", "[hat]") {
       for (const int64_t segment : {1, 5, 64}) {
         CAPTURE(cross, segment, t.batch, t.heads, t.length, t.d, t.dv, t.padded);
         Alone one(text("hat:segment=", segment, ",cross=", cross ? "true" : "false"), t);
-        Probe probe;
-        const Tensor y = one({.probe = &probe});
-        REQUIRE(probe.maps.size() == (cross ? 2 : 1));
+        MapRecorder recorder;
+        const Tensor y = one({.recorder = &recorder});
+        REQUIRE(recorder.maps.size() == (cross ? 2 : 1));
         backward(y, one.slope);
         const double scale = 1 / std::sqrt(static_cast<double>(t.d));
         const int64_t width = t.heads * t.d, segments = (t.length + segment - 1) / segment;
@@ -283,7 +283,7 @@ TEST_CASE("reference: hat", "[hat]") {
               const Attended met = attend_softmax(
                   columns(q, h * t.d, t.d), columns(k, h * t.d, t.d), columns(v, h * t.d, t.d), slope,
                   [&](int64_t, int64_t g) { return g * segment < length; }, scale);
-              const Matrix map = part(probe.maps[1].weights, b * t.heads + h);
+              const Matrix map = part(recorder.maps[1].weights, b * t.heads + h);
               double worst = 0;
               for (int64_t i = 0; i < t.length; ++i) {
                 for (int64_t j = 0; j < t.length; ++j) {
@@ -317,7 +317,7 @@ TEST_CASE("reference: hat", "[hat]") {
             const int64_t at = b * t.heads + h;
             const Attended expected = segmentwise(at, slopes[static_cast<size_t>(h)]);
             CHECK(apart(out[static_cast<size_t>(h)], part(y, at), length) < 1e-11);
-            CHECK(apart(expected.map, part(probe.maps[0].weights, at), length) < 1e-11);
+            CHECK(apart(expected.map, part(recorder.maps[0].weights, at), length) < 1e-11);
             CHECK(apart(expected.dq, part(grad_of(one.q), at), t.length) < 1e-10);
             CHECK(apart(expected.dk, part(grad_of(one.k), at), t.length) < 1e-10);
             CHECK(apart(expected.dv, part(grad_of(one.v), at), t.length) < 1e-10);
@@ -354,16 +354,16 @@ TEST_CASE("hat: first tokens meet in every third layer and in the last", "[hat]"
   const auto meets = [](const std::string& spec, int64_t layer, int64_t layers) {
     Rng rng(1);
     const auto made =
-        make_attention(spec, {.width = 4, .max_length = 8, .layer = layer, .layers = layers}, rng);
+        make_attention(spec, {.d_model = 4, .max_length = 8, .layer = layer, .layers = layers}, rng);
     const std::vector<Named> all = tensors(*made);
     const bool listed =
         std::any_of(all.begin(), all.end(), [](const Named& one) { return one.name == "cross.positions"; });
     const Tensor x(Shape{1, 8, 4});
     fill_normal(x, 0, 1, rng);
-    Probe probe;
-    const NoTape quiet;
-    made->forward({.queries = x, .keys = x, .pass = {.probe = &probe}});
-    CHECK(probe.maps.size() == (listed ? 2 : 1));
+    MapRecorder recorder;
+    const NoGrad quiet;
+    made->forward({.queries = x, .keys = x, .context = {.recorder = &recorder}});
+    CHECK(recorder.maps.size() == (listed ? 2 : 1));
     return listed;
   };
   const std::vector<bool> published{false, false, true, false, false, true};

@@ -1,9 +1,9 @@
-// Attention of low rank as plain loops: Linformer and Nystromformer.
+// Low-rank attention in plain loops: Linformer and Nystromformer.
 #pragma once
 
 #include <algorithm>
 
-#include "tests/attention/reference/formulas.h"
+#include "heed/tests/attention/reference/formulas.h"
 
 namespace heed::reference {
 
@@ -34,7 +34,7 @@ inline Matrix linformer(const Matrix& q, const Matrix& k, const Matrix& e, const
   return product(softmax_map(q, mixed, 1 / std::sqrt(static_cast<double>(q.columns)), e.rows), values);
 }
 
-/// Averages of `runs` runs of the first n rows.
+/// Means of `runs` segments of the first n rows.
 inline Matrix averaged(const Matrix& x, int64_t n, int64_t runs) {
   Matrix y(runs, x.columns);
   for (int64_t s = 0; s < runs; ++s) {
@@ -56,7 +56,7 @@ inline double largest_column_sum(const Matrix& a) {
   return largest;
 }
 
-/// The pseudo-inverse of a map by `iterations` rounds from its transpose divided by `largest`. Xiong et al.
+/// The pseudo-inverse of a map by `iterations` steps from its transpose divided by `largest`. Xiong et al.
 /// 2021, equation 15.
 inline Matrix pseudo_inverse(const Matrix& a, int64_t iterations, double largest) {
   const auto minus = [](double diagonal, const Matrix& x) {
@@ -84,8 +84,8 @@ inline Matrix nystrom_corner(const Matrix& q, const Matrix& k, int64_t landmarks
                      1 / std::sqrt(static_cast<double>(q.columns)), m);
 }
 
-/// The map of Nystromformer over `queries` and `keys` rows that count; `conv` (of odd width, or empty) is
-/// added. The inverse starts from a division by `largest`, or by the corner's own where that is 0.
+/// The map of Nystromformer with `queries` and `keys` real rows, plus `conv` (of odd width, or empty). The
+/// inverse starts from the transpose divided by `largest`, or if 0 by the corner's largest column sum.
 inline Matrix nystromformer(const Matrix& q, const Matrix& k, int64_t landmarks, int64_t iterations,
                             int64_t queries, int64_t keys, const std::vector<double>& conv = {},
                             double largest = 0) {

@@ -1,11 +1,11 @@
-// Linformer and Nystromformer against their formulas, and where they are softmax.
+// Linformer and Nystromformer against their formulas, and where they equal softmax.
 #include <cmath>
 
-#include "attention/headed.h"
-#include "nn/transformer.h"
-#include "tests/attention/reference/against.h"
-#include "tests/attention/reference/low_rank.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/nn/transformer.h"
+#include "heed/tests/attention/reference/against.h"
+#include "heed/tests/attention/reference/low_rank.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -74,7 +74,7 @@ TEST_CASE("reference: linformer, by what is shared", "[linformer]") {
 }
 
 TEST_CASE("reference: linformer with as many slots as positions and identities is softmax", "[linformer]") {
-  const AttentionConfig config{.width = 6, .heads = 2, .max_length = 9};
+  const AttentionConfig config{.d_model = 6, .heads = 2, .max_length = 9};
   const auto linformer = made("linformer:k=9", config, {{"E", identity(9)}, {"F", identity(9)}});
   const auto softmax = made("softmax", config);
   const Tensor q = random(Shape{2, 2, 9, 3}, 1), k = random(Shape{2, 2, 9, 3}, 2),
@@ -83,7 +83,7 @@ TEST_CASE("reference: linformer with as many slots as positions and identities i
 }
 
 TEST_CASE("reference: linformer follows positions only through the columns of E and F", "[linformer]") {
-  const AttentionConfig config{.width = 3, .max_length = 4};
+  const AttentionConfig config{.d_model = 3, .max_length = 4};
   const Tensor e = random(Shape{1, 2, 4}, 4), f = random(Shape{1, 2, 4}, 5);
   const auto reversed = [](const Tensor& x, int64_t axis) {
     std::vector<Tensor> parts;
@@ -101,13 +101,13 @@ TEST_CASE("reference: linformer follows positions only through the columns of E 
 
 TEST_CASE("linformer: one matrix serves all layers of a stack, and no other stack", "[linformer]") {
   TransformerConfig config;
-  config.width = 8;
+  config.d_model = 8;
   config.heads = 2;
   config.layers = 3;
   config.max_length = 9;
   const AttentionFactory factory = attention_factory("linformer:k=3,sharing=layerwise");
   Rng rng(1), again(2);
-  Stack stack(config, {}, factory, {}, rng), other(config, {}, factory, {}, again);
+  TransformerStack stack(config, {}, factory, {}, rng), other(config, {}, factory, {}, again);
   convert(stack, DType::f64);
   std::vector<Tensor> places;
   visit_tensors(stack, [&](const std::string& name, Tensor& tensor) {
@@ -117,7 +117,7 @@ TEST_CASE("linformer: one matrix serves all layers of a stack, and no other stac
   REQUIRE(places.size() == 3);
   CHECK(places[0].node() == places[1].node());
   CHECK(places[0].node() == places[2].node());
-  const auto named = [](Stack& one) {
+  const auto named = [](TransformerStack& one) {
     std::vector<Named> out = parameters(one);
     std::erase_if(out, [](const Named& each) { return !each.name.ends_with(".E"); });
     return out;
@@ -132,7 +132,7 @@ TEST_CASE("linformer: one matrix serves all layers of a stack, and no other stac
   for (const size_t n : {size_t{0}, size_t{13}, size_t{26}}) {
     const auto moved = [&](double by) {
       places[0].data<double>()[n] = at[n] + by;
-      const NoTape quiet;
+      const NoGrad quiet;
       const double y = run().to_doubles()[0];
       places[0].data<double>()[n] = at[n];
       return y;
@@ -147,21 +147,21 @@ TEST_CASE("linformer: one matrix serves all layers of a stack, and no other stac
 
 TEST_CASE("linformer: inputs longer than its matrices, and hosts that do not know, are refused",
           "[linformer]") {
-  const auto short_one = made("linformer", {.width = 4, .max_length = 5});
+  const auto short_one = made("linformer", {.d_model = 4, .max_length = 5});
   const Tensor x = random(Shape{1, 1, 6, 4}, 1);
   CHECK_THROWS_WITH(on_heads(*short_one, x, x, x), containing("6 keys") && containing("length=6"));
-  CHECK_THROWS_WITH(made("linformer", {.width = 4}), containing("length=N"));
-  CHECK_THROWS_WITH(made("linformer:k=0", {.width = 4, .max_length = 5}), containing("k = 0"));
-  CHECK_THROWS_WITH(made("linformer:length=-3", {.width = 4, .max_length = 5}), containing("-3"));
+  CHECK_THROWS_WITH(made("linformer", {.d_model = 4}), containing("length=N"));
+  CHECK_THROWS_WITH(made("linformer:k=0", {.d_model = 4, .max_length = 5}), containing("k = 0"));
+  CHECK_THROWS_WITH(made("linformer:length=-3", {.d_model = 4, .max_length = 5}), containing("-3"));
 }
 
 TEST_CASE("linformer: slots are kept for later queries, and take all keys at once", "[linformer]") {
-  const auto one = made("linformer:k=3", {.width = 4, .cross = true, .max_length = 50});
+  const auto one = made("linformer:k=3", {.d_model = 4, .cross = true, .max_length = 50});
   const Tensor source = random(Shape{1, 50, 4}, 1), x = random(Shape{1, 1, 4}, 2);
-  const auto memory = one->start();
-  const Tensor first = one->forward({.queries = x, .keys = source, .memory = memory.get()});
-  CHECK(distance(one->forward({.queries = x, .memory = memory.get()}), first) == 0);
-  CHECK_THROWS_WITH(one->forward({.queries = x, .keys = source, .memory = memory.get()}),
+  const auto cache = one->new_cache();
+  const Tensor first = one->forward({.queries = x, .keys = source, .cache = cache.get()});
+  CHECK(distance(one->forward({.queries = x, .cache = cache.get()}), first) == 0);
+  CHECK_THROWS_WITH(one->forward({.queries = x, .keys = source, .cache = cache.get()}),
                     containing("50 were given before"));
   int64_t numbers = 0;
   struct Sizes final : Fields {
@@ -169,7 +169,7 @@ TEST_CASE("linformer: slots are kept for later queries, and take all keys at onc
     void on(const char*, Tensor& tensor) override { total_ += tensor.size(); }
     int64_t& total_;
   } sizes(numbers);
-  memory->fields(sizes);
+  cache->fields(sizes);
   CHECK(numbers == 2 * 3 * 4);
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("reference: nystromformer's original start is by all heads and sequenc
 }
 
 TEST_CASE("nystromformer: only its original start looks at the rest of the batch", "[nystromformer]") {
-  const AttentionConfig config{.width = 6, .heads = 2};
+  const AttentionConfig config{.d_model = 6, .heads = 2};
   const Tensor q = random(Shape{2, 2, 8, 3}, 1, 2), v = random(Shape{2, 2, 8, 4}, 3);
   const auto off = [&](const std::string& init) {
     const auto nystrom = made("nystromformer:landmarks=4,iterations=2,init=" + init, config);
@@ -226,7 +226,7 @@ TEST_CASE("nystromformer: only its original start looks at the rest of the batch
 }
 
 TEST_CASE("reference: nystromformer with as many landmarks as positions is softmax", "[nystromformer]") {
-  const AttentionConfig config{.width = 6, .heads = 2};
+  const AttentionConfig config{.d_model = 6, .heads = 2};
   const Tensor q = random(Shape{2, 2, 8, 3}, 1, 2), v = random(Shape{2, 2, 8, 4}, 3);
   const auto softmax = made("softmax", config);
   const auto distance_after = [&](const std::string& iterations) {
@@ -247,12 +247,12 @@ TEST_CASE("reference: nystromformer with as many landmarks as positions is softm
 }
 
 TEST_CASE("nystromformer: options that make no sense are refused", "[nystromformer]") {
-  CHECK_THROWS_WITH(made("nystromformer:landmarks=0", {.width = 4}), containing("landmarks = 0"));
-  CHECK_THROWS_WITH(made("nystromformer:kernel=4", {.width = 4}), containing("odd"));
-  CHECK_THROWS_WITH(made("nystromformer:kernel=3", {.width = 4, .cross = true}), containing("kernel"));
-  CHECK_THROWS_WITH(made("nystromformer:init=first", {.width = 4}),
+  CHECK_THROWS_WITH(made("nystromformer:landmarks=0", {.d_model = 4}), containing("landmarks = 0"));
+  CHECK_THROWS_WITH(made("nystromformer:kernel=4", {.d_model = 4}), containing("odd"));
+  CHECK_THROWS_WITH(made("nystromformer:kernel=3", {.d_model = 4, .cross = true}), containing("kernel"));
+  CHECK_THROWS_WITH(made("nystromformer:init=first", {.d_model = 4}),
                     containing("init = 'first'") && containing("exact, original"));
-  CHECK_THROWS_WITH(made("nystromformer:iterations=-1", {.width = 4}), containing("iterations = -1"));
+  CHECK_THROWS_WITH(made("nystromformer:iterations=-1", {.d_model = 4}), containing("iterations = -1"));
 }
 
 }  // namespace heed

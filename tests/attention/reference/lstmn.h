@@ -1,4 +1,4 @@
-// LSTMN as plain loops over doubles. Cheng et al. 2016, equations 5 to 10.
+// LSTMN in plain double loops. Cheng et al. 2016, equations 5 to 10.
 #pragma once
 
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/attention/reference/formulas.h"
+#include "heed/tests/attention/reference/formulas.h"
 
 namespace heed::reference {
 
@@ -14,12 +14,12 @@ struct LstmnShape {
   int64_t width = 1, heads = 1, hidden = 1, slots = 0;
 };
 
-/// Parameters by their names, row-major; a missing one is left out of the formula.
+/// Parameters by name, row-major; missing ones are left out of the formula.
 using LstmnParameters = std::map<std::string, std::vector<double>>;
 
 struct LstmnRun {
   Matrix h, c;               ///< [T, width]
-  std::vector<Matrix> maps;  ///< [T, T] a head
+  std::vector<Matrix> maps;  ///< [T, T] per head
 };
 
 namespace detail {
@@ -45,7 +45,7 @@ inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace detail
 
-/// One sequence x [T, width] from its beginning.
+/// Runs one sequence x [T, width].
 inline LstmnRun lstmn(const LstmnShape& s, const LstmnParameters& p, const Matrix& x) {
   const int64_t T = x.rows, W = s.width, d = W / s.heads;
   LstmnRun run{Matrix(T, W), Matrix(T, W), std::vector<Matrix>(static_cast<size_t>(s.heads), Matrix(T, T))};

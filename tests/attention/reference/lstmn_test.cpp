@@ -1,10 +1,10 @@
-// LSTMN against its equations in plain loops: outputs, maps, and gradients by differences of the loops; and
-// the ordinary LSTM it becomes.
-#include "tests/attention/reference/lstmn.h"
+// LSTMN against its equations in plain loops: outputs, maps, gradients by differences, and the LSTM as a
+// limit.
+#include "heed/tests/attention/reference/lstmn.h"
 
-#include "attention/variant.h"
-#include "nn/recurrent.h"
-#include "tests/catch.h"
+#include "heed/attention/variant.h"
+#include "heed/nn/recurrent.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -22,7 +22,7 @@ struct Made {
 Made make(const std::string& spec, const LstmnShape& shape) {
   Rng rng(5);
   Made made{
-      shape, make_attention(spec, {.width = shape.width, .heads = shape.heads, .causal = true}, rng), {}};
+      shape, make_attention(spec, {.d_model = shape.width, .heads = shape.heads, .causal = true}, rng), {}};
   for (const Named& named : parameters(*made.attention)) fill_normal(*named.tensor, 0, 0.8, rng);
   convert(*made.attention, DType::f64);
   for (const Named& named : parameters(*made.attention))
@@ -70,19 +70,19 @@ std::vector<Try> tries() {
 TEST_CASE("reference: lstmn, with and without padding", "[lstmn]") {
   for (const Try& attempt : tries()) {
     CAPTURE(attempt.spec, attempt.length);
-    const NoTape quiet;
+    const NoGrad quiet;
     const Made made = make(attempt.spec, attempt.shape);
     const int64_t T = attempt.length, W = attempt.shape.width;
     const Tensor x = normal(Shape{2, T, W}, 1);
     const std::vector<int32_t> lengths{static_cast<int32_t>(T), static_cast<int32_t>((T + 1) / 2)};
     for (const bool padded : {false, true}) {
-      Probe probe;
+      MapRecorder recorder;
       const Mask mask =
           padded ? Mask::causal() & Mask::lengths(Tensor::of<int32_t>(lengths, Shape{2})) : Mask::causal();
-      const Tensor y =
-          made.attention->forward({.queries = x, .keys = x, .mask = mask, .pass = {.probe = &probe}});
-      REQUIRE(probe.maps.size() == 1);
-      const Tensor& map = probe.maps[0].weights;
+      const Tensor y = made.attention->forward(
+          {.queries = x, .keys = x, .mask = mask, .context = {.recorder = &recorder}});
+      REQUIRE(recorder.maps.size() == 1);
+      const Tensor& map = recorder.maps[0].weights;
       REQUIRE(map.shape() == Shape{2, attempt.shape.heads, T, T});
       for (int64_t b = 0; b < 2; ++b) {
         const int64_t length = padded ? lengths[static_cast<size_t>(b)] : T;
@@ -135,7 +135,7 @@ TEST_CASE("reference: gradients of lstmn are differences of its equations", "[ls
 }
 
 TEST_CASE("lstmn: forced to look at the last slot it is an ordinary LSTM", "[lstmn]") {
-  const NoTape quiet;
+  const NoGrad quiet;
   for (const int64_t heads : {1, 3}) {
     const Made made = make("lstmn:slots=1", {.width = 6, .heads = heads, .hidden = 6 / heads, .slots = 1});
     Rng rng(1);
@@ -167,9 +167,9 @@ TEST_CASE("lstmn: keys that are not the queries, biases and wrong options are re
   CHECK_THROWS_WITH(made.attention->forward({.queries = x, .keys = x, .mask = Mask::causal().with(bias)}),
                     containing("no bias"));
   Rng rng(1);
-  CHECK_THROWS_WITH(make_attention("lstmn:hidden=-1", {.width = 4, .causal = true}, rng),
+  CHECK_THROWS_WITH(make_attention("lstmn:hidden=-1", {.d_model = 4, .causal = true}, rng),
                     containing("hidden = -1"));
-  CHECK_THROWS_WITH(make_attention("lstmn:slots=-2", {.width = 4, .causal = true}, rng),
+  CHECK_THROWS_WITH(make_attention("lstmn:slots=-2", {.d_model = 4, .causal = true}, rng),
                     containing("slots = -2"));
 }
 

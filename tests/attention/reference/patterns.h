@@ -1,4 +1,4 @@
-// Who may look at whom in the sparse variants, pair by pair as their papers say it.
+// Patterns of the sparse variants, pair by pair as in their papers.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace heed::reference {
 
-/// May query i of head h look at key j, of `length` keys?
+/// True if query i of head h may attend to key j, of `length` keys.
 using Meets = std::function<bool(int64_t h, int64_t i, int64_t j, int64_t length)>;
 
 /// Beltagy et al. 2020, section 3.1.
@@ -22,7 +22,7 @@ inline Meets first_keys(int64_t count) {
   return [=](int64_t, int64_t, int64_t j, int64_t) { return j < count; };
 }
 
-/// Child et al. 2019, section 4.2, with l keys in `local` as the authors' code has it.
+/// Child et al. 2019, section 4.2, with l keys in `local` as in the authors' code.
 inline Meets local(int64_t l) {
   return [=](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && i - j < l; };
 }
@@ -32,7 +32,7 @@ inline Meets columns(int64_t l) {
 inline Meets own_block(int64_t l) {
   return [=](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && i / l == j / l; };
 }
-/// Sub-block `which` of c keys, from the end of each block.
+/// Block number `which` of c keys, counted from the end of each block of l keys.
 inline Meets summary(int64_t l, int64_t c, int64_t which = 0) {
   return [=](int64_t, int64_t i, int64_t j, int64_t) {
     return j <= i && j % l >= l - c * (which + 1) && j % l < l - c * which;

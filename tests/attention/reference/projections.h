@@ -1,14 +1,14 @@
-// Maps that are no softmax, with their gradients, in plain double loops.
+// Maps other than softmax with their gradients, in plain double loops.
 #pragma once
 
-#include "tests/core/kernels/attention_reference.h"
+#include "heed/tests/core/kernels/attention_reference.h"
 
 namespace heed::reference {
 
-/// What becomes of the weight a of query i and key j in head h, and the slope of that.
+/// The map's entry for the softmax weight a of query i and key j in head h, and its derivative by a.
 using Entry = std::function<std::pair<double, double>(int64_t h, int64_t i, int64_t j, double a)>;
 
-/// sum_j entry(a_ij) v_j with a = softmax(scale q k^T) over the keys that are seen.
+/// sum_j entry(a_ij) v_j with a = softmax(scale q k^T) over the visible keys.
 inline test::MapResult projected(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& dout,
                                  double scale,
                                  const std::function<bool(int64_t b, int64_t i, int64_t j)>& seen,
@@ -65,7 +65,7 @@ struct StructuredResult {
   std::vector<double> out, dv, dstructure, derror;
 };
 
-/// w = |structure| + error [H, N, N], rows over the sum of |w| of the pairs that are seen, times v [B, H, N,
+/// w = |structure| + error [H, N, N], rows divided by the sum of |w| over visible pairs, times v [B, H, N,
 /// dv].
 inline StructuredResult structured(const Tensor& v, const Tensor& dout, const std::vector<double>& structure,
                                    const std::vector<double>& error,

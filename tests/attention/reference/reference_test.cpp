@@ -1,10 +1,10 @@
-// What the variants compute, against their formulas in plain double loops; and numbers that a hand can check.
+// The variants against their formulas in plain double loops, and hand-computed results.
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "tests/attention/reference/formulas.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/attention/reference/formulas.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -30,7 +30,7 @@ Tensor find(Module& module, const std::string& name) {
 }
 
 /// The formula of one head of a module with these weights.
-using Formula = std::function<reference::Weigh(HeadedAttention&, int64_t head, int64_t head_width)>;
+using Formula = std::function<reference::Weigh(HeadedAttention&, int64_t head, int64_t head_dim)>;
 
 struct Try {
   int64_t batch, queries, keys, width, heads;
@@ -43,7 +43,7 @@ void compare(const std::string& spec, const Try& attempt, const Formula& formula
   Rng rng(17);
   const auto made = make_attention(
       spec,
-      {.width = attempt.width, .heads = attempt.heads, .causal = attempt.causal, .cross = attempt.cross},
+      {.d_model = attempt.width, .heads = attempt.heads, .causal = attempt.causal, .cross = attempt.cross},
       rng);
   auto& module = dynamic_cast<HeadedAttention&>(*made);
   // Parameters of any value, biases too.
@@ -60,13 +60,13 @@ void compare(const std::string& spec, const Try& attempt, const Formula& formula
     lengths[b] = static_cast<int32_t>(attempt.keys / static_cast<int64_t>(b + 1));
   if (attempt.padded) mask = mask & Mask::lengths(Tensor::of<int32_t>(lengths, Shape{attempt.batch}));
 
-  const NoTape quiet;
-  Probe probe;
+  const NoGrad quiet;
+  MapRecorder recorder;
   const std::vector<double> y =
-      module.forward({.queries = queries, .keys = keys, .mask = mask, .pass = {.probe = &probe}})
+      module.forward({.queries = queries, .keys = keys, .mask = mask, .context = {.recorder = &recorder}})
           .to_doubles();
-  REQUIRE(probe.maps.size() == 1);
-  const std::vector<double> map = probe.maps[0].weights.to_doubles();
+  REQUIRE(recorder.maps.size() == 1);
+  const std::vector<double> map = recorder.maps[0].weights.to_doubles();
 
   const int64_t d = attempt.width / attempt.heads;
   double worst = 0, worst_map = 0;
@@ -148,15 +148,15 @@ namespace {
 struct Scalar {
   explicit Scalar(const std::string& spec, float query = 1) {
     Rng rng(1);
-    made = make_attention(spec, {.width = 1, .cross = true}, rng);
+    made = make_attention(spec, {.d_model = 1, .cross = true}, rng);
     auto& headed = dynamic_cast<HeadedAttention&>(*made);
     headed.query.weight = Tensor::full(Shape{1, 1}, query);
     headed.key.weight = headed.value.weight = headed.output.weight = Tensor::full(Shape{1, 1}, 1);
   }
   std::vector<float> map(std::initializer_list<float> queries, std::initializer_list<float> keys) {
-    Probe probe;
-    made->forward({.queries = column(queries), .keys = column(keys), .pass = {.probe = &probe}});
-    return probe.maps.at(0).weights.to_host();
+    MapRecorder recorder;
+    made->forward({.queries = column(queries), .keys = column(keys), .context = {.recorder = &recorder}});
+    return recorder.maps.at(0).weights.to_host();
   }
   static Tensor column(std::initializer_list<float> values) {
     return reshape(Tensor::from(values), Shape{1, static_cast<int64_t>(values.size()), 1});
@@ -222,7 +222,7 @@ TEST_CASE("reference: softmax does not care for the order of keys", "[softmax]")
 
 TEST_CASE("reference: a bias that is trained gets its gradient", "[softmax]") {
   Rng rng(3);
-  const auto made = make_attention("softmax", {.width = 4, .heads = 2, .dropout = 0.1}, rng);
+  const auto made = make_attention("softmax", {.d_model = 4, .heads = 2, .dropout = 0.1}, rng);
   const Tensor x(Shape{1, 3, 4}), fixed(Shape{1, 2, 3, 3});
   fill_normal(x, 0, 1, rng);
   fill_normal(fixed, 0, 1, rng);

@@ -1,9 +1,9 @@
-// Routing attention as plain loops. Roy et al. 2021, algorithm 1.
+// Routing attention in plain loops. Roy et al. 2021, algorithm 1.
 #pragma once
 
 #include <algorithm>
 
-#include "tests/attention/reference/formulas.h"
+#include "heed/tests/attention/reference/formulas.h"
 
 namespace heed::reference {
 
@@ -17,7 +17,7 @@ inline Matrix cosines(const Matrix& x, const Matrix& centroids) {
   return out;
 }
 
-/// Which of the first n rows are among the `window` nearest to centroid c.
+/// True for the `window` rows, of the first n, that are nearest to centroid c.
 inline std::vector<bool> taken_by(const Matrix& nearness, int64_t c, int64_t n, int64_t window) {
   std::vector<std::pair<double, int64_t>> order;
   for (int64_t i = 0; i < n; ++i) order.emplace_back(-nearness.at(i, c), i);
@@ -28,7 +28,7 @@ inline std::vector<bool> taken_by(const Matrix& nearness, int64_t c, int64_t n, 
   return in;
 }
 
-/// Each centroid joins its nearest queries and keys (a decoder's go where their queries go); a query's maps
+/// Each centroid joins its nearest queries and keys (in a decoder keys follow their queries); a query's maps
 /// are averaged over its centroids.
 inline Matrix routing(const Matrix& q, const Matrix& k, const Matrix& centroids, int64_t window, int64_t n,
                       bool causal) {
@@ -51,8 +51,8 @@ inline Matrix routing(const Matrix& q, const Matrix& k, const Matrix& centroids,
   return map;
 }
 
-/// A decoder's: a token sees the last `window` tokens that are nearest to the same centroid, itself among
-/// them.
+/// The decoder's version: a token attends to the last `window` tokens nearest to the same centroid, itself
+/// included.
 inline Matrix routing_nearest(const Matrix& q, const Matrix& k, const Matrix& centroids, int64_t window,
                               int64_t n) {
   const Matrix near = cosines(q, centroids);

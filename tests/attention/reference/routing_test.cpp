@@ -1,11 +1,11 @@
-// Routing against its formula, and how its centroids move.
-#include "tests/attention/reference/routing.h"
+// Routing attention against its formula, and the updates of its centroids.
+#include "heed/tests/attention/reference/routing.h"
 
 #include <cmath>
 
-#include "attention/headed.h"
-#include "tests/attention/reference/against.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/tests/attention/reference/against.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -50,7 +50,7 @@ TEST_CASE("reference: routing with one cluster that takes all is softmax", "[rou
   Rng rng(3);
   const Tensor q(Shape{2, 2, 9, 3}), k(Shape{2, 2, 9, 3}), v(Shape{2, 2, 9, 4});
   for (const Tensor& x : {q, k, v}) fill_normal(x, 0, 1, rng);
-  const AttentionConfig config{.width = 6, .heads = 2};
+  const AttentionConfig config{.d_model = 6, .heads = 2};
   const auto routing = made("routing:clusters=1,window=9", config), softmax = made("softmax", config);
   const auto y = dynamic_cast<HeadedAttention&>(*routing).on_heads({q, k, v}, {}).to_host(),
              wanted = dynamic_cast<HeadedAttention&>(*softmax).on_heads({q, k, v}, {}).to_host();
@@ -58,21 +58,21 @@ TEST_CASE("reference: routing with one cluster that takes all is softmax", "[rou
 }
 
 TEST_CASE("routing: centroids move towards what is near them, while training only", "[routing]") {
-  const auto one = made("routing:clusters=4,decay=0.5", {.width = 6, .max_length = 30});
+  const auto one = made("routing:clusters=4,decay=0.5", {.d_model = 6, .max_length = 30});
   Rng rng(3), noise(4);
   const Tensor x(Shape{2, 30, 6});
   fill_normal(x, 0, 1, rng);
   const std::vector<float> start = centroids_of(*one).to_host();
   one->forward({.queries = x, .keys = x});
   {
-    const NoTape quiet;
-    one->forward({.queries = x, .keys = x, .pass = {.noise = &noise}});
+    const NoGrad quiet;
+    one->forward({.queries = x, .keys = x, .context = {.rng = &noise}});
   }
   CHECK(centroids_of(*one).to_host() == start);
   double before = HUGE_VAL;
   for (int step = 0; step < 6; ++step) {
-    Terms terms;
-    one->forward({.queries = x, .keys = x, .pass = {.noise = &noise, .terms = &terms}});
+    AuxiliaryLosses terms;
+    one->forward({.queries = x, .keys = x, .context = {.rng = &noise, .losses = &terms}});
     REQUIRE(terms.list.size() == 2);  // of queries and of keys
     const double apart = terms.list[0].second.item() + terms.list[1].second.item();
     CHECK(apart > 0);
@@ -98,12 +98,12 @@ TEST_CASE("routing: the first step of a run places centroids in the middle of wh
   for (int64_t row = 0; row < 48; ++row) x.data<float>()[row * 4 + row % 4] += row % 24 < 20 ? 3 : -9;
   const Mask mask = Mask::lengths(Tensor::of<int32_t>(std::vector<int32_t>{20, 20}, Shape{2}));
   const auto placed = [&](const std::string& spec, int64_t tick) {
-    const auto one = made(spec, {.width = 4, .max_length = 24});
+    const auto one = made(spec, {.d_model = 4, .max_length = 24});
     Rng noise(4);
     noise.restore(tick, 0);
     const Tensor heads = leaf(x);
     dynamic_cast<HeadedAttention&>(*one).on_heads({heads, heads, heads},
-                                                  {.mask = mask, .pass = {.noise = &noise}});
+                                                  {.mask = mask, .context = {.rng = &noise}});
     return centroids_of(*one).to_host();
   };
   const auto begun = placed("routing:clusters=4,decay=1", 1);
@@ -138,11 +138,11 @@ TEST_CASE("routing: the first step of a run places centroids in the middle of wh
 }
 
 TEST_CASE("routing: options that make no sense are refused", "[routing]") {
-  CHECK_THROWS_WITH(made("routing:clusters=-1", {.width = 4}), containing("clusters = -1"));
-  CHECK_THROWS_WITH(made("routing:init=-1", {.width = 4}), containing("init = -1"));
-  CHECK_THROWS_WITH(made("routing:window=-1", {.width = 4}), containing("window = -1"));
-  CHECK_THROWS_WITH(made("routing:decay=2", {.width = 4}), containing("decay = 2"));
-  CHECK_FALSE(made("routing:by=cluster", {.width = 4, .causal = true})->start());
+  CHECK_THROWS_WITH(made("routing:clusters=-1", {.d_model = 4}), containing("clusters = -1"));
+  CHECK_THROWS_WITH(made("routing:init=-1", {.d_model = 4}), containing("init = -1"));
+  CHECK_THROWS_WITH(made("routing:window=-1", {.d_model = 4}), containing("window = -1"));
+  CHECK_THROWS_WITH(made("routing:decay=2", {.d_model = 4}), containing("decay = 2"));
+  CHECK_FALSE(made("routing:by=cluster", {.d_model = 4, .causal = true})->new_cache());
 }
 
 }  // namespace heed

@@ -1,15 +1,15 @@
-// The scores of the recurrent era as plain loops: dot, general, location, additive, cosine with addressing,
-// windows around a predicted place, kernels.
+// Scores of recurrent models in plain loops: dot, general, location, additive, cosine with addressing,
+// windows around a predicted position, kernels.
 #pragma once
 
-#include "tests/attention/reference/heads.h"
+#include "heed/tests/attention/reference/heads.h"
 
 namespace heed::reference {
 
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 inline double softplus(double x) { return std::log1p(std::exp(x)); }
 
-/// Softmax over what is allowed; a row without keys is zero.
+/// Softmax over allowed keys; a row without keys is zero.
 inline Matrix softmax_of(const Head& head, Matrix scores) {
   return normalised(exponentials(scores, [&](int64_t i, int64_t j) { return head.allowed(i, j); }));
 }
@@ -34,7 +34,7 @@ inline Matrix general_scores(const Head& head) {
 
 inline Matrix general_map(const Head& head) { return softmax_of(head, general_scores(head)); }
 
-/// w_j . q, with a row of weights for each of `length` places.
+/// w_j . q, with a row of weights for each of `length` positions.
 inline MapOf location_map(int64_t length) {
   return [length](const Head& head) {
     const Matrix places = head.part("places", length, head.q.columns);
@@ -87,7 +87,7 @@ struct AddressingParts {
   bool sharpen = false;
 };
 
-/// The whole addressing of a neural Turing machine.
+/// The addressing of a neural Turing machine.
 inline MapOf addressing_map(const AddressingParts& parts) {
   return [parts](const Head& head) {
     Matrix map = cosine_map(head);
@@ -135,7 +135,7 @@ struct LocalParts {
   enum class Bell { none, post, pre_score } bell = Bell::post;
 };
 
-/// Softmax near a predicted place, with a Gaussian.
+/// Softmax near a predicted position, with a Gaussian.
 inline MapOf local_map(const LocalParts& parts) {
   return [parts](const Head& head) {
     const int64_t d = head.q.columns;
@@ -165,7 +165,7 @@ inline MapOf local_map(const LocalParts& parts) {
   };
 }
 
-/// k(q, k) over its sum, with k a function of a row of each.
+/// k(q, k) divided by its row sum; `kernel` gets a row of each.
 inline MapOf kernel_map(const std::function<double(const Head&, int64_t i, int64_t j)>& kernel) {
   return [kernel](const Head& head) {
     Matrix map(head.q.rows, head.k.rows);

@@ -1,7 +1,7 @@
-// The scores of the recurrent era against their formulas, and their closed forms.
+// Scores of recurrent models against their formulas and closed forms.
 #include <cmath>
 
-#include "tests/attention/reference/scores.h"
+#include "heed/tests/attention/reference/scores.h"
 
 namespace heed::reference {
 namespace {
@@ -84,12 +84,12 @@ TEST_CASE("reference: kernels", "[scores]") {
                 }));
   // Sums of products of both signs come near 0: few keys, and numbers that a hand can check.
   Rng rng(1);
-  const auto linear = make_attention("kernel:kernel=linear", {.width = 1, .cross = true}, rng);
-  Probe probe;
+  const auto linear = make_attention("kernel:kernel=linear", {.d_model = 1, .cross = true}, rng);
+  MapRecorder recorder;
   const Tensor q = Tensor::from(std::vector<float>{2}, Shape{1, 1, 1, 1});
   const Tensor k = Tensor::from(std::vector<float>{3, -1, 2}, Shape{1, 1, 3, 1});
-  dynamic_cast<HeadedAttention&>(*linear).on_heads({q, k, k}, {.pass = {.probe = &probe}});
-  const auto map = probe.maps.at(0).weights.to_host();
+  dynamic_cast<HeadedAttention&>(*linear).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
+  const auto map = recorder.maps.at(0).weights.to_host();
   CHECK(map[0] == Approx(0.75));
   CHECK(map[1] == Approx(-0.25));
   CHECK(map[2] == Approx(0.5));
@@ -97,13 +97,13 @@ TEST_CASE("reference: kernels", "[scores]") {
 
 TEST_CASE("reference: symmetric kernels project queries and keys alike", "[scores]") {
   Rng rng(4);
-  const auto made = make_attention("kernel:symmetric=true", {.width = 4, .heads = 2}, rng);
+  const auto made = make_attention("kernel:symmetric=true", {.d_model = 4, .heads = 2}, rng);
   CHECK(count_parameters(*made) == 3 * 16);
   const Tensor x(Shape{1, 5, 4});
   fill_normal(x, 0, 1, rng);
-  Probe probe;
-  made->forward({.queries = x, .keys = x, .pass = {.probe = &probe}});
-  const auto map = probe.maps.at(0).weights.to_host();
+  MapRecorder recorder;
+  made->forward({.queries = x, .keys = x, .context = {.recorder = &recorder}});
+  const auto map = recorder.maps.at(0).weights.to_host();
   // exp(-0) is the largest value of the kernel: each row peaks at its own key.
   for (size_t row = 0; row < 10; ++row) {
     for (size_t j = 0; j < 5; ++j) CHECK(map[row * 5 + j] <= map[row * 5 + row % 5]);
@@ -115,11 +115,11 @@ std::vector<float> map_on(const std::string& spec, const Tensor& q, const Tensor
                           const std::function<void(Module&)>& set = {}) {
   Rng rng(2);
   const auto made =
-      make_attention(spec, {.width = q.extent(3), .cross = true, .max_length = k.extent(2)}, rng);
+      make_attention(spec, {.d_model = q.extent(3), .cross = true, .max_length = k.extent(2)}, rng);
   if (set) set(*made);
-  Probe probe;
-  dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, k}, {.pass = {.probe = &probe}});
-  return probe.maps.at(0).weights.to_host();
+  MapRecorder recorder;
+  dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
+  return recorder.maps.at(0).weights.to_host();
 }
 
 Tensor normal(const Shape& shape, uint64_t seed) {
@@ -175,16 +175,16 @@ TEST_CASE("closed form: local_m with a wide window is its score's attention, and
 }
 
 TEST_CASE("local_m: a decoder keeps no more than its window", "[scores]") {
-  const NoTape quiet;
+  const NoGrad quiet;
   Rng rng(1);
-  const auto attention = make_attention("local_m:window=10", {.width = 4, .heads = 2, .causal = true}, rng);
-  const auto memory = attention->start();
+  const auto attention = make_attention("local_m:window=10", {.d_model = 4, .heads = 2, .causal = true}, rng);
+  const auto cache = attention->new_cache();
   for (uint64_t t = 0; t < 300; ++t) {
     const Tensor x = reshape(normal(Shape{1, 1, 1, 4}, t), Shape{1, 1, 4});
-    attention->forward({.queries = x, .keys = x, .mask = Mask::causal(), .memory = memory.get()});
+    attention->forward({.queries = x, .keys = x, .mask = Mask::causal(), .cache = cache.get()});
   }
-  CHECK(memory->length == 300);
-  CHECK(dynamic_cast<KeyValueMemory&>(*memory).keys.extent(2) <= 64);
+  CHECK(cache->length == 300);
+  CHECK(dynamic_cast<KeyValueCache&>(*cache).keys.extent(2) <= 64);
 }
 
 TEST_CASE("closed form: cosine does not see sizes, and its sharpness bounds the weights", "[scores]") {
@@ -229,7 +229,7 @@ TEST_CASE("closed form: location looks at places, not at keys, and knows only so
   CHECK_THROWS_WITH(map_on("location:length=6", q, normal(Shape{1, 1, 7, 3}, 10)),
                     containing("7 keys") && containing("6 places"));
   Rng rng(1);
-  CHECK_THROWS_WITH(make_attention("location", {.width = 4}, rng), containing("set length"));
+  CHECK_THROWS_WITH(make_attention("location", {.d_model = 4}, rng), containing("set length"));
 }
 
 TEST_CASE("scores: keys in another order, weights in that order", "[scores]") {
@@ -265,7 +265,8 @@ TEST_CASE("scores: products of 80 stay finite", "[scores]") {
 TEST_CASE("scores: options that make no sense are refused", "[scores]") {
   Rng rng(1);
   const auto refused = [&](const char* spec, const char* why) {
-    CHECK_THROWS_WITH(make_attention(spec, {.width = 4, .heads = 2, .max_length = 4}, rng), containing(why));
+    CHECK_THROWS_WITH(make_attention(spec, {.d_model = 4, .heads = 2, .max_length = 4}, rng),
+                      containing(why));
   };
   refused("cosine:sharpness=0", "above 0");
   refused("cosine:shift=-1", "from 0 to");

@@ -1,13 +1,13 @@
-// Sparse Sinkhorn attention as plain loops. Tay et al. 2020, sections 3 and 4.
+// Sparse Sinkhorn attention in plain loops. Tay et al. 2020, sections 3 and 4.
 #pragma once
 
 #include <algorithm>
 
-#include "tests/attention/reference/formulas.h"
+#include "heed/tests/attention/reference/formulas.h"
 
 namespace heed::reference {
 
-/// How the first n of N tokens are sorted by blocks of b.
+/// Settings of sorting the first n tokens in blocks.
 struct Sorting {
   int64_t block = 4, iterations = 8, n = 0;
   double temperature = 0.75;
@@ -17,7 +17,7 @@ struct Sorting {
   int64_t size_of(int64_t at) const { return std::min(block, n - at * block); }
 };
 
-/// R [blocks, blocks] of the blocks that have tokens.
+/// The sorting matrix R [blocks, blocks] of the blocks with tokens.
 inline Matrix sinkhorn_order(const Matrix& q, const Matrix& k, const Sorting& o) {
   const int64_t blocks = o.blocks();
   Matrix r(blocks, blocks);
@@ -55,7 +55,8 @@ inline Matrix sinkhorn_order(const Matrix& q, const Matrix& k, const Sorting& o)
   return r;
 }
 
-/// The map: a query's softmax over its own block and the mixed one, the latter spread over what was mixed.
+/// The map: a query's softmax over its own block and the sorted one, whose weights are spread over their
+/// sources.
 inline Matrix sinkhorn(const Matrix& q, const Matrix& k, const Matrix& r, const Sorting& o) {
   const int64_t b = o.block;
   Matrix map(q.rows, k.rows);

@@ -1,11 +1,11 @@
-// Sinkhorn attention against its formula, and the matrix that sorts.
-#include "tests/attention/reference/sinkhorn.h"
+// Sinkhorn attention against its formula, and its sorting matrix.
+#include "heed/tests/attention/reference/sinkhorn.h"
 
 #include <cmath>
 
-#include "attention/headed.h"
-#include "tests/attention/reference/against.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/tests/attention/reference/against.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -53,7 +53,7 @@ TEST_CASE("reference: sinkhorn, rows and columns of what sorts sum to one", "[si
   // Values that tell blocks apart and keys of zeros: what a query takes from the mixed block is a row of R,
   // halved.
   const int64_t blocks = 5, b = 2, N = blocks * b;
-  const auto one = made("sinkhorn:block=2,iterations=60,scale=1e-12", {.width = 3});
+  const auto one = made("sinkhorn:block=2,iterations=60,scale=1e-12", {.d_model = 3});
   const Tensor q = random(Shape{1, 1, N, 3}, 1), k = random(Shape{1, 1, N, 3}, 2);
   std::vector<double> values(static_cast<size_t>(N * blocks));
   for (int64_t t = 0; t < N; ++t) values[static_cast<size_t>(t * blocks + t / b)] = 1;
@@ -78,7 +78,7 @@ TEST_CASE("reference: sinkhorn, rows and columns of what sorts sum to one", "[si
 TEST_CASE("reference: sinkhorn that sorts nothing is attention within blocks", "[sinkhorn]") {
   // Each key of the block appears twice then, which changes nothing.
   const int64_t blocks = 3, b = 4, N = blocks * b;
-  const auto one = made("sinkhorn:block=4", {.width = 3});
+  const auto one = made("sinkhorn:block=4", {.d_model = 3});
   Matrix identity(blocks, blocks);
   for (int64_t i = 0; i < blocks; ++i) identity.at(i, i) = 1;
   reference::put_in(*one, "sort", matrix_tensor(identity));
@@ -95,20 +95,20 @@ TEST_CASE("reference: sinkhorn that sorts nothing is attention within blocks", "
 TEST_CASE("sinkhorn: noise only while training and only if asked for", "[sinkhorn]") {
   const Tensor x = random(Shape{1, 12, 4}, 1);
   for (const bool gumbel : {false, true}) {
-    const auto one = made(text("sinkhorn:block=3,gumbel=", gumbel ? "true" : "false"), {.width = 4});
+    const auto one = made(text("sinkhorn:block=3,gumbel=", gumbel ? "true" : "false"), {.d_model = 4});
     Rng noise(3);
     const auto quiet = one->forward({.queries = x, .keys = x}).to_doubles();
     CHECK(one->forward({.queries = x, .keys = x}).to_doubles() == quiet);
-    CHECK((one->forward({.queries = x, .keys = x, .pass = {.noise = &noise}}).to_doubles() != quiet) ==
+    CHECK((one->forward({.queries = x, .keys = x, .context = {.rng = &noise}}).to_doubles() != quiet) ==
           gumbel);
   }
 }
 
 TEST_CASE("sinkhorn: options and sorts that make no sense are refused", "[sinkhorn]") {
-  CHECK_THROWS_WITH(made("sinkhorn:block=-1", {.width = 4}), containing("block = -1"));
-  CHECK_THROWS_WITH(made("sinkhorn:iterations=0", {.width = 4}), containing("iterations = 0"));
-  CHECK_THROWS_WITH(made("sinkhorn:temperature=0", {.width = 4}), containing("temperature = 0"));
-  const auto one = made("sinkhorn:block=2", {.width = 4});
+  CHECK_THROWS_WITH(made("sinkhorn:block=-1", {.d_model = 4}), containing("block = -1"));
+  CHECK_THROWS_WITH(made("sinkhorn:iterations=0", {.d_model = 4}), containing("iterations = 0"));
+  CHECK_THROWS_WITH(made("sinkhorn:temperature=0", {.d_model = 4}), containing("temperature = 0"));
+  const auto one = made("sinkhorn:block=2", {.d_model = 4});
   reference::put_in(*one, "sort", random(Shape{1, 2, 2}, 1));
   const Tensor q = random(Shape{1, 1, 6, 4}, 1);
   CHECK_THROWS_WITH(dynamic_cast<HeadedAttention&>(*one).on_heads({q, q, q}, {}),

@@ -1,12 +1,12 @@
-// Tests of attention/random_projection.h: what random features are on average, and how far they spread.
-#include "attention/random_projection.h"
+// Tests attention/support/random_projections.h: mean and variance of random features.
+#include "heed/attention/support/random_projections.h"
 
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "tests/attention/battery_kit.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/attention/battery/kit.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -130,9 +130,9 @@ TEST_CASE("random projection: rectified features on a sphere estimate the arc-co
 TEST_CASE("random projection: the error of performer falls with the root of its directions", "[performer]") {
   const auto output = [](const std::string& spec, uint64_t seed) {
     Rng rng(seed);
-    const auto made = make_attention(spec, {.width = 8, .cross = true}, rng);
+    const auto made = make_attention(spec, {.d_model = 8, .cross = true}, rng);
     convert(*made, DType::f64);
-    const NoTape quiet;
+    const NoGrad quiet;
     const auto x = [](uint64_t n) { return battery::numbers(Shape{1, 1, 12, 8}, n, DType::f64) * 0.4; };
     return dynamic_cast<HeadedAttention&>(*made).on_heads({x(1), x(2), x(3)}, {}).to_doubles();
   };
@@ -159,13 +159,13 @@ TEST_CASE("random projection: the error of performer falls with the root of its 
 TEST_CASE("random projection: directions change with the step of training and stay when evaluating",
           "[performer]") {
   Rng rng(1);
-  const auto made = make_attention("performer:redraw=10", {.width = 4}, rng);
+  const auto made = make_attention("performer:redraw=10", {.d_model = 4}, rng);
   const Tensor x = battery::numbers(Shape{1, 6, 4}, 2);
-  const NoTape quiet;
+  const NoGrad quiet;
   const auto at = [&](int64_t tick, bool trains) {
     Rng noise(9);
     noise.restore(tick, 0);
-    return made->forward({.queries = x, .keys = x, .pass = {.noise = trains ? &noise : nullptr}})
+    return made->forward({.queries = x, .keys = x, .context = {.rng = trains ? &noise : nullptr}})
         .to_doubles();
   };
   const Numbers first = at(0, true);

@@ -1,12 +1,11 @@
-// tests the variants of maps with a band: projections of the map of softmax, and maps that do not look at the
-// input
+// Tests variants with a band: projections of a softmax map, and maps independent of the input.
 #include <algorithm>
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "tests/attention/reference/projections.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/attention/reference/projections.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -28,7 +27,7 @@ struct Made {
   Made(const std::string& spec, const Sizes& s, bool causal) {
     Rng rng(1);
     attention =
-        make_attention(spec, {.width = s.H * s.d, .heads = s.H, .causal = causal, .max_length = s.N}, rng);
+        make_attention(spec, {.d_model = s.H * s.d, .heads = s.H, .causal = causal, .max_length = s.N}, rng);
     convert(*attention, DType::f64);
     heads = {leaf(test::heads(s.B, s.H, s.N, s.d, DType::f64, 1)),
              leaf(test::heads(s.B, s.H, s.N, s.d, DType::f64, 2)),
@@ -48,10 +47,10 @@ struct Made {
     fail("no tensor ", name);
   }
   std::vector<double> map(const Mask& mask = {}) const {
-    Probe probe;
-    const NoTape quiet;
-    headed().on_heads(heads, {.mask = mask, .pass = {.probe = &probe}});
-    return probe.maps.at(0).weights.to_doubles();
+    MapRecorder recorder;
+    const NoGrad quiet;
+    headed().on_heads(heads, {.mask = mask, .context = {.recorder = &recorder}});
+    return recorder.maps.at(0).weights.to_doubles();
   }
 };
 
@@ -154,7 +153,7 @@ TEST_CASE("banded: places of errors are as many as asked for, apart, and off the
           "[band_sparse_error][structured]") {
   const auto places = [](const std::string& options, int64_t N, uint64_t seed = 1) {
     Rng rng(seed);
-    const auto made = make_attention("band_sparse_error:" + options, {.width = 4, .max_length = N}, rng);
+    const auto made = make_attention("band_sparse_error:" + options, {.d_model = 4, .max_length = N}, rng);
     for (const Named& named : tensors(*made)) {
       if (named.name == "places") return named.tensor->to_doubles();
     }
@@ -247,7 +246,7 @@ TEST_CASE("banded: what is kept is all that a step holds", "[structured][band_pr
   // Bytes of a training step: twice the length takes twice as much, with one error a row too.
   const auto bytes = [](const std::string& spec, int64_t length) {
     Rng rng(1);
-    const auto made = make_attention(spec, {.width = 16, .max_length = length}, rng);
+    const auto made = make_attention(spec, {.d_model = 16, .max_length = length}, rng);
     const Tensor x = leaf(test::tensor(test::numbers(length * 16, 3), {1, length, 16}, DType::f32));
     const int64_t before = memory_use().live;
     reset_peak();
@@ -266,18 +265,18 @@ TEST_CASE("banded: what is kept is all that a step holds", "[structured][band_pr
 TEST_CASE("banded: a decoder with a band of its own remembers no more than the band", "[structured]") {
   Rng rng(1);
   const auto made =
-      make_attention("structured:width=5", {.width = 4, .causal = true, .max_length = 200}, rng);
-  const auto memory = made->start();
-  const NoTape quiet;
+      make_attention("structured:width=5", {.d_model = 4, .causal = true, .max_length = 200}, rng);
+  const auto cache = made->new_cache();
+  const NoGrad quiet;
   const Tensor x = test::tensor(test::numbers(800, 3), {1, 200, 4}, DType::f32);
   const Tensor full = made->forward({.queries = x, .keys = x, .mask = Mask::causal()});
   for (int64_t t = 0; t < 200; ++t) {
     const Tensor row = view::slice(x, 1, t, t + 1);
     const Tensor y =
-        made->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()});
+        made->forward({.queries = row, .keys = row, .mask = Mask::causal(), .cache = cache.get()});
     CHECK(distance(y, view::slice(full, 1, t, t + 1).to_doubles()) < 2e-6);
   }
-  CHECK(dynamic_cast<KeyValueMemory&>(*memory).keys.extent(2) <= 16);
+  CHECK(dynamic_cast<KeyValueCache&>(*cache).keys.extent(2) <= 16);
 }
 
 TEST_CASE("banded: structured starts as a band, a diagonal or the mean, and does not look at the input",
@@ -310,7 +309,7 @@ TEST_CASE("banded: what cannot be is refused", "[band_project][band_sparse_error
   const auto refused = [](const std::string& spec, const std::string& why, int64_t longest = 10) {
     Rng rng(1);
     CAPTURE(spec);
-    CHECK_THROWS_WITH(make_attention(spec, {.width = 4, .max_length = longest}, rng), containing(why));
+    CHECK_THROWS_WITH(make_attention(spec, {.d_model = 4, .max_length = longest}, rng), containing(why));
   };
   refused("band_project:width=-1", "width = -1");
   refused("band_sparse_error:eps=-0.5", "eps = -0.5");
@@ -320,7 +319,7 @@ TEST_CASE("banded: what cannot be is refused", "[band_project][band_sparse_error
   refused("structured:width=-2", "width = -2");
   for (const char* spec : {"structured", "band_sparse_error"}) {
     Rng rng(1);
-    const auto made = make_attention(spec, {.width = 4, .max_length = 10}, rng);
+    const auto made = make_attention(spec, {.d_model = 4, .max_length = 10}, rng);
     const Tensor x = test::tensor(test::numbers(44, 1), {1, 11, 4}, DType::f32);
     CHECK_THROWS_WITH(made->forward({.queries = x, .keys = x}), containing("11 tokens"));
   }

@@ -1,7 +1,7 @@
-// The battery on attentions that choose by content or mix positions, with options that make many small parts
-// of a short input.
-#include "tests/attention/battery.h"
-#include "tests/catch.h"
+// Runs the battery on attentions that select by content or mix positions, with options that split a short
+// input into many small parts.
+#include "heed/tests/attention/battery/battery.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {

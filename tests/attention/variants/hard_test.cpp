@@ -1,9 +1,9 @@
-// tests attention/variants/hard.cpp: what is drawn, what is learnt from it, and the baseline.
+// Tests attention/variants/hard.cpp: sampling, learning from rewards, and the baseline.
 #include <cmath>
 
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -17,7 +17,7 @@ Tensor normal(const Shape& shape, uint64_t seed, DType dtype = DType::f64) {
 
 std::unique_ptr<Attention> made(const std::string& spec, int64_t width, DType dtype = DType::f64) {
   Rng rng(3);
-  auto attention = make_attention(spec, {.width = width, .cross = true}, rng);
+  auto attention = make_attention(spec, {.d_model = width, .cross = true}, rng);
   convert(*attention, dtype);
   return attention;
 }
@@ -66,7 +66,7 @@ double expected_loss(const std::vector<double>& q, const std::vector<double>& k,
     }
     for (double& share : chance[i]) share /= total;
   }
-  const NoTape quiet;
+  const NoGrad quiet;
   double expected = 0;
   for (int64_t a = 0; a < keys; ++a) {
     for (int64_t b = 0; b < keys; ++b) {
@@ -96,13 +96,14 @@ TEST_CASE("hard: REINFORCE over all choices is the gradient of the expected loss
     for (int32_t b = 0; b < keys; ++b) {
       Choose choose(Tensor::of<int32_t>(std::vector<int32_t>{a, b}, Shape{1, 1, queries}));
       attention->fields(choose);
-      Terms terms;
-      terms.rehearsal = true;
-      Probe probe;
-      const Tensor y = headed(attention).on_heads({q, k, v}, {.pass = {.probe = &probe, .terms = &terms}});
+      AuxiliaryLosses terms;
+      terms.dry_run = true;
+      MapRecorder recorder;
+      const Tensor y =
+          headed(attention).on_heads({q, k, v}, {.context = {.recorder = &recorder, .losses = &terms}});
       const Tensor log_p = log_likelihood(y);
-      terms.settle({log_p.detach(), Tensor::full(Shape{}, weight, DType::f64), ones(1)});
-      const std::vector<double> drawn = probe.maps.at(0).drawn.to_doubles();
+      terms.resolve({log_p.detach(), Tensor::full(Shape{}, weight, DType::f64), ones(1)});
+      const std::vector<double> drawn = recorder.maps.at(0).drawn.to_doubles();
       CHECK(drawn[static_cast<size_t>(a)] == 1);
       CHECK(drawn[static_cast<size_t>(keys + b)] == 1);
       // The chance of these choices, from the same scores.
@@ -141,11 +142,11 @@ TEST_CASE("hard: the mean of what samples give is the soft output", "[hard]") {
   const auto attention = made("hard:score=dot,soft=0", 2);
   const Tensor one = normal(Shape{1, 1, 1, 2}, 5), k = normal(Shape{1, 1, 5, 2}, 6), v = normal(k.shape(), 7);
   const Tensor q = contiguous(expand(one, Shape{1, 1, draws, 2}));
-  const NoTape quiet;
+  const NoGrad quiet;
   Rng noise(8);
-  Probe probe;
+  MapRecorder recorder;
   const auto drawn =
-      headed(attention).on_heads({q, k, v}, {.pass = {.noise = &noise, .probe = &probe}}).to_doubles();
+      headed(attention).on_heads({q, k, v}, {.context = {.rng = &noise, .recorder = &recorder}}).to_doubles();
   const auto soft = headed(attention).on_heads({one, k, v}, {}).to_doubles();
   for (size_t c = 0; c < 2; ++c) {
     double mean = 0, square = 0;
@@ -157,7 +158,8 @@ TEST_CASE("hard: the mean of what samples give is the soft output", "[hard]") {
     CHECK(mean != soft[c]);
   }
   // The probe sees the weights and what was drawn from them.
-  const auto picked = probe.maps.at(0).drawn.to_doubles(), weights = probe.maps.at(0).weights.to_doubles();
+  const auto picked = recorder.maps.at(0).drawn.to_doubles(),
+             weights = recorder.maps.at(0).weights.to_doubles();
   double share = 0;
   for (size_t i = 0; i < draws; ++i) share += picked[5 * i] / draws;
   CHECK(share == Approx(weights[0]).margin(4 * std::sqrt(weights[0] * (1 - weights[0]) / draws)));
@@ -166,12 +168,12 @@ TEST_CASE("hard: the mean of what samples give is the soft output", "[hard]") {
 TEST_CASE("hard: a coin for each batch decides between sample and expectation", "[hard]") {
   const auto attention = made("hard:score=dot,soft=0.25", 2);
   const Tensor q = normal(Shape{1, 1, 3, 2}, 5), k = normal(Shape{1, 1, 5, 2}, 6);
-  const NoTape quiet;
+  const NoGrad quiet;
   const auto soft = headed(attention).on_heads({q, k, k}, {}).to_doubles();
   Rng noise(8);
   int expectations = 0;
   for (int batch = 0; batch < 400; ++batch) {
-    if (headed(attention).on_heads({q, k, k}, {.pass = {.noise = &noise}}).to_doubles() == soft)
+    if (headed(attention).on_heads({q, k, k}, {.context = {.rng = &noise}}).to_doubles() == soft)
       ++expectations;
     noise.advance();
   }
@@ -180,7 +182,7 @@ TEST_CASE("hard: a coin for each batch decides between sample and expectation", 
 
 TEST_CASE("hard: a high temperature is the likeliest key, and argmax takes it", "[hard]") {
   const Tensor q = normal(Shape{2, 1, 6, 3}, 5), k = normal(Shape{2, 1, 7, 3}, 6), v = normal(k.shape(), 7);
-  const NoTape quiet;
+  const NoGrad quiet;
   const auto hot = headed(made("hard:score=dot,temperature=1e5", 3)).on_heads({q, k, v}, {}).to_doubles();
   const auto best = headed(made("hard:score=dot,mode=argmax", 3)).on_heads({q, k, v}, {}).to_doubles();
   const auto tested = headed(made("hard:score=dot,test=argmax", 3)).on_heads({q, k, v}, {}).to_doubles();
@@ -197,7 +199,7 @@ TEST_CASE("hard: straight through, one key comes out and the soft gradient goes 
   const auto gradients = [&](const char* spec, Tensor& y) {
     for (const Tensor* x : {&q, &k}) x->node()->grad = Tensor();
     Rng noise(2);
-    y = headed(made(spec, 3)).on_heads({q, k, v}, {.pass = {.noise = &noise}});
+    y = headed(made(spec, 3)).on_heads({q, k, v}, {.context = {.rng = &noise}});
     backward(y, slope);
     return std::pair(grad_of(q).to_doubles(), grad_of(k).to_doubles());
   };
@@ -226,14 +228,15 @@ TEST_CASE("hard: straight through, one key comes out and the soft gradient goes 
 TEST_CASE("hard: entropy and coverage count as they say, over what the loss is a mean over", "[hard]") {
   const auto attention = made("hard:score=dot,soft=0,reward=0,entropy=0.5,coverage=0.25", 2);
   const Tensor q = leaf(normal(Shape{2, 1, 3, 2}, 5)), k = normal(Shape{2, 1, 4, 2}, 6);
-  Terms terms;
+  AuxiliaryLosses terms;
   Rng noise(1);
-  Probe probe;
-  headed(attention).on_heads({q, k, k}, {.pass = {.noise = &noise, .probe = &probe, .terms = &terms}});
+  MapRecorder recorder;
+  headed(attention).on_heads({q, k, k},
+                             {.context = {.rng = &noise, .recorder = &recorder, .losses = &terms}});
   CHECK(terms.list.empty());
   CHECK_THROWS_WITH(terms.sum(), containing("'hard'") && containing("settle_terms"));
-  terms.settle({Tensor::zeros(Shape{2}, DType::f64), Tensor::full(Shape{}, 6, DType::f64), ones(2)});
-  const auto map = probe.maps.at(0).weights.to_doubles();
+  terms.resolve({Tensor::zeros(Shape{2}, DType::f64), Tensor::full(Shape{}, 6, DType::f64), ones(2)});
+  const auto map = recorder.maps.at(0).weights.to_doubles();
   double wanted = 0;
   for (size_t b = 0; b < 2; ++b) {
     for (size_t j = 0; j < 4; ++j) {
@@ -252,14 +255,14 @@ TEST_CASE("hard: entropy and coverage count as they say, over what the loss is a
 TEST_CASE("hard: the baseline follows the reward, but not in rehearsal", "[hard]") {
   const auto attention = made("hard:score=dot,soft=0,reward=1,entropy=0,decay=0.75", 2);
   const Tensor q = leaf(normal(Shape{2, 1, 3, 2}, 5)), k = normal(Shape{2, 1, 4, 2}, 6);
-  const auto value = [&](double first, double second, bool rehearsal) {
+  const auto value = [&](double first, double second, bool dry_run) {
     Choose choose(Tensor::of<int32_t>(std::vector<int32_t>{0, 1, 2, 3, 2, 1}, Shape{2, 1, 3}));
     attention->fields(choose);
-    Terms terms;
-    terms.rehearsal = rehearsal;
-    headed(attention).on_heads({q, k, k}, {.pass = {.terms = &terms}});
-    terms.settle({Tensor::of<double>(std::vector<double>{first, second}, Shape{2}),
-                  Tensor::full(Shape{}, 1, DType::f64), ones(2)});
+    AuxiliaryLosses terms;
+    terms.dry_run = dry_run;
+    headed(attention).on_heads({q, k, k}, {.context = {.losses = &terms}});
+    terms.resolve({Tensor::of<double>(std::vector<double>{first, second}, Shape{2}),
+                   Tensor::full(Shape{}, 1, DType::f64), ones(2)});
     return terms.sum().item();
   };
   const auto soft = softmax(matmul(q.detach(), transpose(k, 2, 3))).to_doubles();
@@ -281,7 +284,7 @@ TEST_CASE("hard: sequences that fill a batch up, and padding, change neither los
   const int64_t lengths[] = {3, 2};
   const auto found = [&](int64_t batch, int64_t columns) {  // [loss, baseline, gradients of real queries]
     Rng rng(3);
-    const auto attention = make_attention("hard:score=dot,coverage=0.5", {.width = 2}, rng);
+    const auto attention = make_attention("hard:score=dot,coverage=0.5", {.d_model = 2}, rng);
     convert(*attention, DType::f64);
     const auto real = normal(Shape{2, 3, 2}, 5).to_doubles();
     auto rows = normal(Shape{batch, columns, 2}, 6).to_doubles();
@@ -300,13 +303,13 @@ TEST_CASE("hard: sequences that fill a batch up, and padding, change neither los
     Choose choose(Tensor::of<int32_t>(choices, Shape{batch, 1, columns}));
     attention->fields(choose);
     const Tensor q = leaf(x);
-    Terms terms;
+    AuxiliaryLosses terms;
     headed(attention).on_heads({q, x, x}, {.mask = Mask::lengths(Tensor::of<int32_t>(counts, Shape{batch})),
-                                           .pass = {.terms = &terms}});
+                                           .context = {.losses = &terms}});
     std::vector<double> reward(static_cast<size_t>(batch), 0), there(static_cast<size_t>(batch), 0);
     reward[0] = -4, reward[1] = -7, there[0] = there[1] = 1;
-    terms.settle({Tensor::of<double>(reward, Shape{batch}), Tensor::full(Shape{}, 5, DType::f64),
-                  Tensor::of<double>(there, Shape{batch})});
+    terms.resolve({Tensor::of<double>(reward, Shape{batch}), Tensor::full(Shape{}, 5, DType::f64),
+                   Tensor::of<double>(there, Shape{batch})});
     const Tensor loss = terms.sum();
     backward(loss);
     std::vector<double> all{loss.item(), buffer(*attention, "baseline").to_doubles()[0]};
@@ -325,14 +328,14 @@ TEST_CASE("hard: sequences that fill a batch up, and padding, change neither los
 TEST_CASE("hard: a sequence of which no target counts is not real", "[hard]") {
   const Tensor logits = normal(Shape{3, 2, 4}, 1);
   const Tensor targets = Tensor::of<int32_t>(std::vector<int32_t>{1, -1, -1, -1, 0, 3}, Shape{3, 2});
-  Terms terms;
+  AuxiliaryLosses terms;
   terms.add("t", [&](const Likelihood& of) {
     CHECK(of.real.to_doubles() == std::vector<double>{1, 0, 1});
     CHECK(of.weight.item() == 3);
     CHECK(of.of_sequences.to_doubles()[1] == 0);
     return of.weight;
   });
-  settle_terms(&terms, logits, targets);
+  resolve_auxiliary_losses(&terms, logits, targets);
   CHECK(terms.list.size() == 1);
 }
 
@@ -340,17 +343,17 @@ TEST_CASE("hard: masked keys are never drawn, and rows without keys give zeros",
   const auto attention = made("hard:score=dot,soft=0", 2);
   const Tensor q = leaf(normal(Shape{2, 1, 400, 2}, 5)), k = normal(Shape{2, 1, 6, 2}, 6);
   Rng noise(1);
-  Probe probe;
-  Terms terms;
+  MapRecorder recorder;
+  AuxiliaryLosses terms;
   const Mask mask = Mask::lengths(Tensor::of<int32_t>(std::vector<int32_t>{3, 0}, Shape{2}));
   const Tensor y = headed(attention).on_heads(
-      {q, k, k}, {.mask = mask, .pass = {.noise = &noise, .probe = &probe, .terms = &terms}});
-  const auto drawn = probe.maps.at(0).drawn.to_doubles(), out = y.to_doubles();
+      {q, k, k}, {.mask = mask, .context = {.rng = &noise, .recorder = &recorder, .losses = &terms}});
+  const auto drawn = recorder.maps.at(0).drawn.to_doubles(), out = y.to_doubles();
   for (size_t i = 0; i < drawn.size(); ++i) {
     if (i / 2400 == 1 || i % 6 >= 3) CHECK(drawn[i] == 0);
   }
   for (size_t i = 800; i < 1600; ++i) CHECK(out[i] == 0);
-  terms.settle({Tensor::full(Shape{2}, -1, DType::f64), Tensor::full(Shape{}, 1, DType::f64), ones(2)});
+  terms.resolve({Tensor::full(Shape{2}, -1, DType::f64), Tensor::full(Shape{}, 1, DType::f64), ones(2)});
   backward(sum(y) * 0 + terms.sum());
   for (const double slope : grad_of(q).to_doubles()) CHECK(std::isfinite(slope));
 }

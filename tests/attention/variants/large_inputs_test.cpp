@@ -1,10 +1,10 @@
-// Attentions at inputs far larger, far smaller and further from zero than usual.
+// Attentions with inputs that are very large, very small or far from zero.
 #include <cmath>
 
-#include "attention/headed.h"
-#include "autograd/gradcheck.h"
-#include "tests/attention/battery_kit.h"
-#include "tests/catch.h"
+#include "heed/attention/base/headed.h"
+#include "heed/autograd/gradcheck.h"
+#include "heed/tests/attention/battery/kit.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {
@@ -27,7 +27,8 @@ Inputs rounded(const Inputs& x, DType dtype) {
 
 std::unique_ptr<Attention> made(const std::string& spec, bool causal, DType dtype) {
   Rng rng(7);
-  auto attention = make_attention(spec, {.width = 32, .heads = 2, .causal = causal, .max_length = 256}, rng);
+  auto attention =
+      make_attention(spec, {.d_model = 32, .heads = 2, .causal = causal, .max_length = 256}, rng);
   if (dtype != DType::f32) convert(*attention, dtype);
   return attention;
 }

@@ -1,6 +1,6 @@
-// The battery on options of the scores: what holds for the default holds for every way of using a variant.
-#include "tests/attention/battery.h"
-#include "tests/catch.h"
+// Runs the battery on the options of score variants.
+#include "heed/tests/attention/battery/battery.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {

@@ -1,9 +1,9 @@
-// tests the sparse variants: against plain loops over the pairs that their papers allow, and at their limits
-#include "attention/headed.h"
-#include "attention/variant.h"
-#include "tests/attention/reference/patterns.h"
-#include "tests/catch.h"
-#include "tests/core/kernels/attention_reference.h"
+// Tests the sparse variants against plain loops over the pairs that their papers allow, and at their limits.
+#include "heed/attention/base/headed.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/attention/reference/patterns.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention_reference.h"
 
 namespace heed {
 namespace {
@@ -12,7 +12,7 @@ using reference::Meets;
 using test::distance;
 
 AttentionConfig config_for(int64_t heads, int64_t d, int64_t length) {
-  return {.width = heads * d, .heads = heads, .max_length = length};
+  return {.d_model = heads * d, .heads = heads, .max_length = length};
 }
 
 std::unique_ptr<Attention> made(const std::string& spec, const AttentionConfig& config, uint64_t seed = 1) {
@@ -64,7 +64,7 @@ void compare(const std::string& spec, const MeetsOf& meets_of, const AttentionCo
       for (const bool padded : {false, true}) {
         CAPTURE(spec, s.N, s.d, causal, padded);
         AttentionConfig mine = config;
-        mine.width = s.H * s.d;
+        mine.d_model = s.H * s.d;
         mine.heads = s.H;
         mine.max_length = s.N;
         mine.causal = causal;
@@ -120,10 +120,10 @@ std::vector<double> map_of(const std::string& spec, AttentionConfig config, int6
                            uint64_t seed = 1) {
   config.causal = looks_back(spec);
   const auto attention = made(spec, config, seed);
-  const Inputs in({1, config.heads, N, config.width / config.heads, 2});
-  Probe probe;
-  headed(*attention).on_heads(in.heads, {.pass = {.probe = &probe}});
-  return view::slice(probe.maps.at(0).weights, 1, h, h + 1).to_doubles();
+  const Inputs in({1, config.heads, N, config.d_model / config.heads, 2});
+  MapRecorder recorder;
+  headed(*attention).on_heads(in.heads, {.context = {.recorder = &recorder}});
+  return view::slice(recorder.maps.at(0).weights, 1, h, h + 1).to_doubles();
 }
 
 }  // namespace
@@ -270,9 +270,9 @@ TEST_CASE("sparse: random blocks that are put in are those that are seen", "[big
   const auto attention = made("bigbird:block=4,random=1", config);
   const Inputs in({1, 1, 40, 2, 2});
   const auto pairs = [&] {
-    Probe probe;
-    headed(*attention).on_heads(in.heads, {.pass = {.probe = &probe}});
-    return probe.maps.at(0).weights.to_doubles();
+    MapRecorder recorder;
+    headed(*attention).on_heads(in.heads, {.context = {.recorder = &recorder}});
+    return recorder.maps.at(0).weights.to_doubles();
   };
   pairs();
   for (const int32_t j : {6, 7}) {
@@ -286,9 +286,9 @@ TEST_CASE("sparse: random blocks that are put in are those that are seen", "[big
   }
   // A shorter input of eight blocks: what is past its middle blocks stands for one of them.
   const Inputs shorter({1, 1, 32, 2, 2});
-  Probe probe;
-  headed(*attention).on_heads(shorter.heads, {.pass = {.probe = &probe}});
-  const auto map = probe.maps.at(0).weights.to_doubles();
+  MapRecorder recorder;
+  headed(*attention).on_heads(shorter.heads, {.context = {.recorder = &recorder}});
+  const auto map = recorder.maps.at(0).weights.to_doubles();
   for (int64_t key = 0; key < 32; ++key) {
     const int64_t J = key / 4;  // block 7 stands for 1 + 6 mod 6 = 1
     CHECK((map[static_cast<size_t>(17 * 32 + key)] > 0) ==
@@ -390,7 +390,7 @@ TEST_CASE("sparse: dropout on the weights is that of softmax", "[window][strided
       Rng noise(4);
       const Tensor y = headed(*attention)
                            .on_heads(in.heads, {.mask = causal ? Mask::causal() : Mask::none(),
-                                                .pass = {.noise = &noise}});
+                                                .context = {.rng = &noise}});
       backward(sum(y * in.direction));
       for (const Tensor& x : {y, grad_of(in.heads.q), grad_of(in.heads.k), grad_of(in.heads.v)})
         found.push_back(x.to_doubles());
@@ -407,16 +407,16 @@ TEST_CASE("sparse: a decoder with a window remembers no more than the window", "
     config.causal = true;
     const auto attention = made(spec, config);
     const Tensor x = test::tensor(test::numbers(400 * 8, 3), {1, 400, 8}, DType::f32);
-    const NoTape quiet;
+    const NoGrad quiet;
     const Tensor full = attention->forward({.queries = x, .keys = x, .mask = Mask::causal()});
-    const auto memory = attention->start();
-    auto& kept = dynamic_cast<KeyValueMemory&>(*memory);
+    const auto cache = attention->new_cache();
+    auto& kept = dynamic_cast<KeyValueCache&>(*cache);
     const auto before = memory_use().live;
     int64_t early = 0, most = 0;
     for (int64_t t = 0; t < 400; ++t) {
       const Tensor row = view::slice(x, 1, t, t + 1);
       const Tensor y =
-          attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .memory = memory.get()});
+          attention->forward({.queries = row, .keys = row, .mask = Mask::causal(), .cache = cache.get()});
       CHECK(distance(y, view::slice(full, 1, t, t + 1).to_doubles()) < 2e-6);
       const int64_t held = memory_use().live - before - y.bytes();
       most = std::max(most, held);
@@ -433,26 +433,29 @@ TEST_CASE("sparse: first keys stay when a decoder forgets those after them", "[w
   config.causal = true;
   const auto attention = made("window:left=5,first=3", config);
   const Tensor x = test::tensor(test::numbers(2 * 60 * 6, 3), {2, 60, 6}, DType::f32);
-  const NoTape quiet;
+  const NoGrad quiet;
   for (const bool padded : {false, true}) {
     const Tensor lengths = Tensor::of<int32_t>(std::vector<int32_t>{60, 33}, Shape{2});
     const Mask mask = padded ? Mask::causal() & Mask::lengths(lengths) : Mask::causal();
-    Probe whole;
+    MapRecorder whole;
     const Tensor full =
-        attention->forward({.queries = x, .keys = x, .mask = mask, .pass = {.probe = &whole}});
-    const auto memory = attention->start();
+        attention->forward({.queries = x, .keys = x, .mask = mask, .context = {.recorder = &whole}});
+    const auto cache = attention->new_cache();
     for (int64_t begin = 0, end = 0; begin < 60; begin = end) {
       end = std::min<int64_t>(60, begin + (begin < 9 ? 2 : 7));
       const Tensor rows = view::slice(x, 1, begin, end);
-      Probe probe;
-      const Tensor y = attention->forward(
-          {.queries = rows, .keys = rows, .mask = mask, .memory = memory.get(), .pass = {.probe = &probe}});
+      MapRecorder recorder;
+      const Tensor y = attention->forward({.queries = rows,
+                                           .keys = rows,
+                                           .mask = mask,
+                                           .cache = cache.get(),
+                                           .context = {.recorder = &recorder}});
       const int64_t real = padded ? 1 : 2;  // the second row ends before
       for (int64_t b = 0; b < real; ++b) {
         const auto of = [&](const Tensor& t) { return view::slice(t, 0, b, b + 1); };
         CHECK(distance(of(y), of(view::slice(full, 1, begin, end)).to_doubles()) < 2e-6);
         const Tensor map = view::slice(view::slice(whole.maps[0].weights, 2, begin, end), 3, 0, end);
-        CHECK(distance(of(probe.maps[0].weights), of(map).to_doubles()) < 2e-6);
+        CHECK(distance(of(recorder.maps[0].weights), of(map).to_doubles()) < 2e-6);
       }
     }
   }

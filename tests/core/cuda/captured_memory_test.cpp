@@ -1,13 +1,13 @@
-// Memory of recorded steps: kept while they can be replayed, had back where they can be done without.
-#include "core/cuda/acted/cuda_runtime.h"
-#include "core/cuda/graph.h"
-#include "core/gpu.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/map.h"
-#include "core/shortage.h"
-#include "core/storage.h"
-#include "core/tensor.h"
-#include "tests/catch.h"
+// Memory of captured steps: kept while they can be replayed, freed on eviction.
+#include "heed/core/cuda/emulator/cuda_runtime.h"
+#include "heed/core/cuda/runtime/graph.h"
+#include "heed/core/gpu_info.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/memory/out_of_memory.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/tensor.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 
@@ -46,7 +46,7 @@ struct Fresh {
   Fresh() { release_cached(Device::cuda); }
   ~Fresh() {
     cap_memory(0, Device::cuda);
-    heed::acted::size_memory(0);
+    heed::emulated::size_memory(0);
     release_cached(Device::cuda);
   }
 };
@@ -55,7 +55,7 @@ struct Fresh {
 
 TEST_CASE("captured memory: a graph is replayed after cached memory was given back") {
   const Fresh fresh;
-  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = like(x);
+  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = empty_like(x);
   auto graph = recorded(x, y);
   const int64_t held = reserved();
   release_cached(Device::cuda);
@@ -68,12 +68,12 @@ TEST_CASE("captured memory: a graph is replayed after cached memory was given ba
 
 TEST_CASE("captured memory: a graph is replayed after memory has run out, by the cap or of the device") {
   const Fresh fresh;
-  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = like(x);
+  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = empty_like(x);
   const auto graph = recorded(x, y);
   if (GENERATE(true, false))
     cap_memory(reserved() + mib, Device::cuda);
   else
-    heed::acted::size_memory(static_cast<size_t>(reserved() + mib));
+    heed::emulated::size_memory(static_cast<size_t>(reserved() + mib));
   CHECK_THROWS_WITH(of_mib(45), containing("memory of the GPU: 47 MB are asked for"));
   CHECK(last_shortage() == Device::cuda);
   check_replay(*graph, x, y, 4);
@@ -81,10 +81,10 @@ TEST_CASE("captured memory: a graph is replayed after memory has run out, by the
 
 TEST_CASE("captured memory: a graph that can be spared is given up where memory runs out") {
   const Fresh fresh;
-  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = like(x);
+  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = empty_like(x);
   const auto graph = recorded(x, y), other = recorded(y, x);
-  graph->can_be_spared();
-  other->can_be_spared();
+  graph->evictable();
+  other->evictable();
   cap_memory(reserved() + 8 * mib, Device::cuda);
   {
     const cuda::Capture capture;  // a step that is recorded takes no other's memory
@@ -98,7 +98,7 @@ TEST_CASE("captured memory: a graph that can be spared is given up where memory 
 
 TEST_CASE("captured memory: what a step recorded in vain has taken is given back beside a graph's") {
   const Fresh fresh;
-  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = like(x);
+  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = empty_like(x);
   const auto graph = recorded(x, y);
   const int64_t held = reserved();
   {
@@ -113,7 +113,7 @@ TEST_CASE("captured memory: what a step recorded in vain has taken is given back
 
 TEST_CASE("captured memory: recording finds the room that the step as it is has left cached") {
   const Fresh fresh;
-  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = like(x);
+  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = empty_like(x);
   add_one(x, y);
   const int64_t cached = reserved();
   {
@@ -123,7 +123,7 @@ TEST_CASE("captured memory: recording finds the room that the step as it is has 
   if (GENERATE(true, false))
     cap_memory(cached + mib, Device::cuda);
   else
-    heed::acted::size_memory(static_cast<size_t>(cached + mib));
+    heed::emulated::size_memory(static_cast<size_t>(cached + mib));
   cuda::Capture capture;
   CHECK(reserved() <= cached - 40 * mib);  // not later: giving back waits for the device
   add_one(x, y);
@@ -133,7 +133,7 @@ TEST_CASE("captured memory: recording finds the room that the step as it is has 
 
 TEST_CASE("captured memory: what is freed while a step is recorded can be given back then") {
   const Fresh fresh;
-  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = like(x);
+  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = empty_like(x);
   Tensor held = of_mib(40);
   cap_memory(reserved() + mib, Device::cuda);
   cuda::Capture capture;
@@ -145,7 +145,7 @@ TEST_CASE("captured memory: what is freed while a step is recorded can be given 
 
 TEST_CASE("captured memory: what a step has freed while it is recorded stays there") {
   const Fresh fresh;
-  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = like(x);
+  const Tensor x = Tensor::zeros(Shape{1000}, DType::f32, Device::cuda), y = empty_like(x);
   cuda::Capture capture;
   add_one(x, y);
   const int64_t held = reserved();
@@ -170,7 +170,7 @@ TEST_CASE("captured memory: slabs of small tensors are given back with the rest"
 
 TEST_CASE("gpu_free_bytes: what the device has left") {
   const Fresh fresh;
-  heed::acted::size_memory(static_cast<size_t>(reserved() + 100 * mib));
+  heed::emulated::size_memory(static_cast<size_t>(reserved() + 100 * mib));
   const int64_t before = gpu_free_bytes();
   CHECK(before <= 100 * mib);
   const Tensor x = of_mib(50);

@@ -1,9 +1,9 @@
-// The device that the CPU acts: blocks, barriers and shuffles as CUDA defines them, and mistakes found.
-#include "core/cuda/async.h"
-#include "core/cuda/block.h"
-#include "core/cuda/view.h"
-#include "core/storage.h"
-#include "tests/core/numbers.h"
+// The emulated device: blocks, barriers and shuffles as in CUDA, and detection of mistakes.
+#include "heed/core/cuda/device/async.h"
+#include "heed/core/cuda/device/block.h"
+#include "heed/core/cuda/device/view.h"
+#include "heed/core/memory/storage.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -75,7 +75,7 @@ __global__ void add_one(int* x) { ++*x; }
 
 }  // namespace
 
-TEST_CASE("acted device: every thread of every block runs once, with its own numbers") {
+TEST_CASE("emulated device: every thread of every block runs once, with its own numbers") {
   const Tensor out(Shape{300}, DType::i64, Device::cuda);
   cuda::run(number, {dim3(10), dim3(30)}, out.data<int64_t>());
   std::vector<double> wanted;
@@ -86,14 +86,14 @@ TEST_CASE("acted device: every thread of every block runs once, with its own num
   CHECK(cuda::launches() == before);
 }
 
-TEST_CASE("acted device: memory begins as NaN, and is closed to the host") {
+TEST_CASE("emulated device: memory begins as NaN, and is closed to the host") {
   const Tensor x(Shape{1000}, DType::f32, Device::cuda);
   for (const float value : x.to_host()) REQUIRE(std::isnan(value));
   for (const double value : Tensor(Shape{3}, DType::bf16, Device::cuda).to_doubles())
     CHECK(std::isnan(value));
 }
 
-TEST_CASE("acted device: what another thread writes is there behind a barrier, and only there") {
+TEST_CASE("emulated device: what another thread writes is there behind a barrier, and only there") {
   const Tensor in = random_ids(Shape{4 * 64}, 1000).to(Device::cuda),
                out(Shape{4 * 64}, DType::i32, Device::cuda);
   std::vector<double> wanted;
@@ -105,7 +105,7 @@ TEST_CASE("acted device: what another thread writes is there behind a barrier, a
   CHECK(out.to_doubles() != wanted);
 }
 
-TEST_CASE("acted device: shuffles and votes are those of the programming guide") {
+TEST_CASE("emulated device: shuffles and votes are those of the programming guide") {
   const Tensor in = random_tensor(Shape{64}).to(Device::cuda), out(Shape{64, 6}, DType::f32, Device::cuda);
   cuda::run(shuffles, {dim3(1), dim3(64)}, in.data<float>(), out.data<float>());
   const auto x = in.to_host(), y = out.to_host();
@@ -120,7 +120,7 @@ TEST_CASE("acted device: shuffles and votes are those of the programming guide")
   }
 }
 
-TEST_CASE("acted device: sums and maxima of a block reach every thread, in blocks of two dimensions too") {
+TEST_CASE("emulated device: sums and maxima of a block reach every thread, in blocks of two dimensions too") {
   const Tensor in = random_tensor(Shape{256}, DType::f64);
   double sum = 0, most = -1;
   for (const double value : in.to_doubles()) sum += value, most = std::max(most, value);
@@ -136,7 +136,8 @@ TEST_CASE("acted device: sums and maxima of a block reach every thread, in block
   }
 }
 
-TEST_CASE("acted device: copies beside the computation want aligned addresses, also where nothing is read") {
+TEST_CASE(
+    "emulated device: copies beside the computation want aligned addresses, also where nothing is read") {
   const Tensor in = Tensor::full(Shape{8}, 3, DType::f32, Device::cuda),
                out = Tensor::zeros(Shape{4}, DType::f32, Device::cuda);
   const auto run = [&](int to, int from, int bytes) {
@@ -148,7 +149,7 @@ TEST_CASE("acted device: copies beside the computation want aligned addresses, a
   CHECK_THROWS_WITH(run(2, 0, 16), containing("an asynchronous copy of 16 bytes to an address"));
 }
 
-TEST_CASE("acted device: barriers and shuffles that some threads do not reach are errors") {
+TEST_CASE("emulated device: barriers and shuffles that some threads do not reach are errors") {
   const Tensor out = Tensor::zeros(Shape{64}, DType::i32, Device::cuda);
   CHECK_THROWS_WITH(cuda::run(last_leaves_early, {dim3(1), dim3(64)}, out.data<int32_t>()),
                     containing("thread 63 has ended while 63 wait"));
@@ -160,7 +161,7 @@ TEST_CASE("acted device: barriers and shuffles that some threads do not reach ar
   CHECK(out.to_doubles()[0] == in.to_doubles()[1]);
 }
 
-TEST_CASE("acted device: pointers to the host's memory are refused") {
+TEST_CASE("emulated device: pointers to the host's memory are refused") {
   int64_t here[300];
   int32_t one[64];
   const Tensor out(Shape{64}, DType::i32, Device::cuda);
@@ -169,7 +170,7 @@ TEST_CASE("acted device: pointers to the host's memory are refused") {
                     containing("host's memory"));
 }
 
-TEST_CASE("acted device: dynamic shared memory begins as NaN and has an end") {
+TEST_CASE("emulated device: dynamic shared memory begins as NaN and has an end") {
   const Tensor out(Shape{33}, DType::f32, Device::cuda);
   cuda::run(dynamic, {dim3(1), dim3(32), 128}, 32, out.data<float>());
   const auto found = out.to_host();
@@ -180,7 +181,7 @@ TEST_CASE("acted device: dynamic shared memory begins as NaN and has an end") {
                     containing("shared memory a block"));
 }
 
-TEST_CASE("acted device: a captured stream keeps what it is asked, a graph does it again and again") {
+TEST_CASE("emulated device: a captured stream keeps what it is asked, a graph does it again and again") {
   const Tensor x = Tensor::zeros(Shape{1}, DType::i32, Device::cuda);
   const cudaStream_t stream = cuda::stream();
   REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
@@ -199,7 +200,7 @@ TEST_CASE("acted device: a captured stream keeps what it is asked, a graph does 
   CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
 }
 
-TEST_CASE("acted device: waiting inside a captured step breaks the capture") {
+TEST_CASE("emulated device: waiting inside a captured step breaks the capture") {
   const cudaStream_t stream = cuda::stream();
   cudaGraph_t graph = nullptr;
   REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);

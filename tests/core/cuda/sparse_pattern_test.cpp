@@ -1,13 +1,12 @@
-// What a device keeps of a pattern: for as long as the pattern lives, and for as long as a recorded step
-// does.
-#include "core/pattern.h"
+// Device copies of a sparse pattern: they live as long as the pattern and captured steps need them.
+#include "heed/core/sparse_pattern.h"
 
-#include "core/cuda/graph.h"
-#include "core/kernels/block_attention_device.h"
-#include "core/kernels/copy.h"
-#include "core/launch.h"
-#include "core/table.h"
-#include "tests/any_device.h"
+#include "heed/core/constant_table.h"
+#include "heed/core/cuda/runtime/graph.h"
+#include "heed/core/kernels/attention/pattern_attention_device.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/tests/any_device.h"
 
 using namespace heed;
 
@@ -62,7 +61,8 @@ TEST_CASE("pattern: a recorded step keeps the lists it reads") {
   const Tensor out(q.shape(), DType::f32, Device::cuda), lse(Shape{1, 1, length}, DType::f32, Device::cuda);
   auto pattern = gaps();
   const auto step = [&] {
-    launch<kernel::BlockAttention>(Device::cuda, q, k, v, kernel::BlockTerms{.pattern = pattern}, out, lse);
+    launch<kernel::PatternAttention>(Device::cuda, q, k, v, kernel::PatternTerms{.pattern = pattern}, out,
+                                     lse);
   };
   step();
   const std::vector<float> expected = out.to_host();

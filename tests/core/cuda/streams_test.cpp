@@ -1,17 +1,17 @@
-// Streams of the acted device that do their work late or early, and what is proven by them: copies beside the
-// device's other work wait for each other where they must.
+// Streams of the emulated device that run work late or early: proves that copies wait for other work where
+// necessary.
 #include <array>
 #include <functional>
 #include <thread>
 
-#include "core/cuda/graph.h"
-#include "core/cuda/grid.h"
-#include "core/cuda/staging.h"
-#include "core/table.h"
-#include "tests/any_device.h"
+#include "heed/core/constant_table.h"
+#include "heed/core/cuda/device/grid.h"
+#include "heed/core/cuda/runtime/graph.h"
+#include "heed/core/cuda/runtime/pinned_staging.h"
+#include "heed/tests/any_device.h"
 
 using namespace heed;
-using acted::StreamOrder;
+using emulated::StreamOrder;
 
 namespace {
 
@@ -19,8 +19,8 @@ __global__ void add_to(const int32_t* x, int32_t* sum) { *sum += *x; }
 
 /// Streams in this order while one lives.
 struct InOrder {
-  explicit InOrder(StreamOrder order) { acted::order_streams(order); }
-  ~InOrder() { acted::order_streams(StreamOrder::at_once); }
+  explicit InOrder(StreamOrder order) { emulated::order_streams(order); }
+  ~InOrder() { emulated::order_streams(StreamOrder::at_once); }
   InOrder(const InOrder&) = delete;
   InOrder& operator=(const InOrder&) = delete;
 };
@@ -66,7 +66,8 @@ int64_t sum_by_copies(StreamOrder order, Faults left_out) {
 }  // namespace
 
 TEST_CASE(
-    "acted streams: a wait that is left out shows, late copies by what has not come, early ones by what is "
+    "emulated streams: a wait that is left out shows, late copies by what has not come, early ones by what "
+    "is "
     "gone") {
   for (const StreamOrder order : {StreamOrder::at_once, StreamOrder::late, StreamOrder::early}) {
     CAPTURE(static_cast<int>(order));
@@ -76,7 +77,8 @@ TEST_CASE(
   CHECK(sum_by_copies(StreamOrder::early, {.taken = true}) != 45);
 }
 
-TEST_CASE("acted streams: work asked for where nothing is computed is never done, and what came before is") {
+TEST_CASE(
+    "emulated streams: work asked for where nothing is computed is never done, and what came before is") {
   const Tensor sum = Tensor::zeros(Shape{1}, DType::i32, Device::cuda),
                one = Tensor::full(Shape{1}, 1, DType::i32, Device::cuda);
   const auto add = [&] { cuda::run(add_to, {dim3(1), dim3(1)}, one.data<int32_t>(), sum.data<int32_t>()); };
@@ -84,7 +86,7 @@ TEST_CASE("acted streams: work asked for where nothing is computed is never done
   {
     const InOrder late(StreamOrder::late);
     add();
-    CHECK(acted::order_streams(StreamOrder::never) == StreamOrder::late);
+    CHECK(emulated::order_streams(StreamOrder::never) == StreamOrder::late);
     add();
   }
   CHECK(sum.item() == 1);
@@ -92,11 +94,11 @@ TEST_CASE("acted streams: work asked for where nothing is computed is never done
   CHECK(sum.item() == 2);
 }
 
-TEST_CASE("acted streams: late work is not done before somebody waits, and then in order") {
+TEST_CASE("emulated streams: late work is not done before somebody waits, and then in order") {
   const cudaStream_t work = cuda::stream();
   const InOrder streams(StreamOrder::late);
   std::vector<int> done;
-  const auto note = [&](int n) { acted::enqueue(work, [&done, n] { done.push_back(n); }); };
+  const auto note = [&](int n) { emulated::enqueue(work, [&done, n] { done.push_back(n); }); };
   cudaEvent_t middle = nullptr;
   REQUIRE(cudaEventCreateWithFlags(&middle, cudaEventDisableTiming) == cudaSuccess);
   note(1);
@@ -113,7 +115,7 @@ TEST_CASE("acted streams: late work is not done before somebody waits, and then 
   cudaEventDestroy(middle);
 }
 
-TEST_CASE("acted streams: ordinary memory may be changed after a copy was asked, pinned memory may not") {
+TEST_CASE("emulated streams: ordinary memory may be changed after a copy was asked, pinned memory may not") {
   const cudaStream_t work = cuda::stream();
   const Tensor x(Shape{1}, DType::i32, Device::cuda);
   const InOrder streams(StreamOrder::late);
@@ -155,7 +157,7 @@ TEST_CASE("staging: what is sent is what is taken, in any order of streams, whil
   }
 }
 
-TEST_CASE("acted device: whatever makes the host wait, or takes or gives back memory, breaks a capture") {
+TEST_CASE("emulated device: whatever makes the host wait, or takes or gives back memory, breaks a capture") {
   const Tensor x = Tensor::zeros(Shape{4}, DType::f32, Device::cuda);
   cudaEvent_t event = nullptr;
   REQUIRE(cudaEventCreateWithFlags(&event, cudaEventDefault) == cudaSuccess);
@@ -199,7 +201,7 @@ TEST_CASE("acted device: whatever makes the host wait, or takes or gives back me
 }
 
 TEST_CASE(
-    "acted device: a graph keeps addresses of ordinary memory, and copies what lies there when it is "
+    "emulated device: a graph keeps addresses of ordinary memory, and copies what lies there when it is "
     "replayed") {
   const Tensor x = Tensor::zeros(Shape{4}, DType::f32, Device::cuda);
   std::array<float, 4> there{1, 1, 1, 1}, back{};

@@ -1,9 +1,9 @@
-// Who of several processes has been silent for too long, by a clock of the test.
-#include "core/heartbeat.h"
+// Which processes have been silent for too long, by a fake clock.
+#include "heed/core/distributed/heartbeat.h"
 
 #include <algorithm>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

@@ -1,13 +1,13 @@
-// Groups: what members send each other, sums, and errors that all agree on.
-#include "core/group.h"
+// Process groups: communication, sums, and errors that all members agree on.
+#include "heed/core/distributed/process_group.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/mpi.h"
-#include "tests/catch.h"
-#include "tests/device.h"
-#include "tests/thread_group.h"
+#include "heed/core/distributed/mpi.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/device.h"
+#include "heed/tests/thread_group.h"
 
 using namespace heed;
 
@@ -25,11 +25,11 @@ TEST_CASE("group: texts of any length are gathered in order, and those of the fi
   std::vector<std::string> spread(3);
   std::vector<std::vector<std::string>> gathered(3);
   std::vector<std::vector<double>> numbers(3);
-  as_members(3, [&](Group& group) {
+  as_members(3, [&](ProcessGroup& group) {
     const auto me = static_cast<size_t>(group.rank());
-    gathered[me] = group.gather(std::string(me * 5, static_cast<char>('a' + me)));
-    spread[me] = group.spread(group.leads() ? std::string("with\0zero", 9) : std::string("ignored"));
-    numbers[me] = group.gather(static_cast<double>(me) + 0.5);
+    gathered[me] = group.all_gather(std::string(me * 5, static_cast<char>('a' + me)));
+    spread[me] = group.broadcast(group.is_main() ? std::string("with\0zero", 9) : std::string("ignored"));
+    numbers[me] = group.all_gather(static_cast<double>(me) + 0.5);
   });
   for (size_t me = 0; me < 3; ++me) {
     CHECK(gathered[me] == std::vector<std::string>{"", "bbbbb", "cccccccccc"});
@@ -44,7 +44,7 @@ TEST_CASE("group: sums are made in the order of the members, to the same bits fo
       for (const DType dtype : {DType::f32, DType::f64}) {
         CAPTURE(members, size, dtype);
         std::vector<Tensor> sums(static_cast<size_t>(members));
-        as_members(members, [&](Group& group) {
+        as_members(members, [&](ProcessGroup& group) {
           std::vector<double> values;
           for (int64_t i = 0; i < size; ++i) values.push_back(number_of(group.rank(), i));
           Tensor x(Shape{size}, dtype, Device::cpu);
@@ -80,10 +80,10 @@ TEST_CASE("group: sums are made in the order of the members, to the same bits fo
 TEST_CASE("group: sums go on in the background, on any device, in the order they were started") {
   for (const Device device : devices()) {
     std::vector<std::vector<double>> found(2);
-    as_members(2, [&](Group& group) {
+    as_members(2, [&](ProcessGroup& group) {
       const DefaultDevice here(device);
       std::vector<Tensor> all;
-      const auto sums = sums_over(group, device, [](const std::string&) {});
+      const auto sums = make_all_reduce(group, device, [](const std::string&) {});
       for (int round = 0; round < 3; ++round) {
         all.clear();
         for (int i = 0; i < 20; ++i) {
@@ -107,7 +107,7 @@ TEST_CASE("group: sums go on in the background, on any device, in the order they
 TEST_CASE("group: what fails for one fails for all, with the words and the kind of the first") {
   std::vector<std::string> words(3);
   std::vector<Fault> faults(3, Fault::internal);
-  as_members(3, [&](Group& group) {
+  as_members(3, [&](ProcessGroup& group) {
     const auto me = static_cast<size_t>(group.rank());
     group.together([] {});
     try {
@@ -115,7 +115,7 @@ TEST_CASE("group: what fails for one fails for all, with the words and the kind 
         if (me == 1) fail(Fault::file, "the disk is full");
         if (me == 2) fail("another");
       });
-    } catch (const Agreed& error) {
+    } catch (const CollectiveError& error) {
       words[me] = error.what();
       faults[me] = error.fault();
     }
@@ -129,8 +129,8 @@ TEST_CASE("group: what fails for one fails for all, with the words and the kind 
 
 TEST_CASE("group: members know who shares their machine") {
   std::vector<int64_t> places(3), counts(3);
-  as_members(3, [&](Group& group) {
-    const Neighbours here = neighbours(group);
+  as_members(3, [&](ProcessGroup& group) {
+    const LocalRanks here = local_ranks(group);
     places[static_cast<size_t>(group.rank())] = here.place;
     counts[static_cast<size_t>(group.rank())] = here.count;
   });
@@ -139,7 +139,7 @@ TEST_CASE("group: members know who shares their machine") {
 }
 
 TEST_CASE("group: a sum of what is no float is refused") {
-  as_members(1, [](Group& group) {
+  as_members(1, [](ProcessGroup& group) {
     std::vector<std::byte> room;
     bool refused = false;
     try {
@@ -152,7 +152,7 @@ TEST_CASE("group: a sum of what is no float is refused") {
 }
 
 TEST_CASE("group: a process by itself is no member, and MPI says what it is without being joined") {
-  CHECK(!started_as_one_of_several());
+  CHECK(!launch_info());
   const std::string words = mpi_words();
   CHECK((words.starts_with("no: ") || words.starts_with("Open MPI")));
 }

@@ -1,8 +1,8 @@
-// Arrays in a file's terms: extents that cannot be multiplied, and types.
-#include "core/array.h"
+// Array headers in files: extents that overflow, and types.
+#include "heed/core/io/array.h"
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 

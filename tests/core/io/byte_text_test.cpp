@@ -1,7 +1,7 @@
-// Bytes in words.
-#include "core/bytes_text.h"
+// Byte counts as text.
+#include "heed/core/io/byte_text.h"
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

@@ -1,13 +1,13 @@
-// A file as a lock: one holder, a note for people, errors that name the file.
-#include "core/file_lock.h"
+// File locks: one holder, a note for people, errors that name the file.
+#include "heed/core/io/file_lock.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/io.h"
-#include "core/own_files.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 

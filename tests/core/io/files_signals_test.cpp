@@ -1,4 +1,4 @@
-// Files while signals interrupt every call: nothing is lost, doubled or refused.
+// File operations while signals interrupt every system call: nothing is lost, doubled or rejected.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -10,9 +10,9 @@
 #include <csignal>
 #include <thread>
 
-#include "core/io.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 

@@ -1,5 +1,5 @@
 // Reading, atomic writing, appending, folders.
-#include "core/io.h"
+#include "heed/core/io/files.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -10,11 +10,11 @@
 #include <mutex>
 #include <thread>
 
-#include "core/gzip.h"
-#include "core/own_files.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/synced.h"
+#include "heed/core/io/gzip.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/synced.h"
 
 using namespace heed;
 
@@ -206,10 +206,10 @@ TEST_CASE("io: a folder is filled by one after the other") {
     order += who;
   };
   {
-    const io::Turn first(scratch.path());
+    const io::DirectoryLock first(scratch.path());
     std::atomic<bool> waits = false;
     other = std::thread([&] {
-      const io::Turn second(scratch.path(), [&] { waits = true; });
+      const io::DirectoryLock second(scratch.path(), [&] { waits = true; });
       note("second");
     });
     while (!waits) std::this_thread::yield();
@@ -218,7 +218,7 @@ TEST_CASE("io: a folder is filled by one after the other") {
   other.join();
   CHECK(order == "first second");
   CHECK(io::list(scratch.path()).empty());
-  CHECK(fault_of([&] { io::Turn none(scratch / "none"); }) == Fault::file);
+  CHECK(fault_of([&] { io::DirectoryLock none(scratch / "none"); }) == Fault::file);
 }
 
 TEST_CASE("io: a folder that cannot be looked at is not one that is not there") {

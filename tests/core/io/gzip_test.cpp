@@ -1,9 +1,9 @@
-// Gzip: round trips, caps, damage.
-#include "core/gzip.h"
+// Gzip: round trips, limits, damage.
+#include "heed/core/io/gzip.h"
 
-#include "core/error.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/core/error.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 

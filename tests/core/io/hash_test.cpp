@@ -1,9 +1,9 @@
-// Check sums against the vectors of their standards.
-#include "core/hash.h"
+// Checksums against the test vectors of their standards.
+#include "heed/core/io/hash.h"
 
 #include <algorithm>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

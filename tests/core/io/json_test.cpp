@@ -1,11 +1,11 @@
-// JSON: reading strictly, writing so that it reads back.
-#include "core/json.h"
+// JSON: strict parsing, and writing that reads back.
+#include "heed/core/io/json.h"
 
 #include <cmath>
 #include <limits>
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 

@@ -1,9 +1,9 @@
 // .npy files: NumPy's own bytes, round trips, hostile headers.
-#include "core/npy.h"
+#include "heed/core/io/npy.h"
 
-#include "core/io.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 

@@ -1,11 +1,11 @@
-// Safetensors: round trips, the format's own bytes, and every way a file can lie.
-#include "core/safetensors.h"
+// Safetensors: round trips, exact bytes, and every kind of malformed file.
+#include "heed/core/io/safetensors.h"
 
 #include <algorithm>
 
-#include "core/io.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 

@@ -1,13 +1,13 @@
-// Text that people see: what a terminal would obey is written out, everything else stays.
-#include "core/terminal.h"
+// Text for terminals: control sequences are escaped, everything else is unchanged.
+#include "heed/core/io/terminal.h"
 
 #include <stdlib.h>
 
 #include <cstdlib>
 #include <string>
 
-#include "core/utf8.h"
-#include "tests/catch.h"
+#include "heed/core/io/utf8.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

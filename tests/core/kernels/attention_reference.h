@@ -1,4 +1,4 @@
-// Attention and its gradients in plain double loops, and tensors to try them on.
+// Attention and its gradients in plain double loops, and test inputs.
 #pragma once
 
 #include <cmath>
@@ -6,11 +6,11 @@
 #include <limits>
 #include <vector>
 
-#include "core/tensor.h"
+#include "heed/core/tensor.h"
 
 namespace heed::test {
 
-/// Numbers in [-1, 1) that depend on `seed` alone.
+/// Numbers in [-1, 1), a pure function of `seed`.
 inline std::vector<double> numbers(int64_t count, uint64_t seed) {
   std::vector<double> out(static_cast<size_t>(count));
   uint64_t state = seed * 0x9E3779B97F4A7C15ULL + 1;
@@ -28,7 +28,7 @@ inline Tensor tensor(const std::vector<double>& values, const Shape& shape, DTyp
   return Tensor::of<float>(std::vector<float>(values.begin(), values.end()), shape);
 }
 
-/// A view [B, H, T, d] of memory that lies as [B, T, H, d], as projections leave it.
+/// A view [B, H, T, d] of memory [B, T, H, d], as after projections.
 inline Tensor heads(int64_t B, int64_t H, int64_t T, int64_t d, DType dtype, uint64_t seed) {
   return view::transpose(tensor(numbers(B * T * H * d, seed), {B, T, H, d}, dtype), 1, 2);
 }
@@ -38,7 +38,7 @@ inline Tensor blank_like(const Tensor& x) {
   return view::transpose(Tensor::full(lying, std::nan(""), x.dtype()), 1, 2);
 }
 
-/// The largest difference; infinite where one is NaN and the other is not a number equal to it.
+/// The maximum difference; infinite where only one is NaN.
 inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
   double most = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
@@ -50,20 +50,20 @@ inline double distance(const std::vector<double>& a, const std::vector<double>& 
 }
 inline double distance(const Tensor& a, const std::vector<double>& b) { return distance(a.to_doubles(), b); }
 
-/// How a map is made, as functions of (b, h, i, j).
+/// Terms of a map as functions of (b, h, i, j).
 struct MapTerms {
   using At = std::function<double(int64_t, int64_t, int64_t, int64_t)>;
   double scale = 1;
   std::function<bool(int64_t, int64_t, int64_t, int64_t)> seen = [](auto...) { return true; };
   At bias = [](auto...) { return 0.0; };
-  At keep = [](auto...) { return 1.0; };  ///< 0 or 1 / (1 - p)
+  At keep = [](auto...) { return 1.0; };  ///< dropout: 0 or 1 / (1 - p)
 };
 
 struct MapResult {
   std::vector<double> out, lse, dq, dk, dv;
 };
 
-/// softmax(scale q k^T + bias) v with everything written out.
+/// softmax(scale q k^T + bias) v and its gradients, spelled out.
 inline MapResult reference(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& dout,
                            const MapTerms& terms) {
   const int64_t B = q.extent(0), H = q.extent(1), Tq = q.extent(2), Tk = k.extent(2), d = q.extent(3),

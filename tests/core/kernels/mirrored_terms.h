@@ -1,18 +1,18 @@
-// How what the kernels of attention are called with is mirrored on a device (see Mirror), and whether that is
-// slow.
+// Copies the argument structs of attention kernels to a device (see Mirror), and tells if that is emulated.
 #pragma once
 
-#include "core/cuda/context.h"
-#include "core/kernels/attention.h"
-#include "core/kernels/block_attention.h"
-#include "core/kernels/decay_scan.h"
-#include "core/kernels/fastmax.h"
-#include "tests/any_device.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/kernels/attention/attention.h"
+#include "heed/core/kernels/attention/pattern_attention.h"
+#include "heed/core/kernels/linear_attention/decay_scan.h"
+#include "heed/core/kernels/linear_attention/polynomial_attention.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/core/kernels/mirrored_tensors.h"
 
 namespace heed {
 
-/// True where a test case runs on a device that the CPU acts: large inputs take minutes there.
-inline bool acted_here() { return device_here() != Device::cpu && cuda::acted; }
+/// True if the test runs on the emulated device, where large inputs take minutes.
+inline bool acted_here() { return device_here() != Device::cpu && cuda::emulated; }
 
 }  // namespace heed
 
@@ -24,7 +24,7 @@ inline AttentionTerms mirrored(Mirror& mirror, AttentionTerms terms) {
   return terms;
 }
 
-inline BlockTerms mirrored(Mirror& mirror, BlockTerms terms) {
+inline PatternTerms mirrored(Mirror& mirror, PatternTerms terms) {
   terms.key_lengths = mirror(terms.key_lengths);
   terms.draw = mirror(terms.draw);
   return terms;
@@ -34,7 +34,7 @@ inline DecayInputs mirrored(Mirror& mirror, const DecayInputs& x) {
   return {mirror(x.q), mirror(x.k), mirror(x.v), mirror(x.log_decay), mirror(x.beta), mirror(x.start)};
 }
 
-inline FastmaxTerms mirrored(Mirror& mirror, FastmaxTerms terms) {
+inline PolynomialTerms mirrored(Mirror& mirror, PolynomialTerms terms) {
   terms.key_lengths = mirror(terms.key_lengths);
   terms.draw = mirror(terms.draw);
   return terms;

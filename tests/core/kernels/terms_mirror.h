@@ -1,10 +1,11 @@
-// Terms of kernels on another device: the tensors that they hold are copied there.
+// Copies kernel argument structs to a device, with the tensors they hold.
 #pragma once
 
-#include "core/kernels/addressing.h"
-#include "core/kernels/local_attention.h"
-#include "core/kernels/tree_attention.h"
-#include "tests/any_device.h"
+#include "heed/core/kernels/attention/local_attention.h"
+#include "heed/core/kernels/attention/ntm_addressing.h"
+#include "heed/core/kernels/content/tree_attention.h"
+#include "heed/tests/any_device.h"
+#include "heed/tests/core/kernels/mirrored_tensors.h"
 
 namespace heed {
 

@@ -1,19 +1,19 @@
-// Twins of kernels against each other, where plain loops are elsewhere: the same inputs give the same outputs
-// on every device, at sizes that take each way through a kernel.
+// CPU and CUDA kernels against each other, where other tests have the plain loops: equal outputs on every
+// device, at sizes that take each path.
 #include <algorithm>
 
-#include "core/kernels/additive_score.h"
-#include "core/kernels/bucket.h"
-#include "core/kernels/cross_entropy.h"
-#include "core/kernels/gather.h"
-#include "core/kernels/layer_norm.h"
-#include "core/kernels/prob_sparse.h"
-#include "core/kernels/segment.h"
-#include "core/kernels/sort.h"
-#include "core/kernels/take.h"
-#include "core/launch.h"
-#include "tests/core/kernels/terms_mirror.h"
-#include "tests/core/numbers.h"
+#include "heed/core/kernels/attention/additive_score.h"
+#include "heed/core/kernels/content/bucket.h"
+#include "heed/core/kernels/content/gather.h"
+#include "heed/core/kernels/content/gather_heads.h"
+#include "heed/core/kernels/content/prob_sparse.h"
+#include "heed/core/kernels/content/segment_mean.h"
+#include "heed/core/kernels/content/sort.h"
+#include "heed/core/kernels/norm/cross_entropy.h"
+#include "heed/core/kernels/norm/layer_norm.h"
+#include "heed/core/launch.h"
+#include "heed/tests/core/kernels/terms_mirror.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -26,7 +26,7 @@ void agree(double allowed, const std::vector<Tensor>& outputs, const Args&... ar
   const auto copies = [&] {
     std::vector<Tensor> out;
     for (const Tensor& output : outputs) {
-      out.push_back(like(output));
+      out.push_back(empty_like(output));
       launch<kernel::Copy>(Device::cpu, output, out.back());
     }
     return out;
@@ -104,8 +104,8 @@ TEST_CASE("twins: rows are added to tables of any size") {
   agree<kernel::ScatterAdd>(5 * tolerance(dtype), {table}, random_ids(Shape{count}, places),
                             random_tensor(Shape{count, width}, dtype, 2), table);
   const Tensor y = random_tensor(Shape{2, 2, places, width}, dtype);
-  agree<kernel::PutRows>(5 * tolerance(dtype), {y}, random_ids(Shape{2, 2, count}, places),
-                         random_tensor(Shape{2, 2, count, width}, dtype, 2), y);
+  agree<kernel::ScatterAddRows>(5 * tolerance(dtype), {y}, random_ids(Shape{2, 2, count}, places),
+                                random_tensor(Shape{2, 2, count, width}, dtype, 2), y);
 }
 
 TEST_CASE("twins: layers of any width are normalised") {
@@ -116,12 +116,23 @@ TEST_CASE("twins: layers of any width are normalised") {
   const Shape shape{rows, width};
   const Tensor x = random_tensor(shape, dtype), dy = random_tensor(shape, dtype, 2);
   const Tensor gain = random_tensor(Shape{width}, dtype, 3), bias = random_tensor(Shape{width}, dtype, 4);
-  const Tensor y = like(x), dx = like(x), dgain = like(gain), dbias = like(gain);
+  const Tensor y = empty_like(x), dx = empty_like(x), dgain = empty_like(gain), dbias = empty_like(gain);
   const Tensor mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
   const double allowed = width == 1 ? 1e-6 : tolerance(dtype);
-  agree<kernel::LayerNorm>(allowed, {y, mean}, x, gain, bias, 1e-3, scale, y, mean, rstd);
-  agree<kernel::LayerNormBack>(5 * allowed, {dx, dgain, dbias}, x, gain, mean, rstd, 1e-3, scale, dy, dx,
-                               dgain, dbias);
+  agree<kernel::LayerNorm>(
+      allowed, {y, mean},
+      kernel::LayerNormTensors{.x = x, .gain = gain, .bias = bias, .y = y, .mean = mean, .rstd = rstd}, 1e-3,
+      scale);
+  agree<kernel::LayerNormBack>(5 * allowed, {dx, dgain, dbias},
+                               kernel::LayerNormBackTensors{.x = x,
+                                                            .gain = gain,
+                                                            .mean = mean,
+                                                            .rstd = rstd,
+                                                            .dy = dy,
+                                                            .dx = dx,
+                                                            .dgain = dgain,
+                                                            .dbias = dbias},
+                               1e-3, scale);
 }
 
 TEST_CASE("twins: addressing and its gradients, whatever is left out") {
@@ -142,12 +153,21 @@ TEST_CASE("twins: addressing and its gradients, whatever is left out") {
   const auto slope = [](const Tensor& x) { return x ? Tensor::zeros(x.shape(), x.dtype()) : x; };
   const Tensor dcontent = slope(content), dbefore = slope(before), dgate = slope(gate), dshift = slope(shift),
                dsharp = slope(sharp);
-  std::vector<Tensor> slopes = {dcontent};
+  std::vector<Tensor> gradients = {dcontent};
   for (const Tensor& x : {dbefore, dgate, dshift, dsharp})
-    if (x) slopes.push_back(x);
-  agree<kernel::Addressing>(tolerance(dtype), {out}, content, before, gate, shift, sharp, terms, out);
-  agree<kernel::AddressingBack>(5 * tolerance(dtype), slopes, content, before, gate, shift, sharp, terms, out,
-                                dout, dcontent, dbefore, dgate, dshift, dsharp);
+    if (x) gradients.push_back(x);
+  agree<kernel::NtmAddressing>(
+      tolerance(dtype), {out},
+      kernel::AddressingInputs{
+          .content = content, .before = before, .gate = gate, .shift = shift, .sharp = sharp},
+      terms, out);
+  agree<kernel::NtmAddressingBack>(
+      5 * tolerance(dtype), gradients,
+      kernel::AddressingInputs{
+          .content = content, .before = before, .gate = gate, .shift = shift, .sharp = sharp},
+      terms, out, dout,
+      kernel::AddressingInputs{
+          .content = dcontent, .before = dbefore, .gate = dgate, .shift = dshift, .sharp = dsharp});
 }
 
 TEST_CASE("twins: attention to windows and its gradients") {
@@ -170,11 +190,20 @@ TEST_CASE("twins: attention to windows and its gradients") {
                                  .causal = causal,
                                  .first_query = 2,
                                  .key_lengths = lengths_of({29, 0})};
-  const Tensor out = like(dout), dq = zeros(Shape{B, H, Tq, d}, dtype), dk = like(k), dv_out = like(v),
-               dcentre = like(centre);
+  const Tensor out = empty_like(dout), dq = zeros(Shape{B, H, Tq, d}, dtype), dk = empty_like(k),
+               dv_out = empty_like(v), dcentre = empty_like(centre);
   agree<kernel::LocalAttention>(tolerance(dtype), {out}, q, k, v, centre, terms, out);
-  agree<kernel::LocalAttentionBack>(5 * tolerance(dtype), {dq, dk, dv_out, dcentre}, q, k, v, centre, terms,
-                                    dout, dq, dk, dv_out, dcentre);
+  agree<kernel::LocalAttentionBack>(5 * tolerance(dtype), {dq, dk, dv_out, dcentre},
+                                    kernel::LocalAttentionBackTensors{.q = q,
+                                                                      .k = k,
+                                                                      .v = v,
+                                                                      .centre = centre,
+                                                                      .dout = dout,
+                                                                      .dq = dq,
+                                                                      .dk = dk,
+                                                                      .dv = dv_out,
+                                                                      .dcentre = dcentre},
+                                    terms);
 }
 
 TEST_CASE("twins: additive scores and their gradients") {
@@ -184,11 +213,13 @@ TEST_CASE("twins: additive scores and their gradients") {
                right = random_tensor(Shape{B, H, A, Tk}, dtype, 2),
                units = random_tensor(Shape{H, A}, dtype, 3),
                dscore = random_tensor(Shape{B, H, Tq, Tk}, dtype, 4);
-  const Tensor score = like(dscore), dleft = like(left), dright = like(right),
+  const Tensor score = empty_like(dscore), dleft = empty_like(left), dright = empty_like(right),
                dunits = zeros(Shape{B, H, A}, dtype);
   agree<kernel::AdditiveScore>(tolerance(dtype), {score}, left, right, units, score);
-  agree<kernel::AdditiveScoreBack>(20 * tolerance(dtype), {dleft, dright, dunits}, left, right, units, dscore,
-                                   dleft, dright, dunits);
+  agree<kernel::AdditiveScoreBack>(20 * tolerance(dtype), {dleft, dright, dunits},
+                                   kernel::AdditiveInputs{.left = left, .right = right, .units = units},
+                                   dscore,
+                                   kernel::AdditiveInputs{.left = dleft, .right = dright, .units = dunits});
 }
 
 TEST_CASE("twins: measures and choices of queries") {
@@ -233,9 +264,12 @@ TEST_CASE("twins: who meets whom in buckets") {
   const Tensor queries(Shape{B, H, R, T * tile}, DType::i32), keys(Shape{B, H, R, T, E}, DType::i32),
       slots(Shape{B, H, R * N}, DType::i32);
   const Tensor bias = zeros(Shape{B * H, R * T, tile, E}, dtype);
-  agree<kernel::BucketTiles>(0, {queries, keys, slots}, order, buckets, lengths, meeting, queries, keys,
-                             slots);
-  agree<kernel::BucketBias>(tolerance(dtype), {bias}, order, buckets, lengths, meeting, queries, keys, bias);
+  agree<kernel::BucketTiles>(0, {queries, keys, slots},
+                             kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths},
+                             meeting, queries, keys, slots);
+  agree<kernel::BucketBias>(tolerance(dtype), {bias},
+                            kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths},
+                            meeting, queries, keys, bias);
   const Tensor ids(Shape{B, H, N, R * E}, DType::i32), seen = zeros(Shape{B, H, N, R * E}, dtype);
   agree<kernel::BucketLists>(0, {ids, seen}, keys, slots, bias, ids, seen);
   const int64_t late = std::min<int64_t>(N, 3);

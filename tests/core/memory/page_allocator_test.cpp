@@ -1,10 +1,10 @@
-// Splitting and joining blocks, against a plain list of what is out.
-#include "core/arena.h"
+// Splitting and joining of blocks, against a plain list of allocations.
+#include "heed/core/memory/page_allocator.h"
 
 #include <cstring>
 #include <random>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

@@ -1,5 +1,5 @@
 // The caching allocator: reuse, counts and the cap.
-#include "core/storage.h"
+#include "heed/core/memory/storage.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -11,10 +11,10 @@
 #include <new>
 #include <tuple>
 
-#include "core/bytes_text.h"
-#include "core/shortage.h"
-#include "core/tensor.h"
-#include "tests/catch.h"
+#include "heed/core/io/byte_text.h"
+#include "heed/core/memory/out_of_memory.h"
+#include "heed/core/tensor.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 
@@ -58,11 +58,11 @@ TEST_CASE("storage: memory is counted by owner") {
     return int64_t{0};
   };
   {
-    const Owned owned(&one);
+    const MemoryScope owned(&one);
     const Tensor x(Shape{1 << 20});
     const Tensor y(Shape{1 << 10});
     {
-      const Owned nobody(nullptr);
+      const MemoryScope nobody(nullptr);
       const Tensor z(Shape{1 << 22});
       CHECK(of(memory_users(), &one) == (4 << 20) + (4 << 10));
       CHECK(of(memory_users(), nullptr) >= 16 << 20);
@@ -116,7 +116,7 @@ TEST_CASE("storage: a training step maps nothing after the second one") {
   const auto step = [] {
     const Tensor x = Tensor::zeros(Shape{300, 100});
     const Tensor y = Tensor::zeros(Shape{100, 77});
-    return like(x);
+    return empty_like(x);
   };
   step();
   step();

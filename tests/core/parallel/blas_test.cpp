@@ -1,13 +1,13 @@
-// Calls of OpenBLAS from several threads, whichever build of it is there. Row D3 of the scorecard runs this
-// with all of them.
-#include "core/blas.h"
+// Calls of OpenBLAS from several threads, with any build of it. Row D3 of the scorecard runs this with all of
+// them.
+#include "heed/core/parallel/blas.h"
 
 #include <atomic>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

@@ -1,12 +1,12 @@
-// The pool of threads: each piece once, nesting, errors, and any number of threads.
-#include "core/parallel.h"
+// The thread pool: each piece runs once, nesting, errors, any number of threads.
+#include "heed/core/parallel/thread_pool.h"
 
 #include <algorithm>
 #include <atomic>
 #include <vector>
 
-#include "core/error.h"
-#include "tests/catch.h"
+#include "heed/core/error.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

@@ -1,15 +1,15 @@
 // Plans and padding of batches.
-#include "data/batch.h"
+#include "heed/data/batching/padded_batches.h"
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 
-#include "data/corpus.h"
-#include "data/phrasebook.h"
-#include "data/sentencepiece.h"
-#include "data/vocabulary.h"
-#include "tests/data/scratch.h"
+#include "heed/data/synthetic/phrasebook/phrasebook.h"
+#include "heed/data/text/corpus.h"
+#include "heed/data/tokenizers/sentencepiece.h"
+#include "heed/data/tokenizers/vocabulary.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

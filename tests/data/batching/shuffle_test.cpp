@@ -1,9 +1,9 @@
-// Orders that never change.
-#include "data/shuffle.h"
+// Reproducible shuffling: known orders.
+#include "heed/data/batching/shuffle.h"
 
 #include <algorithm>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

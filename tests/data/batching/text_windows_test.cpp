@@ -1,10 +1,10 @@
-// Windows over a text.
-#include "data/characters.h"
+// Windows of a text.
+#include "heed/data/batching/text_windows.h"
 
 #include <numeric>
 #include <set>
 
-#include "tests/data/scratch.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

@@ -1,13 +1,13 @@
-// Downloads from a server on loopback: whole, broken and continued, wrong, absent, hostile.
-#include "data/download.h"
+// Downloads from a loopback server: complete, interrupted and continued, wrong, missing, hostile.
+#include "heed/data/download/download.h"
 
 #include <unistd.h>
 
-#include "core/hash.h"
-#include "data/parallel_text.h"
-#include "tests/data/loopback.h"
-#include "tests/data/scratch.h"
-#include "tests/data/zip_writer.h"
+#include "heed/core/io/hash.h"
+#include "heed/data/text/parallel_text.h"
+#include "heed/tests/data/loopback.h"
+#include "heed/tests/data/scratch.h"
+#include "heed/tests/data/zip_writer.h"
 
 using namespace heed;
 

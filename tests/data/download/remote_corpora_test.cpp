@@ -1,17 +1,16 @@
-// Corpora in archives, from a server on loopback: what becomes files, what is refused, what the readers make
-// of it.
-#include "data/remote_corpora.h"
+// Corpora in archives from a loopback server: unpacking, errors, and reading.
+#include "heed/data/download/remote_corpora.h"
 
 #include <algorithm>
 
-#include "core/gzip.h"
-#include "data/cifar.h"
-#include "data/labelled_text.h"
-#include "data/text.h"
-#include "tests/data/loopback.h"
-#include "tests/data/scratch.h"
-#include "tests/data/tar_writer.h"
-#include "tests/data/zip_writer.h"
+#include "heed/core/io/gzip.h"
+#include "heed/data/formats/cifar.h"
+#include "heed/data/text/labelled_text.h"
+#include "heed/data/text/text.h"
+#include "heed/tests/data/loopback.h"
+#include "heed/tests/data/scratch.h"
+#include "heed/tests/data/tar_writer.h"
+#include "heed/tests/data/zip_writer.h"
 
 using namespace heed;
 

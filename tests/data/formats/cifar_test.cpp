@@ -1,8 +1,8 @@
 // CIFAR-10: grey and colour records.
-#include "data/cifar.h"
+#include "heed/data/formats/cifar.h"
 
-#include "core/gzip.h"
-#include "tests/data/scratch.h"
+#include "heed/core/io/gzip.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

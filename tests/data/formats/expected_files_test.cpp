@@ -1,11 +1,11 @@
-// What is said where a folder of data lacks its files.
-#include "data/expected_files.h"
+// Errors for missing files in a data folder.
+#include "heed/data/formats/expected_files.h"
 
-#include "data/cifar.h"
-#include "data/idx.h"
-#include "data/listops.h"
-#include "data/pathfinder.h"
-#include "tests/data/scratch.h"
+#include "heed/data/formats/cifar.h"
+#include "heed/data/formats/idx.h"
+#include "heed/data/synthetic/listops.h"
+#include "heed/data/synthetic/pathfinder.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

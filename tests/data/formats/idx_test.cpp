@@ -1,10 +1,10 @@
-// The idx reader, on good and on damaged files.
-#include "data/idx.h"
+// The idx reader with valid and damaged files.
+#include "heed/data/formats/idx.h"
 
 #include <numeric>
 
-#include "core/gzip.h"
-#include "tests/data/scratch.h"
+#include "heed/core/io/gzip.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

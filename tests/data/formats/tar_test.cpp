@@ -1,8 +1,8 @@
 // The tar reader, on good archives and on hostile ones.
-#include "data/tar.h"
+#include "heed/data/formats/tar.h"
 
-#include "tests/data/scratch.h"
-#include "tests/data/tar_writer.h"
+#include "heed/tests/data/scratch.h"
+#include "heed/tests/data/tar_writer.h"
 
 using namespace heed;
 

@@ -1,8 +1,8 @@
 // The zip reader, on good archives and on hostile ones.
-#include "data/zip.h"
+#include "heed/data/formats/zip.h"
 
-#include "tests/data/scratch.h"
-#include "tests/data/zip_writer.h"
+#include "heed/tests/data/scratch.h"
+#include "heed/tests/data/zip_writer.h"
 
 using namespace heed;
 

@@ -1,13 +1,13 @@
-// The drawn digits: their shape, their variety, and how hard they are to tell apart.
-#include "data/digits.h"
+// Synthetic digits: shape, variety, and difficulty.
+#include "heed/data/synthetic/digits.h"
 
 #include <algorithm>
 #include <array>
 #include <set>
 #include <vector>
 
-#include "core/parallel.h"
-#include "tests/catch.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

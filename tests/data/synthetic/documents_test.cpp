@@ -1,11 +1,11 @@
-// Generated documents and images: labels that only the far-apart words tell.
-#include "data/ledgers.h"
+// Synthetic documents and images: labels that only distant words reveal.
+#include "heed/data/synthetic/documents.h"
 
 #include <algorithm>
 
-#include "core/parallel.h"
-#include "data/anchors.h"
-#include "tests/catch.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/baselines.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 
@@ -92,7 +92,7 @@ TEST_CASE("ledgers: digits on a ground are not told by their greys, and have no 
 
 TEST_CASE("ledgers: who listens hears how many there are, and what is made is the same") {
   int64_t heard = 0;
-  const Told told = [&](int64_t done) { heard = done; };
+  const ProgressCallback told = [&](int64_t done) { heard = done; };
   CHECK(ledgers(1500, 5, {}, told).sha256() == ledgers(1500, 5).sha256());
   CHECK(heard == 1500);
   CHECK(paired_ledgers(1400, 5, {}, told).sha256() == paired_ledgers(1400, 5).sha256());

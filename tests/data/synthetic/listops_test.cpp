@@ -1,12 +1,12 @@
-// ListOps: values, the grammar, what little knowledge scores, and the benchmark's files.
-#include "data/listops.h"
+// ListOps: values, grammar, baselines, and the benchmark's files.
+#include "heed/data/synthetic/listops.h"
 
 #include <algorithm>
 #include <set>
 
-#include "core/io.h"
-#include "core/parallel.h"
-#include "tests/data/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 
@@ -20,11 +20,11 @@ std::string tokens(const Scratch& scratch, const std::string& expression, int64_
       read_listops(scratch.file("x.tsv", expression + "\t" + std::to_string(value) + "\n")).at(0));
 }
 
-double of(const std::vector<Anchor>& anchors, const std::string& knowledge) {
-  for (const Anchor& one : anchors) {
-    if (one.knowledge == knowledge) return one.accuracy;
+double of(const std::vector<Baseline>& baselines, const std::string& name) {
+  for (const Baseline& one : baselines) {
+    if (one.name == name) return one.accuracy;
   }
-  FAIL("no anchor is called " << knowledge);
+  FAIL("no anchor is called " << name);
   return 0;
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("listops: the same for any number of threads, others for another seed"
   CHECK(listops(3000, 7, small).slice(0, 100).sha256() == listops(100, 7, small).sha256());
 }
 
-TEST_CASE("listops: what little knowledge scores is what was published and measured", "[slow]") {
+TEST_CASE("listops: baselines score what was published and measured", "[slow]") {
   const Sequences all = listops(20000, 1);
   int64_t full = 0;
   std::vector<size_t> lengths;
@@ -129,27 +129,27 @@ TEST_CASE("listops: what little knowledge scores is what was published and measu
   CHECK(std::abs(static_cast<double>(lengths[2000]) - 575) < 12);
   CHECK(std::abs(static_cast<double>(lengths[10000]) - 951) < 20);
   CHECK(std::abs(static_cast<double>(lengths[18000]) - 1648) < 20);
-  const std::vector<Anchor> anchors = listops_anchors(all.slice(0, 10000), all.slice(10000, 20000));
+  const std::vector<Baseline> baselines = listops_baselines(all.slice(0, 10000), all.slice(10000, 20000));
   // Three deviations of a share p measured on 10,000: 1.5 points at most.
-  CHECK(of(anchors, "majority") == Approx(0.171).margin(0.011));
-  CHECK(of(anchors, "root operator") == Approx(0.358).margin(0.0145));
-  CHECK(of(anchors, "root operator and its digits") == Approx(0.493).margin(0.015));
-  CHECK(of(anchors, "1 level") == Approx(0.600).margin(0.015));
-  CHECK(of(anchors, "2 levels") == Approx(0.737).margin(0.0135));
-  CHECK(of(anchors, "3 levels") == Approx(0.836).margin(0.0115));
-  CHECK(of(anchors, "4 levels") == Approx(0.898).margin(0.0095));
-  CHECK(of(anchors, "5 levels") == Approx(0.936).margin(0.0075));
-  CHECK(of(anchors, "6 levels") == Approx(0.960).margin(0.006));
+  CHECK(of(baselines, "majority") == Approx(0.171).margin(0.011));
+  CHECK(of(baselines, "root operator") == Approx(0.358).margin(0.0145));
+  CHECK(of(baselines, "root operator and its digits") == Approx(0.493).margin(0.015));
+  CHECK(of(baselines, "1 level") == Approx(0.600).margin(0.015));
+  CHECK(of(baselines, "2 levels") == Approx(0.737).margin(0.0135));
+  CHECK(of(baselines, "3 levels") == Approx(0.836).margin(0.0115));
+  CHECK(of(baselines, "4 levels") == Approx(0.898).margin(0.0095));
+  CHECK(of(baselines, "5 levels") == Approx(0.936).margin(0.0075));
+  CHECK(of(baselines, "6 levels") == Approx(0.960).margin(0.006));
 }
 
-TEST_CASE("listops: the tiny grammar has the anchors of its gate") {
+TEST_CASE("listops: the tiny grammar has the baselines of its gate") {
   const Sequences all = listops(20000, 1, small);
-  const std::vector<Anchor> anchors = listops_anchors(all.slice(0, 10000), all.slice(10000, 20000), 3);
-  CHECK(of(anchors, "majority") == Approx(0.13).margin(0.012));
-  CHECK(of(anchors, "root operator") == Approx(0.274).margin(0.0145));
-  CHECK(of(anchors, "root operator and its digits") == Approx(0.37).margin(0.015));
-  CHECK(of(anchors, "1 level") == Approx(0.451).margin(0.015));
-  CHECK(of(anchors, "2 levels") == 1);
+  const std::vector<Baseline> baselines = listops_baselines(all.slice(0, 10000), all.slice(10000, 20000), 3);
+  CHECK(of(baselines, "majority") == Approx(0.13).margin(0.012));
+  CHECK(of(baselines, "root operator") == Approx(0.274).margin(0.0145));
+  CHECK(of(baselines, "root operator and its digits") == Approx(0.37).margin(0.015));
+  CHECK(of(baselines, "1 level") == Approx(0.451).margin(0.015));
+  CHECK(of(baselines, "2 levels") == 1);
 }
 
 TEST_CASE("listops: the benchmark's files are written and read") {

@@ -1,18 +1,18 @@
-// Pathfinder: what is drawn, how bright, how far apart, and that distances do not tell the label.
-#include "data/pathfinder.h"
+// Pathfinder: drawing, brightness, distances, and that distances do not reveal the label.
+#include "heed/data/synthetic/pathfinder.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
 
-#include "core/io.h"
-#include "core/parallel.h"
-#include "data/anchors.h"
-#include "data/pathfinder_brush.h"
-#include "data/png.h"
-#include "tests/data/scratch.h"
-#include "tests/synced.h"
+#include "heed/core/io/files.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/baselines.h"
+#include "heed/data/formats/png.h"
+#include "heed/data/synthetic/pathfinder_brush.h"
+#include "heed/tests/data/scratch.h"
+#include "heed/tests/synced.h"
 
 using namespace heed;
 

@@ -1,5 +1,5 @@
-// The verse: its shape, its rhymes and its speakers.
-#include "data/verse.h"
+// Synthetic verse: shape, rhymes and speakers.
+#include "heed/data/synthetic/text.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

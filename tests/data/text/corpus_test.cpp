@@ -1,9 +1,9 @@
-// Cleaning and splitting.
-#include "data/corpus.h"
+// Cleaning and splitting of sentence pairs.
+#include "heed/data/text/corpus.h"
 
 #include <set>
 
-#include "tests/data/scratch.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

@@ -1,10 +1,10 @@
-// Byte strings with labels: cutting, hashing, the cache.
-#include "data/sequences.h"
+// Labelled byte strings: slicing, hashing, cache.
+#include "heed/data/text/labelled_bytes.h"
 
 #include <cstdlib>
 
-#include "core/io.h"
-#include "tests/data/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

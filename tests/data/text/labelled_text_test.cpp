@@ -1,10 +1,10 @@
-// IMDb and pairs of papers.
-#include "data/labelled_text.h"
+// Readers of IMDb and of pairs of papers.
+#include "heed/data/text/labelled_text.h"
 
 #include <filesystem>
 
-#include "core/gzip.h"
-#include "tests/data/scratch.h"
+#include "heed/core/io/gzip.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

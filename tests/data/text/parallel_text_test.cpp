@@ -1,9 +1,9 @@
-// Sentence pairs out of every format, and what is refused.
-#include "data/parallel_text.h"
+// Sentence pairs from every format, and errors.
+#include "heed/data/text/parallel_text.h"
 
-#include "core/gzip.h"
-#include "core/hash.h"
-#include "tests/data/scratch.h"
+#include "heed/core/io/gzip.h"
+#include "heed/core/io/hash.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

@@ -1,7 +1,7 @@
 // UTF-8, character classes and lines.
-#include "data/text.h"
+#include "heed/data/text/text.h"
 
-#include "tests/data/scratch.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

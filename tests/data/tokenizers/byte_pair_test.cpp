@@ -1,13 +1,13 @@
-// Byte pairs: words, merges, files, training, and GPT-2's own ids for real text.
-#include "data/byte_pair.h"
+// Byte pairs: words, merges, files, training, and GPT-2's ids for real text.
+#include "heed/data/tokenizers/byte_pair.h"
 
 #include <algorithm>
 #include <map>
 
-#include "core/json.h"
-#include "core/parallel.h"
-#include "data/text.h"
-#include "tests/data/scratch.h"
+#include "heed/core/io/json.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/text/text.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

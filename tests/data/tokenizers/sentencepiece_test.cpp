@@ -1,9 +1,9 @@
 // Subword tokenizers.
-#include "data/sentencepiece.h"
+#include "heed/data/tokenizers/sentencepiece.h"
 
-#include "core/hash.h"
-#include "data/corpus.h"
-#include "tests/data/scratch.h"
+#include "heed/core/io/hash.h"
+#include "heed/data/text/corpus.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

@@ -1,13 +1,13 @@
-// Texts of many lines, and characters that come in pieces.
-#include "data/streamed_text.h"
+// Text of many lines, and characters split over several ids.
+#include "heed/data/tokenizers/streamed_text.h"
 
 #include <algorithm>
 
-#include "data/byte_pair.h"
-#include "data/sentencepiece.h"
-#include "data/text.h"
-#include "data/vocabulary.h"
-#include "tests/data/scratch.h"
+#include "heed/data/text/text.h"
+#include "heed/data/tokenizers/byte_pair.h"
+#include "heed/data/tokenizers/sentencepiece.h"
+#include "heed/data/tokenizers/vocabulary.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

@@ -1,8 +1,8 @@
 // The tokenizer interface: ids, text, labels, and saved bytes.
-#include "data/tokenizer.h"
+#include "heed/data/tokenizers/tokenizer.h"
 
-#include "data/vocabulary.h"
-#include "tests/data/scratch.h"
+#include "heed/data/tokenizers/vocabulary.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

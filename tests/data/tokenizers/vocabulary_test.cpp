@@ -1,8 +1,8 @@
-// Word pieces, vocabularies and natural text.
-#include "data/vocabulary.h"
+// Words, vocabularies and natural text.
+#include "heed/data/tokenizers/vocabulary.h"
 
-#include "data/parallel_text.h"
-#include "tests/data/scratch.h"
+#include "heed/data/text/parallel_text.h"
+#include "heed/tests/data/scratch.h"
 
 using namespace heed;
 

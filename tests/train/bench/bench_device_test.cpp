@@ -1,10 +1,10 @@
-// heed bench on a device: every part runs there, and its columns are there and sane. On a device that the CPU
-// acts, times mean nothing and everything else does.
+// heed bench on a device: every part runs, with plausible columns. On the emulated device only times are
+// meaningless.
 #include <cmath>
 
-#include "core/device.h"
-#include "core/json.h"
-#include "tests/train/shell.h"
+#include "heed/core/device.h"
+#include "heed/core/io/json.h"
+#include "heed/tests/train/shell.h"
 
 using namespace heed;
 
@@ -44,9 +44,9 @@ void check_positive(const Json& row, std::initializer_list<const char*> keys) {
 
 bool no_device() { return devices().size() < 2; }
 
-const std::vector<std::string> tiny{"--width",  "32", "--heads",      "2",  "--feed-forward", "32",
-                                    "--layers", "1",  "--max-length", "12", "--batch",        "4",
-                                    "--rounds", "2"};
+const std::vector<std::string> tiny{"--d-model", "32", "--heads",      "2",  "--d-ff",       "32",
+                                    "--layers",  "1",  "--max-length", "12", "--batch-size", "4",
+                                    "--rounds",  "2"};
 
 }  // namespace
 

@@ -1,23 +1,23 @@
-// What the benchmarks measure: their shapes, the replay of products, and memory that stays as it is.
+// The benchmarks: their shapes, the replay of products, and constant memory.
 #include <malloc.h>
 
 #include <cmath>
 #include <cstdlib>
 
-#include "core/io.h"
-#include "tests/catch.h"
-#include "train/bench/measure.h"
-#include "train/bench/replay.h"
-#include "train/bench/workload.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/catch.h"
+#include "heed/train/bench/measure.h"
+#include "heed/train/bench/product_replay.h"
+#include "heed/train/bench/workload.h"
 
 using namespace heed;
 
 namespace {
 
-Invocation tiny() {
-  Invocation call;
-  call.options = {{"width", {"16"}},      {"heads", {"2"}}, {"feed-forward", {"16"}}, {"layers", {"1"}},
-                  {"max-length", {"12"}}, {"batch", {"2"}}, {"dropout", {"0.1"}}};
+ParsedArguments tiny() {
+  ParsedArguments call;
+  call.options = {{"d-model", {"16"}},    {"heads", {"2"}},      {"d-ff", {"16"}},    {"layers", {"1"}},
+                  {"max-length", {"12"}}, {"batch-size", {"2"}}, {"dropout", {"0.1"}}};
   return call;
 }
 
@@ -31,7 +31,7 @@ struct Loop {
       : work(bench::workload(row, tiny())), optimizer(*work.model, work.config->train.optimizer) {}
 
   double step(int64_t i) {
-    const Tensor loss = work.loss(work.batch(i), {.noise = &noise});
+    const Tensor loss = work.loss(work.batch(i), {.rng = &noise});
     backward(loss);
     optimizer.step(1e-3);
     noise.advance();
@@ -55,7 +55,7 @@ TEST_CASE("bench: every row trains, with tokens to count") {
     CAPTURE(row.name);
     Loop loop(row.name);
     CHECK(loop.work.period >= 1);
-    CHECK(loop.work.config->model.width == 16);
+    CHECK(loop.work.config->model.d_model == 16);
     for (int64_t i = 0; i < 2; ++i) {
       CHECK(std::isfinite(loop.step(i)));
       CHECK(loop.work.tokens(i) >= 1);
@@ -64,7 +64,7 @@ TEST_CASE("bench: every row trains, with tokens to count") {
 }
 
 TEST_CASE("bench: rows have the shapes that results are compared on") {
-  const Invocation as_it_is;
+  const ParsedArguments as_it_is;
   const bench::Workload baby = bench::workload("baby", as_it_is);
   CHECK(baby.tokens(0) == 12 * 64);
   CHECK(count_parameters(*baby.model) == 805248);
@@ -84,7 +84,7 @@ TEST_CASE("bench: products are replayed as often as they were noted") {
                                       {2, 300, 200, 100, false, false, true}};
   int64_t wanted = 0;
   for (const Product& product : products) wanted += product.flops();
-  const bench::Replay replay(products);
+  const bench::ProductReplay replay(products);
   const ProductLog log;
   replay.once();
   int64_t done = 0;

@@ -1,11 +1,11 @@
 // heed attend: output, map and gradients of given tensors, in files.
 #include <cmath>
 
-#include "core/io.h"
-#include "core/npy.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "train/commands/attend_modifiers.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/npy.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/train/commands/attend_modifiers.h"
 
 using namespace heed;
 
@@ -78,6 +78,22 @@ struct Files {
   }
 };
 
+/// The gradient of a loss for each of the values that it reads, by central differences.
+template <class Loss>
+std::vector<double> numeric_gradient(std::vector<double>& values, const Loss& loss) {
+  constexpr double step = 1e-5;
+  std::vector<double> gradient;
+  for (double& x : values) {
+    const double before = x;
+    x = before + step;
+    const double up = loss();
+    x = before - step;
+    gradient.push_back((up - loss()) / (2 * step));
+    x = before;
+  }
+  return gradient;
+}
+
 void check_close(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
   REQUIRE(a.size() == b.size());
   for (size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) < tolerance);
@@ -108,16 +124,7 @@ TEST_CASE("attend: the map and the gradients of the formula, for each mask that 
     files.loss(one.allowed, &map);
     check_close(files.out("map"), map, 1e-14);
     for (auto [name, values] : {std::pair{"dq", &files.q}, {"dk", &files.k}, {"dv", &files.v}}) {
-      std::vector<double> numeric;
-      for (double& x : *values) {
-        const double before = x;
-        x = before + 1e-5;
-        const double up = files.loss(one.allowed);
-        x = before - 1e-5;
-        numeric.push_back((up - files.loss(one.allowed)) / 2e-5);
-        x = before;
-      }
-      check_close(files.out(name), numeric, 1e-8);
+      check_close(files.out(name), numeric_gradient(*values, [&] { return files.loss(one.allowed); }), 1e-8);
     }
   }
 }
@@ -341,16 +348,7 @@ TEST_CASE("attend: modifiers act on queries, keys and scores as their formulas s
       return total;
     };
     for (auto [name, values] : {std::pair{"dq", &q}, {"dk", &k}, {"dv", &v}}) {
-      Numbers numeric;
-      for (double& x : *values) {
-        const double before = x;
-        x = before + 1e-5;
-        const double up = loss();
-        x = before - 1e-5;
-        numeric.push_back((up - loss()) / 2e-5);
-        x = before;
-      }
-      check_close(files.out(name), numeric, 1e-7);
+      check_close(files.out(name), numeric_gradient(*values, loss), 1e-7);
     }
   }
 }
@@ -358,7 +356,7 @@ TEST_CASE("attend: modifiers act on queries, keys and scores as their formulas s
 TEST_CASE("attend: modifiers that cannot act are refused") {
   Files files;
   const auto refused = [](const std::string& option, const std::string& value) {
-    Invocation call;
+    ParsedArguments call;
     call.options[option] = {value};
     try {
       read_modifiers(call);
@@ -432,16 +430,7 @@ TEST_CASE("attend: longformer takes what its global projections give") {
                               {"dk", &files.k},
                               {"dv", &files.v}}) {
     CAPTURE(name);
-    Numbers numeric;
-    for (double& x : *values) {
-      const double before = x;
-      x = before + 1e-5;
-      const double up = loss();
-      x = before - 1e-5;
-      numeric.push_back((up - loss()) / 2e-5);
-      x = before;
-    }
-    check_close(files.out(name), numeric, 1e-8);
+    check_close(files.out(name), numeric_gradient(*values, loss), 1e-8);
   }
   // Another number of them, and the layer's own projections, which nothing here could use.
   CHECK(files.attend(spec, given("global_queries", "k'")) == 2);

@@ -1,9 +1,9 @@
-// heed bench as a program: each part runs to its end, and every line has the numbers that it promises.
+// heed bench as a program: each part completes, and every line has its numbers.
 #include <cmath>
 
-#include "core/json.h"
-#include "tests/catch.h"
-#include "tests/train/shell.h"
+#include "heed/core/io/json.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/train/shell.h"
 
 using namespace heed;
 
@@ -25,8 +25,8 @@ std::vector<std::string> joined(std::vector<std::string> words, const std::vecto
 
 TEST_CASE("bench: each part runs to its end, one object a line, with every number it promises", "[slow]") {
   const Shell shell;
-  const std::vector<std::string> tiny{"--rounds",       "2",  "--width",  "32", "--heads", "2",
-                                      "--feed-forward", "32", "--layers", "1",  "--batch", "2"};
+  const std::vector<std::string> tiny{"--rounds", "2",  "--d-model", "32", "--heads",      "2",
+                                      "--d-ff",   "32", "--layers",  "1",  "--batch-size", "2"};
   struct Part {
     std::vector<std::string> words, more;
     std::vector<const char*> numbers;

@@ -1,8 +1,8 @@
-// A language model as people use it: trained, going on with a text, on bytes and on pairs of them.
-#include "core/io.h"
-#include "data/text.h"
-#include "tests/catch.h"
-#include "tests/train/shell.h"
+// A language model on the command line: training and generation, with bytes and byte pairs.
+#include "heed/core/io/files.h"
+#include "heed/data/text/text.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/train/shell.h"
 
 using namespace heed;
 
@@ -10,8 +10,8 @@ namespace {
 
 /// Trains a model of seconds.
 Result train(const Shell& shell, const std::string& name, const std::vector<std::string>& more) {
-  return shell.run(with({"train", "lm", "--name", name, "--width", "16", "--heads", "2", "--feed-forward",
-                         "16", "--layers", "1", "--max-length", "16", "--steps", "2", "--batch", "4"},
+  return shell.run(with({"train", "lm", "--name", name, "--d-model", "16", "--heads", "2", "--d-ff", "16",
+                         "--layers", "1", "--max-length", "16", "--steps", "2", "--batch-size", "4"},
                         more));
 }
 
@@ -27,10 +27,11 @@ TEST_CASE("command line: a language model of byte pairs speaks whole characters"
   REQUIRE(
       train(shell, "b", {"--quiet", "--data", "text.txt", "--tokenizer", "byte_pair", "--vocabulary", "280"})
           .code == 0);
-  const Result made = shell.run({"generate", "runs/b", "--prompt", "caff\u00E8 \u4E2D", "--tokens", "60"});
+  const Result made =
+      shell.run({"generate", "runs/b", "--prompt", "caff\u00E8 \u4E2D", "--max-new-tokens", "60"});
   CHECK(made.code == 0);  // every byte has a piece
   CHECK(made.out.starts_with("caff\u00E8 \u4E2D"));
-  CHECK(shell.run({"generate", "runs/b", "--tokens", "5"}).code == 0);
+  CHECK(shell.run({"generate", "runs/b", "--max-new-tokens", "5"}).code == 0);
   const Result whole = shell.run({"evaluate", "runs/b"}),
                sliding = shell.run({"evaluate", "runs/b", "--stride", "2"});
   CHECK(whole.out.find("that do not overlap") != std::string::npos);
@@ -54,12 +55,12 @@ TEST_CASE("command line: a language model of bytes takes any input and prints ch
     for (int i = 0; i < 60; ++i) all += "perch\u00E9 no \xFF\t" + std::to_string(i) + "\n";
     return all;
   }());
-  const Result trained = train(shell, "y", {"--characters", "3000", "--tokenizer", "byte"});
+  const Result trained = train(shell, "y", {"--num-examples", "3000", "--tokenizer", "byte"});
   REQUIRE(trained.code == 0);
   CHECK_THAT(trained.err, containing("; 256 bytes"));
   const std::string prompt = "caff\u00E8 \u20AC";
   // Two steps teach no UTF-8: most of what is drawn makes no character.
-  const Result made = shell.run({"generate", "runs/y", "--prompt", prompt, "--tokens", "200"});
+  const Result made = shell.run({"generate", "runs/y", "--prompt", prompt, "--max-new-tokens", "200"});
   CHECK(made.code == 0);
   CHECK(made.out.starts_with(prompt));
   CHECK(invalid_utf8(made.out) == std::string_view::npos);
@@ -71,11 +72,11 @@ TEST_CASE("command line: a language model of bytes takes any input and prints ch
   CHECK(shell.run({"inspect", "runs/y", "\u00E8"}).code == 0);
 }
 
-TEST_CASE("command line: a language model goes on with a text") {
+TEST_CASE("command line: a language model generates text") {
   const Shell shell;
-  REQUIRE(train(shell, "l", {"--quiet", "--characters", "3000"}).code == 0);
+  REQUIRE(train(shell, "l", {"--quiet", "--num-examples", "3000"}).code == 0);
   const auto made = [&](const std::vector<std::string>& more) {
-    return shell.run(with({"generate", "runs/l", "--prompt", "the ", "--tokens", "40"}, more));
+    return shell.run(with({"generate", "runs/l", "--prompt", "the ", "--max-new-tokens", "40"}, more));
   };
   const Result one = made({});
   CHECK(one.code == 0);
@@ -84,23 +85,25 @@ TEST_CASE("command line: a language model goes on with a text") {
   CHECK(one.out == made({}).out);
   CHECK(one.out != made({"--seed", "2"}).out);
   CHECK(made({"--temperature", "0"}).out == made({"--top-k", "1", "--seed", "7"}).out);
-  const std::string two = made({"--samples", "2"}).out;
+  const std::string two = made({"--num-samples", "2"}).out;
   CHECK(two.find("\n---\nthe ") != std::string::npos);
   CHECK(made({"--top-p", "0.0001"}).out == made({"--temperature", "0"}).out);
   CHECK(made({"--repetition-penalty", "1.5"}).out != one.out);
   // Rounded weights move the draws a little: within 300 of them one falls otherwise.
-  const Result narrow = made({"--precision", "bf16", "--tokens", "300"});
+  const Result narrow = made({"--precision", "bf16", "--max-new-tokens", "300"});
   CHECK(narrow.code == 0);
   CHECK(narrow.out.size() >= 304);
-  CHECK(narrow.out != made({"--tokens", "300"}).out);
+  CHECK(narrow.out != made({"--max-new-tokens", "300"}).out);
   CHECK(made({"--precision", "f32"}).out == one.out);
-  const Result lines = shell.run({"generate", "runs/l", "--prompt", "-", "--tokens", "10"}, "the \nand \n");
+  const Result lines =
+      shell.run({"generate", "runs/l", "--prompt", "-", "--max-new-tokens", "10"}, "the \nand \n");
   CHECK(lines.code == 0);
   CHECK(lines.out.starts_with("the "));
   CHECK(lines.out.find("\n---\nand ") != std::string::npos);
   CHECK(shell.run({"generate", "runs/l", "--prompt", "-"}, "").out.empty());
   // Every line has its output, an empty one too.
-  const Result gap = shell.run({"generate", "runs/l", "--prompt", "-", "--tokens", "10"}, "the \n\nand \n");
+  const Result gap =
+      shell.run({"generate", "runs/l", "--prompt", "-", "--max-new-tokens", "10"}, "the \n\nand \n");
   CHECK(gap.code == 0);
   CHECK(gap.out == std::string(lines.out).replace(lines.out.find("\n---\nand "), 5, "\n---\n\n---\n"));
   const Result strange = shell.run({"generate", "runs/l", "--prompt", "-"}, "the \n\nan\u4E2D\n");
@@ -114,9 +117,9 @@ TEST_CASE("command line: a language model goes on with a text") {
   check_refused(shell, {"generate", "runs/l", "--seed", "-2"}, 2, {"--seed = -2"});
   check_refused(shell, {"generate", "runs/l", "--repetition-penalty", "0"}, 2, {"--repetition-penalty = 0"});
   check_refused(shell, {"generate", "runs/l", "--temperature", "-1"}, 2, {"--temperature"});
-  check_refused(shell, {"generate", "runs/l", "--samples", "-3"}, 2, {"--samples = -3"});
-  check_refused(shell, {"generate", "runs/l", "--tokens", "many"}, 2,
-                {"--tokens", "tokens = many is not legal"});
+  check_refused(shell, {"generate", "runs/l", "--num-samples", "-3"}, 2, {"--num-samples = -3"});
+  check_refused(shell, {"generate", "runs/l", "--max-new-tokens", "many"}, 2,
+                {"--max-new-tokens", "tokens = many is not legal"});
   check_refused(shell, {"translate", "runs/l", "Good."}, 2, {"runs/l is a run of the task lm"});
   CHECK(shell.run({"inspect", "runs/l", "the thing"}).code == 0);
   CHECK(shell.run({"evaluate", "runs/l", "--json"}).code == 0);

@@ -1,11 +1,11 @@
-// heed export: other programs can begin where a run begins, with any task and in both precisions.
-#include "core/json.h"
-#include "core/safetensors.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/train/small_presets.h"
-#include "tests/train/small_run.h"
-#include "train/commands/verb.h"
+// heed export: initial weights for other programs, of any task and in both precisions.
+#include "heed/core/io/json.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/small_presets.h"
+#include "heed/tests/train/small_run.h"
+#include "heed/train/commands/command.h"
 
 using namespace heed;
 
@@ -36,9 +36,9 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
       Scratch scratch;
       const std::string folder = (scratch / "start").string(), file_name = (scratch / "run.toml").string();
       Config config = small_preset(preset_of(entry), 9);
-      config.set("train.accumulate", "2", "");
+      config.set("train.grad_accumulation", "2", "");
       config.set("train.precision", precision, "");
-      config.set("train.clip_each", "0.25", "");
+      config.set("train.grad_clip_value", "0.25", "");
       io::write(file_name, to_toml(config));
       REQUIRE(heed_program({"export", file_name, "--out", folder, "--rounds", "4"}) == 0);
       config.task->load(config, {}, [](const std::string&) {});
@@ -49,7 +49,7 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
 
       const std::string bytes = io::read(scratch / "start/batches.safetensors");
       const SafeTensors file = SafeTensors::parse(bytes, "batches");
-      const std::vector<std::string> parts = config.task->parts();
+      const std::vector<std::string> parts = config.task->tensor_names();
       CHECK(file.entries().size() == 4 * parts.size());
       config.task->plan(0);
       for (int64_t i = 0; i < 4; ++i) {
@@ -64,9 +64,9 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
       }
       const Json rates = parse_json(io::read(scratch / "start/rates.json"), "rates");
       CHECK(rates.at("total_steps").integer() == 9);
-      CHECK(rates.at("clip_each").real() == 0.25);
+      CHECK(rates.at("grad_clip_value").real() == 0.25);
       REQUIRE(rates.at("rates").list().size() == 2);
-      CHECK(rates.at("rates").list()[1].real() == config.train.schedule.at(2, 9, config.model.width));
+      CHECK(rates.at("rates").list()[1].real() == config.train.schedule.at(2, 9, config.model.d_model));
       CHECK(heed_program({"export", file_name, "--out", folder}) == static_cast<int>(Fault::usage));
     }
   }

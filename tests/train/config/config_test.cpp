@@ -1,16 +1,16 @@
-// Settings: presets, files, the environment, the command line, and what is said about wrong ones.
-#include "train/config.h"
+// Settings: presets, files, environment, command line, and errors.
+#include "heed/train/config/config.h"
 
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 
-#include "core/io.h"
-#include "data/text.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "train/commands/verb.h"
-#include "train/task.h"
+#include "heed/core/io/files.h"
+#include "heed/data/text/text.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/train/commands/command.h"
+#include "heed/train/tasks/task.h"
 
 using namespace heed;
 
@@ -58,9 +58,46 @@ TEST_CASE("config: every preset can be read, checked, written and read again") {
   }
 }
 
+TEST_CASE("config: a copy of a preset's file trains as the preset does") {
+  Scratch scratch;
+  const Path copy = scratch / "my.toml";
+  for (const Preset& preset : presets()) {
+    CAPTURE(preset.name);
+    CHECK_FALSE(preset.about.empty());
+    io::write(copy, preset.toml);
+    Config config = make_config(copy.string()), original = make_config(preset.name);
+    CHECK(config.task_name == preset.task);
+    CHECK(values_of(config) == values_of(original));
+  }
+}
+
+TEST_CASE("config: a file may follow a recipe") {
+  Scratch scratch;
+  const Path path = scratch / "my.toml";
+  io::write(path, "preset = \"lra-text\"\nrecipe = \"google\"\n[train]\nseed = 5\n");
+  Config config = make_config(path.string());
+  CHECK(config.preset == "lra-text-google");
+  CHECK(config.train.max_steps == 20000);
+  CHECK(config.train.seed == 5);
+  io::write(path, "task = \"lra-text\"\nrecipe = \"skyformer\"\n[train]\nepochs = 3\n");
+  config = make_config(path.string());
+  CHECK(config.preset.empty());
+  CHECK(config.model.d_model == 64);  // of nystrom, on which skyformer stands
+  CHECK(config.train.optimizer.grad_clip_value == 1);
+  CHECK(config.train.epochs == 3);
+  CHECK(config.train.max_steps == 0);
+  CHECK(config.origin.at("model.d_model") == "recipe skyformer");
+  CHECK_THAT(message_of(path, "task = \"lra-text\"\nrecipe = \"gogle\"\n"),
+             containing("my.toml:2:10: recipe 'gogle' is unknown. Did you mean 'google'?"));
+  CHECK_THAT(message_of(path, "preset = \"lra-text\"\nrecipe = \"gogle\"\n"),
+             containing("my.toml:2:10: --recipe gogle is unknown. Did you mean 'google'?"));
+  CHECK_THAT(message_of(path, "task = \"lra-text\"\nrecipe = 5\n"),
+             containing("my.toml:2:10: recipe must be"));
+}
+
 TEST_CASE("config: what is awkward in TOML comes back from it too") {
   Config config = make_config("translate");
-  config.train.schedule.rate = 1.0 / 3;
+  config.train.schedule.learning_rate = 1.0 / 3;
   config.train.optimizer.epsilon = 1e-300;
   config.train.seed = INT64_MAX;
   for (const std::string path : {"a \"b\" \\ c", "tab\there", "line\nbreak", "delete\x7f", "perché", ""}) {
@@ -145,11 +182,11 @@ TEST_CASE("config: every double comes back from TOML bit for bit") {
   Config config = make_config("recall");
   for (const double value : all) {
     CAPTURE(value);
-    config.train.schedule.rate = value;
+    config.train.schedule.learning_rate = value;
     config.decode.length_penalty = -value;
     const std::string written = to_toml(config);
     Config again = read_config(written, "config.toml");
-    CHECK(std::bit_cast<uint64_t>(again.train.schedule.rate) == std::bit_cast<uint64_t>(value));
+    CHECK(std::bit_cast<uint64_t>(again.train.schedule.learning_rate) == std::bit_cast<uint64_t>(value));
     CHECK(std::bit_cast<uint64_t>(again.decode.length_penalty) == std::bit_cast<uint64_t>(-value));
     CHECK((to_toml(again) == written));
   }
@@ -167,23 +204,25 @@ TEST_CASE("config: a written file trains the same run again") {
 TEST_CASE("config: preset, then file, then environment, then option, then --set") {
   Scratch scratch;
   const Path file = scratch / "mine.toml";
-  io::write(file, "preset = \"translate\"\n[train]\nrate = 0.11\nwarmup = 11\nclip = 0.11\nseed = 11\n");
-  const Variable rate("HEED_TRAIN_WARMUP", "12"), clip("HEED_TRAIN_CLIP", "0.12"),
+  io::write(file,
+            "preset = \"translate\"\n[train]\nlearning_rate = 0.11\nwarmup_steps = 11\ngrad_clip = "
+            "0.11\nseed = 11\n");
+  const Variable rate("HEED_TRAIN_WARMUP_STEPS", "12"), clip("HEED_TRAIN_GRAD_CLIP", "0.12"),
       seed("HEED_TRAIN_SEED", "12");
   Config config = make_config(file.string());
-  Invocation call;
-  call.options = {{"clip", {"0.13"}}, {"seed", {"13"}}, {"set", {"train.seed=14", "model.width=96"}}};
+  ParsedArguments call;
+  call.options = {{"grad-clip", {"0.13"}}, {"seed", {"13"}}, {"set", {"train.seed=14", "model.d_model=96"}}};
   apply_settings(config, call);
-  CHECK(config.train.smoothing == 0.05);  // preset
-  CHECK(config.train.schedule.rate == 0.11);
-  CHECK(config.train.schedule.warmup == 12);
-  CHECK(config.train.optimizer.clip == 0.13);
+  CHECK(config.train.label_smoothing == 0.05);  // preset
+  CHECK(config.train.schedule.learning_rate == 0.11);
+  CHECK(config.train.schedule.warmup_steps == 12);
+  CHECK(config.train.optimizer.grad_clip == 0.13);
   CHECK(config.train.seed == 14);
-  CHECK(config.model.width == 96);
-  CHECK(config.origin.at("train.smoothing") == "preset translate");
-  CHECK_THAT(config.origin.at("train.rate"), containing("mine.toml:3"));
-  CHECK_THAT(config.origin.at("train.warmup"), containing("HEED_TRAIN_WARMUP"));
-  CHECK_THAT(config.origin.at("train.clip"), containing("--clip"));
+  CHECK(config.model.d_model == 96);
+  CHECK(config.origin.at("train.label_smoothing") == "preset translate");
+  CHECK_THAT(config.origin.at("train.learning_rate"), containing("mine.toml:3"));
+  CHECK_THAT(config.origin.at("train.warmup_steps"), containing("HEED_TRAIN_WARMUP_STEPS"));
+  CHECK_THAT(config.origin.at("train.grad_clip"), containing("--grad-clip"));
   CHECK_THAT(config.origin.at("train.seed"), containing("--set"));
   CHECK(!config.origin.contains("train.patience"));
 }
@@ -191,24 +230,24 @@ TEST_CASE("config: preset, then file, then environment, then option, then --set"
 TEST_CASE("config: a length in one unit replaces a preset's in the other") {
   const auto with = [](const std::string& preset, std::map<std::string, std::vector<std::string>> options) {
     Config config = make_config(preset);
-    Invocation call;
+    ParsedArguments call;
     call.options = std::move(options);
     apply_settings(config, call);
     config.check();
-    return std::pair{config.train.steps, config.train.epochs};
+    return std::pair{config.train.max_steps, config.train.epochs};
   };
   CHECK(with("mnist", {{"steps", {"5"}}}) == std::pair<int64_t, int64_t>{5, 0});
   CHECK(with("translate", {{"epochs", {"3"}}}) == std::pair<int64_t, int64_t>{0, 3});
-  CHECK(with("mnist", {{"set", {"train.steps=5"}}}) == std::pair<int64_t, int64_t>{5, 0});
+  CHECK(with("mnist", {{"set", {"train.max_steps=5"}}}) == std::pair<int64_t, int64_t>{5, 0});
   CHECK_THROWS_WITH(with("translate", {{"epochs", {"3"}}, {"steps", {"5"}}}), containing("Set one of them"));
-  CHECK(with("mnist", {{"train.steps", {"5"}}}) == std::pair<int64_t, int64_t>{5, 0});
+  CHECK(with("mnist", {{"train.max_steps", {"5"}}}) == std::pair<int64_t, int64_t>{5, 0});
   CHECK(with("translate", {{"train.epochs", {"3"}}}) == std::pair<int64_t, int64_t>{0, 3});
   CHECK(with("mnist", {{"steps", {"5"}}, {"epochs", {"0"}}}) == std::pair<int64_t, int64_t>{5, 0});
   CHECK(with("mnist", {{"steps", {"5"}}, {"set", {"train.epochs=3"}}}) == std::pair<int64_t, int64_t>{0, 3});
-  CHECK_THROWS_WITH(with("mnist", {{"set", {"train.steps=5", "train.epochs=3"}}}),
+  CHECK_THROWS_WITH(with("mnist", {{"set", {"train.max_steps=5", "train.epochs=3"}}}),
                     containing("Set one of them"));
   {
-    const Variable steps("HEED_TRAIN_STEPS", "5");
+    const Variable steps("HEED_TRAIN_MAX_STEPS", "5");
     CHECK(with("mnist", {}) == std::pair<int64_t, int64_t>{5, 0});
     CHECK(with("mnist", {{"epochs", {"3"}}}) == std::pair<int64_t, int64_t>{0, 3});
     const Variable epochs("HEED_TRAIN_EPOCHS", "3");
@@ -216,9 +255,9 @@ TEST_CASE("config: a length in one unit replaces a preset's in the other") {
   }
   const Scratch scratch;
   const std::string file = (scratch / "five.toml").string();
-  io::write(file, "preset = \"mnist\"\n[train]\nsteps = 5\n");
+  io::write(file, "preset = \"mnist\"\n[train]\nmax_steps = 5\n");
   CHECK(with(file, {}) == std::pair<int64_t, int64_t>{5, 0});
-  io::write(file, "preset = \"mnist\"\n[train]\nsteps = 0\n");
+  io::write(file, "preset = \"mnist\"\n[train]\nmax_steps = 0\n");
   CHECK(with(file, {}) == with("mnist", {}));
 }
 
@@ -228,28 +267,27 @@ TEST_CASE("config: mistakes in a file are named with file, line, column and the 
   const std::string head = "preset = \"translate\"\n[train]\n";
   std::string said = message_of(file, head + "seeed = 3\n");
   CHECK_THAT(said, containing("my.toml:3:9: option 'train.seeed' is unknown. Did you mean 'train.seed'?"));
-  said = message_of(file, head + "rate = \"3e-4\"\n");
-  CHECK_THAT(
-      said,
-      containing("my.toml:3:8: train.rate = \"3e-4\" is text; a number is needed. Write it without quotes."));
+  said = message_of(file, head + "seed = \"3e-4\"\n");
+  CHECK_THAT(said, containing("my.toml:3:8: train.seed = \"3e-4\" is text; a number is needed. "
+                              "Write it without quotes."));
   said = message_of(file, head + "schedule = \"cosin\"\n");
   CHECK_THAT(said, containing("my.toml:3:12: train.schedule = 'cosin' is unknown. Did you mean 'cosine'?"));
   said = message_of(file, head + "seed = 1.5\n");
   CHECK_THAT(said, containing("my.toml:3:8: train.seed = 1.5 is not legal; it takes a whole number"));
-  said = message_of(file, head + "rate = [1, 2]\n");
+  said = message_of(file, head + "seed = [1, 2]\n");
   CHECK_THAT(said, containing("my.toml:3:8: '[' outside of quotes. A value is a number, a text"));
-  said = message_of(file, head + "rate = 0,5\n");
+  said = message_of(file, head + "seed = 0,5\n");
   CHECK_THAT(said, containing("my.toml:3:9: ',' outside of quotes."));
-  said = message_of(file, "preset = \"translate\"\ntrain = {rate = 1}\n");
+  said = message_of(file, "preset = \"translate\"\ntrain = {seed = 1}\n");
   CHECK_THAT(said, containing("my.toml:2:9: '{' outside of quotes."));
-  said = message_of(file, head + "rate = [}\n");  // the parser fails an assertion here
+  said = message_of(file, head + "seed = [}\n");  // the parser fails an assertion here
   CHECK_THAT(said, containing("my.toml:3:8: '['"));
-  said = message_of(file, head + "rate = 2024-01-01\n");
+  said = message_of(file, head + "seed = 2024-01-01\n");
   CHECK_THAT(said,
-             containing("my.toml:3:8: train.rate must be a number, a text in quotes, or true or false"));
-  said = message_of(file, head + "rate = \n");
+             containing("my.toml:3:8: train.seed must be a number, a text in quotes, or true or false"));
+  said = message_of(file, head + "seed = \n");
   CHECK_THAT(said, containing("my.toml:3:"));
-  said = message_of(file, "[train]\nsteps = 3\n");
+  said = message_of(file, "[train]\nmax_steps = 3\n");
   CHECK_THAT(said, containing("neither a preset nor a task"));
   said = message_of(file, "preset = \"translat\"\n");
   CHECK_THAT(said, containing("Did you mean 'translate'?"));
@@ -257,10 +295,10 @@ TEST_CASE("config: mistakes in a file are named with file, line, column and the 
   CHECK_THAT(said, containing("Did you mean 'lm'?"));
   said = message_of(file, "preset = \"lm\"\ntask = \"mnist\"\n");
   CHECK_THAT(said, containing("task = \"mnist\", but the preset lm is of the task lm"));
-  said = message_of(file, head + "steps = 3\nepochs = 2\n");
-  CHECK_THAT(said, containing("train.steps = 3 and train.epochs = 2"));
-  said = message_of(file, head + "steps = 1e63\n");
-  CHECK_THAT(said, containing("my.toml:3:9: train.steps = 1e+63"));
+  said = message_of(file, head + "max_steps = 3\nepochs = 2\n");
+  CHECK_THAT(said, containing("train.max_steps = 3 and train.epochs = 2"));
+  said = message_of(file, head + "max_steps = 1e63\n");
+  CHECK_THAT(said, containing("my.toml:3:13: train.max_steps = 1e+63"));
   CHECK(fault_of([&] { make_config((scratch / "absent.toml").string()); }) == Fault::file);
 }
 
@@ -277,28 +315,28 @@ TEST_CASE("config: values that do not go together are refused with their numbers
     return "no error";
   };
   CHECK_THAT(refused("model.heads", "6"), containing("heads = 6"));
-  CHECK_THAT(refused("train.accumulate", "0"), containing("train.accumulate = 0"));
+  CHECK_THAT(refused("train.grad_accumulation", "0"), containing("train.grad_accumulation = 0"));
   CHECK_THAT(refused("train.batch_tokens", "0"), containing("train.batch_tokens = 0"));
   CHECK_THAT(refused("train.beta2", "1"), containing("below 1"));
-  CHECK_THAT(refused("train.rate", "-1"), containing("train.rate = -1"));
-  CHECK_THAT(refused("train.rate", "nan"), containing("--set train.rate = nan"));
-  CHECK_THAT(refused("train.steps", "0"), containing("Set one of them"));
-  CHECK_THAT(refused("decode.beam", "0"), containing("decode.beam = 0"));
-  CHECK_THAT(refused("decode.extra", "0"), containing("decode.extra = 0"));
+  CHECK_THAT(refused("train.learning_rate", "-1"), containing("train.learning_rate = -1"));
+  CHECK_THAT(refused("train.learning_rate", "nan"), containing("--set train.learning_rate = nan"));
+  CHECK_THAT(refused("train.max_steps", "0"), containing("Set one of them"));
+  CHECK_THAT(refused("decode.beam_size", "0"), containing("decode.beam_size = 0"));
+  CHECK_THAT(refused("decode.max_extra_tokens", "0"), containing("decode.max_extra_tokens = 0"));
   CHECK_THAT(refused("attention.cross", "softmaxx"), containing("Did you mean 'softmax'?"));
   CHECK_THAT(refused("attention.encoder", "linear:epsiln=1"), containing("epsiln"));
 }
 
 TEST_CASE("config: a setting in the environment is refused by its variable's name") {
-  const Variable wrong("HEED_MODEL_WIDTH", "wide");
-  CHECK_THROWS_WITH(make_config("lm"), containing("HEED_MODEL_WIDTH: model.width = wide"));
+  const Variable wrong("HEED_MODEL_D_MODEL", "wide");
+  CHECK_THROWS_WITH(make_config("lm"), containing("HEED_MODEL_D_MODEL: model.d_model = wide"));
 }
 
 TEST_CASE("config: translate-conti has the published settings to the letter") {
   Config config = make_config("translate-conti");
-  const std::map<std::string, std::string> published{{"model.width", "512"},
+  const std::map<std::string, std::string> published{{"model.d_model", "512"},
                                                      {"model.heads", "8"},
-                                                     {"model.feed_forward", "2048"},
+                                                     {"model.d_ff", "2048"},
                                                      {"model.layers", "1"},
                                                      {"model.max_length", "350"},
                                                      {"model.dropout", "0.1"},
@@ -309,7 +347,7 @@ TEST_CASE("config: translate-conti has the published settings to the letter") {
                                                      {"model.norm_epsilon", "1e-06"},
                                                      {"model.position", "sinusoid"},
                                                      {"model.init", "xavier"},
-                                                     {"model.tie", "none"},
+                                                     {"model.tie_embeddings", "none"},
                                                      {"model.scale_embedding", "true"},
                                                      {"model.attention_bias", "false"},
                                                      {"model.feed_forward_bias", "true"},
@@ -319,31 +357,31 @@ TEST_CASE("config: translate-conti has the published settings to the letter") {
                                                      {"attention.decoder", "softmax"},
                                                      {"attention.cross", "softmax"},
                                                      {"data.tokenizer", "word"},
-                                                     {"data.blanks", "true"},
-                                                     {"data.minimum", "2"},
-                                                     {"data.most", "30000"},
+                                                     {"data.join_with_spaces", "true"},
+                                                     {"data.min_frequency", "2"},
+                                                     {"data.vocab_size", "30000"},
                                                      {"data.vocabulary_on_all", "true"},
-                                                     {"data.distinct", "false"},
-                                                     {"data.longest", "0"},
+                                                     {"data.deduplicate", "false"},
+                                                     {"data.max_length", "0"},
                                                      {"data.validation", "3234"},
-                                                     {"data.test", "0"},
+                                                     {"data.test_size", "0"},
                                                      {"data.buckets", "false"},
                                                      {"data.fixed_length", "350"},
                                                      {"train.epochs", "20"},
-                                                     {"train.steps", "0"},
-                                                     {"train.batch", "8"},
-                                                     {"train.accumulate", "1"},
-                                                     {"train.smoothing", "0.1"},
+                                                     {"train.max_steps", "0"},
+                                                     {"train.batch_size", "8"},
+                                                     {"train.grad_accumulation", "1"},
+                                                     {"train.label_smoothing", "0.1"},
                                                      {"train.optimizer", "adam"},
                                                      {"train.schedule", "constant"},
-                                                     {"train.rate", "1e-04"},
-                                                     {"train.warmup", "0"},
+                                                     {"train.learning_rate", "1e-04"},
+                                                     {"train.warmup_steps", "0"},
                                                      {"train.beta1", "0.9"},
                                                      {"train.beta2", "0.999"},
                                                      {"train.epsilon", "1e-09"},
-                                                     {"train.decay", "0"},
-                                                     {"train.clip", "0"},
-                                                     {"decode.beam", "1"}};
+                                                     {"train.weight_decay", "0"},
+                                                     {"train.grad_clip", "0"},
+                                                     {"decode.beam_size", "1"}};
   const auto values = values_of(config);
   for (const auto& [key, value] : published) {
     CAPTURE(key);
@@ -413,7 +451,7 @@ TEST_CASE("config: letters beyond ASCII where the parser looks for blanks are re
   refused(text("a = 10'", letter, "'\n"), "a.toml:2:", "TOML");
   refused(text("[train'", letter, "']\n"), "a.toml:2:", "TOML");
   // The second reading keeps places.
-  refused("# \u00E9\n[train]\nrate = \"\u00E9\"\n", "a.toml:4:8: train.rate", "is text");
+  refused("# \u00E9\n[train]\nseed = \"\u00E9\"\n", "a.toml:4:8: train.seed", "is text");
   // The letter is not the stand-in that the parser saw.
   CHECK_THROWS_WITH(read_config(text("task = \"lm\"\na = \"\\", letter, "\"\n"), "a.toml"),
                     !containing("'@'"));
@@ -434,7 +472,7 @@ TEST_CASE("config: a second value in a line is refused with its place") {
       "task = \"lm\" # a b\r\n[ train ] # c = d e\nsteps\t =\t3 \t\r\nseed=4# f g\n"
       "[data]\n path = \"\"\"h = i j\nk l\"\"\" # m n\n",
       "a.toml");
-  CHECK(config.train.steps == 3);
+  CHECK(config.train.max_steps == 3);
   CHECK(config.train.seed == 4);
   CHECK_THAT(to_toml(config), containing("h = i j"));
 }
@@ -455,8 +493,8 @@ TEST_CASE("config: a name of many dots is refused with its place before the pars
     CHECK_THAT(message, containing(content.starts_with("[train]") ? "my.toml:3:17: " : "my.toml:2:"));
   }
   // Dots elsewhere are none of a name.
-  CHECK_THAT(message_of(path, "preset = \"lm\"\n# " + many(".") + "\ntrain.rate = 0.5\n[data]\npath = \"" +
-                                  many("a.") + "\"\n"),
+  CHECK_THAT(message_of(path, "preset = \"lm\"\n# " + many(".") +
+                                  "\ntrain.learning_rate = 0.5\n[data]\npath = \"" + many("a.") + "\"\n"),
              containing("no error"));
 }
 

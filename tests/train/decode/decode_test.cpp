@@ -1,13 +1,13 @@
-// Greedy, beam and random decoding against full decodes and exhaustive search.
-#include "train/decode.h"
+// Greedy decoding, beam search and sampling against full recomputation and exhaustive search.
+#include "heed/train/decode/decode.h"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "attention/variant.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/attention/variant.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 
@@ -18,9 +18,9 @@ const DecodeIds with_all{.start = 2, .end = 3, .forbidden = {0, 1, 2}};
 
 TransformerConfig tiny() {
   TransformerConfig config;
-  config.width = 8;
+  config.d_model = 8;
   config.heads = 2;
-  config.feed_forward = 8;
+  config.d_ff = 8;
   config.max_length = 12;
   config.dropout = 0;
   return config;
@@ -37,7 +37,7 @@ struct Fixture {
     for (const Named& named : parameters(model)) {
       if (named.name.starts_with("output")) fill_normal(*named.tensor, 0, 1.5, rng);
     }
-    const NoTape no_tape;
+    const NoGrad no_tape;
     ids = Tensor::of<int32_t>(std::vector<int32_t>{2, 4, 5, 6, 3, 2, 8, 3, 1, 1, 2, 7, 7, 3, 1}, Shape{3, 5});
     lengths = Tensor::of<int32_t>(std::vector<int32_t>{5, 3, 4}, Shape{3});
     encoded = model.encode(ids, lengths, {});
@@ -45,7 +45,7 @@ struct Fixture {
   Decoding start() const { return model.start(encoded, lengths); }
   /// Log probabilities of what follows `prefix` for a row, by one full decode; forbidden ids have none.
   std::vector<double> after(int64_t row, const std::vector<int32_t>& prefix) const {
-    const NoTape no_tape;
+    const NoGrad no_tape;
     std::vector<int32_t> read{with_all.start};
     read.insert(read.end(), prefix.begin(), prefix.end());
     const auto count = static_cast<int64_t>(read.size());
@@ -122,7 +122,8 @@ TEST_CASE("decode: a beam of one without length penalty is greedy") {
   for (const uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     const Fixture f(seed);
     const auto one = greedy(f.model, f.start(), {6, 6, 6}, with_all);
-    const auto other = beam_search(f.model, f.start(), {6, 6, 6}, with_all, {.beam = 1, .length_penalty = 0});
+    const auto other =
+        beam_search(f.model, f.start(), {6, 6, 6}, with_all, {.beam_size = 1, .length_penalty = 0});
     for (size_t row = 0; row < 3; ++row) CHECK(one[row].ids == other[row].ids);
   }
 }
@@ -133,7 +134,7 @@ TEST_CASE("decode: a beam wide enough finds what exhaustive search finds") {
       const Fixture f(seed);
       const std::vector<int64_t> longest{4, 3, 4};
       const auto found =
-          beam_search(f.model, f.start(), longest, with_all, {.beam = 40, .length_penalty = alpha});
+          beam_search(f.model, f.start(), longest, with_all, {.beam_size = 40, .length_penalty = alpha});
       for (int64_t row = 0; row < 3; ++row) {
         const auto at = static_cast<size_t>(row);
         CAPTURE(seed, alpha, row);
@@ -148,8 +149,10 @@ TEST_CASE("decode: a beam wide enough finds what exhaustive search finds") {
 
 TEST_CASE("decode: a wider beam is never less probable where only the sum counts, at full width") {
   const Fixture f(7);
-  const auto narrow = beam_search(f.model, f.start(), {5, 5, 5}, with_all, {.beam = 2, .length_penalty = 0});
-  const auto wide = beam_search(f.model, f.start(), {5, 5, 5}, with_all, {.beam = 64, .length_penalty = 0});
+  const auto narrow =
+      beam_search(f.model, f.start(), {5, 5, 5}, with_all, {.beam_size = 2, .length_penalty = 0});
+  const auto wide =
+      beam_search(f.model, f.start(), {5, 5, 5}, with_all, {.beam_size = 64, .length_penalty = 0});
   for (size_t row = 0; row < 3; ++row) CHECK(wide[row].score >= narrow[row].score - 1e-5);
 }
 
@@ -157,7 +160,7 @@ TEST_CASE("decode: rows that leave the batch do not change the others") {
   const Fixture f(5, 12);
   const DecodeIds ids{.start = 2, .end = 3, .forbidden = {0, 1, 2}};
   const auto together = greedy(f.model, f.start(), {1, 9, 4}, ids);
-  const auto beams = beam_search(f.model, f.start(), {1, 9, 4}, ids, {.beam = 3});
+  const auto beams = beam_search(f.model, f.start(), {1, 9, 4}, ids, {.beam_size = 3});
   for (const size_t row : {0, 1, 2}) {
     CAPTURE(row);
     const auto at = static_cast<int64_t>(row);
@@ -165,7 +168,7 @@ TEST_CASE("decode: rows that leave the batch do not change the others") {
     const Tensor states = view::slice(f.encoded, 0, at, at + 1),
                  lengths = view::slice(f.lengths, 0, at, at + 1);
     CHECK(greedy(f.model, f.model.start(states, lengths), {longest}, ids)[0].ids == together[row].ids);
-    CHECK(beam_search(f.model, f.model.start(states, lengths), {longest}, ids, {.beam = 3})[0].ids ==
+    CHECK(beam_search(f.model, f.model.start(states, lengths), {longest}, ids, {.beam_size = 3})[0].ids ==
           beams[row].ids);
   }
 }
@@ -175,7 +178,7 @@ TEST_CASE("decode: forbidden ids are never made, and ids outside the vocabulary 
     const Fixture f(seed, 12);
     const DecodeIds ids{.start = 2, .end = 3, .forbidden = {0, 1, 2, 3, 7, 8, -1, 12, 1000}};
     for (const auto& found : {greedy(f.model, f.start(), {9, 9, 9}, ids),
-                              beam_search(f.model, f.start(), {9, 9, 9}, ids, {.beam = 4})}) {
+                              beam_search(f.model, f.start(), {9, 9, 9}, ids, {.beam_size = 4})}) {
       for (const Hypothesis& one : found) {
         CHECK(one.ids.size() == 9);  // the end is forbidden too
         for (const int32_t id : one.ids) CHECK((id >= 4 && id < 12 && id != 7 && id != 8));
@@ -186,8 +189,8 @@ TEST_CASE("decode: forbidden ids are never made, and ids outside the vocabulary 
 
 TEST_CASE("decode: a width that makes no sense is refused") {
   const Fixture f(1);
-  CHECK_THROWS_WITH(beam_search(f.model, f.start(), {3, 3, 3}, with_all, {.beam = 0}),
-                    containing("decode.beam = 0"));
+  CHECK_THROWS_WITH(beam_search(f.model, f.start(), {3, 3, 3}, with_all, {.beam_size = 0}),
+                    containing("decode.beam_size = 0"));
 }
 
 namespace {
@@ -217,7 +220,7 @@ struct Language {
 TEST_CASE("decode: sampling at temperature zero or among one token is greedy") {
   const Language language;
   std::vector<int32_t> context{4, 5};
-  const NoTape no_tape;
+  const NoGrad no_tape;
   for (int i = 0; i < 8; ++i) {
     const auto count = static_cast<int64_t>(context.size());
     const auto logits =
@@ -226,21 +229,21 @@ TEST_CASE("decode: sampling at temperature zero or among one token is greedy") {
     context.push_back(static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
   }
   const std::vector<int32_t> plain(context.begin() + 2, context.end());
-  CHECK(language.drawn({.temperature = 0, .tokens = 8}) == plain);
-  CHECK(language.drawn({.temperature = 1.5, .top_k = 1, .tokens = 8}) == plain);
+  CHECK(language.drawn({.temperature = 0, .max_new_tokens = 8}) == plain);
+  CHECK(language.drawn({.temperature = 1.5, .top_k = 1, .max_new_tokens = 8}) == plain);
 }
 
 TEST_CASE("decode: sampling depends on the seed alone, and top-k bounds what is drawn") {
   const Language language;
-  const auto one = language.drawn({.temperature = 1, .top_k = 0, .tokens = 30}, 1);
-  CHECK(one == language.drawn({.temperature = 1, .top_k = 0, .tokens = 30}, 1));
-  CHECK(one != language.drawn({.temperature = 1, .top_k = 0, .tokens = 30}, 2));
-  const NoTape no_tape;
+  const auto one = language.drawn({.temperature = 1, .top_k = 0, .max_new_tokens = 30}, 1);
+  CHECK(one == language.drawn({.temperature = 1, .top_k = 0, .max_new_tokens = 30}, 1));
+  CHECK(one != language.drawn({.temperature = 1, .top_k = 0, .max_new_tokens = 30}, 2));
+  const NoGrad no_tape;
   const auto logits =
       slice(language.model(Tensor::of<int32_t>(std::vector<int32_t>{4, 5}, Shape{1, 2}), {}), 1, 1, 2)
           .to_host();
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const int32_t first = language.drawn({.temperature = 3, .top_k = 2, .tokens = 1}, seed)[0];
+    const int32_t first = language.drawn({.temperature = 3, .top_k = 2, .max_new_tokens = 1}, seed)[0];
     CHECK(std::count_if(logits.begin(), logits.end(),
                         [&](float x) { return x > logits[static_cast<size_t>(first)]; }) < 2);
   }
@@ -248,7 +251,7 @@ TEST_CASE("decode: sampling depends on the seed alone, and top-k bounds what is 
 
 TEST_CASE("decode: sampling frequencies are the softmax at the temperature") {
   const Language language;
-  const NoTape no_tape;
+  const NoGrad no_tape;
   const auto logits =
       slice(language.model(Tensor::of<int32_t>(std::vector<int32_t>{4, 5}, Shape{1, 2}), {}), 1, 1, 2)
           .to_host();
@@ -258,7 +261,7 @@ TEST_CASE("decode: sampling frequencies are the softmax at the temperature") {
   std::vector<double> seen(20);
   constexpr int draws = 1500;
   for (uint64_t seed = 1; seed <= draws; ++seed)
-    ++seen[static_cast<size_t>(language.drawn({.temperature = temperature, .tokens = 1}, seed)[0])];
+    ++seen[static_cast<size_t>(language.drawn({.temperature = temperature, .max_new_tokens = 1}, seed)[0])];
   for (size_t id = 0; id < 20; ++id) {
     const double p = std::exp(logits[id] / temperature) / total;
     CHECK(std::abs(seen[id] / draws - p) < 5 * std::sqrt(p * (1 - p) / draws) + 1e-3);
@@ -311,7 +314,7 @@ TEST_CASE("decode: ways of drawing that cannot be are refused") {
            {{.top_p = NAN}, "--top-p = "},
            {{.repetition_penalty = 0}, "--repetition-penalty = 0"},
            {{.temperature = INFINITY}, "--temperature = "},
-           {{.tokens = -2}, "--tokens = -2"}}) {
+           {{.max_new_tokens = -2}, "--max-new-tokens = -2"}}) {
     CHECK_THROWS_WITH(language.drawn(options), containing(said));
   }
   std::vector<float> logits{1, NAN};
@@ -321,13 +324,14 @@ TEST_CASE("decode: ways of drawing that cannot be are refused") {
 
 TEST_CASE("decode: sampling goes on past the longest context and starts from prompts longer than it") {
   const Language language;
-  CHECK(language.drawn({.temperature = 1, .tokens = 60}).size() == 60);
-  CHECK(language.drawn({.temperature = 1, .tokens = 30}, 1, std::vector<int32_t>(40, 6)).size() == 30);
-  CHECK(language.drawn({.temperature = 1, .tokens = 0}).empty());
-  CHECK_THROWS_WITH(language.drawn({.tokens = 5}, 1, {}), containing("prompt is empty"));
+  CHECK(language.drawn({.temperature = 1, .max_new_tokens = 60}).size() == 60);
+  CHECK(language.drawn({.temperature = 1, .max_new_tokens = 30}, 1, std::vector<int32_t>(40, 6)).size() ==
+        30);
+  CHECK(language.drawn({.temperature = 1, .max_new_tokens = 0}).empty());
+  CHECK_THROWS_WITH(language.drawn({.max_new_tokens = 5}, 1, {}), containing("prompt is empty"));
   CHECK_THROWS_WITH(language.drawn({.temperature = -1}), containing("--temperature = -1"));
   Rng draws(1);
   int made = 0;
-  sample(language.model, {4}, 12, {.tokens = 50}, draws, [&](int32_t) { return ++made < 7; });
+  sample(language.model, {4}, 12, {.max_new_tokens = 50}, draws, [&](int32_t) { return ++made < 7; });
   CHECK(made == 7);
 }

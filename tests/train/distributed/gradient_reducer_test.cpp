@@ -1,12 +1,12 @@
-// Gradients of members added up in buckets, while the sweep still runs.
-#include "train/exchange.h"
+// Gradients summed over processes in buckets during the backward pass.
+#include "heed/train/distributed/gradient_reducer.h"
 
-#include "autograd/ops.h"
-#include "autograd/tape.h"
-#include "nn/linear.h"
-#include "tests/catch.h"
-#include "tests/device.h"
-#include "tests/thread_group.h"
+#include "heed/autograd/ops.h"
+#include "heed/autograd/tape.h"
+#include "heed/nn/linear.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/device.h"
+#include "heed/tests/thread_group.h"
 
 using namespace heed;
 
@@ -34,13 +34,13 @@ struct Found {
 /// Two steps of each of `size` members, whose inputs differ.
 std::vector<Found> steps_of_members(Device device, int64_t size, int64_t bucket) {
   std::vector<Found> all(static_cast<size_t>(size));
-  as_members(size, [&](Group& group) {
+  as_members(size, [&](ProcessGroup& group) {
     const DefaultDevice here(device);
     Rng rng(7);
     Tower tower(rng);
     convert(tower, DType::f64);
-    Optimizer optimizer(tower, {.kind = OptimizerKind::sgd, .clip = 0});
-    Exchange exchange(optimizer, sums_over(group, device, [](const std::string&) {}), bucket);
+    Optimizer optimizer(tower, {.kind = OptimizerKind::sgd, .grad_clip = 0});
+    GradientReducer exchange(optimizer, make_all_reduce(group, device, [](const std::string&) {}), bucket);
     Found& found = all[static_cast<size_t>(group.rank())];
     found.buckets = exchange.buckets();
     for (int step = 0; step < 2; ++step) {
@@ -49,7 +49,7 @@ std::vector<Found> steps_of_members(Device device, int64_t size, int64_t bucket)
       const Tensor loss = sum(square(tower(Tensor::full(Shape{2, 8}, input, DType::f64))));
       exchange.begin();
       {
-        const Arrivals watching = exchange.watch();
+        const GradientHooks watching = exchange.watch();
         backward(loss);
       }
       exchange.finish(tail);
@@ -88,7 +88,7 @@ TEST_CASE("exchange: what comes out is the gradient of the sum of the losses") {
   Rng rng(7);
   Tower tower(rng);
   convert(tower, DType::f64);
-  Optimizer optimizer(tower, {.kind = OptimizerKind::sgd, .clip = 0});
+  Optimizer optimizer(tower, {.kind = OptimizerKind::sgd, .grad_clip = 0});
   for (const double input : {0.1, 0.2})
     backward(sum(square(tower(Tensor::full(Shape{2, 8}, input, DType::f64)))));
   const std::span<const Tensor> leaves = optimizer.leaves();
@@ -111,16 +111,16 @@ TEST_CASE("exchange: buckets of the last layers are on their way before the swee
   const std::vector<Found> waiting = steps_of_members(Device::cpu, 2, 1);
   CHECK(waiting[0].early == 0);
   std::vector<int64_t> early(2);
-  as_members(2, [&](Group& group) {
+  as_members(2, [&](ProcessGroup& group) {
     Rng rng(7);
     Tower tower(rng);
     tower.layers.pop_back();
-    Optimizer optimizer(tower, {.kind = OptimizerKind::sgd, .clip = 0});
-    Exchange exchange(optimizer, sums_over(group, Device::cpu, [](const std::string&) {}), 1);
+    Optimizer optimizer(tower, {.kind = OptimizerKind::sgd, .grad_clip = 0});
+    GradientReducer exchange(optimizer, make_all_reduce(group, Device::cpu, [](const std::string&) {}), 1);
     const Tensor loss = sum(square(tower(Tensor::full(Shape{2, 8}, 0.5))));
     exchange.begin();
     {
-      const Arrivals watching = exchange.watch();
+      const GradientHooks watching = exchange.watch();
       backward(loss);
     }
     exchange.finish(Tensor::full(Shape{1}, 1));

@@ -1,15 +1,15 @@
-// Runs side by side: specs apart, names of plans, means over seeds, pictures, and the verb from outside.
-#include "train/comparison.h"
+// Comparisons: parsing of specs, names of plans, means over seeds, charts, and the command.
+#include "heed/train/experiments/comparison.h"
 
 #include <cmath>
 #include <csignal>
 #include <cstring>
 
-#include "core/json.h"
-#include "tests/train/shell.h"
-#include "train/checkpoint.h"
-#include "train/comparison_plan.h"
-#include "train/task.h"
+#include "heed/core/io/json.h"
+#include "heed/tests/train/shell.h"
+#include "heed/train/experiments/comparison_plan.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/tasks/task.h"
 
 using namespace heed;
 
@@ -36,8 +36,8 @@ Comparison of_four() {
                                run_of("softmax", 2, 0.25, 20), failed});
 }
 
-const std::vector<std::string> tiny{"--width",  "16", "--heads", "2",  "--feed-forward", "16",
-                                    "--layers", "1",  "--batch", "16", "--threads",      "1"};
+const std::vector<std::string> tiny{"--d-model", "16", "--heads",      "2",  "--d-ff",    "16",
+                                    "--layers",  "1",  "--batch-size", "16", "--threads", "1"};
 
 std::vector<std::string> compare(const std::vector<std::string>& more) {
   std::vector<std::string> out{"compare", "recall"};
@@ -78,7 +78,7 @@ TEST_CASE("comparison: plans have one name exactly when every setting is the sam
   const std::string plain = name({});
   CHECK(plain.starts_with("a-b-1-seed"));
   CHECK(name({}) == plain);
-  CHECK(name({{"train.rate", "0.123"}}) != plain);
+  CHECK(name({{"train.learning_rate", "0.123"}}) != plain);
   CHECK(name({{"data.items", "7"}}) != plain);
   CHECK(name({{"attention.encoder", "linear"}}) != plain);
   CHECK(name({{"train.seed", "77"}}) != plain);
@@ -112,38 +112,39 @@ TEST_CASE("comparison: one line of CSV a run, quotes doubled") {
   CHECK_THAT(csv, containing("\"band\",1,,,,,,,,,\"no, said \"\"it\"\"\",,\n"));
 }
 
-TEST_CASE("comparison: anchors stand below the accuracies, and in each line of the CSV") {
+TEST_CASE("comparison: baselines stand below the accuracies, and in each line of the CSV") {
   ComparedRun one = run_of("softmax", 1, 0.75, 10), two = run_of("linear", 1, 0.5, 30),
               again = run_of("softmax", 2, 0.5, 10);
   const ComparedRun failed{.label = "band", .folder = "", .failure = "no", .seed = 1};
   using Lines = std::vector<std::string>;
   CHECK(comparison_notes(compare_runs("none", {one, two})).empty());
-  CHECK_THAT(comparison_csv(compare_runs("none", {one})), !containing("anchors"));
-  one.anchors = two.anchors = again.anchors = "majority 0.172, root operator 0.257";
+  CHECK_THAT(comparison_csv(compare_runs("none", {one})), !containing("baselines"));
+  one.baselines = two.baselines = again.baselines = "majority 0.172, root operator 0.257";
   const Comparison same = compare_runs("same", {one, two, again, failed});
-  CHECK(comparison_notes(same) == Lines{"anchors: majority 0.172, root operator 0.257"});
-  CHECK(comparison_text(same).ends_with("\nanchors: majority 0.172, root operator 0.257\n"));
-  CHECK_THAT(comparison_html(same), containing(">anchors: majority 0.172, root operator 0.257<"));
+  CHECK(comparison_notes(same) == Lines{"baselines: majority 0.172, root operator 0.257"});
+  CHECK(comparison_text(same).ends_with("\nbaselines: majority 0.172, root operator 0.257\n"));
+  CHECK_THAT(comparison_html(same), containing(">baselines: majority 0.172, root operator 0.257<"));
   const std::string csv = comparison_csv(same);
-  CHECK(csv.starts_with("label,seed,loss,accuracy,anchors,steps_per_second,"));
+  CHECK(csv.starts_with("label,seed,loss,accuracy,baselines,steps_per_second,"));
   CHECK_THAT(csv, containing("\"linear\",1,0.5,0.5,\"majority 0.172, root operator 0.257\",30,"));
   CHECK_THAT(csv, containing("\"band\",1,,,\"\",,,,,,,\"no\",,\n"));
   // Of several tasks: whose they are.
-  two.anchors = "majority 0.5";
+  two.baselines = "majority 0.5";
   CHECK(comparison_notes(compare_runs("tasks", {one, two, again})) ==
-        Lines{"anchors of softmax: majority 0.172, root operator 0.257", "anchors of linear: majority 0.5"});
-  two.anchors = "";
+        Lines{"baselines of softmax: majority 0.172, root operator 0.257",
+              "baselines of linear: majority 0.5"});
+  two.baselines = "";
   CHECK(comparison_notes(compare_runs("tasks", {one, two, again})) ==
-        Lines{"anchors of softmax: majority 0.172, root operator 0.257"});
+        Lines{"baselines of softmax: majority 0.172, root operator 0.257"});
 }
 
 TEST_CASE("comparison: what a spreadsheet would run stands in the CSV as text") {
   ComparedRun one = run_of("=1+1", 1, 0.75, 10);
   one.scores.push_back({"@sum(a1)", -0.5});
-  one.anchors = "+x";
+  one.baselines = "+x";
   const ComparedRun failed{.label = "-a", .folder = "", .failure = "\t=2", .seed = -1};
   const std::string csv = comparison_csv(compare_runs("formulas", {one, failed}));
-  CHECK(csv.starts_with("label,seed,loss,accuracy,\"'@sum(a1)\",anchors,"));
+  CHECK(csv.starts_with("label,seed,loss,accuracy,\"'@sum(a1)\",baselines,"));
   CHECK_THAT(csv, containing("\n\"'=1+1\",1,0.25,0.75,-0.5,\"'+x\",10,"));
   CHECK_THAT(csv, containing("\n\"'-a\",-1,,,,\"\",,,,,,,\"'\t=2\",,\n"));
 }
@@ -318,7 +319,7 @@ TEST_CASE("compare: trains each, says which is which, and never trains one twice
   CHECK(overlay.code == 0);
   CHECK(io::exists(shell.scratch / "runs" / "two" / "compare.html"));
   // Scores of two tasks are never side by side.
-  std::vector<std::string> words{"train", "lm", "--name", "verse", "--steps", "1", "--characters", "20000"};
+  std::vector<std::string> words{"train", "lm", "--name", "verse", "--steps", "1", "--num-examples", "20000"};
   words.insert(words.end(), tiny.begin(), tiny.end());
   REQUIRE(shell.run(words).code == 0);
   CHECK_THAT(io::read(shell.scratch / "runs" / "verse" / "report.html"),

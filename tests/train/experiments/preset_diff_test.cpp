@@ -1,10 +1,10 @@
-// Settings beside those of the preset: which differ, what a line says of them, and what the manifest keeps.
-#include "train/choices.h"
+// Differences to presets: which settings differ, their text, and the manifest.
+#include "heed/train/experiments/preset_diff.h"
 
 #include <cstdlib>
 
-#include "core/io.h"
-#include "tests/train/shell.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/train/shell.h"
 
 using namespace heed;
 
@@ -24,10 +24,10 @@ TEST_CASE("choices: a setting is changed when its value is another, whoever said
   Config plain = made("lra-image-skyformer");
   CHECK(changed_settings(plain).empty());
   CHECK(changed_words(plain).empty());
-  Config same = made("lra-image-skyformer", {{"data.pixel_zero", "pad"}, {"train.rate", "0.0001"}});
+  Config same = made("lra-image-skyformer", {{"data.pixel_zero", "pad"}, {"train.learning_rate", "0.0001"}});
   CHECK(changed_words(same).empty());
-  Config two = made("lra-image-skyformer", {{"train.batch", "2"}, {"data.pixel_zero", "token"}});
-  CHECK(changed_words(two) == "data.pixel_zero token (recipe: pad), train.batch 2 (recipe: 256)");
+  Config two = made("lra-image-skyformer", {{"train.batch_size", "2"}, {"data.pixel_zero", "token"}});
+  CHECK(changed_words(two) == "data.pixel_zero token (recipe: pad), train.batch_size 2 (recipe: 256)");
   Config other = made("translate", {{"data.path", "pairs.tsv"}});
   CHECK(changed_words(other) == "data.path pairs.tsv (preset: none)");
   // The environment is not the preset.
@@ -45,23 +45,23 @@ TEST_CASE("choices: a setting is changed when its value is another, whoever said
 
 TEST_CASE("choices: the facts name preset, recipe, what recipes disagree on, and what was changed") {
   Config image = made("lra-image-skyformer", {{"data.pixel_zero", "token"}});
-  const Json facts = settings_facts(image);
-  CHECK(facts.at("preset").text() == "lra-image-skyformer");
-  CHECK(facts.at("recipe").text() == "skyformer");
+  const Json metadata = settings_facts(image);
+  CHECK(metadata.at("preset").text() == "lra-image-skyformer");
+  CHECK(metadata.at("recipe").text() == "skyformer");
   for (const auto& [key, value] : Settings{{"data.pixel_zero", "token"},
                                            {"model.position", "learned"},
-                                           {"data.pool", "mean"},
+                                           {"model.pool", "mean"},
                                            {"data.mean_over", "padded"},
-                                           {"train.clip_each", "1"}})
-    CHECK(facts.at("choices").at(key).text() == value);
-  CHECK(facts.at("choices").find("data.pair_head") == nullptr);
-  REQUIRE(facts.at("changed").members().size() == 1);
-  CHECK(facts.at("changed").at("data.pixel_zero").at("value").text() == "token");
-  CHECK(facts.at("changed").at("data.pixel_zero").at("preset").text() == "pad");
+                                           {"train.grad_clip_value", "1"}})
+    CHECK(metadata.at("choices").at(key).text() == value);
+  CHECK(metadata.at("choices").find("model.pair_head") == nullptr);
+  REQUIRE(metadata.at("changed").members().size() == 1);
+  CHECK(metadata.at("changed").at("data.pixel_zero").at("value").text() == "token");
+  CHECK(metadata.at("changed").at("data.pixel_zero").at("preset").text() == "pad");
 
   Config pairs = made("lra-retrieval-google"), tiny = made("lra-text"), other = made("translate");
-  CHECK(settings_facts(pairs).at("choices").at("data.pair_head").text() == "concat");
-  CHECK(settings_facts(pairs).at("choices").at("data.pool").text() == "first");
+  CHECK(settings_facts(pairs).at("choices").at("model.pair_head").text() == "concat");
+  CHECK(settings_facts(pairs).at("choices").at("model.pool").text() == "first");
   CHECK(settings_facts(tiny).at("recipe").text() == "tiny");
   CHECK(settings_facts(other).at("preset").text() == "translate");
   CHECK(settings_facts(other).find("recipe") == nullptr);
@@ -69,22 +69,22 @@ TEST_CASE("choices: the facts name preset, recipe, what recipes disagree on, and
   // Without a preset there is nothing to compare with, but the choices are made.
   tiny.preset.clear();
   CHECK(settings_facts(tiny).find("changed") == nullptr);
-  CHECK(settings_facts(tiny).at("choices").at("data.pool").text() == "mean");
+  CHECK(settings_facts(tiny).at("choices").at("model.pool").text() == "mean");
 }
 
 TEST_CASE("choices: a run says at its start and in its manifest what is not the recipe") {
   const Shell shell;
   const Result trained = shell.run({"train", "lra-image", "--recipe", "skyformer", "--pixel-zero", "token",
-                                    "--name", "b", "--batch", "2", "--steps", "1", "--data.examples", "20",
-                                    "--data.held_out", "4", "--data.validation", "4"});
+                                    "--name", "b", "--batch-size", "2", "--steps", "1", "--data.num_examples",
+                                    "20", "--data.test_size", "4", "--data.validation", "4"});
   CAPTURE(trained.err);
   REQUIRE(trained.code == 0);
   CHECK_THAT(trained.err, containing("\n  changed     data.") &&
                               containing("data.pixel_zero token (recipe: pad), ") &&
-                              containing("train.batch 2 (recipe: 256)"));
+                              containing("train.batch_size 2 (recipe: 256)"));
   const Path run = shell.scratch / "runs" / "b";
   const Json settings = parse_json(io::read(run / "manifest.json"), "manifest").at("settings");
   CHECK(settings.at("recipe").text() == "skyformer");
   CHECK(settings.at("choices").at("data.pixel_zero").text() == "token");
-  CHECK(settings.at("changed").at("train.batch").at("preset").text() == "256");
+  CHECK(settings.at("changed").at("train.batch_size").at("preset").text() == "256");
 }

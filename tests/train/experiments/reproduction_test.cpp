@@ -1,11 +1,11 @@
-// Published tables: what the file says, verdicts, which cells run, and the verb from outside.
-#include "train/reproduction.h"
+// Reproductions: the file of published tables, verdicts, selection of cells, and the command.
+#include "heed/train/experiments/reproduction.h"
 
 #include <cmath>
 
-#include "tests/train/shell.h"
-#include "train/comparison_plan.h"
-#include "train/task.h"
+#include "heed/tests/train/shell.h"
+#include "heed/train/experiments/comparison_plan.h"
+#include "heed/train/tasks/task.h"
 
 using namespace heed;
 
@@ -18,7 +18,7 @@ TEST_CASE("published: every table is whole, and its presets and attentions are t
     for (const PublishedColumn& column : table.columns) {
       CAPTURE(column.name);
       if (table.measure == Measure::crossover) {
-        CHECK(column.head_width > 0);
+        CHECK(column.head_dim > 0);
         continue;
       }
       for (const PublishedRow& row : table.rows) {
@@ -82,7 +82,7 @@ TEST_CASE("reproduce: a cell that takes too long waits to be asked for, and says
   CHECK_THAT(result.out, containing("karpathy/nanoGPT"));
   const Path csv = shell.scratch / "runs" / "reproduce-shakespeare" / "reproduce.csv";
   CHECK_THAT(io::read(csv),
-             containing("cell,paper,mean,deviation,seeds,verdict,remark,anchors\nGPT/CPU,1.88,,,0,,\""));
+             containing("cell,paper,mean,deviation,seeds,verdict,remark,baselines\nGPT/CPU,1.88,,,0,,\""));
 }
 
 TEST_CASE(
@@ -117,7 +117,7 @@ TEST_CASE("reproduce: an estimate is compared with ours of the checkpoint that w
   io::write(run / "scores.json", "{\"step\": 20, \"of\": 30, \"loss\": 1.97}");
   io::write(run / "manifest.json",
             "{\"seed\": 1, \"parameters\": 1, \"estimate\": {\"flops_a_step\": 1},"
-            "\"anchors\": \"majority 0.1\", \"took\": {\"memory_bytes\": 1}}");
+            "\"baselines\": \"majority 0.1\", \"took\": {\"memory_bytes\": 1}}");
   const auto with_estimate = [&](double estimate) {
     io::write(run / "metrics.jsonl",
               text("{\"step\": 10, \"valid_estimate\": 1}\n{\"step\": 20, \"valid_estimate\": ", estimate,
@@ -128,22 +128,22 @@ TEST_CASE("reproduce: an estimate is compared with ours of the checkpoint that w
   CHECK(near.ours.mean == 1.9);
   CHECK(near.verdict == Verdict::reproduced);
   CHECK_THAT(near.remark, containing("over all of validation 1.97; nanoGPT's is the mean of 20 random"));
-  CHECK(near.anchors == "majority 0.1");
+  CHECK(near.baselines == "majority 0.1");
   CHECK(with_estimate(1.92).verdict == Verdict::below);  // by more than the tolerance of 0.03
 }
 
-TEST_CASE("reproduction: what little knowledge scores stands below the cells, once for those that share it") {
+TEST_CASE("reproduction: baselines stand below the cells, once for those that share them") {
   const PublishedTable& table = published_table("fast-table1");
   std::vector<Cell> cells{
       {.name = "Vanilla/ListOps"}, {.name = "Fastmax1/ListOps"}, {.name = "Vanilla/Text"}};
   const std::string none = reproduction_text(table, cells);
-  CHECK_THAT(none, !containing("anchors"));
-  cells[0].anchors = cells[1].anchors = "majority 0.172";
-  cells[2].anchors = "length \"alone\" 0.54";
+  CHECK_THAT(none, !containing("baselines"));
+  cells[0].baselines = cells[1].baselines = "majority 0.172";
+  cells[2].baselines = "length \"alone\" 0.54";
   CHECK(reproduction_text(table, cells) ==
         none +
-            "anchors of Vanilla/Text: length \"alone\" 0.54\n"
-            "anchors of Vanilla/ListOps, Fastmax1/ListOps: majority 0.172\n");
+            "baselines of Vanilla/Text: length \"alone\" 0.54\n"
+            "baselines of Vanilla/ListOps, Fastmax1/ListOps: majority 0.172\n");
   CHECK(reproduction_csv(cells).ends_with(",\"\",\"length \"\"alone\"\" 0.54\"\n"));
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("reproduce: crossings are measured once and judged") {
   const auto put = [&](const char* name, const char* line) {
     io::make_directories(folder / name);
     io::write(folder / name / "crossovers.csv",
-              text("attention,causal,head_width,forward_from,step_from\n", line, "\n"));
+              text("attention,causal,head_dim,forward_from,step_from\n", line, "\n"));
   };
   put("Fastmax2-d32", "\"fastmax:p=2\",0,32,512,800");
   put("Fastmax1-d32", "\"fastmax:p=1\",0,32,0,0");

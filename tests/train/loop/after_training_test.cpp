@@ -1,18 +1,18 @@
-// What comes after training: it neither counts as training nor undoes it.
+// Work after training: it neither counts as training time nor undoes it.
 #include <cmath>
 
-#include "core/io.h"
-#include "core/json.h"
-#include "tests/catch.h"
-#include "tests/train/shell.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/train/shell.h"
 
 using namespace heed;
 
 namespace {
 
-const std::vector<std::string> tiny{"--steps",      "1", "--batch",        "1", "--examples", "6",
-                                    "--validation", "2", "--held-out",     "2", "--width",    "16",
-                                    "--heads",      "2", "--feed-forward", "16"};
+const std::vector<std::string> tiny{"--steps",      "1", "--batch-size", "1", "--num-examples", "6",
+                                    "--validation", "2", "--test-size",  "2", "--d-model",      "16",
+                                    "--heads",      "2", "--d-ff",       "16"};
 
 Result train(const Shell& shell, std::vector<std::string> words, const std::vector<std::string>& more) {
   words.insert(words.begin(), "train");

@@ -1,15 +1,14 @@
-// Steps recorded once and replayed: they give what they give as they are, to the bit; what cannot be recorded
-// runs.
-#include "train/replay.h"
+// Captured and replayed steps: bit-identical to plain steps; what cannot be captured runs plainly.
+#include "heed/train/loop/captured_step.h"
 
 #include <cstdlib>
 
-#include "autograd/ops.h"
-#include "core/kernels/copy.h"
-#include "core/kernels/map.h"
-#include "nn/linear.h"
-#include "tests/any_device.h"
-#include "train/optimizer.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/nn/linear.h"
+#include "heed/tests/any_device.h"
+#include "heed/train/optim/optimizer.h"
 
 using namespace heed;
 
@@ -43,10 +42,10 @@ Ended trained(bool replay, int steps) {
     }
   } both(in, out);
   rng.advance();
-  Optimizer optimizer(both, {.decay = 0.1});
+  Optimizer optimizer(both, {.weight_decay = 0.1});
   const Tensor x = inputs(1);
   Tensor loss;
-  Replay step([&] {
+  CapturedStep step([&] {
     const Tensor hidden = dropout(gelu(in(x)), 0.3, &rng);
     const Tensor error = mean(square(out(hidden)));
     loss = error.detach();
@@ -116,7 +115,7 @@ TEST_CASE(
   int undone = 0;
   const auto runs = [&](const std::function<void()>& step, const std::string& why) {
     undone = 0;
-    Replay replay(step, {.kept = [&] { return std::vector<Tensor*>{&x}; }, .undo = [&] { ++undone; }});
+    CapturedStep replay(step, {.kept = [&] { return std::vector<Tensor*>{&x}; }, .undo = [&] { ++undone; }});
     for (int i = 0; i < 5; ++i) replay();
     CHECK_FALSE(replay.replays());
     CHECK_THAT(replay.why_not(), containing(why));
@@ -148,7 +147,7 @@ TEST_CASE("replay: a step that does not fit beside the rest once more runs as it
     beside = Tensor(Shape{5'000});
   }
   int undone = 0;
-  Replay replay([&] { double_by_way_of(10'000'000, x); }, {.kept = {}, .undo = [&] { ++undone; }});
+  CapturedStep replay([&] { double_by_way_of(10'000'000, x); }, {.kept = {}, .undo = [&] { ++undone; }});
   replay();
   replay();
   cap_memory(memory_use().reserved + 1'000'000);
@@ -168,7 +167,7 @@ TEST_CASE("replay: a recorded step makes room for another that runs as it is, an
   const Large large;
   const Tensor x = Tensor::zeros(Shape{4}), y = Tensor::zeros(Shape{4});
   cap_memory(memory_use().reserved + 120'000'000);
-  Replay first([&] { double_by_way_of(10'000'000, x); });
+  CapturedStep first([&] { double_by_way_of(10'000'000, x); });
   for (int i = 0; i < 4; ++i) first();
   CHECK(first.replays());
   // It fits, but not beside the memory of the other.
@@ -190,13 +189,13 @@ TEST_CASE("replay: of several processes all replay a step, or none") {
   const Tensor x = Tensor::zeros(Shape{4});
   std::vector<std::string> asked;
   int undone = 0;
-  Replay replay([&] { double_by_way_of(100, x); }, {.kept = {},
-                                                    .undo = [&] { ++undone; },
-                                                    .agreed =
-                                                        [&](const std::string& ours) {
-                                                          asked.push_back(ours);
-                                                          return ours.empty() ? theirs : ours;
-                                                        }});
+  CapturedStep replay([&] { double_by_way_of(100, x); }, {.kept = {},
+                                                          .undo = [&] { ++undone; },
+                                                          .agreed =
+                                                              [&](const std::string& ours) {
+                                                                asked.push_back(ours);
+                                                                return ours.empty() ? theirs : ours;
+                                                              }});
   for (int i = 0; i < 5; ++i) replay();
   CHECK(x.to_host() == std::vector<float>(4, 31.F));
   CHECK(asked == std::vector<std::string>{""});
@@ -206,10 +205,10 @@ TEST_CASE("replay: of several processes all replay a step, or none") {
 
   // One that cannot be recorded asks the others, too: they wait for it.
   asked.clear();
-  Replay waits([&] { x.to_host(); }, {.kept = {}, .undo = {}, .agreed = [&](const std::string& ours) {
-                                        asked.push_back(ours);
-                                        return ours;
-                                      }});
+  CapturedStep waits([&] { x.to_host(); }, {.kept = {}, .undo = {}, .agreed = [&](const std::string& ours) {
+                                              asked.push_back(ours);
+                                              return ours;
+                                            }});
   for (int i = 0; i < 4; ++i) waits();
   REQUIRE(asked.size() == 1);
   CHECK_THAT(asked[0], containing("reading numbers of the device"));
@@ -217,7 +216,7 @@ TEST_CASE("replay: of several processes all replay a step, or none") {
 
 TEST_CASE("replay: the CPU runs every step") {
   int steps = 0;
-  Replay replay([&] { ++steps; });
+  CapturedStep replay([&] { ++steps; });
   for (int i = 0; i < 4; ++i) replay();
   CHECK(steps == 4);
   CHECK_FALSE(replay.replays());

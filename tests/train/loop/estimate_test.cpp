@@ -1,15 +1,14 @@
-// What a run will take, said before it begins: near what it takes, without a trace, and refused where it is
-// too much.
-#include "train/estimate.h"
+// Estimates of time and memory before a run: accurate, without side effects, and an error when too much.
+#include "heed/train/loop/estimate.h"
 
 #include <cmath>
 #include <limits>
 
-#include "core/count.h"
-#include "core/storage.h"
-#include "tests/scratch.h"
-#include "tests/train/small_run.h"
-#include "train/machine_memory.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/operation_count.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/small_run.h"
+#include "heed/train/loop/machine_memory.h"
 
 using namespace heed;
 
@@ -23,15 +22,16 @@ Config loaded(Config config) {
 /// Smaller data and fewer steps of a preset; the shapes of its batches stay.
 Config shortened(const std::string& preset) {
   Config config = make_config(preset);
-  Settings settings{{"train.epochs", "0"}, {"train.steps", "30"}, {"train.validate_every", "15"}};
+  Settings settings{{"train.epochs", "0"}, {"train.max_steps", "30"}, {"train.validate_every", "15"}};
   if (preset.starts_with("translate")) {
-    settings.insert(
-        settings.end(),
-        {{"data.pairs", "4000"}, {"data.validation", "100"}, {"data.test", "10"}, {"data.bleu_pairs", "5"}});
+    settings.insert(settings.end(), {{"data.num_examples", "4000"},
+                                     {"data.validation", "100"},
+                                     {"data.test_size", "10"},
+                                     {"data.bleu_pairs", "5"}});
   } else if (preset == "mnist") {
-    settings.insert(settings.end(), {{"data.images", "6000"}, {"data.held_out", "100"}});
+    settings.insert(settings.end(), {{"data.num_examples", "6000"}, {"data.test_size", "100"}});
   } else if (preset == "lm") {
-    settings.emplace_back("data.characters", "60000");
+    settings.emplace_back("data.num_examples", "60000");
   }
   for (const auto& [key, value] : settings) config.set(key, value, "");
   config.check();
@@ -74,19 +74,19 @@ TEST_CASE("estimate: parts of a validation stand for all of it") {
   CAPTURE(preset);
   Config config = shortened(preset);
   if (preset.starts_with("lra")) {
-    for (const char* key : {"data.validation", "data.held_out"}) config.set(key, "300", "");
-    config.set("data.examples", "1000", "");
+    for (const char* key : {"data.validation", "data.test_size"}) config.set(key, "300", "");
+    config.set("data.num_examples", "1000", "");
   }
   if (preset.starts_with("translate")) config.set("data.bleu_pairs", "0", "");
   config = loaded(std::move(config));
   Rng rng(5);
   const auto model = new_model(config, rng);
-  const NoTape no_tape;
+  const NoGrad no_tape;
   int64_t before = Count::flops();
   config.task->validate(*model);
   const auto whole = static_cast<double>(Count::flops() - before);
   double expected = 0;
-  for (const ValidationPart& part : config.task->rehearsal(*model)) {
+  for (const ValidationPart& part : config.task->validation_cost(*model)) {
     before = Count::flops();
     part.compute();
     expected += static_cast<double>(Count::flops() - before) * part.all / part.some;
@@ -99,7 +99,7 @@ TEST_CASE("estimate: validations that decode are told, as often as they come") {
   const auto parts = [](const char* decoded) {
     const Config config = loaded(tiny({{"data.bleu_pairs", decoded}}));
     Rng rng(5);
-    return config.task->rehearsal(*new_model(config, rng)).size();
+    return config.task->validation_cost(*new_model(config, rng)).size();
   };
   CHECK(parts("0") == 1);
   CHECK(parts("2") == 2);
@@ -146,7 +146,7 @@ TEST_CASE("estimate: every optimizer is put back") {
 
 TEST_CASE("estimate: a step of many batches is rehearsed by a few of them") {
   const auto rehearsed = [](const char* accumulate, int64_t& computed) {
-    const Config config = loaded(tiny({{"train.accumulate", accumulate}}));
+    const Config config = loaded(tiny({{"train.grad_accumulation", accumulate}}));
     const int64_t before = Count::flops();
     const Estimate estimate = estimate_run(config);
     computed = Count::flops() - before;
@@ -176,19 +176,19 @@ TEST_CASE("estimate: a run that does not fit is refused with the largest users a
   }
   cap_memory(0);
   for (const char* part : {"and the cap is ", "computed before the first step", "Most was held by ",
-                           "weights ", "Try --batch-tokens 100 (now 200) with --accumulate 4"}) {
+                           "weights ", "Try --batch-tokens 100 (now 200) with --grad-accumulation 4"}) {
     CHECK_THAT(said, containing(part));
   }
 }
 
 TEST_CASE("estimate: where the weights alone do not fit, no smaller batch is advised") {
   Config config = tiny();
-  config.train.batch = 16;
+  config.train.batch_size = 16;
   release_cached();
   cap_memory(memory_use().reserved + 100000);
   std::string said;
   try {
-    const Owned owned(&memory_kinds[0]);
+    const MemoryScope owned(&memory_kinds[0]);
     const Tensor most(Shape{64});
     try {
       const Tensor weights(Shape{1 << 20});
@@ -200,8 +200,8 @@ TEST_CASE("estimate: where the weights alone do not fit, no smaller batch is adv
   }
   cap_memory(0);
   CHECK_THAT(said, containing("4.2 MB are asked for"));
-  CHECK_THAT(said, containing("Try a smaller model.width (now ") && containing("model.layers"));
-  for (const char* never : {"--batch", "--accumulate", "smaller batch", "weights 256", " 0.0 MB"})
+  CHECK_THAT(said, containing("Try a smaller model.d_model (now ") && containing("model.layers"));
+  for (const char* never : {"--batch-size", "--grad-accumulation", "smaller batch", "weights 256", " 0.0 MB"})
     CHECK_THAT(said, !containing(never));
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("estimate: who held the memory is told of the device that had too litt
   }
   const DefaultDevice device(Device::cuda);
   const Device small = GENERATE(Device::cpu, Device::cuda);
-  const Owned owned(&memory_kinds[small == Device::cpu ? 3 : 0]);
+  const MemoryScope owned(&memory_kinds[small == Device::cpu ? 3 : 0]);
   release_cached(small);
   const Tensor most(Shape{1 << 20}, DType::f32, small);
   cap_memory(1, small);
@@ -234,7 +234,7 @@ TEST_CASE("estimate: who held the memory is told of the device that had too litt
 
 TEST_CASE("estimate: other errors pass through, and bad_alloc is one of memory") {
   Config config = tiny();
-  config.train.batch = 16;
+  config.train.batch_size = 16;
   Rng rng(1);
   const auto explained = [&](const auto& thrown, Module* model = nullptr) {
     try {
@@ -250,27 +250,27 @@ TEST_CASE("estimate: other errors pass through, and bad_alloc is one of memory")
   CHECK(explained(Error(Fault::data, "other")) == std::make_pair(Fault::data, std::string("other")));
   const auto [fault, what] = explained(std::bad_alloc());
   CHECK(fault == Fault::memory);
-  CHECK_THAT(what, containing("none left") && containing("It ran out in a test"));
-  CHECK_THAT(what, containing("Try a smaller model.width"));
+  CHECK_THAT(what, containing("out of memory") && containing("It ran out in a test"));
+  CHECK_THAT(what, containing("Try a smaller model.d_model"));
   Linear made(2, 2, rng);  // stands for the model: what is asked for beside it is a batch
-  CHECK_THAT(explained(std::bad_alloc(), &made).second, containing("Try --batch 8 (now 16)"));
+  CHECK_THAT(explained(std::bad_alloc(), &made).second, containing("Try --batch-size 8 (now 16)"));
 }
 
 TEST_CASE("estimate: batches of a translator differ, and say in what") {
   const Config config = loaded(tiny());
   const int64_t count = config.task->plan(0);
-  const std::vector<double> first = config.task->extents(0);
+  const std::vector<double> first = config.task->batch_cost(0);
   bool differ = false;
   for (int64_t i = 0; i < count; ++i) {
-    const std::vector<double> extents = config.task->extents(i);
-    REQUIRE(extents.size() == first.size());
-    for (const double extent : extents) CHECK(extent > 0);
-    differ = differ || extents != first;
+    const std::vector<double> batch_cost = config.task->batch_cost(i);
+    REQUIRE(batch_cost.size() == first.size());
+    for (const double extent : batch_cost) CHECK(extent > 0);
+    differ = differ || batch_cost != first;
     // Rows and columns as the batch has them.
     const Batch batch = config.task->batch(i);
-    CHECK(extents[0] == static_cast<double>(batch.tensors[0].size()));
-    CHECK(extents[1] == static_cast<double>(batch.tensors[2].size()));
-    CHECK(extents[2] == batch.weight);
+    CHECK(batch_cost[0] == static_cast<double>(batch.tensors[0].size()));
+    CHECK(batch_cost[1] == static_cast<double>(batch.tensors[2].size()));
+    CHECK(batch_cost[2] == batch.weight);
   }
   CHECK(differ);
 }

@@ -1,9 +1,9 @@
-// Caps by what is free: the machine's memory for tensors of the CPU, the GPU's for its own.
-#include "train/machine_memory.h"
+// Memory limits from free memory: the machine's for CPU tensors, the GPU's for its own.
+#include "heed/train/loop/machine_memory.h"
 
-#include "core/gpu.h"
-#include "core/storage.h"
-#include "tests/any_device.h"
+#include "heed/core/gpu_info.h"
+#include "heed/core/memory/storage.h"
+#include "heed/tests/any_device.h"
 
 using namespace heed;
 

@@ -1,14 +1,14 @@
-// Batches made ahead: in their order, complete on the device, and errors where they belong.
-#include "train/prefetch.h"
+// Prefetched batches: order, completeness on the device, and errors at the right batch.
+#include "heed/train/loop/prefetch.h"
 
 #include <atomic>
 #include <chrono>
 
-#include "core/kernels/map.h"
-#include "core/launch.h"
-#include "tests/any_device.h"
-#if HEED_CUDA_ACTED
-#include "core/cuda/acted/cuda_runtime.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/launch.h"
+#include "heed/tests/any_device.h"
+#if HEED_CUDA_EMULATED
+#include "heed/core/cuda/emulator/cuda_runtime.h"
 #endif
 
 using namespace heed;
@@ -82,12 +82,12 @@ TEST_CASE("prefetch: every step's batches arrive whole and in order, however lat
   for (const int ahead : {1, 2, 3, 7}) {
     CAPTURE(ahead);
     run_through(ahead);
-#if HEED_CUDA_ACTED
-    for (const acted::StreamOrder order : {acted::StreamOrder::late, acted::StreamOrder::early}) {
-      CAPTURE(order == acted::StreamOrder::late);
-      acted::order_streams(order);
+#if HEED_CUDA_EMULATED
+    for (const emulated::StreamOrder order : {emulated::StreamOrder::late, emulated::StreamOrder::early}) {
+      CAPTURE(order == emulated::StreamOrder::late);
+      emulated::order_streams(order);
       run_through(ahead);
-      acted::order_streams(acted::StreamOrder::at_once);
+      emulated::order_streams(emulated::StreamOrder::at_once);
     }
 #endif
   }

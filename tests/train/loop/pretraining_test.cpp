@@ -1,16 +1,17 @@
-// Learning tokens first: which are hidden, what is handed on, and a run of two stages that stops in either.
-#include "train/pretraining.h"
+// Pre-training on tokens: which are hidden, which weights are kept, and a two-stage run interrupted in
+// either.
+#include "heed/train/loop/pretraining.h"
 
 #include <csignal>
 #include <thread>
 
-#include "core/parallel.h"
-#include "core/safetensors.h"
-#include "tests/train/shell.h"
-#include "tests/train/small_presets.h"
-#include "tests/train/small_run.h"
-#include "train/lra.h"
-#include "train/lra_tokens.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/train/shell.h"
+#include "heed/tests/train/small_presets.h"
+#include "heed/tests/train/small_run.h"
+#include "heed/train/tasks/lra/lra.h"
+#include "heed/train/tasks/lra/token_prediction.h"
 
 using namespace heed;
 
@@ -31,13 +32,20 @@ struct Inputs {
 
 /// Tiny ListOps in seconds: 12 steps of tokens, 8 of classes.
 std::vector<std::string> two_stages(const std::string& name, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> out{"train",   "lra-listops",      "--name", name,
-                               "--quiet", "--width",          "16",     "--heads",
-                               "2",       "--feed-forward",   "16",     "--data.examples",
-                               "400",     "--data.held_out",  "40",     "--data.validation",
-                               "40",      "--train.batch",    "8",      "--dropout",
-                               "0.1",     "--steps",          "8",      "--train.validate_every",
-                               "4",       "--pretrain-steps", "12",     "--train.keep",
+  std::vector<std::string> out{"train",   "lra-listops",
+                               "--name",  name,
+                               "--quiet", "--d-model",
+                               "16",      "--heads",
+                               "2",       "--d-ff",
+                               "16",      "--data.num_examples",
+                               "400",     "--data.test_size",
+                               "40",      "--data.validation",
+                               "40",      "--train.batch_size",
+                               "8",       "--dropout",
+                               "0.1",     "--steps",
+                               "8",       "--train.validate_every",
+                               "4",       "--pretrain-steps",
+                               "12",      "--train.keep_checkpoints",
                                "100"};
   out.insert(out.end(), more.begin(), more.end());
   return out;
@@ -140,13 +148,13 @@ TEST_CASE("pretraining: batches of every task over long sequences ask for tokens
       config.task->load(config, {}, [](const std::string&) {});
       config.task->plan(0);
       const Batch batch = config.task->batch(0);
-      CHECK(config.task->parts().back() == "rows");
-      REQUIRE(config.task->parts().size() == batch.tensors.size());
+      CHECK(config.task->tensor_names().back() == "rows");
+      REQUIRE(config.task->tensor_names().size() == batch.tensors.size());
       CHECK(batch.weight == static_cast<double>(batch.tensors.back().size()));
       CHECK(batch.tensors[1].size() == batch.tensors.back().size());
       Rng rng(1), noise(2);
       const auto model = new_model(config, rng);
-      const Tensor loss = config.task->loss(*model, batch, {.noise = &noise});
+      const Tensor loss = config.task->loss(*model, batch, {.rng = &noise});
       CHECK_NOTHROW(check_listed(*model, loss));
       const Scores scores = config.task->validate(*model);
       CHECK(scores.list[0].first == "loss");
@@ -157,15 +165,15 @@ TEST_CASE("pretraining: batches of every task over long sequences ask for tokens
 }
 
 TEST_CASE("pretraining: attention with rewards is told how likely the tokens of each input were") {
-  Config config = small_preset("lra-listops", 2, {{"data.examples", 40}});
+  Config config = small_preset("lra-listops", 2, {{"data.num_examples", 40}});
   config.set("data.predict", "masked", "");
   config.set("attention.encoder", "hard", "");
   config.task->load(config, {}, [](const std::string&) {});
   config.task->plan(0);
   Rng rng(1), noise(2);
   const auto model = new_model(config, rng);
-  Terms terms;
-  config.task->loss(*model, config.task->batch(0), {.noise = &noise, .terms = &terms});
+  AuxiliaryLosses terms;
+  config.task->loss(*model, config.task->batch(0), {.rng = &noise, .losses = &terms});
   CHECK(terms.waiting.empty());
   CHECK(std::isfinite(terms.sum().item()));
 }
@@ -183,7 +191,7 @@ TEST_CASE("pretraining: one command learns tokens, then classes from what it rea
     CHECK(config.train.pretrain == (objective[0] == 'c' ? Pretrain::causal : Pretrain::masked));
     CHECK(config.train.pretrain_steps == 12);
     Config before = read_config(io::read(run / "pretrain" / "config.toml"), "config");
-    CHECK(before.train.steps == 12);
+    CHECK(before.train.max_steps == 12);
     CHECK(before.train.pretrain == Pretrain::none);
     CHECK_THAT(to_toml(before), containing("predict = \"" + std::string(objective) + "\""));
     const Json manifest = parse_json(io::read(run / "manifest.json"), "manifest");
@@ -275,19 +283,26 @@ TEST_CASE("pretraining: hidden tokens of pairs of brackets are learned") {
   // ListOps knows its brackets: frequencies alone tell 2.4 nats, the syntax more.
   for (const char* objective : {"masked", "causal"}) {
     CAPTURE(objective);
-    REQUIRE(
-        shell
-            .run({"train",   "lra-listops",     "--name", objective,         "--quiet", "--predict",
-                  objective, "--steps",         "150",    "--data.examples", "4000",    "--data.validation",
-                  "200",     "--data.held_out", "200",    "--train.batch",   "64",      "--layers",
-                  "1",       "--rate",          "3e-3",   "--warmup",        "20"})
-            .code == 0);
+    REQUIRE(shell
+                .run({"train",   "lra-listops",
+                      "--name",  objective,
+                      "--quiet", "--predict",
+                      objective, "--steps",
+                      "150",     "--data.num_examples",
+                      "4000",    "--data.validation",
+                      "200",     "--data.test_size",
+                      "200",     "--train.batch_size",
+                      "64",      "--layers",
+                      "1",       "--lr",
+                      "3e-3",    "--warmup-steps",
+                      "20"})
+                .code == 0);
     const Path run = shell.scratch / "runs" / objective;
     const double first = read_metrics(run / "metrics.jsonl").front().values.front();
     const double last = last_of(run, "valid_loss");
     CAPTURE(first, last);
     CHECK(last < first - 0.5);
-    const std::string known = parse_json(io::read(run / "manifest.json"), "manifest").at("anchors").text();
+    const std::string known = parse_json(io::read(run / "manifest.json"), "manifest").at("baselines").text();
     const std::string words = "frequencies of tokens ";
     REQUIRE(known.starts_with(words));
     CHECK(last < std::stod(known.substr(words.size())) - 0.1);
@@ -310,7 +325,7 @@ TEST_CASE(
   CHECK(shell.run(two_stages("gone", {"--pretrain", "masked", "--data", "absent"})).code ==
         static_cast<int>(Fault::file));
   CHECK(!io::exists(shell.scratch / "runs" / "gone"));
-  CHECK(shell.run(two_stages("kept", {"--pretrain", "masked", "--rate", "1e38", "--warmup", "8"})).code ==
+  CHECK(shell.run(two_stages("kept", {"--pretrain", "masked", "--lr", "1e38", "--warmup-steps", "8"})).code ==
         static_cast<int>(Fault::numeric));
   CHECK(io::exists(shell.scratch / "runs" / "kept" / "config.toml"));
 }

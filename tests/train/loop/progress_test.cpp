@@ -1,9 +1,9 @@
-// What a run says while it works: which step a validation belongs to, and each step once.
-#include "train/progress.h"
+// Progress output: the step of each validation, and each step once.
+#include "heed/train/loop/progress.h"
 
 #include <csignal>
 
-#include "tests/train/shell.h"
+#include "heed/tests/train/shell.h"
 
 using namespace heed;
 

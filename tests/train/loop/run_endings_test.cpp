@@ -1,7 +1,7 @@
-// How runs end as people see it: what a failure keeps, what a kill leaves to be done, what is advised next.
-#include "core/json.h"
-#include "tests/train/shell.h"
-#include "train/checkpoint.h"
+// Endings of runs: what a failure keeps, what a kill leaves to do, and the advice shown.
+#include "heed/core/io/json.h"
+#include "heed/tests/train/shell.h"
+#include "heed/train/run/checkpoint.h"
 
 using namespace heed;
 
@@ -9,8 +9,8 @@ namespace {
 
 /// A run of recall that takes a moment, and more settings.
 std::vector<std::string> small(const std::string& name, const std::vector<std::string>& more) {
-  return with({"train", "recall", "--name", name, "--width", "16", "--heads", "2", "--feed-forward", "16",
-               "--layers", "1", "--batch", "16", "--threads", "1"},
+  return with({"train", "recall", "--name", name, "--d-model", "16", "--heads", "2", "--d-ff", "16",
+               "--layers", "1", "--batch-size", "16", "--threads", "1"},
               more);
 }
 
@@ -19,10 +19,10 @@ Json manifest_of(const Path& run) { return parse_json(io::read(run / "manifest.j
 }  // namespace
 
 TEST_CASE("endings: a run that fails before its first line of metrics keeps its checkpoints") {
-  const Shell shell;
+  Shell shell;
   // Of 2000 steps, each tenth is logged.
-  const Result failed = shell.run(small(
-      "a", {"--steps", "2000", "--checkpoint-every", "2", "--quiet", "--set", "test.plant=parameter@7"}));
+  const Result failed = shell.run_with_fault(
+      "parameter@7", small("a", {"--steps", "2000", "--checkpoint-every", "2", "--quiet"}));
   CHECK(failed.code == 4);
   CHECK_THAT(failed.err, containing("Last good: step_000006."));
   REQUIRE_FALSE(list_checkpoints(shell.scratch / "runs/a").empty());
@@ -64,7 +64,7 @@ TEST_CASE("endings: resuming a run that is done, or to fewer steps than it has, 
   CHECK(done.code == 0);
   CHECK_THAT(done.err, containing("the run has its 4 steps"));
   CHECK((files() == before));
-  check_refused(shell, {"resume", "runs/a", "--steps", "3"}, 2, {"--steps 3", "4 steps", "--ckpt"});
+  check_refused(shell, {"resume", "runs/a", "--steps", "3"}, 2, {"--steps 3", "4 steps", "--checkpoint"});
   CHECK((files() == before));
   CHECK(manifest_of(run).at("took").at("steps").integer() == 4);
   CHECK(shell.run({"compare", "runs/a", "runs/b"}).code == 0);
@@ -78,17 +78,18 @@ TEST_CASE("endings: what is advised next is what goes on") {
   CHECK(late.code == 0);
   CHECK_THAT(late.err, containing("time limit") && containing("heed resume runs/b --time-limit "));
   CHECK_THAT(late.err, !containing("--steps"));
-  const Result tired =
-      shell.run(small("c", {"--steps", "400", "--rate", "0", "--validate-every", "1", "--patience", "2"}));
-  CHECK(tired.code == 0);
-  CHECK_THAT(tired.err, containing("patience") && containing("2 validations") && containing("step 3 of 400"));
-  CHECK_THAT(tired.err, containing("heed resume runs/c --patience 4") && !containing("--steps"));
+  const Result patience_exhausted =
+      shell.run(small("c", {"--steps", "400", "--lr", "0", "--validate-every", "1", "--patience", "2"}));
+  CHECK(patience_exhausted.code == 0);
+  CHECK_THAT(patience_exhausted.err,
+             containing("patience") && containing("2 validations") && containing("step 3 of 400"));
+  CHECK_THAT(patience_exhausted.err, containing("heed resume runs/c --patience 4") && !containing("--steps"));
 }
 
 TEST_CASE("endings: patience that ends with the last step needs more of both, and is told so") {
   const Shell shell;
   const Result both =
-      shell.run(small("a", {"--steps", "3", "--rate", "0", "--validate-every", "1", "--patience", "2"}));
+      shell.run(small("a", {"--steps", "3", "--lr", "0", "--validate-every", "1", "--patience", "2"}));
   CHECK_THAT(both.err, containing("heed resume runs/a --steps 6 --patience 4"));
   CHECK_THAT(shell.run({"resume", "runs/a"}).err, containing("the run has its 3 steps"));
   CHECK(shell.run({"resume", "runs/a", "--steps", "6", "--patience", "4", "--quiet"}).code == 0);
@@ -98,8 +99,8 @@ TEST_CASE("endings: patience that ends with the last step needs more of both, an
 TEST_CASE("endings: a run out of patience is done, and with more of it goes on as one that always had it") {
   const Shell shell;
   const auto still = [&](const std::string& name, const std::string& patience) {
-    return small(name, {"--steps", "8", "--rate", "0", "--validate-every", "1", "--patience", patience,
-                        "--keep", "9", "--quiet"});
+    return small(name, {"--steps", "8", "--lr", "0", "--validate-every", "1", "--patience", patience,
+                        "--keep-checkpoints", "9", "--quiet"});
   };
   REQUIRE(shell.run(still("a", "2")).code == 0);
   REQUIRE(shell.run(still("b", "4")).code == 0);

@@ -1,10 +1,10 @@
-// The batches of a step, one by one: what they weigh, and what they take.
-#include "train/step_batches.h"
+// The batches of a step: weights and order.
+#include "heed/train/loop/step_batches.h"
 
-#include "core/json.h"
-#include "core/launch.h"
-#include "tests/train/shell.h"
-#include "tests/train/small_presets.h"
+#include "heed/core/io/json.h"
+#include "heed/core/launch.h"
+#include "heed/tests/train/shell.h"
+#include "heed/tests/train/small_presets.h"
 
 using namespace heed;
 
@@ -48,6 +48,20 @@ TEST_CASE("step_batches: a share of a batch counts with the weight of the whole"
   CHECK(held.weight() == 10);
 }
 
+TEST_CASE("step_batches: batches are copied into tensors that stay where they are") {
+  StepBatches place({numbered(0), numbered(1)});
+  const Tensor first = place.all()[0].tensors[0];
+  StepBatches next({numbered(5), numbered(6)});
+  next.copy_to(place);
+  CHECK(first.to_doubles()[99] == 5);
+  CHECK(place.at(0).tensors[0].storage() == first.storage());
+  CHECK(place.at(1).tensors[0].to_doubles()[0] == 6);
+  CHECK(place.weight() == 13);
+  CHECK(place.tokens() == 110);
+  next.to_device();  // not made ahead: they lie where they are wanted
+  CHECK(next.at(0).tensors[0].to_doubles()[0] == 5);
+}
+
 TEST_CASE("step_batches: what a task tells of a batch is what the batch weighs, in every preset") {
   for (const Preset& preset : presets()) {
     CAPTURE(preset.name);
@@ -64,28 +78,43 @@ TEST_CASE("step_batches: what a task tells of a batch is what the batch weighs, 
 
 TEST_CASE("step_batches: a step of thousands of batches takes the memory of one, as was estimated") {
   const Shell shell;
-  const Result result = shell.run({"train",      "mnist",
-                                   "--name",     "r",
-                                   "--images",   "300",
-                                   "--held-out", "100",
-                                   "--width",    "8",
-                                   "--layers",   "1",
-                                   "--heads",    "2",
-                                   "--epochs",   "0",
-                                   "--steps",    "1",
-                                   "--batch",    "8",
-                                   "--device",   "cpu",
-                                   "--quiet",    "--threads",
-                                   "1",          "--accumulate",
-                                   "3000",       "--feed-forward",
-                                   "8",          "--data.patch",
+  const Result result = shell.run({"train",
+                                   "mnist",
+                                   "--name",
+                                   "r",
+                                   "--num-examples",
+                                   "300",
+                                   "--test-size",
+                                   "100",
+                                   "--d-model",
+                                   "8",
+                                   "--layers",
+                                   "1",
+                                   "--heads",
+                                   "2",
+                                   "--epochs",
+                                   "0",
+                                   "--steps",
+                                   "1",
+                                   "--batch-size",
+                                   "8",
+                                   "--device",
+                                   "cpu",
+                                   "--quiet",
+                                   "--threads",
+                                   "1",
+                                   "--grad-accumulation",
+                                   "3000",
+                                   "--d-ff",
+                                   "8",
+                                   "--model.patch",
                                    "14"});
   CAPTURE(result.err);
   REQUIRE(result.code == 0);
   const Path manifest = shell.scratch / "runs/r/manifest.json";
-  const Json facts = parse_json(io::read(manifest), manifest.string());
+  const Json metadata = parse_json(io::read(manifest), manifest.string());
   const int64_t one = 8 * 28 * 28 * 4;  // bytes of the images of a batch
-  const int64_t estimated = facts.at("estimate").at("tensor_bytes").integer(),
-                took = facts.at("took").at("tensor_bytes").integer();
+  const int64_t estimated = metadata.at("estimate").at("tensor_bytes").integer(),
+                took = metadata.at("took").at("tensor_bytes").integer();
   CHECK(took < estimated + 20 * one);  // all would be 3,000
 }

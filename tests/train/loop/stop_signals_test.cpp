@@ -1,12 +1,13 @@
-// Which signals set a flag, and what stays as it was found.
-#include "train/stop_signals.h"
+// Which signals set a flag, and that handlers are restored.
+#include "heed/train/loop/stop_signals.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
 #include <vector>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 
@@ -59,6 +60,17 @@ TEST_CASE("stop_signals: each sets the flag, and is what it was afterwards") {
     }
     CHECK(handler_of(number) == SIG_DFL);
   }
+}
+
+TEST_CASE("stop_signals: several may end in any order, as those of threads do") {
+  const Treated plain(SIGTERM, SIG_DFL);
+  auto first = std::make_unique<StopSignals>(), second = std::make_unique<StopSignals>();
+  first.reset();
+  std::raise(SIGTERM);
+  CHECK(StopSignals::received() == SIGTERM);
+  second.reset();
+  CHECK(StopSignals::received() == 0);
+  CHECK(handler_of(SIGTERM) == SIG_DFL);
 }
 
 TEST_CASE("stop_signals: what was ignored before stays ignored") {

@@ -1,12 +1,11 @@
-// Several members train one run: the losses of one process, the same bits each time, and ends that all agree
-// on.
+// Several processes train one run: losses of one process, bit identity, and endings that all agree on.
 #include <cmath>
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/thread_group.h"
-#include "tests/train/small_presets.h"
-#include "tests/train/small_run.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/thread_group.h"
+#include "heed/tests/train/small_presets.h"
+#include "heed/tests/train/small_run.h"
 
 using namespace heed;
 
@@ -14,30 +13,33 @@ namespace {
 
 using Make = std::function<Config()>;
 
-/// One sitting of `members` in a folder, begun or resumed.
-Outcome sit_together(const Path& run, int64_t members, const Make& make) {
+/// One session of `members` in a folder, begun or resumed; with a fault planted, if one is named.
+TrainResult sit_together(const Path& run, int64_t members, const Make& make, const std::string& fault = "") {
   const bool there = io::exists(run);
   std::optional<Checkpoint> from;
   if (there && !list_checkpoints(run).empty()) from = open_checkpoint(run, "last");
-  Outcome outcome;
-  as_members(members, [&](Group& group) {
+  TrainResult outcome;
+  as_members(members, [&](ProcessGroup& group) {
     std::optional<RunFolder> folder;
     Config config = make();
-    if (!group.leads())
+    if (!group.is_main())
       folder = RunFolder::elsewhere(run);
     else if (there)
       folder = RunFolder::resume(run, "test");
     else
       folder =
           RunFolder::create({.out = run.parent_path(), .name = run.filename().string(), .command = "test"});
-    if (group.leads() && !there) io::write(folder->config(), to_toml(config));
+    if (group.is_main() && !there) io::write(folder->config(), to_toml(config));
     config.task->load(config, from ? sealed_files(*from) : std::vector<NamedBytes>{},
                       [](const std::string&) {});
     Progress progress;
     progress.quiet = true;
-    Trainer trainer(config, *folder, from, progress, &group);
-    const Outcome mine = trainer.run();
-    if (group.leads()) outcome = mine;
+    std::optional<FaultInjection> planted;
+    std::vector<TrainCallback*> callbacks;
+    if (!fault.empty()) callbacks.push_back(&planted.emplace(fault));
+    Trainer trainer(config, *folder, from, progress, group, callbacks);
+    const TrainResult mine = trainer.run();
+    if (group.is_main()) outcome = mine;
   });
   return outcome;
 }
@@ -123,11 +125,11 @@ TEST_CASE("group: so are those of long inputs, of accumulated batches and of oth
 }
 
 TEST_CASE("group: members without a row of a batch wait for the others") {
-  check_like_one(of_preset("mnist", {{"train.precision", "f64"}, {"train.batch", "2"}}), 3, 1e-10);
+  check_like_one(of_preset("mnist", {{"train.precision", "f64"}, {"train.batch_size", "2"}}), 3, 1e-10);
   // What they have not drawn moves nobody's dropout in the next batch of the step.
   check_like_one(of_preset("mnist", {{"train.precision", "f64"},
-                                     {"train.batch", "2"},
-                                     {"train.accumulate", "3"},
+                                     {"train.batch_size", "2"},
+                                     {"train.grad_accumulation", "3"},
                                      {"model.dropout", "0.3"}}),
                  3, 1e-10);
 }
@@ -152,18 +154,19 @@ TEST_CASE("group: the same bits each time, and after a stop, other numbers of me
 }
 
 TEST_CASE("group: a value that is not finite ends all members at once and names the one that met it") {
-  for (const char* plant : {"gradient@3", "parameter@3", "gradient:inf@3"}) {
+  for (const char* fault : {"gradient@3", "parameter@3", "gradient:inf@3"}) {
     for (const char* anomaly : {"false", "true"}) {
-      CAPTURE(plant, anomaly);
+      CAPTURE(fault, anomaly);
       const Scratch scratch;
       try {
-        sit_together(scratch / "run", 2, [&] {
-          Config config = tiny({{"train.anomaly", anomaly}});
-          config.set("test.plant", plant, "");
-          return config;
-        });
+        sit_together(
+            scratch / "run", 2,
+            [&] {
+              return tiny({{"train.detect_anomaly", anomaly}});
+            },
+            fault);
         FAIL("the run went on");
-      } catch (const Agreed& error) {
+      } catch (const CollectiveError& error) {
         CHECK(error.fault() == Fault::numeric);
         CHECK(std::string(error.what()).find(" at step 3: process 2 of 2 on ") != std::string::npos);
         CHECK(std::string(error.what()).find("first bad value in ") != std::string::npos);
@@ -174,14 +177,10 @@ TEST_CASE("group: a value that is not finite ends all members at once and names 
 
 TEST_CASE("group: a skipped step is skipped by all, and the run goes on") {
   const Scratch scratch;
-  const auto make = [&] {
-    Config config = tiny({{"train.on_nan", "skip"}});
-    config.set("test.plant", "gradient@5", "");
-    return config;
-  };
-  const Outcome outcome = sit_together(scratch / "run", 2, make);
+  const auto make = [&] { return tiny({{"train.on_nan", "skip"}}); };
+  const TrainResult outcome = sit_together(scratch / "run", 2, make, "gradient@5");
   CHECK(outcome.skipped == 1);
   CHECK(outcome.step == 12);
-  CHECK(sit(scratch / "one", make()).skipped == 1);
+  CHECK(sit(scratch / "one", make(), -1, "last", "gradient@5").skipped == 1);
   CHECK(distance(scratch / "run", scratch / "one", "gradient_norm") < 1e-3);
 }

@@ -1,20 +1,20 @@
-// The training loop: stopping, going on, stopping early, and what it says when numbers go wrong.
-#include "train/trainer.h"
+// The training loop: stop, resume, early stopping, and errors for non-finite numbers.
+#include "heed/train/loop/trainer.h"
 
-#include "core/parallel.h"
-#include "core/storage.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/train/small_run.h"
-#include "train/estimate.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/small_run.h"
+#include "heed/train/loop/estimate.h"
 
 using namespace heed;
 
-TEST_CASE("trainer: a run stopped anywhere and resumed ends with the bits of one that never stopped") {
+TEST_CASE("trainer: a run stopped anywhere and resumed is bit-identical to an uninterrupted one") {
   Scratch scratch;
   const int before = threads();
   set_threads(2);
-  const Outcome whole = sit(scratch / "whole", tiny());
+  const TrainResult whole = sit(scratch / "whole", tiny());
   CHECK(whole.step == 12);
   CHECK(whole.stopped_by == 0);
   CHECK(!whole.early);
@@ -25,13 +25,13 @@ TEST_CASE("trainer: a run stopped anywhere and resumed ends with the bits of one
     CAPTURE(at);
     const Path run = scratch / ("stopped" + std::to_string(at));
     set_threads(2);
-    const Outcome stopped = sit(run, tiny(), at);
+    const TrainResult stopped = sit(run, tiny(), at);
     CHECK(stopped.stopped_by == SIGTERM);
     CHECK(!stopped.finished());
     CHECK(stopped.step == at / 2 + 1);
     CHECK(list_checkpoints(run).back() == stopped.step);
     set_threads(at % 2 == 0 ? 1 : 3);
-    const Outcome resumed = sit(run, tiny());
+    const TrainResult resumed = sit(run, tiny());
     CHECK(resumed.step == 12);
     CHECK(resumed.best_step == whole.best_step);
     CHECK(resumed.best.list == whole.best.list);
@@ -45,9 +45,9 @@ TEST_CASE("trainer: a run stopped many times is the same run") {
   const Settings settings{{"train.validate_every", "2"},
                           {"train.patience", "50"},
                           {"train.optimizer", "sgd"},
-                          {"train.rate", "0.5"}};
+                          {"train.learning_rate", "0.5"}};
   sit(scratch / "whole", tiny(settings));
-  Outcome outcome;
+  TrainResult outcome;
   int sittings = 0;
   do {
     outcome = sit(scratch / "pieces", tiny(settings), 3);
@@ -59,10 +59,10 @@ TEST_CASE("trainer: a run stopped many times is the same run") {
 
 TEST_CASE("trainer: metrics gathered over several steps survive a stop between them") {
   Scratch scratch;
-  const Settings settings{{"train.steps", "600"},     {"train.validate_every", "200"},
-                          {"train.accumulate", "1"},  {"train.batch_tokens", "20"},
-                          {"data.pairs", "60"},       {"model.width", "4"},
-                          {"model.feed_forward", "4"}};
+  const Settings settings{
+      {"train.max_steps", "600"},   {"train.validate_every", "200"}, {"train.grad_accumulation", "1"},
+      {"train.batch_tokens", "20"}, {"data.num_examples", "60"},     {"model.d_model", "4"},
+      {"model.d_ff", "4"}};
   sit(scratch / "whole", tiny(settings));
   CHECK(sit(scratch / "stopped", tiny(settings), 100).step == 101);  // lines come every third step
   sit(scratch / "stopped", tiny(settings));
@@ -80,7 +80,7 @@ TEST_CASE("trainer: a run killed before its first checkpoint begins anew without
 
 TEST_CASE("trainer: going on from an earlier checkpoint leaves later ones behind and ends the same") {
   Scratch scratch;
-  const Settings settings{{"train.keep", "5"}};
+  const Settings settings{{"train.keep_checkpoints", "5"}};
   sit(scratch / "whole", tiny(settings));
   sit(scratch / "again", tiny(settings));
   CHECK(list_checkpoints(scratch / "again") == std::vector<int64_t>{3, 6, 9, 12});
@@ -95,13 +95,12 @@ TEST_CASE("trainer: going on from an earlier checkpoint leaves later ones behind
 TEST_CASE(
     "trainer: a run that goes on from an earlier checkpoint and is killed before it saves has one past") {
   Scratch scratch;
-  const Settings settings{{"train.keep", "10"}};
-  Settings killed = settings;
-  killed.emplace_back("test.plant", "gradient@5");  // which ends it without a save
+  const Settings settings{{"train.keep_checkpoints", "10"}};
   sit(scratch / "whole", tiny(settings));
   sit(scratch / "again", tiny(settings));
   REQUIRE(list_checkpoints(scratch / "again").back() == 12);
-  CHECK(fault_of([&] { sit(scratch / "again", tiny(killed), -1, "3"); }) == Fault::numeric);
+  // A fault ends it without a save.
+  CHECK(fault_of([&] { sit(scratch / "again", tiny(settings), -1, "3", "gradient@5"); }) == Fault::numeric);
   CHECK(list_checkpoints(scratch / "again") == std::vector<int64_t>{3});
   CHECK(best_step(scratch / "again") == std::optional<int64_t>(3));
   CHECK(sit(scratch / "again", tiny(settings)).step == 12);
@@ -111,9 +110,11 @@ TEST_CASE(
 
 TEST_CASE("trainer: patience ends a run, keeps its best checkpoint, and stays ended") {
   Scratch scratch;
-  const Settings settings{
-      {"train.rate", "0"}, {"train.validate_every", "1"}, {"train.patience", "2"}, {"train.keep", "1"}};
-  const Outcome outcome = sit(scratch / "run", tiny(settings));
+  const Settings settings{{"train.learning_rate", "0"},
+                          {"train.validate_every", "1"},
+                          {"train.patience", "2"},
+                          {"train.keep_checkpoints", "1"}};
+  const TrainResult outcome = sit(scratch / "run", tiny(settings));
   CHECK(outcome.step == 3);  // the first validation is the best; two more are none better
   CHECK(outcome.best_step == 1);
   CHECK(outcome.early);
@@ -129,7 +130,7 @@ TEST_CASE("trainer: patience ends a run, keeps its best checkpoint, and stays en
 
 TEST_CASE("trainer: a time limit validates, saves and stops, a greater one goes on to the same end") {
   Scratch scratch;
-  const Outcome outcome = sit(scratch / "run", tiny({{"train.time_limit", "1e-6"}}));
+  const TrainResult outcome = sit(scratch / "run", tiny({{"train.time_limit", "1e-6"}}));
   CHECK(outcome.step == 1);
   CHECK(outcome.early);
   CHECK(outcome.finished());
@@ -143,15 +144,15 @@ TEST_CASE("trainer: a time limit validates, saves and stops, a greater one goes 
 
 TEST_CASE("trainer: the validation of a time limit is no part of the run, and counts for no patience") {
   const auto config = [](const std::string& limit) {
-    return tiny({{"train.rate", "0"},
-                 {"train.steps", "24"},
+    return tiny({{"train.learning_rate", "0"},
+                 {"train.max_steps", "24"},
                  {"train.validate_every", "4"},
                  {"train.patience", "2"},
                  {"train.time_limit", limit}});
   };
   Scratch scratch;
   CHECK(sit(scratch / "whole", config("0")).step == 12);
-  const Outcome late = sit(scratch / "late", config("1e-6"));
+  const TrainResult late = sit(scratch / "late", config("1e-6"));
   CHECK(late.step == 1);
   CHECK(late.best_step == 1);
   CHECK(best_step(scratch / "late") == std::optional<int64_t>(1));  // while the run ends there
@@ -159,7 +160,7 @@ TEST_CASE("trainer: the validation of a time limit is no part of the run, and co
   const std::set<std::string> metrics = metrics_of(scratch / "late");
   CHECK(sit(scratch / "late", config("1e-6")).best.list == late.best.list);  // and once more, without a step
   CHECK(metrics_of(scratch / "late") == metrics);
-  const Outcome on = sit(scratch / "late", config("0"));
+  const TrainResult on = sit(scratch / "late", config("0"));
   CHECK(on.step == 12);
   CHECK(on.best_step == 4);
   check_same(scratch / "whole", scratch / "late", 12);
@@ -167,7 +168,7 @@ TEST_CASE("trainer: the validation of a time limit is no part of the run, and co
 
 TEST_CASE("trainer: epochs are turned into steps") {
   Scratch scratch;
-  Config config = tiny({{"train.steps", "0"}, {"train.epochs", "2"}, {"train.accumulate", "1"}});
+  Config config = tiny({{"train.max_steps", "0"}, {"train.epochs", "2"}, {"train.grad_accumulation", "1"}});
   config.task->load(config, {}, [](const std::string&) {});
   const int64_t batches = config.task->plan(0);
   CHECK(batches > 4);
@@ -175,7 +176,7 @@ TEST_CASE("trainer: epochs are turned into steps") {
   Progress progress;
   progress.quiet = true;
   CHECK(Trainer(config, folder, std::nullopt, progress).total_steps() == 2 * batches);
-  config.train.accumulate = 3;
+  config.train.grad_accumulation = 3;
   CHECK(Trainer(config, folder, std::nullopt, progress).total_steps() == (2 * batches + 2) / 3);
 }
 
@@ -183,7 +184,7 @@ TEST_CASE("trainer: steps of accumulated batches pass over the data as often as 
   const auto steps = [](int64_t epochs, int64_t accumulate, int64_t batches) {
     TrainOptions options;
     options.epochs = epochs;
-    options.accumulate = accumulate;
+    options.grad_accumulation = accumulate;
     return steps_of(options, batches);
   };
   CHECK(steps(10, 4, 7) == 18);  // 17.5 steps hold ten passes over 7 batches
@@ -196,8 +197,8 @@ TEST_CASE("trainer: steps of accumulated batches pass over the data as often as 
 TEST_CASE(
     "trainer: a rate that is too great is an error that names the step and keeps the last good checkpoint") {
   Scratch scratch;
-  const Settings huge{{"train.rate", "1e30"},          {"train.schedule", "constant"},
-                      {"train.warmup", "0"},           {"train.clip", "0"},
+  const Settings huge{{"train.learning_rate", "1e30"}, {"train.schedule", "constant"},
+                      {"train.warmup_steps", "0"},     {"train.grad_clip", "0"},
                       {"train.checkpoint_every", "1"}, {"train.validate_every", "100"}};
   const auto message = [&](const std::string& name, const Settings& settings) -> std::string {
     try {
@@ -210,7 +211,9 @@ TEST_CASE(
   };
   const std::string said = message("run", huge);
   CHECK_THAT(said, containing("at step 2: first bad value in "));
-  CHECK_THAT(said, containing(". Last good: step_000001. Lower train.rate (now 1e+30), or leave such steps"));
+  CHECK_THAT(
+      said,
+      containing(". Last good: step_000001. Lower train.learning_rate (now 1e+30), or leave such steps"));
   CHECK(list_checkpoints(scratch / "run") == std::vector<int64_t>{1});
   CHECK(open_checkpoint(scratch / "run").step == 1);
   // Weights may leave the range while loss and gradient are still fine: they are not saved as good.
@@ -219,7 +222,7 @@ TEST_CASE(
   CHECK_THAT(message("beyond", beyond), containing("the weights stopped being finite at step 1"));
   CHECK(list_checkpoints(scratch / "beyond").empty());
   Settings watched = huge;
-  watched.emplace_back("train.anomaly", "true");
+  watched.emplace_back("train.detect_anomaly", "true");
   const std::string seen = message("watched", watched);
   CAPTURE(seen);
   CHECK_THAT(seen, containing("first bad value in encoder.blocks.0."));
@@ -241,7 +244,7 @@ TEST_CASE("trainer: a folder in use is busy") {
 TEST_CASE("trainer: the checkpoint of another model is refused") {
   Scratch scratch;
   sit(scratch / "run", tiny(), 1);
-  CHECK(fault_of([&] { sit(scratch / "run", tiny({{"model.width", "32"}})); }) == Fault::data);
+  CHECK(fault_of([&] { sit(scratch / "run", tiny({{"model.d_model", "32"}})); }) == Fault::data);
   CHECK(fault_of([&] { sit(scratch / "run", tiny({{"train.optimizer", "sgd"}})); }) == Fault::data);
 }
 
@@ -285,4 +288,44 @@ TEST_CASE("trainer: a state that cannot be is refused with its file, whatever it
     CHECK_THROWS_WITH(with(key, "\"1\""), containing("state.json, bytes 0-"));
   }
   CHECK_THROWS_WITH(with("position", "1000000"), containing("position is 1000000"));
+}
+
+TEST_CASE("trainer: callbacks are called at their places, and change nothing by listening") {
+  struct Listener final : TrainCallback {
+    explicit Listener(bool in_steps) : inside(in_steps) {}
+    bool inside_steps() const override { return inside; }
+    void before_step(const TrainContext& at, StepBatches& batches) override {
+      said += text("before ", at.step, " of ", batches.count(), "; ");
+    }
+    void after_backward(const TrainContext& at) override {
+      bool any = false;
+      for (const Named& one : parameters(at.model)) any = any || static_cast<bool>(grad_of(*one.tensor));
+      said += any ? "backward; " : "no gradient; ";
+    }
+    void after_step(const TrainContext&, const StepResult& done) override {
+      said += done.loss > 0 && done.norm > 0 && done.rate > 0 && done.tokens > 0 ? "step; " : "bad step; ";
+    }
+    void after_validation(const TrainContext&, const Scores& scores) override {
+      said += text(scores.list.at(0).first, "; ");
+    }
+    void after_save(const TrainContext& at) override { said += text("saved ", at.step, "; "); }
+    bool inside;
+    std::string said = {};
+  };
+  Scratch scratch;
+  const Settings settings{
+      {"train.max_steps", "2"}, {"train.validate_every", "2"}, {"train.checkpoint_every", "1"}};
+  sit(scratch / "alone", tiny(settings));
+  Listener inside(true), outside(false);
+  Config config = tiny(settings);
+  RunFolder folder = RunFolder::create({.out = scratch.path(), .name = "heard", .command = "test"});
+  io::write(folder.config(), to_toml(config));
+  config.task->load(config, {}, [](const std::string&) {});
+  Progress progress;
+  progress.quiet = true;
+  Trainer(config, folder, std::nullopt, progress, single_process(), {&inside, &outside}).run();
+  CHECK(inside.said ==
+        "before 1 of 2; backward; step; saved 1; before 2 of 2; backward; step; loss; saved 2; ");
+  CHECK(outside.said == "step; saved 1; step; loss; saved 2; ");
+  check_same(scratch / "alone", scratch / "heard", 2);
 }

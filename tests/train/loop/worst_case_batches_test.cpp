@@ -1,9 +1,9 @@
-// Whatever a model makes of its batches, the largest is among the few that are measured.
-#include "train/survey.h"
+// The batches chosen for measuring include the largest for any model.
+#include "heed/train/loop/worst_case_batches.h"
 
 #include <random>
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 
@@ -19,21 +19,23 @@ class Planned final : public Task {
     now_ = static_cast<size_t>(epoch) % epochs_.size();
     return static_cast<int64_t>(epochs_[now_].size());
   }
-  Extents extents(int64_t position) const override { return epochs_[now_].at(static_cast<size_t>(position)); }
-  const Extents& at(const Place& place) const {
+  Extents batch_cost(int64_t position) const override {
+    return epochs_[now_].at(static_cast<size_t>(position));
+  }
+  const Extents& at(const BatchPlace& place) const {
     return epochs_.at(static_cast<size_t>(place.epoch)).at(static_cast<size_t>(place.position));
   }
 
   void fields(Fields&) override {}
   void load(const Config&, const std::vector<NamedBytes>&,
             const std::function<void(const std::string&)>&) override {}
-  void load_sealed(const Config&, const std::vector<NamedBytes>&) override {}
+  void load_artifacts(const Config&, const std::vector<NamedBytes>&) override {}
   std::unique_ptr<Module> model(const Config&, Rng&) const override { return nullptr; }
-  std::vector<NamedBytes> sealed() const override { return {}; }
-  std::vector<std::pair<std::string, std::string>> facts() const override { return {}; }
+  std::vector<NamedBytes> artifacts() const override { return {}; }
+  std::vector<std::pair<std::string, std::string>> metadata() const override { return {}; }
   Batch batch(int64_t) const override { return {}; }
-  std::vector<std::string> parts() const override { return {}; }
-  Tensor loss(Module&, const Batch&, const Pass&) const override { return {}; }
+  std::vector<std::string> tensor_names() const override { return {}; }
+  Tensor loss(Module&, const Batch&, const ForwardContext&) const override { return {}; }
   Scores validate(Module&) const override { return {}; }
   Evaluation test(Module&, const DecodeOptions&) const override { return {}; }
   std::vector<MapView> maps(Module&, const std::string&, std::string&) const override { return {}; }
@@ -43,17 +45,17 @@ class Planned final : public Task {
   size_t now_ = 0;
 };
 
-double weighed(const std::vector<double>& weights, const std::vector<double>& extents) {
+double weighed(const std::vector<double>& weights, const std::vector<double>& batch_cost) {
   double total = weights[0];
-  for (size_t k = 0; k < extents.size(); ++k) total += weights[k + 1] * extents[k];
+  for (size_t k = 0; k < batch_cost.size(); ++k) total += weights[k + 1] * batch_cost[k];
   return total;
 }
 
 /// Measures as a model with these weights would; the extents asked for, in their order.
-std::vector<std::vector<double>> measured(Survey& survey, const Planned& task,
+std::vector<std::vector<double>> measured(WorstCaseBatches& survey, const Planned& task,
                                           const std::vector<double>& weights) {
   std::vector<std::vector<double>> asked;
-  while (const std::optional<Place> place = survey.next()) {
+  while (const std::optional<BatchPlace> place = survey.next()) {
     asked.push_back(task.at(*place));
     const double taken = weighed(weights, asked.back());
     survey.took(taken, 1000 * taken);
@@ -65,14 +67,14 @@ std::vector<std::vector<double>> measured(Survey& survey, const Planned& task,
 
 TEST_CASE("survey: of batches that are alike one is measured") {
   Planned task(Planned::Epochs{{{1}, {1}, {1}}});
-  Survey survey(task, 12);
+  WorstCaseBatches survey(task, 12);
   CHECK(measured(survey, task, {5, 3}) == std::vector<std::vector<double>>{{1}});
   CHECK(survey.mean_over_typical() == Approx(1));
 }
 
 TEST_CASE("survey: a batch that has most of nothing may be the largest") {
   Planned task(Planned::Epochs{{{10, 1}, {1, 10}, {3, 3}, {8, 8}, {6, 6}}});
-  Survey survey(task, 5);
+  WorstCaseBatches survey(task, 5);
   CHECK(measured(survey, task, {1, 1, 1}) ==
         std::vector<std::vector<double>>{{6, 6}, {10, 1}, {1, 10}, {8, 8}});
   CHECK(task.at(survey.typical()) == std::vector<double>{6, 6});
@@ -93,15 +95,15 @@ TEST_CASE("survey: the largest batch is found for every sum of the extents") {
   std::vector<double> weights{below(100000)};
   for (const double scale : {1000, 1000, 30, 30}) weights.push_back(dice() % 2 * scale * below(9));
   Planned task(Planned::Epochs{epoch});
-  Survey survey(task, 300);
+  WorstCaseBatches survey(task, 300);
   const std::vector<std::vector<double>> asked = measured(survey, task, weights);
   CHECK(asked.size() <= 1 + 4 + 3);
   double largest = 0, found = 0, mean = 0;
-  for (const auto& extents : epoch) {
-    largest = std::max(largest, weighed(weights, extents));
-    mean += weighed(weights, extents) / 300;
+  for (const auto& batch_cost : epoch) {
+    largest = std::max(largest, weighed(weights, batch_cost));
+    mean += weighed(weights, batch_cost) / 300;
   }
-  for (const auto& extents : asked) found = std::max(found, weighed(weights, extents));
+  for (const auto& batch_cost : asked) found = std::max(found, weighed(weights, batch_cost));
   CHECK(found > 0.97 * largest);
   CHECK(survey.mean_over_typical() ==
         Approx(mean / weighed(weights, task.at(survey.typical()))).epsilon(0.05));
@@ -110,7 +112,7 @@ TEST_CASE("survey: the largest batch is found for every sum of the extents") {
 TEST_CASE("survey: as many epochs count as the run will see") {
   Planned task(Planned::Epochs{{{1}, {2}}, {{3}, {4}}, {{5}, {6}}});
   const auto largest = [&](int64_t batches) {
-    Survey survey(task, batches);
+    WorstCaseBatches survey(task, batches);
     return measured(survey, task, {0, 1}).back()[0];
   };
   CHECK(largest(1) == 1);

@@ -1,17 +1,30 @@
-// What little knowledge scores: with the scores of its task, and wherever a run of it shows an accuracy.
-#include "train/known.h"
+// Baselines: next to their task's scores, and wherever a run shows an accuracy.
+#include "heed/train/metrics/baselines.h"
 
-#include "core/io.h"
-#include "tests/train/shell.h"
-#include "tests/train/small_presets.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/train/shell.h"
+#include "heed/tests/train/small_presets.h"
 
 using namespace heed;
 
 namespace {
 
-const std::vector<std::string> small{
-    "--width",       "16", "--heads",         "2",   "--feed-forward",  "16", "--steps",           "4",
-    "--train.batch", "8",  "--data.examples", "200", "--data.held_out", "40", "--data.validation", "20"};
+const std::vector<std::string> small{"--d-model",
+                                     "16",
+                                     "--heads",
+                                     "2",
+                                     "--d-ff",
+                                     "16",
+                                     "--steps",
+                                     "4",
+                                     "--train.batch_size",
+                                     "8",
+                                     "--data.num_examples",
+                                     "200",
+                                     "--data.test_size",
+                                     "40",
+                                     "--data.validation",
+                                     "20"};
 
 Json known_of(Config config) {
   config.task->load(config, {}, [](const std::string&) {});
@@ -25,7 +38,7 @@ Json known_of(Config config) {
 TEST_CASE("known: every class task of long inputs knows accuracies, tokens have a loss too, others nothing") {
   for (const char* preset : {"lra-listops", "lra-text", "lra-retrieval", "lra-image", "lra-pathfinder"}) {
     CAPTURE(preset);
-    const Json known = known_of(small_preset(preset)).at("anchors");
+    const Json known = known_of(small_preset(preset)).at("baselines");
     CHECK(known.find("loss") == nullptr);
     CHECK(known.at("accuracy").members().size() >= 2);
     const double majority = known.at("accuracy").at("majority").real();
@@ -33,7 +46,7 @@ TEST_CASE("known: every class task of long inputs knows accuracies, tokens have 
   }
   Config masked = small_preset("lra-listops");
   masked.set("data.predict", "masked", "");
-  const Json tokens = known_of(std::move(masked)).at("anchors");
+  const Json tokens = known_of(std::move(masked)).at("baselines");
   CHECK(tokens.at("loss").at("frequencies of tokens").real() > 1);
   CHECK(tokens.at("accuracy").at("the commonest token").real() < 1);
   CHECK(known_of(small_preset("recall")).members().empty());
@@ -42,11 +55,11 @@ TEST_CASE("known: every class task of long inputs knows accuracies, tokens have 
 TEST_CASE("known: words are of one score") {
   Config config = small_preset("lra-listops");
   config.task->load(config, {}, [](const std::string&) {});
-  const std::vector<std::string> words = known_words(*config.task, "accuracy");
+  const std::vector<std::string> words = baseline_words(*config.task, "accuracy");
   REQUIRE(words.size() >= 2);
   CHECK(words[0].starts_with("majority 0."));
   CHECK(words[1].starts_with("root operator 0."));
-  CHECK(known_words(*config.task, "loss").empty());
+  CHECK(baseline_words(*config.task, "loss").empty());
 }
 
 TEST_CASE("known: a run shows it at its end, in report, scores and evaluation, and so does a comparison") {
@@ -57,23 +70,22 @@ TEST_CASE("known: a run shows it at its end, in report, scores and evaluation, a
   CAPTURE(trained.err);
   REQUIRE(trained.code == 0);
   const Path run = shell.scratch / "runs" / "a";
-  const std::string said = parse_json(io::read(run / "manifest.json"), "manifest").at("anchors").text();
+  const std::string said = parse_json(io::read(run / "manifest.json"), "manifest").at("baselines").text();
   REQUIRE(said.starts_with("majority 0."));
 
   const size_t best = trained.err.find("\n  best ");
   REQUIRE(best != std::string::npos);
   CHECK_THAT(trained.err.substr(best + 1, trained.err.find('\n', best + 1) - best), containing(said));
-  CHECK_THAT(io::read(run / "report.html"),
-             containing("what others know:</dd><dd class=\"note\">majority 0.") &&
-                 containing("<dd class=\"note\">root operator 0."));
-  const Json kept = parse_json(io::read(run / "scores.json"), "scores").at("anchors");
+  CHECK_THAT(io::read(run / "report.html"), containing("baselines:</dd><dd class=\"note\">majority 0.") &&
+                                                containing("<dd class=\"note\">root operator 0."));
+  const Json kept = parse_json(io::read(run / "scores.json"), "scores").at("baselines");
   CHECK(kept.at("accuracy").at("root operator and its digits").real() > 0);
   const Result scored = shell.run({"evaluate", "runs/a", "--json"});
-  CHECK(parse_json(scored.out, "scores").at("anchors").dump() == kept.dump());
+  CHECK(parse_json(scored.out, "scores").at("baselines").dump() == kept.dump());
 
   const Result compared = shell.run({"compare", "runs/a", "--name", "c"});
   CHECK(compared.code == 0);
-  CHECK_THAT(compared.out, containing("\nanchors: " + said + "\n"));
+  CHECK_THAT(compared.out, containing("\nbaselines: " + said + "\n"));
   for (const char* file : {"compare.html", "compare.csv"})
     CHECK_THAT(io::read(shell.scratch / "runs" / "c" / file), containing(said));
 }

@@ -1,9 +1,9 @@
 // BLEU and its tokens against sacreBLEU.
-#include "train/bleu.h"
+#include "heed/train/metrics/bleu.h"
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/train/score_goldens.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/score_goldens.h"
 
 using namespace heed;
 

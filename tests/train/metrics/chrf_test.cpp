@@ -1,9 +1,9 @@
 // chrF against sacreBLEU.
-#include "train/chrf.h"
+#include "heed/train/metrics/chrf.h"
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/train/score_goldens.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/score_goldens.h"
 
 using namespace heed;
 

@@ -1,12 +1,12 @@
 // Edit distance by hand, error rates against jiwer.
-#include "train/edit_distance.h"
+#include "heed/train/metrics/edit_distance.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/train/score_goldens.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/score_goldens.h"
 
 using namespace heed;
 

@@ -1,7 +1,7 @@
-// Words between white space.
-#include "train/words.h"
+// Splitting at white space.
+#include "heed/train/metrics/whitespace.h"
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

@@ -1,14 +1,14 @@
-// The arena and its updates against plain double loops.
-#include "train/optimizer.h"
+// Contiguous parameters and their updates against plain double loops.
+#include "heed/train/optim/optimizer.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/ops.h"
-#include "core/storage.h"
-#include "nn/init.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/autograd/ops.h"
+#include "heed/core/memory/storage.h"
+#include "heed/nn/init.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 
@@ -51,13 +51,13 @@ void plain_step(std::vector<Plain>& all, const OptimizerOptions& o, double rate,
     for (size_t i = 0; i < all[p].value.size(); ++i) norm += std::pow(all[p].gradient(i, p < 2), 2);
   }
   norm = std::sqrt(norm);
-  const double scale = o.clip > 0 && norm > o.clip ? o.clip / norm : 1;
+  const double scale = o.grad_clip > 0 && norm > o.grad_clip ? o.grad_clip / norm : 1;
   for (size_t p = 0; p < all.size(); ++p) {
     Plain& x = all[p];
-    const double decay = x.matrix ? o.decay : 0;
+    const double decay = x.matrix ? o.weight_decay : 0;
     for (size_t i = 0; i < x.value.size(); ++i) {
       double g = x.gradient(i, p < 2);
-      if (o.clip_each > 0) g = std::clamp(g, -o.clip_each, o.clip_each);
+      if (o.grad_clip_value > 0) g = std::clamp(g, -o.grad_clip_value, o.grad_clip_value);
       g *= scale;
       if (o.kind == OptimizerKind::sgd) {
         x.first[i] = o.momentum * x.first[i] + g + decay * x.value[i];
@@ -97,8 +97,8 @@ TEST_CASE("optimizer: five steps of each kind equal a plain loop in double") {
                                        .beta2 = 0.9,
                                        .epsilon = 1e-3,
                                        .momentum = 0.7,
-                                       .decay = decay,
-                                       .clip = clip};
+                                       .weight_decay = decay,
+                                       .grad_clip = clip};
         Optimizer optimizer(module, options);
         for (int step = 1; step <= 5; ++step) {
           const double rate = 0.1 / step;
@@ -126,7 +126,7 @@ TEST_CASE("optimizer: elements of the gradient are cut to a bound, and what is n
   for (const double clip : {0.0, 0.5}) {
     Tiny module;
     std::vector<Plain> plain{Plain(module.weight, true), Plain(module.bias, false), Plain(module.idle, true)};
-    const OptimizerOptions options{.epsilon = 1e-3, .clip = clip, .clip_each = 2};
+    const OptimizerOptions options{.epsilon = 1e-3, .grad_clip = clip, .grad_clip_value = 2};
     Optimizer optimizer(module, options);
     bool cut = false;
     for (int step = 1; step <= 3; ++step) {
@@ -168,7 +168,7 @@ TEST_CASE("optimizer: parameters and gradients live in the arena, each on a line
 
 TEST_CASE("optimizer: gradients of several sweeps add up, and clear() forgets them") {
   Tiny module;
-  Optimizer optimizer(module, {.clip = 0});
+  Optimizer optimizer(module, {.grad_clip = 0});
   backward(module.loss());
   const std::vector<double> once = grad_of(module.bias).to_doubles();
   backward(module.loss());
@@ -181,11 +181,11 @@ TEST_CASE("optimizer: gradients of several sweeps add up, and clear() forgets th
   CHECK(optimizer.gradient_norm() == 0);
 }
 
-TEST_CASE("optimizer: saved and loaded, it goes on with the same bits") {
+TEST_CASE("optimizer: saved and loaded, it continues with the same bits") {
   for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd}) {
     Tiny one, other;
-    Optimizer first(one, {.kind = kind, .decay = 0.1});
-    Optimizer second(other, {.kind = kind, .decay = 0.1});
+    Optimizer first(one, {.kind = kind, .weight_decay = 0.1});
+    Optimizer second(other, {.kind = kind, .weight_decay = 0.1});
     for (int i = 0; i < 3; ++i) {
       backward(one.loss());
       first.step(0.05);

@@ -1,7 +1,7 @@
 // Learning rates of every schedule against their formulas.
-#include "train/schedule.h"
+#include "heed/train/optim/schedule.h"
 
-#include "tests/catch.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 
@@ -14,16 +14,16 @@ double rate(const Schedule& schedule, int64_t step) { return schedule.at(step, t
 }  // namespace
 
 TEST_CASE("schedule: constant warms up and stays") {
-  const Schedule schedule{.kind = ScheduleKind::constant, .rate = 0.5, .warmup = 10};
+  const Schedule schedule{.kind = ScheduleKind::constant, .learning_rate = 0.5, .warmup_steps = 10};
   CHECK(rate(schedule, 1) == Approx(0.05));
   CHECK(rate(schedule, 5) == Approx(0.25));
   CHECK(rate(schedule, 10) == Approx(0.5));
   CHECK(rate(schedule, 100) == Approx(0.5));
-  CHECK(rate({.kind = ScheduleKind::constant, .rate = 0.5, .warmup = 0}, 1) == Approx(0.5));
+  CHECK(rate({.kind = ScheduleKind::constant, .learning_rate = 0.5, .warmup_steps = 0}, 1) == Approx(0.5));
 }
 
 TEST_CASE("schedule: noam is equation 3 of Vaswani et al.") {
-  const Schedule schedule{.kind = ScheduleKind::noam, .rate = 2, .warmup = 16};
+  const Schedule schedule{.kind = ScheduleKind::noam, .learning_rate = 2, .warmup_steps = 16};
   for (const int64_t step : {1, 7, 16, 17, 64, 100}) {
     const double s = static_cast<double>(step);
     CHECK(rate(schedule, step) ==
@@ -34,20 +34,22 @@ TEST_CASE("schedule: noam is equation 3 of Vaswani et al.") {
 }
 
 TEST_CASE("schedule: rsqrt has its rate as the peak") {
-  const Schedule schedule{.kind = ScheduleKind::rsqrt, .rate = 0.3, .warmup = 25};
+  const Schedule schedule{.kind = ScheduleKind::rsqrt, .learning_rate = 0.3, .warmup_steps = 25};
   CHECK(rate(schedule, 5) == Approx(0.3 / 5));
   CHECK(rate(schedule, 25) == Approx(0.3));
   CHECK(rate(schedule, 100) == Approx(0.15));
 }
 
 TEST_CASE("schedule: cosine and linear fall from the peak to their final share") {
-  const Schedule cosine{.kind = ScheduleKind::cosine, .rate = 0.8, .warmup = 20, .final_share = 0.25};
+  const Schedule cosine{
+      .kind = ScheduleKind::cosine, .learning_rate = 0.8, .warmup_steps = 20, .min_lr_ratio = 0.25};
   CHECK(rate(cosine, 1) == Approx(0.04));
   CHECK(rate(cosine, 20) == Approx(0.8));
   CHECK(rate(cosine, 60) == Approx(0.8 * (0.25 + 0.75 / 2)));
   CHECK(rate(cosine, 40) == Approx(0.8 * (0.25 + 0.75 * 0.5 * (1 + std::sqrt(0.5)))));
   CHECK(rate(cosine, 100) == Approx(0.2));
-  const Schedule linear{.kind = ScheduleKind::linear, .rate = 0.8, .warmup = 20, .final_share = 0.25};
+  const Schedule linear{
+      .kind = ScheduleKind::linear, .learning_rate = 0.8, .warmup_steps = 20, .min_lr_ratio = 0.25};
   CHECK(rate(linear, 10) == Approx(0.4));
   CHECK(rate(linear, 20) == Approx(0.8));
   CHECK(rate(linear, 40) == Approx(0.8 * (1 - 0.75 / 4)));
@@ -55,7 +57,7 @@ TEST_CASE("schedule: cosine and linear fall from the peak to their final share")
 }
 
 TEST_CASE("schedule: one-cycle rises from a 25th and ends at a 250,000th") {
-  const Schedule schedule{.kind = ScheduleKind::one_cycle, .rate = 1, .warmup = 30};
+  const Schedule schedule{.kind = ScheduleKind::one_cycle, .learning_rate = 1, .warmup_steps = 30};
   CHECK(rate(schedule, 15) == Approx(0.52));
   CHECK(rate(schedule, 30) == Approx(1));
   CHECK(rate(schedule, 65) == Approx(0.5 + 0.5 / 250000));
@@ -65,7 +67,7 @@ TEST_CASE("schedule: one-cycle rises from a 25th and ends at a 250,000th") {
 TEST_CASE(
     "schedule: without warm-up the first step has the peak and the last one the end, whatever the kind") {
   for (const ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::linear}) {
-    const Schedule schedule{.kind = kind, .rate = 0.8, .warmup = 0, .final_share = 0.5};
+    const Schedule schedule{.kind = kind, .learning_rate = 0.8, .warmup_steps = 0, .min_lr_ratio = 0.5};
     CHECK(rate(schedule, 1) == Approx(0.8));
     CHECK(rate(schedule, 100) == Approx(0.4));
   }
@@ -73,7 +75,8 @@ TEST_CASE(
 
 TEST_CASE("schedule: a run that is all warm-up stays below the peak and finite") {
   for (int kind = 0; kind < 6; ++kind) {
-    const Schedule schedule{.kind = static_cast<ScheduleKind>(kind), .rate = 1, .warmup = 1000};
+    const Schedule schedule{
+        .kind = static_cast<ScheduleKind>(kind), .learning_rate = 1, .warmup_steps = 1000};
     for (const int64_t step : {1, 50, 100}) {
       CAPTURE(kind, step);
       CHECK(rate(schedule, step) > 0);

@@ -1,15 +1,15 @@
-// Axes at round numbers, lines inside the frame, gaps where values are not finite.
-#include "train/chart.h"
+// Charts: ticks at round numbers, lines inside the frame, gaps for non-finite values.
+#include "heed/train/report/chart.h"
 
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "attention/picture_encode.h"
-#include "core/error.h"
-#include "tests/catch.h"
-#include "train/bubbles.h"
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/error.h"
+#include "heed/tests/catch.h"
+#include "heed/train/report/bubble_chart.h"
 
 using namespace heed;
 

@@ -1,8 +1,8 @@
-// The report of a run: all parts, nothing from outside, every word escaped.
-#include "train/report.h"
+// Reports: all parts present, no external resource, all text escaped.
+#include "heed/train/report/report.h"
 
-#include "core/error.h"
-#include "tests/catch.h"
+#include "heed/core/error.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

@@ -1,5 +1,5 @@
-// Checkpoints: whole or absent, verified, listed, pruned, and safe from a kill at any moment.
-#include "train/checkpoint.h"
+// Checkpoints: atomic, verified, listed, pruned, and safe from a kill at any time.
+#include "heed/train/run/checkpoint.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -8,10 +8,10 @@
 #include <csignal>
 #include <fstream>
 
-#include "core/io.h"
-#include "core/safetensors.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/safetensors.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 
@@ -107,7 +107,7 @@ TEST_CASE("checkpoint: damage is named with the tensor and the way out") {
                                                           "decoder.0.cross.wq, ",
                                                           range, " do not match their checksum.")));
   CHECK_THROWS_WITH(open_checkpoint(run),
-                    containing(text("step_000380 is intact: heed resume ", run, " --ckpt 380")));
+                    containing(text("step_000380 is intact: heed resume ", run, " --checkpoint 380")));
   CHECK(open_checkpoint(run, "380").step == 380);
 
   flip(run / "ckpt/step_000380/state.json", 3);

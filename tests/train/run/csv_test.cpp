@@ -1,8 +1,8 @@
-// Cells of CSV: what a spreadsheet would run is text, numbers stay numbers.
-#include "train/csv.h"
+// CSV cells: formulas become text, numbers stay numbers.
+#include "heed/train/run/csv.h"
 
-#include "core/error.h"
-#include "tests/catch.h"
+#include "heed/core/error.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 

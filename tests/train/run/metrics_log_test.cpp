@@ -1,21 +1,21 @@
-// Metrics: lines as written, cut back without loss, read into series, as a table.
-#include "train/metrics_log.h"
+// Metrics: written lines, lossless truncation, series, and the CSV table.
+#include "heed/train/run/metrics_log.h"
 
 #include <unistd.h>
 
 #include <cmath>
 #include <limits>
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/synced.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/synced.h"
 
 using namespace heed;
 
 TEST_CASE("metrics log: a line is one JSON object with short numbers") {
   Scratch scratch;
   MetricsLog log(scratch / "metrics.jsonl", scratch / "tb");
-  log.log(1, {{"loss", 2.5}, {"rate", static_cast<double>(0.1f)}});
+  log.log(1, {{"loss", 2.5}, {"learning_rate", static_cast<double>(0.1f)}});
   log.log(2, {{"loss", std::numeric_limits<double>::quiet_NaN()}, {"odd \" name", 1.0 / 3}});
   synced();
   log.sync();
@@ -24,7 +24,7 @@ TEST_CASE("metrics log: a line is one JSON object with short numbers") {
   CHECK(forced[0] == (scratch / "metrics.jsonl").string());
   CHECK_THAT(forced[1], containing((scratch / "tb/events.out.tfevents.").string()));
   CHECK(io::read(scratch / "metrics.jsonl") ==
-        "{\"step\": 1, \"loss\": 2.5, \"rate\": 0.1}\n"
+        "{\"step\": 1, \"loss\": 2.5, \"learning_rate\": 0.1}\n"
         "{\"step\": 2, \"loss\": null, \"odd \\\" name\": 0.3333333333333333}\n");
   const std::vector<MetricSeries> series = read_metrics(scratch / "metrics.jsonl");
   REQUIRE(series.size() == 3);
@@ -45,7 +45,7 @@ TEST_CASE("metrics log: after a rewind no step stands twice and none is missing"
   }
   io::Appender(path).raw("{\"step\": 8, \"lo");
   MetricsLog log(path, scratch / "tb");
-  log.rewind(4);
+  log.truncate_to(4);
   for (int64_t step = 5; step <= 6; ++step) log.log(step, {{"loss", -static_cast<double>(step)}});
   const std::vector<MetricSeries> series = read_metrics(path);
   REQUIRE(series.size() == 1);
@@ -68,7 +68,7 @@ TEST_CASE("metrics log: scores of a validation that the run did not have go away
     log.log(step, {{"loss", 1}});
     log.log(step, {{"valid_loss", 2}, {"valid_accuracy", 0.5}});
   }
-  log.rewind(5, 4);
+  log.truncate_to(5, 4);
   CHECK(io::read(path).find("\"step\": 5, \"valid") == std::string::npos);
   const std::vector<MetricSeries> series = read_metrics(path);
   REQUIRE(series.size() == 3);
@@ -118,7 +118,7 @@ TEST_CASE("metrics log: links are refused, and what they lead to stays as it is"
   MetricsLog log(lines, scratch / "tb");
   io::remove_all(lines);
   REQUIRE(::symlink("victim", lines.c_str()) == 0);
-  CHECK_THROWS_WITH(log.rewind(0), containing("is a link to victim"));
+  CHECK_THROWS_WITH(log.truncate_to(0), containing("is a link to victim"));
   CHECK_THROWS_WITH(write_metrics_csv(victim, lines), containing("is a link to victim"));
   CHECK(io::read(victim) == "{\"step\": 9}\ntorn");
 }

@@ -1,17 +1,17 @@
 // Run folders: names, numbers, claims, locks.
-#include "train/run_folder.h"
+#include "heed/train/run/run_folder.h"
 
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/file_lock.h"
-#include "core/io.h"
-#include "core/own_files.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "train/checkpoint.h"
+#include "heed/core/io/file_lock.h"
+#include "heed/core/io/files.h"
+#include "heed/core/io/no_follow_files.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/train/run/checkpoint.h"
 
 using namespace heed;
 

@@ -1,14 +1,14 @@
-// The lock of a run: one holder, named to others, gone with its process.
-#include "train/lock.h"
+// The lock of a run: one holder, its name in errors, released when its process ends.
+#include "heed/train/run/run_lock.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 
-#include "core/io.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 

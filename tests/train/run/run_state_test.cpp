@@ -1,8 +1,8 @@
-// state.json: every number has a range, and none may contradict the others or the checkpoint.
-#include "train/run_state.h"
+// state.json: every number is checked against its range, the others and the checkpoint.
+#include "heed/train/run/run_state.h"
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 

@@ -1,8 +1,8 @@
-// Sessions of a run: listed, compared, and told of when they differ.
-#include "train/sessions.h"
+// Sessions of a run: listing, comparison, and the warning when they differ.
+#include "heed/train/run/sessions.h"
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 

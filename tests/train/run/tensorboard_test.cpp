@@ -1,10 +1,10 @@
-// Event files: bytes that TensorBoard reads, cutting back, damage.
-#include "train/tensorboard.h"
+// Event files: the bytes that TensorBoard reads, truncation, damage.
+#include "heed/train/run/tensorboard.h"
 
 #include <unistd.h>
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 
@@ -57,14 +57,14 @@ TEST_CASE("tensorboard: rewinding drops later steps and a torn record, and goes 
   const Path file = scratch.path() / "tb" / io::list(scratch / "tb").front();
   io::Appender(file).raw("torn record");
   TensorBoard board(scratch / "tb");
-  board.rewind(3);
+  board.truncate_to(3);
   board.write(4, std::vector<Scalar>{{"loss", 9.0}});
   const std::vector<ScalarEvent> events = decode_events(only_file(scratch / "tb"));
   REQUIRE(events.size() == 5);
   CHECK(events[3].step == 3);
   CHECK(events[4].step == 4);
   CHECK(events[4].scalars[0].second == 9.0f);
-  board.rewind(-1);
+  board.truncate_to(-1);
   CHECK(io::list(scratch / "tb").empty());
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("tensorboard: neither the folder nor its files may be links") {
   io::make_directories(scratch / "elsewhere");
   REQUIRE(::symlink("elsewhere", tb.c_str()) == 0);
   CHECK_THROWS_WITH(TensorBoard(tb).write(1, scalars), containing(text(tb, " is a link to elsewhere")));
-  CHECK_THROWS_WITH(TensorBoard(tb).rewind(0), containing(text(tb, " is a link to elsewhere")));
+  CHECK_THROWS_WITH(TensorBoard(tb).truncate_to(0), containing(text(tb, " is a link to elsewhere")));
   CHECK(io::list(scratch / "elsewhere").empty());
   io::remove_all(tb);
   TensorBoard(tb).write(1, scalars);
@@ -99,6 +99,6 @@ TEST_CASE("tensorboard: neither the folder nor its files may be links") {
   io::remove_all(file);
   REQUIRE(::symlink(victim.c_str(), file.c_str()) == 0);
   CHECK_THROWS_WITH(TensorBoard(tb).write(2, scalars), containing(text(file, " is a link to ", victim)));
-  CHECK_THROWS_WITH(TensorBoard(tb).rewind(0), containing(text(file, " is a link to ", victim)));
+  CHECK_THROWS_WITH(TensorBoard(tb).truncate_to(0), containing(text(file, " is a link to ", victim)));
   CHECK(io::read(victim) == "keep");
 }

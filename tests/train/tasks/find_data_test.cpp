@@ -1,11 +1,11 @@
-// Where --data looks.
+// Where --data searches.
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/io.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "train/task.h"
+#include "heed/core/io/files.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/train/tasks/task.h"
 
 using namespace heed;
 

@@ -1,12 +1,12 @@
-// The data of language models: units of text, files of their own, and what losses are told in.
-#include "train/language_data.h"
+// Data of language models: tokenizers, user files, and the units of losses.
+#include "heed/train/tasks/lm_data.h"
 
 #include <cmath>
 
-#include "core/io.h"
-#include "data/verse.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
+#include "heed/core/io/files.h"
+#include "heed/data/synthetic/text.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 using namespace heed;
 
@@ -16,10 +16,11 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 
 Config lm(const Settings& more = {}) {
   Config config = read_config("task = \"lm\"\n", "lm");
-  const Settings settings{
-      {"data.characters", "6000"},  {"model.width", "16"},      {"model.heads", "2"}, {"model.layers", "1"},
-      {"model.feed_forward", "16"}, {"model.max_length", "16"}, {"train.steps", "2"}, {"train.batch", "4"},
-      {"data.vocabulary", "300"},   {"data.estimate", "3"}};
+  const Settings settings{{"data.num_examples", "6000"}, {"model.d_model", "16"},
+                          {"model.heads", "2"},          {"model.layers", "1"},
+                          {"model.d_ff", "16"},          {"model.max_length", "16"},
+                          {"train.max_steps", "2"},      {"train.batch_size", "4"},
+                          {"data.vocabulary", "300"},    {"data.eval_batches", "3"}};
   for (const Settings& list : {settings, more}) {
     for (const auto& [key, value] : list) config.set(key, value, "");
   }
@@ -60,11 +61,11 @@ TEST_CASE("language data: every unit of text trains a tokenizer, is sealed, and 
       CHECK_THAT(error.what(), containing("no sentencepiece"));
       continue;
     }
-    const std::vector<NamedBytes> sealed = config.task->sealed();
-    REQUIRE(sealed.size() == 1);
+    const std::vector<NamedBytes> artifacts = config.task->artifacts();
+    REQUIRE(artifacts.size() == 1);
     Config again = lm({{"data.tokenizer", unit}});
-    again.task->load(again, sealed, [](const std::string&) {});
-    CHECK((again.task->sealed()[0].bytes == sealed[0].bytes));
+    again.task->load(again, artifacts, [](const std::string&) {});
+    CHECK((again.task->artifacts()[0].bytes == artifacts[0].bytes));
     config.task->plan(0);
     again.task->plan(0);
     CHECK(config.task->batch(3).tensors[0].to_doubles() == again.task->batch(3).tensors[0].to_doubles());
@@ -85,13 +86,13 @@ TEST_CASE(
   // Uniform over V pieces: log V a token, and bytes a token follow from the text alone.
   for (const std::string unit : {"byte", "byte_pair"}) {
     CAPTURE(unit);
-    Config config = lm({{"data.tokenizer", unit}, {"model.tie", "none"}});
+    Config config = lm({{"data.tokenizer", unit}, {"model.tie_embeddings", "none"}});
     const auto model = loaded_model(config);
     Rng none(1);
     for (const Named& named : parameters(*model)) fill_uniform(*named.tensor, 0, 0, none);
     const Scores scores = config.task->test(*model, {}).scores;
     LanguageData data;
-    data.options.characters = 6000;
+    data.options.num_examples = 6000;
     data.options.tokenizer = unit == "byte" ? TextUnit::byte : TextUnit::byte_pair;
     data.options.vocabulary = 300;
     data.load(config, {}, [](const std::string&) {});
@@ -116,7 +117,7 @@ TEST_CASE("language data: validation tells the whole text's loss and an estimate
   CHECK(loss != estimate);
   CHECK(estimate == Approx(loss).epsilon(0.1));
   CHECK(named(config.task->validate(*model), "estimate") == estimate);
-  Config without = lm({{"data.estimate", "0"}});
+  Config without = lm({{"data.eval_batches", "0"}});
   const auto same = loaded_model(without);
   CHECK(without.task->validate(*same).list.size() == 1);
 }
@@ -155,7 +156,7 @@ TEST_CASE("language data: what cannot be is refused with the key") {
     }
     return "no error";
   };
-  CHECK_THAT(refused({{"data.estimate", "-1"}}, Fault::usage), containing("data.estimate = -1"));
+  CHECK_THAT(refused({{"data.eval_batches", "-1"}}, Fault::usage), containing("data.eval_batches = -1"));
   CHECK_THAT(refused({{"data.merges", "gpt2"}}, Fault::usage), containing("data.tokenizer = byte_pair"));
   CHECK_THAT(refused({{"data.validation_path", path}}, Fault::usage), containing("data.path is empty"));
   CHECK_THAT(refused({{"data.path", scratch.path().string()}}, Fault::file), containing("is a folder"));

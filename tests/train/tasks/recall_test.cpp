@@ -1,11 +1,11 @@
-// Packed recall: sequences are what they claim to be, and training tells attention from averaging.
+// Packed recall: well-formed sequences, and training that separates attention from averaging.
 #include <map>
 #include <set>
 
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "train/task.h"
-#include "train/trainer.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/train/loop/trainer.h"
+#include "heed/train/tasks/task.h"
 
 using namespace heed;
 
@@ -33,7 +33,7 @@ double accuracy_after_training(const std::string& attention, const std::string& 
 }  // namespace
 
 TEST_CASE("recall: keys differ, the question is about one of them, and its value is the label") {
-  Config config = recall({{"train.batch", "200"}});
+  Config config = recall({{"train.batch_size", "200"}});
   config.task->load(config, {}, [](const std::string&) {});
   config.task->plan(0);
   std::map<int64_t, int64_t> answers, places;

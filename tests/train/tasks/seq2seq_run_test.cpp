@@ -1,13 +1,12 @@
-// Runs of recurrent translators: every cross-attention in every wiring, scores, maps, resuming, and what is
-// refused.
+// Runs of recurrent translators: every cross-attention in every wiring, scores, maps, resuming, and errors.
 #include <cmath>
 
-#include "attention/variant.h"
-#include "core/parallel.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/train/small_run.h"
-#include "train/commands/verb.h"
+#include "heed/attention/variant.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/small_run.h"
+#include "heed/train/commands/command.h"
 
 using namespace heed;
 
@@ -61,15 +60,15 @@ TEST_CASE("seq2seq: every cross-attention that goes step by step learns, transla
         CHECK_THROWS_WITH(Fresh(small(recurrent("lstm", wiring, traits.name))), containing("step by step"));
         continue;
       }
-      Fresh run(
-          small(recurrent(wiring == "luong" ? "gru" : "lstm", wiring, traits.name), {{"data.pairs", "60"}}));
-      Terms terms;
+      Fresh run(small(recurrent(wiring == "luong" ? "gru" : "lstm", wiring, traits.name),
+                      {{"data.num_examples", "60"}}));
+      AuxiliaryLosses terms;
       const Tensor loss =
-          run.config.task->loss(*run.model, run.config.task->batch(0), {.noise = &run.rng, .terms = &terms});
+          run.config.task->loss(*run.model, run.config.task->batch(0), {.rng = &run.rng, .losses = &terms});
       CHECK(std::isfinite(loss.item()));
       check_listed(*run.model, terms.list.empty() ? loss : loss + terms.sum());
       backward(loss);
-      for (const DecodeOptions& decode : {DecodeOptions{}, DecodeOptions{.beam = 3}}) {
+      for (const DecodeOptions& decode : {DecodeOptions{}, DecodeOptions{.beam_size = 3}}) {
         const Evaluation scored = run.config.task->test(*run.model, decode);
         for (const auto& [name, value] : scored.scores.list) CHECK(std::isfinite(value));
       }
@@ -97,7 +96,7 @@ TEST_CASE("seq2seq: every cross-attention that goes step by step learns, transla
 TEST_CASE("seq2seq: greedy decoding is the most probable word of one call, step after step") {
   Fresh run(small(recurrent("lstm", "luong", "additive"), {{"model.dropout", "0"}}));
   const auto& model = dynamic_cast<const TranslationModel&>(*run.model);
-  const NoTape quiet;
+  const NoGrad quiet;
   const Batch batch = run.config.task->batch(0);
   const Tensor encoded = model.encode(batch.tensors[0], batch.tensors[1], {});
   const Tensor full = model.logits(model.decode(batch.tensors[2], encoded, batch.tensors[1], {}));
@@ -110,13 +109,13 @@ TEST_CASE("seq2seq: greedy decoding is the most probable word of one call, step 
   }
 }
 
-TEST_CASE("seq2seq: a run that stops and goes on ends with the bits of one that never stopped") {
+TEST_CASE("seq2seq: a resumed run is bit-identical to an uninterrupted one") {
   for (const Settings& settings :
        {recurrent("lstm", "bahdanau", "additive"), recurrent("gru", "luong", "softmax"),
         recurrent("lstm", "luong", "dot", "false")}) {
-    const auto config = [&] { return small(settings, {{"model.layers", "2"}, {"train.steps", "6"}}); };
+    const auto config = [&] { return small(settings, {{"model.layers", "2"}, {"train.max_steps", "6"}}); };
     Scratch scratch;
-    const Outcome whole = sit(scratch / "whole", config());
+    const TrainResult whole = sit(scratch / "whole", config());
     CHECK(whole.step == 6);
     const int before = threads();
     set_threads(before == 2 ? 3 : 2);
@@ -136,20 +135,20 @@ TEST_CASE("seq2seq: what makes no sense is refused in words") {
              containing("attention.encoder = linear") && containing("no self-attention"));
   CHECK_THAT(message_of({{"model.kind", "seq2seq"}, {"model.input_feeding", "false"}}),
              containing("model.input_feeding = false") && containing("--wiring luong"));
-  CHECK_THAT(message_of({{"model.kind", "seq2seq"}, {"model.width", "9"}, {"model.heads", "3"}}),
-             containing("model.width = 9 is odd"));
+  CHECK_THAT(message_of({{"model.kind", "seq2seq"}, {"model.d_model", "9"}, {"model.heads", "3"}}),
+             containing("model.d_model = 9 is odd"));
   CHECK_THAT(message_of({{"model.kind", "seqtoseq"}}), containing("transformer") && containing("seq2seq"));
   Config other = make_config("lm");
   other.set("model.kind", "seq2seq", "--model: ");
   CHECK_THROWS_WITH(other.check(), containing("the task is lm"));
   Config asked = make_config("translate");
-  Invocation call;
+  ParsedArguments call;
   call.options = {{"model", {"seq2seq"}}, {"norm", {"post"}}, {"cell", {"gru"}}};
   apply_settings(asked, call);
   CHECK(asked.model.kind == ModelKind::seq2seq);
   CHECK(asked.model.recurrent.cell == CellKind::gru);
   CHECK_THROWS_WITH(asked.check(), containing("model.norm is of transformers"));
-  Invocation show;  // where --model is a flag
+  ParsedArguments show;  // where --model is a flag
   show.options = {{"model", {}}};
   Config plain = make_config("translate");
   apply_settings(plain, show);

@@ -1,16 +1,16 @@
-// Every task with every variant that fits: a few steps, scores, maps; and what single tasks promise.
-#include "train/task.h"
+// Every task with every variant that fits: a few steps, scores, maps; and properties of single tasks.
+#include "heed/train/tasks/task.h"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "attention/variant.h"
-#include "core/count.h"
-#include "tests/catch.h"
-#include "tests/scratch.h"
-#include "tests/train/small_presets.h"
-#include "train/trainer.h"
+#include "heed/attention/variant.h"
+#include "heed/core/operation_count.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/tests/train/small_presets.h"
+#include "heed/train/loop/trainer.h"
 
 using namespace heed;
 
@@ -19,19 +19,30 @@ namespace {
 /// A task with its defaults and little of everything; keys that it does not have are passed over.
 Config tiny(const std::string& task, const std::vector<std::pair<std::string, std::string>>& more = {}) {
   Config config = read_config("task = \"" + task + "\"\n", "tiny");
-  std::vector<std::pair<std::string, std::string>> settings{
-      {"data.pairs", "200"},        {"data.characters", "3000"}, {"data.images", "60"},
-      {"data.examples", "60"},      {"data.side", "4"},          {"data.held_out", "20"},
-      {"data.validation", "10"},    {"data.test", "8"},          {"data.bleu_pairs", "2"},
-      {"data.patch", "14"},         {"model.width", "16"},       {"model.heads", "2"},
-      {"model.feed_forward", "16"}, {"model.layers", "2"},       {"model.max_length", "16"},
-      {"train.steps", "3"},         {"train.batch", "6"},        {"train.rate", "1e-2"},
-      {"train.warmup", "1"}};
+  std::vector<std::pair<std::string, std::string>> settings{{"data.num_examples", "60"},
+                                                            {"translate:data.num_examples", "200"},
+                                                            {"lm:data.num_examples", "3000"},
+                                                            {"data.side", "4"},
+                                                            {"data.test_size", "20"},
+                                                            {"data.validation", "10"},
+                                                            {"translate:data.test_size", "8"},
+                                                            {"data.bleu_pairs", "2"},
+                                                            {"model.patch", "14"},
+                                                            {"model.d_model", "16"},
+                                                            {"model.heads", "2"},
+                                                            {"model.d_ff", "16"},
+                                                            {"model.layers", "2"},
+                                                            {"model.max_length", "16"},
+                                                            {"train.max_steps", "3"},
+                                                            {"train.batch_size", "6"},
+                                                            {"train.learning_rate", "1e-2"},
+                                                            {"train.warmup_steps", "1"}};
   settings.insert(settings.end(), more.begin(), more.end());
   std::set<std::string> known;
   for (const OptionText& option : options_of(config)) known.insert(option.name);
   for (const auto& [key, value] : settings) {
-    if (known.contains(key)) config.set(key, value, "");
+    const std::string own = key_for(task, key);
+    if (known.contains(own)) config.set(own, value, "");
   }
   config.check();
   return config;
@@ -55,7 +66,7 @@ struct Trained {
   RunFolder folder;
   Progress progress;
   std::unique_ptr<Trainer> trainer;
-  Outcome outcome;
+  TrainResult outcome;
 };
 
 void check_maps(const std::vector<MapView>& maps, bool exact) {
@@ -120,7 +131,7 @@ TEST_CASE("tasks: every task trains, scores and shows its maps with every varian
 
 TEST_CASE("tasks: modifiers of the model train, score and decode in every task") {
   const std::vector<std::vector<std::pair<std::string, std::string>>> ways{
-      {{"model.position", "rope"}, {"model.key_heads", "1"}, {"model.qk_norm", "rms"}},
+      {{"model.position", "rope"}, {"model.kv_heads", "1"}, {"model.qk_norm", "rms"}},
       {{"model.position", "alibi"}, {"model.softcap", "5"}},
       {{"model.position", "t5"}, {"model.sink", "learned"}}};
   for (const TaskEntry& entry : tasks()) {
@@ -153,7 +164,7 @@ TEST_CASE("tasks: data, batches and first loss depend on the seed alone") {
       load(config);
       Rng rng(static_cast<uint64_t>(config.train.seed));
       const auto model = config.task->model(config, rng);
-      const NoTape no_tape;
+      const NoGrad no_tape;
       std::vector<double> out;
       for (const int64_t epoch : {0, 1, 0}) {
         REQUIRE(config.task->plan(epoch) >= 2);
@@ -176,15 +187,15 @@ TEST_CASE("tasks: a task uses the labels' smoothing while it trains, and never w
   for (const TaskEntry& entry : tasks()) {
     CAPTURE(entry.name);
     const auto loss = [&](const std::string& smoothing, bool training) {
-      Config config =
-          tiny(entry.name,
-               {{"train.smoothing", smoothing}, {"model.dropout", "0"}, {"model.attention_dropout", "0"}});
+      Config config = tiny(
+          entry.name,
+          {{"train.label_smoothing", smoothing}, {"model.dropout", "0"}, {"model.attention_dropout", "0"}});
       load(config);
       Rng rng(1);
       const auto model = config.task->model(config, rng);
       config.task->plan(0);
-      const NoTape no_tape;
-      return config.task->loss(*model, config.task->batch(0), {.noise = training ? &rng : nullptr}).item();
+      const NoGrad no_tape;
+      return config.task->loss(*model, config.task->batch(0), {.rng = training ? &rng : nullptr}).item();
     };
     CHECK(loss("0.5", true) != loss("0", true));
     CHECK(loss("0.5", false) == loss("0", false));
@@ -197,20 +208,21 @@ TEST_CASE("tasks: a tokenizer sealed in a checkpoint is used instead of a new on
     CAPTURE(entry.name);
     Config first = tiny(entry.name);
     load(first);
-    const std::vector<NamedBytes> sealed = first.task->sealed();
-    Config second =
-        tiny(entry.name, {{"data.pairs", "100"}, {"data.characters", "2000"}, {"data.minimum", "3"}});
-    second.task->load(second, sealed, [](const std::string&) {});
-    const std::vector<NamedBytes> again = second.task->sealed();
-    REQUIRE(again.size() == sealed.size());
-    for (size_t i = 0; i < sealed.size(); ++i) {
-      CHECK(again[i].name == sealed[i].name);
-      CHECK((again[i].bytes == sealed[i].bytes));
+    const std::vector<NamedBytes> artifacts = first.task->artifacts();
+    Config second = tiny(entry.name, {{"translate:data.num_examples", "100"},
+                                      {"lm:data.num_examples", "2000"},
+                                      {"data.min_frequency", "3"}});
+    second.task->load(second, artifacts, [](const std::string&) {});
+    const std::vector<NamedBytes> again = second.task->artifacts();
+    REQUIRE(again.size() == artifacts.size());
+    for (size_t i = 0; i < artifacts.size(); ++i) {
+      CHECK(again[i].name == artifacts[i].name);
+      CHECK((again[i].bytes == artifacts[i].bytes));
     }
-    if (sealed.empty()) continue;
+    if (artifacts.empty()) continue;
     Config third = tiny(entry.name);
     CHECK(fault_of([&] {
-            third.task->load_sealed(third, {{"tokenizer.other.word", ""}, {"stray", ""}});
+            third.task->load_artifacts(third, {{"tokenizer.other.word", ""}, {"stray", ""}});
           }) == Fault::data);
   }
 }
@@ -247,7 +259,7 @@ TEST_CASE("tasks: lm cuts its own example to the model and refuses texts that ar
 
 TEST_CASE("tasks: mnist has a confusion of all test images, both pools, and names wrong images") {
   for (const std::string pool : {"mean", "first"}) {
-    Config config = tiny("mnist", {{"data.pool", pool}, {"data.head", "8"}});
+    Config config = tiny("mnist", {{"model.pool", pool}, {"model.head", "8"}});
     load(config);
     Rng rng(1);
     const auto model = config.task->model(config, rng);
@@ -267,7 +279,7 @@ TEST_CASE("tasks: mnist has a confusion of all test images, both pools, and name
 
 TEST_CASE("tasks: mnist moves training images anew in every epoch, and no others") {
   const auto batches = [](const std::string& shift) {
-    Config config = tiny("mnist", {{"data.shift", shift}, {"data.patch", "28"}, {"train.batch", "54"}});
+    Config config = tiny("mnist", {{"data.shift", shift}, {"model.patch", "28"}, {"train.batch_size", "54"}});
     load(config);
     std::vector<std::vector<float>> out;
     for (const int64_t epoch : {0, 1, 0}) {
@@ -318,25 +330,25 @@ TEST_CASE("tasks: settings that leave nothing to train or score on are refused i
     }
     return "no error";
   };
-  CHECK_THAT(refused("translate", "data.pairs", "-1"), containing("-1"));
+  CHECK_THAT(refused("translate", "data.num_examples", "-1"), containing("-1"));
   CHECK_THAT(refused("translate", "data.validation", "0"), containing("data.validation"));
   CHECK_THAT(refused("translate", "data.validation", "-5"), containing("-5"));
   CHECK_THAT(refused("translate", "data.validation", "500"), containing("500"));
   CHECK_THAT(refused("translate", "model.max_length", "3"), containing("model.max_length = 3"));
   CHECK_THAT(refused("translate", "data.vocabulary", "-5"), !containing("internal"));
-  CHECK_THAT(refused("lm", "data.share", "1"), containing("data.share = 1"));
-  CHECK_THAT(refused("lm", "data.characters", "100"), containing("too short"));
-  CHECK_THAT(refused("lm", "data.characters", "-1"), containing("-1"));
-  CHECK_THAT(refused("lm", "train.batch", "0"), containing("train.batch = 0"));
-  CHECK_THAT(refused("mnist", "data.patch", "5"), containing("data.patch = 5"));
+  CHECK_THAT(refused("lm", "data.train_fraction", "1"), containing("data.train_fraction = 1"));
+  CHECK_THAT(refused("lm", "data.num_examples", "100"), containing("too short"));
+  CHECK_THAT(refused("lm", "data.num_examples", "-1"), containing("-1"));
+  CHECK_THAT(refused("lm", "train.batch_size", "0"), containing("train.batch_size = 0"));
+  CHECK_THAT(refused("mnist", "model.patch", "5"), containing("model.patch = 5"));
   CHECK_THAT(refused("mnist", "data.validation", "-1"), containing("data.validation = -1"));
-  CHECK_THAT(refused("mnist", "data.images", "0"), containing("0"));
+  CHECK_THAT(refused("mnist", "data.num_examples", "0"), containing("0"));
   CHECK_THAT(refused("mnist", "data.path", "nowhere/at/all"), containing("nowhere/at/all"));
 }
 
-TEST_CASE("tasks: what is translated in a validation may be as much longer as decode.extra says") {
+TEST_CASE("tasks: what is translated in a validation may be as much longer as decode.max_extra_tokens says") {
   const auto flops = [](const char* extra) {
-    Config config = tiny("translate", {{"model.max_length", "64"}, {"decode.extra", extra}});
+    Config config = tiny("translate", {{"model.max_length", "64"}, {"decode.max_extra_tokens", extra}});
     load(config);
     Rng rng(1);
     const auto model = config.task->model(config, rng);

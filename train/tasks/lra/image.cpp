@@ -1,8 +1,8 @@
 // Image of the Long Range Arena: grey CIFAR-10, read pixel by pixel.
-#include "data/cifar.h"
-#include "data/ledgers.h"
-#include "train/lra.h"
-#include "train/task_list.h"
+#include "heed/data/formats/cifar.h"
+#include "heed/data/synthetic/documents.h"
+#include "heed/train/tasks/lra/lra.h"
+#include "heed/train/tasks/task_list.h"
 
 namespace heed {
 namespace {
@@ -27,23 +27,25 @@ class Image final : public LongTask {
 
   void check(const Config&) const override { check_side(resolution, side_); }
 
-  LongSplits make(const Say& say) const override {
-    say("data        digits on grey ground, drawn here; the benchmark's: --data FOLDER of CIFAR-10's binary "
+  LongSplits make(const Log& log) const override {
+    log("data        digits on grey ground, drawn here; the benchmark's: --data FOLDER of CIFAR-10's binary "
         "files, or heed data get cifar10");
-    return cut(shrunk(grounded_digits(options_.examples + options_.validation + options_.held_out, data_seed),
-                      resolution, side_));
+    return cut(
+        shrunk(grounded_digits(options_.num_examples + options_.validation + options_.test_size, data_seed),
+               resolution, side_));
   }
 
-  LongSplits read(const Path& path, const Say&) const override {
+  LongSplits read(const Path& path, const Log&) const override {
     LongSplits splits{shrunk(read_cifar(path, false), resolution, side_),
                       {},
                       shrunk(read_cifar(path, true), resolution, side_)};
-    hold_out(splits, options_.validation, false);  // the last ones of the file, as the benchmark does
+    hold_out(splits, options_.validation, false);  // the file's last ones, as in the benchmark
     return splits;
   }
 
-  std::vector<Anchor> anchors(const Sequences& known, const Sequences& asked) const override {
-    return {{"majority", majority(known, asked)}, {"histogram of pixels", byte_runs(known, asked, 1, true)}};
+  std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const override {
+    return {{"majority", majority(train_set, test_set)},
+            {"histogram of pixels", byte_runs(train_set, test_set, 1, true)}};
   }
 
   std::string token_name(uint8_t, int64_t place) const override {

@@ -1,8 +1,8 @@
-// ListOps of the Long Range Arena: what is the value of a nested expression of up to 2,000 tokens?
-#include "core/io.h"
-#include "data/listops.h"
-#include "train/lra.h"
-#include "train/task_list.h"
+// ListOps of the Long Range Arena: the value of a nested expression of up to 2,000 tokens.
+#include "heed/data/synthetic/listops.h"
+#include "heed/core/io/files.h"
+#include "heed/train/tasks/lra/lra.h"
+#include "heed/train/tasks/task_list.h"
 
 namespace heed {
 namespace {
@@ -23,26 +23,26 @@ class ListOps final : public LongTask {
     return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
   }
 
-  LongSplits make(const Say& say) const override {
-    const int64_t count = options_.examples + options_.validation + options_.held_out;
+  LongSplits make(const Log& log) const override {
+    const int64_t count = options_.num_examples + options_.validation + options_.test_size;
     const std::string recipe = text("listops 1: ", count, " of seed ", data_seed, ", depth ", grammar_.depth,
                                     ", arguments ", grammar_.arguments, ", operators ", grammar_.operators,
                                     ", ", grammar_.shortest, " to ", grammar_.longest);
-    say("data        expressions by the benchmark's grammar, made here; its own files: --data FOLDER of "
+    log("data        expressions by the benchmark's grammar, made here; its own files: --data FOLDER of "
         "basic_train.tsv, basic_val.tsv and basic_test.tsv");
     const auto draw = [&] { return listops(count, data_seed, grammar_); };
     return cut(count > 20000
-                   ? cached(recipe, draw, [&](const std::string& line) { say("cache       " + line); })
+                   ? cached(recipe, draw, [&](const std::string& line) { log("cache       " + line); })
                    : draw());
   }
 
-  LongSplits read(const Path& path, const Say&) const override {
+  LongSplits read(const Path& path, const Log&) const override {
     auto [train, validation, test] = read_listops_folder(path);
     return {std::move(train), std::move(validation), std::move(test)};
   }
 
-  std::vector<Anchor> anchors(const Sequences& known, const Sequences& asked) const override {
-    return listops_anchors(known, asked, 3);
+  std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const override {
+    return listops_baselines(train_set, test_set, 3);
   }
 
   std::string token_name(uint8_t byte, int64_t) const override {

@@ -1,43 +1,47 @@
-// Long inputs: data, batches, maps.
-#include "train/lra.h"
+// Long sequences: data, batches, maps.
+#include "heed/train/tasks/lra/lra.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
-#include "attention/variant.h"
-#include "core/parallel.h"
-#include "data/shuffle.h"
-#include "train/lra_tokens.h"
+#include "heed/attention/variant.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/batching/shuffle.h"
+#include "heed/nn/encoder_models.h"
+#include "heed/train/tasks/lra/token_prediction.h"
 
 namespace heed {
 namespace {
 
-constexpr int64_t anchored = 10000;    // examples that anchors are counted on, and scored on
-constexpr int64_t shown_tokens = 256;  // of a map
-// A map is as many numbers as the square of this, for every head of every layer: what is longer is cut.
+constexpr int64_t max_baseline_examples = 10000;  // for fitting and for scoring baselines
+constexpr int64_t shown_tokens = 256;             // of a map
+// Longer inputs are cut for maps: a map has the square of this many numbers for every head of every layer.
 constexpr int64_t mapped_tokens = 1024;
-constexpr int64_t window = 32;  // batches among which inputs are sorted by length
+constexpr int64_t window = 32;  // batches whose inputs are sorted by length together
 
 }  // namespace
 
 void LongOptions::fields(Fields& f) {
   f("path", path, "the benchmark's files; empty: embedded data");
-  f("examples", examples, "training examples of the embedded data");
+  f("num_examples", num_examples, "training examples of the embedded data");
   f("validation", validation, "validation examples at most; they choose the best checkpoint");
-  f("held_out", held_out, "test examples of the embedded data");
+  f("test_size", test_size, "test examples of the embedded data");
   f("scored", scored, "test examples scored at most; 0: all");
-  f("longest", longest,
+  f("max_length", max_length,
     "tokens (bytes or pixels) of an input that are read at most; 0: as many as the model has positions");
-  f("pool", Choice(pool, {"mean", "first"}),
-    "what is classified: the mean of all tokens, or a token put first");
   f("mean_over", Choice(mean_over, {"real", "padded"}),
     "what the sum over real tokens is divided by: their number, or model.max_length");
-  f("head", head, "hidden width of the classifying head; 0: none");
   f("buckets", buckets, "batches hold inputs of like length, out of 32 batches drawn at random");
   f("predict", Choice(predict, {"class", "masked", "causal"}),
     "what is learned: the class; tokens that are hidden; or each token from those before it");
   f("hidden_share", hidden_share, "of tokens, with predict = masked; 0: what the task is given");
+}
+
+void LongOptions::model_fields(Fields& f) {
+  f("pool", Choice(pool, {"mean", "first"}),
+    "what is classified: the mean of all tokens, or a token put first");
+  f("head", head, "hidden width of the classifying head; 0: none");
 }
 
 void LongTask::fields(Fields& f) {
@@ -45,18 +49,23 @@ void LongTask::fields(Fields& f) {
   more_fields(f);
 }
 
-void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const Say& say) {
-  for (const auto& [name, value, least] : {std::tuple{"examples", options_.examples, int64_t{2}},
-                                           {"validation", options_.validation, int64_t{1}},
-                                           {"held_out", options_.held_out, int64_t{1}},
-                                           {"scored", options_.scored, int64_t{0}},
-                                           {"longest", options_.longest, int64_t{0}},
-                                           {"head", options_.head, int64_t{0}}}) {
+void LongTask::model_fields(Fields& f) {
+  options_.model_fields(f);
+  more_model_fields(f);
+}
+
+void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const Log& log) {
+  for (const auto& [name, value, least] : {std::tuple{"data.num_examples", options_.num_examples, int64_t{2}},
+                                           {"data.validation", options_.validation, int64_t{1}},
+                                           {"data.test_size", options_.test_size, int64_t{1}},
+                                           {"data.scored", options_.scored, int64_t{0}},
+                                           {"data.max_length", options_.max_length, int64_t{0}},
+                                           {"model.head", options_.head, int64_t{0}}}) {
     if (value < least || value > 10'000'000)
-      fail("data.", name, " = ", value, ". It must be ", least, " to 10000000.");
+      fail(name, " = ", value, ". It must be ", least, " to 10000000.");
   }
-  if (config.train.batch < 1) {
-    fail("train.batch = ", config.train.batch, ". The task ", config.task_name,
+  if (config.train.batch_size < 1) {
+    fail("train.batch_size = ", config.train.batch_size, ". The task ", config.task_name,
          " counts examples: give at least 1.");
   }
   const int64_t first = options_.pool == Pool::first ? 1 : 0;
@@ -65,24 +74,24 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
   if (tokens().drop_zeros && (inside_attention(config.model.position) || first == 1)) {
     fail(
         "data.pixel_zero = pad leaves pixels out, so that neighbours are further apart than attention sees: "
-        "use model.position = learned or sinusoid and data.pool = mean, or data.pixel_zero = token.");
+        "use model.position = learned or sinusoid and model.pool = mean, or data.pixel_zero = token.");
   }
   if (!(options_.hidden_share >= 0 && options_.hidden_share < 1)) {
     fail("data.hidden_share = ", options_.hidden_share,
          ". It must be above 0 and below 1, or 0 for what the task is given: ", tokens().hidden, ".");
   }
   check(config);
-  batch_ = config.train.batch;
+  batch_ = config.train.batch_size;
   max_length_ = config.model.max_length;
   longest_ = max_length_ - first;
-  if (options_.longest > 0) longest_ = std::min(longest_, options_.longest);
+  if (options_.max_length > 0) longest_ = std::min(longest_, options_.max_length);
   seed_ = static_cast<uint64_t>(config.train.seed);
-  smoothing_ = config.train.smoothing;
+  smoothing_ = config.train.label_smoothing;
   if (options_.path.empty()) {
-    splits_ = make(say);
+    splits_ = make(log);
   } else {
-    splits_ = read(find_data(options_.path), say);
-    say(text("data        ", options_.path));
+    splits_ = read(find_data(options_.path), log);
+    log(text("data        ", options_.path));
   }
   for (const auto& [name, set] : {std::pair{"training", &splits_.train},
                                   {"validation", &splits_.validation},
@@ -95,31 +104,32 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
     fail("model.max_length = ", max_length_, ", but an image has ", train.at(0).size(), " pixels",
          first == 1 ? " and a token put first" : "", ". Raise it, or make data.side smaller.");
   }
-  known_.clear();
+  baselines_.clear();
   if (predicts_classes()) {
-    const auto found = anchors(train.slice(0, std::min(train.count(), anchored)),
-                               splits_.test.slice(0, std::min(splits_.test.count(), anchored)));
-    for (const Anchor& one : found) known_.push_back({"accuracy", one.knowledge, one.accuracy});
-    known_words_ = to_string(found);
+    const auto found =
+        baselines(train.slice(0, std::min(train.count(), max_baseline_examples)),
+                  splits_.test.slice(0, std::min(splits_.test.count(), max_baseline_examples)));
+    for (const Baseline& one : found) baselines_.push_back({"accuracy", one.name, one.accuracy});
+    baseline_words_ = to_string(found);
   } else {
-    known_words_ = frequencies();
+    baseline_words_ = frequencies();
   }
-  facts_ = {{"recipe", config.preset.empty() ? config.task_name : config.preset},
-            {"sha256 training examples", train.sha256()},
-            {"sha256 validation examples", splits_.validation.sha256()},
-            {"sha256 test examples", splits_.test.sha256()},
-            {"anchors", known_words_}};
+  metadata_ = {{"recipe", config.preset.empty() ? config.task_name : config.preset},
+               {"sha256 training examples", train.sha256()},
+               {"sha256 validation examples", splits_.validation.sha256()},
+               {"sha256 test examples", splits_.test.sha256()},
+               {"baselines", baseline_words_}};
   double bytes = 0;
   for (int64_t i = 0; i < train.count(); ++i) bytes += static_cast<double>(length(train, i));
-  say(text("examples    ", train.count(), " train, ", splits_.validation.count(), " validation, ",
+  log(text("examples    ", train.count(), " train, ", splits_.validation.count(), " validation, ",
            splits_.test.count(), " test; ",
            std::lround(bytes / static_cast<double>(train.count() * train.parts)),
            " tokens each on average, at most ", longest_));
-  say("anchors     " + known_words_);
+  log("baselines   " + baseline_words_);
 }
 
-void LongTask::load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) {
-  load(config, sealed, [](const std::string&) {});
+void LongTask::load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) {
+  load(config, artifacts, [](const std::string&) {});
 }
 
 std::string LongTask::why_no_pretraining() const {
@@ -130,9 +140,9 @@ std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
   if (!predicts_classes()) {
     return std::make_unique<TokenPredictor>(
         config.model,
-        Reader::Options{.vocabulary = tokens().vocabulary,
-                        .first = options_.pool == Pool::first,
-                        .causal = options_.predict == LongOptions::Predict::causal},
+        EncoderModel::Options{.vocabulary = tokens().vocabulary,
+                              .first = options_.pool == Pool::first,
+                              .causal = options_.predict == LongOptions::Predict::causal},
         attention_factory(config.attention.encoder), rng);
   }
   return std::make_unique<Classifier>(
@@ -149,14 +159,14 @@ std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
 }
 
 int64_t LongTask::length(const Sequences& set, int64_t example) const {
-  int64_t most = 1;
+  int64_t longest = 1;
   for (int64_t part = 0; part < set.parts; ++part) {
     const std::string_view bytes = set.at(example, part).substr(0, static_cast<size_t>(longest_));
     auto count = static_cast<int64_t>(bytes.size());
     if (tokens().drop_zeros) count -= std::count(bytes.begin(), bytes.end(), '\0');
-    most = std::max(most, count);
+    longest = std::max(longest, count);
   }
-  return most;
+  return longest;
 }
 
 int64_t LongTask::plan(int64_t epoch) {
@@ -187,32 +197,32 @@ Batch LongTask::batch(int64_t position) const {
 }
 
 double LongTask::weight(int64_t position) const {
-  if (!predicts_classes()) return batch(position).weight;  // how many tokens are asked for is drawn
+  if (!predicts_classes()) return batch(position).weight;  // the number of targets is random
   return static_cast<double>(planned_.at(static_cast<size_t>(position)).size());
 }
 
-Batch LongTask::share(int64_t position, const Share& share) const {
+Batch LongTask::shard(int64_t position, const BatchShard& shard) const {
   const std::span<const int64_t> numbers = planned_.at(static_cast<size_t>(position));
-  const BatchRows rows = share.of(static_cast<int64_t>(numbers.size()));
+  const BatchRows rows = shard.of(static_cast<int64_t>(numbers.size()));
   const auto ours = numbers.subspan(static_cast<size_t>(rows.first), static_cast<size_t>(rows.count));
   const auto drawn = static_cast<uint64_t>(epoch_);
   Batch out =
       rows.count > 0 ? tensors(splits_.train, ours, drawn, longest_of(splits_.train, numbers)) : Batch{};
-  // How many tokens a batch asks for depends on the lengths of all its inputs.
+  // The number of targets in a batch depends on the lengths of all its inputs.
   out.whole = predicts_classes() ? static_cast<double>(numbers.size())
                                  : tensors(splits_.train, numbers, drawn).weight;
-  if (splits_.train.parts == 1) out.rows = rows;  // else the rows of an example are no neighbours
+  if (splits_.train.parts == 1) out.rows = rows;  // else the parts of an example are not adjacent
   return out;
 }
 
-std::vector<double> LongTask::extents(int64_t position) const {
+std::vector<double> LongTask::batch_cost(int64_t position) const {
   const std::vector<int64_t>& numbers = planned_.at(static_cast<size_t>(position));
   const auto rows = static_cast<double>(static_cast<int64_t>(numbers.size()) * splits_.train.parts);
   const auto longest = static_cast<double>(longest_of(splits_.train, numbers));
   return {rows, rows * longest, rows * longest * longest};
 }
 
-std::vector<std::string> LongTask::parts() const {
+std::vector<std::string> LongTask::tensor_names() const {
   std::vector<std::string> names{"ids", "targets"};
   if (has_lengths()) names.emplace_back("lengths");
   if (tokens().drop_zeros) names.emplace_back("places");
@@ -248,7 +258,7 @@ Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, 
         }
         ids[at++] = static_cast<int32_t>(byte + tokens.shift);
       }
-      // An input without any token is one token of padding.
+      // An input without tokens becomes one token of padding.
       lengths.push_back(static_cast<int32_t>(std::max<int64_t>(static_cast<int64_t>(at - row), 1) + first));
     }
   }
@@ -285,27 +295,28 @@ Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, 
   return batch;
 }
 
-Tensor LongTask::logits(Module& model, const Batch& batch, const Pass& pass) const {
+Tensor LongTask::logits(Module& model, const Batch& batch, const ForwardContext& context) const {
   const std::vector<Tensor>& given = batch.tensors;
   const Tensor lengths = has_lengths() ? given[2] : Tensor(),
                places = tokens().drop_zeros ? given[3] : Tensor();
   if (!predicts_classes())
-    return dynamic_cast<TokenPredictor&>(model)(given[0], lengths, given.back(), pass, places);
-  return dynamic_cast<Classifier&>(model)(given[0], lengths, pass, places);
+    return dynamic_cast<TokenPredictor&>(model)(given[0], lengths, given.back(), context, places);
+  return dynamic_cast<Classifier&>(model)(given[0], lengths, context, places);
 }
 
-Tensor LongTask::loss(Module& model, const Batch& batch, const Pass& pass) const {
-  const Tensor scores = logits(model, batch, pass), &targets = batch.tensors[1];
+Tensor LongTask::loss(Module& model, const Batch& batch, const ForwardContext& context) const {
+  const Tensor scores = logits(model, batch, context), &targets = batch.tensors[1];
   if (predicts_classes())
-    settle_terms_of_parts(pass.terms, scores, targets, splits_.train.parts);
-  else if (pass.terms != nullptr && !pass.terms->waiting.empty())
-    settle_terms(pass.terms, scores, targets,
-                 asked_of_each(batch.tensors.back(), batch.tensors[0].extent(0), batch.tensors[0].extent(1)));
-  return cross_entropy(scores, targets, pass.noise != nullptr ? smoothing_ : 0);
+    resolve_auxiliary_losses_of_parts(context.losses, scores, targets, splits_.train.parts);
+  else if (context.losses != nullptr && !context.losses->waiting.empty())
+    resolve_auxiliary_losses(
+        context.losses, scores, targets,
+        asked_of_each(batch.tensors.back(), batch.tensors[0].extent(0), batch.tensors[0].extent(1)));
+  return cross_entropy(scores, targets, context.training() ? smoothing_ : 0);
 }
 
 std::vector<MapView> LongTask::maps(Module& module, const std::string& given, std::string& caption) const {
-  const NoTape no_tape;
+  const NoGrad no_tape;
   int64_t index = 0;
   const Sequences& set = splits_.test;
   if (!given.empty()) {
@@ -320,8 +331,8 @@ std::vector<MapView> LongTask::maps(Module& module, const std::string& given, st
     one.add(bytes.substr(0, static_cast<size_t>(std::min(longest_, mapped_tokens))));
   }
   const int64_t first_and_only[] = {0};
-  Probe probe;
-  logits(module, tensors(one, first_and_only, drawn_for_scores), {.probe = &probe});
+  MapRecorder recorder;
+  logits(module, tensors(one, first_and_only, drawn_for_scores), {.recorder = &recorder});
   std::vector<std::string> labels;
   if (options_.pool == Pool::first) labels.emplace_back("first");
   const std::string_view bytes = one.at(0);
@@ -337,7 +348,7 @@ std::vector<MapView> LongTask::maps(Module& module, const std::string& given, st
         text(", the first ", labels.size(), " of ", all, " tokens",
              length(one, 0) < all ? text(", cut to ", length(one, 0), " for this map") : std::string());
   std::vector<MapView> views;
-  for (const Probe::Map& map : probe.maps)
+  for (const MapRecorder::Map& map : recorder.maps)
     views.push_back(
         map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
   return views;

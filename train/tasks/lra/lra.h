@@ -1,4 +1,4 @@
-// What the tasks of the Long Range Arena share: long inputs of bytes, one encoder, classes, anchors.
+// Base of the Long Range Arena tasks: long byte sequences, one encoder, classes, baselines.
 #pragma once
 
 #include <functional>
@@ -6,9 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "data/anchors.h"
-#include "data/sequences.h"
-#include "train/task.h"
+#include "heed/data/baselines.h"
+#include "heed/data/text/labelled_bytes.h"
+#include "heed/nn/encoder_models.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
@@ -17,12 +18,12 @@ struct LongSplits {
   Sequences train, validation, test;
 };
 
-/// Options of every task over long sequences; each is fixed by a recipe and recorded with the run.
+/// Settings of every task over long sequences; a recipe fixes each, and the run records it.
 struct LongOptions {
   std::string path;
-  int64_t examples = 96000, validation = 2000, held_out = 2000;
+  int64_t num_examples = 96000, validation = 2000, test_size = 2000;
   int64_t scored = 0;
-  int64_t longest = 0;
+  int64_t max_length = 0;
   Pool pool = Pool::mean;
   enum class MeanOver { real, padded } mean_over = MeanOver::real;
   int64_t head = 0;
@@ -30,64 +31,69 @@ struct LongOptions {
   enum class Predict { classes, masked, causal } predict = Predict::classes;
   double hidden_share = 0;
   void fields(Fields& f);
+  void model_fields(Fields& f);
 };
 
-/// A task whose examples are byte strings and whose answers are classes. Subclasses say where the data come
-/// from; tokens, batches, model, loss and scores are here. Tay et al. 2021, arXiv 2011.04006. With
-/// data.predict, the tokens themselves are what is learned: see train/pretraining.h.
+/// A task that classifies byte strings. Subclasses provide the data; tokens, batches, model, loss and scores
+/// are here. Tay et al. 2021, arXiv 2011.04006. With data.predict the model learns to predict tokens instead:
+/// see train/loop/pretraining.h.
 class LongTask : public Task {
  public:
-  using Say = std::function<void(const std::string&)>;
+  using Log = std::function<void(const std::string&)>;
 
   void fields(Fields& f) final;
-  void load(const Config& config, const std::vector<NamedBytes>& sealed, const Say& say) final;
-  void load_sealed(const Config& config, const std::vector<NamedBytes>& sealed) final;
+  void model_fields(Fields& f) final;
+  void load(const Config& config, const std::vector<NamedBytes>& artifacts, const Log& log) final;
+  void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) final;
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const final;
-  std::vector<NamedBytes> sealed() const final { return {}; }
-  std::vector<std::pair<std::string, std::string>> facts() const final { return facts_; }
-  std::vector<Known> known() const final { return known_; }
+  std::vector<NamedBytes> artifacts() const final { return {}; }
+  std::vector<std::pair<std::string, std::string>> metadata() const final { return metadata_; }
+  std::vector<ScoreBaseline> baselines() const final { return baselines_; }
   int64_t plan(int64_t epoch) final;
   Batch batch(int64_t position) const final;
   double weight(int64_t position) const final;
-  Batch share(int64_t position, const Share& share) const final;
-  std::vector<double> extents(int64_t position) const final;
-  std::vector<ValidationPart> rehearsal(Module& model) const final;
-  std::vector<std::string> parts() const final;
-  Tensor loss(Module& model, const Batch& batch, const Pass& pass) const final;
+  Batch shard(int64_t position, const BatchShard& shard) const final;
+  std::vector<double> batch_cost(int64_t position) const final;
+  std::vector<ValidationPart> validation_cost(Module& model) const final;
+  std::vector<std::string> tensor_names() const final;
+  Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const final;
   Scores validate(Module& model) const final;
   Evaluation test(Module& model, const DecodeOptions& decode) const final;
   std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const final;
   std::string why_no_pretraining() const final;
 
  protected:
-  /// What the bytes of an input mean.
+  /// How bytes of an input become tokens.
   struct Tokens {
     int64_t vocabulary = 0;
-    int64_t shift = 0;        ///< the id of byte b is b + shift
-    bool fixed = false;       ///< every input has the same length
-    bool drop_zeros = false;  ///< bytes of 0 are padding wherever they stand: they are left out
-    double hidden = 0.5;      ///< share that is hidden where hidden tokens are predicted
+    int64_t shift = 0;        ///< the token id of byte b is b + shift
+    bool fixed = false;       ///< all inputs have the same length
+    bool drop_zeros = false;  ///< zero bytes are padding anywhere and are dropped
+    double hidden = 0.5;      ///< fraction of tokens hidden with predict = masked
   };
 
+  /// Settings of a subclass in the group "data".
   virtual void more_fields(Fields&) {}
-  /// Fails on options that are not legal.
+  /// Settings of a subclass in the group "model".
+  virtual void more_model_fields(Fields&) {}
+  /// A usage error for illegal options.
   virtual void check(const Config&) const {}
   virtual Tokens tokens() const = 0;
   virtual std::vector<std::string> classes() const = 0;
   virtual Pairing pairing() const { return Pairing::none; }
-  /// The embedded data. Says what they are and where the real ones are.
-  virtual LongSplits make(const Say& say) const = 0;
-  /// The original files.
-  virtual LongSplits read(const Path& path, const Say& say) const = 0;
-  /// What little knowledge scores.
-  virtual std::vector<Anchor> anchors(const Sequences& known, const Sequences& asked) const = 0;
-  /// What a token is called on a map.
+  /// Generates the embedded data, and logs what they are and where to get the real ones.
+  virtual LongSplits make(const Log& log) const = 0;
+  /// Reads the benchmark's files.
+  virtual LongSplits read(const Path& path, const Log& log) const = 0;
+  /// Baselines fitted to `train_set` and scored on `test_set`.
+  virtual std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const = 0;
+  /// The label of a token on a map.
   virtual std::string token_name(uint8_t byte, int64_t place) const = 0;
 
-  /// Cuts the last examples off as validation and test: examples, validation, held_out.
+  /// Splits off the last examples as validation and test: examples, validation, held_out.
   LongSplits cut(const Sequences& all) const;
-  /// Takes up to data.validation and at most a tenth of the training examples away for validation: the last
-  /// ones, or any.
+  /// Moves up to data.validation and at most a tenth of the training examples to validation: the last ones,
+  /// or random ones if `shuffle`.
   static void hold_out(LongSplits& splits, int64_t validation, bool shuffle);
 
   LongOptions options_;
@@ -98,35 +104,36 @@ class LongTask : public Task {
   bool has_lengths() const { return !tokens().fixed || tokens().drop_zeros; }
   int64_t length(const Sequences& set, int64_t example) const;
   int64_t longest_of(const Sequences& set, std::span<const int64_t> numbers) const;
-  /// Padded to `longest`. Where tokens are hidden, which ones follows from (seed, drawn, example).
+  /// A batch padded to `longest`. The hidden tokens are a pure function of (seed, drawn, example).
   Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,
                 int64_t longest) const;
   Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn) const {
     return tensors(set, numbers, drawn, longest_of(set, numbers));
   }
-  Tensor logits(Module& model, const Batch& batch, const Pass& pass) const;
-  /// The first `count` examples in the batches that they are scored in, the shortest first.
+  Tensor logits(Module& model, const Batch& batch, const ForwardContext& context) const;
+  /// The first `count` examples in batches for scoring, shortest first.
   std::vector<std::vector<int64_t>> scored_together(const Sequences& set, int64_t count) const;
   Result score(Module& model, const Sequences& set, int64_t count) const;
   Scores scores_of(const Result& result) const;
-  /// What frequencies alone know of tokens, in words; puts the numbers into known_.
+  /// Baselines of token prediction by token frequency: sets baselines_, returns them as text.
   std::string frequencies();
 
   LongSplits splits_;
-  std::vector<Known> known_;  // what little knowledge scores
-  std::string known_words_;
+  std::vector<ScoreBaseline> baselines_;
+  std::string baseline_words_;
   int64_t batch_ = 1, max_length_ = 0, longest_ = 0, epoch_ = 0;
   uint64_t seed_ = 1;
   double smoothing_ = 0;
   std::string recipe_;
   std::vector<std::vector<int64_t>> planned_;
-  std::vector<std::pair<std::string, std::string>> facts_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
 };
 
-/// Fails when images of `from` pixels a side cannot be averaged down to `side`, naming data.side.
+/// A usage error naming data.side when images of `from` pixels a side cannot be averaged down to `side`.
 void check_side(int64_t from, int64_t side);
 
-/// Square images of one byte a pixel, averaged down to `side` pixels a side; as they are when they have that.
+/// Square images of one byte a pixel, averaged down from `from` to `side` pixels a side; unchanged when
+/// equal.
 Sequences shrunk(Sequences images, int64_t from, int64_t side);
 
 }  // namespace heed

@@ -1,10 +1,10 @@
-// Pathfinder: generated images or the benchmark's folders.
-#include "train/lra_pathfinder.h"
+// Pathfinder data: generated images or the benchmark's folders.
+#include "heed/train/tasks/lra/pathfinder_images.h"
 
-#include "core/io.h"
-#include "data/pathfinder.h"
-#include "data/shuffle.h"
-#include "train/lra.h"
+#include "heed/core/io/files.h"
+#include "heed/data/batching/shuffle.h"
+#include "heed/data/synthetic/pathfinder.h"
+#include "heed/train/tasks/lra/lra.h"
 
 namespace heed {
 namespace {
@@ -33,9 +33,9 @@ class Pathfinder final : public LongTask {
   }
   std::vector<std::string> classes() const override { return {"two curves", "one curve"}; }
 
-  LongSplits make(const Say& say) const override {
-    const int64_t count = options_.examples + options_.validation + options_.held_out;
-    say(text(
+  LongSplits make(const Log& log) const override {
+    const int64_t count = options_.num_examples + options_.validation + options_.test_size;
+    log(text(
         "data        dashed curves by the benchmark's generator, drawn here; its own images: --data FOLDER "
         "that holds imgs and metadata, as pathfinder",
         resolution_, "/curv_contour_length_14"));
@@ -44,24 +44,25 @@ class Pathfinder final : public LongTask {
         text("pathfinder 1: ", count, " of seed ", data_seed, ", ", resolution_, " pixels a side");
     const bool keep = count * resolution_ * resolution_ > (int64_t{8} << 20);
     return cut(shrunk(
-        keep ? cached(recipe, draw, [&](const std::string& line) { say("cache       " + line); }) : draw(),
+        keep ? cached(recipe, draw, [&](const std::string& line) { log("cache       " + line); }) : draw(),
         resolution_, side_));
   }
 
-  LongSplits read(const Path& path, const Say& say) const override {
+  LongSplits read(const Path& path, const Log& log) const override {
     const Path inner = path / "curv_contour_length_14";
     int64_t left_out = 0;
     const Path folder = io::is_directory(inner) ? inner : path;
     const Sequences all = shrunk(read_pathfinder(folder, resolution_, &left_out), resolution_, side_);
-    if (left_out > 0) say(text("left out    ", left_out, " images whose file is empty"));
-    // 80, 10 and 10 in 100 after one shuffle, as the PyTorch ports cut them.
+    if (left_out > 0) log(text("left out    ", left_out, " images whose file is empty"));
+    // 80, 10 and 10 percent after one shuffle, as in the PyTorch ports.
     const Sequences mixed = all.pick(shuffled(all.count(), splitting, 0));
     const int64_t one = mixed.count() * 8 / 10, two = mixed.count() * 9 / 10;
     return {mixed.slice(0, one), mixed.slice(one, two), mixed.slice(two, mixed.count())};
   }
 
-  std::vector<Anchor> anchors(const Sequences& known, const Sequences& asked) const override {
-    return {{"majority", majority(known, asked)}, {"histogram of pixels", byte_runs(known, asked, 1, true)}};
+  std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const override {
+    return {{"majority", majority(train_set, test_set)},
+            {"histogram of pixels", byte_runs(train_set, test_set, 1, true)}};
   }
 
   std::string token_name(uint8_t, int64_t place) const override {

@@ -1,13 +1,13 @@
-// Pathfinder at any resolution: what lra-pathfinder and lra-pathx are made of.
+// Pathfinder at any resolution: the base of lra-pathfinder and lra-pathx.
 #pragma once
 
 #include <memory>
 
-#include "train/task.h"
+#include "heed/train/tasks/task.h"
 
 namespace heed {
 
-/// The task whose images have `resolution` pixels a side unless an option says otherwise.
+/// The task with images of `resolution` pixels a side by default.
 std::unique_ptr<Task> pathfinder_task(int64_t resolution);
 
 }  // namespace heed

@@ -1,8 +1,8 @@
-// Scores of models of long inputs, on classes or on tokens.
+// Scores of models of long inputs: of classes or of tokens.
 #include <algorithm>
 
-#include "train/lra.h"
-#include "train/lra_tokens.h"
+#include "heed/train/tasks/lra/lra.h"
+#include "heed/train/tasks/lra/token_prediction.h"
 
 namespace heed {
 namespace {
@@ -11,14 +11,14 @@ constexpr int64_t tokens_at_once = int64_t{1} << 16;
 
 }  // namespace
 
-/// What scoring found: means over what was asked for.
+/// Means over all targets.
 struct LongTask::Result {
   double accuracy = 0, loss = 0, asked = 0;
-  std::vector<int64_t> counts;  // [classes, classes], true class by prediction; of tokens: empty
+  std::vector<int64_t> counts;  // [classes, classes]: true by predicted class; empty for tokens
 };
 
 std::vector<std::vector<int64_t>> LongTask::scored_together(const Sequences& set, int64_t count) const {
-  std::vector<std::pair<int64_t, int64_t>> order;  // length, number: like lengths meet in a batch
+  std::vector<std::pair<int64_t, int64_t>> order;  // length, number: batches hold inputs of similar length
   for (int64_t i = 0; i < count; ++i) order.emplace_back(length(set, i), i);
   std::sort(order.begin(), order.end());
   std::vector<std::vector<int64_t>> batches;
@@ -31,7 +31,7 @@ std::vector<std::vector<int64_t>> LongTask::scored_together(const Sequences& set
 }
 
 LongTask::Result LongTask::score(Module& model, const Sequences& set, int64_t count) const {
-  const NoTape no_tape;
+  const NoGrad no_tape;
   const auto kinds = static_cast<int64_t>(classes().size());
   Result result;
   if (predicts_classes()) result.counts.assign(static_cast<size_t>(kinds * kinds), 0);
@@ -69,7 +69,7 @@ Scores LongTask::validate(Module& model) const {
       score(model, splits_.validation, std::min(splits_.validation.count(), options_.validation)));
 }
 
-std::vector<ValidationPart> LongTask::rehearsal(Module& model) const {
+std::vector<ValidationPart> LongTask::validation_cost(Module& model) const {
   const Sequences& set = splits_.validation;
   const auto batches = scored_together(set, std::min(set.count(), options_.validation));
   const auto tokens = [&](const std::vector<int64_t>& numbers) {
@@ -81,15 +81,15 @@ std::vector<ValidationPart> LongTask::rehearsal(Module& model) const {
     return ValidationPart{
         .compute =
             [this, &model, numbers] {
-              const NoTape no_tape;
+              const NoGrad no_tape;
               logits(model, tensors(splits_.validation, numbers, drawn_for_scores), {}).to_host();
             },
         .some = tokens(numbers),
         .all = all};
   };
   if (batches.empty()) return {};
-  // Long inputs come last, where few may be left over: of rows times length squared, the most needs the most
-  // memory. Where others are shorter, the one in the middle stands for them.
+  // Long inputs come last, maybe in a small batch: the batch with most rows times length squared needs most
+  // memory. The middle batch represents the shorter ones.
   const auto size = [&](const std::vector<int64_t>& numbers) {
     const auto longest = static_cast<double>(longest_of(set, numbers));
     return static_cast<double>(numbers.size()) * longest * longest;
@@ -113,21 +113,21 @@ Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
   Evaluation out;
   out.scores = scores_of(result);
   out.notes = {text(count, count < set.count() ? text(" of ", set.count()) : std::string(),
-                    " test examples; what others know: ", known_words_)};
+                    " test examples; baselines: ", baseline_words_)};
   if (!predicts_classes()) {
     out.notes.push_back(text(static_cast<int64_t>(result.asked), " tokens were asked for, nats each"));
     return out;
   }
   std::string answers;
-  int64_t most = 0;
+  int64_t max_count = 0;
   for (size_t guess = 0; guess < names.size(); ++guess) {
     int64_t times = 0;
     for (size_t label = 0; label < names.size(); ++label)
       times += result.counts[label * names.size() + guess];
-    most = std::max(most, times);
+    max_count = std::max(max_count, times);
     answers += text(guess == 0 ? "" : ", ", names[guess], " ", times);
   }
-  out.notes.push_back(text("answers     ", answers, most == count ? ": always the same" : ""));
+  out.notes.push_back(text("answers     ", answers, max_count == count ? ": always the same" : ""));
   out.confusion = Confusion{.labels = names, .counts = result.counts};
   return out;
 }

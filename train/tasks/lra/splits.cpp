@@ -1,9 +1,9 @@
-// Cutting examples into training, validation and test, and images down in size.
+// Splits examples into training, validation and test; scales images down.
 #include <algorithm>
 
-#include "core/parallel.h"
-#include "data/shuffle.h"
-#include "train/lra.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/batching/shuffle.h"
+#include "heed/train/tasks/lra/lra.h"
 
 namespace heed {
 namespace {
@@ -13,7 +13,7 @@ constexpr uint64_t holding_out = 0x686F6C64;
 }  // namespace
 
 LongSplits LongTask::cut(const Sequences& all) const {
-  const int64_t one = options_.examples, two = one + options_.validation;
+  const int64_t one = options_.num_examples, two = one + options_.validation;
   return {all.slice(0, one), all.slice(one, two), all.slice(two, all.count())};
 }
 

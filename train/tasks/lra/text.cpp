@@ -1,8 +1,8 @@
-// Text of the Long Range Arena: is a review, read byte by byte, a good one?
-#include "data/labelled_text.h"
-#include "data/ledgers.h"
-#include "train/lra.h"
-#include "train/task_list.h"
+// Text of the Long Range Arena: is a movie review, read byte by byte, positive?
+#include "heed/data/synthetic/documents.h"
+#include "heed/data/text/labelled_text.h"
+#include "heed/train/tasks/lra/lra.h"
+#include "heed/train/tasks/task_list.h"
 
 namespace heed {
 namespace {
@@ -18,26 +18,27 @@ class Text final : public LongTask {
   Tokens tokens() const override { return {.vocabulary = 257, .shift = 1, .hidden = 0.15}; }
   std::vector<std::string> classes() const override { return {"negative", "positive"}; }
 
-  LongSplits make(const Say& say) const override {
-    say("data        documents made here, in which only one person's word counts; the benchmark's: --data "
+  LongSplits make(const Log& log) const override {
+    log("data        documents made here, in which only one person's word counts; the benchmark's: --data "
         "FOLDER of IMDb, or heed data get imdb");
-    return cut(ledgers(options_.examples + options_.validation + options_.held_out, data_seed, lengths_));
+    return cut(
+        ledgers(options_.num_examples + options_.validation + options_.test_size, data_seed, lengths_));
   }
 
-  LongSplits read(const Path& path, const Say& say) const override {
+  LongSplits read(const Path& path, const Log& log) const override {
     LongSplits splits{read_imdb(path, false), {}, read_imdb(path, true)};
     hold_out(splits, options_.validation, true);
-    say("validation  of the training half: the benchmark has none and chooses by its test");
+    log("validation  of the training half: the benchmark has none and chooses by its test");
     return splits;
   }
 
-  std::vector<Anchor> anchors(const Sequences& known, const Sequences& asked) const override {
-    return {{"majority", majority(known, asked)},
-            {"histogram of bytes", byte_runs(known, asked, 1, true)},
-            {"runs of 4 bytes", byte_runs(known, asked, 4, false)}};
+  std::vector<Baseline> baselines(const Sequences& train_set, const Sequences& test_set) const override {
+    return {{"majority", majority(train_set, test_set)},
+            {"histogram of bytes", byte_runs(train_set, test_set, 1, true)},
+            {"runs of 4 bytes", byte_runs(train_set, test_set, 4, false)}};
   }
 
-  // The benchmark chooses no checkpoint: its number is that of the last step.
+  // The benchmark selects no checkpoint: it reports the last step.
   bool scores_last() const override { return !options_.path.empty(); }
 
   std::string token_name(uint8_t byte, int64_t) const override {

@@ -1,5 +1,5 @@
-// Hiding tokens by counters, asking for the next ones, and what frequencies alone know.
-#include "train/lra_tokens.h"
+// Hides tokens, predicts next tokens, and computes baselines by token frequency.
+#include "heed/train/tasks/lra/token_prediction.h"
 
 #include <algorithm>
 #include <array>
@@ -7,16 +7,16 @@
 #include <cstdio>
 #include <utility>
 
-#include "core/parallel.h"
-#include "data/shuffle.h"
-#include "train/lra.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/data/batching/shuffle.h"
+#include "heed/train/tasks/lra/lra.h"
 
 namespace heed {
 namespace {
 
 constexpr uint64_t hiding_stream = 0x68696465;
 constexpr int64_t counted = 10000;  // examples whose tokens are counted
-constexpr int64_t at_once = 8;      // inputs a thread takes
+constexpr int64_t at_once = 8;      // inputs of one thread's block
 
 }  // namespace
 
@@ -92,7 +92,7 @@ std::string LongTask::frequencies() {
   double nats = 0;
   for (const double one : times) nats -= one > 0 ? one / all * std::log(one / all) : 0;
   const double commonest = *std::max_element(times.begin(), times.end()) / std::max(all, 1.0);
-  known_ = {{"loss", "frequencies of tokens", nats}, {"accuracy", "the commonest token", commonest}};
+  baselines_ = {{"loss", "frequencies of tokens", nats}, {"accuracy", "the commonest token", commonest}};
   char words[96];
   std::snprintf(words, sizeof words, "frequencies of tokens %.4g nats, the commonest token %.4g", nats,
                 commonest);

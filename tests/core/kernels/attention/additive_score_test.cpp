@@ -1,9 +1,10 @@
-// tests core/kernels/additive_score.h: what the op table does not: huge numbers, and costs
-#include "core/kernels/additive_score.h"
+// Tests core/kernels/attention/additive_score.h beyond the op table: huge numbers and costs.
+#include "heed/core/kernels/attention/additive_score.h"
 
-#include "core/count.h"
-#include "core/launch.h"
-#include "tests/core/numbers.h"
+#include "heed/core/launch.h"
+#include "heed/core/operation_count.h"
+#include "heed/tests/core/kernels/mirrored_tensors.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -13,9 +14,10 @@ TEST_CASE("additive_score: huge sums saturate, and their gradient is zero") {
   const Tensor units = Tensor::full(Shape{1, 3}, 0.5), score(Shape{1, 1, 2, 5});
   launch_here<kernel::AdditiveScore>(left, right, units, score);
   for (const double value : score.to_doubles()) CHECK(value == Approx(1.5));
-  const Tensor dleft = like(left), dright = like(right), dunits(Shape{1, 1, 3});
-  launch_here<kernel::AdditiveScoreBack>(left, right, units, Tensor::full(score.shape(), 1), dleft, dright,
-                                         dunits);
+  const Tensor dleft = empty_like(left), dright = empty_like(right), dunits(Shape{1, 1, 3});
+  launch_here<kernel::AdditiveScoreBack>(
+      kernel::AdditiveInputs{.left = left, .right = right, .units = units}, Tensor::full(score.shape(), 1),
+      kernel::AdditiveInputs{.left = dleft, .right = dright, .units = dunits});
   for (const double value : dleft.to_doubles()) CHECK(value == 0);
   for (const double value : dright.to_doubles()) CHECK(value == 0);
   for (const double value : dunits.to_doubles()) CHECK(value == Approx(10));

@@ -1,14 +1,14 @@
-// Tests of attention's kernels on every device against those of the CPU, where no plain loop says what is
-// right: heads that share keys, relative biases, sinks, caps, wide rows, and rounded products.
+// Attention kernels on every device against the CPU, for cases without a reference in plain loops: shared key
+// heads, relative biases, sinks, caps, wide rows, rounded products.
 #include <cmath>
 
-#include "core/cuda/context.h"
-#include "core/kernels/attention.h"
-#include "core/kernels/fastmax_back.h"
-#include "core/kernels/fastmax_sums.h"
-#include "tests/catch.h"
-#include "tests/core/kernels/attention_reference.h"
-#include "tests/core/kernels/mirrored_terms.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/kernels/attention/attention.h"
+#include "heed/core/kernels/linear_attention/polynomial_backward.h"
+#include "heed/core/kernels/linear_attention/polynomial_sums.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention_reference.h"
+#include "heed/tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {
@@ -41,10 +41,20 @@ Outputs run(Device device, const Inputs& x, const AttentionTerms& terms) {
             .dq = blank_like(x.q),
             .dk = blank_like(x.k),
             .dv = blank_like(x.v),
-            .drelative = terms.relative && terms.softcap == 0 ? like(terms.relative) : Tensor()};
+            .drelative = terms.relative && terms.softcap == 0 ? empty_like(terms.relative) : Tensor()};
   launch_on<kernel::Attention>(device, x.q, x.k, x.v, terms, y.out, y.lse);
-  launch_on<kernel::AttentionBack>(device, x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv,
-                                   y.drelative);
+  launch_on<kernel::AttentionBack>(device,
+                                   kernel::AttentionBackTensors{.q = x.q,
+                                                                .k = x.k,
+                                                                .v = x.v,
+                                                                .out = y.out,
+                                                                .lse = y.lse,
+                                                                .dout = x.dout,
+                                                                .dq = y.dq,
+                                                                .dk = y.dk,
+                                                                .dv = y.dv,
+                                                                .drelative = y.drelative},
+                                   terms);
   return y;
 }
 
@@ -207,13 +217,13 @@ TEST_CASE("attention on devices: scales of any sign, with rounded products") {
 
 namespace {
 
-/// Fastmax on a device and on the CPU, with what is dropped the same.
+/// PolynomialAttention on a device and on the CPU, with what is dropped the same.
 struct FastmaxOutputs {
   Tensor out, sums, dq, dk, dv, state, dstate;
 };
 
-FastmaxOutputs fastmax(Device device, const Inputs& x, const kernel::FastmaxTerms& terms) {
-  const int64_t features = kernel::fastmax_features(x.k.extent(3), terms.coefficients),
+FastmaxOutputs polynomial_attention(Device device, const Inputs& x, const kernel::PolynomialTerms& terms) {
+  const int64_t features = kernel::num_polynomial_features(x.k.extent(3), terms.coefficients),
                 columns = x.v.extent(3) + 1;
   const Tensor none;
   FastmaxOutputs y{.out = blank_like(x.dout),
@@ -223,17 +233,23 @@ FastmaxOutputs fastmax(Device device, const Inputs& x, const kernel::FastmaxTerm
                    .dv = blank_like(x.v),
                    .state = Tensor::zeros({x.q.extent(0), x.q.extent(1), features, columns}, x.q.dtype()),
                    .dstate = Tensor::zeros({x.q.extent(0), x.q.extent(1), features, columns}, x.q.dtype())};
-  launch_on<kernel::FastmaxSums>(device, x.k, x.v, terms, y.state);
+  launch_on<kernel::PolynomialSums>(device, x.k, x.v, terms, y.state);
   if (terms.causal) {
-    launch_on<kernel::Fastmax>(device, x.q, x.k, x.v, y.state, terms, y.out, y.sums);
-    launch_on<kernel::FastmaxBack>(device, x.q, x.k, x.v, y.state, terms, y.out, y.sums, x.dout, y.dq, y.dk,
-                                   y.dv, y.dstate);
+    launch_on<kernel::PolynomialAttention>(
+        device, kernel::PolynomialInputs{.q = x.q, .k = x.k, .v = x.v, .start = y.state}, terms, y.out,
+        y.sums);
+    launch_on<kernel::PolynomialAttentionBack>(
+        device, kernel::PolynomialInputs{.q = x.q, .k = x.k, .v = x.v, .start = y.state}, terms, y.out,
+        y.sums, x.dout, kernel::PolynomialInputs{.q = y.dq, .k = y.dk, .v = y.dv, .start = y.dstate});
     return y;
   }
-  launch_on<kernel::Fastmax>(device, x.q, none, none, y.state, terms, y.out, y.sums);
-  launch_on<kernel::FastmaxBack>(device, x.q, none, none, y.state, terms, y.out, y.sums, x.dout, y.dq, none,
-                                 none, y.dstate);
-  launch_on<kernel::FastmaxSumsBack>(device, x.k, x.v, terms, y.dstate, y.dk, y.dv);
+  launch_on<kernel::PolynomialAttention>(
+      device, kernel::PolynomialInputs{.q = x.q, .k = none, .v = none, .start = y.state}, terms, y.out,
+      y.sums);
+  launch_on<kernel::PolynomialAttentionBack>(
+      device, kernel::PolynomialInputs{.q = x.q, .k = none, .v = none, .start = y.state}, terms, y.out,
+      y.sums, x.dout, kernel::PolynomialInputs{.q = y.dq, .k = none, .v = none, .start = y.dstate});
+  launch_on<kernel::PolynomialSumsBack>(device, x.k, x.v, terms, y.dstate, y.dk, y.dv);
   return y;
 }
 
@@ -249,15 +265,16 @@ TEST_CASE("fastmax on devices: dropped monomials and sums that come from before 
           if (device_here() == Device::cuda && dropout > 0 && cuda::block_room() < 195'072) continue;
         }
         const Inputs x({2, 1, 1, 150, 150, 6, 7}, DType::f64);
-        const kernel::FastmaxTerms terms{.coefficients = coefficients,
-                                         .prepare = kernel::Prepare::unit,
-                                         .causal = causal,
-                                         .key_lengths = lengths({150, 70}),
-                                         .epsilon = 5,
-                                         .dropout = dropout,
-                                         .draw = some_draw(),
-                                         .path = kernel::FastmaxPath::factored};
-        const FastmaxOutputs y = fastmax(device_here(), x, terms), want = fastmax(Device::cpu, x, terms);
+        const kernel::PolynomialTerms terms{.coefficients = coefficients,
+                                            .prepare = kernel::FeatureMap::unit,
+                                            .causal = causal,
+                                            .key_lengths = lengths({150, 70}),
+                                            .epsilon = 5,
+                                            .dropout = dropout,
+                                            .draw = some_draw(),
+                                            .path = kernel::PolynomialPath::factored};
+        const FastmaxOutputs y = polynomial_attention(device_here(), x, terms),
+                             want = polynomial_attention(Device::cpu, x, terms);
         CHECK(apart(y.state, want.state) < 1e-12);
         CHECK(apart(y.out, want.out) < 1e-12);
         CHECK(apart(y.sums, want.sums) < 1e-12);
@@ -275,11 +292,12 @@ TEST_CASE("fastmax on devices: heads wider than a tile of rows") {
   for (const Sizes& s : {Sizes{1, 1, 1, 70, 70, 140, 5}, Sizes{1, 1, 1, 70, 70, 12, 100}}) {
     INFO("d " << s.d << " dv " << s.dv);
     const Inputs x(s, DType::f32);
-    const kernel::FastmaxTerms terms{.coefficients = {1, 1, 0.5},
-                                     .prepare = kernel::Prepare::unit,
-                                     .causal = true,
-                                     .path = kernel::FastmaxPath::factored};
-    const FastmaxOutputs y = fastmax(device_here(), x, terms), want = fastmax(Device::cpu, x, terms);
+    const kernel::PolynomialTerms terms{.coefficients = {1, 1, 0.5},
+                                        .prepare = kernel::FeatureMap::unit,
+                                        .causal = true,
+                                        .path = kernel::PolynomialPath::factored};
+    const FastmaxOutputs y = polynomial_attention(device_here(), x, terms),
+                         want = polynomial_attention(Device::cpu, x, terms);
     CHECK(apart(y.out, want.out) < 1e-5);
     CHECK(apart(y.dq, want.dq) < 1e-5);
     CHECK(apart(y.dk, want.dk) < 1e-5);

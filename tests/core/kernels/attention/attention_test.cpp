@@ -1,14 +1,14 @@
-// Tests of core/kernels/attention.h against plain loops.
-#include "core/kernels/attention.h"
+// Tests core/kernels/attention/attention.h against plain loops.
+#include "heed/core/kernels/attention/attention.h"
 
 #include <bit>
 
-#include "core/count.h"
-#include "core/kernels/dropout.h"
-#include "core/parallel.h"
-#include "tests/catch.h"
-#include "tests/core/kernels/attention_reference.h"
-#include "tests/core/kernels/mirrored_terms.h"
+#include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention_reference.h"
+#include "heed/tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {
@@ -30,7 +30,16 @@ Outputs run(const Inputs& x, const kernel::AttentionTerms& terms) {
             .dk = blank_like(x.k),
             .dv = blank_like(x.v)};
   launch_here<kernel::Attention>(x.q, x.k, x.v, terms, y.out, y.lse);
-  launch_here<kernel::AttentionBack>(x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv, Tensor());
+  launch_here<kernel::AttentionBack>(kernel::AttentionBackTensors{.q = x.q,
+                                                                  .k = x.k,
+                                                                  .v = x.v,
+                                                                  .out = y.out,
+                                                                  .lse = y.lse,
+                                                                  .dout = x.dout,
+                                                                  .dq = y.dq,
+                                                                  .dk = y.dk,
+                                                                  .dv = y.dv},
+                                     terms);
   return y;
 }
 

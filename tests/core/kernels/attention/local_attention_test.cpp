@@ -1,12 +1,13 @@
-// tests core/kernels/local_attention.h: what the op table does not: costs, and centres that are no places
-#include "core/kernels/local_attention.h"
+// Tests core/kernels/attention/local_attention.h beyond the op table: costs, and centres outside the
+// sequence.
+#include "heed/core/kernels/attention/local_attention.h"
 
 #include <limits>
 
-#include "core/count.h"
-#include "core/launch.h"
-#include "tests/core/kernels/terms_mirror.h"
-#include "tests/core/numbers.h"
+#include "heed/core/launch.h"
+#include "heed/core/operation_count.h"
+#include "heed/tests/core/kernels/terms_mirror.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 

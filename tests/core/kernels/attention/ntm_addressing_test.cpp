@@ -1,9 +1,9 @@
-// tests core/kernels/addressing.h: what the op table does not: steps that are left out, sums, huge powers
-#include "core/kernels/addressing.h"
+// Tests core/kernels/attention/ntm_addressing.h beyond the op table: omitted steps, sums, huge powers.
+#include "heed/core/kernels/attention/ntm_addressing.h"
 
-#include "core/launch.h"
-#include "tests/core/kernels/terms_mirror.h"
-#include "tests/core/numbers.h"
+#include "heed/core/launch.h"
+#include "heed/tests/core/kernels/terms_mirror.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -25,9 +25,11 @@ Tensor shares(const Shape& shape, uint32_t seed) {
 
 TEST_CASE("addressing: without steps the content comes out") {
   const OnEachDevice here;
-  const Tensor content = shares(Shape{2, 1, 3, 6}, 1), out = like(content);
-  launch_here<kernel::Addressing>(content, Tensor(), Tensor(), Tensor(), Tensor(), kernel::AddressingTerms{},
-                                  out);
+  const Tensor content = shares(Shape{2, 1, 3, 6}, 1), out = empty_like(content);
+  launch_here<kernel::NtmAddressing>(
+      kernel::AddressingInputs{
+          .content = content, .before = Tensor(), .gate = Tensor(), .shift = Tensor(), .sharp = Tensor()},
+      kernel::AddressingTerms{}, out);
   CHECK(distance(out, content) == 0);
 }
 
@@ -35,10 +37,13 @@ TEST_CASE("addressing: weights go on summing to one, and a high power leaves one
   const OnEachDevice here;
   const Tensor content = shares(Shape{1, 2, 9, 7}, 2),
                gate = random_tensor(Shape{1, 2, 9}, DType::f64, 3, 0, 1);
-  const Tensor shift = shares(Shape{1, 2, 9, 3}, 4), out = like(content);
+  const Tensor shift = shares(Shape{1, 2, 9, 3}, 4), out = empty_like(content);
   for (const double power : {1.0, 3.0, 4000.0}) {
     const Tensor sharp = Tensor::full(Shape{1, 2, 9}, power, DType::f64);
-    launch_here<kernel::Addressing>(content, Tensor(), gate, shift, sharp, kernel::AddressingTerms{}, out);
+    launch_here<kernel::NtmAddressing>(
+        kernel::AddressingInputs{
+            .content = content, .before = Tensor(), .gate = gate, .shift = shift, .sharp = sharp},
+        kernel::AddressingTerms{}, out);
     const auto weights = out.to_doubles();
     for (size_t row = 0; row < 18; ++row) {
       double total = 0, most = 0;

@@ -1,17 +1,17 @@
-// Tests of core/kernels/block_attention.h against plain loops with a mask.
-#include "core/kernels/block_attention.h"
+// Tests core/kernels/attention/pattern_attention.h against plain loops with a mask.
+#include "heed/core/kernels/attention/pattern_attention.h"
 
 #include <bit>
 
-#include "core/count.h"
-#include "core/kernels/attention.h"
-#include "core/kernels/dropout.h"
-#include "core/pair_count.h"
-#include "core/parallel.h"
-#include "core/pattern.h"
-#include "tests/catch.h"
-#include "tests/core/kernels/attention_reference.h"
-#include "tests/core/kernels/mirrored_terms.h"
+#include "heed/core/kernels/attention/attention.h"
+#include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/pair_count.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/core/sparse_pattern.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention_reference.h"
+#include "heed/tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {
@@ -46,14 +46,23 @@ struct Outputs {
   Tensor out, lse, dq, dk, dv;
 };
 
-Outputs run(const Inputs& x, const kernel::BlockTerms& terms) {
+Outputs run(const Inputs& x, const kernel::PatternTerms& terms) {
   Outputs y{.out = blank_like(x.dout),
             .lse = Tensor({x.q.extent(0), x.q.extent(1), x.q.extent(2)}, x.q.dtype()),
             .dq = blank_like(x.q),
             .dk = blank_like(x.k),
             .dv = blank_like(x.v)};
-  launch_here<kernel::BlockAttention>(x.q, x.k, x.v, terms, y.out, y.lse);
-  launch_here<kernel::BlockAttentionBack>(x.q, x.k, x.v, terms, y.out, y.lse, x.dout, y.dq, y.dk, y.dv);
+  launch_here<kernel::PatternAttention>(x.q, x.k, x.v, terms, y.out, y.lse);
+  launch_here<kernel::PatternAttentionBack>(kernel::AttentionBackTensors{.q = x.q,
+                                                                         .k = x.k,
+                                                                         .v = x.v,
+                                                                         .out = y.out,
+                                                                         .lse = y.lse,
+                                                                         .dout = x.dout,
+                                                                         .dq = y.dq,
+                                                                         .dk = y.dk,
+                                                                         .dv = y.dv},
+                                            terms);
   return y;
 }
 
@@ -66,12 +75,12 @@ void compare(const Sizes& s, DType dtype, const Allowed& allowed, int64_t heads_
   const Inputs x(s, dtype);
   // What rounding does to a weight grows with the logits, so these are as large as models have them.
   const double scale = rounding == Rounding::none ? 0.6 : 1 / std::sqrt(static_cast<double>(s.d));
-  kernel::BlockTerms terms{.scale = scale,
-                           .pattern = pattern(heads_of_pattern, s.Tq, s.Tk, allowed),
-                           .first_key = first_key,
-                           .dropout = draw.tick ? rate : 0,
-                           .draw = draw,
-                           .rounding = rounding};
+  kernel::PatternTerms terms{.scale = scale,
+                             .pattern = pattern(heads_of_pattern, s.Tq, s.Tk, allowed),
+                             .first_key = first_key,
+                             .dropout = draw.tick ? rate : 0,
+                             .draw = draw,
+                             .rounding = rounding};
   if (!lengths.empty()) terms.key_lengths = Tensor::of<int32_t>(lengths, {s.B});
   const Outputs y = run(x, terms);
   const auto seen = [&](int64_t b, int64_t h, int64_t i, int64_t j) {
@@ -209,7 +218,7 @@ TEST_CASE("block attention kernel: the tensor cores' products are exact where ro
     float* values = t.data<float>();
     for (int64_t i = 0; i < t.size(); ++i) values[i] = std::round(3 * values[i]);
   }
-  kernel::BlockTerms terms{.scale = 0.05, .pattern = pattern(2, 100, 100, patterns.back().allowed)};
+  kernel::PatternTerms terms{.scale = 0.05, .pattern = pattern(2, 100, 100, patterns.back().allowed)};
   const Outputs want = run(x, terms);
   terms.rounding = GENERATE(Rounding::bf16, Rounding::tf32);
   const Outputs y = run(x, terms);
@@ -249,7 +258,7 @@ TEST_CASE("block attention kernel: the same bits with any number of threads") {
   const int before = threads();
   for (const Named& p : patterns) {
     const Inputs x({2, 3, 300, 300, 16, 16}, DType::f32);
-    const kernel::BlockTerms terms{.scale = 0.4, .pattern = pattern(3, 300, 300, p.allowed)};
+    const kernel::PatternTerms terms{.scale = 0.4, .pattern = pattern(3, 300, 300, p.allowed)};
     set_threads(1);
     const Outputs one = run(x, terms);
     for (const int count : {2, 3, 4, 8}) {
@@ -269,7 +278,7 @@ TEST_CASE("block attention kernel: the same bits with any number of threads") {
 TEST_CASE("block attention kernel: work follows what is kept") {
   const auto use = [](int64_t T, const Allowed& allowed) {
     const Inputs x({1, 1, T, T, 16, 16}, DType::f32);
-    const kernel::BlockTerms terms{.pattern = pattern(1, T, T, allowed)};
+    const kernel::PatternTerms terms{.pattern = pattern(1, T, T, allowed)};
     reset_peak();
     const int64_t live = memory_use().live;
     Count::reset();
@@ -300,9 +309,9 @@ TEST_CASE("block attention kernel: pairs are counted as dense attention counts i
     work();
     return PairCount::total().load();
   };
-  const kernel::BlockTerms causal{
+  const kernel::PatternTerms causal{
       .pattern = pattern(1, 70, 70, [](int64_t, int64_t i, int64_t j) { return j <= i; })};
-  CHECK(pairs([&] { launch<kernel::BlockAttention>(Device::cpu, x.q, x.k, x.v, causal, out, lse); }) ==
+  CHECK(pairs([&] { launch<kernel::PatternAttention>(Device::cpu, x.q, x.k, x.v, causal, out, lse); }) ==
         2 * 3 * 70 * 71 / 2);
   CHECK(pairs([&] {
           launch<kernel::Attention>(Device::cpu, x.q, x.k, x.v, kernel::AttentionTerms{.causal = true}, out,

@@ -1,9 +1,10 @@
-// Tokens in buckets, and the tiles of those that meet.
-#include "core/kernels/bucket.h"
-#include "core/kernels/sort.h"
-#include "core/launch.h"
+// Buckets of tokens, and the tiles of tokens that share one.
+#include "heed/core/kernels/content/bucket.h"
+#include "heed/core/kernels/content/sort.h"
+#include "heed/core/launch.h"
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/kernels/mirrored_tensors.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 using kernel::Meeting;
@@ -24,8 +25,12 @@ struct Laid {
     keys = Tensor(Shape{1, 1, 1, tiles, meeting.window + meeting.tile}, DType::i32);
     slots = Tensor(Shape{1, 1, N}, DType::i32);
     bias = Tensor(Shape{1, tiles, meeting.tile, meeting.window + meeting.tile});
-    launch_here<kernel::BucketTiles>(order, buckets, lengths, meeting, queries, keys, slots);
-    launch_here<kernel::BucketBias>(order, buckets, lengths, meeting, queries, keys, bias);
+    launch_here<kernel::BucketTiles>(
+        kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths}, meeting, queries, keys,
+        slots);
+    launch_here<kernel::BucketBias>(
+        kernel::BucketOrder{.order = order, .buckets = buckets, .lengths = lengths}, meeting, queries, keys,
+        bias);
   }
   Tensor queries, keys, slots, bias;
 };

@@ -1,8 +1,8 @@
-// Rows of every head by an index of its own, and their gradient.
-#include "core/kernels/take.h"
-#include "core/launch.h"
+// Gathering rows per head by index, and its gradient.
+#include "heed/core/kernels/content/gather_heads.h"
+#include "heed/core/launch.h"
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -29,7 +29,7 @@ TEST_CASE("take_rows: each head by its own ids, also of a strided view, and -1 g
     for (const Tensor& given : {own, shared}) {
       const Tensor ids = view::expand(given, Shape{2, 3, 41});
       const Tensor out(Shape{2, 3, 41, width}, dtype);
-      launch_here<kernel::TakeRows>(x, ids, out);
+      launch_here<kernel::GatherRows>(x, ids, out);
       const auto from = x.to_doubles(), id = ids.to_doubles();
       std::vector<double> wanted;
       for (size_t row = 0; row < id.size(); ++row) {
@@ -52,7 +52,7 @@ TEST_CASE("put_rows: repeated ids add up, in the same order for any threads") {
   const Tensor rows = random_tensor(Shape{2, 2, 700, width}, dtype);
   const auto put = [&] {
     const Tensor y = Tensor::zeros(Shape{2, 2, 30, width}, dtype);
-    launch_here<kernel::PutRows>(ids, rows, y);
+    launch_here<kernel::ScatterAddRows>(ids, rows, y);
     return y;
   };
   const auto from = rows.to_doubles(), id = ids.to_doubles();
@@ -70,8 +70,8 @@ TEST_CASE("take_rows: an id outside is named with its place") {
   const OnEachDevice here;
   const Tensor x = random_tensor(Shape{1, 2, 10, 4}), out(Shape{1, 2, 2, 4});
   const std::vector<int32_t> high = {1, 2, 3, 10}, low = {1, -2, 3, 4};
-  CHECK_THROWS_WITH(launch_here<kernel::TakeRows>(x, Tensor::of<int32_t>(high, Shape{1, 2, 2}), out),
+  CHECK_THROWS_WITH(launch_here<kernel::GatherRows>(x, Tensor::of<int32_t>(high, Shape{1, 2, 2}), out),
                     containing("id 10 at position 1 of head 1") && containing("0 to 9"));
-  CHECK_THROWS_WITH(launch_here<kernel::PutRows>(Tensor::of<int32_t>(low, Shape{1, 2, 2}), out, x),
+  CHECK_THROWS_WITH(launch_here<kernel::ScatterAddRows>(Tensor::of<int32_t>(low, Shape{1, 2, 2}), out, x),
                     containing("id -2 at position 1 of head 0"));
 }

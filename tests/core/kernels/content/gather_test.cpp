@@ -1,8 +1,8 @@
-// Rows of a table by index, and their gradient.
-#include "core/kernels/gather.h"
-#include "core/launch.h"
+// Gathering rows of a table by index, and its gradient.
+#include "heed/core/kernels/content/gather.h"
+#include "heed/core/launch.h"
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 

@@ -1,8 +1,8 @@
-// tests core/kernels/pick.h: the heaviest key, and keys drawn by weight
-#include "core/kernels/pick.h"
+// Tests core/kernels/content/hard_choice.h: the heaviest key, and keys sampled by weight.
+#include "heed/core/kernels/content/hard_choice.h"
 
-#include "core/launch.h"
-#include "tests/core/numbers.h"
+#include "heed/core/launch.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 

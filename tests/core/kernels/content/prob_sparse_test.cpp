@@ -1,8 +1,8 @@
-// Measures of queries on samples, and choices by them.
-#include "core/kernels/prob_sparse.h"
-#include "core/launch.h"
+// Measures of queries on samples, and the selection by them.
+#include "heed/core/kernels/content/prob_sparse.h"
+#include "heed/core/launch.h"
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 

@@ -1,8 +1,8 @@
-// Averages of segments of a sequence.
-#include "core/kernels/segment.h"
-#include "core/launch.h"
+// Means of segments of a sequence.
+#include "heed/core/kernels/content/segment_mean.h"
+#include "heed/core/launch.h"
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 

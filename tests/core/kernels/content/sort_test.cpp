@@ -1,11 +1,11 @@
-// Orders of rows.
-#include "core/kernels/sort.h"
-#include "core/launch.h"
+// Sorting of rows.
+#include "heed/core/kernels/content/sort.h"
+#include "heed/core/launch.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 

@@ -1,11 +1,11 @@
-// tests core/kernels/sum_heap.h: draws follow the masses that are there now
-#include "core/kernels/sum_heap.h"
+// Tests core/kernels/content/sum_heap.h: sampling by the current masses.
+#include "heed/core/kernels/content/sum_heap.h"
 
 #include <cmath>
 #include <set>
 
-#include "core/random.h"
-#include "tests/catch.h"
+#include "heed/core/random.h"
+#include "heed/tests/catch.h"
 
 namespace heed {
 namespace {

@@ -1,15 +1,16 @@
-// Tests of core/kernels/tree_attention.h: sums over nodes, and attention over buds in plain double loops.
-#include "core/kernels/tree_attention.h"
+// Tests core/kernels/content/tree_attention.h: node sums, and attention over buds, against plain double
+// loops.
+#include "heed/core/kernels/content/tree_attention.h"
 
 #include <cmath>
 #include <cstring>
 
-#include "core/count.h"
-#include "core/kernels/tree.h"
-#include "core/parallel.h"
-#include "tests/catch.h"
-#include "tests/core/kernels/attention_reference.h"
-#include "tests/core/kernels/terms_mirror.h"
+#include "heed/core/kernels/content/tree.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention_reference.h"
+#include "heed/tests/core/kernels/terms_mirror.h"
 
 namespace heed {
 namespace {
@@ -57,7 +58,10 @@ Run run(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& dout, T
         .dk = test::blank_like(k),
         .dv = test::blank_like(v)};
   launch_here<kernel::TreeAttention>(q, terms, r.out, r.lse);
-  launch_here<kernel::TreeAttentionBack>(q, terms, r.out, r.lse, dout, r.dq, r.dk, r.dv);
+  launch_here<kernel::TreeAttentionBack>(
+      kernel::TreeAttentionBackTensors{
+          .q = q, .out = r.out, .lse = r.lse, .dout = dout, .dq = r.dq, .dk = r.dk, .dv = r.dv},
+      terms);
   return r;
 }
 

@@ -1,16 +1,16 @@
-// Tests of core/kernels/tree_buds.h: which nodes a query looks at, against growth that is written out.
-#include "core/kernels/tree_buds.h"
+// Tests core/kernels/content/tree_buds.h: the nodes of each query, against a plain implementation.
+#include "heed/core/kernels/content/tree_buds.h"
 
 #include <cmath>
 #include <functional>
 #include <map>
 
-#include "core/kernels/tree.h"
-#include "core/kernels/tree_attention.h"
-#include "core/parallel.h"
-#include "tests/catch.h"
-#include "tests/core/kernels/attention_reference.h"
-#include "tests/core/kernels/terms_mirror.h"
+#include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/content/tree_attention.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention_reference.h"
+#include "heed/tests/core/kernels/terms_mirror.h"
 
 namespace heed {
 namespace {

@@ -1,16 +1,16 @@
 // Optimizer steps against a plain reference in double.
-#include "core/kernels/adamw.h"
-#include "core/launch.h"
+#include "heed/core/kernels/elementwise/adamw.h"
+#include "heed/core/launch.h"
 
-#include "core/kernels/reduce.h"
-#include "tests/core/numbers.h"
+#include "heed/core/kernels/norm/reduce.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
 namespace {
 
 Tensor copy_of(const Tensor& x) {
-  Tensor out = like(x);
+  Tensor out = empty_like(x);
   launch<kernel::Copy>(Device::cpu, x, out);
   return out;
 }

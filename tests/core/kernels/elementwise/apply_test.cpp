@@ -1,11 +1,11 @@
 // Elementwise kernels against the functions applied one by one, and the accuracy of the float functions.
-#include "core/kernels/map.h"
-#include "core/launch.h"
+#include "heed/core/kernels/elementwise/apply.h"
+#include "heed/core/launch.h"
 
 #include <functional>
 #include <limits>
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -235,7 +235,7 @@ TEST_CASE("map: the same bits for any number of threads") {
   const OnEachDevice here;
   const Tensor x = random_tensor(Shape{123457});
   CHECK(same_for_any_threads([&] {
-    Tensor y = like(x);
+    Tensor y = empty_like(x);
     launch_here<kernel::Map<Gelu>>(x, y);
     return y;
   }));

@@ -1,11 +1,11 @@
-// Filling and copying between strides and dtypes.
-#include "core/kernels/copy.h"
-#include "core/launch.h"
+// Fill and copy between strides and dtypes.
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
 
 #include <limits>
 #include <utility>
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 

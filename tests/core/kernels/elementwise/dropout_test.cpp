@@ -1,10 +1,10 @@
-// Dropout against the bits that define it.
-#include "core/kernels/dropout.h"
-#include "core/launch.h"
+// Dropout against the random bits that define it.
+#include "heed/core/kernels/elementwise/dropout.h"
+#include "heed/core/launch.h"
 
 #include <algorithm>
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -15,7 +15,7 @@ Draw draw_of(uint64_t seed, uint64_t stream, int64_t tick) {
 }
 
 Tensor dropped(const Tensor& x, double p, const Draw& draw) {
-  Tensor y = like(x);
+  Tensor y = empty_like(x);
   launch_here<kernel::Dropout>(x, p, draw, y);
   return y;
 }

@@ -1,10 +1,10 @@
-// Random fills: their statistics, and that they depend on counters alone.
-#include "core/kernels/random.h"
-#include "core/launch.h"
+// Random fills: statistics, and dependence on counters only.
+#include "heed/core/kernels/elementwise/random.h"
+#include "heed/core/launch.h"
 
 #include <algorithm>
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 

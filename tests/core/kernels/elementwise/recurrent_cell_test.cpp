@@ -1,9 +1,10 @@
-// Cells of LSTM and GRU: both float types, sequences that have ended, large gates, any number of threads.
-// Values and gradients against plain loops are rows of the op table.
-#include "core/kernels/recurrence.h"
-#include "core/launch.h"
+// LSTM and GRU cells: both float types, ended sequences, large gates, any number of threads. The op table
+// compares values and gradients with plain loops.
+#include "heed/core/kernels/elementwise/recurrent_cell.h"
+#include "heed/core/launch.h"
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/kernels/mirrored_tensors.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -31,11 +32,30 @@ Tensor both_ways(const Cell& cell, DType dtype, const Tensor& lengths, double si
   const Tensor next = part(of_state, 0), dstate = part(of_state, small), gates = part(wide, 2 * small),
                da = part(wide, 2 * small + count), db = part(wide, 2 * small + 2 * count);
   if (cell.kind == Kind::lstm) {
-    launch_here<kernel::LstmCell>(a, b, state, lengths, 2, gates, next);
-    launch_here<kernel::LstmCellBack>(gates, state, next, lengths, 2, dnext, da, dstate);
+    launch_here<kernel::LstmCell>(
+        kernel::CellTensors{.a = a, .b = b, .state = state, .lengths = lengths, .gates = gates, .next = next},
+        2);
+    launch_here<kernel::LstmCellBack>(kernel::LstmBackTensors{.gates = gates,
+                                                              .state = state,
+                                                              .next = next,
+                                                              .lengths = lengths,
+                                                              .dnext = dnext,
+                                                              .dgates = da,
+                                                              .dstate = dstate},
+                                      2);
   } else {
-    launch_here<kernel::GruCell>(a, b, state, lengths, 2, gates, next);
-    launch_here<kernel::GruCellBack>(gates, b, state, lengths, 2, dnext, da, db, dstate);
+    launch_here<kernel::GruCell>(
+        kernel::CellTensors{.a = a, .b = b, .state = state, .lengths = lengths, .gates = gates, .next = next},
+        2);
+    launch_here<kernel::GruCellBack>(kernel::GruBackTensors{.gates = gates,
+                                                            .b = b,
+                                                            .state = state,
+                                                            .lengths = lengths,
+                                                            .dnext = dnext,
+                                                            .da = da,
+                                                            .db = db,
+                                                            .dstate = dstate},
+                                     2);
   }
   return all;
 }

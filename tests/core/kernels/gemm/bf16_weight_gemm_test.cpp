@@ -1,12 +1,12 @@
-// Products of few rows with a weight in bf16.
-#include "core/kernels/narrow_rows.h"
+// Products of few rows with a bf16 weight.
+#include "heed/core/kernels/gemm/bf16_weight_gemm.h"
 
 #include <cmath>
 #include <utility>
 
-#include "core/kernels/copy.h"
-#include "core/launch.h"
-#include "tests/core/numbers.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 

@@ -1,11 +1,11 @@
-// Products of matrices in every layout against plain loops.
-#include "core/kernels/gemm.h"
-#include "core/launch.h"
+// Matrix products in every layout against plain loops.
+#include "heed/core/kernels/gemm/gemm.h"
+#include "heed/core/launch.h"
 
-#include "core/count.h"
-#include "core/cuda/context.h"
-#include "core/kernels/copy.h"
-#include "tests/core/numbers.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/operation_count.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -216,7 +216,7 @@ TEST_CASE("gemm: in bf16 the factors are rounded, the sums are not") {
       const auto wanted = product(rounded(a), rounded(b), c.to_doubles(), 0.5, 2);
       gemm(a, b, c, 0.5, 2, Rounding::bf16);
       // Tensor cores cut off what their sums leave behind.
-      CHECK(distance(c, wanted) < (device_here() == Device::cpu || cuda::acted ? 2e-5 : 1e-4));
+      CHECK(distance(c, wanted) < (device_here() == Device::cpu || cuda::emulated ? 2e-5 : 1e-4));
       gemm(a, b, exact, 0.5, 2);
       CHECK(distance(exact, wanted) > 1e-3);  // so the factors were rounded
     }
@@ -272,7 +272,7 @@ TEST_CASE("gemm: in tf32 a device reads ten bits behind the leading one, and the
                  from_rounded = distance(c, product(rounded(a), rounded(b), zero, 1, 0));
     const bool rounds = device_here() == Device::cuda;
     // How hardware comes from f32 to tf32 is its own affair.
-    CHECK((rounds ? from_rounded : from_exact) < (rounds && !cuda::acted ? 3e-3 : 2e-5));
+    CHECK((rounds ? from_rounded : from_exact) < (rounds && !cuda::emulated ? 3e-3 : 2e-5));
     CHECK((rounds ? from_exact : from_rounded) > 1e-4);
   }
   const Tensor x = random_tensor(Shape{40, 40}, DType::f64), y(Shape{40, 40}, DType::f64);

@@ -1,9 +1,9 @@
-// Linear layers on every device: what stands behind their products, rounded or not, against plain loops.
-#include "core/kernels/linear.h"
+// Linear layers on every device with fused epilogues, rounded or not, against plain loops.
+#include "heed/core/kernels/gemm/linear.h"
 
-#include "core/cuda/context.h"
-#include "core/kernels/copy.h"
-#include "tests/core/numbers.h"
+#include "heed/core/cuda/runtime/context.h"
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -130,9 +130,9 @@ TEST_CASE("linear kernel: bias, GELU and every gradient, in each precision") {
       CAPTURE(s.N, s.in, s.out, to_string(dtype), static_cast<int>(rounding));
       const Layer layer{s.N, s.in, s.out, dtype, rounding};
       // Slopes of the plain loops are differences; how hardware comes from f32 to tf32 is its own affair.
-      const double near = dtype == DType::f64                          ? 1e-9
-                          : rounding == Rounding::tf32 && !cuda::acted ? 3e-3
-                                                                       : 2e-5;
+      const double near = dtype == DType::f64                             ? 1e-9
+                          : rounding == Rounding::tf32 && !cuda::emulated ? 3e-3
+                                                                          : 2e-5;
       for (const bool biased : {true, false}) {
         const Wanted want = layer.wanted(biased);
         const Tensor none, bias = biased ? layer.bias : none;
@@ -208,7 +208,8 @@ TEST_CASE("linear kernel: a device writes what only products read as they read i
 
 TEST_CASE("linear kernel: a device does it all in one kernel where it has one") {
   const OnEachDevice here;
-  if (device_here() == Device::cpu || !cuda::acted) return;  // which kernels a device has is its own affair
+  if (device_here() == Device::cpu || !cuda::emulated)
+    return;  // which kernels a device has is its own affair
   const auto started = [](const auto& work) {
     const int64_t before = launches();
     work();
@@ -220,8 +221,8 @@ TEST_CASE("linear kernel: a device does it all in one kernel where it has one") 
       const Layer layer{40, width, width, DType::f32, rounding};
       Mirror there(device_here());
       const Tensor none, x = there(layer.x), weight = there(layer.weight), bias = there(layer.bias),
-                         dy = there(layer.dy), before = there(layer.inner), y = like(x),
-                         dweight = like(weight), dbias = like(bias);
+                         dy = there(layer.dy), before = there(layer.inner), y = empty_like(x),
+                         dweight = empty_like(weight), dbias = empty_like(bias);
       const Device device = device_here();
       // In f32 the GELU is ours.
       const bool whole = width % 8 == 0 && rounding != Rounding::none;

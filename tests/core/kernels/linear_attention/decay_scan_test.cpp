@@ -1,14 +1,14 @@
-// Tests of core/kernels/decay_scan.h: pieces joined by their states, decays at their ends, the same bits with
-// any number of threads. Values and gradients are rows of the op table.
-#include "core/kernels/decay_scan.h"
+// Tests core/kernels/linear_attention/decay_scan.h: chunks joined by states, extreme decays, bit identity
+// with any number of threads. The op table has values and gradients.
+#include "heed/core/kernels/linear_attention/decay_scan.h"
 
 #include <bit>
 #include <cmath>
 
-#include "core/parallel.h"
-#include "tests/catch.h"
-#include "tests/core/kernels/attention_reference.h"
-#include "tests/core/kernels/mirrored_terms.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention_reference.h"
+#include "heed/tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {

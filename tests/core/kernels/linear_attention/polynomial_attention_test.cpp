@@ -1,24 +1,25 @@
-// Tests of core/kernels/fastmax.h and its gradients against double loops over pairs.
-#include "core/kernels/fastmax.h"
+// Tests core/kernels/linear_attention/polynomial_attention.h and its gradients against double loops over
+// pairs.
+#include "heed/core/kernels/linear_attention/polynomial_attention.h"
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 
-#include "core/count.h"
-#include "core/kernels/fastmax_back.h"
-#include "core/kernels/fastmax_sums.h"
-#include "core/parallel.h"
-#include "tests/catch.h"
-#include "tests/core/kernels/attention_reference.h"
-#include "tests/core/kernels/mirrored_terms.h"
+#include "heed/core/kernels/linear_attention/polynomial_backward.h"
+#include "heed/core/kernels/linear_attention/polynomial_sums.h"
+#include "heed/core/operation_count.h"
+#include "heed/core/parallel/thread_pool.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention_reference.h"
+#include "heed/tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {
 
-using kernel::FastmaxPath;
-using kernel::FastmaxTerms;
-using kernel::Prepare;
+using kernel::FeatureMap;
+using kernel::PolynomialPath;
+using kernel::PolynomialTerms;
 using test::blank_like;
 using test::distance;
 using Numbers = std::vector<double>;
@@ -30,56 +31,62 @@ struct Outputs {
   Tensor out, dq, dk, dv;
 };
 
-Tensor fresh(const Tensor& like, int64_t features, int64_t columns) {
-  return Tensor::full(Shape{like.extent(0), like.extent(1), features, columns}, std::nan(""), like.dtype());
+Tensor fresh(const Tensor& empty_like, int64_t features, int64_t columns) {
+  return Tensor::full(Shape{empty_like.extent(0), empty_like.extent(1), features, columns}, std::nan(""),
+                      empty_like.dtype());
 }
 
 /// What the op does, by kernels: pairs, the causal form, or sums and a call upon them.
-Outputs run(const Inputs& x, const FastmaxTerms& terms) {
+Outputs run(const Inputs& x, const PolynomialTerms& terms) {
   Outputs y{blank_like(x.dout), blank_like(x.q), blank_like(x.k), blank_like(x.v)};
   const Tensor none, sums(Shape{x.q.extent(0), x.q.extent(1), x.q.extent(2)}, x.q.dtype());
-  if (terms.causal || kernel::fastmax_dense(x.k.extent(2), x.k.extent(3), terms)) {
-    launch_here<kernel::Fastmax>(x.q, x.k, x.v, none, terms, y.out, sums);
-    launch_here<kernel::FastmaxBack>(x.q, x.k, x.v, none, terms, y.out, sums, x.dout, y.dq, y.dk, y.dv, none);
+  if (terms.causal || kernel::prefers_dense_polynomial(x.k.extent(2), x.k.extent(3), terms)) {
+    launch_here<kernel::PolynomialAttention>(
+        kernel::PolynomialInputs{.q = x.q, .k = x.k, .v = x.v, .start = none}, terms, y.out, sums);
+    launch_here<kernel::PolynomialAttentionBack>(
+        kernel::PolynomialInputs{.q = x.q, .k = x.k, .v = x.v, .start = none}, terms, y.out, sums, x.dout,
+        kernel::PolynomialInputs{.q = y.dq, .k = y.dk, .v = y.dv, .start = none});
     return y;
   }
-  const int64_t features = kernel::fastmax_features(x.k.extent(3), terms.coefficients);
+  const int64_t features = kernel::num_polynomial_features(x.k.extent(3), terms.coefficients);
   const Tensor state = fresh(x.q, features, x.v.extent(3) + 1),
                dstate = fresh(x.q, features, x.v.extent(3) + 1);
-  launch_here<kernel::FastmaxSums>(x.k, x.v, terms, state);
-  launch_here<kernel::Fastmax>(x.q, none, none, state, terms, y.out, sums);
-  launch_here<kernel::FastmaxBack>(x.q, none, none, state, terms, y.out, sums, x.dout, y.dq, none, none,
-                                   dstate);
-  launch_here<kernel::FastmaxSumsBack>(x.k, x.v, terms, dstate, y.dk, y.dv);
+  launch_here<kernel::PolynomialSums>(x.k, x.v, terms, state);
+  launch_here<kernel::PolynomialAttention>(
+      kernel::PolynomialInputs{.q = x.q, .k = none, .v = none, .start = state}, terms, y.out, sums);
+  launch_here<kernel::PolynomialAttentionBack>(
+      kernel::PolynomialInputs{.q = x.q, .k = none, .v = none, .start = state}, terms, y.out, sums, x.dout,
+      kernel::PolynomialInputs{.q = y.dq, .k = none, .v = none, .start = dstate});
+  launch_here<kernel::PolynomialSumsBack>(x.k, x.v, terms, dstate, y.dk, y.dv);
   return y;
 }
 
 /// Rows of a matrix as they meet, and how gradients come back to them.
 struct Prepared {
   Numbers x, inverse;
-  Prepared(const Tensor& from, const FastmaxTerms& terms) : x(from.to_doubles()), inverse(x.size(), 1) {
+  Prepared(const Tensor& from, const PolynomialTerms& terms) : x(from.to_doubles()), inverse(x.size(), 1) {
     const size_t d = static_cast<size_t>(from.extent(3));
     for (size_t row = 0; row < x.size(); row += d) {
       double mean = 0, square = 0;
       for (size_t a = 0; a < d; ++a) mean += x[row + a] / static_cast<double>(d);
-      if (terms.prepare == Prepare::unit) mean = 0;
+      if (terms.prepare == FeatureMap::unit) mean = 0;
       for (size_t a = 0; a < d; ++a) square += (x[row + a] - mean) * (x[row + a] - mean);
       const double e = terms.prepare_epsilon;
       for (size_t a = 0; a < d; ++a) {
         double& value = x[row + a];
-        if (terms.prepare == Prepare::positive) {
+        if (terms.prepare == FeatureMap::positive) {
           inverse[row + a] = value > 0 ? 1 : std::exp(value);
           value = value > 0 ? value + 1 : std::exp(value);
-        } else if (terms.prepare != Prepare::none) {
+        } else if (terms.prepare != FeatureMap::none) {
           const double inside =
-              terms.prepare == Prepare::unit ? square + e * e : square / static_cast<double>(d) + e;
+              terms.prepare == FeatureMap::unit ? square + e * e : square / static_cast<double>(d) + e;
           inverse[row + a] = 1 / std::sqrt(inside);
           value = (value - mean) * inverse[row + a];
         }
       }
     }
   }
-  Numbers back(Numbers slope, size_t d, Prepare how) const {
+  Numbers back(Numbers slope, size_t d, FeatureMap how) const {
     for (size_t row = 0; row < x.size(); row += d) {
       double mean = 0, along = 0;
       for (size_t a = 0; a < d; ++a) {
@@ -88,8 +95,8 @@ struct Prepared {
       }
       for (size_t a = 0; a < d; ++a) {
         double& s = slope[row + a];
-        if (how == Prepare::standard) s -= mean + x[row + a] * along / static_cast<double>(d);
-        if (how == Prepare::unit) s -= x[row + a] * along;
+        if (how == FeatureMap::standard) s -= mean + x[row + a] * along / static_cast<double>(d);
+        if (how == FeatureMap::unit) s -= x[row + a] * along;
         s *= inverse[row + a];
       }
     }
@@ -101,7 +108,7 @@ struct Plain {
   Numbers out, dq, dk, dv;
 };
 
-Plain plainly(const Inputs& x, const FastmaxTerms& terms) {
+Plain plainly(const Inputs& x, const PolynomialTerms& terms) {
   const int64_t B = x.q.extent(0), H = x.q.extent(1), Tq = x.q.extent(2), Tk = x.k.extent(2),
                 d = x.q.extent(3), dv = x.v.extent(3);
   const Prepared q(x.q, terms), k(x.k, terms);
@@ -160,7 +167,7 @@ Plain plainly(const Inputs& x, const FastmaxTerms& terms) {
   return r;
 }
 
-void compare(const Sizes& s, const FastmaxTerms& terms, DType dtype, double near) {
+void compare(const Sizes& s, const PolynomialTerms& terms, DType dtype, double near) {
   CAPTURE(s.B, s.H, s.Tq, s.Tk, s.d, s.dv, terms.coefficients, terms.causal, static_cast<int>(terms.prepare),
           static_cast<int>(terms.path), terms.chunk, static_cast<bool>(terms.key_lengths), to_string(dtype));
   const Inputs x(s, dtype);
@@ -193,16 +200,16 @@ TEST_CASE("fastmax kernel: equals double loops for every degree, path and chunk"
     for (const bool causal : {false, true}) {
       for (const Sizes& s : {Sizes{1, 1, 1, 1, 1, 1}, Sizes{1, 2, 2, 2, 3, 2}, Sizes{2, 2, 17, 17, 4, 7},
                              Sizes{4, 1, 131, 131, 5, 16}, Sizes{3, 1, 70, causal ? 70 : 43, 3, 17}}) {
-        for (const FastmaxPath path : {FastmaxPath::factored, FastmaxPath::dense}) {
+        for (const PolynomialPath path : {PolynomialPath::factored, PolynomialPath::dense}) {
           for (const int64_t chunk : {0, 16, 128}) {
             for (const bool padded : {false, true}) {
-              const FastmaxTerms terms{.coefficients = coefficients,
-                                       .scale = 0.8,
-                                       .causal = causal,
-                                       .key_lengths = padded ? lengths(s) : Tensor(),
-                                       .epsilon = 0.25,
-                                       .path = path,
-                                       .chunk = chunk};
+              const PolynomialTerms terms{.coefficients = coefficients,
+                                          .scale = 0.8,
+                                          .causal = causal,
+                                          .key_lengths = padded ? lengths(s) : Tensor(),
+                                          .epsilon = 0.25,
+                                          .path = path,
+                                          .chunk = chunk};
               compare(s, terms, DType::f64, 1e-11);
             }
           }
@@ -214,17 +221,18 @@ TEST_CASE("fastmax kernel: equals double loops for every degree, path and chunk"
 
 TEST_CASE("fastmax kernel: every way to prepare queries and keys, in both precisions") {
   const OnEachDevice here;
-  for (const Prepare prepare : {Prepare::none, Prepare::standard, Prepare::unit, Prepare::positive}) {
+  for (const FeatureMap prepare :
+       {FeatureMap::none, FeatureMap::standard, FeatureMap::unit, FeatureMap::positive}) {
     for (const Numbers& coefficients :
          {Numbers{0, 1}, Numbers{1, 1, 0.5}, Numbers{0.5, 0, 2}, Numbers{0, 0, 1, 0.5}}) {
       for (const bool causal : {false, true}) {
-        for (const FastmaxPath path : {FastmaxPath::factored, FastmaxPath::dense}) {
-          const FastmaxTerms terms{.coefficients = coefficients,
-                                   .prepare = prepare,
-                                   .scale = prepare == Prepare::standard ? -0.2 : 0.6,
-                                   .causal = causal,
-                                   .epsilon = 300,  // sums of signed weights may vanish without it
-                                   .path = path};
+        for (const PolynomialPath path : {PolynomialPath::factored, PolynomialPath::dense}) {
+          const PolynomialTerms terms{.coefficients = coefficients,
+                                      .prepare = prepare,
+                                      .scale = prepare == FeatureMap::standard ? -0.2 : 0.6,
+                                      .causal = causal,
+                                      .epsilon = 300,  // sums of signed weights may vanish without it
+                                      .path = path};
           const Sizes s = acted_here() ? Sizes{2, 1, 70, 70, 6, 5} : Sizes{2, 2, 100, 100, 6, 5};
           compare(s, terms, DType::f64, 1e-11);
           compare(s, terms, DType::f32, 1e-4);
@@ -238,11 +246,12 @@ TEST_CASE("fastmax kernel: few long heads, cut into segments") {
   const OnEachDevice here;
   const int64_t T = acted_here() ? 1100 : 4500;
   for (const bool causal : {false, true}) {
-    compare({1, 2, T, T, 3, 5}, {.coefficients = {1, 1, 0.5}, .prepare = Prepare::standard, .causal = causal},
-            DType::f64, 1e-9);
+    compare({1, 2, T, T, 3, 5},
+            {.coefficients = {1, 1, 0.5}, .prepare = FeatureMap::standard, .causal = causal}, DType::f64,
+            1e-9);
     compare({2, 1, T, T, 3, 5},
             {.coefficients = {1, 1, 0.5},
-             .prepare = Prepare::standard,
+             .prepare = FeatureMap::standard,
              .causal = causal,
              .key_lengths = lengths({2, 1, T, T, 3, 5})},
             DType::f64, 1e-9);
@@ -251,19 +260,19 @@ TEST_CASE("fastmax kernel: few long heads, cut into segments") {
 
 TEST_CASE("fastmax kernel: a sum near zero is moved out to the guard and gets no gradient") {
   const OnEachDevice here;
-  const FastmaxTerms terms{.coefficients = {1, 1}, .scale = 4, .causal = true, .guard = 2.5};
+  const PolynomialTerms terms{.coefficients = {1, 1}, .scale = 4, .causal = true, .guard = 2.5};
   compare({2, 1, 40, 40, 3, 4}, terms, DType::f64, 1e-11);
 }
 
 TEST_CASE("fastmax kernel: features are counted as binomials") {
-  CHECK(kernel::fastmax_features(32, {1, 1, 0.5}) == 561);
-  CHECK(kernel::fastmax_features(64, {1, 1, 0.5}) == 2145);
-  CHECK(kernel::fastmax_features(32, {1, 1}) == 33);
-  CHECK(kernel::fastmax_features(32, {0, 1}) == 32);
-  CHECK(kernel::fastmax_features(5, {1, 0, 1, 1}) == 1 + 15 + 35);
-  CHECK(kernel::fastmax_features(8, Numbers(13, 1)) == 125970);
-  CHECK(kernel::fastmax_features(7, {1}) == 1);
-  CHECK(kernel::fastmax_features(1000, Numbers(30, 1)) == int64_t{1} << 50);
+  CHECK(kernel::num_polynomial_features(32, {1, 1, 0.5}) == 561);
+  CHECK(kernel::num_polynomial_features(64, {1, 1, 0.5}) == 2145);
+  CHECK(kernel::num_polynomial_features(32, {1, 1}) == 33);
+  CHECK(kernel::num_polynomial_features(32, {0, 1}) == 32);
+  CHECK(kernel::num_polynomial_features(5, {1, 0, 1, 1}) == 1 + 15 + 35);
+  CHECK(kernel::num_polynomial_features(8, Numbers(13, 1)) == 125970);
+  CHECK(kernel::num_polynomial_features(7, {1}) == 1);
+  CHECK(kernel::num_polynomial_features(1000, Numbers(30, 1)) == int64_t{1} << 50);
 }
 
 TEST_CASE("fastmax kernel: the same bits with any number of threads") {
@@ -271,7 +280,8 @@ TEST_CASE("fastmax kernel: the same bits with any number of threads") {
   for (const bool causal : {false, true}) {
     for (const Sizes& s : {Sizes{1, 1, 9000, 9000, 4, 4}, Sizes{3, 5, 700, 700, 16, 16}}) {
       const Inputs x(s, DType::f32);
-      const FastmaxTerms terms{.coefficients = {1, 1, 0.5}, .prepare = Prepare::standard, .causal = causal};
+      const PolynomialTerms terms{
+          .coefficients = {1, 1, 0.5}, .prepare = FeatureMap::standard, .causal = causal};
       set_threads(1);
       const Outputs one = run(x, terms);
       for (const int count : {2, 3, 8}) {
@@ -293,7 +303,8 @@ TEST_CASE("fastmax kernel: memory holds no pairs and no monomials of tokens") {
   const int64_t length = 8192, d = 32;
   for (const bool causal : {false, true}) {
     const Inputs x({1, 4, length, length, d, d}, DType::f32);
-    const FastmaxTerms terms{.coefficients = {1, 1, 0.5}, .prepare = Prepare::standard, .causal = causal};
+    const PolynomialTerms terms{
+        .coefficients = {1, 1, 0.5}, .prepare = FeatureMap::standard, .causal = causal};
     reset_peak();
     const int64_t live = memory_use().live;
     Count::reset();

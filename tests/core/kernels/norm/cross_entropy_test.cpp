@@ -1,10 +1,11 @@
 // Cross entropy with smoothing and ignored rows against plain loops.
-#include "core/kernels/cross_entropy.h"
-#include "core/launch.h"
+#include "heed/core/kernels/norm/cross_entropy.h"
+#include "heed/core/launch.h"
 
 #include <algorithm>
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/kernels/mirrored_tensors.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -50,12 +51,17 @@ struct Run {
 
 Run run(const Tensor& logits, const Tensor& targets, double smoothing, double dloss, bool in_place = false) {
   Run out{Tensor(Shape{logits.extent(0)}, logits.dtype()), Tensor(Shape{1}, logits.dtype()),
-          Tensor(Shape{1}, logits.dtype()), like(logits)};
+          Tensor(Shape{1}, logits.dtype()), empty_like(logits)};
   launch_here<kernel::CrossEntropy>(logits, targets, smoothing, ignore, out.lse, out.loss, out.counted);
   if (in_place) launch<kernel::Copy>(Device::cpu, logits, out.slopes);
-  launch_here<kernel::CrossEntropyBack>(in_place ? out.slopes : logits, targets, smoothing, ignore, out.lse,
-                                        out.counted, Tensor::full(Shape{1}, dloss, logits.dtype()),
-                                        out.slopes);
+  launch_here<kernel::CrossEntropyBack>(
+      kernel::CrossEntropyBackTensors{.logits = in_place ? out.slopes : logits,
+                                      .targets = targets,
+                                      .lse = out.lse,
+                                      .counted = out.counted,
+                                      .dloss = Tensor::full(Shape{1}, dloss, logits.dtype()),
+                                      .dlogits = out.slopes},
+      smoothing, ignore);
   return out;
 }
 

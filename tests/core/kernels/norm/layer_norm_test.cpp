@@ -1,8 +1,9 @@
-// Layer normalisation of both kinds against plain loops and central differences.
-#include "core/kernels/layer_norm.h"
-#include "core/launch.h"
+// Layer norm by variance and by sample deviation, against plain loops and central differences.
+#include "heed/core/kernels/norm/layer_norm.h"
+#include "heed/core/launch.h"
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/kernels/mirrored_tensors.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 using kernel::NormScale;
@@ -37,11 +38,15 @@ TEST_CASE("layer_norm: values, with and without a bias") {
   const int64_t rows = 45;
   const Tensor x = random_tensor(Shape{rows, width}, dtype, 1, 2, 5);
   const Tensor gain = random_tensor(Shape{width}, dtype, 2), bias = random_tensor(Shape{width}, dtype, 3);
-  Tensor y = like(x), mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
-  launch_here<kernel::LayerNorm>(x, gain, bias, 1e-3, scale, y, mean, rstd);
+  Tensor y = empty_like(x), mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
+  launch_here<kernel::LayerNorm>(
+      kernel::LayerNormTensors{.x = x, .gain = gain, .bias = bias, .y = y, .mean = mean, .rstd = rstd}, 1e-3,
+      scale);
   CHECK(distance(y, exact(x.to_doubles(), gain.to_doubles(), bias.to_doubles(), 1e-3, scale)) <
         tolerance(dtype) * 5);
-  launch_here<kernel::LayerNorm>(x, gain, Tensor(), 1e-3, scale, y, mean, rstd);
+  launch_here<kernel::LayerNorm>(
+      kernel::LayerNormTensors{.x = x, .gain = gain, .bias = Tensor(), .y = y, .mean = mean, .rstd = rstd},
+      1e-3, scale);
   CHECK(distance(y, exact(x.to_doubles(), gain.to_doubles(), {}, 1e-3, scale)) < tolerance(dtype) * 5);
 }
 
@@ -54,10 +59,20 @@ TEST_CASE("layer_norm: gradients by central differences") {
   const DType dtype = DType::f64;
   const Tensor x = random_tensor(Shape{rows, width}, dtype, 1), gain = random_tensor(Shape{width}, dtype, 2),
                bias = random_tensor(Shape{width}, dtype, 3), dy = random_tensor(Shape{rows, width}, dtype, 4);
-  Tensor y = like(x), mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
-  Tensor dx = like(x), dgain = like(gain), dbias = like(gain);
-  launch_here<kernel::LayerNorm>(x, gain, bias, epsilon, scale, y, mean, rstd);
-  launch_here<kernel::LayerNormBack>(x, gain, mean, rstd, epsilon, scale, dy, dx, dgain, dbias);
+  Tensor y = empty_like(x), mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
+  Tensor dx = empty_like(x), dgain = empty_like(gain), dbias = empty_like(gain);
+  launch_here<kernel::LayerNorm>(
+      kernel::LayerNormTensors{.x = x, .gain = gain, .bias = bias, .y = y, .mean = mean, .rstd = rstd},
+      epsilon, scale);
+  launch_here<kernel::LayerNormBack>(kernel::LayerNormBackTensors{.x = x,
+                                                                  .gain = gain,
+                                                                  .mean = mean,
+                                                                  .rstd = rstd,
+                                                                  .dy = dy,
+                                                                  .dx = dx,
+                                                                  .dgain = dgain,
+                                                                  .dbias = dbias},
+                                     epsilon, scale);
 
   const auto g = dy.to_doubles();
   auto values = x.to_doubles(), gains = gain.to_doubles(), biases = bias.to_doubles();
@@ -92,12 +107,22 @@ TEST_CASE("layer_norm: float gradients follow the double ones, an empty bias get
     const Tensor x = random_tensor(Shape{rows, width}, dtype, 1),
                  gain = random_tensor(Shape{width}, dtype, 2),
                  dy = random_tensor(Shape{rows, width}, dtype, 4);
-    Tensor y = like(x), mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
+    Tensor y = empty_like(x), mean(Shape{rows}, dtype), rstd(Shape{rows}, dtype);
     Tensor all(Shape{rows * width + width}, dtype);
     Tensor dx = all.seen_as(x.shape(), x.strides(), 0), dgain = view::slice(all, 0, rows * width, all.size());
-    launch_here<kernel::LayerNorm>(x, gain, Tensor(), 1e-6, scale, y, mean, rstd);
-    launch_here<kernel::LayerNormBack>(x, gain, mean, rstd, 1e-6, scale, dy, dx, dgain,
-                                       with_bias ? like(gain) : Tensor());
+    launch_here<kernel::LayerNorm>(
+        kernel::LayerNormTensors{.x = x, .gain = gain, .bias = Tensor(), .y = y, .mean = mean, .rstd = rstd},
+        1e-6, scale);
+    launch_here<kernel::LayerNormBack>(
+        kernel::LayerNormBackTensors{.x = x,
+                                     .gain = gain,
+                                     .mean = mean,
+                                     .rstd = rstd,
+                                     .dy = dy,
+                                     .dx = dx,
+                                     .dgain = dgain,
+                                     .dbias = with_bias ? empty_like(gain) : Tensor()},
+        1e-6, scale);
     return all;
   };
   CHECK(distance(run(DType::f32, true), run(DType::f64, false)) < 2e-5);
@@ -109,11 +134,21 @@ TEST_CASE("layer_norm: a constant row gives the bias and no NaN") {
   const NormScale scale = GENERATE(NormScale::variance, NormScale::deviation);
   const Tensor x = Tensor::full(Shape{3, 20}, 7), gain = Tensor::full(Shape{20}, 1),
                bias = Tensor::full(Shape{20}, 0.5);
-  Tensor y = like(x), mean(Shape{3}), rstd(Shape{3}), dx = like(x), dgain = like(gain), dbias = like(gain);
-  launch_here<kernel::LayerNorm>(x, gain, bias, 1e-6, scale, y, mean, rstd);
+  Tensor y = empty_like(x), mean(Shape{3}), rstd(Shape{3}), dx = empty_like(x), dgain = empty_like(gain),
+         dbias = empty_like(gain);
+  launch_here<kernel::LayerNorm>(
+      kernel::LayerNormTensors{.x = x, .gain = gain, .bias = bias, .y = y, .mean = mean, .rstd = rstd}, 1e-6,
+      scale);
   CHECK(y.to_host() == std::vector<float>(60, 0.5F));
-  launch_here<kernel::LayerNormBack>(x, gain, mean, rstd, 1e-6, scale, random_tensor(Shape{3, 20}), dx, dgain,
-                                     dbias);
+  launch_here<kernel::LayerNormBack>(kernel::LayerNormBackTensors{.x = x,
+                                                                  .gain = gain,
+                                                                  .mean = mean,
+                                                                  .rstd = rstd,
+                                                                  .dy = random_tensor(Shape{3, 20}),
+                                                                  .dx = dx,
+                                                                  .dgain = dgain,
+                                                                  .dbias = dbias},
+                                     1e-6, scale);
   bool finite = true;
   for (float slope : dx.to_host()) finite = finite && std::isfinite(slope);
   CHECK(finite);

@@ -1,11 +1,11 @@
-// Reductions over every choice of axes against plain loops.
-#include "core/kernels/reduce.h"
-#include "core/launch.h"
+// Reductions over all combinations of axes against plain loops.
+#include "heed/core/kernels/norm/reduce.h"
+#include "heed/core/launch.h"
 
 #include <limits>
 #include <utility>
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -159,7 +159,7 @@ TEST_CASE("max: values, first places and gradient for every choice of axes") {
       CHECK(distance(index, first) == 0);
 
       const Tensor dy = random_tensor(small, dtype, 9);
-      Tensor dx = like(x, x.shape());
+      Tensor dx = empty_like(x, x.shape());
       launch_here<kernel::MaxBack>(index, dy, dx);
       const auto g = dy.to_doubles();
       std::vector<double> slope(in.size(), 0.0);
@@ -194,7 +194,7 @@ TEST_CASE("cumulative_sum: along each axis, both ways") {
   for (const Tensor& x : {base, view::transpose(base, 1, 2)}) {
     for (int64_t axis = 0; axis < 3; ++axis) {
       for (bool reverse : {false, true}) {
-        Tensor y = like(x, x.shape());
+        Tensor y = empty_like(x, x.shape());
         launch_here<kernel::CumulativeSum>(x, axis, reverse, y);
         std::vector<double> wanted = x.to_doubles();
         const Shape& s = x.shape();

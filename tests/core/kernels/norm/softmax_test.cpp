@@ -1,10 +1,10 @@
-// Softmax and its logarithm against plain loops, and their masked rows.
-#include "core/kernels/softmax.h"
-#include "core/launch.h"
+// Softmax and log-softmax, with masked rows, against plain loops.
+#include "heed/core/kernels/norm/softmax.h"
+#include "heed/core/launch.h"
 
 #include <algorithm>
 
-#include "tests/core/numbers.h"
+#include "heed/tests/core/numbers.h"
 
 using namespace heed;
 
@@ -30,7 +30,7 @@ TEST_CASE("softmax: rows of any width, and the gradient") {
   const auto w = static_cast<size_t>(width);
   const Tensor x = random_tensor(Shape{3, 11, width}, dtype, 1, -8, 8);
   const Tensor dy = random_tensor(x.shape(), dtype, 2);
-  Tensor y = like(x), dx = like(x);
+  Tensor y = empty_like(x), dx = empty_like(x);
   const auto p = exact_softmax(x.to_doubles(), w);
   const auto g = dy.to_doubles();
 
@@ -66,7 +66,7 @@ TEST_CASE("softmax: masked entries are exactly zero, masked rows are zeros") {
     const int64_t row = i / width, column = i % width;
     values.push_back(row == 1 || (row == 2 && column > 0) || (row == 3 && column % 2 == 0) ? -INFINITY : 0.5);
   }
-  Tensor x(Shape{4, width}, dtype), y = like(x), dx = like(x);
+  Tensor x(Shape{4, width}, dtype), y = empty_like(x), dx = empty_like(x);
   launch<kernel::Copy>(Device::cpu, Tensor::of<double>(values, Shape{4, width}), x);
   launch_here<kernel::Softmax>(x, y);
   CHECK(distance(y, exact_softmax(values, static_cast<size_t>(width))) < tolerance(dtype));
@@ -94,7 +94,7 @@ TEST_CASE("softmax: large numbers do not overflow, a NaN shows") {
   std::vector<float> values(static_cast<size_t>(2 * width), 1e30F);
   values[static_cast<size_t>(width) + 1] = std::nanf("");
   const Tensor x = Tensor::from(values, Shape{2, width});
-  Tensor y = like(x);
+  Tensor y = empty_like(x);
   launch_here<kernel::Softmax>(x, y);
   const auto out = y.to_host();
   CHECK(out[0] == Approx(1.0 / static_cast<double>(width)));
@@ -111,12 +111,12 @@ TEST_CASE("softmax: the same bits for any number of threads, in place as well") 
   const int64_t width = GENERATE(8, 64, 3000);
   const Tensor x = random_tensor(Shape{123, width});
   const auto soft = [&] {
-    Tensor y = like(x);
+    Tensor y = empty_like(x);
     launch_here<kernel::Softmax>(x, y);
     return y;
   };
   CHECK(same_for_any_threads(soft));
-  Tensor inside = like(x);
+  Tensor inside = empty_like(x);
   launch<kernel::Copy>(Device::cpu, x, inside);
   launch_here<kernel::Softmax>(inside, inside);
   CHECK(same_bits(inside, soft()));

@@ -1,15 +1,14 @@
-// The phrasebook: its Italian and English forms against sentences known to be right, and the corpus as a
-// whole.
-#include "data/phrasebook.h"
+// The phrasebook: its Italian and English forms against known sentences, and properties of the corpus.
+#include "heed/data/synthetic/phrasebook/phrasebook.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 
-#include "data/phrasebook_english.h"
-#include "data/phrasebook_patterns.h"
-#include "tests/catch.h"
+#include "heed/data/synthetic/phrasebook/english.h"
+#include "heed/data/synthetic/phrasebook/patterns.h"
+#include "heed/tests/catch.h"
 
 using namespace heed;
 using namespace heed::phrases;
@@ -44,7 +43,7 @@ const Verb& verb(const std::string& english, const std::string& frame = "") {
 
 /// `the`, or another determiner, before the noun and its adjectives.
 NounPhrase phrase(const std::string& word, Company company = {}) {
-  Dice dice(1);
+  RandomStream dice(1);
   return Speaker(dice).phrase(noun(word), company);
 }
 
@@ -319,7 +318,7 @@ TEST_CASE("phrasebook: the same options give the same pairs, another seed others
 TEST_CASE("phrasebook: an English sentence has one translation") {
   std::map<std::string, std::string> translation;
   for (uint64_t number = 0; number < 100000; ++number) {
-    Dice dice(77, number);
+    RandomStream dice(77, number);
     const Pair pair = compose(dice);
     const auto [place, fresh] = translation.emplace(pair.source, pair.target);
     if (!fresh && place->second != pair.target) {

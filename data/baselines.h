@@ -1,0 +1,31 @@
+// Baselines on labelled sequences: accuracies of simple models.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heed/data/text/labelled_bytes.h"
+
+namespace heed {
+
+/// A simple model and its accuracy.
+struct Baseline {
+  std::string name;
+  double accuracy = 0;
+};
+
+/// Accuracy of always predicting the most frequent label of `train_set`, scored on `test_set`.
+double majority(const Sequences& train_set, const Sequences& test_set);
+
+/// A linear model of which byte n-grams of `length` occur (naive Bayes with add-one smoothing, n-grams hashed
+/// into 2^18 buckets if there are more), fitted to `train_set`, scored on `test_set`. With `times` it uses
+/// their counts: for length 1, the byte histogram.
+double byte_runs(const Sequences& train_set, const Sequences& test_set, int64_t length, bool times);
+
+/// For pairs: a threshold on the cosine of both byte histograms, fitted to `train_set`, scored on `test_set`.
+double histogram_cosine(const Sequences& train_set, const Sequences& test_set);
+
+/// The baselines in one line: "majority 0.5, 4-byte runs 0.83".
+std::string to_string(const std::vector<Baseline>& baselines);
+
+}  // namespace heed

@@ -1,0 +1,32 @@
+// Synthetic long documents whose label depends on distant words: the default data of Text and Retrieval.
+#pragma once
+
+#include <cstdint>
+
+#include "heed/data/progress_callback.h"
+#include "heed/data/text/labelled_bytes.h"
+
+namespace heed {
+
+/// Bounds of a document's length in bytes, both at least 600.
+struct LedgerLengths {
+  int64_t shortest = 800, longest = 4000;
+};
+
+/// `count` documents. The first line names a person; below, among lines of verse, that person and seven
+/// others each call something good or poor, four of the eight good. The label is the named person's verdict
+/// (1: good), so counts of words or byte n-grams are uninformative. A pure function of the arguments, for any
+/// number of threads. Here and below on_progress gets the number of finished documents.
+Sequences ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths = {},
+                  const ProgressCallback& on_progress = {});
+
+/// `count` pairs of documents, each naming its house once, anywhere among lines of verse. The label is 1 when
+/// both name the same of sixteen houses.
+Sequences paired_ledgers(int64_t count, uint64_t seed, const LedgerLengths& lengths = {},
+                         const ProgressCallback& on_progress = {});
+
+/// `count` images of 32 x 32 grey pixels: a bright or dark digit on a grey background with gradient and
+/// grain. The default data of Image.
+Sequences grounded_digits(int64_t count, uint64_t seed, const ProgressCallback& on_progress = {});
+
+}  // namespace heed

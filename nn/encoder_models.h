@@ -1,0 +1,102 @@
+// Transformer encoders: the classifier, and the token predictor of masked language modelling.
+#pragma once
+
+#include "heed/nn/transformer.h"
+
+namespace heed {
+
+/// How a classifier pools its tokens into one vector.
+enum class Pool { mean, first, last };
+
+/// The features of a pair of inputs u and v: none (single inputs), [u, v] with one more hidden layer of half
+/// the width (Long Range Arena), or [u, v, u v, u - v] (Nystromformer and later work).
+enum class Pairing { none, concat, products };
+
+/// A transformer encoder over token ids or vectors: the base of classifiers and token predictors, and the
+/// part that pretraining passes on.
+class EncoderModel : public Module {
+ public:
+  struct Options {
+    int64_t vocabulary = 0;  ///< of token ids; 0: the inputs are vectors
+    int64_t features = 0;    ///< extent of input vectors
+    bool first = false;      ///< prepend a learned token
+    bool causal = false;     ///< no token attends to later ones
+  };
+  /// Loads the encoder's tensors by name from a saved model, ignoring its other tensors. Fails (Fault::data)
+  /// when one is missing or has another shape.
+  void load_encoder(const std::string& bytes, const std::string& name = "model.safetensors");
+  void fields(Fields& f) override;
+
+ protected:
+  EncoderModel(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
+               Rng& rng);
+  /// The mask of self-attention. `lengths` i32 [B] include the prepended token; empty: no padding.
+  Mask mask(const Tensor& lengths) const;
+  /// Embedded tokens [B, T, width] -> encoded [B, T, width], or [B, T + 1, width] with the prepended token.
+  /// `places` i32 [B, T]: positions of the tokens (not with a prepended one); empty: 0, 1, 2, ...
+  Tensor encoded(const Tensor& vectors, const Tensor& lengths, const ForwardContext& context,
+                 const Tensor& places) const;
+  /// Embeds x, i32 [B, T] or float [B, T, features], without positions -> [B, T, width].
+  Tensor vectors(const Tensor& x) const;
+  const Embedder& embedder() const { return *embedder_; }
+  bool has_first() const { return static_cast<bool>(first_); }
+
+ private:
+  bool causal_;
+  double dropout_;
+  std::unique_ptr<Embedder> embedder_;
+  std::unique_ptr<Linear> patches_;
+  Position position_;
+  Tensor first_;  // [1, 1, width]
+  TransformerStack encoder_;
+};
+
+/// Encodes, pools and classifies each input, or each pair of inputs.
+class Classifier final : public EncoderModel {
+ public:
+  struct Options {
+    int64_t vocabulary = 0;  ///< of token ids; 0: the inputs are vectors
+    int64_t features = 0;    ///< extent of input vectors
+    int64_t classes = 2;
+    Pool pool = Pool::mean;           ///< first: of a prepended learned token; last: of the last token
+    bool causal = false;              ///< no token attends to later ones
+    int64_t head_hidden = 0;          ///< units of a hidden ReLU layer before the classes; 0: none
+    int64_t mean_over = 0;            ///< Pool::mean: divisor of the sum over real tokens; 0: their number
+    Pairing pairing = Pairing::none;  ///< otherwise inputs i and B/2 + i form a pair
+  };
+  Classifier(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
+             Rng& rng);
+  /// x: i32 [B, T] or float [B, T, features]; lengths i32 [B], including the token of Pool::first, or empty;
+  /// places i32 [B, T]: positions of the tokens, or empty for 0, 1, 2, ... -> logits [B, classes]; with pairs
+  /// [B/2, classes].
+  Tensor operator()(const Tensor& x, const Tensor& lengths, const ForwardContext& context,
+                    const Tensor& places = {}) const;
+  void fields(Fields& f) override;
+
+ private:
+  Tensor pooled(const Tensor& x, const Tensor& lengths) const;
+  int64_t head_width(const TransformerConfig& config) const;
+
+  Options options_;
+  std::unique_ptr<Linear> hidden_, second_;
+  Linear classes_;
+};
+
+/// Predicts tokens of its input for pretraining: masked tokens from all others, or each token from earlier
+/// ones. A classifier of the same inputs can start from its encoder (Amos et al. 2023, arXiv 2310.02980).
+class TokenPredictor final : public EncoderModel {
+ public:
+  TokenPredictor(const TransformerConfig& config, const EncoderModel::Options& options,
+                 const AttentionFactory& attention, Rng& rng);
+  /// ids i32 [B, T], where id `vocabulary` is a masked token; rows i32 [n]: the positions to predict, as
+  /// indices b T + t; lengths and places as for a Classifier -> logits [n, vocabulary].
+  Tensor operator()(const Tensor& ids, const Tensor& lengths, const Tensor& rows,
+                    const ForwardContext& context, const Tensor& places = {}) const;
+  void fields(Fields& f) override;
+
+ private:
+  Tensor hidden_;  // [1, width], the embedding of a masked token; empty when causal
+  Linear tokens_;
+};
+
+}  // namespace heed

@@ -1,0 +1,75 @@
+// Patience, the time limit, and what processes agree on between two steps.
+#include "heed/train/loop/early_stopping.h"
+
+#include <cmath>
+#include <csignal>
+
+#include "heed/core/distributed/single_process.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/thread_group.h"
+#include "heed/train/loop/stop_signals.h"
+
+using namespace heed;
+
+namespace {
+
+Scores loss(double value) { return {.list = {{"loss", value}}}; }
+
+}  // namespace
+
+TEST_CASE("early stopping: patience counts validations since the best one") {
+  TrainOptions options;
+  options.patience = 2;
+  RunState state;
+  EarlyStopping stopping(options, state);
+  const auto validated = [&](int64_t step, double value) {
+    state.step = step;
+    stopping.update_best(loss(value));
+    return stopping.patience_exhausted();
+  };
+  CHECK(!validated(10, 3));
+  CHECK(!validated(20, 3));  // as good is not better
+  CHECK(!validated(30, 2));  // better: it counts anew
+  CHECK(state.best_step == 30);
+  CHECK(state.best->first() == 2);
+  CHECK(state.without_better == 0);
+  CHECK(!validated(40, NAN));
+  CHECK(validated(50, 2.5));
+  CHECK(state.best_step == 30);
+  CHECK(state.validated == 50);
+  options.patience = 0;  // never
+  CHECK(!stopping.patience_exhausted());
+}
+
+TEST_CASE("early stopping: a time limit of 0 is none") {
+  TrainOptions options;
+  RunState state;
+  const EarlyStopping stopping(options, state);
+  options.time_limit = 0;
+  CHECK(!stopping.out_of_time(1e9));
+  options.time_limit = 60;
+  CHECK(!stopping.out_of_time(59.9));
+  CHECK(stopping.out_of_time(60));
+}
+
+TEST_CASE("early stopping: a request is what any process was asked, and the main one's clock") {
+  CHECK(!collect_stop_request(single_process(), false).out_of_time);
+  CHECK(collect_stop_request(single_process(), true).out_of_time);
+  for (const int64_t late : {0, 1}) {
+    std::vector<StopRequest> requests(2);
+    as_members(2, [&](ProcessGroup& group) {
+      requests[static_cast<size_t>(group.rank())] = collect_stop_request(group, group.rank() == late);
+    });
+    for (const StopRequest& request : requests) {
+      CHECK(request.out_of_time == (late == 0));
+      CHECK((request.signal == 0 && !request.save));
+    }
+  }
+  const StopSignals signals;
+  ::raise(SIGUSR1);
+  const StopRequest save = collect_stop_request(single_process(), false);
+  CHECK((save.save && save.signal == 0));
+  CHECK(!collect_stop_request(single_process(), false).save);  // asked once
+  ::raise(SIGTERM);
+  CHECK(collect_stop_request(single_process(), false).signal == SIGTERM);
+}

@@ -1,0 +1,33 @@
+// The page docs/reference/settings.md: every setting with its options.
+#include <sstream>
+#include <string>
+
+#include "heed/train/commands/command.h"
+#include "heed/train/commands/markdown.h"
+
+namespace heed {
+
+std::string settings_markdown() {
+  std::string out = "# Settings\n\nMade by `heed list settings --markdown`; a test keeps it up to date.\n\n" +
+                    markdown_text(
+                        "A setting is a line of a TOML file, under the table of its group; an option of "
+                        "`train`, `compare`, `show` "
+                        "and `export`; and `--set GROUP.NAME=VALUE`. Its value, where neither a preset nor "
+                        "you give one, stands in "
+                        "brackets. `heed show PRESET --origin` tells where each value comes from.",
+                        "");
+  std::string group;
+  for (const Setting& setting : settings()) {
+    const std::string own = setting.key.substr(0, setting.key.find('.'));
+    if (own != group) out += text("\n## [", group = own, "]\n\n");
+    const std::string brief = setting.brief.empty() ? "" : text(", --", setting.brief);
+    std::istringstream lines(setting.help);
+    std::string line, help;
+    while (std::getline(lines, line)) help += (help.empty() ? "" : "; ") + line;
+    out += markdown_text(
+        text("- `", setting.key.substr(own.size() + 1), "` (`--", setting.option, brief, "`): ", help), "  ");
+  }
+  return out;
+}
+
+}  // namespace heed

@@ -1,0 +1,47 @@
+// The batches of a run, step after step.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "heed/core/distributed/process_group.h"
+#include "heed/train/loop/prefetch.h"
+#include "heed/train/loop/step_batches.h"
+#include "heed/train/run/run_state.h"
+
+namespace heed {
+
+/// Walks through the epochs that the task plans, and gives each step its batches: of a group of processes,
+/// this one's shard of each. Batches are made ahead by a thread where the device gains by it, or one by one
+/// where a step has too many to hold.
+class BatchStream {
+ public:
+  /// Goes on behind the batches that `state` has; keeps its epoch and position up to date. `may_prefetch`:
+  /// whether batches may be made ahead at all.
+  BatchStream(Config& config, const ProcessGroup& group, RunState& state, bool may_prefetch = true);
+
+  /// The batches of the next step. `steps_left` is how many steps may be asked for from here on, this one
+  /// included.
+  StepBatches next(int64_t steps_left);
+  /// Ends the thread that makes batches ahead; next() starts another.
+  void stop() { prefetch_.reset(); }
+
+ private:
+  StepBatches made_one_by_one();
+  /// Makes a step's batches from `place` on, and moves it.
+  std::vector<Batch> make(DataPlace& place) const;
+  /// Of the planned epoch.
+  Batch batch_at(int64_t position) const;
+  /// Has the task plan this epoch, unless it has.
+  void plan(int64_t epoch);
+
+  Config& config_;
+  const ProcessGroup& group_;
+  RunState& state_;
+  bool may_prefetch_;
+  DataPlace place_;             // behind the batches of the last step
+  int64_t planned_epoch_ = -1;  // that the task has planned, where batches are made one by one
+  std::unique_ptr<Prefetch> prefetch_;
+};
+
+}  // namespace heed

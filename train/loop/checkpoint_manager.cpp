@@ -1,0 +1,137 @@
+// What a checkpoint is made of, and which ones stay.
+#include "heed/train/loop/checkpoint_manager.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heed/core/io/hash.h"
+#include "heed/core/io/json.h"
+#include "heed/core/memory/storage.h"
+#include "heed/train/loop/anomaly.h"
+#include "heed/train/loop/machine_memory.h"
+
+namespace heed {
+
+CheckpointManager::CheckpointManager(Config& config, const RunFolder& folder, Module& model,
+                                     Optimizer& optimizer, Rng& rng, ProcessGroup& group, RunState& state,
+                                     StepLog& log, const std::optional<Checkpoint>& resume)
+    : config_(config),
+      folder_(folder),
+      model_(model),
+      optimizer_(optimizer),
+      rng_(rng),
+      group_(group),
+      state_(state),
+      log_(log) {
+  if (resume) restore(*resume);
+}
+
+void CheckpointManager::restore(const Checkpoint& checkpoint) {
+  load(model_, checkpoint.file("model.safetensors"));
+  optimizer_.load(checkpoint.file("optim.safetensors"));
+  read_state(checkpoint);
+  rng_.restore(state_.tick, state_.draws);
+  saved_ = state_.step;
+}
+
+void CheckpointManager::read_state(const Checkpoint& checkpoint) {
+  const std::string& bytes = checkpoint.file("state.json");
+  const std::string name = (checkpoint.folder / "state.json").string();
+  const Json json = parse_json(bytes, name);
+  try {
+    state_ = read_run_state(json, checkpoint.step, config_.train.grad_accumulation);
+    if (const int64_t planned = config_.task->plan(state_.epoch); state_.position > planned) {
+      fail(Fault::data, "position is ", state_.position, ". It must be 0 to ", planned,
+           ", the batches of epoch ", state_.epoch,
+           ": either it is damaged, or the data is not what the run was trained on.");
+    }
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data) throw;
+    fail(Fault::data, name, ", bytes 0-", bytes.size() - 1, ": ", error.what(),
+         " Take another checkpoint: --checkpoint.");
+  }
+}
+
+std::string CheckpointManager::last_good() const {
+  return saved_ > 0 ? text(" Last good: ", checkpoint_folder(folder_.path(), saved_).filename(), ".")
+                    : " No checkpoint was there yet.";
+}
+
+void CheckpointManager::truncate() {
+  group_.together_on_main([&] {
+    // The log last: what a kill in between leaves is a run that goes on from another of its checkpoints, with
+    // a log that reaches as far.
+    drop_checkpoints_after(folder_.path(), state_.step);
+    update_best();
+    log_.truncate();
+  });
+}
+
+void CheckpointManager::save() {
+  check_same_weights();
+  group_.together([&] { write(); });
+  saved_ = state_.step;
+}
+
+void CheckpointManager::mark_best() {
+  group_.together_on_main([&] { heed::mark_best(folder_.path(), state_.step); });
+}
+
+void CheckpointManager::write() {
+  // The last update may have left the range of numbers although loss and gradient had not: such weights are
+  // not kept.
+  StepBatches none;
+  const bool finite = std::isfinite(optimizer_.value_norm());
+  const std::string bad = finite ? find_bad_buffer(model_) : find_bad_value(model_, none, {}, [] {});
+  if (!finite || !bad.empty()) {
+    fail(Fault::numeric, "train: the weights stopped being finite at step ", state_.step, ": ",
+         bad.empty() ? nothing_bad : bad, ".", last_good(), " Lower train.learning_rate (now ",
+         config_.train.schedule.learning_rate, ").");
+  }
+  if (!group_.is_main()) return;
+  log_.sync();
+  // It is put together in memory, which idle tensors may hold.
+  if (free_bytes() < 2 * (optimizer_.values().bytes() + optimizer_.moment_bytes()))
+    release_cached(Device::cpu);
+  state_.tick = rng_.tick();
+  state_.draws = rng_.draws();
+  std::vector<NamedBytes> files = config_.task->artifacts();
+  files.push_back({"model.safetensors", heed::save(model_)});
+  files.push_back({"optim.safetensors", optimizer_.save()});
+  files.push_back({"state.json", to_json(state_)});
+  write_checkpoint(folder_.path(), state_.step, files);
+  saved_ = state_.step;
+  update_best();
+  prune_checkpoints(folder_.path(), config_.train.keep_checkpoints, best_step(folder_.path()));
+}
+
+void CheckpointManager::update_best() {
+  const std::vector<int64_t> all = list_checkpoints(folder_.path());
+  const auto exists = [&](int64_t step) { return std::find(all.begin(), all.end(), step) != all.end(); };
+  const std::optional<int64_t> marked = best_step(folder_.path());
+  std::optional<int64_t> best = marked;
+  if (state_.best && exists(state_.best_step))
+    best = state_.best_step;
+  else if (marked && !exists(*marked) && exists(state_.step))
+    best = state_.step;
+  if (best != marked) heed::mark_best(folder_.path(), *best);
+}
+
+void CheckpointManager::check_same_weights() const {
+  if (group_.size() == 1) return;
+  const Tensor here = optimizer_.values().to(Device::cpu);
+  const uint32_t sum =
+      crc32c(std::string_view(static_cast<const char*>(here.raw()), static_cast<size_t>(here.bytes())));
+  const std::vector<double> sums = group_.all_gather(static_cast<double>(sum));
+  for (size_t i = 1; i < sums.size(); ++i) {
+    if (sums[i] == sums[0]) continue;
+    throw CollectiveError(
+        Fault::device,
+        text("train: at step ", state_.step, " the weights of process ", i + 1, " of ", sums.size(),
+             " are not those of process 1.", last_good(),
+             " Processors that differ add up differently: give all processes the same HEED_ISA "
+             "(portable always works), the same heed and the same OpenBLAS."));
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,59 @@
+// The checkpoints of a run while it trains: written, kept, marked as best, resumed from.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "heed/core/distributed/process_group.h"
+#include "heed/train/config/config.h"
+#include "heed/train/loop/step_log.h"
+#include "heed/train/optim/optimizer.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/run_folder.h"
+#include "heed/train/run/run_state.h"
+
+namespace heed {
+
+/// Saves the model, the optimizer and the state of a run, and keeps as many checkpoints as
+/// train.keep_checkpoints says and the best one. In a group only the main process writes; all call together.
+class CheckpointManager {
+ public:
+  /// Puts model, optimizer, random numbers and state to where `resume` was written, if there is one:
+  /// Fault::data where it is not of this run.
+  CheckpointManager(Config& config, const RunFolder& folder, Module& model, Optimizer& optimizer, Rng& rng,
+                    ProcessGroup& group, RunState& state, StepLog& log,
+                    const std::optional<Checkpoint>& resume);
+
+  /// Drops checkpoints and lines of metrics of steps after the present one, which the run goes on from.
+  void truncate();
+  /// Writes the checkpoint of the present step. Fault::numeric where the weights are not finite: such are not
+  /// kept.
+  void save();
+  /// Marks the checkpoint of the present step as the best.
+  void mark_best();
+  /// Fails, as a CollectiveError, where processes hold different weights.
+  void check_same_weights() const;
+
+  /// The step of the last checkpoint of this session; -1: none yet.
+  int64_t saved() const { return saved_; }
+  /// The sentence that names the last checkpoint, for errors; begins with a blank.
+  std::string last_good() const;
+
+ private:
+  void restore(const Checkpoint& checkpoint);
+  void write();
+  void update_best();
+  void read_state(const Checkpoint& checkpoint);
+
+  Config& config_;
+  const RunFolder& folder_;
+  Module& model_;
+  Optimizer& optimizer_;
+  Rng& rng_;
+  ProcessGroup& group_;
+  RunState& state_;
+  StepLog& log_;
+  int64_t saved_ = -1;
+};
+
+}  // namespace heed

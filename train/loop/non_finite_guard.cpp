@@ -1,0 +1,77 @@
+// Skipping, and when that does not help.
+#include "heed/train/loop/non_finite_guard.h"
+
+#include <cmath>
+
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/train/loop/anomaly.h"
+
+namespace heed {
+
+NonFiniteGuard::NonFiniteGuard(const TrainOptions& options, Module& model, const Optimizer& optimizer,
+                               ProcessGroup& group, RunState& state, StepLog& log, Progress& progress,
+                               const CheckpointManager& checkpoints)
+    : options_(options),
+      model_(model),
+      optimizer_(optimizer),
+      group_(group),
+      state_(state),
+      log_(log),
+      progress_(progress),
+      checkpoints_(checkpoints) {}
+
+void NonFiniteGuard::keep_buffers() {
+  if (options_.on_nan != OnNan::skip) return;
+  const std::vector<Named> all = buffers(model_);
+  kept_.resize(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    KeptBuffer& kept = kept_[i];
+    kept.place = all[i].tensor;
+    kept.before = *kept.place;
+    // Else in the memory of the step before.
+    if (!kept.numbers || kept.numbers.shape() != kept.before.shape())
+      kept.numbers = Tensor::zeros(kept.before.shape(), kept.before.dtype(), kept.before.device());
+    launch<kernel::Copy>(kept.before.device(), kept.before, kept.numbers);
+  }
+}
+
+void NonFiniteGuard::restore_buffers() {
+  for (const KeptBuffer& kept : kept_) {
+    launch<kernel::Copy>(kept.before.device(), kept.numbers, kept.before);
+    *kept.place = kept.before;
+  }
+}
+
+void NonFiniteGuard::failed(const StepResult& step, const std::string& bad) {
+  std::string found = group_.size() > 1 ? first_said(group_, bad) : bad;
+  if (found.empty()) found = nothing_bad;
+  group_.together([&] { skip_or_stop(step, found); });
+}
+
+void NonFiniteGuard::skip_or_stop(const StepResult& step, const std::string& bad) {
+  const double rate = options_.schedule.learning_rate;
+  const std::string what =
+      text(std::isfinite(step.loss) ? "the gradient norm" : "the loss", " became ",
+           std::isfinite(step.loss) ? step.norm : step.loss, " at step ", state_.step, ": ", bad, ".");
+  if (options_.on_nan == OnNan::stop) {
+    fail(Fault::numeric, "train: ", what, checkpoints_.last_good(), " Lower train.learning_rate (now ", rate,
+         "), or leave such steps out with --on-nan skip.");
+  }
+  if (!std::isfinite(optimizer_.value_norm()) || !find_bad_buffer(model_).empty()) {
+    fail(Fault::numeric, "train: ", what, checkpoints_.last_good(),
+         " The weights themselves are not finite, so leaving steps out does not help. Lower "
+         "train.learning_rate (now ",
+         rate, ").");
+  }
+  ++state_.skipped;
+  ++state_.skipped_in_a_row;
+  log_.log({{"skipped", static_cast<double>(state_.skipped)}});
+  progress_.say("skipped", what);
+  if (state_.skipped_in_a_row >= options_.skip_limit) {
+    fail(Fault::numeric, "train: ", what, checkpoints_.last_good(), " ", state_.skipped_in_a_row,
+         " steps in a row were left out (train.skip_limit). Lower train.learning_rate (now ", rate, ").");
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,68 @@
+// Windows of steps, and their speed.
+#include "heed/train/loop/step_log.h"
+
+#include <algorithm>
+
+namespace heed {
+
+StepLog::StepLog(const RunFolder& folder, const ProcessGroup& group, Progress& progress, RunState& state)
+    : progress_(progress), state_(state) {
+  if (group.is_main()) metrics_ = std::make_unique<MetricsLog>(folder.metrics(), folder.tensorboard());
+}
+
+void StepLog::begin(int64_t total) {
+  total_ = total;
+  first_step_ = state_.step;
+  log_every_ = std::max<int64_t>(1, std::min<int64_t>(10, total / 200));
+  began_ = window_start_ = seconds_now();
+  earlier_seconds_ = state_.seconds;
+  window_tokens_ = 0;
+  now_ = {.total = total};
+}
+
+void StepLog::step(const StepResult& done) {
+  const double time = seconds_now();
+  window_tokens_ += done.tokens;
+  now_.step = state_.step;
+  if (!done.skipped) {
+    state_.window_loss += done.loss;
+    ++state_.window_steps;
+    now_.loss = done.loss;
+    now_.norm = done.norm;
+  }
+  now_.tokens_per_second = window_tokens_ / std::max(time - window_start_, 1e-9);
+  now_.seconds_left = (time - began_) / static_cast<double>(state_.step - first_step_) *
+                      static_cast<double>(total_ - state_.step);
+  state_.seconds = earlier_seconds_ + time - began_;
+  if ((state_.step % log_every_ != 0 && state_.step != total_) || state_.window_steps == 0) return;
+  log({{"loss", state_.window_loss / static_cast<double>(state_.window_steps)},
+       {"learning_rate", done.rate},
+       {"gradient_norm", now_.norm},
+       {"tokens_per_second", now_.tokens_per_second},
+       {"seconds", state_.seconds}});
+  state_.window_loss = window_tokens_ = 0;
+  state_.window_steps = 0;
+  window_start_ = time;
+}
+
+void StepLog::validation(const Scores& scores, double seconds) {
+  for (const auto& [name, value] : scores.list) now_.take_score(state_.step, name, value);
+  window_start_ += seconds;
+  state_.seconds = this->seconds();
+}
+
+void StepLog::log(const std::vector<Scalar>& numbers) {
+  if (metrics_ != nullptr) metrics_->log(state_.step, numbers);
+}
+
+void StepLog::sync() {
+  if (metrics_ != nullptr) metrics_->sync();
+}
+
+void StepLog::truncate() {
+  if (metrics_ != nullptr) metrics_->truncate_to(state_.step, state_.validated);
+}
+
+double StepLog::seconds() const { return earlier_seconds_ + seconds_now() - began_; }
+
+}  // namespace heed

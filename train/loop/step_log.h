@@ -1,0 +1,53 @@
+// What a session tells of its steps: lines of metrics, and the line of progress.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "heed/core/distributed/process_group.h"
+#include "heed/train/loop/progress.h"
+#include "heed/train/loop/train_callback.h"
+#include "heed/train/run/metrics_log.h"
+#include "heed/train/run/run_folder.h"
+#include "heed/train/run/run_state.h"
+
+namespace heed {
+
+/// Averages losses over a window of steps and logs one line of metrics for each; shows every step on the line
+/// of progress; counts the seconds of training. Only the main process of a group writes metrics.
+class StepLog {
+ public:
+  StepLog(const RunFolder& folder, const ProcessGroup& group, Progress& progress, RunState& state);
+
+  /// A session of steps begins, until `total` steps are done.
+  void begin(int64_t total);
+  /// The step that state.step counts is done.
+  void step(const StepResult& done);
+  /// A validation at this step gave these scores, and ended now. Its `seconds` do not count for speed.
+  void validation(const Scores& scores, double seconds);
+  /// Shows the present state on the line of progress.
+  void show() { progress_.step(now_); }
+
+  /// Logs numbers of the present step.
+  void log(const std::vector<Scalar>& numbers);
+  /// Forces what was logged to the disk.
+  void sync();
+  /// Drops what was logged after the present step: see MetricsLog.
+  void truncate();
+
+  /// Seconds of training, over all sessions, until now.
+  double seconds() const;
+  /// The step that the session began at.
+  int64_t first_step() const { return first_step_; }
+
+ private:
+  Progress& progress_;
+  RunState& state_;
+  std::unique_ptr<MetricsLog> metrics_;  // of the main process
+  int64_t total_ = 0, first_step_ = 0, log_every_ = 1;
+  double began_ = 0, earlier_seconds_ = 0;       // earlier: of the sessions before
+  double window_start_ = 0, window_tokens_ = 0;  // since the last line of metrics
+  Progress::Now now_ = {};
+};
+
+}  // namespace heed

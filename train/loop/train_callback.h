@@ -1,0 +1,73 @@
+// What users of the library, and tests, may add to the training loop.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "heed/core/distributed/process_group.h"
+#include "heed/nn/module.h"
+#include "heed/train/loop/step_batches.h"
+
+namespace heed {
+
+/// What one step gave.
+struct StepResult {
+  double loss = 0, norm = 0, rate = 0;  ///< rate: the learning rate
+  double tokens = 0;                    ///< of all processes
+  bool skipped = false;                 ///< loss or gradient was not finite, and nothing was changed
+};
+
+/// Where a callback is called from.
+struct TrainContext {
+  int64_t step = 0;  ///< counted from 1, as in the metrics
+  Module& model;
+  const ProcessGroup& group;
+};
+
+/// Functions that the loop calls at fixed places; each does nothing unless it is overridden. Every process of
+/// a group calls its own. What one throws ends the run.
+class TrainCallback {
+ public:
+  virtual ~TrainCallback() = default;
+  /// Whether before_step() and after_backward() are wanted. Steps then run op by op: a replayed CUDA graph
+  /// calls nobody, and batches are not made ahead.
+  virtual bool inside_steps() const { return false; }
+  virtual void before_step(const TrainContext&, StepBatches&) {}
+  /// The gradients of the step's batches are complete, those of this process.
+  virtual void after_backward(const TrainContext&) {}
+  virtual void after_step(const TrainContext&, const StepResult&) {}
+  virtual void after_validation(const TrainContext&, const Scores&) {}
+  /// The checkpoint of this step is written.
+  virtual void after_save(const TrainContext&) {}
+};
+
+/// All callbacks of a run, called in their order. They must outlive it.
+class TrainCallbacks {
+ public:
+  explicit TrainCallbacks(std::vector<TrainCallback*> all = {}) : all_(std::move(all)) {}
+
+  /// Whether one of them is inside_steps().
+  bool inside_steps() const {
+    for (const TrainCallback* one : all_) {
+      if (one->inside_steps()) return true;
+    }
+    return false;
+  }
+  /// Calls a member of each: `callbacks.call(&TrainCallback::after_step, context, result)`.
+  template <class... Parameters, class... Arguments>
+  void call(void (TrainCallback::*what)(Parameters...), Arguments&&... arguments) const {
+    for (TrainCallback* one : all_) (one->*what)(arguments...);
+  }
+  /// The same of those that are inside_steps().
+  template <class... Parameters, class... Arguments>
+  void call_inside(void (TrainCallback::*what)(Parameters...), Arguments&&... arguments) const {
+    for (TrainCallback* one : all_) {
+      if (one->inside_steps()) (one->*what)(arguments...);
+    }
+  }
+
+ private:
+  std::vector<TrainCallback*> all_;
+};
+
+}  // namespace heed

@@ -1,0 +1,29 @@
+// Settings that heed 0.1 had under another name: one table for files, --set, options, variables and old runs.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace heed {
+
+/// One setting, as heed 0.1 called it and as it is called since.
+struct RenamedSetting {
+  std::string_view old_key, key;  ///< dotted: "train.rate", "train.learning_rate"
+};
+
+/// Every setting whose key has changed.
+std::span<const RenamedSetting> renamed_settings();
+
+/// The present key of a setting of heed 0.1, such as "train.learning_rate" for "train.rate". The old key may
+/// lack its group ("rate"). Empty for a key that has not changed, and for one that never was.
+std::string_view key_now(std::string_view old_key);
+
+/// The present option for one of heed 0.1, both without dashes: "lr" for "rate", "checkpoint" for "ckpt",
+/// "train.learning_rate" for "train.rate". Empty as above.
+std::string option_now(std::string_view old_option);
+
+/// The present name of a series in the metrics.jsonl of heed 0.1; itself where it has not changed.
+std::string_view metric_now(std::string_view name);
+
+}  // namespace heed
