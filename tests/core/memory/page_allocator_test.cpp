@@ -1,6 +1,8 @@
 // Splitting and joining of blocks, against a plain list of allocations.
 #include "heed/core/memory/page_allocator.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <random>
 
@@ -13,10 +15,38 @@ namespace {
 constexpr int64_t page = Arena::page;
 constexpr int64_t plenty = int64_t{1} << 40;
 
+/// Pages that always follow the wish. The system may place a mapping elsewhere, beside another one of this
+/// process, and then two pieces cannot be joined; these addresses are set aside for the test.
+struct SetAside {
+  static constexpr int64_t bytes = int64_t{1} << 30;
+  static inline char* begin = nullptr;
+
+  SetAside() {
+    void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    REQUIRE(at != MAP_FAILED);
+    begin = static_cast<char*>(at);
+  }
+  ~SetAside() { munmap(begin, bytes); }
+
+  /// The first wish names an address of the arena's own choice: it gets the beginning.
+  static char* map(char* wish, int64_t size) {
+    char* at = wish >= begin && wish < begin + bytes ? wish : begin;
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    void* got = mmap(at, static_cast<size_t>(size), PROT_READ | PROT_WRITE, how, -1, 0);
+    return got == MAP_FAILED ? nullptr : static_cast<char*>(got);
+  }
+  static bool unmap(char* at, int64_t size) {
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    return mmap(at, static_cast<size_t>(size), PROT_NONE, how, -1, 0) != MAP_FAILED;
+  }
+  const MemorySource source{map, unmap, host_memory().least, true};
+};
+
 }  // namespace
 
 TEST_CASE("arena: blocks given back are joined and serve larger ones") {
-  Arena arena;
+  const SetAside addresses;
+  Arena arena(addresses.source);
   std::vector<void*> parts;
   for (int i = 0; i < 64; ++i) parts.push_back(arena.take(16 * page, plenty));
   const int64_t reserved = arena.reserved(), mapped = arena.mapped();
@@ -34,7 +64,8 @@ TEST_CASE("arena: blocks given back are joined and serve larger ones") {
 }
 
 TEST_CASE("arena: what is free at the end counts when it grows") {
-  Arena arena;
+  const SetAside addresses;
+  Arena arena(addresses.source);
   void* first = arena.take(100 * page, plenty);
   const int64_t before = arena.reserved();
   void* second = arena.take(before - 50 * page, plenty);
