@@ -12,7 +12,7 @@
 // units [H, hidden] u, cell.input [4 width, width] and cell.inner [4 width, width] W: gates i, f, g, o
 #include <cmath>
 
-#include "heed/attention/support/row_cache.h"
+#include "heed/attention/support/growing_rows.h"
 #include "heed/attention/variant.h"
 #include "heed/autograd/recompute.h"
 #include "heed/nn/recurrent.h"

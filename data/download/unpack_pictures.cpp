@@ -3,7 +3,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/gzip.h"
-#include "heed/data/download/remote_corpora.h"
+#include "heed/data/download/corpus_catalog.h"
 #include "heed/data/download/unpacking.h"
 #include "heed/data/formats/cifar.h"
 #include "heed/data/formats/idx.h"

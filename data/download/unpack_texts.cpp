@@ -5,7 +5,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/gzip.h"
-#include "heed/data/download/remote_corpora.h"
+#include "heed/data/download/corpus_catalog.h"
 #include "heed/data/download/unpacking.h"
 #include "heed/data/formats/tar.h"
 #include "heed/data/formats/zip.h"

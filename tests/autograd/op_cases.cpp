@@ -11,7 +11,7 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/tests/autograd/op_case.h"
 #include "heed/tests/device.h"
-#include "heed/tests/places.h"
+#include "heed/tests/source_paths.h"
 
 namespace heed::plain {
 namespace {

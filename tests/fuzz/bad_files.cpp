@@ -1,4 +1,4 @@
-// Checks heed's readers with thousands of damaged files (see law.h); the scorecard starts it.
+// Checks heed's readers with thousands of damaged files (see reader_rules.h); the scorecard starts it.
 //
 //   bad_files checkpoint RUN FIRST COUNT     damaged files of the last checkpoint of a run
 //   bad_files tokenizer - FIRST COUNT        damaged tokenizers in a checkpoint
@@ -26,8 +26,8 @@
 #include "heed/data/text/parallel_text.h"
 #include "heed/data/tokenizers/sentencepiece.h"
 #include "heed/data/tokenizers/vocabulary.h"
-#include "heed/tests/fuzz/law.h"
 #include "heed/tests/fuzz/mutate.h"
+#include "heed/tests/fuzz/reader_rules.h"
 #include "heed/tests/scratch.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/optim/optimizer.h"

@@ -2,7 +2,7 @@
 #include "heed/train/config/config.h"
 
 #include "heed/tests/fuzz/input.h"
-#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/reader_rules.h"
 #include "heed/train/tasks/task.h"
 
 using namespace heed;

@@ -1,7 +1,7 @@
 // Fuzz target: TensorBoard event files, raw and as records with valid checksums.
 #include "heed/core/io/hash.h"
 #include "heed/tests/fuzz/input.h"
-#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/reader_rules.h"
 #include "heed/train/run/tensorboard.h"
 
 using namespace heed;

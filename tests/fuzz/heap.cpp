@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/reader_rules.h"
 
 namespace {
 

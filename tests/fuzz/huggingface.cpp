@@ -1,7 +1,7 @@
 // Fuzz target: word-level tokenizer files in JSON.
 #include "heed/data/tokenizers/vocabulary.h"
 #include "heed/tests/fuzz/input.h"
-#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/reader_rules.h"
 
 using namespace heed;
 

@@ -3,7 +3,7 @@
 
 #include "heed/core/io/gzip.h"
 #include "heed/tests/fuzz/input.h"
-#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/reader_rules.h"
 
 using namespace heed;
 

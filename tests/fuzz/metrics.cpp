@@ -1,7 +1,7 @@
 // Fuzz target: lines of metrics.jsonl, whose reader skips damage.
 #include "heed/core/io/files.h"
 #include "heed/tests/fuzz/input.h"
-#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/reader_rules.h"
 #include "heed/train/run/metrics_log.h"
 
 using namespace heed;

@@ -2,7 +2,7 @@
 #include "heed/core/random.h"
 #include "heed/nn/linear.h"
 #include "heed/tests/fuzz/input.h"
-#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/reader_rules.h"
 #include "heed/train/optim/optimizer.h"
 
 using namespace heed;

@@ -1,7 +1,7 @@
 // Fuzz target: saved vocabularies of words, characters and byte pairs.
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/tests/fuzz/input.h"
-#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/reader_rules.h"
 
 using namespace heed;
 

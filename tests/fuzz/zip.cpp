@@ -4,7 +4,7 @@
 #include <set>
 
 #include "heed/tests/fuzz/input.h"
-#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/reader_rules.h"
 
 using namespace heed;
 

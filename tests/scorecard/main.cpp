@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "heed/core/io/json.h"
-#include "heed/tests/places.h"
 #include "heed/tests/scorecard/scorecard.h"
+#include "heed/tests/source_paths.h"
 
 namespace heed::scorecard {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "heed/tests/scorecard/outside.h"
+#include "heed/tests/scorecard/child_processes.h"
 
 namespace heed::scorecard {
 

@@ -11,8 +11,8 @@
 
 #include "heed/core/io/files.h"
 #include "heed/tests/catch.h"
-#include "heed/tests/places.h"
 #include "heed/tests/scratch.h"
+#include "heed/tests/source_paths.h"
 
 extern char** environ;
 

@@ -1,5 +1,6 @@
 // heed bench decode: tokens per second of greedy decoding and beam search.
-#include "heed/train/decode/decode.h"
+#include "heed/train/decode/beam_search.h"
+#include "heed/train/decode/greedy.h"
 
 #include <array>
 

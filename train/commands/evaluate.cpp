@@ -5,7 +5,7 @@
 #include "heed/core/io/json.h"
 #include "heed/train/commands/command_list.h"
 #include "heed/train/commands/loaded_run.h"
-#include "heed/train/metrics/baselines.h"
+#include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/score_name.h"
 
 namespace heed {

@@ -7,7 +7,7 @@
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/train/commands/command_list.h"
 #include "heed/train/commands/loaded_run.h"
-#include "heed/train/loop/estimate.h"
+#include "heed/train/loop/memory_estimate.h"
 
 namespace heed {
 namespace {

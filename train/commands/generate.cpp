@@ -4,7 +4,7 @@
 #include "heed/data/tokenizers/streamed_text.h"
 #include "heed/train/commands/command_list.h"
 #include "heed/train/commands/loaded_run.h"
-#include "heed/train/decode/decode.h"
+#include "heed/train/decode/sampling.h"
 
 namespace heed {
 namespace {

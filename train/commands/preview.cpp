@@ -6,8 +6,8 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
-#include "heed/train/loop/estimate.h"
 #include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/memory_estimate.h"
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/tasks/task.h"
 

@@ -19,7 +19,7 @@
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/pretraining.h"
-#include "heed/train/metrics/baselines.h"
+#include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/score_name.h"
 
 namespace heed {

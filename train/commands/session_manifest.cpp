@@ -4,7 +4,7 @@
 #include "heed/core/io/files.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/loop/pretraining.h"
-#include "heed/train/run/format.h"
+#include "heed/train/run/format_version.h"
 #include "heed/train/run/sessions.h"
 
 namespace heed {

@@ -226,7 +226,7 @@ Config from_preset(const std::string& name);
 
 /// Sets what a recipe sets for all tasks.
 void apply_recipe(Config& config, const std::string& recipe) {
-  constexpr std::string_view folder = "train/presets/recipes/", ending = ".toml";
+  constexpr std::string_view folder = "train/presets/recipe_defaults/", ending = ".toml";
   std::vector<std::string> known;
   for (const EmbeddedFile& file : embedded_files()) {
     if (!file.path.starts_with(folder)) continue;

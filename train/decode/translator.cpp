@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "heed/train/decode/decode.h"
+#include "heed/train/decode/beam_search.h"
+#include "heed/train/decode/greedy.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

@@ -7,7 +7,7 @@
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 #include "heed/core/memory/storage.h"
-#include "heed/train/loop/anomaly.h"
+#include "heed/train/loop/anomaly_detection.h"
 #include "heed/train/loop/machine_memory.h"
 
 namespace heed {

@@ -12,7 +12,7 @@
 #include "heed/train/loop/batch_stream.h"
 #include "heed/train/loop/checkpoint_manager.h"
 #include "heed/train/loop/early_stopping.h"
-#include "heed/train/loop/estimate.h"
+#include "heed/train/loop/memory_estimate.h"
 #include "heed/train/loop/non_finite_guard.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/loop/step_log.h"

@@ -11,7 +11,8 @@
 namespace heed {
 namespace {
 
-constexpr std::string_view folder = "train/presets/", recipes = "train/presets/recipes/", ending = ".toml";
+constexpr std::string_view folder = "train/presets/", defaults = "train/presets/recipe_defaults/",
+                           ending = ".toml";
 
 Preset read_preset(const EmbeddedFile& file) {
   const toml::table table = toml::parse(file.text, file.path);
@@ -34,7 +35,8 @@ std::span<const Preset> presets() {
   static const std::vector<Preset> all = [] {
     std::vector<Preset> list;
     for (const EmbeddedFile& file : embedded_files()) {
-      if (file.path.starts_with(folder) && !file.path.starts_with(recipes)) list.push_back(read_preset(file));
+      if (file.path.starts_with(folder) && !file.path.starts_with(defaults))
+        list.push_back(read_preset(file));
     }
     const auto place = [](const Preset& one) { return std::tuple(task_index(one.task), one.name); };
     std::sort(list.begin(), list.end(),

@@ -36,7 +36,7 @@ Path write_checkpoint(const Path& run, int64_t step, const std::vector<NamedByte
 
 /// Reads and verifies a checkpoint: `which` is "last", "best" or a number of steps. Fault::data when it is
 /// missing or damaged: the error names file, tensor and bytes, and the newest intact checkpoint with the
-/// command that uses it. The error for a newer format (train/run/format.h) says so.
+/// command that uses it. The error for a newer format (train/run/format_version.h) says so.
 Checkpoint open_checkpoint(const Path& run, std::string_view which = "last");
 
 /// The steps of a run's checkpoints in ascending order. Does not verify them.

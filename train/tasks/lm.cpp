@@ -5,7 +5,7 @@
 #include "heed/attention/variant.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/streamed_text.h"
-#include "heed/train/decode/decode.h"
+#include "heed/train/decode/sampling.h"
 #include "heed/train/tasks/lm_data.h"
 #include "heed/train/tasks/task_list.h"
 

@@ -7,7 +7,7 @@
 #include "heed/core/error.h"
 #include "heed/core/io/files.h"
 #include "heed/tests/catch.h"
-#include "heed/tests/places.h"
+#include "heed/tests/source_paths.h"
 
 using namespace heed;
 

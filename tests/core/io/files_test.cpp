@@ -14,7 +14,7 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
-#include "heed/tests/synced.h"
+#include "heed/tests/synced_files.h"
 
 using namespace heed;
 

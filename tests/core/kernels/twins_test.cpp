@@ -12,7 +12,7 @@
 #include "heed/core/kernels/norm/cross_entropy.h"
 #include "heed/core/kernels/norm/layer_norm.h"
 #include "heed/core/launch.h"
-#include "heed/tests/core/kernels/terms_mirror.h"
+#include "heed/tests/core/kernels/arguments_on_device.h"
 #include "heed/tests/core/numbers.h"
 
 using namespace heed;

@@ -12,7 +12,7 @@
 #include "heed/data/formats/png.h"
 #include "heed/data/synthetic/pathfinder_brush.h"
 #include "heed/tests/data/scratch.h"
-#include "heed/tests/synced.h"
+#include "heed/tests/synced_files.h"
 
 using namespace heed;
 

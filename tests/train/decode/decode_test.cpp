@@ -1,5 +1,7 @@
 // Greedy decoding, beam search and sampling against full recomputation and exhaustive search.
-#include "heed/train/decode/decode.h"
+#include "heed/train/decode/beam_search.h"
+#include "heed/train/decode/greedy.h"
+#include "heed/train/decode/sampling.h"
 
 #include <algorithm>
 #include <cmath>

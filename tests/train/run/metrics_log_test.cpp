@@ -8,7 +8,7 @@
 
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
-#include "heed/tests/synced.h"
+#include "heed/tests/synced_files.h"
 
 using namespace heed;
 

@@ -1,6 +1,6 @@
 // Image of the Long Range Arena: grey CIFAR-10, read pixel by pixel.
 #include "heed/data/formats/cifar.h"
-#include "heed/data/synthetic/documents.h"
+#include "heed/data/synthetic/retrieval_documents.h"
 #include "heed/train/tasks/lra/lra.h"
 #include "heed/train/tasks/task_list.h"
 

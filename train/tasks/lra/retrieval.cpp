@@ -1,5 +1,5 @@
 // Retrieval of the Long Range Arena: are two papers related? One encoder reads both, byte by byte.
-#include "heed/data/synthetic/documents.h"
+#include "heed/data/synthetic/retrieval_documents.h"
 #include "heed/data/text/labelled_text.h"
 #include "heed/nn/encoder_models.h"
 #include "heed/train/tasks/lra/lra.h"

@@ -1,5 +1,5 @@
 // Text of the Long Range Arena: is a movie review, read byte by byte, positive?
-#include "heed/data/synthetic/documents.h"
+#include "heed/data/synthetic/retrieval_documents.h"
 #include "heed/data/text/labelled_text.h"
 #include "heed/train/tasks/lra/lra.h"
 #include "heed/train/tasks/task_list.h"

@@ -6,7 +6,7 @@
 
 #include "heed/core/launch.h"
 #include "heed/core/operation_count.h"
-#include "heed/tests/core/kernels/terms_mirror.h"
+#include "heed/tests/core/kernels/arguments_on_device.h"
 #include "heed/tests/core/numbers.h"
 
 using namespace heed;

@@ -2,7 +2,7 @@
 #include "heed/core/kernels/attention/ntm_addressing.h"
 
 #include "heed/core/launch.h"
-#include "heed/tests/core/kernels/terms_mirror.h"
+#include "heed/tests/core/kernels/arguments_on_device.h"
 #include "heed/tests/core/numbers.h"
 
 using namespace heed;

@@ -10,8 +10,8 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/sparse_pattern.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention_arguments_on_device.h"
 #include "heed/tests/core/kernels/attention_reference.h"
-#include "heed/tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {

@@ -9,8 +9,8 @@
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/arguments_on_device.h"
 #include "heed/tests/core/kernels/attention_reference.h"
-#include "heed/tests/core/kernels/terms_mirror.h"
 
 namespace heed {
 namespace {

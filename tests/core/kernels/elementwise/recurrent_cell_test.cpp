@@ -3,7 +3,7 @@
 #include "heed/core/kernels/elementwise/recurrent_cell.h"
 #include "heed/core/launch.h"
 
-#include "heed/tests/core/kernels/mirrored_tensors.h"
+#include "heed/tests/core/kernels/tensors_on_device.h"
 #include "heed/tests/core/numbers.h"
 
 using namespace heed;

@@ -7,8 +7,8 @@
 
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention_arguments_on_device.h"
 #include "heed/tests/core/kernels/attention_reference.h"
-#include "heed/tests/core/kernels/mirrored_terms.h"
 
 namespace heed {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "heed/tests/core/kernels/mirrored_tensors.h"
+#include "heed/tests/core/kernels/tensors_on_device.h"
 #include "heed/tests/core/numbers.h"
 
 using namespace heed;

@@ -1,5 +1,5 @@
 // Paths defined by the build, in one file: all other objects are the same in every checkout.
-#include "heed/tests/places.h"
+#include "heed/tests/source_paths.h"
 
 namespace heed {
 

@@ -1,5 +1,5 @@
 // Fills metrical lines with words of the right stress and assigns them to speakers.
-#include "heed/data/synthetic/text.h"
+#include "heed/data/synthetic/rhymed_text.h"
 
 #include <algorithm>
 #include <array>

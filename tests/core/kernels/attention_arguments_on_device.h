@@ -7,7 +7,7 @@
 #include "heed/core/kernels/linear_attention/decay_scan.h"
 #include "heed/core/kernels/linear_attention/polynomial_attention.h"
 #include "heed/tests/any_device.h"
-#include "heed/tests/core/kernels/mirrored_tensors.h"
+#include "heed/tests/core/kernels/tensors_on_device.h"
 
 namespace heed {
 

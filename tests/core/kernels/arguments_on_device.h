@@ -5,7 +5,7 @@
 #include "heed/core/kernels/attention/ntm_addressing.h"
 #include "heed/core/kernels/content/tree_attention.h"
 #include "heed/tests/any_device.h"
-#include "heed/tests/core/kernels/mirrored_tensors.h"
+#include "heed/tests/core/kernels/tensors_on_device.h"
 
 namespace heed {
 

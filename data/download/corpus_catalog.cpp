@@ -1,5 +1,5 @@
 // The table of corpora: addresses, licences and files.
-#include "heed/data/download/remote_corpora.h"
+#include "heed/data/download/corpus_catalog.h"
 
 namespace heed {
 namespace {

@@ -1,5 +1,5 @@
 // Appends rows in place, and joins weights of steps into a map.
-#include "heed/attention/support/row_cache.h"
+#include "heed/attention/support/growing_rows.h"
 
 #include <algorithm>
 

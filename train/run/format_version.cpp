@@ -1,5 +1,5 @@
 // Reads and checks a format version.
-#include "heed/train/run/format.h"
+#include "heed/train/run/format_version.h"
 
 namespace heed {
 

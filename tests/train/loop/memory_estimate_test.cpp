@@ -1,5 +1,5 @@
 // Estimates of time and memory before a run: accurate, without side effects, and an error when too much.
-#include "heed/train/loop/estimate.h"
+#include "heed/train/loop/memory_estimate.h"
 
 #include <cmath>
 #include <limits>

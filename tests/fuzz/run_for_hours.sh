@@ -1,7 +1,7 @@
 #!/bin/bash
 # Fuzzes targets in turns until each has had its processor time, and keeps account of it.
-#   tests/fuzz/hours.sh [--hours H] [--turn SECONDS] [TARGET ...]    without targets: all of them; H is 1 by default
-#   tests/fuzz/hours.sh --table                                      what the account says
+#   tests/fuzz/run_for_hours.sh [--hours H] [--turn SECONDS] [TARGET ...]    without targets: all of them; H is 1 by default
+#   tests/fuzz/run_for_hours.sh --table                                      what the account says
 # Inputs that reach new code stay in build/fuzz/work/TARGET, findings go to build/fuzz/findings, the account is
 # build/fuzz/hours.txt: target, seconds of processor time, inputs, a line a turn. A target with a finding has no
 # further turn, and the exit is 1 when the others are done. Ctrl-C ends a turn and keeps what it found;
@@ -23,7 +23,7 @@ while [[ ${1-} == --* ]]; do
     --hours) hours=$2 && shift 2 ;;
     --turn) turn=$2 && shift 2 ;;
     --table) table && exit 0 ;;
-    *) echo "hours.sh knows --hours, --turn and --table, not $1" >&2 && exit 2 ;;
+    *) echo "run_for_hours.sh knows --hours, --turn and --table, not $1" >&2 && exit 2 ;;
   esac
 done
 [[ $# -gt 0 ]] || set -- tests/fuzz/corpus/*/

@@ -1,5 +1,5 @@
 // Planted non-finite values: found, named, and stopped at or skipped.
-#include "heed/train/loop/anomaly.h"
+#include "heed/train/loop/anomaly_detection.h"
 
 #include <cstring>
 

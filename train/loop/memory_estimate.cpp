@@ -1,5 +1,5 @@
 // The rehearsal of a run.
-#include "heed/train/loop/estimate.h"
+#include "heed/train/loop/memory_estimate.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -12,7 +12,7 @@
 #include "heed/core/memory/storage.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
-#include "heed/train/loop/anomaly.h"
+#include "heed/train/loop/anomaly_detection.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/loop/step_batches.h"

@@ -1,5 +1,5 @@
 // Baselines of scores as text and JSON.
-#include "heed/train/metrics/baselines.h"
+#include "heed/train/metrics/baseline_scores.h"
 
 #include "heed/attention/inspect/text_escapes.h"
 

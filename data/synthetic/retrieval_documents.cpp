@@ -1,5 +1,5 @@
 // Generates long documents, and digits on a background.
-#include "heed/data/synthetic/documents.h"
+#include "heed/data/synthetic/retrieval_documents.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/data/synthetic/digits.h"
 #include "heed/data/synthetic/random_stream.h"
-#include "heed/data/synthetic/text.h"
+#include "heed/data/synthetic/rhymed_text.h"
 #include "heed/data/text/text.h"
 
 namespace heed {

@@ -1,5 +1,5 @@
 // fsync and syncfs of the test programs, which replace the C library's at link time.
-#include "heed/tests/synced.h"
+#include "heed/tests/synced_files.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Synthetic verse: shape, rhymes and speakers.
-#include "heed/data/synthetic/text.h"
+#include "heed/data/synthetic/rhymed_text.h"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // Synthetic documents and images: labels that only distant words reveal.
-#include "heed/data/synthetic/documents.h"
+#include "heed/data/synthetic/retrieval_documents.h"
 
 #include <algorithm>
 

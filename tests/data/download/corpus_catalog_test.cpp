@@ -1,5 +1,5 @@
 // Corpora in archives from a loopback server: unpacking, errors, and reading.
-#include "heed/data/download/remote_corpora.h"
+#include "heed/data/download/corpus_catalog.h"
 
 #include <algorithm>
 

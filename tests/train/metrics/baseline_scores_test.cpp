@@ -1,5 +1,5 @@
 // Baselines: next to their task's scores, and wherever a run shows an accuracy.
-#include "heed/train/metrics/baselines.h"
+#include "heed/train/metrics/baseline_scores.h"
 
 #include "heed/core/io/files.h"
 #include "heed/tests/train/shell.h"

@@ -1,5 +1,5 @@
 // Checks the rules for readers of untrusted bytes.
-#include "heed/tests/fuzz/law.h"
+#include "heed/tests/fuzz/reader_rules.h"
 
 #include <unistd.h>
 

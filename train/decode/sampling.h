@@ -1,4 +1,4 @@
-// Decoding: greedy, beam search and sampling, one token at a time with a cache.
+// Sampling: draws the next token by temperature, top-k, top-p and a repetition penalty.
 #pragma once
 
 #include <cstdint>
@@ -8,33 +8,8 @@
 
 #include "heed/core/random.h"
 #include "heed/nn/transformer.h"
-#include "heed/train/config/config.h"
 
 namespace heed {
-
-/// Token ids that decoding needs.
-struct DecodeIds {
-  int32_t start = 2, end = 3;
-  std::vector<int32_t> forbidden;  ///< never generated: padding, unknown
-};
-
-/// One output sequence without start and end tokens, and its log probability (for beams divided by the length
-/// penalty).
-struct Hypothesis {
-  std::vector<int32_t> ids;
-  double score = 0;
-};
-
-/// Greedy decoding: the most probable token at each step, for all rows at once; finished rows leave the
-/// batch. longest[i] is the maximum number of tokens of row i.
-std::vector<Hypothesis> greedy(const AutoregressiveModel& model, Decoding state,
-                               const std::vector<int64_t>& longest, const DecodeIds& ids);
-
-/// Beam search: for each row the best of `options.beam` finished hypotheses, by log probability over
-/// ((5 + length) / 6)^alpha (Wu et al. 2016, arXiv 1609.08144, equation 14). `longest` as in greedy().
-std::vector<Hypothesis> beam_search(const AutoregressiveModel& model, Decoding state,
-                                    const std::vector<int64_t>& longest, const DecodeIds& ids,
-                                    const DecodeOptions& options);
 
 /// Settings of sampling.
 struct SampleOptions {

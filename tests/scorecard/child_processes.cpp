@@ -1,5 +1,5 @@
 // Processes by fork, exec and wait4, and temporary folders.
-#include "heed/tests/scorecard/outside.h"
+#include "heed/tests/scorecard/child_processes.h"
 
 #include <fcntl.h>
 #include <poll.h>
