@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "heed/autograd/autocast.h"
 #include "heed/autograd/gradient_hooks.h"
+#include "heed/autograd/mixed_precision.h"
 #include "heed/autograd/tape.h"
 
 namespace heed {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "heed/core/product_precision.h"
+#include "heed/core/matmul_precision.h"
 
 namespace heed {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "heed/core/key_set.h"
+#include "heed/core/key_bitset.h"
 
 namespace heed::kernel {
 namespace {

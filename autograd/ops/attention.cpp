@@ -1,9 +1,9 @@
 // Fused attention: three kernels that never hold a map.
 #include "heed/core/kernels/attention/attention.h"
 
-#include "heed/autograd/autocast.h"
+#include "heed/autograd/mixed_precision.h"
 #include "heed/autograd/ops.h"
-#include "heed/autograd/ops/head_views.h"
+#include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/content/tree.h"
 #include "heed/core/kernels/elementwise/copy.h"

@@ -2,7 +2,7 @@
 #include "heed/core/kernels/norm/reduce.h"
 
 #include "heed/autograd/ops.h"
-#include "heed/autograd/ops/head_views.h"
+#include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/core/kernels/elementwise/cumulative_exp_sum.h"
 #include "heed/core/launch.h"
 

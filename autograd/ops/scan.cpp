@@ -2,7 +2,7 @@
 #include "heed/core/kernels/linear_attention/decay_scan.h"
 
 #include "heed/autograd/ops.h"
-#include "heed/autograd/ops/head_views.h"
+#include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/attention/rotary.h"
 #include "heed/core/launch.h"

@@ -1,6 +1,6 @@
 // Scores and weights of the recurrent era: additive scores, windows around a centre, addressing.
 #include "heed/autograd/ops.h"
-#include "heed/autograd/ops/head_views.h"
+#include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/attention/additive_score.h"
 #include "heed/core/launch.h"

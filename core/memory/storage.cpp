@@ -10,7 +10,7 @@
 #include "heed/core/cuda/runtime/memory.h"
 #include "heed/core/error.h"
 #include "heed/core/io/byte_text.h"
-#include "heed/core/memory/caching_pool.h"
+#include "heed/core/memory/caching_allocator.h"
 #include "heed/core/memory/capture_reservation.h"
 #include "heed/core/memory/out_of_memory.h"
 

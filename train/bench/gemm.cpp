@@ -12,7 +12,7 @@
 #include "heed/core/random.h"
 #include "heed/train/bench/bench.h"
 #include "heed/train/bench/blas.h"
-#include "heed/train/bench/limits.h"
+#include "heed/train/bench/machine_peaks.h"
 #include "heed/train/bench/measure.h"
 #include "heed/train/loop/progress.h"
 

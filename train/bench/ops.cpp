@@ -12,7 +12,7 @@
 #include "heed/core/kernels/norm/softmax.h"
 #include "heed/core/launch.h"
 #include "heed/train/bench/bench.h"
-#include "heed/train/bench/limits.h"
+#include "heed/train/bench/machine_peaks.h"
 #include "heed/train/bench/measure.h"
 #include "heed/train/bench/ops.h"
 

@@ -9,7 +9,7 @@
 #include "heed/core/kernels/linear_attention/decay_scan.h"
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/launch.h"
-#include "heed/train/bench/limits.h"
+#include "heed/train/bench/machine_peaks.h"
 #include "heed/train/bench/ops.h"
 
 namespace heed::bench {

@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "heed/autograd/autocast.h"
+#include "heed/autograd/mixed_precision.h"
 #include "heed/core/cuda/runtime/context.h"
 #include "heed/core/io/files.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/bench/bench.h"
-#include "heed/train/bench/limits.h"
+#include "heed/train/bench/machine_peaks.h"
+#include "heed/train/bench/matmul_replay.h"
 #include "heed/train/bench/measure.h"
-#include "heed/train/bench/product_replay.h"
-#include "heed/train/bench/stepper.h"
+#include "heed/train/bench/training_steps.h"
 #include "heed/train/loop/progress.h"
 
 namespace heed::bench {

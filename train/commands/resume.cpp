@@ -1,7 +1,7 @@
 // heed resume: resumes a run, bit-identical to an uninterrupted one.
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_list.h"
-#include "heed/train/commands/process_members.h"
+#include "heed/train/commands/distributed_session.h"
 
 namespace heed {
 namespace {

@@ -4,8 +4,8 @@
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_list.h"
+#include "heed/train/commands/distributed_session.h"
 #include "heed/train/commands/preview.h"
-#include "heed/train/commands/process_members.h"
 #include "heed/train/loop/pretraining.h"
 
 namespace heed {

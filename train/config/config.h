@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heed/attention/spec.h"
-#include "heed/core/product_precision.h"
+#include "heed/core/matmul_precision.h"
 #include "heed/nn/seq2seq.h"
 #include "heed/train/optim/optimizer.h"
 #include "heed/train/optim/schedule.h"

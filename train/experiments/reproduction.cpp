@@ -8,7 +8,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
-#include "heed/train/experiments/reproduction_cells.h"
+#include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"
 #include "heed/train/run/csv.h"
@@ -208,8 +208,8 @@ void give_up(Work& work, const Error& why) {
 
 Config config_of(const Work& work, const ReproductionOptions& options, int64_t seed) {
   Config config = make_config(work.column->preset);
-  config.set("attention.encoder", work.row->attention, "published.json: ");
-  config.set("attention.decoder", work.row->attention, "published.json: ");
+  config.set("attention.encoder", work.row->attention, "published_results.json: ");
+  config.set("attention.decoder", work.row->attention, "published_results.json: ");
   const auto data = options.data.find(work.column->name);
   if (data != options.data.end()) config.set("data.path", data->second, "--data: ");
   config.train.seed += seed;

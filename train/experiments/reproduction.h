@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heed/train/experiments/comparison_plan.h"
-#include "heed/train/experiments/published.h"
+#include "heed/train/experiments/published_results.h"
 
 namespace heed {
 

@@ -4,7 +4,7 @@
 
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
-#include "heed/train/experiments/reproduction_cells.h"
+#include "heed/train/experiments/reproduction_parts.h"
 #include "heed/train/experiments/subprocess.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/loop/stop_signals.h"

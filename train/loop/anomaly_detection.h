@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heed/train/loop/step_batches.h"
+#include "heed/train/loop/gradient_accumulation.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

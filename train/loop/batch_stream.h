@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "heed/core/distributed/process_group.h"
+#include "heed/train/loop/gradient_accumulation.h"
 #include "heed/train/loop/prefetch.h"
-#include "heed/train/loop/step_batches.h"
 #include "heed/train/run/run_state.h"
 
 namespace heed {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "heed/core/distributed/process_group.h"
+#include "heed/train/loop/gradient_accumulation.h"
 #include "heed/train/loop/progress.h"
-#include "heed/train/loop/step_batches.h"
 #include "heed/train/loop/train_callback.h"
 #include "heed/train/optim/optimizer.h"
 

@@ -6,16 +6,16 @@
 #include <functional>
 #include <new>
 
-#include "heed/autograd/autocast.h"
+#include "heed/autograd/mixed_precision.h"
 #include "heed/core/device.h"
 #include "heed/core/memory/out_of_memory.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/loop/anomaly_detection.h"
+#include "heed/train/loop/gradient_accumulation.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/progress.h"
-#include "heed/train/loop/step_batches.h"
 #include "heed/train/loop/worst_case_batches.h"
 
 namespace heed {

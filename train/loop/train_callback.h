@@ -6,7 +6,7 @@
 
 #include "heed/core/distributed/process_group.h"
 #include "heed/nn/module.h"
-#include "heed/train/loop/step_batches.h"
+#include "heed/train/loop/gradient_accumulation.h"
 
 namespace heed {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "heed/train/loop/captured_step_cache.h"
 #include "heed/train/loop/forward_backward.h"
+#include "heed/train/loop/graph_capture_cache.h"
 #include "heed/train/loop/non_finite_guard.h"
 #include "heed/train/loop/train_callback.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heed/autograd/autocast.h"
+#include "heed/autograd/mixed_precision.h"
 #include "heed/core/distributed/single_process.h"
 #include "heed/train/config/config.h"
 #include "heed/train/loop/batch_stream.h"

@@ -1,8 +1,8 @@
 // The k largest numbers of a row, found by one block without sorting.
 #pragma once
 
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/sort.h"
-#include "heed/core/cuda/device/team.h"
 
 namespace heed::cuda {
 

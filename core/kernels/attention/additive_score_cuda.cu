@@ -3,7 +3,7 @@
 #include "heed/core/kernels/attention/additive_score.h"
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/kernels/simd/math.h"
 #include "heed/core/operation_count.h"
 

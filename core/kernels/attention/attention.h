@@ -3,7 +3,7 @@
 #pragma once
 
 #include "heed/core/isa.h"
-#include "heed/core/product_precision.h"
+#include "heed/core/matmul_precision.h"
 #include "heed/core/random.h"
 
 namespace heed::kernel {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/sort.h"
-#include "heed/core/cuda/device/team.h"
 #include "heed/core/kernels/attention/head_view.h"
 #include "heed/core/operation_count.h"
 

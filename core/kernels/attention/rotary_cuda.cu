@@ -1,7 +1,7 @@
 // Turning pairs on a GPU: a warp takes a row.
 #include "heed/core/kernels/attention/rotary.h"
 
-#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/kernels/attention/head_view.h"
 #include "heed/core/operation_count.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {

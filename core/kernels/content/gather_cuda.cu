@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/scatter_add.h"
 #include "heed/core/cuda/device/sort.h"
-#include "heed/core/cuda/device/team.h"
 #include "heed/core/cuda/runtime/device_error.h"
 #include "heed/core/operation_count.h"
 

@@ -1,7 +1,7 @@
 // Picking one key a row on a GPU: a warp takes a row.
 #include "heed/core/kernels/content/hard_choice.h"
 
-#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {

@@ -1,7 +1,7 @@
 // Measures and choices of queries on a GPU: a warp measures a query, a block or a warp chooses in a row.
 #include "heed/core/kernels/content/prob_sparse.h"
 
-#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/top_k.h"
 #include "heed/core/kernels/attention/head_view.h"
 #include "heed/core/operation_count.h"

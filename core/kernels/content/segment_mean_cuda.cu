@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/kernels/attention/head_view.h"
 #include "heed/core/operation_count.h"
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/sort.h"
-#include "heed/core/cuda/device/team.h"
 #include "heed/core/cuda/device/top_k.h"
 #include "heed/core/operation_count.h"
 

@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "heed/core/ceil_div.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/scatter_add.h"
 #include "heed/core/cuda/device/sort.h"
-#include "heed/core/cuda/device/team.h"
 #include "heed/core/cuda/device/tree_sums.h"
 #include "heed/core/kernels/attention/head_view.h"
 #include "heed/core/kernels/elementwise/copy.h"

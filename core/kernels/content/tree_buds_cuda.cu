@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/tree_sums.h"
 #include "heed/core/kernels/content/sum_heap.h"
 #include "heed/core/operation_count.h"

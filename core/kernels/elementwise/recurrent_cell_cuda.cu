@@ -2,7 +2,7 @@
 #include "heed/core/kernels/elementwise/recurrent_cell.h"
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/kernels/simd/math.h"
 #include "heed/core/operation_count.h"
 

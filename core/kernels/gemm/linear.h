@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/core/isa.h"
-#include "heed/core/product_precision.h"
+#include "heed/core/matmul_precision.h"
 #include "heed/core/tensor.h"
 
 namespace heed::kernel {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {

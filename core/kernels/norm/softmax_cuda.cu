@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heed/core/cuda/device/team.h"
+#include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/kernels/simd/math.h"
 #include "heed/core/operation_count.h"
 

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "heed/data/synthetic/phrasebook/english.h"
-#include "heed/data/synthetic/phrasebook/patterns.h"
+#include "heed/data/synthetic/phrasebook/sentence_patterns.h"
 
 namespace heed::phrases {
 namespace {

@@ -1,7 +1,7 @@
 // Questions with a question word.
 #include <array>
 
-#include "heed/data/synthetic/phrasebook/patterns.h"
+#include "heed/data/synthetic/phrasebook/sentence_patterns.h"
 
 namespace heed::phrases {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "heed/core/error.h"
-#include "heed/data/synthetic/phrasebook/patterns.h"
+#include "heed/data/synthetic/phrasebook/sentence_patterns.h"
 
 namespace heed::phrases {
 

@@ -6,8 +6,8 @@
 
 #include "heed/core/io/files.h"
 #include "heed/tests/catch.h"
+#include "heed/train/bench/matmul_replay.h"
 #include "heed/train/bench/measure.h"
-#include "heed/train/bench/product_replay.h"
 #include "heed/train/bench/workload.h"
 
 using namespace heed;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "heed/data/synthetic/phrasebook/english.h"
-#include "heed/data/synthetic/phrasebook/patterns.h"
+#include "heed/data/synthetic/phrasebook/sentence_patterns.h"
 #include "heed/tests/catch.h"
 
 using namespace heed;

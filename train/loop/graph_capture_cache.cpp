@@ -1,5 +1,5 @@
 // Which recording serves which batches.
-#include "heed/train/loop/captured_step_cache.h"
+#include "heed/train/loop/graph_capture_cache.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // Captured and replayed steps: bit-identical to plain steps; what cannot be captured runs plainly.
-#include "heed/train/loop/captured_step.h"
+#include "heed/train/loop/graph_capture.h"
 
 #include <cstdlib>
 

@@ -1,7 +1,7 @@
 // Sentences of one clause.
 #include <array>
 
-#include "heed/data/synthetic/phrasebook/patterns.h"
+#include "heed/data/synthetic/phrasebook/sentence_patterns.h"
 
 namespace heed::phrases {
 namespace {

@@ -1,4 +1,4 @@
-// Published results: tables of papers, with their sources (train/experiments/published.json).
+// Published results: tables of papers, with their sources (train/experiments/published_results.json).
 #pragma once
 
 #include <cstdint>

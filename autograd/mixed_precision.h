@@ -1,7 +1,7 @@
 // Autocast: mixed precision of products within a scope.
 #pragma once
 
-#include "heed/core/product_precision.h"
+#include "heed/core/matmul_precision.h"
 
 namespace heed {
 

@@ -1,5 +1,5 @@
 // Small blocks by size, large ones from the arena.
-#include "heed/core/memory/caching_pool.h"
+#include "heed/core/memory/caching_allocator.h"
 
 #include <algorithm>
 #include <bit>

@@ -8,8 +8,8 @@
 
 #include "heed/core/distributed/process_group.h"
 #include "heed/nn/module.h"
-#include "heed/train/loop/captured_step.h"
-#include "heed/train/loop/step_batches.h"
+#include "heed/train/loop/gradient_accumulation.h"
+#include "heed/train/loop/graph_capture.h"
 #include "heed/train/optim/optimizer.h"
 
 namespace heed {

@@ -1,5 +1,5 @@
 // Steps of a workload, grouped by the shapes of their batches.
-#include "heed/train/bench/stepper.h"
+#include "heed/train/bench/training_steps.h"
 
 #include "heed/autograd/tape.h"
 #include "heed/core/distributed/single_process.h"

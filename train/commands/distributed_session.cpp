@@ -1,5 +1,5 @@
 // Joining the others, and being given what the first process has opened.
-#include "heed/train/commands/process_members.h"
+#include "heed/train/commands/distributed_session.h"
 
 #include <sched.h>
 

@@ -1,5 +1,5 @@
 // Recording a step, or finding out that it cannot be.
-#include "heed/train/loop/captured_step.h"
+#include "heed/train/loop/graph_capture.h"
 
 #include <cstdlib>
 

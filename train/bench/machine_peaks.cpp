@@ -1,5 +1,5 @@
 // heed bench limits: peak rates of multiply-adds, products and memory, and launch latency.
-#include "heed/train/bench/limits.h"
+#include "heed/train/bench/machine_peaks.h"
 
 #include <algorithm>
 #include <cstring>

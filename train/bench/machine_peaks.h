@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "heed/core/product_precision.h"
+#include "heed/core/matmul_precision.h"
 
 namespace heed::bench {
 

@@ -1,5 +1,5 @@
 // The current rounding of each thread.
-#include "heed/autograd/autocast.h"
+#include "heed/autograd/mixed_precision.h"
 
 namespace heed {
 namespace {

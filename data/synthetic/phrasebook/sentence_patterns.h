@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "heed/data/synthetic/phrasebook/speaker.h"
+#include "heed/data/synthetic/phrasebook/word_choice.h"
 #include "heed/data/text/parallel_text.h"
 
 namespace heed::phrases {

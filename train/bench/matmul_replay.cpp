@@ -1,5 +1,5 @@
 // Replays products with kernel::Gemm.
-#include "heed/train/bench/product_replay.h"
+#include "heed/train/bench/matmul_replay.h"
 
 #include <algorithm>
 #include <map>

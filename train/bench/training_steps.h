@@ -4,7 +4,7 @@
 #include <string>
 
 #include "heed/train/bench/workload.h"
-#include "heed/train/loop/captured_step_cache.h"
+#include "heed/train/loop/graph_capture_cache.h"
 
 namespace heed::bench {
 

@@ -1,5 +1,5 @@
 // Autocast to bf16: which products it rounds, and which it does not.
-#include "heed/autograd/autocast.h"
+#include "heed/autograd/mixed_precision.h"
 
 #include <thread>
 

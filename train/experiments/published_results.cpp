@@ -1,5 +1,5 @@
 // Reads the tables out of the text that the build puts into the program.
-#include "heed/train/experiments/published.h"
+#include "heed/train/experiments/published_results.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ Measure measure_named(const std::string& word) {
   if (word == "crossover") return Measure::crossover;
   if (word == "steps_per_second") return Measure::steps_per_second;
   if (word == "sooner") return Measure::sooner;
-  fail(Fault::internal, "published.json: measure '", word, "' is unknown.");
+  fail(Fault::internal, "published_results.json: measure '", word, "' is unknown.");
 }
 
 std::string text_or_nothing(const Json& object, std::string_view key) {
@@ -45,8 +45,8 @@ PublishedTable table_of(const std::string& name, const Json& json) {
     PublishedRow one{row, metadata.at("attention").text(), {}, text_or_nothing(metadata, "note")};
     for (const Json& value : metadata.at("values").list()) one.values.push_back(value.real());
     if (one.values.size() != out.columns.size())
-      fail(Fault::internal, "published.json: ", name, ", ", row, " has ", one.values.size(), " values for ",
-           out.columns.size(), " columns.");
+      fail(Fault::internal, "published_results.json: ", name, ", ", row, " has ", one.values.size(),
+           " values for ", out.columns.size(), " columns.");
     out.rows.push_back(std::move(one));
   }
   return out;
@@ -57,7 +57,8 @@ PublishedTable table_of(const std::string& name, const Json& json) {
 const std::vector<PublishedTable>& published() {
   static const std::vector<PublishedTable> all = [] {
     std::vector<PublishedTable> tables;
-    const Json file = parse_json(embedded_file("train/experiments/published.json"), "published.json");
+    const Json file =
+        parse_json(embedded_file("train/experiments/published_results.json"), "published_results.json");
     for (const auto& [name, json] : file.members()) tables.push_back(table_of(name, json));
     return tables;
   }();

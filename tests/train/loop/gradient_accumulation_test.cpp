@@ -1,5 +1,5 @@
 // The batches of a step: weights and order.
-#include "heed/train/loop/step_batches.h"
+#include "heed/train/loop/gradient_accumulation.h"
 
 #include "heed/core/io/json.h"
 #include "heed/core/launch.h"
@@ -21,7 +21,7 @@ Batch numbered(int64_t number) {
 
 }  // namespace
 
-TEST_CASE("step_batches: those made one by one are what those held are") {
+TEST_CASE("gradient accumulation: those made one by one are what those held are") {
   StepBatches held({numbered(0), numbered(1), numbered(2)}), made({1, 2, 3}, numbered);
   for (StepBatches* batches : {&held, &made}) {
     REQUIRE(batches->count() == 3);
@@ -40,7 +40,7 @@ TEST_CASE("step_batches: those made one by one are what those held are") {
   CHECK_THROWS_WITH(wrong.at(1), containing("batch 2 weighs 2, and the task told 5"));
 }
 
-TEST_CASE("step_batches: a share of a batch counts with the weight of the whole") {
+TEST_CASE("gradient accumulation: a share of a batch counts with the weight of the whole") {
   Batch share = numbered(3);
   share.whole = 9;
   const StepBatches held({share, numbered(0)});
@@ -48,7 +48,7 @@ TEST_CASE("step_batches: a share of a batch counts with the weight of the whole"
   CHECK(held.weight() == 10);
 }
 
-TEST_CASE("step_batches: batches are copied into tensors that stay where they are") {
+TEST_CASE("gradient accumulation: batches are copied into tensors that stay where they are") {
   StepBatches place({numbered(0), numbered(1)});
   const Tensor first = place.all()[0].tensors[0];
   StepBatches next({numbered(5), numbered(6)});
@@ -62,7 +62,7 @@ TEST_CASE("step_batches: batches are copied into tensors that stay where they ar
   CHECK(next.at(0).tensors[0].to_doubles()[0] == 5);
 }
 
-TEST_CASE("step_batches: what a task tells of a batch is what the batch weighs, in every preset") {
+TEST_CASE("gradient accumulation: what a task tells of a batch is what the batch weighs, in every preset") {
   for (const Preset& preset : presets()) {
     CAPTURE(preset.name);
     Config config = small_preset(preset.name);
@@ -76,7 +76,7 @@ TEST_CASE("step_batches: what a task tells of a batch is what the batch weighs, 
   }
 }
 
-TEST_CASE("step_batches: a step of thousands of batches takes the memory of one, as was estimated") {
+TEST_CASE("gradient accumulation: a step of thousands of batches takes the memory of one, as was estimated") {
   const Shell shell;
   const Result result = shell.run({"train",
                                    "mnist",

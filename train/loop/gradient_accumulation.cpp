@@ -1,5 +1,5 @@
 // Batches of a step, there or made one by one.
-#include "heed/train/loop/step_batches.h"
+#include "heed/train/loop/gradient_accumulation.h"
 
 #include <utility>
 

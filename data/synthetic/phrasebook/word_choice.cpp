@@ -1,5 +1,5 @@
 // The random choices of a phrasebook sentence.
-#include "heed/data/synthetic/phrasebook/speaker.h"
+#include "heed/data/synthetic/phrasebook/word_choice.h"
 
 #include <array>
 
