@@ -106,6 +106,9 @@ void AdditiveScore::cuda(const Tensor& left, const Tensor& right, const Tensor& 
   Count::add(4 * x.heads_of_all * x.queries * x.units * x.keys);
 }
 
+/// Gradients of additive scores in three kernels: dright by a thread for each unit and key; dleft by a warp
+/// for each query and unit, which also writes that query's part of dunits; dunits as the sum of the parts [B,
+/// H, Tq, A] over queries.
 void AdditiveScoreBack::cuda(const AdditiveInputs& in, const Tensor& dscore, const AdditiveInputs& din) {
   const Extent x(in.left, in.right);
   const Tensor parts(Shape{in.left.size()}, DType::f64, Device::cuda);

@@ -180,6 +180,9 @@ bool in_packs(const HeadView<const T>& x, int64_t width) {
   return cuda::packs<P>(x.data) && x.batch % P == 0 && x.head % P == 0 && x.ld % P == 0 && width % P == 0;
 }
 
+/// Starts one block of 128 threads for each query row (b, h, i) and split of its keys; where keys are split,
+/// a second kernel with one block per row joins the splits. Rows that start and end on whole packs are read
+/// in packs of 16 bytes.
 template <class T>
 void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms, const Tensor& out,
            const Tensor& lse) {

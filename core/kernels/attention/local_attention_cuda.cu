@@ -59,6 +59,9 @@ struct Span {
   bool broken = false;  ///< a centre that is no number gives no window
 };
 
+/// The window of query i of sequence b: keys within `reach` of its centre, or of the floor of its centre, as
+/// WindowCentre says, among the first keys that the length and the causal mask leave. Empty where the centre
+/// is NaN.
 template <class T>
 __device__ Span span_of(const Call<T>& call, int64_t b, int64_t i, T centre) {
   Span out;
@@ -130,7 +133,8 @@ struct Window {
   }
 };
 
-/// memory [warps of the grid, 4, most]
+/// out[b, h, i, :] = sum_j w_ij v_j over the window of query i. A warp takes query rows (b, h, i) in turn;
+/// memory [warps of the grid, 4, most] holds its window.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, HeadView<T> out) {
   Window<T> window(memory + cuda::grid_warp() * 4 * call.most, call.most);
@@ -158,7 +162,8 @@ struct SavedRows {
   int32_t *first, *count;
 };
 
-/// dq and dcentre.
+/// dq and dcentre of each query; its weights and score gradients go to `saved`. A warp takes query rows (b,
+/// h, i) in turn; memory [warps of the grid, 4, most] holds its window.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) back_queries(Call<T> call, T* memory, HeadView<const T> dout,
                                                             SavedRows<T> saved, HeadView<T> dq, T* dcentre) {
@@ -252,6 +257,9 @@ void LocalAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, con
   });
 }
 
+/// Gradients of LocalAttention: a warp per query gives dq and dcentre and saves its weights and score
+/// gradients [B H Tq, most]. The queries of each head are then sorted by the first key of their window, and a
+/// warp per key gives dk and dv.
 void LocalAttentionBack::cuda(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
   visit_float("local_attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(t.q, t.k, t.v, t.centre, terms);
