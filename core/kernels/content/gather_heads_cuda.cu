@@ -90,6 +90,8 @@ void GatherRows::cuda(const Tensor& x, const Tensor& ids, const Tensor& out) {
   Count::add(out.size());
 }
 
+/// y[b, h, ids[b, h, i], :] += rows[b, h, i, :], in the order of i: a stable sort of each head by ids puts
+/// rows of one place beside each other, and each such run is added by itself.
 void ScatterAddRows::cuda(const Tensor& ids, const Tensor& rows, const Tensor& y) {
   const Ids of(ids);
   const int64_t heads = y.extent(0) * y.extent(1), length = y.extent(2), width = y.extent(3), n = of.count;

@@ -85,7 +85,8 @@ __device__ T along(const T* row, const T* nodes, int64_t width, TreeNode node, i
   return cuda::warp_sum(sum);
 }
 
-/// memory [warps of the grid, capacity]
+/// out[b, h, i, :] = sum_n a_n V_n over the buds n of query i, and lse. A warp takes queries (b, h, i) in
+/// turn; memory [warps of the grid, capacity] holds its scores.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, HeadView<T> out, T* lse) {
   T* const weights = memory + cuda::grid_warp() * call.capacity;
@@ -280,6 +281,8 @@ void TreeAttention::cuda(const Tensor& q, const TreeTerms& terms, const Tensor& 
   });
 }
 
+/// dq, dk and dv: lists where the gradients of all buds go and sorts them by node; a warp per query gives dq
+/// and the factor of each entry; fall() adds the entries to nodes, and those to leaves.
 void TreeAttentionBack::cuda(const TreeAttentionBackTensors& t, const TreeTerms& terms) {
   visit_float("tree_attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(t.q, terms);
