@@ -29,6 +29,8 @@ struct Operands {
   bool add;
 };
 
+/// c [rows, vectors] = a [rows, k] b [k, vectors], or c += a b with x.add: the whole block of c is in
+/// registers while k steps by, each element of a times the vectors of a row of b.
 template <class T, Left left, int rows, int vectors>
 void block(const Operands<T>& x) {
   using V = simd::Vector<T>;
@@ -88,6 +90,8 @@ void column(Operands<T> x, int64_t m) {
   if (m >= 1) block<T, left, 1, vectors>(x), down(1);
 }
 
+/// c [m, n] = a b, or c += a b with x.add: cut into columns of blocks, of about equally many vectors and at
+/// most `widest`.
 template <class T, Left left>
 void columns(Operands<T> x, int64_t m, int64_t n) {
   int64_t vectors = n / simd::Lanes<T>::count;

@@ -273,6 +273,9 @@ __global__ void __launch_bounds__(decay_warps* cuda::lanes) sum_decay_grads(Back
   }
 }
 
+/// Gradients of DecayScan in up to five kernels: columns of the state from the right (dv, du, dstart), then
+/// its rows from the right (dk) and from the left (dq), then dbeta, and the sums of dlog_decay over later
+/// positions.
 template <class T>
 void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, const Tensor& dend,
               const DecayInputs& dx) {

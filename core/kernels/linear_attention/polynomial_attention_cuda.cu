@@ -53,6 +53,8 @@ const Lists<T>& lists_of(int64_t d, const std::vector<double>& coefficients, boo
   return all->emplace(key, std::move(lists)).first->second;
 }
 
+/// Extents, settings and tables of a call. Coefficients are divided by powers of a_1, which becomes 1 where
+/// it is not 0, and queries get the factor a_1 scale instead of scale.
 template <class T>
 PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const PolynomialTerms& terms,
                             bool factored) {
@@ -104,7 +106,9 @@ struct ForwardCall {
   T* sums;
 };
 
-/// W: columns of the values, as many for each block; also the numbers of a slice of q and k.
+/// out of 64 queries of a head and W columns of the values, by one block: features of the queries times the
+/// state before their segment, then the pairs of the segment, tile by tile. W is also the width of a slice of
+/// q and k.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> call) {
   constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
@@ -209,6 +213,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
   }
 }
 
+/// out and sums: maps queries and keys, computes the states before segments unless all goes pair by pair, and
+/// starts one block per 64 queries of a head and W columns of the values.
 template <class T>
 void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor& out, const Tensor& sums) {
   const bool dense = in.k && prefers_dense_polynomial(in.k.extent(2), in.q.extent(3), terms);
@@ -223,6 +229,7 @@ void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor&
                       .out = HeadView<T>(out),
                       .sums = sums.data<T>()};
   const PolynomialShape<T>& x = call.shape;
+  // Prepared rows of queries and keys [B H T, row_width].
   const MappedRows<T> queries = map_rows(x, in.q, x.prescale);
   call.q = queries.rows.template data<T>();
   MappedRows<T> keys;
@@ -230,6 +237,7 @@ void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor&
     keys = map_rows(x, in.k, T(1));
     call.k = keys.rows.template data<T>();
   }
+  // States [B, H, segments, features, dv + 1] before each segment; without keys the start alone.
   Tensor states;
   if (in.k && !dense) {
     states = polynomial_prefixes(x, keys, in.v, in.start, call.segment);
@@ -242,6 +250,7 @@ void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor&
   const int64_t seen = dense ? x.keys : std::min(call.segment, x.keys);
   Count::add(2 * x.B * x.H * x.queries *
              (x.table.count * (x.dv + 1) + (x.causal ? (seen + 1) / 2 : seen) * (x.d + x.dv)));
+  // One block per 64 queries and W columns of the values.
   const auto start_with = [&]<int W>(std::integral_constant<int, W>) {
     const int numbers = 3 * cuda::tile_size(tile_rows) + cuda::tile_size(W) + tile_rows;
     cuda::run(forward<T, W>,

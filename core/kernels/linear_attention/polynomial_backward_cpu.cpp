@@ -207,6 +207,8 @@ void dense(const PolynomialCall<T>& call, const GradientTensors<T>& grads) {
 
 }  // namespace
 
+/// Gradients of PolynomialAttention: from the start alone where there are no keys, pair by pair where that is
+/// cheaper, else through sums over monomials.
 template <>
 void PolynomialAttentionBack::cpu<here>(const PolynomialInputs& x, const PolynomialTerms& terms,
                                         const Tensor& out, const Tensor& sums, const Tensor& dout,

@@ -131,6 +131,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
   scatter_add_rows<T, W>(me, x, row_grads, dq, rows, call.dq + (head * x.queries + first) * x.row_width);
 }
 
+/// dq, dk, dv and dstart: computes the states over keys before each segment and over queries after it, then
+/// dq by tiles of queries, then dk and dv by tiles of keys.
 template <class T>
 void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor& out, const Tensor& sums,
               const Tensor& dout, const PolynomialInputs& dx) {
@@ -144,6 +146,8 @@ void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Te
   const auto uninitialized = [&](int64_t rows, int64_t width) {
     return Tensor(Shape{std::max<int64_t>(1, rows), width}, in.q.dtype(), in.q.device());
   };
+  // Prepared queries, and for each query the gradients g [dv + 1] of its weighted sum and of its sum of
+  // weights.
   const MappedRows<T> queries = map_rows(x, in.q, x.prescale);
   call.q = queries.rows.template data<T>();
   const int64_t query_rows = x.B * x.H * x.queries, key_rows = x.B * x.H * x.keys;
@@ -163,6 +167,8 @@ void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Te
     dk_rows = uninitialized(key_rows, x.row_width);
     call.dk = dk_rows.data<T>();
   }
+  // after [B, H, segments, features, dv + 1]: sums over later queries of features times g; their total is
+  // dstart.
   PolynomialTokens<T> tokens{.rows = call.q,
                              .with = {.rows = {}, .last = g.data<T>() + x.dv, .last_ld = x.state_width()},
                              .length = x.queries,
@@ -180,6 +186,7 @@ void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Te
     start_pass_states_on(after.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(),
                          Tensor(), dx.start, true);
   };
+  // before: sums over earlier keys of features times [v, 1]. Neither is needed pair by pair.
   int64_t products = dense ? 0 : 2;  // of each token with all features
   if (!in.k) {
     call.before = in.start.data<T>();

@@ -73,6 +73,7 @@ __global__ void __launch_bounds__(cuda::tile_threads)
     to[(first + feature) * x.state_width() + x.dv] = halves[feature] + halves[cuda::tile_rows + feature];
 }
 
+/// Starts feature_sums(): one block per segment of a head, 64 features and W = 32 or 64 columns.
 template <class T>
 void start_feature_sums(const PolynomialShape<T>& x, const PolynomialTokens<T>& of, T* states) {
   const int64_t segments = (of.length + of.segment - 1) / of.segment;

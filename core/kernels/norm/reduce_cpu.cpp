@@ -144,6 +144,8 @@ Best<T> best_of_dense(const T* x, int64_t count) {
 
 }  // namespace
 
+/// y = sum of x over the axes where y has extent 1: along memory where neighbours belong to one sum, else as
+/// vectors of neighbouring sums.
 template <>
 void Sum::cpu<here>(const Tensor& x, const Tensor& y) {
   if (x.size() == 0) return Fill::cpu<here>(y, 0);
@@ -159,6 +161,7 @@ void Sum::cpu<here>(const Tensor& x, const Tensor& y) {
   Count::add(x.size());
 }
 
+/// y = largest x over the reduced axes and `index` = its first place among them. One task is some results.
 template <>
 void Max::cpu<here>(const Tensor& x, const Tensor& y, const Tensor& index) {
   if (x.size() == 0 && y.size() > 0)
@@ -192,6 +195,7 @@ void Max::cpu<here>(const Tensor& x, const Tensor& y, const Tensor& index) {
   Count::add(x.size());
 }
 
+/// dx = 0, but dy at the place `index` of each result. One task is some results.
 template <>
 void MaxBack::cpu<here>(const Tensor& index, const Tensor& dy, const Tensor& dx) {
   Fill::cpu<here>(dx, 0);
@@ -213,6 +217,8 @@ void MaxBack::cpu<here>(const Tensor& index, const Tensor& dy, const Tensor& dx)
   Count::add(dx.size());
 }
 
+/// y_t = x_0 + ... + x_t along `axis`, or from the end with `reverse`, summed in double. In parallel over the
+/// other axes, up to 256 neighbouring sums side by side.
 template <>
 void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const Tensor& y) {
   if (x.size() == 0) return;
@@ -255,6 +261,7 @@ void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const
   Count::add(x.size());
 }
 
+/// total = sum of x^2, in double. One task is a run of elements; its sums are added in order.
 template <>
 void SquareSum::cpu<here>(const Tensor& x, const Tensor& total) {
   visit_float("square_sum", x.dtype(), [&](auto type) {

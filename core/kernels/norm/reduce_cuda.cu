@@ -109,6 +109,8 @@ __global__ void __launch_bounds__(most_adders)
   if (me < sums_of_block && i < kept.size) y[kept.at(i).of[1]] = static_cast<T>(part[me]);
 }
 
+/// y = sum of x over parts.reduced: each sum is cut into pieces, which sum_along() or sum_across() compute;
+/// where there are several, add_pieces() adds them in order.
 template <class T, class Out>
 void sum(const ReductionAxes& parts, const T* x, Out* y) {
   const Reduction over(parts);
@@ -269,6 +271,8 @@ void Sum::cuda(const Tensor& x, const Tensor& y) {
   Count::add(x.size());
 }
 
+/// y = largest x over the reduced axes and `index` = its first place among them: one warp per result where
+/// its more than four elements are neighbours, else one thread.
 void Max::cuda(const Tensor& x, const Tensor& y, const Tensor& index) {
   if (x.size() == 0 && y.size() > 0)
     fail("max: ", x.shape(), " has an axis without elements, so there is no largest one.");
@@ -295,6 +299,8 @@ void MaxBack::cuda(const Tensor& index, const Tensor& dy, const Tensor& dx) {
   Count::add(dx.size());
 }
 
+/// y_t = x_0 + ... + x_t along `axis`, or from the end with `reverse`: one thread per row where rows lie
+/// beside each other or are many, else one warp per row.
 void CumulativeSum::cuda(const Tensor& x, int64_t axis, bool reverse, const Tensor& y) {
   if (x.size() == 0) return;
   axis = x.shape().checked(axis);
