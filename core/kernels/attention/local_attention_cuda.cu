@@ -175,17 +175,20 @@ __global__ void __launch_bounds__(cuda::block) back_queries(Call<T> call, T* mem
     const Span span = span_of(call, b, i, call.centres[row]);
     const T *own = call.q.at(b, h, i), *dout_view = dout.at(b, h, i);
     T* dweights = saved.dscores + row * call.most;
+    // Weights of the window, and dweights_c = dout . v for each of its keys.
     window.look(call, span, b, h, own);
     for (int64_t c = 0; c < span.count; ++c) {
       const T dweight = cuda::warp_dot(dout_view, call.v.at(b, h, span.first + c), call.dv);
       if (cuda::lane() == c % cuda::lanes) dweights[c] = dweight;
     }
+    // dweights becomes the gradient of the scaled products, and then of q . k.
     const T pull = window.bend(call, span, dweights);
     for (int64_t c = cuda::lane(); c < span.count; c += cuda::lanes) {
       saved.weights[row * call.most + c] = window.weights[c];
       dweights[c] *= call.scale;
     }
     __syncwarp();
+    // dq = sum_c dweights_c k_c over the window; lanes are columns.
     T* to = dq.at(b, h, i);
     for (int64_t e = cuda::lane(); e < call.d; e += cuda::lanes) {
       T sum = 0;

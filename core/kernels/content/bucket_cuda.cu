@@ -1,5 +1,4 @@
-// Tokens in buckets, on a GPU: tiles by a scan over the sorted tokens of a round, everything else a warp a
-// row.
+// Tokens in buckets, on a GPU: tiles by a scan over the sorted tokens of a round, all else by a warp per row.
 #include "heed/core/kernels/content/bucket.h"
 
 #include <algorithm>
@@ -96,8 +95,7 @@ __device__ int scan(int x, int* scratch, int& all, F f) {
   return x;
 }
 
-/// Tiles of a round that keep to buckets, as on the CPU: one block per round of a head scans the sorted
-/// tokens.
+/// Tiles of a round that keep to buckets, as on the CPU: one block scans a round of a head.
 __global__ void __launch_bounds__(cuda::block) fill_by_bucket(Rounds rounds, Tiles tiles) {
   __shared__ int scratch[cuda::lanes];
   const int64_t head = blockIdx.x / rounds.R, r = blockIdx.x % rounds.R, real = rounds.real(head);
@@ -257,9 +255,8 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
-/// ids and bias [R window] of one query, by one warp: in each round lanes look back 32 tokens at a time for
-/// those of its bucket, latest first. The bias is -inf where nothing is seen, else 0, or minus the log of how
-/// often the key occurs.
+/// ids and bias [R window] of one query as on the CPU, by one warp: in each round its lanes look back 32
+/// tokens at a time for those of the query's bucket.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     find_recent(const int32_t* buckets, int64_t rows, int64_t queries, int64_t R, int64_t N, int64_t first,
@@ -275,6 +272,7 @@ __global__ void __launch_bounds__(cuda::block)
     bias[e] = cuda::lowest<T>();
   }
   __syncwarp();
+  // Tokens of the query's bucket take places by their rank.
   bool social = false;
   for (int64_t r = 0; r < R; ++r) {
     const int32_t *of = bucket + r * N, own = of[at];

@@ -98,6 +98,7 @@ __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, H
     const T *const q = call.q.at(b, h, i), *const keys = call.keys_of(head),
                    *const values = call.values_of(head);
     const int32_t* const buds = call.buds_of(b, i);
+    // Scores of all buds: scale q . K_n / |n|, and the largest.
     int64_t count = 0;
     T most = cuda::lowest<T>(), total = 0;
     for (; leaves > 0 && count < call.capacity && buds[count] >= 0; ++count) {
@@ -106,6 +107,7 @@ __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, H
       if (cuda::lane() == count % cuda::lanes) weights[count] = score;
       most = std::max(most, score);
     }
+    // e_n = exp(score - largest), total = sum |n| e_n or sum e_n.
     for (int64_t n = cuda::lane(); n < count; n += cuda::lanes) {
       const T e = std::exp(weights[n] - most);
       total += call.counted ? e * static_cast<T>(TreeNode::at_row(buds[n]).count(leaves)) : e;
@@ -113,6 +115,7 @@ __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, H
     }
     total = cuda::warp_sum(total);
     __syncwarp();
+    // out = sum_n e_n V_n / total; lanes are columns.
     T* const to = out.at(b, h, i);
     for (int64_t c = cuda::lane(); c < call.dv; c += cuda::lanes) {
       T sum = 0;

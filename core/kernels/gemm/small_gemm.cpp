@@ -36,6 +36,7 @@ void block(const Operands<T>& x) {
   using V = simd::Vector<T>;
   constexpr int n = simd::Lanes<T>::count;
   V sum[rows][vectors];
+  // sum [rows, vectors] = c, or zeros.
   if (x.add) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
@@ -49,6 +50,7 @@ void block(const Operands<T>& x) {
       for (int v = 0; v < vectors; ++v) sum[r][v] = V{};
     }
   }
+  // sum += (column k of a) (row k of b), for each k.
   const T* a = x.a;
   const T* b = x.b;
   const int64_t lda = x.lda;

@@ -153,6 +153,7 @@ void factored(const PolynomialCall<T>& call) {
     const Scratch::Part part(scratch);
     Forward<T> work(plan, drop, part.template data<T>());
     T* state = part.template data<T>() + Forward<T>::scratch(plan);
+    // A segment of a head: the state before it, then its chunks in order.
     for (int64_t at = begin; at < end; ++at) {
       const int64_t head = at / segments, segment = at % segments, first = segment * length;
       const PolynomialHead<T> x = call.head(head);

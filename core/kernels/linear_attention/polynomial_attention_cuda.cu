@@ -85,6 +85,7 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
                        .drawn = DeviceDraw(factored ? terms.dropout : 0, terms.draw),
                        .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
                        .drawn_row = (lists.table.count + 7) / 8 * 8};
+  // The first coefficients of f and of its derivative by value; all of f lie on the device.
   x.f.degree = static_cast<int>(degree);
   x.f.all = lists.coefficients;
   for (size_t l = 0; l <= degree && l < ScorePolynomial<T>::few; ++l) {
@@ -136,6 +137,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
     }
     make_features(x, q, rows, feature, true, x.drops() ? &keep_mask : nullptr, left);
   };
+  // Earlier segments: sum [64, W] += features times the state, total += features times its last column.
   for (int64_t feature = 0; call.states != nullptr && feature < x.table.count; feature += tile_rows) {
     const T* state = call.states + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
     const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
@@ -156,6 +158,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
     __syncthreads();
   }
 
+  // Keys of the segment, 64 at a time: map [64, 64] = f(scores), sum += map v, total += rows of map.
   const int64_t present = call.k == nullptr ? 0 : x.keys_of(b);
   const int64_t begin = x.causal ? segment * call.segment : 0;
   const int64_t end = x.causal ? min(first + rows, present) : present;
@@ -201,6 +204,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
     cuda::gather<T, ld, ldw>(me, map_tile, with, tile_rows, sum);
     __syncthreads();
   }
+  // out = sum / total, and the sum of weights of each query.
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
     const T all = cuda::sum_of_row(total[r]), inverse = x.inverse(all);

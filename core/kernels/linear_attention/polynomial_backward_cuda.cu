@@ -34,7 +34,8 @@ __global__ void make_output_grads(PolynomialShape<T> x, HeadView<const T> outs, 
   }
 }
 
-/// W: columns of dq, as many for each block; also the numbers of a slice.
+/// dq of 64 prepared queries of a head and W columns, by one block: through the state before their segment,
+/// then pair by pair with the keys of the segment. W is also the width of a slice.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBackCall<T> call) {
   constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
@@ -59,6 +60,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
   };
   T dq[rows_per_thread][C];
   cuda::clear(dq);
+  // Earlier segments: gradients of features = state g~, 64 features at a time, and from them dq.
   for (int64_t feature = 0; call.before != nullptr && feature < x.table.count; feature += tile_rows) {
     const T* state = call.before + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
     const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
@@ -76,6 +78,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
     __syncthreads();
   }
 
+  // Keys of the segment, 64 at a time.
   const int64_t present = call.k == nullptr ? 0 : x.keys_of(b);
   const int64_t end = x.causal ? min(first + rows, present) : present;
   for (int64_t j = x.causal ? segment * call.segment : 0; j < end; j += tile_rows) {
@@ -86,6 +89,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
     const auto pair = [&](int query, int key) {
       return key < count && query < rows && (!x.causal || j + key <= first + query);
     };
+    // With dropout of features the gradients of pairs go through the features.
     if (x.drops()) {
       put_weight_grads(me, x, tile, fetch_v, fetch_g, pair, [&](int query, int) { return tile.last[query]; });
       for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
@@ -98,6 +102,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
       }
       continue;
     }
+    // map [64, 64] = f'(scores) (gradients of weights), and dq += map k.
     T *left = tile.left, *right = tile.right;
     T map[rows_per_thread][4], grads[rows_per_thread][4];
     cuda::clear(map);

@@ -17,7 +17,8 @@ struct PolynomialTokens {
   bool query;
 };
 
-/// states [heads, segments, features, state_width] = sums of features times [v, 1] over each segment.
+/// states [heads, segments, features, state_width] = sums of features times [v, 1] over each segment. One
+/// block per segment of a head, 64 features and W columns.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads)
     feature_sums(PolynomialShape<T> x, PolynomialTokens<T> of, T* states) {
@@ -53,6 +54,7 @@ __global__ void __launch_bounds__(cuda::tile_threads)
     }
     cuda::wait_for_copies<0>();
     __syncthreads();
+    // sum [64 features, W] += phi^T with. Two threads share the last column of a feature.
     cuda::outer<T, ld, ldw>(me, phi, with, cuda::tile_rows, sum);
     if (column == 0) {
       for (int token = half; token < cuda::tile_rows; token += 2)

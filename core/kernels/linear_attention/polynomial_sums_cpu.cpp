@@ -35,6 +35,7 @@ void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, con
     }
     Count::add(flops);
   });
+  // state of each head: the sum of its segments in order.
   for (int64_t head = 0; segments > 1 && head < heads; ++head) {
     T* to = state.data<T>() + head * shape;
     const T* from = parts.data<T>() + head * segments * shape;

@@ -81,6 +81,7 @@ void CrossEntropy::cpu<here>(const Tensor& logits, const Tensor& targets, double
         if (smoothing != 0) cost[row] -= smoothing * sums.sum / static_cast<double>(width);
       }
     });
+    // The mean of the costs, added in the order of rows.
     double total = 0;
     int64_t count = 0;
     for (int64_t row = 0; row < rows; ++row) {

@@ -73,6 +73,7 @@ __global__ void __launch_bounds__(cuda::block)
     return;
   }
   const T* in = x + row * width;
+  // This thread's largest logit, its sum of exponentials relative to that, and its plain sum.
   T own = cuda::lowest<T>(), total = 0, sum = 0;
   for (int64_t i = Of::place(); i < width; i += team) {
     const T value = in[i];
@@ -83,6 +84,7 @@ __global__ void __launch_bounds__(cuda::block)
     total += math::exp(value - (own == cuda::lowest<T>() ? T(0) : own));
     sum += value;
   }
+  // The same of the whole row; then lse and the cost.
   const T most = Of::most(own, scratch);
   double part = static_cast<double>(total);
   if (own != cuda::lowest<T>()) part *= static_cast<double>(math::exp(own - most));

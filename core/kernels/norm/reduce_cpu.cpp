@@ -29,6 +29,7 @@ void sum_along(const ReductionAxes& parts, const T* x, T* y) {
   const int64_t runs = walk.outer * cuts;
   const int64_t runs_a_chunk = std::max<int64_t>(1, light_grain / run);
   const int64_t chunks = ceil_div(runs, runs_a_chunk);
+  // The sum of one chunk of the numbers that begin at `from`.
   const auto chunk_sum = [&](const T* from, int64_t chunk) {
     double total = 0;
     const int64_t end = std::min(runs, (chunk + 1) * runs_a_chunk);
@@ -40,6 +41,7 @@ void sum_along(const ReductionAxes& parts, const T* x, T* y) {
     return total;
   };
   const int64_t sums = parts.kept_size();
+  // Short sums: one task is some of them.
   if (chunks == 1) {
     parallel_rows(sums, light_grain / (run * runs), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -49,6 +51,7 @@ void sum_along(const ReductionAxes& parts, const T* x, T* y) {
     });
     return;
   }
+  // Long sums: one task is one chunk of one of them.
   const Tensor partial(Shape{sums, chunks}, DType::f64);
   double* totals = partial.data<double>();
   parallel_for(sums * chunks,
