@@ -204,7 +204,8 @@ __global__ void __launch_bounds__(cuda::block) back_queries(Call<T> call, T* mem
   }
 }
 
-/// dk and dv: a warp for each key goes through the queries whose window begins less than `most` before it.
+/// dk_j = sum_i dscore_ij q_i and dv_j = sum_i w_ij dout_i, by one warp per key j of a head, over the queries
+/// whose window begins at j or less than `most` keys before it.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     back_keys(Call<T> call, HeadView<const T> dout, SavedRows<T> saved, const int32_t* order, HeadView<T> dk,
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(cuda::block)
   add(dout, saved.weights, call.dv, dv.at(b, h, j));
 }
 
-/// Warps that work at the same time on so many rows.
+/// Number of warps that work on this many rows at the same time.
 int64_t working(int64_t rows) { return std::min(rows, cuda::most_warps); }
 
 template <class T>

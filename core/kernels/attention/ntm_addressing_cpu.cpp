@@ -69,7 +69,8 @@ T dot_shifted(const T* from, int64_t s, int64_t n, const T* with) {
   return total;
 }
 
-/// What one query makes of its content on the way to its weights.
+/// gated [n] = g content + (1 - g) (weights of the query before), and shifted [n] = gated, shifted: the steps
+/// of one query before it sharpens.
 template <class T>
 struct Row {
   T *gated, *shifted;

@@ -55,7 +55,8 @@ __device__ T shifted_at(const T* from, int64_t j, int64_t n, const T* factors, i
   return sum;
 }
 
-/// What one query makes of its content on the way to its weights; `gated` and `shifted` are working memory.
+/// gated [n] = g content + (1 - g) (weights of the query before), and shifted [n] = gated, shifted: the steps
+/// of one query before it sharpens.
 template <class T>
 __device__ void make_row(const Call<T>& call, int64_t head, int64_t i, int64_t n, const T* last, T* gated,
                          T* shifted) {

@@ -33,7 +33,7 @@ struct Ids {
   }
 };
 
-/// -1 for an id that is none; notes it.
+/// The id itself; or -1, after an error is noted, where it is neither -1 nor a row.
 __device__ int32_t checked(int32_t id, int64_t place, cuda::DeviceError* note,
                            const cuda::DeviceError& rule) {
   if (id >= -1 && id < rule.rows) return id;

@@ -18,7 +18,8 @@
 namespace heed::kernel {
 namespace {
 
-/// A block takes 32 columns of a head, level after level: lanes are columns, warps take nodes.
+/// Copies leaves into nodes, and sums pairs of children into their full parents level after level: one block
+/// per 32 columns of a head, whose lanes are columns and whose warps take nodes.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) sum_up(HeadView<const T> leaves, int64_t heads, int64_t first,
                                                       int64_t count, int64_t width, int64_t rows, T* nodes) {
@@ -222,7 +223,8 @@ struct Falling {
   __device__ T* to(int64_t list, int32_t id) const { return nodes + (list * tree + id) * width; }
 };
 
-/// Gradients of leaves: the sum of those of the full nodes above, by a warp a leaf.
+/// The gradient of each leaf: the sum of those of itself and of the full nodes above it, by one warp per
+/// leaf.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     hand_down(const T* nodes, int64_t all, int64_t heads, int64_t count, int64_t width, HeadView<T> leaves) {

@@ -19,7 +19,7 @@ struct PolynomialBackCall {
   const T *before = nullptr, *after = nullptr;  ///< [heads, segments, features, state_ld] of S and R, or null
   int64_t state_ld = 0;
   int64_t segment = 1;             ///< positions that share a state
-  T *dq = nullptr, *dk = nullptr;  ///< gradients of the prepared rows, [B H T, cuda::tile_rows]
+  T *dq = nullptr, *dk = nullptr;  ///< gradients of the prepared rows, [B H T, row_width]
   HeadView<T> dv;
 };
 

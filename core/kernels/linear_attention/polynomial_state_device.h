@@ -11,7 +11,7 @@ namespace heed::kernel {
 /// The tokens of a sum: keys with their values, or queries with their output gradients.
 template <class T>
 struct PolynomialTokens {
-  const T* rows;  ///< prepared, [B H length, cuda::tile_rows]
+  const T* rows;  ///< prepared, [B H length, row_width]
   Augmented<T> with;
   int64_t length, segment;
   bool query;

@@ -32,8 +32,8 @@ int64_t num_pieces(int64_t reduced, int64_t blocks, int64_t shortest) {
   return std::clamp<int64_t>(1024 / std::max<int64_t>(1, blocks), 1, ceil_div(reduced, shortest));
 }
 
-/// Neighbours in memory belong to one sum. A warp to a sum, or a block to a piece of one: sums [kept,
-/// pieces].
+/// sums [kept, pieces] where neighbours in memory belong to one sum: one warp per piece of a sum, or one
+/// block with `whole_block`. With `placed` there is one piece, which goes to its place in y.
 template <class T, class Out>
 __global__ void sum_along(Reduction over, int64_t pieces, bool whole_block, const T* x, Out* sums,
                           bool placed) {
@@ -172,7 +172,8 @@ __device__ Best<T> shuffled(const Best<T>& mine, int distance) {
           __shfl_xor_sync(cuda::all_lanes, mine.index, distance)};
 }
 
-/// A warp to each result, or, where neighbours belong to neighbouring results, a thread.
+/// y = largest x of each result and `index` = its place: one warp per result, or one thread where neighbours
+/// belong to neighbouring results.
 template <class T>
 __global__ void largest(Reduction over, Places<2> places, bool by_warp, const T* x, T* y, int64_t* index) {
   const Better<T> better;
@@ -206,7 +207,7 @@ struct Along {
   HEED_BOTH int64_t place(int64_t i) const { return reverse ? length - 1 - i : i; }
 };
 
-/// A thread to each row, for rows whose neighbours lie beside them.
+/// y_t = sum of x up to t along each row, by one thread per row, for rows that lie beside each other.
 template <class T>
 __global__ void sum_up(Places<2> rows, Along along, const T* x, T* y) {
   for (int64_t row = cuda::here(); row < rows.size; row += cuda::whole()) {
@@ -220,7 +221,7 @@ __global__ void sum_up(Places<2> rows, Along along, const T* x, T* y) {
   }
 }
 
-/// A warp to each row, 32 elements at a time.
+/// y_t = sum of x up to t along each row, by one warp per row, 32 elements at a time.
 template <class T>
 __global__ void sum_up_by_warps(Places<2> rows, Along along, const T* x, T* y) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
