@@ -117,6 +117,27 @@ END
       head -n 1 "$file" | grep -qE '^(//|#|/\*) .{10,}' || echo "$file:1: $(head -n 1 "$file")"
     done | verdict "The first line of a file says what it is for: // ..."
     ;;
+  kernel_docs) # functions at column 0; those of a class stand in its words
+    sources | grep '^core/kernels/' | xargs -r awk '
+      function leave() { above = $0; first = inside = 0 }
+      FNR == 1 { first = inside = 0; above = "" }
+      inside {
+        if (!/^}/) next
+        if (FNR - first >= 11 && !told) print FILENAME ":" first ": no comment above " FNR - first + 1 " lines: " name
+        leave()
+        next
+      }
+      !first && !/^[A-Za-z_[]/ { above = $0; next }
+      !first { first = FNR; told = above ~ /^\/\//; name = signature = "" } # `template` is a part of the function
+      {
+        line = $0
+        sub(/ *\/\/.*/, "", line)
+        if (name == "" && line !~ /^template/) name = line
+        signature = signature line
+        if (line ~ /[;}]$/ || line == "" || name ~ /^((inline )?namespace|struct|class|enum|union|extern) /) leave()
+        else if (line ~ /\{$/) { if (signature ~ /\(/) inside = 1; else leave() }
+      }' | verdict "Say above it what it computes, in shapes, and what one task, block or warp does: /// ..."
+    ;;
   marks)
     texts | xargs grep -HnE '(^|[^A-Za-z])(TODO|FIXME|XXX|HACK|[Ff]or now|[Nn]ot implemented|[Pp]laceholder)([^A-Za-z]|$)' |
       verdict "Work that is left belongs into an issue, or is done."

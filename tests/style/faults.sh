@@ -30,7 +30,7 @@ expect() { # CHECK RESULT [WORD that its answer must hold] [PROGRAM]
 }
 
 plant
-for check in layering rooms includes length comment marks defines types lists twins files streams paths readme links; do expect $check 0; done
+for check in layering rooms includes length comment kernel_docs marks defines types lists twins files streams paths readme links; do expect $check 0; done
 expect attention_page 1 'Regenerate' true
 expect commands_page 1 'Regenerate: ./heed list commands --markdown' true
 expect nothing_of_the_kind 1 'no check'
@@ -48,6 +48,11 @@ plant && yes 'int x;' | head -n 400 >>core/row.h && expect length 1 'core/row.h:
 plant && yes 'int x;' | head -n 500 >>tests/core/row_test.cpp && expect length 0
 plant && yes 'int x;' | head -n 600 >>tests/core/row_test.cpp && expect length 1 'row_test.cpp: 603'
 plant && printf 'int x;\n' >core/row.cpp && expect comment 1 'core/row.cpp:1'
+kernel() { echo && printf '%s\n' "$@" && yes '  ++x;' | head -n 10 && echo '}'; } # of 11 lines and its arguments
+plant && kernel 'void copy(int x) {' >>core/kernels/copy_cpu.cpp && expect kernel_docs 1 'core/kernels/copy_cpu.cpp:4: no comment above 12 lines: void copy(int x) {'
+plant && kernel '// A type.' 'template <class T>' 'struct Row {};' '' 'template <class T>' 'void copy(int x,' '          int y) {  // both' >>core/kernels/copy_cpu.cpp && expect kernel_docs 1 'copy_cpu.cpp:8'
+plant && kernel '/// x + 10' 'template <class T>' 'void copy(int x) {' >>core/kernels/copy_cpu.cpp && kernel 'int few[] = {' '};' 'class Row {' >>core/kernels/copy_cpu.cpp && expect kernel_docs 0
+plant && kernel 'void copy(int x) {' >>nn/layer.h && kernel 'void copy(int x) {' | sed 3d >>core/kernels/copy.h && expect kernel_docs 0
 plant && printf '// TO''DO later\n' >>core/row.h && expect marks 1 'core/row.h:3'
 plant && printf 'Good enough for'' now.\n' >docs/index.md && expect marks 1 'docs/index.md:1'
 plant && printf '#define SQUARE(x) ((x) * (x))\n' >>core/row.h && expect defines 1 'SQUARE'

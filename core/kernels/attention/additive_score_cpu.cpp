@@ -25,6 +25,8 @@ struct Extent {
         keys(right.extent(3)) {}
 };
 
+/// score[b, h, i, j] = sum_a units[h, a] tanh(left[b, h, i, a] + right[b, h, a, j]). One task is some query
+/// rows (b, h, i); each goes through its keys in blocks of 256.
 template <class T>
 void forward(const Tensor& left, const Tensor& right, const Tensor& units, const Tensor& score) {
   const Extent x(left, right);
@@ -51,6 +53,9 @@ void forward(const Tensor& left, const Tensor& right, const Tensor& units, const
   Count::add(4 * rows * x.units * x.keys);
 }
 
+/// Gradients of the score above, with t = tanh and g_ija = dscore_ij units_a (1 - t_ija^2): dleft_ia = sum_j
+/// g_ija, dright_aj = sum_i g_ija, dunits_a = sum_ij dscore_ij t_ija. One task is some units (b, h, a), each
+/// with all queries and keys.
 template <class T>
 void backward(const AdditiveInputs& in, const Tensor& dscore, const AdditiveInputs& din) {
   const Extent x(in.left, in.right);
@@ -67,6 +72,7 @@ void backward(const AdditiveInputs& in, const Tensor& dscore, const AdditiveInpu
       T* dright_row = dr + at * x.keys;
       std::fill_n(dright_row, x.keys, T(0));
       double total = 0;
+      // One query after the other: adds to dright [keys] and dunits, and sums dleft over the keys.
       for (int64_t i = 0; i < x.queries; ++i) {
         const int64_t row = head * x.queries + i;
         const T own_left = l[row * x.units + a];

@@ -45,7 +45,8 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
-/// dright: a thread for each unit and key, over all queries.
+/// dright[b, h, a, j] = sum_i dscore_ij units_a (1 - t_ija^2) with t = tanh, by one thread for each unit and
+/// key.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     back_keys(Extent x, const T* left, const T* right, const T* units, const T* dscore, T* dright) {
@@ -62,7 +63,8 @@ __global__ void __launch_bounds__(cuda::block)
   dright[at * x.keys + j] = sum;
 }
 
-/// dleft, and for dunits the part of each query: a warp for each query and unit, over all keys.
+/// dleft[b, h, i, a] = sum_j dscore_ij units_a (1 - t_ija^2) and parts[b, h, i, a] = sum_j dscore_ij t_ija
+/// with t = tanh, by one warp for each query and unit.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     back_queries(Extent x, const T* left, const T* right, const T* units, const T* dscore, T* dleft,
@@ -84,7 +86,7 @@ __global__ void __launch_bounds__(cuda::block)
   parts[at] = part;
 }
 
-/// dunits from the parts, over all queries.
+/// dunits[b, h, a] = sum_i parts[b, h, i, a], by one thread for each unit of a head.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) add_parts(Extent x, const double* parts, T* dunits) {
   const int64_t at = cuda::here(), head = at / x.units, a = at % x.units;
@@ -106,6 +108,9 @@ void AdditiveScore::cuda(const Tensor& left, const Tensor& right, const Tensor& 
   Count::add(4 * x.heads_of_all * x.queries * x.units * x.keys);
 }
 
+/// Gradients of additive scores in three kernels: dright by a thread for each unit and key; dleft by a warp
+/// for each query and unit, which also writes that query's part of dunits; dunits as the sum of the parts [B,
+/// H, Tq, A] over queries.
 void AdditiveScoreBack::cuda(const AdditiveInputs& in, const Tensor& dscore, const AdditiveInputs& din) {
   const Extent x(in.left, in.right);
   const Tensor parts(Shape{in.left.size()}, DType::f64, Device::cuda);

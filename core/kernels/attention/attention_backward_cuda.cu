@@ -11,7 +11,8 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
-/// dq of 64 queries; with `diagonals` also the sums of their score gradients along i - j.
+/// dq_i = scale sum_j ds_ij k_j of 64 queries and D columns, by one block that loops over tiles of 64 keys.
+/// ds_ij is the gradient of the scaled product; with `diagonals` also its sums along i - j.
 template <class T, int D>
 __global__ void __launch_bounds__(cuda::tile_threads) back_queries(AttentionBackCall<T> x) {
   constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
@@ -66,6 +67,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(AttentionBack
     T map[rows_per_thread][4], dmap[rows_per_thread][4];
     cuda::clear(map);
     cuda::clear(dmap);
+    // The dropout mask of the tile [64 queries, 64 keys], and its products map = q . k and dmap = dout . v.
     if (x.dropped) {
       keep_mask.draw(x.drawn, static_cast<int>(queries), static_cast<int>(min(keys - j, int64_t{tile_rows})),
                      [&](int i) { return x.element(b, h, first + i, j); });
@@ -84,6 +86,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(AttentionBack
       cuda::commit_copies();
       cuda::wait_for_copies<0>();
     }
+    // In place: map becomes the gradient of the scaled products.
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
       const int64_t i = first + me.row(r);
@@ -103,6 +106,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(AttentionBack
     cuda::put_map(me, map, map_tile);
     __syncthreads();
     if (whole && j + tile_rows < keys) fetch_v(j + tile_rows, 0);
+    // One thread per diagonal i - j of the tile sums the gradients along it.
     if (diagonals != nullptr && threadIdx.x < 2 * tile_rows - 1) {
       const int apart = static_cast<int>(threadIdx.x) - (tile_rows - 1);  // i - j within the tile
       T along = T(0);
@@ -111,6 +115,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(AttentionBack
       const int64_t at = apart - j + x.Tk - 1;  // negative past the last key, where gradients are zero
       if (at >= 0) diagonals[at] += along;
     }
+    // sum [64 queries, D] += map k.
     cuda::gather<T, ld_map, ld>(me, map_tile, k_tile, tile_rows, sum);
     __syncthreads();
     if (whole && j + tile_rows < keys) {
@@ -156,6 +161,8 @@ void start_queries(const AttentionBackCall<T>& call) {
             call);
 }
 
+/// dq, dk and dv with unrounded products: dq by one block per 64 queries of a head, then dk and dv by one
+/// block per 64 keys of a key head. drelative is the sum of the diagonals that the first kernel writes.
 template <class T>
 void backward(const AttentionBackTensors& t, const AttentionTerms& terms) {
   AttentionBackCall<T> call(t.q, t.k, t.v, terms, t.dout, t.dq, t.dk, t.dv);
@@ -181,6 +188,8 @@ void backward(const AttentionBackTensors& t, const AttentionTerms& terms) {
 
 }  // namespace
 
+/// Gradients of Attention: on the tensor cores where f32 products may be rounded and drelative is not wanted,
+/// else with unrounded products.
 void AttentionBack::cuda(const AttentionBackTensors& t, const AttentionTerms& terms) {
   visit_float("attention", t.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

@@ -9,6 +9,9 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
+/// dk_j = scale sum_i ds_ij q_i and dv_j = sum_i w_ij dout_i of 64 keys and D columns: w_ij are weights after
+/// dropout, ds_ij the gradients of scaled products. One block per 64 keys of a key head (b, h / group) loops
+/// over tiles of 64 queries of all heads that share it.
 template <class T, int D>
 __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCall<T> x) {
   constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
@@ -69,6 +72,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
       const int64_t query = i + me.key(n);
       row[n] = query < x.Tq ? x.stats[(b * x.H + h) * x.Tq + query] : RowStats<T>{infinity<T>, T(0)};
     }
+    // The dropout mask of the tile [64 keys, 64 queries], and its products map = k . q and dmap = v . dout.
     if (x.dropped) {
       keep_mask.draw(x.drawn, static_cast<int>(queries), static_cast<int>(keys),
                      [&](int query) { return x.element(b, h, i + query, first); });
@@ -88,6 +92,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
       cuda::commit_copies();
       cuda::wait_for_copies<0>();
     }
+    // In place: map becomes the weights after dropout, dmap the gradients of the scaled products.
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
       const int64_t key = me.row(r);
@@ -106,6 +111,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(AttentionBackCal
         dmap[r][n] = back.score_grad * cap_grad;
       }
     }
+    // dv += map dout and dk += dmap q; the next queries are copied meanwhile.
     const bool more = whole && step + 1 < all_steps;
     cuda::put_map(me, map, map_tile);
     __syncthreads();

@@ -17,6 +17,8 @@ namespace {
 /// mostly empty.
 constexpr int64_t few_queries = 3;
 
+/// out and lse of one query at a time, for few queries without dropout: its keys go in tiles of 64 through an
+/// online softmax. One task is some query rows (b, h, i).
 template <class T>
 void forward_rows(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                   const Tensor& out, const Tensor& lse) {
@@ -56,6 +58,8 @@ void forward_rows(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
   });
 }
 
+/// out[b, h, i, :] = sum_j softmax_j(score_ij) v_j and lse. One task is some tiles of up to 64 queries of a
+/// head; each goes through the keys that it sees in tiles of 64 with an online softmax.
 template <class T>
 void forward(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
              const Tensor& out, const Tensor& lse) {
@@ -113,6 +117,9 @@ struct KeyRuns {
   }
 };
 
+/// dq, dk, dv and drelative. One task is some runs of keys of a key head: for each head that shares the keys
+/// it loops over tiles of 64 queries, and within each over the run's tiles of 64 keys. Several runs write a
+/// dq each; these are added in order at the end.
 template <class T>
 void backward(const AttentionBackTensors& t, const AttentionTerms& terms) {
   const Call<T> call(t.q, t.k, t.v, terms);
@@ -168,10 +175,12 @@ void backward(const AttentionBackTensors& t, const AttentionTerms& terms) {
         fetch_rows(dks.at(next_b, next_h, 0), dks.ld, next_keys, call.d);
         fetch_rows(dvs.at(next_b, next_h, 0), dvs.ld, next_keys, call.dv);
       }
+      // Sums of dk and dv [keys, padded width] of this run; keys and values as rows of whole vectors.
       std::fill_n(dk_sum, keys * padded_d, T(0));
       std::fill_n(dv_sum, keys * padded_dv, T(0));
       const Rows<T> k_rows = whole_rows(ks.at(b, shared, first), ks.ld, keys, call.d, k_copy);
       const Rows<T> v_rows = whole_rows(vs.at(b, shared, first), vs.ld, keys, call.dv, v_copy);
+      // Tiles of queries of each head: computes their weights again, adds to dk and dv, and writes their dq.
       for (int64_t h = shared * call.group; h < (shared + 1) * call.group; ++h) {
         const int64_t map_row = run * all_heads + b * call.H + h;
         T* diagonal = t.drelative ? static_cast<T*>(diagonals.data()) + map_row * span : nullptr;
@@ -201,6 +210,7 @@ void backward(const AttentionBackTensors& t, const AttentionTerms& terms) {
           work.finish(to, ld, call.scale);
         }
       }
+      // dk [keys, d] and dv [keys, dv] from their padded sums; zeros for keys past the length.
       for (int64_t r = 0; r < keys; ++r) {
         simd::scaled(dk_sum + r * padded_d, call.d, call.scale, dks.at(b, shared, first + r));
         simd::scaled(dv_sum + r * padded_dv, call.dv, T(1), dvs.at(b, shared, first + r));
@@ -210,12 +220,14 @@ void backward(const AttentionBackTensors& t, const AttentionTerms& terms) {
     }
     Count::add(flops);
   });
+  // drelative [H, Tq + Tk - 1]: the diagonals of all runs and batch rows in order.
   for (int64_t row = 0; t.drelative && row < runs.count * all_heads; ++row) {
     const T* from = static_cast<const T*>(diagonals.data()) + row * span;
     T* to = t.drelative.data<T>() + row % call.H * span;
     for (int64_t n = 0; n < span; ++n) to[n] += from[n];
   }
   if (runs.count == 1) return;
+  // dq [B, H, Tq, d]: the sum of what the runs wrote, in order.
   const int64_t together = ceil_div(light_grain, std::max<int64_t>(call.d, 1));
   parallel_rows(all_heads * call.Tq, together, [&](int64_t begin, int64_t end) {
     const T* share = static_cast<const T*>(shares.data());

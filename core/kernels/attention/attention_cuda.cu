@@ -135,6 +135,8 @@ void start(const ForwardCall<T>& call) {
 
 }  // namespace
 
+/// out and lse: by attention_rows() for few queries, on the tensor cores where f32 products may be rounded,
+/// else by unrounded products with one block per 64 queries of a head and D columns of the values.
 void Attention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                      const Tensor& out, const Tensor& lse) {
   visit_float("attention", q.dtype(), [&](auto type) {

@@ -86,7 +86,8 @@ __device__ RowLog<T> lse_of(T max_score, T weight_sum) {
   return weight_sum == T(0) ? RowLog<T>::of_no_keys() : RowLog<T>::of(max_score, log2(weight_sum));
 }
 
-/// Shared memory: the query, the sums of the groups, and one weight a thread.
+/// out and lse of one query row (b, h, i) over one split of its keys, by one block: 128 keys at a time with
+/// an online softmax. Shared memory holds the query, the sums of the groups, and one weight per thread.
 template <class T, int P>
 __global__ void __launch_bounds__(threads) forward_rows(RowsCall<T> x) {
   const int groups = x.groups(P), me = static_cast<int>(threadIdx.x);
@@ -105,6 +106,7 @@ __global__ void __launch_bounds__(threads) forward_rows(RowsCall<T> x) {
   __syncthreads();
   for (int64_t j = first; j < keys; j += threads) {
     const int count = static_cast<int>(min(keys - j, int64_t{threads}));
+    // Scores of up to 128 keys, one per thread.
     put_products<T, P>(query, x.ks.at(b, shared_head, j), x.ks.ld, x.d, count, weights);
     __syncthreads();
     T score = -infinity<T>, cap_grad;
@@ -112,6 +114,7 @@ __global__ void __launch_bounds__(threads) forward_rows(RowsCall<T> x) {
       score = score_of(static_cast<const AttentionScores<T>&>(x), x.scale_log2(), b, h, i, j + me,
                        weights[me], cap_grad);
     }
+    // weights [128] relative to the largest score so far, and sum [groups, dv] += weights v.
     const T tile_max = cuda::block_max(score, -infinity<T>, scratch),
             new_max = tile_max > max_score ? tile_max : max_score;
     const T base = new_max == -infinity<T> ? T(0) : new_max, correction = exp2(max_score - base);
@@ -123,6 +126,7 @@ __global__ void __launch_bounds__(threads) forward_rows(RowsCall<T> x) {
     add_values<T, P>(weights, x.vs.at(b, shared_head, j), x.vs.ld, x.dv, count, groups, correction, sum);
     __syncthreads();
   }
+  // The row of out and its lse; or, for one of several splits, its sums, largest score and sum of weights.
   const bool alone = x.splits == 1;
   const T inverse = !alone ? T(1) : weight_sum == T(0) ? T(0) : T(1) / weight_sum;
   const int64_t place = row * x.splits + split;
@@ -180,6 +184,9 @@ bool in_packs(const HeadView<const T>& x, int64_t width) {
   return cuda::packs<P>(x.data) && x.batch % P == 0 && x.head % P == 0 && x.ld % P == 0 && width % P == 0;
 }
 
+/// Starts one block of 128 threads for each query row (b, h, i) and split of its keys; where keys are split,
+/// a second kernel with one block per row joins the splits. Rows that start and end on whole packs are read
+/// in packs of 16 bytes.
 template <class T>
 void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms, const Tensor& out,
            const Tensor& lse) {
@@ -194,6 +201,7 @@ void start(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTer
   const int64_t rows = call.B * call.H * call.Tq;
   call.keys_of_split = keys_of_split(rows, call.Tk);
   call.splits = std::max<int64_t>(1, ceil_div(call.Tk, call.keys_of_split));
+  // What the splits of a row write: sums [rows, splits, dv] and stats [rows, splits, 2].
   Tensor sums, split_stats;
   if (call.splits > 1) {
     sums = Tensor(Shape{rows, call.splits, call.dv}, q.dtype(), q.device());

@@ -23,6 +23,7 @@ void dots_of_picked(const T* x, int64_t width, Rows<T> rows, Picked keys, T fill
   constexpr int abreast = n < 4 ? n : 4;
   const int64_t whole = width / n * n;
   for (int64_t j = 0; j < keys.count; j += n) {
+    // As many keys as a vector has lanes: their products lane by lane, and then summed across lanes.
     V part[n] = {};
     const int64_t present = std::min<int64_t>(n, keys.count - j);
     for (int64_t i = 0; i < present; i += abreast) {

@@ -17,7 +17,9 @@ struct BackCall : AttentionScores<float> {
   DeviceDraw drawn;
 };
 
-/// `keys_are_rows`: rows are keys and columns queries, giving dk and dv; else the other way round, giving dq.
+/// Gradients of 64 rows of a head: with rows as queries and columns as keys (`keys_are_rows` false) dq, with
+/// rows as keys and columns as queries dk and dv. One block, 16 rows per warp, loops over tiles of 64
+/// columns.
 template <class E, int D, bool keys_are_rows, Pairs pairs>
 __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
   constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
@@ -91,11 +93,13 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
                      [&](int i) { return x.element(b, h, query_first + i, key_first); });
     }
     __syncthreads();
+    // Products of the tile [64 rows, 64 columns]: map = q . k and score_grads = dout . v.
     WarpSums<1, N> map, score_grads;
     map.clear();
     score_grads.clear();
     warp_dots<D, 1>(me, row_qk, column_qk + place, map);
     warp_dots<D, 1>(me, row_vdout, column_vdout + place, score_grads);
+    // In place: map becomes the weights after dropout, score_grads the gradients of the scaled products.
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = me.row<1>(0, half);
@@ -127,6 +131,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
         }
       }
     }
+    // dv += weights dout and dk += score_grads q; or dq += score_grads k.
     if constexpr (keys_are_rows) warp_gather<D, 1>(me, map, column_vdout + place, other_sums);
     warp_gather<D, 1>(me, score_grads, column_qk + place, sums);
     __syncthreads();
@@ -151,6 +156,9 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
 
 }  // namespace
 
+/// dq, dk and dv with products of rounded factors and sums in f32: rounds q, k, v and dout into rows of D
+/// numbers, then starts one block per 64 queries of a head for dq, and one per 64 keys of a key head for dk
+/// and dv.
 void attention_rounded_back(const AttentionBackTensors& t, const AttentionTerms& terms) {
   const Tensor stats = row_stats<float>(t.out, t.lse, t.dout);
   with_packed(terms.rounding, std::max(t.q.extent(3), t.v.extent(3)), [&]<class E, int D>() {

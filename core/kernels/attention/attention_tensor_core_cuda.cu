@@ -18,6 +18,8 @@ struct ForwardCall : AttentionScores<float> {
   float sink_unit;  ///< converts a sink to the unit of unscaled products
 };
 
+/// out[b, h, i, :] = sum_j softmax_j(score_ij) v_j and lse of 128 queries of a head, by one block. Each of
+/// its four warps holds 32 queries and loops over tiles of 64 keys with an online softmax.
 template <class E, int D, Pairs pairs>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) {
   constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
@@ -65,9 +67,11 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     }
     __syncthreads();
     if (!skips || j < own_keys) {
+      // map [32 queries of this warp, 64 keys] = q . k.
       WarpSums<M, N> map;
       map.clear();
       warp_dots<D, M>(me, q_tile, k_tiles + place, map);
+      // Scores: -infinity for pairs that are masked; softcap and biases where the call has them.
       if (pairs == Pairs::any || !skips || j + key_tile > keys || !x.sees(first, j + key_tile - 1)) {
 #pragma unroll
         for (int m = 0; m < M; ++m) {
@@ -91,6 +95,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
           }
         }
       }
+      // Weights relative to the largest score so far, with dropout; sums [32, D] += weights v.
       rows.scores_to_weights(map, unit, sums, [&](int m, int half) {
         const uint64_t bits = drops ? keep_mask.of(me.row<M>(m, half)) >> me.column(0, 0) : 0;
         return [=, scale = x.keep_scale](int n, int e) {
@@ -101,6 +106,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     }
     __syncthreads();
   }
+  // out = sums / sum of weights, and lse of each row.
   float inverse[M][2];
 #pragma unroll
   for (int m = 0; m < M; ++m) {
@@ -123,6 +129,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 
 }  // namespace
 
+/// Attention with products of rounded factors (bf16 or tf32) and sums in f32: rounds q, k and v into rows of
+/// D numbers and starts one block per 128 queries of a head.
 void attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionTerms& terms,
                        const Tensor& out, const Tensor& lse) {
   with_packed(terms.rounding, std::max(q.extent(3), v.extent(3)), [&]<class E, int D>() {

@@ -152,6 +152,7 @@ __device__ inline void warp_dots(const WarpPlace& me, const bf16* a, const bf16*
   }
 }
 
+/// The same with factors in tf32, whose products go over 8 of the D numbers at a time.
 template <int D, int M>
 __device__ inline void warp_dots(const WarpPlace& me, const tf32* a, const tf32* b,
                                  WarpSums<M, key_tile / 8>& sums) {

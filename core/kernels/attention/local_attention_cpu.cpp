@@ -121,6 +121,8 @@ void add_scaled(T* to, const T* from, T scale_log2, int64_t count) {
   for (int64_t c = 0; c < count; ++c) to[c] += scale_log2 * from[c];
 }
 
+/// out[b, h, i, :] = sum_j w_ij v_j over the keys j in the window of query i; NaN where its centre is NaN.
+/// One task is some query rows (b, h, i).
 template <class T>
 void forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& centre, const LocalTerms& terms,
              const Tensor& out) {
@@ -147,6 +149,8 @@ void forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& ce
   });
 }
 
+/// dq, dk, dv and dcentre [B, H, Tq]; the weights of each window are computed again. One task is some heads:
+/// each goes through its queries in order and adds to its own dk and dv.
 template <class T>
 void backward(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
   const Call<T> call(t.q, t.k, t.v, terms);
@@ -167,6 +171,7 @@ void backward(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
                     zero_rows(dks.at(b, h, 0), dks.ld, call.keys, call.d);
                     zero_rows(dvs.at(b, h, 0), dvs.ld, call.keys, call.dv);
                     for (int64_t i = 0; i < call.queries; ++i) {
+                      // Weights w of query i, dweights_j = dout . v_j, and dv_j += w_j dout.
                       const int64_t row = head * call.queries + i;
                       const T *own = qs.at(b, h, i), *dout_row = douts.at(b, h, i);
                       flops += window.compute(b, i, centres[row], own, {ks.at(b, h, 0), ks.ld});
@@ -174,6 +179,8 @@ void backward(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
                         dweights[c] = lanes::dot(dout_row, vs.at(b, h, window.first + c), call.dv);
                         add_scaled(dvs.at(b, h, window.first + c), dout_row, window.weights[c], call.dv);
                       }
+                      // dweights becomes the gradient of the scaled products, which gives dq and is added to
+                      // dk.
                       dcentres[row] = window.backpropagate(dweights);
                       T* down = dqs.at(b, h, i);
                       std::fill_n(down, call.d, T(0));

@@ -59,6 +59,9 @@ struct Span {
   bool broken = false;  ///< a centre that is no number gives no window
 };
 
+/// The window of query i of sequence b: keys within `reach` of its centre, or of the floor of its centre, as
+/// WindowCentre says, among the first keys that the length and the causal mask leave. Empty where the centre
+/// is NaN.
 template <class T>
 __device__ Span span_of(const Call<T>& call, int64_t b, int64_t i, T centre) {
   Span out;
@@ -130,7 +133,8 @@ struct Window {
   }
 };
 
-/// memory [warps of the grid, 4, most]
+/// out[b, h, i, :] = sum_j w_ij v_j over the window of query i. A warp takes query rows (b, h, i) in turn;
+/// memory [warps of the grid, 4, most] holds its window.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, HeadView<T> out) {
   Window<T> window(memory + cuda::grid_warp() * 4 * call.most, call.most);
@@ -158,7 +162,8 @@ struct SavedRows {
   int32_t *first, *count;
 };
 
-/// dq and dcentre.
+/// dq and dcentre of each query; its weights and score gradients go to `saved`. A warp takes query rows (b,
+/// h, i) in turn; memory [warps of the grid, 4, most] holds its window.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) back_queries(Call<T> call, T* memory, HeadView<const T> dout,
                                                             SavedRows<T> saved, HeadView<T> dq, T* dcentre) {
@@ -170,17 +175,20 @@ __global__ void __launch_bounds__(cuda::block) back_queries(Call<T> call, T* mem
     const Span span = span_of(call, b, i, call.centres[row]);
     const T *own = call.q.at(b, h, i), *dout_view = dout.at(b, h, i);
     T* dweights = saved.dscores + row * call.most;
+    // Weights of the window, and dweights_c = dout . v for each of its keys.
     window.look(call, span, b, h, own);
     for (int64_t c = 0; c < span.count; ++c) {
       const T dweight = cuda::warp_dot(dout_view, call.v.at(b, h, span.first + c), call.dv);
       if (cuda::lane() == c % cuda::lanes) dweights[c] = dweight;
     }
+    // dweights becomes the gradient of the scaled products, and then of q . k.
     const T pull = window.bend(call, span, dweights);
     for (int64_t c = cuda::lane(); c < span.count; c += cuda::lanes) {
       saved.weights[row * call.most + c] = window.weights[c];
       dweights[c] *= call.scale;
     }
     __syncwarp();
+    // dq = sum_c dweights_c k_c over the window; lanes are columns.
     T* to = dq.at(b, h, i);
     for (int64_t e = cuda::lane(); e < call.d; e += cuda::lanes) {
       T sum = 0;
@@ -196,7 +204,8 @@ __global__ void __launch_bounds__(cuda::block) back_queries(Call<T> call, T* mem
   }
 }
 
-/// dk and dv: a warp for each key goes through the queries whose window begins less than `most` before it.
+/// dk_j = sum_i dscore_ij q_i and dv_j = sum_i w_ij dout_i, by one warp per key j of a head, over the queries
+/// whose window begins at j or less than `most` keys before it.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     back_keys(Call<T> call, HeadView<const T> dout, SavedRows<T> saved, const int32_t* order, HeadView<T> dk,
@@ -230,7 +239,7 @@ __global__ void __launch_bounds__(cuda::block)
   add(dout, saved.weights, call.dv, dv.at(b, h, j));
 }
 
-/// Warps that work at the same time on so many rows.
+/// Number of warps that work on this many rows at the same time.
 int64_t working(int64_t rows) { return std::min(rows, cuda::most_warps); }
 
 template <class T>
@@ -252,6 +261,9 @@ void LocalAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, con
   });
 }
 
+/// Gradients of LocalAttention: a warp per query gives dq and dcentre and saves its weights and score
+/// gradients [B H Tq, most]. The queries of each head are then sorted by the first key of their window, and a
+/// warp per key gives dk and dv.
 void LocalAttentionBack::cuda(const LocalAttentionBackTensors& t, const LocalTerms& terms) {
   visit_float("local_attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(t.q, t.k, t.v, t.centre, terms);

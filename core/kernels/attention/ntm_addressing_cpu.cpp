@@ -69,7 +69,8 @@ T dot_shifted(const T* from, int64_t s, int64_t n, const T* with) {
   return total;
 }
 
-/// What one query makes of its content on the way to its weights.
+/// gated [n] = g content + (1 - g) (weights of the query before), and shifted [n] = gated, shifted: the steps
+/// of one query before it sharpens.
 template <class T>
 struct Row {
   T *gated, *shifted;
@@ -92,6 +93,8 @@ struct Row {
   }
 };
 
+/// out[b, h, i, :] = w_i: content and w_(i-1) mixed by the gate, shifted, then sharpened (Graves et al. 2014,
+/// equations 7 to 9). One task is some heads (b, h); the queries of a head follow one another.
 template <class T>
 void forward(const Call<T>& call, T* out) {
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * 2 * BumpAllocator<T>::rounded(call.keys));
@@ -128,6 +131,8 @@ struct Gradients {
   T *content, *before, *gate, *shift, *sharp;
 };
 
+/// Gradients of content, before, gate, shift and sharp from dout [B, H, Tq, Tk]. One task is some heads; each
+/// goes from its last query to its first and hands the gradient of w_(i-1) on in dprevious [Tk].
 template <class T>
 void backward(const Call<T>& call, const T* out, const T* dout, const Gradients<T>& to) {
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * 5 * BumpAllocator<T>::rounded(call.keys));
@@ -150,7 +155,9 @@ void backward(const Call<T>& call, const T* out, const T* dout, const Gradients<
         for (int64_t j = 0; j < n; ++j) dweights[j] = dout[row * call.keys + j] + dprevious[j];
         std::fill_n(dprevious, call.keys, T(0));
         if (n == 0) continue;
+        // The gated and the shifted weights of this query again, [n] each.
         work.make(call, head, i, n, last);
+        // Sharpening: dweights becomes the gradient of the shifted weights.
         if (call.sharp != nullptr) {
           T mean = 0, dsharp = 0;
           for (int64_t j = 0; j < n; ++j) mean += y[j] * dweights[j];
@@ -162,6 +169,7 @@ void backward(const Call<T>& call, const T* out, const T* dout, const Gradients<
           }
           to.sharp[row] = dsharp;
         }
+        // Shift: dgated [n], and dshift_s = sum_j dweights_j gated_(j - s).
         const T* dgated = dweights;
         if (call.shift != nullptr) {
           std::fill_n(inner, n, T(0));
@@ -172,6 +180,7 @@ void backward(const Call<T>& call, const T* out, const T* dout, const Gradients<
           }
           dgated = inner;
         }
+        // Gate: dcontent = g dgated, and (1 - g) dgated goes to the weights of the query before.
         if (call.gate == nullptr || last == nullptr) {
           std::copy_n(dgated, n, dcontent);
           continue;

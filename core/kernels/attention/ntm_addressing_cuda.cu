@@ -55,7 +55,8 @@ __device__ T shifted_at(const T* from, int64_t j, int64_t n, const T* factors, i
   return sum;
 }
 
-/// What one query makes of its content on the way to its weights; `gated` and `shifted` are working memory.
+/// gated [n] = g content + (1 - g) (weights of the query before), and shifted [n] = gated, shifted: the steps
+/// of one query before it sharpens.
 template <class T>
 __device__ void make_row(const Call<T>& call, int64_t head, int64_t i, int64_t n, const T* last, T* gated,
                          T* shifted) {
@@ -73,7 +74,8 @@ __device__ void make_row(const Call<T>& call, int64_t head, int64_t i, int64_t n
   __syncthreads();
 }
 
-/// memory [heads, 2, keys]
+/// out [Tq, Tk] of one head, by one block: its queries one after the other, threads over keys. memory [heads,
+/// 2, keys] holds the gated and the shifted weights of a query.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) address(Call<T> call, T* memory, T* out) {
   __shared__ T scratch[cuda::lanes];
@@ -105,7 +107,8 @@ struct Gradients {
   T *content, *before, *gate, *shift, *sharp;
 };
 
-/// memory [heads, 5, keys]. A thread keeps its own keys from query to query.
+/// Gradients of one head, by one block: from its last query to its first, where a thread keeps its own keys.
+/// memory [heads, 5, keys] holds the rows of a query.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     address_back(Call<T> call, const T* out, const T* dout, T* memory, Gradients<T> to) {
@@ -136,7 +139,9 @@ __global__ void __launch_bounds__(cuda::block)
         to.shift[row * call.shifts + s] = T(0);
       continue;
     }
+    // The gated and the shifted weights of this query again, [n] each.
     make_row(call, head, i, n, last, gated, shifted);
+    // Sharpening: dweights becomes the gradient of the shifted weights.
     if (call.sharp != nullptr) {
       T mean = 0, dsharp = 0;
       for (int64_t j = own; j < n; j += step) mean += y[j] * dweights[j];
@@ -150,6 +155,7 @@ __global__ void __launch_bounds__(cuda::block)
       dsharp = cuda::block_sum(dsharp, scratch);
       if (own == 0) to.sharp[row] = dsharp;
     }
+    // Shift: dgated [n], and dshift_s = sum_j dweights_j gated_(j - s).
     const T* dgated = dweights;
     if (call.shift != nullptr) {
       __syncthreads();
@@ -166,6 +172,7 @@ __global__ void __launch_bounds__(cuda::block)
       for (int64_t j = own; j < n; j += step) inner[j] = shifted_at(dweights, j, n, factors, call.shifts, -1);
       dgated = inner;
     }
+    // Gate: dcontent = g dgated, and (1 - g) dgated goes to the weights of the query before.
     const bool mixed = call.gate != nullptr && last != nullptr;
     const T g = mixed ? call.gate[row] : T(1);
     const T* content = call.content + row * call.keys;
@@ -196,6 +203,7 @@ void NtmAddressing::cuda(const AddressingInputs& x, const AddressingTerms& terms
   });
 }
 
+/// Gradients of NtmAddressing: one block per head (b, h), with five rows [Tk] of working memory.
 void NtmAddressingBack::cuda(const AddressingInputs& x, const AddressingTerms& terms, const Tensor& out,
                              const Tensor& dout, const AddressingInputs& dx) {
   visit_float("addressing", x.content.dtype(), [&]<class T>(Type<T>) {

@@ -144,6 +144,9 @@ class Backward {
   RowLogs<T> lse_tile_;
 };
 
+/// dq, dk and dv over the pairs of the pattern. With enough heads one task is some heads, whose groups follow
+/// one another. With few heads one task is a run of groups of one head, with sums of dk and dv of its own;
+/// the sums of all runs are then added in order.
 template <class T>
 void backward(const AttentionBackTensors& t, const PatternTerms& terms) {
   const PatternAttentionCall<T> call(t.q, t.k, t.v, terms);
@@ -162,6 +165,7 @@ void backward(const AttentionBackTensors& t, const PatternTerms& terms) {
   T* dk_shares = static_cast<T*>(shares.data());
   T* dv_shares = dk_shares + call.B * cuts.rows * padded_d;
 
+  // Calls piece(number, memory, group function) for all pieces in parallel, with working memory each.
   const auto over = [&](int64_t pieces, int64_t grain, auto&& piece) {
     parallel_rows(pieces, grain, [&](int64_t begin, int64_t end) {
       const Scratch::Part part(scratch);
@@ -176,6 +180,7 @@ void backward(const AttentionBackTensors& t, const PatternTerms& terms) {
     });
   };
 
+  // Enough heads: all groups of a head in one task.
   if (whole) {
     const int64_t together = flops_per_task / std::max<int64_t>(1, 2 * call.flops_of_head());
     over(call.B * call.H, together, [&](int64_t at, T* memory, auto&& group) {
@@ -210,6 +215,7 @@ void backward(const AttentionBackTensors& t, const PatternTerms& terms) {
   }
   for (int64_t p = 0; p < call.plan.passes(); ++p) {
     over(call.B * call.H * cuts.count, 1, [&](int64_t at, T*, auto&& group) {
+      // Few heads: a run of groups, pass by pass; sums [keys of the run, padded width] start at zero.
       const int64_t c = at % cuts.count, h = at / cuts.count % call.H, b = at / cuts.count / call.H;
       const GroupRuns::Slice& share = cuts.at(h, c);
       const int64_t row = b * cuts.rows + share.place, rows = share.end - share.begin;
@@ -224,6 +230,7 @@ void backward(const AttentionBackTensors& t, const PatternTerms& terms) {
               SumRows<T>{dv_sum - share.begin * padded_dv, padded_dv});
     });
   }
+  // dk and dv [B, H, Tk, :]: for each key the sum over the runs that hold it, in order.
   const int64_t together = ceil_div(light_grain, std::max<int64_t>(call.d, 1));
   parallel_rows(call.B * call.H * call.Tk, together, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {

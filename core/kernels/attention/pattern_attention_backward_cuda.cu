@@ -31,8 +31,9 @@ __device__ void put_sums(const cuda::Share& me, T (&sum)[C], T scale, bool adds,
   cuda::put_columns(me, sum, width, to);
 }
 
-/// Of rows and columns of a tile: queries and keys (`keys_are_rows` false), giving dq; or keys and queries,
-/// giving dk and dv.
+/// Gradients of one group of a head: with rows as queries and columns as keys (`keys_are_rows` false) dq,
+/// with rows as keys and columns as queries dk and dv. One block holds the group, up to 64 rows, and loops
+/// over its steps of up to 64 columns, for D columns of the gradients.
 template <class T, int D, bool keys_are_rows>
 __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
   constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
@@ -85,6 +86,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
     if (!keys_are_rows && x.plan.keys[step.keys] >= keys) break;
     at.load_columns(x.plan.keys + step.keys, step.count);
     __syncthreads();
+    // Products of the tile [rows, columns]: map = q . k and dmap = dout . v.
     T map[rows_per_thread][4], dmap[rows_per_thread][4];
     cuda::clear(map);
     cuda::clear(dmap);
@@ -119,6 +121,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
       cuda::commit_copies();
       cuda::wait_for_copies<0>();
     }
+    // In place: map becomes the weights after dropout, dmap the gradients of the scaled products.
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const int j = me.key(n);
@@ -140,6 +143,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
         dmap[r][n] = back.score_grad;
       }
     }
+    // dv += map dout and dk += dmap q; or dq += dmap k.
     if constexpr (keys_are_rows) {
       cuda::put_map(me, map, map_tile);
       __syncthreads();
@@ -164,6 +168,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<T> x) {
   }
 }
 
+/// Starts `backward` for each pass of the plan in turn: one block per group of a head and D columns. Later
+/// passes add to what earlier ones wrote.
 template <bool keys_are_rows, class T, int D>
 void start(BackCall<T> call) {
   const int numbers = 4 * cuda::tile_size(D) + cuda::tile_size(tile_rows);
@@ -186,6 +192,8 @@ void start(const BackCall<T>& call) {
 
 }  // namespace
 
+/// Gradients of PatternAttention: on the tensor cores where f32 products may be rounded; else dq by the
+/// groups of the plan, then dk and dv by the groups of the transposed pattern's plan.
 void PatternAttentionBack::cuda(const AttentionBackTensors& t, const PatternTerms& terms) {
   visit_float("block_attention", t.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

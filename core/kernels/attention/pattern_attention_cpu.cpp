@@ -119,6 +119,8 @@ class Forward {
   RowLogs<T> lse_tile_;
 };
 
+/// out and lse over the pairs of the pattern, pass by pass; a later pass joins its sums with those before it.
+/// One task is some groups of queries (b, h, group).
 template <class T>
 void forward(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms, const Tensor& out,
              const Tensor& lse) {

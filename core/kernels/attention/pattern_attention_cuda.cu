@@ -22,6 +22,9 @@ struct ForwardCall : DevicePatternAttentionCall<T> {
   RowLogs<T> lse, first_lse;  ///< first_lse: those of the first pass, where a second adds to it; or null
 };
 
+/// out[b, h, i, :] = sum_j softmax_j(scale q_i . k_j) v_j and lse over the pairs of one group, up to 64
+/// queries, and D columns of the values, by one block: an online softmax over steps of up to 64 keys. A
+/// second pass joins its result with that of the first.
 template <class T, int D>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) {
   constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
@@ -62,6 +65,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     if (x.plan.keys[step.keys] >= keys) break;
     at.load_columns(x.plan.keys + step.keys, step.count);
     __syncthreads();
+    // map [64 queries, 64 keys] = q . k; the values are copied meanwhile.
     T map[rows_per_thread][4];
     cuda::clear(map);
     if (whole) fetch_keys(k_tile, k_head, x.ks.ld, x.d, 0);
@@ -83,6 +87,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
           me, q_tile, k_tile, x.d, fetch_q, [&](int64_t c) { fetch_keys(k_tile, k_head, x.ks.ld, x.d, c); },
           map);
     }
+    // Scores in base 2; -infinity for what is no pair. Then weights, and sum [64, D] += weights v.
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const int j = me.key(n);
@@ -97,6 +102,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     cuda::gather<T, ld_map, ld>(me, map_tile, v_tile, tile_rows, sum);
     __syncthreads();
   }
+  // out = sum / sum of weights and lse of each row, joined with those of the first pass.
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
 #pragma unroll
@@ -161,6 +167,8 @@ PlanView view_of(const BlockPlan& plan, PlanOnDevice& to) {
 
 }  // namespace
 
+/// The plans of a pattern and of its transpose on the device: made on the first call, under a lock, and kept
+/// in the pattern.
 const PlanOnDevice& plan_on_device(const Pattern& pattern) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -174,6 +182,8 @@ const PlanOnDevice& plan_on_device(const Pattern& pattern) {
   return *pattern.on_device;
 }
 
+/// out and lse of PatternAttention, one kernel per pass of the plan: on the tensor cores where f32 products
+/// may be rounded, else with one block per group of a head and D columns of the values.
 void PatternAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
                             const Tensor& out, const Tensor& lse) {
   visit_float("block_attention", q.dtype(), [&](auto type) {

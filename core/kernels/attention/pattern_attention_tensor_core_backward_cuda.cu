@@ -13,8 +13,9 @@ struct BackCall : DevicePatternAttentionCall<float> {
   const RowStats<float>* stats;  ///< [B, H, Tq]
 };
 
-/// Of rows and columns of a tile: queries and keys (`keys_are_rows` false), giving dq; or keys and queries,
-/// giving dk and dv.
+/// Gradients of one group of a head: with rows as queries and columns as keys (`keys_are_rows` false) dq,
+/// with rows as keys and columns as queries dk and dv. One block holds the group, up to 64 rows, and loops
+/// over its steps of up to 64 columns; a warp has 16 rows.
 template <class E, int D, bool keys_are_rows>
 __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
   constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
@@ -80,11 +81,13 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
                      });
     }
     __syncthreads();
+    // Products of the tile [64 rows, 64 columns]: map = q . k and score_grads = dout . v.
     WarpSums<1, N> map, score_grads;
     map.clear();
     score_grads.clear();
     warp_dots<D, 1>(me, row_qk, column_qk + place, map);
     warp_dots<D, 1>(me, row_vdout, column_vdout + place, score_grads);
+    // In place: map becomes the weights after dropout, score_grads the gradients of the scaled products.
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = me.row<1>(0, half);
@@ -108,6 +111,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
         }
       }
     }
+    // dv += weights dout and dk += score_grads q; or dq += score_grads k.
     if constexpr (keys_are_rows) warp_gather<D, 1>(me, map, column_vdout + place, other_sums);
     warp_gather<D, 1>(me, score_grads, column_qk + place, sums);
     __syncthreads();
@@ -132,6 +136,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) backward(BackCall<E> x) {
   }
 }
 
+/// Starts `backward` for each pass of the plan in turn: one block per group of a head. Later passes add to
+/// what earlier ones wrote.
 template <class E, int D, bool keys_are_rows>
 void start(BackCall<E> call) {
   constexpr int bytes = 6 * key_tile * packed_ld<E, D> * static_cast<int>(sizeof(E)) +
@@ -147,6 +153,8 @@ void start(BackCall<E> call) {
 
 }  // namespace
 
+/// dq, dk and dv with products of rounded factors and sums in f32: rounds q, k, v and dout into rows of D
+/// numbers, then computes dq by the groups of the plan, dk and dv by those of the transposed pattern's plan.
 void pattern_attention_rounded_back(const AttentionBackTensors& t, const PatternTerms& terms) {
   const Tensor stats = row_stats<float>(t.out, t.lse, t.dout);
   const PlanOnDevice& plan = plan_on_device(*terms.pattern);

@@ -13,6 +13,9 @@ struct ForwardCall : DevicePatternAttentionCall<float> {
   RowLogs<float> lse, first_lse;  ///< first_lse: those of the first pass, where a second adds to it; or null
 };
 
+/// out[b, h, i, :] = sum_j softmax_j(scale q_i . k_j) v_j and lse over the pairs of one group, up to 64
+/// queries, by one block: each of its four warps holds 16 queries and loops over steps of up to 64 keys with
+/// an online softmax. A second pass joins its result with that of the first.
 template <class E, int D>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) {
   constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
@@ -64,6 +67,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
                      [&](int i, int j) { return x.element(at.b, at.h, query_index[i], key_index[j]); });
     }
     __syncthreads();
+    // map [16 queries of this warp, 64 keys] = q . k, then -infinity for what is no pair.
     WarpSums<1, N> map;
     map.clear();
     warp_dots<D, 1>(me, q_tile, k_tiles + place, map);
@@ -84,6 +88,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
         }
       }
     }
+    // Weights relative to the largest score so far, with dropout; sums [16, D] += weights v.
     rows.scores_to_weights(map, unit, sums, [&](int, int half) {
       const uint64_t bits = x.dropped ? keep_mask.of(me.row<1>(0, half)) >> me.column(0, 0) : ~uint64_t{0};
       return [bits, scale = x.dropped ? x.keep_scale : 1.0F](int n, int e) {
@@ -93,6 +98,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     warp_gather<D, 1>(me, map, v_tiles + place, sums);
     __syncthreads();
   }
+  // lse of each row, and the factors of the new sums and of what the first pass wrote.
   RowFactors shares[2];
   bool written[2];
 #pragma unroll
@@ -124,6 +130,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
 
 }  // namespace
 
+/// PatternAttention with products of rounded factors (bf16 or tf32) and sums in f32: rounds q, k and v into
+/// rows of D numbers, then starts one block per group of a head for each pass of the plan.
 void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v, const PatternTerms& terms,
                                const Tensor& out, const Tensor& lse) {
   const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);

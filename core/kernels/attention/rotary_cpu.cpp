@@ -21,6 +21,8 @@ void turn_row(const T* x, const T* table, int64_t pairs, RotaryPairs kind, T sig
   }
 }
 
+/// y[b, h, t, :] = x[b, h, t, :], where pair p of the first n = table.extent(1) elements is turned by angle p
+/// of table[t, :]. One task is some rows (b, t, h).
 template <class T>
 void turn_rows(const Tensor& x, const Tensor& table, RotaryPairs kind, bool back, const Tensor& y) {
   const HeadView<const T> from(x);

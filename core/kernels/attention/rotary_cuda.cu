@@ -8,6 +8,8 @@
 namespace heed::kernel {
 namespace {
 
+/// y[b, h, t, :] = x[b, h, t, :], where pair p of the first 2 `pairs` elements is turned by angle p of row t.
+/// One warp per row; lanes are pairs.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     turn(HeadView<const T> x, HeadView<T> y, const T* angles, int64_t ld, int64_t heads, int64_t length,

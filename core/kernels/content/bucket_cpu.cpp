@@ -39,6 +39,8 @@ struct Tiles {
   int32_t* keys_of(int64_t r, int64_t t) const { return keys + (r * T + t) * (window + tile); }
 };
 
+/// Tiles of round r that keep to buckets: every `tile` tokens of a bucket, in sorted order, are the queries
+/// of a tile; its keys are up to `window` tokens of the bucket before them, then the queries themselves.
 void fill_by_bucket(const Rounds& rounds, const Tiles& tiles, int64_t r) {
   int64_t t = -1, rank = 0;
   for (int64_t place = 0; place < rounds.real; ++place, ++rank) {
@@ -58,6 +60,8 @@ void fill_by_bucket(const Rounds& rounds, const Tiles& tiles, int64_t r) {
   }
 }
 
+/// Tiles of round r that are chunks of the sorted tokens: tile t has chunk t as queries, and the chunk before
+/// it and itself as keys. Before chunk 0 comes the last chunk of round r, or with `ring` of the round before.
 void fill_chunks(const Rounds& rounds, const Tiles& tiles, bool ring, int64_t r) {
   const int64_t c = tiles.tile, last = (rounds.real - 1) / c;
   const auto copy_chunk = [&](int64_t round, int64_t chunk, int32_t* to) {
@@ -143,6 +147,9 @@ struct Rows {
   }
 };
 
+/// ids and bias [R window] of the query at position `at`: for each round the last `window` tokens up to it
+/// that share its bucket, latest first, -1 for none. The bias is -inf where nothing is seen, else 0, or minus
+/// the log of how often the key occurs.
 template <class T>
 void recent_of_query(const int32_t* bucket, int64_t R, int64_t N, int64_t at, int32_t none,
                      const Meeting& meeting, int32_t* ids, T* bias) {
@@ -168,6 +175,8 @@ void recent_of_query(const int32_t* bucket, int64_t R, int64_t N, int64_t at, in
 
 }  // namespace
 
+/// buckets[b, h, r, t] = argmax of scores[b, h, r, t, :], or of [x, -x] with `both_signs`; `none` at or past
+/// the length. One task is some rows (b, h, r, t).
 template <>
 void Buckets::cpu<here>(const Tensor& scores, bool both_signs, const Tensor& lengths, int64_t first,
                         int32_t none, const Tensor& buckets) {
@@ -193,6 +202,8 @@ void Buckets::cpu<here>(const Tensor& scores, bool both_signs, const Tensor& len
   Count::add(scores.size());
 }
 
+/// Tiles of all rounds from the sorted tokens. One task is one round of a head, which first fills its
+/// queries, keys and slots with -1.
 template <>
 void BucketTiles::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
                             const Tensor& keys, const Tensor& slots) {
@@ -220,6 +231,9 @@ void BucketTiles::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, c
   Count::add(keys.size());
 }
 
+/// bias[b h, r t, lane, e] = 0 or -log(number of meetings) where the query in this lane of a tile sees key e,
+/// else -inf. One task is some tiles of a head; with `not_self` a first sweep finds the tokens that meet
+/// another one.
 template <>
 void BucketBias::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
                            const Tensor& keys, const Tensor& bias) {
@@ -241,6 +255,7 @@ void BucketBias::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, co
                   });
       });
     };
+    // First sweep: social[head, r, token] = does it see another token in round r?
     if (meeting.not_self) {
       each_piece([&](int64_t head, const Rows<T>& rows, int64_t row, int64_t lane, int32_t query,
                      const int32_t* key) {
@@ -257,6 +272,7 @@ void BucketBias::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, co
       }
       return true;
     };
+    // Second sweep: the bias of each row, with the number of meetings where `once` asks for it.
     std::vector<Rounds> rounds;
     std::vector<Meetings> meetings;
     for (int64_t head = 0; head < heads && meeting.once; ++head) rounds.emplace_back(sorted, head);
@@ -276,6 +292,8 @@ void BucketBias::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, co
   Count::add(bias.size());
 }
 
+/// ids and bias [B, H, N, R E] of each token i: for every round the keys and the bias row of the place where
+/// it stands in the tiles, -1 and -inf where it stands nowhere. One task is some tokens (b, h, i).
 template <>
 void BucketLists::cpu<here>(const Tensor& keys, const Tensor& slots, const Tensor& tile_bias,
                             const Tensor& ids, const Tensor& bias) {
@@ -306,6 +324,8 @@ void BucketLists::cpu<here>(const Tensor& keys, const Tensor& slots, const Tenso
   Count::add(ids.size());
 }
 
+/// ids and bias [B, H, Tq, R window]: what recent_of_query() finds for each query. One task is some queries
+/// (b, h, i).
 template <>
 void RecentInBucket::cpu<here>(const Tensor& buckets, int64_t first, int32_t none, const Meeting& meeting,
                                const Tensor& ids, const Tensor& bias) {
@@ -322,6 +342,8 @@ void RecentInBucket::cpu<here>(const Tensor& buckets, int64_t first, int32_t non
   Count::add(ids.size());
 }
 
+/// bias[b, h, g, i, j] = 0 where keys[b, h, g, j] is a key and, when `causal`, not after queries[b, h, g, i];
+/// else -inf. One task is some rows (b, h, g, i).
 template <>
 void GroupBias::cpu<here>(const Tensor& queries, const Tensor& keys, bool causal, const Tensor& bias) {
   const int64_t n = bias.extent(3), m = bias.extent(4), asked = queries.extent(3);

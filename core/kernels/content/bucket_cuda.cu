@@ -1,5 +1,4 @@
-// Tokens in buckets, on a GPU: tiles by a scan over the sorted tokens of a round, everything else a warp a
-// row.
+// Tokens in buckets, on a GPU: tiles by a scan over the sorted tokens of a round, all else by a warp per row.
 #include "heed/core/kernels/content/bucket.h"
 
 #include <algorithm>
@@ -32,6 +31,8 @@ __device__ int64_t peak(const T* row, int64_t n, T sign) {
   return place;
 }
 
+/// buckets[row] = argmax of scores[row, :], or of [x, -x] with `both_signs`; `none` at or past the length.
+/// One warp per row (b, h, r, t).
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     find_buckets(const T* scores, int64_t rows, int64_t f, bool both_signs, const int32_t* lengths,
@@ -94,7 +95,7 @@ __device__ int scan(int x, int* scratch, int& all, F f) {
   return x;
 }
 
-/// A block takes a round of a head.
+/// Tiles of a round that keep to buckets, as on the CPU: one block scans a round of a head.
 __global__ void __launch_bounds__(cuda::block) fill_by_bucket(Rounds rounds, Tiles tiles) {
   __shared__ int scratch[cuda::lanes];
   const int64_t head = blockIdx.x / rounds.R, r = blockIdx.x % rounds.R, real = rounds.real(head);
@@ -132,7 +133,7 @@ __global__ void __launch_bounds__(cuda::block) fill_by_bucket(Rounds rounds, Til
   }
 }
 
-/// A warp takes a tile of a round.
+/// Tiles of a round that are chunks of the sorted tokens, as on the CPU: one warp per tile.
 __global__ void __launch_bounds__(cuda::block) fill_chunks(Rounds rounds, Tiles tiles, bool ring) {
   const int64_t at = cuda::grid_warp(), t = at % tiles.T, r = at / tiles.T % rounds.R,
                 head = at / tiles.T / rounds.R;
@@ -215,6 +216,8 @@ __global__ void __launch_bounds__(cuda::block)
     social[(head * rounds.R + r) * rounds.N + query] = static_cast<uint8_t>(any ? 1 : 0);
 }
 
+/// bias[row, e] = 0 or -log(number of meetings) where the query of this row of tiles sees key e, else -inf.
+/// One warp per row; lanes are keys.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     make_bias(Rounds rounds, Meeting meeting, Rows rows, const int32_t* places, const uint8_t* social,
@@ -236,7 +239,8 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
-/// A warp takes a round of a token.
+/// ids and bias of token i in round r: the keys and the bias row of the place where it stands in the tiles,
+/// -1 and -inf where it stands nowhere. One warp per (head, i, r); lanes are keys.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     list_keys(const int32_t* keys, const int32_t* slots, const T* tile_bias, int64_t heads, int64_t N,
@@ -251,6 +255,8 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
+/// ids and bias [R window] of one query as on the CPU, by one warp: in each round its lanes look back 32
+/// tokens at a time for those of the query's bucket.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     find_recent(const int32_t* buckets, int64_t rows, int64_t queries, int64_t R, int64_t N, int64_t first,
@@ -266,6 +272,7 @@ __global__ void __launch_bounds__(cuda::block)
     bias[e] = cuda::lowest<T>();
   }
   __syncwarp();
+  // Tokens of the query's bucket take places by their rank.
   bool social = false;
   for (int64_t r = 0; r < R; ++r) {
     const int32_t *of = bucket + r * N, own = of[at];
@@ -320,6 +327,8 @@ void Buckets::cuda(const Tensor& scores, bool both_signs, const Tensor& lengths,
   Count::add(scores.size());
 }
 
+/// Fills queries, keys and slots with -1, then the tiles: by one block per round of a head where tiles keep
+/// to buckets, else by one warp per tile.
 void BucketTiles::cuda(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
                        const Tensor& keys, const Tensor& slots) {
   const Rounds rounds(sorted);
@@ -337,6 +346,8 @@ void BucketTiles::cuda(const BucketOrder& sorted, const Meeting& meeting, const 
   Count::add(keys.size());
 }
 
+/// bias of all rows of tiles, one warp per row. Before it, the places of tokens in each round for `once`, and
+/// which tokens see another one for `not_self`.
 void BucketBias::cuda(const BucketOrder& sorted, const Meeting& meeting, const Tensor& queries,
                       const Tensor& keys, const Tensor& bias) {
   const Rounds rounds(sorted);

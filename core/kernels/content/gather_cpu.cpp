@@ -26,6 +26,7 @@ void check(const char* op, const Tensor& ids, int64_t rows) {
 
 }  // namespace
 
+/// out[i, :] = table[ids[i], :]. One task is some rows i.
 template <>
 void Gather::cpu<here>(const Tensor& table, const Tensor& ids, const Tensor& out) {
   const int64_t width = table.extent(-1);
@@ -50,6 +51,8 @@ void Gather::cpu<here>(const Tensor& table, const Tensor& ids, const Tensor& out
   Count::add(out.size());
 }
 
+/// table[ids[i], :] += rows[i, :], in the order of i. One task is a band of columns, which goes through all
+/// rows i.
 template <>
 void ScatterAdd::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& table) {
   const int64_t width = table.extent(-1);

@@ -16,6 +16,8 @@ cuda::DeviceError legal(int64_t rows) {
   return {.first = 0, .rows = rows, .spared = 0, .heads = 1, .count = 1};
 }
 
+/// out[i, :] = table[ids[i], :], one warp per row i. An id outside the table is noted as an error and gives
+/// NaN.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     take(const T* table, int64_t stride, int64_t step, const int32_t* ids, int64_t count, int64_t width,
@@ -67,6 +69,8 @@ void Gather::cuda(const Tensor& table, const Tensor& ids, const Tensor& out) {
   Count::add(out.size());
 }
 
+/// table[ids[i], :] += rows[i, :], in the order of i: a stable sort by ids puts rows of one place beside each
+/// other, and each such run is added by itself. Ids outside the table are noted as errors and add nothing.
 void ScatterAdd::cuda(const Tensor& ids, const Tensor& rows, const Tensor& table) {
   const int64_t width = table.extent(-1), count = ids.size(), length = table.extent(0);
   const Tensor keys(Shape{count}, DType::i32, Device::cuda), order(Shape{count}, DType::i32, Device::cuda);

@@ -38,6 +38,7 @@ void check(const char* op, const Tensor& ids, int64_t rows) {
 
 }  // namespace
 
+/// out[b, h, i, :] = x[b, h, ids[b, h, i], :], zeros for an id of -1. One task is some rows (b, h, i).
 template <>
 void GatherRows::cpu<here>(const Tensor& x, const Tensor& ids, const Tensor& out) {
   check("take_rows", ids, x.extent(2));
@@ -65,6 +66,8 @@ void GatherRows::cpu<here>(const Tensor& x, const Tensor& ids, const Tensor& out
   Count::add(out.size());
 }
 
+/// y[b, h, ids[b, h, i], :] += rows[b, h, i, :], in the order of i; an id of -1 adds nothing. One task is a
+/// band of columns of a head, which goes through all rows i.
 template <>
 void ScatterAddRows::cpu<here>(const Tensor& ids, const Tensor& rows, const Tensor& y) {
   check("put_rows", ids, y.extent(2));

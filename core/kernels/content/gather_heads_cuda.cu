@@ -33,7 +33,7 @@ struct Ids {
   }
 };
 
-/// -1 for an id that is none; notes it.
+/// The id itself; or -1, after an error is noted, where it is neither -1 nor a row.
 __device__ int32_t checked(int32_t id, int64_t place, cuda::DeviceError* note,
                            const cuda::DeviceError& rule) {
   if (id >= -1 && id < rule.rows) return id;
@@ -90,6 +90,8 @@ void GatherRows::cuda(const Tensor& x, const Tensor& ids, const Tensor& out) {
   Count::add(out.size());
 }
 
+/// y[b, h, ids[b, h, i], :] += rows[b, h, i, :], in the order of i: a stable sort of each head by ids puts
+/// rows of one place beside each other, and each such run is added by itself.
 void ScatterAddRows::cuda(const Tensor& ids, const Tensor& rows, const Tensor& y) {
   const Ids of(ids);
   const int64_t heads = y.extent(0) * y.extent(1), length = y.extent(2), width = y.extent(3), n = of.count;

@@ -33,6 +33,8 @@ int64_t at_share(const T* row, int64_t width, double share) {
 
 }  // namespace
 
+/// picked[row, j] = 1 for one j of each row of weights [rows, K]: the first of the heaviest, or with a tick
+/// one drawn with probability weight_j / sum. One task is some rows.
 template <>
 void Pick::cpu<here>(const Tensor& weights, const Draw& draw, const Tensor& picked) {
   const int64_t width = weights.extent(-1);

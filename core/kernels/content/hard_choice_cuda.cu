@@ -61,6 +61,8 @@ __device__ int64_t at_share(const T* row, int64_t width, double share) {
   return last;
 }
 
+/// picked[row, j] = 1 for one j of the row: the first of the heaviest, or with a tick one drawn with
+/// probability weight_j / sum. One warp per row.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     pick(const T* weights, int64_t rows, int64_t width, uint64_t seed, uint64_t stream, const int64_t* tick,

@@ -14,6 +14,8 @@
 namespace heed::kernel {
 namespace {
 
+/// max_u s_u - sum_u s_u / n of one query, where s_u = q . k_j for `count` sampled keys j among the first
+/// `open`, and n is `open`, or `count` with look_back.
 template <class T>
 T measured(const T* q, const T* keys, int64_t stride, int64_t d, const T* samples, int64_t count,
            int64_t open, const Sampling& sampling) {
@@ -55,6 +57,8 @@ void each_row(const Tensor& measure, const Tensor& lengths, const Tensor& which,
 
 }  // namespace
 
+/// measure[b, h, i] of the scores of query i with its sampled keys; -inf for a padded query and where there
+/// are no keys. One task is some queries (b, h, i).
 template <>
 void SampledSpread::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& samples, const Tensor& lengths,
                               const Sampling& sampling, const Tensor& measure) {
@@ -83,6 +87,8 @@ void SampledSpread::cpu<here>(const Tensor& q, const Tensor& k, const Tensor& sa
   Count::add(2 * measure.size() * U * d);
 }
 
+/// which[b, h, :] = places of the logarithmic(factor, T) greatest of measure[b, h, :T] above -inf, in rising
+/// order, then -1. One task is some rows (b, h).
 template <>
 void Standouts::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
   each_row(
@@ -100,6 +106,8 @@ void Standouts::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t 
       });
 }
 
+/// which[b, h, :] = the first 2 logarithmic(factor, T) places i where fewer than `factor` numbers before i
+/// reach measure[b, h, i] > -inf, then -1. One task is some rows (b, h).
 template <>
 void Records::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t factor, const Tensor& which) {
   each_row(measure, lengths, which,
@@ -121,6 +129,7 @@ void Records::cpu<here>(const Tensor& measure, const Tensor& lengths, int64_t fa
            });
 }
 
+/// bias[b, h, i, j] = 0 where j <= which[b, h, i], else -inf. One task is some rows (b, h, i).
 template <>
 void LookBack::cpu<here>(const Tensor& which, const Tensor& bias) {
   const int64_t M = bias.extent(3);

@@ -19,6 +19,8 @@ struct Extent {
   }
 };
 
+/// measure[b, h, i] = max_u s_u - sum_u s_u / n over the sampled keys of query i, as on the CPU. One warp per
+/// query; its lanes share each product q . k_j.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     measure_queries(HeadView<const T> q, HeadView<const T> k, const T* samples, Extent x, Sampling sampling,

@@ -36,6 +36,8 @@ T* row_of(T* data, const Tensor& x, int64_t b, int64_t h, int64_t t) {
 
 }  // namespace
 
+/// y[b, h, s, :] = mean of x[b, h, t, :] over the positions t of run s, zeros where there is no run s. One
+/// task is some runs (b, h, s).
 template <>
 void SegmentMean::cpu<here>(const Tensor& x, const Tensor& lengths, const Tensor& most, const Tensor& y) {
   const int64_t d = x.extent(3);
@@ -56,6 +58,8 @@ void SegmentMean::cpu<here>(const Tensor& x, const Tensor& lengths, const Tensor
   });
 }
 
+/// dx[b, h, t, :] = dy[b, h, s, :] / (size of run s) for the positions t of each run s, else 0. One task is
+/// some runs (b, h, s).
 template <>
 void SegmentMeanBack::cpu<here>(const Tensor& dy, const Tensor& lengths, const Tensor& most,
                                 const Tensor& dx) {

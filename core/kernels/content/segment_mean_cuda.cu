@@ -30,6 +30,8 @@ struct Cuts {
   }
 };
 
+/// y[b, h, s, :] = mean of x[b, h, t, :] over the positions t of run s, zeros where there is no run s. One
+/// warp per run (b, h, s); lanes are columns.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     means(Cuts cuts, HeadView<const T> x, int64_t rows, int64_t width, T* y) {
@@ -45,6 +47,8 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
+/// dx[b, h, t, :] = dy[b, h, s, :] / (size of run s) for the run s that holds t; zeros where there is none.
+/// One warp per position (b, h, t); lanes are columns.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     spread(Cuts cuts, HeadView<const T> dy, int64_t rows, int64_t width, T* dx) {

@@ -23,6 +23,8 @@ bool before(T a, T b) {
   return a < b;
 }
 
+/// order[row, :] = places of keys[row, :] from the least to the greatest, by a stable sort. One task is some
+/// rows.
 template <class T>
 void sort_rows(const Tensor& keys, const Tensor& order) {
   const int64_t n = keys.extent(-1);
@@ -40,6 +42,8 @@ void sort_rows(const Tensor& keys, const Tensor& order) {
   Count::add(keys.size() * levels(n));
 }
 
+/// which[row, :k] = places of the k largest of x[row, :n] above -inf, in rising order, then -1. One task is
+/// some rows.
 template <class T>
 void choose_rows(const Tensor& x, const Tensor& which) {
   const int64_t n = x.extent(-1), k = which.extent(-1);

@@ -15,6 +15,8 @@
 namespace heed::kernel {
 namespace {
 
+/// Copies leaves [B, H, t, w] into nodes as leaves first, first + 1, ...; each that is a right child
+/// completes its parent = left + right, and so on upwards. One task is some trees (b, h).
 template <class T>
 void sum_up(const Tensor& leaves, int64_t first, const Tensor& nodes) {
   const int64_t heads = leaves.extent(1), count = leaves.extent(2), width = leaves.extent(3);
@@ -75,6 +77,8 @@ struct Call {
   int64_t flops_of_query() const { return capacity * 2 * (d + dv) + 1; }
 };
 
+/// out[b, h, i, :] = sum_n a_n V_n over the buds n of query i, as in TreeAttention, and lse. One task is some
+/// queries (b, h, i).
 template <class T>
 void forward(const Call<T>& call, const Tensor& out, const Tensor& lse) {
   const HeadView<T> outs(out);
@@ -101,6 +105,7 @@ void forward(const Call<T>& call, const Tensor& out, const Tensor& lse) {
                     flops += keys.look(call.keys + head * call.key_rows * call.d, leaves);
                     flops += values.look(call.values + head * call.value_rows * call.dv, leaves);
                     const int32_t* const buds = call.buds_of(b, i);
+                    // Scores of all buds: scale q . K_n / |n|, and the largest.
                     int64_t count = 0;
                     T most = -std::numeric_limits<T>::infinity(), total = 0;
                     for (; count < call.capacity && buds[count] >= 0; ++count) {
@@ -108,6 +113,7 @@ void forward(const Call<T>& call, const Tensor& out, const Tensor& lse) {
                       scores[count] = scale * dot(q, keys[node], call.d) / static_cast<T>(node.count(leaves));
                       most = std::max(most, scores[count]);
                     }
+                    // out = sum e_n V_n / total, e_n = exp(score - largest), total = sum |n| e_n or sum e_n.
                     for (int64_t n = 0; n < count; ++n) {
                       const TreeNode node = TreeNode::at_row(buds[n]);
                       const T e = std::exp(scores[n] - most);
@@ -128,6 +134,8 @@ int64_t shares_of(int64_t heads, int64_t queries) {
   return queries < 256 ? 1 : std::max<int64_t>(1, 4 / std::max<int64_t>(1, heads));
 }
 
+/// dq, and the gradients of nodes [B H shares, rows, d or dv]. One task is one share of a head: every
+/// `shares`-th query, one after the other, each over its buds.
 template <class T>
 void backward(const Call<T>& call, const Tensor& out, const Tensor& lse, const Tensor& dout, const Tensor& dq,
               const Tensor& dkey_nodes, const Tensor& dvalue_nodes, int64_t shares) {
@@ -164,6 +172,7 @@ void backward(const Call<T>& call, const Tensor& out, const Tensor& lse, const T
       key_gradient.look(own_keys, leaves);
       value_gradient.look(own_values, leaves);
       const int32_t* const buds = call.buds_of(b, i);
+      // Each bud n: dscore = a_n (dout . V_n - c_n dout . out) goes to q and K_n, a_n dout to V_n.
       int64_t count = 0;
       for (; count < call.capacity && buds[count] >= 0; ++count) {
         const TreeNode node = TreeNode::at_row(buds[count]);
@@ -228,6 +237,7 @@ void TreeAttention::cpu<here>(const Tensor& q, const TreeTerms& terms, const Ten
   });
 }
 
+/// dq, dk and dv: gradients of queries and nodes first, then those of nodes are handed down to the leaves.
 template <>
 void TreeAttentionBack::cpu<here>(const TreeAttentionBackTensors& t, const TreeTerms& terms) {
   visit_float("tree_attention", t.q.dtype(), [&](auto type) {

@@ -18,7 +18,8 @@
 namespace heed::kernel {
 namespace {
 
-/// A block takes 32 columns of a head, level after level: lanes are columns, warps take nodes.
+/// Copies leaves into nodes, and sums pairs of children into their full parents level after level: one block
+/// per 32 columns of a head, whose lanes are columns and whose warps take nodes.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) sum_up(HeadView<const T> leaves, int64_t heads, int64_t first,
                                                       int64_t count, int64_t width, int64_t rows, T* nodes) {
@@ -85,7 +86,8 @@ __device__ T along(const T* row, const T* nodes, int64_t width, TreeNode node, i
   return cuda::warp_sum(sum);
 }
 
-/// memory [warps of the grid, capacity]
+/// out[b, h, i, :] = sum_n a_n V_n over the buds n of query i, and lse. A warp takes queries (b, h, i) in
+/// turn; memory [warps of the grid, capacity] holds its scores.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, HeadView<T> out, T* lse) {
   T* const weights = memory + cuda::grid_warp() * call.capacity;
@@ -97,6 +99,7 @@ __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, H
     const T *const q = call.q.at(b, h, i), *const keys = call.keys_of(head),
                    *const values = call.values_of(head);
     const int32_t* const buds = call.buds_of(b, i);
+    // Scores of all buds: scale q . K_n / |n|, and the largest.
     int64_t count = 0;
     T most = cuda::lowest<T>(), total = 0;
     for (; leaves > 0 && count < call.capacity && buds[count] >= 0; ++count) {
@@ -105,6 +108,7 @@ __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, H
       if (cuda::lane() == count % cuda::lanes) weights[count] = score;
       most = std::max(most, score);
     }
+    // e_n = exp(score - largest), total = sum |n| e_n or sum e_n.
     for (int64_t n = cuda::lane(); n < count; n += cuda::lanes) {
       const T e = std::exp(weights[n] - most);
       total += call.counted ? e * static_cast<T>(TreeNode::at_row(buds[n]).count(leaves)) : e;
@@ -112,6 +116,7 @@ __global__ void __launch_bounds__(cuda::block) attend(Call<T> call, T* memory, H
     }
     total = cuda::warp_sum(total);
     __syncwarp();
+    // out = sum_n e_n V_n / total; lanes are columns.
     T* const to = out.at(b, h, i);
     for (int64_t c = cuda::lane(); c < call.dv; c += cuda::lanes) {
       T sum = 0;
@@ -218,7 +223,8 @@ struct Falling {
   __device__ T* to(int64_t list, int32_t id) const { return nodes + (list * tree + id) * width; }
 };
 
-/// Gradients of leaves: the sum of those of the full nodes above, by a warp a leaf.
+/// The gradient of each leaf: the sum of those of itself and of the full nodes above it, by one warp per
+/// leaf.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     hand_down(const T* nodes, int64_t all, int64_t heads, int64_t count, int64_t width, HeadView<T> leaves) {
@@ -280,6 +286,8 @@ void TreeAttention::cuda(const Tensor& q, const TreeTerms& terms, const Tensor& 
   });
 }
 
+/// dq, dk and dv: lists where the gradients of all buds go and sorts them by node; a warp per query gives dq
+/// and the factor of each entry; fall() adds the entries to nodes, and those to leaves.
 void TreeAttentionBack::cuda(const TreeAttentionBackTensors& t, const TreeTerms& terms) {
   visit_float("tree_attention", t.q.dtype(), [&]<class T>(Type<T>) {
     const Call<T> call(t.q, terms);

@@ -209,6 +209,8 @@ class Growth {
   std::vector<std::pair<size_t, double>> drawn_;
 };
 
+/// buds[b, i, :] = rows of the nodes that query i looks at, in the order of their leaves, then -1. One task
+/// is some queries (b, i).
 template <class T>
 void grow_all(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const Tensor& buds) {
   const int64_t batch = buds.extent(0), queries = buds.extent(1), capacity = buds.extent(2);

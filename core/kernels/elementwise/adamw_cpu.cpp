@@ -18,6 +18,9 @@ double clip_scale(double square_sum, double clip) {
 
 }  // namespace
 
+/// m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, value -= rate (decay value + m' / (sqrt(v') +
+/// epsilon)), where m' and v' are m and v without their bias and g is the clipped gradient. Adam adds decay
+/// value to g instead. One task is some elements.
 template <>
 void AdamW::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
                       const Tensor& state, const AdamWConstants& constants) {
@@ -51,6 +54,8 @@ void AdamW::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor
   Count::add(values.size());
 }
 
+/// velocity = momentum velocity + g + decay value, value -= rate velocity, where g is the clipped gradient.
+/// One task is some elements.
 template <>
 void Sgd::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
                     double momentum, double decay, double clip) {

@@ -75,6 +75,7 @@ __device__ void walk(int64_t count, bool aligned, const Each& each, const Fours&
   }
 }
 
+/// A step of Adam or AdamW on all `count` elements: a thread takes four at once where all arrays are aligned.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     adam(T* value, const T* grad, T* m, T* v, int64_t count, const double* state, AdamWConstants constants,
@@ -98,6 +99,8 @@ __global__ void __launch_bounds__(cuda::block)
       });
 }
 
+/// A step of SGD with momentum on all `count` elements: a thread takes four at once where all arrays are
+/// aligned.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     descend(T* value, const T* grad, T* speed, int64_t count, const double* state, double momentum,

@@ -24,6 +24,7 @@ template <class F, class T>
 
 }  // namespace
 
+/// y[i] = F(x[i]) for every element, in parallel over runs along the inner axis.
 template <class F>
 template <Isa>
 void Map<F>::cpu(const Tensor& x, const Tensor& y) {
@@ -46,6 +47,7 @@ void Map<F>::cpu(const Tensor& x, const Tensor& y) {
   Count::add(y.size());
 }
 
+/// dx[i] = F'(x[i]) dy[i], where F may use y[i] = F(x[i]) too; in parallel over runs along the inner axis.
 template <class F>
 template <Isa>
 void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const Tensor& dx) {
@@ -74,6 +76,8 @@ void MapBack<F>::cpu(const Tensor& x, const Tensor& y, const Tensor& dy, const T
   Count::add(dx.size());
 }
 
+/// out[i] = F(a[i], b[i]) for every element, in parallel over runs along the inner axis. A step of 0 repeats
+/// one number along a run.
 template <class F>
 template <Isa>
 void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
@@ -109,6 +113,7 @@ void Zip<F>::cpu(const Tensor& a, const Tensor& b, const Tensor& out) {
   Count::add(out.size());
 }
 
+/// y[i] = scale x[i] + shift for every element, in parallel over runs along the inner axis.
 template <>
 void Affine::cpu<here>(const Tensor& x, double scale, double shift, const Tensor& y) {
   visit_float("affine", x.dtype(), [&](auto type) {
@@ -134,6 +139,7 @@ void Affine::cpu<here>(const Tensor& x, double scale, double shift, const Tensor
   Count::add(y.size());
 }
 
+/// y[i] += x[i] for every element, in parallel over runs along the inner axis.
 template <>
 void Accumulate::cpu<here>(const Tensor& x, const Tensor& y) {
   visit_float("accumulate", y.dtype(), [&](auto type) {
@@ -157,6 +163,7 @@ void Accumulate::cpu<here>(const Tensor& x, const Tensor& y) {
   Count::add(y.size());
 }
 
+/// y[i] = x[i] where mask[i] is not zero, else `otherwise`; in parallel over runs along the inner axis.
 template <>
 void Select::cpu<here>(const Tensor& mask, const Tensor& x, double otherwise, const Tensor& y) {
   visit_float("select", x.dtype(), [&](auto type) {
@@ -185,6 +192,7 @@ void Select::cpu<here>(const Tensor& mask, const Tensor& x, double otherwise, co
   Count::add(y.size());
 }
 
+/// bad += number of i where x[i] is NaN or infinite; in parallel over runs along the inner axis.
 template <>
 void CountBad::cpu<here>(const Tensor& x, const Tensor& bad) {
   visit_float("count_bad", x.dtype(), [&](auto type) {

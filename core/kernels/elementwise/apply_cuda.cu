@@ -104,6 +104,8 @@ struct Chosen {
   HEED_BOTH T operator()(uint8_t keep, T x) const { return keep != 0 ? x : otherwise; }
 };
 
+/// bad += number of elements of x that are NaN or infinite: each thread counts in steps of the grid, and each
+/// block adds its count once.
 template <class T>
 __global__ void count_bad(Places<1> places, const T* x, unsigned long long* bad) {
   int found = 0;

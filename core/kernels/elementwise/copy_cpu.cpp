@@ -12,6 +12,7 @@
 namespace heed::kernel {
 namespace {
 
+/// to[i to_step] = from[i from_step] for i < count, converted to the type of `to`.
 template <class From, class To>
 void copy_run(const From* from, int64_t from_step, To* to, int64_t to_step, int64_t count) {
   if (from_step == 1 && to_step == 1) {
@@ -53,6 +54,8 @@ size_t crossed_axis(const StridedLoop<2>& walk) {
   return 0;
 }
 
+/// Copies where `from` is dense along `axis` and `to` along the innermost axis, in squares of 16 x 16. One
+/// task is some bands of 16 places of `axis`, each over the whole innermost axis.
 template <class From, class To>
 void copy_crossed(StridedLoop<2> walk, size_t axis, const From* from, To* to) {
   const int64_t across = walk.extent[axis];
@@ -77,6 +80,7 @@ void copy_crossed(StridedLoop<2> walk, size_t axis, const From* from, To* to) {
 
 }  // namespace
 
+/// x[i] = value for every element, in parallel over runs along the inner axis.
 template <>
 void Fill::cpu<here>(const Tensor& x, double value) {
   visit(x.dtype(), [&](auto type) {
@@ -95,6 +99,8 @@ void Fill::cpu<here>(const Tensor& x, double value) {
   });
 }
 
+/// to[i] = from[i], converted, for every element: in squares where the two are dense along different axes,
+/// else in parallel over runs along the inner axis.
 template <>
 void Copy::cpu<here>(const Tensor& from, const Tensor& to) {
   const StridedLoop<2> walk(to.shape(), {&from.strides(), &to.strides()});

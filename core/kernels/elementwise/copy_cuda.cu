@@ -85,6 +85,8 @@ size_t crossed_axis(const StridedLoop<2>& walk) {
   return 0;
 }
 
+/// Starts the copy that suits the strides: in squares of 32 x 32 where the two are dense along different
+/// axes, in packs of four where both are dense throughout, else element by element.
 template <class From, class To>
 void start_copy(const Tensor& from, const Tensor& to, const From* source, To* target) {
   const StridedLoop<2> walk(to.shape(), {&from.strides(), &to.strides()});

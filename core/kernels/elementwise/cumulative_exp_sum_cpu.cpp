@@ -18,6 +18,9 @@ int64_t heads_of_piece(const Tensor& x) {
                            flops_per_task / (flops_each * std::max<int64_t>(1, x.extent(2) * x.extent(3))));
 }
 
+/// most_t = max(most_(t-1), x_t) and sum_t = sum_(t-1) exp(most_(t-1) - most_t) + exp(x_t - most_t) for each
+/// column of x [B, H, T, f]. One task is some heads (b, h), whose positions follow one another; lanes are
+/// columns.
 template <class T>
 void forward(const Tensor& x, const Tensor& most, const Tensor& sum) {
   const HeadView<const T> from(x);
@@ -46,6 +49,8 @@ void forward(const Tensor& x, const Tensor& most, const Tensor& sum) {
   Count::add(2 * x.size());
 }
 
+/// dx_t = r_t exp(x_t - most_t) with r_t = r_(t+1) exp(most_t - most_(t+1)) + dsum_t, column by column. One
+/// task is some heads (b, h), from the last position to the first; lanes are columns.
 template <class T>
 void backward(const Tensor& x, const Tensor& most, const Tensor& dsum, const Tensor& dx) {
   const HeadView<const T> from(x), dsums(dsum);

@@ -18,6 +18,8 @@ struct Columns {
       : H(x.extent(1)), length(x.extent(2)), f(x.extent(3)), count(x.extent(0) * x.extent(1) * x.extent(3)) {}
 };
 
+/// most_t = max(most_(t-1), x_t) and sum_t = sum_(t-1) exp(most_(t-1) - most_t) + exp(x_t - most_t), by one
+/// thread for each column of a head.
 template <class T>
 __global__ void sum_exponentials(Columns all, HeadView<const T> x, T* most, T* sum) {
   for (int64_t column = cuda::here(); column < all.count; column += cuda::whole()) {
@@ -35,6 +37,8 @@ __global__ void sum_exponentials(Columns all, HeadView<const T> x, T* most, T* s
   }
 }
 
+/// dx_t = r_t exp(x_t - most_t) with r_t = r_(t+1) exp(most_t - most_(t+1)) + dsum_t, by one thread for each
+/// column of a head.
 template <class T>
 __global__ void back_exp_sums(Columns all, HeadView<const T> x, HeadView<const T> dsum, const T* most,
                               T* dx) {

@@ -60,6 +60,8 @@ void keep(const uint16_t* bits, uint32_t least, T scale, const T* from, T* to, i
 
 }  // namespace
 
+/// y[i] = x[i] / (1 - p) where the 16 bits of element i are at least the threshold, else 0. One task is a run
+/// of elements, whose bits are drawn 256 at a time.
 template <>
 void Dropout::cpu<here>(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
   visit_float("dropout", x.dtype(), [&](auto type) {

@@ -19,6 +19,8 @@ struct alignas(16) Eight {
   T of[together];
 };
 
+/// y[i] = x[i] scale where the 16 bits of element i are at least `least`, else 0. A thread takes the eight
+/// elements of a block of the counter, in whole words where `aligned`.
 template <class T, bool aligned>
 __global__ void __launch_bounds__(cuda::block)
     drop(const T* x, int64_t count, uint64_t seed, uint64_t stream, const int64_t* tick, uint64_t skipped,
@@ -46,6 +48,8 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
+/// Starts `drop` with one thread for eight elements. Where this process has part of a batch, numbers begin at
+/// `skipped`.
 void Dropout::cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
   visit_float("dropout", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

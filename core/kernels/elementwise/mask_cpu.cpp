@@ -7,6 +7,8 @@
 
 namespace heed::kernel {
 
+/// y[b, 0, i, j] = 0 where j < lengths[b] and, when causal, j <= i + first_query; else -inf. One task is some
+/// rows (b, i).
 template <>
 void DenseMask::cpu<here>(const Tensor& lengths, bool causal, int64_t first_query, const Tensor& y) {
   const int64_t batch = y.extent(0), queries = y.extent(2), keys = y.extent(3);

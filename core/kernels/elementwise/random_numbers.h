@@ -36,6 +36,7 @@ HEED_BOTH void normals(const Philox& block, T mean, T deviation, T* out) {
   }
 }
 
+/// A block as numbers uniform in [low, high): four of 24 bits each for float, two of 53 bits for double.
 template <class T>
 HEED_BOTH void uniforms(const Philox& block, T low, T high, T* out) {
   const T below_high = std::nextafter(high, low);

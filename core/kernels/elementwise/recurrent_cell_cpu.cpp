@@ -28,6 +28,8 @@ void each_row(int64_t rows, int64_t width, const Tensor& lengths, int64_t positi
 
 }  // namespace
 
+/// in, forget, out = sigmoid and candidate = tanh of a + b; c' = forget c + in candidate, h' = out tanh(c').
+/// `gates` [N, 4 D] keeps the four. One task is some sequences; an ended one keeps its state.
 template <>
 void LstmCell::cpu<here>(const CellTensors& t, int64_t position) {
   const int64_t rows = t.state.extent(1), width = t.state.extent(2);
@@ -65,6 +67,8 @@ void LstmCell::cpu<here>(const CellTensors& t, int64_t position) {
   Count::add(4 * t.state.size());
 }
 
+/// dgates [N, 4 D], the gradient of a + b, and dstate: zero for h, which enters through b, and dcell forget
+/// for c. One task is some sequences; an ended one hands dnext on as dstate.
 template <>
 void LstmCellBack::cpu<here>(const LstmBackTensors& t, int64_t position) {
   const int64_t rows = t.state.extent(1), width = t.state.extent(2);
@@ -104,6 +108,8 @@ void LstmCellBack::cpu<here>(const LstmBackTensors& t, int64_t position) {
   Count::add(4 * t.state.size());
 }
 
+/// reset, keep = sigmoid(a + b), candidate = tanh(a + reset b), h' = candidate + keep (h - candidate).
+/// `gates` [N, 3 D] keeps the three. One task is some sequences; an ended one keeps its state.
 template <>
 void GruCell::cpu<here>(const CellTensors& t, int64_t position) {
   const int64_t rows = t.state.extent(1), width = t.state.extent(2);
@@ -134,6 +140,8 @@ void GruCell::cpu<here>(const CellTensors& t, int64_t position) {
   Count::add(6 * t.state.size());
 }
 
+/// da and db [N, 3 D], which differ in the candidate's part only, where db has the factor reset; dstate = dh'
+/// keep. One task is some sequences; an ended one hands dnext on as dstate.
 template <>
 void GruCellBack::cpu<here>(const GruBackTensors& t, int64_t position) {
   const int64_t rows = t.state.extent(1), width = t.state.extent(2);

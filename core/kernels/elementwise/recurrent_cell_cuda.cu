@@ -20,6 +20,8 @@ struct Units {
   __device__ bool ended(int64_t row) const { return lengths != nullptr && lengths[row] <= position; }
 };
 
+/// in, forget, out = sigmoid and candidate = tanh of a + b; c' = forget c + in candidate, h' = out tanh(c').
+/// One thread per unit of a sequence; an ended one keeps its state.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     lstm(Units units, const T* a, const T* b, const T* state, T* gates, T* next) {
@@ -44,6 +46,8 @@ __global__ void __launch_bounds__(cuda::block)
   next[at] = out * math::tanh(cell);
 }
 
+/// dgates [N, 4 D], the gradient of a + b, and dstate: zero for h, which enters through b, and dcell forget
+/// for c. One thread per unit of a sequence; an ended one hands dnext on as dstate.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     lstm_back(Units units, const T* gates, const T* state, const T* next, const T* dnext, T* dgates,
@@ -70,6 +74,8 @@ __global__ void __launch_bounds__(cuda::block)
   dstate[size + at] = dcell * forget;
 }
 
+/// reset, keep = sigmoid(a + b), candidate = tanh(a + reset b), h' = candidate + keep (h - candidate). One
+/// thread per unit of a sequence; an ended one keeps its state.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     gru(Units units, const T* a, const T* b, const T* state, T* gates, T* next) {
@@ -89,6 +95,8 @@ __global__ void __launch_bounds__(cuda::block)
   next[at] = candidate + keep * (state[at] - candidate);
 }
 
+/// da and db [N, 3 D], which differ in the candidate's part only, where db has the factor reset; dstate = dh'
+/// keep. One thread per unit of a sequence; an ended one hands dnext on as dstate.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     gru_back(Units units, const T* gates, const T* b, const T* state, const T* dnext, T* da, T* db,

@@ -92,6 +92,8 @@ void dots_of(int64_t rows, const float* a, const bf16* w, int64_t k, int64_t cou
 
 }  // namespace
 
+/// c[r, j] = sum_l a[r, l] w[j, l] + beta c[r, j]. One task is some groups of 16 columns j, computed four
+/// columns at a time for all rows r.
 template <>
 void NarrowRows::cpu<here>(const Tensor& a, const Tensor& w, const Tensor& c, double beta) {
   const int64_t m = a.extent(0), k = a.extent(1), n = w.extent(0);

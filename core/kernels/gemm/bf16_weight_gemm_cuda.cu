@@ -13,7 +13,8 @@ namespace {
 constexpr int threads = 64;  // small blocks, so that small weights too are read by many multiprocessors
 constexpr int together = 8;  // numbers of a weight that are one load of 16 bytes
 
-/// R rows of a, W rows of the weight a warp, P numbers of each at once.
+/// c[r, j] = sum_l a[r, l] w[j, l] + beta c[r, j] for R rows r of a. A warp takes W rows j of the weight, and
+/// its lanes P numbers l at once.
 template <int R, int W, int P>
 __global__ void __launch_bounds__(threads)
     narrow_rows(const float* a, const bf16* w, float* c, int64_t n, int64_t k, float beta) {
@@ -48,6 +49,8 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+/// Starts narrow_rows() for the m rows of a, with R = m: a warp for each W rows of the weight, reading eight
+/// numbers at once where K and the addresses allow it, else one.
 template <int R>
 void run(int64_t m, const Tensor& a, const Tensor& w, const Tensor& c, double beta) {
   if constexpr (R > 1) {

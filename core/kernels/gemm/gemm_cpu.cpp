@@ -211,9 +211,12 @@ struct Products {
   }
 };
 
+/// c = alpha a b + beta c for every matrix of the batch, cut into tiles fixed by the shape. One task is some
+/// tiles; where the inner extent is cut too, one chunk of one tile, and the chunks are added in order.
 template <class T>
 void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bool rounded) {
   const int64_t m = c.extent(-2), n = c.extent(-1), k = a.extent(-1);
+  // Strides of a, b and c along the batch axes.
   Shape batch;
   Strides stride_a, stride_b, stride_c;
   for (int64_t axis = 0; axis < c.rank() - 2; ++axis) {
@@ -238,6 +241,7 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
                        StridedLoop<3>(batch, {&stride_a, &stride_b, &stride_c}),
                        {a.data<T>(), b.data<T>(), c.data<T>()},
                        batch.size()};
+  // In bf16 all operands are rounded and packed first.
   const Tensor packed = rounded ? products.pack() : Tensor();
   if (packed) products.packed = reinterpret_cast<const uint32_t*>(packed.data<int32_t>());
   if (cut.inner < k) {

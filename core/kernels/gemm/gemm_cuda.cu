@@ -29,6 +29,7 @@ __global__ void list_matrices(Places<3> batch, Begins begins, const void** a, co
 
 }  // namespace
 
+/// x rounded to bf16, with the strides of x where it spans at most twice its own size; else without gaps.
 Tensor rounded_as_it_lies(const Tensor& x) {
   // What a view does not show may be rounded as well, if there is little of it.
   int64_t reach = 1;
@@ -82,6 +83,8 @@ Tensor spaced(const Tensor& x) {
 
 }  // namespace
 
+/// c = alpha a b + beta c for every matrix of the batch, by one call of cuBLAS: with one stride between the
+/// matrices where that reaches all of them, else with lists of their addresses.
 void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha, double beta,
                 Rounding rounding) {
   const bool narrow = in_bf16(a, c, rounding);
@@ -91,6 +94,7 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
   if (c.size() == 0) return;
   // BLAS refuses the leading dimension of a matrix without columns.
   if (a.extent(-1) == 0) return beta == 0 ? Fill::cuda(c, 0) : Affine::cuda(c, beta, 0, c);
+  // Strides of a, b and c along the batch axes; cuBLAS counts by columns, so a and b change places.
   Shape batch;
   Strides of_a, of_b, of_c;
   for (int64_t axis = 0; axis < c.rank() - 2; ++axis) {
@@ -117,6 +121,7 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
     if (place.storage() != c.storage()) Copy::cuda(place, c);
     return;
   } else {
+    // Addresses of all matrices [3, batch], written by a kernel.
     const Tensor lists(Shape{3, product.batch}, DType::i64, c.device());
     const auto list = [&](int64_t which) {
       return reinterpret_cast<const void**>(lists.data<int64_t>()) + which * product.batch;

@@ -100,6 +100,8 @@ void rows_of(const Left& a, int64_t rows, const float* strip, int64_t stride, in
   }
 }
 
+/// c[r, j] = alpha sum_l a[r, l] strip[l, j] + beta c[r, j] for all rows r and `count` columns j, by the
+/// loops that are compiled for as many vectors of columns.
 template <bool dense>
 void strip_of(const Left& a, int64_t rows, const float* strip, int64_t stride, int64_t depth, Factors factors,
               float* c, int64_t ldc, int64_t count) {

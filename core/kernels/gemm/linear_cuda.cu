@@ -43,6 +43,8 @@ Tensor blank_as(DType dtype, const Tensor& x) { return x ? Tensor(x.shape(), dty
 
 }  // namespace
 
+/// y [N, out] = x weight^T + bias, or its GELU with `before` = x weight^T + bias: one kernel of cuBLASLt
+/// where it has one; else the bias copied to all rows, a product added to it, and the GELU.
 void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,
                   const Tensor& y, Rounding rounding) {
   const Tensor a = factor(x, x, y, rounding), b = view::transpose(factor(weight, x, y, rounding), 0, 1);
@@ -65,6 +67,8 @@ void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   if (before) Map<GeluTanh>::cuda(before, y);
 }
 
+/// dx [N, in] = dy weight, times the slope of the GELU at `before` where that is given, with dbias = sum of
+/// dx over rows: one kernel of cuBLASLt where it has one, else a product, MapBack and Sum.
 void LinearBack::cuda(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
                       const Tensor& dbias, Rounding rounding) {
   const Tensor a = factor(dy, dy, dx, rounding), b = factor(weight, dy, dx, rounding);

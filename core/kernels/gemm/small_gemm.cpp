@@ -29,11 +29,14 @@ struct Operands {
   bool add;
 };
 
+/// c [rows, vectors] = a [rows, k] b [k, vectors], or c += a b with x.add: the whole block of c is in
+/// registers while k steps by, each element of a times the vectors of a row of b.
 template <class T, Left left, int rows, int vectors>
 void block(const Operands<T>& x) {
   using V = simd::Vector<T>;
   constexpr int n = simd::Lanes<T>::count;
   V sum[rows][vectors];
+  // sum [rows, vectors] = c, or zeros.
   if (x.add) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
@@ -47,6 +50,7 @@ void block(const Operands<T>& x) {
       for (int v = 0; v < vectors; ++v) sum[r][v] = V{};
     }
   }
+  // sum += (column k of a) (row k of b), for each k.
   const T* a = x.a;
   const T* b = x.b;
   const int64_t lda = x.lda;
@@ -88,6 +92,8 @@ void column(Operands<T> x, int64_t m) {
   if (m >= 1) block<T, left, 1, vectors>(x), down(1);
 }
 
+/// c [m, n] = a b, or c += a b with x.add: cut into columns of blocks, of about equally many vectors and at
+/// most `widest`.
 template <class T, Left left>
 void columns(Operands<T> x, int64_t m, int64_t n) {
   int64_t vectors = n / simd::Lanes<T>::count;

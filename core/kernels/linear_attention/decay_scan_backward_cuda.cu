@@ -33,7 +33,9 @@ struct BackCall : DecayCall<T> {
         dstart(dx.start) {}
 };
 
-/// From the right, lines are columns: dv, du and dstart.
+/// dv, du and dstart by a sweep from the last position to the first. A line holds a column of the gradient R
+/// of the state: R += q_t dout_t^T, du_t = R^T k_t, dv_t = beta_t du_t, R = a_t (R - k_t dv_t^T); without
+/// beta dv_t = du_t and R = a_t R.
 template <class T, int L, int R>
 __global__ void __launch_bounds__(decay_threads) written(BackCall<T> x) {
   const Line<L, R> me;
@@ -126,7 +128,8 @@ struct RowSweep {
   __device__ T before(int i) const { return x.delta ? betas[i] : T(1); }
 };
 
-/// From the right, lines are rows: dk, as far as keys are written.
+/// dk_t = R_t u_t, what comes from writing to the state, by a sweep from the last position to the first. A
+/// line holds a row of the gradient R of the state.
 template <class T, int L, int R>
 __global__ void __launch_bounds__(decay_threads) keys_written(BackCall<T> x) {
   const Line<L, R> me;
@@ -161,7 +164,8 @@ __global__ void __launch_bounds__(decay_threads) keys_written(BackCall<T> x) {
   }
 }
 
-/// From the left, lines are rows: dq, dk as far as keys are read, and the shares of decays.
+/// dq_t = S_t dout_t and the shares of decays, by a sweep from the first position to the last; with beta also
+/// dk_t -= (a_t S_(t-1)) dv_t, what comes from reading the state. A line holds a row of S.
 template <class T, int L, int R>
 __global__ void __launch_bounds__(decay_threads) queries_read(BackCall<T> x) {
   const Line<L, R> me;
@@ -273,6 +277,9 @@ __global__ void __launch_bounds__(decay_warps* cuda::lanes) sum_decay_grads(Back
   }
 }
 
+/// Gradients of DecayScan in up to five kernels: columns of the state from the right (dv, du, dstart), then
+/// its rows from the right (dk) and from the left (dq), then dbeta, and the sums of dlog_decay over later
+/// positions.
 template <class T>
 void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, const Tensor& dend,
               const DecayInputs& dx) {
@@ -282,6 +289,7 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
   const auto uninitialized = [&](int64_t numbers) {
     return Tensor(Shape{numbers}, in.q.dtype(), in.q.device());
   };
+  // Kept between kernels: du [B H, T, d] with beta; shares [B H, T, f] and ends [B H, f] for dlog_decay.
   Tensor du, shares, ends;
   if (call.delta) {
     du = uninitialized(heads * call.length * call.d);
@@ -293,11 +301,13 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
     call.shares = shares.data<T>();
     call.ends = ends.data<T>();
   }
+  // Lines are columns of the state: dv, du and dstart.
   visit_lines<T>(call.f, [&]<int L, int R>(std::type_identity<Line<L, R>>) {
     call.steps = decay_steps(L * R);
     cuda::run(written<T, L, R>,
               decay_grid(heads, call.d, decay_threads / L, ColumnSweep<T, L, R>::bytes(call.steps)), call);
   });
+  // Lines are rows of the state: dk from writing, then dq, the rest of dk, and the shares.
   visit_lines<T>(call.d, [&]<int L, int R>(std::type_identity<Line<L, R>>) {
     call.steps = decay_steps(L * R);
     const cuda::Grid rows =
@@ -305,6 +315,7 @@ void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, con
     cuda::run(keys_written<T, L, R>, rows, call);
     cuda::run(queries_read<T, L, R>, rows, call);
   });
+  // dbeta = du . rest, and the sums of dlog_decay.
   const int64_t positions = heads * call.length;
   if (call.delta) {
     cuda::run(beta_grads<T>,

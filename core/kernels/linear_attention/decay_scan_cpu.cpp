@@ -13,6 +13,9 @@
 namespace heed::kernel {
 namespace {
 
+/// out, end and rest of DecayScan. One task is some heads (b, h); each keeps its state S [f, d] and goes
+/// through the positions chunk by chunk: the chunk reads S, reads its own earlier rows through a triangular
+/// map, and is added to S.
 template <class T>
 void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const Tensor& rest) {
   const Extent<T> x(in);
@@ -29,6 +32,7 @@ void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const 
     for (int64_t at = begin; at < stop; ++at) {
       const int64_t b = at / x.H, h = at % x.H;
       const Head<T> head(parts, b, h);
+      // S begins as `start`, or zero.
       if (const T* start = parts.start.at(b, h, 0)) {
         padded_rows(start, parts.start.ld, x.f, x.d, x.padded_d, state);
       } else {
@@ -39,6 +43,8 @@ void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const 
         flops += c.make_maps();
         c.load_written(head.v + t * head.ld_v, head.ld_v, nullptr, 0);
         const int64_t rows = c.rows();
+        // Delta rule, row after row: what S and earlier rows store at k_i is taken from v_i; u_i = beta_i
+        // times the rest.
         if (x.delta) {
           flops += small_gemm(Left::row_major, rows, x.padded_d, x.f, c.k_in, x.padded_f, state, x.padded_d,
                               sum, x.padded_d, false);
@@ -54,12 +60,14 @@ void forward(const DecayInputs& in, const Tensor& out, const Tensor& end, const 
           }
           flops += rows * rows * x.d;
         }
+        // out [rows, d] = q_in S + map u, where q_in is q times the decays since the chunk began.
         flops += small_gemm(Left::row_major, rows, x.padded_d, x.f, c.q_in, x.padded_f, state, x.padded_d,
                             sum, x.padded_d, false);
         flops += small_gemm(Left::row_major, rows, x.padded_d, rows, c.map, chunk, c.u, x.padded_d, sum,
                             x.padded_d, true);
         for (int64_t i = 0; i < rows; ++i)
           std::copy_n(sum + i * x.padded_d, x.d, outs.at(b, h, 0) + (t + i) * outs.ld);
+        // S [f, d] = (decay of the chunk) S + k_out^T u, where k_out is k times the decays to its end.
         if (!end && t + chunk >= x.length) continue;
         for (int64_t r = 0; r < x.f; ++r)
           simd::scaled(state + r * x.padded_d, x.padded_d, c.decay.total()[r], state + r * x.padded_d);
@@ -271,6 +279,9 @@ class Back {
       *state_transposed_;
 };
 
+/// Gradients of DecayScan. One task is some heads (b, h): a sweep from the right gives dv, dbeta, dstart and
+/// a part of dk, one from the left dq and the rest of dk; both add to dlog_decay, which is then summed over
+/// later positions.
 template <class T>
 void backward(const DecayInputs& in, const Tensor& rest, const Tensor& dout, const Tensor& dend,
               const DecayInputs& dx) {

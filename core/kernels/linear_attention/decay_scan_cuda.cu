@@ -15,6 +15,8 @@ struct ForwardCall : DecayCall<T> {
       : DecayCall<T>(x), out(to), end(last), rest(residual) {}
 };
 
+/// S = a_t S + k_t u_t^T and out_t = S^T q_t, position after position, for some columns of the state of a
+/// head. A block has one column for every L lanes, which keep its f numbers in registers, R each.
 template <class T, int L, int R>
 __global__ void __launch_bounds__(decay_threads) forward(ForwardCall<T> x) {
   const Line<L, R> me;
@@ -33,6 +35,7 @@ __global__ void __launch_bounds__(decay_threads) forward(ForwardCall<T> x) {
 #pragma unroll
       for (int r = 0; r < R; ++r) state[r] *= decay[me.place(r)];
       T u = sweep.input_lines[at];
+      // u = beta_t (v_t - S^T k_t) of this column.
       if (x.delta) {
         T stored = T(0);
 #pragma unroll
@@ -60,6 +63,8 @@ __global__ void __launch_bounds__(decay_threads) forward(ForwardCall<T> x) {
 
 }  // namespace
 
+/// Starts `forward` with the smallest lines that hold f numbers: for each head one block for every
+/// decay_threads / L columns of its state.
 void DecayScan::cuda(const DecayInputs& x, const Tensor& out, const Tensor& end, const Tensor& rest) {
   visit_float("decay_scan", x.q.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

@@ -134,6 +134,9 @@ class Forward {
   int64_t flops_ = 0;
 };
 
+/// out and sums through sums over monomials. One task is some segments of heads: each goes through its
+/// queries chunk by chunk with a state [features, dv + 1] of the keys before. The states before segments are
+/// computed first where there are several.
 template <class T>
 void factored(const PolynomialCall<T>& call) {
   const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true);
@@ -150,6 +153,7 @@ void factored(const PolynomialCall<T>& call) {
     const Scratch::Part part(scratch);
     Forward<T> work(plan, drop, part.template data<T>());
     T* state = part.template data<T>() + Forward<T>::scratch(plan);
+    // A segment of a head: the state before it, then its chunks in order.
     for (int64_t at = begin; at < end; ++at) {
       const int64_t head = at / segments, segment = at % segments, first = segment * length;
       const PolynomialHead<T> x = call.head(head);
@@ -173,6 +177,8 @@ void factored(const PolynomialCall<T>& call) {
   });
 }
 
+/// out and sums pair by pair, for any degree. One task is some chunks of queries (b, h, chunk), each with all
+/// keys that it sees.
 template <class T>
 void dense(const PolynomialCall<T>& call) {
   const PolynomialPlan<T> plan(call.terms, call.d, call.dv, false);
@@ -195,6 +201,7 @@ void dense(const PolynomialCall<T>& call) {
 
 }  // namespace
 
+/// out and sums: pair by pair where that is cheaper, else through sums over monomials.
 template <>
 void PolynomialAttention::cpu<here>(const PolynomialInputs& x, const PolynomialTerms& terms,
                                     const Tensor& out, const Tensor& sums) {

@@ -53,6 +53,8 @@ const Lists<T>& lists_of(int64_t d, const std::vector<double>& coefficients, boo
   return all->emplace(key, std::move(lists)).first->second;
 }
 
+/// Extents, settings and tables of a call. Coefficients are divided by powers of a_1, which becomes 1 where
+/// it is not 0, and queries get the factor a_1 scale instead of scale.
 template <class T>
 PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const PolynomialTerms& terms,
                             bool factored) {
@@ -83,6 +85,7 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
                        .drawn = DeviceDraw(factored ? terms.dropout : 0, terms.draw),
                        .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
                        .drawn_row = (lists.table.count + 7) / 8 * 8};
+  // The first coefficients of f and of its derivative by value; all of f lie on the device.
   x.f.degree = static_cast<int>(degree);
   x.f.all = lists.coefficients;
   for (size_t l = 0; l <= degree && l < ScorePolynomial<T>::few; ++l) {
@@ -104,7 +107,9 @@ struct ForwardCall {
   T* sums;
 };
 
-/// W: columns of the values, as many for each block; also the numbers of a slice of q and k.
+/// out of 64 queries of a head and W columns of the values, by one block: features of the queries times the
+/// state before their segment, then the pairs of the segment, tile by tile. W is also the width of a slice of
+/// q and k.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> call) {
   constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
@@ -132,6 +137,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
     }
     make_features(x, q, rows, feature, true, x.drops() ? &keep_mask : nullptr, left);
   };
+  // Earlier segments: sum [64, W] += features times the state, total += features times its last column.
   for (int64_t feature = 0; call.states != nullptr && feature < x.table.count; feature += tile_rows) {
     const T* state = call.states + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
     const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
@@ -152,6 +158,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
     __syncthreads();
   }
 
+  // Keys of the segment, 64 at a time: map [64, 64] = f(scores), sum += map v, total += rows of map.
   const int64_t present = call.k == nullptr ? 0 : x.keys_of(b);
   const int64_t begin = x.causal ? segment * call.segment : 0;
   const int64_t end = x.causal ? min(first + rows, present) : present;
@@ -197,6 +204,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
     cuda::gather<T, ld, ldw>(me, map_tile, with, tile_rows, sum);
     __syncthreads();
   }
+  // out = sum / total, and the sum of weights of each query.
 #pragma unroll
   for (int r = 0; r < rows_per_thread; ++r) {
     const T all = cuda::sum_of_row(total[r]), inverse = x.inverse(all);
@@ -209,6 +217,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> cal
   }
 }
 
+/// out and sums: maps queries and keys, computes the states before segments unless all goes pair by pair, and
+/// starts one block per 64 queries of a head and W columns of the values.
 template <class T>
 void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor& out, const Tensor& sums) {
   const bool dense = in.k && prefers_dense_polynomial(in.k.extent(2), in.q.extent(3), terms);
@@ -223,6 +233,7 @@ void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor&
                       .out = HeadView<T>(out),
                       .sums = sums.data<T>()};
   const PolynomialShape<T>& x = call.shape;
+  // Prepared rows of queries and keys [B H T, row_width].
   const MappedRows<T> queries = map_rows(x, in.q, x.prescale);
   call.q = queries.rows.template data<T>();
   MappedRows<T> keys;
@@ -230,6 +241,7 @@ void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor&
     keys = map_rows(x, in.k, T(1));
     call.k = keys.rows.template data<T>();
   }
+  // States [B, H, segments, features, dv + 1] before each segment; without keys the start alone.
   Tensor states;
   if (in.k && !dense) {
     states = polynomial_prefixes(x, keys, in.v, in.start, call.segment);
@@ -242,6 +254,7 @@ void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor&
   const int64_t seen = dense ? x.keys : std::min(call.segment, x.keys);
   Count::add(2 * x.B * x.H * x.queries *
              (x.table.count * (x.dv + 1) + (x.causal ? (seen + 1) / 2 : seen) * (x.d + x.dv)));
+  // One block per 64 queries and W columns of the values.
   const auto start_with = [&]<int W>(std::integral_constant<int, W>) {
     const int numbers = 3 * cuda::tile_size(tile_rows) + cuda::tile_size(W) + tile_rows;
     cuda::run(forward<T, W>,

@@ -31,7 +31,8 @@ int64_t bytes(int64_t numbers) {
   return static_cast<int64_t>(sizeof(T)) * numbers;
 }
 
-/// The causal factored path, chunk by chunk.
+/// dq, dk, dv and dstart of causal calls through sums over monomials. One task is some segments of heads,
+/// each swept chunk by chunk from the left and then from the right.
 template <class T>
 void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, const Tensor& dstart) {
   const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true);
@@ -45,6 +46,7 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
   };
   const int64_t room = PolynomialBackChunk<T>::scratch(plan);
   Scratch scratch(bytes<T>(room + 2 * BumpAllocator<T>::rounded(size)));
+  // The states over keys before each segment, and over queries after it.
   Tensor before, after;
   if (segments > 1) {
     before = polynomial_prefixes(plan, drop, call, segments, length);
@@ -82,6 +84,7 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
         load_polynomial_state(plan, call.start_of(head), left);
         std::fill_n(right, size, T(0));
       }
+      // From the left: dq from the state over earlier keys, to which the chunk's keys are then added.
       for (int64_t t = begin; t < end; t += C) {
         const int64_t count = std::min(C, end - t), seen = plan.seen(call.lengths, x.batch, t, count);
         work.load_queries(x, to, t, count);
@@ -94,6 +97,7 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
         work.add_keys(head, t, left);
         has_state = true;
       }
+      // From the right: pairs of the chunk, dk and dv from the state over later queries, the rest of dq.
       for (int64_t t = begin + (end - begin - 1) / C * C; t >= begin && end > begin; t -= C) {
         const int64_t count = std::min(C, end - t), seen = plan.seen(call.lengths, x.batch, t, count);
         work.load_queries(x, to, t, count);
@@ -120,7 +124,8 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
   });
 }
 
-/// Queries without keys of their own, which see only the start state.
+/// dq and dstart of queries without keys of their own, which see the start alone. One task is some segments
+/// of heads; their parts of dstart are then added in order.
 template <class T>
 void from_start(const PolynomialCall<T>& call, const GradientTensors<T>& grads, const Tensor& dstart) {
   const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true);
@@ -144,6 +149,7 @@ void from_start(const PolynomialCall<T>& call, const GradientTensors<T>& grads, 
           std::fill_n(sums, size, T(0));
           load_polynomial_state(plan, call.start_of(x.index), state);
           const int64_t end = std::min((at % segments + 1) * length, call.queries);
+          // Each chunk: dq from the start, and its queries added to the sums for dstart.
           for (int64_t t = at % segments * length; t < end; t += C) {
             work.load_queries(x, to, t, std::min(C, end - t));
             work.clear_dq();
@@ -157,6 +163,7 @@ void from_start(const PolynomialCall<T>& call, const GradientTensors<T>& grads, 
         }
         Count::add(work.flops());
       });
+  // dstart of each head: the sum of its segments in order.
   for (int64_t head = 0; parts && head < heads; ++head) {
     T* all = parts.data<T>() + head * segments * size;
     for (int64_t n = 1; n < segments; ++n) {
@@ -166,7 +173,8 @@ void from_start(const PolynomialCall<T>& call, const GradientTensors<T>& grads, 
   }
 }
 
-/// The dense path, pair by pair: loops over a head's keys and keeps dq of all its queries.
+/// dq, dk and dv pair by pair. One task is some heads: a loop over the chunks of keys of a head, and within
+/// it over its chunks of queries, whose dq are all kept.
 template <class T>
 void dense(const PolynomialCall<T>& call, const GradientTensors<T>& grads) {
   const PolynomialPlan<T> plan(call.terms, call.d, call.dv, false);
@@ -207,6 +215,8 @@ void dense(const PolynomialCall<T>& call, const GradientTensors<T>& grads) {
 
 }  // namespace
 
+/// Gradients of PolynomialAttention: from the start alone where there are no keys, pair by pair where that is
+/// cheaper, else through sums over monomials.
 template <>
 void PolynomialAttentionBack::cpu<here>(const PolynomialInputs& x, const PolynomialTerms& terms,
                                         const Tensor& out, const Tensor& sums, const Tensor& dout,

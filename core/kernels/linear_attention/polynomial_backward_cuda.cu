@@ -34,7 +34,8 @@ __global__ void make_output_grads(PolynomialShape<T> x, HeadView<const T> outs, 
   }
 }
 
-/// W: columns of dq, as many for each block; also the numbers of a slice.
+/// dq of 64 prepared queries of a head and W columns, by one block: through the state before their segment,
+/// then pair by pair with the keys of the segment. W is also the width of a slice.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBackCall<T> call) {
   constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
@@ -59,6 +60,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
   };
   T dq[rows_per_thread][C];
   cuda::clear(dq);
+  // Earlier segments: gradients of features = state g~, 64 features at a time, and from them dq.
   for (int64_t feature = 0; call.before != nullptr && feature < x.table.count; feature += tile_rows) {
     const T* state = call.before + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
     const int64_t count = min(x.table.count - feature, int64_t{tile_rows});
@@ -76,6 +78,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
     __syncthreads();
   }
 
+  // Keys of the segment, 64 at a time.
   const int64_t present = call.k == nullptr ? 0 : x.keys_of(b);
   const int64_t end = x.causal ? min(first + rows, present) : present;
   for (int64_t j = x.causal ? segment * call.segment : 0; j < end; j += tile_rows) {
@@ -86,6 +89,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
     const auto pair = [&](int query, int key) {
       return key < count && query < rows && (!x.causal || j + key <= first + query);
     };
+    // With dropout of features the gradients of pairs go through the features.
     if (x.drops()) {
       put_weight_grads(me, x, tile, fetch_v, fetch_g, pair, [&](int query, int) { return tile.last[query]; });
       for (int64_t feature = 0; feature < x.table.count; feature += tile_rows) {
@@ -98,6 +102,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
       }
       continue;
     }
+    // map [64, 64] = f'(scores) (gradients of weights), and dq += map k.
     T *left = tile.left, *right = tile.right;
     T map[rows_per_thread][4], grads[rows_per_thread][4];
     cuda::clear(map);
@@ -131,6 +136,8 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_queries(PolynomialBac
   scatter_add_rows<T, W>(me, x, row_grads, dq, rows, call.dq + (head * x.queries + first) * x.row_width);
 }
 
+/// dq, dk, dv and dstart: computes the states over keys before each segment and over queries after it, then
+/// dq by tiles of queries, then dk and dv by tiles of keys.
 template <class T>
 void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor& out, const Tensor& sums,
               const Tensor& dout, const PolynomialInputs& dx) {
@@ -144,6 +151,8 @@ void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Te
   const auto uninitialized = [&](int64_t rows, int64_t width) {
     return Tensor(Shape{std::max<int64_t>(1, rows), width}, in.q.dtype(), in.q.device());
   };
+  // Prepared queries, and for each query the gradients g [dv + 1] of its weighted sum and of its sum of
+  // weights.
   const MappedRows<T> queries = map_rows(x, in.q, x.prescale);
   call.q = queries.rows.template data<T>();
   const int64_t query_rows = x.B * x.H * x.queries, key_rows = x.B * x.H * x.keys;
@@ -163,6 +172,8 @@ void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Te
     dk_rows = uninitialized(key_rows, x.row_width);
     call.dk = dk_rows.data<T>();
   }
+  // after [B, H, segments, features, dv + 1]: sums over later queries of features times g; their total is
+  // dstart.
   PolynomialTokens<T> tokens{.rows = call.q,
                              .with = {.rows = {}, .last = g.data<T>() + x.dv, .last_ld = x.state_width()},
                              .length = x.queries,
@@ -180,6 +191,7 @@ void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Te
     start_pass_states_on(after.data<T>(), x.B, x.H, segments, x.table.count, x.dv + 1, x.state_width(),
                          Tensor(), dx.start, true);
   };
+  // before: sums over earlier keys of features times [v, 1]. Neither is needed pair by pair.
   int64_t products = dense ? 0 : 2;  // of each token with all features
   if (!in.k) {
     call.before = in.start.data<T>();

@@ -13,13 +13,13 @@ namespace heed::kernel {
 template <class T>
 struct PolynomialBackCall {
   PolynomialShape<T> shape;
-  const T *q = nullptr, *k = nullptr;  ///< prepared rows; null: is_feature are none
+  const T *q = nullptr, *k = nullptr;  ///< prepared rows; null: there are none
   const T* g = nullptr;                ///< [B H Tq, state_width]
   HeadView<const T> v;
   const T *before = nullptr, *after = nullptr;  ///< [heads, segments, features, state_ld] of S and R, or null
   int64_t state_ld = 0;
   int64_t segment = 1;             ///< positions that share a state
-  T *dq = nullptr, *dk = nullptr;  ///< gradients of the prepared rows, [B H T, cuda::tile_rows]
+  T *dq = nullptr, *dk = nullptr;  ///< gradients of the prepared rows, [B H T, row_width]
   HeadView<T> dv;
 };
 
@@ -262,8 +262,8 @@ __device__ inline void scatter_add_rows(const cuda::Share& me, const PolynomialS
 /// Segments of a call's positions.
 HEED_BOTH inline int64_t segments_of(int64_t length, int64_t segment) { return ceil_div(length, segment); }
 
-/// A warp a row: from gradients of prepared rows to those of the rows themselves; rows past the keys that are
-/// is_feature get zero. `prescale` as for prepare_rows().
+/// From gradients of prepared rows to those of the rows themselves, one warp per row; rows past the keys that
+/// there are get zero. `prescale` as for prepare_rows().
 template <class T>
 __global__ void unmap_rows(PolynomialShape<T> x, const T* grads, const T* rows, const T* inverses,
                            int64_t length, bool query, T prescale, HeadView<T> to) {

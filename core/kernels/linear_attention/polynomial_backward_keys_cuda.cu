@@ -8,7 +8,8 @@ namespace {
 using cuda::rows_per_thread;
 using cuda::tile_rows;
 
-/// W: columns of dk and dv, as many for each block; also the numbers of a slice.
+/// dk and dv of 64 prepared keys of a head and W columns, by one block: through the state over queries after
+/// their segment, then pair by pair with the queries of the segment. W is also the width of a slice.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCall<T> call) {
   constexpr int ld = cuda::tile_ld(tile_rows), ldw = cuda::tile_ld(W), C = W / 16;
@@ -37,6 +38,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
   T dk[rows_per_thread][C], dv[rows_per_thread][C];
   cuda::clear(dk);
   cuda::clear(dv);
+  // Later segments: dv += features times the state; gradients of features = state [v, 1], and from them dk.
   for (int64_t feature = 0; call.after != nullptr && seen > 0 && feature < x.table.count;
        feature += tile_rows) {
     const T* state = call.after + ((head * segments + segment) * x.table.count + feature) * call.state_ld;
@@ -60,6 +62,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
     __syncthreads();
   }
 
+  // Queries of the segment, 64 at a time.
   const int64_t begin = x.causal ? first : 0;
   const int64_t end = call.q == nullptr || seen == 0 ? begin
                       : x.causal                     ? min((segment + 1) * call.segment, x.queries)
@@ -103,6 +106,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
     fetch_g(left, column);
     if (!x.drops()) cuda::fetch_tile<T, W>(right, q + column, x.row_width, count, x.d - column);
     cuda::commit_copies();
+    // map becomes the weights f(scores), grads f'(scores) (gradients of weights).
 #pragma unroll
     for (int r = 0; r < rows_per_thread; ++r) {
 #pragma unroll
@@ -113,6 +117,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) back_keys(PolynomialBackCa
         if (!x.drops()) grads[r][n] = is_pair ? x.f.grad(s) * (grads[r][n] + tile.last[me.key(n)]) : T(0);
       }
     }
+    // dv += map g and dk += grads q.
     cuda::put_map(me, map, tile.map);
     cuda::wait_for_copies<0>();
     __syncthreads();

@@ -89,11 +89,12 @@ PolynomialShape<double> polynomial_shape(const Tensor& q, const Tensor& k, int64
 /// Mapped rows of all heads, contiguous.
 template <class T>
 struct MappedRows {
-  Tensor rows;     ///< [B H T, cuda::tile_rows]
+  Tensor rows;     ///< [B H T, row_width]
   Tensor inverse;  ///< [B H T]: 1 / norm of each row, for the backward pass
 };
 
-/// A warp a row: prepared, times `prescale`.
+/// rows[b h t, :] = [feature map of from[b, h, t, :] times `prescale`, 1, 0, ...], row_width numbers, by one
+/// warp per row; inverses[b h t] = 1 / its divisor.
 template <class T>
 __global__ void apply_feature_map(PolynomialShape<T> x, HeadView<const T> from, int64_t length, T prescale,
                                   T* rows, T* inverses) {
@@ -147,7 +148,7 @@ MappedRows<T> map_rows(const PolynomialShape<T>& x, const Tensor& from, T presca
   return to;
 }
 
-/// The features from `first` on of up to 64 tokens, [token, 64], from prepared rows `cuda::tile_rows` apart;
+/// The features from `first` on of up to 64 tokens, [token, 64], from prepared rows `row_width` apart;
 /// zeros past `count` tokens and the last feature. With `keep_mask`, which all threads have drawn before,
 /// what is dropped is zero and the rest scaled.
 template <class T>

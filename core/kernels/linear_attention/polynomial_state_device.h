@@ -11,13 +11,14 @@ namespace heed::kernel {
 /// The tokens of a sum: keys with their values, or queries with their output gradients.
 template <class T>
 struct PolynomialTokens {
-  const T* rows;  ///< prepared, [B H length, cuda::tile_rows]
+  const T* rows;  ///< prepared, [B H length, row_width]
   Augmented<T> with;
   int64_t length, segment;
   bool query;
 };
 
-/// states [heads, segments, features, state_width] = sums of features times [v, 1] over each segment.
+/// states [heads, segments, features, state_width] = sums of features times [v, 1] over each segment. One
+/// block per segment of a head, 64 features and W columns.
 template <class T, int W>
 __global__ void __launch_bounds__(cuda::tile_threads)
     feature_sums(PolynomialShape<T> x, PolynomialTokens<T> of, T* states) {
@@ -53,6 +54,7 @@ __global__ void __launch_bounds__(cuda::tile_threads)
     }
     cuda::wait_for_copies<0>();
     __syncthreads();
+    // sum [64 features, W] += phi^T with. Two threads share the last column of a feature.
     cuda::outer<T, ld, ldw>(me, phi, with, cuda::tile_rows, sum);
     if (column == 0) {
       for (int token = half; token < cuda::tile_rows; token += 2)
@@ -73,6 +75,7 @@ __global__ void __launch_bounds__(cuda::tile_threads)
     to[(first + feature) * x.state_width() + x.dv] = halves[feature] + halves[cuda::tile_rows + feature];
 }
 
+/// Starts feature_sums(): one block per segment of a head, 64 features and W = 32 or 64 columns.
 template <class T>
 void start_feature_sums(const PolynomialShape<T>& x, const PolynomialTokens<T>& of, T* states) {
   const int64_t segments = (of.length + of.segment - 1) / of.segment;

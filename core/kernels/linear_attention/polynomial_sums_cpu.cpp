@@ -7,6 +7,8 @@
 namespace heed::kernel {
 namespace {
 
+/// state [B, H, f, dv + 1] = sum over visible keys j of m(k_j) [v_j, 1]^T. One task is some segments of
+/// heads, each with a sum of its own; the sums of a head are then added in order.
 template <class T>
 void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state) {
   const PolynomialCall<T> call({.q = {}, .k = k, .v = v, .start = {}}, terms, Tensor(), Tensor());
@@ -33,6 +35,7 @@ void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, con
     }
     Count::add(flops);
   });
+  // state of each head: the sum of its segments in order.
   for (int64_t head = 0; segments > 1 && head < heads; ++head) {
     T* to = state.data<T>() + head * shape;
     const T* from = parts.data<T>() + head * segments * shape;
@@ -43,6 +46,7 @@ void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, con
   }
 }
 
+/// dk and dv from dstate [B, H, f, dv + 1]. One task is some shares of the keys of a head, chunk by chunk.
 template <class T>
 void backward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& dstate,
               const Tensor& dk, const Tensor& dv) {

@@ -7,6 +7,8 @@
 namespace heed::kernel {
 namespace {
 
+/// state [B, H, f, dv + 1] = sum over visible keys j of m(k_j) [v_j, 1]^T: sums of segments in parallel, then
+/// their sum in order.
 template <class T>
 void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state) {
   const PolynomialShape<T> x = polynomial_shape(Tensor(), k, v.extent(3), terms, true, T());
@@ -25,6 +27,8 @@ void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, con
   Count::add(2 * x.B * x.H * x.keys * x.table.count * (x.dv + 1));
 }
 
+/// dk and dv from dstate [B, H, f, dv + 1]: polynomial_backward_keys() with dstate in the place of sums over
+/// later queries, then from prepared keys back to k.
 template <class T>
 void backward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& dstate,
               const Tensor& dk, const Tensor& dv) {

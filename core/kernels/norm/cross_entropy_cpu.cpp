@@ -55,6 +55,8 @@ void check(const Tensor& targets, int64_t width, int32_t ignore) {
 
 }  // namespace
 
+/// lse [N], loss = mean over counted rows of lse - (1 - s) logit[target] - s mean(logits), and their number.
+/// One task is some rows; their costs are then added in order.
 template <>
 void CrossEntropy::cpu<here>(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
                              const Tensor& lse, const Tensor& loss, const Tensor& counted) {
@@ -79,6 +81,7 @@ void CrossEntropy::cpu<here>(const Tensor& logits, const Tensor& targets, double
         if (smoothing != 0) cost[row] -= smoothing * sums.sum / static_cast<double>(width);
       }
     });
+    // The mean of the costs, added in the order of rows.
     double total = 0;
     int64_t count = 0;
     for (int64_t row = 0; row < rows; ++row) {
@@ -91,6 +94,8 @@ void CrossEntropy::cpu<here>(const Tensor& logits, const Tensor& targets, double
   Count::add(logits.size());
 }
 
+/// dlogits[n, i] = dloss / counted (exp(logit[n, i] - lse[n]) - s / V - (1 - s) [i = target]), zeros in
+/// ignored rows. One task is some rows.
 template <>
 void CrossEntropyBack::cpu<here>(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore) {
   const int64_t rows = t.logits.extent(0), width = t.logits.extent(1);

@@ -40,6 +40,8 @@ struct Targets {
   int64_t rows, width;
 };
 
+/// lse[row] and costs[row] = lse - (1 - s) logit[target] - s mean(logits), 0 in ignored rows. `team` threads,
+/// a warp or a block, read the row once. A target that is no class is noted as an error and gives NaN.
 template <class T, int team>
 __global__ void __launch_bounds__(cuda::block)
     costs_of(const T* x, Targets targets, cuda::DeviceError* note, T* lse, double* costs) {
@@ -71,6 +73,7 @@ __global__ void __launch_bounds__(cuda::block)
     return;
   }
   const T* in = x + row * width;
+  // This thread's largest logit, its sum of exponentials relative to that, and its plain sum.
   T own = cuda::lowest<T>(), total = 0, sum = 0;
   for (int64_t i = Of::place(); i < width; i += team) {
     const T value = in[i];
@@ -81,6 +84,7 @@ __global__ void __launch_bounds__(cuda::block)
     total += math::exp(value - (own == cuda::lowest<T>() ? T(0) : own));
     sum += value;
   }
+  // The same of the whole row; then lse and the cost.
   const T most = Of::most(own, scratch);
   double part = static_cast<double>(total);
   if (own != cuda::lowest<T>()) part *= static_cast<double>(math::exp(own - most));
@@ -109,6 +113,8 @@ __global__ void __launch_bounds__(1024) mean_of(const double* costs, Targets tar
   *counted = static_cast<T>(count);
 }
 
+/// dx[row, i] = dloss / counted (exp(x[row, i] - lse[row]) - s / V - (1 - s) [i = target]), zeros in ignored
+/// rows. `team` threads, a warp or a block, take a row.
 template <class T, int team>
 __global__ void __launch_bounds__(cuda::block)
     gradients_of(const T* x, Targets targets, const T* lse, const T* counted, const T* dloss, T* dx) {
@@ -140,6 +146,8 @@ Targets targets_of(const Tensor& logits, const Tensor& targets, double smoothing
 
 }  // namespace
 
+/// lse [N], loss and counted: costs of rows, by a warp each up to 1024 wide, else by a block each; then one
+/// block adds them.
 void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
                         const Tensor& lse, const Tensor& loss, const Tensor& counted) {
   const Targets of = targets_of(logits, targets, smoothing, ignore);
@@ -158,6 +166,7 @@ void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoo
   Count::add(logits.size());
 }
 
+/// dlogits [N, V], by one warp per row up to 1024 wide, else by one block per row.
 void CrossEntropyBack::cuda(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore) {
   const Targets of = targets_of(t.logits, t.targets, smoothing, ignore);
   visit_float("cross_entropy", t.logits.dtype(), [&](auto type) {

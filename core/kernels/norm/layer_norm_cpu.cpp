@@ -18,6 +18,8 @@ struct Moments {
   T mean, rstd;
 };
 
+/// Mean of a row, and rstd = 1 / sqrt(sum (x - mean)^2 / width + epsilon), or with NormScale::deviation 1 /
+/// (sqrt(sum (x - mean)^2 / (width - 1)) + epsilon).
 template <class T>
 Moments<T> moments(const T* x, int64_t width, double epsilon, NormScale scale) {
   const T mean = static_cast<T>(lanes::long_sum(x, width) / static_cast<double>(width));
@@ -47,6 +49,7 @@ T mean_product(T sum_gh, int64_t width, T rstd, double epsilon, NormScale scale)
 
 }  // namespace
 
+/// y[n, :] = gain (x[n, :] - mean_n) rstd_n + bias. One task is some rows n.
 template <>
 void LayerNorm::cpu<here>(const LayerNormTensors& t, double epsilon, NormScale scale) {
   const int64_t width = t.x.extent(-1);
@@ -79,6 +82,8 @@ void LayerNorm::cpu<here>(const LayerNormTensors& t, double epsilon, NormScale s
   Count::add(t.x.size());
 }
 
+/// dx = rstd (g - mean(g) - h k) with g = gain dy, h = (x - mean) rstd and k of mean_product(); dgain = sum_n
+/// dy h, dbias = sum_n dy. One task is some rows, with sums [2, d] of its own.
 template <>
 void LayerNormBack::cpu<here>(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
   const int64_t width = t.x.extent(-1);
@@ -105,6 +110,7 @@ void LayerNormBack::cpu<here>(const LayerNormBackTensors& t, double epsilon, Nor
         const T* up = pdy + row * width;
         T* out = pdx + row * width;
         const T m = means[row], r = rstds[row];
+        // sum(g) and sum(g h) of the row.
         const T sum_g = lanes::dot(up, g, width);
         const T sum_gh = lanes::sum_of<T>(
             width, [&](int64_t i) { return up[i] * g[i] * ((in[i] - m) * r); },
@@ -128,6 +134,7 @@ void LayerNormBack::cpu<here>(const LayerNormBackTensors& t, double epsilon, Nor
         }
       }
     });
+    // dgain and dbias [d]: the sums of all tasks, in order.
     T* to_gain = t.dgain.data<T>();
     T* to_bias = t.dbias ? t.dbias.data<T>() : nullptr;
     for (int64_t i = 0; i < width; ++i) {

@@ -43,6 +43,8 @@ struct Scaling {
   }
 };
 
+/// y[row, :] = gain (x[row, :] - mean) rstd + bias, for rows of up to 32 `each`: one warp per row, which
+/// keeps it in registers.
 template <class T, int each>
 __global__ void __launch_bounds__(cuda::block)
     short_rows(const T* x, const T* gain, const T* bias, int64_t rows, Scaling scaling, T* y, T* means,
@@ -73,6 +75,7 @@ __global__ void __launch_bounds__(cuda::block)
   }
 }
 
+/// The same for rows of any width: one block per row, which reads it three times.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     long_rows(const T* x, const T* gain, const T* bias, Scaling scaling, T* y, T* means, T* rstds) {
@@ -142,6 +145,8 @@ __global__ void __launch_bounds__(team* lanes) short_gradients(Back<T> in, Scali
   }
 }
 
+/// dx[row, :] = rstd (g - mean(g) - h k) with g = gain dy and h = (x - mean) rstd: one block per row, which
+/// reads it twice.
 template <class T>
 __global__ void __launch_bounds__(cuda::block) long_gradients(Back<T> in, Scaling scaling, T* dx) {
   __shared__ T scratch[lanes];
@@ -206,6 +211,7 @@ void with_each(int64_t width, F&& f) {
 
 }  // namespace
 
+/// y, mean and rstd: one warp per row up to 1024 wide, else one block per row.
 void LayerNorm::cuda(const LayerNormTensors& t, double epsilon, NormScale scale) {
   if (t.x.size() == 0) return;
   const Scaling scaling{epsilon, scale, t.x.extent(-1)};
@@ -224,6 +230,8 @@ void LayerNorm::cuda(const LayerNormTensors& t, double epsilon, NormScale scale)
   Count::add(t.x.size());
 }
 
+/// dx, dgain and dbias. Up to 1024 wide one kernel gives dx and the sums of each block; else one gives dx and
+/// another the sums of runs of rows. The sums [count, 2, d] are then added in order.
 void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
   const Scaling scaling{epsilon, scale, t.x.extent(-1)};
   const int64_t width = scaling.width, rows = width > 0 ? t.x.size() / width : 0;
@@ -232,6 +240,7 @@ void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScal
     const Back<T> in{t.x.data<T>(),    t.gain.data<T>(), t.mean.data<T>(),
                      t.rstd.data<T>(), t.dy.data<T>(),   rows};
     T* to = t.dx.data<T>();
+    // `count` parts of dgain and dbias: one per block, or where rows are long one per `each` rows.
     const bool is_short = width <= short_width;
     const int64_t wanted = ceil_div(rows, is_short ? 2 * team : 32);
     const int64_t each = ceil_div(rows, std::min(std::max<int64_t>(wanted, 1), most_parts));

@@ -29,6 +29,7 @@ void sum_along(const ReductionAxes& parts, const T* x, T* y) {
   const int64_t runs = walk.outer * cuts;
   const int64_t runs_a_chunk = std::max<int64_t>(1, light_grain / run);
   const int64_t chunks = ceil_div(runs, runs_a_chunk);
+  // The sum of one chunk of the numbers that begin at `from`.
   const auto chunk_sum = [&](const T* from, int64_t chunk) {
     double total = 0;
     const int64_t end = std::min(runs, (chunk + 1) * runs_a_chunk);
@@ -40,6 +41,7 @@ void sum_along(const ReductionAxes& parts, const T* x, T* y) {
     return total;
   };
   const int64_t sums = parts.kept_size();
+  // Short sums: one task is some of them.
   if (chunks == 1) {
     parallel_rows(sums, light_grain / (run * runs), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -49,6 +51,7 @@ void sum_along(const ReductionAxes& parts, const T* x, T* y) {
     });
     return;
   }
+  // Long sums: one task is one chunk of one of them.
   const Tensor partial(Shape{sums, chunks}, DType::f64);
   double* totals = partial.data<double>();
   parallel_for(sums * chunks,
@@ -144,6 +147,8 @@ Best<T> best_of_dense(const T* x, int64_t count) {
 
 }  // namespace
 
+/// y = sum of x over the axes where y has extent 1: along memory where neighbours belong to one sum, else as
+/// vectors of neighbouring sums.
 template <>
 void Sum::cpu<here>(const Tensor& x, const Tensor& y) {
   if (x.size() == 0) return Fill::cpu<here>(y, 0);
@@ -159,6 +164,7 @@ void Sum::cpu<here>(const Tensor& x, const Tensor& y) {
   Count::add(x.size());
 }
 
+/// y = largest x over the reduced axes and `index` = its first place among them. One task is some results.
 template <>
 void Max::cpu<here>(const Tensor& x, const Tensor& y, const Tensor& index) {
   if (x.size() == 0 && y.size() > 0)
@@ -192,6 +198,7 @@ void Max::cpu<here>(const Tensor& x, const Tensor& y, const Tensor& index) {
   Count::add(x.size());
 }
 
+/// dx = 0, but dy at the place `index` of each result. One task is some results.
 template <>
 void MaxBack::cpu<here>(const Tensor& index, const Tensor& dy, const Tensor& dx) {
   Fill::cpu<here>(dx, 0);
@@ -213,6 +220,8 @@ void MaxBack::cpu<here>(const Tensor& index, const Tensor& dy, const Tensor& dx)
   Count::add(dx.size());
 }
 
+/// y_t = x_0 + ... + x_t along `axis`, or from the end with `reverse`, summed in double. In parallel over the
+/// other axes, up to 256 neighbouring sums side by side.
 template <>
 void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const Tensor& y) {
   if (x.size() == 0) return;
@@ -255,6 +264,7 @@ void CumulativeSum::cpu<here>(const Tensor& x, int64_t axis, bool reverse, const
   Count::add(x.size());
 }
 
+/// total = sum of x^2, in double. One task is a run of elements; its sums are added in order.
 template <>
 void SquareSum::cpu<here>(const Tensor& x, const Tensor& total) {
   visit_float("square_sum", x.dtype(), [&](auto type) {

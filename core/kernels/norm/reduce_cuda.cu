@@ -32,8 +32,8 @@ int64_t num_pieces(int64_t reduced, int64_t blocks, int64_t shortest) {
   return std::clamp<int64_t>(1024 / std::max<int64_t>(1, blocks), 1, ceil_div(reduced, shortest));
 }
 
-/// Neighbours in memory belong to one sum. A warp to a sum, or a block to a piece of one: sums [kept,
-/// pieces].
+/// sums [kept, pieces] where neighbours in memory belong to one sum: one warp per piece of a sum, or one
+/// block with `whole_block`. With `placed` there is one piece, which goes to its place in y.
 template <class T, class Out>
 __global__ void sum_along(Reduction over, int64_t pieces, bool whole_block, const T* x, Out* sums,
                           bool placed) {
@@ -109,6 +109,8 @@ __global__ void __launch_bounds__(most_adders)
   if (me < sums_of_block && i < kept.size) y[kept.at(i).of[1]] = static_cast<T>(part[me]);
 }
 
+/// y = sum of x over parts.reduced: each sum is cut into pieces, which sum_along() or sum_across() compute;
+/// where there are several, add_pieces() adds them in order.
 template <class T, class Out>
 void sum(const ReductionAxes& parts, const T* x, Out* y) {
   const Reduction over(parts);
@@ -170,7 +172,8 @@ __device__ Best<T> shuffled(const Best<T>& mine, int distance) {
           __shfl_xor_sync(cuda::all_lanes, mine.index, distance)};
 }
 
-/// A warp to each result, or, where neighbours belong to neighbouring results, a thread.
+/// y = largest x of each result and `index` = its place: one warp per result, or one thread where neighbours
+/// belong to neighbouring results.
 template <class T>
 __global__ void largest(Reduction over, Places<2> places, bool by_warp, const T* x, T* y, int64_t* index) {
   const Better<T> better;
@@ -204,7 +207,7 @@ struct Along {
   HEED_BOTH int64_t place(int64_t i) const { return reverse ? length - 1 - i : i; }
 };
 
-/// A thread to each row, for rows whose neighbours lie beside them.
+/// y_t = sum of x up to t along each row, by one thread per row, for rows that lie beside each other.
 template <class T>
 __global__ void sum_up(Places<2> rows, Along along, const T* x, T* y) {
   for (int64_t row = cuda::here(); row < rows.size; row += cuda::whole()) {
@@ -218,7 +221,7 @@ __global__ void sum_up(Places<2> rows, Along along, const T* x, T* y) {
   }
 }
 
-/// A warp to each row, 32 elements at a time.
+/// y_t = sum of x up to t along each row, by one warp per row, 32 elements at a time.
 template <class T>
 __global__ void sum_up_by_warps(Places<2> rows, Along along, const T* x, T* y) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
@@ -269,6 +272,8 @@ void Sum::cuda(const Tensor& x, const Tensor& y) {
   Count::add(x.size());
 }
 
+/// y = largest x over the reduced axes and `index` = its first place among them: one warp per result where
+/// its more than four elements are neighbours, else one thread.
 void Max::cuda(const Tensor& x, const Tensor& y, const Tensor& index) {
   if (x.size() == 0 && y.size() > 0)
     fail("max: ", x.shape(), " has an axis without elements, so there is no largest one.");
@@ -295,6 +300,8 @@ void MaxBack::cuda(const Tensor& index, const Tensor& dy, const Tensor& dx) {
   Count::add(dx.size());
 }
 
+/// y_t = x_0 + ... + x_t along `axis`, or from the end with `reverse`: one thread per row where rows lie
+/// beside each other or are many, else one warp per row.
 void CumulativeSum::cuda(const Tensor& x, int64_t axis, bool reverse, const Tensor& y) {
   if (x.size() == 0) return;
   axis = x.shape().checked(axis);

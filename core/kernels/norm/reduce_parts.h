@@ -31,6 +31,7 @@ struct ReductionAxes {
   }
 };
 
+/// The axes of x that y keeps, and those along which y has extent 1 and x another one.
 inline ReductionAxes split(const Tensor& x, const Tensor& y) {
   Shape kept, reduced;
   Strides kept_x, kept_y, reduced_x;

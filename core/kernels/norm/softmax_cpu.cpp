@@ -102,6 +102,8 @@ void for_rows(const Tensor& empty_like, F&& f) {
 
 }  // namespace
 
+/// y[row, :] = exp(x[row, :] - max) / sum, zeros in a row of -inf. One task is some rows, or up to 32 wide
+/// some groups of 16 rows.
 template <>
 void Softmax::cpu<here>(const Tensor& x, const Tensor& y) {
   visit_float("softmax", x.dtype(), [&](auto type) {
@@ -125,6 +127,7 @@ void Softmax::cpu<here>(const Tensor& x, const Tensor& y) {
   Count::add(x.size());
 }
 
+/// dx[row, :] = y (dy - sum(y dy)). One task is some rows.
 template <>
 void SoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx) {
   visit_float("softmax", y.dtype(), [&](auto type) {
@@ -142,6 +145,7 @@ void SoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx)
   });
 }
 
+/// y[row, :] = x[row, :] - max - log sum exp(x - max). One task is some rows.
 template <>
 void LogSoftmax::cpu<here>(const Tensor& x, const Tensor& y) {
   visit_float("log_softmax", x.dtype(), [&](auto type) {
@@ -159,6 +163,7 @@ void LogSoftmax::cpu<here>(const Tensor& x, const Tensor& y) {
   });
 }
 
+/// dx[row, :] = dy - exp(y) sum(dy). One task is some rows.
 template <>
 void LogSoftmaxBack::cpu<here>(const Tensor& y, const Tensor& dy, const Tensor& dx) {
   visit_float("log_softmax", y.dtype(), [&](auto type) {

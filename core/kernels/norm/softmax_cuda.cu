@@ -39,6 +39,8 @@ struct Finish {
   }
 };
 
+/// y[row, :] = softmax or log softmax of x[row, :], for rows of up to 32 `each`: one warp per row, which
+/// keeps it in registers.
 template <class T, int each, bool logs>
 __global__ void __launch_bounds__(cuda::block) short_rows(const T* x, int64_t rows, int64_t width, T* y) {
   const int64_t row = cuda::grid_warp();
@@ -60,6 +62,8 @@ __global__ void __launch_bounds__(cuda::block) short_rows(const T* x, int64_t ro
   }
 }
 
+/// The same for rows of any width: one block per row. The first sweep finds the largest x and the sum of
+/// exponentials, the second writes y.
 template <class T, bool logs>
 __global__ void __launch_bounds__(cuda::block) long_rows(const T* x, int64_t width, T* y) {
   __shared__ T scratch[lanes];
@@ -91,6 +95,8 @@ struct RowGradient {
   }
 };
 
+/// dx[row, :] of softmax or log softmax, for rows of up to 32 `each`: one warp per row, which keeps it in
+/// registers.
 template <class T, int each, bool logs>
 __global__ void __launch_bounds__(cuda::block)
     short_gradients(const T* y, const T* dy, int64_t rows, int64_t width, T* dx) {
@@ -125,6 +131,8 @@ __global__ void __launch_bounds__(cuda::block) long_gradients(const T* y, const 
     dx[i] = RowGradient<T, logs>::of(y[i], dy[i], total);
 }
 
+/// y = softmax, or with `logs` log softmax, of each row: one warp per row up to 1024 wide, else one block per
+/// row.
 template <bool logs>
 void forward(const char* op, const Tensor& x, const Tensor& y) {
   const int64_t width = x.rank() > 0 ? x.extent(-1) : 1;
@@ -146,6 +154,8 @@ void forward(const char* op, const Tensor& x, const Tensor& y) {
   Count::add(x.size());
 }
 
+/// dx of softmax, or with `logs` of log softmax, from y and dy: one warp per row up to 1024 wide, else one
+/// block per row.
 template <bool logs>
 void backward(const char* op, const Tensor& y, const Tensor& dy, const Tensor& dx) {
   const int64_t width = y.rank() > 0 ? y.extent(-1) : 1;

@@ -168,6 +168,8 @@ inline void exchanges(Vector<T>* rows) {
   }
 }
 
+/// row_sums() below from `step` on: rows r and r + step, for r a multiple of 2 step, exchange lanes and are
+/// added into row r.
 template <class T, int step>
 inline Vector<T> row_sums(Vector<T>* rows) {
   constexpr int n = Lanes<T>::count;
