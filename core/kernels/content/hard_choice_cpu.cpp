@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "heed/core/distributed/batch_shard.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -41,6 +42,7 @@ void Pick::cpu<here>(const Tensor& weights, const Draw& draw, const Tensor& pick
   if (weights.size() == 0) return;
   uint8_t* to = picked.data<uint8_t>();
   const bool drawn = static_cast<bool>(draw.tick);
+  const uint64_t skipped = skipped_draws(weights.size() / width);  // rows of other processes
   const uint64_t high = drawn ? Draw::high(draw.stream, *draw.tick.data<int64_t>()) : 0;
   visit_float("pick", weights.dtype(), [&]<class T>(Type<T>) {
     const T* from = weights.data<T>();
@@ -49,7 +51,7 @@ void Pick::cpu<here>(const Tensor& weights, const Draw& draw, const Tensor& pick
         const T* x = from + row * width;
         int64_t j = -1;
         if (drawn) {
-          const Philox block = Philox::at(draw.seed, static_cast<uint64_t>(row), high);
+          const Philox block = Philox::at(draw.seed, skipped + static_cast<uint64_t>(row), high);
           j = at_share(x, width, static_cast<double>(block.word[0]) * 0x1p-32);
         } else {
           j = heaviest(x, width);

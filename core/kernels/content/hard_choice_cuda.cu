@@ -2,6 +2,7 @@
 #include "heed/core/kernels/content/hard_choice.h"
 
 #include "heed/core/cuda/device/row_threads.h"
+#include "heed/core/distributed/batch_shard.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {
@@ -62,11 +63,12 @@ __device__ int64_t at_share(const T* row, int64_t width, double share) {
 }
 
 /// picked[row, j] = 1 for one j of the row: the first of the heaviest, or with a tick one drawn with
-/// probability weight_j / sum. One warp per row.
+/// probability weight_j / sum. One warp per row. Draws are numbered from `skipped`, the rows of a batch that
+/// other processes have.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     pick(const T* weights, int64_t rows, int64_t width, uint64_t seed, uint64_t stream, const int64_t* tick,
-         uint8_t* picked) {
+         uint64_t skipped, uint8_t* picked) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows) return;
   const T* x = weights + row * width;
@@ -74,7 +76,7 @@ __global__ void __launch_bounds__(cuda::block)
   if (tick == nullptr) {
     at = heaviest(x, width);
   } else {
-    const Philox block = Philox::at(seed, static_cast<uint64_t>(row), Draw::high(stream, *tick));
+    const Philox block = Philox::at(seed, skipped + static_cast<uint64_t>(row), Draw::high(stream, *tick));
     at = at_share(x, width, static_cast<double>(block.word[0]) * 0x1p-32);
   }
   for (int64_t j = cuda::lane(); j < width; j += cuda::lanes)
@@ -89,7 +91,7 @@ void Pick::cuda(const Tensor& weights, const Draw& draw, const Tensor& picked) {
   visit_float("pick", weights.dtype(), [&]<class T>(Type<T>) {
     const int64_t rows = weights.size() / width;
     cuda::run(pick<T>, cuda::warps(rows), weights.data<T>(), rows, width, draw.seed, draw.stream,
-              cuda::pointer<int64_t>(draw.tick), picked.data<uint8_t>());
+              cuda::pointer<int64_t>(draw.tick), skipped_draws(rows), picked.data<uint8_t>());
   });
   Count::add(weights.size());
 }

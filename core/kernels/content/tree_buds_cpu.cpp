@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "heed/core/distributed/batch_shard.h"
 #include "heed/core/kernels/attention/head_rows.h"
 #include "heed/core/kernels/content/sum_heap.h"
 #include "heed/core/kernels/content/tree.h"
@@ -115,7 +116,8 @@ class Growth {
       : masses_(a, nodes, terms), terms_(terms), heap_(terms.greedy ? 1 : bud_capacity(terms)) {}
 
   /// Buds of one query, in order of their leaves.
-  const std::vector<Bud>& grow(int64_t b, int64_t i, int64_t queries) {
+  /// `row` numbers the query among those of the whole batch: its draws depend on it.
+  const std::vector<Bud>& grow(int64_t b, int64_t i, int64_t row) {
     buds_.clear();
     const int64_t leaves = terms_.reach.leaves(b, i);
     if (leaves == 0) return buds_;
@@ -123,7 +125,7 @@ class Growth {
     if (terms_.greedy) {
       greedily(leaves);
     } else {
-      Dice dice(terms_, b * queries + i, i);
+      Dice dice(terms_, row, i);
       by_chance(leaves, dice);
     }
     const auto size = static_cast<uint64_t>(buds_.size());
@@ -217,10 +219,11 @@ void grow_all(const Tensor& a, const Tensor& nodes, const BudTerms& terms, const
   int32_t* to = buds.data<int32_t>();
   const int64_t width = nodes ? a.extent(1) * a.extent(3) : 1;
   const int64_t each = bud_capacity(terms) * (4 * width + 16) + 1;
+  const auto skipped = static_cast<int64_t>(skipped_draws(batch * queries));  // queries of other processes
   parallel_rows(batch * queries, flops_per_task / each, [&](int64_t begin, int64_t end) {
     Growth<T> growth(a, nodes, terms);
     for (int64_t at = begin; at < end; ++at) {
-      const std::vector<Bud>& found = growth.grow(at / queries, at % queries, queries);
+      const std::vector<Bud>& found = growth.grow(at / queries, at % queries, skipped + at);
       int32_t* row = to + at * capacity;
       for (const Bud& bud : found) *row++ = static_cast<int32_t>(bud.node.row());
       std::fill(row, to + (at + 1) * capacity, -1);

@@ -7,6 +7,7 @@
 
 #include "heed/core/cuda/device/row_threads.h"
 #include "heed/core/cuda/device/tree_sums.h"
+#include "heed/core/distributed/batch_shard.h"
 #include "heed/core/kernels/content/sum_heap.h"
 #include "heed/core/operation_count.h"
 
@@ -24,7 +25,7 @@ struct Call {
   int64_t parallel, draws_each = 0;
   const T *a = nullptr, *nodes = nullptr;
   int64_t a_batch = 0, a_head = 0, a_row = 0;
-  uint64_t seed, stream;
+  uint64_t seed, stream, skipped;  // skipped: queries of the batch that other processes have
   const int64_t* tick;
   const double* draws;
 
@@ -42,6 +43,7 @@ struct Call {
         parallel(terms.parallel),
         seed(terms.draw.seed),
         stream(terms.draw.stream),
+        skipped(skipped_draws(buds.extent(0) * buds.extent(1))),
         tick(cuda::pointer<int64_t>(terms.draw.tick)),
         draws(cuda::pointer<double>(terms.draws)) {
     if (terms.draws) draws_each = terms.draws.extent(1);
@@ -166,7 +168,7 @@ class Growth {
   __device__ double next_draw() {
     const int64_t n = drawn_so_far_++;
     if (call_.draws != nullptr) return call_.draws[i_ * call_.draws_each + n];
-    const auto row = static_cast<uint64_t>(b_ * call_.queries + i_);
+    const uint64_t row = call_.skipped + static_cast<uint64_t>(b_ * call_.queries + i_);
     const Philox bits =
         Philox::at(call_.seed, (row << 24) + static_cast<uint64_t>(n), Draw::high(call_.stream, *call_.tick));
     return static_cast<double>(((uint64_t{bits.word[0]} << 32) | bits.word[1]) >> 11) * 0x1p-53;

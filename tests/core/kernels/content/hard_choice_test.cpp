@@ -1,6 +1,7 @@
 // Tests core/kernels/content/hard_choice.h: the heaviest key, and keys sampled by weight.
 #include "heed/core/kernels/content/hard_choice.h"
 
+#include "heed/core/distributed/batch_shard.h"
 #include "heed/core/launch.h"
 #include "heed/tests/core/numbers.h"
 
@@ -60,4 +61,18 @@ TEST_CASE("pick: the same draw gives the same keys, for any number of threads") 
     launch_here<kernel::Pick>(weights, draw, out);
     return out;
   }));
+}
+
+TEST_CASE("pick: a process draws for its rows of a batch what one process draws for them") {
+  const OnEachDevice here;
+  const Tensor weights = random_tensor(Shape{5, 8, 6}, DType::f64, 3, 0, 1);
+  Rng rng(5);
+  const Draw draw = rng.next();
+  const auto whole = picked(weights, draw);
+  const Tensor part = contiguous(view::slice(weights, 0, 2, 5));
+  const auto alone = picked(part, draw);
+  const SharedRows shared({2, 3});
+  const auto joined = picked(part, draw);
+  CHECK(std::equal(joined.begin(), joined.end(), whole.begin() + 2 * 8 * 6));
+  CHECK(alone != joined);
 }

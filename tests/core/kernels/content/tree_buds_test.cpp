@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "heed/core/distributed/batch_shard.h"
 #include "heed/core/kernels/content/tree.h"
 #include "heed/core/kernels/content/tree_attention.h"
 #include "heed/core/parallel/thread_pool.h"
@@ -252,6 +253,19 @@ TEST_CASE("tree_buds: frequencies follow the masses (chi-square)") {
   }
   const double expected = left * static_cast<double>(queries);
   CHECK((count - expected) * (count - expected) / (expected * (1 - left)) < 10.8);  // one in a thousand
+}
+
+TEST_CASE("tree_buds: a process draws for its rows of a batch what one process draws for them") {
+  const OnEachDevice here;
+  Rng rng(13);
+  const BudTerms terms{
+      .reach = {.keys = 40}, .mass = BudMass::uniform, .exponent = 0.5, .greedy = false, .draw = rng.next()};
+  const auto whole = grown({}, {}, 5, 6, terms);
+  const auto alone = grown({}, {}, 3, 6, terms);
+  const SharedRows shared({2, 3});
+  const auto joined = grown({}, {}, 3, 6, terms);
+  CHECK(std::equal(joined.begin(), joined.end(), whole.begin() + 2 * 6));
+  CHECK(alone != joined);
 }
 
 TEST_CASE("tree_buds: buds drawn together are different ones") {
