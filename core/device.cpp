@@ -31,7 +31,7 @@ const char* to_string(Device device) { return device == Device::cpu ? "cpu" : "c
 
 std::string why_no_cuda() {
   if constexpr (built_with_cuda) return cuda::why_not();
-  return "this build of heed has no CUDA kernels";
+  return "this build of heed has no CUDA kernels (./heed COMMAND --device cuda builds them)";
 }
 
 std::vector<Device> devices() {

@@ -6,8 +6,82 @@
 #include <string>
 
 #include "heed/core/error.h"
+#include "heed/core/instruction_check.h"
 
 namespace heed {
+
+const char* const needed_instructions[] = {
+#ifdef __SSSE3__
+    "ssse3",
+#endif
+#ifdef __SSE4_1__
+    "sse4.1",
+#endif
+#ifdef __SSE4_2__
+    "sse4.2",
+#endif
+#ifdef __POPCNT__
+    "popcnt",
+#endif
+#ifdef __AVX__
+    "avx",
+#endif
+#ifdef __AVX2__
+    "avx2",
+#endif
+#ifdef __FMA__
+    "fma",
+#endif
+#ifdef __BMI__
+    "bmi",
+#endif
+#ifdef __BMI2__
+    "bmi2",
+#endif
+#ifdef __FMA4__
+    "fma4",
+#endif
+#ifdef __XOP__
+    "xop",
+#endif
+#ifdef __AVX512F__
+    "avx512f",
+#endif
+#ifdef __AVX512CD__
+    "avx512cd",
+#endif
+#ifdef __AVX512BW__
+    "avx512bw",
+#endif
+#ifdef __AVX512DQ__
+    "avx512dq",
+#endif
+#ifdef __AVX512VL__
+    "avx512vl",
+#endif
+#ifdef __AVX512IFMA__
+    "avx512ifma",
+#endif
+#ifdef __AVX512VBMI__
+    "avx512vbmi",
+#endif
+#ifdef __AVX512VBMI2__
+    "avx512vbmi2",
+#endif
+#ifdef __AVX512VPOPCNTDQ__
+    "avx512vpopcntdq",
+#endif
+#ifdef __AVX512BITALG__
+    "avx512bitalg",
+#endif
+#ifdef __AVX512VNNI__
+    "avx512vnni",
+#endif
+#ifdef __AVX512BF16__
+    "avx512bf16",
+#endif
+    nullptr};
+
 namespace {
 
 /// Whether this CPU runs the kernels of `wanted`.
@@ -26,9 +100,18 @@ bool runs(Isa wanted) {
 }
 
 Isa choose() {
-  if constexpr (!all_isas) return Isa::portable;
-  constexpr std::array known{Isa::avx512, Isa::avx2, Isa::portable};
   const char* wish = std::getenv("HEED_ISA");
+  if constexpr (!all_isas) {
+    if (const char* name = missing_instruction(needed_instructions))
+      fail(Fault::device, "heed was compiled for another CPU: it uses ", name, ", which this one lacks.");
+    if (wish != nullptr && *wish != '\0' && wish != std::string("native")) {
+      fail("HEED_ISA=", wish,
+           ", but this build has only the instructions of the CPU it was compiled on. Unset ",
+           "HEED_ISA, or build with -DHEED_NATIVE=OFF.");
+    }
+    return Isa::portable;
+  }
+  constexpr std::array known{Isa::avx512, Isa::avx2, Isa::portable};
   std::string there;
   for (const Isa one : known) {
     if (!runs(one)) continue;

@@ -18,8 +18,9 @@ inline constexpr bool all_isas = false;
 #endif
 
 /// The instruction set that the kernels use: the widest of this CPU, or the one that the environment variable
-/// HEED_ISA names; an unknown or unsupported name is an error that lists the supported ones. Sums run in a
-/// different order, so results differ in their last bits between instruction sets.
+/// HEED_ISA names; an unknown or unsupported name is an error that lists the supported ones, and a library
+/// compiled for one machine supports only "native". Sums run in a different order, so results differ in their
+/// last bits between instruction sets.
 Isa isa();
 
 /// "portable", "avx2", "avx512"; "native" where the kernels were compiled for one machine only.

@@ -1,6 +1,7 @@
 # Whether and how the CUDA twins are built. A kernel is core/kernels/ROOM/NAME.h with NAME_cpu.cpp and its twin NAME_cuda.cu.
-# ON: by nvcc. AUTO: the same, where no twin is missing and nvcc is there. EMULATED: by the compiler of everything else, on a
-# device that the CPU acts (core/cuda/emulator): for tests on machines without a GPU.
+# ON: by nvcc. AUTO: the same, where no twin is missing and a GPU and nvcc are present. EMULATED: by the compiler of everything
+# else, on an emulated device (core/cuda/emulator): for tests on machines without a GPU.
+include(core/cuda/find_gpu.cmake)
 set(HEED_CUDA_BUILD 0)
 set(HEED_CUDA_EMULATED 0)
 set(HEED_NVCC_FLAGS "")
@@ -21,7 +22,21 @@ if(kernels_without_twin AND NOT HEED_CUDA_PARTIAL AND HEED_CUDA MATCHES "^(ON|EM
   message(FATAL_ERROR "HEED_CUDA=${HEED_CUDA}, but these kernels have no CUDA twin (NAME_cuda.cu):\n  ${listed}\n"
                       "Write them, or set HEED_CUDA_PARTIAL=ON meanwhile.")
 endif()
+set(nvcc_packages "cuda-nvcc-13-0, cuda-cudart-dev-13-0 and libcublas-dev-13-0 (Debian packages of NVIDIA: https://developer.nvidia.com/cuda-downloads)")
+set(cuda_words "without CUDA kernels")
+set(cuda_wanted OFF)
+if(HEED_CUDA STREQUAL "ON" OR (HEED_CUDA STREQUAL "AUTO" AND HEED_PACKAGE AND NOT kernels_without_twin))
+  set(cuda_wanted ON)
+  set(cuda_words "with CUDA kernels")
+elseif(HEED_CUDA STREQUAL "AUTO" AND NOT kernels_without_twin)
+  heed_find_gpu(cuda_wanted)
+  set(cuda_words "without CUDA kernels, since there is no GPU here; --device cuda builds them")
+  if(cuda_wanted)
+    set(cuda_words "with CUDA kernels, since there is a GPU here; -DHEED_CUDA=OFF leaves them out")
+  endif()
+endif()
 if(HEED_CUDA STREQUAL "EMULATED")
+  set(cuda_words "with CUDA kernels on an emulated device")
   set(HEED_CUDA_BUILD 1)
   set(HEED_CUDA_EMULATED 1)
   set_source_files_properties(${cuda_sources} PROPERTIES LANGUAGE CXX)
@@ -30,9 +45,9 @@ if(HEED_CUDA STREQUAL "EMULATED")
   # Optimised in every build, as kernels of the CPU are, though no more than fibers need; a #pragma unroll is for nvcc.
   set_source_files_properties(${kernels_of_cuda} PROPERTIES COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas;-O1;-finline-small-functions")
   list(APPEND cuda_sources ${emulator_sources})
-elseif(HEED_CUDA STREQUAL "ON" OR (HEED_CUDA STREQUAL "AUTO" AND NOT kernels_without_twin))
-  find_package(CUDAToolkit)
-  if(CUDAToolkit_FOUND)
+elseif(cuda_wanted)
+  find_package(CUDAToolkit 12 QUIET)  # the first whose nvcc knows C++20
+  if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
     set(HEED_CUDA_BUILD 1)
     set(CMAKE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "GPU generations")
     set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}" CACHE FILEPATH "nvcc")
@@ -46,7 +61,10 @@ elseif(HEED_CUDA STREQUAL "ON" OR (HEED_CUDA STREQUAL "AUTO" AND NOT kernels_wit
       list(APPEND HEED_NVCC_FLAGS -Werror=all-warnings)
     endif()
   elseif(HEED_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "HEED_CUDA=ON, but there is no CUDA toolkit: put nvcc on the PATH, or set CUDAToolkit_ROOT.")
+    message(FATAL_ERROR "HEED_CUDA=ON, but there is no CUDA toolkit of version 12 or newer. Install\n  ${nvcc_packages},\n"
+                        "put nvcc on the PATH, or set CUDAToolkit_ROOT.")
+  else()
+    set(cuda_words "without CUDA kernels, since there is no nvcc; to use a GPU install ${nvcc_packages}, then ask for --device cuda")
   endif()
 endif()
 

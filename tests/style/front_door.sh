@@ -18,7 +18,7 @@ plant() { # a checkout whose path has a blank, nothing built, nothing missing, u
   cp "$script" "$room/a tree/heed"
   for file in CMakeLists.txt CMakePresets.json core/a.h core/b.h; do echo old >"$room/a tree/$file"; done
   log=$room/log && : >"$log"
-  for tool in sh find head dirname readlink grep cat mkdir mv rm df awk printf flock getconf touch chmod cp; do
+  for tool in sh find head dirname readlink grep cat mkdir mv rm df awk sed printf flock getconf touch chmod cp; do
     ln -s "$(command -v $tool)" "$room/bin/" 2>/dev/null || true
   done
   export ROOM="$room" LOG="$log" USER_ID=0
@@ -47,7 +47,12 @@ cat >/dev/null # what is typed is for the program alone
 echo "words of cmake"
 if [ "$1" = --preset ]; then
   mkdir -p "build/$2" && : >"build/$2/build.ninja"
-  echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >"build/$2/CMakeCache.txt"
+  { echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" && echo "HEED_CUDA:STRING=AUTO" && echo "HEED_CUDA_KERNELS:INTERNAL=${KERNELS:-0}"
+    echo 'HEED_BUILD_WORDS:INTERNAL=for this CPU alone, and so on'; } >"build/$2/CMakeCache.txt"
+elif [ "$1" = -S ]; then
+  [ -z "${NO_NVCC:-}" ] || [ "$6" != HEED_CUDA=ON ] || { echo "there is no nvcc" >&2 && exit 1; }
+  [ "$6" != HEED_CUDA=ON ] || echo "HEED_CUDA_KERNELS:INTERNAL=1" >"$4/CMakeCache.txt"
+  echo "CMAKE_HOME_DIRECTORY:INTERNAL=$2" >>"$4/CMakeCache.txt"
 else
   [ -z "${BUILD_RESULT:-}" ] || exit "$BUILD_RESULT"
   { echo '#!/bin/sh' && echo 'echo "program in $PWD:" && for word; do echo "[$word]"; done && cat && exit 3'; } >"$2/heed"
@@ -84,6 +89,25 @@ door= && returned 3 'through a symbolic link' && holds "$room/out" '[x]' 'throug
 lacks "$log" '--preset' 'a symbolic link leads to the same tree'
 mv "$room/a tree" "$room/b tree" && sleep 0.02 && touch "$room/b tree/core/b.h" && door="$room/b tree/heed" && start
 holds "$log" '--preset' 'a moved checkout is configured anew' && door= && rm -rf "$room/b tree"
+
+plant && start train --device cpu
+lacks "$log" 'HEED_CUDA' 'without --device cuda CMake decides'
+holds "$room/err" 'heed: building for this CPU alone, and so on' 'says what it builds'
+start train --lr 1e-3 --device cuda && returned 3 'cuda is asked for later'
+holds "$log" "cmake -S $room/a tree -B $room/a tree/build/release -D HEED_CUDA=ON" 'the build folder is configured again'
+holds "$log" '--target heed' 'its kernels are built'
+holds "$room/err" 'building the CUDA kernels too' 'says that it builds them, and how to avoid it'
+holds "$room/out" '[cuda]' 'the words reach the program'
+start resume run --device=cuda && [ ! -s "$log" ] || say "built twice: $(cat "$log")"
+plant && start train --device=cuda && holds "$log" '-D HEED_CUDA=ON' 'cuda at the first start'
+lacks "$room/err" 'and so on' 'what is built is said once'
+plant && export KERNELS=1 && start train --device cuda && lacks "$log" '-D HEED_CUDA' 'a folder that has them stays as it is'
+unset KERNELS && plant && start train --name '--device cuda' && lacks "$log" '-D HEED_CUDA' 'one word that looks like two'
+plant && export NO_NVCC=1 && start train --device cuda
+returned 1 'no nvcc' && holds "$room/err" 'there is no nvcc' 'the reason is passed on'
+holds "$room/err" 'To train on the CPU, leave out --device cuda' 'what to do without nvcc'
+holds "$log" '-D HEED_CUDA=AUTO' 'and the folder is as it was'
+unset NO_NVCC && start train && returned 3 'the CPU after that'
 
 plant && export BUILD_RESULT=1 && start train
 returned 1 'a failed build' && holds "$room/err" 'the build failed' 'a failed build says so'

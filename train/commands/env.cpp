@@ -4,6 +4,7 @@
 #include "heed/core/device.h"
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/gpu_info.h"
+#include "heed/core/instruction_check.h"
 #include "heed/core/io/files.h"
 #include "heed/core/isa.h"
 #include "heed/core/parallel/blas.h"
@@ -22,6 +23,10 @@ int run(const ParsedArguments& call) {
   metadata.set("cuda", why_no_cuda().empty() ? gpu_words() : "no: " + why_no_cuda());
   metadata.set("mpi", mpi_words());
   metadata.set("isa", to_string(isa()));
+  std::string instructions;
+  for (const char* const* name = needed_instructions; *name != nullptr; ++name)
+    instructions += text(instructions.empty() ? "" : " ", *name);
+  metadata.set("needs", instructions.empty() ? "no special instructions" : instructions);
   metadata.set("bf16_products", has_bf16_products());
   if (call.has("json")) {
     io::print_data(metadata.dump() + "\n");

@@ -1,0 +1,15 @@
+# Sets RESULT to ON where this machine has a GPU of NVIDIA whose driver is loaded, else to OFF.
+function(heed_find_gpu result)
+  file(GLOB gpus /proc/driver/nvidia/gpus/*)
+  if(NOT gpus)  # Windows' own Linux has no such folder
+    find_program(nvidia_smi nvidia-smi PATHS /usr/lib/wsl/lib NO_CACHE)
+    if(nvidia_smi)
+      execute_process(COMMAND "${nvidia_smi}" -L OUTPUT_VARIABLE gpus ERROR_QUIET RESULT_VARIABLE code TIMEOUT 30)
+    endif()
+  endif()
+  if(gpus MATCHES "^(GPU |/)")
+    set(${result} ON PARENT_SCOPE)
+  else()
+    set(${result} OFF PARENT_SCOPE)
+  endif()
+endfunction()

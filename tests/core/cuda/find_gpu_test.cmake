@@ -1,0 +1,17 @@
+# Where HEED_CUDA=AUTO sees a GPU: -D ROOT=the source tree, -D WORK=a folder for a made-up nvidia-smi.
+include("${ROOT}/core/cuda/find_gpu.cmake")
+file(GLOB driver /proc/driver/nvidia/gpus/*)  # on a machine with a GPU this decides
+file(MAKE_DIRECTORY "${WORK}")
+set(ENV{PATH} "${WORK}:$ENV{PATH}")
+function(expect wanted script)
+  file(WRITE "${WORK}/nvidia-smi" "#!/bin/sh\n${script}\n")
+  file(CHMOD "${WORK}/nvidia-smi" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  heed_find_gpu(found)
+  if(NOT found STREQUAL wanted AND NOT driver)
+    message(FATAL_ERROR "nvidia-smi that does '${script}': found is ${found}, not ${wanted}")
+  endif()
+endfunction()
+expect(ON "echo 'GPU 0: NVIDIA H100 (UUID: GPU-1)'")
+expect(OFF "echo 'NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver.'; exit 9")
+expect(OFF "echo 'No devices found.'")
+expect(OFF "exit 1")
