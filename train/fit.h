@@ -77,6 +77,7 @@ LossFunction bound(Model& model, Loss& loss) {
 /// Trains `model` on the batches of `loader`, from its epoch 0 on. `loss(model, batch, context)` gives the
 /// batch's mean loss as a Tensor of rank 0, or a LossOutput where metrics need logits; it passes the context
 /// on to the model, for dropout. The model keeps the weights of the last step; the folder has the best ones.
+/// Model and batches are on the default device: DefaultDevice.
 /// The same seeds give the same bits, for any number of threads. A signal such as that of Ctrl-C ends it
 /// after its step, saves where there is a folder, and is raised again: a program that handles it gets
 /// `stopped_by`. Fails for options out of range, for a folder of other data, and where numbers stop being

@@ -208,8 +208,7 @@ TEST_CASE("data_loader: what cannot be stacked is named") {
   DataLoader single(data, {.batch_size = 2, .pad = {{.tensor = 0}, {.tensor = 1}}});
   CHECK_THROWS_WITH(single.next(), containing("tensor 1 of example 0 is a single number"));
   DataLoader large(data, {.batch_size = 2, .pad = {{.tensor = 0, .value = 1e10}}});
-  CHECK_THROWS_WITH(large.next(), containing("the value 1e10 for a tensor of i32") ||
-                                      containing("the value 10000000000 for a tensor of i32"));
+  CHECK_THROWS_WITH(large.next(), containing("for a tensor of i32, which cannot hold it"));
 }
 
 TEST_CASE("data_loader: options out of range are refused") {
