@@ -1,18 +1,54 @@
 // The registry of variants: lists them and creates attentions by name.
-#include <array>
+#include <algorithm>
+#include <list>
+#include <string_view>
+#include <utility>
 
 #include "heed/attention/base/headed.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
 
-std::span<const Variant> variants() {
-  static const std::array all{
+namespace {
+
+/// Tables of variants, the last one in use. A table never changes, so what refers to one stays valid.
+std::list<std::vector<Variant>>& tables() {
+  static std::list<std::vector<Variant>> all{{
 #define VARIANT(name) variant::name(),
 #include "heed/attention/variants.def"
 #undef VARIANT
-  };
+  }};
   return all;
+}
+
+bool is_plain(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_';
+  });
+}
+
+}  // namespace
+
+std::span<const Variant> variants() { return tables().back(); }
+
+void register_attention(const Variant& variant) {
+  const std::string name = variant.traits.name;
+  if (!is_plain(name)) {
+    fail("register_attention: '", shown(name),
+         "' cannot name an attention. Use small letters, digits and '_', at least one.");
+  }
+  if (!variant.make || !variant.options)
+    fail("register_attention: '", name, "' has no factory. Make the Variant by describe().");
+  for (const Variant& other : variants()) {
+    for (const std::string_view taken : {other.traits.name, other.traits.also}) {
+      if (taken.empty() || (taken != name && taken != variant.traits.also)) continue;
+      fail("register_attention: the name '", taken, "' of '", name, "' is taken by the attention '",
+           other.traits.name, "'. Choose another.");
+    }
+  }
+  std::vector<Variant> more = tables().back();
+  more.push_back(variant);
+  tables().push_back(std::move(more));
 }
 
 const Variant& variant_named(const std::string& name) {

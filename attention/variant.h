@@ -31,14 +31,14 @@ struct Traits {
   const char* name = "";
   const char* also = "";  ///< another common name; empty: none
   const char* paper = "";
-  const char* idea = "";  ///< the method in one line
-  Growth time, memory;    ///< of training; memory without inputs and outputs; checked by counting
-  bool causal = false;    ///< supports a causal mask
-  bool full = true;       ///< supports bidirectional attention, as in an encoder
-  bool cross = false;     ///< queries and keys may come from different inputs
-  bool padding = true;    ///< supports key lengths
-  bool steps = false;     ///< decodes step by step with a cache
-  bool last_row = true;   ///< the last row of the causal output equals that of the bidirectional one
+  const char* idea = "";          ///< the method in one line
+  Growth time = {}, memory = {};  ///< of training; memory without inputs and outputs; checked by counting
+  bool causal = false;            ///< supports a causal mask
+  bool full = true;               ///< supports bidirectional attention, as in an encoder
+  bool cross = false;             ///< queries and keys may come from different inputs
+  bool padding = true;            ///< supports key lengths
+  bool steps = false;             ///< decodes step by step with a cache
+  bool last_row = true;           ///< the last row of the causal output equals that of the bidirectional one
   MapKind map = MapKind::none;
   int64_t from = 0;      ///< the length from which costs grow as declared; 0: from the battery's default
   double tolerance = 1;  ///< multiplies the battery's tolerances, for ill-conditioned variants
@@ -52,8 +52,12 @@ struct Variant {
       options;  ///< options after applying the spec; fails on an illegal one
 };
 
-/// All variants, in the order of variants.def.
+/// All variants, in the order of variants.def, then those that programs registered.
 std::span<const Variant> variants();
+/// Adds an attention of your own, made by describe(): from then on its name works wherever one of ours does.
+/// Fails where the name is not made of small letters, digits and '_', or is taken. What variants() and
+/// variant_named() gave before stays valid. To be called before threads use variants, first in main().
+void register_attention(const Variant& variant);
 /// The variant with this name (or other name). Fails on an unknown one, naming the nearest and all known.
 const Variant& variant_named(const std::string& name);
 /// Creates an attention of this variant. Fails on an unknown option, and on a `config` that its traits or

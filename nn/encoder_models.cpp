@@ -77,7 +77,7 @@ void EncoderModel::load_encoder(const std::string& bytes, const std::string& nam
     if (const TensorEntry* entry = file.find(named.name))
       kept.push_back({entry->name, entry->dtype, entry->shape, file.bytes(*entry)});
   }
-  load(alone, encode_safetensors(kept), name);
+  load_bytes(alone, encode_safetensors(kept), name);
 }
 
 int64_t Classifier::head_width(const TransformerConfig& config) const {

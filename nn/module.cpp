@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "heed/autograd/ops.h"
+#include "heed/core/io/files.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
@@ -167,7 +168,7 @@ std::string summary(Module& module) {
   return out;
 }
 
-std::string save(Module& module) {
+std::string save_bytes(Module& module) {
   std::vector<TensorBytes> list;
   std::vector<Tensor> kept;
   for (const Named& named : tensors(module)) {
@@ -180,7 +181,11 @@ std::string save(Module& module) {
   return encode_safetensors(list);
 }
 
-void load(Module& module, const std::string& bytes, const std::string& name) {
+void save(Module& module, const Path& path) { io::write(path, save_bytes(module)); }
+
+void load(Module& module, const Path& path) { load_bytes(module, io::read(path), path.string()); }
+
+void load_bytes(Module& module, const std::string& bytes, const std::string& name) {
   const SafeTensors file = SafeTensors::parse(bytes, name);
   const std::vector<Named> all = tensors(module);
   std::set<std::string> wanted;

@@ -50,11 +50,17 @@ Bf16Weights narrow_weights(Module& module);
 /// A text table of parameter counts by the first two parts of their names, with the total.
 std::string summary(Module& module);
 
-/// The tensors as the bytes of a safetensors file.
-std::string save(Module& module);
-/// Loads saved values into the tensors. Fails (Fault::data) on a missing name, an unknown name or another
-/// shape, and then changes nothing. `name`: the file's name in error messages.
-void load(Module& module, const std::string& bytes, const std::string& name = "model.safetensors");
+/// Writes the tensors to a safetensors file, which is replaced as a whole: a crash leaves the old one or the
+/// new one. Fault::file where it cannot be written.
+void save(Module& module, const Path& path);
+/// Loads the tensors of a file that save() wrote, or a checkpoint's model.safetensors. Fails (Fault::data) on
+/// a missing name, an unknown name or another shape, and then changes nothing; Fault::file where it cannot be
+/// read.
+void load(Module& module, const Path& path);
+/// The same in memory: the bytes of the file.
+std::string save_bytes(Module& module);
+/// The same from memory. `name`: the file's name in error messages.
+void load_bytes(Module& module, const std::string& bytes, const std::string& name = "model.safetensors");
 
 /// Fails naming parameters that `loss` does not depend on, and leaves it depends on that no module lists:
 /// both are mistakes in fields() or forward(). The trainer calls it before its first step.

@@ -11,7 +11,7 @@ namespace heed {
 
 /// Options of a picture of one head.
 struct SvgOptions {
-  std::string title;              ///< above the map; empty gives "cross attention, layer 0, head 3"
+  std::string title = {};         ///< above the map; empty gives "cross attention, layer 0, head 3"
   int64_t limit = 128;            ///< tokens per side; longer maps are drawn in tiles
   bool scale_to_largest = false;  ///< colours from 0 to the largest weight instead of 0 to 1
 };

@@ -17,7 +17,7 @@ int main() {
   Rng rng(1);
   TransformerConfig config{.d_model = 64, .heads = 4, .d_ff = 256, .layers = 1, .max_length = 32};
   DecoderOnly model(config, tokenizer->size(), attention_factory("linear:epsilon=1e-5"), rng);
-  Optimizer optimizer(model, {.weight_decay = 0.1});
+  Optimizer optimizer(model, {.weight_decay = 0.1, .grad_clip = 1});
   for (int step = 0; step < 200; ++step) {
     const WindowBatch batch = windows.random(step);
     const Shape shape{batch.input.rows, batch.input.columns};  // [B, T]

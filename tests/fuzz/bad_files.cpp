@@ -215,7 +215,7 @@ class Checkpoints {
         name, file.bytes,
         [&] {
           const Checkpoint read = open_checkpoint(room_ / "sealed");
-          if (name == "model.safetensors") load(*loaded_.model, read.file(name), name);
+          if (name == "model.safetensors") load_bytes(*loaded_.model, read.file(name), name);
           if (name == "optim.safetensors") optimizer_.load(read.file(name));
           if (name.starts_with("tokenizer.")) {
             (void)load_tokenizer(name.substr(name.rfind('.') + 1), read.file(name), name);

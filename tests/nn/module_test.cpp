@@ -10,6 +10,7 @@
 #include "heed/nn/norm.h"
 #include "heed/tests/any_device.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
 
 namespace heed {
 namespace {
@@ -132,14 +133,14 @@ TEST_CASE("module: saved and loaded, ties and buffers included") {
   Rng one(1), two(2);
   Tree from(one), to(two);
   fill_normal(from.waves, 0, 1, one);
-  const std::string bytes = save(from);
+  const std::string bytes = save_bytes(from);
   const Tensor held = to.first.weight;
-  load(to, bytes);
+  load_bytes(to, bytes);
   CHECK(to.first.weight.to_host() == from.first.weight.to_host());
   CHECK(to.norm->bias.to_host() == from.norm->bias.to_host());
   CHECK(to.waves.to_host() == from.waves.to_host());
   CHECK(held.to_host() == from.first.weight.to_host());  // into the same leaf: optimizers keep theirs
-  CHECK(save(to) == bytes);
+  CHECK(save_bytes(to) == bytes);
   const SafeTensors file = SafeTensors::parse(bytes, "saved");
   CHECK(file.entries().size() == 9);
   CHECK(file.at("layers.1.weight").shape == std::vector<int64_t>{4, 4});
@@ -150,9 +151,9 @@ TEST_CASE("module: a parameter that lies turned in memory is saved and loaded as
   Rng rng(1);
   Linear from(2, 3, rng, {.bias = false}), to(2, 3, rng, {.bias = false});
   to.weight = leaf(view::transpose(Tensor::zeros(Shape{2, 3}), 0, 1));
-  load(to, save(from));
+  load_bytes(to, save_bytes(from));
   CHECK(to.weight.to_host() == from.weight.to_host());
-  CHECK(save(to) == save(from));
+  CHECK(save_bytes(to) == save_bytes(from));
 }
 
 TEST_CASE("module: a file that does not fit is refused by tensor, and nothing is loaded of it") {
@@ -160,19 +161,21 @@ TEST_CASE("module: a file that does not fit is refused by tensor, and nothing is
   Rng rng(1);
   Linear small(2, 3, rng), wide(2, 4, rng), bare(2, 3, rng, {.bias = false});
   const auto before = small.weight.to_host();
-  CHECK_THROWS_WITH(load(small, save(wide)),
+  CHECK_THROWS_WITH(load_bytes(small, save_bytes(wide)),
                     containing("weight is f32 [4, 2] in the file, f32 [3, 2] in the model"));
-  CHECK_THROWS_WITH(load(small, save(bare)), containing("tensor bias [3] is missing in the file"));
-  CHECK_THROWS_WITH(load(bare, save(small)),
+  CHECK_THROWS_WITH(load_bytes(small, save_bytes(bare)),
+                    containing("tensor bias [3] is missing in the file"));
+  CHECK_THROWS_WITH(load_bytes(bare, save_bytes(small)),
                     containing("the file holds bias, which this model does not have"));
   Linear precise(2, 3, rng);
   convert(precise, DType::f64);
-  CHECK_THROWS_WITH(load(small, save(precise)), containing("is f64 [3] in the file, f32 [3] in the model") ||
-                                                    containing("is f64 [3, 2] in the file"));
-  CHECK_THROWS_AS(load(small, "no file"), Error);
+  CHECK_THROWS_WITH(
+      load_bytes(small, save_bytes(precise)),
+      containing("is f64 [3] in the file, f32 [3] in the model") || containing("is f64 [3, 2] in the file"));
+  CHECK_THROWS_AS(load_bytes(small, "no file"), Error);
   CHECK(small.weight.to_host() == before);
   try {
-    load(small, save(wide));
+    load_bytes(small, save_bytes(wide));
   } catch (const Error& error) {
     CHECK(error.fault() == Fault::data);
   }
@@ -223,6 +226,23 @@ TEST_CASE("module: a parameter that is not used and a leaf that is not listed ar
                     containing("[2, 5]") && containing("that no module names"));
   CHECK_THROWS_WITH(check_listed(module, sum(x)),
                     containing("does not depend on the parameter named.weight"));
+}
+
+TEST_CASE("module: a file holds the tensors, and is replaced as a whole") {
+  const Scratch scratch;
+  Rng rng(1);
+  Linear one(3, 4, rng), other(3, 4, rng), wide(3, 5, rng);
+  const std::string before = save_bytes(other);
+  save(one, scratch / "model.safetensors");
+  REQUIRE(save_bytes(one) != before);
+  load(other, (scratch / "model.safetensors").string());
+  CHECK(save_bytes(other) == save_bytes(one));
+  CHECK_THROWS_WITH(load(wide, scratch / "model.safetensors"),
+                    containing("model.safetensors: tensor weight"));
+  save(wide, scratch / "model.safetensors");
+  load(wide, scratch / "model.safetensors");
+  CHECK(fault_of([&] { load(one, scratch / "nowhere"); }) == Fault::file);
+  CHECK(fault_of([&] { save(one, scratch / "no" / "folder"); }) == Fault::file);
 }
 
 }  // namespace heed

@@ -379,7 +379,7 @@ TEST_CASE("token predictor: every parameter is used, and a classifier takes over
     std::map<std::string, std::vector<float>> learned, before;
     for (const Named& named : tensors(model)) learned[named.name] = named.tensor->to_host();
     for (const Named& named : tensors(words)) before[named.name] = named.tensor->to_host();
-    words.load_encoder(save(model));
+    words.load_encoder(save_bytes(model));
     int64_t taken = 0;
     for (const Named& named : tensors(words)) {
       CAPTURE(named.name);
@@ -393,8 +393,9 @@ TEST_CASE("token predictor: every parameter is used, and a classifier takes over
   TokenPredictor model(tiny(), {.vocabulary = 9}, plain_attention, rng);
   Classifier other(tiny(), {.vocabulary = 8, .classes = 3}, plain_attention, rng),
       first(tiny(), {.vocabulary = 9, .classes = 3, .pool = Pool::first}, plain_attention, rng);
-  CHECK_THROWS_WITH(other.load_encoder(save(model)), containing("embedder.tokens.weight is f32 [9, 8]"));
-  CHECK_THROWS_WITH(first.load_encoder(save(model)), containing("first [1, 1, 8] is missing"));
+  CHECK_THROWS_WITH(other.load_encoder(save_bytes(model)),
+                    containing("embedder.tokens.weight is f32 [9, 8]"));
+  CHECK_THROWS_WITH(first.load_encoder(save_bytes(model)), containing("first [1, 1, 8] is missing"));
 }
 
 TEST_CASE("transformer: dropout only with noise, and a probe sees every attention by name") {

@@ -230,7 +230,7 @@ END
   links)
     for page in README.md CONTRIBUTING.md CHANGELOG.md docs/*.md docs/*/*.md; do
       [ -f "$page" ] || continue
-      grep -oE '\]\([^)#: ]+' "$page" | sed 's/^](//' | while read -r link; do
+      sed '/^```./,/^```$/d' "$page" | grep -oE '\]\([^)#: ]+' | sed 's/^](//' | while read -r link; do
         [ -e "$(dirname "$page")/$link" ] || echo "$page: there is no $link"
       done
     done | verdict "A link leads to a file of the repository."

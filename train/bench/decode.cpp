@@ -74,7 +74,7 @@ Json list_of(const std::vector<int32_t>& ids) {
 /// Saves weights and outputs, to compare with other programs.
 void keep(const Decoder& decoder, const Path& folder) {
   io::make_directories(folder);
-  io::write(folder / (decoder.row + ".safetensors"), save(*decoder.work.model));
+  io::write(folder / (decoder.row + ".safetensors"), save_bytes(*decoder.work.model));
   const TransformerConfig& model = decoder.work.config->model;
   const Json metadata = Json::object(
       {{"row", decoder.row},

@@ -51,7 +51,7 @@ Json rates(const Config& config, int64_t total, int64_t steps) {
                        {"beta2", train.optimizer.beta2},
                        {"epsilon", train.optimizer.epsilon},
                        {"momentum", train.optimizer.momentum},
-                       {"weight_decay", train.optimizer.weight_decay},
+                       {"weight_decay", train.optimizer.decay()},
                        {"grad_clip", train.optimizer.grad_clip},
                        {"grad_clip_value", train.optimizer.grad_clip_value},
                        {"rates", std::move(list)}});
@@ -113,7 +113,7 @@ int run(const ParsedArguments& call) {
   // The trainer begins with the same draws.
   Rng rng(static_cast<uint64_t>(config.train.seed));
   const auto model = new_model(config, rng);
-  write_model(folder, config, save(*model), config.task->artifacts());
+  write_model(folder, config, save_bytes(*model), config.task->artifacts());
   if (rounds > 0) write_batches(folder, config, rounds);
   io::printf("%s: the model before its first step%s\n", folder.c_str(),
              rounds > 0 ? text(", and ", rounds, " batches").c_str() : "");

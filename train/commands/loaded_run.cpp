@@ -31,7 +31,7 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
   }
   Rng rng(static_cast<uint64_t>(config.train.seed));
   auto model = new_model(config, rng);
-  load(*model, checkpoint.file("model.safetensors"));
+  load_bytes(*model, checkpoint.file("model.safetensors"));
   return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model)};
 }
 

@@ -269,7 +269,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   std::vector<std::pair<std::string, double>> of_last;
   if (config.task->scores_last() && best.step != outcome.step)
     of_last = config.task->test(trainer.model(), config.decode).scores.list;
-  load(trainer.model(), best.file("model.safetensors"));
+  load_bytes(trainer.model(), best.file("model.safetensors"));
   const Evaluation evaluation = config.task->test(trainer.model(), config.decode);
   progress.say("test", score_line(evaluation.scores));
   for (const std::string& note : evaluation.notes) progress.say("", note);

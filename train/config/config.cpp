@@ -340,6 +340,11 @@ Config read_config(const std::string& toml, const std::string& name) {
   const auto task = top_text(table, "task", name);
   if (!task) fail(Fault::data, name, ":1: it names no task, so it is not a run's configuration.");
   config.task_name = *task;
+  if (*task == "fit") {
+    fail(name,
+         ": this is a run of fit() by a program, which alone has its model and data. Run that program "
+         "again: it resumes the run.");
+  }
   config.preset = top_text(table, "preset", name).value_or("");
   config.task = at_place(table, "task", name, [&] { return make_task(*task); });
   apply(config, table, "", name, Names::of_any_version);

@@ -67,7 +67,8 @@ struct TrainOptions {
   double pretrain_rate = 0;    ///< 0: as `schedule` says
   Precision precision = Precision::f32;
   Schedule schedule;
-  OptimizerOptions optimizer;
+  /// What a preset that does not name them has: no decay, and the gradient clipped.
+  OptimizerOptions optimizer{.beta2 = 0.98, .epsilon = 1e-9, .weight_decay = 0, .grad_clip = 1};
   int64_t validate_every = 0;    ///< steps; 0: ten times a run
   int64_t checkpoint_every = 0;  ///< steps; 0: with each validation
   int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
@@ -76,6 +77,9 @@ struct TrainOptions {
   OnNan on_nan = OnNan::stop;    ///< at a step whose loss or gradient is not finite
   int64_t skip_limit = 10;       ///< skipped steps in a row before a run that skips stops all the same
   bool detect_anomaly = false;   ///< check every op for values that are not finite
+  /// Whether some batches are computed before the first step, to see what the run takes. No setting: fit()
+  /// leaves it out, which calls a loss function for nothing but training.
+  bool estimate = true;
   void fields(Fields& f);
 };
 

@@ -100,7 +100,7 @@ void check_values(const Config& config) {
   at_least("time_limit", train.time_limit, 0);
   at_least("grad_clip", train.optimizer.grad_clip, 0);
   at_least("grad_clip_value", train.optimizer.grad_clip_value, 0);
-  at_least("weight_decay", train.optimizer.weight_decay, 0);
+  at_least("weight_decay", train.optimizer.decay(), 0);
   share("beta1", train.optimizer.beta1);
   share("beta2", train.optimizer.beta2);
   share("momentum", train.optimizer.momentum);

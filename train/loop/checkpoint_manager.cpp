@@ -27,7 +27,7 @@ CheckpointManager::CheckpointManager(Config& config, const RunFolder& folder, Mo
 }
 
 void CheckpointManager::restore(const Checkpoint& checkpoint) {
-  load(model_, checkpoint.file("model.safetensors"));
+  load_bytes(model_, checkpoint.file("model.safetensors"));
   optimizer_.load(checkpoint.file("optim.safetensors"));
   read_state(checkpoint);
   rng_.restore(state_.tick, state_.draws);
@@ -58,6 +58,7 @@ std::string CheckpointManager::last_good() const {
 }
 
 void CheckpointManager::truncate() {
+  if (folder_.is_none()) return;
   group_.together_on_main([&] {
     // The log last: what a kill in between leaves is a run that goes on from another of its checkpoints, with
     // a log that reaches as far.
@@ -70,10 +71,11 @@ void CheckpointManager::truncate() {
 void CheckpointManager::save() {
   check_same_weights();
   group_.together([&] { write(); });
-  saved_ = state_.step;
+  if (!folder_.is_none()) saved_ = state_.step;
 }
 
 void CheckpointManager::mark_best() {
+  if (folder_.is_none()) return;
   group_.together_on_main([&] { heed::mark_best(folder_.path(), state_.step); });
 }
 
@@ -88,7 +90,7 @@ void CheckpointManager::write() {
          bad.empty() ? nothing_bad : bad, ".", last_good(), " Lower train.learning_rate (now ",
          config_.train.schedule.learning_rate, ").");
   }
-  if (!group_.is_main()) return;
+  if (!group_.is_main() || folder_.is_none()) return;
   log_.sync();
   // It is put together in memory, which idle tensors may hold.
   if (free_bytes() < 2 * (optimizer_.values().bytes() + optimizer_.moment_bytes()))
@@ -96,7 +98,7 @@ void CheckpointManager::write() {
   state_.tick = rng_.tick();
   state_.draws = rng_.draws();
   std::vector<NamedBytes> files = config_.task->artifacts();
-  files.push_back({"model.safetensors", heed::save(model_)});
+  files.push_back({"model.safetensors", save_bytes(model_)});
   files.push_back({"optim.safetensors", optimizer_.save()});
   files.push_back({"state.json", to_json(state_)});
   write_checkpoint(folder_.path(), state_.step, files);

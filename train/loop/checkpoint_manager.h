@@ -26,8 +26,8 @@ class CheckpointManager {
 
   /// Drops checkpoints and lines of metrics of steps after the present one, which the run goes on from.
   void truncate();
-  /// Writes the checkpoint of the present step. Fault::numeric where the weights are not finite: such are not
-  /// kept.
+  /// Writes the checkpoint of the present step, unless there is no folder. Fault::numeric where the weights
+  /// are not finite: such are not kept.
   void save();
   /// Marks the checkpoint of the present step as the best.
   void mark_best();

@@ -7,7 +7,8 @@ namespace heed {
 
 StepLog::StepLog(const RunFolder& folder, const ProcessGroup& group, Progress& progress, RunState& state)
     : progress_(progress), state_(state) {
-  if (group.is_main()) metrics_ = std::make_unique<MetricsLog>(folder.metrics(), folder.tensorboard());
+  if (group.is_main() && !folder.is_none())
+    metrics_ = std::make_unique<MetricsLog>(folder.metrics(), folder.tensorboard());
 }
 
 void StepLog::begin(int64_t total) {

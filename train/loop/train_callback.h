@@ -41,6 +41,9 @@ class TrainCallback {
   virtual void after_save(const TrainContext&) {}
 };
 
+/// The name that programs know it by.
+using Callback = TrainCallback;
+
 /// All callbacks of a run, called in their order. They must outlive it.
 class TrainCallbacks {
  public:

@@ -48,7 +48,9 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
       optimizer_(make_optimizer(config, *model_)),
       total_(steps_of(config)),
       // Of a group, the last shard of a batch is the largest.
-      estimate_(estimate_run(config, *model_, *optimizer_, rng_, total_, {group.size() - 1, group.size()})),
+      estimate_(config.train.estimate ? estimate_run(config, *model_, *optimizer_, rng_, total_,
+                                                     {group.size() - 1, group.size()})
+                                      : Estimate()),
       checkpoints_(config, folder, *model_, *optimizer_, rng_, group, state_, log_, resume),
       batches_(config, group, state_, !callbacks_.inside_steps()),
       guard_(config.train, *model_, *optimizer_, group, state_, log_, progress, checkpoints_),
@@ -92,7 +94,9 @@ TrainResult Trainer::train() {
 
     save_asked |= request.save;
     const bool stops = request.signal != 0 || request.out_of_time;
-    if (save_asked || stops || state_.step % save_every == 0 || state_.validated == state_.step) save();
+    if (save_asked || stops || state_.step % save_every == 0 || state_.step == total_ ||
+        state_.validated == state_.step)
+      save();
     log_.show();  // after it is saved: whoever reads this may be gone
     if (save_asked)
       progress_.say("saved", text("at step ", state_.step, ", as SIGUSR1 asks; the run goes on"));
@@ -106,7 +110,9 @@ TrainResult Trainer::train() {
   TrainResult result = this->result();
   result.stopped_by = stopped_by;
   result.early = stopped_by == 0 && state_.step < total_;
-  if (request.out_of_time && result.early && state_.validated != state_.step) evaluate_late(result);
+  if (request.out_of_time && result.early && config_.task->has_validation() &&
+      state_.validated != state_.step)
+    evaluate_late(result);
   return result;
 }
 
@@ -121,7 +127,8 @@ StepResult Trainer::take_step() {
 }
 
 bool Trainer::validation_due() const {
-  return state_.step == total_ || state_.step % validate_every(config_.train, total_) == 0;
+  return config_.task->has_validation() &&
+         (state_.step == total_ || state_.step % validate_every(config_.train, total_) == 0);
 }
 
 Scores Trainer::validate() {
@@ -142,6 +149,7 @@ void Trainer::evaluate() {
 void Trainer::save() {
   if (checkpoints_.saved() == state_.step) return;
   checkpoints_.save();
+  if (checkpoints_.saved() != state_.step) return;  // there is no folder
   callbacks_.call(&TrainCallback::after_save, TrainContext{state_.step, *model_, group_});
 }
 

@@ -19,7 +19,7 @@ void OptimizerOptions::fields(Fields& f) {
   f("beta2", beta2, "decay rate of the running mean of squared gradients");
   f("epsilon", epsilon, "added to the root of the second moment");
   f("momentum", momentum, "momentum of sgd");
-  f("weight_decay", weight_decay, "weight decay, of matrices only");
+  f("weight_decay", weight_decay.emplace(decay()), "weight decay, of matrices only");
   f("grad_clip", grad_clip, "maximum norm of the gradient; 0: no clipping");
   f("grad_clip_value", grad_clip_value,
     "maximum absolute value of each element of the gradient; 0: no clipping");
@@ -146,7 +146,7 @@ void Optimizer::update(std::span<const Tensor> losses) {
                                                    .clip = options_.grad_clip});
     }
   };
-  run(0, decayed_, options_.weight_decay);
+  run(0, decayed_, options_.decay());
   run(decayed_, values_.size(), 0);
 }
 

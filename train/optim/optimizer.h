@@ -1,6 +1,7 @@
 // Optimizers over contiguous parameters.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,15 +13,20 @@ namespace heed {
 /// The update rule.
 enum class OptimizerKind { adamw, adam, sgd };
 
-/// AdamW: Loshchilov and Hutter 2019, arXiv 1711.05101. Adam: Kingma and Ba 2015, arXiv 1412.6980.
+/// AdamW: Loshchilov and Hutter 2019, arXiv 1711.05101. Adam: Kingma and Ba 2015, arXiv 1412.6980. The
+/// defaults are those of PyTorch, except that vectors never decay. The presets of the program have values of
+/// their own: see TrainOptions.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adamw;
-  double beta1 = 0.9, beta2 = 0.98, epsilon = 1e-9;
-  double momentum = 0.9;       ///< of SGD
-  double weight_decay = 0;     ///< weight decay, of parameters with two or more axes
-  double grad_clip = 1;        ///< maximum norm of the whole gradient; 0: no clipping
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double momentum = 0.9;  ///< of SGD
+  /// Weight decay, of parameters with two or more axes; empty: 0.01 for adamw, 0 for the others.
+  std::optional<double> weight_decay = {};
+  double grad_clip = 0;        ///< maximum norm of the whole gradient; 0: no clipping
   double grad_clip_value = 0;  ///< clips each element of the gradient to +-grad_clip_value; 0: no clipping
   void fields(Fields& f);
+  /// The weight decay in effect.
+  double decay() const { return weight_decay.value_or(kind == OptimizerKind::adamw ? 0.01 : 0); }
 };
 
 /// Moves all parameters of a module into one contiguous tensor and their gradients into another, decayed ones

@@ -34,6 +34,9 @@ class RunFolder {
   /// A run of which only the path is used: by the other processes of a distributed run, perhaps on machines
   /// that do not have the folder.
   static RunFolder elsewhere(const Path& run) { return RunFolder(run); }
+  /// No folder: of a run that writes nothing.
+  static RunFolder none() { return RunFolder({}); }
+  bool is_none() const { return path_.empty(); }
   /// Opens a run for reading, without its lock. NewerFormat when a newer heed wrote it
   /// (train/run/format_version.h).
   static RunFolder look(const Path& run);

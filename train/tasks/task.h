@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "heed/attention/inspect/map_view.h"
-#include "heed/core/distributed/batch_shard.h"
+#include "heed/data/batching/batch.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/nn/transformer.h"
 #include "heed/train/config/config.h"
@@ -17,15 +17,6 @@
 #include "heed/train/run/checkpoint.h"
 
 namespace heed {
-
-/// The tensors of one forward pass.
-struct Batch {
-  std::vector<Tensor> tensors;  ///< in the task's own order: see tensor_names()
-  double weight = 0;            ///< what the loss is a mean over: target tokens or examples
-  int64_t tokens = 0;           ///< real tokens, for tokens per second
-  double whole = 0;             ///< in a shard: the weight of the whole batch; 0: this is the whole batch
-  BatchRows rows = {};          ///< in a shard: its rows in the whole batch
-};
 
 /// The shard of a batch's rows that one of several processes computes.
 struct BatchShard {
@@ -109,6 +100,9 @@ class Task {
   /// Mean loss over the batch's weight; rank 0.
   virtual Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const = 0;
 
+  /// False where there is nothing to validate on: then no checkpoint is the best, and validate() is not
+  /// called.
+  virtual bool has_validation() const { return true; }
   /// Scores on the validation split, fast enough to compute often.
   virtual Scores validate(Module& model) const = 0;
   /// Scores on the whole test split.

@@ -139,9 +139,9 @@ TEST_CASE("linformer: one matrix serves all layers of a stack, and no other stac
     };
     CHECK(slope[n] == Approx((moved(1e-5) - moved(-1e-5)) / 2e-5).epsilon(1e-6).margin(1e-7));
   }
-  const std::string bytes = save(other);
+  const std::string bytes = save_bytes(other);
   convert(other, DType::f32);
-  load(other, bytes);
+  load_bytes(other, bytes);
   CHECK(named(other).size() == 1);
 }
 

@@ -506,3 +506,19 @@ TEST_CASE("config: a group without a name is refused with its place") {
   CHECK_THROWS_WITH(read_config("\xEF\xBB\xBF[,train]\n", "a.toml"), containing("followed by no name"));
   CHECK_NOTHROW(read_config("task = \"lm\"\n  [ train ] # [,\nsteps = 3\n[\"model\"]\n['data']\n", "a.toml"));
 }
+
+TEST_CASE("config: a file that names no optimizer setting has the program's defaults, not the library's") {
+  const Scratch scratch;
+  Config config = make_config(scratch.file("plain.toml", "task = \"recall\"\n").string());
+  const std::map<std::string, std::string> values = values_of(config);
+  CHECK(values.at("train.optimizer") == "adamw");
+  CHECK(values.at("train.beta2") == "0.98");
+  CHECK(values.at("train.epsilon") == "1e-9");
+  CHECK(values.at("train.weight_decay") == "0");
+  CHECK(values.at("train.grad_clip") == "1");
+  Config run =
+      read_config("task = \"recall\"\n[train]\nbeta2 = 0.9\n", "config.toml");  // one of an older heed
+  CHECK(values_of(run).at("train.beta2") == "0.9");
+  CHECK(values_of(run).at("train.epsilon") == "1e-9");
+  CHECK(values_of(run).at("train.weight_decay") == "0");
+}

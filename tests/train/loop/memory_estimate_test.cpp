@@ -122,10 +122,10 @@ TEST_CASE("estimate: nothing is left behind: weights, moments, random numbers, m
   Optimizer optimizer(*model, config.train.optimizer);
   rng.advance();
   rng.next();
-  const std::string weights = save(*model), moments = optimizer.save();
+  const std::string weights = save_bytes(*model), moments = optimizer.save();
   const int64_t live = memory_use().live;
   estimate_run(config, *model, optimizer, rng, 12);
-  CHECK((save(*model) == weights));
+  CHECK((save_bytes(*model) == weights));
   CHECK((optimizer.save() == moments));
   CHECK(rng.tick() == 1);
   CHECK(rng.draws() == 1);
@@ -138,9 +138,9 @@ TEST_CASE("estimate: every optimizer is put back") {
   Rng rng(5);
   const auto model = new_model(config, rng);
   Optimizer optimizer(*model, config.train.optimizer);
-  const std::string weights = save(*model), moments = optimizer.save();
+  const std::string weights = save_bytes(*model), moments = optimizer.save();
   CHECK(estimate_run(config, *model, optimizer, rng, 12).moments == optimizer.values().bytes());
-  CHECK((save(*model) == weights));
+  CHECK((save_bytes(*model) == weights));
   CHECK((optimizer.save() == moments));
 }
 

@@ -54,7 +54,7 @@ void plain_step(std::vector<Plain>& all, const OptimizerOptions& o, double rate,
   const double scale = o.grad_clip > 0 && norm > o.grad_clip ? o.grad_clip / norm : 1;
   for (size_t p = 0; p < all.size(); ++p) {
     Plain& x = all[p];
-    const double decay = x.matrix ? o.weight_decay : 0;
+    const double decay = x.matrix ? o.decay() : 0;
     for (size_t i = 0; i < x.value.size(); ++i) {
       double g = x.gradient(i, p < 2);
       if (o.grad_clip_value > 0) g = std::clamp(g, -o.grad_clip_value, o.grad_clip_value);
@@ -120,6 +120,26 @@ TEST_CASE("optimizer: five steps of each kind equal a plain loop in double") {
       }
     }
   }
+}
+
+TEST_CASE("optimizer: the defaults are those of PyTorch") {
+  Tiny module;
+  std::vector<Plain> plain{Plain(module.weight, true), Plain(module.bias, false), Plain(module.idle, true)};
+  const OptimizerOptions written{
+      .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01, .grad_clip = 0};
+  Optimizer optimizer(module, {});
+  for (int step = 1; step <= 3; ++step) {
+    backward(module.loss());
+    optimizer.step(0.1);
+    plain_step(plain, written, 0.1, step);
+  }
+  CHECK(optimizer.gradient_norm() > 1);
+  CHECK(distance(module.weight.to_doubles(), plain[0].value) < 1e-12);
+  CHECK(distance(module.bias.to_doubles(), plain[1].value) < 1e-12);
+  CHECK(distance(module.idle.to_doubles(), plain[2].value) < 1e-12);
+  CHECK(OptimizerOptions{.kind = OptimizerKind::adam}.decay() == 0);
+  CHECK(OptimizerOptions{.kind = OptimizerKind::sgd}.decay() == 0);
+  CHECK(OptimizerOptions{.kind = OptimizerKind::sgd, .weight_decay = 0.2}.decay() == 0.2);
 }
 
 TEST_CASE("optimizer: elements of the gradient are cut to a bound, and what is not finite is still seen") {
@@ -190,7 +210,7 @@ TEST_CASE("optimizer: saved and loaded, it continues with the same bits") {
       backward(one.loss());
       first.step(0.05);
     }
-    load(other, save(one));
+    load_bytes(other, save_bytes(one));
     second.load(first.save());
     CHECK(second.steps() == 3);
     CHECK(other.weight.storage() == second.values().storage());

@@ -1,0 +1,213 @@
+// Orders, batches, and the thread that makes them ahead.
+#include "heed/data/batching/data_loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "heed/data/batching/shuffle.h"
+#include "heed/data/batching/stack_examples.h"
+
+namespace heed {
+
+/// A thread that makes the batches from a position on, so many before they are asked for.
+class DataLoader::Ahead {
+ public:
+  explicit Ahead(const DataLoader& loader)
+      : loader_(loader), place_(loader.position_), thread_([this] { work(); }) {}
+  ~Ahead() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Ahead(const Ahead&) = delete;
+  Ahead& operator=(const Ahead&) = delete;
+
+  /// The next batch. Throws what making it threw; then this one gives no more.
+  Batch next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !made_.empty() || error_; });
+    if (made_.empty()) std::rethrow_exception(error_);
+    Batch batch = std::move(made_.front());
+    made_.pop_front();
+    changed_.notify_all();
+    return batch;
+  }
+
+ private:
+  void work() {
+    try {
+      for (Plan plan;;) {
+        Batch batch = loader_.made(loader_.examples_at(place_, plan));
+        place_ = loader_.after(place_);
+        std::unique_lock lock(mutex_);
+        changed_.wait(
+            lock, [this] { return stop_ || static_cast<int64_t>(made_.size()) < loader_.options_.prefetch; });
+        if (stop_) return;
+        made_.push_back(std::move(batch));
+        changed_.notify_all();
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+      changed_.notify_all();
+    }
+  }
+
+  const DataLoader& loader_;
+  LoaderPosition place_;  // of the batch that is made
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Batch> made_;
+  std::exception_ptr error_;
+  bool stop_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+DataLoader::DataLoader(const Dataset& dataset, const DataLoaderOptions& options)
+    : dataset_(dataset), options_(options) {
+  check_options();
+  const int64_t count = dataset.size(), batch = options.batch_size;
+  if (count < 1) fail(Fault::data, "DataLoader: the set has no examples. Give it data.");
+  batches_ = options.drop_last ? count / batch : (count + batch - 1) / batch;
+  if (batches_ < 1) {
+    fail("DataLoader: drop_last leaves nothing of ", count, " examples, which do not fill a batch of ", batch,
+         ". Lower batch_size, or leave drop_last out.");
+  }
+  if (options.length_buckets == 0) return;
+  for (int64_t i = 0; i < count; ++i) lengths_.push_back(dataset.length(i));
+}
+
+DataLoader::~DataLoader() = default;
+
+void DataLoader::check_options() const {
+  if (options_.batch_size < 1)
+    fail("DataLoader: batch_size = ", options_.batch_size, ". It must be at least 1.");
+  if (options_.prefetch < 0 || options_.prefetch > 1000)
+    fail("DataLoader: prefetch = ", options_.prefetch, ". It must be 0 to 1000.");
+  if (options_.length_buckets < 0)
+    fail("DataLoader: length_buckets = ", options_.length_buckets, ". It must be at least 0.");
+  for (size_t i = 0; i < options_.pad.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (options_.pad[i].tensor == options_.pad[j].tensor)
+        fail("DataLoader: pad names tensor ", options_.pad[i].tensor, " twice. Name it once.");
+    }
+  }
+}
+
+void DataLoader::check(LoaderPosition position) const {
+  if (position.epoch < 0 || position.batch < 0 || position.batch >= batches_) {
+    fail("DataLoader: there is no batch ", position.batch, " in epoch ", position.epoch, ". An epoch has ",
+         batches_, ", counted from 0.");
+  }
+}
+
+LoaderPosition DataLoader::after(LoaderPosition position) const {
+  return position.batch + 1 < batches_ ? LoaderPosition{position.epoch, position.batch + 1}
+                                       : LoaderPosition{position.epoch + 1, 0};
+}
+
+void DataLoader::seek(LoaderPosition position) {
+  check(position);
+  if (position == position_) return;
+  ahead_.reset();
+  position_ = position;
+}
+
+Batch DataLoader::next() {
+  Batch batch;
+  if (options_.prefetch > 0) {
+    if (ahead_ == nullptr) ahead_ = std::make_unique<Ahead>(*this);
+    try {
+      batch = ahead_->next();
+    } catch (...) {
+      ahead_.reset();  // asked again, it is tried again
+      throw;
+    }
+  } else {
+    batch = made(examples_at(position_, plan_));
+  }
+  position_ = after(position_);
+  for (Tensor& x : batch.tensors) x = x.to(default_device);
+  return batch;
+}
+
+Batch DataLoader::at(LoaderPosition position) const {
+  check(position);
+  Batch batch = made(examples_at(position, plan_));
+  for (Tensor& x : batch.tensors) x = x.to(default_device);
+  return batch;
+}
+
+int64_t DataLoader::rows_at(LoaderPosition position) const {
+  check(position);
+  return static_cast<int64_t>(examples_at(position, plan_).size());
+}
+
+const std::vector<int64_t>& DataLoader::examples_at(LoaderPosition position, Plan& plan) const {
+  const auto epoch = static_cast<uint64_t>(position.epoch);
+  if (plan.epoch != position.epoch) {
+    std::vector<int64_t> order(static_cast<size_t>(size()));
+    std::iota(order.begin(), order.end(), 0);
+    if (options_.shuffle) shuffle(std::span(order), options_.seed, 2 * epoch);
+    if (options_.length_buckets > 0) sort_by_length(order);
+    plan.batches.clear();
+    const auto step = static_cast<size_t>(options_.batch_size);
+    for (size_t at = 0; at < order.size() && static_cast<int64_t>(plan.batches.size()) < batches_;
+         at += step) {
+      const auto first = order.begin() + static_cast<int64_t>(at);
+      plan.batches.emplace_back(first, first + static_cast<int64_t>(std::min(step, order.size() - at)));
+    }
+    // Sorted, neighbouring batches are of like length: training wants them mixed.
+    if (options_.shuffle && options_.length_buckets > 0)
+      shuffle(std::span(plan.batches), options_.seed, 2 * epoch + 1);
+    plan.epoch = position.epoch;
+  }
+  return plan.batches[static_cast<size_t>(position.batch)];
+}
+
+void DataLoader::sort_by_length(std::vector<int64_t>& order) const {
+  const auto count = static_cast<int64_t>(order.size());
+  // No more than there are: a product of large options must not overflow.
+  const int64_t pool = options_.length_buckets > count / options_.batch_size
+                           ? count
+                           : options_.length_buckets * options_.batch_size;
+  for (int64_t first = 0; first < count; first += pool) {
+    std::stable_sort(order.begin() + first, order.begin() + std::min(first + pool, count),
+                     [this](int64_t a, int64_t b) {
+                       return lengths_[static_cast<size_t>(a)] < lengths_[static_cast<size_t>(b)];
+                     });
+  }
+}
+
+Batch DataLoader::made(const std::vector<int64_t>& indices) const {
+  std::vector<Example> examples;
+  for (const int64_t index : indices) examples.push_back(dataset_.get(index));
+  Batch batch{.tensors = stack_examples(examples, indices, options_.pad)};
+  batch.weight = static_cast<double>(indices.size());
+  batch.tokens = static_cast<int64_t>(indices.size());
+  if (!options_.pad.empty()) {
+    batch.tokens = 0;
+    for (const Example& example : examples)
+      batch.tokens += example[static_cast<size_t>(options_.pad[0].tensor)].extent(0);
+  }
+  return batch;
+}
+
+std::string DataLoader::description() const {
+  std::string out = text(size(), " examples in batches of ", options_.batch_size);
+  if (options_.shuffle) out += text(", shuffled by seed ", options_.seed);
+  if (options_.length_buckets > 0) out += text(", sorted by length in ", options_.length_buckets, " batches");
+  if (options_.drop_last) out += ", full ones only";
+  return out;
+}
+
+}  // namespace heed

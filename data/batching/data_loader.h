@@ -1,0 +1,128 @@
+// DataLoader: batches of a Dataset, in an order that is a pure function of (seed, epoch).
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heed/data/batching/batch.h"
+#include "heed/data/batching/dataset.h"
+
+namespace heed {
+
+/// A tensor of the examples whose first extent differs from example to example.
+struct Padding {
+  int64_t tensor = 0;  ///< which of an example's tensors
+  double value = 0;    ///< fills rows up to the longest of the batch
+};
+
+/// How examples become batches.
+struct DataLoaderOptions {
+  int64_t batch_size = 32;  ///< examples a batch
+  bool shuffle = false;     ///< another order each epoch; false: the order of the set
+  uint64_t seed = 1;        ///< of the order
+  bool drop_last = false;   ///< leaves out the last batch of an epoch where it is not full
+  /// Tensors to pad on the right of their first axis, [T, ...] to [B, longest, ...]. For each of them, in
+  /// this order, the lengths i32 [B] follow behind the example's own tensors.
+  std::vector<Padding> pad = {};
+  /// Above 0: so many batches' examples are sorted by length together, so that a batch needs little padding.
+  int64_t length_buckets = 0;
+  int64_t prefetch = 2;  ///< batches that a thread makes ahead; 0: none, made when they are asked for
+};
+
+/// A place in the batches: the next one is number `batch` of `epoch`, both counted from 0.
+struct LoaderPosition {
+  int64_t epoch = 0, batch = 0;
+  friend bool operator==(const LoaderPosition&, const LoaderPosition&) = default;
+};
+
+/// Stacks examples into batches: tensor i of a batch has a row for each example, [B, ...]. Batches lie on the
+/// default device; Batch::weight is the number of examples.
+///
+///     for (const Batch& batch : loader) ...   // the rest of this epoch; the next loop takes the next epoch
+///
+/// What comes next is position(), which a checkpoint keeps: a loader that seeks there gives the same batches
+/// as one that never stopped. For use by one thread at a time.
+class DataLoader {
+ public:
+  /// The set must outlive the loader and keep its size. Fails for options out of range, for a set without
+  /// examples, and where drop_last leaves nothing.
+  DataLoader(const Dataset& dataset, const DataLoaderOptions& options = {});
+  DataLoader(const Dataset&& dataset, const DataLoaderOptions& options = {}) = delete;
+  ~DataLoader();
+  DataLoader(const DataLoader&) = delete;
+  DataLoader& operator=(const DataLoader&) = delete;
+
+  /// Examples of the set.
+  int64_t size() const { return dataset_.size(); }
+  /// Batches an epoch.
+  int64_t batches() const { return batches_; }
+  const DataLoaderOptions& options() const { return options_; }
+
+  /// Where next() goes on.
+  LoaderPosition position() const { return position_; }
+  /// Goes on there. Fails for a place that no epoch has.
+  void seek(LoaderPosition position);
+  /// The batch at position(), which moves on behind it. Fails naming the examples whose tensors differ in
+  /// number, type or shape; what Dataset::get() throws comes out here.
+  Batch next();
+  /// The batch at any place; position() stays. Made anew each time.
+  Batch at(LoaderPosition position) const;
+  /// How many examples the batch at this place has.
+  int64_t rows_at(LoaderPosition position) const;
+
+  /// One line that names set and order, for comparing a run with what it resumes.
+  std::string description() const;
+
+  /// What a range-for walks with: the batches from position() to the end of its epoch.
+  class Iterator {
+   public:
+    explicit Iterator(DataLoader& loader) : loader_(loader), epoch_(loader.position().epoch) {
+      batch_ = loader_.next();
+    }
+    const Batch& operator*() const { return *batch_; }
+    Iterator& operator++() {
+      batch_.reset();
+      if (loader_.position().epoch == epoch_) batch_ = loader_.next();
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return !batch_; }
+
+   private:
+    DataLoader& loader_;
+    int64_t epoch_;
+    std::optional<Batch> batch_;
+  };
+  Iterator begin() { return Iterator(*this); }
+  std::default_sentinel_t end() const { return std::default_sentinel; }
+
+ private:
+  /// The examples of each batch of an epoch.
+  struct Plan {
+    int64_t epoch = -1;
+    std::vector<std::vector<int64_t>> batches;
+  };
+  class Ahead;
+
+  void check_options() const;
+  void check(LoaderPosition position) const;
+  LoaderPosition after(LoaderPosition position) const;
+  /// Plans the position's epoch, unless `plan` is of it, and gives the batch's examples.
+  const std::vector<int64_t>& examples_at(LoaderPosition position, Plan& plan) const;
+  void sort_by_length(std::vector<int64_t>& order) const;
+  /// The batch of these examples, on the CPU.
+  Batch made(const std::vector<int64_t>& indices) const;
+
+  const Dataset& dataset_;
+  DataLoaderOptions options_;
+  int64_t batches_ = 0;
+  std::vector<int64_t> lengths_;  // of all examples, where they are sorted by length
+  LoaderPosition position_;
+  mutable Plan plan_;  // of the last epoch that was asked for
+  std::unique_ptr<Ahead> ahead_;
+};
+
+}  // namespace heed

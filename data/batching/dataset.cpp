@@ -1,0 +1,76 @@
+// Tensors as examples, and splits.
+#include "heed/data/batching/dataset.h"
+
+#include <cmath>
+
+#include "heed/core/kernels/elementwise/copy.h"
+#include "heed/core/launch.h"
+#include "heed/data/batching/shuffle.h"
+
+namespace heed {
+namespace {
+
+void check_index(const char* what, int64_t index, int64_t size) {
+  if (index < 0 || index >= size)
+    fail(what, ": there is no example ", index, ". It has ", size, ", counted from 0.");
+}
+
+/// The same numbers on the CPU, row major.
+Tensor on_host(const Tensor& x) {
+  Tensor here = x.detach().to(Device::cpu);
+  if (here.contiguous()) return here;
+  Tensor copy(here.shape(), here.dtype(), Device::cpu);
+  launch<kernel::Copy>(Device::cpu, here, copy);
+  return copy;
+}
+
+}  // namespace
+
+int64_t Dataset::length(int64_t index) const {
+  const Example example = get(index);
+  return example.empty() || example[0].rank() == 0 ? 1 : example[0].extent(0);
+}
+
+TensorDataset::TensorDataset(std::vector<Tensor> tensors) {
+  if (tensors.empty()) fail("TensorDataset: no tensors are given. Give at least one, [N, ...].");
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& x = tensors[i];
+    if (!x || x.rank() == 0)
+      fail("TensorDataset: tensor ", i,
+           " has no axis of examples. Its first axis must count them: [N, ...].");
+    if (i == 0) size_ = x.extent(0);
+    if (x.extent(0) != size_) {
+      fail("TensorDataset: tensor ", i, " is ", x.shape(), ", but tensor 0 has ", size_,
+           " examples. First extents must agree.");
+    }
+    tensors_.push_back(on_host(x));
+  }
+}
+
+Example TensorDataset::get(int64_t index) const {
+  check_index("TensorDataset", index, size_);
+  Example out;
+  for (const Tensor& x : tensors_) {
+    const Shape row(std::vector<int64_t>(x.shape().begin() + 1, x.shape().end()));
+    out.push_back(view::reshape(view::slice(x, 0, index, index + 1), row));
+  }
+  return out;
+}
+
+Subset::Subset(const Dataset& all, std::vector<int64_t> indices) : all_(all), indices_(std::move(indices)) {
+  for (const int64_t index : indices_) check_index("Subset", index, all.size());
+}
+
+int64_t Subset::place(int64_t index) const {
+  check_index("Subset", index, size());
+  return indices_[static_cast<size_t>(index)];
+}
+
+std::pair<Subset, Subset> random_split(const Dataset& all, double share, uint64_t seed) {
+  if (!(share >= 0 && share <= 1)) fail("random_split: share = ", share, ". It must be 0 to 1.");
+  const std::vector<int64_t> order = shuffled(all.size(), seed, 0);
+  const auto middle = order.begin() + std::llround(share * static_cast<double>(order.size()));
+  return {Subset(all, {order.begin(), middle}), Subset(all, {middle, order.end()})};
+}
+
+}  // namespace heed

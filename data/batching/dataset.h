@@ -1,0 +1,65 @@
+// Dataset: examples by number; sets made of tensors, and parts of other sets.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "heed/core/tensor.h"
+
+namespace heed {
+
+/// The tensors of one example, each without a batch axis, on the CPU: an image [28, 28] and its class [], or
+/// token ids [T].
+using Example = std::vector<Tensor>;
+
+/// A set of examples. Derive from it to read your own data. A DataLoader calls get() from a thread of its
+/// own, one call after the other, unless its options say prefetch = 0.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  /// The number of examples.
+  virtual int64_t size() const = 0;
+  /// Example number 0 <= index < size(): the same each time. All examples have as many tensors, of the same
+  /// types.
+  virtual Example get(int64_t index) const = 0;
+  /// What length buckets sort by: the first extent of the example's first tensor, 1 for a single number.
+  /// Override it where that is known without making the example.
+  virtual int64_t length(int64_t index) const;
+};
+
+/// Examples that lie in memory: row i of each tensor is of example i.
+class TensorDataset final : public Dataset {
+ public:
+  /// tensors [N, ...], all with the same N; they are copied to the CPU where they are elsewhere. Fails for no
+  /// tensors and for extents that differ.
+  explicit TensorDataset(std::vector<Tensor> tensors);
+  int64_t size() const override { return size_; }
+  Example get(int64_t index) const override;
+
+ private:
+  std::vector<Tensor> tensors_;
+  int64_t size_ = 0;
+};
+
+/// Some examples of another set, in an order of their own. The other set must outlive it.
+class Subset final : public Dataset {
+ public:
+  /// Fails for an index that `all` does not have.
+  Subset(const Dataset& all, std::vector<int64_t> indices);
+  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  Example get(int64_t index) const override { return all_.get(place(index)); }
+  int64_t length(int64_t index) const override { return all_.length(place(index)); }
+
+ private:
+  int64_t place(int64_t index) const;
+
+  const Dataset& all_;
+  std::vector<int64_t> indices_;
+};
+
+/// Splits a set in two, shuffled by the seed: the first part has round(share * size) examples. Fails for a
+/// share outside of 0 to 1. The set must outlive both parts.
+std::pair<Subset, Subset> random_split(const Dataset& all, double share, uint64_t seed = 1);
+
+}  // namespace heed

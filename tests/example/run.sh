@@ -1,0 +1,46 @@
+#!/bin/sh
+# Runs one example of docs/tutorials as its page does, and looks at what it leaves: run.sh NAME PROGRAM SOURCES HEED
+set -eu
+name=$1 program=$2 sources=$3 heed=$4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fault() { echo "$name: $*" && exit 1; }
+at_least() { # LINE BOUND: does the number behind the line's first word reach the bound?
+  echo "$1" | awk -v bound="$2" '{ exit !($2 >= bound) }' || fault "printed '$1', and it should reach $2"
+}
+
+case $name in
+  csv_classifier)
+    said=$("$program" "$sources/plants.csv")
+    at_least "$said" 0.9
+    [ -s plants.safetensors ] || fault "no weights were saved"
+    ;;
+  own_attention)
+    said=$("$program" run)
+    echo "$said" | awk '{ exit !($2 > 1 && $2 < 20) }' || fault "printed '$said', no perplexity below 20"
+    for file in run/metrics.jsonl run/tb run/ckpt/best.json run/config.toml; do
+      [ -e "$file" ] || fault "there is no $file"
+    done
+    grep -q valid_perplexity run/metrics.jsonl || fault "the metrics lack the perplexity"
+    [ "$("$program" run)" = "$said" ] || fault "called again, it does not say '$said'"
+    ;;
+  reversal_maps)
+    said=$("$program" cross.svg)
+    at_least "$said" 0.9
+    grep -q '<svg' cross.svg && grep -q '</svg>' cross.svg || fault "cross.svg is no picture"
+    ;;
+  translate)
+    "$heed" train translate --quiet --name tiny --steps 4 --set data.num_examples=300 --set data.validation=12 \
+      --set data.test_size=8 --set data.bleu_pairs=2 --set model.d_model=16 --set model.heads=2 --set model.d_ff=16 \
+      --set train.batch_tokens=200 >train.log 2>&1 || fault "no run: $(cat train.log)"
+    printf 'Anna reads the book.\n\nThe dog runs.\n' >lines
+    "$program" runs/tiny <lines >said
+    "$heed" translate runs/tiny --beam-size 4 <lines >known
+    cmp -s said known || fault "it writes '$(cat said)', heed translate '$(cat known)'"
+    ! "$program" nowhere <lines 2>why || fault "a folder that is no run is accepted"
+    grep -q 'there is no run nowhere' why || fault "it says '$(cat why)'"
+    ;;
+  *) fault "there is no such example" ;;
+esac

@@ -1,0 +1,278 @@
+// fit() and evaluate(): a program's own model, data and loss.
+#include "heed/train/fit.h"
+
+#include <cmath>
+#include <csignal>
+
+#include "heed/autograd/ops.h"
+#include "heed/core/io/files.h"
+#include "heed/nn/linear.h"
+#include "heed/tests/catch.h"
+#include "heed/tests/scratch.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/metrics_log.h"
+
+using namespace heed;
+
+namespace {
+
+/// Points in the plane, and whether they lie outside of the unit circle.
+TensorDataset points(int64_t count, uint64_t seed) {
+  Rng rng(seed);
+  Tensor x(Shape{count, 2});
+  fill_uniform(x, -1.5, 1.5, rng);
+  const std::vector<float> at = x.to_host();
+  std::vector<int32_t> outside;
+  for (size_t i = 0; i < at.size(); i += 2) outside.push_back(std::hypot(at[i], at[i + 1]) > 1 ? 1 : 0);
+  return TensorDataset({x, Tensor::of<int32_t>(outside, Shape{count})});
+}
+
+struct Net final : Module {
+  explicit Net(uint64_t seed) : rng(seed), hidden(2, 16, rng), classes(16, 2, rng) {}
+  Tensor operator()(const Tensor& x, const ForwardContext& context) const {
+    return classes(dropout(relu(hidden(x)), 0.1, context.rng));
+  }
+  void fields(Fields& f) override {
+    f("hidden", hidden);
+    f("classes", classes);
+  }
+  Rng rng;
+  Linear hidden, classes;
+};
+
+LossOutput loss(Net& net, const Batch& batch, const ForwardContext& context) {
+  const Tensor logits = net(batch[0], context);
+  return {.loss = cross_entropy(logits, batch[1]), .logits = logits, .targets = batch[1]};
+}
+
+const TensorDataset& training() {
+  static const TensorDataset all = points(200, 1);
+  return all;
+}
+const TensorDataset& held_out() {
+  static const TensorDataset all = points(100, 2);
+  return all;
+}
+
+FitOptions quick(int64_t epochs = 3) {
+  FitOptions options{.epochs = epochs};
+  options.schedule.learning_rate = 1e-2;
+  options.quiet = true;
+  return options;
+}
+
+/// The weights after fit() with these options, from the same start.
+std::string trained(FitOptions options, int64_t prefetch = 2) {
+  Net net(5);
+  DataLoader loader(training(), {.batch_size = 16, .shuffle = true, .prefetch = prefetch});
+  DataLoader validation(held_out(), {.batch_size = 50});
+  options.validation = &validation;
+  fit(net, loader, loss, options);
+  return save_bytes(net);
+}
+
+/// Raises a signal after a step, and counts what the loop calls.
+struct Counting final : Callback {
+  int64_t signal_at = -1, steps = 0, validations = 0, saves = 0;
+  std::vector<double> rates;
+  void after_step(const TrainContext& context, const StepResult& result) override {
+    ++steps;
+    rates.push_back(result.rate);
+    if (context.step == signal_at) std::raise(SIGTERM);
+  }
+  void after_validation(const TrainContext&, const Scores&) override { ++validations; }
+  void after_save(const TrainContext&) override { ++saves; }
+};
+
+volatile std::sig_atomic_t caught = 0;
+
+/// A program that handles SIGTERM itself.
+struct HandlesSigterm {
+  HandlesSigterm() {
+    caught = 0;
+    std::signal(SIGTERM, [](int number) { caught = number; });
+  }
+  ~HandlesSigterm() { std::signal(SIGTERM, SIG_DFL); }
+};
+
+}  // namespace
+
+TEST_CASE("fit: a model learns, and evaluate() says how well") {
+  Net net(5);
+  DataLoader loader(training(), {.batch_size = 16, .shuffle = true}), test(held_out(), {.batch_size = 30});
+  const auto metrics = std::vector{accuracy(), mean_loss()};
+  const Scores before = evaluate(net, test, loss, metrics);
+  FitOptions options = quick(30);
+  options.validation = &test;
+  options.metrics = metrics;
+  const FitResult result = fit(net, loader, loss, options);
+  CHECK(result.step == 30 * 13);
+  CHECK(result.stopped_by == 0);
+  CHECK(!result.early);
+  CHECK(loader.position() == LoaderPosition{30, 0});
+  const Scores after = evaluate(net, test, loss, metrics);
+  REQUIRE(after.list.size() == 2);
+  CHECK(after.list[0].first == "accuracy");
+  CHECK(after.list[1].first == "loss");
+  CHECK(!after.lower_is_better);
+  CHECK(after.first() > 0.9);
+  CHECK(after.first() > before.first());
+  CHECK(after.list[1].second < before.list[1].second / 2);
+  CHECK(result.best.first() >= after.first());
+  CHECK(!io::exists("ckpt"));  // without a folder nothing is written
+  CHECK(!io::exists("metrics.jsonl"));
+}
+
+TEST_CASE(
+    "fit: evaluate() is the mean over all examples, without dropout, and leaves the loader where it is") {
+  Net net(5);
+  DataLoader loader(held_out(), {.batch_size = 30});
+  loader.next();
+  const Scores scores = evaluate(net, loader, loss);
+  REQUIRE(scores.list.size() == 1);
+  CHECK(scores.list[0].first == "loss");
+  CHECK(loader.position() == LoaderPosition{0, 1});
+  DataLoader whole(held_out(), {.batch_size = 100});
+  const Batch all = whole.next();
+  CHECK(scores.first() == Approx(cross_entropy(net(all[0], {}), all[1]).item()).epsilon(1e-5));
+  // A loss function may give the loss alone.
+  const auto alone = [](Net& model, const Batch& batch, const ForwardContext& context) {
+    return loss(model, batch, context).loss;
+  };
+  CHECK(evaluate(net, loader, alone).first() == scores.first());
+  CHECK_THROWS_WITH(evaluate(net, loader, alone, {accuracy()}), containing("no logits and targets"));
+}
+
+TEST_CASE("fit: the same seeds give the same bits, whatever is made ahead") {
+  const std::string once = trained(quick());
+  CHECK((trained(quick()) == once));
+  CHECK((trained(quick(), 0) == once));
+  FitOptions other = quick();
+  other.seed = 2;  // of dropout
+  CHECK((trained(other) != once));
+}
+
+TEST_CASE("fit: a run that a signal stops goes on when it is called again, with the same bits") {
+  const std::string whole = trained(quick());
+  const Scratch scratch;
+  FitOptions options = quick();
+  options.folder = scratch / "run";
+  for (const int64_t at : {5, 13, 20}) {
+    const HandlesSigterm handles;
+    Net net(5);
+    DataLoader loader(training(), {.batch_size = 16, .shuffle = true});
+    DataLoader validation(held_out(), {.batch_size = 50});
+    Counting stop;
+    stop.signal_at = at;
+    options.callbacks = {&stop};
+    options.validation = &validation;
+    const FitResult result = fit(net, loader, loss, options);
+    CHECK(result.stopped_by == SIGTERM);
+    CHECK(caught == SIGTERM);  // raised again
+    CHECK(result.step == at);
+    CHECK(list_checkpoints(options.folder).back() == at);
+    CHECK(loader.position() == LoaderPosition{at / 13, at % 13});
+  }
+  options.callbacks = {};
+  CHECK((trained(options) == whole));
+  CHECK(list_checkpoints(options.folder).back() == 39);
+  CHECK((trained(options) == whole));  // nothing is left to do: the weights are loaded
+  options.epochs = 4;
+  CHECK((trained(options) != whole));
+  CHECK(list_checkpoints(options.folder).back() == 52);
+}
+
+TEST_CASE("fit: the run folder holds metrics, events and the best weights") {
+  const Scratch scratch;
+  Net net(5);
+  DataLoader loader(training(), {.batch_size = 16, .shuffle = true}), test(held_out(), {.batch_size = 30});
+  FitOptions options = quick(10);
+  Counting calls;
+  options.callbacks = {&calls};
+  options.validation = &test;
+  options.metrics = {accuracy()};
+  options.folder = scratch / "runs/mine";
+  const FitResult result = fit(net, loader, loss, options);
+  CHECK(calls.steps == 130);
+  CHECK(calls.validations == 10);  // once an epoch
+  CHECK(calls.saves == 10);
+  std::vector<double> scores;
+  for (const MetricSeries& series : read_metrics(options.folder / "metrics.jsonl")) {
+    if (series.name == "valid_accuracy") scores = series.values;
+    if (series.name == "loss") CHECK(series.values.back() < series.values.front());
+  }
+  REQUIRE(scores.size() == 10);
+  CHECK(*std::max_element(scores.begin(), scores.end()) == result.best.first());
+  CHECK(!io::list(options.folder / "tb").empty());
+  REQUIRE(best_step(options.folder) == result.best_step);
+  load(net, checkpoint_folder(options.folder, result.best_step) / "model.safetensors");
+  CHECK(evaluate(net, test, loss, {accuracy()}).first() == result.best.first());
+  CHECK_THROWS_WITH(read_config(io::read(options.folder / "config.toml"), "config.toml"),
+                    containing("a run of fit() by a program"));
+}
+
+TEST_CASE("fit: steps, schedule, accumulation and patience are what the options say") {
+  Net net(5);
+  DataLoader loader(training(), {.batch_size = 16}), test(held_out(), {.batch_size = 30});
+  FitOptions options = quick(0);
+  Counting calls;
+  options.callbacks = {&calls};
+  options.steps = 10;
+  options.grad_accumulation = 2;
+  options.schedule = {.kind = ScheduleKind::linear, .learning_rate = 1, .warmup_steps = 5, .min_lr_ratio = 0};
+  CHECK(fit(net, loader, loss, options).step == 10);
+  CHECK(loader.position() == LoaderPosition{1, 7});
+  REQUIRE(calls.rates.size() == 10);
+  CHECK(calls.rates[0] == Approx(0.2));
+  CHECK(calls.rates[4] == Approx(1));
+  CHECK(calls.rates[9] == Approx(0).margin(1e-12));
+  CHECK(calls.validations == 0);
+  CHECK(calls.saves == 0);
+
+  FitOptions still = quick(50);
+  still.schedule.learning_rate = 0;  // no validation is better than the first
+  still.validation = &test;
+  still.patience = 3;
+  const FitResult result = fit(net, loader, loss, still);
+  CHECK(result.early);
+  CHECK(result.step == 4 * 13);
+  CHECK(result.best_step == 13);
+}
+
+TEST_CASE("fit: what cannot be is refused with its reason") {
+  Net net(5);
+  DataLoader loader(training(), {.batch_size = 16});
+  const auto refuses = [&](const std::string& words, const std::function<void(FitOptions&)>& change) {
+    FitOptions options = quick();
+    change(options);
+    CHECK_THROWS_WITH(fit(net, loader, loss, options), containing(words));
+  };
+  refuses("epochs = 3 and steps = 4", [](FitOptions& o) { o.steps = 4; });
+  refuses("epochs = 0 and steps = 0", [](FitOptions& o) { o.epochs = 0; });
+  refuses("Set FitOptions::validation too", [](FitOptions& o) { o.patience = 2; });
+  refuses("Use rsqrt", [](FitOptions& o) { o.schedule.kind = ScheduleKind::noam; });
+  refuses("grad_accumulation = 0", [](FitOptions& o) { o.grad_accumulation = 0; });
+  refuses("keep_checkpoints = 0", [](FitOptions& o) { o.keep_checkpoints = 0; });
+  const auto rows = [](Net& model, const Batch& batch, const ForwardContext& context) {
+    return model(batch[0], context);
+  };
+  CHECK_THROWS_WITH(fit(net, loader, rows, quick()), containing("gives a tensor [16, 2]"));
+  const auto none = [](Net&, const Batch&, const ForwardContext&) { return Tensor(); };
+  CHECK_THROWS_WITH(fit(net, loader, none, quick()), containing("gives an empty tensor"));
+  const auto infinite = [](Net& model, const Batch& batch, const ForwardContext& context) {
+    return loss(model, batch, context).loss * INFINITY;
+  };
+  CHECK(fault_of([&] { fit(net, loader, infinite, quick()); }) == Fault::numeric);
+
+  const Scratch scratch;
+  FitOptions options = quick(1);
+  options.folder = scratch / "run";
+  fit(net, loader, loss, options);
+  DataLoader other(training(), {.batch_size = 8});
+  CHECK_THROWS_WITH(
+      fit(net, other, loss, options),
+      containing("was trained on 200 examples in batches of 16") && containing("in batches of 8"));
+  scratch.file("file", "no folder");
+  options.folder = scratch / "file";
+  CHECK_THROWS_AS(fit(net, loader, loss, options), Error);
+}

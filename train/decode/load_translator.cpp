@@ -1,0 +1,40 @@
+// Brings a translation run back to life.
+#include "heed/train/decode/load_translator.h"
+
+#include "heed/core/io/files.h"
+#include "heed/train/decode/translator.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/run_folder.h"
+#include "heed/train/tasks/task.h"
+
+namespace heed {
+
+Translator load_translator(const Path& run, std::string_view which) {
+  const RunFolder folder = RunFolder::look(run);
+  Translator out;
+  out.config = read_config(io::read(folder.config()), folder.config().string());
+  const Checkpoint checkpoint = open_checkpoint(run, which == "best" && !best_step(run) ? "last" : which);
+  std::vector<NamedBytes> tokenizers;
+  for (const auto& [name, bytes] : checkpoint.files) {
+    if (name.starts_with("tokenizer.")) tokenizers.push_back({name, bytes});
+  }
+  out.config.task->load_artifacts(out.config, tokenizers);
+  Rng rng(static_cast<uint64_t>(out.config.train.seed));
+  out.module = new_model(out.config, rng);
+  load_bytes(*out.module, checkpoint.file("model.safetensors"));
+  out.model = dynamic_cast<TranslationModel*>(out.module.get());
+  if (out.model == nullptr)
+    fail("load_translator: ", run, " is a run of the task ", out.config.task_name, ", not of a translator.");
+  out.source = artifact_tokenizer(tokenizers, "source");
+  out.target = artifact_tokenizer(tokenizers, "target");
+  if (!out.source)
+    fail(Fault::data, "load_translator: the checkpoint ", checkpoint.folder, " holds no tokenizer.");
+  return out;
+}
+
+std::vector<std::string> Translator::translate(const std::vector<std::string>& sentences) const {
+  return translate_all(*model, sentences, *source, target ? *target : *source, config.model.max_length,
+                       config.decode);
+}
+
+}  // namespace heed

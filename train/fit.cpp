@@ -1,0 +1,215 @@
+// A user's model, loader and loss as a Task, for the Trainer.
+#include "heed/train/fit.h"
+
+#include <csignal>
+
+#include "heed/attention/spec.h"
+#include "heed/autograd/tape.h"
+#include "heed/core/io/files.h"
+#include "heed/train/loop/trainer.h"
+#include "heed/train/run/format_version.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* loader_file = "loader.txt";
+
+/// Lists what another module lists, under the same names.
+class Borrowed final : public Module {
+ public:
+  explicit Borrowed(Module& module) : module_(module) {}
+  void fields(Fields& f) override { module_.fields(f); }
+
+ private:
+  Module& module_;
+};
+
+/// Batches of a loader, a loss and metrics as a Task.
+class LoaderTask final : public Task {
+ public:
+  LoaderTask(Module& model, DataLoader& loader, const LossFunction& loss, const FitOptions& options)
+      : model_(model), loader_(loader), loss_(loss), options_(options) {}
+
+  void fields(Fields&) override {}
+  void load(const Config&, const std::vector<NamedBytes>&,
+            const std::function<void(const std::string&)>&) override {}
+  void load_artifacts(const Config&, const std::vector<NamedBytes>&) override {}
+  std::unique_ptr<Module> model(const Config&, Rng&) const override {
+    return std::make_unique<Borrowed>(model_);
+  }
+  std::vector<NamedBytes> artifacts() const override { return {{loader_file, loader_.description() + "\n"}}; }
+  std::vector<std::pair<std::string, std::string>> metadata() const override {
+    return {{"data", loader_.description()}};
+  }
+
+  int64_t plan(int64_t epoch) override {
+    epoch_ = epoch;
+    return loader_.batches();
+  }
+  Batch batch(int64_t position) const override {
+    loader_.seek({epoch_, position});  // keeps what is made ahead where it goes on
+    return loader_.next();
+  }
+  double weight(int64_t position) const override {
+    return static_cast<double>(loader_.rows_at({epoch_, position}));
+  }
+  std::vector<std::string> tensor_names() const override {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < loader_.at({0, 0}).tensors.size(); ++i) names.push_back(text("tensor ", i));
+    return names;
+  }
+  Tensor loss(Module&, const Batch& batch, const ForwardContext& context) const override {
+    const LossOutput output = loss_(batch, context);
+    if (!output.loss || output.loss.size() != 1) {
+      fail("fit: the loss function gives ",
+           output.loss ? text("a tensor ", output.loss.shape()) : std::string("an empty tensor"),
+           ". It must give one number, the mean over the batch.");
+    }
+    if (output.logits && output.targets)
+      resolve_auxiliary_losses(context.losses, output.logits, output.targets);
+    return reshape(output.loss, Shape{});
+  }
+
+  bool has_validation() const override { return options_.validation != nullptr; }
+  Scores validate(Module&) const override {
+    return detail::evaluate(*options_.validation, loss_, options_.metrics);
+  }
+  Evaluation test(Module& model, const DecodeOptions&) const override {
+    Evaluation result;
+    result.scores = validate(model);
+    return result;
+  }
+  std::vector<MapView> maps(Module&, const std::string&, std::string&) const override { return {}; }
+
+ private:
+  Module& model_;
+  DataLoader& loader_;
+  const LossFunction& loss_;
+  const FitOptions& options_;
+  int64_t epoch_ = 0;
+};
+
+Config config_of(Module& model, DataLoader& loader, const LossFunction& loss, const FitOptions& options) {
+  if ((options.epochs > 0) == (options.steps > 0)) {
+    fail("fit: epochs = ", options.epochs, " and steps = ", options.steps,
+         ". Set one of them above 0 and leave the other 0.");
+  }
+  if (options.patience > 0 && options.validation == nullptr)
+    fail("fit: patience = ", options.patience, " counts validations. Set FitOptions::validation too.");
+  if (options.schedule.kind == ScheduleKind::noam)
+    fail("fit: the schedule noam needs the width of a model. Use rsqrt, which has the same shape.");
+  Config config;
+  config.task_name = "fit";
+  config.task = std::make_unique<LoaderTask>(model, loader, loss, options);
+  TrainOptions& train = config.train;
+  train.seed = static_cast<int64_t>(options.seed);
+  train.epochs = options.epochs;
+  train.max_steps = options.steps;
+  train.batch_size = loader.options().batch_size;
+  train.grad_accumulation = options.grad_accumulation;
+  train.precision = options.precision;
+  train.schedule = options.schedule;
+  train.optimizer = options.optimizer;
+  train.keep_checkpoints = options.keep_checkpoints;
+  train.patience = options.patience;
+  train.time_limit = options.time_limit;
+  train.on_nan = options.on_nan;
+  train.estimate = false;
+  train.validate_every = options.validate_every;
+  config.check();
+  if (options.validate_every == 0 && options.epochs > 0) {
+    TrainOptions epoch = train;
+    epoch.epochs = 1;
+    train.validate_every = steps_of(epoch, loader.batches());
+  }
+  return config;
+}
+
+/// What fit() writes as config.toml: the settings of the loop, for people.
+std::string settings_text(TrainOptions train) {
+  std::string out =
+      "# A run of fit() by a program, which alone has its model and data, and resumes it.\ntask = \"fit\"\n"
+      "\n[train]\n";
+  for (const OptionText& option : options_of(train)) {
+    const bool bare = option.kind == "integer" || option.kind == "number" || option.kind == "true or false";
+    out += text(option.name, " = ", bare ? option.value : '"' + option.value + '"', "\n");
+  }
+  return out;
+}
+
+/// The run folder, locked: made, or the one that is there.
+RunFolder open_folder(const Path& path, const TrainOptions& train) {
+  if (path.empty()) return RunFolder::none();
+  const Path whole = path.has_filename() ? path : path.parent_path();  // "runs/mine/" is runs/mine
+  if (io::exists(whole / "config.toml")) return RunFolder::resume(whole, "fit");
+  const Path parent = whole.parent_path();
+  return RunFolder::create({.out = parent.empty() ? Path(".") : parent,
+                            .name = whole.filename().string(),
+                            .command = "fit",
+                            .config = settings_text(train)});
+}
+
+/// The checkpoint to go on from; fails where it is of other data.
+std::optional<Checkpoint> checkpoint_in(const RunFolder& folder, const DataLoader& loader) {
+  if (folder.is_none() || list_checkpoints(folder.path()).empty()) return std::nullopt;
+  Checkpoint checkpoint = open_checkpoint(folder.path(), "last");
+  std::string before = checkpoint.file(loader_file);
+  if (before.ends_with('\n')) before.pop_back();
+  if (before != loader.description()) {
+    fail("fit: the run ", folder.path(), " was trained on ", shown(before, 200), ", and the loader has ",
+         loader.description(), ". Give it the same data and options, or name another folder.");
+  }
+  return checkpoint;
+}
+
+}  // namespace
+
+FitResult detail::fit(Module& model, DataLoader& loader, const LossFunction& loss,
+                      const FitOptions& options) {
+  Config config = config_of(model, loader, loss, options);
+  RunFolder folder = open_folder(options.folder, config.train);
+  const std::optional<Checkpoint> resume = checkpoint_in(folder, loader);
+  if (!folder.is_none()) {
+    Json manifest = manifest_basics({});
+    manifest.set("format", run_format);
+    manifest.set("data", loader.description());
+    folder.write_manifest(manifest);
+  }
+  Progress progress;
+  progress.quiet = options.quiet;
+  TrainResult done;
+  {
+    Trainer trainer(config, folder, resume, progress, single_process(), options.callbacks);
+    if (resume) progress.say("resumed", text(folder.path(), " at step ", resume->step));
+    done = trainer.run();
+  }
+  const int64_t taken = done.step * options.grad_accumulation;
+  loader.seek({taken / loader.batches(), taken % loader.batches()});
+  if (done.stopped_by != 0) std::raise(done.stopped_by);
+  return {.step = done.step,
+          .best_step = done.best_step,
+          .best = done.best,
+          .seconds = done.seconds,
+          .early = done.early,
+          .stopped_by = done.stopped_by};
+}
+
+Scores detail::evaluate(DataLoader& loader, const LossFunction& loss,
+                        const std::vector<std::shared_ptr<Metric>>& metrics) {
+  const std::vector<std::shared_ptr<Metric>> all =
+      metrics.empty() ? std::vector<std::shared_ptr<Metric>>{mean_loss()} : metrics;
+  const NoGrad no_grad;
+  const LoaderPosition before = loader.position();
+  for (const auto& metric : all) metric->reset();
+  loader.seek({0, 0});
+  for (const Batch& batch : loader) {
+    const LossOutput output = loss(batch, {});
+    for (const auto& metric : all) metric->add(output, batch);
+  }
+  loader.seek(before);
+  Scores scores{.list = {}, .lower_is_better = all[0]->lower_is_better()};
+  for (const auto& metric : all) scores.list.emplace_back(metric->name(), metric->value());
+  return scores;
+}
+
+}  // namespace heed

@@ -1,0 +1,98 @@
+// fit() and evaluate(): the training loop of the program for a model, data and loss of your own.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "heed/data/batching/data_loader.h"
+#include "heed/nn/attention.h"
+#include "heed/train/config/config.h"
+#include "heed/train/loop/train_callback.h"
+#include "heed/train/metrics/metric.h"
+#include "heed/train/optim/optimizer.h"
+#include "heed/train/optim/schedule.h"
+
+namespace heed {
+
+/// How fit() trains.
+struct FitOptions {
+  int64_t epochs = 0, steps = 0;  ///< one of them, above 0
+  /// The learning rate of each step; noam is refused, since it needs a width: rsqrt has its shape.
+  Schedule schedule{.kind = ScheduleKind::constant, .learning_rate = 1e-3, .warmup_steps = 0};
+  OptimizerOptions optimizer = {};
+  int64_t grad_accumulation = 1;         ///< batches whose gradients make one step
+  Precision precision = Precision::f32;  ///< f64 converts the model
+  uint64_t seed = 1;  ///< of dropout; weights and order of the data have seeds of their own
+
+  DataLoader* validation = nullptr;  ///< scored now and then; null: no validation
+  /// Scores of a validation; the first decides which checkpoint is best. Empty: mean_loss().
+  std::vector<std::shared_ptr<Metric>> metrics = {};
+  int64_t validate_every = 0;  ///< steps; 0: once an epoch, or with `steps` ten times in all
+  int64_t patience = 0;        ///< validations without a better one before training stops; 0: never
+  double time_limit = 0;       ///< seconds of training before it saves and stops; 0: none
+  std::vector<Callback*> callbacks = {};
+
+  /// The run folder: checkpoints, metrics.jsonl and TensorBoard events; made where it is missing. A folder
+  /// with checkpoints is resumed, bit-identical to a run that never stopped. Empty: nothing is written.
+  Path folder = {};
+  int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
+  OnNan on_nan = OnNan::stop;    ///< at a step whose loss or gradient is not finite
+  bool quiet = false;            ///< prints no progress to standard error
+};
+
+/// How a call of fit() ended.
+struct FitResult {
+  int64_t step = 0;       ///< steps taken, those before resuming included
+  int64_t best_step = 0;  ///< of the best validation; 0: none
+  Scores best = {};       ///< of that validation
+  double seconds = 0;     ///< of training, validations included
+  bool early = false;     ///< patience or time limit ended it
+  int stopped_by = 0;     ///< a signal's number, or 0: see fit()
+};
+
+/// The loss of one batch: rank 0, a mean over it.
+using LossFunction = std::function<LossOutput(const Batch&, const ForwardContext&)>;
+
+namespace detail {
+FitResult fit(Module& model, DataLoader& loader, const LossFunction& loss, const FitOptions& options);
+Scores evaluate(DataLoader& loader, const LossFunction& loss,
+                const std::vector<std::shared_ptr<Metric>>& metrics);
+
+/// loss(model, batch, context) as a LossFunction, whether it gives a Tensor or a LossOutput.
+template <class Model, class Loss>
+LossFunction bound(Model& model, Loss& loss) {
+  return [&](const Batch& batch, const ForwardContext& context) -> LossOutput {
+    if constexpr (std::convertible_to<
+                      std::invoke_result_t<Loss&, Model&, const Batch&, const ForwardContext&>, Tensor>)
+      return {.loss = loss(model, batch, context)};
+    else
+      return loss(model, batch, context);
+  };
+}
+}  // namespace detail
+
+/// Trains `model` on the batches of `loader`, from its epoch 0 on. `loss(model, batch, context)` gives the
+/// batch's mean loss as a Tensor of rank 0, or a LossOutput where metrics need logits; it passes the context
+/// on to the model, for dropout. The model keeps the weights of the last step; the folder has the best ones.
+/// Model and batches are on the default device: DefaultDevice.
+/// The same seeds give the same bits, for any number of threads. A signal such as that of Ctrl-C ends it
+/// after its step, saves where there is a folder, and is raised again: a program that handles it gets
+/// `stopped_by`. Fails for options out of range, for a folder of other data, and where numbers stop being
+/// finite.
+template <class Model, class Loss>
+FitResult fit(Model& model, DataLoader& loader, Loss loss, const FitOptions& options) {
+  return detail::fit(model, loader, detail::bound(model, loss), options);
+}
+
+/// The metrics of all batches of the loader's epoch 0, without dropout and tape. The loader's position stays.
+/// Empty `metrics`: mean_loss().
+template <class Model, class Loss>
+Scores evaluate(Model& model, DataLoader& loader, Loss loss,
+                const std::vector<std::shared_ptr<Metric>>& metrics = {}) {
+  return detail::evaluate(loader, detail::bound(model, loss), metrics);
+}
+
+}  // namespace heed

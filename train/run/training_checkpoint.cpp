@@ -1,0 +1,83 @@
+// Files of a loop's checkpoint: model.safetensors, optim.safetensors and loop.json.
+#include "heed/train/run/training_checkpoint.h"
+
+#include "heed/core/io/files.h"
+#include "heed/core/io/json.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t most_steps = int64_t{1} << 40;
+
+int64_t whole(const Json& json, const char* key, int64_t most) {
+  const Json& value = json.at(key);
+  if (!value.is_integer() || value.integer() < 0 || value.integer() > most)
+    fail(Fault::data, key, " is ", shown(value.dump()), ". It must be a whole number from 0 to ", most, ".");
+  return value.integer();
+}
+
+/// The object of a part that the loop asks for.
+const Json& part_of(const Json& json, const char* part) {
+  const Json* found = json.find(part);
+  if (found == nullptr)
+    fail(Fault::data, "it has no ", part, ", which this loop asks for. Save it too: TrainingState::", part,
+         ".");
+  return *found;
+}
+
+}  // namespace
+
+void save_checkpoint(const Path& folder, const TrainingState& state, int64_t keep) {
+  if (state.step < 0 || keep < 1)
+    fail("save_checkpoint: step = ", state.step, ", keep = ", keep, ". They must be at least 0 and 1.");
+  Json json = Json::object({{"step", state.step}});
+  std::vector<NamedBytes> files{{"model.safetensors", save_bytes(state.model)}};
+  if (state.optimizer != nullptr) files.push_back({"optim.safetensors", state.optimizer->save()});
+  if (state.loader != nullptr) {
+    const LoaderPosition at = state.loader->position();
+    json.set("loader",
+             Json::object(
+                 {{"epoch", at.epoch}, {"batch", at.batch}, {"description", state.loader->description()}}));
+  }
+  if (state.rng != nullptr)
+    json.set("rng", Json::object({{"tick", state.rng->tick()}, {"draws", state.rng->draws()}}));
+  files.push_back({"loop.json", json.dump(1) + "\n"});
+  io::make_directories(folder);
+  write_checkpoint(folder, state.step, files);
+  prune_checkpoints(folder, keep, best_step(folder));
+}
+
+bool load_checkpoint(const Path& folder, TrainingState& state, std::string_view which) {
+  if (list_checkpoints(folder).empty()) return false;
+  const Checkpoint checkpoint = open_checkpoint(folder, which);
+  const std::string name = (checkpoint.folder / "loop.json").string();
+  const Json json = parse_json(checkpoint.file("loop.json"), name);
+  LoaderPosition position;
+  int64_t tick = 0, draws = 0;
+  try {
+    if (state.loader != nullptr) {
+      const Json& loader = part_of(json, "loader");
+      position = {whole(loader, "epoch", most_steps), whole(loader, "batch", state.loader->batches() - 1)};
+      if (const std::string& said = loader.at("description").text(); said != state.loader->description())
+        fail(Fault::data, "it was saved with ", shown(said, 200), ", and the loader has ",
+             state.loader->description(), ". Give it the same data and options.");
+    }
+    if (state.rng != nullptr) {
+      const Json& rng = part_of(json, "rng");
+      tick = whole(rng, "tick", most_steps);
+      draws = whole(rng, "draws", (int64_t{1} << 24) - 1);  // of a step: see Draw::high
+    }
+    whole(json, "step", most_steps);
+  } catch (const Error& error) {
+    fail(error.fault(), name, ": ", error.what());
+  }
+  load_bytes(state.model, checkpoint.file("model.safetensors"),
+             (checkpoint.folder / "model.safetensors").string());
+  if (state.optimizer != nullptr) state.optimizer->load(checkpoint.file("optim.safetensors"));
+  if (state.loader != nullptr) state.loader->seek(position);
+  if (state.rng != nullptr) state.rng->restore(tick, draws);
+  state.step = checkpoint.step;
+  return true;
+}
+
+}  // namespace heed

@@ -1,0 +1,32 @@
+// Checkpoints of a training loop of one's own: model, optimizer, data and random numbers in one call.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "heed/data/batching/data_loader.h"
+#include "heed/train/optim/optimizer.h"
+#include "heed/train/run/checkpoint.h"
+
+namespace heed {
+
+/// What a training loop goes on from. Leave null what yours does not have.
+struct TrainingState {
+  Module& model;
+  Optimizer* optimizer = nullptr;
+  DataLoader* loader = nullptr;
+  Rng* rng = nullptr;
+  int64_t step = 0;  ///< steps taken
+};
+
+/// Writes FOLDER/ckpt/step_000400, whole or not at all, and removes all but the newest `keep`. The folder is
+/// made where it is missing. Fault::file where it cannot be written; older checkpoints are then unchanged.
+void save_checkpoint(const Path& folder, const TrainingState& state, int64_t keep = 2);
+
+/// Puts all parts of `state` to where save_checkpoint() left them, so that the loop goes on with the bits of
+/// one that never stopped; false, and nothing is changed, when the folder has no checkpoint. `which`: last,
+/// or a number of steps. Fault::data where the checkpoint is damaged, of another model or loader, or lacks a
+/// part.
+bool load_checkpoint(const Path& folder, TrainingState& state, std::string_view which = "last");
+
+}  // namespace heed
