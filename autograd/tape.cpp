@@ -11,6 +11,7 @@
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
+#include "heed/core/timeline.h"
 
 namespace heed {
 namespace {
@@ -24,7 +25,6 @@ constexpr bool watch_versions = true;
 std::atomic<int64_t> alive{0};
 std::atomic<uint64_t> created{0};
 thread_local int silent = 0;
-thread_local std::vector<const void*> modules;
 thread_local std::vector<Trace::Name> traces;
 
 std::string place(const void* module) {
@@ -150,6 +150,7 @@ Tensor note(const char* op, const Tensor& y, std::vector<std::shared_ptr<Node>> 
 
 Tensor recorded(const char* op, const Tensor& y, std::span<const Tensor* const> inputs, Vjp vjp,
                 bool always) {
+  if (Timeline* timeline = Timeline::active()) timeline->slice_since_mark("op", op, ModuleScope::innermost());
   if (!traces.empty() && count_bad(y) > 0 && !only_masked(op, y, inputs)) {
     check_finite("the result of ", op, y, ModuleScope::innermost());
   }
@@ -272,9 +273,27 @@ void check_gradient(const Node& node, size_t index, const Tensor& gradient) {
   }
 }
 
+/// Puts the time of a node's gradient into the timeline, if one is recorded.
+struct GradientSlice {
+  explicit GradientSlice(const Node& n) : node(n), timeline(Timeline::active()) {
+    if (timeline == nullptr) return;
+    began = Timeline::now();
+    timeline->mark();  // ops that are recomputed begin here
+  }
+  ~GradientSlice() {
+    if (timeline != nullptr) timeline->slice("gradient", node.op, node.module, began);
+  }
+  GradientSlice(const GradientSlice&) = delete;
+  GradientSlice& operator=(const GradientSlice&) = delete;
+  const Node& node;
+  Timeline* timeline;
+  int64_t began = 0;
+};
+
 Gradients gradients_of(const Node& node, const Tensor& dy) {
   check_unchanged(node);
   const MemoryScope owned(node.module);
+  const GradientSlice slice(node);
   Gradients gradients;
   try {
     gradients = node.vjp(dy);
@@ -357,16 +376,6 @@ NoGrad::~NoGrad() { --silent; }
 
 EnableGrad::EnableGrad() : before_(silent) { silent = 0; }
 EnableGrad::~EnableGrad() { silent = before_; }
-
-ModuleScope::ModuleScope(const void* module) {
-  modules.push_back(module);
-  memory_owner = module;
-}
-ModuleScope::~ModuleScope() {
-  modules.pop_back();
-  memory_owner = innermost();
-}
-const void* ModuleScope::innermost() { return modules.empty() ? nullptr : modules.back(); }
 
 Trace::Trace(Name name) { traces.push_back(std::move(name)); }
 Trace::~Trace() { traces.pop_back(); }

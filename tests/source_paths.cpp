@@ -9,4 +9,6 @@ std::string program() { return HEED_PROGRAM; }
 
 std::string program_with_faults() { return HEED_PROGRAM_WITH_FAULTS; }
 
+std::string own_program() { return HEED_OWN_PROGRAM; }
+
 }  // namespace heed

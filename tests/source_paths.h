@@ -14,4 +14,7 @@ std::string program();
 /// heed with a fault planted into training (tests/faults/heed_with_faults.cpp), of the same build.
 std::string program_with_faults();
 
+/// The program of docs/tutorials/own-program.md (tests/example/own_program.cpp), of the same build.
+std::string own_program();
+
 }  // namespace heed

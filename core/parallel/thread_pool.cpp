@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "heed/core/error.h"
+#include "heed/core/timeline.h"
 
 namespace heed {
 namespace {
@@ -99,9 +100,13 @@ class Pool {
  private:
   void take() {
     inside = true;
+    Timeline* timeline = Timeline::active();
+    const int64_t began = timeline != nullptr ? Timeline::now() : 0;
+    bool worked = false;
     for (;;) {
       const int64_t piece = next_.fetch_add(1, std::memory_order_relaxed);
       if (piece >= pieces_) break;
+      worked = true;
       try {
         piece_(context_, piece);
       } catch (...) {
@@ -110,6 +115,7 @@ class Pool {
         next_.store(pieces_, std::memory_order_relaxed);
       }
     }
+    if (timeline != nullptr && worked) timeline->slice("threads", "pieces", nullptr, began);
     inside = false;
   }
 

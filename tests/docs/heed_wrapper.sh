@@ -11,7 +11,8 @@ case $command in
     while [ $left -gt 0 ]; do # --steps N is N, and at most $most
       word=$1 && shift && left=$((left - 1))
       case $word in
-        --dry-run) most=0 ;;
+        --dry-run | --fast-dev-run) most=0 ;;
+        --find-lr) most=0 && set -- "$@" --find-lr-steps 10 ;;
         --steps)
           steps=$1 && shift && left=$((left - 1))
           [ "$most" = 0 ] || [ "$steps" -le $most ] || steps=$most

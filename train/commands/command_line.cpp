@@ -17,6 +17,7 @@
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/commands/command.h"
+#include "heed/train/run/registration.h"
 #include "heed/train/run/renamed_settings.h"
 #include "heed/train/tasks/task.h"
 
@@ -54,7 +55,7 @@ double ParsedArguments::number(const std::string& name, double otherwise) const 
 }
 
 std::string ParsedArguments::command() const {
-  std::string out = "heed";
+  std::string out = program_name();
   for (const std::string& argument : arguments) out += " " + argument;
   return out;
 }
@@ -144,13 +145,14 @@ struct Parser {
 
   /// Knows all verbs, and the options of the one that was typed.
   explicit Parser(const std::string& typed) {
-    app.name("heed");
+    app.name(program_name());
     app.formatter(std::make_shared<Usage>());
     // "translate" is a verb and a preset: after one verb, no word is a verb any more.
     app.require_subcommand(0, 1);
     app.set_help_flag("-h,--help", "show help");
     app.add_flag("--version", version, "print the version");
-    app.footer("heed COMMAND --help, or heed help COMMAND, shows the options of a command.");
+    app.footer(text(program_name(), " COMMAND --help, or ", program_name(),
+                    " help COMMAND, shows the options of a command."));
     for (const Command& verb : commands()) add(verb, typed == verb.name);
   }
 
@@ -184,9 +186,8 @@ struct Parser {
       }
     }
     if (!verb.settings) return;
-    sub->footer(
-        "In brackets: what a setting is where neither the preset nor the file says it. heed show PRESET "
-        "tells all settings of a preset.");
+    sub->footer(text("In brackets: what a setting is where neither the preset nor the file says it. ",
+                     program_name(), " show PRESET tells all settings of a preset."));
     option("--attention", "attention", "self-attention of all layers: name or name:key=value,...", "SPEC",
            "Options");
     option("--cross-attention", "cross-attention", "attention from decoder to encoder", "SPEC", "Options");
@@ -223,8 +224,8 @@ std::vector<std::string> verb_names() {
 
 /// "Usage: heed list WHAT."
 std::string usage_of(const Command& command) {
-  return text("Usage: heed ", command.name, *command.words != '\0' ? text(" ", command.words) : std::string(),
-              ".");
+  return text("Usage: ", program_name(), " ", command.name,
+              *command.words != '\0' ? text(" ", command.words) : std::string(), ".");
 }
 
 void refuse_extras(Parser& parser, const Command& verb) {
@@ -239,10 +240,10 @@ void refuse_extras(Parser& parser, const Command& verb) {
       if (std::find(known.begin(), known.end(), now) != known.end())
         fail("option ", typed, " is called ", now, " now.");
       const std::string near = nearest(typed, known);
-      fail("option ", extra, " is unknown.", near.empty() ? "" : " Did you mean " + near + "?", " heed ",
-           verb.name, " --help lists them.");
+      fail("option ", extra, " is unknown.", near.empty() ? "" : " Did you mean " + near + "?", " ",
+           program_name(), " ", verb.name, " --help lists them.");
     }
-    fail("heed ", verb.name, ": unexpected argument '", extra, "'. ", usage_of(verb));
+    fail(program_name(), " ", verb.name, ": unexpected argument '", extra, "'. ", usage_of(verb));
   }
 }
 
@@ -250,8 +251,8 @@ void refuse_extras(Parser& parser, const Command& verb) {
 void refuse_several(const Command& verb) {
   const std::optional<LaunchInfo> started = launch_info();
   if (!started || verb.several_processes) return;
-  fail("heed ", verb.name, " is the work of one process, but ", started->by, " started ", started->size,
-       ". Start it without ", started->by, "; train and resume share their work.");
+  fail(program_name(), " ", verb.name, " is the work of one process, but ", started->by, " started ",
+       started->size, ". Start it without ", started->by, "; train and resume share their work.");
 }
 
 /// Several processes mostly fail alike, and one of them is to say it. mpirun ends them all with the first
@@ -270,7 +271,8 @@ std::vector<char*> with_help_as_option(int count, char** arguments) {
   std::vector<char*> words(arguments, arguments + count);
   if (count < 2 || std::string_view(words[1]) != "help") return words;
   if (count > 3)
-    fail("heed help: unexpected argument '", std::string(words[3]), "'. Usage: heed help [COMMAND].");
+    fail(program_name(), " help: unexpected argument '", std::string(words[3]), "'. Usage: ", program_name(),
+         " help [COMMAND].");
   words.erase(words.begin() + 1);
   if (words.size() > 1 && std::string_view(words[1]) == "help") words.pop_back();
   words.push_back(option);
@@ -309,19 +311,21 @@ int parse_and_run(int count, char** arguments, const std::vector<TrainCallback*>
     const size_t flag = said.find(" was given a disallowed flag override");
     if (flag != std::string::npos)
       fail("--", said.substr(0, flag), " takes no value. Write it alone, or leave it out.");
-    fail(said, ". heed ", std::string(arguments[1]), " --help lists the options.");
+    fail(said, ". ", program_name(), " ", std::string(arguments[1]), " --help lists the options.");
   }
   for (const Command& verb : commands()) {
     if (!parser.app.got_subcommand(verb.name)) continue;
     refuse_extras(parser, verb);
     ParsedArguments call = parser.invocation(verb);
     if (call.words.size() > verb.most) {
-      fail("heed ", verb.name, ": unexpected argument '", call.words[verb.most], "'. ", usage_of(verb));
+      fail(program_name(), " ", verb.name, ": unexpected argument '", call.words[verb.most], "'. ",
+           usage_of(verb));
     }
     call.callbacks = callbacks;
     for (int i = 1; i < count; ++i) call.arguments.emplace_back(arguments[i]);
     if (call.words.size() < verb.least)
-      fail("heed ", verb.name, " needs ", verb.words, ". heed ", verb.name, " --help says more.");
+      fail(program_name(), " ", verb.name, " needs ", verb.words, ". ", program_name(), " ", verb.name,
+           " --help says more.");
     refuse_several(verb);
     return verb.run(call);
   }
@@ -334,6 +338,7 @@ int run_program(int count, char** arguments, const std::vector<TrainCallback*>& 
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, which names it
   std::signal(SIGPIPE, SIG_IGN);  // so is a reader who is gone: a run has work to save, whoever reads of it
   std::set_new_handler(make_room);
+  set_program_path(count > 0 ? arguments[0] : nullptr);
   try {
     io::hold_standard_streams();
     std::vector<char*> words = with_help_as_option(count, arguments);

@@ -8,6 +8,7 @@
 #include "heed/train/commands/command_list.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/loop/memory_estimate.h"
+#include "heed/train/loop/overfit.h"
 
 namespace heed {
 namespace {
@@ -62,21 +63,25 @@ void write_batches(const Path& folder, const Config& config, int64_t rounds) {
   const std::vector<std::string> parts = config.task->tensor_names();
   std::vector<Tensor> kept;
   std::vector<TensorBytes> list;
-  int64_t epoch = 0, position = 0, planned = config.task->plan(0);
+  int64_t epoch = 0, position = 0, planned = plan_epoch(config, 0);
   if (planned < 1) fail(Fault::data, "export: the training split makes no batch. Give more data.");
   const int64_t accumulate = config.train.grad_accumulation;
   const int64_t total = steps_of(config.train, planned);
   for (int64_t round = 0; round < rounds; ++round) {
     if (position == planned) {
-      planned = config.task->plan(++epoch);
+      planned = plan_epoch(config, ++epoch);
       position = 0;
     }
     const Batch batch = config.task->batch(position++);
+    if (parts.size() > batch.tensors.size()) {
+      fail(Fault::internal, "export: the task names ", parts.size(), " tensors of a batch, and a batch has ",
+           batch.tensors.size(), ".");
+    }
     std::string number = std::to_string(round);
     number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const Tensor& x = kept.emplace_back(contiguous(batch.tensors.at(i)).to(Device::cpu));
-      list.push_back({number + "." + parts[i], to_string(x.dtype()),
+    for (size_t i = 0; i < batch.tensors.size(); ++i) {
+      const Tensor& x = kept.emplace_back(contiguous(batch.tensors[i]).to(Device::cpu));
+      list.push_back({number + "." + tensor_name(parts, i), to_string(x.dtype()),
                       std::vector<int64_t>(x.shape().begin(), x.shape().end()),
                       std::span(static_cast<const std::byte*>(x.raw()), static_cast<size_t>(x.bytes()))});
     }

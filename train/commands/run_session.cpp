@@ -18,9 +18,12 @@
 #include "heed/train/commands/session_manifest.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/overfit.h"
 #include "heed/train/loop/pretraining.h"
+#include "heed/train/loop/step_trace.h"
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/score_name.h"
+#include "heed/train/run/registration.h"
 
 namespace heed {
 namespace {
@@ -100,11 +103,13 @@ void load_data(Config& config, const std::optional<Checkpoint>& resume, Progress
   });
 }
 
-/// Which attentions the model has: not all of the settings are of every model.
+/// Which attentions the model has: not all of the settings are of every model. Empty where only the task
+/// knows.
 std::string attention_words(const Config& config, Module& model) {
   const AttentionOptions& attention = config.attention;
   if (dynamic_cast<DecoderOnly*>(&model) != nullptr) return "attention " + attention.decoder;
   if (dynamic_cast<EncoderModel*>(&model) != nullptr) return "attention " + attention.encoder;
+  if (dynamic_cast<TranslationModel*>(&model) == nullptr) return "";  // of a task that knows itself
   if (config.model.kind == ModelKind::transformer)
     return text("attention ", attention.encoder, " / ", attention.decoder, " / cross ", attention.cross);
   return text(config.model.recurrent.cell == CellKind::lstm ? "LSTM" : "GRU", " encoder-decoder, ",
@@ -122,8 +127,9 @@ void print_head(Progress& progress, Config& config, Trainer& trainer, const RunF
   }
   progress.say("device", text(default_device, ", ", threads(), " threads, kernels ", to_string(isa()),
                               ", OpenBLAS ", blas_core(), ", seed ", config.train.seed));
+  const std::string attention = attention_words(config, trainer.model());
   progress.say("model", text(short_number(static_cast<double>(count_parameters(trainer.model()))),
-                             " parameters, ", attention_words(config, trainer.model())));
+                             " parameters", attention.empty() ? "" : ", " + attention));
   if (const std::string changed = changed_words(config); !changed.empty()) progress.say("changed", changed);
   progress.say("schedule",
                text(trainer.total_steps(), " steps",
@@ -246,18 +252,28 @@ void tell_what_is_next(Progress& progress, const TrainOptions& train, const Trai
     more += text(" --time-limit ",
                  static_cast<int64_t>(std::ceil(2 * std::max(train.time_limit, outcome.seconds))));
   }
-  progress.say("next", text("heed resume ", run->string(), more));
+  progress.say("next", text(program_name(), " resume ", run->string(), more));
 }
 
-/// The end of a run: the best checkpoint is scored and reported. `whole` is the run that people resume: the
-/// folder itself, or the run that this one comes before.
+/// Whether a run on the same few batches has learned them, by its first and last logged loss.
+std::string learned_words(const RunFolder& folder) {
+  for (const MetricSeries& one : read_metrics(folder.metrics())) {
+    if (one.name == "loss" && !one.values.empty())
+      return overfit_verdict(one.values.front(), one.values.back());
+  }
+  return "no step has given a loss";
+}
+
+/// The end of a run: the best checkpoint is scored and reported. `resumable` is the run that people resume;
+/// null where there is none.
 void show_result(Config& config, const RunFolder& folder, Trainer& trainer, const TrainResult& outcome,
-                 Progress& progress, const Path& whole) {
+                 Progress& progress, const Path* resumable) {
   std::string known;
   for (const auto& [name, value] : outcome.best.list) {
     for (const std::string& words : baseline_words(*config.task, name))
       known += (known.empty() ? "; baselines on the test: " : ", ") + words;
   }
+  if (config.train.overfit_batches > 0) progress.say("overfit", learned_words(folder));
   progress.say("best", score_line(outcome.best) + text(" at step ", outcome.best_step, known));
   // The checkpoint that is scored is read back from the disk: what is reported is what is kept.
   const Checkpoint best = open_checkpoint(folder.path(), best_step(folder.path()) ? "best" : "last");
@@ -286,7 +302,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   put_known(scores, *config.task);
   io::write_own(folder.path() / "scores.json", scores.dump(1) + "\n");
   progress.say("report", folder.report().string());
-  tell_what_is_next(progress, config.train, trainer, outcome, whole == folder.path() ? &whole : nullptr);
+  tell_what_is_next(progress, config.train, trainer, outcome, resumable);
 }
 
 /// train_in() without what comes before.
@@ -298,11 +314,15 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   rounding_of(config.train.precision);  // refuses before anything is read
   load_data(config, resume, progress, group);
   const int64_t sharing = local_ranks(group).count;  // the machine's memory
+  std::optional<StepTrace> trace;                    // before the trainer, which calls it
+  if (call.has("trace") && whole == folder.path()) trace.emplace(call.get("trace"));
   std::unique_ptr<Trainer> trainer;
   group.together([&] {
     if (is_main && resume) check_same_data(config, folder);
     cap_to_free_memory({.sharing = sharing, .device_given = call.has("memory")});
-    trainer = std::make_unique<Trainer>(config, folder, resume, progress, group, call.callbacks);
+    std::vector<TrainCallback*> callbacks = call.callbacks;
+    if (trace) callbacks.push_back(&*trace);
+    trainer = std::make_unique<Trainer>(config, folder, resume, progress, group, std::move(callbacks));
   });
   bool complete = false, all_taken = false;
   group.together_on_main([&] {
@@ -324,11 +344,19 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
     return 0;
   }
   const TrainResult outcome = trainer->run();
+  if (trace) progress.say("trace", trace->finish(trainer->model()));
   if (!outcome.finished()) {
-    progress.say("stopped", text("and saved at step ", outcome.step, "; resume with: heed resume ", whole));
+    progress.say("stopped", leaves_nothing(call)
+                                ? text("at step ", outcome.step)
+                                : text("and saved at step ", outcome.step, "; resume with: ", program_name(),
+                                       " resume ", whole));
     return 128 + outcome.stopped_by;
   }
-  group.together_on_main([&] { show_result(config, folder, *trainer, outcome, progress, whole); });
+  const bool is_whole = whole == folder.path(), removed = leaves_nothing(call);
+  group.together_on_main([&] {
+    show_result(config, folder, *trainer, outcome, progress, is_whole && !removed ? &whole : nullptr);
+    if (is_whole && removed) progress.say("removed", "the run folder; --out FOLDER keeps it");
+  });
   return 0;
 }
 
@@ -349,6 +377,10 @@ int pretrain_in(Config& config, const RunFolder& folder, const ParsedArguments& 
 }
 
 }  // namespace
+
+bool leaves_nothing(const ParsedArguments& call) {
+  return call.has("fast-dev-run") && !call.has("out") && !call.has("name");
+}
 
 int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
              const ParsedArguments& call, ProcessGroup& group) {

@@ -1,11 +1,18 @@
 // heed train: a new run.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_list.h"
 #include "heed/train/commands/distributed_session.h"
+#include "heed/train/commands/find_lr.h"
 #include "heed/train/commands/preview.h"
+#include "heed/train/commands/run_session.h"
+#include "heed/train/config/development.h"
 #include "heed/train/loop/pretraining.h"
 
 namespace heed {
@@ -14,9 +21,83 @@ namespace {
 Config config_of(const ParsedArguments& call) {
   Config config = make_config(named_preset(call, "translate"));
   apply_settings(config, call);
+  if (call.has("fast-dev-run")) fast_dev_run(config);
+  if (call.has("overfit")) overfit(config, call.integer("overfit", 0));
   config.check();
   return config;
 }
+
+/// Refuses options that do not go together: one of them would be passed over unseen.
+void check_modes(const ParsedArguments& call) {
+  if (call.has("json") && !call.has("dry-run")) fail("train: --json is for --dry-run.");
+  for (const auto& [one, other] : {std::pair{"fast-dev-run", "overfit"},
+                                   {"find-lr", "fast-dev-run"},
+                                   {"find-lr", "overfit"},
+                                   {"find-lr", "trace"},
+                                   {"dry-run", "trace"},
+                                   {"find-lr", "dry-run"}}) {
+    if (call.has(one) && call.has(other))
+      fail("train: --", one, " and --", other, " do not go together. Take one of them out.");
+  }
+  if (!call.has("find-lr")) {
+    for (const char* option : {"find-lr-from", "find-lr-to", "find-lr-steps"}) {
+      if (call.has(option)) fail("train: --", option, " is for --find-lr.");
+    }
+    return;
+  }
+  for (const char* option : {"name", "lr", "learning-rate", "steps", "max-steps", "epochs"}) {
+    if (call.has(option))
+      fail("train: --find-lr makes no run, tries rates of its own and takes --find-lr-steps steps. Take --",
+           option, " out.");
+  }
+}
+
+int find_rate(Config config, const ParsedArguments& call) {
+  if (const auto started = launch_info()) {
+    fail("train: --find-lr is the work of one process, but ", started->by, " started ", started->size,
+         ". Start it without ", started->by, ".");
+  }
+  if (config.train.pretrain != Pretrain::none)
+    fail(
+        "train: --find-lr tests the training from fresh weights, and train.pretrain gives others. Add "
+        "--pretrain ",
+        "none --pretrain-steps 0.");
+  return find_lr(config, call);
+}
+
+/// Refuses a file that a trace could not be written into, before there is a run.
+void prepare_trace(const Path& file) {
+  if (const auto started = launch_info()) {
+    fail("train: --trace records one process, but ", started->by, " started ", started->size,
+         ". Start it without ", started->by, ".");
+  }
+  if (!file.parent_path().empty()) io::make_directories(file.parent_path());
+  io::write(file, "");
+}
+
+/// The folder of all runs: for one that leaves nothing, a folder of its own that is removed with it.
+class RunsFolder {
+ public:
+  explicit RunsFolder(const ParsedArguments& call)
+      : path_(call.get("out", "runs")), removed_(leaves_nothing(call)) {
+    if (removed_) path_ = std::filesystem::temp_directory_path() / text("heed-fast-dev-run-", ::getpid());
+  }
+  ~RunsFolder() {
+    if (!removed_) return;
+    try {
+      io::remove_all(path_);
+    } catch (const Error& error) {
+      io::print_error(text("warning: ", error.what(), "\n"));
+    }
+  }
+  RunsFolder(const RunsFolder&) = delete;
+  RunsFolder& operator=(const RunsFolder&) = delete;
+  const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+  bool removed_;
+};
 
 int show_plan(Config config, const ParsedArguments& call) {
   if (const auto started = launch_info()) {
@@ -34,16 +115,19 @@ int show_plan(Config config, const ParsedArguments& call) {
 }
 
 int run(const ParsedArguments& call) {
-  if (call.has("json") && !call.has("dry-run")) fail("train: --json is for --dry-run.");
+  check_modes(call);
   Config config = config_of(call);
   if (call.has("dry-run")) return show_plan(std::move(config), call);
+  if (call.has("find-lr")) return find_rate(std::move(config), call);
+  if (call.has("trace")) prepare_trace(call.get("trace"));
+  const RunsFolder runs(call);
   const std::string what = named_preset(call, "translate");
   const std::string base = what.ends_with(".toml") ? Path(what).stem().string() : what;
   Path made;  // by this process
   const auto open = [&](int64_t processes) {
     widen_batch(config, processes);
     rounding_of(config.train.precision);  // refuses what this device has not, before there is a folder
-    RunFolder folder = RunFolder::create({.out = call.get("out", "runs"),
+    RunFolder folder = RunFolder::create({.out = runs.path(),
                                           .name = call.get("name"),
                                           .base = base,
                                           .command = call.command(),
@@ -61,19 +145,34 @@ int run(const ParsedArguments& call) {
 }  // namespace
 
 Command command::train() {
+  std::vector<CommandOption> options{
+      recipe_option,
+      {"name", "NAME", "name of the run; numbered when not given"},
+      {"out", "FOLDER", "folder of all runs (default: runs)"},
+      {"dry-run", "", "print the settings and what the run would take, and stop"},
+      {"json", "", "with --dry-run: only what it would take, as one JSON object"},
+      {"fast-dev-run", "",
+       "two steps of everything on few data, validation, test and report included, to see that it works; "
+       "leaves "
+       "nothing, unless --out or --name is given"},
+      {"overfit", "N",
+       "train on the same N batches again and again, without dropout and label smoothing, and say whether "
+       "the model "
+       "has learned them"}};
+  options.push_back(
+      {"trace", "FILE",
+       "write a timeline of steps 2 to 4 into this file: modules, ops, gradients, threads and memory, "
+       "for chrome://tracing or Perfetto"});
+  for (const CommandOption& one : find_lr_options()) options.push_back(one);
+  options.push_back(collective_timeout_option);
+  options.push_back({"quiet", "", "print nothing while working"});
   return {"train",
           "train a model: a preset, or a .toml file of settings (default: translate)",
           "PRESET|FILE",
           "a preset (heed list presets), or a .toml file of settings",
           0,
           1,
-          with_machine({recipe_option,
-                        {"name", "NAME", "name of the run; numbered when not given"},
-                        {"out", "FOLDER", "folder of all runs (default: runs)"},
-                        {"dry-run", "", "print the settings and what the run would take, and stop"},
-                        {"json", "", "with --dry-run: only what it would take, as one JSON object"},
-                        collective_timeout_option,
-                        {"quiet", "", "print nothing while working"}}),
+          with_machine(std::move(options)),
           true,
           run,
           nullptr,

@@ -56,6 +56,8 @@ void TrainOptions::fields(Fields& f) {
   f("on_nan", Choice(on_nan, {"stop", "skip"}), "what to do at a step whose loss or gradient is not finite");
   f("skip_limit", skip_limit, "consecutive steps that on_nan = skip may skip before the run stops");
   f("detect_anomaly", detect_anomaly, "check the output of every op for values that are not finite (slow)");
+  f("overfit_batches", overfit_batches,
+    "train and validate on the first so many batches alone, to see whether the model can learn; 0: on all");
 }
 
 Rounding rounding_of(Precision precision) {
@@ -325,6 +327,8 @@ std::string in_quotes(const std::string& value) {
 }  // namespace
 
 Config preset_config(const std::string& name) { return from_preset(name); }
+
+Config parse_config(const std::string& toml, const std::string& name) { return from_toml(toml, name); }
 
 Config make_config(const std::string& preset_or_file) {
   const bool file = preset_or_file.ends_with(".toml");

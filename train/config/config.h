@@ -80,6 +80,7 @@ struct TrainOptions {
   /// Whether some batches are computed before the first step, to see what the run takes. No setting: fit()
   /// leaves it out, which calls a loss function for nothing but training.
   bool estimate = true;
+  int64_t overfit_batches = 0;   ///< train on the first so many batches alone, on purpose; 0: on all
   void fields(Fields& f);
 };
 
@@ -132,7 +133,8 @@ struct Preset {
   std::string_view toml;  ///< the file
 };
 
-/// All of them: in the order of their tasks, then by name.
+/// All of them: in the order of their tasks, then by name; behind them those that register_preset()
+/// (train/program.h) has added, in their order.
 std::span<const Preset> presets();
 /// The name of the preset that follows a recipe: lra-text and skyformer give lra-text-skyformer. Fails naming
 /// the recipes there are.
@@ -143,6 +145,8 @@ Config preset_config(const std::string& name);
 /// The config of a preset or of a .toml file (which may begin from a preset: `preset = "translate"`), then
 /// HEED_* from the environment. Fails with the nearest preset.
 Config make_config(const std::string& preset_or_file);
+/// The config of the text of a .toml file, without the environment. Errors call the text `name`.
+Config parse_config(const std::string& toml, const std::string& name);
 /// The text of a config.toml from a run folder, as it was written by to_toml.
 Config read_config(const std::string& toml, const std::string& name);
 /// Every key with its value, in TOML; with comments saying what each is.

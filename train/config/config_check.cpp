@@ -51,6 +51,10 @@ void check_kind(const Config& config) {
 
 void check_pretraining(const Config& config) {
   const TrainOptions& train = config.train;
+  if (train.overfit_batches > 0 && train.pretrain != Pretrain::none) {
+    fail("train.overfit_batches = ", train.overfit_batches,
+         ", but train.pretrain trains on all data before. ", "Take one of them out.");
+  }
   if (train.pretrain == Pretrain::none) {
     if (train.pretrain_steps == 0) return;
     fail("train.pretrain_steps = ", train.pretrain_steps,
@@ -96,6 +100,7 @@ void check_values(const Config& config) {
   at_least("validate_every", static_cast<double>(train.validate_every), 0);
   at_least("checkpoint_every", static_cast<double>(train.checkpoint_every), 0);
   at_least("skip_limit", static_cast<double>(train.skip_limit), 1);
+  at_least("overfit_batches", static_cast<double>(train.overfit_batches), 0);
   at_least("patience", static_cast<double>(train.patience), 0);
   at_least("time_limit", train.time_limit, 0);
   at_least("grad_clip", train.optimizer.grad_clip, 0);

@@ -12,12 +12,13 @@
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/report/chart.h"
 #include "heed/train/run/csv.h"
+#include "heed/train/run/registration.h"
 #include "heed/train/run/run_folder.h"
 
 namespace heed {
 namespace {
 
-Json object_in(const Path& run, const char* name, const char* missing) {
+Json object_in(const Path& run, const char* name, const std::string& missing) {
   const Path path = run / name;
   if (!io::exists(path)) fail(Fault::file, path.string(), " is not there: ", missing);
   return parse_json(io::read(path), path.string());
@@ -148,8 +149,8 @@ void compare_machines(std::vector<ComparedRun>& runs) {
 }  // namespace
 
 ComparedRun read_compared(const Path& run, const std::string& label) {
-  const Json scores =
-      object_in(run, "scores.json", "the run has not been scored; finish it with heed resume.");
+  const Json scores = object_in(
+      run, "scores.json", text("the run has not been scored; finish it with ", program_name(), " resume."));
   const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
   if (!manifest) fail(Fault::file, run / "manifest.json", " is not there: this is not the folder of a run.");
   ComparedRun out{.label = label, .folder = run.string(), .failure = ""};

@@ -36,7 +36,7 @@ std::string find_bad_value(Module& module, StepBatches& batches, const std::vect
     const Batch batch = batches.at(number);
     for (size_t i = 0; i < batch.tensors.size(); ++i) {
       const std::string found =
-          first_bad_value(batch.tensors[i], "the input", text(names.at(i), " of the batch"));
+          first_bad_value(batch.tensors[i], "the input", text(tensor_name(names, i), " of the batch"));
       if (!found.empty()) return found;
     }
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "heed/core/memory/storage.h"
+#include "heed/train/loop/overfit.h"
 
 namespace heed {
 
@@ -12,7 +13,8 @@ BatchStream::BatchStream(Config& config, const ProcessGroup& group, RunState& st
       group_(group),
       state_(state),
       may_prefetch_(may_prefetch),
-      place_{state.epoch, state.position, config.task->plan(state.epoch)} {}
+      first_planned_(plan_epoch(config, state.epoch)),
+      place_{state.epoch, state.position, first_planned_} {}
 
 StepBatches BatchStream::next(int64_t steps_left) {
   StepBatches batches;
@@ -41,7 +43,7 @@ std::vector<Batch> BatchStream::make(DataPlace& place) const {
   const MemoryScope owned(&memory_kinds[3]);
   std::vector<Batch> batches;
   for (int64_t i = 0; i < config_.train.grad_accumulation; ++i) {
-    if (place.position == place.planned) place = {place.epoch + 1, 0, config_.task->plan(place.epoch + 1)};
+    if (place.position == place.planned) place = {place.epoch + 1, 0, planned(place.epoch + 1)};
     batches.push_back(batch_at(place.position++));
   }
   return batches;
@@ -70,8 +72,13 @@ StepBatches BatchStream::made_one_by_one() {
 }
 
 void BatchStream::plan(int64_t epoch) {
-  if (planned_epoch_ != epoch) place_.planned = config_.task->plan(epoch);
+  if (planned_epoch_ != epoch) place_.planned = planned(epoch);
   planned_epoch_ = epoch;
+}
+
+int64_t BatchStream::planned(int64_t epoch) const {
+  // The first plan stays: another thread may be scoring its batches.
+  return config_.train.overfit_batches > 0 ? first_planned_ : config_.task->plan(epoch);
 }
 
 Batch BatchStream::batch_at(int64_t position) const {

@@ -32,6 +32,8 @@ class BatchStream {
   std::vector<Batch> make(DataPlace& place) const;
   /// Of the planned epoch.
   Batch batch_at(int64_t position) const;
+  /// Has the task plan this epoch, or what train.overfit_batches leaves of the first; gives its batches.
+  int64_t planned(int64_t epoch) const;
   /// Has the task plan this epoch, unless it has.
   void plan(int64_t epoch);
 
@@ -39,8 +41,9 @@ class BatchStream {
   const ProcessGroup& group_;
   RunState& state_;
   bool may_prefetch_;
-  DataPlace place_;             // behind the batches of the last step
-  int64_t planned_epoch_ = -1;  // that the task has planned, where batches are made one by one
+  const int64_t first_planned_;  // batches of the epoch it began in
+  DataPlace place_;              // behind the batches of the last step
+  int64_t planned_epoch_ = -1;   // that the task has planned, where batches are made one by one
   std::unique_ptr<Prefetch> prefetch_;
 };
 

@@ -9,6 +9,7 @@
 #include "heed/core/memory/storage.h"
 #include "heed/train/loop/anomaly_detection.h"
 #include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/overfit.h"
 
 namespace heed {
 
@@ -40,7 +41,7 @@ void CheckpointManager::read_state(const Checkpoint& checkpoint) {
   const Json json = parse_json(bytes, name);
   try {
     state_ = read_run_state(json, checkpoint.step, config_.train.grad_accumulation);
-    if (const int64_t planned = config_.task->plan(state_.epoch); state_.position > planned) {
+    if (const int64_t planned = plan_epoch(config_, state_.epoch); state_.position > planned) {
       fail(Fault::data, "position is ", state_.position, ". It must be 0 to ", planned,
            ", the batches of epoch ", state_.epoch,
            ": either it is damaged, or the data is not what the run was trained on.");

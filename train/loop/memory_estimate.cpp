@@ -15,6 +15,7 @@
 #include "heed/train/loop/anomaly_detection.h"
 #include "heed/train/loop/gradient_accumulation.h"
 #include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/overfit.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/loop/worst_case_batches.h"
 
@@ -116,7 +117,8 @@ double seconds_of_validation(const Task& task, Module& model, Device device) {
 Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer, Rng& rng, int64_t steps,
                       const BatchShard& shard) {
   Task& task = *config.task;
-  WorstCaseBatches batches(task, steps * config.train.grad_accumulation);
+  const int64_t all = steps * config.train.grad_accumulation, few = config.train.overfit_batches;
+  WorstCaseBatches batches(task, few > 0 ? std::min(few, all) : all);
   const int64_t tick = rng.tick(), draws = rng.draws();
   Estimate out;
   out.parameters = count_parameters(model);
@@ -213,7 +215,7 @@ int64_t steps_of(const TrainOptions& options, int64_t batches) {
 }
 
 int64_t steps_of(const Config& config) {
-  const int64_t batches = config.task->plan(0);
+  const int64_t batches = plan_epoch(config, 0);
   if (batches < 1) fail(Fault::data, "train: the training split makes no batch. Give more data.");
   return steps_of(config.train, batches);
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "heed/autograd/tape.h"
+#include "heed/train/loop/overfit.h"
 #include "heed/train/loop/progress.h"
 
 namespace heed {
@@ -12,7 +13,13 @@ Scores Validation::run() {
   const NoGrad no_grad;
   const double began = seconds_now();
   Scores scores;
-  group_.together_on_main([&] { scores = config_.task->validate(model_); });
+  group_.together_on_main([&] {
+    scores =
+        config_.train.overfit_batches > 0 ? overfit_scores(config_, model_) : config_.task->validate(model_);
+    if (scores.list.empty())
+      fail("task ", config_.task_name, ": validate() gave no score. Return one: the first decides which ",
+           "checkpoint is the best.");
+  });
   scores = broadcast(group_, scores);
   last_seconds_ = seconds_now() - began;
   seconds_ += last_seconds_;

@@ -1,11 +1,15 @@
 // Named presets: the files of train/presets, which are inside the program.
 #include <toml++/toml.h>
 #include <algorithm>
+#include <deque>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "heed/core/io/embedded_files.h"
 #include "heed/train/config/config.h"
+#include "heed/train/program.h"
+#include "heed/train/run/registration.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
@@ -29,10 +33,9 @@ ptrdiff_t task_index(const std::string& name) {
          all.begin();
 }
 
-}  // namespace
-
-std::span<const Preset> presets() {
-  static const std::vector<Preset> all = [] {
+/// Those of the program, in the order of the list; register_preset() adds behind them.
+std::vector<Preset>& all_presets() {
+  static std::vector<Preset> all = [] {
     std::vector<Preset> list;
     for (const EmbeddedFile& file : embedded_files()) {
       if (file.path.starts_with(folder) && !file.path.starts_with(defaults))
@@ -44,6 +47,24 @@ std::span<const Preset> presets() {
     return list;
   }();
   return all;
+}
+
+}  // namespace
+
+std::span<const Preset> presets() { return all_presets(); }
+
+void register_preset(const std::string& name, const std::string& toml) {
+  static std::deque<std::string> texts;  // presets hold views of them
+  std::vector<std::string> taken;
+  for (const Preset& one : presets()) taken.push_back(one.name);
+  check_registration("register_preset", name.c_str(), "", taken);
+  // Reads it as training will, so that a mistake shows here; it is not in the list yet, so it cannot name
+  // itself.
+  const Config config = parse_config(toml, "preset " + name);
+  const toml::table table = toml::parse(toml, name);
+  const auto value = [&](const char* key) { return table[key].value_or(std::string()); };
+  all_presets().push_back(
+      {name, config.task_name, value("about"), value("recipe"), texts.emplace_back(toml)});
 }
 
 std::string with_recipe(const std::string& preset, const std::string& recipe) {

@@ -13,6 +13,7 @@
 #include "heed/train/run/checkpoint.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/program_source.h"
+#include "heed/train/run/registration.h"
 
 namespace heed {
 namespace {
@@ -120,8 +121,8 @@ bool put_in_place(const Path& claim, const Path& run) {
   if (const std::optional<std::string> holder = run_holder(run)) {
     fail(Fault::busy, run, " is in use by ", *holder, ". Choose another --name, or stop that one.");
   }
-  fail("the run ", run, " exists already (--name ", name, "). Go on with it: heed resume ", run,
-       ". Or choose another --name.");
+  fail("the run ", run, " exists already (--name ", name, "). Go on with it: ", program_name(), " resume ",
+       run, ". Or choose another --name.");
 }
 
 /// Suggests an existing run with a similar name.
@@ -212,11 +213,13 @@ RunFolder RunFolder::create(const RunOptions& options) {
 RunFolder RunFolder::look(const Path& run) {
   RunFolder made(run);
   if (!io::is_directory(run)) {
-    fail(Fault::file, "there is no run ", run, ".", near_run(run), " See which there are: heed list runs");
+    fail(Fault::file, "there is no run ", run, ".", near_run(run), " See which there are: ", program_name(),
+         " list runs");
   }
   if (!io::exists(made.config())) {
     fail(Fault::file, run,
-         " is not the folder of a run: it has no config.toml. See which there are: heed list runs");
+         " is not the folder of a run: it has no config.toml. See which there are: ", program_name(),
+         " list runs");
   }
   try {
     made.read_manifest();  // before config.toml, whose keys a newer heed may have renamed

@@ -15,6 +15,10 @@ namespace {
 class LanguageModel final : public Task {
  public:
   void fields(Fields& f) override { data_.options.fields(f); }
+  std::vector<std::pair<std::string, int64_t>> small_data() const override {
+    return {{"num_examples", std::min<int64_t>(data_.options.num_examples, 20000)},
+            {"eval_batches", std::min<int64_t>(data_.options.eval_batches, 1)}};
+  }
 
   void load(const Config& config, const std::vector<NamedBytes>& artifacts,
             const std::function<void(const std::string&)>& log) override {

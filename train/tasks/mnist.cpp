@@ -50,6 +50,11 @@ void move_image(const uint8_t* from, int64_t down, int64_t right, uint8_t* to) {
 class Mnist final : public Task {
  public:
   void fields(Fields& f) override { options_.fields(f); }
+  std::vector<std::pair<std::string, int64_t>> small_data() const override {
+    return {{"num_examples", std::min<int64_t>(options_.num_examples, 1000)},
+            {"validation", std::min<int64_t>(options_.validation, 50)},
+            {"test_size", std::min<int64_t>(options_.test_size, 50)}};
+  }
   void model_fields(Fields& f) override { options_.model_fields(f); }
 
   void load(const Config& config, const std::vector<NamedBytes>&,

@@ -31,6 +31,10 @@ struct Options {
 class Recall final : public Task {
  public:
   void fields(Fields& f) override { options_.fields(f); }
+  std::vector<std::pair<std::string, int64_t>> small_data() const override {
+    return {{"validation", std::min<int64_t>(options_.validation, 50)},
+            {"test_size", std::min<int64_t>(options_.test_size, 50)}};
+  }
   void model_fields(Fields& f) override { options_.model_fields(f); }
 
   void load(const Config& config, const std::vector<NamedBytes>&,

@@ -1,21 +1,37 @@
 // The list of tasks and what they have in common.
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 
 #include "heed/attention/spec.h"
+#include "heed/autograd/tape.h"
 #include "heed/core/io/files.h"
+#include "heed/train/program.h"
+#include "heed/train/run/registration.h"
 #include "heed/train/tasks/task_list.h"
 
 namespace heed {
+namespace {
 
-std::span<const TaskEntry> tasks() {
-  static const std::array all{
+std::vector<TaskEntry>& all_tasks() {
+  static std::vector<TaskEntry> all{
 #define TASK(name) task::name(),
 #include "heed/train/tasks.def"
 #undef TASK
   };
   return all;
+}
+
+}  // namespace
+
+std::span<const TaskEntry> tasks() { return all_tasks(); }
+
+void register_task(const TaskEntry& entry) {
+  std::vector<std::string> taken;
+  for (const TaskEntry& one : tasks()) taken.emplace_back(one.name);
+  check_registration("register_task", entry.name, entry.about, taken);
+  if (entry.make == nullptr)
+    fail("register_task: '", entry.name, "' has no function that makes it. Set TaskEntry::make.");
+  all_tasks().push_back(entry);
 }
 
 std::unique_ptr<Task> make_task(const std::string& name) {
@@ -25,6 +41,22 @@ std::unique_ptr<Task> make_task(const std::string& name) {
     known.emplace_back(entry.name);
   }
   fail("task '", shown(name), "' is unknown.", suggestion(name, known));
+}
+
+Evaluation Task::test(Module& model, const DecodeOptions&) const {
+  const NoGrad no_grad;
+  Evaluation result;
+  result.scores = validate(model);
+  result.notes = {"scores of the validation split: the task has no test split"};
+  return result;
+}
+
+std::vector<MapView> Task::maps(Module&, const std::string&, std::string&) const {
+  fail("this task gives no attention maps. A task gives them by overriding Task::maps().");
+}
+
+std::string tensor_name(const std::vector<std::string>& names, size_t index) {
+  return index < names.size() ? names[index] : text("tensor_", index);
 }
 
 Batch Task::shard(int64_t position, const BatchShard& shard) const {

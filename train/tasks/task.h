@@ -61,27 +61,30 @@ struct ValidationPart {
   double some = 1, all = 1;
 };
 
-/// A training problem. One object is made from a config, loaded once, and lives as long as its run.
+/// A training problem. One object is made from a config, loaded once, and lives as long as its run. Five
+/// functions must be written: model(), plan(), batch(), loss() and validate(); docs/how-to/own-task.md has
+/// one.
 class Task {
  public:
   virtual ~Task() = default;
-  /// Settings of the data: the group "data" of the config.
-  virtual void fields(Fields& f) = 0;
+  /// Settings of the data: the group "data" of the config. The default has none.
+  virtual void fields(Fields&) {}
   /// Settings of its model that no other task's model has: they join the group "model".
   virtual void model_fields(Fields&) {}
   /// Reads or generates the data; reports to `log`. `artifacts` holds the tokenizers of a checkpoint; when
-  /// empty, they are trained.
-  virtual void load(const Config& config, const std::vector<NamedBytes>& artifacts,
-                    const std::function<void(const std::string&)>& log) = 0;
-  /// Loads only what a trained model needs: tokenizers.
-  virtual void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) = 0;
+  /// empty, they are trained. The default loads nothing: for a task whose batches are drawn when asked for.
+  virtual void load(const Config&, const std::vector<NamedBytes>& /*artifacts*/,
+                    const std::function<void(const std::string&)>& /*log*/) {}
+  /// Loads only what a trained model needs: tokenizers. The default loads nothing.
+  virtual void load_artifacts(const Config&, const std::vector<NamedBytes>& /*artifacts*/) {}
   /// Builds the model with weights drawn from `rng`.
   virtual std::unique_ptr<Module> model(const Config& config, Rng& rng) const = 0;
-  /// Files that a checkpoint must hold besides weights: tokenizers.
-  virtual std::vector<NamedBytes> artifacts() const = 0;
+  /// Files that a checkpoint must hold besides weights: tokenizers, named tokenizer.ROLE.KIND. None by
+  /// default.
+  virtual std::vector<NamedBytes> artifacts() const { return {}; }
   /// Metadata for the manifest: hashes, sizes, counts. "sha256 NAME" and "data" identify the examples:
-  /// comparing runs that differ in them gives a warning.
-  virtual std::vector<std::pair<std::string, std::string>> metadata() const = 0;
+  /// comparing runs that differ in them gives a warning. None by default.
+  virtual std::vector<std::pair<std::string, std::string>> metadata() const { return {}; }
 
   /// Plans an epoch as a pure function of (seed, epoch); returns its number of batches.
   virtual int64_t plan(int64_t epoch) = 0;
@@ -95,43 +98,54 @@ class Task {
   /// A sample of a validation: each kind of its work, including what needs most memory. The model may be
   /// untrained.
   virtual std::vector<ValidationPart> validation_cost(Module&) const { return {}; }
-  /// Names of a batch's tensors, in order.
-  virtual std::vector<std::string> tensor_names() const = 0;
+  /// Names of a batch's tensors, in order, for messages and `heed export`. Tensors without one are called
+  /// tensor_0, tensor_1 and so on: see tensor_name().
+  virtual std::vector<std::string> tensor_names() const { return {}; }
   /// Mean loss over the batch's weight; rank 0.
   virtual Tensor loss(Module& model, const Batch& batch, const ForwardContext& context) const = 0;
 
   /// False where there is nothing to validate on: then no checkpoint is the best, and validate() is not
   /// called.
   virtual bool has_validation() const { return true; }
-  /// Scores on the validation split, fast enough to compute often.
+  /// Scores on the validation split, fast enough to compute often: at least one. The model evaluates, and no
+  /// gradient is recorded.
   virtual Scores validate(Module& model) const = 0;
-  /// Scores on the whole test split.
-  virtual Evaluation test(Module& model, const DecodeOptions& decode) const = 0;
+  /// Scores on the whole test split. The default, of a task without one, gives validate()'s scores and a note
+  /// that says so.
+  virtual Evaluation test(Module& model, const DecodeOptions& decode) const;
   /// Baselines of the test split. The data must be loaded.
   virtual std::vector<ScoreBaseline> baselines() const { return {}; }
   /// True if the last weights are scored on the test split too, besides the best ones: for benchmarks whose
   /// publisher has no validation split.
   virtual bool scores_last() const { return false; }
+  /// Settings of the data, without "data.", that make reading and scoring them short: for --fast-dev-run. No
+  /// value is above the present one. None by default.
+  virtual std::vector<std::pair<std::string, int64_t>> small_data() const { return {}; }
   /// Why a run cannot pre-train on its tokens (train.pretrain); empty when it can, by data.predict.
   virtual std::string why_no_pretraining() const {
     return "it has no pre-training, which the tasks over long sequences have: lra-listops and the others";
   }
-  /// Attention maps of one example, given as text (empty: one of the validation split), and its caption.
-  virtual std::vector<MapView> maps(Module& model, const std::string& text, std::string& caption) const = 0;
+  /// Attention maps of one example, given as text (empty: one of the validation split), and its caption. The
+  /// default is an error that says that the task gives none.
+  virtual std::vector<MapView> maps(Module& model, const std::string& text, std::string& caption) const;
 
   /// A shard of batch number `position`, padded as the whole batch is; no tensors when the shard is empty.
   /// The default is right when every tensor has a row for each example and all examples weigh the same.
   virtual Batch shard(int64_t position, const BatchShard& shard) const;
 };
 
+/// The name of a batch's tensor number `index`: the one that tensor_names() gives, else tensor_INDEX.
+std::string tensor_name(const std::vector<std::string>& names, size_t index);
+
 /// A registered task: its name, help text and factory.
 struct TaskEntry {
-  const char* name;
-  const char* about;
+  const char* name;   ///< as TOML files say it: task = "name"
+  const char* about;  ///< one line, for `heed list tasks`
   std::unique_ptr<Task> (*make)();
 };
 
-/// All tasks of tasks.def.
+/// All tasks: those of tasks.def, then those that register_task() (train/program.h) has added, in their
+/// order.
 std::span<const TaskEntry> tasks();
 /// Makes a task by name. A usage error with the nearest name and the list when there is none.
 std::unique_ptr<Task> make_task(const std::string& name);

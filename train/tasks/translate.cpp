@@ -18,6 +18,13 @@ namespace {
 class Translate final : public Task {
  public:
   void fields(Fields& f) override { data_.options.fields(f); }
+  std::vector<std::pair<std::string, int64_t>> small_data() const override {
+    const TranslateOptions& now = data_.options;
+    return {{"num_examples", std::min<int64_t>(now.num_examples, 600)},
+            {"validation", std::min<int64_t>(now.validation, 20)},
+            {"test_size", std::min<int64_t>(now.test_size, 20)},
+            {"bleu_pairs", std::min<int64_t>(now.bleu_pairs, 2)}};
+  }
 
   void load(const Config& config, const std::vector<NamedBytes>& artifacts,
             const std::function<void(const std::string&)>& log) override {

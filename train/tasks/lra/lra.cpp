@@ -54,6 +54,13 @@ void LongTask::model_fields(Fields& f) {
   more_model_fields(f);
 }
 
+std::vector<std::pair<std::string, int64_t>> LongTask::small_data() const {
+  return {{"num_examples", std::min<int64_t>(options_.num_examples, 200)},
+          {"validation", std::min<int64_t>(options_.validation, 20)},
+          {"test_size", std::min<int64_t>(options_.test_size, 20)},
+          {"scored", options_.scored == 0 ? 20 : std::min<int64_t>(options_.scored, 20)}};
+}
+
 void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const Log& log) {
   for (const auto& [name, value, least] : {std::tuple{"data.num_examples", options_.num_examples, int64_t{2}},
                                            {"data.validation", options_.validation, int64_t{1}},

@@ -43,6 +43,7 @@ class LongTask : public Task {
 
   void fields(Fields& f) final;
   void model_fields(Fields& f) final;
+  std::vector<std::pair<std::string, int64_t>> small_data() const final;
   void load(const Config& config, const std::vector<NamedBytes>& artifacts, const Log& log) final;
   void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) final;
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const final;

@@ -1,0 +1,39 @@
+// Which module computes: the innermost one owns ops and memory, and each has its slice of a timeline.
+#include <cstdint>
+#include <vector>
+
+#include "heed/autograd/tape.h"
+#include "heed/core/memory/storage.h"
+#include "heed/core/timeline.h"
+
+namespace heed {
+namespace {
+
+/// A module that computes, and since when; 0 where no timeline is recorded.
+struct Computing {
+  const void* module;
+  int64_t since;
+};
+thread_local std::vector<Computing> modules;
+
+}  // namespace
+
+ModuleScope::ModuleScope(const void* module) {
+  Timeline* timeline = Timeline::active();
+  modules.push_back({module, timeline != nullptr ? Timeline::now() : 0});
+  if (timeline != nullptr) timeline->mark();
+  memory_owner = module;
+}
+ModuleScope::~ModuleScope() {
+  const Computing ended = modules.back();
+  modules.pop_back();
+  memory_owner = innermost();
+  if (Timeline* timeline = Timeline::active(); timeline != nullptr && ended.since > 0) {
+    timeline->slice("module", nullptr, ended.module, ended.since);
+    timeline->mark();
+    timeline->counter("tensors", memory_use().live);
+  }
+}
+const void* ModuleScope::innermost() { return modules.empty() ? nullptr : modules.back().module; }
+
+}  // namespace heed

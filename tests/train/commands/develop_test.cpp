@@ -1,0 +1,132 @@
+// heed train's options of development, from outside: --fast-dev-run, --overfit, --find-lr.
+#include <algorithm>
+
+#include "heed/core/io/json.h"
+#include "heed/tests/train/shell.h"
+#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/metrics_log.h"
+
+using namespace heed;
+
+namespace {
+
+const std::vector<std::string> small{"--d-model", "16",       "--heads", "2",         "--d-ff",
+                                     "16",        "--layers", "1",       "--threads", "1"};
+
+/// heed in a folder whose temporary folder is its own.
+struct OwnTemporary : Shell {
+  OwnTemporary() {
+    io::make_directories(scratch / "temporary");
+    before = {"env", "TMPDIR=" + (scratch / "temporary").string()};
+  }
+  bool left_nothing() const {
+    return !io::exists(scratch / "runs") && io::list(scratch / "temporary").empty();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fast dev run: two steps of everything, and nothing is left") {
+  const OwnTemporary shell;
+  for (const char* preset : {"recall", "translate", "lm", "mnist"}) {
+    CAPTURE(preset);
+    const Result result = shell.run(with({"train", preset, "--fast-dev-run"}, small));
+    CAPTURE(result.err);
+    REQUIRE(result.code == 0);
+    for (const char* part : {"schedule", "2 steps", "best ", "test ", "report.html", "removed "})
+      CHECK_THAT(result.err, containing(part));
+    CHECK(result.err.find("resume") == std::string::npos);
+    CHECK(shell.left_nothing());
+  }
+  // A run that fails leaves nothing either.
+  const Result failed = shell.run(with({"train", "lm", "--fast-dev-run", "--data", "no.txt"}, small));
+  CHECK(failed.code == 5);
+  CHECK(shell.left_nothing());
+}
+
+TEST_CASE("fast dev run: --out keeps the run, with scores, report and two validations") {
+  const OwnTemporary shell;
+  const Result result =
+      shell.run(with({"train", "translate-small", "--fast-dev-run", "--out", "kept"}, small));
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  const Path run = shell.scratch / "kept/translate-small-001";
+  for (const char* file : {"report.html", "scores.json", "samples.txt"}) CHECK(io::exists(run / file));
+  for (const MetricSeries& one : read_metrics(run / "metrics.jsonl")) {
+    if (one.name == "loss" || one.name == "valid_loss") CHECK(one.steps == std::vector<int64_t>{1, 2});
+  }
+  CHECK(list_checkpoints(run).back() == 2);
+  CHECK_THAT(result.err, containing("heed resume kept/translate-small-001"));
+  CHECK(io::list(shell.scratch / "temporary").empty());
+}
+
+TEST_CASE("overfit: the command says whether the model has learned its batches") {
+  const Shell shell;
+  const Result result =
+      shell.run(with({"train", "recall", "--overfit", "1", "--steps", "150", "--batch-size", "8", "--lr",
+                      "1e-2", "--set", "data.validation=50", "--set", "data.test_size=50", "--name", "few"},
+                     small));
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  CHECK_THAT(result.err, containing("overfit") && containing("it has learned these batches by heart"));
+  const std::string config = io::read(shell.scratch / "runs/few/config.toml");
+  CHECK_THAT(config, containing("overfit_batches = 1"));
+  // Resumed, it goes on with the same batch.
+  const Result resumed = shell.run({"resume", "runs/few", "--steps", "152"});
+  REQUIRE(resumed.code == 0);
+  CHECK_THAT(resumed.err, containing("by heart"));
+}
+
+TEST_CASE("find lr: it prints the curve and a rate, writes the curve, and leaves no run") {
+  const Shell shell;
+  const Result result = shell.run(with({"train", "recall", "--find-lr", "--find-lr-steps", "60",
+                                        "--batch-size", "16", "--find-lr-from", "1e-6", "--out", "curve"},
+                                       small));
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  CHECK_THAT(result.out, containing("Loss over learning rate") && containing("suggestion  --lr "));
+  CHECK(std::count(result.out.begin(), result.out.end(), '*') > 30);
+  const std::string table = io::read(shell.scratch / "curve/find_lr.csv");
+  CHECK(table.starts_with("step,learning_rate,loss,smoothed_loss\n1,1e-06,"));
+  CHECK(std::count(table.begin(), table.end(), '\n') > 30);
+  CHECK_THAT(io::read(shell.scratch / "curve/find_lr.svg"),
+             containing("<svg") && containing("learning rate"));
+  CHECK(!io::exists(shell.scratch / "runs"));
+  CHECK(shell.run({"list", "runs", "--out", "."}).out.empty());
+}
+
+TEST_CASE("trace: the command writes a timeline of steps beside the run") {
+  const Shell shell;
+  const Result result = shell.run(with({"train", "recall", "--steps", "4", "--trace", "traces/a.json",
+                                        "--set", "data.validation=50", "--set", "data.test_size=50"},
+                                       small));
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  CHECK_THAT(result.err, containing("traces/a.json: 3 steps, "));
+  CHECK(parse_json(io::read(shell.scratch / "traces/a.json"), "trace").at("traceEvents").list().size() > 100);
+}
+
+TEST_CASE("develop: options that do not go together are refused, and leave nothing") {
+  const OwnTemporary shell;
+  const auto refused = [&](const std::vector<std::string>& words, const std::vector<std::string>& parts) {
+    check_refused(shell, with({"train", "recall"}, words), 2, parts);
+    CHECK(shell.left_nothing());
+  };
+  refused({"--fast-dev-run", "--overfit", "2"}, {"--fast-dev-run and --overfit do not go together"});
+  refused({"--find-lr", "--fast-dev-run"}, {"--find-lr and --fast-dev-run"});
+  refused({"--find-lr", "--overfit", "1"}, {"--find-lr and --overfit"});
+  refused({"--find-lr", "--dry-run"}, {"--find-lr and --dry-run"});
+  refused({"--find-lr", "--trace", "a.json"}, {"--find-lr and --trace"});
+  refused({"--dry-run", "--trace", "a.json"}, {"--dry-run and --trace"});
+  refused({"--find-lr", "--lr", "1e-3"}, {"Take --lr out"});
+  refused({"--find-lr", "--name", "x"}, {"makes no run", "--name"});
+  refused({"--find-lr-to", "2"}, {"--find-lr-to is for --find-lr"});
+  refused({"--find-lr", "--find-lr-from", "3"}, {"find-lr: the rates go from 3 to 1"});
+  refused({"--find-lr", "--find-lr-steps", "2"}, {"It must be 10 to 100000"});
+  refused({"--fast-dev-run", "--steps", "9"},
+          {"--steps: train.max_steps = 9", "--fast-dev-run sets it to 2"});
+  refused({"--overfit", "0"}, {"--overfit 0"});
+  refused({"--overfit", "few"}, {"--overfit = 'few'"});
+  refused({"--overfit", "2", "--dropout", "0.1"},
+          {"--dropout: model.dropout = 0.1", "--overfit 2 sets it to 0"});
+}

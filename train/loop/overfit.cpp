@@ -1,0 +1,44 @@
+// The few batches of a run that overfits on purpose, and what comes of it.
+#include "heed/train/loop/overfit.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "heed/autograd/tape.h"
+
+namespace heed {
+
+int64_t plan_epoch(const Config& config, int64_t epoch) {
+  const int64_t few = config.train.overfit_batches;
+  if (few == 0) return config.task->plan(epoch);
+  const int64_t planned = config.task->plan(0);
+  if (few > planned && planned > 0) {
+    fail("train.overfit_batches = ", few, ", but an epoch has ", planned,
+         " batches. Give at most that many, or a smaller batch.");
+  }
+  return std::min(few, planned);
+}
+
+Scores overfit_scores(const Config& config, Module& model) {
+  const NoGrad no_grad;
+  double loss = 0, weight = 0;
+  for (int64_t position = 0; position < config.train.overfit_batches; ++position) {
+    const Batch batch = config.task->batch(position);
+    loss += config.task->loss(model, batch, {}).item() * batch.weight;
+    weight += batch.weight;
+  }
+  return {.list = {{"loss", weight > 0 ? loss / weight : 0}}, .lower_is_better = true};
+}
+
+std::string overfit_verdict(double first, double last) {
+  char numbers[96];
+  std::snprintf(numbers, sizeof numbers, "loss %.4g at first, %.4g at last: ", first, last);
+  // A loss may be below 0, as a density's is; then only its direction says something.
+  const double left = first > 0 ? last / first : last < first ? 0.5 : 1;
+  const char* words = left <= 0.1  ? "it has learned these batches by heart"
+                      : left < 0.9 ? "it learns; more steps or a higher learning rate should bring it near 0"
+                                   : "it does not learn; look at the learning rate, the targets and the loss";
+  return std::string(numbers) + words;
+}
+
+}  // namespace heed

@@ -1,0 +1,50 @@
+// A Chrome trace of some training steps: what each thread did when, for chrome://tracing or Perfetto.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heed/core/io/files.h"
+#include "heed/core/timeline.h"
+#include "heed/train/loop/train_callback.h"
+
+namespace heed {
+
+/// Records steps of a session and writes them as a file of JSON trace events: slices of steps, modules, ops,
+/// gradients and threads, and the bytes that tensors hold. Times are the host's; on a GPU they are those of
+/// launching. Steps that are recorded run op by op.
+class StepTrace final : public TrainCallback {
+ public:
+  /// Records `steps` steps from the session's step number `first` on, counted from 1: the first step of a
+  /// session takes longer than others. The file is written when they are done, or by finish().
+  explicit StepTrace(Path file, int64_t first = 2, int64_t steps = 3)
+      : file_(std::move(file)), first_(first), steps_(steps) {}
+
+  bool inside_steps() const override { return !done_; }
+  void before_step(const TrainContext& context, StepBatches& batches) override;
+  void after_backward(const TrainContext& context) override;
+  void after_step(const TrainContext& context, const StepResult& result) override;
+
+  /// After the last step: writes what a shorter session has recorded, and says what there is. What cannot be
+  /// written is said here too, since it is no reason to end a run.
+  std::string finish(Module& model);
+
+ private:
+  void write(Module& model);
+
+  Path file_;
+  int64_t first_, steps_;
+  int64_t taken_ = 0, recorded_ = 0;
+  int64_t step_began_ = 0, part_began_ = 0;
+  bool done_ = false;
+  std::vector<TimelineEvent> events_;  // of the recorded steps
+  int64_t dropped_ = 0;
+  std::string failure_;
+  std::unique_ptr<Timeline> timeline_;  // of the present step
+};
+
+/// Events as the text of a JSON trace. Modules have their names in `model`.
+std::string chrome_trace(const std::vector<TimelineEvent>& events, Module& model);
+
+}  // namespace heed

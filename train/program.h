@@ -1,0 +1,85 @@
+// A program of one's own with all commands of heed: register what it adds, then call run_program().
+//
+//   int main(int count, char** arguments) {
+//     heed::register_task({"parity", "is the number of ones even?", make_parity});
+//     return heed::run_program(count, arguments);
+//   }
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "heed/train/config/config.h"
+#include "heed/train/tasks/task.h"
+
+namespace heed {
+
+class TrainCallback;
+
+/// A command line, taken apart.
+struct ParsedArguments {
+  std::string verb;
+  std::vector<std::string> words;                           ///< what is no option
+  std::map<std::string, std::vector<std::string>> options;  ///< by name without dashes; a flag has no values
+  std::vector<std::string> arguments;                       ///< everything as typed
+  std::vector<TrainCallback*> callbacks = {};               ///< of training: see run_program()
+
+  bool has(const std::string& name) const { return options.contains(name); }
+  /// The last value of an option.
+  std::string get(const std::string& name, const std::string& otherwise = "") const;
+  int64_t integer(const std::string& name, int64_t otherwise) const;  ///< Fails naming the option
+  double number(const std::string& name, double otherwise) const;     ///< Fails naming the option
+  std::string command() const;                                        ///< the arguments as one line
+};
+
+/// An option of a command.
+struct CommandOption {
+  const char* name;   ///< without dashes
+  const char* value;  ///< what it takes, in capitals; empty: a flag
+  const char* help;
+};
+
+/// One command. Its texts must live as long as the program: literals do.
+struct Command {
+  const char* name;
+  const char* about;
+  const char* words;       ///< "PRESET|FILE"; empty where it takes no words
+  const char* words_help;  ///< what these are
+  size_t least, most;      ///< how many words
+  std::vector<CommandOption> options;
+  bool settings;                       ///< takes every key of Config as an option too, for apply_settings()
+  int (*run)(const ParsedArguments&);  ///< gives the exit code; what it throws is printed as an error
+  std::string (*more)() = nullptr;     ///< what its own help says besides `about`
+  bool several_processes = false;      ///< whether all of those that mpirun started may run it
+};
+
+/// Adds a task: `task = "NAME"` in .toml files, `heed list tasks`, every setting of its fields() as an
+/// option. This and the two below are called before run_program(), from one thread. A usage error when the
+/// name is taken or is none.
+void register_task(const TaskEntry& entry);
+/// Adds a preset, written as a .toml file of settings; it may begin from another (`preset = "lm"`), and its
+/// task is registered before it. A usage error when the name is taken or training would refuse the text.
+void register_preset(const std::string& name, const std::string& toml);
+/// Adds a command. A usage error when the name is taken or is none.
+void register_command(const Command& command);
+
+/// The preset or file that a call's first word names (or `otherwise`), of the recipe that --recipe names.
+std::string named_preset(const ParsedArguments& call, const std::string& otherwise = "");
+/// Applies options and --set to a config, in this order. For a command with `settings`.
+void apply_settings(Config& config, const ParsedArguments& call);
+/// Applies the options that with_machine() adds: threads, device, memory limit.
+void apply_machine(const ParsedArguments& call);
+/// These options and --threads, --device and --memory.
+std::vector<CommandOption> with_machine(std::vector<CommandOption> options);
+/// Refuses the first option that is none of these: "WHO: --lr WHY". What a call does not use would be
+/// passed over unseen. --threads, --device and --memory always go.
+void refuse_others(const ParsedArguments& call, const std::string& who, const std::set<std::string>& taken,
+                   const std::string& why);
+
+/// The program: parses, runs, prints errors, gives the exit code. Training calls `callbacks`
+/// (train/loop/train_callback.h), which must outlive the call.
+int run_program(int count, char** arguments, const std::vector<TrainCallback*>& callbacks = {});
+
+}  // namespace heed
