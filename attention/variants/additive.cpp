@@ -17,7 +17,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct AdditiveOptions {
   int64_t hidden = 0;
   bool bias = true, project_keys = true;
   double scale = 1;
@@ -31,7 +31,7 @@ struct Options {
 
 class AdditiveAttention final : public ScoredAttention {
  public:
-  AdditiveAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  AdditiveAttention(const AttentionConfig& config, const AdditiveOptions& o, Rng& rng)
       : ScoredAttention(config, rng),
         score_(make_score(ScoreKind::additive,
                           {.heads = config.heads,
@@ -60,16 +60,17 @@ class AdditiveAttention final : public ScoredAttention {
 }  // namespace
 
 Variant variant::additive() {
-  return describe<AdditiveAttention, Options>({.name = "additive",
-                                               .also = "concat",
-                                               .paper = "Bahdanau et al. 2015",
-                                               .idea = "A small network scores each pair of query and key.",
-                                               .time = {.length = 2, .width = 1},
-                                               .memory = {.length = 2, .width = 0},
-                                               .causal = true,
-                                               .cross = true,
-                                               .steps = true,
-                                               .map = MapKind::exact});
+  return describe<AdditiveAttention, AdditiveOptions>(
+      {.name = "additive",
+       .also = "concat",
+       .paper = "Bahdanau et al. 2015",
+       .idea = "A small network scores each pair of query and key.",
+       .time = {.length = 2, .width = 1},
+       .memory = {.length = 2, .width = 0},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact});
 }
 
 }  // namespace heed

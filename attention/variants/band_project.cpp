@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct BandProjectOptions {
   int64_t width = 32;
   bool renormalise = false;
   double scale = 0;
@@ -28,7 +28,7 @@ struct Options {
 
 class BandProject final : public BandedAttention {
  public:
-  BandProject(const AttentionConfig& config, const Options& o, Rng& rng)
+  BandProject(const AttentionConfig& config, const BandProjectOptions& o, Rng& rng)
       : BandedAttention(config, rng, o.width, o.scale), renormalise_(o.renormalise) {}
 
  private:
@@ -45,7 +45,7 @@ class BandProject final : public BandedAttention {
 }  // namespace
 
 Variant variant::band_project() {
-  return describe<BandProject, Options>(
+  return describe<BandProject, BandProjectOptions>(
       {.name = "band_project",
        .paper = "Conti 2024",
        .idea = "The map of softmax, projected onto its band.",

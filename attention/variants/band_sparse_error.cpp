@@ -19,7 +19,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct BandSparseErrorOptions {
   int64_t width = 32;
   double eps = 0.1, density = 0;
   double scale = 0;
@@ -33,7 +33,7 @@ struct Options {
 
 class BandSparseError final : public BandedAttention {
  public:
-  BandSparseError(const AttentionConfig& config, const Options& o, Rng& rng)
+  BandSparseError(const AttentionConfig& config, const BandSparseErrorOptions& o, Rng& rng)
       : BandedAttention(config, rng, o.width, o.scale), eps_(o.eps), longest_(config.max_length) {
     if (!(o.eps >= 0)) fail("attention 'band_sparse_error': eps = ", o.eps, ". It must be at least 0.");
     places_ = sparse_places("band_sparse_error", longest_, o.density, rng);
@@ -83,7 +83,7 @@ class BandSparseError final : public BandedAttention {
 }  // namespace
 
 Variant variant::band_sparse_error() {
-  return describe<BandSparseError, Options>(
+  return describe<BandSparseError, BandSparseErrorOptions>(
       {.name = "band_sparse_error",
        .paper = "Conti 2024",
        .idea = "The band of the map of softmax, and small errors at a few places elsewhere.",

@@ -17,7 +17,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct BasedOptions {
   int64_t features = 16, window = 64;
   double epsilon = 1e-12;
   void fields(Fields& f) {
@@ -31,7 +31,7 @@ struct Options {
 
 class BasedAttention final : public KernelizedAttention {
  public:
-  BasedAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  BasedAttention(const AttentionConfig& config, const BasedOptions& o, Rng& rng)
       : KernelizedAttention(config, terms_of(config, o), rng) {
     const int64_t d = head_dim();
     if (o.features == 0 || o.features >= d) return;
@@ -39,7 +39,7 @@ class BasedAttention final : public KernelizedAttention {
     to_query_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
     to_key_ = normal_parameter(Shape{config.heads, d, o.features}, deviation, rng);
   }
-  static std::unique_ptr<Attention> make(const AttentionConfig& config, const Options& o, Rng& rng) {
+  static std::unique_ptr<Attention> make(const AttentionConfig& config, const BasedOptions& o, Rng& rng) {
     terms_of(config, o);  // check the options in every layer
     if (o.window == 0 || config.cross || config.layer % 2 == 0)
       return std::make_unique<BasedAttention>(config, o, rng);
@@ -53,7 +53,7 @@ class BasedAttention final : public KernelizedAttention {
   }
 
  private:
-  static kernel::PolynomialTerms terms_of(const AttentionConfig& config, const Options& o) {
+  static kernel::PolynomialTerms terms_of(const AttentionConfig& config, const BasedOptions& o) {
     if (!(o.epsilon >= 0)) fail("attention 'based': epsilon = ", o.epsilon, ". It must be at least 0.");
     const int64_t d = config.width_of_head();
     const int64_t width = o.features > 0 ? std::min(o.features, d) : d;
@@ -74,7 +74,7 @@ class BasedAttention final : public KernelizedAttention {
 }  // namespace
 
 Variant variant::based() {
-  return describe<BasedAttention, Options>(
+  return describe<BasedAttention, BasedOptions>(
       {.name = "based",
        .paper = "Arora et al. 2024",
        .idea =

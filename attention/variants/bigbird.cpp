@@ -20,7 +20,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct BigbirdOptions {
   int64_t block = 16, random = 3, seed = 0;
   double scale = 0;
   void fields(Fields& f) {
@@ -33,7 +33,7 @@ struct Options {
 
 class BigBird final : public PatternedAttention {
  public:
-  BigBird(const AttentionConfig& config, const Options& o, Rng& rng)
+  BigBird(const AttentionConfig& config, const BigbirdOptions& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), o_(o) {
     if (o.random == 0) return;
     longest_ = config.max_length > 0 ? (config.max_length + o.block - 1) / o.block : 4096;
@@ -97,7 +97,7 @@ class BigBird final : public PatternedAttention {
     return hash;
   }
 
-  Options o_;
+  BigbirdOptions o_;
   int64_t longest_ = 0;   // number of blocks with draws
   Tensor random_blocks_;  // [H, nb, r]
   KnownNumbers known_blocks_;
@@ -107,7 +107,7 @@ class BigBird final : public PatternedAttention {
 }  // namespace
 
 Variant variant::bigbird() {
-  return describe<BigBird, Options>(
+  return describe<BigBird, BigbirdOptions>(
       {.name = "bigbird",
        .paper = "Zaheer et al. 2020",
        .idea = "Blocks that see their neighbours, the first and last block, and a few random ones.",

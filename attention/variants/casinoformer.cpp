@@ -20,7 +20,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct CasinoformerOptions {
   TreeMass mass = TreeMass::align;
   double exponent = 0.5;
   enum Denominator { counted, paper } denominator = counted;
@@ -56,7 +56,7 @@ struct Options {
 
 class Casinoformer final : public HeadedAttention {
  public:
-  Casinoformer(const AttentionConfig& config, const Options& o, Rng& rng)
+  Casinoformer(const AttentionConfig& config, const CasinoformerOptions& o, Rng& rng)
       : HeadedAttention(config, rng),
         options_(o),
         features_(o.mass, config.heads, head_dim(), rng),
@@ -71,7 +71,8 @@ class Casinoformer final : public HeadedAttention {
       const double longest = static_cast<double>(config.max_length > 0 ? config.max_length : 1024);
       options_.parallel = int64_t{1} << static_cast<int>(std::log2(longest) * o.exponent / 2 + 1e-9);
     }
-    if (o.redraw == Options::per_token) features_.redraw(static_cast<uint64_t>(o.seed * 1000 + config.layer));
+    if (o.redraw == CasinoformerOptions::per_token)
+      features_.redraw(static_cast<uint64_t>(o.seed * 1000 + config.layer));
   }
   void fields(Fields& f) override {
     HeadedAttention::fields(f);
@@ -91,7 +92,7 @@ class Casinoformer final : public HeadedAttention {
     return buds;
   }
 
-  Options options_;
+  CasinoformerOptions options_;
   TreeFeatures features_;
   double scale_;
   Tensor draws_;  // [Tq, m], or empty
@@ -129,11 +130,11 @@ Tensor Casinoformer::attend(Heads heads, const AttentionInput& input) {
                                                                        : kernel::BudMass::positive,
                          .scale = scale_,
                          .base = options_.base,
-                         .by_sum = options_.mass_reduce == Options::sum,
+                         .by_sum = options_.mass_reduce == CasinoformerOptions::sum,
                          .exponent = options_.exponent,
                          .parallel = options_.parallel};
   const Tensor phi_q = features_(heads.q, first);
-  const bool chance = draws_ || (options_.where == Options::sample && input.context.training());
+  const bool chance = draws_ || (options_.where == CasinoformerOptions::sample && input.context.training());
   // Recorded maps are those without sampling.
   const bool steady = !chance || (!draws_ && input.context.recorder != nullptr);
   const Tensor expected = steady ? grow(heads.q, phi_q, nodes, terms) : Tensor();
@@ -153,7 +154,7 @@ Tensor Casinoformer::attend(Heads heads, const AttentionInput& input) {
     buds = grow(heads.q, phi_q, nodes, terms);
   }
   const kernel::TreeTerms tree{.scale = scale_,
-                               .counted = options_.denominator == Options::counted,
+                               .counted = options_.denominator == CasinoformerOptions::counted,
                                .reach = terms.reach,
                                .buds = buds,
                                .key_nodes = nodes.keys,
@@ -169,7 +170,7 @@ Tensor Casinoformer::attend(Heads heads, const AttentionInput& input) {
 }  // namespace
 
 Variant variant::casinoformer() {
-  return describe<Casinoformer, Options>(
+  return describe<Casinoformer, CasinoformerOptions>(
       {.name = "casinoformer",
        .paper = "Casinoformer, choijacky/casinoformer",
        .idea = "A query looks at sums over nodes of a tree of keys, finer where the mass is.",

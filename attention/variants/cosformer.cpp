@@ -14,7 +14,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct CosformerOptions {
   int64_t length = 0;
   double epsilon = 1e-6;
   void fields(Fields& f) {
@@ -26,7 +26,7 @@ struct Options {
 
 class CosformerAttention final : public KernelizedAttention {
  public:
-  CosformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  CosformerAttention(const AttentionConfig& config, const CosformerOptions& o, Rng& rng)
       : KernelizedAttention(config, o.epsilon, rng), length_(o.length > 0 ? o.length : config.max_length) {}
 
  private:
@@ -69,7 +69,7 @@ class CosformerAttention final : public KernelizedAttention {
 }  // namespace
 
 Variant variant::cosformer() {
-  return describe<CosformerAttention, Options>(
+  return describe<CosformerAttention, CosformerOptions>(
       {.name = "cosformer",
        .paper = "Qin et al. 2022",
        .idea = "Rectified products that fade with the cosine of the distance.",

@@ -25,7 +25,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct CosineOptions {
   double sharpness = 5;
   bool predict = false, gate = false, sharpen = false;
   int64_t shift = 0;
@@ -55,7 +55,7 @@ struct AddressingCache final : KeyValueCache {
 
 class CosineAttention final : public DottedAttention {
  public:
-  CosineAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  CosineAttention(const AttentionConfig& config, const CosineOptions& o, Rng& rng)
       : DottedAttention(config, rng, 1), options_(o) {
     if (!(o.sharpness > 0)) fail("attention 'cosine': sharpness = ", o.sharpness, ". It must be above 0.");
     if (config.modifiers.qk_norm == QkNorm::l2)
@@ -157,7 +157,7 @@ class CosineAttention final : public DottedAttention {
     return reshape(slice(map, 2, queries - 1, queries), Shape{map.extent(0), map.extent(1), map.extent(3)});
   }
 
-  Options options_;
+  CosineOptions options_;
   Tensor sharpness_, sharpness_weight_;  // [H, 1, 1], [H, d, 1]
   Tensor gate_weight_, gate_bias_, shift_weight_, shift_bias_, sharpen_weight_, sharpen_bias_;
 };
@@ -165,7 +165,7 @@ class CosineAttention final : public DottedAttention {
 }  // namespace
 
 Variant variant::cosine() {
-  return describe<CosineAttention, Options>(
+  return describe<CosineAttention, CosineOptions>(
       {.name = "cosine",
        .paper = "Graves et al. 2014",
        .idea = "Softmax of sharpened cosines; addressing by place besides.",

@@ -17,7 +17,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct DeltaOptions {
   bool gated = false, unit_keys = true, unit_queries = false, norm = false, gate = false;
   double scale = 0;
   void fields(Fields& f) {
@@ -32,7 +32,7 @@ struct Options {
 
 class DeltaAttention final : public FadingAttention {
  public:
-  DeltaAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  DeltaAttention(const AttentionConfig& config, const DeltaOptions& o, Rng& rng)
       : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
         options_(o),
         writing_(config.d_model, config.heads, rng, {.bias = false, .init = config.init}) {
@@ -63,7 +63,7 @@ class DeltaAttention final : public FadingAttention {
             .amount = {}};
   }
 
-  Options options_;
+  DeltaOptions options_;
   Linear writing_;
   std::unique_ptr<StepRates> rates_;
   Tensor beta_, log_decay_;  // [B, H, N] or empty; the second also [B, H, N, D]
@@ -72,7 +72,7 @@ class DeltaAttention final : public FadingAttention {
 }  // namespace
 
 Variant variant::delta() {
-  return describe<DeltaAttention, Options>(
+  return describe<DeltaAttention, DeltaOptions>(
       {.name = "delta",
        .paper = "Schlag et al. 2021",
        .idea = "A state that corrects what it holds for a key, instead of adding to it.",

@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct DifferentialOptions {
   double lambda = 0, scale = 0, epsilon = 1e-5;
   bool norm = true;
   void fields(Fields& f) {
@@ -28,7 +28,7 @@ struct Options {
 
 class DifferentialAttention final : public HeadedAttention {
  public:
-  DifferentialAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  DifferentialAttention(const AttentionConfig& config, const DifferentialOptions& o, Rng& rng)
       : HeadedAttention(config, rng), options_(o) {
     const int64_t d = head_dim();
     if (!(o.epsilon > 0)) fail("attention 'differential': epsilon = ", o.epsilon, ". It must be above 0.");
@@ -97,7 +97,7 @@ class DifferentialAttention final : public HeadedAttention {
         *this, options_.norm ? both * shrink(matmul(both, repeated(heads.v, all))) : both);
   }
 
-  Options options_;
+  DifferentialOptions options_;
   double start_ = 0;
   Tensor lq1_, lk1_, lq2_, lk2_;  // [(d + 1) / 2]
 };
@@ -105,7 +105,7 @@ class DifferentialAttention final : public HeadedAttention {
 }  // namespace
 
 Variant variant::differential() {
-  return describe<DifferentialAttention, Options>(
+  return describe<DifferentialAttention, DifferentialOptions>(
       {.name = "differential",
        .paper = "Ye et al. 2024",
        .idea = "The difference of two softmax maps: what both pay for nothing cancels.",

@@ -8,29 +8,29 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct DotOptions {
   double scale = 1;
   void fields(Fields& f) { f("scale", scale, "multiplies the scores"); }
 };
 
 class DotAttention final : public DottedAttention {
  public:
-  DotAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  DotAttention(const AttentionConfig& config, const DotOptions& o, Rng& rng)
       : DottedAttention(config, rng, o.scale) {}
 };
 
 }  // namespace
 
 Variant variant::dot() {
-  return describe<DotAttention, Options>({.name = "dot",
-                                          .paper = "Luong et al. 2015",
-                                          .idea = "Softmax of dot products as they are, in tiles.",
-                                          .time = {.length = 2, .width = 1},
-                                          .memory = {.length = 1, .width = 1},
-                                          .causal = true,
-                                          .cross = true,
-                                          .steps = true,
-                                          .map = MapKind::exact});
+  return describe<DotAttention, DotOptions>({.name = "dot",
+                                             .paper = "Luong et al. 2015",
+                                             .idea = "Softmax of dot products as they are, in tiles.",
+                                             .time = {.length = 2, .width = 1},
+                                             .memory = {.length = 1, .width = 1},
+                                             .causal = true,
+                                             .cross = true,
+                                             .steps = true,
+                                             .map = MapKind::exact});
 }
 
 }  // namespace heed

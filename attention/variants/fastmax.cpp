@@ -22,7 +22,7 @@ namespace {
 using kernel::FeatureMap;
 using kernel::PolynomialTerms;
 
-struct Options {
+struct FastmaxOptions {
   int64_t p = 2;
   enum class Normalise { standard, maxnorm, none, unit, scaled } normalise = Normalise::standard;
   enum class Centre { tokens, features } centre = Centre::tokens;
@@ -53,16 +53,16 @@ struct Options {
 
 class Fastmax final : public KernelizedAttention {
  public:
-  Fastmax(const AttentionConfig& config, const Options& o, Rng& rng)
+  Fastmax(const AttentionConfig& config, const FastmaxOptions& o, Rng& rng)
       : KernelizedAttention(config, terms_of(o, config), rng), options_(o) {}
 
  private:
-  static PolynomialTerms terms_of(const Options& o, const AttentionConfig& config) {
+  static PolynomialTerms terms_of(const FastmaxOptions& o, const AttentionConfig& config) {
     if (o.denum_term == 0 || !(o.lim > 0) || !(o.delta > 0) || o.epsilon < 0)
       fail(
           "attention 'fastmax': denum_term must not be 0, lim and delta must be above 0, epsilon at least "
           "0.");
-    if (o.dropout == Options::Drop::quadratic && o.p < 2)
+    if (o.dropout == FastmaxOptions::Drop::quadratic && o.p < 2)
       fail("attention 'fastmax': dropout = quadratic, but p = ", o.p,
            " has no monomials of degree 2. Use standard.");
     PolynomialTerms terms{.coefficients = {}, .scale = o.score_scale, .epsilon = o.epsilon};
@@ -73,19 +73,19 @@ class Fastmax final : public KernelizedAttention {
       terms.coefficients.push_back(l < 3 ? given[l] : 1 / factorial);
     }
     if (o.guard) terms.guard = o.delta;
-    if (o.normalise == Options::Normalise::standard) terms.prepare = FeatureMap::standard;
-    if (o.normalise == Options::Normalise::unit) {
+    if (o.normalise == FastmaxOptions::Normalise::standard) terms.prepare = FeatureMap::standard;
+    if (o.normalise == FastmaxOptions::Normalise::unit) {
       terms.prepare = FeatureMap::unit;
       terms.prepare_epsilon = 1e-12;
     }
-    if (o.normalise == Options::Normalise::none)
+    if (o.normalise == FastmaxOptions::Normalise::none)
       terms.scale /= o.denum_term * std::sqrt(static_cast<double>(config.width_of_head()));
     return terms;
   }
 
   Heads features(Heads heads, const AttentionInput& input) const override {
-    const bool largest =
-        options_.normalise == Options::Normalise::maxnorm || options_.normalise == Options::Normalise::scaled;
+    const bool largest = options_.normalise == FastmaxOptions::Normalise::maxnorm ||
+                         options_.normalise == FastmaxOptions::Normalise::scaled;
     if (!largest) return heads;
     if (input.cache != nullptr) {
       fail(
@@ -99,31 +99,32 @@ class Fastmax final : public KernelizedAttention {
   /// x divided by the largest norm of its tokens; `kept` [B, 1, T, 1] is 0 at padding, or empty.
   Tensor over_largest(const Tensor& x, const Tensor& kept) const {
     Tensor y = kept ? x * kept : x;
-    if (options_.normalise == Options::Normalise::maxnorm && options_.centre == Options::Centre::features) {
+    if (options_.normalise == FastmaxOptions::Normalise::maxnorm &&
+        options_.centre == FastmaxOptions::Centre::features) {
       y = y - mean(y, -1);
-    } else if (options_.normalise == Options::Normalise::maxnorm) {
+    } else if (options_.normalise == FastmaxOptions::Normalise::maxnorm) {
       const Tensor total = sum(y, 2);
       y = y - (kept ? total / maximum(sum(kept, 2), Tensor::full(Shape{1}, 1, x.dtype(), x.device()))
                     : total / static_cast<double>(x.extent(2)));
       if (kept) y = y * kept;
     }
     const Tensor norm = sqrt(sum(square(y), -1) + 1e-24);
-    const double lim = options_.normalise == Options::Normalise::scaled ? options_.lim : 1;
+    const double lim = options_.normalise == FastmaxOptions::Normalise::scaled ? options_.lim : 1;
     return y / (max(norm, 2) * lim);
   }
 
   Heads noisy(Heads phi, PolynomialTerms& terms, Rng& rng) const override {
     const bool second = options_.p >= 2;
     const double rate = config().dropout;
-    if (options_.dropout == Options::Drop::quadratic ||
-        (options_.dropout == Options::Drop::automatic && second)) {
+    if (options_.dropout == FastmaxOptions::Drop::quadratic ||
+        (options_.dropout == FastmaxOptions::Drop::automatic && second)) {
       terms.dropout = rate;
       terms.draw = rng.next();
       return phi;
     }
     const auto dropped = [&](const Tensor& x) {
       const Tensor y = prepared(x, terms);
-      if (options_.dropout != Options::Drop::token) return dropout(y, rate, &rng);
+      if (options_.dropout != FastmaxOptions::Drop::token) return dropout(y, rate, &rng);
       const Tensor ones =
           Tensor::full(Shape{x.extent(0), x.extent(1), x.extent(2), 1}, 1, x.dtype(), x.device());
       return y * dropout(ones, rate, &rng);
@@ -134,23 +135,24 @@ class Fastmax final : public KernelizedAttention {
     return phi;
   }
 
-  Options options_;
+  FastmaxOptions options_;
 };
 
 }  // namespace
 
 Variant variant::fastmax() {
-  return describe<Fastmax, Options>({.name = "fastmax",
-                                     .paper = "Gerami et al. 2024",
-                                     .idea = "A polynomial of normalised scores instead of exp, so that sums "
-                                             "over monomials of the keys serve all "
-                                             "queries.",
-                                     .time = {.length = 1, .width = 3},
-                                     .memory = {.length = 1, .width = 1},
-                                     .causal = true,
-                                     .cross = true,
-                                     .steps = true,
-                                     .map = MapKind::exact});
+  return describe<Fastmax, FastmaxOptions>(
+      {.name = "fastmax",
+       .paper = "Gerami et al. 2024",
+       .idea = "A polynomial of normalised scores instead of exp, so that sums "
+               "over monomials of the keys serve all "
+               "queries.",
+       .time = {.length = 1, .width = 3},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact});
 }
 
 }  // namespace heed

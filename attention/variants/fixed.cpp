@@ -18,7 +18,7 @@ namespace {
 
 enum class Usage { merged, interleave, multihead };
 
-struct Options {
+struct FixedOptions {
   int64_t block = 0, summary = 8, verts = 4;
   bool include_block_start = false;
   Usage usage = Usage::merged;
@@ -38,7 +38,7 @@ struct Options {
 
 class Fixed final : public PatternedAttention {
  public:
-  Fixed(const AttentionConfig& config, const Options& o, Rng& rng)
+  Fixed(const AttentionConfig& config, const FixedOptions& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), o_(o) {
     if (o.usage != Usage::multihead) o_.verts = 1;
     if (o.block == 0) {
@@ -71,13 +71,13 @@ class Fixed final : public PatternedAttention {
   }
   int64_t reach() const override { return summaries() ? -1 : o_.block - 1; }
 
-  Options o_;
+  FixedOptions o_;
 };
 
 }  // namespace
 
 Variant variant::fixed() {
-  return describe<Fixed, Options>(
+  return describe<Fixed, FixedOptions>(
       {.name = "fixed",
        .paper = "Child et al. 2019",
        .idea = "Blocks, and the last keys of each block, which sum it up for all that follow.",

@@ -12,14 +12,14 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct GeneralOptions {
   double scale = 1;
   void fields(Fields& f) { f("scale", scale, "multiplies the scores"); }
 };
 
 class GeneralAttention final : public DottedAttention {
  public:
-  GeneralAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  GeneralAttention(const AttentionConfig& config, const GeneralOptions& o, Rng& rng)
       : DottedAttention(config, rng, o.scale) {
     const int64_t d = head_dim();
     matrix_ = uniform_parameter(Shape{config.heads, d, d}, std::sqrt(3.0 / static_cast<double>(d)), rng);
@@ -38,7 +38,7 @@ class GeneralAttention final : public DottedAttention {
 }  // namespace
 
 Variant variant::general() {
-  return describe<GeneralAttention, Options>(
+  return describe<GeneralAttention, GeneralOptions>(
       {.name = "general",
        .paper = "Luong et al. 2015",
        .idea = "Softmax of dot products with a learned matrix between.",

@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct GlaOptions {
   int64_t rank = 16;
   double temperature = 16, scale = 0;
   bool norm = false, gate = false;
@@ -28,14 +28,14 @@ struct Options {
   }
 };
 
-const Options& checked(const Options& o) {
+const GlaOptions& checked(const GlaOptions& o) {
   if (!(o.temperature > 0)) fail("attention 'gla': temperature = ", o.temperature, ". It must be above 0.");
   return o;
 }
 
 class GatedLinearAttention final : public FadingAttention {
  public:
-  GatedLinearAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  GatedLinearAttention(const AttentionConfig& config, const GlaOptions& o, Rng& rng)
       : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng),
         options_(checked(o)),
         down_(config.d_model, o.rank, rng, {.bias = false, .init = config.init}),
@@ -60,7 +60,7 @@ class GatedLinearAttention final : public FadingAttention {
             .amount = {}};
   }
 
-  Options options_;
+  GlaOptions options_;
   Linear down_, up_;
   Tensor log_decay_;  // [B, H, N, D], [B, H, N] or empty
 };
@@ -68,7 +68,7 @@ class GatedLinearAttention final : public FadingAttention {
 }  // namespace
 
 Variant variant::gla() {
-  return describe<GatedLinearAttention, Options>(
+  return describe<GatedLinearAttention, GlaOptions>(
       {.name = "gla",
        .paper = "Yang et al. 2023",
        .idea = "A state whose rows fade as the input says, each at its own rate.",

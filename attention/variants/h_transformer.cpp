@@ -23,7 +23,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct HTransformerOptions {
   int64_t block = 16;
   bool bias = false;
   double scale = 0;
@@ -46,7 +46,7 @@ struct ClusterCache final : AttentionCache {
 
 class HTransformer final : public HeadedAttention {
  public:
-  HTransformer(const AttentionConfig& config, const Options& o, Rng& rng)
+  HTransformer(const AttentionConfig& config, const HTransformerOptions& o, Rng& rng)
       : HeadedAttention(config, rng),
         block_(o.block),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
@@ -342,7 +342,7 @@ Tensor HTransformer::attend(Heads heads, const AttentionInput& input) {
 }  // namespace
 
 Variant variant::h_transformer() {
-  return describe<HTransformer, Options>(
+  return describe<HTransformer, HTransformerOptions>(
       {.name = "h_transformer",
        .paper = "Zhu and Soricut 2021",
        .idea = "Neighbours meet as tokens, what is farther as means of ever larger clusters.",

@@ -29,7 +29,7 @@ namespace {
 enum class HardMode { sample, argmax, expect, straight_through };
 enum class Test { expect, argmax };
 
-struct Options {
+struct HardOptions {
   ScoreKind score = ScoreKind::additive;
   int64_t hidden = 0;
   HardMode mode = HardMode::sample;
@@ -52,7 +52,7 @@ struct Options {
 
 class HardAttention final : public ScoredAttention {
  public:
-  HardAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  HardAttention(const AttentionConfig& config, const HardOptions& o, Rng& rng)
       : ScoredAttention(config, rng),
         options_(o),
         score_(make_score(o.score, {.heads = config.heads, .width = head_dim(), .hidden = o.hidden}, rng)) {
@@ -190,7 +190,7 @@ class HardAttention final : public ScoredAttention {
     return gain;
   }
 
-  Options options_;
+  HardOptions options_;
   std::unique_ptr<Score> score_;
   Tensor baseline_, choices_;  // [2]; i32 [B, H, Tq] or empty
 };
@@ -198,15 +198,16 @@ class HardAttention final : public ScoredAttention {
 }  // namespace
 
 Variant variant::hard() {
-  return describe<HardAttention, Options>({.name = "hard",
-                                           .paper = "Xu et al. 2015",
-                                           .idea = "One key a query, drawn from the weights of any score.",
-                                           .time = {.length = 2, .width = 1},
-                                           .memory = {.length = 2, .width = 0},
-                                           .causal = true,
-                                           .cross = true,
-                                           .steps = true,
-                                           .map = MapKind::exact});
+  return describe<HardAttention, HardOptions>(
+      {.name = "hard",
+       .paper = "Xu et al. 2015",
+       .idea = "One key a query, drawn from the weights of any score.",
+       .time = {.length = 2, .width = 1},
+       .memory = {.length = 2, .width = 0},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact});
 }
 
 }  // namespace heed

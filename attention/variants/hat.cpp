@@ -22,7 +22,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct HatOptions {
   int64_t segment = 128;
   bool cross = true;
   int64_t every = 3, segments = 64;
@@ -47,7 +47,8 @@ struct Across final : Module {
 
 class Hat final : public HeadedAttention {
  public:
-  Hat(const AttentionConfig& config, const Options& o, Rng& rng) : HeadedAttention(config, rng), options_(o) {
+  Hat(const AttentionConfig& config, const HatOptions& o, Rng& rng)
+      : HeadedAttention(config, rng), options_(o) {
     const int64_t number = config.layer + 1;
     options_.cross = o.cross && (number % o.every == 0 || number >= config.layers);
     if (!options_.cross) return;
@@ -67,7 +68,7 @@ class Hat final : public HeadedAttention {
   std::shared_ptr<const kernel::Pattern> pattern(int64_t length) const;
   double scale() const { return 1 / std::sqrt(static_cast<double>(head_dim())); }
 
-  Options options_;
+  HatOptions options_;
   Across across_;
   mutable std::shared_ptr<const kernel::Pattern> last_;  // for the last length
 };
@@ -176,7 +177,7 @@ Tensor Hat::attend(Heads heads, const AttentionInput& input) {
 }  // namespace
 
 Variant variant::hat() {
-  return describe<Hat, Options>(
+  return describe<Hat, HatOptions>(
       {.name = "hat",
        .paper = "Chalkidis et al. 2022",
        .idea = "Softmax inside each segment, then between the first tokens of the segments.",

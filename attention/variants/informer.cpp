@@ -28,7 +28,7 @@ namespace {
 
 enum class Lazy { published, mean };
 
-struct Options {
+struct InformerOptions {
   int64_t factor = 5;
   Lazy lazy = Lazy::published;
   bool strict = true;
@@ -47,7 +47,7 @@ struct Options {
 
 class InformerAttention final : public HeadedAttention {
  public:
-  InformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  InformerAttention(const AttentionConfig& config, const InformerOptions& o, Rng& rng)
       : HeadedAttention(config, rng),
         options_(o),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {}
@@ -151,7 +151,7 @@ class InformerAttention final : public HeadedAttention {
     return idle(expand(identity(keys, heads.q), whole), kept, heads.q.extent(2), causal);
   }
 
-  Options options_;
+  InformerOptions options_;
   double scale_;
   Tensor samples_;
 };
@@ -159,7 +159,7 @@ class InformerAttention final : public HeadedAttention {
 }  // namespace
 
 Variant variant::informer() {
-  return describe<InformerAttention, Options>(
+  return describe<InformerAttention, InformerOptions>(
       {.name = "informer",
        .paper = "Zhou et al. 2021",
        .idea = "Only queries whose sampled scores stand out look at all keys; the others take the mean.",

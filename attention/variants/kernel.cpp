@@ -25,7 +25,7 @@ namespace {
 
 enum class Kind { linear, poly, taylor, exp, rbf };
 
-struct Options {
+struct KernelOptions {
   Kind kernel = Kind::rbf;
   int64_t degree = 2;
   double offset = 1, scale = 0;
@@ -41,7 +41,7 @@ struct Options {
 
 class KernelAttention final : public ScoredAttention {
  public:
-  KernelAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  KernelAttention(const AttentionConfig& config, const KernelOptions& o, Rng& rng)
       : ScoredAttention(config, rng, o.symmetric ? Project::shared_qk : Project::qkv), options_(o) {
     if (options_.scale == 0)
       options_.scale = o.kernel == Kind::linear ? 1 : 1 / std::sqrt(static_cast<double>(head_dim()));
@@ -119,13 +119,13 @@ class KernelAttention final : public ScoredAttention {
     return power;
   }
 
-  Options options_;
+  KernelOptions options_;
 };
 
 }  // namespace
 
 Variant variant::kernel() {
-  return describe<KernelAttention, Options>(
+  return describe<KernelAttention, KernelOptions>(
       {.name = "kernel",
        .also = "tsai",
        .paper = "Tsai et al. 2019",

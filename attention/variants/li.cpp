@@ -12,18 +12,18 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct LiOptions {
   double epsilon = 1e-6;
   void fields(Fields& f) { f("epsilon", epsilon, "added to the sum of weights"); }
 };
 
 class LiAttention final : public KernelizedAttention {
  public:
-  LiAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  LiAttention(const AttentionConfig& config, const LiOptions& o, Rng& rng)
       : KernelizedAttention(config, terms_of(o), rng) {}
 
  private:
-  static kernel::PolynomialTerms terms_of(const Options& o) {
+  static kernel::PolynomialTerms terms_of(const LiOptions& o) {
     if (!(o.epsilon >= 0)) fail("attention 'li': epsilon = ", o.epsilon, ". It must be at least 0.");
     return {.coefficients = {1, 1},
             .prepare = kernel::FeatureMap::unit,
@@ -35,7 +35,7 @@ class LiAttention final : public KernelizedAttention {
 }  // namespace
 
 Variant variant::li() {
-  return describe<LiAttention, Options>(
+  return describe<LiAttention, LiOptions>(
       {.name = "li",
        .paper = "Li et al. 2020",
        .idea = "One plus the cosine of query and key: the beginning of exp.",

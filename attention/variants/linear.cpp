@@ -11,18 +11,18 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct LinearAttentionOptions {
   double epsilon = 1e-6;
   void fields(Fields& f) { f("epsilon", epsilon, "added to the normaliser"); }
 };
 
 class LinearAttention final : public KernelizedAttention {
  public:
-  LinearAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  LinearAttention(const AttentionConfig& config, const LinearAttentionOptions& o, Rng& rng)
       : KernelizedAttention(config, terms_of(o), rng) {}
 
  private:
-  static kernel::PolynomialTerms terms_of(const Options& o) {
+  static kernel::PolynomialTerms terms_of(const LinearAttentionOptions& o) {
     if (!(o.epsilon > 0)) {
       fail("attention 'linear': epsilon = ", o.epsilon,
            ". It must be above 0, or a query without keys divides by zero.");
@@ -34,7 +34,7 @@ class LinearAttention final : public KernelizedAttention {
 }  // namespace
 
 Variant variant::linear() {
-  return describe<LinearAttention, Options>(
+  return describe<LinearAttention, LinearAttentionOptions>(
       {.name = "linear",
        .paper = "Katharopoulos et al. 2020",
        .idea = "Features elu(x) + 1 instead of a softmax: the sums over keys are shared by all queries.",

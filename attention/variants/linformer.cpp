@@ -21,7 +21,7 @@ namespace {
 
 enum class Sharing { none, headwise, key_value, layerwise };
 
-struct Options {
+struct LinformerOptions {
   int64_t k = 64;
   Sharing sharing = Sharing::headwise;
   int64_t length = 0;
@@ -47,7 +47,7 @@ struct SlotCache final : AttentionCache {
 
 class LinformerAttention final : public HeadedAttention {
  public:
-  LinformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  LinformerAttention(const AttentionConfig& config, const LinformerOptions& o, Rng& rng)
       : HeadedAttention(config, rng),
         length_(o.length > 0 ? o.length : config.max_length),
         scale_(o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(head_dim()))) {
@@ -138,7 +138,7 @@ class LinformerAttention final : public HeadedAttention {
 }  // namespace
 
 Variant variant::linformer() {
-  return describe<LinformerAttention, Options>(
+  return describe<LinformerAttention, LinformerOptions>(
       {.name = "linformer",
        .paper = "Wang et al. 2020",
        .idea = "Keys and values are mixed into k slots by trained matrices.",

@@ -17,7 +17,7 @@ namespace {
 
 enum class Product { dot, general };
 
-struct Options {
+struct LocalMOptions {
   int64_t window = 10;
   Product score = Product::dot;
   double scale = 1;
@@ -30,7 +30,7 @@ struct Options {
 
 class LocalMonotonicAttention final : public PatternedAttention {
  public:
-  LocalMonotonicAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  LocalMonotonicAttention(const AttentionConfig& config, const LocalMOptions& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), window_(o.window) {
     if (o.scale == 0)
       fail(
@@ -63,16 +63,16 @@ class LocalMonotonicAttention final : public PatternedAttention {
 }  // namespace
 
 Variant variant::local_m() {
-  return describe<LocalMonotonicAttention, Options>({.name = "local_m",
-                                                     .paper = "Luong et al. 2015",
-                                                     .idea = "Each query looks at the keys beside it.",
-                                                     .time = {.length = 1, .width = 1},
-                                                     .memory = {.length = 1, .width = 1},
-                                                     .causal = true,
-                                                     .cross = true,
-                                                     .steps = true,
-                                                     .map = MapKind::exact,
-                                                     .from = 1024});
+  return describe<LocalMonotonicAttention, LocalMOptions>({.name = "local_m",
+                                                           .paper = "Luong et al. 2015",
+                                                           .idea = "Each query looks at the keys beside it.",
+                                                           .time = {.length = 1, .width = 1},
+                                                           .memory = {.length = 1, .width = 1},
+                                                           .causal = true,
+                                                           .cross = true,
+                                                           .steps = true,
+                                                           .map = MapKind::exact,
+                                                           .from = 1024});
 }
 
 }  // namespace heed

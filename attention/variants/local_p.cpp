@@ -26,7 +26,7 @@ enum class Span { convention, length, last };
 enum class Centre { convention, real, floor };
 enum class Product { dot, general };
 
-struct Options {
+struct LocalPOptions {
   int64_t window = 10, hidden = 0;
   double sigma = 0, scale = 1;
   Product score = Product::dot;
@@ -51,7 +51,7 @@ struct Options {
 
 class LocalPredictiveAttention final : public HeadedAttention {
  public:
-  LocalPredictiveAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  LocalPredictiveAttention(const AttentionConfig& config, const LocalPOptions& o, Rng& rng)
       : HeadedAttention(config, rng), options_(o) {
     if (!(o.sigma >= 0))
       fail("attention 'local_p': sigma = ", o.sigma, ". It must be above 0, or 0 for window / 2.");
@@ -129,7 +129,7 @@ class LocalPredictiveAttention final : public HeadedAttention {
     return open;
   }
 
-  Options options_;
+  LocalPOptions options_;
   Tensor place_hidden_, place_units_;  // [H, d, hidden], [H, hidden, 1]
   Tensor matrix_;                      // [H, d, d]
 };
@@ -137,7 +137,7 @@ class LocalPredictiveAttention final : public HeadedAttention {
 }  // namespace
 
 Variant variant::local_p() {
-  return describe<LocalPredictiveAttention, Options>(
+  return describe<LocalPredictiveAttention, LocalPOptions>(
       {.name = "local_p",
        .paper = "Luong et al. 2015",
        .idea = "Each query predicts a place and looks around it, more softly further away.",

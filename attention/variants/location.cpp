@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct LocationOptions {
   int64_t length = 0;
   double scale = 1;
   void fields(Fields& f) {
@@ -26,7 +26,7 @@ struct Options {
 
 class LocationAttention final : public DottedAttention {
  public:
-  LocationAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  LocationAttention(const AttentionConfig& config, const LocationOptions& o, Rng& rng)
       : DottedAttention(config, rng, o.scale, Project::qv) {
     const int64_t length = o.length > 0 ? o.length : config.max_length;
     if (length < 1) {
@@ -60,15 +60,16 @@ class LocationAttention final : public DottedAttention {
 }  // namespace
 
 Variant variant::location() {
-  return describe<LocationAttention, Options>({.name = "location",
-                                               .paper = "Luong et al. 2015",
-                                               .idea = "The query alone says which places to look at.",
-                                               .time = {.length = 2, .width = 1},
-                                               .memory = {.length = 1, .width = 1},
-                                               .causal = true,
-                                               .cross = true,
-                                               .steps = true,
-                                               .map = MapKind::exact});
+  return describe<LocationAttention, LocationOptions>(
+      {.name = "location",
+       .paper = "Luong et al. 2015",
+       .idea = "The query alone says which places to look at.",
+       .time = {.length = 2, .width = 1},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact});
 }
 
 }  // namespace heed

@@ -22,7 +22,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct LongformerOptions {
   int64_t window = 64, global = 1, dilation = 1, dilated_heads = 0;
   double scale = 0;
   void fields(Fields& f) {
@@ -42,7 +42,7 @@ Linear copy_of(const Linear& from, const AttentionConfig& config, Rng& rng) {
 
 class Longformer final : public PatternedAttention {
  public:
-  Longformer(const AttentionConfig& config, const Options& o, Rng& rng)
+  Longformer(const AttentionConfig& config, const LongformerOptions& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), o_(o) {
     if (o.dilated_heads < 0 || o.dilated_heads > config.heads) {
       fail("attention 'longformer': dilated_heads = ", o.dilated_heads, ". There are ", config.heads,
@@ -144,14 +144,14 @@ class Longformer final : public PatternedAttention {
     return place;
   }
 
-  Options o_;
+  LongformerOptions o_;
   Tensor global_queries_, global_keys_, global_values_;
 };
 
 }  // namespace
 
 Variant variant::longformer() {
-  return describe<Longformer, Options>(
+  return describe<Longformer, LongformerOptions>(
       {.name = "longformer",
        .paper = "Beltagy et al. 2020",
        .idea = "A sliding window, and a few tokens that see all and are seen by all.",

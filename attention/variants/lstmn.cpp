@@ -20,7 +20,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct LstmnOptions {
   int64_t hidden = 0, slots = 0;
   bool bias = false, use_prev_summary = true;
   void fields(Fields& f) {
@@ -44,7 +44,8 @@ struct Tapes final : AttentionCache {
 
 class LstmnAttention final : public Attention {
  public:
-  LstmnAttention(const AttentionConfig& config, const Options& o, Rng& rng) : config_(config), options_(o) {
+  LstmnAttention(const AttentionConfig& config, const LstmnOptions& o, Rng& rng)
+      : config_(config), options_(o) {
     if (config.head_dim != 0 && config.inner_width() != config.d_model)
       fail("attention 'lstmn': its heads are shares of the state, so they are width / heads wide, not ",
            config.head_dim, ". Leave head_dim 0, or use softmax.");
@@ -151,7 +152,7 @@ class LstmnAttention final : public Attention {
   }
 
   AttentionConfig config_;
-  Options options_;
+  LstmnOptions options_;
   Linear from_slot_, from_input_, from_summary_;
   Tensor units_;  // [H, hidden]
   std::unique_ptr<RecurrentCell> cell_;
@@ -160,7 +161,7 @@ class LstmnAttention final : public Attention {
 }  // namespace
 
 Variant variant::lstmn() {
-  return describe<LstmnAttention, Options>(
+  return describe<LstmnAttention, LstmnOptions>(
       {.name = "lstmn",
        .paper = "Cheng et al. 2016",
        .idea = "An LSTM that reads a weighted sum of all its earlier states instead of the last.",

@@ -17,7 +17,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct MlaOptions {
   int64_t rank = 0, turned = 0;
   double base = 10000;
   void fields(Fields& f) {
@@ -28,7 +28,7 @@ struct Options {
   }
 };
 
-Options settled(Options o, const AttentionConfig& config) {
+MlaOptions settled(MlaOptions o, const AttentionConfig& config) {
   if (config.heads < 1 || (config.head_dim == 0 && config.d_model % config.heads != 0)) {
     fail("attention 'mla': ", config.heads, " heads do not divide the width ", config.d_model,
          ". Use a divisor of it.");
@@ -43,7 +43,7 @@ Options settled(Options o, const AttentionConfig& config) {
 
 class LatentAttention final : public Attention {
  public:
-  LatentAttention(const AttentionConfig& config, const Options& options, Rng& rng)
+  LatentAttention(const AttentionConfig& config, const MlaOptions& options, Rng& rng)
       : config_(config),
         options_(settled(options, config)),
         d_(config.width_of_head()),
@@ -138,7 +138,7 @@ class LatentAttention final : public Attention {
   }
 
   AttentionConfig config_;
-  Options options_;
+  MlaOptions options_;
   int64_t d_;
   Linear query_, down_, up_key_, up_value_, turned_key_, output_;
   Tensor gain_;  // [rank]
@@ -148,7 +148,7 @@ class LatentAttention final : public Attention {
 }  // namespace
 
 Variant variant::mla() {
-  return describe<LatentAttention, Options>(
+  return describe<LatentAttention, MlaOptions>(
       {.name = "mla",
        .also = "latent",
        .paper = "DeepSeek-AI 2024",

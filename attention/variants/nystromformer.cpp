@@ -23,7 +23,7 @@ namespace {
 
 enum class Start { exact, original };
 
-struct Options {
+struct NystromformerOptions {
   int64_t landmarks = 64;
   int64_t iterations = 6;
   Start init = Start::exact;
@@ -43,7 +43,7 @@ struct Options {
 
 class NystromformerAttention final : public HeadedAttention {
  public:
-  NystromformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  NystromformerAttention(const AttentionConfig& config, const NystromformerOptions& o, Rng& rng)
       : HeadedAttention(config, rng),
         landmarks_(o.landmarks),
         iterations_(o.iterations),
@@ -149,7 +149,7 @@ class NystromformerAttention final : public HeadedAttention {
 }  // namespace
 
 Variant variant::nystromformer() {
-  return describe<NystromformerAttention, Options>(
+  return describe<NystromformerAttention, NystromformerOptions>(
       {.name = "nystromformer",
        .paper = "Xiong et al. 2021",
        .idea = "Averages of segments stand for all queries and keys; a pseudo-inverse joins the two halves.",

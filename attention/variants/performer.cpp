@@ -21,7 +21,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct PerformerOptions {
   enum class Kind { positive, hyperbolic } features = Kind::positive;
   ProjectionOptions projection;
   enum class Lengths { normal, equal } lengths = Lengths::normal;
@@ -46,10 +46,10 @@ struct PerformerCache final : ScaledSumCache {
 
 class PerformerAttention final : public ExponentialAttention {
  public:
-  PerformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  PerformerAttention(const AttentionConfig& config, const PerformerOptions& o, Rng& rng)
       : ExponentialAttention(config, kernel::PolynomialTerms{.coefficients = {0, 1}}, rng),
         options_(o),
-        w_("performer", config, o.projection, o.lengths == Options::Lengths::equal, rng) {
+        w_("performer", config, o.projection, o.lengths == PerformerOptions::Lengths::equal, rng) {
     if (!(o.epsilon >= 0)) fail("attention 'performer': epsilon = ", o.epsilon, ". It must be at least 0.");
     if (o.scale < 0)
       fail("attention 'performer': scale = ", o.scale, ". It must be above 0, or 0 for 1 / sqrt(d).");
@@ -71,7 +71,7 @@ class PerformerAttention final : public ExponentialAttention {
     const double d = static_cast<double>(x.extent(3));
     const Tensor y = x * std::sqrt(options_.scale > 0 ? options_.scale : 1 / std::sqrt(d));
     const Tensor along = w_(y), half = sum(square(y), -1) * 0.5;
-    if (options_.features == Options::Kind::positive) return along - half;
+    if (options_.features == PerformerOptions::Kind::positive) return along - half;
     return concat(std::vector<Tensor>{along - half, -along - half}, 3);
   }
 
@@ -136,14 +136,14 @@ class PerformerAttention final : public ExponentialAttention {
     return concat(std::vector<Tensor>{x, wide}, 3);
   }
 
-  Options options_;
+  PerformerOptions options_;
   RandomProjection w_;
 };
 
 }  // namespace
 
 Variant variant::performer() {
-  return describe<PerformerAttention, Options>(
+  return describe<PerformerAttention, PerformerOptions>(
       {.name = "performer",
        .paper = "Choromanski et al. 2020",
        .idea = "Random positive features whose products are exp(q . k) on average.",

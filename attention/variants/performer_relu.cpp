@@ -16,7 +16,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct PerformerReluOptions {
   enum class Form { performer, casinoformer } form = Form::performer;
   ProjectionOptions projection;
   double epsilon = 1e-3, scale = 0;
@@ -31,23 +31,24 @@ struct Options {
 
 class ReluAttention final : public KernelizedAttention {
  public:
-  ReluAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  ReluAttention(const AttentionConfig& config, const PerformerReluOptions& o, Rng& rng)
       : KernelizedAttention(config, terms_of(o), rng),
         options_(o),
-        w_("performer_relu", config, o.projection, o.form == Options::Form::casinoformer, rng) {}
+        w_("performer_relu", config, o.projection, o.form == PerformerReluOptions::Form::casinoformer, rng) {}
   void fields(Fields& f) override {
     KernelizedAttention::fields(f);
     w_.fields(f);
   }
 
  private:
-  static kernel::PolynomialTerms terms_of(const Options& o) {
+  static kernel::PolynomialTerms terms_of(const PerformerReluOptions& o) {
     if (!(o.epsilon > 0)) {
       fail("attention 'performer_relu': epsilon = ", o.epsilon,
            ". It must be above 0, or a query that no direction likes divides by zero.");
     }
     if (o.scale < 0) fail("attention 'performer_relu': scale = ", o.scale, ". It must be at least 0.");
-    return {.coefficients = {0, 1}, .epsilon = o.form == Options::Form::casinoformer ? o.epsilon : 0};
+    return {.coefficients = {0, 1},
+            .epsilon = o.form == PerformerReluOptions::Form::casinoformer ? o.epsilon : 0};
   }
   Tensor attend(Heads heads, const AttentionInput& input) override {
     w_.settle(input.context);
@@ -55,7 +56,7 @@ class ReluAttention final : public KernelizedAttention {
   }
   Tensor feature(const Tensor& x) const override {
     const double d = static_cast<double>(x.extent(3));
-    const bool both = options_.form == Options::Form::casinoformer;
+    const bool both = options_.form == PerformerReluOptions::Form::casinoformer;
     const double scale = options_.scale > 0 ? options_.scale : both ? 1 : 1 / std::sqrt(d);
     const Tensor along = w_(x * std::sqrt(scale));
     if (!both) return relu(along) + options_.epsilon;
@@ -63,22 +64,23 @@ class ReluAttention final : public KernelizedAttention {
     return features * (1 / std::sqrt(static_cast<double>(features.extent(3))));
   }
 
-  Options options_;
+  PerformerReluOptions options_;
   RandomProjection w_;
 };
 
 }  // namespace
 
 Variant variant::performer_relu() {
-  return describe<ReluAttention, Options>({.name = "performer_relu",
-                                           .paper = "Choromanski et al. 2020",
-                                           .idea = "Rectified random projections: a kernel of the angle.",
-                                           .time = {.length = 1, .width = 2},
-                                           .memory = {.length = 1, .width = 1},
-                                           .causal = true,
-                                           .cross = true,
-                                           .steps = true,
-                                           .map = MapKind::exact});
+  return describe<ReluAttention, PerformerReluOptions>(
+      {.name = "performer_relu",
+       .paper = "Choromanski et al. 2020",
+       .idea = "Rectified random projections: a kernel of the angle.",
+       .time = {.length = 1, .width = 2},
+       .memory = {.length = 1, .width = 1},
+       .causal = true,
+       .cross = true,
+       .steps = true,
+       .map = MapKind::exact});
 }
 
 }  // namespace heed

@@ -25,7 +25,7 @@ namespace {
 
 enum class By { bucket, chunk };
 
-struct Options {
+struct ReformerOptions {
   int64_t rounds = 2;
   int64_t chunk = 64;
   int64_t buckets = 0;
@@ -52,7 +52,7 @@ struct Options {
 
 class ReformerAttention final : public BucketedAttention {
  public:
-  ReformerAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  ReformerAttention(const AttentionConfig& config, const ReformerOptions& o, Rng& rng)
       : BucketedAttention(config, rng, Project::shared_qk), options_(o) {
     if (o.buckets % 2 != 0)
       fail("attention 'reformer': buckets = ", o.buckets, ". They must be an even number, or 0.");
@@ -116,14 +116,14 @@ class ReformerAttention final : public BucketedAttention {
     return buckets_of(matmul(rows, rotations), true, input.mask, first, options_.buckets);
   }
 
-  Options options_;
+  ReformerOptions options_;
   Tensor rotations_;
 };
 
 }  // namespace
 
 Variant variant::reformer() {
-  return describe<ReformerAttention, Options>(
+  return describe<ReformerAttention, ReformerOptions>(
       {.name = "reformer",
        .paper = "Kitaev et al. 2020",
        .idea = "Queries that are their own keys are hashed and sorted, and meet their neighbours only.",

@@ -16,7 +16,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct RetentionOptions {
   bool rotate = true, norm = true, gate = false;
   double base = 10000, scale = 0;
   void fields(Fields& f) {
@@ -30,7 +30,7 @@ struct Options {
 
 class RetentionAttention final : public FadingAttention {
  public:
-  RetentionAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  RetentionAttention(const AttentionConfig& config, const RetentionOptions& o, Rng& rng)
       : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng), options_(o) {
     if (!(o.base > 1)) fail("attention 'retention': base = ", o.base, ". It must be above 1.");
   }
@@ -60,7 +60,7 @@ class RetentionAttention final : public FadingAttention {
     return {.q = q, .k = k, .log_decay = log_decay, .beta = {}, .amount = {}};
   }
 
-  Options options_;
+  RetentionOptions options_;
   RotaryAngles angles_;
   Tensor log_decay_;  // [B, H, N] or empty
 };
@@ -68,7 +68,7 @@ class RetentionAttention final : public FadingAttention {
 }  // namespace
 
 Variant variant::retention() {
-  return describe<RetentionAttention, Options>(
+  return describe<RetentionAttention, RetentionOptions>(
       {.name = "retention",
        .paper = "Sun et al. 2023",
        .idea = "Products of turned queries and keys fade at a fixed rate for each head; no softmax.",

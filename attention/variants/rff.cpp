@@ -18,7 +18,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct RffOptions {
   ProjectionOptions projection;
   double delta = 1e-6, longest = 10, scale = 0;
   void fields(Fields& f) {
@@ -31,7 +31,7 @@ struct Options {
 
 class FourierAttention final : public ExponentialAttention {
  public:
-  FourierAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  FourierAttention(const AttentionConfig& config, const RffOptions& o, Rng& rng)
       : ExponentialAttention(config, terms_of(o), rng),
         options_(o),
         w_("rff", config, o.projection, false, rng) {}
@@ -41,7 +41,7 @@ class FourierAttention final : public ExponentialAttention {
   }
 
  private:
-  static kernel::PolynomialTerms terms_of(const Options& o) {
+  static kernel::PolynomialTerms terms_of(const RffOptions& o) {
     if (!(o.delta > 0) || !(o.longest > 0) || o.scale < 0)
       fail("attention 'rff': delta and longest must be above 0, scale at least 0.");
     return {.coefficients = {0, 1}, .guard = o.delta};
@@ -95,14 +95,14 @@ class FourierAttention final : public ExponentialAttention {
     return {waves(x), minimum(sum(square(x), -1) * 0.5, options_.longest * options_.longest / 2)};
   }
 
-  Options options_;
+  RffOptions options_;
   RandomProjection w_;
 };
 
 }  // namespace
 
 Variant variant::rff() {
-  return describe<FourierAttention, Options>(
+  return describe<FourierAttention, RffOptions>(
       {.name = "rff",
        .paper = "Peng et al. 2021",
        .idea = "Sines and cosines of random projections: unbiased, and signed.",

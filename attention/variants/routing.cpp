@@ -25,7 +25,7 @@ namespace {
 
 enum class By { nearest, cluster };
 
-struct Options {
+struct RoutingOptions {
   int64_t clusters = 0;
   int64_t window = 0;
   int64_t init = 10;
@@ -51,7 +51,7 @@ struct Options {
 
 class RoutingAttention final : public BucketedAttention {
  public:
-  RoutingAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  RoutingAttention(const AttentionConfig& config, const RoutingOptions& o, Rng& rng)
       : BucketedAttention(config, rng, config.causal ? Project::shared_qk : Project::qkv), options_(o) {
     if (!(o.decay >= 0 && o.decay <= 1))
       fail("attention 'routing': decay = ", o.decay, ". It must be from 0 to 1.");
@@ -235,14 +235,14 @@ class RoutingAttention final : public BucketedAttention {
     }
   }
 
-  Options options_;
+  RoutingOptions options_;
   Tensor centroids_;
 };
 
 }  // namespace
 
 Variant variant::routing() {
-  return describe<RoutingAttention, Options>(
+  return describe<RoutingAttention, RoutingOptions>(
       {.name = "routing",
        .paper = "Roy et al. 2021",
        .idea =

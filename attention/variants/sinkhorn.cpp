@@ -19,7 +19,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct SinkhornOptions {
   int64_t block = 0;
   int64_t iterations = 8;
   double temperature = 0.75;
@@ -37,7 +37,7 @@ struct Options {
 
 class SinkhornAttention final : public HeadedAttention {
  public:
-  SinkhornAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  SinkhornAttention(const AttentionConfig& config, const SinkhornOptions& o, Rng& rng)
       : HeadedAttention(config, rng), options_(o) {
     if (!(o.temperature > 0))
       fail("attention 'sinkhorn': temperature = ", o.temperature, ". It must be above 0.");
@@ -178,14 +178,14 @@ class SinkhornAttention final : public HeadedAttention {
                    Shape{B * H, n, seen.extent(3), 2 * b});
   }
 
-  Options options_;
+  SinkhornOptions options_;
   Tensor sort_;
 };
 
 }  // namespace
 
 Variant variant::sinkhorn() {
-  return describe<SinkhornAttention, Options>(
+  return describe<SinkhornAttention, SinkhornOptions>(
       {.name = "sinkhorn",
        .paper = "Tay et al. 2020",
        .idea =

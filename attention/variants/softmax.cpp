@@ -13,14 +13,14 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct SoftmaxOptions {
   double scale = 0;
   void fields(Fields& f) { f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)"); }
 };
 
 class SoftmaxAttention final : public DottedAttention {
  public:
-  SoftmaxAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  SoftmaxAttention(const AttentionConfig& config, const SoftmaxOptions& o, Rng& rng)
       : DottedAttention(config, rng,
                         o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(config.width_of_head()))) {
   }
@@ -29,7 +29,7 @@ class SoftmaxAttention final : public DottedAttention {
 }  // namespace
 
 Variant variant::softmax() {
-  return describe<SoftmaxAttention, Options>(
+  return describe<SoftmaxAttention, SoftmaxOptions>(
       {.name = "softmax",
        .also = "tiled",
        .paper = "Vaswani et al. 2017",

@@ -14,7 +14,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct SsdOptions {
   bool norm = false, gate = false;
   void fields(Fields& f) {
     f("norm", norm, "divide each head by its root mean square");
@@ -24,7 +24,7 @@ struct Options {
 
 class SsdAttention final : public FadingAttention {
  public:
-  SsdAttention(const AttentionConfig& config, const Options& o, Rng& rng)
+  SsdAttention(const AttentionConfig& config, const SsdOptions& o, Rng& rng)
       : FadingAttention(config, {.norm = o.norm, .gate = o.gate}, rng), rates_(config, rng) {}
   void fields(Fields& f) override {
     FadingAttention::fields(f);
@@ -51,7 +51,7 @@ class SsdAttention final : public FadingAttention {
 }  // namespace
 
 Variant variant::ssd() {
-  return describe<SsdAttention, Options>(
+  return describe<SsdAttention, SsdOptions>(
       {.name = "ssd",
        .paper = "Dao and Gu 2024",
        .idea = "Mamba-2's dual: products fade by one gate for each head, made from the input.",

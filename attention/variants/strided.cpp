@@ -17,7 +17,7 @@ namespace {
 
 enum class Usage { merged, interleave, multihead };
 
-struct Options {
+struct StridedOptions {
   int64_t stride = 0;
   Usage usage = Usage::merged;
   double scale = 0;
@@ -32,7 +32,7 @@ struct Options {
 
 class Strided final : public PatternedAttention {
  public:
-  Strided(const AttentionConfig& config, const Options& o, Rng& rng)
+  Strided(const AttentionConfig& config, const StridedOptions& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), usage_(o.usage), stride_(o.stride) {
     if (stride_ == 0 && config.max_length == 0) stride_ = 32;
     if (stride_ == 0) stride_ = std::llround(std::ceil(std::sqrt(static_cast<double>(config.max_length))));
@@ -58,7 +58,7 @@ class Strided final : public PatternedAttention {
 }  // namespace
 
 Variant variant::strided() {
-  return describe<Strided, Options>(
+  return describe<Strided, StridedOptions>(
       {.name = "strided",
        .paper = "Child et al. 2019",
        .idea = "The last l keys and every l-th before them: any two positions are two steps apart.",

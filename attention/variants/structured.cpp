@@ -24,7 +24,7 @@ namespace {
 
 enum class Start { band, diagonal, uniform };
 
-struct Options {
+struct StructuredOptions {
   Start start = Start::band;
   int64_t width = 32;
   bool learn = true;
@@ -46,7 +46,7 @@ struct Sums {
 
 class Structured final : public HeadedAttention {
  public:
-  Structured(const AttentionConfig& config, const Options& o, Rng& rng)
+  Structured(const AttentionConfig& config, const StructuredOptions& o, Rng& rng)
       : HeadedAttention(config, rng, Project::v), longest_(config.max_length), eps_(o.eps) {
     if (longest_ < 1)
       fail(
@@ -182,7 +182,7 @@ class Structured final : public HeadedAttention {
 }  // namespace
 
 Variant variant::structured() {
-  return describe<Structured, Options>(
+  return describe<Structured, StructuredOptions>(
       {.name = "structured",
        .paper = "Conti 2024",
        .idea =

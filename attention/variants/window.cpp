@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct WindowOptions {
   int64_t left = 64, right = 64, dilation = 1, first = 0;
   double scale = 0;
   void fields(Fields& f) {
@@ -30,7 +30,7 @@ struct Options {
 
 class Window final : public PatternedAttention {
  public:
-  Window(const AttentionConfig& config, const Options& o, Rng& rng)
+  Window(const AttentionConfig& config, const WindowOptions& o, Rng& rng)
       : PatternedAttention(config, rng, o.scale), o_(o) {}
 
  private:
@@ -44,13 +44,13 @@ class Window final : public PatternedAttention {
   int64_t reach() const override { return o_.left * o_.dilation; }
   int64_t anchors() const override { return o_.first; }
 
-  Options o_;
+  WindowOptions o_;
 };
 
 }  // namespace
 
 Variant variant::window() {
-  return describe<Window, Options>(
+  return describe<Window, WindowOptions>(
       {.name = "window",
        .also = "band",
        .paper = "Beltagy et al. 2020",

@@ -1,4 +1,7 @@
-# Installs Heed into a fresh prefix, then builds and runs the PROGRAM of the folder SOURCE against it. It must print what SAYS matches.
+# Builds and runs the PROGRAM of the folder SOURCE with Heed. It must print what SAYS matches. By WAY:
+# - find_package, pkg_config: Heed is installed into a fresh prefix first.
+# - add_subdirectory, FetchContent: Heed is part of the project, from its sources at HEED_SOURCE. Compiling those again would take
+#   minutes: the program is compiled in that project and linked by its own command, with the library of BUILD in its place.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
@@ -10,8 +13,28 @@ endfunction()
 
 set(prefix "${WORK}/prefix with blank")
 file(REMOVE_RECURSE "${WORK}")
-run(${CMAKE_COMMAND} --install "${BUILD}" --prefix "${prefix}")
-if(WAY STREQUAL "find_package")
+if(WAY MATCHES "^(find_package|pkg_config)$")
+  run(${CMAKE_COMMAND} --install "${BUILD}" --prefix "${prefix}")
+endif()
+if(WAY MATCHES "^(add_subdirectory|FetchContent)$")
+  foreach(option IN ITEMS HEED_CUDA HEED_NATIVE HEED_SENTENCEPIECE CMAKE_CUDA_ARCHITECTURES)
+    if(DEFINED ${option})
+      list(APPEND options "-D${option}=${${option}}")
+    endif()
+  endforeach()
+  run(${CMAKE_COMMAND} -S "${SOURCE}" -B "${WORK}/build" -G Ninja -D CMAKE_CXX_COMPILER=${CXX} -D WAY=${WAY}
+      -D "HEED_SOURCE=${HEED_SOURCE}" -D "FETCHCONTENT_SOURCE_DIR_HEED=${HEED_SOURCE}" -D FETCHCONTENT_FULLY_DISCONNECTED=ON ${options})
+  run(${CMAKE_COMMAND} --build "${WORK}/build" --target CMakeFiles/${PROGRAM}.dir/main.cpp.o)
+  run(ninja -C "${WORK}/build" -t commands ${PROGRAM})
+  string(STRIP "${output}" output)
+  string(REGEX REPLACE ".*\n" "" link "${output}")
+  if(NOT link MATCHES "( |^)([^ ]*libheed[.]a)")
+    message(FATAL_ERROR "the program is not linked with libheed.a: ${link}")
+  endif()
+  file(COPY_FILE "${BUILD}/libheed.a" "${WORK}/build/${CMAKE_MATCH_2}")
+  run(sh -c "cd '${WORK}/build' && ${link}")
+  run("${WORK}/build/${PROGRAM}")
+elseif(WAY STREQUAL "find_package")
   run(${CMAKE_COMMAND} -S "${SOURCE}" -B "${WORK}/build" -G Ninja -D CMAKE_CXX_COMPILER=${CXX}
       -D "CMAKE_PREFIX_PATH=${prefix}" -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF)
   run(${CMAKE_COMMAND} --build "${WORK}/build")

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "heed/core/io/json.h"
+#include "heed/core/version.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/config/config.h"
 #include "heed/train/run/checkpoint.h"

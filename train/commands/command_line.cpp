@@ -16,6 +16,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/core/version.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/run/registration.h"
 #include "heed/train/run/renamed_settings.h"

@@ -6,6 +6,7 @@
 #include "heed/core/io/terminal.h"
 #include "heed/data/download/download.h"
 #include "heed/train/commands/command_list.h"
+#include "heed/train/commands/installed_pages.h"
 #include "heed/train/run/checkpoint.h"
 #include "heed/train/tasks/task.h"
 
@@ -34,6 +35,8 @@ int run(const ParsedArguments& call) {
     fail("list ", what, ": --json and --counted are for attention.");
   if (what != "attention" && what != "commands" && what != "settings" && call.has("markdown"))
     fail("list ", what, ": --markdown is for attention, commands and settings.");
+  if (what != "commands" && (call.has("man") || call.has("completion")))
+    fail("list ", what, ": --man and --completion are for commands.");
   if (what != "attention" && call.words.size() > 1)
     fail("list ", what, ": unexpected argument '", call.words[1], "'. Only attentions are listed by name.");
   if (what == "attention") {
@@ -45,6 +48,10 @@ int run(const ParsedArguments& call) {
   } else if (what == "commands") {
     if (call.has("markdown")) {
       io::print_data(commands_markdown());
+    } else if (call.has("man")) {
+      io::print_data(man_page());
+    } else if (call.has("completion")) {
+      io::print_data(bash_completion());
     } else {
       for (const Command& command : commands()) row(command.name, command.about);
     }
@@ -83,6 +90,8 @@ Command command::list() {
           1,
           2,
           {{"markdown", "", "attention, commands and settings as the pages of docs/reference"},
+           {"man", "", "commands as the manual page heed(1)"},
+           {"completion", "", "commands as words for bash: source <(heed list commands --completion)"},
            {"json", "", "attention as JSON"},
            {"counted", "", "attention: count anew how its costs grow; takes about a second each"},
            {"out", "FOLDER", "folder of all runs (default: runs)"}},

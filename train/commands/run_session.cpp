@@ -11,6 +11,7 @@
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/blas.h"
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/core/version.h"
 #include "heed/nn/encoder_models.h"
 #include "heed/train/commands/distributed_session.h"
 #include "heed/train/commands/loaded_run.h"

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "heed/core/error.h"
+#include "heed/core/version.h"
 #include "heed/train/metrics/whitespace.h"
 
 namespace heed {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "heed/core/error.h"
+#include "heed/core/version.h"
 #include "heed/data/text/text.h"
 #include "heed/train/metrics/whitespace.h"
 

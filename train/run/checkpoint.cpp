@@ -9,6 +9,7 @@
 #include "heed/core/io/json.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/safetensors.h"
+#include "heed/core/version.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/registration.h"
 

@@ -7,6 +7,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
+#include "heed/core/version.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/commands/command.h"

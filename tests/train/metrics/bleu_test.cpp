@@ -1,6 +1,7 @@
 // BLEU and its tokens against sacreBLEU.
 #include "heed/train/metrics/bleu.h"
 
+#include "heed/core/version.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/score_goldens.h"

@@ -1,6 +1,7 @@
 // chrF against sacreBLEU.
 #include "heed/train/metrics/chrf.h"
 
+#include "heed/core/version.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/score_goldens.h"

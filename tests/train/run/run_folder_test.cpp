@@ -9,6 +9,7 @@
 #include "heed/core/io/file_lock.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
+#include "heed/core/version.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
 #include "heed/train/run/checkpoint.h"
