@@ -389,8 +389,7 @@ int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>&
     group.together([&] {
       if (group.size() > 1) {
         fail("train.pretrain is the work of one process, and ", group.size(),
-             " were started. Begin the run with one; once it has a checkpoint of its own, several may resume "
-             "it.");
+             " were started. Begin the run with one; once it has a checkpoint, several may resume it.");
       }
     });
     if (const int code = pretrain_in(config, folder, call); code != 0) return code;

@@ -80,7 +80,7 @@ struct TrainOptions {
   /// Whether some batches are computed before the first step, to see what the run takes. No setting: fit()
   /// leaves it out, which calls a loss function for nothing but training.
   bool estimate = true;
-  int64_t overfit_batches = 0;   ///< train on the first so many batches alone, on purpose; 0: on all
+  int64_t overfit_batches = 0;  ///< train on the first so many batches alone, on purpose; 0: on all
   void fields(Fields& f);
 };
 
