@@ -38,7 +38,7 @@ class Timeline {
   /// The present moment, in nanoseconds.
   static int64_t now();
 
-  /// Adds a slice that began then and ends now. slice_since_last() knows nothing of it.
+  /// Adds a slice that began then and ends now. The mark stays.
   void slice(const char* kind, const char* name, const void* module, int64_t begin);
   /// Adds a slice that began at this thread's last mark and ends now, which is the next mark.
   void slice_since_mark(const char* kind, const char* name, const void* module);
