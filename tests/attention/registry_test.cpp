@@ -28,7 +28,7 @@ class Scaled final : public ScoredAttention {
 Variant scaled(const char* name, const char* also = "") {
   return describe<Scaled, Options>({.name = name,
                                     .also = also,
-                                    .paper = "none",
+                                    .paper = "made up for this test",
                                     .idea = "A scaled dot product.",
                                     .time = {2, 1},
                                     .memory = {2, 0},

@@ -49,8 +49,9 @@ int main(int, char** argv) {
   MapRecorder recorder;
   const Tensor digits = Tensor::of<int32_t>(std::vector<int32_t>{3, 1, 4, 1, 5}, Shape{1, 5});
   const Tensor reversed = Tensor::of<int32_t>(std::vector<int32_t>{start, 5, 1, 4, 1, 3}, Shape{1, 6});
+  const Tensor length = Tensor::of<int32_t>(std::vector<int32_t>{5}, Shape{1});
   const ForwardContext recording{.recorder = &recorder};
-  model.decode(reversed, model.encode(digits, {}, recording), {}, recording);
+  model.decode(reversed, model.encode(digits, length, recording), length, recording);
   const MapView map = map_view(model, recorder.maps.back(), "cross", 0, {"5", "1", "4", "1", "3", "end"},
                                {"3", "1", "4", "1", "5"});
   io::write(argv[1], map_svg(map, 0));

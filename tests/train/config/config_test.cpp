@@ -513,12 +513,12 @@ TEST_CASE("config: a file that names no optimizer setting has the program's defa
   const std::map<std::string, std::string> values = values_of(config);
   CHECK(values.at("train.optimizer") == "adamw");
   CHECK(values.at("train.beta2") == "0.98");
-  CHECK(values.at("train.epsilon") == "1e-9");
+  CHECK(values.at("train.epsilon") == "1e-09");
   CHECK(values.at("train.weight_decay") == "0");
   CHECK(values.at("train.grad_clip") == "1");
   Config run =
       read_config("task = \"recall\"\n[train]\nbeta2 = 0.9\n", "config.toml");  // one of an older heed
   CHECK(values_of(run).at("train.beta2") == "0.9");
-  CHECK(values_of(run).at("train.epsilon") == "1e-9");
+  CHECK(values_of(run).at("train.epsilon") == "1e-09");
   CHECK(values_of(run).at("train.weight_decay") == "0");
 }
