@@ -1,4 +1,4 @@
-# With HEED_UNITY several files of a folder are compiled as one, which reads their headers once: a third of the time for what is
+# With HEED_UNITY several files of a folder are compiled as one, which reads their headers once: half of the time for what is
 # grouped. Alone stay core/ (its kernels take their time for code, and tests link single objects of core/io), train/loop, which is
 # edited most, and files whose local names occur in another file of their folder: renaming those is the other way to group them.
 set(units_alone
