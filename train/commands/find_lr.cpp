@@ -32,14 +32,30 @@ std::string table(const LearningRateCurve& curve) {
   return out;
 }
 
+/// The largest loss of the curve's picture: a loss that diverges would leave the rest of it a flat line.
+double highest_shown(const LearningRateCurve& curve) {
+  double first = 0;
+  for (size_t i = 0; i <= curve.lowest; ++i) first = std::max(first, curve.smoothed[i]);
+  return first + std::max(0.5 * (first - curve.smoothed[curve.lowest]), 1e-3 * std::abs(first));
+}
+
+/// Values above a bound are left out.
+std::vector<double> up_to(double bound, std::vector<double> values) {
+  for (double& value : values) {
+    if (value > bound) value = NAN;
+  }
+  return values;
+}
+
 Chart chart_of(const LearningRateCurve& curve, bool with_losses) {
   Chart chart{.title = "Loss over learning rate", .series = {}, .x_label = "learning rate"};
   chart.logarithmic_x = true;
   if (curve.steepest) chart.mark = *curve.suggestion();
   std::vector<double> rates(curve.rates.begin(),
                             curve.rates.begin() + static_cast<int64_t>(curve.smoothed.size()));
-  if (with_losses) chart.series.push_back({"loss", curve.rates, curve.losses});
-  chart.series.push_back({"smoothed", std::move(rates), curve.smoothed});
+  const double bound = highest_shown(curve);
+  if (with_losses) chart.series.push_back({"loss", curve.rates, up_to(bound, curve.losses)});
+  chart.series.push_back({"smoothed", std::move(rates), up_to(bound, curve.smoothed)});
   return chart;
 }
 

@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-constexpr double memory_of_mean = 0.9;  // of the running mean that divergence is judged by
+constexpr double memory_of_mean = 0.7;  // of the running mean that divergence is judged by
 
 void check(const LearningRateRange& range) {
   if (!(range.from > 0 && range.from < range.to && std::isfinite(range.to)))
