@@ -1,7 +1,11 @@
 // A user's model, loader and loss as a Task, for the Trainer.
 #include "heed/train/fit.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include "heed/attention/spec.h"
 #include "heed/autograd/tape.h"
@@ -59,7 +63,9 @@ class LoaderTask final : public Task {
     return names;
   }
   Tensor loss(Module&, const Batch& batch, const ForwardContext& context) const override {
-    const LossOutput output = loss_(batch, context);
+    ForwardContext own = context;
+    if (options_.overfit_batches > 0) own.rng = nullptr;  // no dropout
+    const LossOutput output = loss_(batch, own);
     if (!output.loss || output.loss.size() != 1) {
       fail("fit: the loss function gives ",
            output.loss ? text("a tensor ", output.loss.shape()) : std::string("an empty tensor"),
@@ -116,11 +122,13 @@ Config config_of(Module& model, DataLoader& loader, const LossFunction& loss, co
   train.on_nan = options.on_nan;
   train.estimate = false;
   train.validate_every = options.validate_every;
+  train.overfit_batches = options.overfit_batches;
   config.check();
   if (options.validate_every == 0 && options.epochs > 0) {
     TrainOptions epoch = train;
     epoch.epochs = 1;
-    train.validate_every = steps_of(epoch, loader.batches());
+    const int64_t few = options.overfit_batches > 0 ? options.overfit_batches : loader.batches();
+    train.validate_every = steps_of(epoch, std::min(few, loader.batches()));
   }
   return config;
 }
@@ -162,10 +170,37 @@ std::optional<Checkpoint> checkpoint_in(const RunFolder& folder, const DataLoade
   return checkpoint;
 }
 
+/// What FitOptions::fast_dev_run makes of the other options.
+FitOptions shortened(FitOptions options) {
+  options.epochs = 0;
+  options.steps = 2;
+  options.validate_every = 1;
+  options.patience = 0;
+  options.time_limit = 0;
+  if (!options.folder.empty())
+    options.folder = std::filesystem::temp_directory_path() / text("heed-fast-dev-run-", ::getpid());
+  options.fast_dev_run = false;
+  return options;
+}
+
+/// Removes a folder at its end, unless the path is empty.
+struct TemporaryFolder {
+  Path path;
+  ~TemporaryFolder() {
+    std::error_code ignored;  // what cannot be removed stays in the folder for temporary files
+    if (!path.empty()) std::filesystem::remove_all(path, ignored);
+  }
+};
+
 }  // namespace
 
 FitResult detail::fit(Module& model, DataLoader& loader, const LossFunction& loss,
                       const FitOptions& options) {
+  if (options.fast_dev_run) {
+    const FitOptions two_steps = shortened(options);
+    const TemporaryFolder removed{two_steps.folder};
+    return fit(model, loader, loss, two_steps);
+  }
   Config config = config_of(model, loader, loss, options);
   RunFolder folder = open_folder(options.folder, config.train);
   const std::optional<Checkpoint> resume = checkpoint_in(folder, loader);
@@ -183,7 +218,7 @@ FitResult detail::fit(Module& model, DataLoader& loader, const LossFunction& los
     if (resume) progress.say("resumed", text(folder.path(), " at step ", resume->step));
     done = trainer.run();
   }
-  const int64_t taken = done.step * options.grad_accumulation;
+  const int64_t taken = options.overfit_batches > 0 ? 0 : done.step * options.grad_accumulation;
   loader.seek({taken / loader.batches(), taken % loader.batches()});
   if (done.stopped_by != 0) std::raise(done.stopped_by);
   return {.step = done.step,
@@ -192,6 +227,26 @@ FitResult detail::fit(Module& model, DataLoader& loader, const LossFunction& los
           .seconds = done.seconds,
           .early = done.early,
           .stopped_by = done.stopped_by};
+}
+
+LearningRateCurve detail::find_learning_rate(Module& model, DataLoader& loader, const LossFunction& loss,
+                                             const FitOptions& options, const LearningRateRange& range) {
+  Config config = config_of(model, loader, loss, options);
+  if (options.precision == Precision::f64) convert(model, DType::f64);
+  const std::string weights = save_bytes(model);
+  const LoaderPosition position = loader.position();
+  const auto restore = [&] {
+    load_bytes(model, weights);
+    loader.seek(position);
+  };
+  try {
+    LearningRateCurve curve = heed::find_learning_rate(config, range);
+    restore();
+    return curve;
+  } catch (...) {
+    restore();
+    throw;
+  }
 }
 
 Scores detail::evaluate(DataLoader& loader, const LossFunction& loss,

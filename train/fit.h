@@ -10,6 +10,7 @@
 #include "heed/data/batching/data_loader.h"
 #include "heed/nn/attention.h"
 #include "heed/train/config/config.h"
+#include "heed/train/loop/learning_rate_finder.h"
 #include "heed/train/loop/train_callback.h"
 #include "heed/train/metrics/metric.h"
 #include "heed/train/optim/optimizer.h"
@@ -41,6 +42,13 @@ struct FitOptions {
   int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
   OnNan on_nan = OnNan::stop;    ///< at a step whose loss or gradient is not finite
   bool quiet = false;            ///< prints no progress to standard error
+
+  /// Two steps with a validation after each, whatever epochs, steps, patience and time_limit say: does
+  /// everything work? Checkpoints go to a temporary folder, which is removed; `folder` stays untouched.
+  bool fast_dev_run = false;
+  /// Above 0: trains on the first so many batches again and again, without dropout, and validates on them:
+  /// can the model learn at all?
+  int64_t overfit_batches = 0;
 };
 
 /// How a call of fit() ended.
@@ -60,6 +68,8 @@ namespace detail {
 FitResult fit(Module& model, DataLoader& loader, const LossFunction& loss, const FitOptions& options);
 Scores evaluate(DataLoader& loader, const LossFunction& loss,
                 const std::vector<std::shared_ptr<Metric>>& metrics);
+LearningRateCurve find_learning_rate(Module& model, DataLoader& loader, const LossFunction& loss,
+                                     const FitOptions& options, const LearningRateRange& range);
 
 /// loss(model, batch, context) as a LossFunction, whether it gives a Tensor or a LossOutput.
 template <class Model, class Loss>
@@ -85,6 +95,14 @@ LossFunction bound(Model& model, Loss& loss) {
 template <class Model, class Loss>
 FitResult fit(Model& model, DataLoader& loader, Loss loss, const FitOptions& options) {
   return detail::fit(model, loader, detail::bound(model, loss), options);
+}
+
+/// A learning-rate range test for what fit() would train with these options: see learning_rate_finder.h. The
+/// model gets its weights back, and the loader its position.
+template <class Model, class Loss>
+LearningRateCurve find_learning_rate(Model& model, DataLoader& loader, Loss loss, const FitOptions& options,
+                                     const LearningRateRange& range = {}) {
+  return detail::find_learning_rate(model, loader, detail::bound(model, loss), options, range);
 }
 
 /// The metrics of all batches of the loader's epoch 0, without dropout and tape. The loader's position stays.

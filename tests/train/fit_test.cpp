@@ -276,3 +276,50 @@ TEST_CASE("fit: what cannot be is refused with its reason") {
   options.folder = scratch / "file";
   CHECK_THROWS_AS(fit(net, loader, loss, options), Error);
 }
+
+TEST_CASE("fit: fast_dev_run takes two steps with all that belongs to them, and leaves nothing") {
+  const Scratch scratch;
+  Net net(5);
+  DataLoader loader(training(), {.batch_size = 16}), validation(held_out(), {.batch_size = 50});
+  Counting counting;
+  FitOptions options = quick(100);
+  options.validation = &validation;
+  options.patience = 1;
+  options.folder = scratch / "run";
+  options.callbacks = {&counting};
+  options.fast_dev_run = true;
+  CHECK(fit(net, loader, loss, options).step == 2);
+  CHECK(counting.steps == 2);
+  CHECK(counting.validations == 2);
+  CHECK(counting.saves == 2);
+  CHECK(!io::exists(scratch / "run"));
+}
+
+TEST_CASE("fit: overfit_batches learns its batches by heart, without dropout") {
+  Net net(5);
+  DataLoader loader(training(), {.batch_size = 8, .shuffle = true});
+  FitOptions options{.steps = 600};
+  options.schedule.learning_rate = 2e-2;
+  options.quiet = true;
+  options.overfit_batches = 2;
+  fit(net, loader, loss, options);
+  CHECK(loader.position() == LoaderPosition{});
+  for (int64_t batch = 0; batch < 2; ++batch) CHECK(loss(net, loader.at({0, batch}), {}).loss.item() < 0.1);
+  CHECK(loss(net, loader.at({0, 2}), {}).loss.item() > loss(net, loader.at({0, 0}), {}).loss.item());
+  options.overfit_batches = 1000;
+  CHECK_THROWS_WITH(fit(net, loader, loss, options), containing("an epoch has 25 batches"));
+}
+
+TEST_CASE("fit: a learning-rate range test suggests a rate and gives weights and position back") {
+  Net net(5);
+  DataLoader loader(training(), {.batch_size = 16, .shuffle = true});
+  loader.seek({1, 3});
+  const std::string before = save_bytes(net);
+  const LearningRateCurve curve = find_learning_rate(net, loader, loss, quick(), {.steps = 60});
+  REQUIRE(curve.suggestion());
+  CHECK(*curve.suggestion() > 1e-5);
+  CHECK(*curve.suggestion() < 1);
+  CHECK(save_bytes(net) == before);
+  CHECK(loader.position() == LoaderPosition{1, 3});
+  CHECK_THROWS_WITH(find_learning_rate(net, loader, loss, quick(), {.steps = 1}), containing("10 to 100000"));
+}
