@@ -90,9 +90,11 @@ std::vector<CommandOption> with_decoding(std::vector<CommandOption> options) {
 }
 
 void apply_decoding(Config& config, const ParsedArguments& call) {
-  if (call.has("beam-size")) config.set("decode.beam_size", call.get("beam-size"), "--beam-size: ");
+  if (call.has("beam-size"))
+    config.set("decode.beam_size", call.get("beam-size"), "--beam-size: ", SetBy::command_line);
   if (call.has("length-penalty")) {
-    config.set("decode.length_penalty", call.get("length-penalty"), "--length-penalty: ");
+    config.set("decode.length_penalty", call.get("length-penalty"),
+               "--length-penalty: ", SetBy::command_line);
   }
   config.check();
 }

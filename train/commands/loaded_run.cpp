@@ -23,8 +23,8 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
   if (wanted.empty()) wanted = best_step(run) ? "best" : "last";
   Checkpoint checkpoint = open_checkpoint(run, wanted);
   if (with_data) {
-    if (!path.empty()) config.set("data.path", path, "--data: ");
-    if (!stride.empty()) config.set("data.stride", stride, "--stride: ");
+    if (!path.empty()) config.set("data.path", path, "--data: ", SetBy::command_line);
+    if (!stride.empty()) config.set("data.stride", stride, "--stride: ", SetBy::command_line);
     config.task->load(config, sealed_files(checkpoint), [](const std::string&) {});
   } else {
     config.task->load_artifacts(config, sealed_files(checkpoint));

@@ -12,12 +12,14 @@ Opening open(const ParsedArguments& call) {
   Config config = read_config(io::read(folder.config()), folder.config().string());
   if (call.has("steps")) {
     config.train.epochs = 0;
-    config.set("train.max_steps", call.get("steps"), "--steps: ");
+    config.set("train.max_steps", call.get("steps"), "--steps: ", SetBy::command_line);
   }
-  if (call.has("time-limit")) config.set("train.time_limit", call.get("time-limit"), "--time-limit: ");
-  if (call.has("patience")) config.set("train.patience", call.get("patience"), "--patience: ");
-  if (call.has("on-nan")) config.set("train.on_nan", call.get("on-nan"), "--on-nan: ");
-  if (call.has("data")) config.set("data.path", call.get("data"), "--data: ");
+  if (call.has("time-limit"))
+    config.set("train.time_limit", call.get("time-limit"), "--time-limit: ", SetBy::command_line);
+  if (call.has("patience"))
+    config.set("train.patience", call.get("patience"), "--patience: ", SetBy::command_line);
+  if (call.has("on-nan")) config.set("train.on_nan", call.get("on-nan"), "--on-nan: ", SetBy::command_line);
+  if (call.has("data")) config.set("data.path", call.get("data"), "--data: ", SetBy::command_line);
   config.check();
   std::optional<Checkpoint> from;
   if (!list_checkpoints(path).empty())  // else it was stopped before its first

@@ -121,30 +121,30 @@ std::vector<Setting> settings() {
 
 void apply_settings(Config& config, const ParsedArguments& call) {
   if (call.has("attention")) {
-    config.set("attention.encoder", call.get("attention"), "--attention: ");
-    config.set("attention.decoder", call.get("attention"), "--attention: ");
+    config.set("attention.encoder", call.get("attention"), "--attention: ", SetBy::command_line);
+    config.set("attention.decoder", call.get("attention"), "--attention: ", SetBy::command_line);
   }
   if (call.has("cross-attention"))
-    config.set("attention.cross", call.get("cross-attention"), "--cross-attention: ");
+    config.set("attention.cross", call.get("cross-attention"), "--cross-attention: ", SetBy::command_line);
   replace_length(config, length_option(call, {"max-steps", "steps", "train.max_steps"}),
-                 length_option(call, {"epochs", "train.epochs"}));
+                 length_option(call, {"epochs", "train.epochs"}), SetBy::command_line);
   for (const Setting& setting : settings()) {
     for (const std::string& name : {setting.option, setting.brief, setting.key}) {
       const auto given =
           call.options.find(name);  // `show` has a flag of the name of a setting, without values
       if (given != call.options.end() && !given->second.empty())
-        config.set(setting.key, given->second.back(), "--" + name + ": ");
+        config.set(setting.key, given->second.back(), "--" + name + ": ", SetBy::command_line);
     }
   }
   const auto sets = call.options.find("set");
   if (sets == call.options.end()) return;
   replace_length(config, length_set(sets->second, "train.max_steps="),
-                 length_set(sets->second, "train.epochs="));
+                 length_set(sets->second, "train.epochs="), SetBy::command_line);
   for (const std::string& one : sets->second) {
     const size_t equals = one.find('=');
     if (equals == std::string::npos)
       fail("--set ", one, ": write --set key=value, as in --set train.learning_rate=1e-3.");
-    config.set(one.substr(0, equals), one.substr(equals + 1), "--set ");
+    config.set(one.substr(0, equals), one.substr(equals + 1), "--set ", SetBy::command_line);
   }
 }
 

@@ -32,7 +32,7 @@ int run(const ParsedArguments& call) {
       const auto from = config.origin.find(option.name);
       const std::string otherwise = option.follows.empty() ? "default" : "follows " + option.follows;
       io::printf("%-28s %-14s %s\n", option.name.c_str(), option.value.c_str(),
-                 from == config.origin.end() ? otherwise.c_str() : from->second.c_str());
+                 from == config.origin.end() ? otherwise.c_str() : from->second.words.c_str());
     }
     return 0;
   }

@@ -116,18 +116,23 @@ void check_utf8(const std::string& key, const std::string& value, const std::str
 
 }  // namespace
 
-void Config::set(const std::string& key, const std::string& value, const std::string& where) {
+void Config::set(const std::string& key, const std::string& value, const std::string& where, SetBy by) {
   check_utf8(key, value, where);
   if (const std::string_view now = key_now(key); !now.empty())
     fail(where, key, " is called ", now, " now. Write ", now, " = ", shown(value), ".");
   set_option(*this, key, value, where);
-  origin[key] = where;
+  origin[key] = {where, by};
 }
 
-void replace_length(Config& config, const std::string& steps, const std::string& epochs) {
+bool Config::is_on_command_line(const std::string& key) const {
+  const auto found = origin.find(key);
+  return found != origin.end() && found->second.by == SetBy::command_line;
+}
+
+void replace_length(Config& config, const std::string& steps, const std::string& epochs, SetBy by) {
   if (steps.empty() == epochs.empty()) return;
-  if (epochs.empty() && config.train.epochs != 0) config.set("train.epochs", "0", steps);
-  if (steps.empty() && config.train.max_steps != 0) config.set("train.max_steps", "0", epochs);
+  if (epochs.empty() && config.train.epochs != 0) config.set("train.epochs", "0", steps, by);
+  if (steps.empty() && config.train.max_steps != 0) config.set("train.max_steps", "0", epochs, by);
 }
 
 namespace {
@@ -170,7 +175,7 @@ void apply(Config& config, const toml::table& table, const std::string& prefix, 
     if (known != options.end() && node.is_string() && (known->kind == "number" || known->kind == "integer")) {
       fail(where, path, " = \"", shown(value), "\" is text; a number is needed. Write it without quotes.");
     }
-    config.set(path, value, where);
+    config.set(path, value, where, SetBy::file);
   }
 }
 
@@ -238,7 +243,7 @@ void apply_recipe(Config& config, const std::string& recipe) {
     const toml::table table = parse(std::string(file.text), name);
     if (const auto base = top_text(table, "recipe", name)) apply_recipe(config, *base);
     apply(config, table, "", name);
-    for (auto& [key, origin] : config.origin) origin = "recipe " + recipe;
+    for (auto& [key, origin] : config.origin) origin = {"recipe " + recipe, SetBy::preset};
     return;
   }
   fail("recipe '", shown(recipe), "' is unknown.", suggestion(recipe, known));
@@ -281,7 +286,7 @@ Config from_toml(const std::string& content, const std::string& name) {
     std::string where = place_of(*node, name);
     return value_text(*node, where, text("train.", key)) == "0" ? std::string() : where;
   };
-  replace_length(config, length("max_steps"), length("epochs"));
+  replace_length(config, length("max_steps"), length("epochs"), SetBy::file);
   apply(config, table, "", name);
   return config;
 }
@@ -293,7 +298,7 @@ Config from_preset(const std::string& name) {
     if (name != preset.name) continue;
     Config config = from_toml(std::string(preset.toml), "preset " + name);
     config.preset = name;
-    for (auto& [key, origin] : config.origin) origin = "preset " + name;
+    for (auto& [key, origin] : config.origin) origin = {"preset " + name, SetBy::preset};
     return config;
   }
   fail("preset '", shown(name), "' is unknown.", suggestion(name, known), " A .toml file works too.");

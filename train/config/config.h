@@ -96,6 +96,15 @@ struct DecodeOptions {
   }
 };
 
+/// Where a value comes from.
+enum class SetBy { preset, file, environment, command_line, program };
+
+/// Who set a value last: in words, as "--lr: ", "my.toml:3:1: " or "preset lm", and as what can be asked for.
+struct Origin {
+  std::string words;
+  SetBy by = SetBy::program;
+};
+
 /// Everything that decides a run. Dotted names (model.d_model) are the same in files, on the command line and
 /// in --set.
 struct Config {
@@ -111,18 +120,21 @@ struct Config {
   AttentionOptions attention;
   TrainOptions train;
   DecodeOptions decode;
-  std::map<std::string, std::string> origin;  ///< key -> who set it last
+  std::map<std::string, Origin> origin;  ///< key -> who set it last
 
   void fields(Fields& f);
   /// Sets one dotted key; `where` is who asks: "--set ", "my.toml:3:1: ".
-  void set(const std::string& key, const std::string& value, const std::string& where);
+  void set(const std::string& key, const std::string& value, const std::string& where,
+           SetBy by = SetBy::program);
+  /// Whether an option of the command line set this key last.
+  bool is_on_command_line(const std::string& key) const;
   /// Fails on values that do not go together.
   void check() const;
 };
 
 /// A length given in one unit replaces what was said before in the other. Each is who gives that one
 /// ("--steps: "), empty where nobody does or it is 0, which says "by the other".
-void replace_length(Config& config, const std::string& steps, const std::string& epochs);
+void replace_length(Config& config, const std::string& steps, const std::string& epochs, SetBy by);
 
 /// Named settings: a file of train/presets.
 struct Preset {

@@ -43,8 +43,7 @@ void check_kind(const Config& config) {
   }
   for (const char* key : {"position", "norm", "norm_scale", "norm_epsilon", "norm_bias", "feed_forward",
                           "feed_forward_bias", "activation"}) {
-    const auto asked = config.origin.find(text("model.", key));
-    if (asked != config.origin.end() && asked->second.starts_with("--"))
+    if (config.is_on_command_line(text("model.", key)))
       fail("model.", key, " is of transformers, and model.kind = seq2seq has none. Take it out.");
   }
 }
@@ -140,13 +139,13 @@ void check_values(const Config& config) {
 std::string place_of_keys(const Config& config, const std::string& message) {
   std::string place;
   size_t first = message.find(". ");  // what follows is advice
-  for (const auto& [key, where] : config.origin) {
+  for (const auto& [key, origin] : config.origin) {
     const size_t at = message.find(key);
-    if (at >= first || where.starts_with("preset ")) continue;
+    if (at >= first || origin.by == SetBy::preset) continue;
     const char after = at + key.size() < message.size() ? message[at + key.size()] : ' ';
     if (after != ' ' && after != ':') continue;
     first = at;
-    place = where;
+    place = origin.words;
   }
   return place;
 }

@@ -14,9 +14,9 @@ void override_setting(Config& config, const std::string& key, const std::string&
     if (option.name == key) present = option.value;
   }
   if (present == value) return;
-  const auto from = config.origin.find(key);
-  if (from != config.origin.end() && from->second.starts_with("--"))
-    fail(from->second, key, " = ", present, ", but ", who, " sets it to ", value, ". Take one of them out.");
+  if (config.is_on_command_line(key))
+    fail(config.origin.at(key).words, key, " = ", present, ", but ", who, " sets it to ", value,
+         ". Take one of them out.");
   config.set(key, value, who + ": ");
 }
 

@@ -70,10 +70,11 @@ void from_environment(Config& config) {
     const char* value = std::getenv(variable.c_str());
     return value != nullptr && std::string_view(value) != "0" ? variable + ": " : std::string();
   };
-  replace_length(config, length("train.max_steps"), length("train.epochs"));
+  replace_length(config, length("train.max_steps"), length("train.epochs"), SetBy::environment);
   for (const OptionText& option : options) {
     const std::string variable = variable_of(option.name);
-    if (const char* value = std::getenv(variable.c_str())) config.set(option.name, value, variable + ": ");
+    if (const char* value = std::getenv(variable.c_str()))
+      config.set(option.name, value, variable + ": ", SetBy::environment);
   }
 }
 

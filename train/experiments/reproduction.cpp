@@ -211,7 +211,7 @@ Config config_of(const Work& work, const ReproductionOptions& options, int64_t s
   config.set("attention.encoder", work.row->attention, "published_results.json: ");
   config.set("attention.decoder", work.row->attention, "published_results.json: ");
   const auto data = options.data.find(work.column->name);
-  if (data != options.data.end()) config.set("data.path", data->second, "--data: ");
+  if (data != options.data.end()) config.set("data.path", data->second, "--data: ", SetBy::command_line);
   config.train.seed += seed;
   config.check();
   return config;

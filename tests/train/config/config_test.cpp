@@ -86,7 +86,7 @@ TEST_CASE("config: a file may follow a recipe") {
   CHECK(config.train.optimizer.grad_clip_value == 1);
   CHECK(config.train.epochs == 3);
   CHECK(config.train.max_steps == 0);
-  CHECK(config.origin.at("model.d_model") == "recipe skyformer");
+  CHECK(config.origin.at("model.d_model").words == "recipe skyformer");
   CHECK_THAT(message_of(path, "task = \"lra-text\"\nrecipe = \"gogle\"\n"),
              containing("my.toml:2:10: recipe 'gogle' is unknown. Did you mean 'google'?"));
   CHECK_THAT(message_of(path, "preset = \"lra-text\"\nrecipe = \"gogle\"\n"),
@@ -219,11 +219,11 @@ TEST_CASE("config: preset, then file, then environment, then option, then --set"
   CHECK(config.train.optimizer.grad_clip == 0.13);
   CHECK(config.train.seed == 14);
   CHECK(config.model.d_model == 96);
-  CHECK(config.origin.at("train.label_smoothing") == "preset translate");
-  CHECK_THAT(config.origin.at("train.learning_rate"), containing("mine.toml:3"));
-  CHECK_THAT(config.origin.at("train.warmup_steps"), containing("HEED_TRAIN_WARMUP_STEPS"));
-  CHECK_THAT(config.origin.at("train.grad_clip"), containing("--grad-clip"));
-  CHECK_THAT(config.origin.at("train.seed"), containing("--set"));
+  CHECK(config.origin.at("train.label_smoothing").words == "preset translate");
+  CHECK_THAT(config.origin.at("train.learning_rate").words, containing("mine.toml:3"));
+  CHECK_THAT(config.origin.at("train.warmup_steps").words, containing("HEED_TRAIN_WARMUP_STEPS"));
+  CHECK_THAT(config.origin.at("train.grad_clip").words, containing("--grad-clip"));
+  CHECK_THAT(config.origin.at("train.seed").words, containing("--set"));
   CHECK(!config.origin.contains("train.patience"));
 }
 
