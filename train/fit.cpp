@@ -187,8 +187,11 @@ FitOptions shortened(FitOptions options) {
 struct TemporaryFolder {
   Path path;
   ~TemporaryFolder() {
-    std::error_code ignored;  // what cannot be removed stays in the folder for temporary files
-    if (!path.empty()) std::filesystem::remove_all(path, ignored);
+    try {
+      if (!path.empty()) io::remove_all(path);
+    } catch (const Error& error) {
+      io::print_error(text("warning: ", error.what(), "\n"));
+    }
   }
 };
 

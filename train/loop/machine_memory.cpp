@@ -1,6 +1,7 @@
 // Read from /proc, /sys and the limits of the process.
 #include "heed/train/loop/machine_memory.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -56,6 +57,13 @@ int64_t left_by_limit(__rlimit_resource limit, const char* word) {
 }  // namespace
 
 int64_t resident_bytes() { return of_this_process("VmRSS:"); }
+int64_t free_heap_bytes() {
+#ifdef __GLIBC__
+  return static_cast<int64_t>(mallinfo2().fordblks);
+#else
+  return 0;
+#endif
+}
 int64_t peak_resident_bytes() { return of_this_process("VmHWM:"); }
 
 int64_t free_bytes(const Path& metadata) {

@@ -11,6 +11,8 @@ namespace heed {
 int64_t resident_bytes();
 /// The most it has been.
 int64_t peak_resident_bytes();
+/// Bytes that malloc holds and nobody uses; 0 where that is not known. Tensors are not malloc's.
+int64_t free_heap_bytes();
 /// What this process may still take: the least of what the machine (by a file like /proc/meminfo), its
 /// control group and its limits leave. Where none of them tells: 2^60.
 int64_t free_bytes(const Path& metadata = "/proc/meminfo");

@@ -188,8 +188,10 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   out.seconds = out.step_seconds * batches.mean_over_typical() * static_cast<double>(steps);
   const int64_t every = validate_every(config.train, steps);
   out.validations = (steps + every - 1) / every;
-  // A checkpoint is put together in memory, and the best one is read back whole; the rest is small.
-  const int64_t later = out.weights + out.moments + (int64_t{2} << 20);
+  // A checkpoint is put together in memory, and the best one is read back whole; the rest is small, and finds
+  // some room in what malloc holds already.
+  const int64_t rest = std::max<int64_t>((int64_t{2} << 20) - free_heap_bytes(), 0);
+  const int64_t later = out.weights + out.moments + rest;
   out.now = resident_bytes();
   out.peak = std::max(peak_resident_bytes(), out.now + later);
   // What is cached is given back where a checkpoint needs it.
