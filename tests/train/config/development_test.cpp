@@ -40,10 +40,10 @@ TEST_CASE("development: a fast run has two steps, two validations and few data, 
 
 TEST_CASE("development: a length of the command line and a fast run refuse each other") {
   Config config = make_config("recall");
-  config.set("train.max_steps", "50", "--steps: ");
+  config.set("train.max_steps", "50", "--steps: ", SetBy::command_line);
   CHECK_THROWS_WITH(fast_dev_run(config),
                     containing("--steps: train.max_steps = 50") && containing("--fast-dev-run sets it to 2"));
-  config.set("train.max_steps", "2", "--steps: ");  // says the same
+  config.set("train.max_steps", "2", "--steps: ", SetBy::command_line);  // says the same
   fast_dev_run(config);
   CHECK(config.train.max_steps == 2);
 }
@@ -60,7 +60,7 @@ TEST_CASE("development: to overfit switches dropout and smoothing off, and refus
   CHECK(config.train.label_smoothing == 0);
 
   Config asks = make_config("translate");
-  asks.set("model.dropout", "0.3", "--dropout: ");
+  asks.set("model.dropout", "0.3", "--dropout: ", SetBy::command_line);
   CHECK_THROWS_WITH(overfit(asks, 3),
                     containing("--dropout: model.dropout = 0.3, but --overfit 3 sets it to 0"));
   Config other = make_config("lra-text");
