@@ -37,7 +37,7 @@ struct FitOptions {
   std::vector<Callback*> callbacks = {};
 
   /// The run folder: checkpoints, metrics.jsonl and TensorBoard events; made where it is missing. A folder
-  /// with checkpoints is resumed, bit-identical to a run that never stopped. Empty: nothing is written.
+  /// with checkpoints is resumed, bit-identical to an uninterrupted run. Empty: nothing is written.
   Path folder = {};
   int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
   OnNan on_nan = OnNan::stop;    ///< at a step whose loss or gradient is not finite

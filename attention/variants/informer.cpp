@@ -39,7 +39,7 @@ struct InformerOptions {
     f("lazy", Choice(lazy, {"published", "mean"}),
       "what the other queries of a decoder get: the sum of the values so "
       "far, or their mean");
-    f("strict", strict, "a decoder's choice knows nothing of later tokens");
+    f("strict", strict, "a decoder's choice does not depend on later tokens");
     f("resample", resample, "new samples at each call while training");
     f("scale", scale, "multiplies the scores; 0: 1 / sqrt(d)");
   }

@@ -45,7 +45,7 @@ struct LoaderPosition {
 ///     for (const Batch& batch : loader) ...   // the rest of this epoch; the next loop takes the next epoch
 ///
 /// What comes next is position(), which a checkpoint keeps: a loader that seeks there gives the same batches
-/// as one that never stopped. For use by one thread at a time.
+/// as an uninterrupted one. For use by one thread at a time.
 class DataLoader {
  public:
   /// The set must outlive the loader and keep its size. Fails for options out of range, for a set without

@@ -43,7 +43,7 @@ TEST_CASE("own program: it trains, resumes with the same numbers, evaluates and 
   REQUIRE(evaluated.code == 0);
   CHECK(parse_json(evaluated.out, "evaluate").at("accuracy").real() == accuracy);
 
-  // 10 steps, then the other 10: as the run that never stopped.
+  // 10 steps, then the other 10: as the uninterrupted run.
   REQUIRE(
       shell.run({"train", "mine.toml", "--steps", "10", "--name", "half", "--schedule", "constant"}).code ==
       0);
@@ -85,7 +85,7 @@ TEST_CASE(
   check_refused(shell, {"train", "commonst"}, 2, {"'commonst' is unknown", "commonest"});
   check_refused(shell, {"train", "commonest", "--letters", "3"}, 2, {"letters"});
 
-  // heed itself knows nothing of them.
+  // The program heed does not have them.
   Shell plain;
   io::write(plain.scratch / "mine.toml", "task = \"commonest\"\n");
   check_refused(plain, {"train", "mine.toml"}, 2, {"mine.toml:1:8: task 'commonest' is unknown"});

@@ -23,8 +23,8 @@ struct TrainingState {
 /// made where it is missing. Fault::file where it cannot be written; older checkpoints are then unchanged.
 void save_checkpoint(const Path& folder, const TrainingState& state, int64_t keep = 2);
 
-/// Puts all parts of `state` to where save_checkpoint() left them, so that the loop goes on with the bits of
-/// one that never stopped; false, and nothing is changed, when the folder has no checkpoint. `which`: last,
+/// Puts all parts of `state` to where save_checkpoint() left them, so that the resumed loop is bit-identical
+/// to an uninterrupted one; false, and nothing is changed, when the folder has no checkpoint. `which`: last,
 /// or a number of steps. Fault::data where the checkpoint is damaged, of another model or loader, or lacks a
 /// part.
 bool load_checkpoint(const Path& folder, TrainingState& state, std::string_view which = "last");

@@ -107,7 +107,7 @@ TEST_CASE("data_loader: the shuffled order is a function of seed and epoch") {
   CHECK(rest(same) == next);
 }
 
-TEST_CASE("data_loader: a loader that seeks gives the batches of one that never stopped") {
+TEST_CASE("data_loader: a loader that seeks gives the batches of an uninterrupted one") {
   const Sequences data(20);
   for (const int64_t prefetch : {0, 1, 4}) {
     for (const int64_t buckets : {0, 2}) {

@@ -71,7 +71,7 @@ TEST_CASE("overfit: the command says whether the model has learned its batches")
   CHECK_THAT(result.err, containing("overfit") && containing("it has learned these batches by heart"));
   const std::string config = io::read(shell.scratch / "runs/few/config.toml");
   CHECK_THAT(config, containing("overfit_batches = 1"));
-  // Resumed, it goes on with the same batch.
+  // Resumed, it trains on the same batch.
   const Result resumed = shell.run({"resume", "runs/few", "--steps", "152"});
   REQUIRE(resumed.code == 0);
   CHECK_THAT(resumed.err, containing("by heart"));

@@ -73,7 +73,7 @@ TEST_CASE("overfit: training sees the first batches of the first epoch alone, an
   CHECK(result.best.first() < losses.front());
 }
 
-TEST_CASE("overfit: a resumed run is the one that never stopped") {
+TEST_CASE("overfit: a resumed run is bit-identical to an uninterrupted one") {
   const Scratch scratch;
   for (const char* accumulate : {"1", "3"}) {
     const std::string name = std::string("a") + accumulate;

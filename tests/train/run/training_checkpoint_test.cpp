@@ -45,7 +45,7 @@ struct Loop {
 
 }  // namespace
 
-TEST_CASE("training_checkpoint: a loop that loads it has the bits of one that never stopped") {
+TEST_CASE("training_checkpoint: a resumed loop is bit-identical to an uninterrupted one") {
   const Scratch scratch;
   const TensorDataset data = numbers(18);
   Loop whole(data);
