@@ -10,6 +10,7 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/core/sparse_pattern.h"
 #include "heed/tests/catch.h"
+#include "heed/tests/core/kernels/attention/run_attention.h"
 #include "heed/tests/core/kernels/attention_arguments_on_device.h"
 #include "heed/tests/core/kernels/attention_reference.h"
 
@@ -42,28 +43,10 @@ std::shared_ptr<const kernel::Pattern> pattern(int64_t H, int64_t Tq, int64_t Tk
 using Sizes = test::HeadSizes;
 using Inputs = test::HeadInputs;
 
-struct Outputs {
-  Tensor out, lse, dq, dk, dv;
-};
+using Outputs = test::HeadOutputs;
 
 Outputs run(const Inputs& x, const kernel::PatternTerms& terms) {
-  Outputs y{.out = blank_like(x.dout),
-            .lse = Tensor({x.q.extent(0), x.q.extent(1), x.q.extent(2)}, x.q.dtype()),
-            .dq = blank_like(x.q),
-            .dk = blank_like(x.k),
-            .dv = blank_like(x.v)};
-  launch_here<kernel::PatternAttention>(x.q, x.k, x.v, terms, y.out, y.lse);
-  launch_here<kernel::PatternAttentionBack>(kernel::AttentionBackTensors{.q = x.q,
-                                                                         .k = x.k,
-                                                                         .v = x.v,
-                                                                         .out = y.out,
-                                                                         .lse = y.lse,
-                                                                         .dout = x.dout,
-                                                                         .dq = y.dq,
-                                                                         .dk = y.dk,
-                                                                         .dv = y.dv},
-                                            terms);
-  return y;
+  return test::run_attention<kernel::PatternAttention, kernel::PatternAttentionBack>(x, terms);
 }
 
 constexpr double rate = 0.3;
