@@ -1,6 +1,5 @@
 // Tokens in buckets, on the CPU.
 #include "heed/core/kernels/content/bucket.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "heed/core/ceil_div.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

@@ -1,10 +1,10 @@
 // Picking one key a row on the CPU.
 #include "heed/core/kernels/content/hard_choice.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
 #include "heed/core/distributed/batch_shard.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

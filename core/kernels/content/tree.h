@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "heed/core/kernels/content/tree_node.h"
-#include "heed/core/kernels/simd/vector.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 

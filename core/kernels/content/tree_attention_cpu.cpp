@@ -1,6 +1,5 @@
 // Attention over buds on the CPU. Gradients fall on nodes first, and from there on the leaves below them.
 #include "heed/core/kernels/content/tree_attention.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "heed/core/kernels/attention/head_rows.h"
 #include "heed/core/kernels/content/tree.h"
 #include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

@@ -1,12 +1,11 @@
 // Products of few rows with a weight in bf16, on the CPU: dot products along the rows of the weight.
 #include "heed/core/kernels/gemm/bf16_weight_gemm.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

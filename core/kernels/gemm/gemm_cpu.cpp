@@ -1,7 +1,6 @@
 // Products of matrices on the CPU: cut into tiles fixed by the shape, which our threads compute one by one,
 // in single rounding with our own loops where vectors are wide enough, else with OpenBLAS at one thread.
 #include "heed/core/kernels/gemm/gemm.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
@@ -11,6 +10,7 @@
 #include "heed/core/kernels/gemm/gemm_bf16.h"
 #include "heed/core/kernels/gemm/gemm_layout.h"
 #include "heed/core/kernels/gemm/gemm_tiles.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/blas.h"

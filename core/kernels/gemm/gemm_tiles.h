@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel::tiles {
 

@@ -5,7 +5,7 @@
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/kernels/gemm/gemm.h"
 #include "heed/core/kernels/norm/reduce.h"
-#include "heed/core/kernels/simd/target_isa.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/kernels/simd/vector.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 namespace {

@@ -1,13 +1,11 @@
 // Cross entropy on the CPU.
 #include "heed/core/kernels/norm/cross_entropy.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "heed/core/kernels/content/index_errors.h"
-#include "heed/core/kernels/simd/math.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

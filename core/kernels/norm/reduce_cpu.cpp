@@ -1,11 +1,10 @@
 // Reductions on the CPU.
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/kernels/norm/reduce_parts.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/elementwise/copy.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/operation_count.h"
 

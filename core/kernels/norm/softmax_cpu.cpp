@@ -1,14 +1,12 @@
 // Softmax of rows on the CPU.
 #include "heed/core/kernels/norm/softmax.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/kernels/simd/math.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
