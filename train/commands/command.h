@@ -11,12 +11,12 @@
 namespace heed {
 
 /// All commands, in the order of the help: those of commands.def, then those that register_command() has
-/// added.
+/// added (command_registry.cpp).
 std::span<const Command> commands();
 /// Every command with its arguments and options: the page docs/reference/commands.md.
 std::string commands_markdown();
 
-/// --recipe, for verbs that take a preset.
+/// --recipe, for commands that take a preset.
 inline constexpr CommandOption recipe_option{
     "recipe", "NAME", "of a preset that has several: tiny, google, nystrom, skyformer or best"};
 
@@ -34,8 +34,9 @@ std::vector<Setting> settings();
 /// All settings with their options: the page docs/reference/settings.md.
 std::string settings_markdown();
 
-/// --beam-size and --length-penalty, of verbs that decode with a run's model; checks the config afterwards.
-void apply_decoding(Config& config, const ParsedArguments& call);
+/// --beam-size and --length-penalty, of commands that decode with a run's model; checks the config
+/// afterwards.
+void apply_decoding(Config& config, const ParsedArguments& arguments);
 std::vector<CommandOption> with_decoding(std::vector<CommandOption> options);
 
 }  // namespace heed

@@ -29,7 +29,7 @@ inline constexpr CommandOption collective_timeout_option{
 /// given the number of processes. Returns the exit code. What goes wrong for all calls `failed` in each; the
 /// first process says it, and then all end. A process that fails by itself says so and ends all at once.
 int train_as_started(
-    const ParsedArguments& call, const std::function<Opening(int64_t processes)>& open,
+    const ParsedArguments& arguments, const std::function<Opening(int64_t processes)>& open,
     const std::function<void()>& failed = [] {});
 
 /// The batch that so many processes share, each of which was promised the batch of the config.

@@ -62,9 +62,9 @@ std::string help_of(const std::vector<Meaning>& meanings) {
 }
 
 /// Who gives a length as an option, under one of its names.
-std::string length_option(const ParsedArguments& call, const std::vector<std::string>& names) {
+std::string length_option(const ParsedArguments& arguments, const std::vector<std::string>& names) {
   for (const std::string& one : names) {
-    if (call.has(one) && call.get(one) != "0") return "--" + one + ": ";
+    if (arguments.has(one) && arguments.get(one) != "0") return "--" + one + ": ";
   }
   return "";
 }
@@ -119,25 +119,26 @@ std::vector<Setting> settings() {
   return all;
 }
 
-void apply_settings(Config& config, const ParsedArguments& call) {
-  if (call.has("attention")) {
-    config.set("attention.encoder", call.get("attention"), "--attention: ", SetBy::command_line);
-    config.set("attention.decoder", call.get("attention"), "--attention: ", SetBy::command_line);
+void apply_settings(Config& config, const ParsedArguments& arguments) {
+  if (arguments.has("attention")) {
+    config.set("attention.encoder", arguments.get("attention"), "--attention: ", SetBy::command_line);
+    config.set("attention.decoder", arguments.get("attention"), "--attention: ", SetBy::command_line);
   }
-  if (call.has("cross-attention"))
-    config.set("attention.cross", call.get("cross-attention"), "--cross-attention: ", SetBy::command_line);
-  replace_length(config, length_option(call, {"max-steps", "steps", "train.max_steps"}),
-                 length_option(call, {"epochs", "train.epochs"}), SetBy::command_line);
+  if (arguments.has("cross-attention"))
+    config.set("attention.cross", arguments.get("cross-attention"),
+               "--cross-attention: ", SetBy::command_line);
+  replace_length(config, length_option(arguments, {"max-steps", "steps", "train.max_steps"}),
+                 length_option(arguments, {"epochs", "train.epochs"}), SetBy::command_line);
   for (const Setting& setting : settings()) {
     for (const std::string& name : {setting.option, setting.brief, setting.key}) {
       const auto given =
-          call.options.find(name);  // `show` has a flag of the name of a setting, without values
-      if (given != call.options.end() && !given->second.empty())
+          arguments.options.find(name);  // `show` has a flag of the name of a setting, without values
+      if (given != arguments.options.end() && !given->second.empty())
         config.set(setting.key, given->second.back(), "--" + name + ": ", SetBy::command_line);
     }
   }
-  const auto sets = call.options.find("set");
-  if (sets == call.options.end()) return;
+  const auto sets = arguments.options.find("set");
+  if (sets == arguments.options.end()) return;
   replace_length(config, length_set(sets->second, "train.max_steps="),
                  length_set(sets->second, "train.epochs="), SetBy::command_line);
   for (const std::string& one : sets->second) {

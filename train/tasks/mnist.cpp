@@ -9,7 +9,7 @@
 #include "heed/data/formats/idx.h"
 #include "heed/data/synthetic/digits.h"
 #include "heed/nn/encoder_models.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {

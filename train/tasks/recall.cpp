@@ -5,7 +5,7 @@
 #include "heed/attention/variant.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/encoder_models.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {

@@ -2,7 +2,7 @@
 #include "heed/data/formats/cifar.h"
 #include "heed/data/synthetic/retrieval_documents.h"
 #include "heed/train/tasks/lra/lra.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {

@@ -2,7 +2,7 @@
 #include "heed/data/synthetic/listops.h"
 #include "heed/core/io/files.h"
 #include "heed/train/tasks/lra/lra.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {

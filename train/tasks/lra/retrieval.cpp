@@ -3,7 +3,7 @@
 #include "heed/data/text/labelled_text.h"
 #include "heed/nn/encoder_models.h"
 #include "heed/train/tasks/lra/lra.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {

@@ -2,7 +2,7 @@
 #include "heed/data/synthetic/retrieval_documents.h"
 #include "heed/data/text/labelled_text.h"
 #include "heed/train/tasks/lra/lra.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {
