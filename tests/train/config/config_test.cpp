@@ -145,7 +145,7 @@ TEST_CASE("config: any UTF-8 comes back from TOML, in every setting that is text
 }
 
 TEST_CASE("config: text that is not UTF-8 is refused with its bytes, wherever it comes from") {
-  const auto told = [](const auto& arguments) {
+  const auto told = [](const auto& call) {
     try {
       call();
     } catch (const Error& error) {
