@@ -7,7 +7,7 @@
 
 #include "heed/core/distributed/single_process.h"
 #include "heed/train/commands/command.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/run_folder.h"
 
 namespace heed {

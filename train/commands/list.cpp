@@ -7,7 +7,7 @@
 #include "heed/data/download/download.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/installed_pages.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {

@@ -6,7 +6,7 @@
 
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/task.h"
 

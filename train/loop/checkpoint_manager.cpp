@@ -7,8 +7,8 @@
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 #include "heed/core/memory/storage.h"
-#include "heed/train/loop/anomaly_detection.h"
 #include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/non_finite_search.h"
 #include "heed/train/loop/overfit.h"
 
 namespace heed {

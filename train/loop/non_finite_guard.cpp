@@ -1,11 +1,11 @@
-// Skipping, and when that does not help.
+// Skips steps whose loss or gradient is not finite, up to train.skip_limit in a row; else stops the run.
 #include "heed/train/loop/non_finite_guard.h"
 
 #include <cmath>
 
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
-#include "heed/train/loop/anomaly_detection.h"
+#include "heed/train/loop/non_finite_search.h"
 
 namespace heed {
 

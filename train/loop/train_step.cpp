@@ -6,7 +6,7 @@
 #include "heed/autograd/tape.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
-#include "heed/train/loop/anomaly_detection.h"
+#include "heed/train/loop/non_finite_search.h"
 
 namespace heed {
 

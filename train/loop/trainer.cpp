@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "heed/core/memory/storage.h"
-#include "heed/train/loop/anomaly_detection.h"
+#include "heed/train/loop/non_finite_search.h"
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/loop/stop_signals.h"
 
