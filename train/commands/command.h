@@ -25,8 +25,8 @@ struct Setting {
   std::string key;     ///< "train.learning_rate"
   std::string option;  ///< "learning-rate", or the dotted key where an earlier group has that name too
   std::string brief;   ///< a second, shorter option, "lr"; mostly empty
-  std::string help;    ///< with the words it takes, and in brackets its value where nobody says it
-  bool word = false;   ///< takes one of several words
+  std::string help;  ///< with the words or the range it takes, and in brackets its value where nobody says it
+  bool word = false;  ///< takes one of several words
 };
 /// Every setting of every task. A key that not all tasks have, or that means something else in some, says
 /// what it is in which, a line each.

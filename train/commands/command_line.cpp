@@ -46,8 +46,8 @@ T parsed(const std::string& name, const std::string& value, const char* needed) 
 int64_t ParsedArguments::integer(const std::string& name, int64_t otherwise) const {
   if (!has(name)) return otherwise;
   const auto out = parsed<int64_t>(name, get(name), "a whole number");
-  if (name != "seed" && (out > most_counted || out < -most_counted))
-    fail("--", name, " = ", out, ". It must be -", most_counted, " to ", most_counted, ".");
+  if (name != "seed" && (out > max_integer || out < -max_integer))
+    fail("--", name, " = ", out, ". It must be -", max_integer, " to ", max_integer, ".");
   return out;
 }
 

@@ -12,9 +12,14 @@ namespace {
 
 /// What a key means in some tasks.
 struct Meaning {
-  std::string help;                                              // with the words it takes
+  std::string help;                                              // with the words or the range it takes
   std::vector<std::pair<std::string, std::string>> values = {};  // task, and what it is there by itself
 };
+
+/// "1 to 1000"; "from 0" where nothing but the size of integers bounds it.
+std::string range_text(const IntRange& range) {
+  return range.max >= max_integer ? text("from ", range.min) : text(range.min, " to ", range.max);
+}
 
 /// "lm, mnist"; the tasks of Long Range Arena are one name where all of them are meant.
 std::string names_of(std::vector<std::string> some) {
@@ -99,7 +104,8 @@ std::vector<Setting> settings() {
         all.push_back({option.name, option.name.substr(option.name.rfind('.') + 1), brief_option(option.name),
                        "", word});
       }
-      const std::string help = option.help + (word ? " (" + option.kind + ")" : "");
+      const std::string legal = word ? option.kind : option.range ? range_text(*option.range) : "";
+      const std::string help = option.help + (legal.empty() ? "" : " (" + legal + ")");
       auto same =
           std::find_if(known.begin(), known.end(), [&](const Meaning& one) { return one.help == help; });
       if (same == known.end()) same = known.insert(known.end(), Meaning{.help = help});
