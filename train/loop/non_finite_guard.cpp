@@ -29,7 +29,7 @@ void NonFiniteGuard::keep_buffers() {
     KeptBuffer& kept = kept_[i];
     kept.place = all[i].tensor;
     kept.before = *kept.place;
-    // Else in the memory of the step before.
+    // Otherwise reuse the copy's memory of the step before.
     if (!kept.numbers || kept.numbers.shape() != kept.before.shape())
       kept.numbers = Tensor::zeros(kept.before.shape(), kept.before.dtype(), kept.before.device());
     launch<kernel::Copy>(kept.before.device(), kept.before, kept.numbers);

@@ -1,4 +1,4 @@
-// From a run that predicts tokens to one that classifies.
+// Pre-training: runs token prediction first, then gives its weights to the classifier.
 #include "heed/train/loop/pretraining.h"
 
 #include "heed/core/io/files.h"

@@ -1,4 +1,4 @@
-// Buds on the CPU: each query grows its own, from masses that all heads add to.
+// Buds on the CPU: chosen for each query, from masses summed over heads.
 #include "heed/core/kernels/content/tree_buds.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ int64_t bud_draws(const BudTerms& terms) {
 
 namespace {
 
-/// What the masses of one query's buds are made of.
+/// What the masses of one query's buds are computed from.
 template <class T>
 class Masses {
  public:

@@ -1,4 +1,4 @@
-// Linear layers on the CPU: products and what stands behind them, one after the other.
+// Linear layers on the CPU: the product, then bias and GELU, one after the other.
 #include "heed/core/kernels/gemm/linear.h"
 
 #include "heed/core/kernels/elementwise/apply.h"

@@ -19,8 +19,7 @@ struct RowSums {
   double lse, sum;
 };
 
-/// The log of the sum of exponentials and the plain sum, reading the row once: the shift grows block by
-/// block.
+/// log-sum-exp and plain sum of a row in one pass: the maximum that is subtracted grows block by block.
 template <class T>
 RowSums<T> row_sums(const T* x, int64_t width, bool plain) {
   constexpr T lowest = -std::numeric_limits<T>::infinity();

@@ -100,8 +100,8 @@ void for_rows(const Tensor& empty_like, F&& f) {
 
 }  // namespace
 
-/// y[row, :] = exp(x[row, :] - max) / sum, zeros in a row of -inf. One task is some rows, or up to 32 wide
-/// some groups of 16 rows.
+/// y[row, :] = exp(x[row, :] - max) / sum, zeros in a row of -inf. One task is some rows, or
+/// some groups of 16 rows where rows have up to 32 numbers.
 template <>
 void Softmax::cpu<here>(const Tensor& x, const Tensor& y) {
   visit_float("softmax", x.dtype(), [&](auto type) {
