@@ -20,13 +20,13 @@ class TrainCallback;
 
 /// A command line, taken apart.
 struct ParsedArguments {
-  std::string verb;
+  std::string verb;                                         ///< the command's name
   std::vector<std::string> words;                           ///< what is no option
   std::map<std::string, std::vector<std::string>> options;  ///< by name without dashes; a flag has no values
   std::vector<std::string> arguments;                       ///< everything as typed
   std::vector<TrainCallback*> callbacks = {};               ///< of training: see run_program()
 
-  bool has(const std::string& name) const { return options.contains(name); }
+  bool has(const std::string& name) const { return options.contains(name); }  ///< whether an option was given
   /// The last value of an option.
   std::string get(const std::string& name, const std::string& otherwise = "") const;
   int64_t integer(const std::string& name, int64_t otherwise) const;  ///< Fails naming the option
@@ -38,17 +38,18 @@ struct ParsedArguments {
 struct CommandOption {
   const char* name;   ///< without dashes
   const char* value;  ///< what it takes, in capitals; empty: a flag
-  const char* help;
+  const char* help;   ///< one line of the help
 };
 
 /// One command. Its texts must live as long as the program: literals do.
 struct Command {
-  const char* name;
-  const char* about;
-  const char* words;       ///< "PRESET|FILE"; empty where it takes no words
-  const char* words_help;  ///< what these are
-  size_t least, most;      ///< how many words
-  std::vector<CommandOption> options;
+  const char* name;                    ///< as people type it
+  const char* about;                   ///< one line of `heed --help`
+  const char* words;                   ///< "PRESET|FILE"; empty where it takes no words
+  const char* words_help;              ///< what these are
+  size_t least;                        ///< fewest words it takes
+  size_t most;                         ///< most words it takes
+  std::vector<CommandOption> options;  ///< its options besides settings
   bool settings;                       ///< takes every key of Config as an option too, for apply_settings()
   int (*run)(const ParsedArguments&);  ///< gives the exit code; what it throws is printed as an error
   std::string (*more)() = nullptr;     ///< what its own help says besides `about`

@@ -36,6 +36,7 @@ std::string settings_markdown();
 
 /// --beam-size and --length-penalty, of verbs that decode with a run's model; checks the config afterwards.
 void apply_decoding(Config& config, const ParsedArguments& call);
+/// `options` followed by the two that apply_decoding() reads.
 std::vector<CommandOption> with_decoding(std::vector<CommandOption> options);
 
 }  // namespace heed
