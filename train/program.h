@@ -26,7 +26,7 @@ struct ParsedArguments {
   std::vector<std::string> argv;                            ///< everything as typed
   std::vector<TrainCallback*> callbacks = {};               ///< of training: see run_program()
 
-  bool has(const std::string& name) const { return options.contains(name); }
+  bool has(const std::string& name) const { return options.contains(name); }  ///< whether an option was given
   /// The last value of an option.
   std::string get(const std::string& name, const std::string& otherwise = "") const;
   int64_t integer(const std::string& name, int64_t otherwise) const;  ///< Fails naming the option
@@ -38,7 +38,7 @@ struct ParsedArguments {
 struct CommandOption {
   const char* name;   ///< without dashes
   const char* value;  ///< what it takes, in capitals; empty: a flag
-  const char* help;
+  const char* help;   ///< one line of the help
 };
 
 /// One command. Its texts must live as long as the program: literals do.
