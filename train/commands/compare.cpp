@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t most_seeds = 100;
+constexpr int64_t max_seeds = 100;
 
 std::vector<std::string> specs_of(const ParsedArguments& arguments) {
   std::vector<std::string> specs;
@@ -25,7 +25,7 @@ std::vector<std::string> specs_of(const ParsedArguments& arguments) {
 
 std::vector<PlannedRun> plans_of(const ParsedArguments& arguments) {
   const int64_t seeds = arguments.integer("seeds", 1);
-  if (seeds < 1 || seeds > most_seeds) fail("--seeds = ", seeds, ". It must be 1 to ", most_seeds, ".");
+  if (seeds < 1 || seeds > max_seeds) fail("--seeds = ", seeds, ". It must be 1 to ", max_seeds, ".");
   std::vector<PlannedRun> plans;
   for (const std::string& spec : specs_of(arguments)) {
     for (int64_t i = 0; i < seeds; ++i) {

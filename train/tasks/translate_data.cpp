@@ -155,7 +155,7 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
       .fixed_length = options.fixed_length,
       .few_shapes = options.shapes == ShapeChoice::few ||
                     (options.shapes == ShapeChoice::automatic && default_device == Device::cuda),
-      .most_columns = max_length,
+      .max_columns = max_length,
       .seed = static_cast<uint64_t>(config.train.seed),
       .special = source_->special()};
   int64_t dropped = 0, cut = 0;
