@@ -65,7 +65,7 @@ Comparison of_folders(const std::vector<std::string>& folders) {
     if (task.empty()) task = its;
     if (its != task)
       fail("compare: ", folder, " is of the task ", its, ", but ", folders.front(), " of ", task,
-           ". Scores of different tasks say nothing about each other: name runs of one task.");
+           ". Scores of different tasks cannot be compared: name runs of one task.");
     runs.push_back(read_compared(folder, distinct && !name.empty() ? name : folder));
   }
   return compare_runs("Runs side by side", std::move(runs));
