@@ -148,8 +148,8 @@ TEST_CASE("language data: what cannot be is refused with the key") {
   io::write(scratch / "a.txt", verse(3000, 1));
   const std::string path = (scratch / "a.txt").string();
   const auto refused = [](const Settings& settings, Fault fault) -> std::string {
-    Config config = lm(settings);
     try {
+      Config config = lm(settings);
       said_by_load(config);
     } catch (const Error& error) {
       CHECK(static_cast<int>(error.fault()) == static_cast<int>(fault));
