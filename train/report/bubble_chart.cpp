@@ -95,15 +95,15 @@ void check(const BubbleChart& chart) {
 /// The picture, with or without colours.
 std::string drawing(const BubbleChart& chart, std::string_view colours) {
   check(chart);
-  const auto [least_x, most_x] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
-                                                     [](auto& a, auto& b) { return a.x < b.x; });
-  const auto [least_y, most_y] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
-                                                     [](auto& a, auto& b) { return a.y < b.y; });
-  const double most_area = std::max_element(chart.bubbles.begin(), chart.bubbles.end(), [](auto& a, auto& b) {
-                             return a.area < b.area;
-                           })->area;
-  const Axis across = logarithmic_axis(least_x->x, most_x->x),
-             up = linear_axis(least_y->y, most_y->y, chart.y_most);
+  const auto [min_x, max_x] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
+                                                  [](auto& a, auto& b) { return a.x < b.x; });
+  const auto [min_y, max_y] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
+                                                  [](auto& a, auto& b) { return a.y < b.y; });
+  const double max_area = std::max_element(chart.bubbles.begin(), chart.bubbles.end(), [](auto& a, auto& b) {
+                            return a.area < b.area;
+                          })->area;
+  const Axis across = logarithmic_axis(min_x->x, max_x->x),
+             up = linear_axis(min_y->y, max_y->y, chart.y_most);
   const auto at_x = [&](double x) {
     return plot_left +
            std::log(x / across.low) / std::log(across.high / across.low) * (plot_right - plot_left);
@@ -140,7 +140,7 @@ std::string drawing(const BubbleChart& chart, std::string_view colours) {
                    [&](size_t a, size_t b) { return chart.bubbles[a].area > chart.bubbles[b].area; });
   for (const size_t i : order) {
     const Bubble& one = chart.bubbles[i];
-    const double radius = std::max(2.5, largest * std::sqrt(one.area / most_area));
+    const double radius = std::max(2.5, largest * std::sqrt(one.area / max_area));
     out +=
         text("<circle cx=\"", trimmed(at_x(one.x), 1), "\" cy=\"", trimmed(at_y(one.y), 1), "\" r=\"",
              trimmed(radius, 1), "\" fill=\"var(--series-", i % 8,
