@@ -15,7 +15,9 @@ struct Spent {
 
 /// The sizes of a step of one head: batch, sequence length, head width.
 struct StepExtent {
-  int64_t batch = 1, length = 0, width = 0;
+  int64_t batch = 1;   ///< sequences B
+  int64_t length = 0;  ///< tokens T of each
+  int64_t width = 0;   ///< width of a head
 };
 
 /// Counts one forward and backward pass on one thread. Queries and keys are [B, T, width] on the attention's
@@ -25,8 +27,10 @@ Spent count_step(Attention& attention, const Mask& mask, const Tensor& queries, 
 /// Exponents of a variant's time and memory, measured by doubling length and width at sizes where the leading
 /// term of the growth declared in `traits` dominates on this device. `step` counts one step of given sizes.
 struct CountedGrowth {
-  Growth time, memory;
+  Growth time;    ///< exponents of the operations
+  Growth memory;  ///< exponents of the peak bytes
 };
+/// Calls `step` eight times, on one thread each.
 CountedGrowth counted_growth(const Traits& traits, Device device,
                              const std::function<Spent(const StepExtent&)>& step);
 /// The same for a variant with default options, bidirectional if it can be, on the CPU. Takes about a second.

@@ -15,7 +15,7 @@ namespace heed {
 
 /// The name of an attention and its options: "linear:epsilon=1e-5".
 struct Spec {
-  std::string name;
+  std::string name;                                          ///< the variant's name, without options
   std::vector<std::pair<std::string, std::string>> options;  ///< in the order written
 };
 
@@ -31,9 +31,11 @@ std::string suggestion(std::string_view word, std::span<const std::string> known
 
 /// One option as text, for help, docs and config.toml.
 struct OptionText {
-  std::string name, value, kind,
-      help;                  ///< kind: "integer", "number", "true or false", "text" or the legal words
-  std::string follows = {};  ///< the option whose value this unset one has; else empty
+  std::string name;                    ///< as it stands in a spec
+  std::string value;                   ///< in effect
+  std::string kind;                    ///< "integer", "number", "true or false", "text" or the legal words
+  std::string help;                    ///< one line
+  std::string follows = {};            ///< the option whose value this unset one has; else empty
   std::optional<IntRange> range = {};  ///< of an integer option that declares one
 };
 

@@ -14,7 +14,8 @@ namespace heed {
 
 /// Growth of a cost: proportional to n^length d^width, for sequence length n and head width d.
 struct Growth {
-  double length = 0, width = 0;
+  double length = 0;  ///< exponent of n
+  double width = 0;   ///< exponent of d
 };
 
 /// What the attention map of a variant means.
@@ -28,25 +29,27 @@ enum class MapKind {
 
 /// Declared properties of a variant. The battery of tests/attention checks all of them.
 struct Traits {
-  const char* name = "";
-  const char* also = "";  ///< another common name; empty: none
-  const char* paper = "";
-  const char* idea = "";          ///< the method in one line
-  Growth time = {}, memory = {};  ///< of training; memory without inputs and outputs; checked by counting
-  bool causal = false;            ///< supports a causal mask
-  bool full = true;               ///< supports bidirectional attention, as in an encoder
-  bool cross = false;             ///< queries and keys may come from different inputs
-  bool padding = true;            ///< supports key lengths
-  bool steps = false;             ///< decodes step by step with a cache
-  bool last_row = true;           ///< the last row of the causal output equals that of the bidirectional one
-  MapKind map = MapKind::none;
+  const char* name = "";        ///< the name in a spec: "linear"
+  const char* also = "";        ///< another common name; empty: none
+  const char* paper = "";       ///< the publication: authors, year, arXiv number
+  const char* idea = "";        ///< the method in one line
+  Growth time = {};             ///< of training
+  Growth memory = {};           ///< of training, without inputs and outputs; both are checked by counting
+  bool causal = false;          ///< supports a causal mask
+  bool full = true;             ///< supports bidirectional attention, as in an encoder
+  bool cross = false;           ///< queries and keys may come from different inputs
+  bool padding = true;          ///< supports key lengths
+  bool steps = false;           ///< decodes step by step with a cache
+  bool last_row = true;         ///< the last row of the causal output equals that of the bidirectional one
+  MapKind map = MapKind::none;  ///< what a MapRecorder receives from it
   int64_t from = 0;      ///< the length from which costs grow as declared; 0: from the battery's default
   double tolerance = 1;  ///< multiplies the battery's tolerances, for ill-conditioned variants
 };
 
 /// A registered attention: its properties, its factory and its options.
 struct Variant {
-  Traits traits;
+  Traits traits;  ///< declared properties, which the battery checks
+  /// Creates an attention from config and spec; fails on an illegal option.
   std::function<std::unique_ptr<Attention>(const AttentionConfig&, const Spec&, Rng&)> make;
   std::function<std::vector<OptionText>(const Spec&)>
       options;  ///< options after applying the spec; fails on an illegal one
@@ -84,6 +87,7 @@ std::string variants_json(const Listing& listing = {});
 std::string variants_text(const Listing& listing = {});
 
 namespace variant {
+/// A line of variants.def: declares the function that describes this variant.
 #define VARIANT(name) Variant name();
 #include "heed/attention/variants.def"
 #undef VARIANT
@@ -91,7 +95,7 @@ namespace variant {
 
 /// The options of a variant without any.
 struct NoOptions {
-  void fields(Fields&) {}
+  void fields(Fields&) {}  ///< names nothing
 };
 
 /// Makes the Variant of class A, created by A(const AttentionConfig&, const Options&, Rng&), or by A::make()

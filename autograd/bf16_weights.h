@@ -25,6 +25,7 @@ class Bf16Weights {
   /// rows.
   class Used {
    public:
+    /// The copies must outlive it; they are read from here to its end.
     explicit Used(const Bf16Weights& weights);
     ~Used();
     Used(const Used&) = delete;

@@ -22,7 +22,7 @@ struct GradcheckOptions {
 /// Result of a gradient check. Errors are relative to the larger of both derivatives, but to no less than a
 /// hundredth of the tensor's largest derivative and 1e-3: below that, rounding of the differences dominates.
 struct GradcheckReport {
-  bool passed = true;
+  bool passed = true;    ///< the errors are within the tolerances and a second backward() gave the same bits
   bool repeats = true;   ///< a second backward() gave the same bits
   double relative = 0;   ///< the worst error
   double absolute = 0;   ///< the same error, not divided
@@ -34,6 +34,7 @@ struct GradcheckReport {
   Shape shape;           ///< of that tensor
 };
 
+/// One line: passed or not, the worst element, what differences and tape say.
 std::string to_string(const GradcheckReport& report);
 
 /// Checks every element of every float input of f against central differences of a fixed random combination
@@ -50,6 +51,7 @@ GradcheckReport gradcheck(const std::function<Tensor()>& f, std::span<const Tens
 /// Throws (Fault::numeric) what to_string() says, unless the check passes.
 void require_gradients(const std::function<Tensor(std::span<const Tensor>)>& f, std::vector<Tensor> inputs,
                        const GradcheckOptions& options = {});
+/// The same for a function of leaves.
 void require_gradients(const std::function<Tensor()>& f, std::span<const Tensor> leaves,
                        const GradcheckOptions& options = {});
 

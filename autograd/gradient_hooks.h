@@ -15,8 +15,8 @@ namespace heed {
 /// leaves of the segment are internal.
 class GradientHooks {
  public:
-  using Hook = std::function<void(const Node& leaf)>;
-  explicit GradientHooks(Hook arrived);
+  using Hook = std::function<void(const Node& leaf)>;  ///< takes the leaf, whose gradient is in leaf.grad
+  explicit GradientHooks(Hook arrived);                ///< nests: the innermost one is called
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;
@@ -28,6 +28,7 @@ inline constexpr const char* recompute_op = "checkpoint";
 /// Counts the pending uses of each leaf during one backward() over the nodes in `order`.
 class PendingUses {
  public:
+  /// `order`: nodes as backward() will visit them.
   explicit PendingUses(const std::vector<std::shared_ptr<Node>>& order);
   ~PendingUses();
   PendingUses(const PendingUses&) = delete;

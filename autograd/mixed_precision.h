@@ -10,7 +10,7 @@ namespace heed {
 /// On a GPU layers keep the rounded factors for their gradients.
 class Autocast {
  public:
-  explicit Autocast(Rounding rounding);
+  explicit Autocast(Rounding rounding);  ///< Rounding::none: products are exact again until its end
   ~Autocast();
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;

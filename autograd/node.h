@@ -31,11 +31,11 @@ struct Node {
   Shape shape;                                ///< of the result, and so of its gradient
   DType dtype = DType::f32;                   ///< the same
   const void* module = nullptr;               ///< the innermost ModuleScope when it was recorded
-  bool leaf = false;
+  bool leaf = false;                          ///< made by leaf(): the gradient stays after backward()
   /// True for a leaf whose gradient lies in an optimizer's buffer: written there, never replaced. While
   /// `fresh`, the next gradient overwrites the buffer; later ones are added.
   bool in_arena = false;
-  bool fresh = false;
+  bool fresh = false;  ///< see in_arena; cleared with the first gradient
   std::shared_ptr<Node> next =
       {};  ///< links nodes that are being destroyed, so that long chains do not recurse
 

@@ -19,53 +19,58 @@
 namespace heed {
 
 // Arithmetic.
-Tensor operator+(const Tensor& a, const Tensor& b);
-Tensor operator-(const Tensor& a, const Tensor& b);
-Tensor operator*(const Tensor& a, const Tensor& b);
+Tensor operator+(const Tensor& a, const Tensor& b);  ///< elementwise sum, broadcast
+Tensor operator-(const Tensor& a, const Tensor& b);  ///< elementwise difference, broadcast
+Tensor operator*(const Tensor& a, const Tensor& b);  ///< elementwise product, broadcast
+/// Elementwise quotient, broadcast; IEEE: x / 0 is inf or nan.
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);  ///< where equal, the gradient goes to a
 Tensor minimum(const Tensor& a, const Tensor& b);  ///< where equal, the gradient goes to a
 Tensor maximum(const Tensor& x, double least);     ///< max(x, least); where equal, x gets the gradient
 Tensor minimum(const Tensor& x, double most);      ///< min(x, most); where equal, x gets the gradient
-Tensor affine(const Tensor& x, double scale, double shift);  ///< scale x + shift
-inline Tensor operator-(const Tensor& x) { return affine(x, -1, 0); }
-inline Tensor operator+(const Tensor& x, double c) { return affine(x, 1, c); }
-inline Tensor operator-(const Tensor& x, double c) { return affine(x, 1, -c); }
-inline Tensor operator*(const Tensor& x, double c) { return affine(x, c, 0); }
-inline Tensor operator*(double c, const Tensor& x) { return affine(x, c, 0); }
-inline Tensor operator/(const Tensor& x, double c) { return affine(x, 1 / c, 0); }
+Tensor affine(const Tensor& x, double scale, double shift);                         ///< scale x + shift
+inline Tensor operator-(const Tensor& x) { return affine(x, -1, 0); }               ///< -x
+inline Tensor operator+(const Tensor& x, double c) { return affine(x, 1, c); }      ///< x + c
+inline Tensor operator-(const Tensor& x, double c) { return affine(x, 1, -c); }     ///< x - c
+inline Tensor operator*(const Tensor& x, double c) { return affine(x, c, 0); }      ///< c x
+inline Tensor operator*(double c, const Tensor& x) { return affine(x, c, 0); }      ///< c x
+inline Tensor operator/(const Tensor& x, double c) { return affine(x, 1 / c, 0); }  ///< x times 1 / c
 /// x where `mask` (u8, broadcast) is not zero, `otherwise` elsewhere.
 Tensor where(const Tensor& mask, const Tensor& x, double otherwise);
 
 // Functions of one element.
-Tensor exp(const Tensor& x);
-Tensor log(const Tensor& x);
-Tensor tanh(const Tensor& x);
-Tensor sigmoid(const Tensor& x);
-Tensor relu(const Tensor& x);
-Tensor gelu(const Tensor& x);       ///< by the error function
-Tensor gelu_tanh(const Tensor& x);  ///< GPT-2's form
-Tensor silu(const Tensor& x);
-Tensor elu(const Tensor& x);
-Tensor softplus(const Tensor& x);  ///< log(1 + e^x)
-Tensor sin(const Tensor& x);
-Tensor cos(const Tensor& x);
-Tensor square(const Tensor& x);
-Tensor sqrt(const Tensor& x);
-Tensor reciprocal(const Tensor& x);
-Tensor abs(const Tensor& x);
+Tensor exp(const Tensor& x);         ///< e^x
+Tensor log(const Tensor& x);         ///< natural logarithm; -inf at 0, nan below
+Tensor tanh(const Tensor& x);        ///< hyperbolic tangent
+Tensor sigmoid(const Tensor& x);     ///< 1 / (1 + e^-x)
+Tensor relu(const Tensor& x);        ///< max(x, 0); the gradient at 0 is 0
+Tensor gelu(const Tensor& x);        ///< by the error function
+Tensor gelu_tanh(const Tensor& x);   ///< GPT-2's form
+Tensor silu(const Tensor& x);        ///< x sigmoid(x)
+Tensor elu(const Tensor& x);         ///< x above 0, e^x - 1 elsewhere
+Tensor softplus(const Tensor& x);    ///< log(1 + e^x)
+Tensor sin(const Tensor& x);         ///< of radians
+Tensor cos(const Tensor& x);         ///< of radians
+Tensor square(const Tensor& x);      ///< x^2
+Tensor sqrt(const Tensor& x);        ///< root; nan below 0
+Tensor reciprocal(const Tensor& x);  ///< 1 / x
+Tensor abs(const Tensor& x);         ///< |x|; the gradient at 0 is 0
 
 // Shape. Views share numbers; reshape and concat copy where they must.
-Tensor reshape(const Tensor& x, const Shape& shape);  ///< one extent may be -1
-Tensor transpose(const Tensor& x, int64_t a, int64_t b);
+Tensor reshape(const Tensor& x, const Shape& shape);      ///< one extent may be -1
+Tensor transpose(const Tensor& x, int64_t a, int64_t b);  ///< swaps two axes; a view
+/// Axis i of the result is axis axes[i] of x; a view.
 Tensor permute(const Tensor& x, std::initializer_list<int64_t> axes);
+/// Indices begin <= i < end of an axis; a view.
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);
+/// Repeats axes of extent 1 and adds leading axes; a view.
 Tensor expand(const Tensor& x, const Shape& shape);
+/// One behind the other along `axis`; the other extents must be equal.
 Tensor concat(std::span<const Tensor> parts, int64_t axis);
 /// x [T, ...] as T tensors [...] that share one gradient buffer: the steps of a loop over time.
 std::vector<Tensor> unstack(const Tensor& x);
-Tensor contiguous(const Tensor& x);
-Tensor cast(const Tensor& x, DType dtype);
+Tensor contiguous(const Tensor& x);         ///< x itself where it is dense, else a copy
+Tensor cast(const Tensor& x, DType dtype);  ///< converted elements; the gradient is converted back
 
 // Products.
 Tensor matmul(const Tensor& a,
@@ -85,8 +90,8 @@ Tensor mean(const Tensor& x);                ///< of all, rank 0
 Tensor sum(const Tensor& x, int64_t axis);   ///< the axis stays, with extent 1
 Tensor mean(const Tensor& x, int64_t axis);  ///< the axis stays, with extent 1
 Tensor max(const Tensor& x, int64_t axis);   ///< the axis stays; the gradient goes to the first largest
-Tensor sum_to(const Tensor& x, const Shape& shape);  ///< sums over broadcast axes: the gradient of expand()
-Tensor cumulative_sum(const Tensor& x, int64_t axis);
+Tensor sum_to(const Tensor& x, const Shape& shape);    ///< sums over broadcast axes: the gradient of expand()
+Tensor cumulative_sum(const Tensor& x, int64_t axis);  ///< y_t = x_0 + ... + x_t along the axis
 /// sum over j <= t of exp(x_j - most_t) for each row t of x [B, H, T, f], column by column. `most` receives
 /// most_t = max over j <= t of x_j, which gets no gradient.
 Tensor cumulative_exp_sum(const Tensor& x, Tensor& most);
@@ -118,19 +123,25 @@ Tensor dropout(const Tensor& x, double p, Rng* rng);
 // Recurrence. Shapes as in core/kernels/elementwise/recurrent_cell.h: gates from the input and from the
 // state, [N, 4|3 D], and a state [2|1, N, D]; where `lengths` (i32 [N]) is not above `position`, the state
 // stays.
+/// One step of an LSTM: gates [N, 4 D], state [2, N, D] of h and c -> the next state.
 Tensor lstm_cell(const Tensor& from_input, const Tensor& from_state, const Tensor& state,
                  const Tensor& lengths = {}, int64_t position = 0);
+/// One step of a GRU: gates [N, 3 D], state [1, N, D] -> the next state.
 Tensor gru_cell(const Tensor& from_input, const Tensor& from_state, const Tensor& state,
                 const Tensor& lengths = {}, int64_t position = 0);
 
 // Fused attention. Shapes as in core/kernels/attention/attention.h.
+/// softmax(scale q k^T + bias) v under the mask of `terms`, without storing the map: q [B, H, Tq, d], k [B,
+/// Hk, Tk, d], v [B, Hk, Tk, dv] -> [B, H, Tq, dv].
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const kernel::AttentionTerms& terms);
 /// The same with the log-sum-exp of each row as last column: [B, H, Tq, dv + 1]. It is -inf for a row without
 /// keys, whose gradient must be zero.
 Tensor attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
                            const kernel::AttentionTerms& terms);
+/// attention() to the keys of a sparse pattern alone.
 Tensor pattern_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                          const kernel::PatternTerms& terms);
+/// pattern_attention() with the log-sum-exp of each row as last column: [B, H, Tq, dv + 1].
 Tensor pattern_attention_with_sums(const Tensor& q, const Tensor& k, const Tensor& v,
                                    const kernel::PatternTerms& terms);
 /// units . tanh(left_i + right_j) for each pair: left [B, H, Tq, A], right [B, H, Tk, A], units [H, A] ->
@@ -142,8 +153,12 @@ Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
 /// Gate, shift and sharpen weights by content [B, H, Tq, Tk], query after query. Shapes, and what may be
 /// empty, as in core/kernels/attention/ntm_addressing.h.
 struct AddressingSteps {
-  Tensor before, gate, shift, sharp;
+  Tensor before;  ///< weights of the query before
+  Tensor gate;    ///< g of the interpolation with them
+  Tensor shift;   ///< weights of the rotation
+  Tensor sharp;   ///< exponent of the sharpening
 };
+/// The weights [B, H, Tq, Tk] of all queries. Graves et al. 2014, arXiv 1410.5401, section 3.3.
 Tensor ntm_addressing(const Tensor& content, const AddressingSteps& steps,
                       const kernel::AddressingTerms& terms);
 /// Causal sums with decay, or the delta rule: see core/kernels/linear_attention/decay_scan.h. Returns

@@ -19,6 +19,7 @@ Tensor grad_of(const Tensor& x);
 /// gradient or a NoGrad is active. `vjp` captures detached tensors only; y may be among them, because it has
 /// no node yet.
 Tensor record(const char* op, const Tensor& y, std::initializer_list<const Tensor*> inputs, Vjp vjp);
+/// The same for a list of inputs.
 Tensor record(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp);
 /// The same for an op that holds parameters of its own: recorded even when no input needs a gradient.
 Tensor record_always(const char* op, const Tensor& y, std::span<const Tensor> inputs, Vjp vjp);
@@ -54,11 +55,12 @@ struct EnableGrad {
 /// While one lives, recorded ops and allocated memory belong to `module`: Trace, errors of backward() and the
 /// memory report name it.
 struct ModuleScope {
+  /// `module` must outlive it; what was innermost is so again at its end.
   explicit ModuleScope(const void* module);
   ~ModuleScope();
   ModuleScope(const ModuleScope&) = delete;
   ModuleScope& operator=(const ModuleScope&) = delete;
-  static const void* innermost();
+  static const void* innermost();  ///< the module of the innermost scope of this thread; null outside of any
 };
 
 /// "first bad value in WHERE (inf): WHAT, 3 of 4096 values, shape [2, 64, 32]" for the first value of x that
@@ -68,6 +70,7 @@ std::string first_bad_value(const Tensor& x, const std::string& where, const std
 /// What Trace throws (Fault::numeric).
 class NotFinite : public Error {
  public:
+  /// `sentence`: see first_bad_value().
   explicit NotFinite(const std::string& sentence)
       : Error(Fault::numeric, "trace: " + sentence + ". Look at its inputs, or lower the learning rate."),
         sentence_(sentence) {}
@@ -82,8 +85,8 @@ class NotFinite : public Error {
 /// -inf may return -inf. Waits for the device after every op: for debugging, not for training.
 class Trace {
  public:
-  using Name = std::function<std::string(const void* module)>;
-  explicit Trace(Name name = {});
+  using Name = std::function<std::string(const void* module)>;  ///< the path of a module, for messages
+  explicit Trace(Name name = {});  ///< without `name` the message has the op alone
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #ifndef HEED_CUDA_BUILD
+/// 1 in a program built with the CUDA kernels; CMake defines it, here for compilers called by hand.
 #define HEED_CUDA_BUILD 0
 #endif
 
@@ -14,9 +15,10 @@ namespace heed {
 /// True when this library was built with its CUDA kernels.
 inline constexpr bool built_with_cuda = HEED_CUDA_BUILD != 0;
 
+/// Where the numbers of a tensor lie, and its ops run.
 enum class Device : uint8_t { cpu, cuda };
 
-const char* to_string(Device device);
+const char* to_string(Device device);  ///< "cpu" or "cuda"
 /// "cpu", "cuda" or "auto" (the best there is). Fails for anything else, and for a device that is not there.
 Device device_named(const std::string& name);
 /// The devices of this machine that this build can use; the CPU is always the first.
@@ -30,6 +32,7 @@ inline thread_local Device default_device = Device::cpu;
 /// Makes this the default while one lives.
 class DefaultDevice {
  public:
+  /// Changes the default of this thread until its end; nests.
   explicit DefaultDevice(Device device) : outer_(default_device) { default_device = device; }
   ~DefaultDevice() { default_device = outer_; }
   DefaultDevice(const DefaultDevice&) = delete;

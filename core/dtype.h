@@ -11,9 +11,10 @@ namespace heed {
 
 /// Upper half of an IEEE float: 8 bits of exponent, 7 of mantissa. Rounds to nearest even.
 struct bf16 {
-  uint16_t bits = 0;
+  uint16_t bits = 0;  ///< sign, exponent and mantissa, from the highest bit down
 
   bf16() = default;
+  /// Rounds to nearest even; infinities and NaN stay what they are.
   HEED_BOTH bf16(float value) {  // NOLINT: converts like a built-in number
     const auto bits_of_float = std::bit_cast<uint32_t>(value);
     if ((bits_of_float & 0x7fffffffU) > 0x7f800000U) {
@@ -22,6 +23,7 @@ struct bf16 {
       bits = static_cast<uint16_t>((bits_of_float + 0x7fffU + ((bits_of_float >> 16) & 1U)) >> 16);
     }
   }
+  /// Exact.
   HEED_BOTH operator float() const {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }  // NOLINT
@@ -30,6 +32,7 @@ struct bf16 {
 /// The type of a tensor's elements.
 enum class DType : uint8_t { f32, f64, bf16, i32, i64, u8 };
 
+/// Bytes of one element.
 constexpr int64_t bytes_of(DType dtype) {
   switch (dtype) {
     case DType::f64:
@@ -47,15 +50,18 @@ constexpr int64_t bytes_of(DType dtype) {
 }
 
 const char* to_string(DType dtype);  ///< "f32"
+/// True for the types that have fractions.
 constexpr bool is_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16;
 }
 
+/// A C++ type as a value, for visit().
 template <class T>
 struct Type {
-  using type = T;
+  using type = T;  ///< float, double, bf16, int32_t, int64_t or uint8_t
 };
 
+/// The DType of a C++ type: dtype_of<float> is DType::f32; others do not compile.
 template <class T>
 inline constexpr DType dtype_of = [] {
   if constexpr (std::is_same_v<T, float>)

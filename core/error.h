@@ -10,7 +10,7 @@
 
 namespace heed {
 
-using Path = std::filesystem::path;
+using Path = std::filesystem::path;  ///< names of files and folders throughout
 
 /// The kind of a failure; its number is the exit code of the program.
 enum class Fault {
@@ -27,8 +27,9 @@ enum class Fault {
 /// Everything that goes wrong in Heed is thrown as this.
 class Error : public std::runtime_error {
  public:
+  /// `what`: the value, the place, the legal values, what to do next.
   Error(Fault fault, const std::string& what) : std::runtime_error(what), fault_(fault) {}
-  Fault fault() const { return fault_; }
+  Fault fault() const { return fault_; }  ///< its number is the exit code of the program
 
  private:
   Fault fault_;

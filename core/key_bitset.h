@@ -11,13 +11,16 @@ namespace heed::kernel {
 /// A set of keys as a bit map; operations cost little where keys are close together.
 class KeyBits {
  public:
+  /// An empty set of keys 0 <= key < `keys`.
   explicit KeyBits(int64_t keys) : words_(static_cast<size_t>(keys / 64 + 1)), before_(words_.size()) {}
 
+  /// Takes out all keys.
   void clear() {
     if (low_ <= high_) std::fill(words_.begin() + low_, words_.begin() + high_ + 1, 0);
     low_ = static_cast<int64_t>(words_.size());
     high_ = -1;
   }
+  /// Adds keys begin <= key < end.
   void add(int64_t begin, int64_t end) {
     const int64_t first = begin / 64, last = (end - 1) / 64;
     low_ = std::min(low_, first);
@@ -29,6 +32,7 @@ class KeyBits {
       word(w) |= bits;
     }
   }
+  /// Adds all keys of `other`, a set over as many keys.
   void join(const KeyBits& other) {
     if (other.low_ > other.high_) return;
     low_ = std::min(low_, other.low_);
@@ -46,10 +50,12 @@ class KeyBits {
       carry = bits >> 63;
     }
   }
+  /// Smallest key; 0 in an empty set.
   int64_t first() const {
     if (low_ > high_) return 0;
     return low_ * 64 + std::countr_zero(words_[static_cast<size_t>(low_)]);
   }
+  /// Largest key; -1 in an empty set.
   int64_t last() const {
     if (low_ > high_) return -1;
     return high_ * 64 + 63 - std::countl_zero(words_[static_cast<size_t>(high_)]);

@@ -10,8 +10,9 @@ namespace heed {
 /// heads.
 struct PairCount {
   static std::atomic<int64_t>& total();  ///< one in the program, whichever kernels add to it
+  /// Called by forward passes, from any thread.
   static void add(int64_t pairs) { total().fetch_add(pairs, std::memory_order_relaxed); }
-  static void reset() { total().store(0); }
+  static void reset() { total().store(0); }  ///< begins a count at 0
 };
 
 }  // namespace heed

@@ -11,8 +11,9 @@ namespace heed {
 /// Four 32-bit numbers from a 128-bit counter and a 64-bit key.
 /// Philox-4x32-10: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
 struct Philox {
-  uint32_t word[4];
+  uint32_t word[4];  ///< uniform over 32 bits each
 
+  /// The block at counter (low, high) of the stream `key`.
   HEED_BOTH static Philox at(uint64_t key, uint64_t low, uint64_t high) {
     uint32_t c0 = static_cast<uint32_t>(low), c1 = static_cast<uint32_t>(low >> 32);
     uint32_t c2 = static_cast<uint32_t>(high), c3 = static_cast<uint32_t>(high >> 32);
@@ -34,7 +35,7 @@ struct Philox {
 /// What one random op draws from: numbers i of (seed, stream) at the tick held in device memory.
 /// A step replayed as a graph reads a new tick each time, while everything else in it stays as recorded.
 struct Draw {
-  uint64_t seed = 0;
+  uint64_t seed = 0;    ///< the key of Philox
   uint64_t stream = 0;  ///< which op of the step
   Tensor tick;          ///< i64 [1], on the device
 
@@ -48,7 +49,7 @@ struct Draw {
 /// tick. Copies share the tick. Ops take a Draw from next(); a training loop calls advance() once a step.
 class Rng {
  public:
-  explicit Rng(uint64_t seed, Device device = default_device);
+  explicit Rng(uint64_t seed, Device device = default_device);  ///< at tick 0; `device` holds the tick
 
   Draw next();     ///< the numbers of one op; no two calls give the same
   void advance();  ///< the next step: tick + 1 on the device, draws from zero
@@ -57,14 +58,15 @@ class Rng {
   /// Uniform in 0 <= i < count, on the host.
   int64_t below(int64_t count);
 
-  uint64_t seed() const { return seed_; }
+  uint64_t seed() const { return seed_; }  ///< as given
   /// Fails while a step is recorded for replay: what follows from it would stay as it is then.
   int64_t tick() const;
   /// True from the step behind number `tick` on. A step may be recorded then, since it stays true.
   bool past(int64_t tick) const { return tick_host_ > tick || this->tick() > tick; }
+  /// Both stand in the same step.
   bool at_tick_of(const Rng& other) const { return tick_host_ == other.tick_host_; }
-  int64_t draws() const { return static_cast<int64_t>(draws_); }
-  void restore(int64_t tick, int64_t draws);
+  int64_t draws() const { return static_cast<int64_t>(draws_); }  ///< ops that have drawn since the last tick
+  void restore(int64_t tick, int64_t draws);  ///< goes to the state that tick() and draws() gave
   void skip_to(int64_t draws) { draws_ = static_cast<uint64_t>(draws); }  ///< within the tick
 
  private:

@@ -14,32 +14,36 @@ namespace heed {
 /// A short list of int64 kept inline; the common part of Shape and Strides.
 class Extents {
  public:
-  static constexpr int64_t most = 6;
+  static constexpr int64_t most = 6;  ///< the largest rank
 
-  Extents() = default;
+  Extents() = default;  ///< of rank 0
+  /// These numbers, in this order; fails beyond `most`.
   Extents(std::initializer_list<int64_t> values) {
     for (int64_t value : values) push_back(value);
   }
+  /// These numbers, in this order; fails beyond `most`.
   explicit Extents(std::span<const int64_t> values) {
     for (int64_t value : values) push_back(value);
   }
 
-  int64_t rank() const { return rank_; }
+  int64_t rank() const { return rank_; }  ///< number of extents
   /// Extent `axis`; negative axes count from the end. Fails when there is no such axis.
   int64_t operator[](int64_t axis) const { return values_[static_cast<size_t>(checked(axis))]; }
+  /// The same, to be changed.
   int64_t& operator[](int64_t axis) { return values_[static_cast<size_t>(checked(axis))]; }
-  int64_t back() const { return (*this)[-1]; }
+  int64_t back() const { return (*this)[-1]; }  ///< the last one; fails when there is none
+  /// Appends; fails beyond `most`.
   void push_back(int64_t value) {
     if (rank_ == most) fail("shape: more than ", most, " dimensions. Merge some with reshape.");
     values_[static_cast<size_t>(rank_++)] = value;
   }
-  void insert(int64_t axis, int64_t value);  ///< before `axis`, 0 <= axis <= rank
-  void erase(int64_t axis);
-  const int64_t* begin() const { return values_.data(); }
-  const int64_t* end() const { return values_.data() + rank_; }
-  int64_t* begin() { return values_.data(); }
-  int64_t* end() { return values_.data() + rank_; }
-  bool operator==(const Extents& other) const;
+  void insert(int64_t axis, int64_t value);                ///< before `axis`, 0 <= axis <= rank
+  void erase(int64_t axis);                                ///< removes one; negative axes count from the end
+  const int64_t* begin() const { return values_.data(); }  ///< the first extent
+  const int64_t* end() const { return values_.data() + rank_; }  ///< behind the last extent
+  int64_t* begin() { return values_.data(); }                    ///< the first extent, to be changed
+  int64_t* end() { return values_.data() + rank_; }              ///< behind the last extent
+  bool operator==(const Extents& other) const;                   ///< same rank, same numbers
   /// `axis` as 0 <= axis < rank. Fails when it is out of range.
   int64_t checked(int64_t axis) const {
     const int64_t positive = axis < 0 ? axis + rank_ : axis;
@@ -48,15 +52,15 @@ class Extents {
   }
 
  protected:
-  [[noreturn]] void out_of_range(int64_t axis) const;
-  std::array<int64_t, most> values_{};
-  int64_t rank_ = 0;
+  [[noreturn]] void out_of_range(int64_t axis) const;  ///< fails naming axis and rank
+  std::array<int64_t, most> values_{};                 ///< the first rank_ of them count
+  int64_t rank_ = 0;                                   ///< extents in use
 };
 
 /// The extents of a tensor, printed as [2, 8, 64]. A scalar has rank 0 and size 1.
 class Shape : public Extents {
  public:
-  using Extents::Extents;
+  using Extents::Extents;  ///< from a list of extents; rank 0 without one
   /// Number of elements. Fails where the product does not fit into 63 bits or an extent is negative.
   int64_t size() const;
 };
@@ -64,11 +68,11 @@ class Shape : public Extents {
 /// Distances in elements between neighbours along each axis.
 class Strides : public Extents {
  public:
-  using Extents::Extents;
+  using Extents::Extents;                         ///< from a list of distances
   static Strides contiguous(const Shape& shape);  ///< row major
 };
 
-std::string to_string(const Extents& extents);
+std::string to_string(const Extents& extents);  ///< "[2, 8, 64]"
 
 /// The common shape of two operands (extents equal, or one of them 1). `op` names the caller in the error.
 Shape broadcast(const char* op, const Shape& a, const Shape& b);

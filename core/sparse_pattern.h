@@ -14,13 +14,17 @@ struct PlanOnDevice;
 /// + i + 1], each [begin, end) of keys, in order and without overlap. One head's pattern may serve all (heads
 /// = 1).
 struct Pattern {
-  int64_t heads = 1, queries = 0, keys = 0;
+  int64_t heads = 1;           ///< 1: one pattern for all heads
+  int64_t queries = 0;         ///< Tq
+  int64_t keys = 0;            ///< Tk
   std::vector<int64_t> first;  ///< [heads Tq + 1]
+  /// Neighbouring keys.
   struct Run {
-    int32_t begin, end;
-    int64_t length() const { return end - begin; }
+    int32_t begin;                                  ///< first key
+    int32_t end;                                    ///< behind the last key
+    int64_t length() const { return end - begin; }  ///< number of keys
   };
-  std::vector<Run> runs;
+  std::vector<Run> runs;                                  ///< of all queries, in the order of `first`
   mutable std::shared_ptr<const BlockPlan> planned = {};  ///< see plan()
   /// The plans of the pattern and of its transpose on a device, built on first use.
   mutable std::shared_ptr<const PlanOnDevice> on_device = {};
@@ -59,28 +63,35 @@ class BlockPlan {
     int32_t count;  ///< of keys, at most a tile
     int32_t gap;    ///< distance from key to key; 0: they do not lie evenly
     /// Of its keys, queries lanes g up to lanes (g + 1) meet those from begin[g] up to end[g] at most.
-    uint8_t begin[tile / lanes], end[tile / lanes];
+    uint8_t begin[tile / lanes];  ///< per `lanes` queries, the first key met
+    uint8_t end[tile / lanes];    ///< behind the last key met
   };
   /// Which runs of its queries a group covers.
   enum class Part : uint8_t { all, long_runs, short_runs };
+  /// Queries that share steps.
   struct Group {
-    int64_t queries;  ///< their numbers begin there in queries()
-    int32_t count;    ///< at most a tile
-    int32_t gap;      ///< distance from query to query; 0: they do not lie evenly
-    bool alone;       ///< each query goes by itself through its runs; there are no steps
-    Part part;
-    int64_t first_step, last_step;
+    int64_t queries;     ///< their numbers begin there in queries()
+    int32_t count;       ///< at most a tile
+    int32_t gap;         ///< distance from query to query; 0: they do not lie evenly
+    bool alone;          ///< each query goes by itself through its runs; there are no steps
+    Part part;           ///< the runs that this group covers
+    int64_t first_step;  ///< first index of its steps
+    int64_t last_step;   ///< behind its last step; step() takes them
     int64_t kept;        ///< pairs
-    int32_t begin, end;  ///< the keys lie within
+    int32_t begin;       ///< no key of the group lies before
+    int32_t end;         ///< nor at this one or behind
   };
   /// Groups [begin, end): those of the second pass add to what the first has found.
   struct Pass {
-    int64_t begin, end;
+    int64_t begin;  ///< first index for group()
+    int64_t end;    ///< behind the last one
   };
 
+  /// `costs`: those of the machine that will compute it.
   explicit BlockPlan(const Pattern& pattern, const PlanCosts& costs = {});
 
   int64_t heads() const { return heads_; }  ///< as the pattern has them
+  /// 2 where the short runs of some queries form groups of their own, else 1.
   int64_t passes() const { return passes_; }
   /// The groups of one pass and head; together those of pass 0 hold every query of the head once.
   Pass pass(int64_t head, int64_t index) const {
@@ -88,19 +99,23 @@ class BlockPlan {
   }
   int64_t kept() const { return kept_; }              ///< pairs of all heads
   int64_t max_groups() const { return max_groups_; }  ///< of any head and pass
+  /// 0 <= index; see pass().
   const Group& group(int64_t index) const { return groups_[static_cast<size_t>(index)]; }
+  /// A step of a group: first_step <= index < last_step.
   const Step& step(int64_t index) const { return steps_[static_cast<size_t>(index)]; }
+  /// `group.count` numbers.
   const int32_t* queries(const Group& group) const { return queries_.data() + group.queries; }
-  const int32_t* keys(const Step& step) const { return keys_.data() + step.keys; }
+  const int32_t* keys(const Step& step) const { return keys_.data() + step.keys; }  ///< `step.count` numbers
+  /// A word for each query of the step's group; see Step::pairs.
   const uint64_t* pairs(const Step& step) const { return pairs_.data() + step.pairs; }
 
   /// Everything as it lies in memory: passes of each head in turn, and what their indices point at.
   const std::vector<Pass>& pass_list() const { return pass_; }
-  const std::vector<Group>& group_list() const { return groups_; }
-  const std::vector<Step>& step_list() const { return steps_; }
-  const std::vector<int32_t>& query_list() const { return queries_; }
-  const std::vector<int32_t>& key_list() const { return keys_; }
-  const std::vector<uint64_t>& pair_list() const { return pairs_; }
+  const std::vector<Group>& group_list() const { return groups_; }     ///< see group()
+  const std::vector<Step>& step_list() const { return steps_; }        ///< see step()
+  const std::vector<int32_t>& query_list() const { return queries_; }  ///< see queries()
+  const std::vector<int32_t>& key_list() const { return keys_; }       ///< see keys()
+  const std::vector<uint64_t>& pair_list() const { return pairs_; }    ///< see pairs()
 
  private:
   friend class BlockPlanner;

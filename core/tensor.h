@@ -28,23 +28,29 @@ class Tensor {
   /// f32 values on the default device, for tests and examples; rank 1 unless a shape of the same size is
   /// given.
   static Tensor from(std::initializer_list<float> values);
+  /// The values in row-major order; their number must be shape.size().
   static Tensor from(std::span<const float> values, const Shape& shape);
   /// The values of any element type, copied; `T` decides the dtype.
   template <class T>
   static Tensor of(std::span<const T> values, const Shape& shape, Device device = default_device) {
     return copied(values.data(), values.size(), shape, dtype_of<T>, device);
   }
+  /// Every element is `value`, converted to dtype.
   static Tensor full(Shape shape, double value, DType dtype = DType::f32, Device device = default_device);
+  /// Every element is 0.
   static Tensor zeros(Shape shape, DType dtype = DType::f32, Device device = default_device);
 
-  explicit operator bool() const { return storage_ != nullptr; }
-  const Shape& shape() const { return shape_; }
+  explicit operator bool() const { return storage_ != nullptr; }  ///< false for an empty tensor
+  const Shape& shape() const { return shape_; }                   ///< extents; a single number has rank 0
+  /// Elements from one index to the next, for each axis; 0 where an axis is repeated.
   const Strides& strides() const { return strides_; }
+  /// One extent; negative axes count from the end.
   int64_t extent(int64_t axis) const { return shape_[axis]; }
-  int64_t rank() const { return shape_.rank(); }
-  DType dtype() const { return dtype_; }
-  Device device() const { return storage_ ? storage_->device() : Device::cpu; }
-  int64_t size() const { return size_; }
+  int64_t rank() const { return shape_.rank(); }                                 ///< number of axes, 0 to 6
+  DType dtype() const { return dtype_; }                                         ///< type of the elements
+  Device device() const { return storage_ ? storage_->device() : Device::cpu; }  ///< where the numbers lie
+  int64_t size() const { return size_; }                                         ///< number of elements
+  /// Bytes of its elements: a view counts what it shows.
   int64_t bytes() const { return size_ * bytes_of(dtype_); }
   bool contiguous() const;  ///< row major without gaps
 
@@ -54,7 +60,9 @@ class Tensor {
     if (dtype_ != dtype_of<T>) wrong_dtype(dtype_of<T>);
     return static_cast<T*>(raw());
   }
+  /// Pointer to the first element, whatever the dtype; a device pointer on CUDA.
   void* raw() const { return static_cast<std::byte*>(storage_->data()) + offset_ * bytes_of(dtype_); }
+  /// The memory, shared with copies and views.
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   int64_t offset() const { return offset_; }  ///< in elements, from the start of the storage
 
@@ -67,6 +75,7 @@ class Tensor {
   Tensor to(Device device) const;
 
   const std::shared_ptr<Node>& node() const { return node_; }  ///< autograd's; opaque here
+  /// Used by record(): gives this handle its history.
   void set_node(std::shared_ptr<Node> node) { node_ = std::move(node); }
 
   /// The same storage seen with another shape, strides and offset; without history. For views and arenas.
@@ -87,7 +96,7 @@ class Tensor {
 
 /// An uninitialised tensor of the same shape, dtype and device.
 Tensor empty_like(const Tensor& x);
-Tensor empty_like(const Tensor& x, const Shape& shape);
+Tensor empty_like(const Tensor& x, const Shape& shape);  ///< of another shape
 
 /// Numbers, shape and dtype as text, long axes shortened.
 std::string to_string(const Tensor& x);
@@ -95,8 +104,10 @@ std::string to_string(const Tensor& x);
 /// Views: the same numbers seen otherwise, without history (the ops of the same names in autograd/ops.h keep
 /// it).
 namespace view {
-Tensor transpose(const Tensor& x, int64_t a, int64_t b);
+Tensor transpose(const Tensor& x, int64_t a, int64_t b);  ///< swaps axes a and b
+/// Axis i of the result is axis axes[i] of x.
 Tensor permute(const Tensor& x, std::span<const int64_t> axes);
+/// Indices begin <= i < end of the axis; fails outside of it.
 Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);
 /// Repeats axes of extent 1 (stride 0) and adds leading axes. Fails where the shapes do not broadcast.
 Tensor expand(const Tensor& x, const Shape& shape);

@@ -13,7 +13,8 @@ struct TimelineEvent {
   const char* kind;              ///< "module", "op", "gradient", "threads", "step", "memory"
   const char* name;              ///< lives as long as the program; null: that of the module
   const void* module = nullptr;  ///< the module that computes
-  int64_t begin = 0, end = 0;    ///< of a counter both are the moment
+  int64_t begin = 0;             ///< start; the moment of a counter
+  int64_t end = 0;               ///< end; the same moment for a counter
   int64_t value = -1;            ///< of a counter; below 0: this is a slice
   int thread = 0;                ///< counted from 0, as threads first appear
 };
@@ -44,7 +45,7 @@ class Timeline {
   void slice_since_mark(const char* kind, const char* name, const void* module);
   /// Marks that something begins or has ended now.
   void mark();
-  void counter(const char* name, int64_t value);
+  void counter(const char* name, int64_t value);  ///< the value of a counter now
 
  private:
   void add(TimelineEvent event);

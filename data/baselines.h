@@ -10,8 +10,8 @@ namespace heed {
 
 /// A simple model and its accuracy.
 struct Baseline {
-  std::string name;
-  double accuracy = 0;
+  std::string name;     ///< what it predicts from: "4-byte runs"
+  double accuracy = 0;  ///< share of correct predictions, 0 to 1
 };
 
 /// Accuracy of always predicting the most frequent label of `train_set`, scored on `test_set`.

@@ -25,7 +25,7 @@ struct AttentionCache {
   int64_t length = 0;   ///< number of cached keys
   int64_t queries = 0;  ///< number of queries answered so far: the position of the next one
   virtual ~AttentionCache() = default;
-  virtual void fields(Fields& f) = 0;
+  virtual void fields(Fields& f) = 0;  ///< names every tensor whose rows are sequences, [B, ...]
 };
 
 /// Row i of every cached tensor becomes row order[i], as beam search reorders its hypotheses. order: i32
@@ -35,15 +35,17 @@ void reorder(AttentionCache& cache, const Tensor& order);
 /// Collects attention maps [B, H, Tq, Tk], each with the module that made it. Recording never changes an
 /// output.
 struct MapRecorder {
+  /// The map of one call of one attention.
   struct Map {
-    const Module* module;
-    Tensor weights;
-    Tensor drawn = {};  ///< of hard attentions: 1 at the sampled keys, 0 elsewhere
+    const Module* module;  ///< the attention that made it; names_of() knows its path
+    Tensor weights;        ///< weights [B, H, Tq, Tk], without history
+    Tensor drawn = {};     ///< of hard attentions: 1 at the sampled keys, 0 elsewhere
   };
+  /// Called by attentions; keeps the numbers without their history.
   void record(const Module& module, const Tensor& map, const Tensor& drawn = {}) {
     maps.push_back({&module, map.detach(), drawn ? drawn.detach() : Tensor()});
   }
-  std::vector<Map> maps;
+  std::vector<Map> maps;  ///< in the order of the forward pass
 };
 
 /// How likely a model finds the targets of a batch, for auxiliary losses that depend on it.
@@ -56,6 +58,7 @@ struct Likelihood {
 /// Terms that attentions add to the loss, such as those of stochastic attention or routing. The training step
 /// adds sum() to the loss of the task.
 struct AuxiliaryLosses {
+  /// A term of rank 0, from how likely the targets were.
   using FromLikelihood = std::function<Tensor(const Likelihood&)>;
 
   /// Adds a term of rank 0, in the unit of the loss.
@@ -67,8 +70,8 @@ struct AuxiliaryLosses {
   /// The sum of all terms; empty when there are none. Fails when some still wait for a likelihood.
   Tensor sum() const;
 
-  std::vector<std::pair<std::string, Tensor>> list;
-  std::vector<std::pair<std::string, FromLikelihood>> waiting;
+  std::vector<std::pair<std::string, Tensor>> list;             ///< name and value of each term
+  std::vector<std::pair<std::string, FromLikelihood>> waiting;  ///< names of terms that wait for resolve()
   bool dry_run = false;  ///< true in a step whose result is thrown away: modules must not update their state
 };
 
@@ -100,7 +103,7 @@ struct AttentionInput {
   Tensor keys = {};     ///< [B, Tk, d_model]; `queries` itself for self-attention; empty if cached
   Mask mask = {};       ///< which query may attend to which key
   AttentionCache* cache = nullptr;  ///< keys of earlier calls; `keys` are appended to it
-  ForwardContext context = {};
+  ForwardContext context = {};      ///< random numbers, recorder and losses of this forward pass
 };
 
 /// The cache of a call as the type that its attention makes; null without one. Fails for a cache of another
@@ -134,35 +137,37 @@ struct Modifiers {
   double position_base = 10000;   ///< rope: pair i of d / 2 rotates by base^(-2 i / d) per position
   int64_t position_buckets = 32;  ///< t5: number of distance buckets
   int64_t position_span = 128;    ///< t5: distances >= this share a bucket; shaw: a vector
-  QkNorm qk_norm = QkNorm::none;
-  double softcap = 0;  ///< scores s become softcap tanh(s / softcap); 0: off
-  Sink sink = Sink::none;
+  QkNorm qk_norm = QkNorm::none;  ///< before the dot product of queries and keys
+  double softcap = 0;             ///< scores s become softcap tanh(s / softcap); 0: off
+  Sink sink = Sink::none;         ///< an extra score in each row
 };
 
 /// Tensors that the layers of one stack share, by name: the first layer that needs one creates it.
 struct SharedByLayers {
-  std::map<std::string, Tensor> tensors;
+  std::map<std::string, Tensor> tensors;  ///< created by the first layer that asks for a name
 };
 
 /// What a model passes to the attention it creates: sizes, place in the model, initialisation.
 struct AttentionConfig {
-  int64_t d_model = 0;
-  int64_t heads = 1;
-  int64_t kv_heads = 0;    ///< key-value heads, each shared by a group of query heads; 0: as many as heads
-  int64_t head_dim = 0;    ///< of the queries, keys and values of one head; 0: d_model / heads
-  bool causal = false;     ///< part of a decoder: no query attends to later keys
-  bool cross = false;      ///< keys come from another sequence
-  int64_t max_length = 0;  ///< the longest input; 0: unknown
-  int64_t layer = 0, layers = 1;  ///< index of the layer, number of layers
-  double dropout = 0;             ///< on the attention weights
-  bool input_bias = false;        ///< of the query, key and value projections
-  bool output_bias = false;
-  Init init = Init::xavier;
-  double output_gain = 1;  ///< multiplies the output projection's initial weights
-  Modifiers modifiers = {};
+  int64_t d_model = 0;       ///< width of the inputs and of the output
+  int64_t heads = 1;         ///< query heads; divide d_model unless head_dim is given
+  int64_t kv_heads = 0;      ///< key-value heads, each shared by a group of query heads; 0: as many as heads
+  int64_t head_dim = 0;      ///< of the queries, keys and values of one head; 0: d_model / heads
+  bool causal = false;       ///< part of a decoder: no query attends to later keys
+  bool cross = false;        ///< keys come from another sequence
+  int64_t max_length = 0;    ///< the longest input; 0: unknown
+  int64_t layer = 0;         ///< index of the layer, from 0
+  int64_t layers = 1;        ///< number of layers
+  double dropout = 0;        ///< on the attention weights
+  bool input_bias = false;   ///< of the query, key and value projections
+  bool output_bias = false;  ///< of the output projection
+  Init init = Init::xavier;  ///< of the projections' weights
+  double output_gain = 1;    ///< multiplies the output projection's initial weights
+  Modifiers modifiers = {};  ///< position kind, qk_norm, softcap, sink
   /// Shared by the attentions at this place in all layers; empty: nothing is shared.
   std::shared_ptr<SharedByLayers> shared = {};
 
+  /// head_dim, or d_model / heads where that is 0.
   int64_t width_of_head() const { return head_dim > 0 ? head_dim : d_model / std::max<int64_t>(heads, 1); }
   /// Width of all heads concatenated.
   int64_t inner_width() const { return heads * width_of_head(); }

@@ -12,17 +12,18 @@ enum class NormPlace { pre, post };
 
 /// Options shared by all blocks of a model.
 struct BlockOptions {
-  int64_t width = 256;
-  int64_t feed_forward = 1024;
-  double dropout = 0;
-  NormPlace norm_place = NormPlace::pre;
-  LayerNorm::Options norm = {};
-  FeedForward::Options forward = {};
+  int64_t width = 256;                    ///< d_model: of x and of all residual branches
+  int64_t feed_forward = 1024;            ///< hidden units of the feed-forward network
+  double dropout = 0;                     ///< on the output of each branch, before it is added to x
+  NormPlace norm_place = NormPlace::pre;  ///< before each branch, or behind each sum
+  LayerNorm::Options norm = {};           ///< of all norms of the block
+  FeedForward::Options forward = {};      ///< of the feed-forward network
 };
 
 /// The caches of one decoder block.
 struct BlockCache {
-  std::unique_ptr<AttentionCache> self, cross;
+  std::unique_ptr<AttentionCache> self;   ///< of self-attention
+  std::unique_ptr<AttentionCache> cross;  ///< of cross-attention; null without one
 };
 
 /// Self-attention, optional cross-attention, feed-forward: each with a residual connection and a norm.
@@ -40,10 +41,12 @@ class Block final : public Module {
   BlockCache new_cache() const;
   void fields(Fields& f) override;
 
-  std::unique_ptr<Attention> attention, cross;
-  FeedForward feed_forward;
-  LayerNorm attention_norm, forward_norm;
-  std::unique_ptr<LayerNorm> cross_norm;
+  std::unique_ptr<Attention> attention;   ///< self-attention
+  std::unique_ptr<Attention> cross;       ///< null without cross-attention
+  FeedForward feed_forward;               ///< the last branch
+  LayerNorm attention_norm;               ///< norm of the self-attention branch
+  LayerNorm forward_norm;                 ///< norm of the feed-forward branch
+  std::unique_ptr<LayerNorm> cross_norm;  ///< norm of the cross-attention branch; null without one
 
  private:
   BlockOptions options_;

@@ -14,6 +14,7 @@ class Embedding final : public Module {
   Embedding(int64_t vocabulary, int64_t width, Init init, Rng& rng, double deviation = 0)
       : weight(deviation > 0 ? normal_parameter(Shape{vocabulary, width}, deviation, rng)
                              : heed::init_weight(vocabulary, width, init, rng)) {}
+  /// Fails for ids outside of 0 <= id < vocabulary.
   Tensor operator()(const Tensor& ids) const {
     const ModuleScope within(this);
     return embedding(weight, ids);

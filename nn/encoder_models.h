@@ -16,6 +16,7 @@ enum class Pairing { none, concat, products };
 /// part that pretraining passes on.
 class EncoderModel : public Module {
  public:
+  /// The form of the inputs.
   struct Options {
     int64_t vocabulary = 0;  ///< of token ids; 0: the inputs are vectors
     int64_t features = 0;    ///< extent of input vectors
@@ -28,6 +29,7 @@ class EncoderModel : public Module {
   void fields(Fields& f) override;
 
  protected:
+  /// Builds embedder or linear input layer, position encoding and encoder; called by derived models.
   EncoderModel(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
                Rng& rng);
   /// The mask of self-attention. `lengths` i32 [B] include the prepended token; empty: no padding.
@@ -38,7 +40,8 @@ class EncoderModel : public Module {
                  const Tensor& places) const;
   /// Embeds x, i32 [B, T] or float [B, T, features], without positions -> [B, T, width].
   Tensor vectors(const Tensor& x) const;
-  const Embedder& embedder() const { return *embedder_; }
+  const Embedder& embedder() const { return *embedder_; }  ///< of token ids; not to be called for vectors
+  /// True where Options::first asks for the learned token.
   bool has_first() const { return static_cast<bool>(first_); }
 
  private:
@@ -54,16 +57,18 @@ class EncoderModel : public Module {
 /// Encodes, pools and classifies each input, or each pair of inputs.
 class Classifier final : public EncoderModel {
  public:
+  /// The form of the inputs, the pooling and the head.
   struct Options {
-    int64_t vocabulary = 0;  ///< of token ids; 0: the inputs are vectors
-    int64_t features = 0;    ///< extent of input vectors
-    int64_t classes = 2;
+    int64_t vocabulary = 0;           ///< of token ids; 0: the inputs are vectors
+    int64_t features = 0;             ///< extent of input vectors
+    int64_t classes = 2;              ///< logits of an example
     Pool pool = Pool::mean;           ///< first: of a prepended learned token; last: of the last token
     bool causal = false;              ///< no token attends to later ones
     int64_t head_hidden = 0;          ///< units of a hidden ReLU layer before the classes; 0: none
     int64_t mean_over = 0;            ///< Pool::mean: divisor of the sum over real tokens; 0: their number
     Pairing pairing = Pairing::none;  ///< otherwise inputs i and B/2 + i form a pair
   };
+  /// Fails for options that contradict each other, naming them.
   Classifier(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
              Rng& rng);
   /// x: i32 [B, T] or float [B, T, features]; lengths i32 [B], including the token of Pool::first, or empty;
@@ -86,6 +91,7 @@ class Classifier final : public EncoderModel {
 /// ones. A classifier of the same inputs can start from its encoder (Amos et al. 2023, arXiv 2310.02980).
 class TokenPredictor final : public EncoderModel {
  public:
+  /// Fails without a vocabulary: vectors cannot be predicted.
   TokenPredictor(const TransformerConfig& config, const EncoderModel::Options& options,
                  const AttentionFactory& attention, Rng& rng);
   /// ids i32 [B, T], where id `vocabulary` is a masked token; rows i32 [n]: the positions to predict, as

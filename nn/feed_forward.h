@@ -16,16 +16,18 @@ class FeedForward final : public Module {
  public:
   /// Options besides the two widths; `dropout` is on the hidden units.
   struct Options {
-    Activation activation = Activation::relu;
-    double dropout = 0;
-    bool bias = true;
-    Init init = Init::xavier;
-    double out_gain = 1;  ///< multiplies the second layer's initial weights
+    Activation activation = Activation::relu;  ///< between the two layers
+    double dropout = 0;                        ///< on hidden units, in training
+    bool bias = true;                          ///< of both layers
+    Init init = Init::xavier;                  ///< of both weights
+    double out_gain = 1;                       ///< multiplies the second layer's initial weights
   };
+  /// `width` in and out, `hidden` units between.
   FeedForward(int64_t width, int64_t hidden, const Options& options, Rng& rng)
       : up(width, hidden, rng, {.bias = options.bias, .init = options.init}),
         down(hidden, width, rng, {.bias = options.bias, .init = options.init, .gain = options.out_gain}),
         options_(options) {}
+  /// `rng` draws the dropout; null when evaluating.
   Tensor operator()(const Tensor& x, Rng* rng) const {
     const ModuleScope within(this);
     if (options_.activation != Activation::gelu_tanh)
@@ -39,7 +41,8 @@ class FeedForward final : public Module {
     f("down", down);
   }
 
-  Linear up, down;
+  Linear up;    ///< [hidden, width]
+  Linear down;  ///< [width, hidden]
 
  private:
   Options options_;

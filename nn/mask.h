@@ -16,7 +16,7 @@ class Mask {
   /// This mask with an additive bias [1|B, 1|H, Tq, Tk] on the scores.
   Mask with(const Tensor& bias) const;
 
-  bool is_causal() const { return causal_; }
+  bool is_causal() const { return causal_; }                  ///< true where no query attends to a later key
   const Tensor& key_lengths() const { return key_lengths_; }  ///< empty: no padding
   const Tensor& bias() const { return bias_; }                ///< empty: none
 

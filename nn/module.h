@@ -20,8 +20,8 @@ class Module {
   virtual ~Module() = default;
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
-  Module(Module&&) = default;
-  Module& operator=(Module&&) = default;
+  Module(Module&&) = default;  ///< tensors are handles: the new module has them, the old one stays empty
+  Module& operator=(Module&&) = default;  ///< drops its own tensors for those of the other
 
   /// Lists parameters, buffers (tensors that are not trained) and children: the only place that names them.
   virtual void fields(Fields& f) = 0;
@@ -29,8 +29,8 @@ class Module {
 
 /// A tensor of a module under its dotted name, such as encoder.blocks.0.attention.key.weight.
 struct Named {
-  std::string name;
-  Tensor* tensor;
+  std::string name;  ///< names from the root to the tensor, joined by dots
+  Tensor* tensor;    ///< lies in the module, which must outlive it
 };
 
 /// Every trained tensor once, in the order of fields(); a tied one under its first name.

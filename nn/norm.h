@@ -12,14 +12,17 @@ class LayerNorm final : public Module {
  public:
   /// Whether to add a bias; epsilon of the divisor, and what the divisor is.
   struct Options {
-    bool bias = true;
-    double epsilon = 1e-5;
+    bool bias = true;       ///< add a bias
+    double epsilon = 1e-5;  ///< keeps the divisor above 0
+    /// Root of the variance, or the deviation as one recipe has it.
     kernel::NormScale scale = kernel::NormScale::variance;
   };
+  /// Gain 1 and bias 0, [width].
   LayerNorm(int64_t width, const Options& options)
       : gain(constant_parameter(Shape{width}, 1)),
         bias(options.bias ? constant_parameter(Shape{width}, 0) : Tensor()),
         options_(options) {}
+  /// X [..., width] -> [..., width].
   Tensor operator()(const Tensor& x) const {
     const ModuleScope within(this);
     return layer_norm(x, gain, bias, options_.epsilon, options_.scale);
@@ -29,7 +32,8 @@ class LayerNorm final : public Module {
     f("bias", bias);
   }
 
-  Tensor gain, bias;  ///< [width]; the bias may be empty
+  Tensor gain;  ///< [width], starts at 1
+  Tensor bias;  ///< [width], starts at 0; empty without a bias
 
  private:
   Options options_;

@@ -20,14 +20,15 @@ class Module;
 /// whose values count from 0.
 class Choice {
  public:
+  /// `words` in the order of the enum's values; `value` must outlive it.
   template <class Enum>
   Choice(Enum& value, std::initializer_list<const char*> words)
       : words_(words),
         get_([&value] { return static_cast<int>(value); }),
         set_([&value](int i) { value = static_cast<Enum>(i); }) {}
 
-  const std::vector<const char*>& words() const { return words_; }
-  const char* word() const { return words_[static_cast<size_t>(get_())]; }
+  const std::vector<const char*>& words() const { return words_; }          ///< all legal words
+  const char* word() const { return words_[static_cast<size_t>(get_())]; }  ///< that of the present value
   /// Sets the enum by word; returns false when the word is not in words().
   bool choose(const std::string& word) const;
 
@@ -43,7 +44,8 @@ constexpr int64_t max_integer = 1'000'000'000;
 
 /// The range of an integer option, both ends included.
 struct IntRange {
-  int64_t min, max;
+  int64_t min;  ///< smallest legal value
+  int64_t max;  ///< largest legal value
 };
 
 /// Upper ends of ranges, chosen by what a value costs.
@@ -56,8 +58,8 @@ constexpr int64_t max_distance = 1'000'000'000;  ///< tokens; values above the i
 
 /// The option (in the same group) whose value another option takes until it is set, and that value.
 struct Followed {
-  const char* name;
-  double value;
+  const char* name;  ///< its name within the group
+  double value;      ///< its present value
 };
 
 /// Visitor of parameters, children and options. A visitor overrides on() for the kinds it needs; the others
@@ -77,7 +79,9 @@ class Fields {
   void constant(const char* name, Tensor& tensor) {
     if (tensor) on_constant(name, tensor);
   }
+  /// A module in it; its tensors are named name.tensor.
   void operator()(const char* name, Module& child) { on(name, child); }
+  /// A module in it; nothing where it is null.
   template <class M>
   void operator()(const char* name, std::unique_ptr<M>& child) {
     if (child) on(name, *child);
@@ -94,14 +98,18 @@ class Fields {
   void operator()(const char* name, int64_t& option, IntRange range, const char* help) {
     on(name, option, range, help);
   }
+  /// A real number with its one-line help.
   void operator()(const char* name, double& option, const char* help) { on(name, option, help); }
   /// A number that has the value of another option while it is not set.
   void operator()(const char* name, std::optional<double>& option, const Followed& followed,
                   const char* help) {
     on(name, option, followed, help);
   }
+  /// A switch with its one-line help.
   void operator()(const char* name, bool& option, const char* help) { on(name, option, help); }
+  /// A text with its one-line help.
   void operator()(const char* name, std::string& option, const char* help) { on(name, option, help); }
+  /// One of a few words, with its one-line help.
   void operator()(const char* name, Choice option, const char* help) { on(name, option, help); }
   /// A group of options with its own fields(), named group.option.
   template <class Group>
@@ -114,20 +122,22 @@ class Fields {
   }
 
  protected:
-  virtual void on(const char*, Tensor&) {}
+  virtual void on(const char*, Tensor&) {}  ///< a tensor that is not empty
   /// An empty tensor: random numbers that are drawn at each call unless a user fixes them here.
   virtual void on_empty(const char*, Tensor&) {}
-  virtual void on_constant(const char*, Tensor&) {}
-  virtual void on(const char*, Module&) {}
-  virtual void on(const char*, int64_t&, const char*) {}
+  virtual void on_constant(const char*, Tensor&) {}  ///< a tensor computed from the options
+  virtual void on(const char*, Module&) {}           ///< a child; visitors that go deeper call its fields()
+  virtual void on(const char*, int64_t&, const char*) {}  ///< an integer option
+  /// An integer option with its range; without an override as one without a range.
   virtual void on(const char* name, int64_t& option, IntRange, const char* help) { on(name, option, help); }
-  virtual void on(const char*, double&, const char*) {}
+  virtual void on(const char*, double&, const char*) {}  ///< a real option
+  /// A real option that follows another one while it is unset.
   virtual void on(const char*, std::optional<double>&, const Followed&, const char*) {}
-  virtual void on(const char*, bool&, const char*) {}
-  virtual void on(const char*, std::string&, const char*) {}
-  virtual void on(const char*, Choice&, const char*) {}
-  virtual void enter(const char*) {}
-  virtual void leave() {}
+  virtual void on(const char*, bool&, const char*) {}         ///< a switch
+  virtual void on(const char*, std::string&, const char*) {}  ///< a text
+  virtual void on(const char*, Choice&, const char*) {}       ///< one of a few words
+  virtual void enter(const char*) {}                          ///< a group of options begins; they come next
+  virtual void leave() {}                                     ///< that group ends
 };
 
 namespace detail {

@@ -25,7 +25,7 @@ class Position final : public Module {
  public:
   /// `deviation`: standard deviation of the normal initial values of a learned table.
   Position(PositionKind kind, int64_t max_length, int64_t width, Rng& rng, double deviation = 0.02);
-  Tensor operator()(const Tensor& x, int64_t first) const;
+  Tensor operator()(const Tensor& x, int64_t first) const;  ///< `first` is the position of x's token 0
   /// The same with explicit positions: places i32 [B, T], each below max_length.
   Tensor at(const Tensor& x, const Tensor& places) const;
   void fields(Fields& f) override;

@@ -17,6 +17,7 @@ enum class Direction { forward, backward };
 /// One recurrent layer. Its state is [parts, B, width]: h and c of an LSTM, h of a GRU.
 class RecurrentCell final : public Module {
  public:
+  /// [gates width, in] and [gates width, width], drawn from `rng`.
   RecurrentCell(CellKind kind, int64_t in, int64_t width, Rng& rng);
 
   /// The zero state for a batch of this many sequences, in the dtype and on the device of `x`.
@@ -32,9 +33,11 @@ class RecurrentCell final : public Module {
   Tensor sweep(const Tensor& x, Tensor& state, const Tensor& lengths, Direction direction) const;
   void fields(Fields& f) override;
 
+  /// Tensors of a state: 2 of an LSTM, 1 of a GRU.
   int64_t parts() const { return kind_ == CellKind::lstm ? 2 : 1; }
+  /// Gates of a step: 4 of an LSTM, 3 of a GRU.
   int64_t gates() const { return kind_ == CellKind::lstm ? 4 : 3; }
-  int64_t width() const { return width_; }
+  int64_t width() const { return width_; }  ///< width of h
 
   Linear input;  ///< [gates width, in]: i, f, g, o of an LSTM, r, z, n of a GRU
   Linear inner;  ///< [gates width, width], applied to h; a GRU's has a bias
@@ -48,10 +51,10 @@ class RecurrentCell final : public Module {
 
 /// Options of a stack of recurrent layers.
 struct RecurrentOptions {
-  CellKind cell = CellKind::lstm;
-  int64_t layers = 1;
-  bool bidirectional = false;  ///< half of the width reads forward, half backward
-  double dropout = 0;          ///< between layers
+  CellKind cell = CellKind::lstm;  ///< of every layer
+  int64_t layers = 1;              ///< one above the other, at least 1
+  bool bidirectional = false;      ///< half of the width reads forward, half backward
+  double dropout = 0;              ///< between layers
 };
 
 /// Dropout of steps x [T, B, width], drawn sequence by sequence: processes that share a batch then draw the
@@ -69,8 +72,8 @@ class Recurrent final : public Module {
   Tensor last(const Tensor& states) const;
   void fields(Fields& f) override;
 
-  std::vector<std::unique_ptr<RecurrentCell>> forward,
-      backward;  ///< one per layer; `backward` is empty with one direction
+  std::vector<std::unique_ptr<RecurrentCell>> forward;   ///< one per layer
+  std::vector<std::unique_ptr<RecurrentCell>> backward;  ///< one per layer; empty with one direction
 
  private:
   double dropout_;

@@ -14,11 +14,11 @@ enum class Wiring { bahdanau, luong };
 
 /// Options of a recurrent model besides the sizes of TransformerConfig.
 struct Seq2SeqOptions {
-  CellKind cell = CellKind::lstm;
-  bool bidirectional = true;
-  Wiring wiring = Wiring::bahdanau;
-  bool input_feeding = true;
-  void fields(Fields& f);
+  CellKind cell = CellKind::lstm;    ///< of encoder and decoder
+  bool bidirectional = true;         ///< the encoder reads both ways
+  Wiring wiring = Wiring::bahdanau;  ///< how the context vector is used
+  bool input_feeding = true;         ///< luong: h_{t-1} is an input of the next step
+  void fields(Fields& f);            ///< names the four options with their help
 };
 
 /// The decoder: recurrent layers over target embeddings, with one attention to the encoder's output.
@@ -26,9 +26,9 @@ class RecurrentDecoder final : public Module {
  public:
   /// The state between decoding steps. Tensors are [B, ...], so beam search can reorder them.
   struct State final : AttentionCache {
-    std::vector<Tensor> states;  ///< of each layer, [B, parts, width]
-    Tensor fed;                  ///< h_{t-1} of input feeding, [B, width]; zeros before the first token
-    void fields(Fields& f) override;
+    std::vector<Tensor> states;       ///< of each layer, [B, parts, width]
+    Tensor fed;                       ///< h_{t-1} of input feeding, [B, width]; zeros before the first token
+    void fields(Fields& f) override;  ///< names all tensors, so that beams can be reordered
   };
 
   /// Fails when `cross` cannot decode step by step.
@@ -43,8 +43,8 @@ class RecurrentDecoder final : public Module {
                     const Mask& source, const ForwardContext& context) const;
   void fields(Fields& f) override;
 
-  std::vector<std::unique_ptr<RecurrentCell>> cells;
-  std::unique_ptr<Attention> cross;
+  std::vector<std::unique_ptr<RecurrentCell>> cells;  ///< layers, the lowest first
+  std::unique_ptr<Attention> cross;                   ///< attention to the encoder's output
   Linear bridge;   ///< [layers parts width, width]: tanh of its output is the initial state
   Linear fed;      ///< input of the first cell besides the token: c_t, or h_{t-1}; may be empty
   Linear readout;  ///< output layer over s_t, c_t and y_{t-1}, or c_t and s_t
@@ -61,6 +61,7 @@ class RecurrentDecoder final : public Module {
 /// Translation by recurrent networks.
 class Seq2Seq final : public TranslationModel {
  public:
+  /// `cross` makes the only attention; fails for vocabularies that cannot be tied as config says.
   Seq2Seq(const TransformerConfig& config, const Seq2SeqOptions& options, int64_t source_vocabulary,
           int64_t target_vocabulary, const AttentionFactory& cross, Rng& rng);
   Tensor encode(const Tensor& source, const Tensor& lengths, const ForwardContext& context) const override;
@@ -71,9 +72,10 @@ class Seq2Seq final : public TranslationModel {
   Tensor next(const Tensor& ids, Decoding& state) const override;
   void fields(Fields& f) override;
 
-  Embedder source, target;
-  Recurrent encoder;
-  RecurrentDecoder decoder;
+  Embedder source;                 ///< embeds source ids
+  Embedder target;                 ///< embeds target ids
+  Recurrent encoder;               ///< over source embeddings
+  RecurrentDecoder decoder;        ///< over target embeddings, with the attention
   std::unique_ptr<Linear> output;  ///< null when tied to the target embedding
 };
 

@@ -13,26 +13,32 @@ enum class Tie { none, output, all };
 
 /// The configuration of a transformer; every field is a setting of the command line and of config.toml.
 struct TransformerConfig {
-  int64_t d_model = 256, heads = 8, kv_heads = 0, head_dim = 0, d_ff = 1024, layers = 1;
-  int64_t max_length = 512;
-  double dropout = 0.1;
+  int64_t d_model = 256;     ///< width of embeddings and of all blocks' outputs
+  int64_t heads = 8;         ///< attention heads; divide d_model unless head_dim is given
+  int64_t kv_heads = 0;      ///< heads of keys and values; 0: as many as heads
+  int64_t head_dim = 0;      ///< width of one head's queries, keys and values; 0: d_model / heads
+  int64_t d_ff = 1024;       ///< hidden width of the feed-forward network
+  int64_t layers = 1;        ///< blocks in each stack
+  int64_t max_length = 512;  ///< maximum input length in tokens
+  double dropout = 0.1;      ///< on embeddings, residual branches and the feed-forward network
   std::optional<double> attention_dropout = {};  ///< on attention weights; empty: same as `dropout`
-  Activation activation = Activation::relu;
-  NormPlace norm = NormPlace::pre;
-  kernel::NormScale norm_scale = kernel::NormScale::variance;
-  double norm_epsilon = 1e-5;
-  PositionKind position = PositionKind::sinusoid;
+  Activation activation = Activation::relu;      ///< of the feed-forward network
+  NormPlace norm = NormPlace::pre;               ///< where a block normalises
+  kernel::NormScale norm_scale = kernel::NormScale::variance;  ///< what norms divide by
+  double norm_epsilon = 1e-5;                                  ///< inside the norms
+  PositionKind position = PositionKind::sinusoid;              ///< position encoding; see PositionKind
   Modifiers modifiers = {};  ///< of every attention; `position` above sets theirs, except in cross-attention
-  Init init = Init::xavier;
-  Tie tie_embeddings = Tie::none;
+  Init init = Init::xavier;  ///< of all weights, but those that have a deviation of their own
+  Tie tie_embeddings = Tie::none;    ///< which matrices are shared
   bool scale_embedding = true;       ///< multiply embeddings by sqrt(width)
   double embedding_std = 0;          ///< of initial token embeddings; 0: as `init`
   double position_deviation = 0.02;  ///< of initial learned positions
   bool attention_bias = false;       ///< on query, key, value and output projections
-  bool feed_forward_bias = true;
-  bool norm_bias = true;
-  bool output_bias = true;  ///< of an untied output layer
-  void fields(Fields& f);
+  bool feed_forward_bias = true;     ///< in both layers of the feed-forward network
+  bool norm_bias = true;             ///< in all norms
+  bool output_bias = true;           ///< of an untied output layer
+  void fields(Fields& f);            ///< names every field with its help: the [model] settings
+  /// The dropout in effect on attention weights.
   double dropout_of_weights() const { return attention_dropout.value_or(dropout); }
   /// Returns *this. Fails on an illegal value, naming it and the legal ones.
   const TransformerConfig& check() const;
@@ -41,14 +47,15 @@ struct TransformerConfig {
 /// Token embedding, position encoding and dropout: ids i32 [B, T] -> [B, T, width].
 class Embedder final : public Module {
  public:
+  /// A table [vocabulary, d_model], and positions up to max_length.
   Embedder(int64_t vocabulary, const TransformerConfig& config, Rng& rng);
   /// `first`: the position of the first token. Dropout needs `rng`; null when evaluating.
   Tensor operator()(const Tensor& ids, int64_t first, Rng* rng) const;
   /// The embeddings without positions. Ids past the vocabulary select rows of `more` [n, width].
   Tensor vectors(const Tensor& ids, const Tensor& more = {}) const;
   void fields(Fields& f) override;
-  Embedding tokens;
-  Position position;
+  Embedding tokens;   ///< [vocabulary, d_model]
+  Position position;  ///< added to the embeddings, unless the kind acts inside attention
 
  private:
   double scale_, dropout_;
@@ -59,25 +66,27 @@ class TransformerStack final : public Module {
  public:
   /// Whether self-attention is causal, and whether blocks have cross-attention.
   struct Role {
-    bool causal = false, cross = false;
+    bool causal = false;  ///< no token attends to later ones
+    bool cross = false;   ///< blocks attend to an encoder's output, too
   };
+  /// `self` and `cross` make the attentions of each block; `cross` may be empty without that role.
   TransformerStack(const TransformerConfig& config, Role role, const AttentionFactory& self,
                    const AttentionFactory& cross, Rng& rng);
   /// x [B, T, width] -> [B, T, width]; the other arguments as in Block, with one cache per block.
   Tensor operator()(const Tensor& x, const Mask& mask, const Tensor& encoded, const Mask& encoded_mask,
                     std::vector<BlockCache>* cache, const ForwardContext& context) const;
-  std::vector<BlockCache> new_cache() const;
+  std::vector<BlockCache> new_cache() const;  ///< one empty cache per block
   void fields(Fields& f) override;
-  std::vector<std::unique_ptr<Block>> blocks;
-  std::unique_ptr<LayerNorm> norm;
+  std::vector<std::unique_ptr<Block>> blocks;  ///< config.layers blocks, the lowest first
+  std::unique_ptr<LayerNorm> norm;             ///< behind the last block; null where norms are post
 };
 
 /// The state of decoding step by step: one cache per block, and the position of the next token.
 struct Decoding {
-  std::vector<BlockCache> cache;
-  Mask source;         ///< mask of the encoder's output in cross-attention
-  Tensor encoded;      ///< the encoder's output, for the first step only; cached afterwards
-  int64_t length = 0;  ///< the position of the next token
+  std::vector<BlockCache> cache;  ///< one per block; of a recurrent model a single one with its state
+  Mask source;                    ///< mask of the encoder's output in cross-attention
+  Tensor encoded;                 ///< the encoder's output, for the first step only; cached afterwards
+  int64_t length = 0;             ///< the position of the next token
   /// Hypothesis i becomes a copy of hypothesis order[i]; lengths follow.
   void reorder(const std::vector<int32_t>& order);
 };
@@ -113,8 +122,12 @@ class EncoderDecoder final : public TranslationModel {
  public:
   /// The attentions of the encoder, the decoder, and from decoder to encoder.
   struct Attentions {
-    AttentionFactory encoder, decoder, cross;
+    AttentionFactory encoder;  ///< of the encoder's blocks
+    AttentionFactory decoder;  ///< of the decoder's blocks, causal
+    AttentionFactory cross;    ///< from decoder to encoder
   };
+  /// Fails for vocabularies that cannot be tied as config says, and for attentions that cannot take their
+  /// role.
   EncoderDecoder(const TransformerConfig& config, int64_t source_vocabulary, int64_t target_vocabulary,
                  const Attentions& attentions, Rng& rng);
   Tensor encode(const Tensor& source, const Tensor& lengths, const ForwardContext& context) const override;
@@ -125,14 +138,17 @@ class EncoderDecoder final : public TranslationModel {
   Tensor next(const Tensor& ids, Decoding& state) const override;
   void fields(Fields& f) override;
 
-  Embedder source, target;
-  TransformerStack encoder, decoder;
+  Embedder source;                 ///< embeds source ids
+  Embedder target;                 ///< embeds target ids
+  TransformerStack encoder;        ///< over source embeddings
+  TransformerStack decoder;        ///< over target embeddings, with cross-attention
   std::unique_ptr<Linear> output;  ///< null when tied to the target embedding
 };
 
 /// A causal language model.
 class DecoderOnly final : public AutoregressiveModel {
  public:
+  /// Fails for an attention that cannot be causal.
   DecoderOnly(const TransformerConfig& config, int64_t vocabulary, const AttentionFactory& attention,
               Rng& rng);
   /// ids i32 [B, T] -> logits [B, T, V].
@@ -142,8 +158,8 @@ class DecoderOnly final : public AutoregressiveModel {
   Tensor next(const Tensor& ids, Decoding& state) const override;
   void fields(Fields& f) override;
 
-  Embedder embedder;
-  TransformerStack decoder;
+  Embedder embedder;               ///< ids to vectors
+  TransformerStack decoder;        ///< causal blocks
   std::unique_ptr<Linear> output;  ///< null when tied to the embedding
 
  private:

@@ -20,10 +20,11 @@ namespace heed {
 
 /// How fit() trains.
 struct FitOptions {
-  int64_t epochs = 0, steps = 0;  ///< one of them, above 0
+  int64_t epochs = 0;  ///< passes over the data; above 0 unless `steps` is
+  int64_t steps = 0;   ///< steps in all; above 0 unless `epochs` is
   /// The learning rate of each step; noam is refused, since it needs a width: rsqrt has its shape.
   Schedule schedule{.kind = ScheduleKind::constant, .learning_rate = 1e-3, .warmup_steps = 0};
-  OptimizerOptions optimizer = {};
+  OptimizerOptions optimizer = {};       ///< update rule, weight decay, clipping
   int64_t grad_accumulation = 1;         ///< batches whose gradients make one step
   Precision precision = Precision::f32;  ///< f64 converts the model
   uint64_t seed = 1;  ///< of dropout; weights and order of the data have seeds of their own
@@ -34,7 +35,7 @@ struct FitOptions {
   int64_t validate_every = 0;  ///< steps; 0: once an epoch, or with `steps` ten times in all
   int64_t patience = 0;        ///< validations without a better one before training stops; 0: never
   double time_limit = 0;       ///< seconds of training before it saves and stops; 0: none
-  std::vector<Callback*> callbacks = {};
+  std::vector<Callback*> callbacks = {};  ///< called in this order; they must outlive the call
 
   /// The run folder: checkpoints, metrics.jsonl and TensorBoard events; made where it is missing. A folder
   /// with checkpoints is resumed, bit-identical to an uninterrupted run. Empty: nothing is written.

@@ -26,14 +26,20 @@ void check_longest(const char* name, int64_t length, int64_t longest);
 /// The queries and keys of a call: positions first_query <= i < first_query + queries and first_key <= j <
 /// first_key + keys.
 struct Sight {
-  int64_t first_query = 0, queries = 0, first_key = 0, keys = 0;
-  bool causal = false;  ///< no query attends to a later key
+  int64_t first_query = 0;  ///< position of row 0 of the queries
+  int64_t queries = 0;      ///< number of queries
+  int64_t first_key = 0;    ///< position of row 0 of the keys
+  int64_t keys = 0;         ///< number of keys
+  bool causal = false;      ///< no query attends to a later key
+  /// All five fields are equal, so that the pattern of one call serves the next.
   bool operator==(const Sight&) const = default;
 };
 
 /// Sparse matrix positions within a call: row indices of queries and of keys.
 struct SeenPlaces {
-  std::vector<int32_t> which, queries, keys;  ///< which: indices into all positions
+  std::vector<int32_t> which;    ///< indices into all positions
+  std::vector<int32_t> queries;  ///< row of each position's query in this call
+  std::vector<int32_t> keys;     ///< row of its key
 };
 /// The positions of a row-major L x L matrix that lie in `sight`, inside the band |i - j| <= width or outside
 /// it; causal: without j > i.
@@ -65,8 +71,8 @@ class BandedAttention : public ScoredAttention {
   virtual Tensor elsewhere(const Heads& heads, const Tensor& lse, const AttentionInput& input,
                            const Sight& sight) const;
 
-  int64_t band_width() const { return width_; }
-  double scale(const Tensor& q) const;
+  int64_t band_width() const { return width_; }  ///< w: the band is |i - j| <= w
+  double scale(const Tensor& q) const;  ///< 1 / sqrt(d) for q [B, H, Tq, d], the factor of the dot products
 
  private:
   std::shared_ptr<const kernel::Pattern> pattern(const Sight& sight) const;

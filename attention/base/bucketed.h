@@ -11,14 +11,14 @@ namespace heed {
 /// with T times the keys of a tile, not with T^2. Kitaev et al. 2020, arXiv 2001.04451, section 2.
 class BucketedAttention : public HeadedAttention {
  public:
-  using HeadedAttention::HeadedAttention;
+  using HeadedAttention::HeadedAttention;  ///< projections and modifiers as in HeadedAttention
 
  protected:
   /// How tiles are formed, and the number of buckets; padding is in an extra bucket, number `buckets`.
   struct Rules {
-    kernel::Meeting meeting;
-    int64_t buckets = 0;
-    double scale = 1;
+    kernel::Meeting meeting;  ///< which keys of the sorted order a tile sees
+    int64_t buckets = 0;      ///< buckets of tokens that are not padding
+    double scale = 1;         ///< factor of the dot products
   };
 
   /// The bucket of each token: scores [B, H, R, T, f] of positions `first` and later -> i32 [B, H, R, T],

@@ -9,6 +9,7 @@ namespace heed {
 /// computed only for a MapRecorder and for the gradients listed at needs_map().
 class DottedAttention : public ScoredAttention {
  protected:
+  /// `scale` multiplies q . k, 1 / sqrt(d) in Vaswani et al. 2017; `project` says which projections exist.
   DottedAttention(const AttentionConfig& config, Rng& rng, double scale, Project project = Project::qkv)
       : ScoredAttention(config, rng, project), scale_(scale) {}
 

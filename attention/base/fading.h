@@ -9,6 +9,7 @@ namespace heed {
 /// The cache of a recurrent linear attention: one matrix per head.
 struct StateCache final : AttentionCache {
   Tensor state;  ///< [B, H, d, dv]
+  /// Names the state, for copying and reordering rows.
   void fields(Fields& f) override { f("state", state); }
 };
 
@@ -22,6 +23,7 @@ class FadingAttention : public HeadedAttention {
     bool norm = false;  ///< divide each head by its root mean square: a group norm without gain
     bool gate = false;  ///< multiply by silu of a projection of the layer's input
   };
+  /// `after` decides what follows the scan; makes the projections of q, k and v, and that of the gate.
   FadingAttention(const AttentionConfig& config, const After& after, Rng& rng);
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<StateCache>(); }
   void fields(Fields& f) override;
@@ -29,7 +31,8 @@ class FadingAttention : public HeadedAttention {
  protected:
   /// Inputs of the scan besides the values; all but q and k may be empty.
   struct Fade {
-    Tensor q, k;       ///< [B, H, T, d]
+    Tensor q;          ///< [B, H, T, d]
+    Tensor k;          ///< [B, H, T, d]
     Tensor log_decay;  ///< [B, H, T, 1 | d], log a_t
     Tensor beta;       ///< [B, H, T, 1]
     Tensor amount;     ///< [B, H, T, 1], factor of the values
@@ -62,7 +65,7 @@ struct StepRates {
   Tensor log_rate;  ///< [H]
   /// Initial rates range from 1 to 16 over the heads, step sizes at zero input from 0.1 down to 0.001.
   StepRates(const AttentionConfig& config, Rng& rng);
-  void fields(Fields& f);
+  void fields(Fields& f);  ///< names `step` and `log_rate` as parameters
   Tensor steps(const Tensor& layer_input) const { return softplus(step(layer_input)); }  ///< [B, T, H]
   /// The log of the decays, -rate step: [B, T, H] -> [B, T, H].
   Tensor log_decay(const Tensor& steps) const { return -(steps * exp(log_rate)); }

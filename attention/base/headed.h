@@ -23,6 +23,7 @@ enum class Project {
 /// Multi-head attention: Concat(head_1, ..., head_H) W^O (Vaswani et al. 2017, section 3.2.2).
 class HeadedAttention : public Attention {
  public:
+  /// Makes the projections that `project` asks for, [width, width] or, with fewer key-value heads, narrower.
   HeadedAttention(const AttentionConfig& config, Rng& rng, Project project = Project::qkv);
   Tensor forward(const AttentionInput& input) final;
   /// The attention without projections, on given heads -> [B, H, Tq, dv]; for tests against formulas.
@@ -37,7 +38,10 @@ class HeadedAttention : public Attention {
   virtual bool modifies_scores() const { return false; }
   void fields(Fields& f) override;
 
-  Linear query, key, value, output;  ///< key is empty unless Project::qkv; query with Project::v
+  Linear query;   ///< W^Q; empty with Project::v
+  Linear key;     ///< W^K; empty unless Project::qkv
+  Linear value;   ///< W^V
+  Linear output;  ///< W^O, applied to the concatenated heads
 
  protected:
   /// Attends with the projected heads of this call -> [B, H, Tq, dv]. The variant reads and updates the cache
@@ -57,9 +61,12 @@ class HeadedAttention : public Attention {
   /// [B, T, H d] -> [B, H, T, d], a view.
   Tensor split(const Tensor& x) const;
 
+  /// What the attention was made for: width, heads, dropout, modifiers.
   const AttentionConfig& config() const { return config_; }
+  /// Position biases, qk_norm, rope, softcap and sink.
   const HeadModifiers& modifiers() const { return modifiers_; }
-  int64_t head_dim() const { return config_.width_of_head(); }
+  int64_t head_dim() const { return config_.width_of_head(); }  ///< d: the width of a query's head
+  /// Heads of keys and values: fewer than those of queries in grouped-query attention.
   int64_t kv_heads() const { return config_.kv_heads > 0 ? config_.kv_heads : config_.heads; }
 
  private:

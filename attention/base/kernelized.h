@@ -10,7 +10,7 @@ namespace heed {
 struct SumCache : AttentionCache {
   Tensor sums;  ///< [B, H, f, d + 1]: sum over keys of phi(k) [v, 1]^T; with all monomials of phi where f(s)
                 ///< needs them
-  void fields(Fields& f) override { f("sums", sums); }
+  void fields(Fields& f) override { f("sums", sums); }  ///< names the sums, for copying and reordering rows
 };
 
 /// y_i = sum_j f(s_ij) v_j / (sum_j f(s_ij) + epsilon) with s_ij = phi(q_i) . phi(k_j) and a polynomial f, in
@@ -34,6 +34,7 @@ class KernelizedAttention : public HeadedAttention {
   Tensor attend(Heads heads, const AttentionInput& input) override;
   /// Fails on an additive bias, on lengths of another batch size, and on more causal queries than keys.
   static void check(const Heads& heads, const AttentionInput& input);
+  /// The polynomial f with the epsilon of the denominator.
   const kernel::PolynomialTerms& polynomial() const { return terms_; }
 
  private:

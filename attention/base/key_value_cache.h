@@ -9,7 +9,9 @@ namespace heed {
 /// With fewer key-value heads than query heads, k and v have fewer heads until attend() or recall() repeats
 /// them.
 struct Heads {
-  Tensor q, k, v;  ///< [B, H, Tq, d], [B, H, Tk, d], [B, H, Tk, dv]
+  Tensor q;  ///< [B, H, Tq, d]
+  Tensor k;  ///< [B, H, Tk, d]
+  Tensor v;  ///< [B, H, Tk, dv]
 };
 
 /// The key-value cache: all keys and values so far, or the last and first ones.
@@ -18,9 +20,11 @@ struct KeyValueCache : AttentionCache {
   int64_t anchors = 0;              ///< number of first keys that every query also attends to
   int64_t front = 0;                ///< number of first keys that remember() put before the recent ones
   int64_t forgotten = 0;            ///< number of removed keys, which no query can reach any more
-  Tensor keys, values;              ///< [B, Hk, capacity, d]; row r is key forgotten + r, up to `length`
-  Tensor first_keys, first_values;  ///< [B, Hk, at most `anchors`, d]; empty without anchors
-  void fields(Fields& f) override;
+  Tensor keys;                      ///< [B, Hk, capacity, d]; row r is key forgotten + r, up to `length`
+  Tensor values;                    ///< [B, Hk, capacity, dv], rows as in keys
+  Tensor first_keys;                ///< [B, Hk, at most `anchors`, d]; empty without anchors
+  Tensor first_values;              ///< the values of first_keys
+  void fields(Fields& f) override;  ///< names keys and values, for copying and reordering rows
 
   /// Appends heads.k and heads.v (where given), then sets them to the cached ones: all keys, or those that
   /// the queries of this call reach, after the `front` first ones. While gradients are recorded, rows are

@@ -26,13 +26,15 @@ class RotaryAngles {
 ///   sink                  [H] for sink = learned
 class HeadModifiers {
  public:
+  /// Makes the parameters that config.modifiers asks for; fails for a rope width that does not fit the head.
   HeadModifiers(const AttentionConfig& config, Rng& rng);
-  void fields(Fields& f);
+  void fields(Fields& f);  ///< names the parameters above, those that exist
 
   /// Normalises and rotates q [B, H, T, d] or k [B, Hk, T, d]; `first` is the position of row 0.
   Tensor ready_query(const Tensor& q, int64_t first) const {
     return rotated(normalised(q, query_gain_), first);
   }
+  /// The same for k [B, Hk, T, d]; `first` is the position of row 0.
   Tensor ready_key(const Tensor& k, int64_t first) const { return rotated(normalised(k, key_gain_), first); }
 
   /// True when a modifier acts on scores.
@@ -40,14 +42,16 @@ class HeadModifiers {
   /// The bias by distance of alibi or t5, [H, Tq + Tk - 1], else empty: entry i - j + Tk - 1 is for query i,
   /// whose position is first_query + i, and key j.
   Tensor relative(const Tensor& q, int64_t keys, int64_t first_query) const;
+  /// True when relative() is the learned bias of t5, which wants a gradient.
   bool relative_is_trained() const { return static_cast<bool>(position_bias_); }
   /// Scores [B, H, Tq, Tk] with shaw, softcap, alibi and t5 applied; without mask and sink.
   Tensor scores(const Tensor& plain, const Tensor& q, int64_t first_query) const;
+  /// True with the position vectors of shaw or shaw_keys.
   bool has_vectors() const { return static_cast<bool>(position_vectors_); }
   /// Shaw's value term: a map [B, H, Tq, Tk] times the value vectors by distance -> [B, H, Tq, d]; empty
   /// without them. Fails when values are not d wide.
   Tensor of_value_vectors(const Tensor& map, const Tensor& v, int64_t first_query) const;
-  double softcap() const { return modifiers_.softcap; }
+  double softcap() const { return modifiers_.softcap; }  ///< c in c tanh(score / c); 0: no softcap
   /// The sink's logits [H] in the dtype of q; empty without a sink.
   Tensor sink(const Tensor& q) const;
   /// Weights [B, H, Tq, Tk] of masked scores, reduced by the sink's share of each row.

@@ -10,8 +10,8 @@ namespace heed {
 /// Collects the keys that one query attends to.
 class KeySet {
  public:
-  void range(int64_t first, int64_t last);  ///< keys first <= j < last, clipped to the input
-  void one(int64_t key) { range(key, key + 1); }
+  void range(int64_t first, int64_t last);        ///< keys first <= j < last, clipped to the input
+  void one(int64_t key) { range(key, key + 1); }  ///< this key, unless it lies outside of the input
 
  private:
   friend class PatternedAttention;

@@ -20,10 +20,11 @@ enum class ScoreKind { softmax, dot, general, additive };
 
 /// Sizes and options of a score.
 struct ScoreOptions {
-  int64_t heads = 1, width = 1;  ///< width of a head
-  int64_t hidden = 0;            ///< additive: hidden units; 0: the width of a head
-  bool bias = true;              ///< additive: with b
-  bool project_keys = true;      ///< additive: with C; without it hidden must be the head width
+  int64_t heads = 1;         ///< number of heads H
+  int64_t width = 1;         ///< width d of a head
+  int64_t hidden = 0;        ///< additive: hidden units; 0: the width of a head
+  bool bias = true;          ///< additive: with b
+  bool project_keys = true;  ///< additive: with C; without it hidden must be the head width
 };
 
 /// Creates a score. Parameters of general: `general` [H, d, d], applied as q W; of additive: `from_query` and

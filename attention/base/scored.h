@@ -8,7 +8,7 @@ namespace heed {
 /// Attention by a map: weights over keys, computed from a score for each pair of query and key.
 class ScoredAttention : public HeadedAttention {
  public:
-  using HeadedAttention::HeadedAttention;
+  using HeadedAttention::HeadedAttention;  ///< projections and modifiers as in HeadedAttention
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   bool modifies_scores() const override { return true; }
 

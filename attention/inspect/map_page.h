@@ -12,10 +12,10 @@ namespace heed {
 
 /// Titles of the page, and limits on the size of maps in it.
 struct HtmlOptions {
-  std::string title = "Attention maps";
-  std::string subtitle{};  ///< a line below the title: the sentence, the run
-  int64_t longest = 512;   ///< tokens per side up to which single weights are shown
-  int64_t tiles = 256;     ///< tiles per side for longer maps
+  std::string title = "Attention maps";  ///< heading and title of the page
+  std::string subtitle{};                ///< a line below the title: the sentence, the run
+  int64_t longest = 512;                 ///< tokens per side up to which single weights are shown
+  int64_t tiles = 256;                   ///< tiles per side for longer maps
   int64_t single_weights =
       24'000'000;  ///< stored for the zoom windows of all long maps together; 2 bytes each
 };

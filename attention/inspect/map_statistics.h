@@ -39,8 +39,8 @@ std::vector<double> head_distances(const MapView& map);
 
 /// Identifies a head of one of several maps.
 struct HeadChoice {
-  size_t map = 0;
-  int64_t head = 0;
+  size_t map = 0;    ///< index of the map in the list searched
+  int64_t head = 0;  ///< head of that map, from 0
 };
 
 /// The head with the most `information`: low entropy in each row, but different rows. A head whose rows all

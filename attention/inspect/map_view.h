@@ -9,11 +9,15 @@ namespace heed {
 
 /// One attention map of all heads of a module, recorded when evaluating and without padding.
 struct MapView {
-  std::string name{};  ///< module path: "encoder.0.attention"
-  std::string kind{};  ///< "encoder self", "decoder self" or "cross"
-  int64_t layer = 0, heads = 0, queries = 0, keys = 0;
-  std::vector<float> weights{};                           ///< [heads, queries, keys]
-  std::vector<std::string> query_tokens{}, key_tokens{};  ///< one per row, one per column
+  std::string name{};                       ///< module path: "encoder.0.attention"
+  std::string kind{};                       ///< "encoder self", "decoder self" or "cross"
+  int64_t layer = 0;                        ///< layer that attends, from 0
+  int64_t heads = 0;                        ///< extent 0 of the weights
+  int64_t queries = 0;                      ///< rows of each head
+  int64_t keys = 0;                         ///< columns of each head
+  std::vector<float> weights{};             ///< [heads, queries, keys]
+  std::vector<std::string> query_tokens{};  ///< one per row
+  std::vector<std::string> key_tokens{};    ///< one per column
 
   /// The weight of one key for one query in one head.
   float at(int64_t head, int64_t query, int64_t key) const {

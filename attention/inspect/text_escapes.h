@@ -21,7 +21,7 @@ std::string shorten(std::string_view utf8, int64_t columns);
 /// characters are replaced.
 std::string escape(std::string_view utf8);
 
-/// A quoted JSON string that is safe inside a script element: every < > & is written as \u00xx.
+/// A quoted JSON string that is safe inside a script element: every < > & is written as `\u00xx`.
 std::string json(std::string_view utf8);
 /// A JSON number with six significant digits; null when not finite.
 std::string json(double value);

@@ -29,6 +29,7 @@ struct ClusterLevels {
   Tensor values;   ///< sums [B, H, rows, dv]
   Tensor present;  ///< 0 where a cluster is all padding, else 1: [1|B, 1, rows, 1]; empty when causal
   std::vector<int64_t> first;  ///< index of each level's first row
+  /// Number of clusters on a level, 0 the finest.
   int64_t count(size_t level) const {
     return (level + 1 < first.size() ? first[level + 1] : keys.extent(2)) - first[level];
   }
@@ -43,7 +44,8 @@ Tensor cluster_queries(const Clusters& clusters, const Tensor& q, const ClusterL
 
 /// Weighted sums of exponentials divided by exp(most); `most` gets no gradient.
 struct Gathered {
-  Tensor sums, most;
+  Tensor sums;  ///< weighted values [B, H, T, dv], divided by exp(most)
+  Tensor most;  ///< log of the divisor, [B, H, T, 1]; -1e30 for a row without keys
 };
 /// Converts the result of attention_with_sums(); rows without keys are allowed.
 Gathered gathered(const Tensor& with_sums);

@@ -20,9 +20,10 @@ Tensor random_projection(int64_t rows, int64_t d, const ProjectionTerms& terms, 
 
 /// Options of a variant with a random projection.
 struct ProjectionOptions {
-  int64_t m = 0;  ///< rows; 0: twice the head width
-  bool orthogonal = true;
-  int64_t redraw = 1000;
+  int64_t m = 0;           ///< rows; 0: twice the head width
+  bool orthogonal = true;  ///< rows of a block of d are orthogonal, which lowers the variance of the estimate
+  int64_t redraw = 1000;   ///< training steps between draws; 0: never
+  /// Names the three options with their ranges.
   void fields(Fields& f) {
     f("m", m, {0, max_width}, "random directions; 0: twice the head width");
     f("orthogonal", orthogonal, "directions at right angles to each other");
@@ -34,12 +35,13 @@ struct ProjectionOptions {
 /// training steps (0: never).
 class RandomProjection {
  public:
+  /// Draws W; `layer` separates the streams of layers, `redraw` is in training steps (0: never).
   RandomProjection(int64_t rows, int64_t d, const ProjectionTerms& terms, int64_t redraw, int64_t layer,
                    Rng& rng);
   /// For the head width of `config`; `equal`: rows of length sqrt(d); `variant`: the name in error messages.
   RandomProjection(const char* variant, const AttentionConfig& config, const ProjectionOptions& options,
                    bool equal, Rng& rng);
-  void fields(Fields& f) { f("W", weight_); }
+  void fields(Fields& f) { f("W", weight_); }  ///< names W, a buffer that checkpoints keep
   /// x W^T: [B, H, T, d] -> [B, H, T, rows].
   Tensor operator()(const Tensor& x) const;
   /// Redraws W if the current training step requires it; call it before each forward pass.

@@ -8,6 +8,7 @@ namespace heed {
 /// The cache: sums of exponentials, divided by e^scale.
 struct ScaledSumCache : SumCache {
   Tensor scale;  ///< [B, H, 1, 1 | f], without a gradient
+  /// Names sums and scale, for copying and reordering rows.
   void fields(Fields& f) override {
     SumCache::fields(f);
     f("scale", scale);

@@ -7,7 +7,9 @@ namespace heed {
 
 /// Sums over the nodes of trees (core/kernels/content/tree.h), all [B, H, rows, width].
 struct TreeNodes {
-  Tensor keys, values, features;  ///< features may be empty
+  Tensor keys;      ///< sums over the keys below a node, and the keys themselves
+  Tensor values;    ///< sums over the values below it
+  Tensor features;  ///< sums over phi of the keys; may be empty
 };
 
 /// A cache of keys and values as trees. Appending a key completes one node on average; attention sums
@@ -18,8 +20,9 @@ struct TreeCache final : AttentionCache {
   using Feature = std::function<Tensor(const Tensor& keys, int64_t first)>;
 
   TreeNodes nodes;                  ///< capacity doubles; empty while gradients are recorded
-  Tensor taped_keys, taped_values;  ///< [B, H, length, d], with gradients; else empty
-  void fields(Fields& f) override;
+  Tensor taped_keys;                ///< [B, H, length, d], with gradients; else empty
+  Tensor taped_values;              ///< [B, H, length, dv], with gradients; else empty
+  void fields(Fields& f) override;  ///< names all nodes and rows, for copying and reordering rows
 
   /// Appends heads.k and heads.v (where given), sets them to all cached keys and values, and returns the
   /// trees.

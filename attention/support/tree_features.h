@@ -17,6 +17,7 @@ enum class TreeMass { uniform, edh, align, posalign, rff, favor, favor_relu };
 ///   favor_relu  (2 d)^(-1/2) [(W x')_+, (-W x')_+]              with x' = x d^(-1/4)
 class TreeFeatures {
  public:
+  /// Draws W [heads, d, d] where `mass` needs one.
   TreeFeatures(TreeMass mass, int64_t heads, int64_t d, Rng& rng);
   /// From now on uses a separate W for each position, drawn from this seed, instead of `projection`.
   void redraw(uint64_t seed) { seed_ = seed; }

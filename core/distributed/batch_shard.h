@@ -7,14 +7,15 @@ namespace heed {
 
 /// Neighbouring rows of a batch.
 struct BatchRows {
-  int64_t first = 0, count = 0;
+  int64_t first = 0;  ///< index of the first row
+  int64_t count = 0;  ///< number of rows
 };
 
 /// While it lives, this thread computes these rows of the batch, and dropout draws the same numbers for them
 /// as a single process that computes all rows. A count of 0: the whole batch.
 class SharedRows {
  public:
-  explicit SharedRows(BatchRows rows);
+  explicit SharedRows(BatchRows rows);  ///< nests: the rows before hold again at its end
   ~SharedRows();
   SharedRows(const SharedRows&) = delete;
   SharedRows& operator=(const SharedRows&) = delete;

@@ -16,7 +16,7 @@ class HeartbeatMonitor {
 
   /// How often signs of life are due: ten times within the limit, and every five seconds at least.
   double period() const;
-  void heard(int64_t rank, double now);
+  void heard(int64_t rank, double now);  ///< a sign of life of member `rank` at time `now`, in seconds
   /// To be called every period. The processes that have been silent for longer than the limit, where it is on
   /// this one to say so: the first of those that are alive does, the others give it ten periods more. Where
   /// this process itself was away for half the limit, it has heard nobody, and waits anew.

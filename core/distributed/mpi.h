@@ -11,8 +11,9 @@ namespace heed {
 
 /// How this process was started, from the environment.
 struct LaunchInfo {
-  std::string by;  ///< "mpirun" or "srun"
-  int64_t rank = 0, size = 1;
+  std::string by;      ///< "mpirun" or "srun"
+  int64_t rank = 0;    ///< of all processes, from 0
+  int64_t size = 1;    ///< number of processes
   int64_t place = -1;  ///< among those on this machine; -1 where that is not said
 };
 

@@ -16,21 +16,22 @@ namespace heed {
 /// and all exit.
 class CollectiveError : public Error {
  public:
-  using Error::Error;
+  using Error::Error;  ///< a Fault and the text that all members throw
 };
 
 /// Members, numbered from 0, make the same calls in the same order, each from one thread at a time. A call
 /// blocks until all members have made it, without spinning.
 class ProcessGroup {
  public:
+  /// Member `rank` of `size`, 0 <= rank < size.
   ProcessGroup(int64_t rank, int64_t size) : rank_(rank), size_(size) {}
   virtual ~ProcessGroup() = default;
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
-  int64_t rank() const { return rank_; }
-  int64_t size() const { return size_; }
-  bool is_main() const { return rank_ == 0; }
+  int64_t rank() const { return rank_; }       ///< number of this member, from 0
+  int64_t size() const { return size_; }       ///< number of members
+  bool is_main() const { return rank_ == 0; }  ///< member 0 writes files and prints
 
   /// Sends piece i of `from` to member i; `to` receives `bytes` bytes from each member, in their order.
   virtual void all_to_all(const void* from, void* to, int64_t bytes) = 0;
@@ -45,7 +46,7 @@ class ProcessGroup {
   std::string broadcast(const std::string& bytes);
   /// Returns what each member passes, in their order.
   std::vector<std::string> all_gather(const std::string& bytes);
-  std::vector<double> all_gather(double number);
+  std::vector<double> all_gather(double number);  ///< one number of each member, in their order
 
   /// Sums x (contiguous, f32 or f64, on the CPU) over all members, in their order: bit-identical on all
   /// members and for any transport. The caller keeps `room`, the scratch memory, between calls.
@@ -66,6 +67,7 @@ struct LocalRanks {
   int64_t place = 0;  ///< this one's number among them
   int64_t count = 1;  ///< this one included
 };
+/// Counts members with this one's host name; all members call it.
 LocalRanks local_ranks(ProcessGroup& group);
 
 /// The first of all members' words that are not empty, with the name of the member that said them; or

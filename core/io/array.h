@@ -16,9 +16,9 @@ namespace heed {
 
 /// A dense row-major array, as the readers of files give it and the writers take it.
 struct Array {
-  std::string dtype;           ///< "f32", "f64", "bf16", "i32", "i64" or "u8"
-  std::vector<int64_t> shape;  ///< extents; empty for a single number
-  std::vector<std::byte> bytes;
+  std::string dtype;             ///< "f32", "f64", "bf16", "i32", "i64" or "u8"
+  std::vector<int64_t> shape;    ///< extents; empty for a single number
+  std::vector<std::byte> bytes;  ///< the elements in the byte order of this machine, row-major
 
   /// Copies values in row-major order; their number must fit the shape.
   template <class T>

@@ -9,7 +9,7 @@ namespace heed {
 
 /// One file, by its path below the root of the source tree.
 struct EmbeddedFile {
-  std::string_view path;
+  std::string_view path;  ///< "train/presets/lm.toml"
   std::string_view
       text;  ///< of a script or a style: without its first line, the comment that says what it is for
 };

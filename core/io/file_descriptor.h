@@ -27,11 +27,11 @@ class Descriptor {
  public:
   /// As open() does with these flags.
   Descriptor(const Path& path, int flags, std::string_view what);
-  Descriptor(Descriptor&& other) noexcept;
+  Descriptor(Descriptor&& other) noexcept;  ///< `other` is closed no more
   Descriptor& operator=(Descriptor&&) = delete;
   ~Descriptor();
 
-  int number() const { return number_; }
+  int number() const { return number_; }  ///< for system calls; -1 after release()
   /// Gives the number away: whoever takes it closes it.
   int release();
   /// Closes with a check: some file systems report a full disk only here.
@@ -45,6 +45,7 @@ class Descriptor {
 /// What the system knows of an open file, and of a path of which a link at its end is not followed; false
 /// where there is nothing.
 struct stat look(int file, const Path& path);
+/// False where nothing has that name; Fault::file where the system refuses.
 bool look_at(const Path& path, struct stat& found);
 
 /// Opens what must be a regular file at that path itself. A link is not followed, and a pipe that nobody

@@ -16,8 +16,8 @@ class FileLock {
   /// holds it. Fault::file when it cannot be opened, is no regular file or its file system knows no locks.
   static std::optional<FileLock> try_lock(const Path& path, bool create);
 
-  FileLock(FileLock&& other) noexcept;
-  FileLock& operator=(FileLock&& other) noexcept;
+  FileLock(FileLock&& other) noexcept;             ///< the lock moves; `other` holds none
+  FileLock& operator=(FileLock&& other) noexcept;  ///< gives up its own lock first
   ~FileLock();
 
   /// Makes this the content of the file, for people who ask who holds it. Says whether that worked: a note

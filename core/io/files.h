@@ -48,8 +48,8 @@ class Appender {
   /// Opens or creates the file; what is in it stays. Refuses what is no regular file
   /// (core/io/no_follow_files.h).
   explicit Appender(const Path& path);
-  Appender(Appender&& other) noexcept;
-  Appender& operator=(Appender&& other) noexcept;
+  Appender(Appender&& other) noexcept;             ///< `other` writes no more
+  Appender& operator=(Appender&& other) noexcept;  ///< closes its own file first
   ~Appender();
 
   /// Appends the text and a newline.
@@ -58,7 +58,7 @@ class Appender {
   void raw(std::string_view bytes);
   /// Forces what was appended to the disk.
   void sync();
-  const Path& path() const { return path_; }
+  const Path& path() const { return path_; }  ///< as it was opened; empty after the default constructor
 
  private:
   Path path_;
@@ -156,8 +156,8 @@ class DirectoryLock {
 /// The names in a folder, sorted; empty when it does not exist.
 std::vector<Path> list(const Path& path);
 
-bool exists(const Path& path);
-bool is_directory(const Path& path);
+bool exists(const Path& path);        ///< whether something has this name; a link counts as what it leads to
+bool is_directory(const Path& path);  ///< whether a folder has this name; a link counts as what it leads to
 /// Size of a file in bytes.
 int64_t size(const Path& path);
 /// A file or a whole folder goes away; nothing happens when it is not there.

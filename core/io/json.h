@@ -19,38 +19,42 @@ struct JsonMember;
 /// One JSON value. Asking it for what it is not gives Fault::data.
 class Json {
  public:
-  using List = std::vector<Json>;
-  using Members = std::vector<JsonMember>;
+  using List = std::vector<Json>;           ///< the values of a list, in their order
+  using Members = std::vector<JsonMember>;  ///< names and values of an object, in their order
 
   Json();
-  Json(const Json& other);
-  Json(Json&& other) noexcept;
-  Json& operator=(const Json& other);
-  Json& operator=(Json&& other) noexcept;
+  Json(const Json& other);                 ///< a deep copy
+  Json(Json&& other) noexcept;             ///< takes the value of `other`
+  Json& operator=(const Json& other);      ///< a deep copy
+  Json& operator=(Json&& other) noexcept;  ///< takes the value of `other`
   ~Json();
+  /// True or false, an integer or a real number, by the type of `value`.
   template <class T>
   requires std::is_arithmetic_v<T> Json(T value);
-  Json(std::string value);
-  Json(std::string_view value);
-  Json(const char* value);
-  Json(List items);
+  Json(std::string value);       ///< a text in UTF-8
+  Json(std::string_view value);  ///< a text in UTF-8
+  Json(const char* value);       ///< a text in UTF-8
+  Json(List items);              ///< a list
   /// An object with these members, in this order: `Json::object({{"step", 400}, {"name", "a"}})`.
   static Json object(std::initializer_list<std::pair<std::string_view, Json>> members = {});
 
+  /// Null, which stands for a number that is not finite, too.
   bool is_null() const { return value_.index() == 0; }
+  /// Written without fraction and exponent, within 64 bits.
   bool is_integer() const { return value_.index() == 2; }
+  /// An integer or a real number.
   bool is_number() const { return value_.index() == 2 || value_.index() == 3; }
-  bool is_text() const { return value_.index() == 4; }
-  bool is_list() const { return value_.index() == 5; }
-  bool is_object() const { return value_.index() == 6; }
+  bool is_text() const { return value_.index() == 4; }    ///< a string
+  bool is_list() const { return value_.index() == 5; }    ///< a list
+  bool is_object() const { return value_.index() == 6; }  ///< an object
 
-  bool boolean() const;
-  int64_t integer() const;
+  bool boolean() const;     ///< Fault::data unless it is true or false
+  int64_t integer() const;  ///< Fault::data unless is_integer()
   /// Any number as a double; null, which stands for what is not finite, as NaN.
   double real() const;
-  const std::string& text() const;
-  const List& list() const;
-  const Members& members() const;
+  const std::string& text() const;  ///< Fault::data unless is_text()
+  const List& list() const;         ///< Fault::data unless is_list()
+  const Members& members() const;   ///< Fault::data unless is_object()
 
   /// The member's value, or nullptr when there is none.
   const Json* find(std::string_view key) const;
@@ -73,8 +77,8 @@ class Json {
 
 /// A named value in an object.
 struct JsonMember {
-  std::string key;
-  Json value;
+  std::string key;  ///< unique within its object
+  Json value;       ///< of any kind
 };
 
 /// What a parser accepts.

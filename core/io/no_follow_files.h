@@ -14,7 +14,7 @@ namespace heed::io {
 /// Fault::file where the path is not a regular file or a folder itself. Nothing happens when nothing is
 /// there.
 void check_regular(const Path& path);
-void check_directory(const Path& path);
+void check_directory(const Path& path);  ///< the same for a folder
 
 /// Whether anything has this name: a link too, wherever it leads.
 bool is_there(const Path& path);

@@ -16,7 +16,8 @@ Array decode_npy(std::string_view bytes, std::string_view name);
 /// The array as the bytes of a .npy file, in C order. There is no bf16 in this format.
 std::string encode_npy(const Array& array);
 
-Array read_npy(const Path& path);
+Array read_npy(const Path& path);  ///< decode_npy() of a file; Fault::file where it cannot be read
+/// Writes the file as a whole: it is never seen half written.
 void write_npy(const Path& path, const Array& array);
 
 }  // namespace heed

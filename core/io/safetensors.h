@@ -17,17 +17,17 @@ namespace heed {
 struct TensorBytes {
   std::string name;   ///< 1 to 256 printable bytes
   std::string dtype;  ///< "F32", "F64", "BF16", "I32", "I64" or "U8"; "f32" and so on are accepted too
-  std::vector<int64_t> shape;  ///< at most 8 extents
-  std::span<const std::byte> bytes;
+  std::vector<int64_t> shape;        ///< at most 8 extents
+  std::span<const std::byte> bytes;  ///< the elements, row-major and little-endian
 };
 
 /// Where a tensor lies in a file.
 struct TensorEntry {
-  std::string name;
-  std::string dtype;  ///< in our own terms: "f32", "f64", "bf16", "i32", "i64", "u8"
-  std::vector<int64_t> shape;
-  int64_t offset = 0;  ///< of its first byte from the start of the file
-  int64_t size = 0;    ///< bytes
+  std::string name;            ///< unique in the file
+  std::string dtype;           ///< in our own terms: "f32", "f64", "bf16", "i32", "i64", "u8"
+  std::vector<int64_t> shape;  ///< extents; empty for a single number
+  int64_t offset = 0;          ///< of its first byte from the start of the file
+  int64_t size = 0;            ///< bytes
 };
 
 /// A safetensors file in memory.
@@ -37,15 +37,17 @@ class SafeTensors {
   /// follow each other without holes or overlaps, cover the file and fit dtype and shape. Fault::data naming
   /// `name` and the place for everything else. Format: https://huggingface.co/docs/safetensors
   static SafeTensors parse(std::string bytes, std::string name);
-  static SafeTensors read(const Path& path);
+  static SafeTensors read(const Path& path);  ///< parse() of a file; Fault::file where it cannot be read
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return name_; }  ///< names the file in errors
   /// In the order in which they lie in the file.
   const std::vector<TensorEntry>& entries() const { return entries_; }
+  /// The texts of __metadata__, by name.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  const TensorEntry* find(std::string_view tensor) const;
+  const TensorEntry* find(std::string_view tensor) const;  ///< the entry, or nullptr
   /// The entry; Fault::data naming file and tensor when there is none.
   const TensorEntry& at(std::string_view tensor) const;
+  /// The bytes in the file, valid as long as this object.
   std::span<const std::byte> bytes(const TensorEntry& entry) const;
   /// A copy of the numbers.
   Array array(std::string_view tensor) const;

@@ -8,8 +8,8 @@ namespace heed {
 
 /// A code point and its length.
 struct Utf8 {
-  char32_t code = 0xFFFD;
-  size_t bytes = 0;  ///< 0 where no valid sequence begins: the code is U+FFFD
+  char32_t code = 0xFFFD;  ///< the Unicode code point
+  size_t bytes = 0;        ///< 0 where no valid sequence begins: the code is U+FFFD
 };
 
 /// The sequence that begins at the byte `at` of the text (RFC 3629: no overlong forms, surrogates or values

@@ -8,15 +8,16 @@ namespace heed::blas {
 /// A matrix in rows that are `step` apart, or in columns where it is transposed.
 template <class T>
 struct Factor {
-  const T* at;
-  int64_t step;
-  bool transposed;
+  const T* at;      ///< first element
+  int64_t step;     ///< elements from row to row, or from column to column where transposed
+  bool transposed;  ///< the matrix is stored column by column
 };
 
 /// c = alpha a b + beta c for an m x n result of rows `ldc` apart, all of it in this thread. The bits do not
 /// depend on what other threads do meanwhile.
 void gemm(int64_t m, int64_t n, int64_t k, float alpha, Factor<float> a, Factor<float> b, float beta,
           float* c, int64_t ldc);
+/// The same in double precision.
 void gemm(int64_t m, int64_t n, int64_t k, double alpha, Factor<double> a, Factor<double> b, double beta,
           double* c, int64_t ldc);
 

@@ -35,7 +35,9 @@ struct DataLoaderOptions {
 
 /// A place in the batches: the next one is number `batch` of `epoch`, both counted from 0.
 struct LoaderPosition {
-  int64_t epoch = 0, batch = 0;
+  int64_t epoch = 0;  ///< counted from 0
+  int64_t batch = 0;  ///< counted from 0 within the epoch
+  /// Same epoch and same batch.
   friend bool operator==(const LoaderPosition&, const LoaderPosition&) = default;
 };
 
@@ -60,7 +62,7 @@ class DataLoader {
   int64_t size() const { return dataset_.size(); }
   /// Batches an epoch.
   int64_t batches() const { return batches_; }
-  const DataLoaderOptions& options() const { return options_; }
+  const DataLoaderOptions& options() const { return options_; }  ///< as given to the constructor
 
   /// Where next() goes on.
   LoaderPosition position() const { return position_; }
@@ -80,15 +82,18 @@ class DataLoader {
   /// What a range-for walks with: the batches from position() to the end of its epoch.
   class Iterator {
    public:
+    /// Takes the first batch of the loop from the loader.
     explicit Iterator(DataLoader& loader) : loader_(loader), epoch_(loader.position().epoch) {
       batch_ = loader_.next();
     }
-    const Batch& operator*() const { return *batch_; }
+    const Batch& operator*() const { return *batch_; }  ///< valid until the next ++
+    /// Takes the next batch, unless the epoch has ended.
     Iterator& operator++() {
       batch_.reset();
       if (loader_.position().epoch == epoch_) batch_ = loader_.next();
       return *this;
     }
+    /// True behind the last batch of the epoch.
     bool operator==(std::default_sentinel_t) const { return !batch_; }
 
    private:
@@ -96,7 +101,9 @@ class DataLoader {
     int64_t epoch_;
     std::optional<Batch> batch_;
   };
+  /// Starts at position(): a loop that was left early is continued.
   Iterator begin() { return Iterator(*this); }
+  /// The end of the epoch in which begin() was called.
   std::default_sentinel_t end() const { return std::default_sentinel; }
 
  private:

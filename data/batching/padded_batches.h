@@ -11,16 +11,19 @@ namespace heed {
 
 /// Token ids, one sequence a row, padded on the right to equal length.
 struct Rows {
-  int64_t rows = 0, columns = 0;
+  int64_t rows = 0;              ///< sequences
+  int64_t columns = 0;           ///< ids of a row, padding included
   std::vector<int32_t> ids;      ///< [rows, columns]
   std::vector<int32_t> lengths;  ///< [rows], before padding; 1 for an empty row, but 0 in target_out
 };
 
 /// The padded size of a batch.
 struct BatchFrame {
-  int64_t rows = 0, source = 0, target = 0;  ///< columns of each side
-  int64_t wanted = 0;                        ///< padded number of target_out ids that are not padding
-  friend bool operator==(const BatchFrame&, const BatchFrame&) = default;
+  int64_t rows = 0;    ///< sentence pairs
+  int64_t source = 0;  ///< columns of the source
+  int64_t target = 0;  ///< columns of target_in and target_out
+  int64_t wanted = 0;  ///< padded number of target_out ids that are not padding
+  friend bool operator==(const BatchFrame&, const BatchFrame&) = default;  ///< all four numbers are equal
 };
 
 /// n rounded up to one of four numbers per power of two, so by less than a quarter.
@@ -37,7 +40,8 @@ struct PairBatch {
 
 /// A sentence pair as ids, without start and end.
 struct EncodedPair {
-  std::vector<int32_t> source, target;
+  std::vector<int32_t> source;  ///< ids of the sentence to translate
+  std::vector<int32_t> target;  ///< ids of its translation
 };
 
 /// How to batch pairs.
@@ -51,7 +55,7 @@ struct BatchOptions {
   /// shapes. Does not change which pairs a batch holds.
   bool few_shapes = false;
   int64_t max_columns = 0;  ///< above 0: few_shapes pads no row beyond this
-  uint64_t seed = 1;
+  uint64_t seed = 1;        ///< of the order of each epoch
   SpecialIds special = {};  ///< uses pad, start and end
 };
 
@@ -65,9 +69,10 @@ class PairBatches {
   /// `fixed_length`.
   PairBatches(std::vector<EncodedPair> pairs, const BatchOptions& options = {});
 
-  int64_t size() const { return static_cast<int64_t>(pairs_.size()); }
+  int64_t size() const { return static_cast<int64_t>(pairs_.size()); }  ///< number of pairs
+  /// A pair by its number in the list given, from 0.
   const EncodedPair& pair(int64_t index) const { return pairs_[static_cast<size_t>(index)]; }
-  const BatchOptions& options() const { return options_; }
+  const BatchOptions& options() const { return options_; }  ///< as given to the constructor
 
   /// A plan with every pair once, shuffled by (seed, epoch).
   BatchPlan epoch(int64_t number) const;

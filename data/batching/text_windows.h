@@ -13,8 +13,8 @@ namespace heed {
 
 /// Inputs and targets, which are one position later; both [rows, columns], without padding.
 struct WindowBatch {
-  Rows input;
-  Rows target;
+  Rows input;         ///< ids at positions t
+  Rows target;        ///< ids at positions t + 1
   int64_t first = 0;  ///< first column that is scored: earlier ones are context
 };
 
@@ -22,7 +22,7 @@ struct WindowBatch {
 struct WindowOptions {
   int64_t block = 128;  ///< ids per window
   int64_t batch = 32;   ///< windows per batch
-  uint64_t seed = 1;
+  uint64_t seed = 1;    ///< of the windows that random() draws
   /// In order, each window but the first scores this many new ids after its context; 0: a whole block, so
   /// that windows do not overlap.
   int64_t stride = 0;
@@ -59,7 +59,8 @@ class TextWindows {
 
 /// A text split in two, without shuffling.
 struct TextSplit {
-  std::string_view train, validation;
+  std::string_view train;       ///< the beginning
+  std::string_view validation;  ///< the rest
 };
 
 /// The first `share` of the characters, rounded down, for training; the rest for validation. A byte that is

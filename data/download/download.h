@@ -15,16 +15,16 @@ namespace heed {
 
 /// A file of a publisher.
 struct RemoteFile {
-  std::string url;
+  std::string url;     ///< address of the publisher's file, https
   std::string name;    ///< file name on disk
   std::string sha256;  ///< empty where the publisher has none
 };
 
 /// Target folder, source and log of a download.
 struct DownloadOptions {
-  Path folder = {};      ///< created when missing
-  std::string url = {};  ///< when not empty: download the files from this folder instead
-  TransferOptions transfer = {};
+  Path folder = {};               ///< created when missing
+  std::string url = {};           ///< when not empty: download the files from this folder instead
+  TransferOptions transfer = {};  ///< size limit and retries of each file
   std::function<void(std::string_view line)> say = {};  ///< gets lines of progress and results; may be empty
 };
 
@@ -36,10 +36,10 @@ struct Downloaded {
 
 /// A corpus with a name for download.
 struct RemoteCorpus {
-  std::string name;
-  std::string title;
-  std::string licence;  ///< the publisher's licence; shown before the download
-  std::vector<RemoteFile> files;
+  std::string name;               ///< what `heed data get` is given
+  std::string title;              ///< one line for people
+  std::string licence;            ///< the publisher's licence; shown before the download
+  std::vector<RemoteFile> files;  ///< in the order of their download
   /// Downloads the files, unpacks them where the readers expect them, and compares them with published
   /// numbers.
   Downloaded (*unpack)(const RemoteCorpus& corpus, const DownloadOptions& options);

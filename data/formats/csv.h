@@ -15,14 +15,14 @@ namespace heed {
 class CsvTable {
  public:
   /// Parses RFC 4180: cells between commas; a cell in double quotes may hold commas, line ends and doubled
-  /// quotes; lines end with \n or \r\n; empty lines are skipped. `name`: the file's name in errors.
+  /// quotes; lines end with `\n` or `\r\n`; empty lines are skipped. `name`: the file's name in errors.
   /// Fault::data naming file, line and column (in bytes, from 1) for an open quote, letters behind a closed
   /// one, a row of more or fewer cells than the header, an empty or repeated column name, and no header.
   CsvTable(std::string_view text, const std::string& name);
 
   /// The names in the header.
   const std::vector<std::string>& columns() const { return columns_; }
-  int64_t rows() const { return rows_; }
+  int64_t rows() const { return rows_; }  ///< number of rows, without the header
   /// A cell's text.
   const std::string& cell(int64_t row, const std::string& column) const;
 

@@ -10,13 +10,15 @@ namespace heed {
 
 /// Grey images.
 struct ImageFile {
-  int64_t count = 0, rows = 0, columns = 0;
+  int64_t count = 0;            ///< images
+  int64_t rows = 0;             ///< height of each image
+  int64_t columns = 0;          ///< width of each image
   std::vector<uint8_t> pixels;  ///< [count, rows, columns], 0 is the background
 };
 
 /// Images and their labels.
 struct LabelledImages {
-  ImageFile images;
+  ImageFile images;             ///< in the order of the labels
   std::vector<uint8_t> labels;  ///< [count]
 };
 

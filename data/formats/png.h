@@ -9,8 +9,9 @@ namespace heed {
 
 /// Grey pixels of one image, a byte each.
 struct GreyImage {
-  int64_t rows = 0, columns = 0;
-  std::string pixels;  ///< [rows, columns]
+  int64_t rows = 0;     ///< height
+  int64_t columns = 0;  ///< width
+  std::string pixels;   ///< [rows, columns]
 };
 
 /// Reads a PNG of 8-bit grey pixels, not interlaced (ISO/IEC 15948). Skips chunks that are not needed; check

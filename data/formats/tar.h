@@ -16,7 +16,7 @@ struct TarEntry {
 
 /// What an archive may hold.
 struct TarLimits {
-  int64_t entries = 200000;
+  int64_t entries = 200000;  ///< files and folders
 };
 
 /// Returns all files of an uncompressed archive, without its folders. Reads ustar and its forerunner (POSIX

@@ -10,13 +10,13 @@ namespace heed {
 
 /// A file of an archive, unpacked.
 struct ZipEntry {
-  std::string name;  ///< relative, with forward slashes
-  std::string bytes;
+  std::string name;   ///< relative, with forward slashes
+  std::string bytes;  ///< unpacked
 };
 
 /// What an archive may hold.
 struct ZipLimits {
-  int64_t entries = 1000;
+  int64_t entries = 1000;            ///< files
   int64_t bytes = int64_t{1} << 30;  ///< of all files together, unpacked
 };
 

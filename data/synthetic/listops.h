@@ -16,16 +16,20 @@ namespace heed {
 /// The grammar of the Long Range Arena (Tay et al. 2021, arXiv 2011.04006; lra_benchmarks/data/listops.py),
 /// with its numbers as defaults.
 struct ListOpsGrammar {
-  int64_t depth = 10;                      ///< levels of nodes, root included: operators nest depth - 1 times
-  int64_t arguments = 10;                  ///< maximum arguments of an operator, at least 2
-  double operators = 0.25;                 ///< probability of an operator where one is possible
-  int64_t shortest = 500, longest = 2000;  ///< exclusive bounds of the number of tokens
+  int64_t depth = 10;       ///< levels of nodes, root included: operators nest depth - 1 times
+  int64_t arguments = 10;   ///< maximum arguments of an operator, at least 2
+  double operators = 0.25;  ///< probability of an operator where one is possible
+  int64_t shortest = 500;   ///< exclusive lower bound of the number of tokens
+  int64_t longest = 2000;   ///< exclusive upper bound of the number of tokens
 };
 
-/// Tokens of an expression, as bytes: MIN 1, MAX 2, MED 3, SM 4, closing bracket 5, digits 6 to 15; 0 is
-/// padding.
-inline constexpr uint8_t listops_min = 1, listops_max = 2, listops_median = 3, listops_sum = 4,
-                         listops_close = 5, listops_digit = 6;
+// Tokens of an expression, as bytes; 0 is padding.
+inline constexpr uint8_t listops_min = 1;     ///< [MIN, with its opening bracket
+inline constexpr uint8_t listops_max = 2;     ///< [MAX
+inline constexpr uint8_t listops_median = 3;  ///< [MED
+inline constexpr uint8_t listops_sum = 4;     ///< [SM: the sum modulo 10
+inline constexpr uint8_t listops_close = 5;   ///< ]
+inline constexpr uint8_t listops_digit = 6;   ///< the digit 0; 6 to 15 are the digits 0 to 9
 /// Number of tokens, padding included.
 inline constexpr int64_t listops_vocabulary = 16;
 

@@ -21,11 +21,11 @@ struct PathfinderOptions {
   double marker = 1.5;           ///< radius of a disc
   int64_t contour = 14;          ///< dashes of each of the two target curves
   int64_t distractor = 4;        ///< dashes of a distractor
-  int64_t distractors = 5;
-  int64_t apart = 7;            ///< distance between the starts of both target curves
-  double continuity = 1;        ///< turns of at least 90 degrees / continuity are excluded
-  double contrast = 2;          ///< of distractors, relative to a disc
-  double dash_contrast = 0.75;  ///< contrast of target curves is this times `contrast`
+  int64_t distractors = 5;       ///< number of distractor curves
+  int64_t apart = 7;             ///< distance between the starts of both target curves
+  double continuity = 1;         ///< turns of at least 90 degrees / continuity are excluded
+  double contrast = 2;           ///< of distractors, relative to a disc
+  double dash_contrast = 0.75;   ///< contrast of target curves is this times `contrast`
 };
 
 /// The hard set (contour length 14) of a side of 32, 64, 128 (Path-X) or 256; a usage error for others.
@@ -33,7 +33,7 @@ PathfinderOptions pathfinder_options(int64_t side);
 
 /// Metadata of an image.
 struct PathfinderFacts {
-  int64_t gap = 0;
+  int64_t gap = 0;             ///< the gap around its dashes, one of PathfinderOptions::gaps
   int64_t markers[2][2] = {};  ///< row and column of the discs, one at a start, one at an end
 };
 
@@ -56,8 +56,8 @@ Sequences read_pathfinder(const Path& folder, int64_t side, int64_t* left_out = 
 
 /// An image named by a line of metadata: its path within the folder and its label.
 struct PathfinderEntry {
-  std::string image;
-  uint8_t label = 0;
+  std::string image;  ///< path of the PNG file below the folder of the set
+  uint8_t label = 0;  ///< 1 where one curve connects both discs
 };
 
 /// Parses a metadata file: fields separated by white space, label in the fourth. Fault::data that names the

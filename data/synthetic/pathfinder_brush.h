@@ -10,9 +10,10 @@ namespace heed {
 
 /// A square patch of side 2 reach + 1 around a point, values 0 to 1.
 struct Stamp {
-  int64_t reach = 0;
-  std::vector<float> ink;
+  int64_t reach = 0;        ///< pixels from the middle to the border
+  std::vector<float> ink;   ///< brightness of each pixel, [2 reach + 1, 2 reach + 1]
   std::vector<float> room;  ///< room that the dash occupies; empty for a disc
+  /// The entry of `values`, `ink` or `room`, at an offset from the middle, -reach to reach.
   float at(const std::vector<float>& values, int64_t row, int64_t column) const {
     return values[static_cast<size_t>((row + reach) * (2 * reach + 1) + column + reach)];
   }
@@ -20,7 +21,8 @@ struct Stamp {
 
 /// A possible end of a dash, relative to its pivot.
 struct Turn {
-  int64_t row = 0, column = 0;
+  int64_t row = 0;       ///< pixels below the pivot
+  int64_t column = 0;    ///< pixels right of the pivot
   double direction = 0;  ///< radians, from columns to rows
 };
 
@@ -31,10 +33,10 @@ std::vector<float> lanczos_down(const std::vector<float>& image, int64_t from, i
 /// The stamps of one gap. Dashes connect points of the finer grid, so only few differ.
 class Brush {
  public:
-  Brush(const PathfinderOptions& options, int64_t gap);
+  Brush(const PathfinderOptions& options, int64_t gap);  ///< draws the stamps of all directions once
   /// A dash from the middle into this direction (radians, from columns to rows).
   const Stamp& dash(double direction) const;
-  const Stamp& disc() const { return disc_; }
+  const Stamp& disc() const { return disc_; }  ///< the marker at an end of a curve
   /// The pixels of a circle around a pivot, each once, by row and column.
   const std::vector<Turn>& turns() const { return turns_; }
 

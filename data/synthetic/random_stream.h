@@ -10,6 +10,7 @@ namespace heed {
 /// Random numbers of (seed, stream) in sequence; the same on every machine.
 class RandomStream {
  public:
+  /// Streams of one seed are independent.
   explicit RandomStream(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
 
   /// Uniform in 0 .. count - 1; count is at least 1.

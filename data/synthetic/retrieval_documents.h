@@ -10,7 +10,8 @@ namespace heed {
 
 /// Bounds of a document's length in bytes, both at least 600.
 struct LedgerLengths {
-  int64_t shortest = 800, longest = 4000;
+  int64_t shortest = 800;  ///< at least so many bytes
+  int64_t longest = 4000;  ///< at most so many bytes
 };
 
 /// `count` documents. The first line names a person; below, among lines of verse, that person and seven

@@ -26,16 +26,21 @@ struct CorpusOptions {
 
 /// Counts of pairs and removals, in order of the steps.
 struct CorpusReport {
-  std::string format;
-  std::vector<SourceFile> files;
-  int64_t lines = 0, empty = 0, repeats = 0, longer = 0;
-  std::string first_empty;  ///< file:line
+  std::string format;             ///< as PairFile::format
+  std::vector<SourceFile> files;  ///< all files that were read
+  int64_t lines = 0;              ///< pairs read
+  int64_t empty = 0;              ///< skipped: a side was blank
+  int64_t repeats = 0;            ///< removed: both sides occurred before
+  int64_t longer = 0;             ///< removed: a side was too long
+  std::string first_empty;        ///< file:line
 };
 
 /// Training, validation and test pairs; disjoint if `distinct`.
 struct ParallelCorpus {
-  std::vector<Pair> train, validation, test;
-  CorpusReport report;
+  std::vector<Pair> train;       ///< the rest
+  std::vector<Pair> validation;  ///< held out to choose the best checkpoint
+  std::vector<Pair> test;        ///< held out for the final score
+  CorpusReport report;           ///< what was read and removed
 };
 
 /// Cleans the pairs, shuffles them, and splits off the first `validation`, then `test` pairs. A pure function

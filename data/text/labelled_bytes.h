@@ -20,7 +20,7 @@ struct Sequences {
   std::vector<int64_t> ends;    ///< end of each string in `bytes`, [examples * parts]
   std::vector<uint8_t> labels;  ///< [examples]
 
-  int64_t count() const { return static_cast<int64_t>(labels.size()); }
+  int64_t count() const { return static_cast<int64_t>(labels.size()); }  ///< number of examples
   /// Byte string `part` of an example.
   std::string_view at(int64_t example, int64_t part = 0) const {
     const auto index = static_cast<size_t>(example * parts + part);

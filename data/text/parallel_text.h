@@ -13,31 +13,32 @@ namespace heed {
 
 /// A sentence and its translation, without white space at the ends.
 struct Pair {
-  std::string source, target;
-  bool operator==(const Pair&) const = default;
+  std::string source;                            ///< UTF-8, one line
+  std::string target;                            ///< its translation, UTF-8, one line
+  bool operator==(const Pair&) const = default;  ///< both sides are equal, byte by byte
 };
 
 /// The two languages, as in file names and JSON keys.
 struct Languages {
-  std::string source = "en";
-  std::string target = "it";
+  std::string source = "en";  ///< of the sentences to translate
+  std::string target = "it";  ///< of the translations
 };
 
 /// A file that was read, for the run's manifest.
 struct SourceFile {
-  std::string path;
+  std::string path;    ///< as given, with the language's ending where that was added
   int64_t bytes = 0;   ///< on disk, before decompression
   std::string sha256;  ///< of the bytes on disk
 };
 
 /// The contents of files of parallel text.
 struct PairFile {
-  std::vector<Pair> pairs;
-  std::string format;  ///< "tsv", "text pair" or "json lines"
-  std::vector<SourceFile> files;
-  int64_t lines = 0;        ///< pairs, including those with an empty side
-  int64_t empty = 0;        ///< pairs skipped because a side is blank
-  std::string first_empty;  ///< file:line of the first of these
+  std::vector<Pair> pairs;        ///< in the order of the files
+  std::string format;             ///< "tsv", "text pair" or "json lines"
+  std::vector<SourceFile> files;  ///< one, or one for each language
+  int64_t lines = 0;              ///< pairs, including those with an empty side
+  int64_t empty = 0;              ///< pairs skipped because a side is blank
+  std::string first_empty;        ///< file:line of the first of these
 };
 
 /// Reads sentence pairs. The path is one of
@@ -55,6 +56,6 @@ PairFile read_pairs(std::span<const Path> paths, const Languages& languages = {}
 
 /// Views of one side of the pairs, valid as long as the pairs.
 std::vector<std::string_view> sources(std::span<const Pair> pairs);
-std::vector<std::string_view> targets(std::span<const Pair> pairs);
+std::vector<std::string_view> targets(std::span<const Pair> pairs);  ///< the translations; see sources()
 
 }  // namespace heed

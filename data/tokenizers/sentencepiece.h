@@ -19,9 +19,9 @@ enum class SubwordModel {
 
 /// How to train a subword model. Every field changes the bytes of the model, even `threads`.
 struct SubwordOptions {
-  SubwordModel model = SubwordModel::unigram;
+  SubwordModel model = SubwordModel::unigram;  ///< how pieces are found
   int64_t size = 8000;  ///< tokens, including the four special ones; a small text yields fewer
-  int threads = 4;
+  int threads = 4;      ///< of training; changes the model's bytes, as every field
 };
 
 /// Trains on the sentences; each of their characters gets a token. Deterministic for equal sentences and

@@ -12,10 +12,10 @@ namespace heed {
 
 /// Special ids; -1 where a tokenizer has none of that kind.
 struct SpecialIds {
-  int32_t unknown = 0;
-  int32_t pad = 1;
-  int32_t start = 2;
-  int32_t end = 3;
+  int32_t unknown = 0;  ///< for what is not in the vocabulary
+  int32_t pad = 1;      ///< fills short rows of a batch
+  int32_t start = 2;    ///< before the first token of a sequence
+  int32_t end = 3;      ///< behind the last token of a sequence
 };
 
 /// How special ids are displayed.
@@ -40,13 +40,14 @@ class Tokenizer {
   /// All data as bytes, for a checkpoint; deterministic.
   virtual std::string save() const = 0;
 
-  const SpecialIds& special() const { return special_; }
-  int32_t unknown() const { return special_.unknown; }
-  int32_t pad() const { return special_.pad; }
-  int32_t start() const { return special_.start; }
-  int32_t end() const { return special_.end; }
+  const SpecialIds& special() const { return special_; }  ///< all four; -1 where there is none
+  int32_t unknown() const { return special_.unknown; }    ///< see SpecialIds
+  int32_t pad() const { return special_.pad; }            ///< see SpecialIds
+  int32_t start() const { return special_.start; }        ///< see SpecialIds
+  int32_t end() const { return special_.end; }            ///< see SpecialIds
 
  protected:
+  /// `special`: ids of the derived tokenizer's vocabulary.
   explicit Tokenizer(SpecialIds special) : special_(special) {}
 
  private:

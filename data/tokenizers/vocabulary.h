@@ -37,9 +37,11 @@ class Vocabulary {
   /// another kind, its ids have gaps, or it does not begin with the four special tokens.
   static Vocabulary load_huggingface(const Path& path);
 
+  /// Number of tokens, the special ones included.
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }
   /// The id of a token; that of [UNK] when unknown.
   int32_t id(std::string_view piece) const;
+  /// True where the token has an id of its own.
   bool contains(std::string_view piece) const { return ids_.contains(piece); }
   /// Fault::usage for an id that does not exist.
   const std::string& piece(int32_t id) const;

@@ -256,6 +256,14 @@ END
     "$3" list $what --markdown >"$printed" || exit 1
     diff "$printed" $page | verdict "Regenerate: ./heed list $what --markdown > $page"
     ;;
+  api_reference) # by $3, docs/reference/Doxyfile.in as CMake has filled it in
+    version=$(doxygen --version 2>/dev/null)
+    case $version in 1.9.*) ;; *) echo "doxygen 1.9 is not installed (found: ${version:-none}): not checked" && exit 77 ;; esac
+    pages=$(mktemp -d) || exit 1
+    trap 'rm -rf "$pages"' EXIT
+    { cat "$3" && echo "OUTPUT_DIRECTORY = $pages"; } | doxygen - 2>&1 |
+      verdict "Every public declaration has a docstring, /// above or ///< behind it: shapes, units, errors, the paper or equation."
+    ;;
   *)
     echo "check.sh: no check is called $check"
     exit 1

@@ -102,4 +102,43 @@ if [ "$(clang-format --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/
   plant && expect format 0
   plant && printf 'int   x  ;\n' >>core/row.h && expect format 1 'core/row.h:3'
 fi
+case $(doxygen --version 2>/dev/null) in
+  1.9.*)
+    doxyfile() { # of the real settings, for a header that is given on standard input
+      plant && mkdir include && cat >>core/row.h
+      sed -e "s|@api_input@|core/row.h|" -e "s|@[A-Za-z_]*@|$tree|g" "$here/../../docs/reference/Doxyfile.in" >Doxyfile
+    }
+    doxyfile <<'END' && expect api_reference 0 '' "$tree/Doxyfile"
+/// Of rows.
+namespace rows {
+/// One row.
+struct Row {
+  int extent = 0;  ///< how many numbers
+
+ private:
+  int capacity = 0;
+};
+namespace detail {
+int hidden();
+}  // namespace detail
+}  // namespace rows
+END
+    doxyfile <<'END' && expect api_reference 1 'core/row.h:6: error: Member extent' "$tree/Doxyfile"
+/// One row.
+struct Row {
+  // how many numbers
+  int extent = 0;
+};
+END
+    doxyfile <<'END' && expect api_reference 1 'core/row.h:5: error: Member extent()' "$tree/Doxyfile"
+/// Of rows.
+namespace rows {
+int extent();
+}  // namespace rows
+END
+    doxyfile <<'END' && expect api_reference 1 'MOST_ROWS' "$tree/Doxyfile"
+#define MOST_ROWS 4
+END
+    ;;
+esac
 exit $bad

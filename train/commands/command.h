@@ -37,6 +37,7 @@ std::string settings_markdown();
 /// --beam-size and --length-penalty, of commands that decode with a run's model; checks the config
 /// afterwards.
 void apply_decoding(Config& config, const ParsedArguments& arguments);
+/// `options` followed by the two that apply_decoding() reads.
 std::vector<CommandOption> with_decoding(std::vector<CommandOption> options);
 
 }  // namespace heed

@@ -21,14 +21,17 @@ enum class ModelKind { transformer, seq2seq };
 
 /// The group "model".
 struct ModelOptions : TransformerConfig {
-  ModelKind kind = ModelKind::transformer;
-  Seq2SeqOptions recurrent;
-  void fields(Fields& f);
+  ModelKind kind = ModelKind::transformer;  ///< what a translator is made of
+  Seq2SeqOptions recurrent;                 ///< of kind = seq2seq
+  void fields(Fields& f);                   ///< names every setting of [model], with its help
 };
 
 /// Which attention stands where, each a spec "name:key=value,...".
 struct AttentionOptions {
-  std::string encoder = "softmax", decoder = "softmax", cross = "softmax";
+  std::string encoder = "softmax";  ///< self-attention of encoders
+  std::string decoder = "softmax";  ///< self-attention of decoders and language models
+  std::string cross = "softmax";    ///< from decoder to encoder
+  /// Names the three settings of [attention].
   void fields(Fields& f) {
     f("encoder", encoder, "self-attention of the encoder");
     f("decoder", decoder, "self-attention of the decoder");
@@ -56,17 +59,18 @@ inline constexpr int64_t max_grad_accumulation = 10000;
 
 /// How long and how a run trains.
 struct TrainOptions {
-  int64_t seed = 1;
-  int64_t max_steps = 0, epochs = 0;  ///< one of them is set; the other is 0
-  int64_t batch_size = 0;             ///< examples a batch; 0: as many as fit into batch_tokens
-  int64_t batch_tokens = 4096;        ///< target tokens a batch, padding included
-  int64_t grad_accumulation = 1;      ///< batches a step
-  double label_smoothing = 0.1;
-  Pretrain pretrain = Pretrain::none;
-  int64_t pretrain_steps = 0;  ///< of that, before `max_steps`
-  double pretrain_rate = 0;    ///< 0: as `schedule` says
-  Precision precision = Precision::f32;
-  Schedule schedule;
+  int64_t seed = 1;                      ///< of the weights, the order of the data and dropout
+  int64_t max_steps = 0;                 ///< steps of the run; 0: `epochs` is set
+  int64_t epochs = 0;                    ///< passes over the data; 0: `max_steps` is set
+  int64_t batch_size = 0;                ///< examples a batch; 0: as many as fit into batch_tokens
+  int64_t batch_tokens = 4096;           ///< target tokens a batch, padding included
+  int64_t grad_accumulation = 1;         ///< batches a step
+  double label_smoothing = 0.1;          ///< probability mass spread over all classes; 0: none
+  Pretrain pretrain = Pretrain::none;    ///< what is learned before the task
+  int64_t pretrain_steps = 0;            ///< of that, before `max_steps`
+  double pretrain_rate = 0;              ///< 0: as `schedule` says
+  Precision precision = Precision::f32;  ///< of weights, gradients, moments and products
+  Schedule schedule;                     ///< learning rate of each step
   /// What a preset that does not name them has: no decay, and the gradient clipped.
   OptimizerOptions optimizer{.beta2 = 0.98, .epsilon = 1e-9, .weight_decay = 0, .grad_clip = 1};
   int64_t validate_every = 0;    ///< steps; 0: ten times a run
@@ -81,14 +85,15 @@ struct TrainOptions {
   /// leaves it out, which calls a loss function for nothing but training.
   bool estimate = true;
   int64_t overfit_batches = 0;  ///< train on the first so many batches alone, on purpose; 0: on all
-  void fields(Fields& f);
+  void fields(Fields& f);       ///< names every setting of [train], with its help
 };
 
 /// How outputs are made when scoring and translating.
 struct DecodeOptions {
-  int64_t beam_size = 1;
+  int64_t beam_size = 1;          ///< hypotheses kept; 1: greedy
   double length_penalty = 1.0;    ///< alpha of ((5 + length) / 6)^alpha, Wu et al. 2016, arXiv 1609.08144
   int64_t max_extra_tokens = 50;  ///< an output may be this much longer than its source
+  /// Names the three settings of [decode].
   void fields(Fields& f) {
     f("beam_size", beam_size, {1, 1000}, "hypotheses kept; 1: greedy");
     f("length_penalty", length_penalty, "exponent of the length normalisation of beams");
@@ -102,8 +107,8 @@ enum class SetBy { preset, file, environment, command_line, program };
 
 /// Who set a value last: in words, as "--lr: ", "my.toml:3:1: " or "preset lm", and as what can be asked for.
 struct Origin {
-  std::string words;
-  SetBy by = SetBy::program;
+  std::string words;          ///< for messages: "--lr: ", "my.toml:3:1: ", "preset lm"
+  SetBy by = SetBy::program;  ///< what set it
 };
 
 /// Everything that decides a run. Dotted names (model.d_model) are the same in files, on the command line and
@@ -111,19 +116,19 @@ struct Origin {
 struct Config {
   Config();
   ~Config();
-  Config(Config&&) noexcept;
-  Config& operator=(Config&&) noexcept;
+  Config(Config&&) noexcept;             ///< takes all values; the other must not be used any more
+  Config& operator=(Config&&) noexcept;  ///< takes all values; the other must not be used any more
 
-  std::string preset;  ///< where it came from
-  std::string task_name;
-  std::unique_ptr<Task> task;  ///< its options are the group "data"
-  ModelOptions model;
-  AttentionOptions attention;
-  TrainOptions train;
-  DecodeOptions decode;
+  std::string preset;                    ///< where it came from
+  std::string task_name;                 ///< "translate": the name in TaskEntry
+  std::unique_ptr<Task> task;            ///< its options are the group "data"
+  ModelOptions model;                    ///< the group "model"
+  AttentionOptions attention;            ///< the group "attention"
+  TrainOptions train;                    ///< the group "train"
+  DecodeOptions decode;                  ///< the group "decode"
   std::map<std::string, Origin> origin;  ///< key -> who set it last
 
-  void fields(Fields& f);
+  void fields(Fields& f);  ///< names all groups: the order of config.toml
   /// Sets one dotted key; `where` is who asks: "--set ", "my.toml:3:1: ".
   void set(const std::string& key, const std::string& value, const std::string& where,
            SetBy by = SetBy::program);

@@ -16,8 +16,10 @@ struct SampleOptions {
   double temperature = 0.8;  ///< divides the logits; 0: greedy
   int64_t top_k = 200;       ///< sample from the k most probable; 0: all
   double top_p = 1;          ///< sample from the smallest set of most probable tokens with this total; 1: all
+  /// Divides positive logits of tokens in the context, multiplies negative ones; 1: none.
   double repetition_penalty = 1;
-  int64_t max_new_tokens = 500;
+  int64_t max_new_tokens = 500;  ///< the text may end earlier, at the end token
+  /// Names all five, with their help.
   void fields(Fields& f) {
     f("temperature", temperature, "divides the logits; 0: always the most probable token");
     f("top_k", top_k, "draw among this many most probable tokens; 0: all");

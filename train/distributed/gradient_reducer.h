@@ -29,6 +29,7 @@ class GradientReducer {
   /// tail hold the sums over the group; on a GPU, in stream order.
   void finish(const Tensor& tail);
 
+  /// Number of pieces that gradients are sent in.
   int64_t buckets() const { return static_cast<int64_t>(buckets_.size()); }
   /// Number of buckets of the last step that were sent before finish().
   int64_t sent_early() const { return sent_early_; }

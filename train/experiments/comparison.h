@@ -16,21 +16,23 @@ namespace heed {
 
 /// A finished run in a comparison, or why there is none.
 struct ComparedRun {
-  std::string label;    ///< runs with the same label differ by their seed
-  std::string folder;   ///< empty when the run is missing
-  std::string failure;  ///< why the run is missing
-  int code = 0;         ///< exit code of the failure
-  int64_t seed = 0;
+  std::string label;                                     ///< runs with the same label differ by their seed
+  std::string folder;                                    ///< empty when the run is missing
+  std::string failure;                                   ///< why the run is missing
+  int code = 0;                                          ///< exit code of the failure
+  int64_t seed = 0;                                      ///< train.seed of the run
   int64_t step = 0;                                      ///< of the scored checkpoint
   std::vector<std::pair<std::string, double>> scores{};  ///< on the test split
   std::string baselines{};                               ///< baselines of the test split, as text
   std::string data{};                                    ///< hashes of the training and test data
-  double parameters = 0, flops = 0;                      ///< parameter count; FLOPs of a step
-  double steps_per_second = 0, memory = 0;               ///< peak bytes of the process; 0: unknown
+  double parameters = 0;                                 ///< parameter count
+  double flops = 0;                                      ///< floating-point operations of a step
+  double steps_per_second = 0;                           ///< training steps per second; 0: unknown
+  double memory = 0;                                     ///< peak bytes of the process; 0: unknown
   double seconds = 0;                                    ///< of training
-  std::vector<MetricSeries> metrics{};
-  SessionTraits measured_on{};  ///< program and machine of the speed and memory
-  std::string otherwise{};      ///< differences to the first run's machine; compare_runs() sets it
+  std::vector<MetricSeries> metrics{};                   ///< all metrics of metrics.jsonl, for curves
+  SessionTraits measured_on{};                           ///< program and machine of the speed and memory
+  std::string otherwise{};  ///< differences to the first run's machine; compare_runs() sets it
 };
 
 /// Reads a finished run. Fault::file or Fault::data naming what is missing; a run without test scores is an
@@ -39,8 +41,9 @@ ComparedRun read_compared(const Path& run, const std::string& label);
 
 /// Mean and sample standard deviation of the runs of one label.
 struct Spread {
-  double mean = 0, deviation = 0;
-  int64_t count = 0;
+  double mean = 0;       ///< sum divided by count
+  double deviation = 0;  ///< sample standard deviation; 0 for one value
+  int64_t count = 0;     ///< number of values
 };
 /// The spread of some values.
 Spread spread_of(const std::vector<double>& values);
@@ -49,19 +52,25 @@ std::string to_string(const Spread& spread);
 
 /// The runs of one label.
 struct ComparedRow {
-  std::string label, failure;
-  Spread score;                                                                     ///< of Comparison::score
-  double parameters = 0, flops = 0, steps_per_second = 0, memory = 0, seconds = 0;  ///< means
-  std::string otherwise{};  ///< ComparedRun::otherwise of its runs: their speed is not comparable
+  std::string label;            ///< of all its runs
+  std::string failure;          ///< of its first failed run; empty: none failed
+  Spread score;                 ///< of Comparison::score
+  double parameters = 0;        ///< mean parameter count
+  double flops = 0;             ///< mean floating-point operations of a step
+  double steps_per_second = 0;  ///< mean training steps per second
+  double memory = 0;            ///< mean of the peak bytes
+  double seconds = 0;           ///< mean seconds of training
+  std::string otherwise{};      ///< ComparedRun::otherwise of its runs: their speed is not comparable
 };
 
 /// A comparison: runs, rows in order of first appearance of their labels, and the score that is compared
 /// (accuracy, else bleu, else the task's first).
 struct Comparison {
-  std::string title, score;
-  bool higher_is_better = true;
-  std::vector<ComparedRun> runs{};
-  std::vector<ComparedRow> rows{};
+  std::string title;                ///< heading of the page
+  std::string score;                ///< name of the score that is compared
+  bool higher_is_better = true;     ///< of that score
+  std::vector<ComparedRun> runs{};  ///< in the order given
+  std::vector<ComparedRow> rows{};  ///< one for each label
 };
 /// Compares runs: groups them by label and computes means.
 Comparison compare_runs(const std::string& title, std::vector<ComparedRun> runs);

@@ -12,10 +12,10 @@ namespace heed {
 
 /// One run of a comparison.
 struct PlannedRun {
-  std::string label;
-  int64_t seed = 0;
-  std::string name;  ///< folder name: label, seed and a hash of all settings
-  std::string plan;  ///< text of config.toml
+  std::string label;  ///< of the row in the table
+  int64_t seed = 0;   ///< train.seed of the run
+  std::string name;   ///< folder name: label, seed and a hash of all settings
+  std::string plan;   ///< text of config.toml
 };
 
 /// Splits "fastmax:p=1,softmax" into two specs: a comma starts a new one unless key=value follows.
@@ -31,7 +31,7 @@ PlannedRun plan_run(Config config, const std::string& label);
 struct ComparisonOptions {
   Path folder;                         ///< of the comparison: holds runs/, plans/ and results
   std::vector<std::string> machine{};  ///< machine options passed on to each run: --threads 2
-  bool quiet = false;
+  bool quiet = false;                  ///< runs print nothing
 };
 
 /// Trains the missing runs, each in its own process, resumes interrupted ones, and reads all. Never trains a
@@ -41,7 +41,7 @@ std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const C
 
 /// Thrown when a signal ended the work; everything is saved.
 struct Stopped {
-  int signal;
+  int signal;  ///< its number
 };
 
 /// Writes compare.html, compare.csv and the charts as SVG.

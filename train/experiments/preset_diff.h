@@ -11,7 +11,9 @@ namespace heed {
 
 /// A setting whose value differs from the preset's.
 struct ChangedSetting {
-  std::string key, value, preset;
+  std::string key;     ///< dotted: "train.batch_size"
+  std::string value;   ///< the value of the run, as text
+  std::string preset;  ///< the value of the preset, as text
 };
 
 /// The changed settings in the order of config.toml, whoever changed them. Empty when the run has no preset

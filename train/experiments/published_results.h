@@ -18,7 +18,8 @@ enum class Measure {
 
 /// One task of a table.
 struct PublishedColumn {
-  std::string name, preset;
+  std::string name;       ///< as the paper calls it
+  std::string preset;     ///< of our run; empty for a crossover
   int64_t head_dim = 0;   ///< of a crossover, which has no preset
   std::string real_data;  ///< the --data that the paper's values are for; empty: none
   std::string note{};     ///< explains the paper's value where necessary
@@ -26,20 +27,22 @@ struct PublishedColumn {
 
 /// One model of a table.
 struct PublishedRow {
-  std::string name;
+  std::string name;            ///< the model, as the paper calls it
   std::string attention;       ///< empty: show only the published values
   std::vector<double> values;  ///< one per column; NaN: none
-  std::string note;
+  std::string note;            ///< what differs from the paper; may be empty
 };
 
 /// A table of a paper.
 struct PublishedTable {
-  std::string name, about, source;
-  Measure measure = Measure::accuracy;
-  double tolerance = 0;
-  std::string metric{};  ///< validation metric to compare with; empty: the score itself
-  std::vector<PublishedColumn> columns;
-  std::vector<PublishedRow> rows;
+  std::string name;                      ///< for `heed reproduce`
+  std::string about;                     ///< one line
+  std::string source;                    ///< authors, year, table, arXiv number
+  Measure measure = Measure::accuracy;   ///< unit of the values, and what the tolerance means
+  double tolerance = 0;                  ///< see Measure
+  std::string metric{};                  ///< validation metric to compare with; empty: the score itself
+  std::vector<PublishedColumn> columns;  ///< tasks
+  std::vector<PublishedRow> rows;        ///< models
 };
 
 /// All tables, in the order of the file.

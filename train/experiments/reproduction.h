@@ -14,22 +14,22 @@ namespace heed {
 /// Settings of a reproduction.
 struct ReproductionOptions {
   std::vector<std::string>
-      rows{};  ///< ROW, COLUMN or ROW/COLUMN to run however long they take; empty: all below the limit
-  int64_t seeds = 1;
+      rows{};         ///< ROW, COLUMN or ROW/COLUMN to run however long they take; empty: all below the limit
+  int64_t seeds = 1;  ///< runs of each cell, with seeds 1, 2, ...
   double limit = 600;  ///< maximum predicted seconds of a cell that `rows` does not name
   std::map<std::string, std::string> data{};  ///< --data of each column
-  ComparisonOptions place;
+  ComparisonOptions place;                    ///< folder, machine options, quiet
 };
 
 /// One published value and ours.
 struct Cell {
-  std::string name;  ///< ROW/COLUMN
-  double paper = 0;  ///< NaN: none
-  Spread ours{};     ///< in the paper's unit; empty where `remark` says why
-  Verdict verdict = Verdict::unknown;
-  std::string remark{};     ///< why there is no value, or what differs from the paper
-  std::string baselines{};  ///< baselines of the test split, as text
-  int code = 0;             ///< exit code of a failed run
+  std::string name;                    ///< ROW/COLUMN
+  double paper = 0;                    ///< NaN: none
+  Spread ours{};                       ///< in the paper's unit; empty where `remark` says why
+  Verdict verdict = Verdict::unknown;  ///< of ours on the paper's
+  std::string remark{};                ///< why there is no value, or what differs from the paper
+  std::string baselines{};             ///< baselines of the test split, as text
+  int code = 0;                        ///< exit code of a failed run
 };
 
 /// True if a pattern (ROW, COLUMN or ROW/COLUMN, case-insensitive) matches this cell.

@@ -8,13 +8,13 @@ namespace heed {
 
 /// One cell in progress.
 struct Work {
-  const PublishedRow* row;
-  const PublishedColumn* column;
-  size_t column_index;
-  bool asked;         ///< named in ReproductionOptions::rows
-  std::string place;  ///< index among the cells that run: "3 of 35"
-  std::vector<PlannedRun> plans;
-  Cell cell;
+  const PublishedRow* row;        ///< of the published table
+  const PublishedColumn* column;  ///< of the published table
+  size_t column_index;            ///< index of `column`, for PublishedRow::values
+  bool asked;                     ///< named in ReproductionOptions::rows
+  std::string place;              ///< index among the cells that run: "3 of 35"
+  std::vector<PlannedRun> plans;  ///< one run for each seed
+  Cell cell;                      ///< what is known of it so far
 };
 
 /// Sets a cell's remark and exit code instead of a value.
@@ -29,6 +29,7 @@ Json kept_object(const Path& file, const std::vector<std::string>& arguments);
 /// Measures cells that need no training: steps per second, and lengths from which attention is faster than
 /// softmax.
 void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
+/// The same for Measure::crossover.
 void cross_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
 
 }  // namespace heed

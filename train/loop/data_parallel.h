@@ -13,6 +13,7 @@ namespace heed {
 /// group, so that every process then updates its own copy of the weights alike.
 class DataParallel final : public ForwardBackward {
  public:
+  /// Everything must outlive it; the processes of `group` hold equal weights.
   DataParallel(Config& config, Module& model, Optimizer& optimizer, Rng& rng, ProcessGroup& group,
                const TrainCallbacks& callbacks, Progress& progress);
 

@@ -9,6 +9,7 @@ namespace heed {
 /// Ends a run by patience, which counts validations without a better one, or by a time limit.
 class EarlyStopping {
  public:
+  /// Keeps the best scores in `state`, which checkpoints hold.
   EarlyStopping(const TrainOptions& options, RunState& state) : options_(options), state_(state) {}
 
   /// Takes the scores of a validation at this step: the best of the run so far, or one more without a better.

@@ -17,6 +17,7 @@ namespace heed {
 /// process that works alone; DataParallel shares the step among several.
 class ForwardBackward {
  public:
+  /// Everything must outlive it; `model` gets gradients, `rng` draws the dropout.
   ForwardBackward(Config& config, Module& model, Rng& rng, const TrainCallbacks& callbacks)
       : config_(config), model_(model), rng_(rng), callbacks_(callbacks) {}
   virtual ~ForwardBackward() = default;
@@ -45,10 +46,10 @@ class ForwardBackward {
   /// without rows of a batch draws nothing there, and must not be behind in the next.
   void begin_draws(int64_t batch, int64_t batches);
 
-  Config& config_;
-  Module& model_;
-  Rng& rng_;
-  const TrainCallbacks& callbacks_;
+  Config& config_;                   ///< settings and task of the run
+  Module& model_;                    ///< has the weights
+  Rng& rng_;                         ///< of dropout and sampling
+  const TrainCallbacks& callbacks_;  ///< told when gradients are complete
 };
 
 /// The one for a group of this size. `progress` hears how gradients travel.

@@ -17,14 +17,16 @@ class Prefetch;
 class StepBatches {
  public:
   StepBatches() = default;
+  /// Batches that are in memory already.
   explicit StepBatches(std::vector<Batch> held) : held_(std::move(held)), is_held_(true) {}
   /// Those that `ahead` gave last: on the CPU, until to_device() or copy_to() bring them over.
   explicit StepBatches(Prefetch& ahead);
   /// `make` gives batch number i, as often as it is asked for. It must weigh weights[i].
   StepBatches(std::vector<double> weights, std::function<Batch(int64_t)> make);
 
+  /// Batches of the step.
   int64_t count() const { return static_cast<int64_t>(is_held_ ? held_.size() : weights_.size()); }
-  bool is_held() const { return is_held_; }
+  bool is_held() const { return is_held_; }  ///< true where all batches are in memory at once
   /// All of them; only where they are held.
   std::vector<Batch>& all();
   /// Batch number i. Where they are not held, it is made.

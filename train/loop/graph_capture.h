@@ -32,6 +32,7 @@ struct CapturedStepHooks {
 /// does not fit, or other work needs it, steps run as they are.
 class CapturedStep {
  public:
+  /// `step` reads what changes from device memory; `hooks` may be empty.
   explicit CapturedStep(std::function<void()> step, CapturedStepHooks hooks = {});
   ~CapturedStep();
   CapturedStep(const CapturedStep&) = delete;
@@ -40,7 +41,7 @@ class CapturedStep {
   /// Takes a step.
   void operator()();
 
-  bool replays() const { return graph_ != nullptr; }
+  bool replays() const { return graph_ != nullptr; }  ///< true once the step is recorded
   /// Why every step runs as it is; empty while that is not known, and where it is replayed.
   const std::string& why_not() const { return why_not_; }
   /// Kernels, copies and fills of the recorded step.

@@ -15,18 +15,20 @@ namespace heed {
 
 /// The range that is tested.
 struct LearningRateRange {
-  double from = 1e-7, to = 1;  ///< rates of the first and the last step; the rate rises exponentially
-  int64_t steps = 100;         ///< at least 10
-  double divergence = 4;       ///< the test ends where the loss is so many times the lowest one
+  double from = 1e-7;     ///< rate of the first step
+  double to = 1;          ///< rate of the last step; between them it rises exponentially
+  int64_t steps = 100;    ///< at least 10
+  double divergence = 4;  ///< the test ends where the loss is so many times the lowest one
 };
 
 /// What a range test has measured.
 struct LearningRateCurve {
-  std::vector<double> rates, losses;  ///< of each step; the last loss may not be finite
-  std::vector<double> smoothed;       ///< the mean of each loss and its neighbours, without a lag
-  bool diverged = false;              ///< it ended before the last step
-  std::optional<size_t> steepest;     ///< where the smoothed loss falls fastest per decade of the rate
-  size_t lowest = 0;                  ///< where the smoothed loss is lowest
+  std::vector<double> rates;       ///< of each step
+  std::vector<double> losses;      ///< of each step; the last one may not be finite
+  std::vector<double> smoothed;    ///< the mean of each loss and its neighbours, without a lag
+  bool diverged = false;           ///< it ended before the last step
+  std::optional<size_t> steepest;  ///< where the smoothed loss falls fastest per decade of the rate
+  size_t lowest = 0;               ///< where the smoothed loss is lowest
 
   /// The suggested rate: that of the steepest descent; none where the loss never fell.
   std::optional<double> suggestion() const;

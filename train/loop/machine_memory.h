@@ -21,6 +21,7 @@ int64_t free_bytes(const Path& metadata = "/proc/meminfo");
 /// and recorded steps.
 int64_t for_tensors(int64_t gpu_free);
 
+/// What limits are to leave room for.
 struct FreeMemory {
   int64_t sharing = 1;        ///< processes on this machine, with a GPU of its own each
   bool device_given = false;  ///< the default device's cap is known and stays

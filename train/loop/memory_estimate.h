@@ -13,17 +13,21 @@ namespace heed {
 
 /// What a run is expected to take. Bytes and seconds.
 struct Estimate {
-  int64_t parameters = 0;
-  int64_t weights = 0, gradients = 0, moments = 0;
+  int64_t parameters = 0;   ///< number of trained elements
+  int64_t weights = 0;      ///< of parameters and buffers
+  int64_t gradients = 0;    ///< of all parameters
+  int64_t moments = 0;      ///< of the optimizer's moments
   int64_t activations = 0;  ///< alive between forward and backward of the largest batch
   std::vector<std::pair<std::string, int64_t>> users;  ///< of the activations, the largest first
   int64_t tensors = 0;                                 ///< peak of all tensors
-  int64_t now = 0, peak = 0;                           ///< of the process
+  int64_t now = 0;                                     ///< of the process, before the first step
+  int64_t peak = 0;                                    ///< of the process, expected
   double flops = 0;                                    ///< of a typical step
   double step_seconds = 0;                             ///< of a typical step
   double seconds = 0;                                  ///< of all steps
-  int64_t validations = 0;
-  double validation_seconds = 0;  ///< of one
+  int64_t validations = 0;                             ///< in the whole run
+  double validation_seconds = 0;                       ///< of one
+  /// Seconds of training with all validations.
   double whole() const { return seconds + static_cast<double>(validations) * validation_seconds; }
 };
 
@@ -50,6 +54,7 @@ std::vector<std::pair<std::string, std::string>> words_of(const Estimate& estima
 
 /// The estimate beside what was measured, for the manifest.
 Json estimate_facts(const Estimate& estimate);
+/// The same with what the run has measured.
 Json took_facts(const Estimate& estimate, double step_seconds, double validation_seconds);
 
 /// `model` may be null. Inside a catch block for any exception: rethrows it; where memory ran out, as an

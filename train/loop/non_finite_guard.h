@@ -17,6 +17,7 @@ namespace heed {
 /// buffers before each, since computing a step changes them; parameters the optimizer leaves alone by itself.
 class NonFiniteGuard {
  public:
+  /// Everything must outlive it; `checkpoints` are named when the run stops.
   NonFiniteGuard(const TrainOptions& options, Module& model, const Optimizer& optimizer, ProcessGroup& group,
                  RunState& state, StepLog& log, Progress& progress, const CheckpointManager& checkpoints);
 

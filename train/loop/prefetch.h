@@ -20,7 +20,9 @@ class Staging;
 
 /// Where a run stands in its data: at batch `position` of the `planned` ones of an epoch.
 struct DataPlace {
-  int64_t epoch = 0, position = 0, planned = 0;
+  int64_t epoch = 0;     ///< of the next batch
+  int64_t position = 0;  ///< of the next batch in its epoch
+  int64_t planned = 0;   ///< batches of that epoch
 };
 
 /// A thread of the host that makes the batches of the steps to come, in their order, and has them copied to
@@ -30,8 +32,8 @@ class Prefetch {
  public:
   /// A step's batches, with tensors on the CPU, and where the run stands in its data behind them.
   struct Made {
-    std::vector<Batch> batches;
-    DataPlace after;
+    std::vector<Batch> batches;  ///< of one step
+    DataPlace after;             ///< the place behind them
   };
 
   /// `make` gives one step after the other, `steps` in all, `ahead` of them at most before they are asked

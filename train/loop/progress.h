@@ -15,22 +15,26 @@ class Progress {
   void say(const std::string& label, const std::string& text);
   /// The present state of training.
   struct Now {
-    int64_t step = 0, total = 0;
-    double loss = 0, rate = 0, norm = 0;
-    int64_t validated = 0;   ///< the step of the last validation, whose scores follow
-    double validation = -1;  ///< its loss; below 0: none yet
-    double estimate = -1;    ///< the same by random batches; below 0: none
-    double accuracy = -1;    ///< below 0: none
-    double bleu = -1;        ///< below 0: none
-    double tokens_per_second = 0, seconds_left = 0;
+    int64_t step = 0;              ///< steps taken
+    int64_t total = 0;             ///< steps of the run
+    double loss = 0;               ///< of the step, in nats
+    double rate = 0;               ///< norm of the gradient
+    double norm = 0;               ///< learning rate
+    int64_t validated = 0;         ///< the step of the last validation, whose scores follow
+    double validation = -1;        ///< its loss; below 0: none yet
+    double estimate = -1;          ///< the same by random batches; below 0: none
+    double accuracy = -1;          ///< below 0: none
+    double bleu = -1;              ///< below 0: none
+    double tokens_per_second = 0;  ///< target tokens a second
+    double seconds_left = 0;       ///< expected until the run's end
     /// Takes one score of the validation at a step.
     void take_score(int64_t at, const std::string& name, double value);
   };
   /// Called each step, or now and then; prints at most five times a second on a terminal, else once a step,
   /// at about every tenth of the run or 10 seconds.
   void step(const Now& now);
-  void finish();  ///< ends the living line, if there is one: what steps come next are another run's
-  bool quiet = false;
+  void finish();       ///< ends the living line, if there is one: what steps come next are another run's
+  bool quiet = false;  ///< prints nothing
 
  private:
   void put(const std::string& words);

@@ -17,6 +17,7 @@ namespace heed {
 /// of progress; counts the seconds of training. Only the main process of a group writes metrics.
 class StepLog {
  public:
+  /// Writes metrics into `folder`; everything must outlive it.
   StepLog(const RunFolder& folder, const ProcessGroup& group, Progress& progress, RunState& state);
 
   /// A session of steps begins, until `total` steps are done.

@@ -22,8 +22,10 @@ class StepTrace final : public TrainCallback {
       : file_(std::move(file)), first_(first), steps_(steps) {}
 
   bool inside_steps() const override { return !done_; }
+  /// Starts the trace at the first recorded step.
   void before_step(const TrainContext& context, StepBatches& batches) override;
   void after_backward(const TrainContext& context) override;
+  /// Ends it at the last one, and writes the file.
   void after_step(const TrainContext& context, const StepResult& result) override;
 
   /// After the last step: writes what a shorter session has recorded, and says what there is. What cannot be

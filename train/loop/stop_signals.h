@@ -9,6 +9,7 @@ namespace heed {
 /// nohup and shells mean it.
 class HandledSignal {
  public:
+  /// Installs the handler, which must be safe to call from a signal.
   HandledSignal(int number, void (*handler)(int));
   ~HandledSignal();
   HandledSignal(const HandledSignal&) = delete;

@@ -12,16 +12,18 @@ namespace heed {
 
 /// What one step gave.
 struct StepResult {
-  double loss = 0, norm = 0, rate = 0;  ///< rate: the learning rate
-  double tokens = 0;                    ///< of all processes
-  bool skipped = false;                 ///< loss or gradient was not finite, and nothing was changed
+  double loss = 0;       ///< mean over the step's batches, in nats
+  double norm = 0;       ///< norm of the gradient, before clipping
+  double rate = 0;       ///< learning rate
+  double tokens = 0;     ///< of all processes
+  bool skipped = false;  ///< loss or gradient was not finite, and nothing was changed
 };
 
 /// Where a callback is called from.
 struct TrainContext {
-  int64_t step = 0;  ///< counted from 1, as in the metrics
-  Module& model;
-  const ProcessGroup& group;
+  int64_t step = 0;           ///< counted from 1, as in the metrics
+  Module& model;              ///< with the weights of this step
+  const ProcessGroup& group;  ///< the processes of the run; a group of one without mpirun
 };
 
 /// Functions that the loop calls at fixed places; each does nothing unless it is overridden. Every process of
@@ -32,10 +34,13 @@ class TrainCallback {
   /// Whether before_step() and after_backward() are wanted. Steps then run op by op: a replayed CUDA graph
   /// calls nobody, and batches are not made ahead.
   virtual bool inside_steps() const { return false; }
+  /// The batches of a step are about to be computed.
   virtual void before_step(const TrainContext&, StepBatches&) {}
   /// The gradients of the step's batches are complete, those of this process.
   virtual void after_backward(const TrainContext&) {}
+  /// The weights are updated, unless the step was skipped.
   virtual void after_step(const TrainContext&, const StepResult&) {}
+  /// The model is scored; the main process alone has computed the scores.
   virtual void after_validation(const TrainContext&, const Scores&) {}
   /// The checkpoint of this step is written.
   virtual void after_save(const TrainContext&) {}
@@ -47,6 +52,7 @@ using Callback = TrainCallback;
 /// All callbacks of a run, called in their order. They must outlive it.
 class TrainCallbacks {
  public:
+  /// Null is not allowed.
   explicit TrainCallbacks(std::vector<TrainCallback*> all = {}) : all_(std::move(all)) {}
 
   /// Whether one of them is inside_steps().

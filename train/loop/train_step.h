@@ -15,6 +15,7 @@ namespace heed {
 /// against numbers that are not finite. A step is a function of the weights, the batches and its number.
 class TrainStep {
  public:
+  /// Everything must outlive it; weights and gradients lie in the optimizer's buffers.
   TrainStep(Config& config, Module& model, Optimizer& optimizer, Rng& rng, ProcessGroup& group,
             const RunState& state, NonFiniteGuard& guard, const TrainCallbacks& callbacks,
             Progress& progress);

@@ -26,9 +26,9 @@ namespace heed {
 
 /// How a run ended.
 struct TrainResult {
-  int64_t step = 0;
-  int64_t best_step = 0;
-  Scores best;
+  int64_t step = 0;               ///< steps taken, over all sessions
+  int64_t best_step = 0;          ///< the step of `best`; 0: no validation
+  Scores best;                    ///< scores of the best validation
   double step_seconds = 0;        ///< of the steps of this sitting alone
   int64_t steps_taken = 0;        ///< in this sitting
   double validation_seconds = 0;  ///< of the validations of this sitting
@@ -38,6 +38,7 @@ struct TrainResult {
   int64_t skipped = 0;            ///< steps left out because their numbers were not finite
   int64_t replayed = 0;           ///< of this sitting: steps done again as a recorded piece
   bool early = false;             ///< patience or the time limit ended it
+  /// False where a signal ended the run before its last step.
   bool finished() const { return stopped_by == 0; }
 };
 
@@ -56,11 +57,11 @@ class Trainer {
 
   /// Trains to the end, a signal, or a limit; saves on the way and at the end. To be called once.
   TrainResult run();
-  Module& model() { return *model_; }
+  Module& model() { return *model_; }  ///< with the weights of the last step
   /// What the whole run is expected to take.
   const Estimate& estimate() const { return estimate_; }
-  int64_t total_steps() const { return total_; }
-  int64_t step() const { return state_.step; }
+  int64_t total_steps() const { return total_; }  ///< steps that the config asks for
+  int64_t step() const { return state_.step; }    ///< steps taken so far, over all sessions
   /// Have as many validations passed without a better one as train.patience allows? Then run() takes no step.
   bool patience_exhausted() const { return stopping_.patience_exhausted(); }
 

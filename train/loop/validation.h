@@ -9,10 +9,11 @@ namespace heed {
 /// Scores a model, and counts what that takes. In a group the main process scores, and all get its numbers.
 class Validation {
  public:
+  /// The task of `config` scores the model; everything must outlive it.
   Validation(const Config& config, Module& model, ProcessGroup& group)
       : config_(config), model_(model), group_(group) {}
 
-  Scores run();
+  Scores run();  ///< scores without dropout and tape; all processes of the group call it
   int64_t count() const { return count_; }               ///< of this session
   double seconds() const { return seconds_; }            ///< of all of them
   double last_seconds() const { return last_seconds_; }  ///< of the last one

@@ -10,7 +10,8 @@ namespace heed {
 
 /// A batch by where it is planned.
 struct BatchPlace {
-  int64_t epoch = 0, position = 0;
+  int64_t epoch = 0;     ///< as Task::plan() counts
+  int64_t position = 0;  ///< in the plan of that epoch
 };
 
 /// The batches that a run has planned, told apart by their extents alone. What a model makes of them is

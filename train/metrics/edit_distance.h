@@ -13,8 +13,8 @@ int64_t edit_distance(std::span<const int64_t> from, std::span<const int64_t> to
 
 /// Errors summed over a corpus.
 struct ErrorRate {
-  int64_t edits = 0;
-  int64_t reference_length = 0;
+  int64_t edits = 0;             ///< insertions, deletions and substitutions
+  int64_t reference_length = 0;  ///< units of all references
   /// Edits per unit of the references: 0 is perfect, above 1 is possible. With empty references 0 without
   /// edits, else 1.
   double rate() const;

@@ -23,7 +23,7 @@ class Metric {
   virtual ~Metric() = default;
   /// Its name in logs: valid_NAME in metrics.jsonl.
   virtual std::string name() const = 0;
-  virtual bool lower_is_better() const = 0;
+  virtual bool lower_is_better() const = 0;  ///< decides which of two checkpoints is better
   /// Forgets all batches.
   virtual void reset() = 0;
   /// Takes one batch.

@@ -17,14 +17,16 @@ enum class OptimizerKind { adamw, adam, sgd };
 /// defaults are those of PyTorch, except that vectors never decay. The presets of the program have values of
 /// their own: see TrainOptions.
 struct OptimizerOptions {
-  OptimizerKind kind = OptimizerKind::adamw;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double momentum = 0.9;  ///< of SGD
+  OptimizerKind kind = OptimizerKind::adamw;  ///< update rule
+  double beta1 = 0.9;                         ///< decay of the mean of gradients
+  double beta2 = 0.999;                       ///< decay of the mean of squared gradients
+  double epsilon = 1e-8;                      ///< added to the root of the second moment
+  double momentum = 0.9;                      ///< of SGD
   /// Weight decay, of parameters with two or more axes; empty: 0.01 for adamw, 0 for the others.
   std::optional<double> weight_decay = {};
   double grad_clip = 0;        ///< maximum norm of the whole gradient; 0: no clipping
   double grad_clip_value = 0;  ///< clips each element of the gradient to +-grad_clip_value; 0: no clipping
-  void fields(Fields& f);
+  void fields(Fields& f);      ///< names every field with its help: settings of [train]
   /// The weight decay in effect.
   double decay() const { return weight_decay.value_or(kind == OptimizerKind::adamw ? 0.01 : 0); }
 };
@@ -34,7 +36,7 @@ struct OptimizerOptions {
 /// optimizer and keep its parameters.
 class Optimizer {
  public:
-  Optimizer(Module& module, const OptimizerOptions& options);
+  Optimizer(Module& module, const OptimizerOptions& options);  ///< moves the parameters; moments begin at 0
 
   /// Clips gradients, updates parameters with learning rate `rate`, clears gradients. Does not wait for the
   /// device. If the gradient or one of `losses` is not finite, changes no parameter or moment, and
@@ -43,8 +45,9 @@ class Optimizer {
   /// step() in three parts. begin_step() writes what changes from step to step to the device, so that a CUDA
   /// graph can replay update().
   void begin_step(double rate);
+  /// The part that is the same in every step: clips and changes the parameters.
   void update(std::span<const Tensor> losses = {});
-  void end_step();
+  void end_step();  ///< clears the gradients and counts the step
   /// Undoes the count of the last step(): for one whose gradient was not finite.
   void forget_step() { --steps_; }
   /// Resets moments and step count to 0; keeps the parameters.
@@ -58,8 +61,8 @@ class Optimizer {
   /// The norm of all parameters. Waits for the device.
   double value_norm() const;
 
-  int64_t steps() const { return steps_; }
-  int64_t size() const { return values_.size(); }
+  int64_t steps() const { return steps_; }                ///< steps taken
+  int64_t size() const { return values_.size(); }         ///< n: elements of all parameters
   const Tensor& values() const { return values_; }        ///< [n]: all parameters
   const Tensor& gradients() const { return gradients_; }  ///< [n]: all gradients
 
@@ -68,6 +71,7 @@ class Optimizer {
   /// The first elements of values() that get weight decay: those of matrices.
   int64_t decayed() const { return decayed_; }
 
+  /// Bytes of the first and second moments.
   int64_t moment_bytes() const { return first_.bytes() + second_.bytes(); }
 
   /// Moments and step count as a safetensors file.

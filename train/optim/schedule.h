@@ -15,11 +15,12 @@ enum class ScheduleKind { constant, noam, rsqrt, cosine, linear, one_cycle };
 
 /// The learning rate of each step, with a linear warmup.
 struct Schedule {
-  ScheduleKind kind = ScheduleKind::cosine;
-  double learning_rate = 1e-3;  ///< peak; for noam the factor before width^-0.5
-  int64_t warmup_steps = 100;   ///< steps
-  double min_lr_ratio = 0;      ///< last rate as a fraction of the peak (cosine, linear)
+  ScheduleKind kind = ScheduleKind::cosine;  ///< the shape after the warmup
+  double learning_rate = 1e-3;               ///< peak; for noam the factor before width^-0.5
+  int64_t warmup_steps = 100;                ///< steps
+  double min_lr_ratio = 0;                   ///< last rate as a fraction of the peak (cosine, linear)
 
+  /// Names every field with its help: settings of [train].
   void fields(Fields& f) {
     f("schedule", Choice(kind, {"constant", "noam", "rsqrt", "cosine", "linear", "one_cycle"}),
       "how the learning rate moves");

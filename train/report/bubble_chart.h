@@ -9,16 +9,20 @@ namespace heed {
 
 /// One bubble.
 struct Bubble {
-  std::string name;
-  double x = 0, y = 0;
-  double area = 0;  ///< above zero; the largest bubble's radius is a twelfth of the picture's height
+  std::string name;  ///< stands beside the bubble
+  double x = 0;      ///< above 0; the axis is logarithmic
+  double y = 0;      ///< in the unit of y_label
+  double area = 0;   ///< above zero; the largest bubble's radius is a twelfth of the picture's height
 };
 
 /// A bubble chart with a logarithmic x axis and a linear y axis.
 struct BubbleChart {
-  std::string title, x_label, y_label, area_label;
-  std::vector<Bubble> bubbles{};
-  double y_most = INFINITY;  ///< upper bound of y, where the axis ends: 1 for an accuracy
+  std::string title;              ///< above the chart
+  std::string x_label;            ///< below the x axis
+  std::string y_label;            ///< beside the y axis
+  std::string area_label;         ///< what the area means, for the legend
+  std::vector<Bubble> bubbles{};  ///< drawn from the largest to the smallest
+  double y_most = INFINITY;       ///< upper bound of y, where the axis ends: 1 for an accuracy
 };
 
 /// A complete SVG file, light or dark by the reader's preference. Fault::data for a bubble without area or

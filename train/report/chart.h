@@ -10,19 +10,20 @@ namespace heed {
 
 /// One line of a chart: y over ascending x. Values that are not finite leave a gap.
 struct Series {
-  std::string name{};
-  std::vector<double> x{}, y{};
+  std::string name{};       ///< in the legend
+  std::vector<double> x{};  ///< ascending
+  std::vector<double> y{};  ///< one for each x
 };
 
 /// A chart of several series over a common x axis.
 struct Chart {
-  std::string title{};
-  std::vector<Series> series{};
-  std::string x_label = "step";
-  bool smooth = false;  ///< draw a running mean on top of long series
-  bool logarithmic_x = false;
-  double mark = NAN;         ///< an x to mark with a thin line: the best step
-  double y_most = INFINITY;  ///< upper bound of y, where the axis ends: 1 for an accuracy
+  std::string title{};           ///< above the chart
+  std::vector<Series> series{};  ///< in the order of the legend
+  std::string x_label = "step";  ///< below the x axis
+  bool smooth = false;           ///< draw a running mean on top of long series
+  bool logarithmic_x = false;    ///< x above 0, in decades
+  double mark = NAN;             ///< an x to mark with a thin line: the best step
+  double y_most = INFINITY;      ///< upper bound of y, where the axis ends: 1 for an accuracy
 };
 
 /// Axis ticks from at most `low` to at least `high`, about `count` of them: multiples of 1, 2 or 5 times a

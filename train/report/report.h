@@ -14,32 +14,36 @@ namespace heed {
 
 /// A number at the top of the report: "BLEU", "62.4", "greedy, 1,000 pairs".
 struct ReportCard {
-  std::string name{}, value{}, note{};
+  std::string name{};                 ///< "BLEU"
+  std::string value{};                ///< "62.4"
+  std::string note{};                 ///< "greedy, 1,000 pairs"
   std::vector<std::string> beside{};  ///< notes and baselines, one line each
 };
 
 /// One row of the table of samples; the reference may be empty.
 struct ReportSample {
-  std::string source{}, reference{}, hypothesis{};
+  std::string source{};      ///< what the model was given
+  std::string reference{};   ///< what was expected
+  std::string hypothesis{};  ///< what the model gave
 };
 
 /// Confusion matrix of a classifier: rows are true classes, columns are predictions.
 struct Confusion {
-  std::vector<std::string> labels{};
-  std::vector<int64_t> counts{};  ///< [labels, labels]
+  std::vector<std::string> labels{};  ///< of the classes, in the order of rows and columns
+  std::vector<int64_t> counts{};      ///< [labels, labels]
 };
 
 /// The contents of a report. Empty parts are omitted.
 struct ReportData {
-  std::string title = "Training report";
-  std::string subtitle{};           ///< the run folder, the date
-  std::vector<ReportCard> cards{};  ///< final metrics, best step, parameters, device, seed, time
-  std::vector<Chart> charts{};      ///< loss, learning rate, gradient norm, tokens/s, BLEU
-  std::vector<ReportSample> samples{};
-  std::vector<MapView> maps{};  ///< attention maps of one sentence
-  std::string maps_caption{};   ///< the sentence and its translation
-  std::optional<Confusion> confusion{};
-  std::string settings{};  ///< config.toml as text
+  std::string title = "Training report";  ///< title and heading of the page
+  std::string subtitle{};                 ///< the run folder, the date
+  std::vector<ReportCard> cards{};        ///< final metrics, best step, parameters, device, seed, time
+  std::vector<Chart> charts{};            ///< loss, learning rate, gradient norm, tokens/s, BLEU
+  std::vector<ReportSample> samples{};    ///< of the test split
+  std::vector<MapView> maps{};            ///< attention maps of one sentence
+  std::string maps_caption{};             ///< the sentence and its translation
+  std::optional<Confusion> confusion{};   ///< empty: the task is no classifier
+  std::string settings{};                 ///< config.toml as text
 };
 
 /// The whole page; it loads nothing, so it works as a local file. Fault::data when a part is inconsistent.

@@ -16,15 +16,15 @@ namespace heed {
 
 /// A file to write into a checkpoint.
 struct NamedBytes {
-  std::string name;  ///< letters, digits, '.', '_' and '-'; no folder
-  std::string bytes;
+  std::string name;   ///< letters, digits, '.', '_' and '-'; no folder
+  std::string bytes;  ///< the whole file
 };
 
 /// A checkpoint in memory, its checksums verified.
 struct Checkpoint {
-  Path folder;
-  int64_t step = 0;
-  std::map<std::string, std::string> files;
+  Path folder;                               ///< ckpt/step-N of the run
+  int64_t step = 0;                          ///< N: steps taken
+  std::map<std::string, std::string> files;  ///< bytes of each file, by name
 
   /// The bytes of a file. Fault::data that names the folder when there is no such file.
   const std::string& file(std::string_view name) const;

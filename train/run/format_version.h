@@ -24,6 +24,7 @@ inline constexpr int64_t run_format = 3;
 /// An intact file that a newer heed wrote and this program cannot read.
 class NewerFormat : public Error {
  public:
+  /// `what`: the file, its format, and the newest one that this program reads.
   explicit NewerFormat(const std::string& what) : Error(Fault::data, what) {}
 };
 

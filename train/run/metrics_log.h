@@ -36,8 +36,8 @@ class MetricsLog {
 
 /// The values of one metric over the run.
 struct MetricSeries {
-  std::string name;
-  std::vector<int64_t> steps;
+  std::string name;            ///< "train_loss", "valid_bleu"
+  std::vector<int64_t> steps;  ///< ascending, one for each value
   std::vector<double> values;  ///< NaN where it was not finite
 };
 

@@ -13,11 +13,11 @@ namespace heed {
 
 /// What a training loop goes on from. Leave null what yours does not have.
 struct TrainingState {
-  Module& model;
-  Optimizer* optimizer = nullptr;
-  DataLoader* loader = nullptr;
-  Rng* rng = nullptr;
-  int64_t step = 0;  ///< steps taken
+  Module& model;                   ///< weights and buffers
+  Optimizer* optimizer = nullptr;  ///< its moments and step count
+  DataLoader* loader = nullptr;    ///< its position
+  Rng* rng = nullptr;              ///< its tick and draws
+  int64_t step = 0;                ///< steps taken
 };
 
 /// Writes FOLDER/ckpt/step_000400, whole or not at all, and removes all but the newest `keep`. The folder is

@@ -9,7 +9,8 @@ namespace heed {
 
 /// One setting, as heed 0.1 called it and as it is called since.
 struct RenamedSetting {
-  std::string_view old_key, key;  ///< dotted: "train.rate", "train.learning_rate"
+  std::string_view old_key;  ///< dotted: "train.rate"
+  std::string_view key;      ///< dotted: "train.learning_rate"
 };
 
 /// Every setting whose key has changed.

@@ -36,23 +36,25 @@ class RunFolder {
   static RunFolder elsewhere(const Path& run) { return RunFolder(run); }
   /// No folder: of a run that writes nothing.
   static RunFolder none() { return RunFolder({}); }
-  bool is_none() const { return path_.empty(); }
+  bool is_none() const { return path_.empty(); }  ///< true for none(): there is nothing to write to
   /// Opens a run for reading, without its lock. NewerFormat when a newer heed wrote it
   /// (train/run/format_version.h).
   static RunFolder look(const Path& run);
 
-  const Path& path() const { return path_; }
-  Path config() const { return path_ / "config.toml"; }
-  Path manifest() const { return path_ / "manifest.json"; }
-  Path metrics() const { return path_ / "metrics.jsonl"; }
+  const Path& path() const { return path_; }                 ///< of the folder itself
+  Path config() const { return path_ / "config.toml"; }      ///< every setting of the run, in TOML
+  Path manifest() const { return path_ / "manifest.json"; }  ///< program, machine, data and results, in JSON
+  Path metrics() const { return path_ / "metrics.jsonl"; }   ///< one JSON object a line
+  /// The same numbers as a table, written with the report.
   Path metrics_table() const { return path_ / "metrics.csv"; }
-  Path tensorboard() const { return path_ / "tb"; }
-  Path report() const { return path_ / "report.html"; }
-  Path samples() const { return path_ / "samples.txt"; }
-  Path checkpoints() const { return path_ / "ckpt"; }
+  Path tensorboard() const { return path_ / "tb"; }       ///< folder of TensorBoard event files
+  Path report() const { return path_ / "report.html"; }   ///< the page of a finished run
+  Path samples() const { return path_ / "samples.txt"; }  ///< outputs on the test split
+  Path checkpoints() const { return path_ / "ckpt"; }  ///< folder of checkpoints: ckpt/step-N and best.json
 
   /// True if there is a checkpoint or a line of metrics; either may come first.
   bool begun() const;
+  /// Appends to metrics() and to tensorboard().
   MetricsLog metrics_log() const { return MetricsLog(metrics(), tensorboard()); }
   /// The object in manifest.json; none when there is no such file. Fault::data when it is no JSON object,
   /// NewerFormat when a newer heed wrote it.

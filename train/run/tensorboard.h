@@ -25,8 +25,8 @@ std::string encode_scalar_event(double wall_time, int64_t step, std::span<const 
 
 /// A record that was read.
 struct ScalarEvent {
-  double wall_time = 0;
-  int64_t step = 0;
+  double wall_time = 0;                                ///< seconds since 1970
+  int64_t step = 0;                                    ///< of the training run
   std::vector<std::pair<std::string, float>> scalars;  ///< empty for the first record of a file
   int64_t end = 0;                                     ///< byte offset of the record's end
 };
@@ -38,7 +38,8 @@ std::vector<ScalarEvent> decode_events(std::string_view bytes);
 /// existing one.
 class TensorBoard {
  public:
-  explicit TensorBoard(const Path& folder);
+  explicit TensorBoard(const Path& folder);  ///< `folder` is made with the first record
+  /// Appends one record and hands it to the system.
   void write(int64_t step, std::span<const Scalar> scalars);
   /// Flushes to disk.
   void sync();

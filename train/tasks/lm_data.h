@@ -17,41 +17,43 @@ enum class TextUnit { character, byte, byte_pair, unigram, bpe };
 
 /// Settings of the group "data".
 struct LanguageOptions {
-  std::string path;                        ///< empty: embedded verse
-  std::string validation_path, test_path;  ///< empty: split off `path`; validation text
-  int64_t num_examples = 1000000;          ///< length of the embedded verse
-  double train_fraction = 0.9;             ///< training fraction of `path`, where it is split
-  TextUnit tokenizer = TextUnit::character;
-  std::string merges;         ///< folder of a byte-pair tokenizer; empty: train one
-  int64_t vocabulary = 8192;  ///< tokens, where the tokenizer is trained
-  int64_t stride = 0;         ///< new tokens of each window in the test score; 0: no overlap
-  int64_t eval_batches = 20;  ///< random batches of the estimated validation loss; 0: none
-  void fields(Fields& f);
+  std::string path;                          ///< empty: embedded verse
+  std::string validation_path;               ///< text to choose the best checkpoint; empty: split off `path`
+  std::string test_path;                     ///< text for the final score; empty: the validation text
+  int64_t num_examples = 1000000;            ///< length of the embedded verse
+  double train_fraction = 0.9;               ///< training fraction of `path`, where it is split
+  TextUnit tokenizer = TextUnit::character;  ///< the unit of a token
+  std::string merges;                        ///< folder of a byte-pair tokenizer; empty: train one
+  int64_t vocabulary = 8192;                 ///< tokens, where the tokenizer is trained
+  int64_t stride = 0;                        ///< new tokens of each window in the test score; 0: no overlap
+  int64_t eval_batches = 20;                 ///< random batches of the estimated validation loss; 0: none
+  void fields(Fields& f);                    ///< names every setting of [data] with its help
 };
 
 /// Held-out text and the units of its scores.
 struct HeldOutText {
-  std::unique_ptr<TextWindows> windows;
-  double bytes = 0;  ///< predicted: all but the first token
-  double words = 0;  ///< words between blanks, and line ends, in the same text
+  std::unique_ptr<TextWindows> windows;  ///< windows in order, for scores
+  double bytes = 0;                      ///< predicted: all but the first token
+  double words = 0;                      ///< words between blanks, and line ends, in the same text
 };
 
 /// Loads, splits and tokenizes text, and cuts it into windows.
 class LanguageData {
  public:
-  LanguageOptions options;
+  LanguageOptions options;  ///< filled from the config before load()
 
   /// Reads the texts and makes the tokenizer, or takes it from a checkpoint's `artifacts`; reports to `log`.
   void load(const Config& config, const std::vector<NamedBytes>& artifacts,
             const std::function<void(const std::string&)>& log);
   /// Loads only the tokenizer, for a trained model.
   void load_tokenizer(const std::vector<NamedBytes>& artifacts);
-  std::vector<NamedBytes> artifacts() const;
+  std::vector<NamedBytes> artifacts() const;  ///< the tokenizer, for a checkpoint
+  /// Hashes and sizes of the texts, for the manifest.
   std::vector<std::pair<std::string, std::string>> metadata() const { return metadata_; }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }  ///< fails before load() or load_tokenizer()
 
-  std::unique_ptr<TextWindows> train;
-  HeldOutText validation;
+  std::unique_ptr<TextWindows> train;     ///< windows drawn at random
+  HeldOutText validation;                 ///< to choose the best checkpoint
   HeldOutText test;                       ///< for the final score: the test text, or validation's
   std::unique_ptr<TextWindows> estimate;  ///< windows of validation in batches of training size
   std::vector<int32_t> opening;           ///< the first ids of validation, for maps and samples

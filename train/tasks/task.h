@@ -20,7 +20,8 @@ namespace heed {
 
 /// The shard of a batch's rows that one of several processes computes.
 struct BatchShard {
-  int64_t part = 0, parts = 1;
+  int64_t part = 0;   ///< number of this shard, from 0
+  int64_t parts = 1;  ///< number of shards
   /// The rows of this shard; shards differ by one row at most.
   BatchRows of(int64_t rows) const {
     const int64_t first = rows * part / parts;
@@ -30,8 +31,8 @@ struct BatchShard {
 
 /// Named scores; the first one decides which checkpoint is best.
 struct Scores {
-  std::vector<std::pair<std::string, double>> list;
-  bool lower_is_better = true;
+  std::vector<std::pair<std::string, double>> list;  ///< name and value, in the order of the log
+  bool lower_is_better = true;                       ///< of the first score
   /// The value of the first score.
   double first() const { return list.front().second; }
   /// Compares first scores; NaN is worse than any number.
@@ -43,22 +44,24 @@ struct Scores {
 
 /// The value that a baseline, which knows little, gets in a score.
 struct ScoreBaseline {
-  std::string score, baseline;
-  double value = 0;
+  std::string score;     ///< the score's name, as in Scores
+  std::string baseline;  ///< what the baseline does: "majority"
+  double value = 0;      ///< in the unit of the score
 };
 
 /// The result of scoring a test split.
 struct Evaluation {
-  Scores scores;
-  std::vector<std::string> notes;  ///< lines of text, such as a metric's signature
-  std::vector<ReportSample> samples;
-  std::optional<Confusion> confusion;
+  Scores scores;                       ///< on the whole test split
+  std::vector<std::string> notes;      ///< lines of text, such as a metric's signature
+  std::vector<ReportSample> samples;   ///< some outputs, for the report
+  std::optional<Confusion> confusion;  ///< of a classifier; else empty
 };
 
 /// A part of a validation's work, and how much of it that is: compute() does `some` of `all` units.
 struct ValidationPart {
-  std::function<void()> compute;
-  double some = 1, all = 1;
+  std::function<void()> compute;  ///< does the work once
+  double some = 1;                ///< units that compute() does
+  double all = 1;                 ///< units of a whole validation
 };
 
 /// A training problem. One object is made from a config, loaded once, and lives as long as its run. Five
@@ -139,9 +142,9 @@ std::string tensor_name(const std::vector<std::string>& names, size_t index);
 
 /// A registered task: its name, help text and factory.
 struct TaskEntry {
-  const char* name;   ///< as TOML files say it: task = "name"
-  const char* about;  ///< one line, for `heed list tasks`
-  std::unique_ptr<Task> (*make)();
+  const char* name;                 ///< as TOML files say it: task = "name"
+  const char* about;                ///< one line, for `heed list tasks`
+  std::unique_ptr<Task> (*make)();  ///< a new task with the defaults of its settings
 };
 
 /// All tasks: those of tasks.def, then those that register_task() (train/program.h) has added, in their

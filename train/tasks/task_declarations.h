@@ -4,6 +4,7 @@
 #include "heed/train/tasks/task.h"
 
 namespace heed::task {
+/// A line of tasks.def: declares the function that describes this task.
 #define TASK(name) TaskEntry name();
 #include "heed/train/tasks.def"
 #undef TASK

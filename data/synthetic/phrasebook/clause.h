@@ -11,14 +11,14 @@ namespace heed::phrases {
 
 /// A noun phrase. The Italian definite article is separate, because prepositions merge with it.
 struct NounPhrase {
-  std::string english = {};
-  std::string italian = {};  ///< without the definite article; empty for a pronoun, which Italian drops
-  bool definite = false;     ///< takes the definite article
-  Person person = Person::third;
-  Gender gender = Gender::masculine;
-  Tags tags = 0;  ///< of its noun; 0 for names and pronouns
+  std::string english = {};       ///< with its determiner, but without a definite article
+  std::string italian = {};       ///< without the definite article; empty for a pronoun, which Italian drops
+  bool definite = false;          ///< takes the definite article
+  Person person = Person::third;  ///< decides the form of the verb
+  Gender gender = Gender::masculine;  ///< decides Italian articles, adjectives and participles
+  Tags tags = 0;                      ///< of its noun; 0 for names and pronouns
 
-  Number number() const { return number_of(person); }
+  Number number() const { return number_of(person); }  ///< singular or plural, by its person
   /// With its article, if any.
   std::string full() const;
   /// With a preposition: dell'uomo, a Marco, nel libro.
@@ -37,19 +37,20 @@ enum class Mood { plain, can, want, must };
 
 /// One verb with its arguments. Empty parts are omitted.
 struct Clause {
-  NounPhrase subject = {};
-  const Verb* verb = nullptr;
-  Tense tense = Tense::present;
-  Mood mood = Mood::plain;  ///< can, want to, must: present and past only
-  bool negated = false;
-  bool question = false;        ///< English inverts; Italian keeps the order
-  bool subject_last = false;    ///< Italian: after the verb, as in questions with a question word
-  bool silent_subject = false;  ///< "... and reads it": neither language repeats the subject
-  Phrase frequency = {};        ///< always, often; never makes the Italian negative
-  std::optional<italian::Clitic> direct = {}, indirect = {};
-  bool direct_is_thing = false;  ///< "it" rather than him or her
-  Phrase object = {};            ///< after the verb
-  Phrase rest = {};              ///< after the object
+  NounPhrase subject = {};       ///< may be silent: see silent_subject
+  const Verb* verb = nullptr;    ///< never null in a clause that is said
+  Tense tense = Tense::present;  ///< of both languages
+  Mood mood = Mood::plain;       ///< can, want to, must: present and past only
+  bool negated = false;          ///< don't, doesn't; non
+  bool question = false;         ///< English inverts; Italian keeps the order
+  bool subject_last = false;     ///< Italian: after the verb, as in questions with a question word
+  bool silent_subject = false;   ///< "... and reads it": neither language repeats the subject
+  Phrase frequency = {};         ///< always, often; never makes the Italian negative
+  std::optional<italian::Clitic> direct = {};    ///< Italian pronoun in place of a direct object
+  std::optional<italian::Clitic> indirect = {};  ///< Italian pronoun in place of an indirect object
+  bool direct_is_thing = false;                  ///< "it" rather than him or her
+  Phrase object = {};                            ///< after the verb
+  Phrase rest = {};                              ///< after the object
 };
 
 /// The clause in both languages, without capital and full stop.

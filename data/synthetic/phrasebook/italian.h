@@ -16,14 +16,15 @@ enum class Preposition { of, to, from, in, on, none };
 
 /// A clitic pronoun. Its gender matters in the third person only.
 struct Clitic {
-  Person person = Person::third;
-  Gender gender = Gender::masculine;
+  Person person = Person::third;      ///< mi, ti, lo or la, ci, vi, li or le
+  Gender gender = Gender::masculine;  ///< tells lo from la, li from le
 };
 
 /// The pronouns of one verb.
 struct Clitics {
-  std::optional<Clitic> direct = {}, indirect = {};
-  std::optional<Person> reflexive = {};
+  std::optional<Clitic> direct = {};     ///< of the direct object: lo
+  std::optional<Clitic> indirect = {};   ///< of the indirect object: gli
+  std::optional<Person> reflexive = {};  ///< of the subject itself: si
 };
 
 /// Joins with a blank, but none after an apostrophe; an empty part adds nothing.

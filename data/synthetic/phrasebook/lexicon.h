@@ -35,15 +35,17 @@ using Tags = uint64_t;
 
 /// A text in both languages.
 struct Phrase {
-  std::string english, italian;
+  std::string english;  ///< without capital and full stop
+  std::string italian;  ///< of the same meaning, likewise
 };
 
 /// A noun in both languages.
 struct Noun {
-  Phrase singular, plural;
-  Gender gender = Gender::masculine;
+  Phrase singular;                           ///< in both languages, without article
+  Phrase plural;                             ///< in both languages, without article
+  Gender gender = Gender::masculine;         ///< of the Italian singular
   Gender plural_gender = Gender::masculine;  ///< differs for l'uovo, le uova
-  Tags tags = 0;
+  Tags tags = 0;                             ///< topics of the noun, for verbs and adjectives that fit it
 };
 
 /// An adjective in both languages.
@@ -58,7 +60,8 @@ struct Adjective {
 
 /// An English verb's base form and past.
 struct EnglishVerb {
-  std::string base, past;
+  std::string base;  ///< "buy"
+  std::string past;  ///< "bought"
 };
 
 /// An Italian verb: its infinitive and irregular forms.
@@ -68,55 +71,62 @@ struct ItalianVerb {
   std::string future;      ///< stem: `comprer`
   std::string stem;        ///< of imperfect and gerund when irregular: `bev`
   std::string imperative;  ///< of tu, when irregular: `da'`
+  /// Six forms in the order of `people`, when irregular; else empty strings.
   std::array<std::string, 6> present;
-  bool inchoative = false;  ///< finisco
-  bool with_essere = false;
-  bool reflexive = false;
+  bool inchoative = false;   ///< finisco
+  bool with_essere = false;  ///< the passato prossimo takes essere: sono andato
+  bool reflexive = false;    ///< takes a reflexive pronoun: si alza
 };
 
 /// A verb in both languages, its sentence frame, and tags of its subjects and objects.
 struct Verb {
+  /// What follows the verb: "do" an object, "go" a place, and so on; a line of the tables.
   std::string frame = {};
-  EnglishVerb english = {};
-  ItalianVerb italian = {};
-  bool stative = false;   ///< no progressive; its past is the imperfect
-  bool first = false;     ///< can start a chain of actions
-  bool unwilled = false;  ///< neither progressive nor imperative
-  Tags subjects = 0, objects = 0;
+  EnglishVerb english = {};  ///< its forms in English
+  ItalianVerb italian = {};  ///< its forms in Italian
+  bool stative = false;      ///< no progressive; its past is the imperfect
+  bool first = false;        ///< can start a chain of actions
+  bool unwilled = false;     ///< neither progressive nor imperative
+  Tags subjects = 0;         ///< tags of nouns that can be its subject
+  Tags objects = 0;          ///< tags of nouns that can be its object
 };
 
 /// A place with prepositions: to, at and from it.
 struct Place {
-  Phrase to, at, from;
+  Phrase to;    ///< "to the station"
+  Phrase at;    ///< "at the station"
+  Phrase from;  ///< "from the station"
 };
 
 /// A time phrase and the tenses it fits.
 struct Time {
-  Phrase words;
+  Phrase words;        ///< "every day", "yesterday", without capital
   std::string tenses;  ///< letters: h habitual, p past, u used to, f future, n now
 };
 
 /// A person's name.
 struct Name {
-  std::string word;
-  Gender gender = Gender::masculine;
+  std::string word;                   ///< the same in both languages
+  Gender gender = Gender::masculine;  ///< of the person, for pronouns and participles
 };
 
 /// The words of the phrasebook.
 struct Lexicon {
-  std::vector<std::string> tags;
-  std::vector<Noun> nouns;
-  std::vector<Adjective> adjectives;
-  std::vector<Verb> verbs;
-  std::vector<Place> places;
-  std::vector<Time> times;
-  std::vector<Phrase> manners, numbers;
-  std::vector<Name> names;
+  std::vector<std::string> tags;      ///< names of the tags; tag i is bit i of Tags
+  std::vector<Noun> nouns;            ///< in the order of the tables
+  std::vector<Adjective> adjectives;  ///< in the order of the tables
+  std::vector<Verb> verbs;            ///< in the order of the tables, all frames
+  std::vector<Place> places;          ///< in the order of the tables
+  std::vector<Time> times;            ///< in the order of the tables
+  std::vector<Phrase> manners;        ///< adverbs such as "slowly"
+  std::vector<Phrase> numbers;        ///< numerals from two on, for `counted`
+  std::vector<Name> names;            ///< in the order of the tables
 
   /// The bits of the tags in a blank-separated list.
   Tags mask(std::string_view list) const;
   /// The nouns, or the verbs of a frame, as pointers into this lexicon.
   std::vector<const Noun*> nouns_of(Tags tags) const;
+  /// The verbs of one frame; see Verb::frame.
   std::vector<const Verb*> verbs_of(std::string_view frame) const;
   /// The only verb of a frame, or the one with this infinitive.
   const Verb& verb(std::string_view frame, std::string_view infinitive = {}) const;

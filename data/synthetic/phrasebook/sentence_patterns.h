@@ -28,7 +28,7 @@ inline bool says(const NounPhrase& phrase, const Adjective& word) {
 
 /// A sentence pattern and its relative frequency.
 struct Pattern {
-  int64_t weight;
+  int64_t weight;          ///< share of the pattern among all, relative to the sum of weights
   Pair (*make)(Speaker&);  ///< returns an empty pair when the choices do not fit
 };
 

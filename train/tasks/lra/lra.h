@@ -15,23 +15,31 @@ namespace heed {
 
 /// Training, validation and test examples.
 struct LongSplits {
-  Sequences train, validation, test;
+  Sequences train;       ///< learned from
+  Sequences validation;  ///< chooses the best checkpoint
+  Sequences test;        ///< for the final score
 };
 
 /// Settings of every task over long sequences; a recipe fixes each, and the run records it.
 struct LongOptions {
-  std::string path;
-  int64_t num_examples = 96000, validation = 2000, test_size = 2000;
-  int64_t scored = 0;
-  int64_t max_length = 0;
-  Pool pool = Pool::mean;
-  enum class MeanOver { real, padded } mean_over = MeanOver::real;
-  int64_t head = 0;
-  bool buckets = true;
-  enum class Predict { classes, masked, causal } predict = Predict::classes;
-  double hidden_share = 0;
-  void fields(Fields& f);
-  void model_fields(Fields& f);
+  std::string path;              ///< folder or file of the benchmark; empty: embedded data
+  int64_t num_examples = 96000;  ///< training examples of the embedded data
+  int64_t validation = 2000;     ///< validation examples at most
+  int64_t test_size = 2000;      ///< test examples of the embedded data
+  int64_t scored = 0;            ///< test examples scored at most; 0: all
+  int64_t max_length = 0;        ///< tokens of an input that are read at most; 0: all
+  Pool pool = Pool::mean;        ///< the mean of all tokens, or a token put first
+  /// What a mean over tokens is divided by: the number of real ones, or model.max_length.
+  enum class MeanOver { real, padded };
+  MeanOver mean_over = MeanOver::real;  ///< of Pool::mean
+  int64_t head = 0;                     ///< hidden width of the classifying head; 0: none
+  bool buckets = true;  ///< batches hold inputs of like length, out of 32 batches drawn at random
+  /// What is learned: the class; tokens that are hidden; each token from those before it.
+  enum class Predict { classes, masked, causal };
+  Predict predict = Predict::classes;  ///< the others are pre-training: train/loop/pretraining.h
+  double hidden_share = 0;             ///< of tokens, with predict = masked; 0: Tokens::hidden
+  void fields(Fields& f);              ///< names the settings of [data] with their help
+  void model_fields(Fields& f);        ///< names the settings of [model] with their help
 };
 
 /// A task that classifies byte strings. Subclasses provide the data; tokens, batches, model, loss and scores
@@ -39,11 +47,12 @@ struct LongOptions {
 /// see train/loop/pretraining.h.
 class LongTask : public Task {
  public:
-  using Log = std::function<void(const std::string&)>;
+  using Log = std::function<void(const std::string&)>;  ///< takes a line for people
 
   void fields(Fields& f) final;
   void model_fields(Fields& f) final;
   std::vector<std::pair<std::string, int64_t>> small_data() const final;
+  /// Reads `path` or generates, checks lengths, fits baselines.
   void load(const Config& config, const std::vector<NamedBytes>& artifacts, const Log& log) final;
   void load_artifacts(const Config& config, const std::vector<NamedBytes>& artifacts) final;
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const final;
@@ -66,7 +75,7 @@ class LongTask : public Task {
  protected:
   /// How bytes of an input become tokens.
   struct Tokens {
-    int64_t vocabulary = 0;
+    int64_t vocabulary = 0;   ///< number of token ids, padding included
     int64_t shift = 0;        ///< the token id of byte b is b + shift
     bool fixed = false;       ///< all inputs have the same length
     bool drop_zeros = false;  ///< zero bytes are padding anywhere and are dropped
@@ -79,9 +88,10 @@ class LongTask : public Task {
   virtual void more_model_fields(Fields&) {}
   /// A usage error for illegal options.
   virtual void check(const Config&) const {}
-  virtual Tokens tokens() const = 0;
+  virtual Tokens tokens() const = 0;  ///< how bytes become tokens
+  /// Names of the classes, in the order of their labels.
   virtual std::vector<std::string> classes() const = 0;
-  virtual Pairing pairing() const { return Pairing::none; }
+  virtual Pairing pairing() const { return Pairing::none; }  ///< other than none: an example has two inputs
   /// Generates the embedded data, and logs what they are and where to get the real ones.
   virtual LongSplits make(const Log& log) const = 0;
   /// Reads the benchmark's files.
@@ -97,7 +107,7 @@ class LongTask : public Task {
   /// or random ones if `shuffle`.
   static void hold_out(LongSplits& splits, int64_t validation, bool shuffle);
 
-  LongOptions options_;
+  LongOptions options_;  ///< as the config sets them
 
  private:
   struct Result;

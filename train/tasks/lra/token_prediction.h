@@ -14,8 +14,8 @@ constexpr uint64_t drawn_for_scores = ~uint64_t{0};
 
 /// Token ids of several inputs.
 struct TokenRows {
-  std::span<int32_t> ids;  ///< [inputs, columns], padded at the end
-  int64_t columns = 0;
+  std::span<int32_t> ids;        ///< [inputs, columns], padded at the end
+  int64_t columns = 0;           ///< tokens of the longest input
   std::vector<int64_t> lengths;  ///< real tokens of each input, at least 1
   std::vector<int64_t> names;    ///< a unique number of each input, independent of its batch
 };
@@ -30,7 +30,7 @@ struct AskedTokens {
 struct Hiding {
   double share = 0.5;  ///< fraction of each input's tokens, rounded; at least one is hidden
   int32_t hidden = 0;  ///< the id that replaces them
-  uint64_t seed = 1;
+  uint64_t seed = 1;   ///< of the run
   uint64_t drawn = 0;  ///< another number hides other tokens: the epoch
 };
 
