@@ -71,7 +71,7 @@ Comparison of_folders(const std::vector<std::string>& folders) {
   return compare_runs("Runs side by side", std::move(runs));
 }
 
-int run(const ParsedArguments& arguments) {
+int run_compare(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const bool of_preset = arguments.has("attention");
   if (of_preset && arguments.positional.size() != 1)
@@ -125,7 +125,7 @@ Command command::compare() {
                         {"out", "FOLDER", "where that folder lies (default: runs)"},
                         {"quiet", "", "print nothing while working"}}),
           true,
-          run};
+          run_compare};
 }
 
 }  // namespace heed

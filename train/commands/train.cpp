@@ -114,7 +114,7 @@ int show_plan(Config config, const ParsedArguments& arguments) {
   return 0;
 }
 
-int run(const ParsedArguments& arguments) {
+int run_train(const ParsedArguments& arguments) {
   check_modes(arguments);
   Config config = config_of(arguments);
   if (arguments.has("dry-run")) return show_plan(std::move(config), arguments);
@@ -174,7 +174,7 @@ Command command::train() {
           1,
           with_machine(std::move(options)),
           true,
-          run,
+          run_train,
           nullptr,
           true};
 }

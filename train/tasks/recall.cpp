@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct RecallOptions {
   int64_t items = 8, keys = 12, values = 12;
   bool causal = false;
   int64_t head = 128;
@@ -188,7 +188,7 @@ class Recall final : public Task {
   static constexpr int64_t batches = 100, scored_at_once = 500;
   static constexpr int64_t max_batch_size = 100000;  // data are endless, so nothing else bounds a batch
   static constexpr uint64_t training = 0, validation = 1, testing = 2;
-  Options options_;
+  RecallOptions options_;
   int64_t batch_ = 1, epoch_ = 0;
   uint64_t seed_ = 1;
   double smoothing_ = 0;
