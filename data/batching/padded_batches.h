@@ -57,16 +57,6 @@ struct BatchOptions {
   int64_t max_columns = 0;  ///< above 0: few_shapes pads no row beyond this
   uint64_t seed = 1;        ///< of the order of each epoch
   SpecialIds special = {};  ///< uses pad, start and end
-};   ///< uses pad, start and end
-=======
->>>>>>> main
-  int64_t max_columns = 0;  ///< above 0: few_shapes pads no row beyond this
-  uint64_t seed = 1;        ///< of the order of each epoch
-  SpecialIds special = {};  ///< uses pad, start and end
-<<<<<<< HEAD
-=======
->>>>>>> words
->>>>>>> main
 };
 
 /// The plan of an epoch: the pairs of each batch.
