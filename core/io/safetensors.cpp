@@ -12,9 +12,9 @@
 namespace heed {
 namespace {
 
-constexpr int64_t largest_header = 100'000'000;
+constexpr int64_t max_safetensors_header = 100'000'000;
 constexpr int64_t max_tensors = 32'768;
-constexpr size_t max_extents = 8;
+constexpr size_t max_safetensors_rank = 8;
 constexpr size_t longest_name = 256;
 constexpr std::string_view crc_prefix = "crc32c.";
 
@@ -67,8 +67,9 @@ class Reader {
     if (file_.size() < 8) refuse(0, text("it has ", length_of(file_), " bytes, too few for a header"));
     uint64_t length = 0;
     for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(file_[i]);
-    if (length > static_cast<uint64_t>(largest_header)) {
-      refuse(0, text("it claims a header of ", length, " bytes, more than the ", largest_header, " allowed"));
+    if (length > static_cast<uint64_t>(max_safetensors_header)) {
+      refuse(0, text("it claims a header of ", length, " bytes, more than the ", max_safetensors_header,
+                     " allowed"));
     }
     if (length > file_.size() - 8) {
       refuse(0, text("it claims a header of ", length, " bytes, but only ", length_of(file_) - 8, " follow"));
@@ -134,7 +135,7 @@ class Reader {
       refuse(8, text("tensor '", name, "' has the dtype '", shown(dtype.text()),
                      "'; F32, F64, BF16, I32, I64 and U8 can be read"));
     }
-    if (made.shape.size() > max_extents) {
+    if (made.shape.size() > max_safetensors_rank) {
       refuse(8, text("tensor '", name, "' has ", static_cast<int64_t>(made.shape.size()),
                      " extents, more than 8"));
     }
@@ -248,7 +249,7 @@ std::string encode_safetensors(std::span<const TensorBytes> tensors,
     }
     if (!names.insert(tensor.name).second) fail("safetensors: two tensors are named '", tensor.name, "'");
     const auto size = static_cast<int64_t>(tensor.bytes.size());
-    if (tensor.shape.size() > max_extents || array_bytes(tensor.shape, item.width) != size) {
+    if (tensor.shape.size() > max_safetensors_rank || array_bytes(tensor.shape, item.width) != size) {
       fail("safetensors: the ", size, " bytes of tensor '", tensor.name, "' do not fit its shape");
     }
     items.push_back(item);

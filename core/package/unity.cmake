@@ -1,7 +1,8 @@
-# With HEED_UNITY several files of a folder are compiled as one, which reads their headers once: half of the time for what is
-# grouped. Alone stay core/ (its kernels take their time for code, and tests link single objects of core/io), train/loop, which is
-# edited most, and files whose local names occur in another file of their folder: renaming those is the other way to group them.
+# With HEED_UNITY several files of a folder are compiled as one, which reads their headers once. So files of a folder give what is
+# local to them names of their own. Alone stay the kernels, which have options of their own; the trainer, which is edited most; and
+# files of core/io of which tests link single objects.
 set(units_alone train/loop/trainer.cpp)
+set(linked_alone "core/io/(file_descriptor|number_text|gzip|hash|files|json|terminal)[.]cpp|core/error[.]cpp")
 set(files_per_unit 24)
 
 # Groups the SOURCES of TARGET by folder.
@@ -10,7 +11,7 @@ function(heed_unity target sources)
   foreach(source IN LISTS sources)
     file(RELATIVE_PATH name "${PROJECT_SOURCE_DIR}" "${source}")
     get_filename_component(folder "${name}" DIRECTORY)
-    if(name IN_LIST units_alone OR folder MATCHES "^core(/|$)" OR NOT name MATCHES "[.]cpp$")
+    if(name IN_LIST units_alone OR name MATCHES "${linked_alone}" OR NOT name MATCHES "[.]cpp$" OR folder MATCHES "^core/cuda")
       continue()
     endif()
     string(MAKE_C_IDENTIFIER "${folder}" unit)
