@@ -195,8 +195,8 @@ class Setting : public Listing {
     Listing::on(name, x, help);
     if (!is_named(name)) return;
     x = number<int64_t>("a whole number");
-    if (!name_.ends_with("seed") && (x > most_counted || x < -most_counted))
-      wrong(text("a whole number from -", most_counted, " to ", most_counted));
+    if (!name_.ends_with("seed") && (x > max_integer || x < -max_integer))
+      wrong(text("a whole number from -", max_integer, " to ", max_integer));
   }
   void on(const char* name, int64_t& x, IntRange range, const char* help) override {
     Listing::on(name, x, range, help);

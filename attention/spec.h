@@ -49,7 +49,7 @@ std::vector<OptionText> options_of(Options& made);
 
 /// Sets one option by its dotted name. Fails on an unknown name (naming the nearest) and on an illegal value
 /// (naming the legal ones); `where` is the start of the message. Integers without a range are limited to
-/// +-most_counted.
+/// +-max_integer.
 template <class Options>
 void set_option(Options& made, const std::string& name, const std::string& value, const std::string& where);
 

@@ -1,4 +1,4 @@
-// The current rounding of each thread.
+// Autocast: the rounding of products that is in force in each thread.
 #include "heed/autograd/mixed_precision.h"
 
 namespace heed {

@@ -1,4 +1,5 @@
-// Which module computes: the innermost one owns ops and memory, and each has its slice of a timeline.
+// Tracks which module computes: ops and memory are attributed to the innermost one, and a timeline has a
+// slice for each.
 #include <cstdint>
 #include <vector>
 
@@ -9,7 +10,7 @@
 namespace heed {
 namespace {
 
-/// A module that computes, and since when; 0 where no timeline is recorded.
+/// A module that computes, and its start time; 0 where no timeline is recorded.
 struct Computing {
   const void* module;
   int64_t since;

@@ -138,9 +138,9 @@ class BlockPlanner {
         if (found == 2) second = begin;
       });
       if (second < 0) continue;
-      const int64_t mine = second - first[static_cast<size_t>(i)];
-      if (votes == 0) gap = mine;
-      votes += mine == gap ? 1 : -1;
+      const int64_t distance = second - first[static_cast<size_t>(i)];
+      if (votes == 0) gap = distance;
+      votes += distance == gap ? 1 : -1;
     }
     if (gap < 2) return false;
     std::vector<int64_t> residue(first.size());
@@ -183,8 +183,8 @@ class BlockPlanner {
       return static_cast<double>((keys + BlockPlan::tile - 1) / BlockPlan::tile * BlockPlan::tile *
                                  BlockPlan::tile);
     for (int64_t g = from; g < to; ++g) {
-      const KeyBits& mine = sets_[static_cast<size_t>(g)];
-      if (mine.last() >= 0) pairs += smallest * (all.upto(mine.last()) - all.upto(mine.first() - 1));
+      const KeyBits& set = sets_[static_cast<size_t>(g)];
+      if (set.last() >= 0) pairs += smallest * (all.upto(set.last()) - all.upto(set.first() - 1));
     }
     const double gathered = stretches > 1 && keys < BlockPlan::tile * stretches ? costs_.gathering : 0;
     return static_cast<double>(pairs) * costs_.pair[level] + static_cast<double>(keys) * gathered;
@@ -319,10 +319,10 @@ class BlockPlanner {
                 .begin = {},
                 .end = {}};
       for (int64_t g = 0; g * smallest < count; ++g) {
-        uint64_t met = 0;
-        for (int64_t i = g * smallest; i < std::min((g + 1) * smallest, count); ++i) met |= word[i];
-        if (met == 0) continue;
-        const int64_t first = std::countr_zero(met), past = 64 - std::countl_zero(met);
+        uint64_t bits = 0;
+        for (int64_t i = g * smallest; i < std::min((g + 1) * smallest, count); ++i) bits |= word[i];
+        if (bits == 0) continue;
+        const int64_t first = std::countr_zero(bits), past = 64 - std::countl_zero(bits);
         step.begin[g] = static_cast<uint8_t>(first / block * block);
         step.end[g] = static_cast<uint8_t>(std::min((past + block - 1) / block * block, length));
       }
@@ -354,16 +354,17 @@ Pattern Pattern::turned() const {
       for (int64_t r = first[row]; r < first[row + 1]; ++r) {
         const Run& run = runs[static_cast<size_t>(r)];
         for (int32_t j = run.begin; j < run.end; ++j) {
-          std::vector<Run>& mine = of[static_cast<size_t>(j)];
-          if (mine.empty() || mine.back().end != i) mine.push_back({static_cast<int32_t>(i), 0});
-          mine.back().end = static_cast<int32_t>(i + 1);
+          std::vector<Run>& runs_of_key = of[static_cast<size_t>(j)];
+          if (runs_of_key.empty() || runs_of_key.back().end != i)
+            runs_of_key.push_back({static_cast<int32_t>(i), 0});
+          runs_of_key.back().end = static_cast<int32_t>(i + 1);
         }
       }
     }
-    for (std::vector<Run>& mine : of) {
-      out.runs.insert(out.runs.end(), mine.begin(), mine.end());
+    for (std::vector<Run>& runs_of_key : of) {
+      out.runs.insert(out.runs.end(), runs_of_key.begin(), runs_of_key.end());
       out.first.push_back(static_cast<int64_t>(out.runs.size()));
-      mine.clear();
+      runs_of_key.clear();
     }
   }
   return out;

@@ -111,8 +111,8 @@ Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths) const {
   if (has_first()) return slice(x, 1, 0, 1);
   if (options_.pool == Pool::last) return slice(x, 1, length - 1, length);
   if (!lengths) return options_.mean_over > 0 ? sum(x, 1) / over : mean(x, 1);
-  const Tensor kept =
-      transpose(mask(lengths).kept(reshape(x, Shape{batch, 1, length, width}), 0), 1, 2);  // [B, T, 1, 1]
+  const Tensor kept = transpose(mask(lengths).padding_mask(reshape(x, Shape{batch, 1, length, width}), 0), 1,
+                                2);  // [B, T, 1, 1]
   const Tensor ones = reshape(kept, Shape{batch, length, 1});
   const Tensor all = sum(x * ones, 1);
   if (options_.mean_over > 0) return all / over;

@@ -55,7 +55,7 @@ Tensor Mask::dense(const Tensor& scores, int64_t first_query) const {
   return bias_ ? mask + bias_ : mask;
 }
 
-Tensor Mask::kept(const Tensor& x, int64_t first) const {
+Tensor Mask::padding_mask(const Tensor& x, int64_t first) const {
   if (!key_lengths_) return {};
   check_batch(x.extent(0));
   const Tensor kept = empty_like(x, Shape{x.extent(0), 1, x.extent(2), 1});

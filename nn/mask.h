@@ -25,7 +25,7 @@ class Mask {
   Tensor dense(const Tensor& scores, int64_t first_query) const;
   /// 1 for keys, 0 for padding: [B, 1, T, 1] in the dtype of x [B, H, T, d]; empty without lengths. `first`:
   /// the position of the first row of x among the keys.
-  Tensor kept(const Tensor& x, int64_t first) const;
+  Tensor padding_mask(const Tensor& x, int64_t first) const;
 
  private:
   void check_batch(int64_t batch) const;

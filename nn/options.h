@@ -40,7 +40,7 @@ class Choice {
 
 /// Largest absolute value of an integer option without a range; products of two do not overflow. Seeds are
 /// exempt.
-constexpr int64_t most_counted = 1'000'000'000;
+constexpr int64_t max_integer = 1'000'000'000;
 
 /// The range of an integer option, both ends included.
 struct IntRange {
@@ -52,6 +52,7 @@ struct IntRange {
 constexpr int64_t max_rounds = 1000;             ///< passes over the whole input
 constexpr int64_t max_block = 1024;              ///< tokens; shorter inputs are padded to it
 constexpr int64_t max_width = 65'536;            ///< rows or columns of a matrix
+constexpr int64_t max_layers = 10'000;           ///< blocks; they are made one by one
 constexpr int64_t max_positions = 1'048'576;     ///< rows of a table
 constexpr int64_t max_distance = 1'000'000'000;  ///< tokens; values above the input's length cost nothing
 
@@ -138,5 +139,17 @@ class Fields {
   virtual void enter(const char*) {}                          ///< a group of options begins; they come next
   virtual void leave() {}                                     ///< that group ends
 };
+
+namespace detail {
+void check_ranges(const std::function<void(Fields&)>& fields, const std::string& prefix);
+}  // namespace detail
+
+/// Fails at the first integer option outside its range: "model.layers = 0. It must be 1 to 10000." `options`
+/// is a struct with fields(); `prefix`, such as "model.", goes before each name. set_option() checks the same
+/// for values that users type; this is for those that a program sets.
+template <class Options>
+void check_ranges(Options& options, const std::string& prefix) {
+  detail::check_ranges([&](Fields& f) { options.fields(f); }, prefix);
+}
 
 }  // namespace heed

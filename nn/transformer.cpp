@@ -6,14 +6,15 @@
 namespace heed {
 
 void TransformerConfig::fields(Fields& f) {
-  f("d_model", d_model, "width of the model: of embeddings and of the outputs of all blocks");
-  f("heads", heads, "attention heads; must divide d_model, unless head_dim is given");
-  f("kv_heads", kv_heads,
+  f("d_model", d_model, {1, max_width}, "width of the model: of embeddings and of the outputs of all blocks");
+  f("heads", heads, {1, max_width}, "attention heads; must divide d_model, unless head_dim is given");
+  f("kv_heads", kv_heads, {0, max_width},
     "key-value heads, each shared by a group of heads; must divide heads; 0: as many as heads");
-  f("head_dim", head_dim, "width of the queries, keys and values of one head; 0: d_model / heads");
-  f("d_ff", d_ff, "hidden width of the feed-forward network");
-  f("layers", layers, "blocks in each stack");
-  f("max_length", max_length, "maximum input length in tokens");
+  f("head_dim", head_dim, {0, max_width},
+    "width of the queries, keys and values of one head; 0: d_model / heads");
+  f("d_ff", d_ff, {1, max_positions}, "hidden width of the feed-forward network");
+  f("layers", layers, {1, max_layers}, "blocks in each stack");
+  f("max_length", max_length, {1, max_positions}, "maximum input length in tokens");
   f("dropout", dropout, "on embeddings, residual branches and the feed-forward network");
   f("attention_dropout", attention_dropout, {"dropout", dropout},
     "on attention weights; unless set: dropout");
@@ -27,8 +28,9 @@ void TransformerConfig::fields(Fields& f) {
            {"none", "sinusoid", "learned", "rope", "rope_interleaved", "alibi", "t5", "shaw", "shaw_keys"}),
     "position encoding: added to embeddings, or (from rope on) inside self-attention");
   f("position_base", modifiers.position_base, "of rope: the slowest pair takes about this many positions");
-  f("position_buckets", modifiers.position_buckets, "of t5: number of distance buckets");
-  f("position_span", modifiers.position_span, "of t5 and shaw: distances from here on are treated alike");
+  f("position_buckets", modifiers.position_buckets, {2, max_width}, "of t5: number of distance buckets");
+  f("position_span", modifiers.position_span, {1, max_distance},
+    "of t5 and shaw: distances from here on are treated alike");
   f("qk_norm", Choice(modifiers.qk_norm, {"none", "rms", "l2"}),
     "normalise queries and keys, with a trained gain");
   f("softcap", modifiers.softcap, "cap on scores s: cap * tanh(s / cap); 0: none");
@@ -47,18 +49,8 @@ void TransformerConfig::fields(Fields& f) {
 }
 
 const TransformerConfig& TransformerConfig::check() const {
-  const auto positive = [](const char* name, int64_t value) {
-    if (value < 1) fail("model.", name, " = ", value, ". It must be at least 1.");
-  };
-  positive("d_model", d_model);
-  positive("heads", heads);
-  positive("d_ff", d_ff);
-  // Bounded, because layers are created one by one before memory runs out.
-  if (layers < 1 || layers > 10000) fail("model.layers = ", layers, ". It must be 1 to 10000.");
-  positive("max_length", max_length);
-  if (head_dim < 0) {
-    fail("model.head_dim = ", head_dim, ". It must be at least 1, or 0 for model.d_model / model.heads.");
-  }
+  TransformerConfig same = *this;  // fields() is for reading and writing
+  check_ranges(same, "model.");
   if (head_dim == 0 && d_model % heads != 0) {
     const int64_t below = d_model / heads * heads;
     fail("model.heads = ", heads, " does not divide model.d_model = ", d_model,
@@ -66,14 +58,14 @@ const TransformerConfig& TransformerConfig::check() const {
          ", or give each head a size: model.head_dim.");
   }
   const Modifiers& m = modifiers;
-  if (kv_heads < 0 || (kv_heads > 0 && heads % kv_heads != 0)) {
+  if (kv_heads > 0 && heads % kv_heads != 0) {
     fail("model.kv_heads = ", kv_heads, " does not divide model.heads = ", heads,
          ". Use a divisor of it, or 0 for as many.");
   }
   if (!(m.position_base > 1)) fail("model.position_base = ", m.position_base, ". It must be above 1.");
-  if (m.position_buckets < 2 || m.position_buckets % 2 != 0)
-    fail("model.position_buckets = ", m.position_buckets, ". It must be even and at least 2.");
-  if (m.position_span < 1 || (position == PositionKind::t5 && m.position_span <= m.position_buckets / 2)) {
+  if (m.position_buckets % 2 != 0)
+    fail("model.position_buckets = ", m.position_buckets, ". It must be even.");
+  if (position == PositionKind::t5 && m.position_span <= m.position_buckets / 2) {
     fail("model.position_span = ", m.position_span,
          ". It must be above half of position_buckets = ", m.position_buckets,
          ", or nothing is left to share.");

@@ -40,5 +40,5 @@
 #include "heed/train/optim/optimizer.h"
 #include "heed/train/optim/schedule.h"
 #include "heed/train/program.h"
-#include "heed/train/run/training_checkpoint.h"
+#include "heed/train/run/own_loop_checkpoint.h"
 #include "heed/train/tasks/task.h"

@@ -18,12 +18,12 @@ namespace heed {
 
 class TrainCallback;
 
-/// A command line, taken apart.
+/// A command line, parsed: heed COMMAND POSITIONAL... --OPTION VALUE...
 struct ParsedArguments {
-  std::string verb;                                         ///< the command's name
-  std::vector<std::string> words;                           ///< what is no option
+  std::string command;                                      ///< its name: "train"
+  std::vector<std::string> positional;                      ///< the arguments that are no options
   std::map<std::string, std::vector<std::string>> options;  ///< by name without dashes; a flag has no values
-  std::vector<std::string> arguments;                       ///< everything as typed
+  std::vector<std::string> argv;                            ///< everything as typed
   std::vector<TrainCallback*> callbacks = {};               ///< of training: see run_program()
 
   bool has(const std::string& name) const { return options.contains(name); }  ///< whether an option was given
@@ -31,7 +31,7 @@ struct ParsedArguments {
   std::string get(const std::string& name, const std::string& otherwise = "") const;
   int64_t integer(const std::string& name, int64_t otherwise) const;  ///< Fails naming the option
   double number(const std::string& name, double otherwise) const;     ///< Fails naming the option
-  std::string command() const;                                        ///< the arguments as one line
+  std::string command_line() const;                                   ///< program and argv as one line
 };
 
 /// An option of a command.
@@ -43,13 +43,12 @@ struct CommandOption {
 
 /// One command. Its texts must live as long as the program: literals do.
 struct Command {
-  const char* name;                    ///< as people type it
-  const char* about;                   ///< one line of `heed --help`
-  const char* words;                   ///< "PRESET|FILE"; empty where it takes no words
-  const char* words_help;              ///< what these are
-  size_t least;                        ///< fewest words it takes
-  size_t most;                         ///< most words it takes
-  std::vector<CommandOption> options;  ///< its options besides settings
+  const char* name;
+  const char* about;
+  const char* positional;       ///< its positional arguments: "PRESET|FILE"; empty where it takes none
+  const char* positional_help;  ///< what these are
+  size_t min_positional, max_positional;
+  std::vector<CommandOption> options;
   bool settings;                       ///< takes every key of Config as an option too, for apply_settings()
   int (*run)(const ParsedArguments&);  ///< gives the exit code; what it throws is printed as an error
   std::string (*more)() = nullptr;     ///< what its own help says besides `about`
@@ -66,18 +65,19 @@ void register_preset(const std::string& name, const std::string& toml);
 /// Adds a command. A usage error when the name is taken or is none.
 void register_command(const Command& command);
 
-/// The preset or file that a call's first word names (or `otherwise`), of the recipe that --recipe names.
-std::string named_preset(const ParsedArguments& call, const std::string& otherwise = "");
+/// The preset or file that the first positional argument names (or `otherwise`), of the recipe that --recipe
+/// names.
+std::string named_preset(const ParsedArguments& arguments, const std::string& otherwise = "");
 /// Applies options and --set to a config, in this order. For a command with `settings`.
-void apply_settings(Config& config, const ParsedArguments& call);
+void apply_settings(Config& config, const ParsedArguments& arguments);
 /// Applies the options that with_machine() adds: threads, device, memory limit.
-void apply_machine(const ParsedArguments& call);
+void apply_machine(const ParsedArguments& arguments);
 /// These options and --threads, --device and --memory.
 std::vector<CommandOption> with_machine(std::vector<CommandOption> options);
-/// Refuses the first option that is none of these: "WHO: --lr WHY". What a call does not use would be
-/// passed over unseen. --threads, --device and --memory always go.
-void refuse_others(const ParsedArguments& call, const std::string& who, const std::set<std::string>& taken,
-                   const std::string& why);
+/// Fails at the first option that is not in `taken`: "WHO: --lr WHY". An option that a command does not use
+/// would otherwise be ignored without notice. --threads, --device and --memory are always allowed.
+void refuse_others(const ParsedArguments& arguments, const std::string& who,
+                   const std::set<std::string>& taken, const std::string& why);
 
 /// The program: parses, runs, prints errors, gives the exit code. Training calls `callbacks`
 /// (train/loop/train_callback.h), which must outlive the call.

@@ -186,7 +186,7 @@ Tensor BandedAttention::attend(Heads heads, const AttentionInput& input) {
   const Tensor all = log_sum(attention_with_sums(heads.q, heads.k, nothing, plain));
   // relu keeps the share at most 1 when huge scores are rounded.
   const Tensor y = inside * exp(-relu(all - log_sum(band)));
-  if (const Tensor kept = input.mask.kept(heads.k, 0)) {
+  if (const Tensor kept = input.mask.padding_mask(heads.k, 0)) {
     heads.k = heads.k * kept;
     heads.v = heads.v * kept;
   }

@@ -52,7 +52,7 @@ Tensor FadingAttention::attend(Heads heads, const AttentionInput& input) {
   }
   const int64_t first = cache != nullptr ? cache->length : 0, length = heads.q.extent(2);
   Fade fading = fade(heads, input, first);
-  if (const Tensor kept = input.mask.kept(fading.k, first)) fading.k = fading.k * kept;
+  if (const Tensor kept = input.mask.padding_mask(fading.k, first)) fading.k = fading.k * kept;
   const Tensor values = fading.amount ? heads.v * fading.amount : heads.v;
   Tensor y = decay_scan({.q = fading.q,
                          .k = fading.k,

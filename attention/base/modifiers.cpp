@@ -107,7 +107,7 @@ Tensor HeadModifiers::normalised(const Tensor& x, const Tensor& gain) const {
   return gain ? y * gain : y;
 }
 
-Tensor HeadModifiers::turned(const Tensor& x, int64_t first) const {
+Tensor HeadModifiers::rotated(const Tensor& x, int64_t first) const {
   const bool halves = modifiers_.position == PositionKind::rope;
   if (!halves && modifiers_.position != PositionKind::rope_interleaved) return x;
   return rotary(x, angles_.at(x, first, first + x.extent(2), x.extent(3), modifiers_.position_base),

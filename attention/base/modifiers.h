@@ -32,10 +32,10 @@ class HeadModifiers {
 
   /// Normalises and rotates q [B, H, T, d] or k [B, Hk, T, d]; `first` is the position of row 0.
   Tensor ready_query(const Tensor& q, int64_t first) const {
-    return turned(normalised(q, query_gain_), first);
+    return rotated(normalised(q, query_gain_), first);
   }
   /// The same for k [B, Hk, T, d]; `first` is the position of row 0.
-  Tensor ready_key(const Tensor& k, int64_t first) const { return turned(normalised(k, key_gain_), first); }
+  Tensor ready_key(const Tensor& k, int64_t first) const { return rotated(normalised(k, key_gain_), first); }
 
   /// True when a modifier acts on scores.
   bool on_scores() const;
@@ -59,7 +59,7 @@ class HeadModifiers {
 
  private:
   Tensor normalised(const Tensor& x, const Tensor& gain) const;
-  Tensor turned(const Tensor& x, int64_t first) const;
+  Tensor rotated(const Tensor& x, int64_t first) const;
   Tensor from_vectors(const Tensor& q, int64_t keys, int64_t first_query) const;
   Tensor by_place(const Tensor& vectors, int64_t queries, int64_t keys, int64_t first_query) const;
 

@@ -9,7 +9,7 @@ int64_t Clusters::height(int64_t length) const {
   return level;
 }
 
-std::array<kernel::Pattern::Run, 2> Clusters::met(int64_t level, int64_t index, int64_t count) const {
+std::array<kernel::Pattern::Run, 2> Clusters::attended(int64_t level, int64_t index, int64_t count) const {
   const int64_t own = index / block * block;
   const auto run = [count](int64_t begin, int64_t end) {
     begin = std::max<int64_t>(begin, 0);

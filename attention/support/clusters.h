@@ -20,7 +20,7 @@ struct Clusters {
   /// The clusters of its level that cluster `index` attends to, at most one run on each side; `count`: the
   /// clusters of the level. On level 0 its own and both neighbouring blocks; above, the parts of both
   /// neighbouring blocks that lower levels did not cover.
-  std::array<kernel::Pattern::Run, 2> met(int64_t level, int64_t index, int64_t count) const;
+  std::array<kernel::Pattern::Run, 2> attended(int64_t level, int64_t index, int64_t count) const;
 };
 
 /// Keys and values of the clusters of all levels, concatenated.

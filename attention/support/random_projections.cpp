@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed {
 

@@ -27,7 +27,7 @@ struct ProjectionOptions {
   void fields(Fields& f) {
     f("m", m, {0, max_width}, "random directions; 0: twice the head width");
     f("orthogonal", orthogonal, "directions at right angles to each other");
-    f("redraw", redraw, {0, most_counted}, "steps of training between draws of the directions; 0: never");
+    f("redraw", redraw, {0, max_integer}, "steps of training between draws of the directions; 0: never");
   }
 };
 

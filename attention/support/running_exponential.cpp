@@ -62,7 +62,8 @@ Tensor ExponentialAttention::attend(Heads heads, const AttentionInput& input) {
   check(heads, input);
   auto* cache = cache_of<ScaledSumCache>(input);
   Scaled x = scaled(heads, input);
-  if (const Tensor kept = input.mask.kept(x.k, cache != nullptr ? cache->length : 0)) x.k = x.k * kept;
+  if (const Tensor kept = input.mask.padding_mask(x.k, cache != nullptr ? cache->length : 0))
+    x.k = x.k * kept;
   const auto weighed = [&](const Tensor& values, ScaledSumCache* state) {
     const Tensor sums = scan(x, values, state);
     const int64_t last = sums.extent(3) - 1;

@@ -68,7 +68,7 @@ class BandSparseError final : public BandedAttention {
     const Tensor products = sum(gather_rows(heads.q, queries) * gather_rows(heads.k, keys), 3);
     // relu keeps weights at most 1 when huge scores are rounded.
     Tensor logs = -relu(gather_rows(lse, queries) - products * scale(heads.q));  // [B, H, m, 1]
-    if (const Tensor kept = input.mask.kept(heads.k, 0))
+    if (const Tensor kept = input.mask.padding_mask(heads.k, 0))
       logs = logs + gather_rows(affine(kept, 1e30, -1e30), keys);
     const Tensor map = dropout(clipped(exp(logs)), config().dropout, input.context.rng);
     return scatter_add_rows(map * gather_rows(heads.v, keys), queries, sight.queries);

@@ -45,12 +45,12 @@ class CosformerAttention final : public KernelizedAttention {
       fail("attention 'cosformer': position ", std::max(first_query + queries, first_key + keys),
            " of an input that is to have at most ", length, ". Give length=N.");
     }
-    heads.q = turned(relu(heads.q), first_query, length);
-    if (heads.k) heads.k = turned(relu(heads.k), first_key, length);
+    heads.q = rotated(relu(heads.q), first_query, length);
+    if (heads.k) heads.k = rotated(relu(heads.k), first_key, length);
     return heads;
   }
 
-  static Tensor turned(const Tensor& x, int64_t first, int64_t length) {
+  static Tensor rotated(const Tensor& x, int64_t first, int64_t length) {
     std::vector<double> cosines, sines;
     for (int64_t i = first; i < first + x.extent(2); ++i) {
       const double angle = std::acos(0.0) * static_cast<double>(i) / static_cast<double>(length);

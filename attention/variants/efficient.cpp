@@ -22,7 +22,7 @@ class EfficientAttention final : public ExponentialAttention {
     auto* cache = cache_of<ScaledSumCache>(input);
     Tensor scale;
     if (heads.k) {
-      const Tensor kept = input.mask.kept(heads.k, cache != nullptr ? cache->length : 0);
+      const Tensor kept = input.mask.padding_mask(heads.k, cache != nullptr ? cache->length : 0);
       const Tensor k = seen(kept ? heads.k * kept : heads.k, kept);
       scale = raised(cache, max(k, 2));
       heads.k = exp(k - scale);
@@ -37,7 +37,7 @@ class EfficientAttention final : public ExponentialAttention {
 
   Scaled scaled(const Heads& heads, const AttentionInput& input) const override {
     const auto* cache = cache_of<ScaledSumCache>(input);
-    const Tensor kept = input.mask.kept(heads.k, cache != nullptr ? cache->length : 0);
+    const Tensor kept = input.mask.padding_mask(heads.k, cache != nullptr ? cache->length : 0);
     const Tensor k = seen(kept ? heads.k * kept : heads.k, kept);
     Tensor scale, total = cumulative_exp_sum(k, scale);
     if (const Tensor before = remembered(cache)) {

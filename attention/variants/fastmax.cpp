@@ -92,8 +92,8 @@ class Fastmax final : public KernelizedAttention {
           "attention 'fastmax': the largest norm is that of all tokens, so there are no steps. Use "
           "normalise=std.");
     }
-    heads.q = over_largest(heads.q, config().cross ? Tensor() : input.mask.kept(heads.q, 0));
-    heads.k = over_largest(heads.k, input.mask.kept(heads.k, 0));
+    heads.q = over_largest(heads.q, config().cross ? Tensor() : input.mask.padding_mask(heads.q, 0));
+    heads.k = over_largest(heads.k, input.mask.padding_mask(heads.k, 0));
     return heads;
   }
   /// x divided by the largest norm of its tokens; `kept` [B, 1, T, 1] is 0 at padding, or empty.

@@ -144,7 +144,7 @@ std::shared_ptr<const kernel::Pattern> HTransformer::pattern(const Clusters& clu
   for (size_t level = 0; level < levels.first.size(); ++level) {
     const auto base = static_cast<int32_t>(levels.first[level]);
     for (int64_t index = 0; index < levels.count(level); ++index) {
-      for (const auto& run : clusters.met(static_cast<int64_t>(level), index, levels.count(level))) {
+      for (const auto& run : clusters.attended(static_cast<int64_t>(level), index, levels.count(level))) {
         if (run.begin < run.end) pattern->runs.push_back({run.begin + base, run.end + base});
       }
       pattern->first.push_back(static_cast<int64_t>(pattern->runs.size()));
@@ -250,7 +250,7 @@ Tensor HTransformer::step(Heads heads, const AttentionInput& input) {
   for (int64_t i = before; i < length; ++i) {
     for (int64_t level = 0; level < high; ++level) {
       const size_t own = pattern->runs.size();
-      for (const auto& run : clusters.met(level, i >> level, length)) {
+      for (const auto& run : clusters.attended(level, i >> level, length)) {
         for (int32_t n = run.begin; n < run.end; ++n) {
           auto row = static_cast<int32_t>(taped ? levels.first[static_cast<size_t>(level)] + n
                                                 : kernel::TreeNode{level, n}.row());
@@ -315,7 +315,7 @@ Tensor HTransformer::attend(Heads heads, const AttentionInput& input) {
     return kept ? wide * kept : wide;
   };
   if (heads.k) {
-    kept = input.mask.kept(heads.k, before);
+    kept = input.mask.padding_mask(heads.k, before);
     if (kept) heads.k = heads.k * kept;
     if (kept && !causal) heads.q = heads.q * kept;
     heads.v = counted(heads.v);

@@ -150,7 +150,8 @@ class HardAttention final : public ScoredAttention {
   void teach(const Tensor& scores, const Tensor& map, const Tensor& taken, const Tensor& k,
              const AttentionInput& input) {
     AuxiliaryLosses& terms = *input.context.losses;
-    const Tensor keys = input.mask.kept(k, 0), queries = config().cross ? Tensor() : input.mask.kept(map, 0);
+    const Tensor keys = input.mask.padding_mask(k, 0),
+                 queries = config().cross ? Tensor() : input.mask.padding_mask(map, 0);
     const auto of_sequences = [](const Tensor& x, const Tensor& kept) {  // [B]
       const Tensor counted = kept ? x * kept : x;
       return reshape(sum(reshape(counted, Shape{x.extent(0), -1}), 1), Shape{x.extent(0)});

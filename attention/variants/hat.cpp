@@ -132,7 +132,7 @@ Tensor Hat::cross_segment(const Tensor& y, const AttentionInput& input) const {
   };
   const Tensor q = projected(across_.query), k = projected(across_.key);
   Tensor mask;
-  if (const Tensor kept = input.mask.kept(y, 0)) mask = hidden(gather_rows(kept, ids(first)));
+  if (const Tensor kept = input.mask.padding_mask(y, 0)) mask = hidden(gather_rows(kept, ids(first)));
   if (input.context.recorder != nullptr) {
     const NoGrad no_grad;
     const Tensor scores = matmul(q, transpose(k, 2, 3)) * scale();

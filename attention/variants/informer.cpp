@@ -68,7 +68,7 @@ class InformerAttention final : public HeadedAttention {
     const Shape each{heads.q.extent(0), heads.q.extent(1), which.extent(2), 1};
     const Tensor exact =
         scatter_add_rows(Tensor::full(each, 1, heads.q.dtype(), heads.q.device()), which, queries);
-    const Tensor kept = input.mask.kept(heads.k, 0);
+    const Tensor kept = input.mask.padding_mask(heads.k, 0);
     kernel::AttentionTerms given = terms(input, scale_);
     given.key_lengths = input.mask.key_lengths();
     const Tensor q = gather_rows(heads.q, which);

@@ -68,7 +68,7 @@ class KernelAttention final : public ScoredAttention {
     const Tensor keys = k.detach();
     if (input.mask.is_causal() || keys.extent(2) == 0)
       return slice(keys, 2, 0, std::min<int64_t>(1, keys.extent(2)));
-    const Tensor kept = input.mask.kept(keys, 0);
+    const Tensor kept = input.mask.padding_mask(keys, 0);
     if (!kept) return mean(keys, 2);
     return sum(keys * kept, 2) / maximum(sum(kept, 2), 1);
   }

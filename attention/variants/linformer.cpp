@@ -92,7 +92,7 @@ class LinformerAttention final : public HeadedAttention {
       const Tensor f = slice(f_ ? f_ : e_, 2, 0, slots.length);
       const Tensor positions =
           Tensor::zeros(Shape{heads.q.extent(0), 1, slots.length, 1}, f.dtype(), f.device());
-      const Tensor kept = input.mask.kept(positions, 0);
+      const Tensor kept = input.mask.padding_mask(positions, 0);
       const Tensor seen = kept ? f * transpose(kept, 2, 3) : f;  // [B or 1, H or 1, k, M]
       const Tensor weights = softmax(matmul(heads.q, transpose(slots.keys, 2, 3)) * scale_);
       input.context.recorder->record(*this, matmul(weights, seen));
@@ -112,7 +112,7 @@ class LinformerAttention final : public HeadedAttention {
            ". Make it with length=", length, " or more.");
     }
     const Tensor e = slice(e_, 2, 0, length), f = f_ ? slice(f_, 2, 0, length) : e;
-    const Tensor kept = mask.kept(heads.k, 0);
+    const Tensor kept = mask.padding_mask(heads.k, 0);
     slots.keys = mixed(e, kept ? heads.k * kept : heads.k);
     slots.values = mixed(f, kept ? heads.v * kept : heads.v);
     slots.length = length;

@@ -71,7 +71,7 @@ class NystromformerAttention final : public HeadedAttention {
  private:
   Tensor attend(Heads heads, const AttentionInput& input) override {
     refuse_extras("nystromformer", input);
-    const Tensor kept = input.mask.kept(heads.k, 0);
+    const Tensor kept = input.mask.padding_mask(heads.k, 0);
     if (kept) heads.v = heads.v * kept;
     const int64_t queries = heads.q.extent(2), keys = heads.k.extent(2);
     const int64_t m = std::min({landmarks_, queries, keys});
@@ -107,7 +107,7 @@ class NystromformerAttention final : public HeadedAttention {
     // A sequence of n < m positions has n landmarks, so its length masks rows and columns.
     const Mask some = Mask::lengths(mask.key_lengths());
     scores = scores + some.dense(scores, 0);
-    return softmax(scores) * some.kept(scores, 0);
+    return softmax(scores) * some.padding_mask(scores, 0);
   }
 
   /// The pseudo-inverse of a map whose rows sum to 1, or to 0 beyond the last landmark.

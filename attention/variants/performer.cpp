@@ -107,7 +107,7 @@ class PerformerAttention final : public ExponentialAttention {
     Tensor all, seen;  ///< [B, H, T, f]; `seen` is about -1e30 at padding
   };
   Exponents of_keys(const Tensor& k, const AttentionInput& input, const PerformerCache* cache) const {
-    const Tensor kept = input.mask.kept(k, cache != nullptr ? cache->length : 0);
+    const Tensor kept = input.mask.padding_mask(k, cache != nullptr ? cache->length : 0);
     const Tensor a = exponents(kept ? k * kept : k);
     return {a, ExponentialAttention::seen(a, kept)};
   }

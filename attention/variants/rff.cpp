@@ -82,7 +82,7 @@ class FourierAttention final : public ExponentialAttention {
     if (config().cross) return waves(prescaled(heads.q));
     const int64_t first =
         input.cache != nullptr ? input.cache->length : heads.k.extent(2) - heads.q.extent(2);
-    const Tensor counted = input.mask.kept(heads.q, first);
+    const Tensor counted = input.mask.padding_mask(heads.q, first);
     return waves(prescaled(counted ? heads.q * counted : heads.q));
   }
 
@@ -90,7 +90,7 @@ class FourierAttention final : public ExponentialAttention {
     Tensor waves, half;  ///< [B, H, T, f]; |x'|^2 / 2, [B, H, T, 1]. Padding is zero
   };
   Keys of_keys(const Tensor& k, const AttentionInput& input) const {
-    const Tensor kept = input.mask.kept(k, input.cache != nullptr ? input.cache->length : 0);
+    const Tensor kept = input.mask.padding_mask(k, input.cache != nullptr ? input.cache->length : 0);
     const Tensor x = prescaled(kept ? k * kept : k);
     return {waves(x), minimum(sum(square(x), -1) * 0.5, options_.longest * options_.longest / 2)};
   }

@@ -185,7 +185,7 @@ class RoutingAttention final : public BucketedAttention {
       const Tensor all =
           expand(reshape(concat(std::vector<Tensor>{centroids_, nowhere}, 1), Shape{1, H, C + 1, d}),
                  Shape{B, H, C + 1, d});
-      const Tensor kept = input.mask.kept(x, 0);
+      const Tensor kept = input.mask.padding_mask(x, 0);
       const Tensor apart = square(vectors - gather_rows(all, nearest_id));
       const Tensor of_real =
           kept ? sum(apart * kept) / (sum(kept) * static_cast<double>(H * d)) : mean(apart);
@@ -221,7 +221,7 @@ class RoutingAttention final : public BucketedAttention {
     for (int64_t c = 0; c < C; ++c) tokens.push_back(static_cast<int32_t>(pick.below(B * T)));
     const Tensor ids = Tensor::of<int32_t>(tokens, Shape{1, 1, C}, heads.q.device());
     const auto unit_rows = [&](const Tensor& x) {  // zero at padding
-      const Tensor kept = input.mask.kept(x, 0), rows = unit(x.detach());
+      const Tensor kept = input.mask.padding_mask(x, 0), rows = unit(x.detach());
       return kept ? rows * kept : rows;
     };
     const Tensor q = unit_rows(heads.q), k = input.mask.is_causal() ? Tensor() : unit_rows(heads.k);

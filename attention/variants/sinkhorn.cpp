@@ -58,7 +58,7 @@ class SinkhornAttention final : public HeadedAttention {
     const int64_t N = heads.q.extent(2), b = options_.block, blocks = (N + b - 1) / b;
     if (heads.v.extent(2) != N)
       fail("attention 'sinkhorn': ", N, " queries for ", heads.v.extent(2), " keys. Give as many of each.");
-    const Tensor given = input.mask.kept(heads.k, 0);
+    const Tensor given = input.mask.padding_mask(heads.k, 0);
     const Tensor all = Tensor::full(Shape{1, 1, N, 1}, 1, heads.q.dtype(), heads.q.device());
     const Tensor kept = in_blocks(given ? given : all, blocks);  // [B or 1, 1, n, b, 1]
     const auto real = [&](const Tensor& x) { return in_blocks(given ? x * given : x, blocks); };

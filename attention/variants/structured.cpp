@@ -103,7 +103,7 @@ class Structured final : public HeadedAttention {
   }
 
   Tensor run(const Tensor& v, const Mask& mask, const Sight& sight, Rng* rng) const {
-    const Tensor kept = mask.kept(v, sight.first_key);
+    const Tensor kept = mask.padding_mask(v, sight.first_key);
     const Tensor values = kept ? v * kept : v;
     const Tensor present = kept
                                ? expand(kept, Shape{v.extent(0), v.extent(1), sight.keys, 1})

@@ -7,8 +7,8 @@
 namespace heed {
 namespace {
 
-/// Which of x and y = F(x) the derivative is found from; the other is let go. Where the sign of y is that of
-/// x, and so in relu and elu, y serves for both.
+/// Which of x and y = F(x) the derivative needs; the other is not kept. Where y has the sign of x, as in relu
+/// and elu, y serves for both.
 enum class Keep { x, y };
 
 template <class F, Keep keep>

@@ -1,4 +1,4 @@
-// Fused attention: three kernels that never hold a map.
+// Fused attention ops over dense, patterned and local kernels; none materialises the map [B, H, Tq, Tk].
 #include "heed/core/kernels/attention/attention.h"
 
 #include "heed/autograd/mixed_precision.h"
@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-/// `shared`: heads of q may share those of k and v.
+/// `shared`: several heads of q may use one head of k and v.
 void check(const char* op, const Tensor& q, const Tensor& k, const Tensor& v, bool shared = false) {
   const bool heads_agree =
       q.rank() == 4 && k.rank() == 4 &&
@@ -42,7 +42,7 @@ void check_dropout(const char* op, double dropout, const Draw& draw) {
   if (dropout > 0 && !draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
 }
 
-/// The terms without history, checked against q and k.
+/// The terms detached from the graph, checked against q and k.
 kernel::AttentionTerms settled(const char* op, const Tensor& q, const Tensor& k,
                                kernel::AttentionTerms terms) {
   check_lengths(op, terms.key_lengths, q);
@@ -104,7 +104,7 @@ kernel::PatternTerms settled(const char* op, const Tensor& q, const Tensor& k, k
   return terms;
 }
 
-/// dL/dz of a sink: it takes the share exp(z - lse) of each row, and gives nothing back. -> [H]
+/// dL/dz [H] of a sink z, which takes the weight exp(z - lse) of each row and has no value.
 Tensor sink_gradient(const Tensor& sink, const Tensor& out, const Tensor& lse, const Tensor& dout) {
   const Shape per_row{lse.extent(1), lse.extent(2), lse.extent(3), 1};
   const Tensor share =
@@ -113,7 +113,7 @@ Tensor sink_gradient(const Tensor& sink, const Tensor& out, const Tensor& lse, c
   return -reshape(sum_to(lost, Shape{1, sink.extent(0), 1, 1}), sink.shape());
 }
 
-/// The logs of all rows' sums, and behind them what these lost to rounding: see kernel::RowLog.
+/// log-sum-exp of all rows, followed by their rounding errors: see kernel::RowLog.
 Tensor room_for_logs(const Tensor& q) {
   return empty_like(q, Shape{2, q.extent(0), q.extent(1), q.extent(2)});
 }

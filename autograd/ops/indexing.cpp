@@ -1,4 +1,4 @@
-// Rows of a table or of each head, and dropout: ops that go by index or counter.
+// Ops that gather and scatter rows by index, and dropout.
 #include "heed/autograd/ops.h"
 #include "heed/core/kernels/content/gather.h"
 #include "heed/core/kernels/content/gather_heads.h"
@@ -28,7 +28,7 @@ Tensor embedding(const Tensor& weight, const Tensor& ids) {
 
 namespace {
 
-/// x as its kernels want it: the last axis dense.
+/// x with a dense last axis, as the kernels need it.
 Tensor dense_rows(const Tensor& x) {
   return x.strides()[-1] == 1 || x.extent(-1) == 1 ? x.detach() : contiguous(x.detach());
 }

@@ -29,18 +29,18 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
   if (bias) agree(op, weight, bias);
 }
 
-/// x [..., width] as [N, width], without history.
+/// x [..., width] as [N, width], detached from the graph.
 Tensor flat(const Tensor& x) {
   const int64_t width = x.extent(-1);
   return view::reshape(contiguous(x.detach()), Shape{width > 0 ? x.size() / width : 0, width});
 }
 
-/// A layer's weight, and what its three products are rounded to.
+/// A layer's weight, and the precision of its three products (of y, dx and dW).
 struct Layer {
   Tensor weight;  ///< [out, in]
-  DType dtype;    ///< of what is exact
+  DType dtype;    ///< of numbers that are not rounded
   Rounding rounding;
-  bool narrow;  ///< the products read bf16: a device rounds each factor once, and keeps that
+  bool narrow;  ///< the products read bf16: a device rounds each factor once and keeps the copy
 
   Layer(const Tensor& w, int64_t rows, Rounding how) : weight(w.detach()), dtype(w.dtype()), rounding(how) {
     constexpr int64_t least = kernel::least_rounded;
@@ -48,19 +48,19 @@ struct Layer {
              w.extent(0) >= least && w.extent(1) >= least;
     weight = factor(kernel::gemm_ready(weight) ? weight : contiguous(weight));
   }
-  /// x as the products read it.
+  /// x as the products read it: rounded, or as it is.
   Tensor factor(const Tensor& x) const {
     if (!narrow || x.dtype() == DType::bf16) return x;
     const Tensor rounded(x.shape(), DType::bf16, x.device());
     launch<kernel::Copy>(x.device(), x, rounded);
     return rounded;
   }
-  /// Numbers that are not to be rounded.
+  /// x in the exact type.
   Tensor exact(const Shape& shape) const { return Tensor(shape, dtype, weight.device()); }
 };
 
-/// y = x W^T + bias, or `before` = that and y = its GELU. Few rows that nothing will be asked of read weights
-/// that lie narrow.
+/// y = x W^T + bias; or with GELU, `before` = x W^T + bias and y = gelu(before). Few rows without gradients
+/// read bf16 copies of the weights where there are any.
 void forward(const Layer& layer, const Tensor& weight, const Tensor& rows, const Tensor& bias,
              const Tensor& before, const Tensor& y) {
   const bool few = !recording() && rows.extent(0) <= kernel::NarrowRows::few_rows;
@@ -73,13 +73,13 @@ void forward(const Layer& layer, const Tensor& weight, const Tensor& rows, const
   if (before) launch<kernel::Map<GeluTanh>>(y.device(), before, y);
 }
 
-/// What a layer's gradients are made of.
+/// What the gradients of a layer are computed from.
 struct Wanted {
   bool weight, bias;
 };
 
-/// Puts the gradients of weight and bias into `to`. dy and x as the layer's products read them, `dy_exact` as
-/// it came, which may be as they read it.
+/// Puts the gradients of weight and bias into `to`. dy and x are as the layer's products read them,
+/// `dy_exact` unrounded; both dy may be the same tensor.
 void weight_gradients(const Layer& layer, const Wanted& wanted, const Tensor& dy, const Tensor& dy_exact,
                       const Tensor& x, Tensor* to) {
   if (wanted.weight) {
@@ -112,7 +112,7 @@ struct Back {
   }
 };
 
-/// A layer, with GELU behind it or not.
+/// A layer, with or without GELU after it.
 Tensor layer_of(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, bool gelu) {
   check(op, x, weight, bias);
   const Tensor given = flat(x);  // [N, in]
@@ -151,7 +151,7 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
   const int64_t N = given.extent(0), hidden = up.extent(0);
   check("feed_forward", view::expand(empty_like(given, Shape{1, 1}), Shape{N, hidden}), down, down_bias);
   const Layer first(up, N, product_rounding()), second(down, N, product_rounding());
-  // What is read by the second layer's products alone is written as they read it.
+  // Only the products of the second layer read this, so it is written in their precision.
   const bool narrow = first.narrow && second.narrow;
   const Tensor before(Shape{N, hidden}, narrow ? DType::bf16 : given.dtype(), given.device()),
       after = empty_like(before);
@@ -164,7 +164,7 @@ Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, co
   forward(second, down, inner, down_bias.detach(), Tensor(), y);
   const Wanted of_down{down.node() != nullptr, down_bias.node() != nullptr};
   const bool of_up_bias = up_bias.node() != nullptr;
-  // The sums for the first bias come with the slope.
+  // The kernel of GELU's gradient also gives the sums for the first bias.
   const Back back{
       first, {up.node() != nullptr, false}, up.node() ? rows : Tensor(), x.shape(), x.node() != nullptr};
   const auto vjp = [back, second, of_down, of_up_bias, before,

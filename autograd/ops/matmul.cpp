@@ -11,7 +11,7 @@ namespace {
 
 Tensor ready(const Tensor& x) { return kernel::gemm_ready(x) ? x.detach() : contiguous(x.detach()); }
 
-/// c = a b without history, batch axes broadcast. [..., M, K] [..., K, N] -> [..., M, N]
+/// c = a b detached from the graph, batch axes broadcast. [..., M, K] [..., K, N] -> [..., M, N]
 Tensor product(const Tensor& a, const Tensor& b, Rounding rounding) {
   if (a.rank() < 2 || b.rank() < 2) {
     fail("matmul: ", a.shape(), " times ", b.shape(), ". Both need at least two axes; add one with reshape.");

@@ -1,5 +1,5 @@
-// Attention by polynomials of scores: the causal form in one kernel, the other as sums over keys and a call
-// upon them.
+// Attention whose weights are polynomials of scores. The causal form is one kernel; the other one sums over
+// keys first and then applies these sums to queries.
 #include "heed/core/kernels/linear_attention/polynomial_attention.h"
 
 #include "heed/autograd/ops.h"

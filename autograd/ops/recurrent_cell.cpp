@@ -1,4 +1,4 @@
-// Steps of recurrent networks, and taking a sequence apart into them.
+// One step of a recurrent cell, and splitting a sequence into steps.
 #include "heed/core/kernels/elementwise/recurrent_cell.h"
 
 #include "heed/autograd/ops.h"
@@ -87,7 +87,7 @@ Tensor gru_cell(const Tensor& from_input, const Tensor& from_state, const Tensor
 
 std::vector<Tensor> unstack(const Tensor& x) {
   if (x.rank() < 1) fail("unstack: a scalar has no first axis. Give at least one axis.");
-  // The parts' gradients are written into one block: the first that arrives makes it and hands it on, the
+  // The gradients of all parts go into one block: the first that arrives allocates it and passes it on, the
   // others only write. `whole` has no other user, so nobody adds to the block before all have written.
   const auto block = std::make_shared<Tensor>();
   const Tensor whole =

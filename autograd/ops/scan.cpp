@@ -1,4 +1,4 @@
-// Sums that fade, and pairs that turn with their position.
+// Decaying scans (gated linear attention), and rotary embedding.
 #include "heed/core/kernels/linear_attention/decay_scan.h"
 
 #include "heed/autograd/ops.h"
@@ -19,7 +19,7 @@ void expect(const char* what, const Tensor& found, const Tensor& v, std::initial
     fail("decay_scan: ", what, " is ", found.shape(), "; it must be ", wanted, ".");
 }
 
-/// The inputs without history, checked.
+/// The inputs detached from the graph, checked.
 kernel::DecayInputs settled(const kernel::DecayInputs& x) {
   if (x.q.rank() != 4 || x.v.rank() != 4)
     fail("decay_scan: q ", x.q.shape(), " and v ", x.v.shape(),

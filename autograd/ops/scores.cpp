@@ -1,4 +1,4 @@
-// Scores and weights of the recurrent era: additive scores, windows around a centre, addressing.
+// Additive scores, Gaussian windows around a centre, and the addressing of neural Turing machines.
 #include "heed/autograd/ops.h"
 #include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-/// Lengths without history, checked against the batch.
+/// Key lengths detached from the graph, checked against the batch.
 Tensor settled(const char* op, const Tensor& lengths, int64_t batch) {
   if (!lengths) return {};
   if (lengths.dtype() != DType::i32 || !(lengths.shape() == Shape{batch})) {

@@ -1,4 +1,4 @@
-// Orders, batches, and the thread that makes them ahead.
+// Orders of examples, batches of them, and the thread that prepares batches ahead.
 #include "heed/data/batching/data_loader.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace heed {
 
-/// A thread that makes the batches from a position on, so many before they are asked for.
+/// A thread that makes the batches from a position on, up to so many ahead of their use.
 class DataLoader::Ahead {
  public:
   explicit Ahead(const DataLoader& loader)
@@ -31,7 +31,7 @@ class DataLoader::Ahead {
   Ahead(const Ahead&) = delete;
   Ahead& operator=(const Ahead&) = delete;
 
-  /// The next batch. Throws what making it threw; then this one gives no more.
+  /// The next batch. Rethrows what making it threw; after that it gives no more batches.
   Batch next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !made_.empty() || error_; });
@@ -129,7 +129,7 @@ Batch DataLoader::next() {
     try {
       batch = ahead_->next();
     } catch (...) {
-      ahead_.reset();  // asked again, it is tried again
+      ahead_.reset();  // the next call tries again
       throw;
     }
   } else {
@@ -166,7 +166,7 @@ const std::vector<int64_t>& DataLoader::examples_at(LoaderPosition position, Pla
       const auto first = order.begin() + static_cast<int64_t>(at);
       plan.batches.emplace_back(first, first + static_cast<int64_t>(std::min(step, order.size() - at)));
     }
-    // Sorted, neighbouring batches are of like length: training wants them mixed.
+    // Sorted batches come in order of length; training needs them shuffled.
     if (options_.shuffle && options_.length_buckets > 0)
       shuffle(std::span(plan.batches), options_.seed, 2 * epoch + 1);
     plan.epoch = position.epoch;
@@ -176,7 +176,7 @@ const std::vector<int64_t>& DataLoader::examples_at(LoaderPosition position, Pla
 
 void DataLoader::sort_by_length(std::vector<int64_t>& order) const {
   const auto count = static_cast<int64_t>(order.size());
-  // No more than there are: a product of large options must not overflow.
+  // At most as many as there are examples: the product of large options must not overflow.
   const int64_t pool = options_.length_buckets > count / options_.batch_size
                            ? count
                            : options_.length_buckets * options_.batch_size;

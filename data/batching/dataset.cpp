@@ -1,4 +1,4 @@
-// Tensors as examples, and splits.
+// Datasets of tensors, and their splits.
 #include "heed/data/batching/dataset.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ void check_index(const char* what, int64_t index, int64_t size) {
     fail(what, ": there is no example ", index, ". It has ", size, ", counted from 0.");
 }
 
-/// The same numbers on the CPU, row major.
+/// A contiguous copy on the CPU.
 Tensor on_host(const Tensor& x) {
   Tensor here = x.detach().to(Device::cpu);
   if (here.contiguous()) return here;

@@ -1,4 +1,4 @@
-// Copies rows side by side.
+// Stacks tensors of examples into batches [B, ...].
 #include "heed/data/batching/stack_examples.h"
 
 #include <algorithm>

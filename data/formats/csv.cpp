@@ -26,7 +26,7 @@ class CsvTable::Reader {
       if (at_ < text_.size() && text_[at_] == ',') {
         step();
         if (at_ < text_.size()) continue;
-        out.push_back({"", line_, column_});  // behind the last comma of the file
+        out.push_back({"", line_, column_});  // the empty cell after the last comma of the file
       }
       if (at_ < text_.size()) skip_line_end();
       break;

@@ -1,5 +1,5 @@
-// Grey PNG through libpng. It leaves a function that fails by longjmp, so what must be freed lives outside of
-// those that call it.
+// Grey PNG through libpng, which reports errors by longjmp. What must be freed is therefore owned outside of
+// the functions that call it.
 #include "heed/data/formats/png.h"
 
 #include <png.h>
@@ -16,7 +16,7 @@ namespace heed {
 namespace {
 
 constexpr std::string_view signature = "\x89PNG\r\n\x1a\n";
-constexpr int64_t ratio = 1100;  // deflate makes nothing smaller than 1/1032
+constexpr int64_t ratio = 1100;  // deflate compresses by 1032 at most
 constexpr int64_t largest = int64_t{1} << 28;
 
 /// Bytes that libpng reads or has written, and why it stopped.
@@ -51,7 +51,7 @@ void write_bytes(png_structp png, png_bytep from, size_t count) {
   if (!written) png_error(png, "no memory");
 }
 
-/// A reader or a writer with what it knows of its image.
+/// A reader or writer of libpng, and its description of the image.
 struct Codec {
   explicit Codec(Stream& stream, bool writes)
       : writer(writes),
@@ -149,7 +149,7 @@ std::string write_png(const GreyImage& image) {
     fail("png: ", image.pixels.size(), " pixels are not ", image.rows, " x ", image.columns, ".");
   Stream stream;
   const Codec codec(stream, true);
-  std::string pixels = image.pixels;  // libpng writes nothing there, but takes no const
+  std::string pixels = image.pixels;  // libpng does not write there, but takes no const pointer
   if (!write_rows(codec.png, codec.info, stream, static_cast<png_uint_32>(image.columns),
                   static_cast<png_uint_32>(image.rows),
                   rows_of(pixels.data(), image.rows, image.columns).data()))

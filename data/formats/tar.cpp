@@ -23,7 +23,7 @@ constexpr Field name_field{0, 100}, size_field{124, 12}, sum_field{148, 8}, magi
     prefix_field{345, 155};
 constexpr size_t kind_byte = 156;
 
-/// An archive and where reading stands.
+/// An archive and the position that reading has reached.
 class Reader {
  public:
   Reader(std::string_view archive, std::string_view name) : archive_(archive), name_(name) {}
@@ -62,7 +62,7 @@ class Reader {
   /// The name in the header, its prefix before it.
   std::string plain_name() const {
     std::string name(text_of(name_field));
-    // What GNU tar keeps in the place of the prefix is none.
+    // GNU tar keeps other data in the place of the prefix.
     const bool prefixed = header_.substr(magic_field.at, magic_field.size) == std::string_view("ustar\0", 6);
     const std::string_view prefix = prefixed ? text_of(prefix_field) : std::string_view();
     return prefix.empty() ? name : text(prefix, "/", name);
@@ -168,7 +168,7 @@ std::vector<TarEntry> untar(std::string_view archive, std::string_view archive_n
     std::string name = given.empty() ? in.plain_name() : given;
     given.clear();
     if (name.starts_with("./")) name.erase(0, 2);
-    // Before ustar only the slash at its end told a folder.
+    // Before ustar, only a slash at the end of the name marked a folder.
     const bool folder = kind == '5' || (kind == '\0' && name.ends_with('/'));
     const bool file = !folder && (kind == '0' || kind == '\0' || kind == '7');
     if (!folder && !file) {

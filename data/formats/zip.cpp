@@ -1,4 +1,4 @@
-// The zip reader: the directory at the end is what counts, and the entries have to agree with it.
+// The zip reader: it follows the directory at the end of the file, and every entry must agree with it.
 #include "heed/data/formats/zip.h"
 
 #include <zlib.h>
@@ -53,7 +53,7 @@ struct Listed {
   bool folder() const { return name.ends_with('/'); }
 };
 
-/// Where the record at the end begins: it is last but for a comment of up to 64 KiB.
+/// The offset of the record that ends the archive: only a comment of up to 64 KiB may follow it.
 size_t find_end(const Reader& in) {
   const size_t size = in.bytes.size();
   if (size < end_bytes) in.refuse(0, size, " bytes are no zip archive.");
@@ -92,7 +92,7 @@ Listed read_listed(const Reader& in, uint64_t at) {
   if (entry.method == stored && entry.packed != entry.size) {
     in.refuse(at, "the entry '", shown(entry.name), "' is stored, but its two sizes differ.");
   }
-  if (entry.size / 1100 > entry.packed) {  // deflate makes nothing smaller than 1/1032
+  if (entry.size / 1100 > entry.packed) {  // deflate compresses by 1032 at most
     in.refuse(at, "the entry '", shown(entry.name), "' announces ", entry.size, " bytes out of ",
               entry.packed, ".");
   }
@@ -117,7 +117,7 @@ Span span_of(const Reader& in, const Listed& entry, uint64_t directory) {
   return {.begin = at, .data = begin, .end = begin + entry.packed};
 }
 
-/// Raw deflate of a size that is known: not one byte more is ever made.
+/// Inflates raw deflate data of known size; never produces more bytes than that.
 std::string inflate_raw(const Reader& in, const Listed& entry, std::string_view packed) {
   std::string out(entry.size + size_t{1}, '\0');  // one more, to see an entry that holds too much
   z_stream stream{};

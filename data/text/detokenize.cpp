@@ -1,4 +1,4 @@
-// Joins words to natural text.
+// Joins tokens to natural text: which of them are written without a blank between them.
 #include <algorithm>
 
 #include "heed/data/text/text.h"
@@ -86,7 +86,7 @@ std::string detokenise(std::span<const std::string_view> pieces) {
     bool attach = glued;  // no blank before it
     bool hold = false;    // no blank after it
     if (part.word) {
-      // Words set no rule.
+      // Words need no rule of their own.
     } else if (apostrophe(part.first) && part.length == 1) {
       const bool elision = left.word && right.word && (ends_contraction(right) || elided(left, right));
       // Between words, a straight apostrophe after a vowel opens a quotation unless one is open.

@@ -62,8 +62,8 @@ TEST_CASE("option ranges: every whole number declares its own, and what is beyon
     CAPTURE(variant->traits.name, option.name);
     REQUIRE(option.range);
     CHECK(option.range->min >= 0);
-    CHECK(option.range->max <= most_counted);
-    for (const int64_t beyond : {option.range->min - 1, option.range->max + 1, most_counted + 1}) {
+    CHECK(option.range->max <= max_integer);
+    for (const int64_t beyond : {option.range->min - 1, option.range->max + 1, max_integer + 1}) {
       CHECK_THAT(refusal_of(*variant, option.name, text(beyond)),
                  containing(text("attention '", variant->traits.name, "': ", option.name, " = ", beyond,
                                  " is not legal; it takes a whole number from ", option.range->min, " to ",
@@ -80,8 +80,8 @@ TEST_CASE("option ranges: a billion and the largest legal value end, with counte
     CAPTURE(variant->traits.name, option.name);
     REQUIRE(option.range);
     const int64_t most = option.range->max;
-    if (most < most_counted)
-      CHECK_THAT(refusal_of(*variant, option.name, text(most_counted)), containing("is not legal"));
+    if (most < max_integer)
+      CHECK_THAT(refusal_of(*variant, option.name, text(max_integer)), containing("is not legal"));
     const std::string spec = text(variant->traits.name, ":", option.name, "=", most);
     for (const Mode mode : {Mode::self, Mode::causal}) {
       if (mode == Mode::self ? !variant->traits.full : !variant->traits.causal) continue;

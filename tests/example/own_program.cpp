@@ -64,9 +64,9 @@ class Commonest final : public Task {
 };
 
 // The command: own_program count TEXT.
-int count_letters(const ParsedArguments& call) {
+int count_letters(const ParsedArguments& arguments) {
   for (const char c : {'a', 'b', 'c', 'd'})
-    std::printf("%c %td\n", c, std::count(call.words[0].begin(), call.words[0].end(), c));
+    std::printf("%c %td\n", c, std::count(arguments.positional[0].begin(), arguments.positional[0].end(), c));
   return 0;
 }
 

@@ -31,7 +31,7 @@
 #include "heed/tests/scratch.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/optim/optimizer.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 
 namespace heed {
 namespace {

@@ -1,8 +1,8 @@
 // Fuzz target: the manifest of a checkpoint whose files are intact.
-#include "heed/train/run/checkpoint.h"
 #include "heed/core/io/files.h"
 #include "heed/tests/fuzz/input.h"
 #include "heed/tests/fuzz/reader_rules.h"
+#include "heed/train/run/checkpoint_folder.h"
 
 using namespace heed;
 

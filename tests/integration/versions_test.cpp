@@ -5,7 +5,7 @@
 #include "heed/core/version.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/config/config.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/metrics_log.h"
 #include "heed/train/run/sessions.h"

@@ -22,7 +22,7 @@ TEST_CASE("mask: nothing said is nothing stored") {
   CHECK_FALSE(mask.is_causal());
   CHECK_FALSE(mask.key_lengths());
   CHECK_FALSE(mask.dense(Tensor(Shape{2, 1, 3, 3}), 0));
-  CHECK_FALSE(mask.kept(Tensor(Shape{2, 1, 3, 4}), 0));
+  CHECK_FALSE(mask.padding_mask(Tensor(Shape{2, 1, 3, 4}), 0));
 }
 
 TEST_CASE("mask: causal, from a position on") {
@@ -39,10 +39,10 @@ TEST_CASE("mask: lengths of keys") {
   CHECK(dense.dtype() == DType::f64);
   CHECK(dense.shape() == Shape{3, 1, 1, 3});
   CHECK(dense.to_host() == std::vector<float>{0, 0, shut, shut, shut, shut, 0, 0, 0});
-  const Tensor kept = mask.kept(Tensor(Shape{3, 2, 3, 7}), 0);
+  const Tensor kept = mask.padding_mask(Tensor(Shape{3, 2, 3, 7}), 0);
   CHECK(kept.shape() == Shape{3, 1, 3, 1});
   CHECK(kept.to_host() == std::vector<float>{1, 1, 0, 0, 0, 0, 1, 1, 1});
-  CHECK(mask.kept(Tensor(Shape{3, 2, 2, 7}), 1).to_host() == std::vector<float>{1, 0, 0, 0, 1, 1});
+  CHECK(mask.padding_mask(Tensor(Shape{3, 2, 2, 7}), 1).to_host() == std::vector<float>{1, 0, 0, 0, 1, 1});
 }
 
 TEST_CASE("mask: both must allow, and biases add up") {
@@ -64,7 +64,7 @@ TEST_CASE("mask: lengths that lie with gaps are read as they are") {
   const std::vector<int32_t> pairs{3, 9, 1, 9};
   const Tensor column = view::slice(Tensor::of<int32_t>(pairs, Shape{2, 2}), 1, 0, 1);
   const Mask mask = Mask::lengths(column.seen_as(Shape{2}, Strides{2}, 0));
-  CHECK(mask.kept(Tensor(Shape{2, 1, 3, 1}), 0).to_host() == std::vector<float>{1, 1, 1, 1, 0, 0});
+  CHECK(mask.padding_mask(Tensor(Shape{2, 1, 3, 1}), 0).to_host() == std::vector<float>{1, 1, 1, 1, 0, 0});
 }
 
 TEST_CASE("mask: what cannot be meant is refused") {
@@ -73,7 +73,8 @@ TEST_CASE("mask: what cannot be meant is refused") {
   const Mask two = Mask::lengths(lengths({1, 2}));
   CHECK_THROWS_WITH(two & two, containing("given twice"));
   CHECK_THROWS_WITH(two.dense(Tensor(Shape{3, 1, 2, 2}), 0), containing("2 key lengths for a batch of 3"));
-  CHECK_THROWS_WITH(two.kept(Tensor(Shape{3, 1, 2, 2}), 0), containing("2 key lengths for a batch of 3"));
+  CHECK_THROWS_WITH(two.padding_mask(Tensor(Shape{3, 1, 2, 2}), 0),
+                    containing("2 key lengths for a batch of 3"));
 }
 
 }  // namespace heed

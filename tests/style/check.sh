@@ -102,7 +102,12 @@ END
         tests/* | core/cuda/*) ;;
         *.h) grep -HnE '^ *# *include *<(iostream|nlohmann/|toml\+\+/|CLI/|cblas|zlib|png\.h|cuda|cublas|sentencepiece)' "$file" ;;
       esac
-    done | verdict "Public headers include no streams, parsers, BLAS or CUDA: keep those in the .cpp."
+      case $file in
+        core/kernels/simd/*) ;;
+        *_cpu.cpp) grep -HnE '^ *# *include *"heed/core/kernels/simd/(vector|row_reductions|target_isa|math)\.h' "$file" ;;
+        *) grep -HnE '^ *# *include *"heed/core/kernels/simd/(vector|row_reductions|target_isa)\.h' "$file" ;;
+      esac
+    done | verdict "Public headers include no streams, parsers, BLAS or CUDA: keep those in the .cpp. SIMD comes from simd/simd.h."
     ;;
   length)
     { sources && embedded; } | while read -r file; do

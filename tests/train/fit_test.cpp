@@ -9,7 +9,7 @@
 #include "heed/nn/linear.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/metrics_log.h"
 
 using namespace heed;

@@ -10,7 +10,7 @@
 #include "heed/tests/faults/fault_injection.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/loop/trainer.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 
 namespace heed {
 

@@ -223,23 +223,23 @@ std::string length_text(double length) {
   return length == 0 ? "never" : text("from ", static_cast<int64_t>(std::lround(length)));
 }
 
-Plan plan_of(const ParsedArguments& call) {
-  Plan plan{{}, call.integer("longest", 4096), call.number("seconds", 2)};
+Plan plan_of(const ParsedArguments& arguments) {
+  Plan plan{{}, arguments.integer("longest", 4096), arguments.number("seconds", 2)};
   if (plan.longest < 64 || plan.longest > (int64_t{1} << 24))
     fail("--longest = ", plan.longest, ". It must be 64 to 16777216.");
   if (!(plan.seconds > 0)) fail("--seconds = ", plan.seconds, ". It must be above 0.");
-  plan.widths = {call.integer("head-dim", 32)};
+  plan.widths = {arguments.integer("head-dim", 32)};
   if (plan.widths[0] < 1 || plan.widths[0] > 1024)
     fail("--head-dim = ", plan.widths[0], ". It must be 1 to 1024.");
   TrainOptions train;
-  if (call.has("precision")) set_option(train, "precision", call.get("precision"), "--precision: ");
+  if (arguments.has("precision")) set_option(train, "precision", arguments.get("precision"), "--precision: ");
   plan.rounding = rounding_of(train.precision);
   plan.limit = product_rate(plan.rounding);
   return plan;
 }
 
-std::vector<std::string> specs_of(const ParsedArguments& call) {
-  std::vector<std::string> specs(call.words.begin() + 1, call.words.end());
+std::vector<std::string> specs_of(const ParsedArguments& arguments) {
+  std::vector<std::string> specs(arguments.positional.begin() + 1, arguments.positional.end());
   if (specs.empty()) {
     for (const Variant& variant : variants()) specs.emplace_back(variant.traits.name);
   }
@@ -251,11 +251,11 @@ std::vector<std::string> specs_of(const ParsedArguments& call) {
 
 }  // namespace
 
-void bench_attention(const ParsedArguments& call) {
-  const Plan plan = plan_of(call);
+void bench_attention(const ParsedArguments& arguments) {
+  const Plan plan = plan_of(arguments);
   const Autocast rounding(plan.rounding);
-  const std::vector<std::string> specs = specs_of(call);
-  const Path out = call.get("out");
+  const std::vector<std::string> specs = specs_of(arguments);
+  const Path out = arguments.get("out");
   if (!out.empty()) io::make_directories(out);
   std::string csv = "attention,causal,head_dim,length,forward_ms,step_ms,forward_mib,step_mib\n", crossings,
               crossings_csv = "attention,causal,head_dim,forward_from,step_from\n", notes;
@@ -275,7 +275,7 @@ void bench_attention(const ParsedArguments& call) {
                                     {"of its share", "of_share"},
                                     {"forward MiB", "forward_mib"},
                                     {"step MiB", "peak_mib"}};
-  Table table(columns, call.has("json"));
+  Table table(columns, arguments.has("json"));
   for (const int64_t width : plan.widths) {
     for (const bool causal : {false, true}) {
       std::vector<std::pair<std::string, Curve>> curves;
@@ -300,8 +300,8 @@ void bench_attention(const ParsedArguments& call) {
     io::write(out / "attention.csv", csv);
     io::write(out / "crossovers.csv", crossings_csv);
   }
-  if (!call.has("json") && !notes.empty()) io::printf("\nNot longer\n%s", notes.c_str());
-  if (!call.has("json") && !crossings.empty())
+  if (!arguments.has("json") && !notes.empty()) io::printf("\nNot longer\n%s", notes.c_str());
+  if (!arguments.has("json") && !crossings.empty())
     io::printf("\nFaster than tiled softmax\n%s", crossings.c_str());
 }
 

@@ -27,7 +27,8 @@ struct Decoder {
   int64_t tokens = 0;           ///< of an output
   std::vector<int32_t> source;  ///< token ids of a translator's input
 
-  Decoder(const std::string& name, const ParsedArguments& call) : row(name), work(workload(name, call)) {
+  Decoder(const std::string& name, const ParsedArguments& arguments)
+      : row(name), work(workload(name, arguments)) {
     language_model = dynamic_cast<const DecoderOnly*>(work.model.get());
     translator = dynamic_cast<const EncoderDecoder*>(work.model.get());
     const int64_t longest = work.config->model.max_length;
@@ -111,8 +112,8 @@ void measure(const Decoder& decoder, int64_t batch, int64_t beam, Table& table) 
 
 }  // namespace
 
-void bench_decode(const ParsedArguments& call) {
-  std::vector<std::string> names(call.words.begin() + 1, call.words.end());
+void bench_decode(const ParsedArguments& arguments) {
+  std::vector<std::string> names(arguments.positional.begin() + 1, arguments.positional.end());
   if (names.empty()) names = {"baby", "gpt-6x6x384", "translator-literal"};
   for (const std::string& name : names) check_name(name, "decode");
   Table table({{"row", "row"},
@@ -122,10 +123,10 @@ void bench_decode(const ParsedArguments& call) {
                {"tokens/s", "tokens_per_s", 0},
                {"us a step", "us_per_step", 0},
                {"tensors MiB", "tensors_mib", 0}},
-              call.has("json"));
+              arguments.has("json"));
   for (const std::string& name : names) {
-    const Decoder decoder(name, call);
-    if (call.has("out")) keep(decoder, call.get("out"));
+    const Decoder decoder(name, arguments);
+    if (arguments.has("out")) keep(decoder, arguments.get("out"));
     for (const int64_t beam : {int64_t{1}, beam_size}) {
       for (const int64_t batch : {1, 32}) measure(decoder, batch, beam, table);
     }

@@ -79,7 +79,7 @@ Operands operands(const Product& p) {
 
 /// Each product in each precision, relative to a large product's rate. Products with an extent below 32 stay
 /// f32 in bf16 and are skipped there.
-void on_device(const ParsedArguments& call) {
+void on_device(const ParsedArguments& arguments) {
   Table table({{"product", "product"},
                {"f32 GFLOP/s", "gflops", 0},
                {"of limit", "share"},
@@ -87,7 +87,7 @@ void on_device(const ParsedArguments& call) {
                {"of limit", "share_tf32"},
                {"bf16 GFLOP/s", "gflops_bf16", 0},
                {"of limit", "share_bf16"}},
-              call.has("json"));
+              arguments.has("json"));
   const int64_t max_flops = unless_emulated(int64_t{1} << 62, int64_t{1} << 34);  // FLOPs
   for (const Case& one : cases) {
     const Product& p = one.product;
@@ -119,8 +119,8 @@ void on_device(const ParsedArguments& call) {
 
 }  // namespace
 
-void bench_gemm(const ParsedArguments& call) {
-  if (default_device != Device::cpu) return on_device(call);
+void bench_gemm(const ParsedArguments& arguments) {
+  if (default_device != Device::cpu) return on_device(arguments);
   Table table({{"product", "product"},
                {"GFLOP/s", "gflops", 0},
                {"of peak", "share"},
@@ -128,7 +128,7 @@ void bench_gemm(const ParsedArguments& call) {
                {"of peak", "share_1"},
                {"OpenBLAS 1 thread", "openblas_1", 0},
                {"ratio", "ratio"}},
-              call.has("json"));
+              arguments.has("json"));
   const int all = threads();
   const double peak = fma_peak();
   std::vector<double> together;
@@ -167,7 +167,7 @@ void bench_gemm(const ParsedArguments& call) {
     row.set("threads", all);
     table.row(row);
   }
-  if (!call.has("json"))
+  if (!arguments.has("json"))
     io::printf("\nPeak of multiply-adds: %.0f GFLOP/s, %.0f with one thread.\n", 1e-9 * peak, 1e-9 * peak_1);
   set_threads(all);
 }

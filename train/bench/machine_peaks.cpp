@@ -178,8 +178,8 @@ double answer_time() {
   return median_time([&] { launch<kernel::Affine>(default_device, x, 1.0, 0.0, x); });
 }
 
-void bench_limits(const ParsedArguments& call) {
-  Table table({{"limit", "limit"}, {"rate or time", "value"}, {"unit", "unit"}}, call.has("json"));
+void bench_limits(const ParsedArguments& arguments) {
+  Table table({{"limit", "limit"}, {"rate or time", "value"}, {"unit", "unit"}}, arguments.has("json"));
   const auto row = [&](const std::string& name, double value, const char* unit) {
     table.row(with_machine_facts(Json::object({{"limit", name}, {"value", value}, {"unit", unit}})));
   };

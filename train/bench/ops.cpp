@@ -177,14 +177,14 @@ void Ops::check_found() const {
   if (!found_) fail("bench ops: no op has '", word_, "' in its name.", suggestion(word_, known_));
 }
 
-void bench_ops(const ParsedArguments& call) {
+void bench_ops(const ParsedArguments& arguments) {
   std::vector<Column> columns{{"op", "op"},         {"elements", "elements", 0},
                               {"ns each", "ns", 3}, {"one pass", "pass_ns", 3},
                               {"ratio", "ratio"},   {"GB/s", "gb_per_s", 0}};
   if (default_device != Device::cpu) columns.push_back({"of limit %", "share", 0});
-  Table table(columns, call.has("json"));
+  Table table(columns, arguments.has("json"));
   Rng rng(1);
-  Ops bench(table, call.words.size() > 1 ? call.words[1] : "");
+  Ops bench(table, arguments.positional.size() > 1 ? arguments.positional[1] : "");
   elementwise(bench, rng);
   rows(bench, rng);
   words(bench, rng);

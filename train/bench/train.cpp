@@ -106,13 +106,13 @@ Times time_steps(Workload& work, int64_t rounds) {
   return out;
 }
 
-Json measured(const std::string& name, const ParsedArguments& call) {
+Json measured(const std::string& name, const ParsedArguments& arguments) {
   release_cached();
   reset_peak();
   reset_resident_peak();
-  Workload work = workload(name, call);
+  Workload work = workload(name, arguments);
   const Autocast rounding(rounding_of(work.config->train.precision));
-  const Times times = time_steps(work, call.integer("rounds", 0));
+  const Times times = time_steps(work, arguments.integer("rounds", 0));
   Json row =
       with_machine_facts(Json::object({{"row", name},
                                        {"step_ms", 1e3 * times.step},
@@ -139,7 +139,7 @@ Json measured(const std::string& name, const ParsedArguments& call) {
 }
 
 /// Its columns on a GPU. MFU is the percentage of a large product's rate in the same precision.
-void on_device(const std::vector<std::string>& names, const ParsedArguments& call) {
+void on_device(const std::vector<std::string>& names, const ParsedArguments& arguments) {
   Table table({{"row", "row"},
                {"step ms", "step_ms", 3},
                {"tokens/s", "tokens_per_s", 0},
@@ -151,28 +151,29 @@ void on_device(const std::vector<std::string>& names, const ParsedArguments& cal
                {"replayed", "replayed"},
                {"tensors MiB", "tensors_mib", 0},
                {"mapped", "mapped_bytes", 0}},
-              call.has("json"));
+              arguments.has("json"));
   std::string notes;
   for (const std::string& name : names) {
-    const Json row = measured(name, call);
+    const Json row = measured(name, arguments);
     table.row(row);
     const std::string why = row.at("why_not_replayed").text();
     if (!why.empty()) notes += text("  ", name, ": ", why, "\n");
   }
-  if (!call.has("json") && !notes.empty()) io::printf("\nSteps run as they are\n%s", notes.c_str());
+  if (!arguments.has("json") && !notes.empty()) io::printf("\nSteps run as they are\n%s", notes.c_str());
 }
 
 }  // namespace
 
-void bench_train(const ParsedArguments& call) {
-  std::vector<std::string> names(call.words.begin() + 1, call.words.end());
+void bench_train(const ParsedArguments& arguments) {
+  std::vector<std::string> names(arguments.positional.begin() + 1, arguments.positional.end());
   if (names.empty()) {
     for (const Row& row : rows()) names.emplace_back(row.name);
   }
   for (const std::string& name : names) check_name(name, "train");
-  if (call.has("rounds") && (call.integer("rounds", 1) < 1 || call.integer("rounds", 1) > 100000))
-    fail("--rounds = ", call.integer("rounds", 1), ". It must be 1 to 100000.");
-  if (default_device != Device::cpu) return on_device(names, call);
+  if (arguments.has("rounds") &&
+      (arguments.integer("rounds", 1) < 1 || arguments.integer("rounds", 1) > 100000))
+    fail("--rounds = ", arguments.integer("rounds", 1), ". It must be 1 to 100000.");
+  if (default_device != Device::cpu) return on_device(names, arguments);
   Table table({{"row", "row"},
                {"step ms", "step_ms"},
                {"tokens/s", "tokens_per_s", 0},
@@ -183,8 +184,8 @@ void bench_train(const ParsedArguments& call) {
                {"tensors MiB", "tensors_mib", 0},
                {"process MiB", "process_mib", 0},
                {"mapped", "mapped_bytes", 0}},
-              call.has("json"));
-  for (const std::string& name : names) table.row(measured(name, call));
+              arguments.has("json"));
+  for (const std::string& name : names) table.row(measured(name, arguments));
 }
 
 }  // namespace heed::bench

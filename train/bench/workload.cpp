@@ -200,12 +200,12 @@ void check_name(const std::string& name, const char* part) {
   fail("bench ", part, ": '", name, "' is unknown.", suggestion(name, known), " A .toml file works too.");
 }
 
-Workload workload(const std::string& name, const ParsedArguments& call) {
+Workload workload(const std::string& name, const ParsedArguments& arguments) {
   check_name(name, "train");
   const auto row =
       std::find_if(rows().begin(), rows().end(), [&](const Row& one) { return name == one.name; });
   auto config = std::make_shared<Config>(row == rows().end() ? make_config(name) : config_of(*row));
-  apply_settings(*config, call);
+  apply_settings(*config, arguments);
   config->check();
   return row == rows().end() ? of_task(std::move(config)) : row->make(std::move(config));
 }

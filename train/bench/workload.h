@@ -39,6 +39,6 @@ std::span<const Row> rows();
 void check_name(const std::string& name, const char* part);
 
 /// The workload of a row, a preset or a .toml file, changed by the call's options.
-Workload workload(const std::string& name, const ParsedArguments& call);
+Workload workload(const std::string& name, const ParsedArguments& arguments);
 
 }  // namespace heed::bench

@@ -8,7 +8,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/npy.h"
 #include "heed/train/commands/attend_modifiers.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 
 namespace heed {
 namespace {
@@ -29,9 +29,10 @@ Shape shape_of(const Array& array, const std::string& option) {
   return shape;
 }
 
-Array read_option(const ParsedArguments& call, const std::string& option) {
-  if (!call.has(option)) fail("heed attend needs --", option, " FILE.npy. heed attend --help says more.");
-  return read_npy(call.get(option));
+Array read_option(const ParsedArguments& arguments, const std::string& option) {
+  if (!arguments.has(option))
+    fail("heed attend needs --", option, " FILE.npy. heed attend --help says more.");
+  return read_npy(arguments.get(option));
 }
 
 /// Floats in the dtype of the computation.
@@ -58,9 +59,10 @@ struct Inputs {
   Tensor q, k, v;  // [B, H, N, D], [B, H, M, D], [B, H, M, Dv]
 };
 
-Inputs read_inputs(const ParsedArguments& call) {
-  const Array q = read_option(call, "q"), k = read_option(call, "k"), v = read_option(call, "v");
-  const std::string word = call.get("dtype", q.dtype == "f64" ? "f64" : "f32");
+Inputs read_inputs(const ParsedArguments& arguments) {
+  const Array q = read_option(arguments, "q"), k = read_option(arguments, "k"),
+              v = read_option(arguments, "v");
+  const std::string word = arguments.get("dtype", q.dtype == "f64" ? "f64" : "f32");
   const std::vector<std::string> known{"f32", "f64"};
   if (std::find(known.begin(), known.end(), word) == known.end())
     fail("--dtype '", word, "' is unknown.", suggestion(word, known));
@@ -85,8 +87,8 @@ Inputs read_inputs(const ParsedArguments& call) {
   return in;
 }
 
-Tensor key_lengths(const ParsedArguments& call, const Inputs& in) {
-  const Array array = read_option(call, "key-lengths");
+Tensor key_lengths(const ParsedArguments& arguments, const Inputs& in) {
+  const Array array = read_option(arguments, "key-lengths");
   const std::vector<int32_t> lengths = integers(array, "key-lengths");
   if (array.shape != std::vector<int64_t>{in.q.extent(0)})
     fail("--key-lengths: shape ", extents(array.shape), ". It must be one length a batch row: [",
@@ -99,8 +101,8 @@ Tensor key_lengths(const ParsedArguments& call, const Inputs& in) {
 }
 
 /// Who may look at whom, as something added to the scores: 0 where the pattern is not zero, -inf elsewhere.
-Tensor pattern(const ParsedArguments& call, const Inputs& in) {
-  const Array array = read_option(call, "pattern");
+Tensor pattern(const ParsedArguments& arguments, const Inputs& in) {
+  const Array array = read_option(arguments, "pattern");
   if (array.dtype != "u8") fail("--pattern: it holds ", array.dtype, "; booleans or uint8 are needed.");
   const Shape whole{in.q.extent(0), in.q.extent(1), in.q.extent(2), in.k.extent(2)};
   std::vector<int64_t> shape = array.shape;
@@ -135,10 +137,10 @@ std::vector<Named> own_tensors(Attention& attention) {
   return out;
 }
 
-void set_parameters(const ParsedArguments& call, const std::string& spec, const std::vector<Named>& own,
+void set_parameters(const ParsedArguments& arguments, const std::string& spec, const std::vector<Named>& own,
                     DType dtype) {
-  const auto given = call.options.find("param");
-  if (given == call.options.end()) return;
+  const auto given = arguments.options.find("param");
+  if (given == arguments.options.end()) return;
   std::vector<std::string> known;
   for (const Named& one : own) known.push_back(one.name);
   for (const std::string& one : given->second) {
@@ -217,9 +219,9 @@ std::unique_ptr<Attention> make(const std::string& spec, const Variant& variant,
 }
 
 /// The gradient of the output, looked at before anything is computed or written; empty when not given.
-Tensor read_slope(const ParsedArguments& call, const Inputs& in) {
-  if (!call.has("grad-out")) return {};
-  const Tensor slope = floats(read_npy(call.get("grad-out")), "grad-out", in.q.dtype());
+Tensor read_slope(const ParsedArguments& arguments, const Inputs& in) {
+  if (!arguments.has("grad-out")) return {};
+  const Tensor slope = floats(read_npy(arguments.get("grad-out")), "grad-out", in.q.dtype());
   const Shape wanted{in.q.extent(0), in.q.extent(1), in.q.extent(2), in.v.extent(3)};
   if (slope.shape() != wanted)
     fail("--grad-out: shape ", slope.shape(), ". It must be the output's, ", wanted, ".");
@@ -235,17 +237,17 @@ Tensor answer(HeadedAttention& attention, const Inputs& in, const AttentionInput
   }
 }
 
-int run(const ParsedArguments& call) {
-  apply_machine(call);
-  const std::string spec = call.words[0];
+int run(const ParsedArguments& arguments) {
+  apply_machine(arguments);
+  const std::string spec = arguments.positional[0];
   full_spec(spec);
   const Variant& variant = variant_named(parse_spec(spec).name);
-  if (!call.has("out")) fail("heed attend needs --out DIR, the folder that takes the files.");
-  const Modifiers modifiers = read_modifiers(call);
-  const Inputs read = read_inputs(call);
+  if (!arguments.has("out")) fail("heed attend needs --out DIR, the folder that takes the files.");
+  const Modifiers modifiers = read_modifiers(arguments);
+  const Inputs read = read_inputs(arguments);
   const DType dtype = read.q.dtype();
-  Rng rng(static_cast<uint64_t>(call.integer("seed", 1)));
-  const bool causal = call.has("causal");
+  Rng rng(static_cast<uint64_t>(arguments.integer("seed", 1)));
+  const bool causal = arguments.has("causal");
   const auto made = make(spec, variant, read, causal, modifiers, rng);
   auto* attention = dynamic_cast<HeadedAttention*>(made.get());
   if (attention == nullptr) {
@@ -255,28 +257,28 @@ int run(const ParsedArguments& call) {
   }
   convert(*attention, dtype);
   const std::vector<Named> own = own_tensors(*attention);
-  set_parameters(call, spec, own, dtype);
+  set_parameters(arguments, spec, own, dtype);
 
   const Inputs in{leaf(read.q), leaf(read.k), leaf(read.v)};
   MapRecorder recorder;
   AuxiliaryLosses terms;
   AttentionInput ask;
   if (causal) ask.mask = Mask::causal();
-  if (call.has("key-lengths")) {
+  if (arguments.has("key-lengths")) {
     if (!variant.traits.padding)
       fail("attend: attention '", variant.traits.name, "' knows no padding. Leave --key-lengths out.");
-    ask.mask = ask.mask & Mask::lengths(key_lengths(call, read));
+    ask.mask = ask.mask & Mask::lengths(key_lengths(arguments, read));
   }
-  if (call.has("pattern")) ask.mask = ask.mask.with(pattern(call, read));
-  if (!call.has("no-map") && variant.traits.map != MapKind::none) ask.context.recorder = &recorder;
-  if (call.has("sample")) {
+  if (arguments.has("pattern")) ask.mask = ask.mask.with(pattern(arguments, read));
+  if (!arguments.has("no-map") && variant.traits.map != MapKind::none) ask.context.recorder = &recorder;
+  if (arguments.has("sample")) {
     ask.context.rng = &rng;
     ask.context.losses = &terms;
   }
-  const Tensor grad_out = read_slope(call, in);
+  const Tensor grad_out = read_slope(arguments, in);
   const Tensor out = answer(*attention, in, ask);
 
-  const Writer write(call.get("out"));
+  const Writer write(arguments.get("out"));
   write("out", out);
   for (size_t i = 0; i < recorder.maps.size(); ++i)
     write(i == 0 ? "map" : "map-" + std::to_string(i), recorder.maps[i].weights);

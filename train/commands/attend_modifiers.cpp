@@ -38,18 +38,18 @@ void check(const TransformerConfig& model) {
 
 }  // namespace
 
-Modifiers read_modifiers(const ParsedArguments& call) {
+Modifiers read_modifiers(const ParsedArguments& arguments) {
   TransformerConfig model;  // its settings have the same names, and check() knows what they may be
   model.position = PositionKind::none;
   for (const CommandOption& option : with_modifiers({})) {
-    if (!call.has(option.name)) continue;
+    if (!arguments.has(option.name)) continue;
     std::string key = option.name;
     std::replace(key.begin(), key.end(), '-', '_');
-    set_option(model, key, call.get(option.name), text("--", option.name, ": "));
+    set_option(model, key, arguments.get(option.name), text("--", option.name, ": "));
   }
   const bool added = model.position == PositionKind::sinusoid || model.position == PositionKind::learned;
   if (added) {
-    fail("--position: '", call.get("position"),
+    fail("--position: '", arguments.get("position"),
          "' is added to the embeddings of a model, which attend has none of. It takes none, rope, "
          "rope_interleaved, alibi, t5, shaw or shaw_keys.");
   }

@@ -6,9 +6,9 @@
 
 namespace heed {
 
-/// The options of a verb that takes modifiers, after its own.
+/// The options of a command that takes modifiers, after its own.
 std::vector<CommandOption> with_modifiers(std::vector<CommandOption> options);
 /// What a call asks for, by the rules of model.position, model.softcap and so on. Fails naming the option.
-Modifiers read_modifiers(const ParsedArguments& call);
+Modifiers read_modifiers(const ParsedArguments& arguments);
 
 }  // namespace heed

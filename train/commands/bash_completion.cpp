@@ -29,7 +29,7 @@ std::string bash_completion() {
   for (const Command& command : commands()) {
     add(names, command.name);
     cases += text("    ", command.name, ") options='", options_of_command(command), "'");
-    if (std::string_view(command.words).starts_with("PRESET")) cases += " first=$presets";
+    if (std::string_view(command.positional).starts_with("PRESET")) cases += " first=$presets";
     cases += " ;;\n";
   }
   for (const Variant& variant : variants()) add(attentions, variant.traits.name);

@@ -4,7 +4,7 @@
 
 #include "heed/train/bench/bench.h"
 #include "heed/train/bench/workload.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 
 namespace heed {
 namespace {
@@ -25,8 +25,8 @@ const std::array parts{
     Part{"ops", bench::bench_ops, 1, {}},
     Part{"decode", bench::bench_decode, 64, {"out"}, true}};
 
-/// The verb takes what any of its parts takes: what this one does not use is refused.
-void refuse_options(const ParsedArguments& call, const Part& part) {
+/// The command takes the options of all its parts; fails at those that this part does not use.
+void refuse_options(const ParsedArguments& arguments, const Part& part) {
   std::set<std::string> taken{"json"};
   std::string words;
   for (const char* option : part.options) {
@@ -37,25 +37,25 @@ void refuse_options(const ParsedArguments& call, const Part& part) {
     taken.insert({"attention", "cross-attention", "set"});
     for (const Setting& setting : settings()) taken.insert({setting.option, setting.brief, setting.key});
   }
-  refuse_others(call, text("bench ", part.name), taken,
+  refuse_others(arguments, text("bench ", part.name), taken,
                 text("does not go with it. It takes ", words, "--json, --threads, --device, --memory",
                      part.settings ? " and the settings of a run" : "", "."));
 }
 
-int run(const ParsedArguments& call) {
-  apply_machine(call);
+int run(const ParsedArguments& arguments) {
+  apply_machine(arguments);
   std::vector<std::string> known;
   for (const Part& part : parts) {
     known.emplace_back(part.name);
-    if (call.words[0] != part.name) continue;
-    if (call.words.size() > part.most + 1) {
-      fail("bench ", part.name, ": unexpected argument '", call.words[part.most + 1], "'.");
+    if (arguments.positional[0] != part.name) continue;
+    if (arguments.positional.size() > part.most + 1) {
+      fail("bench ", part.name, ": unexpected argument '", arguments.positional[part.most + 1], "'.");
     }
-    refuse_options(call, part);
-    part.run(call);
+    refuse_options(arguments, part);
+    part.run(arguments);
     return 0;
   }
-  fail("bench: '", call.words[0], "' is unknown.", suggestion(call.words[0], known));
+  fail("bench: '", arguments.positional[0], "' is unknown.", suggestion(arguments.positional[0], known));
 }
 
 std::string what_there_is() {

@@ -1,4 +1,4 @@
-// Parsing: from argv to an ParsedArguments. The only file that knows CLI11.
+// Parses argv into ParsedArguments and runs the command that it names. The only file that includes CLI11.
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <charconv>
@@ -46,8 +46,8 @@ T parsed(const std::string& name, const std::string& value, const char* needed) 
 int64_t ParsedArguments::integer(const std::string& name, int64_t otherwise) const {
   if (!has(name)) return otherwise;
   const auto out = parsed<int64_t>(name, get(name), "a whole number");
-  if (name != "seed" && (out > most_counted || out < -most_counted))
-    fail("--", name, " = ", out, ". It must be -", most_counted, " to ", most_counted, ".");
+  if (name != "seed" && (out > max_integer || out < -max_integer))
+    fail("--", name, " = ", out, ". It must be -", max_integer, " to ", max_integer, ".");
   return out;
 }
 
@@ -55,15 +55,15 @@ double ParsedArguments::number(const std::string& name, double otherwise) const 
   return has(name) ? parsed<double>(name, get(name), "a number") : otherwise;
 }
 
-std::string ParsedArguments::command() const {
+std::string ParsedArguments::command_line() const {
   std::string out = program_name();
-  for (const std::string& argument : arguments) out += " " + argument;
+  for (const std::string& argument : argv) out += " " + argument;
   return out;
 }
 
-std::string named_preset(const ParsedArguments& call, const std::string& otherwise) {
-  const std::string asked = call.words.empty() ? otherwise : call.words[0];
-  return call.has("recipe") ? with_recipe(asked, call.get("recipe")) : asked;
+std::string named_preset(const ParsedArguments& arguments, const std::string& otherwise) {
+  const std::string asked = arguments.positional.empty() ? otherwise : arguments.positional[0];
+  return arguments.has("recipe") ? with_recipe(asked, arguments.get("recipe")) : asked;
 }
 
 std::vector<CommandOption> with_machine(std::vector<CommandOption> options) {
@@ -75,9 +75,9 @@ std::vector<CommandOption> with_machine(std::vector<CommandOption> options) {
   return options;
 }
 
-void refuse_others(const ParsedArguments& call, const std::string& who, const std::set<std::string>& taken,
-                   const std::string& why) {
-  for (const auto& [name, values] : call.options) {
+void refuse_others(const ParsedArguments& arguments, const std::string& who,
+                   const std::set<std::string>& taken, const std::string& why) {
+  for (const auto& [name, values] : arguments.options) {
     if (name == "threads" || name == "device" || name == "memory" || taken.contains(name)) continue;
     fail(who, ": --", name, " ", why);
   }
@@ -89,11 +89,11 @@ std::vector<CommandOption> with_decoding(std::vector<CommandOption> options) {
   return options;
 }
 
-void apply_decoding(Config& config, const ParsedArguments& call) {
-  if (call.has("beam-size"))
-    config.set("decode.beam_size", call.get("beam-size"), "--beam-size: ", SetBy::command_line);
-  if (call.has("length-penalty")) {
-    config.set("decode.length_penalty", call.get("length-penalty"),
+void apply_decoding(Config& config, const ParsedArguments& arguments) {
+  if (arguments.has("beam-size"))
+    config.set("decode.beam_size", arguments.get("beam-size"), "--beam-size: ", SetBy::command_line);
+  if (arguments.has("length-penalty")) {
+    config.set("decode.length_penalty", arguments.get("length-penalty"),
                "--length-penalty: ", SetBy::command_line);
   }
   config.check();
@@ -118,79 +118,81 @@ int64_t memory_size(const std::string& value) {
 
 }  // namespace
 
-void apply_machine(const ParsedArguments& call) {
-  if (call.has("threads")) {
-    const int64_t count = call.integer("threads", 1);
+void apply_machine(const ParsedArguments& arguments) {
+  if (arguments.has("threads")) {
+    const int64_t count = arguments.integer("threads", 1);
     if (count < 1 || count > 256) fail("--threads = ", count, ". It must be 1 to 256.");
     set_threads(static_cast<int>(count));
   }
-  const std::string device = call.get("device", "auto");
+  const std::string device = arguments.get("device", "auto");
   default_device = device_named(device);
   if (const std::string idle = why_gpu_idle(); device == "auto" && !idle.empty())
     io::print_error(text("warning: device cpu, since ", idle, ". Use --device cpu to silence this.\n"));
-  if (call.has("memory")) cap_memory(memory_size(call.get("memory")));
+  if (arguments.has("memory")) cap_memory(memory_size(arguments.get("memory")));
 }
 
 namespace {
 
-/// The usage line says the words of a verb as its entry does.
+/// Prints the positional arguments in the usage line as Command::positional has them.
 class Usage : public CLI::Formatter {
   std::string make_option_usage(const CLI::Option* option) const override { return option->get_name(true); }
 };
 
 struct Parser {
   CLI::App app{"Transformers with every way of attending, trained from C++."};
-  std::map<std::string, std::vector<std::string>> words;
+  std::map<std::string, std::vector<std::string>> positional;
   std::map<std::string, std::map<std::string, std::vector<std::string>>> values;
   std::map<std::string, std::map<std::string, bool>> flags;
   std::map<std::string, CLI::App*> subcommands;
   bool version = false;
 
-  /// Knows all verbs, and the options of the one that was typed.
+  /// Declares all commands, but options only for the one that was typed.
   explicit Parser(const std::string& typed) {
     app.name(program_name());
     app.formatter(std::make_shared<Usage>());
-    // "translate" is a verb and a preset: after one verb, no word is a verb any more.
+    // "translate" is a command and a preset: only the first argument is a command.
     app.require_subcommand(0, 1);
     app.set_help_flag("-h,--help", "show help");
     app.add_flag("--version", version, "print the version");
     app.footer(text(program_name(), " COMMAND --help, or ", program_name(),
                     " help COMMAND, shows the options of a command."));
-    for (const Command& verb : commands()) add(verb, typed == verb.name);
+    for (const Command& command : commands()) add(command, typed == command.name);
   }
 
-  void add(const Command& verb, bool whole) {
-    CLI::App* sub = app.add_subcommand(verb.name, verb.about);
-    subcommands[verb.name] = sub;
-    if (!whole) return;
-    if (verb.more != nullptr) sub->description(text(verb.about, "\n\n", verb.more()));
+  void add(const Command& command, bool with_options) {
+    CLI::App* sub = app.add_subcommand(command.name, command.about);
+    subcommands[command.name] = sub;
+    if (!with_options) return;
+    if (command.more != nullptr) sub->description(text(command.about, "\n\n", command.more()));
     sub->allow_extras();
     sub->set_help_flag("-h,--help", "show help");
-    if (verb.most > 0)
-      sub->add_option(verb.words, words[verb.name], verb.words_help)->type_name("")->expected(0, 1000000);
+    if (command.max_positional > 0)
+      sub->add_option(command.positional, positional[command.name], command.positional_help)
+          ->type_name("")
+          ->expected(0, 1000000);
     std::set<std::string> taken{"help"};
     const auto option = [&](const std::string& names, const std::string& name, const std::string& help,
                             const std::string& type, const std::string& group) {
       if (!taken.insert(name).second) return;
-      sub->add_option(names, values[verb.name][name], help)
+      sub->add_option(names, values[command.name][name], help)
           ->type_name(type)
           ->group(group)
           ->expected(1)
           ->allow_extra_args(false)
           ->take_all();
     };
-    for (const CommandOption& one : verb.options) {
+    for (const CommandOption& one : command.options) {
       const std::string dashed = "--" + std::string(one.name);
       if (*one.value == '\0') {
         if (taken.insert(one.name).second)
-          sub->add_flag(dashed, flags[verb.name][one.name], one.help)->disable_flag_override();
+          sub->add_flag(dashed, flags[command.name][one.name], one.help)->disable_flag_override();
       } else {
         option(dashed, one.name, one.help, one.value, "Options");
       }
     }
-    if (!verb.settings) return;
+    if (!command.settings) return;
     sub->footer(text("In brackets: what a setting is where neither the preset nor the file says it. ",
-                     program_name(), " show PRESET tells all settings of a preset."));
+                     program_name(), " show PRESET lists all settings of a preset."));
     option("--attention", "attention", "self-attention of all layers: name or name:key=value,...", "SPEC",
            "Options");
     option("--cross-attention", "cross-attention", "attention from decoder to encoder", "SPEC", "Options");
@@ -204,23 +206,23 @@ struct Parser {
     }
   }
 
-  ParsedArguments invocation(const Command& verb) {
-    ParsedArguments call;
-    call.verb = verb.name;
-    call.words = words[verb.name];
-    for (auto& [name, list] : values[verb.name]) {
-      if (!list.empty()) call.options[name] = list;
+  ParsedArguments parsed_arguments(const Command& command) {
+    ParsedArguments arguments;
+    arguments.command = command.name;
+    arguments.positional = positional[command.name];
+    for (auto& [name, list] : values[command.name]) {
+      if (!list.empty()) arguments.options[name] = list;
     }
-    for (auto& [name, on] : flags[verb.name]) {
-      if (on) call.options[name] = {};
+    for (auto& [name, on] : flags[command.name]) {
+      if (on) arguments.options[name] = {};
     }
-    return call;
+    return arguments;
   }
 };
 
-std::vector<std::string> verb_names() {
+std::vector<std::string> command_names() {
   std::vector<std::string> names;
-  for (const Command& verb : commands()) names.emplace_back(verb.name);
+  for (const Command& command : commands()) names.emplace_back(command.name);
   names.emplace_back("help");
   return names;
 }
@@ -228,15 +230,15 @@ std::vector<std::string> verb_names() {
 /// "Usage: heed list WHAT."
 std::string usage_of(const Command& command) {
   return text("Usage: ", program_name(), " ", command.name,
-              *command.words != '\0' ? text(" ", command.words) : std::string(), ".");
+              *command.positional != '\0' ? text(" ", command.positional) : std::string(), ".");
 }
 
-void refuse_extras(Parser& parser, const Command& verb) {
+void refuse_extras(Parser& parser, const Command& command) {
   std::vector<std::string> known;
-  for (const CLI::Option* option : parser.subcommands[verb.name]->get_options()) {
+  for (const CLI::Option* option : parser.subcommands[command.name]->get_options()) {
     if (!option->get_lnames().empty()) known.push_back("--" + option->get_lnames()[0]);
   }
-  for (const std::string& extra : parser.subcommands[verb.name]->remaining()) {
+  for (const std::string& extra : parser.subcommands[command.name]->remaining()) {
     if (extra.starts_with("-")) {
       const std::string typed = extra.substr(0, extra.find('='));
       const std::string now = "--" + option_now(std::string_view(typed).substr(typed.find_first_not_of('-')));
@@ -244,17 +246,17 @@ void refuse_extras(Parser& parser, const Command& verb) {
         fail("option ", typed, " is called ", now, " now.");
       const std::string near = nearest(typed, known);
       fail("option ", extra, " is unknown.", near.empty() ? "" : " Did you mean " + near + "?", " ",
-           program_name(), " ", verb.name, " --help lists them.");
+           program_name(), " ", command.name, " --help lists them.");
     }
-    fail(program_name(), " ", verb.name, ": unexpected argument '", extra, "'. ", usage_of(verb));
+    fail(program_name(), " ", command.name, ": unexpected argument '", extra, "'. ", usage_of(command));
   }
 }
 
 /// Several processes that do the same side by side would write into the same files.
-void refuse_several(const Command& verb) {
+void refuse_several(const Command& command) {
   const std::optional<LaunchInfo> started = launch_info();
-  if (!started || verb.several_processes) return;
-  fail(program_name(), " ", verb.name, " is the work of one process, but ", started->by, " started ",
+  if (!started || command.several_processes) return;
+  fail(program_name(), " ", command.name, " is the work of one process, but ", started->by, " started ",
        started->size, ". Start it without ", started->by, "; train and resume share their work.");
 }
 
@@ -268,84 +270,108 @@ std::string left_behind() {
   return text("process ", started->rank + 1, " of ", started->size, ": ");
 }
 
-/// Turns `heed help` and `heed help COMMAND` into `heed --help` and `heed COMMAND --help`; keeps other words.
-std::vector<char*> with_help_as_option(int count, char** arguments) {
+/// Turns `heed help` and `heed help COMMAND` into `heed --help` and `heed COMMAND --help`; keeps other lines.
+std::vector<char*> with_help_as_option(int argc, char** argv) {
   static char option[] = "--help";
-  std::vector<char*> words(arguments, arguments + count);
-  if (count < 2 || std::string_view(words[1]) != "help") return words;
-  if (count > 3)
-    fail(program_name(), " help: unexpected argument '", std::string(words[3]), "'. Usage: ", program_name(),
+  std::vector<char*> out(argv, argv + argc);
+  if (argc < 2 || std::string_view(out[1]) != "help") return out;
+  if (argc > 3)
+    fail(program_name(), " help: unexpected argument '", std::string(out[3]), "'. Usage: ", program_name(),
          " help [COMMAND].");
-  words.erase(words.begin() + 1);
-  if (words.size() > 1 && std::string_view(words[1]) == "help") words.pop_back();
-  words.push_back(option);
-  return words;
+  out.erase(out.begin() + 1);
+  if (out.size() > 1 && std::string_view(out[1]) == "help") out.pop_back();
+  out.push_back(option);
+  return out;
 }
 
-int parse_and_run(int count, char** arguments, const std::vector<TrainCallback*>& callbacks) {
-  if (count < 2) {
+/// Fails unless the first argument is a command or asks for help.
+void check_command_name(const std::string& first) {
+  if (first.starts_with('-')) {
+    if (first == "-h" || first == "--help") return;
+    const std::vector<std::string> known{"--version", "--help"};
+    fail("option ", first, " is unknown here.", suggestion(first, known), " Options of a command follow it.");
+  }
+  const std::vector<std::string> known = command_names();
+  if (std::find(known.begin(), known.end(), first) == known.end())
+    fail("command '", first, "' is unknown.", suggestion(first, known));
+}
+
+/// Fails at a flag with a value: --resume=yes. Looks before CLI11 parses, whose error for it has the type of
+/// other errors too.
+void refuse_flag_values(const std::vector<std::string>& argv) {
+  const std::span<const Command> all = commands();
+  const auto command =
+      std::find_if(all.begin(), all.end(), [&](const Command& one) { return argv[0] == one.name; });
+  if (command == all.end()) return;
+  for (const std::string& argument : argv) {
+    if (argument == "--") return;  // only positional arguments follow
+    const size_t equals = argument.find('=');
+    if (equals == std::string::npos) continue;
+    for (const CommandOption& option : command->options) {
+      if (*option.value == '\0' && argument.substr(0, equals) == text("--", option.name))
+        fail("--", option.name, " takes no value. Write it alone, or leave it out.");
+    }
+  }
+}
+
+int run_command(const Command& command, const ParsedArguments& arguments) {
+  const size_t count = arguments.positional.size();
+  if (count > command.max_positional) {
+    fail(program_name(), " ", command.name, ": unexpected argument '",
+         arguments.positional[command.max_positional], "'. ", usage_of(command));
+  }
+  if (count < command.min_positional) {
+    fail(program_name(), " ", command.name, " needs ", command.positional, ". ", program_name(), " ",
+         command.name, " --help says more.");
+  }
+  refuse_several(command);
+  return command.run(arguments);
+}
+
+int parse_and_run(int argc, char** raw, const std::vector<TrainCallback*>& callbacks) {
+  if (argc < 2) {
     Parser parser("");
     io::print(parser.app.help());
     return 0;
   }
-  if (std::string(arguments[1]) == "--version") {  // before anything is built, so that it answers at once
+  const std::vector<std::string> argv(raw + 1, raw + argc);
+  if (argv[0] == "--version") {  // before the parser is built, so that it answers at once
     io::print("heed " HEED_VERSION "\n");
     return 0;
   }
-  const std::string first = arguments[1];
-  if (first.starts_with('-') && first != "-h" && first != "--help") {
-    const std::vector<std::string> known{"--version", "--help"};
-    fail("option ", first, " is unknown here.", suggestion(first, known), " Options of a verb follow it.");
-  }
-  if (!first.starts_with('-')) {
-    const std::vector<std::string> known = verb_names();
-    if (std::find(known.begin(), known.end(), arguments[1]) == known.end()) {
-      fail("verb '", std::string(arguments[1]), "' is unknown.", suggestion(arguments[1], known));
-    }
-  }
-  Parser parser(arguments[1]);
+  check_command_name(argv[0]);
+  refuse_flag_values(argv);
+  Parser parser(argv[0]);
   try {
-    parser.app.parse(count, arguments);
+    parser.app.parse(argc, raw);
   } catch (const CLI::CallForHelp&) {
     io::print(parser.app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
-    const std::string said = error.what();
-    const size_t flag = said.find(" was given a disallowed flag override");
-    if (flag != std::string::npos)
-      fail("--", said.substr(0, flag), " takes no value. Write it alone, or leave it out.");
-    fail(said, ". ", program_name(), " ", std::string(arguments[1]), " --help lists the options.");
+    fail(error.what(), ". ", program_name(), " ", argv[0], " --help lists the options.");
   }
-  for (const Command& verb : commands()) {
-    if (!parser.app.got_subcommand(verb.name)) continue;
-    refuse_extras(parser, verb);
-    ParsedArguments call = parser.invocation(verb);
-    if (call.words.size() > verb.most) {
-      fail(program_name(), " ", verb.name, ": unexpected argument '", call.words[verb.most], "'. ",
-           usage_of(verb));
-    }
-    call.callbacks = callbacks;
-    for (int i = 1; i < count; ++i) call.arguments.emplace_back(arguments[i]);
-    if (call.words.size() < verb.least)
-      fail(program_name(), " ", verb.name, " needs ", verb.words, ". ", program_name(), " ", verb.name,
-           " --help says more.");
-    refuse_several(verb);
-    return verb.run(call);
+  for (const Command& command : commands()) {
+    if (!parser.app.got_subcommand(command.name)) continue;
+    refuse_extras(parser, command);
+    ParsedArguments arguments = parser.parsed_arguments(command);
+    arguments.callbacks = callbacks;
+    arguments.argv = argv;
+    return run_command(command, arguments);
   }
-  fail("no verb is given.", suggestion("", verb_names()));
+  fail("no command is given.", suggestion("", command_names()));
 }
 
 }  // namespace
 
-int run_program(int count, char** arguments, const std::vector<TrainCallback*>& callbacks) {
+int run_program(int argc, char** argv, const std::vector<TrainCallback*>& callbacks) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, which names it
   std::signal(SIGPIPE, SIG_IGN);  // so is a reader who is gone: a run has work to save, whoever reads of it
   std::set_new_handler(make_room);
-  set_program_path(count > 0 ? arguments[0] : nullptr);
+  set_program_path(argc > 0 ? argv[0] : nullptr);
   try {
     io::hold_standard_streams();
-    std::vector<char*> words = with_help_as_option(count, arguments);
-    const int code = parse_and_run(static_cast<int>(words.size()), words.data(), callbacks);
+    std::vector<char*> line = with_help_as_option(argc, argv);
+    const int code = parse_and_run(static_cast<int>(line.size()), line.data(), callbacks);
     io::flush_output();
     return code;
   } catch (const io::OutputClosed&) {

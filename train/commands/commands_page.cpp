@@ -6,12 +6,12 @@ namespace heed {
 namespace {
 
 std::string command_section(const Command& command) {
-  const std::string words = command.words;
+  const std::string words = command.positional;
   std::string out = text("\n## ", command.name, "\n\n```\nheed ", command.name, words.empty() ? "" : " ",
                          words, " [OPTIONS]\n```\n\n", markdown_text(command.about, ""));
   if (command.more != nullptr) out += text("\n```\n", command.more(), "```\n");
   out += "\n";
-  if (!words.empty()) out += markdown_entry(words, command.words_help);
+  if (!words.empty()) out += markdown_entry(words, command.positional_help);
   for (const CommandOption& option : command.options) {
     const std::string value = option.value;
     out += markdown_entry(text("--", option.name, value.empty() ? "" : " ", value), option.help);

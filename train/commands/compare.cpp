@@ -4,7 +4,7 @@
 #include <set>
 
 #include "heed/core/io/files.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/experiments/comparison_plan.h"
 #include "heed/train/run/run_folder.h"
 
@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t most_seeds = 100;
 
-std::vector<std::string> specs_of(const ParsedArguments& call) {
+std::vector<std::string> specs_of(const ParsedArguments& arguments) {
   std::vector<std::string> specs;
-  for (const std::string& list : call.options.at("attention")) {
+  for (const std::string& list : arguments.options.at("attention")) {
     for (const std::string& spec : split_specs(list)) {
       if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
     }
@@ -23,15 +23,15 @@ std::vector<std::string> specs_of(const ParsedArguments& call) {
   return specs;
 }
 
-std::vector<PlannedRun> plans_of(const ParsedArguments& call) {
-  const int64_t seeds = call.integer("seeds", 1);
+std::vector<PlannedRun> plans_of(const ParsedArguments& arguments) {
+  const int64_t seeds = arguments.integer("seeds", 1);
   if (seeds < 1 || seeds > most_seeds) fail("--seeds = ", seeds, ". It must be 1 to ", most_seeds, ".");
   std::vector<PlannedRun> plans;
-  for (const std::string& spec : specs_of(call)) {
+  for (const std::string& spec : specs_of(arguments)) {
     for (int64_t i = 0; i < seeds; ++i) {
-      ParsedArguments one = call;
+      ParsedArguments one = arguments;
       one.options["attention"] = {spec};
-      Config config = make_config(named_preset(call));
+      Config config = make_config(named_preset(arguments));
       apply_settings(config, one);
       config.train.seed += i;
       config.check();
@@ -42,10 +42,11 @@ std::vector<PlannedRun> plans_of(const ParsedArguments& call) {
 }
 
 /// The options of the machine as the runs take them.
-std::vector<std::string> machine_of(const ParsedArguments& call) {
+std::vector<std::string> machine_of(const ParsedArguments& arguments) {
   std::vector<std::string> out;
   for (const CommandOption& option : with_machine({})) {
-    if (call.has(option.name)) out.insert(out.end(), {text("--", option.name), call.get(option.name)});
+    if (arguments.has(option.name))
+      out.insert(out.end(), {text("--", option.name), arguments.get(option.name)});
   }
   return out;
 }
@@ -70,37 +71,37 @@ Comparison of_folders(const std::vector<std::string>& folders) {
   return compare_runs("Runs side by side", std::move(runs));
 }
 
-int run(const ParsedArguments& call) {
-  apply_machine(call);
-  const bool of_preset = call.has("attention");
-  if (of_preset && call.words.size() != 1)
-    fail("compare: with --attention it takes one preset, but there are ", call.words.size(),
+int run(const ParsedArguments& arguments) {
+  apply_machine(arguments);
+  const bool of_preset = arguments.has("attention");
+  if (of_preset && arguments.positional.size() != 1)
+    fail("compare: with --attention it takes one preset, but there are ", arguments.positional.size(),
          ". Without --attention it takes the folders of runs.");
-  if (!of_preset && !io::is_directory(call.words[0]))
-    fail("compare: give --attention a,b,c to train '", call.words[0],
+  if (!of_preset && !io::is_directory(arguments.positional[0]))
+    fail("compare: give --attention a,b,c to train '", arguments.positional[0],
          "' with each of them, or the folders of finished runs. heed list presets names the presets.");
   if (!of_preset) {
     refuse_others(
-        call, "compare", {"name", "out", "quiet"},
+        arguments, "compare", {"name", "out", "quiet"},
         "does not go with finished runs, which are taken as they are. Leave it out, or give a preset "
         "and --attention to train it so.");
   }
-  Path folder = Path(call.get("out", "runs")) / call.get("name", "compare");
+  Path folder = Path(arguments.get("out", "runs")) / arguments.get("name", "compare");
   Comparison comparison;
   if (of_preset) {
-    const std::string base = Path(named_preset(call)).stem().string();
-    const std::vector<PlannedRun> plans = plans_of(call);
-    if (!call.has("name")) folder = Path(call.get("out", "runs")) / ("compare-" + base);
+    const std::string base = Path(named_preset(arguments)).stem().string();
+    const std::vector<PlannedRun> plans = plans_of(arguments);
+    if (!arguments.has("name")) folder = Path(arguments.get("out", "runs")) / ("compare-" + base);
     try {
-      comparison = compare_runs(
-          base,
-          make_runs(plans, {.folder = folder, .machine = machine_of(call), .quiet = call.has("quiet")}));
+      comparison = compare_runs(base, make_runs(plans, {.folder = folder,
+                                                        .machine = machine_of(arguments),
+                                                        .quiet = arguments.has("quiet")}));
     } catch (const Stopped& stopped) {
       io::print_error("  stopped, and saved; the same command goes on\n");
       return 128 + stopped.signal;
     }
   } else {
-    comparison = of_folders(call.words);
+    comparison = of_folders(arguments.positional);
   }
   write_comparison(comparison, folder);
   io::print(comparison_text(comparison));

@@ -5,41 +5,43 @@
 #include "heed/core/io/files.h"
 #include "heed/data/download/download.h"
 #include "heed/data/text/corpus.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/generate_data.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
 namespace {
 
-int get(const ParsedArguments& call) {
+int get(const ParsedArguments& arguments) {
   std::vector<std::string> known;
   std::string names;
   for (const RemoteCorpus& corpus : remote_corpora()) {
     known.push_back(corpus.name);
     names += (names.empty() ? "" : ", ") + corpus.name;
   }
-  if (call.words.size() != 2)
+  if (arguments.positional.size() != 2)
     fail("data get: name one corpus: ", names, ". `heed list data` says what they are.");
-  if (std::find(known.begin(), known.end(), call.words[1]) == known.end())
-    fail("data get: corpus '", call.words[1], "' is unknown.", suggestion(call.words[1], known));
-  const std::string url = call.get("url");
-  if (call.has("url") && !url.starts_with("http://") && !url.starts_with("https://"))
+  if (std::find(known.begin(), known.end(), arguments.positional[1]) == known.end())
+    fail("data get: corpus '", arguments.positional[1], "' is unknown.",
+         suggestion(arguments.positional[1], known));
+  const std::string url = arguments.get("url");
+  if (arguments.has("url") && !url.starts_with("http://") && !url.starts_with("https://"))
     fail("--url ", url, " is no http:// or https:// address.");
-  const Downloaded done = download(
-      call.words[1], {.folder = call.get("out", "data-" + call.words[1]),
-                      .url = call.get("url"),
-                      .say = [](std::string_view line) { io::print_error(text("  ", line, "\n")); }});
+  const Downloaded done =
+      download(arguments.positional[1],
+               {.folder = arguments.get("out", "data-" + arguments.positional[1]),
+                .url = arguments.get("url"),
+                .say = [](std::string_view line) { io::print_error(text("  ", line, "\n")); }});
   io::print_data(done.data.string() + "\n");
   return 0;
 }
 
-int check(const ParsedArguments& call) {
-  if (call.words.size() != 2) fail("data check: name one file or folder of sentence pairs.");
-  const Path path = find_data(call.words[1]);
+int check(const ParsedArguments& arguments) {
+  if (arguments.positional.size() != 2) fail("data check: name one file or folder of sentence pairs.");
+  const Path path = find_data(arguments.positional[1]);
   PairFile file;
   try {
-    file = read_pairs(path, {.source = call.get("from", "en"), .target = call.get("into", "it")});
+    file = read_pairs(path, {.source = arguments.get("from", "en"), .target = arguments.get("into", "it")});
   } catch (const Error& error) {
     if (error.fault() != Fault::data && error.fault() != Fault::file) throw;
     fail(error.fault(), error.what(), " data check reads sentence pairs only; for other data: heed train ",
@@ -62,12 +64,12 @@ int check(const ParsedArguments& call) {
   return 0;
 }
 
-int run(const ParsedArguments& call) {
-  if (call.words[0] == "get") return get(call);
-  if (call.words[0] == "check") return check(call);
-  if (call.words[0] == "generate") return generate_data(call);
+int run(const ParsedArguments& arguments) {
+  if (arguments.positional[0] == "get") return get(arguments);
+  if (arguments.positional[0] == "check") return check(arguments);
+  if (arguments.positional[0] == "generate") return generate_data(arguments);
   const std::vector<std::string> known{"get", "check", "generate"};
-  fail("data: '", call.words[0], "' is unknown.", suggestion(call.words[0], known));
+  fail("data: '", arguments.positional[0], "' is unknown.", suggestion(arguments.positional[0], known));
 }
 
 }  // namespace

@@ -33,11 +33,11 @@ void take_gpu(int64_t place) {
 }
 
 /// The cores of the machine divided, unless somebody has seen to that: mpirun binds its processes to cores.
-void share_cores(const ParsedArguments& call, const LocalRanks& here) {
+void share_cores(const ParsedArguments& arguments, const LocalRanks& here) {
   cpu_set_t cores;
   const bool bound = ::sched_getaffinity(0, sizeof cores, &cores) == 0 &&
                      CPU_COUNT(&cores) < static_cast<int>(std::thread::hardware_concurrency());
-  if (!call.has("threads") && std::getenv("HEED_THREADS") == nullptr && !bound)
+  if (!arguments.has("threads") && std::getenv("HEED_THREADS") == nullptr && !bound)
     set_threads(std::max(1, threads() / static_cast<int>(here.count)));
 }
 
@@ -76,20 +76,20 @@ void check_same_device(ProcessGroup& group) {
   }
 }
 
-int train_in_group(const ParsedArguments& call, ProcessGroup& group,
+int train_in_group(const ParsedArguments& arguments, ProcessGroup& group,
                    const std::function<Opening(int64_t processes)>& open) {
-  group.together([&] { apply_machine(call); });
+  group.together([&] { apply_machine(arguments); });
   check_same_device(group);
   std::optional<Opening> first;
   group.together_on_main([&] { first.emplace(open(group.size())); });
   Opening opening = given_by_first(group, std::move(first));
-  return train_in(opening.config, opening.folder, opening.from, call, group);
+  return train_in(opening.config, opening.folder, opening.from, arguments, group);
 }
 
 /// How long others are waited for that give no sign of life, in seconds.
-double collective_timeout(const ParsedArguments& call) {
+double collective_timeout(const ParsedArguments& arguments) {
   constexpr int64_t most = 1'000'000;
-  const double seconds = call.number("collective-timeout", 600);
+  const double seconds = arguments.number("collective-timeout", 600);
   if (seconds != 0 && !(seconds >= 1 && seconds <= static_cast<double>(most)))
     fail("--collective-timeout = ", seconds, ". It must be 1 to ", most, " seconds, or 0 to wait for ever.");
   return seconds;
@@ -104,13 +104,13 @@ double collective_timeout(const ParsedArguments& call) {
 
 }  // namespace
 
-int train_as_started(const ParsedArguments& call, const std::function<Opening(int64_t processes)>& open,
+int train_as_started(const ParsedArguments& arguments, const std::function<Opening(int64_t processes)>& open,
                      const std::function<void()>& failed) {
-  const double timeout = collective_timeout(call);
+  const double timeout = collective_timeout(arguments);
   const SaveSignal saves;  // from here on: what comes before the first step is answered after it
   if (!launch_info()) {
     try {
-      return train_in_group(call, single_process(), open);
+      return train_in_group(arguments, single_process(), open);
     } catch (...) {
       failed();
       throw;
@@ -122,8 +122,8 @@ int train_as_started(const ParsedArguments& call, const std::function<Opening(in
   try {
     const LocalRanks here = local_ranks(*group);
     if (launch_info()->place < 0) take_gpu(here.place);
-    share_cores(call, here);
-    return train_in_group(call, *group, open);
+    share_cores(arguments, here);
+    return train_in_group(arguments, *group, open);
   } catch (const CollectiveError& error) {
     // All of it before the group parts: mpirun ends every process soon after the first has ended.
     failed();

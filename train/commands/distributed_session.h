@@ -7,7 +7,7 @@
 
 #include "heed/core/distributed/single_process.h"
 #include "heed/train/commands/command.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/run_folder.h"
 
 namespace heed {
@@ -29,7 +29,7 @@ inline constexpr CommandOption collective_timeout_option{
 /// given the number of processes. Returns the exit code. What goes wrong for all calls `failed` in each; the
 /// first process says it, and then all end. A process that fails by itself says so and ends all at once.
 int train_as_started(
-    const ParsedArguments& call, const std::function<Opening(int64_t processes)>& open,
+    const ParsedArguments& arguments, const std::function<Opening(int64_t processes)>& open,
     const std::function<void()>& failed = [] {});
 
 /// The batch that so many processes share, each of which was promised the batch of the config.

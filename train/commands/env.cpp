@@ -9,14 +9,14 @@
 #include "heed/core/isa.h"
 #include "heed/core/parallel/blas.h"
 #include "heed/core/parallel/thread_pool.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/run/run_folder.h"
 
 namespace heed {
 namespace {
 
-int run(const ParsedArguments& call) {
-  Json metadata = manifest_basics(call.arguments);
+int run(const ParsedArguments& arguments) {
+  Json metadata = manifest_basics(arguments.argv);
   metadata.set("blas_core", blas_core());
   metadata.set("blas_build", blas::build());
   metadata.set("threads", threads());
@@ -28,7 +28,7 @@ int run(const ParsedArguments& call) {
     instructions += text(instructions.empty() ? "" : " ", *name);
   metadata.set("needs", instructions.empty() ? "no special instructions" : instructions);
   metadata.set("bf16_products", has_bf16_products());
-  if (call.has("json")) {
+  if (arguments.has("json")) {
     io::print_data(metadata.dump() + "\n");
     return 0;
   }

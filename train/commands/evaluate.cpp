@@ -3,7 +3,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/metrics/baseline_scores.h"
 #include "heed/train/metrics/score_name.h"
@@ -11,19 +11,20 @@
 namespace heed {
 namespace {
 
-int run(const ParsedArguments& call) {
-  apply_machine(call);
-  LoadedRun run = load_run(call.words[0], call.get("checkpoint"), call.get("data"), true, call.get("stride"));
-  apply_decoding(run.config, call);
+int run(const ParsedArguments& arguments) {
+  apply_machine(arguments);
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true,
+                           arguments.get("stride"));
+  apply_decoding(run.config, arguments);
   const Evaluation evaluation = run.config.task->test(*run.model, run.config.decode);
-  if (call.has("json")) {
-    Json out = Json::object({{"run", call.words[0]}, {"step", run.checkpoint.step}});
+  if (arguments.has("json")) {
+    Json out = Json::object({{"run", arguments.positional[0]}, {"step", run.checkpoint.step}});
     for (const auto& [name, value] : evaluation.scores.list) out.set(name, value);
     put_known(out, *run.config.task);
     io::print_data(out.dump() + "\n");
     return 0;
   }
-  io::printf("%s, checkpoint of step %lld\n", call.words[0].c_str(),
+  io::printf("%s, checkpoint of step %lld\n", arguments.positional[0].c_str(),
              static_cast<long long>(run.checkpoint.step));
   for (const auto& [name, value] : evaluation.scores.list)
     io::printf("  %-15s %.4f\n", score_name(name).c_str(), value);

@@ -5,7 +5,7 @@
 #include "heed/core/io/json.h"
 #include "heed/core/io/safetensors.h"
 #include "heed/data/tokenizers/byte_pair.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/loop/memory_estimate.h"
 #include "heed/train/loop/overfit.h"
@@ -13,8 +13,8 @@
 namespace heed {
 namespace {
 
-Path new_folder(const ParsedArguments& call) {
-  const Path folder = call.get("out");
+Path new_folder(const ParsedArguments& arguments) {
+  const Path folder = arguments.get("out");
   if (folder.empty()) fail("heed export needs --out DIR, the folder that takes the files.");
   if (!io::list(folder).empty())
     fail("export: ", folder, " is not empty. Give --out a new folder; nothing is overwritten.");
@@ -91,28 +91,29 @@ void write_batches(const Path& folder, const Config& config, int64_t rounds) {
             rates(config, total, (rounds + accumulate - 1) / accumulate).dump(1) + "\n");
 }
 
-int export_run(const ParsedArguments& call) {
-  refuse_others(call, "export", {"out", "checkpoint"},
-                text("does not go with a run, whose settings and weights are given. Give ", call.words[0],
-                     "/config.toml instead of the folder to export where such a run would begin."));
-  const Path folder = new_folder(call);
-  LoadedRun run = load_run(call.words[0], call.get("checkpoint"), "", false);
+int export_run(const ParsedArguments& arguments) {
+  refuse_others(
+      arguments, "export", {"out", "checkpoint"},
+      text("does not go with a run, whose settings and weights are given. Give ", arguments.positional[0],
+           "/config.toml instead of the folder to export where such a run would begin."));
+  const Path folder = new_folder(arguments);
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", false);
   write_model(folder, run.config, run.checkpoint.file("model.safetensors"), sealed_files(run.checkpoint));
   io::printf("%s: the model of step %lld\n", folder.c_str(), static_cast<long long>(run.checkpoint.step));
   return 0;
 }
 
-int run(const ParsedArguments& call) {
-  apply_machine(call);
-  if (io::is_directory(call.words[0])) return export_run(call);
-  if (call.has("checkpoint"))
-    fail("export: --checkpoint chooses among the checkpoints of a run, and ", call.words[0],
+int run(const ParsedArguments& arguments) {
+  apply_machine(arguments);
+  if (io::is_directory(arguments.positional[0])) return export_run(arguments);
+  if (arguments.has("checkpoint"))
+    fail("export: --checkpoint chooses among the checkpoints of a run, and ", arguments.positional[0],
          " is none. Leave it out.");
-  const int64_t rounds = call.integer("rounds", 0);
+  const int64_t rounds = arguments.integer("rounds", 0);
   if (rounds < 0) fail("--rounds = ", rounds, ". It must be at least 0.");
-  const Path folder = new_folder(call);
-  Config config = make_config(call.words[0]);
-  apply_settings(config, call);
+  const Path folder = new_folder(arguments);
+  Config config = make_config(arguments.positional[0]);
+  apply_settings(config, arguments);
   config.check();
   config.task->load(config, {}, [](const std::string&) {});
   // The trainer begins with the same draws.

@@ -84,15 +84,15 @@ void suggest(const Config& config, const LearningRateCurve& curve) {
 
 }  // namespace
 
-int find_lr(Config& config, const ParsedArguments& call) {
+int find_lr(Config& config, const ParsedArguments& arguments) {
   LearningRateRange range;
-  range.from = call.number("find-lr-from", range.from);
-  range.to = call.number("find-lr-to", range.to);
-  range.steps = call.integer("find-lr-steps", range.steps);
-  apply_machine(call);
-  cap_to_free_memory({.device_given = call.has("memory")});
+  range.from = arguments.number("find-lr-from", range.from);
+  range.to = arguments.number("find-lr-to", range.to);
+  range.steps = arguments.integer("find-lr-steps", range.steps);
+  apply_machine(arguments);
+  cap_to_free_memory({.device_given = arguments.has("memory")});
   Progress progress;
-  progress.quiet = call.has("quiet");
+  progress.quiet = arguments.has("quiet");
   config.task->load(config, {}, [](const std::string&) {});
   const double began = seconds_now();
   const LearningRateCurve curve =
@@ -106,7 +106,7 @@ int find_lr(Config& config, const ParsedArguments& call) {
              .seconds_left = took / static_cast<double>(step) * static_cast<double>(range.steps - step)});
       });
   progress.finish();
-  const Path out = call.get("out", ".");
+  const Path out = arguments.get("out", ".");
   io::make_directories(out);
   io::write(out / "find_lr.csv", table(curve));
   if (!curve.smoothed.empty()) {

@@ -2,19 +2,19 @@
 #include "heed/core/io/files.h"
 #include "heed/data/text/text.h"
 #include "heed/data/tokenizers/streamed_text.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/decode/sampling.h"
 
 namespace heed {
 namespace {
 
-SampleOptions sample_options(const ParsedArguments& call) {
+SampleOptions sample_options(const ParsedArguments& arguments) {
   SampleOptions options;
   for (const OptionText& option : options_of(options)) {
     std::string dashed = option.name;
     for (char& c : dashed) c = c == '_' ? '-' : c;
-    if (call.has(dashed)) set_option(options, option.name, call.get(dashed), "--" + dashed + ": ");
+    if (arguments.has(dashed)) set_option(options, option.name, arguments.get(dashed), "--" + dashed + ": ");
   }
   options.check();
   return options;
@@ -45,20 +45,20 @@ std::vector<int32_t> plain_start(const Tokenizer& tokenizer) {
   }
 }
 
-int run(const ParsedArguments& call) {
-  apply_machine(call);
-  const SampleOptions options = sample_options(call);
-  const int64_t samples = call.integer("num-samples", 1), seed = call.integer("seed", 1);
+int run(const ParsedArguments& arguments) {
+  apply_machine(arguments);
+  const SampleOptions options = sample_options(arguments);
+  const int64_t samples = arguments.integer("num-samples", 1), seed = arguments.integer("seed", 1);
   if (samples < 1) fail("--num-samples = ", samples, ". It must be at least 1.");
   if (seed < 0) fail("--seed = ", seed, ". It must be at least 0.");
-  LoadedRun run = load_run(call.words[0], call.get("checkpoint"), "", false);
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", false);
   const auto* model = dynamic_cast<DecoderOnly*>(run.model.get());
   if (model == nullptr)
-    fail("generate: ", call.words[0], " is a run of the task ", run.config.task_name,
+    fail("generate: ", arguments.positional[0], " is a run of the task ", run.config.task_name,
          ", not of a language model.");
   const auto tokenizer = artifact_tokenizer(sealed_files(run.checkpoint), "text");
   if (!tokenizer) fail(Fault::data, "generate: the checkpoint holds no tokenizer.");
-  const Bf16Weights narrow = narrowed(*run.model, call);
+  const Bf16Weights narrow = narrowed(*run.model, arguments);
   const Bf16Weights::Used used(narrow);
   const int32_t end = tokenizer->end();
   const bool ends_line = end >= 0 && !decode_lines(*tokenizer, std::vector<int32_t>{end}).empty();
@@ -83,8 +83,8 @@ int run(const ParsedArguments& call) {
       io::print_data(as_utf8(streamed.rest()) + "\n");
     }
   };
-  const std::string prompt = call.get("prompt");
-  if (!call.has("prompt")) {
+  const std::string prompt = arguments.get("prompt");
+  if (!arguments.has("prompt")) {
     go_on("", plain_start(*tokenizer));
   } else if (prompt != "-") {
     go_on(prompt, prompt_ids(*tokenizer, prompt));

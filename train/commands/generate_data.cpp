@@ -29,7 +29,7 @@ struct Kind {
   const char* name;
   int64_t train, validation, test;  // as many as the benchmark has
   int64_t least_validation;  // 0 where the files have no validation part, 1 where a file must hold some
-  void (*write)(const ParsedArguments& call, const Wanted& wanted, const Path& folder);
+  void (*write)(const ParsedArguments& arguments, const Wanted& wanted, const Path& folder);
 };
 
 /// Thrown between two examples.
@@ -100,8 +100,8 @@ void listops_files(const ParsedArguments&, const Wanted& wanted, const Path& fol
   write_listops(folder, cut(listops(wanted.all(), wanted.seed, {}, wanted.told), wanted));
 }
 
-void pathfinder_files(const ParsedArguments& call, const Wanted& wanted, const Path& folder) {
-  const PathfinderOptions options = pathfinder_options(call.integer("side", 32));
+void pathfinder_files(const ParsedArguments& arguments, const Wanted& wanted, const Path& folder) {
+  const PathfinderOptions options = pathfinder_options(arguments.integer("side", 32));
   std::vector<PathfinderFacts> metadata;
   const Sequences images = pathfinder(wanted.all(), wanted.seed, options, &metadata, wanted.told);
   write_pathfinder(folder / "curv_contour_length_14", images, metadata, options,
@@ -132,12 +132,12 @@ constexpr Kind kinds[] = {{"listops", 96000, 2000, 2000, 1, listops_files},
                           {"image", 45000, 5000, 10000, 0, image_files}};
 
 /// Everything or nothing.
-int write_all(const Kind& kind, const ParsedArguments& call, Wanted& wanted, const Path& folder) {
+int write_all(const Kind& kind, const ParsedArguments& arguments, Wanted& wanted, const Path& folder) {
   const StopSignals signals;
   try {
     const Unfinished unfinished(folder);
     wanted.told = Watch(wanted.all());
-    kind.write(call, wanted, unfinished.path);
+    kind.write(arguments, wanted, unfinished.path);
     look_for_signal();
     unfinished.finish();
   } catch (const Interrupted& interrupted) {
@@ -151,30 +151,31 @@ int write_all(const Kind& kind, const ParsedArguments& call, Wanted& wanted, con
 
 }  // namespace
 
-int generate_data(const ParsedArguments& call) {
+int generate_data(const ParsedArguments& arguments) {
   std::vector<std::string> known;
   for (const Kind& kind : kinds) known.emplace_back(kind.name);
-  if (call.words.size() != 2) fail("data generate: name what.", suggestion("", known));
+  if (arguments.positional.size() != 2) fail("data generate: name what.", suggestion("", known));
   for (const Kind& kind : kinds) {
-    if (call.words[1] != kind.name) continue;
-    Wanted wanted{.train = call.integer("num-examples", kind.train),
-                  .validation = call.integer("validation", kind.validation),
-                  .test = call.integer("test-size", kind.test)};
+    if (arguments.positional[1] != kind.name) continue;
+    Wanted wanted{.train = arguments.integer("num-examples", kind.train),
+                  .validation = arguments.integer("validation", kind.validation),
+                  .test = arguments.integer("test-size", kind.test)};
     for (const auto& [name, value, least] : {std::tuple{"num-examples", wanted.train, int64_t{1}},
                                              {"validation", wanted.validation, kind.least_validation},
                                              {"test-size", wanted.test, int64_t{1}}}) {
       if (value < least || value > 1'000'000)
         fail("--", name, " = ", value, ". It must be ", least, " to 1000000.");
     }
-    const int64_t seed = call.integer("seed", 1);
+    const int64_t seed = arguments.integer("seed", 1);
     if (seed < 0) fail("--seed = ", seed, ". It must be at least 0.");
     wanted.seed = static_cast<uint64_t>(seed);
-    const Path folder = call.get("out", "data-" + call.words[1]);
+    const Path folder = arguments.get("out", "data-" + arguments.positional[1]);
     if (!io::list(folder).empty())
       fail(Fault::file, folder, " is not empty. Give --out a folder that is new or empty.");
-    return write_all(kind, call, wanted, folder);
+    return write_all(kind, arguments, wanted, folder);
   }
-  fail("data generate: '", call.words[1], "' is unknown.", suggestion(call.words[1], known));
+  fail("data generate: '", arguments.positional[1], "' is unknown.",
+       suggestion(arguments.positional[1], known));
 }
 
 }  // namespace heed

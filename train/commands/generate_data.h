@@ -6,6 +6,6 @@
 namespace heed {
 
 /// Writes the data that its second word names into the folder --out. Returns the exit code.
-int generate_data(const ParsedArguments& call);
+int generate_data(const ParsedArguments& arguments);
 
 }  // namespace heed

@@ -10,7 +10,7 @@
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/npy.h"
 #include "heed/core/io/safetensors.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
 
 namespace heed {
@@ -43,21 +43,22 @@ void write_files(const Path& out, const std::vector<MapView>& maps, const std::s
   write_safetensors(own("maps.safetensors"), tensors);
 }
 
-int run(const ParsedArguments& call) {
-  apply_machine(call);
-  LoadedRun run = load_run(call.words[0], call.get("checkpoint"), "", call.words.size() < 2);
+int run(const ParsedArguments& arguments) {
+  apply_machine(arguments);
+  LoadedRun run =
+      load_run(arguments.positional[0], arguments.get("checkpoint"), "", arguments.positional.size() < 2);
   std::string caption;
-  const std::string input = call.words.size() > 1 ? call.words[1] : "";
+  const std::string input = arguments.positional.size() > 1 ? arguments.positional[1] : "";
   std::vector<MapView> maps = run.config.task->maps(*run.model, input, caption);
   if (maps.empty()) fail("inspect: the attentions of this run have no maps.");
-  const std::string kind = call.get("kind");
+  const std::string kind = arguments.get("kind");
   const std::vector<std::string> kinds{"encoder", "decoder", "cross"};
-  if (call.has("kind") && std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
+  if (arguments.has("kind") && std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
     fail("--kind '", kind, "' is unknown.", suggestion(kind, kinds));
   std::vector<MapView> wanted;
   for (const MapView& map : maps) {
     if ((kind.empty() || map.kind.find(kind) != std::string::npos) &&
-        (!call.has("layer") || map.layer == call.integer("layer", 0))) {
+        (!arguments.has("layer") || map.layer == arguments.integer("layer", 0))) {
       wanted.push_back(map);
     }
   }
@@ -68,16 +69,16 @@ int run(const ParsedArguments& call) {
     fail("inspect: no map is of the kind and layer asked for. There are: ", have, ".");
   }
   HeadChoice chosen = first_head(wanted);
-  if (call.has("head")) {
-    const int64_t head = call.integer("head", 0);
+  if (arguments.has("head")) {
+    const int64_t head = arguments.integer("head", 0);
     const MapView& map = wanted[static_cast<size_t>(chosen.map)];
     if (head < 0 || head >= map.heads) fail("--head = ", head, ". Heads are 0 to ", map.heads - 1, ".");
     chosen.head = head;
   }
   io::print(caption + "\n\n");
   io::print_styled(map_text(wanted[static_cast<size_t>(chosen.map)], chosen.head, terminal_options()));
-  const Path out = call.get("out", (run.folder.path() / "inspect").string());
-  if (call.has("out")) {
+  const Path out = arguments.get("out", (run.folder.path() / "inspect").string());
+  if (arguments.has("out")) {
     io::make_directories(out);
   } else {
     io::make_directory(out);  // in a folder that may come from elsewhere: no link

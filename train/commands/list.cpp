@@ -5,9 +5,9 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/terminal.h"
 #include "heed/data/download/download.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/installed_pages.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
@@ -29,34 +29,36 @@ void list_runs(const Path& folder) {
   }
 }
 
-int run(const ParsedArguments& call) {
-  const std::string what = call.words[0];
-  if (what != "attention" && (call.has("json") || call.has("counted")))
+int run(const ParsedArguments& arguments) {
+  const std::string what = arguments.positional[0];
+  if (what != "attention" && (arguments.has("json") || arguments.has("counted")))
     fail("list ", what, ": --json and --counted are for attention.");
-  if (what != "attention" && what != "commands" && what != "settings" && call.has("markdown"))
+  if (what != "attention" && what != "commands" && what != "settings" && arguments.has("markdown"))
     fail("list ", what, ": --markdown is for attention, commands and settings.");
-  if (what != "commands" && (call.has("man") || call.has("completion")))
+  if (what != "commands" && (arguments.has("man") || arguments.has("completion")))
     fail("list ", what, ": --man and --completion are for commands.");
-  if (what != "attention" && call.words.size() > 1)
-    fail("list ", what, ": unexpected argument '", call.words[1], "'. Only attentions are listed by name.");
+  if (what != "attention" && arguments.positional.size() > 1)
+    fail("list ", what, ": unexpected argument '", arguments.positional[1],
+         "'. Only attentions are listed by name.");
   if (what == "attention") {
-    const Listing listing{.counted = call.has("counted"),
-                          .only = call.words.size() > 1 ? &variant_named(call.words[1]) : nullptr};
-    io::print_data(call.has("markdown") ? variants_markdown(listing)
-                   : call.has("json")   ? variants_json(listing)
-                                        : variants_text(listing));
+    const Listing listing{
+        .counted = arguments.has("counted"),
+        .only = arguments.positional.size() > 1 ? &variant_named(arguments.positional[1]) : nullptr};
+    io::print_data(arguments.has("markdown") ? variants_markdown(listing)
+                   : arguments.has("json")   ? variants_json(listing)
+                                             : variants_text(listing));
   } else if (what == "commands") {
-    if (call.has("markdown")) {
+    if (arguments.has("markdown")) {
       io::print_data(commands_markdown());
-    } else if (call.has("man")) {
+    } else if (arguments.has("man")) {
       io::print_data(man_page());
-    } else if (call.has("completion")) {
+    } else if (arguments.has("completion")) {
       io::print_data(bash_completion());
     } else {
       for (const Command& command : commands()) row(command.name, command.about);
     }
   } else if (what == "settings") {
-    if (call.has("markdown")) {
+    if (arguments.has("markdown")) {
       io::print_data(settings_markdown());
     } else {
       for (const Setting& setting : settings()) row(setting.key, setting.help);
@@ -68,7 +70,7 @@ int run(const ParsedArguments& call) {
   } else if (what == "tasks") {
     for (const TaskEntry& entry : tasks()) row(entry.name, entry.about);
   } else if (what == "runs") {
-    list_runs(call.get("out", "runs"));
+    list_runs(arguments.get("out", "runs"));
   } else if (what == "data") {
     for (const RemoteCorpus& corpus : remote_corpora()) row(corpus.name, corpus.title);
   } else {

@@ -35,8 +35,8 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
   return {std::move(folder), std::move(config), std::move(checkpoint), std::move(model)};
 }
 
-Bf16Weights narrowed(Module& model, const ParsedArguments& call) {
-  const std::string precision = call.get("precision", "f32");
+Bf16Weights narrowed(Module& model, const ParsedArguments& arguments) {
+  const std::string precision = arguments.get("precision", "f32");
   if (precision != "f32" && precision != "bf16")
     fail("--precision = ", precision, ". It must be f32 or bf16.");
   if (precision == "f32") return {};

@@ -6,7 +6,7 @@
 
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/task.h"
 
@@ -29,7 +29,7 @@ LoadedRun load_run(const Path& run, const std::string& which, const std::string&
 /// What --precision asks of a model that makes tokens: bf16 rounds its weights and keeps copies of half the
 /// bytes, which products of few rows read; f32, the default, leaves all as trained. Fails on another word,
 /// and on a model of f64.
-Bf16Weights narrowed(Module& model, const ParsedArguments& call);
+Bf16Weights narrowed(Module& model, const ParsedArguments& arguments);
 /// The option that it reads.
 CommandOption precision_option();
 

@@ -28,12 +28,12 @@ std::string entry(const std::string& term, const std::string& help) {
 }
 
 std::string section(const Command& command) {
-  const std::string words = command.words;
+  const std::string words = command.positional;
   std::string out =
       text(".SS \"", roff(command.name), "\"\n\\fBheed ", roff(command.name), "\\fR ", roff(words),
            words.empty() ? "" : " ", "[OPTIONS]\n.PP\n", roff(command.about), "\n");
   if (command.more != nullptr) out += text(".PP\n.nf\n", roff(command.more()), ".fi\n");
-  if (!words.empty()) out += entry(words, command.words_help);
+  if (!words.empty()) out += entry(words, command.positional_help);
   for (const CommandOption& option : command.options) {
     const std::string value = option.value;
     out += entry(text("--", option.name, value.empty() ? "" : " ", value), option.help);

@@ -24,10 +24,10 @@ std::optional<Estimate> estimate_before(Config& config) {
 
 }  // namespace
 
-void print_estimate(Config& config, const ParsedArguments& call) {
+void print_estimate(Config& config, const ParsedArguments& arguments) {
   io::print("\n");
   io::flush_output();
-  cap_to_free_memory({.device_given = call.has("memory")});
+  cap_to_free_memory({.device_given = arguments.has("memory")});
   try {
     config.task->load(config, {}, [](const std::string&) {});
   } catch (const Error& error) {
@@ -46,8 +46,8 @@ void print_estimate(Config& config, const ParsedArguments& call) {
   }
 }
 
-void print_estimate_json(Config& config, const ParsedArguments& call) {
-  cap_to_free_memory({.device_given = call.has("memory")});
+void print_estimate_json(Config& config, const ParsedArguments& arguments) {
+  cap_to_free_memory({.device_given = arguments.has("memory")});
   config.task->load(config, {}, [](const std::string&) {});
   const int64_t steps = steps_of(config);
   Json metadata = estimate_facts(estimate_run(config));

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "heed/core/io/files.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/experiments/reproduction.h"
 
 namespace heed {
@@ -16,10 +16,10 @@ std::string tables() {
   return out;
 }
 
-ReproductionOptions options_of_call(const ParsedArguments& call, const PublishedTable& table) {
+ReproductionOptions options_of_call(const ParsedArguments& arguments, const PublishedTable& table) {
   ReproductionOptions out;
-  if (call.has("rows")) {
-    for (const std::string& list : call.options.at("rows")) {
+  if (arguments.has("rows")) {
+    for (const std::string& list : arguments.options.at("rows")) {
       for (size_t at = 0; at <= list.size();) {
         const size_t end = std::min(list.find(',', at), list.size());
         out.rows.push_back(list.substr(at, end - at));
@@ -27,12 +27,12 @@ ReproductionOptions options_of_call(const ParsedArguments& call, const Published
       }
     }
   }
-  out.seeds = call.integer("seeds", 1);
+  out.seeds = arguments.integer("seeds", 1);
   if (out.seeds < 1 || out.seeds > 100) fail("--seeds = ", out.seeds, ". It must be 1 to 100.");
-  out.limit = call.number("limit", 600);
+  out.limit = arguments.number("limit", 600);
   if (!(out.limit >= 0)) fail("--limit = ", out.limit, ". It must be 0 or more seconds.");
-  if (call.has("data")) {
-    for (const std::string& one : call.options.at("data")) {
+  if (arguments.has("data")) {
+    for (const std::string& one : arguments.options.at("data")) {
       const size_t equals = one.find('=');
       if (equals == std::string::npos || equals == 0)
         fail("--data ", one, ": write --data COLUMN=PATH, as in --data ", table.columns.front().name,
@@ -40,23 +40,24 @@ ReproductionOptions options_of_call(const ParsedArguments& call, const Published
       out.data[one.substr(0, equals)] = one.substr(equals + 1);
     }
   }
-  out.place.folder = Path(call.get("out", "runs")) / ("reproduce-" + table.name);
+  out.place.folder = Path(arguments.get("out", "runs")) / ("reproduce-" + table.name);
   for (const CommandOption& option : with_machine({})) {
-    if (call.has(option.name))
-      out.place.machine.insert(out.place.machine.end(), {text("--", option.name), call.get(option.name)});
+    if (arguments.has(option.name))
+      out.place.machine.insert(out.place.machine.end(),
+                               {text("--", option.name), arguments.get(option.name)});
   }
-  out.place.quiet = call.has("quiet");
+  out.place.quiet = arguments.has("quiet");
   return out;
 }
 
-int run(const ParsedArguments& call) {
-  if (call.words.empty()) {
+int run(const ParsedArguments& arguments) {
+  if (arguments.positional.empty()) {
     io::print(tables());
     return 0;
   }
-  const PublishedTable& table = published_table(call.words[0]);
-  const ReproductionOptions options = options_of_call(call, table);
-  apply_machine(call);
+  const PublishedTable& table = published_table(arguments.positional[0]);
+  const ReproductionOptions options = options_of_call(arguments, table);
+  apply_machine(arguments);
   try {
     const std::vector<Cell> cells = reproduce(table, options);
     io::make_directories(options.place.folder);

@@ -1,38 +1,39 @@
 // heed resume: resumes a run, bit-identical to an uninterrupted one.
 #include "heed/core/io/files.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/distributed_session.h"
 
 namespace heed {
 namespace {
 
-Opening open(const ParsedArguments& call) {
-  const Path path = call.words[0];
-  RunFolder folder = RunFolder::resume(path, call.command());
+Opening open(const ParsedArguments& arguments) {
+  const Path path = arguments.positional[0];
+  RunFolder folder = RunFolder::resume(path, arguments.command_line());
   Config config = read_config(io::read(folder.config()), folder.config().string());
-  if (call.has("steps")) {
+  if (arguments.has("steps")) {
     config.train.epochs = 0;
-    config.set("train.max_steps", call.get("steps"), "--steps: ", SetBy::command_line);
+    config.set("train.max_steps", arguments.get("steps"), "--steps: ", SetBy::command_line);
   }
-  if (call.has("time-limit"))
-    config.set("train.time_limit", call.get("time-limit"), "--time-limit: ", SetBy::command_line);
-  if (call.has("patience"))
-    config.set("train.patience", call.get("patience"), "--patience: ", SetBy::command_line);
-  if (call.has("on-nan")) config.set("train.on_nan", call.get("on-nan"), "--on-nan: ", SetBy::command_line);
-  if (call.has("data")) config.set("data.path", call.get("data"), "--data: ", SetBy::command_line);
+  if (arguments.has("time-limit"))
+    config.set("train.time_limit", arguments.get("time-limit"), "--time-limit: ", SetBy::command_line);
+  if (arguments.has("patience"))
+    config.set("train.patience", arguments.get("patience"), "--patience: ", SetBy::command_line);
+  if (arguments.has("on-nan"))
+    config.set("train.on_nan", arguments.get("on-nan"), "--on-nan: ", SetBy::command_line);
+  if (arguments.has("data")) config.set("data.path", arguments.get("data"), "--data: ", SetBy::command_line);
   config.check();
   std::optional<Checkpoint> from;
   if (!list_checkpoints(path).empty())  // else it was stopped before its first
-    from = open_checkpoint(path, call.get("checkpoint", "last"));
-  if (from && call.has("steps") && config.train.max_steps < from->step) {
+    from = open_checkpoint(path, arguments.get("checkpoint", "last"));
+  if (from && arguments.has("steps") && config.train.max_steps < from->step) {
     fail("resume: --steps ", config.train.max_steps, ", but the run has ", from->step, " steps at ",
          from->folder, ". Give more steps than that, or an earlier checkpoint: --checkpoint.");
   }
   return {std::move(config), std::move(folder), std::move(from)};
 }
 
-int run(const ParsedArguments& call) {
-  return train_as_started(call, [&](int64_t) { return open(call); });
+int run(const ParsedArguments& arguments) {
+  return train_as_started(arguments, [&](int64_t) { return open(arguments); });
 }
 
 }  // namespace

@@ -308,20 +308,20 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
 
 /// train_in() without what comes before.
 int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-              const ParsedArguments& call, ProcessGroup& group, const Path& whole) {
+              const ParsedArguments& arguments, ProcessGroup& group, const Path& whole) {
   const bool is_main = group.is_main();
   Progress progress;
-  progress.quiet = !is_main || call.has("quiet");
+  progress.quiet = !is_main || arguments.has("quiet");
   rounding_of(config.train.precision);  // refuses before anything is read
   load_data(config, resume, progress, group);
   const int64_t sharing = local_ranks(group).count;  // the machine's memory
   std::optional<StepTrace> trace;                    // before the trainer, which calls it
-  if (call.has("trace") && whole == folder.path()) trace.emplace(call.get("trace"));
+  if (arguments.has("trace") && whole == folder.path()) trace.emplace(arguments.get("trace"));
   std::unique_ptr<Trainer> trainer;
   group.together([&] {
     if (is_main && resume) check_same_data(config, folder);
-    cap_to_free_memory({.sharing = sharing, .device_given = call.has("memory")});
-    std::vector<TrainCallback*> callbacks = call.callbacks;
+    cap_to_free_memory({.sharing = sharing, .device_given = arguments.has("memory")});
+    std::vector<TrainCallback*> callbacks = arguments.callbacks;
     if (trace) callbacks.push_back(&*trace);
     trainer = std::make_unique<Trainer>(config, folder, resume, progress, group, std::move(callbacks));
   });
@@ -331,7 +331,7 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
     complete = (all_taken || trainer->patience_exhausted()) && scored(folder, trainer->step());
     if (!complete) {  // else what was written is of the sittings that made it
       io::write_own(folder.config(), to_toml(config));
-      write_manifest(config, folder, *trainer, call, group);
+      write_manifest(config, folder, *trainer, arguments, group);
     }
     print_head(progress, config, *trainer, folder, group);
   });
@@ -347,13 +347,13 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
   const TrainResult outcome = trainer->run();
   if (trace) progress.say("trace", trace->finish(trainer->model()));
   if (!outcome.finished()) {
-    progress.say("stopped", leaves_nothing(call)
+    progress.say("stopped", leaves_nothing(arguments)
                                 ? text("at step ", outcome.step)
                                 : text("and saved at step ", outcome.step, "; resume with: ", program_name(),
                                        " resume ", whole));
     return 128 + outcome.stopped_by;
   }
-  const bool is_whole = whole == folder.path(), removed = leaves_nothing(call);
+  const bool is_whole = whole == folder.path(), removed = leaves_nothing(arguments);
   group.together_on_main([&] {
     show_result(config, folder, *trainer, outcome, progress, is_whole && !removed ? &whole : nullptr);
     if (is_whole && removed) progress.say("removed", "the run folder; --out FOLDER keeps it");
@@ -362,29 +362,29 @@ int train_one(Config& config, RunFolder& folder, const std::optional<Checkpoint>
 }
 
 /// The part that comes before, as far as it is not done.
-int pretrain_in(Config& config, const RunFolder& folder, const ParsedArguments& call) {
+int pretrain_in(Config& config, const RunFolder& folder, const ParsedArguments& arguments) {
   if (pretrained(folder.path())) return 0;
   const Path path = pretraining_folder(folder.path());
   io::check_directory(path);
   Config before = pretraining_config(config);
-  RunFolder own = io::exists(path) ? RunFolder::resume(path, call.command())
+  RunFolder own = io::exists(path) ? RunFolder::resume(path, arguments.command_line())
                                    : RunFolder::create({.out = folder.path(),
                                                         .name = path.filename().string(),
-                                                        .command = call.command(),
+                                                        .command = arguments.command_line(),
                                                         .config = to_toml(before)});
   std::optional<Checkpoint> resume;
   if (!list_checkpoints(path).empty()) resume = open_checkpoint(path, "last");
-  return train_one(before, own, resume, call, single_process(), folder.path());
+  return train_one(before, own, resume, arguments, single_process(), folder.path());
 }
 
 }  // namespace
 
-bool leaves_nothing(const ParsedArguments& call) {
-  return call.has("fast-dev-run") && !call.has("out") && !call.has("name");
+bool leaves_nothing(const ParsedArguments& arguments) {
+  return arguments.has("fast-dev-run") && !arguments.has("out") && !arguments.has("name");
 }
 
 int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-             const ParsedArguments& call, ProcessGroup& group) {
+             const ParsedArguments& arguments, ProcessGroup& group) {
   if (config.train.pretrain != Pretrain::none && !resume) {
     group.together([&] {
       if (group.size() > 1) {
@@ -392,9 +392,9 @@ int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>&
              " were started. Begin the run with one; once it has a checkpoint, several may resume it.");
       }
     });
-    if (const int code = pretrain_in(config, folder, call); code != 0) return code;
+    if (const int code = pretrain_in(config, folder, arguments); code != 0) return code;
   }
-  return train_one(config, folder, resume, call, group, folder.path());
+  return train_one(config, folder, resume, arguments, group, folder.path());
 }
 
 }  // namespace heed

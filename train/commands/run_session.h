@@ -9,12 +9,12 @@
 namespace heed {
 
 /// Whether the folder of this call's run is removed at its end: --fast-dev-run without --out and --name.
-bool leaves_nothing(const ParsedArguments& call);
+bool leaves_nothing(const ParsedArguments& arguments);
 
 /// Loads the data, trains (tokens first, where train.pretrain says so: see train/loop/pretraining.h), scores,
 /// writes the report. Returns the exit code: 0, or 128 + signal when stopped and saved. The members
 /// of a group call this together, all with the same config and checkpoint; the first alone writes.
 int train_in(Config& config, RunFolder& folder, const std::optional<Checkpoint>& resume,
-             const ParsedArguments& call, ProcessGroup& group);
+             const ParsedArguments& arguments, ProcessGroup& group);
 
 }  // namespace heed

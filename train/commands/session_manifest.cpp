@@ -9,10 +9,10 @@
 
 namespace heed {
 
-void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer, const ParsedArguments& call,
-                    const ProcessGroup& group) {
+void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
+                    const ParsedArguments& arguments, const ProcessGroup& group) {
   const std::optional<Json> before = folder.read_manifest();
-  const Json session = session_facts(call.arguments, group.size(), trainer.step());
+  const Json session = session_facts(arguments.argv, group.size(), trainer.step());
   if (before) {
     const std::string warning = resume_warning(sessions_of(*before), session, trainer.step());
     if (!warning.empty()) io::print_error(warning + "\n");

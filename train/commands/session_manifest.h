@@ -8,8 +8,8 @@ namespace heed {
 
 /// Writes what the run is, and lists the session that begins. Warns where it goes on by another program or on
 /// another machine than the steps before were computed by.
-void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer, const ParsedArguments& call,
-                    const ProcessGroup& group);
+void write_manifest(Config& config, const RunFolder& folder, Trainer& trainer,
+                    const ParsedArguments& arguments, const ProcessGroup& group);
 
 /// Puts what training took into the manifest, and into the entry of this session, which is the last.
 void note_what_it_took(const RunFolder& folder, const Json& took);

@@ -12,9 +12,14 @@ namespace {
 
 /// What a key means in some tasks.
 struct Meaning {
-  std::string help;                                              // with the words it takes
+  std::string help;                                              // with the words or the range it takes
   std::vector<std::pair<std::string, std::string>> values = {};  // task, and what it is there by itself
 };
+
+/// "1 to 1000"; "from 0" where nothing but the size of integers bounds it.
+std::string range_text(const IntRange& range) {
+  return range.max >= max_integer ? text("from ", range.min) : text(range.min, " to ", range.max);
+}
 
 /// "lm, mnist"; the tasks of Long Range Arena are one name where all of them are meant.
 std::string names_of(std::vector<std::string> some) {
@@ -62,9 +67,9 @@ std::string help_of(const std::vector<Meaning>& meanings) {
 }
 
 /// Who gives a length as an option, under one of its names.
-std::string length_option(const ParsedArguments& call, const std::vector<std::string>& names) {
+std::string length_option(const ParsedArguments& arguments, const std::vector<std::string>& names) {
   for (const std::string& one : names) {
-    if (call.has(one) && call.get(one) != "0") return "--" + one + ": ";
+    if (arguments.has(one) && arguments.get(one) != "0") return "--" + one + ": ";
   }
   return "";
 }
@@ -99,7 +104,8 @@ std::vector<Setting> settings() {
         all.push_back({option.name, option.name.substr(option.name.rfind('.') + 1), brief_option(option.name),
                        "", word});
       }
-      const std::string help = option.help + (word ? " (" + option.kind + ")" : "");
+      const std::string legal = word ? option.kind : option.range ? range_text(*option.range) : "";
+      const std::string help = option.help + (legal.empty() ? "" : " (" + legal + ")");
       auto same =
           std::find_if(known.begin(), known.end(), [&](const Meaning& one) { return one.help == help; });
       if (same == known.end()) same = known.insert(known.end(), Meaning{.help = help});
@@ -119,25 +125,26 @@ std::vector<Setting> settings() {
   return all;
 }
 
-void apply_settings(Config& config, const ParsedArguments& call) {
-  if (call.has("attention")) {
-    config.set("attention.encoder", call.get("attention"), "--attention: ", SetBy::command_line);
-    config.set("attention.decoder", call.get("attention"), "--attention: ", SetBy::command_line);
+void apply_settings(Config& config, const ParsedArguments& arguments) {
+  if (arguments.has("attention")) {
+    config.set("attention.encoder", arguments.get("attention"), "--attention: ", SetBy::command_line);
+    config.set("attention.decoder", arguments.get("attention"), "--attention: ", SetBy::command_line);
   }
-  if (call.has("cross-attention"))
-    config.set("attention.cross", call.get("cross-attention"), "--cross-attention: ", SetBy::command_line);
-  replace_length(config, length_option(call, {"max-steps", "steps", "train.max_steps"}),
-                 length_option(call, {"epochs", "train.epochs"}), SetBy::command_line);
+  if (arguments.has("cross-attention"))
+    config.set("attention.cross", arguments.get("cross-attention"),
+               "--cross-attention: ", SetBy::command_line);
+  replace_length(config, length_option(arguments, {"max-steps", "steps", "train.max_steps"}),
+                 length_option(arguments, {"epochs", "train.epochs"}), SetBy::command_line);
   for (const Setting& setting : settings()) {
     for (const std::string& name : {setting.option, setting.brief, setting.key}) {
       const auto given =
-          call.options.find(name);  // `show` has a flag of the name of a setting, without values
-      if (given != call.options.end() && !given->second.empty())
+          arguments.options.find(name);  // `show` has a flag of the name of a setting, without values
+      if (given != arguments.options.end() && !given->second.empty())
         config.set(setting.key, given->second.back(), "--" + name + ": ", SetBy::command_line);
     }
   }
-  const auto sets = call.options.find("set");
-  if (sets == call.options.end()) return;
+  const auto sets = arguments.options.find("set");
+  if (sets == arguments.options.end()) return;
   replace_length(config, length_set(sets->second, "train.max_steps="),
                  length_set(sets->second, "train.epochs="), SetBy::command_line);
   for (const std::string& one : sets->second) {

@@ -2,32 +2,32 @@
 #include <cstdio>
 
 #include "heed/core/io/files.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/commands/preview.h"
 
 namespace heed {
 namespace {
 
-int run(const ParsedArguments& call) {
-  const Path path = call.words[0];
+int run(const ParsedArguments& arguments) {
+  const Path path = arguments.positional[0];
   if (io::is_directory(path)) {
-    refuse_others(call, "show", {"checkpoint", "model"},
+    refuse_others(arguments, "show", {"checkpoint", "model"},
                   text("does not go with a run, whose settings are given. Give ", path.string(),
                        "/config.toml instead of the folder to see what other settings would take."));
-    LoadedRun run = load_run(path, call.get("checkpoint"), "", false);
+    LoadedRun run = load_run(path, arguments.get("checkpoint"), "", false);
     io::print_data(to_toml(run.config));
     io::printf("\n# model of step %lld\n%s", static_cast<long long>(run.checkpoint.step),
                summary(*run.model).c_str());
     return 0;
   }
-  if (call.has("checkpoint"))
+  if (arguments.has("checkpoint"))
     fail("show: --checkpoint chooses among the checkpoints of a run, and ", path.string(),
          " is none. Leave it out.");
-  Config config = make_config(named_preset(call));
-  apply_settings(config, call);
+  Config config = make_config(named_preset(arguments));
+  apply_settings(config, arguments);
   config.check();
-  if (call.has("origin")) {
+  if (arguments.has("origin")) {
     for (const OptionText& option : options_of(config)) {
       const auto from = config.origin.find(option.name);
       const std::string otherwise = option.follows.empty() ? "default" : "follows " + option.follows;
@@ -37,8 +37,8 @@ int run(const ParsedArguments& call) {
     return 0;
   }
   io::print_data(to_toml(config));
-  print_estimate(config, call);
-  if (!call.has("model")) return 0;
+  print_estimate(config, arguments);
+  if (!arguments.has("model")) return 0;
   config.task->load(config, {}, [](const std::string&) {});
   Rng rng(static_cast<uint64_t>(config.train.seed));
   io::printf("\n# model\n%s", summary(*new_model(config, rng)).c_str());

@@ -7,7 +7,7 @@
 
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/io/files.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/distributed_session.h"
 #include "heed/train/commands/find_lr.h"
 #include "heed/train/commands/preview.h"
@@ -18,41 +18,41 @@
 namespace heed {
 namespace {
 
-Config config_of(const ParsedArguments& call) {
-  Config config = make_config(named_preset(call, "translate"));
-  apply_settings(config, call);
-  if (call.has("fast-dev-run")) fast_dev_run(config);
-  if (call.has("overfit")) overfit(config, call.integer("overfit", 0));
+Config config_of(const ParsedArguments& arguments) {
+  Config config = make_config(named_preset(arguments, "translate"));
+  apply_settings(config, arguments);
+  if (arguments.has("fast-dev-run")) fast_dev_run(config);
+  if (arguments.has("overfit")) overfit(config, arguments.integer("overfit", 0));
   config.check();
   return config;
 }
 
 /// Refuses options that do not go together: one of them would be passed over unseen.
-void check_modes(const ParsedArguments& call) {
-  if (call.has("json") && !call.has("dry-run")) fail("train: --json is for --dry-run.");
+void check_modes(const ParsedArguments& arguments) {
+  if (arguments.has("json") && !arguments.has("dry-run")) fail("train: --json is for --dry-run.");
   for (const auto& [one, other] : {std::pair{"fast-dev-run", "overfit"},
                                    {"find-lr", "fast-dev-run"},
                                    {"find-lr", "overfit"},
                                    {"find-lr", "trace"},
                                    {"dry-run", "trace"},
                                    {"find-lr", "dry-run"}}) {
-    if (call.has(one) && call.has(other))
+    if (arguments.has(one) && arguments.has(other))
       fail("train: --", one, " and --", other, " do not go together. Take one of them out.");
   }
-  if (!call.has("find-lr")) {
+  if (!arguments.has("find-lr")) {
     for (const char* option : {"find-lr-from", "find-lr-to", "find-lr-steps"}) {
-      if (call.has(option)) fail("train: --", option, " is for --find-lr.");
+      if (arguments.has(option)) fail("train: --", option, " is for --find-lr.");
     }
     return;
   }
   for (const char* option : {"name", "lr", "learning-rate", "steps", "max-steps", "epochs"}) {
-    if (call.has(option))
+    if (arguments.has(option))
       fail("train: --find-lr makes no run, tries rates of its own and takes --find-lr-steps steps. Take --",
            option, " out.");
   }
 }
 
-int find_rate(Config config, const ParsedArguments& call) {
+int find_rate(Config config, const ParsedArguments& arguments) {
   if (const auto started = launch_info()) {
     fail("train: --find-lr is the work of one process, but ", started->by, " started ", started->size,
          ". Start it without ", started->by, ".");
@@ -62,7 +62,7 @@ int find_rate(Config config, const ParsedArguments& call) {
         "train: --find-lr tests the training from fresh weights, and train.pretrain gives others. Add "
         "--pretrain ",
         "none --pretrain-steps 0.");
-  return find_lr(config, call);
+  return find_lr(config, arguments);
 }
 
 /// Refuses a file that a trace could not be written into, before there is a run.
@@ -78,8 +78,8 @@ void prepare_trace(const Path& file) {
 /// The folder of all runs: for one that leaves nothing, a folder of its own that is removed with it.
 class RunsFolder {
  public:
-  explicit RunsFolder(const ParsedArguments& call)
-      : path_(call.get("out", "runs")), removed_(leaves_nothing(call)) {
+  explicit RunsFolder(const ParsedArguments& arguments)
+      : path_(arguments.get("out", "runs")), removed_(leaves_nothing(arguments)) {
     if (removed_) path_ = std::filesystem::temp_directory_path() / text("heed-fast-dev-run-", ::getpid());
   }
   ~RunsFolder() {
@@ -99,43 +99,43 @@ class RunsFolder {
   bool removed_;
 };
 
-int show_plan(Config config, const ParsedArguments& call) {
+int show_plan(Config config, const ParsedArguments& arguments) {
   if (const auto started = launch_info()) {
     fail("train: --dry-run is the work of one process, but ", started->by, " started ", started->size,
          ". Start it without ", started->by, ".");
   }
-  apply_machine(call);
-  if (call.has("json")) {
-    print_estimate_json(config, call);
+  apply_machine(arguments);
+  if (arguments.has("json")) {
+    print_estimate_json(config, arguments);
     return 0;
   }
   io::print_data(to_toml(config));
-  print_estimate(config, call);
+  print_estimate(config, arguments);
   return 0;
 }
 
-int run(const ParsedArguments& call) {
-  check_modes(call);
-  Config config = config_of(call);
-  if (call.has("dry-run")) return show_plan(std::move(config), call);
-  if (call.has("find-lr")) return find_rate(std::move(config), call);
-  if (call.has("trace")) prepare_trace(call.get("trace"));
-  const RunsFolder runs(call);
-  const std::string what = named_preset(call, "translate");
+int run(const ParsedArguments& arguments) {
+  check_modes(arguments);
+  Config config = config_of(arguments);
+  if (arguments.has("dry-run")) return show_plan(std::move(config), arguments);
+  if (arguments.has("find-lr")) return find_rate(std::move(config), arguments);
+  if (arguments.has("trace")) prepare_trace(arguments.get("trace"));
+  const RunsFolder runs(arguments);
+  const std::string what = named_preset(arguments, "translate");
   const std::string base = what.ends_with(".toml") ? Path(what).stem().string() : what;
   Path made;  // by this process
   const auto open = [&](int64_t processes) {
     widen_batch(config, processes);
     rounding_of(config.train.precision);  // refuses what this device has not, before there is a folder
     RunFolder folder = RunFolder::create({.out = runs.path(),
-                                          .name = call.get("name"),
+                                          .name = arguments.get("name"),
                                           .base = base,
-                                          .command = call.command(),
+                                          .command = arguments.command_line(),
                                           .config = to_toml(config)});
     made = folder.path();
     return Opening{std::move(config), std::move(folder)};
   };
-  return train_as_started(call, open, [&] {
+  return train_as_started(arguments, open, [&] {
     // A run that failed before it had anything to show has nothing to keep.
     if (!made.empty() && !RunFolder::elsewhere(made).begun() && !pretraining_begun(made))
       io::remove_all(made);

@@ -3,27 +3,27 @@
 
 #include "heed/core/io/files.h"
 #include "heed/data/tokenizers/tokenizer.h"
-#include "heed/train/commands/command_list.h"
+#include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/decode/translator.h"
 
 namespace heed {
 namespace {
 
-int run(const ParsedArguments& call) {
-  apply_machine(call);
-  LoadedRun run = load_run(call.words[0], call.get("checkpoint"), "", false);
+int run(const ParsedArguments& arguments) {
+  apply_machine(arguments);
+  LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", false);
   auto* model = dynamic_cast<TranslationModel*>(run.model.get());
   if (model == nullptr)
-    fail("translate: ", call.words[0], " is a run of the task ", run.config.task_name,
+    fail("translate: ", arguments.positional[0], " is a run of the task ", run.config.task_name,
          ", not of a translator.");
-  apply_decoding(run.config, call);
+  apply_decoding(run.config, arguments);
   const std::vector<NamedBytes> files = sealed_files(run.checkpoint);
   const auto source = artifact_tokenizer(files, "source");
   const auto own = artifact_tokenizer(files, "target");
   if (!source) fail(Fault::data, "translate: the checkpoint holds no tokenizer.");
   const Tokenizer& target = own ? *own : *source;
-  const Bf16Weights narrow = narrowed(*run.model, call);
+  const Bf16Weights narrow = narrowed(*run.model, arguments);
   const Bf16Weights::Used used(narrow);
   const auto put = [&](const std::vector<std::string>& sentences) {
     for (const std::string& line :
@@ -32,8 +32,8 @@ int run(const ParsedArguments& call) {
     }
     io::flush_output();
   };
-  if (call.words.size() > 1) {
-    put({call.words.begin() + 1, call.words.end()});
+  if (arguments.positional.size() > 1) {
+    put({arguments.positional.begin() + 1, arguments.positional.end()});
   } else if (isatty(STDIN_FILENO) == 1) {  // a person types: answer each line
     io::InputLines input;
     while (const auto line = input.next()) put({*line});

@@ -55,7 +55,7 @@ Rounding rounding_of(Precision precision);
 
 /// Batches a step at most: each draws its random numbers in a range of its own, and the ranges of so many
 /// still hold a thousand draws each.
-inline constexpr int64_t most_accumulated = 10000;
+inline constexpr int64_t max_grad_accumulation = 10000;
 
 /// How long and how a run trains.
 struct TrainOptions {
@@ -95,9 +95,10 @@ struct DecodeOptions {
   int64_t max_extra_tokens = 50;  ///< an output may be this much longer than its source
   /// Names the three settings of [decode].
   void fields(Fields& f) {
-    f("beam_size", beam_size, "hypotheses kept; 1: greedy");
+    f("beam_size", beam_size, {1, 1000}, "hypotheses kept; 1: greedy");
     f("length_penalty", length_penalty, "exponent of the length normalisation of beams");
-    f("max_extra_tokens", max_extra_tokens, "tokens an output may be longer than its source");
+    f("max_extra_tokens", max_extra_tokens, {1, max_integer},
+      "tokens an output may be longer than its source");
   }
 };
 

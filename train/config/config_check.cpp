@@ -75,32 +75,21 @@ void check_pretraining(const Config& config) {
 void check_values(const Config& config) {
   const TrainOptions& train = config.train;
   const DecodeOptions& decode = config.decode;
+  TrainOptions same_train = train;  // fields() is for reading and writing
+  DecodeOptions same_decode = decode;
+  check_ranges(*config.task, "data.");
+  detail::check_ranges([&](Fields& f) { config.task->model_fields(f); }, "model.");
   config.model.check();
+  check_ranges(same_train, "train.");
+  check_ranges(same_decode, "decode.");
   const auto at_least = [](const char* key, double value, double least) {
     if (!(value >= least)) fail("train.", key, " = ", value, ". It must be at least ", least, ".");
   };
   const auto share = [](const char* key, double value) {
     if (!(value >= 0 && value < 1)) fail("train.", key, " = ", value, ". It must be at least 0 and below 1.");
   };
-  at_least("max_steps", static_cast<double>(train.max_steps), 0);
-  at_least("epochs", static_cast<double>(train.epochs), 0);
-  at_least("pretrain_steps", static_cast<double>(train.pretrain_steps), 0);
   at_least("pretrain_rate", train.pretrain_rate, 0);
-  if (train.grad_accumulation < 1 || train.grad_accumulation > most_accumulated) {
-    fail("train.grad_accumulation = ", train.grad_accumulation, ". It must be 1 to ", most_accumulated,
-         ". For more examples a step, make the batch larger.");
-  }
-  at_least("batch_size", static_cast<double>(train.batch_size), 0);
-  at_least("batch_tokens", static_cast<double>(train.batch_tokens), 1);
   at_least("learning_rate", train.schedule.learning_rate, 0);
-  at_least("warmup_steps", static_cast<double>(train.schedule.warmup_steps), 0);
-  at_least("seed", static_cast<double>(train.seed), 0);
-  at_least("keep_checkpoints", static_cast<double>(train.keep_checkpoints), 1);
-  at_least("validate_every", static_cast<double>(train.validate_every), 0);
-  at_least("checkpoint_every", static_cast<double>(train.checkpoint_every), 0);
-  at_least("skip_limit", static_cast<double>(train.skip_limit), 1);
-  at_least("overfit_batches", static_cast<double>(train.overfit_batches), 0);
-  at_least("patience", static_cast<double>(train.patience), 0);
   at_least("time_limit", train.time_limit, 0);
   at_least("grad_clip", train.optimizer.grad_clip, 0);
   at_least("grad_clip_value", train.optimizer.grad_clip_value, 0);
@@ -117,10 +106,6 @@ void check_values(const Config& config) {
     fail("train.max_steps = ", train.max_steps, " and train.epochs = ", train.epochs,
          ". Set one of them and leave the other 0.");
   }
-  if (decode.beam_size < 1 || decode.beam_size > 1000)
-    fail("decode.beam_size = ", decode.beam_size, ". It must be 1 to 1000.");
-  if (decode.max_extra_tokens < 1)
-    fail("decode.max_extra_tokens = ", decode.max_extra_tokens, ". It must be at least 1.");
   for (const auto& [key, spec] : {std::pair{"encoder", &config.attention.encoder},
                                   {"decoder", &config.attention.decoder},
                                   {"cross", &config.attention.cross}}) {

@@ -37,8 +37,8 @@ void fast_dev_run(Config& config) {
 }
 
 void overfit(Config& config, int64_t batches) {
-  if (batches < 1 || batches > most_accumulated)
-    fail("--overfit ", batches, ": it must be 1 to ", most_accumulated, " batches.");
+  if (batches < 1 || batches > max_grad_accumulation)
+    fail("--overfit ", batches, ": it must be 1 to ", max_grad_accumulation, " batches.");
   if (config.train.pretrain != Pretrain::none) {
     fail("--overfit ", batches, ": train.pretrain would train on all data before. Add --pretrain none",
          " --pretrain-steps 0.");

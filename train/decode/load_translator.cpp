@@ -3,7 +3,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/train/decode/translator.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/task.h"
 

@@ -1,4 +1,4 @@
-// Epochs, positions, and who makes the batches there.
+// Gives the batches of a run in order: keeps epoch and position, and starts the thread that makes them.
 #include "heed/train/loop/batch_stream.h"
 
 #include <utility>
@@ -77,7 +77,7 @@ void BatchStream::plan(int64_t epoch) {
 }
 
 int64_t BatchStream::planned(int64_t epoch) const {
-  // The first plan stays: another thread may be scoring its batches.
+  // Keep the first plan: another thread may still be scoring its batches.
   return config_.train.overfit_batches > 0 ? first_planned_ : config_.task->plan(epoch);
 }
 

@@ -1,4 +1,4 @@
-// What a checkpoint is made of, and which ones stay.
+// Writes, restores, marks and removes the checkpoints of a run.
 #include "heed/train/loop/checkpoint_manager.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 #include "heed/core/memory/storage.h"
-#include "heed/train/loop/anomaly_detection.h"
 #include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/non_finite_search.h"
 #include "heed/train/loop/overfit.h"
 
 namespace heed {
@@ -61,8 +61,8 @@ std::string CheckpointManager::last_good() const {
 void CheckpointManager::truncate() {
   if (folder_.is_none()) return;
   group_.together_on_main([&] {
-    // The log last: what a kill in between leaves is a run that goes on from another of its checkpoints, with
-    // a log that reaches as far.
+    // Cut the log last: a kill in between leaves a run that resumes from an earlier checkpoint, and a log
+    // that still has all lines up to it.
     drop_checkpoints_after(folder_.path(), state_.step);
     update_best();
     log_.truncate();
@@ -81,8 +81,7 @@ void CheckpointManager::mark_best() {
 }
 
 void CheckpointManager::write() {
-  // The last update may have left the range of numbers although loss and gradient had not: such weights are
-  // not kept.
+  // The last update may have overflowed although loss and gradient were finite. Such weights are not saved.
   StepBatches none;
   const bool finite = std::isfinite(optimizer_.value_norm());
   const std::string bad = finite ? find_bad_buffer(model_) : find_bad_value(model_, none, {}, [] {});
@@ -93,7 +92,7 @@ void CheckpointManager::write() {
   }
   if (!group_.is_main() || folder_.is_none()) return;
   log_.sync();
-  // It is put together in memory, which idle tensors may hold.
+  // The files are assembled in memory, which cached blocks may occupy.
   if (free_bytes() < 2 * (optimizer_.values().bytes() + optimizer_.moment_bytes()))
     release_cached(Device::cpu);
   state_.tick = rng_.tick();

@@ -1,4 +1,5 @@
-// The checkpoints of a run while it trains: written, kept, marked as best, resumed from.
+// Decides for a Trainer when a checkpoint is written, what it holds, which ones stay and which is the best,
+// and restores a run from one. run/checkpoint_folder.h writes and reads the files.
 #pragma once
 
 #include <optional>
@@ -8,7 +9,7 @@
 #include "heed/train/config/config.h"
 #include "heed/train/loop/step_log.h"
 #include "heed/train/optim/optimizer.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/run/run_state.h"
 

@@ -1,4 +1,5 @@
-// Shards of batches, and gradients that are sent while the backward pass still runs.
+// Data parallelism: each process computes its shard of a batch and sends gradients while the backward pass
+// runs.
 #include "heed/train/loop/data_parallel.h"
 
 #include <cmath>
@@ -8,7 +9,7 @@
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
-#include "heed/train/loop/anomaly_detection.h"
+#include "heed/train/loop/non_finite_search.h"
 
 namespace heed {
 
@@ -49,13 +50,13 @@ void DataParallel::rerun(const TrainContext& context, StepBatches& batches) {
 }
 
 void DataParallel::pass(const TrainContext& context, StepBatches& batches, bool first, bool reduce) {
-  // A callback may change gradients after the backward pass: then none is sent before its end.
+  // A callback may change gradients after the backward pass, so gradients are then sent only after it.
   const bool early = reduce && !callbacks_.inside_steps();
   const double weight = batches.weight();
   for (int64_t i = 0; i < batches.count(); ++i) {
     const Tensor part = view::slice(losses_, 0, i, i + 1);
     const Batch batch = batches.at(i);
-    // Held ones may be those of a recorded step, which reads what was written before it.
+    // Held batches may belong to a captured step, which reads factors that were written before it.
     if (!batches.is_held()) write_factor(i, batch.weight, weight);
     begin_draws(i, batches.count());
     if (batch.weight == 0) {  // fewer rows than processes
@@ -81,7 +82,7 @@ void DataParallel::pass(const TrainContext& context, StepBatches& batches, bool 
 }
 
 void DataParallel::abandon() {
-  // The others learn from the loss that the step failed.
+  // The loss tells the other processes that the step failed.
   launch<kernel::Fill>(losses_.device(), losses_, NAN);
   reducer_->finish(losses_);
 }
@@ -93,7 +94,7 @@ double DataParallel::loss_of(const StepBatches&, const std::vector<double>& loss
 }
 
 void DataParallel::share_buffers() {
-  for (const Named& one : buffers(model_)) {  // asked for each time: a step may have put another in its place
+  for (const Named& one : buffers(model_)) {  // listed anew each time: a step may replace a buffer
     const Tensor& buffer = *one.tensor;
     const Tensor here = contiguous(buffer.to(Device::cpu).detach());
     group_.broadcast(here.raw(), here.bytes());

@@ -1,4 +1,4 @@
-// Patience, time and signals.
+// Stops a run early: patience is exhausted, time is up, or a signal asks for it.
 #include "heed/train/loop/early_stopping.h"
 
 #include "heed/train/loop/stop_signals.h"

@@ -1,4 +1,4 @@
-// Batches of a step, there or made one by one.
+// The batches of one step: all held at once, or made one after the other.
 #include "heed/train/loop/gradient_accumulation.h"
 
 #include <utility>
@@ -84,8 +84,7 @@ void StepBatches::change_first(std::function<void(Batch&)> change) {
 }
 
 bool holds_batches(const TrainOptions& options) {
-  // A step of more batches than this gains little by being recorded, and would keep all of them on the
-  // device.
+  // A step of more batches gains little by graph capture, which would keep all of them on the device.
   constexpr int64_t most_held = 64;
   return options.grad_accumulation == 1 ||
          (default_device == Device::cuda && options.grad_accumulation <= most_held);

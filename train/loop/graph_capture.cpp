@@ -1,4 +1,4 @@
-// Recording a step, or finding out that it cannot be.
+// Captures a training step as a CUDA graph, or finds out why it cannot be captured.
 #include "heed/train/loop/graph_capture.h"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Which recording serves which batches.
+// Finds the captured step whose batch shapes are those of the next step.
 #include "heed/train/loop/graph_capture_cache.h"
 
 #include <utility>
@@ -24,7 +24,7 @@ void CapturedStepCache::replay(StepBatches& batches) {
 }
 
 CapturedStepCache::ShapeSteps* CapturedStepCache::find(StepBatches& batches) {
-  constexpr size_t max_shapes = 256;  // more are of shapes that seldom come again
+  constexpr size_t max_shapes = 256;  // further shapes are rare and seldom repeat
   if (!batches.is_held()) {
     if (why_not_.empty()) why_not_ = text("each would keep its ", batches.count(), " batches on the device");
     return nullptr;
@@ -63,14 +63,16 @@ std::string CapturedStepCache::key_of(StepBatches& batches) const {
   std::string key;
   for (const Batch& batch : batches.all()) {
     for (const Tensor& x : batch.tensors) key += text(x.dtype(), x.shape());
-    // With several batches a step, their weights are factors in it; of a shard, where its draws begin.
+    // Weights of several batches, and the place where the random numbers of a shard begin, are constants of a
+    // captured step.
     if (group_.size() > 1)
       key += text(" ", batch.rows.first, "+", batch.rows.count, ";");
     else if (batches.count() > 1)
       key += text(" ", batch.weight, ";");
   }
   if (group_.size() == 1) return key;
-  std::string all;  // they record the same steps, though the shards of one may look alike in two
+  std::string all;  // all processes capture the same steps, although the shards of one may have equal shapes
+                    // in two of them
   for (const std::string& other : group_.all_gather(key)) all += other + '|';
   return all;
 }

@@ -1,4 +1,4 @@
-// The range test: a loop of its own, whose steps are those of training.
+// The learning rate range test: its own loop over ordinary training steps.
 #include "heed/train/loop/learning_rate_finder.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-constexpr double memory_of_mean = 0.7;  // of the running mean that divergence is judged by
+constexpr double memory_of_mean = 0.7;  // decay of the running mean of losses, on which divergence is judged
 
 void check(const LearningRateRange& range) {
   if (!(range.from > 0 && range.from < range.to && std::isfinite(range.to)))
@@ -45,7 +45,7 @@ std::optional<double> LearningRateCurve::suggestion() const {
 
 void analyse(LearningRateCurve& curve) {
   const auto count = static_cast<int64_t>(curve.losses.size());
-  // A loss that is not finite says only that it is over.
+  // A loss that is not finite only ends the test.
   int64_t finite = 0;
   while (finite < count && std::isfinite(curve.losses[static_cast<size_t>(finite)])) ++finite;
   curve.smoothed.clear();
@@ -64,7 +64,7 @@ void analyse(LearningRateCurve& curve) {
   if (finite == 0) return;
   const auto lowest = std::min_element(curve.smoothed.begin(), curve.smoothed.end());
   curve.lowest = static_cast<size_t>(lowest - curve.smoothed.begin());
-  double fastest = 0;  // a slope above 0 is no descent
+  double fastest = 0;  // only negative slopes descend
   for (int64_t at = reach; at <= static_cast<int64_t>(curve.lowest) && at + reach < finite; ++at) {
     const double here = slope(curve, at, reach);
     if (here >= fastest) continue;
@@ -83,7 +83,7 @@ LearningRateCurve find_learning_rate(Config& config, const LearningRateRange& ra
   rng.advance();  // tick 0 made the weights, as in training
   Optimizer optimizer(*model, config.train.optimizer);
   RunState state;
-  steps_of(config);  // refuses data that make no batch
+  steps_of(config);  // fails where the data make no batch
   BatchStream batches(config, group, state, false);
   const TrainCallbacks none;
   Progress quiet;
@@ -105,7 +105,7 @@ LearningRateCurve find_learning_rate(Config& config, const LearningRateRange& ra
     curve.rates.push_back(rate);
     curve.losses.push_back(loss);
     if (step) step(state.step, rate, loss);
-    // The mean starts from 0, so it is divided by the weight it has gathered.
+    // Bias correction: the running mean starts from 0.
     mean = memory_of_mean * mean + (1 - memory_of_mean) * loss;
     const double present = mean / (1 - std::pow(memory_of_mean, static_cast<double>(state.step)));
     lowest = std::min(lowest, present);

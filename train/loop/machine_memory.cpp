@@ -1,4 +1,4 @@
-// Read from /proc, /sys and the limits of the process.
+// Reads free memory from /proc, /sys and the limits of the process.
 #include "heed/train/loop/machine_memory.h"
 
 #include <malloc.h>
@@ -15,10 +15,10 @@
 namespace heed {
 namespace {
 
-// More than there is anywhere, and little enough that what a process holds can be added.
+// Above any real memory, and far enough below the largest integer that sums with it do not overflow.
 constexpr int64_t unlimited = int64_t{1} << 60;
 
-/// The number behind a word of a file; none when file or word is not there.
+/// The number that follows a word in a file; none when the file or the word is missing.
 std::optional<int64_t> number_after(const Path& path, const std::string& word) {
   try {
     const std::string metadata = io::read(path);
@@ -39,7 +39,7 @@ int64_t of_this_process(const char* word) {
   return number_after("/proc/self/status", word).value_or(0) * 1024;
 }
 
-/// What a control group leaves; files it has cached are given up when memory is needed.
+/// Free memory of a control group in bytes. Its file cache counts as free.
 int64_t left_by_group() {
   const Path group = "/sys/fs/cgroup";
   const auto most = number_after(group / "memory.max", "");
@@ -81,7 +81,7 @@ int64_t for_tensors(int64_t gpu_free) {
 void cap_to_free_memory(const FreeMemory& free) {
   const auto cap = [&](Device device, int64_t more) {
     if (device == default_device && free.device_given) return;
-    // A cap of 0 would be none.
+    // 0 would mean no cap.
     cap_memory(std::max<int64_t>(memory_use(device).reserved + more, 1), device);
   };
   cap(Device::cpu, free_bytes() / free.sharing);

@@ -1,4 +1,4 @@
-// The rehearsal of a run.
+// Estimates memory and time of a run by computing a few of its steps before it starts.
 #include "heed/train/loop/memory_estimate.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 #include "heed/core/memory/storage.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
-#include "heed/train/loop/anomaly_detection.h"
 #include "heed/train/loop/gradient_accumulation.h"
 #include "heed/train/loop/machine_memory.h"
+#include "heed/train/loop/non_finite_search.h"
 #include "heed/train/loop/overfit.h"
 #include "heed/train/loop/progress.h"
 #include "heed/train/loop/worst_case_batches.h"
@@ -22,13 +22,14 @@
 namespace heed {
 namespace {
 
-// Seconds spent on largest batches: where steps are long, a typical one and one of the largest must do.
+// Seconds spent on largest batches. Where steps are long, only a typical one and one of the largest are
+// computed.
 constexpr double patience = 60;
-// A step is timed again until it took so many sweeps, or so many seconds, or this share of the run: a single
-// one says too little on a machine that others use too.
+// A step is timed repeatedly until it took so many batches, so many seconds, or this fraction of the run: on
+// a machine with other work a single time varies too much.
 constexpr int64_t timed_sweeps = 15;
 constexpr double timing_seconds = 1, timing_share = 0.03;
-// Where a typical one took as many seconds when its memory was measured, that is its time.
+// A typical step that took this many seconds when its memory was measured is not timed again.
 constexpr double long_step = 10;
 
 std::string name_of_owner(const void* owner, Module* model) {
@@ -52,8 +53,8 @@ struct StepTime {
   double seconds = 0, flops = 0;
 };
 
-/// A step of so many sweeps through batches alike, with updates that change no weight: the median of several.
-/// `first` is what one sweep took before.
+/// Seconds of a step over so many batches of one size: the median of several, whose updates change no weight.
+/// `first`: seconds of one batch, measured before.
 StepTime time_of(const std::function<void()>& forward_backward, const StepTime& first, Optimizer& optimizer,
                  int64_t accumulate, int64_t steps) {
   const Device device = optimizer.values().device();
@@ -85,7 +86,7 @@ StepTime time_of(const std::function<void()>& forward_backward, const StepTime& 
   return {*middle, flops};
 }
 
-/// Bytes of the other batches of a step, where all are there while one is computed.
+/// Bytes of the other batches of a step, where all are held while one is computed.
 int64_t held_beside(const TrainOptions& options, const Batch& batch) {
   if (!holds_batches(options)) return 0;
   int64_t bytes = 0;
@@ -93,13 +94,13 @@ int64_t held_beside(const TrainOptions& options, const Batch& batch) {
   return (options.grad_accumulation - 1) * bytes;
 }
 
-/// Of one validation, by its parts.
+/// Estimates one validation from the parts it consists of.
 double seconds_of_validation(const Task& task, Module& model, Device device) {
   double out = 0;
   for (const ValidationPart& part : task.validation_cost(model)) {
     if (part.some <= 0) continue;
     double seconds = 0;
-    // The first time finds its memory: where that was quick, the second counts.
+    // The first run allocates memory; where it was quick, the time of a second run counts.
     for (int turn = 0; turn < 2 && seconds < timing_seconds; ++turn) {
       synchronize(device);
       const double began = seconds_now();
@@ -172,7 +173,7 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
     }
     optimizer.clear();
     out.validation_seconds = seconds_of_validation(task, model, device);
-    // Memory is warm now.
+    // Memory is allocated now.
     const Batch batch = make(batches.typical());
     const auto forward_backward = [&] { step(batch); };
     const StepTime typical =
@@ -188,13 +189,13 @@ Estimate estimate_run(const Config& config, Module& model, Optimizer& optimizer,
   out.seconds = out.step_seconds * batches.mean_over_typical() * static_cast<double>(steps);
   const int64_t every = validate_every(config.train, steps);
   out.validations = (steps + every - 1) / every;
-  // A checkpoint is put together in memory, and the best one is read back whole; the rest is small, and finds
-  // some room in what malloc holds already.
+  // A checkpoint is assembled in memory, and the best one is read back whole. All else is small and fits into
+  // what malloc holds already.
   const int64_t rest = std::max<int64_t>((int64_t{2} << 20) - free_heap_bytes(), 0);
   const int64_t later = out.weights + out.moments + rest;
   out.now = resident_bytes();
   out.peak = std::max(peak_resident_bytes(), out.now + later);
-  // What is cached is given back where a checkpoint needs it.
+  // Cached blocks are freed where a checkpoint needs the memory.
   const MemoryUse use = memory_use(Device::cpu);
   if (const int64_t left = free_bytes() + use.reserved - use.live; later > left) {
     fail(Fault::memory, "memory of the machine: this run needs about ", bytes_text(out.peak),
@@ -210,8 +211,7 @@ int64_t validate_every(const TrainOptions& options, int64_t steps) {
 
 int64_t steps_of(const TrainOptions& options, int64_t batches) {
   if (options.max_steps > 0) return options.max_steps;
-  // A step that an epoch's batches do not fill goes on with the next epoch's; only the last one is rounded
-  // up.
+  // A step may take batches of two epochs; only the last step of the run may have fewer batches.
   return std::max<int64_t>(
       (options.epochs * batches + options.grad_accumulation - 1) / options.grad_accumulation, 1);
 }
@@ -279,16 +279,16 @@ void explain_memory(const Config& config, Module* model, const std::string& when
   constexpr std::string_view general = " Use a smaller batch, length or model.";
   std::string what = "out of memory.";
   Device device = last_shortage();
-  bool by_batches = false;  // is or was anything asked for that a smaller batch has less of
+  bool by_batches = false;  // whether a smaller batch would need less of any of this
   try {
     throw;
   } catch (const Error& error) {
     if (error.fault() != Fault::memory) throw;
     what = error.what();
-    if (what.ends_with(general)) what.resize(what.size() - general.size());  // said in numbers below
+    if (what.ends_with(general)) what.resize(what.size() - general.size());  // repeated with numbers below
   } catch (const std::bad_alloc&) {
     device = Device::cpu;
-    by_batches = model != nullptr;  // lists of a batch lie outside of tensors, and come after the model
+    by_batches = model != nullptr;  // lists of a batch are no tensors and come after the model
   }
   constexpr int64_t least_told = 100000;
   std::vector<std::pair<std::string, int64_t>> users;
@@ -305,7 +305,7 @@ void explain_memory(const Config& config, Module* model, const std::string& when
   const std::string help =
       by_batches && batch > 1
           ? text(in_tokens ? "--batch-tokens " : "--batch-size ", batch / 2, " (now ", batch,
-                 ") with --grad-accumulation ", std::min(2 * train.grad_accumulation, most_accumulated))
+                 ") with --grad-accumulation ", std::min(2 * train.grad_accumulation, max_grad_accumulation))
           : text("a smaller model.d_model (now ", config.model.d_model, "), model.layers (now ",
                  config.model.layers, ") or model.max_length (now ", config.model.max_length, ")");
   fail(Fault::memory, what, " It ran out ", when, ". ", held, " Try ", help,

@@ -1,11 +1,11 @@
-// Skipping, and when that does not help.
+// Skips steps whose loss or gradient is not finite, up to train.skip_limit in a row; else stops the run.
 #include "heed/train/loop/non_finite_guard.h"
 
 #include <cmath>
 
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
-#include "heed/train/loop/anomaly_detection.h"
+#include "heed/train/loop/non_finite_search.h"
 
 namespace heed {
 
@@ -29,7 +29,7 @@ void NonFiniteGuard::keep_buffers() {
     KeptBuffer& kept = kept_[i];
     kept.place = all[i].tensor;
     kept.before = *kept.place;
-    // Else in the memory of the step before.
+    // Otherwise reuse the copy's memory of the step before.
     if (!kept.numbers || kept.numbers.shape() != kept.before.shape())
       kept.numbers = Tensor::zeros(kept.before.shape(), kept.before.dtype(), kept.before.device());
     launch<kernel::Copy>(kept.before.device(), kept.before, kept.numbers);

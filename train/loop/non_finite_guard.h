@@ -1,4 +1,5 @@
-// What happens at a step whose loss or gradient is not finite: it is left out, or the run stops.
+// What a run does at a step whose loss or gradient is NaN or infinite: skips it, or stops. Where the value
+// came from is found by non_finite_search.h.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The few batches of a run that overfits on purpose, and what comes of it.
+// --overfit: trains on a few batches alone, and reports whether the loss approached 0.
 #include "heed/train/loop/overfit.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ Scores overfit_scores(const Config& config, Module& model) {
 std::string overfit_verdict(double first, double last) {
   char numbers[96];
   std::snprintf(numbers, sizeof numbers, "loss %.4g at first, %.4g at last: ", first, last);
-  // A loss may be below 0, as a density's is; then only its direction says something.
+  // The loss of a density may be below 0; then only whether it falls is reported.
   const double left = first > 0 ? last / first : last < first ? 0.5 : 1;
   const char* words = left <= 0.1  ? "it has learned these batches by heart"
                       : left < 0.9 ? "it learns; more steps or a higher learning rate should bring it near 0"

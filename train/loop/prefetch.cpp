@@ -1,4 +1,4 @@
-// The thread that makes batches, and what it hands over.
+// A thread that makes the next batches while the present one is trained on.
 #include "heed/train/loop/prefetch.h"
 
 #include <cstdlib>

@@ -1,10 +1,10 @@
-// From a run that predicts tokens to one that classifies.
+// Pre-training: runs token prediction first, then gives its weights to the classifier.
 #include "heed/train/loop/pretraining.h"
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/hash.h"
 #include "heed/nn/encoder_models.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/metrics_log.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/task.h"

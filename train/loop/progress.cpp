@@ -1,4 +1,4 @@
-// Lines for people who wait.
+// Progress lines of training on the terminal.
 #include "heed/train/loop/progress.h"
 
 #include <unistd.h>
@@ -88,7 +88,7 @@ std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
   };
   const std::string total = std::to_string(now.total);
   struct Part {
-    int rank;  // of two parts, the one with the higher rank is left out first
+    int rank;  // parts of higher rank are dropped first when the line is too long
     std::string words;
   };
   std::vector<Part> parts{
@@ -112,7 +112,7 @@ std::string progress_line(const Progress::Now& now, bool bar, int64_t columns) {
     for (const Part& part : parts) out += part.words;
     return out;
   };
-  // A terminal breaks a line that fills it, and then the line cannot be written over.
+  // A terminal wraps a line that fills it, and a wrapped line cannot be overwritten.
   const size_t most = static_cast<size_t>(std::max<int64_t>(columns, 1)) - 1;
   while (parts.size() > 1 && whole().size() > most)
     parts.erase(std::max_element(parts.begin(), parts.end(),
@@ -126,7 +126,7 @@ void Progress::step(const Now& now) {
   const bool last = now.step == now.total;
   if (terminal_) {
     if (!last && time - printed_at_ < 0.2) return;
-    const int64_t columns = terminal_columns(STDERR_FILENO, 80);  // anew: windows change
+    const int64_t columns = terminal_columns(STDERR_FILENO, 80);  // asked each time: windows are resized
     quiet = !io::rewrite_error_line(progress_line(now, true, columns));
     open_ = true;
   } else {

@@ -1,4 +1,4 @@
-// Windows of steps, and their speed.
+// Averages losses and speed over the steps since the last line, and logs them.
 #include "heed/train/loop/step_log.h"
 
 #include <algorithm>

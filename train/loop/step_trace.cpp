@@ -88,7 +88,7 @@ void StepTrace::after_step(const TrainContext& context, const StepResult&) {
   timeline_->slice(step_name, "update", nullptr, part_began_);
   timeline_->slice(step_name, step_name, nullptr, step_began_);
   ++recorded_;
-  // What comes between two steps, such as a validation, is not recorded.
+  // Work between two steps, such as a validation, is not recorded.
   const std::vector<TimelineEvent> more = timeline_->events();
   events_.insert(events_.end(), more.begin(), more.end());
   dropped_ += timeline_->dropped();

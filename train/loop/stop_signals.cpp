@@ -1,4 +1,4 @@
-// Flags instead of a sudden end.
+// Turns SIGINT, SIGTERM, SIGHUP, SIGXCPU and SIGUSR1 into flags that the training loop reads after each step.
 #include "heed/train/loop/stop_signals.h"
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<int> stop_signal = 0;
 std::atomic<bool> save_asked = false;
-// So a handler may touch them.
+// Lock-free, so that a signal handler may use them.
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 bool is_of_people(int number) { return number == SIGINT || number == SIGTERM; }
@@ -33,8 +33,8 @@ struct Handlers {
 };
 
 std::mutex handlers_mutex;
-int num_alive = 0;                 // StopSignals that live
-std::optional<Handlers> handlers;  // while any does
+int num_alive = 0;                 // StopSignals objects that exist
+std::optional<Handlers> handlers;  // set while any exists
 
 }  // namespace
 
@@ -51,7 +51,8 @@ HandledSignal::HandledSignal(int number, void (*handler)(int)) : number_(number)
 HandledSignal::~HandledSignal() { ::sigaction(number_, &before_, nullptr); }
 
 SaveSignal::SaveSignal() : handled_(SIGUSR1, on_save) {
-  // A parent that hands it on blocks it until here, so that it does not end a child that has just begun.
+  // A parent that forwards a signal blocks it until here, so that it does not kill a child that has just
+  // started.
   sigset_t one;
   ::sigemptyset(&one);
   ::sigaddset(&one, SIGUSR1);

@@ -1,4 +1,4 @@
-// What a step computes, and what is done when its numbers are not finite.
+// One training step: forward, backward, update; and the search for a value that is not finite.
 #include "heed/train/loop/train_step.h"
 
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "heed/autograd/tape.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
-#include "heed/train/loop/anomaly_detection.h"
+#include "heed/train/loop/non_finite_search.h"
 
 namespace heed {
 
@@ -36,8 +36,8 @@ StepResult TrainStep::run(StepBatches batches, double rate) {
   std::string bad;
   try {
     compute(batches, rate);
-    // Up to here nothing has waited for the device. Its numbers are read once a step, by one copy: a number
-    // that is not finite is met at its very step.
+    // The first wait for the device in this step. One copy reads all its numbers, so a value that is not
+    // finite is noticed in the same step.
     std::vector<double> numbers = numbers_.to_doubles();
     result.norm = std::sqrt(numbers.back());
     numbers.pop_back();
@@ -81,7 +81,7 @@ void TrainStep::compute(StepBatches& batches, double rate) {
 void TrainStep::forward_backward_update(StepBatches& batches) {
   const std::vector<Tensor> losses = passes_->run(context(), batches, is_first_);
   optimizer_.update(losses);
-  // Side by side, so that the host reads them at once.
+  // Adjacent in memory, so that one copy reads them.
   int64_t at = 0;
   const auto keep = [&](const Tensor& x) {
     const Tensor place = view::slice(numbers_, 0, at, at + x.size());

@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "heed/core/memory/storage.h"
-#include "heed/train/loop/anomaly_detection.h"
+#include "heed/train/loop/non_finite_search.h"
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/loop/stop_signals.h"
 
 namespace heed {
 namespace {
 
-/// The model with the weights it starts from; where memory runs out, says who holds how much.
+/// The model with its initial weights. The error for lack of memory lists which modules hold how much.
 std::unique_ptr<Module> make_model(Config& config, const RunFolder& folder, bool resumes, Rng& rng) {
   try {
     const MemoryScope owned(&memory_kinds[0]);
@@ -47,7 +47,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
       model_(make_model(config, folder, resume.has_value(), rng_)),
       optimizer_(make_optimizer(config, *model_)),
       total_(steps_of(config)),
-      // Of a group, the last shard of a batch is the largest.
+      // In a group, the last shard of a batch is the largest.
       estimate_(config.train.estimate ? estimate_run(config, *model_, *optimizer_, rng_, total_,
                                                      {group.size() - 1, group.size()})
                                       : Estimate()),
@@ -87,7 +87,8 @@ TrainResult Trainer::train() {
   bool save_asked = request.save;  // before the first step
   int stopped_by = 0;
   while (state_.step < total_ && !stopping_.patience_exhausted()) {
-    if (request.out_of_time && checkpoints_.saved() >= 0) break;  // one that has nothing to show takes a step
+    if (request.out_of_time && checkpoints_.saved() >= 0)
+      break;  // a session without a checkpoint takes one step first
     log_.step(take_step());
     request = collect_stop_request(group_, stopping_.out_of_time(log_.seconds()));
     if (request.signal == 0 && validation_due()) evaluate();
@@ -97,7 +98,7 @@ TrainResult Trainer::train() {
     if (save_asked || stops || state_.step % save_every == 0 || state_.step == total_ ||
         state_.validated == state_.step)
       save();
-    log_.show();  // after it is saved: whoever reads this may be gone
+    log_.show();  // after saving, since writing may fail with SIGPIPE
     if (save_asked)
       progress_.say("saved", text("at step ", state_.step, ", as SIGUSR1 asks; the run goes on"));
     save_asked = false;

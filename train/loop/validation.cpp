@@ -1,4 +1,4 @@
-// Scoring by one process for all.
+// Validation: the main process scores, the others receive the scores.
 #include "heed/train/loop/validation.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Extremes first, then what a fitted sum expects to be larger.
+// Chooses batches to measure: first the extremes, then those that a fitted cost model expects to be larger.
 #include "heed/train/loop/worst_case_batches.h"
 
 #include <algorithm>
@@ -10,9 +10,10 @@ namespace heed {
 namespace {
 
 constexpr int64_t enough = 20000;
-constexpr size_t most_expected = 3;  // measured because of an expectation, after the typical and the extremes
+constexpr size_t most_expected =
+    3;  // measured because the fit expects more of them, after the typical one and the extremes
 
-/// The sum that `weights` make of extents; the first of them stands alone.
+/// weights[0] + sum over i of weights[i + 1] batch_cost[i].
 double sum_of(const std::vector<double>& weights, const std::vector<double>& batch_cost) {
   return std::inner_product(batch_cost.begin(), batch_cost.end(), weights.begin() + 1, weights[0]);
 }
@@ -71,7 +72,7 @@ std::optional<BatchPlace> WorstCaseBatches::next() {
     return kinds_[kind].first;
   };
   if (measured_.empty()) return ask(typical_);
-  // Among those with most of an extent, the one that has most of all.
+  // Among batches with the largest value of one extent, take the one with the largest sum.
   const auto total = [](const Kind& kind) {
     return std::accumulate(kind.batch_cost.begin(), kind.batch_cost.end(), 0.0);
   };
@@ -97,8 +98,8 @@ double WorstCaseBatches::mean_over_typical() const {
   return typical > 0 ? sum_of(weights, mean_) / typical : 1;
 }
 
-/// Least squares with weights that are not negative, one weight after the other. More weights than numbers
-/// leave many answers: a slight pull to zero shares the effect among extents that grow together.
+/// Non-negative least squares by coordinate descent. With more weights than measurements the solution is not
+/// unique: a small ridge penalty shares the effect among extents that grow together.
 std::vector<double> WorstCaseBatches::fit(double Measured::*what) const {
   constexpr double pull = 1e-6;
   std::vector<double> weights(mean_.size() + 1), left;

@@ -25,7 +25,7 @@ struct Schedule {
     f("schedule", Choice(kind, {"constant", "noam", "rsqrt", "cosine", "linear", "one_cycle"}),
       "how the learning rate moves");
     f("learning_rate", learning_rate, "peak learning rate; for noam the factor before width^-0.5");
-    f("warmup_steps", warmup_steps, "steps of linear warm-up");
+    f("warmup_steps", warmup_steps, {0, max_integer}, "steps of linear warm-up");
     f("min_lr_ratio", min_lr_ratio, "share of the peak at the last step, for cosine and linear");
   }
 

@@ -11,7 +11,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/version.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/program_source.h"
 #include "heed/train/run/registration.h"

@@ -83,9 +83,9 @@ std::string to_json(const RunState& state) {
 RunState read_run_state(const Json& json, int64_t step, int64_t batches_a_step) {
   constexpr auto of_step = ", since the checkpoint is of that many steps";
   RunState state{.step = whole(json, "step", step, step, ", the step of the checkpoint")};
-  if (step > most_counted || batches_a_step > most_counted)
+  if (step > max_integer || batches_a_step > max_integer)
     fail(Fault::data, "step is ", step, ", of ", batches_a_step, " batches. Both must be at most ",
-         most_counted, ".");
+         max_integer, ".");
   read_place(json, state, batches_a_step);
   state.tick = whole(json, "tick", step + 1, step + 1, ", one more than the step");
   state.draws = whole(json, "draws", 0, max_draws, ", the draws of a step");

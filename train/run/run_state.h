@@ -1,4 +1,5 @@
-// state.json of a checkpoint: all state of a run but weights and optimizer moments.
+// The file state.json of a checkpoint: step, epoch, position in the data, best score. Weights and optimizer
+// moments are files beside it (loop/checkpoint_manager.h).
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include "heed/data/tokenizers/streamed_text.h"
 #include "heed/train/decode/sampling.h"
 #include "heed/train/tasks/lm_data.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {

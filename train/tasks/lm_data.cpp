@@ -34,15 +34,16 @@ void LanguageOptions::fields(Fields& f) {
   f("path", path, "a text file; empty: embedded verse");
   f("validation_path", validation_path, "text to choose the best checkpoint; empty: cut from data.path");
   f("test_path", test_path, "text for the final score; empty: that of validation");
-  f("num_examples", num_examples, "number of characters to generate of the embedded verse");
+  f("num_examples", num_examples, {1, 100'000'000}, "number of characters to generate of the embedded verse");
   f("train_fraction", train_fraction, "fraction of the text to train on; the rest is validation");
   f("tokenizer", Choice(tokenizer, {"character", "byte", "byte_pair", "unigram", "bpe"}),
     "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece");
   f("merges", merges, "folder of vocab.json and merges.txt for byte_pair; empty: learned from the text");
-  f("vocabulary", vocabulary, "subword pieces");
-  f("stride", stride,
+  f("vocabulary", vocabulary, {8, max_positions}, "subword pieces");
+  f("stride", stride, {0, max_positions},
     "new tokens that each window of the final score reads after its context; 0: all of them");
-  f("eval_batches", eval_batches, "random batches that estimate the validation loss; 0: no estimate");
+  f("eval_batches", eval_batches, {0, max_integer},
+    "random batches that estimate the validation loss; 0: no estimate");
 }
 
 void LanguageData::load_tokenizer(const std::vector<NamedBytes>& sealed_files) {
@@ -92,12 +93,9 @@ void LanguageData::load(const Config& config, const std::vector<NamedBytes>& sea
                         const std::function<void(const std::string&)>& log) {
   if (!(options.train_fraction > 0 && options.train_fraction < 1))
     fail("data.train_fraction = ", options.train_fraction, ". It must be between 0 and 1.");
-  if (options.stride < 0 || options.stride > config.model.max_length)
+  if (options.stride > config.model.max_length)
     fail("data.stride = ", options.stride, ". It must be 0 to model.max_length, ", config.model.max_length,
          ".");
-  if (options.eval_batches < 0)
-    fail("data.eval_batches = ", options.eval_batches, ". It must be at least 0.");
-  if (options.vocabulary < 8) fail("data.vocabulary = ", options.vocabulary, ". It must be at least 8.");
   if (!options.merges.empty() && options.tokenizer != TextUnit::byte_pair)
     fail("data.merges = ", shown(options.merges),
          " is for data.tokenizer = byte_pair. Take one of them out.");

@@ -9,7 +9,7 @@
 #include "heed/data/formats/idx.h"
 #include "heed/data/synthetic/digits.h"
 #include "heed/nn/encoder_models.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {
@@ -24,14 +24,16 @@ struct Options {
   int64_t shift = 0;
   void fields(Fields& f) {
     f("path", path, "folder of the MNIST idx files; empty: embedded digits");
-    f("num_examples", num_examples, "training images of the embedded digits");
-    f("test_size", test_size, "test images of the embedded digits");
-    f("validation", validation, "training images held out to choose the best checkpoint, at most a tenth");
-    f("shift", shift, "pixels that training images are moved by at most, each way, anew in every epoch");
+    f("num_examples", num_examples, {10, 10'000'000}, "training images of the embedded digits");
+    f("test_size", test_size, {10, 10'000'000}, "test images of the embedded digits");
+    f("validation", validation, {1, max_integer},
+      "training images held out to choose the best checkpoint, at most a tenth");
+    f("shift", shift, {0, 27},
+      "pixels that training images, of 28 x 28, are moved by at most, each way, anew in every epoch");
   }
   void model_fields(Fields& f) {
-    f("patch", patch, "side of a square patch; must divide 28");
-    f("head", head, "hidden width of the classifying head; 0: none");
+    f("patch", patch, {1, 28}, "side of a square patch; must divide 28");
+    f("head", head, {0, max_width}, "hidden width of the classifying head; 0: none");
     f("pool", Choice(pool, {"mean", "first"}),
       "what is classified: the mean of all tokens, or a token put first");
   }
@@ -59,25 +61,15 @@ class Mnist final : public Task {
 
   void load(const Config& config, const std::vector<NamedBytes>&,
             const std::function<void(const std::string&)>& log) override {
-    if (options_.patch < 1 || 28 % options_.patch != 0)
+    if (28 % options_.patch != 0)
       fail("model.patch = ", options_.patch, ". It must divide 28: 1, 2, 4, 7, 14 or 28.");
     if (config.train.batch_size < 1)
       fail("train.batch_size = ", config.train.batch_size,
            ". The task mnist counts images: give at least 1.");
-    if (options_.validation < 1)
-      fail("data.validation = ", options_.validation, ". Hold out at least 1 image.");
-    if (options_.shift < 0 || options_.shift > 27)
-      fail("data.shift = ", options_.shift, ". It must be 0 to 27: images have 28 x 28 pixels.");
     batch_ = config.train.batch_size;
     seed_ = static_cast<uint64_t>(config.train.seed);
     smoothing_ = config.train.label_smoothing;
     if (options_.path.empty()) {
-      for (const auto& [key, option, count] :
-           {std::tuple{"num_examples", "num-examples", options_.num_examples},
-            {"test_size", "test-size", options_.test_size}}) {
-        if (count < 10 || count > 10'000'000)
-          fail("data.", key, " = ", count, ". Give --", option, " 10 to 10000000.");
-      }
       train_ = digits(options_.num_examples, 1);
       test_ = digits(options_.test_size, 2);
       log("data        digits drawn by strokes of our own; real ones: --data FOLDER, or heed data get mnist");

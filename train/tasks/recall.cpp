@@ -5,7 +5,7 @@
 #include "heed/attention/variant.h"
 #include "heed/data/batching/shuffle.h"
 #include "heed/nn/encoder_models.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {
@@ -16,14 +16,16 @@ struct Options {
   int64_t head = 128;
   int64_t validation = 500, test_size = 2000;
   void fields(Fields& f) {
-    f("items", items, "keys with their values, in front of the question");
-    f("keys", keys, "different keys; no sequence has one twice");
-    f("values", values, "different values, the classes");
+    f("items", items, {1, 1'000'000}, "keys with their values, in front of the question");
+    f("keys", keys, {1, 1'000'000}, "different keys; no sequence has one twice");
+    f("values", values, {2, 1'000'000}, "different values, the classes");
     f("causal", causal, "no token looks at later ones: for attentions that only look back");
-    f("validation", validation, "sequences to choose the best checkpoint");
-    f("test_size", test_size, "test sequences");
+    f("validation", validation, {1, 1'000'000}, "sequences to choose the best checkpoint");
+    f("test_size", test_size, {1, 1'000'000}, "test sequences");
   }
-  void model_fields(Fields& f) { f("head", head, "hidden width of the classifying head; 0: none"); }
+  void model_fields(Fields& f) {
+    f("head", head, {0, max_width}, "hidden width of the classifying head; 0: none");
+  }
 };
 
 /// Sequences generated on the fly. Token 1 + keys + values * key + value is a pair; the last token, 1 + key,
@@ -39,14 +41,6 @@ class Recall final : public Task {
 
   void load(const Config& config, const std::vector<NamedBytes>&,
             const std::function<void(const std::string&)>& log) override {
-    for (const auto& [name, value, least] : {std::tuple{"items", options_.items, int64_t{1}},
-                                             {"keys", options_.keys, int64_t{1}},
-                                             {"values", options_.values, int64_t{2}},
-                                             {"validation", options_.validation, int64_t{1}},
-                                             {"test_size", options_.test_size, int64_t{1}}}) {
-      if (value < least || value > 1000000)
-        fail("data.", name, " = ", value, ". It must be ", least, " to 1000000.");
-    }
     if (options_.items > options_.keys)
       fail("data.items = ", options_.items, ", but there are ", options_.keys,
            " keys, and no sequence has one twice. Use fewer items or more keys.");

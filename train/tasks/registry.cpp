@@ -7,7 +7,7 @@
 #include "heed/core/io/files.h"
 #include "heed/train/program.h"
 #include "heed/train/run/registration.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {

@@ -14,7 +14,7 @@
 #include "heed/nn/transformer.h"
 #include "heed/train/config/config.h"
 #include "heed/train/report/report.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 
 namespace heed {
 

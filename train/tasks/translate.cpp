@@ -9,7 +9,7 @@
 #include "heed/train/metrics/bleu.h"
 #include "heed/train/metrics/chrf.h"
 #include "heed/train/metrics/edit_distance.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 #include "heed/train/tasks/translate_data.h"
 
 namespace heed {

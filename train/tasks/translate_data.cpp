@@ -13,12 +13,12 @@ void TranslateOptions::fields(Fields& f) {
   f("path", path, "TSV (plain or gzip), Moses pair, or JSON lines; empty: the embedded phrasebook");
   f("from", from, "source language, as file names and JSON keys spell it");
   f("into", into, "target language");
-  f("num_examples", num_examples, "sentence pairs to generate from the embedded phrasebook");
+  f("num_examples", num_examples, {1, 1'000'000}, "sentence pairs to generate from the embedded phrasebook");
   f("tokenizer", Choice(tokenizer, {"word", "unigram", "bpe"}), "pieces of text");
-  f("vocabulary", vocabulary, "subword pieces");
+  f("vocabulary", vocabulary, {8, max_positions}, "subword pieces");
   f("joint", joint, "one subword vocabulary for both languages");
-  f("min_frequency", min_frequency, "minimum count of a word in the vocabulary");
-  f("vocab_size", vocab_size, "maximum number of words in the vocabulary");
+  f("min_frequency", min_frequency, {1, max_integer}, "minimum count of a word in the vocabulary");
+  f("vocab_size", vocab_size, {5, max_integer}, "maximum number of words in the vocabulary");
   f("join_with_spaces", join_with_spaces,
     "join words with spaces in outputs and references, as the published recipe does");
   f("vocabulary_on_all", vocabulary_on_all,
@@ -26,15 +26,18 @@ void TranslateOptions::fields(Fields& f) {
   f("source_vocabulary", source_vocabulary, "a word-level tokenizer file (JSON) instead of counting");
   f("target_vocabulary", target_vocabulary, "the same for the target");
   f("deduplicate", deduplicate, "drop exact repeats before the split");
-  f("max_length", max_length, "maximum number of words per sentence; longer pairs are dropped; 0: keep all");
-  f("validation", validation, "pairs held out for validation, which chooses the best checkpoint");
-  f("test_size", test_size, "pairs held out for the test");
+  f("max_length", max_length, {0, max_integer},
+    "maximum number of words per sentence; longer pairs are dropped; 0: keep all");
+  f("validation", validation, {0, max_integer},
+    "pairs held out for validation, which chooses the best checkpoint");
+  f("test_size", test_size, {0, max_integer}, "pairs held out for the test");
   f("split_seed", split_seed, "of the one shuffle before holding out");
   f("buckets", buckets, "batches of like length");
-  f("fixed_length", fixed_length, "pad every row to this length; 0: to the longest of the batch");
+  f("fixed_length", fixed_length, {0, max_positions},
+    "pad every row to this length; 0: to the longest of the batch");
   f("shapes", Choice(shapes, {"auto", "exact", "few"}),
     "pad batches so that they have few shapes, whose steps a device replays; auto: there alone");
-  f("bleu_pairs", bleu_pairs, "validation pairs translated at each validation");
+  f("bleu_pairs", bleu_pairs, {0, max_integer}, "validation pairs translated at each validation");
 }
 
 void TranslateData::load_tokenizers(const std::vector<NamedBytes>& artifacts) {
@@ -120,12 +123,10 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
   extra = config.decode.max_extra_tokens;
   smoothing = config.train.label_smoothing;
   if (max_length < 4) fail("model.max_length = ", max_length, ". Sentences need at least 4.");
-  if (options.fixed_length < 0 || options.fixed_length > max_length) {
+  if (options.fixed_length > max_length) {
     fail("data.fixed_length = ", options.fixed_length,
          ". It must be 0, or at most model.max_length = ", max_length, ".");
   }
-  if (options.bleu_pairs < 0) fail("data.bleu_pairs = ", options.bleu_pairs, ". It must be at least 0.");
-  if (options.vocabulary < 8) fail("data.vocabulary = ", options.vocabulary, ". It must be at least 8.");
   PairFile file;
   if (options.path.empty()) {
     file.pairs = phrasebook({.count = options.num_examples});

@@ -1,12 +1,10 @@
 // Additive scores on the CPU: lanes are keys. The gradient goes unit by unit, so that no two pieces add to
 // the same number.
 #include "heed/core/kernels/attention/additive_score.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
-#include "heed/core/kernels/simd/math.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

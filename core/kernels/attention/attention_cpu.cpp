@@ -1,12 +1,12 @@
 // Tiled attention on the CPU, forward and backward: loops over batch, heads and tiles, and their threads.
 #include "heed/core/kernels/attention/attention.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include "heed/core/kernels/attention/attention_backward_tile.h"
 #include "heed/core/kernels/attention/attention_call.h"
 #include "heed/core/kernels/attention/attention_products.h"
 #include "heed/core/kernels/attention/attention_single_query.h"
 #include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/pair_count.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "heed/core/kernels/attention/head_view.h"
-#include "heed/core/kernels/simd/vector.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 

@@ -1,13 +1,12 @@
 // Attention to windows on the CPU, query by query; its gradient head by head.
 #include "heed/core/kernels/attention/local_attention.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <cmath>
 #include <limits>
 
 #include "heed/core/kernels/attention/head_rows.h"
-#include "heed/core/kernels/simd/row_reductions.h"
 #include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

@@ -1,12 +1,12 @@
 // NtmAddressing on the CPU: query after query, each head by itself.
 #include "heed/core/kernels/attention/ntm_addressing.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "heed/core/kernels/attention/head_rows.h"
 #include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

@@ -1,11 +1,11 @@
 // Attention backward over the pairs of a pattern on the CPU: the groups of its plan in turn, with sums of dk
 // and dv of their own for each run of groups.
 #include "heed/core/kernels/attention/pattern_attention.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include "heed/core/kernels/attention/attention_backward_tile.h"
 #include "heed/core/kernels/attention/pattern_steps.h"
 #include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/pair_count.h"
 #include "heed/core/parallel/thread_pool.h"

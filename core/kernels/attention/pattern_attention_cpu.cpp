@@ -1,9 +1,9 @@
 // Pattern attention forward on the CPU: the groups of the plan, in parallel.
 #include "heed/core/kernels/attention/pattern_attention.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include "heed/core/kernels/attention/pattern_steps.h"
 #include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/pair_count.h"
 #include "heed/core/parallel/thread_pool.h"

@@ -1,8 +1,8 @@
 // Turning pairs on the CPU, row by row.
 #include "heed/core/kernels/attention/rotary.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include "heed/core/kernels/attention/head_rows.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

@@ -1,5 +1,6 @@
-// Tokens in buckets: who falls where, and tiles of those that meet. What attention by hashing or by clusters
-// runs on.
+// Attention within buckets, for hashing (Reformer) and clusters (Routing): which bucket a token falls into,
+// and tiles of queries and keys of the same or neighbouring buckets. In this file a query "meets" a key where
+// one of the R rounds shows it that key.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -19,7 +20,7 @@ struct Buckets {
                    const Tensor& buckets);
 };
 
-/// Who meets whom. The tokens of a round stand in the order of (bucket, position).
+/// Which keys a query meets. In each round the tokens are sorted by (bucket, position).
 struct Meeting {
   int64_t window = 0;      ///< keys before a tile that it sees
   int64_t tile = 0;        ///< queries of a tile
@@ -61,8 +62,8 @@ struct BucketBias {
                    const Tensor& keys, const Tensor& bias);
 };
 
-/// The same seen from each token, to look at: ids i32 [B, H, N, R E] and bias [B, H, N, R E] from keys
-/// [B, H, R, T, E], slots [B, H, R N] and the bias of tiles.
+/// The same for each token instead of each tile, for attention maps: ids i32 [B, H, N, R E] and bias [B, H,
+/// N, R E] from keys [B, H, R, T, E], slots [B, H, R N] and the bias of tiles.
 struct BucketLists {
   template <Isa>
   static void cpu(const Tensor& keys, const Tensor& slots, const Tensor& tile_bias, const Tensor& ids,
@@ -71,7 +72,7 @@ struct BucketLists {
                    const Tensor& bias);
 };
 
-/// And for tokens that come later: query i is token first + i of buckets i32 [B, H, R, N]. ids i32
+/// The same for tokens decoded later: query i is token first + i of buckets i32 [B, H, R, N]. ids i32
 /// [B, H, Tq, R window] are the last tokens of its bucket in each round (by_bucket); none where its bucket is
 /// `none`.
 struct RecentInBucket {

@@ -1,6 +1,5 @@
-// Tokens in buckets, on the CPU.
+// Attention within buckets on the CPU: buckets, tiles and biases.
 #include "heed/core/kernels/content/bucket.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "heed/core/ceil_div.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -156,7 +156,7 @@ void recent_of_query(const int32_t* bucket, int64_t R, int64_t N, int64_t at, in
   const int64_t width = R * meeting.window;
   std::fill_n(ids, width, -1);
   std::fill_n(bias, width, -std::numeric_limits<T>::infinity());
-  bool social = false;
+  bool sees_other = false;
   for (int64_t r = 0; r < R; ++r) {
     const int32_t* of = bucket + r * N;
     if (of[at] == none) return;
@@ -164,11 +164,11 @@ void recent_of_query(const int32_t* bucket, int64_t R, int64_t N, int64_t at, in
     for (int64_t j = at; j >= 0 && found < meeting.window; --j) {
       if (of[j] != of[at]) continue;
       ids[r * meeting.window + found++] = static_cast<int32_t>(j);
-      social = social || j != at;
+      sees_other = sees_other || j != at;
     }
   }
   for (int64_t e = 0; e < width; ++e) {
-    if (ids[e] < 0 || (meeting.not_self && social && ids[e] == at)) continue;
+    if (ids[e] < 0 || (meeting.not_self && sees_other && ids[e] == at)) continue;
     bias[e] = meeting.once ? -std::log(static_cast<T>(std::count(ids, ids + width, ids[e]))) : T(0);
   }
 }
@@ -243,8 +243,9 @@ void BucketBias::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, co
   const int64_t cuts = ceil_div(tiles, grain);
   visit_float("bucket_bias", bias.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    // Does a token meet another one in this round? In any, and it does not see itself.
-    std::vector<uint8_t> social(static_cast<size_t>(meeting.not_self ? heads * R * N : 0));
+    // sees_other[head, r, token]: does the token see another one in round r? If so in any round, it does not
+    // see itself.
+    std::vector<uint8_t> sees_other(static_cast<size_t>(meeting.not_self ? heads * R * N : 0));
     const auto each_piece = [&](auto&& f) {
       parallel_for(heads * cuts, [&](int64_t piece) {
         const int64_t head = piece / cuts, begin = piece % cuts * grain;
@@ -255,20 +256,20 @@ void BucketBias::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, co
                   });
       });
     };
-    // First sweep: social[head, r, token] = does it see another token in round r?
+    // First sweep: sees_other.
     if (meeting.not_self) {
       each_piece([&](int64_t head, const Rows<T>& rows, int64_t row, int64_t lane, int32_t query,
                      const int32_t* key) {
         if (query < 0) return;
-        uint8_t& met =
-            social[static_cast<size_t>((head * R + row / (rows.tiles * meeting.tile)) * N + query)];
-        for (int64_t e = 0; e < rows.width && met == 0; ++e)
-          met = key[e] != query && seen(meeting, lane, query, e, key[e]) ? 1 : 0;
+        uint8_t& found =
+            sees_other[static_cast<size_t>((head * R + row / (rows.tiles * meeting.tile)) * N + query)];
+        for (int64_t e = 0; e < rows.width && found == 0; ++e)
+          found = key[e] != query && seen(meeting, lane, query, e, key[e]) ? 1 : 0;
       });
     }
     const auto alone = [&](int64_t head, int32_t query) {
       for (int64_t r = 0; r < R; ++r) {
-        if (social[static_cast<size_t>((head * R + r) * N + query)] != 0) return false;
+        if (sees_other[static_cast<size_t>((head * R + r) * N + query)] != 0) return false;
       }
       return true;
     };
@@ -279,9 +280,9 @@ void BucketBias::cpu<here>(const BucketOrder& sorted, const Meeting& meeting, co
     for (const Rounds& of_head : rounds) meetings.emplace_back(of_head, meeting);
     each_piece(
         [&](int64_t head, const Rows<T>& rows, int64_t row, int64_t lane, int32_t query, const int32_t* key) {
-          const bool shy = meeting.not_self && query >= 0 && !alone(head, query);
+          const bool hides_self = meeting.not_self && query >= 0 && !alone(head, query);
           for (int64_t e = 0; e < rows.width; ++e) {
-            const bool open = seen(meeting, lane, query, e, key[e]) && !(shy && key[e] == query);
+            const bool open = seen(meeting, lane, query, e, key[e]) && !(hides_self && key[e] == query);
             T value = open ? T(0) : -std::numeric_limits<T>::infinity();
             if (open && meeting.once)
               value = -std::log(static_cast<T>(meetings[static_cast<size_t>(head)].count(query, key[e])));

@@ -1,4 +1,5 @@
-// Tokens in buckets, on a GPU: tiles by a scan over the sorted tokens of a round, all else by a warp per row.
+// Attention within buckets on a GPU: tiles by a scan over the sorted tokens of a round, all else by one warp
+// per row.
 #include "heed/core/kernels/content/bucket.h"
 
 #include <algorithm>
@@ -200,27 +201,27 @@ struct Rows {
   const int32_t *queries, *keys;
 };
 
-/// social [heads, R, N]: does a token meet another one in this round?
+/// sees_other [heads, R, N]: does a token see another one in this round?
 __global__ void __launch_bounds__(cuda::block)
-    find_company(Rounds rounds, Meeting meeting, Rows rows, uint8_t* social) {
+    find_others(Rounds rounds, Meeting meeting, Rows rows, uint8_t* sees_other) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows.rows) return;
   const int64_t head = row / rows.a_head, r = row % rows.a_head / (rows.a_head / rounds.R);
   const int32_t query = rows.queries[row];
   const int32_t* key = rows.keys + row / meeting.tile * rows.width;
-  bool met = false;
+  bool found = false;
   for (int64_t e = cuda::lane(); e < rows.width; e += cuda::lanes)
-    met = met || (key[e] != query && seen(meeting, row % meeting.tile, query, e, key[e]));
-  const bool any = __any_sync(cuda::all_lanes, met ? 1 : 0) != 0;
+    found = found || (key[e] != query && seen(meeting, row % meeting.tile, query, e, key[e]));
+  const bool any = __any_sync(cuda::all_lanes, found ? 1 : 0) != 0;
   if (cuda::lane() == 0 && query >= 0)
-    social[(head * rounds.R + r) * rounds.N + query] = static_cast<uint8_t>(any ? 1 : 0);
+    sees_other[(head * rounds.R + r) * rounds.N + query] = static_cast<uint8_t>(any ? 1 : 0);
 }
 
 /// bias[row, e] = 0 or -log(number of meetings) where the query of this row of tiles sees key e, else -inf.
 /// One warp per row; lanes are keys.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    make_bias(Rounds rounds, Meeting meeting, Rows rows, const int32_t* places, const uint8_t* social,
+    make_bias(Rounds rounds, Meeting meeting, Rows rows, const int32_t* places, const uint8_t* sees_other,
               T* bias) {
   const int64_t row = cuda::grid_warp();
   if (row >= rows.rows) return;
@@ -229,7 +230,7 @@ __global__ void __launch_bounds__(cuda::block)
   const int32_t* key = rows.keys + row / meeting.tile * rows.width;
   bool shy = false;
   for (int64_t r = 0; r < rounds.R && meeting.not_self && query >= 0; ++r)
-    shy = shy || social[(head * rounds.R + r) * rounds.N + query] != 0;
+    shy = shy || sees_other[(head * rounds.R + r) * rounds.N + query] != 0;
   for (int64_t e = cuda::lane(); e < rows.width; e += cuda::lanes) {
     const bool open = seen(meeting, row % meeting.tile, query, e, key[e]) && !(shy && key[e] == query);
     T value = open ? T(0) : cuda::lowest<T>();
@@ -273,7 +274,7 @@ __global__ void __launch_bounds__(cuda::block)
   }
   __syncwarp();
   // Tokens of the query's bucket take places by their rank.
-  bool social = false;
+  bool sees_other = false;
   for (int64_t r = 0; r < R; ++r) {
     const int32_t *of = bucket + r * N, own = of[at];
     if (own == none) return;
@@ -285,13 +286,13 @@ __global__ void __launch_bounds__(cuda::block)
       const int64_t place = found + cuda::warp_rank(same, total);
       const bool taken = same && place < meeting.window;
       if (taken) ids[r * meeting.window + place] = static_cast<int32_t>(j);
-      social = social || __any_sync(cuda::all_lanes, taken && j != at ? 1 : 0) != 0;
+      sees_other = sees_other || __any_sync(cuda::all_lanes, taken && j != at ? 1 : 0) != 0;
       found += total;
     }
   }
   __syncwarp();
   for (int64_t e = cuda::lane(); e < width; e += cuda::lanes) {
-    if (ids[e] < 0 || (meeting.not_self && social && ids[e] == at)) continue;
+    if (ids[e] < 0 || (meeting.not_self && sees_other && ids[e] == at)) continue;
     int64_t times = 0;
     for (int64_t other = 0; other < width && meeting.once; ++other) times += ids[other] == ids[e] ? 1 : 0;
     bias[e] = meeting.once ? -std::log(static_cast<T>(times)) : T(0);
@@ -354,13 +355,13 @@ void BucketBias::cuda(const BucketOrder& sorted, const Meeting& meeting, const T
   const Rows rows{queries.size(), queries.size() / std::max<int64_t>(rounds.heads, 1), keys.extent(4),
                   queries.data<int32_t>(), keys.data<int32_t>()};
   const Tensor places(Shape{meeting.once ? sorted.order.size() : 0}, DType::i32, Device::cuda);
-  const Tensor social(Shape{meeting.not_self ? sorted.order.size() : 0}, DType::u8, Device::cuda);
+  const Tensor sees_other(Shape{meeting.not_self ? sorted.order.size() : 0}, DType::u8, Device::cuda);
   if (meeting.once) cuda::run(find_places, cuda::line(sorted.order.size()), rounds, places.data<int32_t>());
   if (meeting.not_self)
-    cuda::run(find_company, cuda::warps(rows.rows), rounds, meeting, rows, social.data<uint8_t>());
+    cuda::run(find_others, cuda::warps(rows.rows), rounds, meeting, rows, sees_other.data<uint8_t>());
   visit_float("bucket_bias", bias.dtype(), [&]<class T>(Type<T>) {
     cuda::run(make_bias<T>, cuda::warps(rows.rows), rounds, meeting, rows, places.data<int32_t>(),
-              social.data<uint8_t>(), bias.data<T>());
+              sees_other.data<uint8_t>(), bias.data<T>());
   });
   Count::add(bias.size());
 }

@@ -1,11 +1,11 @@
 // Rows of a table on the CPU.
 #include "heed/core/kernels/content/gather.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "heed/core/kernels/content/index_errors.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

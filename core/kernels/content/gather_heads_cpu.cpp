@@ -1,12 +1,12 @@
 // Rows of every head by index, on the CPU.
 #include "heed/core/kernels/content/gather_heads.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/content/index_errors.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

@@ -1,4 +1,4 @@
-// One key a row: the heaviest, or one drawn.
+// Hard attention: selects one key per row, the one of largest weight or one drawn at random.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -7,7 +7,7 @@
 namespace heed::kernel {
 
 /// picked [..., K] u8 = 1 at one element of each row of weights [..., K] (f32 or f64, none negative), 0
-/// elsewhere; rows of zeros pick nothing. Without a tick the draw is none, and the first of the heaviest is
+/// elsewhere; rows of zeros pick nothing. Without a tick, the first element of largest weight is
 /// picked; else row r takes element j with probability weight_j / sum, by the first word of block r. Both
 /// contiguous.
 struct Pick {

@@ -1,10 +1,10 @@
-// Picking one key a row on the CPU.
+// Selects one key per row on the CPU.
 #include "heed/core/kernels/content/hard_choice.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
 #include "heed/core/distributed/batch_shard.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -17,7 +17,7 @@ int64_t heaviest(const T* row, int64_t width) {
   return most != row + width && *most > 0 ? most - row : -1;
 }
 
-/// The element at which the running sum passes `share` of the whole.
+/// The first element at which the running sum exceeds `share` of the total.
 template <class T>
 int64_t at_share(const T* row, int64_t width, double share) {
   double total = 0, passed = 0;

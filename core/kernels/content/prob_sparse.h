@@ -1,4 +1,4 @@
-// Which queries deserve all keys: a measure on sampled scores, and choices that look back only. Zhou et al.
+// Selects the queries that attend to all keys, by a measure on sampled scores; also causally. Zhou et al.
 // 2021, "Informer", arXiv 2012.07436, section 3.
 #pragma once
 

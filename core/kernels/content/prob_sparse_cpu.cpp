@@ -1,6 +1,5 @@
 // Measures and choices of queries on the CPU.
 #include "heed/core/kernels/content/prob_sparse.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(cuda::block)
                        room, shared);
 }
 
-/// Places are few that reach the best so far, so lanes look for them side by side; `best` [rows, factor]
-/// holds the greatest so far in no order.
+/// Few places reach the best so far, so lanes search for them in parallel; `best` [rows, factor] holds the
+/// greatest so far, unordered.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
     choose_records(const T* measure, Extent x, int64_t factor, int64_t rows, int64_t room, T* best,

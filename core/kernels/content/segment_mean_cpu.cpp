@@ -1,9 +1,9 @@
 // Averages of segments on the CPU.
 #include "heed/core/kernels/content/segment_mean.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

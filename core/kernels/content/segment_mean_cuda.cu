@@ -1,4 +1,4 @@
-// Averages of segments on a GPU: a warp takes a run, or a position of the gradient.
+// Averages of segments on a GPU: one warp per run, or per position of the gradient.
 #include "heed/core/kernels/content/segment_mean.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Orders of rows: stable sorting, and the largest few.
+// Stable argsort of rows, and top-k.
 #pragma once
 
 #include "heed/core/isa.h"

@@ -1,6 +1,5 @@
 // Orders of rows on the CPU.
 #include "heed/core/kernels/content/sort.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

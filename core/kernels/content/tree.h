@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "heed/core/kernels/content/tree_node.h"
-#include "heed/core/kernels/simd/vector.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 
@@ -28,8 +28,8 @@ void add_scaled(const T* from, T factor, int64_t width, T* to) {
   for (; c < width; ++c) to[c] += from[c] * factor;
 }
 
-/// A tree as it was when it had fewer leaves. Nodes that are full lie in memory; those that the last leaf
-/// cuts are one path, summed here: at most one addition a level.
+/// The tree of the first `leaves` leaves, out of a larger one. Full nodes are in memory. The nodes that the
+/// last leaf cuts are one path from the root and are summed here, at most one addition per level.
 template <class T>
 class TreeView {
  public:
@@ -77,7 +77,7 @@ class TreeView {
   const T* path_[64];
 };
 
-/// The same for gradients: what falls on cut nodes is handed down to full ones by settle().
+/// The same for gradients: settle() passes the gradients of cut nodes down to full ones.
 template <class T>
 class TreeGradient : private TreeView<T> {
  public:

@@ -1,4 +1,5 @@
-// Attention over nodes of a tree: each weighs the sum of the values below it. Casinoformer, algorithm 1.
+// Attention over nodes of a binary tree: the value of a node is the sum of the values of its leaves.
+// Casinoformer, algorithm 1.
 #pragma once
 
 #include "heed/core/kernels/content/tree_buds.h"

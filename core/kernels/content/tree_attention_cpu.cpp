@@ -1,6 +1,5 @@
-// Attention over buds on the CPU. Gradients fall on nodes first, and from there on the leaves below them.
+// Attention over buds on the CPU. The gradient goes to nodes first, and from them to the leaves below.
 #include "heed/core/kernels/content/tree_attention.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "heed/core/kernels/attention/head_rows.h"
 #include "heed/core/kernels/content/tree.h"
 #include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -128,8 +128,8 @@ void forward(const Call<T>& call, const Tensor& out, const Tensor& lse) {
                 });
 }
 
-/// Shares of the queries of a head that add up their own gradients of nodes: more than one where heads are
-/// too few to work on.
+/// Parts of the queries of a head that sum their own gradients of nodes: more than one where there are too
+/// few heads to occupy all threads.
 int64_t shares_of(int64_t heads, int64_t queries) {
   return queries < 256 ? 1 : std::max<int64_t>(1, 4 / std::max<int64_t>(1, heads));
 }
@@ -192,8 +192,8 @@ void backward(const Call<T>& call, const Tensor& out, const Tensor& lse, const T
   });
 }
 
-/// Gradients of leaves from those of nodes, which they spoil: every node hands on to its children, from
-/// above.
+/// Gradients of leaves from those of nodes, which are overwritten: from the root down, every node adds its
+/// gradient to its children.
 template <class T>
 void hand_down(const Tensor& nodes, int64_t shares, const Tensor& leaves) {
   const int64_t heads = leaves.extent(1), count = leaves.extent(2), width = leaves.extent(3);

@@ -1,6 +1,6 @@
-// Attention over buds on a GPU: a warp takes a query. The gradient falls on nodes as rows that are added
-// where they go; a bud that the last leaf cuts gives to the full nodes below it; each leaf then adds up those
-// above.
+// Attention over buds on a GPU: one warp per query. The gradient of a query is scattered to the nodes of its
+// buds; that of a bud which the last leaf cuts goes to the full nodes below it. Each leaf then sums the
+// gradients of the nodes above it.
 #include "heed/core/kernels/content/tree_attention.h"
 
 #include <algorithm>

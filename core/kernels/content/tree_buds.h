@@ -1,5 +1,5 @@
-// Which nodes of a tree a query looks at: buds grow from the root towards where the mass is. Casinoformer,
-// algorithm 1.
+// Chooses the nodes of a tree (buds) that a query attends to: from the root on, buds of large mass are split.
+// Casinoformer, algorithm 1.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ HEED_BOTH inline double decay_mass(double base, int64_t leaves, int64_t first, i
   return std::pow(base, static_cast<double>(leaves - first - count)) -
          std::pow(base, static_cast<double>(leaves - first));
 }
-/// What every mass above zero is raised by, and the most that one may be.
+/// Added to every mass above zero, and the largest mass.
 inline constexpr double bud_epsilon = 1e-10, most_bud_mass = 1e290;
 /// At most so many buds come out, and numbers are drawn, for this many leaves.
 int64_t bud_capacity(const BudTerms& terms);

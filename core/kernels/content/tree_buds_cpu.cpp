@@ -1,6 +1,5 @@
-// Buds on the CPU: each query grows its own, from masses that all heads add to.
+// Buds on the CPU: chosen for each query, from masses summed over heads.
 #include "heed/core/kernels/content/tree_buds.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "heed/core/kernels/attention/head_rows.h"
 #include "heed/core/kernels/content/sum_heap.h"
 #include "heed/core/kernels/content/tree.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -28,7 +28,7 @@ int64_t bud_draws(const BudTerms& terms) {
 
 namespace {
 
-/// What the masses of one query's buds are made of.
+/// What the masses of one query's buds are computed from.
 template <class T>
 class Masses {
  public:

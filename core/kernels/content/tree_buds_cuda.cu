@@ -1,5 +1,5 @@
-// Buds on a GPU: a warp grows those of a query. Lanes share what a mass is summed from and the search for the
-// largest; the heap of sums that draws go through is that of the CPU.
+// Buds on a GPU: one warp per query. Lanes share the sums of a mass and the search for the largest; the heap
+// of sums that random draws descend is the same as on the CPU.
 #include "heed/core/kernels/content/tree_buds.h"
 
 #include <algorithm>

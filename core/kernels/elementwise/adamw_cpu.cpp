@@ -1,9 +1,9 @@
 // Optimizer steps on the CPU.
 #include "heed/core/kernels/elementwise/adamw.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <cmath>
 
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

@@ -1,7 +1,7 @@
 // Elementwise kernels on the CPU.
 #include "heed/core/kernels/elementwise/apply.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/operation_count.h"
 

@@ -1,11 +1,11 @@
 // Filling and copying on the CPU.
 #include "heed/core/kernels/elementwise/copy.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <cstring>
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/elementwise/convert.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/operation_count.h"
 

@@ -1,11 +1,10 @@
 // Running sums of exponentials on the CPU: a head at a time, its columns side by side.
 #include "heed/core/kernels/elementwise/cumulative_exp_sum.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <vector>
 
 #include "heed/core/kernels/attention/head_rows.h"
-#include "heed/core/kernels/simd/math.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

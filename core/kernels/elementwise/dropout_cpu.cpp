@@ -1,12 +1,12 @@
 // Dropout on the CPU: the bits of many blocks at a time, in vector lanes.
 #include "heed/core/kernels/elementwise/dropout.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "heed/core/distributed/batch_shard.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

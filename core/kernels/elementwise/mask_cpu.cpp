@@ -2,8 +2,9 @@
 #include <limits>
 
 #include "heed/core/kernels/elementwise/mask.h"
-#include "heed/core/kernels/simd/target_isa.h"
 #include "heed/core/parallel/thread_pool.h"
+
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 

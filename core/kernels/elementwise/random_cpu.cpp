@@ -1,11 +1,11 @@
 // Random fills on the CPU.
 #include "heed/core/kernels/elementwise/random.h"
 #include "heed/core/kernels/elementwise/random_numbers.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
 #include "heed/core/ceil_div.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

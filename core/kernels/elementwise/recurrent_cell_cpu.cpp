@@ -1,10 +1,9 @@
 // The cells of LSTM and GRU on the CPU.
 #include "heed/core/kernels/elementwise/recurrent_cell.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
-#include "heed/core/kernels/simd/math.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

@@ -1,4 +1,4 @@
-// Products of few rows with a weight that is kept in bf16: what they take is the time of reading it.
+// Products of few rows with a weight kept in bf16: reading the weight takes all their time.
 #pragma once
 
 #include "heed/core/isa.h"

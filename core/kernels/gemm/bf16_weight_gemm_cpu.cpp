@@ -1,12 +1,11 @@
 // Products of few rows with a weight in bf16, on the CPU: dot products along the rows of the weight.
 #include "heed/core/kernels/gemm/bf16_weight_gemm.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -24,10 +23,10 @@ constexpr int64_t rows_at_once = NarrowRows::few_rows;  ///< whose sums stay in 
 constexpr int64_t rows_at_once = 1;
 #endif
 
-/// Numbers of the weight that are worth a piece of their own: some microseconds of reading.
+/// Elements of the weight per task: some microseconds of reading.
 constexpr int64_t least_read = int64_t{1} << 15;
 
-/// The two floats of a word: by reference, since a vector wider than the machine's has no way to be returned.
+/// The two floats of a word. By reference: the ABI cannot return vectors wider than the machine's.
 void parts(const Words& words, Floats& even, Floats& odd) {
   const Words low = words << 16, high = words & 0xffff0000U;
   std::memcpy(&even, &low, sizeof even);
@@ -100,7 +99,7 @@ void NarrowRows::cpu<here>(const Tensor& a, const Tensor& w, const Tensor& c, do
   const std::vector<float> left = sorted_by_parity(a.data<float>(), m, k);
   const bf16* right = w.data<bf16>();
   float* to = c.data<float>();
-  constexpr int64_t columns = 16;  // of c in a line of the cache: no two threads write into one
+  constexpr int64_t columns = 16;  // of c in a cache line: no two threads write into one line
   const int64_t grain = std::max<int64_t>(1, least_read / (columns * std::max<int64_t>(1, k)));
   parallel_rows(ceil_div(n, columns), grain, [&](int64_t begin, int64_t end) {
     for (int64_t j = begin * columns; j < std::min(n, end * columns); j += 4) {

@@ -1,4 +1,4 @@
-// Products of few rows with a weight in bf16, on a GPU: a warp for a few rows of the weight, which it reads
+// Products of few rows with a weight in bf16, on a GPU: each warp takes a few rows of the weight and reads
 // eight numbers at a time.
 #include "heed/core/kernels/gemm/bf16_weight_gemm.h"
 
@@ -56,7 +56,7 @@ void run(int64_t m, const Tensor& a, const Tensor& w, const Tensor& c, double be
   if constexpr (R > 1) {
     if (m < R) return run<R - 1>(m, a, w, c, beta);
   }
-  // Each row of a is read again for every W rows of the weight: more of both go well together.
+  // Each row of a is read again for every W rows of the weight, so W grows with the rows of a.
   constexpr int W = R > 2 ? 4 : 2;
   const int64_t n = w.extent(0), k = a.extent(1);
   const auto start = [&](auto kernel) {

@@ -1,5 +1,5 @@
-// Products in bfloat16 with sums in float, for CPUs with AVX512-BF16: both operands are rounded and packed
-// once, two neighbours of the inner extent to a word, which one instruction multiplies and adds.
+// Products in bf16 with sums in f32, for CPUs with AVX512-BF16. Both operands are rounded and packed once: a
+// word holds two neighbours of the inner extent, which one instruction multiplies and adds.
 #pragma once
 
 #include "heed/core/ceil_div.h"
@@ -17,10 +17,10 @@ using tiles::Left;
 using tiles::Right;
 using tiles::width;
 
-inline constexpr int64_t most_pairs = 512;  ///< of a strip at a time: what stays in the cache
+inline constexpr int64_t max_pairs = 512;  ///< of a strip at a time, so that it stays in the cache
 
-/// How two packed matrices lie: the left one in lines of `pairs` words, a line a row; the right one in strips
-/// of `columns`, a row of a strip for each pair.
+/// Layout of two packed matrices. The left one has a line of `pairs` words for each row; the right one has
+/// strips of `columns`, with a row for each pair.
 struct Packed {
   int64_t m, n, k;
   int64_t pairs() const { return (k + 1) / 2; }
@@ -202,17 +202,18 @@ void rows_of(const uint32_t* left, int64_t row, int64_t rows, const uint32_t* st
   }
 }
 
-/// A tile of c = alpha a b + beta c, rows x wide, over `depth` of the inner extent from `inner` (even) on:
-/// `left` and `right` are where the packed rows and strips of the tile begin.
+/// A tile [rows, columns] of c = alpha a b + beta c, over `depth` of the inner extent from `inner` (even) on.
+/// `left` and `right` point to the packed rows and strips of the tile.
 inline void multiply(const Packed& shape, const uint32_t* left, const uint32_t* right, int64_t rows,
-                     int64_t wide, int64_t inner, int64_t depth, Factors factors, float* c, int64_t ldc) {
+                     int64_t num_columns, int64_t inner, int64_t depth, Factors factors, float* c,
+                     int64_t ldc) {
   const int64_t line = shape.pairs(), begin = inner / 2, all = (depth + 1) / 2;
-  const int64_t chunks = std::max<int64_t>(1, ceil_div(all, most_pairs));
+  const int64_t chunks = std::max<int64_t>(1, ceil_div(all, max_pairs));
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const int64_t first = begin + chunk * all / chunks, pairs = begin + (chunk + 1) * all / chunks - first;
     const Factors now{factors.alpha, chunk == 0 ? factors.beta : 1.0F};
-    for (int64_t j = 0; j < wide; j += columns) {
-      const int64_t count = std::min(columns, wide - j);
+    for (int64_t j = 0; j < num_columns; j += columns) {
+      const int64_t count = std::min(columns, num_columns - j);
       const uint32_t* strip = right + (j * line + first * columns);
       switch (ceil_div(count, width)) {
         case 1:
@@ -234,11 +235,11 @@ inline void multiply(const Packed& shape, const uint32_t* left, const uint32_t* 
 #else
 inline constexpr bool built = false;
 
-// Never called: the names that a branch of another CPU mentions.
+// Never called: declared so that code for other CPUs compiles.
 void pack_left(const Left& a, int64_t begin, int64_t end, int64_t k, uint32_t* words);
 void pack_right(const Right& b, int64_t strip, int64_t n, int64_t k, uint32_t* words);
-void multiply(const Packed& shape, const uint32_t* left, const uint32_t* right, int64_t rows, int64_t wide,
-              int64_t inner, int64_t depth, Factors factors, float* c, int64_t ldc);
+void multiply(const Packed& shape, const uint32_t* left, const uint32_t* right, int64_t rows,
+              int64_t num_columns, int64_t inner, int64_t depth, Factors factors, float* c, int64_t ldc);
 #endif
 
 }  // namespace heed::kernel::bf16_tiles

@@ -1,7 +1,6 @@
-// Products of matrices on the CPU: cut into tiles fixed by the shape, which our threads compute one by one,
-// in single rounding with our own loops where vectors are wide enough, else with OpenBLAS at one thread.
+// Matrix products on the CPU, cut into tiles that depend on the shape alone. Each tile is computed by one
+// thread: in f32 by our own loops where vectors are columns enough, else by OpenBLAS with one thread.
 #include "heed/core/kernels/gemm/gemm.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 
@@ -11,6 +10,7 @@
 #include "heed/core/kernels/gemm/gemm_bf16.h"
 #include "heed/core/kernels/gemm/gemm_layout.h"
 #include "heed/core/kernels/gemm/gemm_tiles.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/blas.h"
@@ -25,7 +25,7 @@ void multiply(Layout la, Layout lb, int64_t m, int64_t n, int64_t k, float alpha
     const tiles::Left left{a, la.transposed ? 1 : la.step, la.transposed ? la.step : 1};
     return tiles::multiply(left, {b, lb.step, lb.transposed}, c, ldc, m, n, k, {alpha, beta});
   }
-  // BLAS turns the matrix even for a single row, as in decoding: five times the time of reading it.
+  // BLAS packs the matrix even for a single row, as in decoding: five times the time of reading it.
   if (tiles::rows_worthwhile && m <= 2 && lb.transposed && !la.transposed && k >= 2 * tiles::width) {
     for (int64_t r = 0; r < m; ++r)
       tiles::multiply_dots({a + r * la.step, la.step, 1}, b, lb.step, c + r * ldc, ldc, 1, n, k,
@@ -46,8 +46,8 @@ struct Cut {
   int64_t rows, columns, inner;
 };
 
-/// How many pieces a product is worth: one below 60 us of a core, few and large ones otherwise, since each
-/// piece turns its operands anew.
+/// Into how many pieces a product is cut: one below 60 us of a core, else few and large ones, since each
+/// piece packs its operands again.
 int64_t pieces_for(int64_t flops) {
   if (flops < 12'000'000) return 1;
   if (flops < 50'000'000) return 2;
@@ -56,8 +56,8 @@ int64_t pieces_for(int64_t flops) {
   return std::clamp<int64_t>(flops / 400'000'000, 16, 128);
 }
 
-/// With so few rows the right operand is read once and hardly worked on: its bytes are what counts, and a
-/// piece should take some microseconds.
+/// With few rows the product takes the time of reading the right operand: a piece is some microseconds of
+/// that.
 constexpr int64_t rows_of_reading = 6;
 int64_t pieces_of_reading(int64_t elements) { return std::clamp<int64_t>(elements >> 15, 1, 64); }
 
@@ -67,8 +67,8 @@ int64_t part_of(int64_t extent, int64_t parts, int64_t unit) {
 }
 
 /// Halves the axis where that costs least: columns, because a strip of them serves all rows of its tile,
-/// until tiles are four times as tall as wide. The inner extent is cut where tiles would become too small:
-/// gradients of weights have few results and long sums.
+/// until tiles have four times as many rows as columns. The inner extent is cut where tiles would become too
+/// small: gradients of weights have few results and long sums.
 Cut cut_for(int64_t m, int64_t n, int64_t k, int64_t batch) {
   constexpr int64_t strip = tiles::columns;
   if (m <= rows_of_reading) {
@@ -95,7 +95,7 @@ Cut cut_for(int64_t m, int64_t n, int64_t k, int64_t batch) {
   return {part_of(m, down, 12), part_of(n, right, strip), part_of(k, chunks, 16)};
 }
 
-/// The operands of one matrix of the batch.
+/// The operands of one product of the batch.
 template <class T>
 struct Operands {
   const T* a;
@@ -116,7 +116,7 @@ struct Products {
   /// One tile from (row, column) on over `depth` of the inner extent, times alpha, added to factor `to`.
   void tile(int64_t matrix, int64_t row, int64_t column, int64_t inner, const Cut& cut, T factor, T* to,
             int64_t ld) const {
-    const int64_t rows = std::min(cut.rows, m - row), wide = std::min(cut.columns, n - column),
+    const int64_t rows = std::min(cut.rows, m - row), columns = std::min(cut.columns, n - column),
                   depth = std::min(cut.inner, k - inner);
     if constexpr (std::is_same_v<T, float> && bf16_tiles::built) {
       if (packed != nullptr) {
@@ -124,11 +124,11 @@ struct Products {
         const uint32_t* left = packed + matrix * (shape.left_words() + shape.right_words());
         const uint32_t* right = left + shape.left_words();
         return bf16_tiles::multiply(shape, left + row * shape.pairs(), right + column * shape.pairs(), rows,
-                                    wide, inner, depth, {alpha, factor}, to, ld);
+                                    columns, inner, depth, {alpha, factor}, to, ld);
       }
     }
     const Operands<T> one = operands(matrix);
-    multiply(la, lb, rows, wide, depth, alpha, one.a + la.at(row, inner), one.b + lb.at(inner, column),
+    multiply(la, lb, rows, columns, depth, alpha, one.a + la.at(row, inner), one.b + lb.at(inner, column),
              factor, to, ld);
   }
 
@@ -171,7 +171,7 @@ struct Products {
   /// Tiles of every matrix.
   void by_tiles(const Cut& cut) const {
     const int64_t down = ceil_div(m, cut.rows), right = ceil_div(n, cut.columns);
-    // Matrices so small that one is not worth handing out go in groups of about ten microseconds.
+    // Small matrices are grouped into tasks of about ten microseconds.
     const int64_t grain = down * right > 1 ? 1 : (int64_t{1} << 20) / std::max<int64_t>(1, m * n * k);
     parallel_rows(batch * down * right, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -256,10 +256,10 @@ void gemm(const Tensor& a, const Tensor& b, const Tensor& c, T alpha, T beta, bo
 
 /// x rounded to bf16 and back, for CPUs that cannot multiply such numbers.
 Tensor rounded(const Tensor& x) {
-  const Tensor narrow(x.shape(), DType::bf16), wide(x.shape());
+  const Tensor narrow(x.shape(), DType::bf16), rounded(x.shape());
   Copy::cpu<here>(x, narrow);
-  Copy::cpu<here>(narrow, wide);
-  return wide;
+  Copy::cpu<here>(narrow, rounded);
+  return rounded;
 }
 
 }  // namespace

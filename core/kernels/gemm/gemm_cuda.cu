@@ -1,4 +1,4 @@
-// Products of matrices on the GPU: cuBLAS, which counts by columns what lies in rows.
+// Matrix products on the GPU by cuBLAS, which expects column-major matrices.
 #include "heed/core/kernels/gemm/gemm_device.h"
 
 #include "heed/core/cuda/device/grid.h"
@@ -11,7 +11,7 @@ namespace {
 
 using cuda::Places;
 
-/// A matrix of the batch anywhere: where each begins, as cuBLAS wants to read it on the device.
+/// Addresses of the matrices of a batch, in device memory, as cuBLAS takes them.
 struct Begins {
   const char *a, *b, *c;
   int64_t of_factor, of_result;  // bytes of an element
@@ -31,7 +31,7 @@ __global__ void list_matrices(Places<3> batch, Begins begins, const void** a, co
 
 /// x rounded to bf16, with the strides of x where it spans at most twice its own size; else without gaps.
 Tensor rounded_as_it_lies(const Tensor& x) {
-  // What a view does not show may be rounded as well, if there is little of it.
+  // Elements between those of the view are rounded too, where they are few.
   int64_t reach = 1;
   for (int64_t axis = 0; axis < x.rank(); ++axis) {
     if (x.extent(axis) == 0) return Tensor(x.shape(), DType::bf16, x.device());
@@ -50,7 +50,7 @@ Tensor rounded_as_it_lies(const Tensor& x) {
 
 namespace {
 
-/// Whether all matrices of a batch begin at whole 16 bytes.
+/// Whether all matrices of a batch are aligned to 16 bytes.
 bool at_whole_pieces(const Tensor& x) {
   bool whole = reinterpret_cast<uintptr_t>(x.raw()) % 16 == 0;
   for (int64_t axis = 0; axis < x.rank() - 2; ++axis)
@@ -58,7 +58,7 @@ bool at_whole_pieces(const Tensor& x) {
   return whole;
 }
 
-/// Room for matrices like those of x, turned as they are, each at whole 16 bytes.
+/// Memory for matrices of the shape and order of x, each aligned to 16 bytes.
 Tensor spaced_like(const Tensor& x) {
   const int64_t each = 16 / bytes_of(x.dtype()), rows = x.extent(-2), columns = x.extent(-1);
   const bool turned = layout(x).transposed;
@@ -73,7 +73,7 @@ Tensor spaced_like(const Tensor& x) {
   return Tensor(Shape{size}, x.dtype(), x.device()).seen_as(x.shape(), strides, 0);
 }
 
-/// x, or a copy of it that a list of matrices may speak of.
+/// x, or an aligned copy of it that a list of addresses may point into.
 Tensor spaced(const Tensor& x) {
   if (at_whole_pieces(x)) return x;
   const Tensor out = spaced_like(x);
@@ -94,7 +94,7 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
   if (c.size() == 0) return;
   // BLAS refuses the leading dimension of a matrix without columns.
   if (a.extent(-1) == 0) return beta == 0 ? Fill::cuda(c, 0) : Affine::cuda(c, beta, 0, c);
-  // Strides of a, b and c along the batch axes; cuBLAS counts by columns, so a and b change places.
+  // Strides of a, b and c along the batch axes. cuBLAS is column-major, so a and b are swapped.
   Shape batch;
   Strides of_a, of_b, of_c;
   for (int64_t axis = 0; axis < c.rank() - 2; ++axis) {
@@ -113,8 +113,7 @@ void Gemm::cuda(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
     cuda::multiply(product);
   } else if ((narrow || rounding == Rounding::tf32) &&
              !(at_whole_pieces(a) && at_whole_pieces(b) && at_whole_pieces(c))) {
-    // cuBLAS chooses kernels for a list without a look at its addresses, and takes them to be aligned where
-    // it rounds.
+    // cuBLAS chooses kernels for a list without reading its addresses, and assumes alignment where it rounds.
     const Tensor place = at_whole_pieces(c) ? c : spaced_like(c);
     if (place.storage() != c.storage() && beta != 0) Copy::cuda(c, place);
     cuda(spaced(a), spaced(b), place, alpha, beta, rounding);

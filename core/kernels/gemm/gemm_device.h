@@ -1,4 +1,4 @@
-// A product of matrices on a device as cuBLAS counts it.
+// A matrix product on a device in the column-major terms of cuBLAS.
 #pragma once
 
 #include "heed/core/cuda/runtime/blas.h"
@@ -9,7 +9,7 @@
 
 namespace heed::kernel {
 
-/// x rounded to bf16, as it lies: gaps and repetitions stay what they are.
+/// x rounded to bf16 with the same strides: gaps and repetitions stay.
 Tensor rounded_as_it_lies(const Tensor& x);
 
 /// Whether a device multiplies in bf16 for c = a b.
@@ -21,8 +21,8 @@ inline cudaDataType_t blas_type(DType dtype) {
   return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/// c = alpha a b + beta c for the first matrices of a batch: by columns it is c' = b' a', so that what lies
-/// in rows needs no turning.
+/// c = alpha a b + beta c for the first matrices of a batch. In column-major order this is c' = b' a', so
+/// that row-major matrices need no transposition.
 inline cuda::BlasProduct by_columns(const Tensor& a, const Tensor& b, const Tensor& c, double alpha,
                                     double beta, Rounding rounding) {
   const int64_t m = c.extent(-2), n = c.extent(-1);
@@ -43,7 +43,7 @@ inline cuda::BlasProduct by_columns(const Tensor& a, const Tensor& b, const Tens
           .exactness = rounding == Rounding::tf32 ? cuda::Exactness::tf32 : cuda::Exactness::f32};
 }
 
-/// Counts what was asked of cuBLAS.
+/// Adds the operations of a product to the operation count.
 inline void note(const cuda::BlasProduct& p) {
   const bool tf32 = p.factors == CUDA_R_32F && p.exactness == cuda::Exactness::tf32;
   Count::add(2 * p.m * p.n * p.k * p.batch);

@@ -1,4 +1,4 @@
-// How the factors of a product lie in memory.
+// Memory layouts of the factors of a product.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace heed::kernel {
 
-/// How a matrix lies: `step` between rows, whose elements are dense, or between columns when it lies
+/// The layout of a matrix: `step` elements between its dense rows, or between its dense columns when it is
 /// transposed.
 struct Layout {
   bool transposed = false;
@@ -26,7 +26,7 @@ inline Layout layout(const Tensor& x) {
   return {true, right};
 }
 
-/// The least extent of a product whose factors are rounded: below, that costs more than it saves.
+/// The smallest extent of a product whose factors are rounded. Below it, rounding costs more than it saves.
 inline constexpr int64_t least_rounded = 32;
 
 inline bool large(const Tensor& a, const Tensor& c) {

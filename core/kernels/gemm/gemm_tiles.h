@@ -1,6 +1,6 @@
-// Our own single-precision product of one tile, for CPUs with 64-byte vectors. The right operand is turned
-// into strips of 64 columns that stay in the cache; the left one is read where it lies, so few rows or small
-// matrices cost no packing.
+// The f32 product of one tile, for CPUs with 64-byte vectors. The right operand is packed into strips of 64
+// columns that stay in the cache; the left one is read in place, so few rows or small matrices cost no
+// packing.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel::tiles {
 
@@ -23,12 +23,12 @@ inline constexpr bool rows_worthwhile = true;  ///< products of one row
 inline constexpr bool rows_worthwhile = false;
 #endif
 
-inline constexpr int64_t width = 16;        ///< floats in a vector
-inline constexpr int64_t columns = 64;      ///< of a strip
-inline constexpr int64_t most_depth = 512;  ///< rows of a strip
-inline constexpr int64_t few_rows = 48;     ///< for so few, a strip that need not be turned is read in place
+inline constexpr int64_t width = 16;       ///< floats in a vector
+inline constexpr int64_t columns = 64;     ///< of a strip
+inline constexpr int64_t max_depth = 512;  ///< rows of a strip
+inline constexpr int64_t few_rows = 48;    ///< up to this many rows, a strip with dense rows is read in place
 
-/// Rows computed at once beside V vectors of columns: their sums, V loads and a factor fill 32 registers.
+/// Rows computed at once with V vectors of columns: their sums, V loads and a factor fill 32 registers.
 template <int V>
 inline constexpr int block = V == 1   ? 14
                              : V == 2 ? 12
@@ -129,7 +129,7 @@ inline void exchange(Vector (&x)[16], std::integer_sequence<int, lane...>) {
   }
 }
 
-/// One round of the transposition: halves of the vectors `step` apart change places.
+/// One round of the transposition: vectors `step` apart swap halves.
 template <int step>
 inline void exchange(Vector (&x)[16]) {
   exchange<step>(x, std::make_integer_sequence<int, 16>{});
@@ -146,7 +146,7 @@ inline void turn_block(const float* b, int64_t ldb, float* strip) {
   for (int i = 0; i < 16; ++i) std::memcpy(strip + i * columns, &x[i], lanes::width_bytes);
 }
 
-/// A strip of columns out of b with dense columns; what is missing of the last vector becomes zeros.
+/// Packs a strip of columns of b with dense columns; the last vector is padded with zeros.
 inline void turn(const float* b, int64_t ldb, int64_t depth, int64_t count, float* strip) {
   for (int64_t j = 0; j < count; j += width) {
     int64_t l = 0;
@@ -160,7 +160,7 @@ inline void turn(const float* b, int64_t ldb, int64_t depth, int64_t count, floa
   }
 }
 
-/// A strip of columns out of b with dense rows.
+/// Packs a strip of columns of b with dense rows.
 inline void copy(const float* b, int64_t ldb, int64_t depth, int64_t count, float* strip) {
   for (int64_t l = 0; l < depth; ++l) {
     float* to = strip + l * columns;
@@ -199,7 +199,7 @@ void dots(const Left& a, const float* b, int64_t ldb, float* c, int64_t ldc, int
   }
 }
 
-/// c = alpha a b + beta c for up to six rows, without turning b.
+/// c = alpha a b + beta c for up to six rows, without packing b.
 inline void multiply_dots(const Left& a, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t m,
                           int64_t n, int64_t k, Factors factors) {
   for (int64_t j = 0; j < n; j += 4) {
@@ -227,17 +227,17 @@ inline void multiply_dots(const Left& a, const float* b, int64_t ldb, float* c, 
   }
 }
 
-/// The right operand of a tile: dense rows, or dense columns where it is turned, `stride` apart.
+/// The right operand of a tile: dense rows, or dense columns where it is transposed, `stride` apart.
 struct Right {
   const float* at;
   int64_t stride;
   bool turned;
 };
 
-/// All strips of a tile, for at most `most_depth` of the inner extent.
+/// All strips of a tile, for at most `max_depth` of the inner extent.
 inline void strips(const Left& a, const Right& b, int64_t first, int64_t depth, float* c, int64_t ldc,
                    int64_t m, int64_t n, Factors factors) {
-  alignas(64) float buffer[most_depth * columns];
+  alignas(64) float buffer[max_depth * columns];
   int64_t count = 0;
   for (int64_t j = 0; j < n; j += count) {
     count = std::min(columns, n - j);
@@ -266,7 +266,7 @@ inline void strips(const Left& a, const Right& b, int64_t first, int64_t depth, 
 inline void strips_of_panels(const Left& a, const Right& b, int64_t first, int64_t depth, float* c,
                              int64_t ldc, int64_t m, int64_t n, Factors factors) {
   constexpr int64_t most = 192;
-  alignas(64) float panel[most_depth * most];
+  alignas(64) float panel[max_depth * most];
   const int64_t panels = ceil_div(m, most);
   for (int64_t i = 0; i < panels; ++i) {
     const int64_t row = i * m / panels, rows = (i + 1) * m / panels - row;
@@ -281,7 +281,7 @@ inline void multiply(const Left& a, const Right& b, float* c, int64_t ldc, int64
   if (b.turned && m <= 6 && a.step == 1 && k >= 2 * width) {
     return multiply_dots(a, b.at, b.stride, c, ldc, m, n, k, factors);
   }
-  const int64_t chunks = std::max<int64_t>(1, ceil_div(k, most_depth));
+  const int64_t chunks = std::max<int64_t>(1, ceil_div(k, max_depth));
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const int64_t first = chunk * k / chunks, depth = (chunk + 1) * k / chunks - first;
     const Left left{a.at + first * a.step, a.row, a.step};

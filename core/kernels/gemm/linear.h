@@ -1,4 +1,4 @@
-// Linear layers: a product, and what stands before or behind it.
+// Linear layers: a product fused with bias and GELU, and its gradients.
 #pragma once
 
 #include "heed/core/isa.h"
@@ -8,9 +8,9 @@
 namespace heed::kernel {
 
 /// y [N, out] = x [N, in] weight^T + bias, with weight [out, in] and bias [out], or empty. Where `before` [N,
-/// out] is given, that goes there, and y is its GELU by tanh. Rounded as by Gemm; x and weight lie as Gemm
-/// wants them, all else is contiguous. In bf16, a device takes x, weight and dy as f32 or rounded already,
-/// and where no extent is below 32 it writes `before` and y in bf16 where both are.
+/// out] is given, that goes there, and y is its GELU by tanh. Rounded as by Gemm; x and weight have the
+/// strides that Gemm takes, all else is contiguous. In bf16, a device takes x, weight and dy as f32 or
+/// rounded already, and where no extent is below 32 it writes `before` and y in bf16 where both are.
 struct Linear {
   template <Isa>
   static void cpu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& before,

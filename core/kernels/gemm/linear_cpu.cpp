@@ -1,11 +1,11 @@
-// Linear layers on the CPU: products and what stands behind them, one after the other.
+// Linear layers on the CPU: the product, then bias and GELU, one after the other.
 #include "heed/core/kernels/gemm/linear.h"
 
 #include "heed/core/kernels/elementwise/apply.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/kernels/gemm/gemm.h"
 #include "heed/core/kernels/norm/reduce.h"
-#include "heed/core/kernels/simd/target_isa.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 namespace {

@@ -1,5 +1,5 @@
-// Linear layers on the GPU: one kernel of cuBLASLt where it has one, else a product and what stands behind
-// it.
+// Linear layers on the GPU: one fused kernel of cuBLASLt where it has one, else a product, then bias and
+// GELU.
 #include "heed/core/kernels/gemm/linear.h"
 
 #include "heed/core/cuda/runtime/blas_lt.h"
@@ -10,7 +10,7 @@
 namespace heed::kernel {
 namespace {
 
-/// c = a b and what follows it in one kernel; false where there is none, and nothing was done.
+/// c = a b with bias and GELU in one kernel; false, and nothing is done, where cuBLASLt has none.
 bool finished(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Finish finish, const Tensor& bias,
               const Tensor& before, Rounding rounding) {
   if (c.size() == 0 || a.extent(-1) == 0) return false;
@@ -25,7 +25,7 @@ bool finished(const Tensor& a, const Tensor& b, const Tensor& c, cuda::Finish fi
   return true;
 }
 
-/// What the product of these is to read, when c is its result.
+/// The factors as the product that gives c reads them: rounded or as they are.
 Tensor factor(const Tensor& x, const Tensor& a, const Tensor& c, Rounding rounding) {
   return in_bf16(a, c, rounding) && x.dtype() == DType::f32 ? rounded_as_it_lies(x) : x;
 }
@@ -67,7 +67,7 @@ void Linear::cuda(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   if (before) Map<GeluTanh>::cuda(before, y);
 }
 
-/// dx [N, in] = dy weight, times the slope of the GELU at `before` where that is given, with dbias = sum of
+/// dx [N, in] = dy weight, times the derivative of GELU at `before` where that is given, with dbias = sum of
 /// dx over rows: one kernel of cuBLASLt where it has one, else a product, MapBack and Sum.
 void LinearBack::cuda(const Tensor& dy, const Tensor& weight, const Tensor& before, const Tensor& dx,
                       const Tensor& dbias, Rounding rounding) {

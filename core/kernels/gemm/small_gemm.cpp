@@ -5,17 +5,17 @@
 #include <algorithm>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/kernels/simd/vector.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 namespace {
 
 /// Rows of a block that leave registers for its b vectors and one broadcast.
-constexpr int tallest(int vectors) {
+constexpr int max_block_rows(int vectors) {
   if (simd::registers == 32) return vectors <= 2 ? 12 : vectors == 3 ? 8 : 6;
   return vectors == 1 ? 8 : 6;
 }
-constexpr int widest = simd::registers == 32 ? 4 : 2;
+constexpr int max_block_vectors = simd::registers == 32 ? 4 : 2;
 
 template <class T>
 struct Operands {
@@ -74,7 +74,7 @@ void block(const Operands<T>& x) {
   }
 }
 
-/// All rows of one column of blocks, tallest blocks first.
+/// All rows of one column of blocks, blocks with most rows first.
 template <class T, Left left, int vectors>
 void column(Operands<T> x, int64_t m) {
   const auto down = [&](int64_t rows) {
@@ -82,7 +82,7 @@ void column(Operands<T> x, int64_t m) {
     x.c += rows * x.ldc;
     m -= rows;
   };
-  constexpr int most = tallest(vectors);
+  constexpr int most = max_block_rows(vectors);
   while (m >= most) block<T, left, most, vectors>(x), down(most);
   if constexpr (most > 8) {
     if (m >= 8) block<T, left, 8, vectors>(x), down(8);
@@ -93,14 +93,14 @@ void column(Operands<T> x, int64_t m) {
 }
 
 /// c [m, n] = a b, or c += a b with x.add: cut into columns of blocks, of about equally many vectors and at
-/// most `widest`.
+/// most `max_block_vectors`.
 template <class T, Left left>
 void columns(Operands<T> x, int64_t m, int64_t n) {
   int64_t vectors = n / simd::Lanes<T>::count;
-  int64_t cuts = ceil_div(vectors, widest);
+  int64_t cuts = ceil_div(vectors, max_block_vectors);
   for (; cuts > 0; --cuts) {
-    const int64_t wide = ceil_div(vectors, cuts);  // even widths rather than a narrow rest
-    switch (wide) {
+    const int64_t block_vectors = ceil_div(vectors, cuts);  // even widths rather than a narrow rest
+    switch (block_vectors) {
       case 1:
         column<T, left, 1>(x, m);
         break;
@@ -108,15 +108,15 @@ void columns(Operands<T> x, int64_t m, int64_t n) {
         column<T, left, 2>(x, m);
         break;
       case 3:
-        column<T, left, std::min(3, widest)>(x, m);
+        column<T, left, std::min(3, max_block_vectors)>(x, m);
         break;
       default:
-        column<T, left, widest>(x, m);
+        column<T, left, max_block_vectors>(x, m);
         break;
     }
-    x.b += wide * simd::Lanes<T>::count;
-    x.c += wide * simd::Lanes<T>::count;
-    vectors -= wide;
+    x.b += block_vectors * simd::Lanes<T>::count;
+    x.c += block_vectors * simd::Lanes<T>::count;
+    vectors -= block_vectors;
   }
 }
 

@@ -3,10 +3,10 @@
 // WY representation of the product of its reflections. The backward pass sweeps once from the right and once
 // from the left, each with its state.
 #include "heed/core/kernels/linear_attention/decay_scan.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include "heed/core/kernels/linear_attention/decay_chunk.h"
 #include "heed/core/kernels/simd/scratch.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

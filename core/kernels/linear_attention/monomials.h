@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heed/core/kernels/linear_attention/polynomial_attention.h"
-#include "heed/core/kernels/simd/vector.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 

@@ -2,11 +2,11 @@
 // before the chunk, and the polynomial of the scores covers the keys within it. Few, long heads are split
 // into segments whose states are summed first.
 #include "heed/core/kernels/linear_attention/polynomial_attention.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include "heed/core/kernels/linear_attention/polynomial_dropout.h"
 #include "heed/core/kernels/linear_attention/polynomial_map.h"
 #include "heed/core/kernels/linear_attention/polynomial_state.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {

@@ -1,9 +1,9 @@
 // PolynomialAttention backward on the CPU: a sweep from the left with the state over keys gives dq, and a
 // sweep from the right with the state over queries gives dk, dv and the rest of dq.
 #include "heed/core/kernels/linear_attention/polynomial_backward.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include "heed/core/kernels/linear_attention/polynomial_backward_chunk.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 namespace {

@@ -1,8 +1,8 @@
 // Sums of monomials over all keys on the CPU, and their gradients. Few, long heads are split into segments.
 #include "heed/core/kernels/linear_attention/polynomial_sums.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include "heed/core/kernels/linear_attention/polynomial_backward_chunk.h"
+#include "heed/core/kernels/simd/simd.h"
 
 namespace heed::kernel {
 namespace {

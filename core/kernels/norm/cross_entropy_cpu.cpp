@@ -1,13 +1,11 @@
 // Cross entropy on the CPU.
 #include "heed/core/kernels/norm/cross_entropy.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "heed/core/kernels/content/index_errors.h"
-#include "heed/core/kernels/simd/math.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -21,8 +19,7 @@ struct RowSums {
   double lse, sum;
 };
 
-/// The log of the sum of exponentials and the plain sum, reading the row once: the shift grows block by
-/// block.
+/// log-sum-exp and plain sum of a row in one pass: the maximum that is subtracted grows block by block.
 template <class T>
 RowSums<T> row_sums(const T* x, int64_t width, bool plain) {
   constexpr T lowest = -std::numeric_limits<T>::infinity();

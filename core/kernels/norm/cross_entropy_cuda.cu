@@ -1,5 +1,5 @@
-// Cross entropy on a GPU: a row of logits is read once, by a warp or a block, with a shift that grows on the
-// way.
+// Cross entropy on a GPU: a warp or a block reads a row of logits once; the maximum that it subtracts grows
+// on the way (online softmax).
 #include "heed/core/kernels/norm/cross_entropy.h"
 
 #include <algorithm>
@@ -146,8 +146,8 @@ Targets targets_of(const Tensor& logits, const Tensor& targets, double smoothing
 
 }  // namespace
 
-/// lse [N], loss and counted: costs of rows, by a warp each up to 1024 wide, else by a block each; then one
-/// block adds them.
+/// lse [N], loss and counted: costs of rows, by a warp each for rows of up to 1024 numbers, else by a block
+/// each; then one block adds them.
 void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoothing, int32_t ignore,
                         const Tensor& lse, const Tensor& loss, const Tensor& counted) {
   const Targets of = targets_of(logits, targets, smoothing, ignore);
@@ -166,7 +166,7 @@ void CrossEntropy::cuda(const Tensor& logits, const Tensor& targets, double smoo
   Count::add(logits.size());
 }
 
-/// dlogits [N, V], by one warp per row up to 1024 wide, else by one block per row.
+/// dlogits [N, V], by one warp per row of up to 1024 numbers, else by one block per row.
 void CrossEntropyBack::cuda(const CrossEntropyBackTensors& t, double smoothing, int32_t ignore) {
   const Targets of = targets_of(t.logits, t.targets, smoothing, ignore);
   visit_float("cross_entropy", t.logits.dtype(), [&](auto type) {

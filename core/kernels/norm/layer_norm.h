@@ -6,8 +6,8 @@
 
 namespace heed::kernel {
 
-/// How a row is scaled: `variance` divides by sqrt(population variance + epsilon), as everybody does;
-/// `deviation` by (sample deviation + epsilon), as the published opus_books recipe does.
+/// How a row is scaled. `variance`: divided by sqrt(population variance + epsilon), the usual layer norm;
+/// `deviation`: by (sample deviation + epsilon), as in the published opus_books recipe.
 enum class NormScale { variance, deviation };
 
 /// What LayerNorm reads and writes.

@@ -1,12 +1,11 @@
 // Layer normalisation on the CPU.
 #include "heed/core/kernels/norm/layer_norm.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 

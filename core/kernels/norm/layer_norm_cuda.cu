@@ -1,5 +1,6 @@
-// Layer normalisation on a GPU. Up to 1024 wide a warp keeps a row in its registers; the gradient of gain and
-// bias is then summed in the same pass, a part for each block, and the parts are added in order afterwards.
+// Layer normalisation on a GPU. A warp keeps a row of up to 1024 numbers in its registers; it then sums the
+// gradients of gain and bias in the same pass, per block, and the sums of blocks are added in order
+// afterwards.
 #include "heed/core/kernels/norm/layer_norm.h"
 
 #include <algorithm>
@@ -16,8 +17,8 @@ using cuda::lane;
 using cuda::lanes;
 
 constexpr int64_t short_width = 1024;
-constexpr int team = 4;              ///< warps of a block that share the sums of gain and bias
-constexpr int64_t most_parts = 528;  ///< of those sums
+constexpr int team = 4;             ///< warps of a block that share the sums of gain and bias
+constexpr int64_t max_parts = 528;  ///< of those sums
 
 /// How rows are scaled.
 struct Scaling {
@@ -211,7 +212,7 @@ void with_each(int64_t width, F&& f) {
 
 }  // namespace
 
-/// y, mean and rstd: one warp per row up to 1024 wide, else one block per row.
+/// y, mean and rstd: one warp per row of up to 1024 numbers, else one block per row.
 void LayerNorm::cuda(const LayerNormTensors& t, double epsilon, NormScale scale) {
   if (t.x.size() == 0) return;
   const Scaling scaling{epsilon, scale, t.x.extent(-1)};
@@ -230,8 +231,8 @@ void LayerNorm::cuda(const LayerNormTensors& t, double epsilon, NormScale scale)
   Count::add(t.x.size());
 }
 
-/// dx, dgain and dbias. Up to 1024 wide one kernel gives dx and the sums of each block; else one gives dx and
-/// another the sums of runs of rows. The sums [count, 2, d] are then added in order.
+/// dx, dgain and dbias. For rows of up to 1024 numbers one kernel gives dx and the sums of each block; else
+/// one gives dx and another the sums of runs of rows. The sums [count, 2, d] are then added in order.
 void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScale scale) {
   const Scaling scaling{epsilon, scale, t.x.extent(-1)};
   const int64_t width = scaling.width, rows = width > 0 ? t.x.size() / width : 0;
@@ -243,8 +244,8 @@ void LayerNormBack::cuda(const LayerNormBackTensors& t, double epsilon, NormScal
     // `count` parts of dgain and dbias: one per block, or where rows are long one per `each` rows.
     const bool is_short = width <= short_width;
     const int64_t wanted = ceil_div(rows, is_short ? 2 * team : 32);
-    const int64_t each = ceil_div(rows, std::min(std::max<int64_t>(wanted, 1), most_parts));
-    const int64_t count = is_short ? std::min(wanted, most_parts) : (each > 0 ? ceil_div(rows, each) : 0);
+    const int64_t each = ceil_div(rows, std::min(std::max<int64_t>(wanted, 1), max_parts));
+    const int64_t count = is_short ? std::min(wanted, max_parts) : (each > 0 ? ceil_div(rows, each) : 0);
     const Tensor parts = empty_like(t.x, Shape{std::max<int64_t>(count, 1), 2, width});
     T* sums = parts.data<T>();
     if (is_short) {

@@ -1,11 +1,10 @@
 // Reductions on the CPU.
 #include "heed/core/kernels/norm/reduce.h"
 #include "heed/core/kernels/norm/reduce_parts.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include "heed/core/ceil_div.h"
 #include "heed/core/kernels/elementwise/copy.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/kernels/simd/strided_loops.h"
 #include "heed/core/operation_count.h"
 
@@ -20,7 +19,7 @@ double strided_sum(const T* x, int64_t step, int64_t count) {
   return total;
 }
 
-/// Each sum runs through memory. Long ones are cut into chunks whose sums are added in order.
+/// Sums of neighbours in memory. Long ones are cut into chunks whose sums are added in order.
 template <class T>
 void sum_along(const ReductionAxes& parts, const T* x, T* y) {
   const StridedLoop<1>& walk = parts.reduced;
@@ -90,13 +89,13 @@ void add_rows(const ReductionAxes& parts, const T* x, int64_t begin, int64_t end
 /// order.
 template <class T>
 void sum_across(const ReductionAxes& parts, const T* x, T* y) {
-  constexpr int64_t most_columns = 1024, most_rows = 512;
+  constexpr int64_t max_columns = 1024, max_rows = 512;
   const int64_t width = parts.kept.inner, rows = parts.reduced_size();
-  const int64_t columns = std::min(width, most_columns);
+  const int64_t columns = std::min(width, max_columns);
   const int64_t tiles = ceil_div(width, columns);
-  const int64_t bands = ceil_div(rows, most_rows);
+  const int64_t bands = ceil_div(rows, max_rows);
   const int64_t groups = parts.kept.outer;
-  const int64_t tiles_a_piece = std::max<int64_t>(1, light_grain / (columns * std::min(rows, most_rows)));
+  const int64_t tiles_a_piece = std::max<int64_t>(1, light_grain / (columns * std::min(rows, max_rows)));
   const Tensor partial(Shape{groups, bands, width}, dtype_of<T>);
   T* sums = partial.data<T>();
   parallel_rows(groups * bands * tiles, tiles_a_piece, [&](int64_t begin, int64_t end) {
@@ -104,7 +103,7 @@ void sum_across(const ReductionAxes& parts, const T* x, T* y) {
       const int64_t tile = i % tiles, band = i / tiles % bands, group = i / tiles / bands;
       const int64_t first = tile * columns;
       const T* from = x + parts.kept.at(group)[0] + first * parts.kept.steps[0];
-      add_rows(parts, from, band * most_rows, std::min(rows, (band + 1) * most_rows),
+      add_rows(parts, from, band * max_rows, std::min(rows, (band + 1) * max_rows),
                std::min(columns, width - first), sums + (group * bands + band) * width + first);
     }
   });
@@ -276,13 +275,13 @@ void SquareSum::cpu<here>(const Tensor& x, const Tensor& total) {
     auto* sums = partial.data<double>();
     parallel_rows(x.size(), grain, [&](int64_t begin, int64_t end) {
       constexpr int64_t width = 32;
-      double wide[width] = {};
+      double squares[width] = {};
       int64_t i = begin;
       for (; i + width <= end; i += width) {
         for (int64_t j = 0; j < width; ++j)
-          wide[j] += static_cast<double>(from[i + j]) * static_cast<double>(from[i + j]);
+          squares[j] += static_cast<double>(from[i + j]) * static_cast<double>(from[i + j]);
       }
-      double sum = lanes::sum(wide, width);
+      double sum = lanes::sum(squares, width);
       for (; i < end; ++i) sum += static_cast<double>(from[i]) * static_cast<double>(from[i]);
       sums[begin / grain] = sum;
     });

@@ -85,15 +85,15 @@ __global__ void sum_across(Reduction over, int64_t pieces, const T* x, Out* sums
   }
 }
 
-constexpr int most_adders = 1024;  // threads of a block that adds pieces
+constexpr int max_adders = 1024;  // threads of a block that adds pieces
 
 /// The pieces of each sum: `sums_of_block` sums beside each other, each by as many threads, a power of two.
 /// `step` between pieces, `next` between sums.
 template <class T>
-__global__ void __launch_bounds__(most_adders)
+__global__ void __launch_bounds__(max_adders)
     add_pieces(Places<2> kept, int sums_of_block, int64_t pieces, int64_t step, int64_t next,
                const double* sums, T* y) {
-  __shared__ double part[most_adders];
+  __shared__ double part[max_adders];
   const int me = static_cast<int>(threadIdx.x), adders = static_cast<int>(blockDim.x) / sums_of_block;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * sums_of_block + me % sums_of_block;
   double total = 0;
@@ -120,7 +120,7 @@ void sum(const ReductionAxes& parts, const T* x, Out* y) {
     constexpr int64_t few = 4;
     const int sums_of_block = step == 1 ? 1 : lanes;
     const auto wanted = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(ceil_div(pieces, few))));
-    const int adders = std::min(wanted, most_adders / sums_of_block);
+    const int adders = std::min(wanted, max_adders / sums_of_block);
     const cuda::Grid grid = {dim3(static_cast<unsigned>(ceil_div(kept, sums_of_block))),
                              dim3(static_cast<unsigned>(sums_of_block * adders))};
     cuda::run(add_pieces<Out>, grid, over.kept, sums_of_block, pieces, step, next, sums.data<double>(), y);
@@ -167,9 +167,9 @@ struct Better {
 };
 
 template <class T>
-__device__ Best<T> shuffled(const Best<T>& mine, int distance) {
-  return {__shfl_xor_sync(cuda::all_lanes, mine.value, distance),
-          __shfl_xor_sync(cuda::all_lanes, mine.index, distance)};
+__device__ Best<T> shuffled(const Best<T>& best, int distance) {
+  return {__shfl_xor_sync(cuda::all_lanes, best.value, distance),
+          __shfl_xor_sync(cuda::all_lanes, best.index, distance)};
 }
 
 /// y = largest x of each result and `index` = its place: one warp per result, or one thread where neighbours

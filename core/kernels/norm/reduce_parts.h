@@ -1,4 +1,4 @@
-// How a reduction walks its input: what stays and what is summed away.
+// How a reduction iterates over its input: the axes that stay, and those that are summed away.
 #pragma once
 
 #include <array>

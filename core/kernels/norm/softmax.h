@@ -1,4 +1,4 @@
-// Softmax of rows, with its mask inside.
+// Softmax and log-softmax of rows; -inf masks an element.
 #pragma once
 
 #include "heed/core/isa.h"

@@ -1,14 +1,12 @@
 // Softmax of rows on the CPU.
 #include "heed/core/kernels/norm/softmax.h"
-#include "heed/core/kernels/simd/target_isa.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "heed/core/ceil_div.h"
-#include "heed/core/kernels/simd/math.h"
-#include "heed/core/kernels/simd/row_reductions.h"
+#include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
 
@@ -102,8 +100,8 @@ void for_rows(const Tensor& empty_like, F&& f) {
 
 }  // namespace
 
-/// y[row, :] = exp(x[row, :] - max) / sum, zeros in a row of -inf. One task is some rows, or up to 32 wide
-/// some groups of 16 rows.
+/// y[row, :] = exp(x[row, :] - max) / sum, zeros in a row of -inf. One task is some rows, or
+/// some groups of 16 rows where rows have up to 32 numbers.
 template <>
 void Softmax::cpu<here>(const Tensor& x, const Tensor& y) {
   visit_float("softmax", x.dtype(), [&](auto type) {

@@ -1,4 +1,4 @@
-// Softmax of rows on a GPU: a warp keeps a short row in its registers, a block walks a long one twice.
+// Softmax of rows on a GPU: a warp keeps a short row in its registers, a block reads a long one twice.
 #include "heed/core/kernels/norm/softmax.h"
 
 #include <algorithm>
@@ -131,8 +131,8 @@ __global__ void __launch_bounds__(cuda::block) long_gradients(const T* y, const 
     dx[i] = RowGradient<T, logs>::of(y[i], dy[i], total);
 }
 
-/// y = softmax, or with `logs` log softmax, of each row: one warp per row up to 1024 wide, else one block per
-/// row.
+/// y = softmax, or with `logs` log softmax, of each row: one warp per row of up to 1024 numbers, else one
+/// block per row.
 template <bool logs>
 void forward(const char* op, const Tensor& x, const Tensor& y) {
   const int64_t width = x.rank() > 0 ? x.extent(-1) : 1;
@@ -154,8 +154,8 @@ void forward(const char* op, const Tensor& x, const Tensor& y) {
   Count::add(x.size());
 }
 
-/// dx of softmax, or with `logs` of log softmax, from y and dy: one warp per row up to 1024 wide, else one
-/// block per row.
+/// dx of softmax, or with `logs` of log softmax, from y and dy: one warp per row of up to 1024 numbers, else
+/// one block per row.
 template <bool logs>
 void backward(const char* op, const Tensor& y, const Tensor& dy, const Tensor& dx) {
   const int64_t width = y.rank() > 0 ? y.extent(-1) : 1;

@@ -15,10 +15,10 @@ using namespace heed;
 namespace {
 
 ParsedArguments tiny() {
-  ParsedArguments call;
-  call.options = {{"d-model", {"16"}},    {"heads", {"2"}},      {"d-ff", {"16"}},    {"layers", {"1"}},
-                  {"max-length", {"12"}}, {"batch-size", {"2"}}, {"dropout", {"0.1"}}};
-  return call;
+  ParsedArguments arguments;
+  arguments.options = {{"d-model", {"16"}},    {"heads", {"2"}},      {"d-ff", {"16"}},    {"layers", {"1"}},
+                       {"max-length", {"12"}}, {"batch-size", {"2"}}, {"dropout", {"0.1"}}};
+  return arguments;
 }
 
 /// Training by hand, as the benchmark does it.

@@ -356,10 +356,10 @@ TEST_CASE("attend: modifiers act on queries, keys and scores as their formulas s
 TEST_CASE("attend: modifiers that cannot act are refused") {
   Files files;
   const auto refused = [](const std::string& option, const std::string& value) {
-    ParsedArguments call;
-    call.options[option] = {value};
+    ParsedArguments arguments;
+    arguments.options[option] = {value};
     try {
-      read_modifiers(call);
+      read_modifiers(arguments);
     } catch (const Error& error) {
       return std::string(error.what());
     }

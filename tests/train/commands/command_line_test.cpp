@@ -13,7 +13,7 @@
 #include "heed/train/commands/command.h"
 #include "heed/train/config/config.h"
 #include "heed/train/loop/progress.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/run_folder.h"
 #include "heed/train/tasks/task.h"
 
@@ -92,11 +92,11 @@ TEST_CASE("command line: version and help answer") {
   CHECK(shell.run({"help", "help"}).out == all);
   CHECK(shell.run({"help", "train"}).out == shell.run({"train", "--help"}).out);
   CHECK(shell.run({"help", "train"}).code == 0);
-  check_refused(shell, {"help", "trian"}, 2, {"verb 'trian' is unknown.", "Did you mean 'train'?"});
+  check_refused(shell, {"help", "trian"}, 2, {"command 'trian' is unknown.", "Did you mean 'train'?"});
   check_refused(shell, {"help", "train", "lm"}, 2, {"unexpected argument 'lm'"});
 }
 
-TEST_CASE("command line: data that are not what a verb reads are answered with what is needed") {
+TEST_CASE("command line: data that are not what a command reads are answered with what is needed") {
   const Shell shell;
   io::write(shell.scratch / "text.txt", "One line.\n");
   io::make_directories(shell.scratch / "empty");
@@ -114,7 +114,7 @@ TEST_CASE("command line: data that are not what a verb reads are answered with w
 
 TEST_CASE("command line: wrong usage is named with the nearest right one, exit code 2") {
   const Shell shell;
-  check_refused(shell, {"trian"}, 2, {"verb 'trian' is unknown.", "Did you mean 'train'?"});
+  check_refused(shell, {"trian"}, 2, {"command 'trian' is unknown.", "Did you mean 'train'?"});
   check_refused(shell, {"--versoin"}, 2, {"--versoin"});
   check_refused(shell, {"train", "translat"}, 2,
                 {"preset 'translat' is unknown.", "Did you mean 'translate'?", ".toml"});
@@ -124,6 +124,8 @@ TEST_CASE("command line: wrong usage is named with the nearest right one, exit c
   check_refused(shell, {"train", "--d-model", "wide"}, 2,
                 {"--d-model", "model.d_model = wide is not legal; it takes a whole number"});
   check_refused(shell, {"train", "--d-model"}, 2, {"--d-model"});
+  check_refused(shell, {"train", "--dry-run=yes"}, 2, {"--dry-run takes no value. Write it alone"});
+  check_refused(shell, {"evaluate", "--json=", "no-such-run"}, 2, {"--json takes no value. Write it alone"});
   check_refused(shell, {"train", "--heads", "5"}, 2, {"heads = 5"});
   check_refused(shell, {"train", "--lr", "-1"}, 2, {"train.learning_rate = -1"});
   check_refused(shell, {"train", "--schedule", "cosin"}, 2, {"'cosin'", "Did you mean 'cosine'?"});

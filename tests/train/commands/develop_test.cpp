@@ -3,7 +3,7 @@
 
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/metrics_log.h"
 
 using namespace heed;

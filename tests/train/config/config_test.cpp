@@ -210,9 +210,10 @@ TEST_CASE("config: preset, then file, then environment, then option, then --set"
   const Variable rate("HEED_TRAIN_WARMUP_STEPS", "12"), clip("HEED_TRAIN_GRAD_CLIP", "0.12"),
       seed("HEED_TRAIN_SEED", "12");
   Config config = make_config(file.string());
-  ParsedArguments call;
-  call.options = {{"grad-clip", {"0.13"}}, {"seed", {"13"}}, {"set", {"train.seed=14", "model.d_model=96"}}};
-  apply_settings(config, call);
+  ParsedArguments arguments;
+  arguments.options = {
+      {"grad-clip", {"0.13"}}, {"seed", {"13"}}, {"set", {"train.seed=14", "model.d_model=96"}}};
+  apply_settings(config, arguments);
   CHECK(config.train.label_smoothing == 0.05);  // preset
   CHECK(config.train.schedule.learning_rate == 0.11);
   CHECK(config.train.schedule.warmup_steps == 12);
@@ -230,9 +231,9 @@ TEST_CASE("config: preset, then file, then environment, then option, then --set"
 TEST_CASE("config: a length in one unit replaces a preset's in the other") {
   const auto with = [](const std::string& preset, std::map<std::string, std::vector<std::string>> options) {
     Config config = make_config(preset);
-    ParsedArguments call;
-    call.options = std::move(options);
-    apply_settings(config, call);
+    ParsedArguments arguments;
+    arguments.options = std::move(options);
+    apply_settings(config, arguments);
     config.check();
     return std::pair{config.train.max_steps, config.train.epochs};
   };

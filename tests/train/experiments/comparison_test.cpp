@@ -8,7 +8,7 @@
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
 #include "heed/train/experiments/comparison_plan.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/tasks/task.h"
 
 using namespace heed;

@@ -6,7 +6,7 @@
 #include "heed/core/distributed/single_process.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_run.h"
-#include "heed/train/loop/anomaly_detection.h"
+#include "heed/train/loop/non_finite_search.h"
 
 using namespace heed;
 

@@ -1,7 +1,7 @@
 // Endings of runs: what a failure keeps, what a kill leaves to do, and the advice shown.
 #include "heed/core/io/json.h"
 #include "heed/tests/train/shell.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 
 using namespace heed;
 

@@ -38,7 +38,7 @@ TEST_CASE("registration: a command whose name is taken, or that nothing runs, is
   CHECK_THROWS_WITH(register_command({"new", "about", "", "", 0, 0, {}, false, nullptr}),
                     containing("Command::run"));
   CHECK_THROWS_WITH(register_command({"new", "about", "", "", 2, 1, {}, false, run_nothing}),
-                    containing("least must not be above most"));
+                    containing("min_positional must not be above max_positional"));
   CHECK_THROWS_WITH(register_command({"new", "about", nullptr, "", 0, 0, {}, false, run_nothing}),
                     containing("words"));
   CHECK(commands().size() == before);

@@ -12,7 +12,7 @@
 #include "heed/core/version.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 
 using namespace heed;
 

@@ -142,9 +142,9 @@ TEST_CASE("seq2seq: what makes no sense is refused in words") {
   other.set("model.kind", "seq2seq", "--model: ");
   CHECK_THROWS_WITH(other.check(), containing("the task is lm"));
   Config asked = make_config("translate");
-  ParsedArguments call;
-  call.options = {{"model", {"seq2seq"}}, {"norm", {"post"}}, {"cell", {"gru"}}};
-  apply_settings(asked, call);
+  ParsedArguments arguments;
+  arguments.options = {{"model", {"seq2seq"}}, {"norm", {"post"}}, {"cell", {"gru"}}};
+  apply_settings(asked, arguments);
   CHECK(asked.model.kind == ModelKind::seq2seq);
   CHECK(asked.model.recurrent.cell == CellKind::gru);
   CHECK_THROWS_WITH(asked.check(), containing("model.norm is of transformers"));

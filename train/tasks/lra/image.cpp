@@ -2,7 +2,7 @@
 #include "heed/data/formats/cifar.h"
 #include "heed/data/synthetic/retrieval_documents.h"
 #include "heed/train/tasks/lra/lra.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {
@@ -12,7 +12,7 @@ constexpr int64_t resolution = 32;
 
 class Image final : public LongTask {
   void more_fields(Fields& f) override {
-    f("side", side_, "pixels a side that the model reads; 32 or a divisor of it, by averaging");
+    f("side", side_, {1, 32}, "pixels a side that the model reads; 32 or a divisor of it, by averaging");
     f("pixel_zero", Choice(zero_, {"token", "pad"}),
       "what a pixel of 0 is: a grey like others, or padding that is left out");
   }

@@ -2,7 +2,7 @@
 #include "heed/data/synthetic/listops.h"
 #include "heed/core/io/files.h"
 #include "heed/train/tasks/lra/lra.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {
@@ -11,11 +11,11 @@ constexpr uint64_t data_seed = 1;
 
 class ListOps final : public LongTask {
   void more_fields(Fields& f) override {
-    f("depth", grammar_.depth, "of nodes: operators nest one time fewer");
-    f("arguments", grammar_.arguments, "of an operator at most");
+    f("depth", grammar_.depth, {2, 100}, "of nodes: operators nest one time fewer");
+    f("arguments", grammar_.arguments, {2, 100}, "of an operator at most");
     f("operators", grammar_.operators, "share of operators among nodes that may be one");
-    f("shortest", grammar_.shortest, "generated expressions have more tokens than this");
-    f("below", grammar_.longest, "and fewer than this");
+    f("shortest", grammar_.shortest, {1, 1'000'000}, "generated expressions have more tokens than this");
+    f("below", grammar_.longest, {3, 1'000'000}, "and fewer than this");
   }
 
   Tokens tokens() const override { return {.vocabulary = listops_vocabulary, .hidden = 0.1}; }

@@ -14,6 +14,7 @@
 namespace heed {
 namespace {
 
+constexpr int64_t max_examples = 10'000'000;      // of a split
 constexpr int64_t max_baseline_examples = 10000;  // for fitting and for scoring baselines
 constexpr int64_t shown_tokens = 256;             // of a map
 // Longer inputs are cut for maps: a map has the square of this many numbers for every head of every layer.
@@ -24,11 +25,12 @@ constexpr int64_t window = 32;  // batches whose inputs are sorted by length tog
 
 void LongOptions::fields(Fields& f) {
   f("path", path, "the benchmark's files; empty: embedded data");
-  f("num_examples", num_examples, "training examples of the embedded data");
-  f("validation", validation, "validation examples at most; they choose the best checkpoint");
-  f("test_size", test_size, "test examples of the embedded data");
-  f("scored", scored, "test examples scored at most; 0: all");
-  f("max_length", max_length,
+  f("num_examples", num_examples, {2, max_examples}, "training examples of the embedded data");
+  f("validation", validation, {1, max_examples},
+    "validation examples at most; they choose the best checkpoint");
+  f("test_size", test_size, {1, max_examples}, "test examples of the embedded data");
+  f("scored", scored, {0, max_examples}, "test examples scored at most; 0: all");
+  f("max_length", max_length, {0, 10'000'000},
     "tokens (bytes or pixels) of an input that are read at most; 0: as many as the model has positions");
   f("mean_over", Choice(mean_over, {"real", "padded"}),
     "what the sum over real tokens is divided by: their number, or model.max_length");
@@ -41,7 +43,7 @@ void LongOptions::fields(Fields& f) {
 void LongOptions::model_fields(Fields& f) {
   f("pool", Choice(pool, {"mean", "first"}),
     "what is classified: the mean of all tokens, or a token put first");
-  f("head", head, "hidden width of the classifying head; 0: none");
+  f("head", head, {0, max_width}, "hidden width of the classifying head; 0: none");
 }
 
 void LongTask::fields(Fields& f) {
@@ -62,15 +64,6 @@ std::vector<std::pair<std::string, int64_t>> LongTask::small_data() const {
 }
 
 void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const Log& log) {
-  for (const auto& [name, value, least] : {std::tuple{"data.num_examples", options_.num_examples, int64_t{2}},
-                                           {"data.validation", options_.validation, int64_t{1}},
-                                           {"data.test_size", options_.test_size, int64_t{1}},
-                                           {"data.scored", options_.scored, int64_t{0}},
-                                           {"data.max_length", options_.max_length, int64_t{0}},
-                                           {"model.head", options_.head, int64_t{0}}}) {
-    if (value < least || value > 10'000'000)
-      fail(name, " = ", value, ". It must be ", least, " to 10000000.");
-  }
   if (config.train.batch_size < 1) {
     fail("train.batch_size = ", config.train.batch_size, ". The task ", config.task_name,
          " counts examples: give at least 1.");

@@ -1,7 +1,7 @@
 // Pathfinder of the Long Range Arena: are two discs on one dashed curve?
 #include "heed/train/tasks/lra/pathfinder_images.h"
 
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 

@@ -17,8 +17,9 @@ class Pathfinder final : public LongTask {
 
  private:
   void more_fields(Fields& f) override {
-    f("resolution", resolution_, "pixels a side of the images: 32, 64, 128 or 256");
-    f("side", side_, "pixels a side that the model reads; the resolution or a divisor of it, by averaging");
+    f("resolution", resolution_, {32, 256}, "pixels a side of the images: 32, 64, 128 or 256");
+    f("side", side_, {1, 256},
+      "pixels a side that the model reads; the resolution or a divisor of it, by averaging");
     f("pixel_zero", Choice(zero_, {"token", "pad"}),
       "what a pixel of 0, the ground, is: a grey like others, or padding that is left out");
   }

@@ -1,6 +1,6 @@
 // Path-X of the Long Range Arena: Pathfinder with 128 x 128 pixels.
 #include "heed/train/tasks/lra/pathfinder_images.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 

@@ -3,7 +3,7 @@
 #include "heed/data/text/labelled_text.h"
 #include "heed/nn/encoder_models.h"
 #include "heed/train/tasks/lra/lra.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {
@@ -12,8 +12,8 @@ constexpr uint64_t data_seed = 1;
 
 class Retrieval final : public LongTask {
   void more_fields(Fields& f) override {
-    f("shortest", lengths_.shortest, "bytes of an embedded document at least");
-    f("up_to", lengths_.longest, "bytes of an embedded document at most, about");
+    f("shortest", lengths_.shortest, {600, 1'000'000}, "bytes of an embedded document at least");
+    f("up_to", lengths_.longest, {600, 1'000'000}, "bytes of an embedded document at most, about");
   }
   void more_model_fields(Fields& f) override {
     f("pair_head", Choice(head_, {"concat", "products"}),

@@ -2,7 +2,7 @@
 #include "heed/data/synthetic/retrieval_documents.h"
 #include "heed/data/text/labelled_text.h"
 #include "heed/train/tasks/lra/lra.h"
-#include "heed/train/tasks/task_list.h"
+#include "heed/train/tasks/task_declarations.h"
 
 namespace heed {
 namespace {
@@ -11,8 +11,8 @@ constexpr uint64_t data_seed = 1;
 
 class Text final : public LongTask {
   void more_fields(Fields& f) override {
-    f("shortest", lengths_.shortest, "bytes of an embedded document at least");
-    f("up_to", lengths_.longest, "bytes of an embedded document at most, about");
+    f("shortest", lengths_.shortest, {600, 1'000'000}, "bytes of an embedded document at least");
+    f("up_to", lengths_.longest, {600, 1'000'000}, "bytes of an embedded document at most, about");
   }
 
   Tokens tokens() const override { return {.vocabulary = 257, .shift = 1, .hidden = 0.15}; }

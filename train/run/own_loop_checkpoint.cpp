@@ -1,5 +1,5 @@
 // Files of a loop's checkpoint: model.safetensors, optim.safetensors and loop.json.
-#include "heed/train/run/training_checkpoint.h"
+#include "heed/train/run/own_loop_checkpoint.h"
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"

@@ -1,5 +1,5 @@
-// The search for the first value that is not finite.
-#include "heed/train/loop/anomaly_detection.h"
+// Finds the first value of a step that is not finite.
+#include "heed/train/loop/non_finite_search.h"
 
 #include "heed/autograd/tape.h"
 

@@ -1,5 +1,5 @@
 // Checkpoints: temporary folder, files, manifest, rename.
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 
 #include <algorithm>
 #include <charconv>

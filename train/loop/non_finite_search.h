@@ -1,4 +1,5 @@
-// Values that are not finite: where they come from.
+// Finds the first NaN or infinity of a step: in which parameter, batch, result or gradient. What the run then
+// does, skip or stop, is in non_finite_guard.h.
 #pragma once
 
 #include <functional>

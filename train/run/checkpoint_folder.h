@@ -1,4 +1,6 @@
-// Checkpoints: folders of files, written atomically and verified when read.
+// Checkpoints on disk: folders of files, written atomically and verified when read, whatever the files hold.
+// The trainer decides in loop/checkpoint_manager.h which files and when; a loop of your own in
+// run/own_loop_checkpoint.h.
 #pragma once
 
 #include <cstdint>

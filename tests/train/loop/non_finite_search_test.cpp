@@ -1,5 +1,5 @@
 // Planted non-finite values: found, named, and stopped at or skipped.
-#include "heed/train/loop/anomaly_detection.h"
+#include "heed/train/loop/non_finite_search.h"
 
 #include <cstring>
 
@@ -40,7 +40,7 @@ std::string message(const Path& run, Config config, const std::string& fault = "
 
 }  // namespace
 
-TEST_CASE("anomaly: a planted value is caught at its step, and its module and tensor are named") {
+TEST_CASE("non-finite search: a planted value is caught at its step, and its module and tensor are named") {
   Scratch scratch;
   struct Case {
     const char *fault, *said;
@@ -73,7 +73,7 @@ TEST_CASE("anomaly: a planted value is caught at its step, and its module and te
   }
 }
 
-TEST_CASE("anomaly: a bad number in the input is told from one that was computed") {
+TEST_CASE("non-finite search: a bad number in the input is told from one that was computed") {
   Scratch scratch;
   const std::string said = message(scratch / "digits", digits_config(), "input:inf@4");
   CHECK_THAT(said, containing("at step 4: first bad value in the input (inf): patches of the batch, 1 of "));
@@ -81,7 +81,7 @@ TEST_CASE("anomaly: a bad number in the input is told from one that was computed
   CHECK_THROWS_WITH(sit(scratch / "words", tiny(), -1, "last", "input@2"), containing("whole numbers only"));
 }
 
-TEST_CASE("anomaly: a value that grows out of range names the module that computed it") {
+TEST_CASE("non-finite search: a value that grows out of range names the module that computed it") {
   Scratch scratch;
   // The first step throws every weight far out; the second computes with them.
   const std::string said = message(
@@ -92,7 +92,7 @@ TEST_CASE("anomaly: a value that grows out of range names the module that comput
   CHECK_THAT(said, containing("the result of "));
 }
 
-TEST_CASE("anomaly: steps that are skipped change nothing, are counted, and resume exactly") {
+TEST_CASE("non-finite search: steps that are skipped change nothing, are counted, and resume exactly") {
   Scratch scratch;
   const Settings skip{{"train.on_nan", "skip"}, {"train.validate_every", "3"}};
   const TrainResult whole = sit(scratch / "whole", tiny(skip), -1, "last", "gradient@5");
@@ -121,7 +121,7 @@ TEST_CASE("anomaly: steps that are skipped change nothing, are counted, and resu
          bytes_of(scratch / "every", 6, "model.safetensors")));
 }
 
-TEST_CASE("anomaly: a skipped step leaves buffers as they were too") {
+TEST_CASE("non-finite search: a skipped step leaves buffers as they were too") {
   Scratch scratch;
   struct Case {
     const char *attention, *fault, *buffer;
@@ -185,7 +185,7 @@ TEST_CASE(
              containing("at step 5") && containing("The weights themselves are not finite"));
 }
 
-TEST_CASE("anomaly: skipping ends where it cannot help") {
+TEST_CASE("non-finite search: skipping ends where it cannot help") {
   Scratch scratch;
   CHECK_THAT(message(scratch / "weights", tiny({{"train.on_nan", "skip"}}), "parameter@5"),
              containing("The weights themselves are not finite"));
@@ -196,7 +196,7 @@ TEST_CASE("anomaly: skipping ends where it cannot help") {
   CHECK(list_checkpoints(scratch / "row").back() == 3);
 }
 
-TEST_CASE("anomaly: with --detect-anomaly every op is watched") {
+TEST_CASE("non-finite search: with --detect-anomaly every op is watched") {
   Scratch scratch;
   const TrainResult fine = sit(scratch / "fine", tiny({{"train.detect_anomaly", "true"}}));
   sit(scratch / "whole", tiny());
@@ -214,7 +214,7 @@ TEST_CASE("anomaly: with --detect-anomaly every op is watched") {
   CHECK(skipped.skipped == 1);
 }
 
-TEST_CASE("anomaly: the plan of a fault is read or refused") {
+TEST_CASE("non-finite search: the plan of a fault is read or refused") {
   const FaultInjection fault("gradient:decoder.norm.gain:-inf@12");
   CHECK(fault.where == FaultInjection::Where::gradient);
   CHECK(fault.name == "decoder.norm.gain");

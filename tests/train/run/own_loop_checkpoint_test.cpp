@@ -1,5 +1,5 @@
 // A loop of one's own that stops, loads its checkpoint and goes on.
-#include "heed/train/run/training_checkpoint.h"
+#include "heed/train/run/own_loop_checkpoint.h"
 
 #include "heed/autograd/ops.h"
 #include "heed/nn/linear.h"
@@ -45,7 +45,7 @@ struct Loop {
 
 }  // namespace
 
-TEST_CASE("training_checkpoint: a resumed loop is bit-identical to an uninterrupted one") {
+TEST_CASE("own_loop_checkpoint: a resumed loop is bit-identical to an uninterrupted one") {
   const Scratch scratch;
   const TensorDataset data = numbers(18);
   Loop whole(data);
@@ -65,7 +65,7 @@ TEST_CASE("training_checkpoint: a resumed loop is bit-identical to an uninterrup
   CHECK(second.loader.position() == whole.loader.position());
 }
 
-TEST_CASE("training_checkpoint: the newest ones stay, and any of them is loaded by its step") {
+TEST_CASE("own_loop_checkpoint: the newest ones stay, and any of them is loaded by its step") {
   const Scratch scratch;
   const TensorDataset data = numbers(18);
   Loop loop(data);
@@ -81,7 +81,7 @@ TEST_CASE("training_checkpoint: the newest ones stay, and any of them is loaded 
   CHECK(loop.bits() == bits[1]);
 }
 
-TEST_CASE("training_checkpoint: what does not fit is refused") {
+TEST_CASE("own_loop_checkpoint: what does not fit is refused") {
   const Scratch scratch;
   const TensorDataset data = numbers(18);
   Loop loop(data), other(data, 5);

@@ -1,5 +1,5 @@
-// The list of commands.
-#include "heed/train/commands/command_list.h"
+// The commands that the program has: those of commands.def, and those that register_command() adds.
+#include "heed/train/commands/command_declarations.h"
 
 #include "heed/train/run/registration.h"
 
@@ -25,9 +25,12 @@ void register_command(const Command& command) {
   check_registration("register_command", command.name, command.about, taken);
   if (command.run == nullptr)
     fail("register_command: '", command.name, "' has no function that runs it. Set Command::run.");
-  if (command.words == nullptr || command.words_help == nullptr || command.least > command.most) {
+  if (command.positional == nullptr || command.positional_help == nullptr ||
+      command.min_positional > command.max_positional) {
     fail("register_command: '", command.name,
-         "' needs words and words_help (empty where it takes none), and least must not be above most.");
+         "' needs positional and positional_help (empty where it takes none), and min_positional must not be "
+         "above "
+         "max_positional.");
   }
   all_commands().push_back(command);
 }

@@ -1,4 +1,4 @@
-// Declares the functions of the tasks in tasks.def.
+// Declares the functions that give the tasks of tasks.def: TaskEntry task::lm() and so on.
 #pragma once
 
 #include "heed/train/tasks/task.h"

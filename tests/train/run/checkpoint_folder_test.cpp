@@ -1,5 +1,5 @@
 // Checkpoints: atomic, verified, listed, pruned, and safe from a kill at any time.
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

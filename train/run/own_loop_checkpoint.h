@@ -1,4 +1,5 @@
-// Checkpoints of a training loop of one's own: model, optimizer, data and random numbers in one call.
+// save_checkpoint() and load_checkpoint() for a training loop of your own: model, optimizer, data and random
+// numbers in one call. The program's own trainer uses loop/checkpoint_manager.h instead.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,7 @@
 
 #include "heed/data/batching/data_loader.h"
 #include "heed/train/optim/optimizer.h"
-#include "heed/train/run/checkpoint.h"
+#include "heed/train/run/checkpoint_folder.h"
 
 namespace heed {
 

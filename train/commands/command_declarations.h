@@ -1,4 +1,4 @@
-// The entries of commands.def.
+// Declares the functions that give the commands of commands.def: Command command::train() and so on.
 #pragma once
 
 #include "heed/train/commands/command.h"
