@@ -43,12 +43,13 @@ struct CommandOption {
 
 /// One command. Its texts must live as long as the program: literals do.
 struct Command {
-  const char* name;
-  const char* about;
-  const char* positional;       ///< its positional arguments: "PRESET|FILE"; empty where it takes none
-  const char* positional_help;  ///< what these are
-  size_t min_positional, max_positional;
-  std::vector<CommandOption> options;
+  const char* name;                    ///< as people type it
+  const char* about;                   ///< one line of `heed --help`
+  const char* positional;              ///< its positional arguments: "PRESET|FILE"; empty where it takes none
+  const char* positional_help;         ///< what these are
+  size_t min_positional;               ///< fewest positional arguments it takes
+  size_t max_positional;               ///< most positional arguments it takes
+  std::vector<CommandOption> options;  ///< its options besides settings
   bool settings;                       ///< takes every key of Config as an option too, for apply_settings()
   int (*run)(const ParsedArguments&);  ///< gives the exit code; what it throws is printed as an error
   std::string (*more)() = nullptr;     ///< what its own help says besides `about`
