@@ -130,7 +130,7 @@ struct LanguageModelImpl : nn::Module {
     register_module("dropout", dropout);
   }
   torch::Tensor forward(const torch::Tensor& ids) {  // [B, T] -> [B, T, vocabulary]
-    const torch::Tensor x = tokens(ids) * std::sqrt(width) + positions.slice(0, 0, ids.size(1));
+    const torch::Tensor x = tokens(ids) + positions.slice(0, 0, ids.size(1));
     return output(norm(layer(dropout(x))));
   }
   nn::Embedding tokens;

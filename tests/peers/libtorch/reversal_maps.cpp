@@ -62,7 +62,7 @@ struct ReverserImpl : nn::Module {
   }
   // Modules of libtorch take [T, B, width].
   torch::Tensor embedded(nn::Embedding& table, const torch::Tensor& ids) {
-    return (table(ids) * std::sqrt(width) + positions.slice(0, 0, ids.size(1))).transpose(0, 1);
+    return (table(ids) + positions.slice(0, 0, ids.size(1))).transpose(0, 1);
   }
   torch::Tensor forward(const PaddedBatch& batch) {
     const torch::Tensor encoded = encoder(embedded(source, batch.digits), torch::Tensor(), batch.padding);
