@@ -130,7 +130,7 @@ std::string suggestion(std::string_view word, std::span<const std::string> known
 
 namespace {
 
-class Listing : public Fields {
+class OptionTable : public Fields {
  public:
   std::vector<OptionText> found;
 
@@ -140,7 +140,7 @@ class Listing : public Fields {
     found.push_back({path(name), text(x), "integer", help});
   }
   void on(const char* name, int64_t& x, IntRange range, const char* help) override {
-    Listing::on(name, x, help);
+    OptionTable::on(name, x, help);
     found.back().range = range;
   }
   void on(const char* name, double& x, const char* help) override {
@@ -171,7 +171,7 @@ class Listing : public Fields {
   std::string prefix_;
 };
 
-class Setting : public Listing {
+class Setting : public OptionTable {
  public:
   Setting(std::string name, std::string value, std::string where)
       : name_(std::move(name)), value_(std::move(value)), where_(std::move(where)) {}
@@ -192,14 +192,14 @@ class Setting : public Listing {
     return parsed;
   }
   void on(const char* name, int64_t& x, const char* help) override {
-    Listing::on(name, x, help);
+    OptionTable::on(name, x, help);
     if (!is_named(name)) return;
     x = number<int64_t>("a whole number");
     if (!name_.ends_with("seed") && (x > max_integer || x < -max_integer))
       wrong(text("a whole number from -", max_integer, " to ", max_integer));
   }
   void on(const char* name, int64_t& x, IntRange range, const char* help) override {
-    Listing::on(name, x, range, help);
+    OptionTable::on(name, x, range, help);
     if (!is_named(name)) return;
     const std::string needed = text("a whole number from ", range.min, " to ", range.max);
     const auto given = number<int64_t>(needed);
@@ -212,25 +212,25 @@ class Setting : public Listing {
     return x;
   }
   void on(const char* name, double& x, const char* help) override {
-    Listing::on(name, x, help);
+    OptionTable::on(name, x, help);
     if (is_named(name)) x = real();
   }
   void on(const char* name, std::optional<double>& x, const Followed& followed, const char* help) override {
-    Listing::on(name, x, followed, help);
+    OptionTable::on(name, x, followed, help);
     if (is_named(name)) x = real();
   }
   void on(const char* name, bool& x, const char* help) override {
-    Listing::on(name, x, help);
+    OptionTable::on(name, x, help);
     if (!is_named(name)) return;
     if (value_ != "true" && value_ != "false") wrong("true or false");
     x = value_ == "true";
   }
   void on(const char* name, std::string& x, const char* help) override {
-    Listing::on(name, x, help);
+    OptionTable::on(name, x, help);
     if (is_named(name)) x = value_;
   }
   void on(const char* name, Choice& x, const char* help) override {
-    Listing::on(name, x, help);
+    OptionTable::on(name, x, help);
     if (!is_named(name) || x.choose(value_)) return;
     std::vector<std::string> words(x.words().begin(), x.words().end());
     fail(where_, name_, " = '", shown(value_), "' is unknown.", suggestion(value_, words));
@@ -246,7 +246,7 @@ std::string takes(const OptionText& option) {
 }
 
 std::vector<OptionText> detail::options_of(const std::function<void(Fields&)>& fields) {
-  Listing listing;
+  OptionTable listing;
   fields(listing);
   return std::move(listing.found);
 }

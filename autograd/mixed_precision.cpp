@@ -4,14 +4,14 @@
 namespace heed {
 namespace {
 
-thread_local Rounding current = Rounding::none;
+thread_local Rounding current_weights = Rounding::none;
 
 }  // namespace
 
-Autocast::Autocast(Rounding rounding) : before_(current) { current = rounding; }
+Autocast::Autocast(Rounding rounding) : before_(current_weights) { current_weights = rounding; }
 
-Autocast::~Autocast() { current = before_; }
+Autocast::~Autocast() { current_weights = before_; }
 
-Rounding product_rounding() { return current; }
+Rounding product_rounding() { return current_weights; }
 
 }  // namespace heed

@@ -16,11 +16,11 @@ struct bf16 {
   bf16() = default;
   /// Rounds to nearest even; infinities and NaN stay what they are.
   HEED_BOTH bf16(float value) {  // NOLINT: converts like a built-in number
-    const auto wide = std::bit_cast<uint32_t>(value);
-    if ((wide & 0x7fffffffU) > 0x7f800000U) {
-      bits = static_cast<uint16_t>((wide >> 16) | 0x40U);  // a NaN stays one
+    const auto bits_of_float = std::bit_cast<uint32_t>(value);
+    if ((bits_of_float & 0x7fffffffU) > 0x7f800000U) {
+      bits = static_cast<uint16_t>((bits_of_float >> 16) | 0x40U);  // a NaN stays one
     } else {
-      bits = static_cast<uint16_t>((wide + 0x7fffU + ((wide >> 16) & 1U)) >> 16);
+      bits = static_cast<uint16_t>((bits_of_float + 0x7fffU + ((bits_of_float >> 16) & 1U)) >> 16);
     }
   }
   /// Exact.

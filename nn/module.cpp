@@ -155,13 +155,14 @@ std::string summary(Module& module) {
     sizes[group] += named.tensor->size();
     total += named.tensor->size();
   }
-  size_t wide = 5;
-  for (const std::string& name : order) wide = std::max(wide, name.size());
+  size_t name_width = 5;
+  for (const std::string& name : order) name_width = std::max(name_width, name.size());
   std::string out;
   const auto row = [&](const std::string& name, int64_t size) {
     const std::string number = std::to_string(size);
-    out += "  " + name + std::string(wide - name.size() + 14 - std::min<size_t>(number.size(), 12), ' ') +
-           number + "\n";
+    out += "  " + name +
+           std::string(name_width - name.size() + 14 - std::min<size_t>(number.size(), 12), ' ') + number +
+           "\n";
   };
   for (const std::string& name : order) row(name, sizes[name]);
   row("total", total);

@@ -80,10 +80,10 @@ Recurrent::Recurrent(int64_t in, int64_t width, const RecurrentOptions& options,
   }
   const int64_t own = options.bidirectional ? width / 2 : width;
   for (int64_t layer = 0; layer < options.layers; ++layer) {
-    const int64_t wide = layer == 0 ? in : width;
-    forward.push_back(std::make_unique<RecurrentCell>(options.cell, wide, own, rng));
+    const int64_t input_width = layer == 0 ? in : width;
+    forward.push_back(std::make_unique<RecurrentCell>(options.cell, input_width, own, rng));
     if (options.bidirectional)
-      backward.push_back(std::make_unique<RecurrentCell>(options.cell, wide, own, rng));
+      backward.push_back(std::make_unique<RecurrentCell>(options.cell, input_width, own, rng));
   }
 }
 

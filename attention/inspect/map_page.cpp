@@ -68,11 +68,11 @@ std::string map_json(const MapView& map, const HtmlOptions& options, int64_t& bu
   const auto count = static_cast<int64_t>(map.weights.size());
   const bool whole = is_long && count <= budget;
   if (whole) budget -= count;
-  const int64_t tall = is_long ? tile_extent(map.queries, options.tiles) : 1;
-  const int64_t wide = is_long ? tile_extent(map.keys, options.tiles) : 1;
+  const int64_t queries_per_tile = is_long ? tile_extent(map.queries, options.tiles) : 1;
+  const int64_t keys_per_tile = is_long ? tile_extent(map.keys, options.tiles) : 1;
   return text("{\"name\":", json(map.name), ",\"kind\":", json(map.kind), ",\"layer\":", map.layer,
               ",\"heads\":", map.heads, ",\"queries\":", map.queries, ",\"keys\":", map.keys, ",\"tile\":[",
-              tall, ",", wide, "],", statistics(map),
+              queries_per_tile, ",", keys_per_tile, "],", statistics(map),
               ",\"view\":", block(is_long ? pooled(map, options.tiles) : map),
               ",\"whole\":", whole ? block(map) : "null", "}");
 }

@@ -152,15 +152,15 @@ std::string map_svg(const MapView& original, int64_t head, const SvgOptions& opt
   const bool labelled = side >= 9;
   const double slope = longest(keys) * 0.71;
   const double left = labelled ? longest(queries) + 40 : 40, top = (labelled ? slope : 0) + 76;
-  const double wide = side * columns, tall = side * rows;
+  const double map_width = side * columns, map_height = side * rows;
   const std::string title = !options.title.empty()
                                 ? options.title
                                 : text(map.kind, " attention, layer ", map.layer, ", head ", head);
-  const double width = std::max(left + wide + std::max(70.0, labelled ? slope + 8 : 0.0),
+  const double width = std::max(left + map_width + std::max(70.0, labelled ? slope + 8 : 0.0),
                                 static_cast<double>(picture::display_width(title)) * 8.4 + 32);
   const float most = options.scale_to_largest ? largest(map, head) : 1;
 
-  std::string out = header(width, top + tall + 24, title);
+  std::string out = header(width, top + map_height + 24, title);
   out += label(16, 28, title, "font-size=\"15\" font-weight=\"600\"");
   std::string note = "rows are queries, columns are keys";
   if (map.queries != original.queries || map.keys != original.keys)
@@ -186,8 +186,9 @@ std::string map_svg(const MapView& original, int64_t head, const SvgOptions& opt
                   escape(keys[static_cast<size_t>(key)]), "  ", fixed(weight, 3), "</title></rect>\n");
     }
   out += text("</g>\n<rect x=\"", trimmed(left, 2), "\" y=\"", trimmed(top, 2), "\" width=\"",
-              trimmed(wide, 2), "\" height=\"", trimmed(tall, 2), "\" fill=\"none\" stroke=\"#c9ced4\"/>\n");
-  out += scale(left + wide + 18, top, std::min(tall, 120.0), most);
+              trimmed(map_width, 2), "\" height=\"", trimmed(map_height, 2),
+              "\" fill=\"none\" stroke=\"#c9ced4\"/>\n");
+  out += scale(left + map_width + 18, top, std::min(map_height, 120.0), most);
   return out + "</svg>\n";
 }
 
@@ -207,7 +208,7 @@ std::string contact_sheet_svg(const std::vector<MapView>& maps, const std::strin
     const MapView map = pooled(original, 48);
     const auto statistics = head_statistics(original);
     const double ratio = static_cast<double>(map.queries) / static_cast<double>(map.keys);
-    const double wide = ratio > 1 ? box / ratio : box, tall = ratio > 1 ? box : box * ratio;
+    const double map_width = ratio > 1 ? box / ratio : box, map_height = ratio > 1 ? box : box * ratio;
     body += label(16, y + 16, text(map.kind, " ", map.layer), "font-weight=\"600\"");
     body +=
         label(16, y + 33, text(original.queries, " × ", original.keys), "font-size=\"11\" fill=\"#5c6670\"");
@@ -218,11 +219,12 @@ std::string contact_sheet_svg(const std::vector<MapView>& maps, const std::strin
                    escape(text(map.kind, " attention, layer ", map.layer, ", head ", head, ": entropy ",
                                fixed(one.entropy, 2), " of ", fixed(one.uniform_entropy, 2))),
                    "</title>");
-      body += thumbnail(map, head, x, y, wide, tall);
-      body += text("<rect x=\"", trimmed(x, 2), "\" y=\"", trimmed(y, 2), "\" width=\"", trimmed(wide, 2),
-                   "\" height=\"", trimmed(tall, 2), "\" fill=\"none\" stroke=\"#c9ced4\"/></g>\n");
+      body += thumbnail(map, head, x, y, map_width, map_height);
+      body +=
+          text("<rect x=\"", trimmed(x, 2), "\" y=\"", trimmed(y, 2), "\" width=\"", trimmed(map_width, 2),
+               "\" height=\"", trimmed(map_height, 2), "\" fill=\"none\" stroke=\"#c9ced4\"/></g>\n");
     }
-    y += std::max(tall, 40.0) + gap + 4;
+    y += std::max(map_height, 40.0) + gap + 4;
   }
   std::string out = header(left + static_cast<double>(heads) * (box + gap) + 6, y + 6, name);
   if (!title.empty()) out += label(16, 28, title, "font-size=\"15\" font-weight=\"600\"");

@@ -98,16 +98,16 @@ std::string label_lines(const std::vector<std::string>& words, const std::vector
     return trimmed_line(line);
   }
   std::vector<std::vector<std::string>> columns;
-  size_t tall = 0;
+  size_t height = 0;
   for (const auto& word : words) {
     columns.push_back(letters(word));
-    tall = std::max(tall, columns.back().size());
+    height = std::max(height, columns.back().size());
   }
   std::string out;
-  for (size_t row = 0; row < tall; ++row) {
+  for (size_t row = 0; row < height; ++row) {
     std::string line = spaces(margin);
     for (size_t i = 0; i < columns.size(); ++i) {
-      const size_t skip = tall - columns[i].size();
+      const size_t skip = height - columns[i].size();
       line += padded(row < skip ? "" : columns[i][row - skip], widths[i]);
     }
     out += trimmed_line(line);

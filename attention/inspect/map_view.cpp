@@ -45,22 +45,23 @@ int64_t tile_extent(int64_t extent, int64_t limit) {
 }
 
 MapView pooled(const MapView& map, int64_t limit) {
-  const int64_t tall = tile_extent(map.queries, limit), wide = tile_extent(map.keys, limit);
-  if (tall <= 1 && wide <= 1) return map;
+  const int64_t queries_per_tile = tile_extent(map.queries, limit),
+                keys_per_tile = tile_extent(map.keys, limit);
+  if (queries_per_tile <= 1 && keys_per_tile <= 1) return map;
   MapView out{map.name, map.kind, map.layer, map.heads};
-  out.query_tokens = ranges(map.query_tokens, tall);
-  out.key_tokens = ranges(map.key_tokens, wide);
+  out.query_tokens = ranges(map.query_tokens, queries_per_tile);
+  out.key_tokens = ranges(map.key_tokens, keys_per_tile);
   out.queries = static_cast<int64_t>(out.query_tokens.size());
   out.keys = static_cast<int64_t>(out.key_tokens.size());
   out.weights.reserve(static_cast<size_t>(out.heads * out.queries * out.keys));
   std::vector<double> row(static_cast<size_t>(out.keys));
   for (int64_t head = 0; head < map.heads; ++head)
-    for (int64_t first = 0; first < map.queries; first += tall) {
-      const int64_t end = std::min(first + tall, map.queries);
+    for (int64_t first = 0; first < map.queries; first += queries_per_tile) {
+      const int64_t end = std::min(first + queries_per_tile, map.queries);
       row.assign(row.size(), 0);
       for (int64_t query = first; query < end; ++query)
         for (int64_t key = 0; key < map.keys; ++key)
-          row[static_cast<size_t>(key / wide)] += map.at(head, query, key);
+          row[static_cast<size_t>(key / keys_per_tile)] += map.at(head, query, key);
       for (const double sum : row)
         out.weights.push_back(static_cast<float>(sum / static_cast<double>(end - first)));
     }

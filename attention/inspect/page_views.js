@@ -11,16 +11,16 @@ heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
   const tallest = labelled ? heed.measure(columnWords, `bold ${face}`) : 0;
   const left = (labelled ? heed.measure(rowWords, `bold ${face}`) : 0) + 28;
   const above = (upright ? tallest : tallest * 0.71) + 26;
-  const [wide, tall] = [side * columns.length, side * rows.length];
+  const [mapWidth, mapHeight] = [side * columns.length, side * rows.length];
   const right = Math.max(labelled && !upright ? tallest * 0.71 - side / 2 : 0, 62) + 6;
-  const legendHeight = Math.min(Math.max(tall, 48), 132);
-  const [W, H] = [left + wide + right, above + Math.max(tall, legendHeight) + 8];
+  const legendHeight = Math.min(Math.max(mapHeight, 48), 132);
+  const [W, H] = [left + mapWidth + right, above + Math.max(mapHeight, legendHeight) + 8];
   const svg = heed.draw("svg", {class: "matrix", viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "img", "aria-label": label,
     style: `width:${W}px`});
   const axis = (x, y, words, turn) => svg.append(heed.draw("text", {class: "axis", x, y, "text-anchor": "middle",
     transform: turn ? `rotate(-90 ${x} ${y})` : null}, words));
-  axis(left + wide / 2, 11, "keys");
-  axis(11, above + tall / 2, "queries", true);
+  axis(left + mapWidth / 2, 11, "keys");
+  axis(11, above + mapHeight / 2, "queries", true);
 
   const body = heed.draw("g", {"shape-rendering": "crispEdges"});
   if (cells <= 6400) {
@@ -29,10 +29,10 @@ heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
         body.append(heed.draw("rect", {x: left + side * j, y: above + side * i, width: side, height: side,
           fill: heed.shade(value(i, j) / top)}));
   } else {
-    body.append(heed.draw("image", {x: left, y: above, width: wide, height: tall, preserveAspectRatio: "none",
+    body.append(heed.draw("image", {x: left, y: above, width: mapWidth, height: mapHeight, preserveAspectRatio: "none",
       style: "image-rendering:pixelated", href: heed.pixels(rows.length, columns.length, value, top).toDataURL()}));
   }
-  svg.append(body, heed.draw("rect", {class: "frame", x: left, y: above, width: wide, height: tall}));
+  svg.append(body, heed.draw("rect", {class: "frame", x: left, y: above, width: mapWidth, height: mapHeight}));
 
   const rowLabels = [], columnLabels = [];
   if (labelled) {
@@ -47,14 +47,14 @@ heed.matrix = ({rows, columns, value, top, width, label, pick}) => {
   }
   const legend = heed.draw("g", {"shape-rendering": "crispEdges"});
   for (let i = 0; i < 44; ++i)
-    legend.append(heed.draw("rect", {x: left + wide + 16, y: above + legendHeight * i / 44, width: 9,
+    legend.append(heed.draw("rect", {x: left + mapWidth + 16, y: above + legendHeight * i / 44, width: 9,
       height: legendHeight / 44 + 0.4, fill: heed.shade(1 - (i + 0.5) / 44)}));
-  svg.append(legend, ...[0, 0.5, 1].map((part) => heed.draw("text", {class: "axis", x: left + wide + 29,
+  svg.append(legend, ...[0, 0.5, 1].map((part) => heed.draw("text", {class: "axis", x: left + mapWidth + 29,
     y: above + legendHeight * (1 - part) + (part === 1 ? 9 : part === 0 ? 0 : 4)}, String(+(top * part).toFixed(3)))));
 
   const cursor = heed.draw("rect", {class: "cursor", width: side, height: side, visibility: "hidden"});
-  const rowBand = heed.draw("rect", {class: "band", x: left, width: wide, height: side, visibility: "hidden"});
-  const columnBand = heed.draw("rect", {class: "band", y: above, width: side, height: tall, visibility: "hidden"});
+  const rowBand = heed.draw("rect", {class: "band", x: left, width: mapWidth, height: side, visibility: "hidden"});
+  const columnBand = heed.draw("rect", {class: "band", y: above, width: side, height: mapHeight, visibility: "hidden"});
   svg.append(rowBand, columnBand, cursor);
   let here = null;
   const go = (i, j, x, y) => {

@@ -138,9 +138,10 @@ Tensor Hat::cross_segment(const Tensor& y, const AttentionInput& input) const {
     const Tensor scores = matmul(q, transpose(k, 2, 3)) * scale();
     const Tensor map = softmax(mask ? scores + mask : scores);
     // Scatter rows and columns to the first tokens; zero elsewhere.
-    const Tensor tall = gather_rows(map, ids(place));
+    const Tensor rows_of_map = gather_rows(map, ids(place));
     input.context.recorder->record(
-        across_, contiguous(transpose(gather_rows(contiguous(transpose(tall, 2, 3)), ids(place)), 2, 3)));
+        across_,
+        contiguous(transpose(gather_rows(contiguous(transpose(rows_of_map, 2, 3)), ids(place)), 2, 3)));
   }
   const bool drop = input.context.training() && config().dropout > 0;
   const Tensor crossed = attention(q, k, projected(across_.value),

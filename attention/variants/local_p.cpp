@@ -24,12 +24,12 @@ namespace {
 enum class Convention { paper, code };
 enum class Span { convention, length, last };
 enum class Centre { convention, real, floor };
-enum class Product { dot, general };
+enum class Score { dot, general };
 
 struct LocalPOptions {
   int64_t window = 10, hidden = 0;
   double sigma = 0, scale = 1;
-  Product score = Product::dot;
+  Score score = Score::dot;
   Convention convention = Convention::paper;
   Span span = Span::convention;
   Centre window_center = Centre::convention;
@@ -59,7 +59,7 @@ class LocalPredictiveAttention final : public HeadedAttention {
     const auto bound = [](int64_t in, int64_t out) { return std::sqrt(6.0 / static_cast<double>(in + out)); };
     place_hidden_ = uniform_parameter(Shape{h, d, hidden}, bound(d, hidden), rng);
     place_units_ = uniform_parameter(Shape{h, hidden, 1}, bound(hidden, 1), rng);
-    if (o.score == Product::general) matrix_ = uniform_parameter(Shape{h, d, d}, bound(d, d), rng);
+    if (o.score == Score::general) matrix_ = uniform_parameter(Shape{h, d, d}, bound(d, d), rng);
   }
   std::unique_ptr<AttentionCache> new_cache() const override { return std::make_unique<KeyValueCache>(); }
   void fields(Fields& f) override {

@@ -122,8 +122,8 @@ class PerformerAttention final : public ExponentialAttention {
   Tensor scale_of(const Tensor& largest, const Tensor& a) const {
     const Tensor scale = largest.detach();
     if (options_.epsilon == 0) return scale;
-    const Shape wide{scale.extent(0), scale.extent(1), scale.extent(2), a.extent(3)};
-    return with_column(expand(scale, wide), Tensor::zeros(Shape{1, 1, 1, 1}, a.dtype(), a.device()));
+    const Shape expanded{scale.extent(0), scale.extent(1), scale.extent(2), a.extent(3)};
+    return with_column(expand(scale, expanded), Tensor::zeros(Shape{1, 1, 1, 1}, a.dtype(), a.device()));
   }
   /// Query features; their extra column is epsilon sum(phi(q)), for epsilon's term after division by e^(M_i).
   Tensor queries(const Tensor& q, const Tensor& largest) const {
@@ -132,8 +132,8 @@ class PerformerAttention final : public ExponentialAttention {
     return with_column(phi, sum(phi, 3) * (exp(largest - largest.detach()) * options_.epsilon));
   }
   static Tensor with_column(const Tensor& x, const Tensor& column) {
-    const Tensor wide = expand(column, Shape{x.extent(0), x.extent(1), x.extent(2), 1});
-    return concat(std::vector<Tensor>{x, wide}, 3);
+    const Tensor expanded = expand(column, Shape{x.extent(0), x.extent(1), x.extent(2), 1});
+    return concat(std::vector<Tensor>{x, expanded}, 3);
   }
 
   PerformerOptions options_;

@@ -23,13 +23,13 @@
 namespace heed {
 namespace {
 
-enum class By { nearest, cluster };
+enum class Grouping { nearest, cluster };
 
 struct RoutingOptions {
   int64_t clusters = 0;
   int64_t window = 0;
   int64_t init = 10;
-  By by = By::nearest;
+  Grouping by = Grouping::nearest;
   double decay = 0.999;
   double commitment = 1e-4;
   double scale = 0;
@@ -68,7 +68,7 @@ class RoutingAttention final : public BucketedAttention {
   }
 
   std::unique_ptr<AttentionCache> new_cache() const override {
-    return options_.by == By::nearest ? std::make_unique<KeyValueCache>() : nullptr;
+    return options_.by == Grouping::nearest ? std::make_unique<KeyValueCache>() : nullptr;
   }
   void fields(Fields& f) override {
     BucketedAttention::fields(f);
@@ -79,7 +79,7 @@ class RoutingAttention final : public BucketedAttention {
   static Tensor unit(const Tensor& x) { return x / sqrt(sum(square(x), -1) + 1e-12); }
 
   Tensor attend(Heads heads, const AttentionInput& input) override {
-    const bool nearest = input.mask.is_causal() && options_.by == By::nearest;
+    const bool nearest = input.mask.is_causal() && options_.by == Grouping::nearest;
     const bool stepping = input.cache != nullptr && nearest && !input.mask.bias();
     if (!stepping) refuse_extras("routing", input);
     if (!heads.v || heads.q.extent(2) != heads.v.extent(2)) {

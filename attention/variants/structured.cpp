@@ -22,10 +22,10 @@
 namespace heed {
 namespace {
 
-enum class Start { band, diagonal, uniform };
+enum class Family { band, diagonal, uniform };
 
 struct StructuredOptions {
-  Start start = Start::band;
+  Family start = Family::band;
   int64_t width = 32;
   bool learn = true;
   double eps = 0, density = 0;
@@ -53,8 +53,8 @@ class Structured final : public HeadedAttention {
           "attention 'structured': P is made for the longest input, which is not known here. Set "
           "max_length.");
     if (!(o.eps >= 0)) fail("attention 'structured': eps = ", o.eps, ". It must be at least 0.");
-    whole_ = o.start == Start::uniform;
-    if (o.start == Start::band) width_ = std::min(o.width, longest_ - 1);
+    whole_ = o.start == Family::uniform;
+    if (o.start == Family::band) width_ = std::min(o.width, longest_ - 1);
     const Shape shape{config.heads, longest_, whole_ ? longest_ : 2 * width_ + 1};
     structure_ = o.learn ? constant_parameter(shape, 1) : Tensor::full(shape, 1, DType::f32);
     if (eps_ == 0) return;

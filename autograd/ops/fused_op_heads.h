@@ -5,8 +5,9 @@
 
 namespace heed {
 
-/// Heads stay strided views of [B, T, H, d]; only a broken last axis is copied.
+/// Heads stay strided views of [B, T, H, d]; only a broken last axis is copied. An empty tensor stays empty.
 inline Tensor rows(const Tensor& x) {
+  if (!x) return x;
   return x.strides()[-1] == 1 || x.extent(-1) == 1 ? x.detach() : contiguous(x.detach());
 }
 

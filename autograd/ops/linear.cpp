@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+void check_linear(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (weight.rank() != 2 || x.rank() < 1 || x.extent(-1) != weight.extent(1)) {
     fail(op, ": an input ", x.shape(), " does not fit the weight ", weight.shape(),
          " [out, in]: the last extent must be ", weight.rank() == 2 ? weight.extent(1) : 0, ".");
@@ -114,7 +114,7 @@ struct Back {
 
 /// A layer, with or without GELU after it.
 Tensor layer_of(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, bool gelu) {
-  check(op, x, weight, bias);
+  check_linear(op, x, weight, bias);
   const Tensor given = flat(x);  // [N, in]
   const Layer layer(weight, given.extent(0), product_rounding());
   const Tensor rows = layer.factor(given);
@@ -146,10 +146,11 @@ Tensor linear_gelu_tanh(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 Tensor feed_forward(const Tensor& x, const Tensor& up, const Tensor& up_bias, const Tensor& down,
                     const Tensor& down_bias) {
-  check("feed_forward", x, up, up_bias);
+  check_linear("feed_forward", x, up, up_bias);
   const Tensor given = flat(x);  // [N, in]
   const int64_t N = given.extent(0), hidden = up.extent(0);
-  check("feed_forward", view::expand(empty_like(given, Shape{1, 1}), Shape{N, hidden}), down, down_bias);
+  check_linear("feed_forward", view::expand(empty_like(given, Shape{1, 1}), Shape{N, hidden}), down,
+               down_bias);
   const Layer first(up, N, product_rounding()), second(down, N, product_rounding());
   // Only the products of the second layer read this, so it is written in their precision.
   const bool narrow = first.narrow && second.narrow;

@@ -3,6 +3,7 @@
 #include "heed/core/kernels/linear_attention/polynomial_attention.h"
 
 #include "heed/autograd/ops.h"
+#include "heed/autograd/ops/fused_op_heads.h"
 #include "heed/autograd/ops/shape_checks.h"
 #include "heed/core/kernels/linear_attention/polynomial_backward.h"
 #include "heed/core/kernels/linear_attention/polynomial_sums.h"
@@ -51,15 +52,7 @@ Shape state_shape(const char* op, const Tensor& x, int64_t dv, const PolynomialT
   return Shape{x.extent(0), x.extent(1), features, dv + 1};
 }
 
-Tensor rows(const Tensor& x) {
-  if (!x) return x;
-  return x.strides()[-1] == 1 || x.extent(-1) == 1 ? x.detach() : contiguous(x.detach());
-}
-
-/// [B, H, T, d] as a view of fresh [B, T, H, d]: joining the heads afterwards costs nothing.
-Tensor heads_like(const Tensor& x, int64_t length, int64_t width) {
-  return view::transpose(empty_like(x, Shape{x.extent(0), length, x.extent(1), width}), 1, 2);
-}
+/// Room for a gradient of heads x, if there are any.
 Tensor heads_like(const Tensor& x) { return x ? heads_like(x, x.extent(2), x.extent(3)) : x; }
 
 }  // namespace

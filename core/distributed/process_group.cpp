@@ -53,9 +53,9 @@ std::vector<std::string> ProcessGroup::all_gather(const std::string& bytes) {
   for (const int64_t one : counts) most = std::max(most, one);
   std::vector<std::string> out(members);
   if (most == 0) return out;
-  std::string mine = bytes, all(members * static_cast<size_t>(most), '\0');
-  mine.resize(static_cast<size_t>(most));
-  all_gather(mine.data(), all.data(), most);
+  std::string own = bytes, all(members * static_cast<size_t>(most), '\0');
+  own.resize(static_cast<size_t>(most));
+  all_gather(own.data(), all.data(), most);
   for (size_t i = 0; i < members; ++i)
     out[i] = all.substr(i * static_cast<size_t>(most), static_cast<size_t>(counts[i]));
   return out;
@@ -77,15 +77,15 @@ void ProcessGroup::sum(const Tensor& x, std::vector<std::byte>& room) {
   const int64_t piece = (x.bytes() + size_ * line - 1) / (size_ * line) * line;
   const int64_t all = piece * size_;
   room.resize(static_cast<size_t>(2 * all + piece));
-  std::byte *padded = room.data(), *pieces = padded + all, *mine = pieces + all;
+  std::byte *padded = room.data(), *pieces = padded + all, *own_piece = pieces + all;
   std::memcpy(padded, x.raw(), static_cast<size_t>(x.bytes()));
   std::memset(padded + x.bytes(), 0, static_cast<size_t>(all - x.bytes()));
   all_to_all(padded, pieces, piece);
   if (x.dtype() == DType::f32)
-    add_pieces(pieces, size_, piece / 4, reinterpret_cast<float*>(mine));
+    add_pieces(pieces, size_, piece / 4, reinterpret_cast<float*>(own_piece));
   else
-    add_pieces(pieces, size_, piece / 8, reinterpret_cast<double*>(mine));
-  all_gather(mine, padded, piece);
+    add_pieces(pieces, size_, piece / 8, reinterpret_cast<double*>(own_piece));
+  all_gather(own_piece, padded, piece);
   std::memcpy(x.raw(), padded, static_cast<size_t>(x.bytes()));
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr size_t largest_header = 64 << 10;
-constexpr size_t most_extents = 32;
+constexpr size_t max_extents = 32;
 
 struct Header {
   std::string descr;
@@ -113,8 +113,8 @@ class HeaderParser {
       if (error != std::errc() || extent < 0) refuse("a shape that is not made of whole numbers in range");
       at_ += static_cast<size_t>(end - first);
       extents.push_back(extent);
-      if (extents.size() > most_extents)
-        refuse(text("more than ", static_cast<int64_t>(most_extents), " extents"));
+      if (extents.size() > max_extents)
+        refuse(text("more than ", static_cast<int64_t>(max_extents), " extents"));
       if (!accept(',')) {
         expect(')');
         break;

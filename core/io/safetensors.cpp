@@ -12,9 +12,9 @@
 namespace heed {
 namespace {
 
-constexpr int64_t largest_header = 100'000'000;
-constexpr int64_t most_tensors = 32'768;
-constexpr size_t most_extents = 8;
+constexpr int64_t max_safetensors_header = 100'000'000;
+constexpr int64_t max_tensors = 32'768;
+constexpr size_t max_safetensors_rank = 8;
 constexpr size_t longest_name = 256;
 constexpr std::string_view crc_prefix = "crc32c.";
 
@@ -47,8 +47,8 @@ class Reader {
       } else {
         entries.push_back(entry(key, value));
       }
-      if (static_cast<int64_t>(entries.size()) > most_tensors) {
-        refuse(8, text("it names more than ", most_tensors, " tensors"));
+      if (static_cast<int64_t>(entries.size()) > max_tensors) {
+        refuse(8, text("it names more than ", max_tensors, " tensors"));
       }
     }
     std::stable_sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
@@ -67,8 +67,9 @@ class Reader {
     if (file_.size() < 8) refuse(0, text("it has ", length_of(file_), " bytes, too few for a header"));
     uint64_t length = 0;
     for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(file_[i]);
-    if (length > static_cast<uint64_t>(largest_header)) {
-      refuse(0, text("it claims a header of ", length, " bytes, more than the ", largest_header, " allowed"));
+    if (length > static_cast<uint64_t>(max_safetensors_header)) {
+      refuse(0, text("it claims a header of ", length, " bytes, more than the ", max_safetensors_header,
+                     " allowed"));
     }
     if (length > file_.size() - 8) {
       refuse(0, text("it claims a header of ", length, " bytes, but only ", length_of(file_) - 8, " follow"));
@@ -80,7 +81,7 @@ class Reader {
     try {
       // Seven values and up to eight extents for a tensor, one for a line of metadata.
       parsed = parse_json(header, "its header",
-                          {.values = 16 * most_tensors, .depth = 3, .memory = int64_t{40} << 20});
+                          {.values = 16 * max_tensors, .depth = 3, .memory = int64_t{40} << 20});
     } catch (const Error& error) {
       std::string_view what = error.what();
       if (!what.empty() && what.back() == '.') what.remove_suffix(1);
@@ -134,7 +135,7 @@ class Reader {
       refuse(8, text("tensor '", name, "' has the dtype '", shown(dtype.text()),
                      "'; F32, F64, BF16, I32, I64 and U8 can be read"));
     }
-    if (made.shape.size() > most_extents) {
+    if (made.shape.size() > max_safetensors_rank) {
       refuse(8, text("tensor '", name, "' has ", static_cast<int64_t>(made.shape.size()),
                      " extents, more than 8"));
     }
@@ -231,8 +232,8 @@ std::string encode_safetensors(std::span<const TensorBytes> tensors,
     std::string_view dtype;
     int64_t width;
   };
-  if (static_cast<int64_t>(tensors.size()) > most_tensors)
-    fail("safetensors: more than ", most_tensors, " tensors");
+  if (static_cast<int64_t>(tensors.size()) > max_tensors)
+    fail("safetensors: more than ", max_tensors, " tensors");
   std::vector<Item> items;
   std::set<std::string_view> names;
   for (const TensorBytes& tensor : tensors) {
@@ -248,7 +249,7 @@ std::string encode_safetensors(std::span<const TensorBytes> tensors,
     }
     if (!names.insert(tensor.name).second) fail("safetensors: two tensors are named '", tensor.name, "'");
     const auto size = static_cast<int64_t>(tensor.bytes.size());
-    if (tensor.shape.size() > most_extents || array_bytes(tensor.shape, item.width) != size) {
+    if (tensor.shape.size() > max_safetensors_rank || array_bytes(tensor.shape, item.width) != size) {
       fail("safetensors: the ", size, " bytes of tensor '", tensor.name, "' do not fit its shape");
     }
     items.push_back(item);

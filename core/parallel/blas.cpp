@@ -34,7 +34,7 @@ CBLAS_TRANSPOSE lies(bool transposed) { return transposed ? CblasTrans : CblasNo
 void gemm(int64_t m, int64_t n, int64_t k, float alpha, Factor<float> a, Factor<float> b, float beta,
           float* c, int64_t ldc) {
   settle();
-  const auto mine = turn();
+  const auto held_turn = turn();
   cblas_sgemm(CblasRowMajor, lies(a.transposed), lies(b.transposed), static_cast<int>(m), static_cast<int>(n),
               static_cast<int>(k), alpha, a.at, static_cast<int>(a.step), b.at, static_cast<int>(b.step),
               beta, c, static_cast<int>(ldc));
@@ -43,7 +43,7 @@ void gemm(int64_t m, int64_t n, int64_t k, float alpha, Factor<float> a, Factor<
 void gemm(int64_t m, int64_t n, int64_t k, double alpha, Factor<double> a, Factor<double> b, double beta,
           double* c, int64_t ldc) {
   settle();
-  const auto mine = turn();
+  const auto held_turn = turn();
   cblas_dgemm(CblasRowMajor, lies(a.transposed), lies(b.transposed), static_cast<int>(m), static_cast<int>(n),
               static_cast<int>(k), alpha, a.at, static_cast<int>(a.step), b.at, static_cast<int>(b.step),
               beta, c, static_cast<int>(ldc));

@@ -167,7 +167,7 @@ BatchFrame PairBatches::frame(std::span<const int64_t> indices) const {
   const auto columns = [&](int64_t n) {
     if (options_.fixed_length > 0) return n;
     const int64_t few = one_of_few(n);
-    return options_.most_columns > 0 ? std::max(n, std::min(few, options_.most_columns)) : few;
+    return options_.max_columns > 0 ? std::max(n, std::min(few, options_.max_columns)) : few;
   };
   const int64_t source = std::max(options_.fixed_length, least_of(one_of_few(out.source))),
                 target = std::max(options_.fixed_length, least_of(one_of_few(out.target)));

@@ -54,9 +54,9 @@ struct BatchOptions {
   /// Pads columns and rows further, so that batches have few shapes: a GPU replays CUDA graphs of equal
   /// shapes. Does not change which pairs a batch holds.
   bool few_shapes = false;
-  int64_t most_columns = 0;  ///< above 0: few_shapes pads no row beyond this
-  uint64_t seed = 1;         ///< of the order of each epoch
-  SpecialIds special = {};   ///< uses pad, start and end
+  int64_t max_columns = 0;  ///< above 0: few_shapes pads no row beyond this
+  uint64_t seed = 1;        ///< of the order of each epoch
+  SpecialIds special = {};  ///< uses pad, start and end
 };
 
 /// The plan of an epoch: the pairs of each batch.

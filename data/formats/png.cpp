@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view signature = "\x89PNG\r\n\x1a\n";
 constexpr int64_t ratio = 1100;  // deflate compresses by 1032 at most
-constexpr int64_t largest = int64_t{1} << 28;
+constexpr int64_t max_image_bytes = int64_t{1} << 28;
 
 /// Bytes that libpng reads or has written, and why it stopped.
 struct Stream {
@@ -75,7 +75,8 @@ bool read_head(png_structp png, png_infop info, Stream& stream) {
   png_set_read_fn(png, &stream, read_bytes);
   png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_set_benign_errors(png, 0);
-  png_set_user_limits(png, static_cast<png_uint_32>(largest), static_cast<png_uint_32>(largest));
+  png_set_user_limits(png, static_cast<png_uint_32>(max_image_bytes),
+                      static_cast<png_uint_32>(max_image_bytes));
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr,
                               -1);  // nor unpack their texts and profiles
   png_read_info(png, info);
@@ -133,7 +134,8 @@ GreyImage read_png(std::string_view bytes, std::string_view name) {
          interlacing, ". 8-bit grey without interlacing is needed: convert it.");
   }
   // Each extent is at most 2^28, so the product does not overflow.
-  if (image.rows * (image.columns + 1) > std::min(static_cast<int64_t>(bytes.size()) * ratio, largest)) {
+  if (image.rows * (image.columns + 1) >
+      std::min(static_cast<int64_t>(bytes.size()) * ratio, max_image_bytes)) {
     damaged("the head says ", image.rows, " x ", image.columns, " pixels, more than ", bytes.size(),
             " bytes can hold");
   }
@@ -144,7 +146,7 @@ GreyImage read_png(std::string_view bytes, std::string_view name) {
 }
 
 std::string write_png(const GreyImage& image) {
-  if (image.rows < 1 || image.columns < 1 || std::max(image.rows, image.columns) > largest ||
+  if (image.rows < 1 || image.columns < 1 || std::max(image.rows, image.columns) > max_image_bytes ||
       static_cast<int64_t>(image.pixels.size()) != image.rows * image.columns)
     fail("png: ", image.pixels.size(), " pixels are not ", image.rows, " x ", image.columns, ".");
   Stream stream;

@@ -21,7 +21,7 @@ constexpr uint32_t unix_system = 3, file_type = 0xF000, link_type = 0xA000, fold
                    regular_type = 0x8000;
 
 /// Little-endian numbers of an archive; reading past its end is refused.
-struct Reader {
+struct ZipBytes {
   std::string_view bytes;
   std::string_view name;
 
@@ -54,7 +54,7 @@ struct Listed {
 };
 
 /// The offset of the record that ends the archive: only a comment of up to 64 KiB may follow it.
-size_t find_end(const Reader& in) {
+size_t find_end(const ZipBytes& in) {
   const size_t size = in.bytes.size();
   if (size < end_bytes) in.refuse(0, size, " bytes are no zip archive.");
   const size_t lowest = size - std::min<size_t>(size, end_bytes + 0xFFFF);
@@ -64,7 +64,7 @@ size_t find_end(const Reader& in) {
   in.refuse(lowest, "this is no zip archive: from here on there is no record that ends it.");
 }
 
-Listed read_listed(const Reader& in, uint64_t at) {
+Listed read_listed(const ZipBytes& in, uint64_t at) {
   if (in.number(at, 4) != directory_mark) in.refuse(at, "the directory is damaged.");
   Listed entry{.name = std::string(in.part(at + directory_bytes, in.number(at + 28, 2))),
                .flags = in.number(at + 8, 2),
@@ -103,7 +103,7 @@ Listed read_listed(const Reader& in, uint64_t at) {
 struct Span {
   uint64_t begin, data, end;
 };
-Span span_of(const Reader& in, const Listed& entry, uint64_t directory) {
+Span span_of(const ZipBytes& in, const Listed& entry, uint64_t directory) {
   const uint64_t at = entry.offset;
   if (in.number(at, 4) != entry_mark)
     in.refuse(at, "the entry '", shown(entry.name), "' is not here, where the directory says.");
@@ -118,7 +118,7 @@ Span span_of(const Reader& in, const Listed& entry, uint64_t directory) {
 }
 
 /// Inflates raw deflate data of known size; never produces more bytes than that.
-std::string inflate_raw(const Reader& in, const Listed& entry, std::string_view packed) {
+std::string inflate_raw(const ZipBytes& in, const Listed& entry, std::string_view packed) {
   std::string out(entry.size + size_t{1}, '\0');  // one more, to see an entry that holds too much
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) fail(Fault::memory, "zip: no memory for the decoder");
@@ -136,7 +136,7 @@ std::string inflate_raw(const Reader& in, const Listed& entry, std::string_view 
   return out;
 }
 
-std::string unpack(const Reader& in, const Listed& entry, const Span& span) {
+std::string unpack(const ZipBytes& in, const Listed& entry, const Span& span) {
   const std::string_view packed = in.part(span.data, entry.packed);
   std::string bytes = entry.method == stored ? std::string(packed) : inflate_raw(in, entry, packed);
   const auto crc =
@@ -148,7 +148,7 @@ std::string unpack(const Reader& in, const Listed& entry, const Span& span) {
 }  // namespace
 
 std::vector<ZipEntry> unzip(std::string_view archive, std::string_view name, const ZipLimits& limits) {
-  const Reader in{archive, name};
+  const ZipBytes in{archive, name};
   const size_t end = find_end(in);
   const uint32_t count = in.number(end + 10, 2);
   const uint64_t directory = in.number(end + 16, 4);

@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t most_arguments = 100;
+constexpr int64_t max_arguments = 100;
 
 /// Evaluates an operator from how often each digit occurs among its arguments.
 class Counted {
@@ -115,7 +115,7 @@ void check(int64_t count, const ListOpsGrammar& grammar) {
   };
   if (count < 1 || count > 10'000'000) outside("the number of expressions", count, "1 to 10000000");
   if (grammar.depth < 2 || grammar.depth > 100) outside("depth", grammar.depth, "2 to 100");
-  if (grammar.arguments < 2 || grammar.arguments > most_arguments)
+  if (grammar.arguments < 2 || grammar.arguments > max_arguments)
     outside("arguments", grammar.arguments, "2 to 100");
   if (!(grammar.operators > 0 && grammar.operators < 1))
     outside("operators", grammar.operators, "above 0 and below 1");

@@ -58,12 +58,12 @@ constexpr double occupied = 0.3;     // room above this is occupied for a new cu
 constexpr double overlapping = 1.8;  // rooms of two dashes sum to this where they touch
 constexpr int64_t dash_tries = 3, curve_tries = 5;
 
-struct Point {
+struct Pixel {
   int64_t row = 0, column = 0;
 };
 
 /// Rounds up as the published generator does, except for rounding errors of whole numbers.
-Point moved(Point from, double direction, int64_t distance) {
+Pixel moved(Pixel from, double direction, int64_t distance) {
   const auto length = static_cast<double>(distance);
   return {from.row + static_cast<int64_t>(std::ceil(length * std::sin(direction) - 1e-9)),
           from.column + static_cast<int64_t>(std::ceil(length * std::cos(direction) - 1e-9))};
@@ -71,15 +71,15 @@ Point moved(Point from, double direction, int64_t distance) {
 
 /// A growing curve: its last dash does not occupy room yet, so that its own next dash may follow.
 struct Curve {
-  Point pivot, first, last;
+  Pixel pivot, first, last;
   double direction = 0;
-  Point stamped;  // start of the last dash drawn
+  Pixel stamped;  // start of the last dash drawn
   double stamped_direction = 0;
 };
 
 /// A possible end of the next dash.
 struct Way {
-  Point at;
+  Pixel at;
   double direction, below;  // below: cumulative weight, this one included
 };
 
@@ -110,7 +110,7 @@ class Picture {
     }
     const auto origin = static_cast<size_t>(random_.below(2));
     const size_t terminal = label ? origin : 1 - origin;
-    const Point discs[2] = {curves[origin].first, curves[terminal].last};
+    const Pixel discs[2] = {curves[origin].first, curves[terminal].last};
     PathfinderFacts facts{.gap = gap_};
     for (int i = 0; i < 2; ++i) {
       stamp(image_, brush_.disc(), brush_.disc().ink, discs[i], 1);
@@ -134,11 +134,11 @@ class Picture {
   }
 
   size_t index(int64_t row, int64_t column) const { return static_cast<size_t>(row * o_.side + column); }
-  bool inside(Point p) const { return p.row >= 0 && p.row < o_.side && p.column >= 0 && p.column < o_.side; }
+  bool inside(Pixel p) const { return p.row >= 0 && p.row < o_.side && p.column >= 0 && p.column < o_.side; }
 
   /// Calls f(pixel, value) for the pixels of a stamp that are inside the image.
   template <class F>
-  void each(const Stamp& one, const std::vector<float>& values, Point at, F f) const {
+  void each(const Stamp& one, const std::vector<float>& values, Pixel at, F f) const {
     const int64_t reach = one.reach, size = 2 * reach + 1;
     const int64_t top = std::max<int64_t>(0, at.row - reach),
                   bottom = std::min<int64_t>(o_.side - 1, at.row + reach);
@@ -150,7 +150,7 @@ class Picture {
     }
   }
 
-  void stamp(std::vector<float>& onto, const Stamp& one, const std::vector<float>& values, Point at,
+  void stamp(std::vector<float>& onto, const Stamp& one, const std::vector<float>& values, Pixel at,
              double contrast) const {
     const auto scale = static_cast<float>(contrast);
     each(one, values, at,
@@ -163,7 +163,7 @@ class Picture {
     stamp(room_, one, one.room, curve.stamped, 1);
   }
 
-  void set_dash(Curve& curve, Point from, double direction, double contrast) {
+  void set_dash(Curve& curve, Pixel from, double direction, double contrast) {
     const Stamp& one = brush_.dash(direction);
     stamp(image_, one, one.ink, from, contrast);
     curve.stamped = from;
@@ -178,14 +178,14 @@ class Picture {
 
   /// A uniformly random pixel where a dash of this direction avoids occupied room and the `border` outermost
   /// pixels. False when there is none.
-  bool free_pixel(double direction, int64_t border, Point& out) {
+  bool free_pixel(double direction, int64_t border, Pixel& out) {
     const Stamp& one = brush_.dash(direction);
-    const auto free = [&](Point p) {
+    const auto free = [&](Pixel p) {
       for (int64_t y = -one.reach; y <= one.reach; ++y) {
         for (int64_t x = -one.reach; x <= one.reach; ++x) {
           if (one.at(one.room, y, x) < 1) continue;
           // The published generator tests the dash one pixel further down and right.
-          const Point at{p.row + y + 1, p.column + x + 1};
+          const Pixel at{p.row + y + 1, p.column + x + 1};
           if (!inside(at)) continue;
           const int64_t edge = std::min({at.row, at.column, o_.side - 1 - at.row, o_.side - 1 - at.column});
           if (edge < border || static_cast<double>(room_[index(at.row, at.column)]) > occupied) return false;
@@ -199,7 +199,7 @@ class Picture {
       out = {low + random_.below(count), low + random_.below(count)};
       if (free(out)) return true;
     }
-    std::vector<Point> all;
+    std::vector<Pixel> all;
     for (int64_t y = low; y < low + count; ++y) {
       for (int64_t x = low; x < low + count; ++x) {
         if (free({y, x})) all.push_back({y, x});
@@ -211,11 +211,11 @@ class Picture {
   }
 
   /// Starts a curve if its first dash and pivot are inside the image; else false.
-  bool begin(Curve& curve, Point tail, double direction, double contrast) {
+  bool begin(Curve& curve, Pixel tail, double direction, double contrast) {
     curve = {};
     curve.first = tail;
     curve.direction = direction;
-    const Point head = moved(tail, direction, o_.dash);
+    const Pixel head = moved(tail, direction, o_.dash);
     curve.pivot = moved(head, reversed(direction), o_.dash + gap_);
     if (!inside(head) || !inside(curve.pivot)) return false;
     set_dash(curve, tail, direction, contrast);
@@ -224,11 +224,11 @@ class Picture {
 
   /// Appends a dash; false when there is no room.
   bool extend(Curve& curve, double contrast) {
-    const Point pivot = moved(curve.pivot, curve.direction, o_.dash + 2 * gap_);
+    const Pixel pivot = moved(curve.pivot, curve.direction, o_.dash + 2 * gap_);
     ways_.clear();
     double total = 0;
     for (const Turn& turn : brush_.turns()) {
-      const Point p{pivot.row + turn.row, pivot.column + turn.column};
+      const Pixel p{pivot.row + turn.row, pivot.column + turn.column};
       if (!inside(p)) continue;
       double angle = std::abs(turn.direction - curve.direction);
       angle = std::min(angle, std::abs(2 * std::numbers::pi - angle)) * o_.continuity;
@@ -260,11 +260,11 @@ class Picture {
   }
 
   /// The maximum occupied room within the gap around a pixel.
-  double nearby(Point p) const {
+  double nearby(Pixel p) const {
     float largest = 0;
     for (int64_t y = -gap_; y <= gap_; ++y) {
       for (int64_t x = -gap_; x <= gap_; ++x) {
-        const Point at{p.row + y, p.column + x};
+        const Pixel at{p.row + y, p.column + x};
         if (y * y + x * x <= gap_ * gap_ && inside(at))
           largest = std::max(largest, room_[index(at.row, at.column)]);
       }
@@ -278,7 +278,7 @@ class Picture {
     bool placed = false;
     for (int64_t tries = 0; tries < dash_tries && !placed; ++tries) {
       const double direction = any_direction();
-      Point tail;
+      Pixel tail;
       if (!free_pixel(direction, 2 * o_.apart, tail)) return false;
       placed = begin(curves[0], tail, direction, contrast);
     }
@@ -288,7 +288,7 @@ class Picture {
       const double direction = any_direction();
       const double away = static_cast<double>(random_.below(360)) * std::numbers::pi / 180;
       const auto apart = static_cast<double>(o_.apart);
-      const Point tail{curves[0].first.row + std::lround(apart * std::sin(away)),
+      const Pixel tail{curves[0].first.row + std::lround(apart * std::sin(away)),
                        curves[0].first.column + std::lround(apart * std::cos(away))};
       placed = begin(curves[1], tail, direction, contrast);
     }
@@ -309,7 +309,7 @@ class Picture {
     bool placed = false, whole = true;
     for (int64_t tries = 0; tries < dash_tries && !placed; ++tries) {
       const double direction = any_direction();
-      Point tail;
+      Pixel tail;
       if (!free_pixel(direction, 1, tail)) break;
       placed = begin(curve, tail, direction, o_.contrast);
     }

@@ -8,13 +8,13 @@
 namespace heed {
 namespace {
 
-struct Range {
+struct WordRange {
   uint32_t first, last;
 };
 
 /// Categories L, M, Nd, Nl, Pc, the circled letters and the two joiners, beyond ASCII, ascending.
 // clang-format off
-constexpr Range word_ranges[] = {
+constexpr WordRange word_ranges[] = {
     {0xAA, 0xAA}, {0xB5, 0xB5}, {0xBA, 0xBA}, {0xC0, 0xD6}, {0xD8, 0xF6}, {0xF8, 0x2C1}, {0x2C6, 0x2D1},
     {0x2E0, 0x2E4}, {0x2EC, 0x2EC}, {0x2EE, 0x2EE}, {0x300, 0x374}, {0x376, 0x377}, {0x37A, 0x37D},
     {0x37F, 0x37F}, {0x386, 0x386}, {0x388, 0x38A}, {0x38C, 0x38C}, {0x38E, 0x3A1}, {0x3A3, 0x3F5},
@@ -170,7 +170,7 @@ bool is_word(char32_t code) {
     return (lower >= 'a' && lower <= 'z') || is_digit(code) || code == '_';
   }
   const auto after = std::upper_bound(std::begin(word_ranges), std::end(word_ranges), code,
-                                      [](char32_t c, const Range& range) { return c < range.first; });
+                                      [](char32_t c, const WordRange& range) { return c < range.first; });
   return after != std::begin(word_ranges) && code <= std::prev(after)->last;
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 namespace sp = ::sentencepiece;
 
-constexpr std::string_view title = "heed sentencepiece 1\n";
+constexpr std::string_view file_title = "heed sentencepiece 1\n";
 constexpr size_t hash_digits = 64;
 constexpr size_t model_cap = size_t{64} << 20;
 
@@ -46,7 +46,7 @@ void guarded(Call call) {
   }
 }
 
-/// Saved form: title, SHA-256 of the model in hexadecimal, newline, the library's serialised model. The
+/// Saved form: file_title, SHA-256 of the model in hexadecimal, newline, the library's serialised model. The
 /// library accepts most damaged models, hence the hash.
 class SentencePieceTokenizer final : public Tokenizer {
  public:
@@ -92,7 +92,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     return processor_.IdToPiece(id);
   }
 
-  std::string save() const override { return text(title, sha256_hex(model_), "\n", model_); }
+  std::string save() const override { return text(file_title, sha256_hex(model_), "\n", model_); }
 
  private:
   void check(int32_t id) const {
@@ -172,19 +172,20 @@ namespace detail {
 
 std::unique_ptr<Tokenizer> load_sentencepiece(std::string_view bytes, std::string_view name) {
   constexpr std::string_view remedy = " Take the one of another checkpoint of the run.";
-  const size_t head = title.size() + hash_digits + 1;
-  if (!bytes.starts_with(title)) {
+  const size_t head = file_title.size() + hash_digits + 1;
+  if (!bytes.starts_with(file_title)) {
     fail(Fault::data, name, ": byte 0: this is no saved sentencepiece model.", remedy);
   }
   if (bytes.size() <= head || bytes[head - 1] != '\n') {
-    fail(Fault::data, name, ": byte ", title.size(), ": the SHA-256 and the model are cut short.", remedy);
+    fail(Fault::data, name, ": byte ", file_title.size(), ": the SHA-256 and the model are cut short.",
+         remedy);
   }
   const std::string_view model = bytes.substr(head);
   if (model.size() > model_cap) {
     fail(Fault::data, name, ": a model of ", model.size(), " bytes from byte ", head, " on; at most ",
          model_cap, " are accepted.");
   }
-  if (sha256_hex(model) != bytes.substr(title.size(), hash_digits)) {
+  if (sha256_hex(model) != bytes.substr(file_title.size(), hash_digits)) {
     fail(Fault::data, name, ": bytes ", head, "-", bytes.size() - 1, " do not match their SHA-256.", remedy);
   }
   check_sentencepiece_model(model, name, static_cast<int64_t>(head));

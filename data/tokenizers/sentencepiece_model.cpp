@@ -22,7 +22,7 @@ constexpr uint64_t normalizer_table = 2;
 constexpr uint64_t unigram = 1, bpe = 2;
 constexpr uint64_t unknown_kind = 2, control_kind = 3, user_kind = 4, normal_kind = 1;
 constexpr size_t longest_piece = 1024;  // bytes
-constexpr size_t most_pieces = 1'000'000;
+constexpr size_t max_pieces = 1'000'000;
 
 /// One field of a message.
 struct Field {
@@ -138,7 +138,7 @@ class Checker {
       refuse(piece.at, first ? "a first piece other than the unknown one" : "a second unknown piece");
     }
     if (!pieces_.insert(letters).second) refuse(piece.at, "a piece for the second time");
-    if (pieces_.size() > most_pieces) refuse(piece.at, "one piece too many");
+    if (pieces_.size() > max_pieces) refuse(piece.at, "one piece too many");
   }
 
   void check_normalizer(const Field& part) const {

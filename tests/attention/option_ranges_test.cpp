@@ -57,7 +57,7 @@ Taken taken_by(const battery::Setting& setting) {
 
 }  // namespace
 
-TEST_CASE("option ranges: every whole number declares its own, and what is beyond is told") {
+TEST_CASE("option ranges: every whole number declares its own, and errors name it") {
   for (const auto& [variant, option] : counted_options()) {
     CAPTURE(variant->traits.name, option.name);
     REQUIRE(option.range);

@@ -15,7 +15,7 @@ Tensor number(double value) { return leaf(Tensor::full(Shape{1}, value)); }
 
 }  // namespace
 
-TEST_CASE("arrivals: a leaf is told of once, when the last of its gradient is there") {
+TEST_CASE("gradient hooks: called once for a leaf, when its gradient is complete") {
   const Tensor a = number(2), b = number(3), c = number(5);
   // a is used three times, b first and last, c in the middle.
   const Tensor loss = sum((a * b + a * c) * a + b);
@@ -36,7 +36,7 @@ TEST_CASE("arrivals: a leaf is told of once, when the last of its gradient is th
   CHECK(order.size() == 3);
 }
 
-TEST_CASE("arrivals: what comes out last is told of first") {
+TEST_CASE("gradient hooks: called first for the leaf that was used last") {
   const Tensor first = number(2), last = number(3);
   std::vector<const Node*> order;
   const GradientHooks watching([&](const Node& leaf) { order.push_back(&leaf); });
@@ -46,7 +46,8 @@ TEST_CASE("arrivals: what comes out last is told of first") {
   CHECK(order == std::vector<const Node*>{last.node().get(), first.node().get()});
 }
 
-TEST_CASE("arrivals: a sweep through a checkpoint tells of nothing, since it holds leaves unseen") {
+TEST_CASE(
+    "gradient hooks: not called by the backward pass of a recomputed segment, whose leaves are internal") {
   const Tensor a = number(2), b = number(3);
   int told = 0;
   const GradientHooks watching([&](const Node&) { ++told; });

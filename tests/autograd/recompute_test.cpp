@@ -120,7 +120,7 @@ TEST_CASE("checkpoint: a function that hands on its input, or a number") {
   CHECK(grad_of(x).to_host() == std::vector<float>{3, 3});
 }
 
-TEST_CASE("checkpoint: a hundred thousand of them are let go without deep recursion") {
+TEST_CASE("recompute: a chain of a hundred thousand segments is destroyed without deep recursion") {
   const int64_t before = live_nodes();
   {
     Tensor y = leaf(Tensor::from({1}));

@@ -169,7 +169,8 @@ TEST_CASE("mpirun: two processes give the losses of one with twice the batch, th
   CHECK(io::exists(runs / "first/scores.json"));
 }
 
-TEST_CASE("mpirun: a run that is told to stop saves, and goes on to the same end with as many", "[slow]") {
+TEST_CASE("mpirun: a stopped run is saved, and resumed by as many processes it ends with the same weights",
+          "[slow]") {
   if (!mpirun_is_there()) return;
   Shell shell;
   shell.before = as_processes(2);

@@ -102,7 +102,7 @@ TEST_CASE("versions: a run of 0.1 is read by its old names and goes on as one th
   CHECK(found->values[0] == Approx(2e-5));
 }
 
-TEST_CASE("versions: a resume on another instruction set is told, when steps were taken there") {
+TEST_CASE("versions: a resume on another instruction set prints a warning, once steps were taken there") {
   const Fixture shell;
   REQUIRE(shell.run({"resume", old_run, "--steps", "7", "--quiet"}).code == 0);
   Json manifest = shell.json("manifest.json");
@@ -144,7 +144,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("versions: a newer run folder is told as newer before its settings are read") {
+TEST_CASE("versions: the error for a newer run folder says so before its settings are read") {
   const Fixture shell;
   shell.change("manifest.json", "format", run_format + 1);
   io::write(shell.path / "config.toml", "what = \"a newer heed writes\"\n");

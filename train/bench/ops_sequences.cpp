@@ -33,7 +33,7 @@ void reductions(Ops& ops, Rng& rng) {
 }
 
 /// Four heads of 64 over a long sequence, as in attention with hashing, segments and trees.
-void heads(Ops& ops, Rng& rng) {
+void head_ops(Ops& ops, Rng& rng) {
   const int64_t batch = unless_emulated(8, 1), length = unless_emulated(4096, 128);
   constexpr int64_t heads = 4, width = 64, buckets = 64;
   const Shape shape{batch, heads, length, width}, list{batch, heads, length};
@@ -109,7 +109,7 @@ void scans(Ops& ops, Rng& rng) {
 
 void sequence_ops(Ops& ops, Rng& rng) {
   reductions(ops, rng);
-  heads(ops, rng);
+  head_ops(ops, rng);
   recurrences(ops, rng);
   scans(ops, rng);
 }

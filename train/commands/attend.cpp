@@ -237,7 +237,7 @@ Tensor answer(HeadedAttention& attention, const Inputs& in, const AttentionInput
   }
 }
 
-int run(const ParsedArguments& arguments) {
+int run_attend(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const std::string spec = arguments.positional[0];
   full_spec(spec);
@@ -333,7 +333,7 @@ Command command::attend() {
                {"no-map", "", "write no map, which has N x M numbers a head"},
                {"out", "DIR", "where the files go"}})),
           false,
-          run,
+          run_attend,
           what_it_writes};
 }
 

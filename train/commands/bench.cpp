@@ -42,7 +42,7 @@ void refuse_options(const ParsedArguments& arguments, const Part& part) {
                      part.settings ? " and the settings of a run" : "", "."));
 }
 
-int run(const ParsedArguments& arguments) {
+int run_bench(const ParsedArguments& arguments) {
   apply_machine(arguments);
   std::vector<std::string> known;
   for (const Part& part : parts) {
@@ -94,7 +94,7 @@ Command command::bench() {
            {"out", "DIR", "attention: a table and pictures; decode: weights and outputs for other programs"},
            {"json", "", "one JSON object a line"}}),
       true,
-      run,
+      run_bench,
       what_there_is};
 }
 

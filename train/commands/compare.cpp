@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t most_seeds = 100;
+constexpr int64_t max_seeds = 100;
 
 std::vector<std::string> specs_of(const ParsedArguments& arguments) {
   std::vector<std::string> specs;
@@ -25,7 +25,7 @@ std::vector<std::string> specs_of(const ParsedArguments& arguments) {
 
 std::vector<PlannedRun> plans_of(const ParsedArguments& arguments) {
   const int64_t seeds = arguments.integer("seeds", 1);
-  if (seeds < 1 || seeds > most_seeds) fail("--seeds = ", seeds, ". It must be 1 to ", most_seeds, ".");
+  if (seeds < 1 || seeds > max_seeds) fail("--seeds = ", seeds, ". It must be 1 to ", max_seeds, ".");
   std::vector<PlannedRun> plans;
   for (const std::string& spec : specs_of(arguments)) {
     for (int64_t i = 0; i < seeds; ++i) {
@@ -65,13 +65,13 @@ Comparison of_folders(const std::vector<std::string>& folders) {
     if (task.empty()) task = its;
     if (its != task)
       fail("compare: ", folder, " is of the task ", its, ", but ", folders.front(), " of ", task,
-           ". Scores of different tasks say nothing about each other: name runs of one task.");
+           ". Scores of different tasks cannot be compared: name runs of one task.");
     runs.push_back(read_compared(folder, distinct && !name.empty() ? name : folder));
   }
   return compare_runs("Runs side by side", std::move(runs));
 }
 
-int run(const ParsedArguments& arguments) {
+int run_compare(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const bool of_preset = arguments.has("attention");
   if (of_preset && arguments.positional.size() != 1)
@@ -125,7 +125,7 @@ Command command::compare() {
                         {"out", "FOLDER", "where that folder lies (default: runs)"},
                         {"quiet", "", "print nothing while working"}}),
           true,
-          run};
+          run_compare};
 }
 
 }  // namespace heed

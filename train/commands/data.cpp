@@ -64,7 +64,7 @@ int check(const ParsedArguments& arguments) {
   return 0;
 }
 
-int run(const ParsedArguments& arguments) {
+int run_data(const ParsedArguments& arguments) {
   if (arguments.positional[0] == "get") return get(arguments);
   if (arguments.positional[0] == "check") return check(arguments);
   if (arguments.positional[0] == "generate") return generate_data(arguments);
@@ -93,7 +93,7 @@ Command command::data() {
            {"from", "LANGUAGE", "source language of check (default: en)"},
            {"into", "LANGUAGE", "target language of check (default: it)"}},
           false,
-          run};
+          run_data};
 }
 
 }  // namespace heed

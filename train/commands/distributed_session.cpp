@@ -28,8 +28,8 @@ void take_gpu(int64_t place) {
     else
       gpus.back() += *at;
   }
-  const std::string mine = given == nullptr ? text(place) : gpus[static_cast<size_t>(place) % gpus.size()];
-  ::setenv("CUDA_VISIBLE_DEVICES", mine.c_str(), 1);
+  const std::string own_gpu = given == nullptr ? text(place) : gpus[static_cast<size_t>(place) % gpus.size()];
+  ::setenv("CUDA_VISIBLE_DEVICES", own_gpu.c_str(), 1);
 }
 
 /// The cores of the machine divided, unless somebody has seen to that: mpirun binds its processes to cores.

@@ -15,7 +15,7 @@
 namespace heed {
 namespace {
 
-int run(const ParsedArguments& arguments) {
+int run_env(const ParsedArguments& arguments) {
   Json metadata = manifest_basics(arguments.argv);
   metadata.set("blas_core", blas_core());
   metadata.set("blas_build", blas::build());
@@ -41,8 +41,8 @@ int run(const ParsedArguments& arguments) {
 }  // namespace
 
 Command command::env() {
-  return {"env", "show this machine and this build", "",    "",  0,
-          0,     {{"json", "", "one JSON object"}},  false, run, nullptr,
+  return {"env", "show this machine and this build", "",    "",      0,
+          0,     {{"json", "", "one JSON object"}},  false, run_env, nullptr,
           true};
 }
 

@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-int run(const ParsedArguments& arguments) {
+int run_evaluate(const ParsedArguments& arguments) {
   apply_machine(arguments);
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true,
                            arguments.get("stride"));
@@ -55,7 +55,7 @@ Command command::evaluate() {
                {"stride", "N", "of language models: new tokens a window, the others of it are context"},
                {"json", "", "one JSON object"}})),
           false,
-          run,
+          run_evaluate,
           test_data};
 }
 

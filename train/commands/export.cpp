@@ -103,7 +103,7 @@ int export_run(const ParsedArguments& arguments) {
   return 0;
 }
 
-int run(const ParsedArguments& arguments) {
+int run_export(const ParsedArguments& arguments) {
   apply_machine(arguments);
   if (io::is_directory(arguments.positional[0])) return export_run(arguments);
   if (arguments.has("checkpoint"))
@@ -140,7 +140,7 @@ Command command::export_model() {
                     {"rounds", "N", "of a preset or file: the first N batches and their learning rates too"},
                     {"checkpoint", "WHICH", "of a run: best, last or a step (default: best)"}}),
       true,
-      run};
+      run_export};
 }
 
 }  // namespace heed

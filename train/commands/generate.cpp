@@ -45,7 +45,7 @@ std::vector<int32_t> plain_start(const Tokenizer& tokenizer) {
   }
 }
 
-int run(const ParsedArguments& arguments) {
+int run_generate(const ParsedArguments& arguments) {
   apply_machine(arguments);
   const SampleOptions options = sample_options(arguments);
   const int64_t samples = arguments.integer("num-samples", 1), seed = arguments.integer("seed", 1);
@@ -117,7 +117,7 @@ Command command::generate() {
                precision_option(),
                {"checkpoint", "WHICH", "best, last or a step (default: best)"}}),
           false,
-          run};
+          run_generate};
 }
 
 }  // namespace heed

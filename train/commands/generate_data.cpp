@@ -77,7 +77,7 @@ class Unfinished {
     try {
       io::remove_all(path);
       if (!was_there_ && io::list(folder_).empty()) io::remove_all(folder_);
-    } catch (const Error&) {  // what went wrong before is what is told
+    } catch (const Error&) {  // the first error is the one to report
     }
   }
   /// Gives everything its place.

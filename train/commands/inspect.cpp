@@ -43,7 +43,7 @@ void write_files(const Path& out, const std::vector<MapView>& maps, const std::s
   write_safetensors(own("maps.safetensors"), tensors);
 }
 
-int run(const ParsedArguments& arguments) {
+int run_inspect(const ParsedArguments& arguments) {
   apply_machine(arguments);
   LoadedRun run =
       load_run(arguments.positional[0], arguments.get("checkpoint"), "", arguments.positional.size() < 2);
@@ -105,7 +105,7 @@ Command command::inspect() {
                {"out", "FOLDER", "where the files go (default: RUN/inspect)"},
                {"checkpoint", "WHICH", "best, last or a step (default: best)"}}),
           false,
-          run};
+          run_inspect};
 }
 
 }  // namespace heed

@@ -29,7 +29,7 @@ void list_runs(const Path& folder) {
   }
 }
 
-int run(const ParsedArguments& arguments) {
+int run_list(const ParsedArguments& arguments) {
   const std::string what = arguments.positional[0];
   if (what != "attention" && (arguments.has("json") || arguments.has("counted")))
     fail("list ", what, ": --json and --counted are for attention.");
@@ -98,7 +98,7 @@ Command command::list() {
            {"counted", "", "attention: count anew how its costs grow; takes about a second each"},
            {"out", "FOLDER", "folder of all runs (default: runs)"}},
           false,
-          run,
+          run_list,
           nullptr,
           true};
 }

@@ -50,7 +50,7 @@ ReproductionOptions options_of_call(const ParsedArguments& arguments, const Publ
   return out;
 }
 
-int run(const ParsedArguments& arguments) {
+int run_reproduce(const ParsedArguments& arguments) {
   if (arguments.positional.empty()) {
     io::print(tables());
     return 0;
@@ -89,7 +89,7 @@ Command command::reproduce() {
                         {"out", "FOLDER", "where its folder lies (default: runs)"},
                         {"quiet", "", "print nothing while working"}}),
           false,
-          run,
+          run_reproduce,
           tables};
 }
 

@@ -32,7 +32,7 @@ Opening open(const ParsedArguments& arguments) {
   return {std::move(config), std::move(folder), std::move(from)};
 }
 
-int run(const ParsedArguments& arguments) {
+int run_resume(const ParsedArguments& arguments) {
   return train_as_started(arguments, [&](int64_t) { return open(arguments); });
 }
 
@@ -54,7 +54,7 @@ Command command::resume() {
                         collective_timeout_option,
                         {"quiet", "", "print nothing while working"}}),
           false,
-          run,
+          run_resume,
           nullptr,
           true};
 }

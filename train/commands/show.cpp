@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-int run(const ParsedArguments& arguments) {
+int run_show(const ParsedArguments& arguments) {
   const Path path = arguments.positional[0];
   if (io::is_directory(path)) {
     refuse_others(arguments, "show", {"checkpoint", "model"},
@@ -59,7 +59,7 @@ Command command::show() {
            {"model", "", "count the parameters part by part too"},
            {"checkpoint", "WHICH", "of a run: best, last or a step"}},
           true,
-          run,
+          run_show,
           nullptr,
           true};
 }

@@ -27,7 +27,7 @@ Config config_of(const ParsedArguments& arguments) {
   return config;
 }
 
-/// Refuses options that do not go together: one of them would be passed over unseen.
+/// Fails at options that do not go together: one of them would be ignored without notice.
 void check_modes(const ParsedArguments& arguments) {
   if (arguments.has("json") && !arguments.has("dry-run")) fail("train: --json is for --dry-run.");
   for (const auto& [one, other] : {std::pair{"fast-dev-run", "overfit"},
@@ -114,7 +114,7 @@ int show_plan(Config config, const ParsedArguments& arguments) {
   return 0;
 }
 
-int run(const ParsedArguments& arguments) {
+int run_train(const ParsedArguments& arguments) {
   check_modes(arguments);
   Config config = config_of(arguments);
   if (arguments.has("dry-run")) return show_plan(std::move(config), arguments);
@@ -174,7 +174,7 @@ Command command::train() {
           1,
           with_machine(std::move(options)),
           true,
-          run,
+          run_train,
           nullptr,
           true};
 }

@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-int run(const ParsedArguments& arguments) {
+int run_translate(const ParsedArguments& arguments) {
   apply_machine(arguments);
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), "", false);
   auto* model = dynamic_cast<TranslationModel*>(run.model.get());
@@ -55,7 +55,7 @@ Command command::translate() {
           with_machine(with_decoding(
               {precision_option(), {"checkpoint", "WHICH", "best, last or a step (default: best)"}})),
           false,
-          run};
+          run_translate};
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// What values of a configuration go together, and what is said where they do not.
+// Checks the values of a configuration, and that they go together.
 #include <utility>
 
 #include "heed/attention/variant.h"
@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-/// What is said of one kind of model and asked for with the other would be passed over unseen.
+/// Fails where a setting of the other kind of model is given, which would be ignored without notice.
 void check_kind(const Config& config) {
   const ModelOptions& model = config.model;
   if (model.kind == ModelKind::transformer) {

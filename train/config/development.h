@@ -7,7 +7,7 @@ namespace heed {
 
 /// Makes it a run of two steps, with a validation after each, on as few data as the task's settings allow
 /// (Task::small_data): every part of a run works, whatever its numbers. A usage error where the command line
-/// gives a length, which would be passed over unseen. Call it after all other settings.
+/// gives a length, which would be ignored without notice. Call it after all other settings.
 void fast_dev_run(Config& config);
 
 /// Makes it a run on the first `batches` batches of the first epoch, again and again (train.overfit_batches),

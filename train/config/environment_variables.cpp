@@ -34,7 +34,8 @@ std::vector<std::string> every_variable() {
   return {all.begin(), all.end()};
 }
 
-/// A slip in a name would be passed over unseen. Variables of other kinds, such as HEED_DATA, have no group.
+/// A misspelt name would be ignored without notice. Variables of other kinds, such as HEED_DATA, have no
+/// group.
 void refuse_unknown(const Config& config, const std::vector<OptionText>& options) {
   std::set<std::string> known, groups;
   for (const OptionText& option : options) {

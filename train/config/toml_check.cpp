@@ -57,7 +57,7 @@ Part part_at(char letter, Part before) {
 }
 
 /// Dots in a name at most. The parser calls itself once for each, and so ran out of stack; a setting has one.
-constexpr int most_dots = 16;
+constexpr int max_dots = 16;
 
 }  // namespace
 
@@ -93,8 +93,8 @@ void check_toml(const std::string& all, const std::string& name) {
       refuse("'[' is followed by no name. Write a group as [train].");
     } else if (bare && part == Part::behind && letter != '#' && !is_blank(all[at])) {
       refuse("a second value in this line. Give one; text goes in quotes.");
-    } else if (letter == '.' && bare && part <= Part::name && ++dots > most_dots) {
-      refuse("a name with more than ", most_dots, " dots. A setting has one, as in train.learning_rate.");
+    } else if (letter == '.' && bare && part <= Part::name && ++dots > max_dots) {
+      refuse("a name with more than ", max_dots, " dots. A setting has one, as in train.learning_rate.");
     }
     if (bare && !mark) part = part_at(all[at], part);
   }

@@ -263,13 +263,14 @@ std::string comparison_text(const Comparison& comparison) {
     const std::string blanks(used < columns ? columns - used : 0, ' ');
     return right ? blanks + words : words + blanks;
   };
-  size_t wide = 10;
-  for (const ComparedRow& row : comparison.rows) wide = std::max(wide, terminal_word(row.label).size() + 2);
-  std::string out = cell("", wide, false) + cell(score_name(comparison.score), 20, true) +
+  size_t label_width = 10;
+  for (const ComparedRow& row : comparison.rows)
+    label_width = std::max(label_width, terminal_word(row.label).size() + 2);
+  std::string out = cell("", label_width, false) + cell(score_name(comparison.score), 20, true) +
                     cell("steps/s", 10, true) + cell("peak MB", 10, true) + cell("parameters", 12, true) +
                     cell("GFLOP/step", 12, true) + cell("seconds", 10, true) + "\n";
   for (const ComparedRow& row : comparison.rows) {
-    out += cell(terminal_word(row.label), wide, false);
+    out += cell(terminal_word(row.label), label_width, false);
     if (row.score.count == 0) {
       out += "  " + row.failure + "\n";
       continue;

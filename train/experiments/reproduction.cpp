@@ -263,14 +263,14 @@ std::string reproduction_text(const PublishedTable& table, const std::vector<Cel
     const auto used = static_cast<size_t>(picture::display_width(words));
     return std::string(used < columns ? columns - used : 0, ' ') + words;
   };
-  size_t wide = 12;
-  for (const Cell& one : cells) wide = std::max(wide, one.name.size() + 2);
-  out += std::string(wide, ' ') + cell("paper", 10) + cell("ours", 18) + "  verdict\n";
+  size_t label_width = 12;
+  for (const Cell& one : cells) label_width = std::max(label_width, one.name.size() + 2);
+  out += std::string(label_width, ' ') + cell("paper", 10) + cell("ours", 18) + "  verdict\n";
   for (const Cell& one : cells) {
     char paper[32] = "";
     if (std::isfinite(one.paper)) std::snprintf(paper, sizeof paper, "%.5g", one.paper);
     const std::string verdict = to_string(one.verdict);
-    out += one.name + std::string(wide - one.name.size(), ' ') + cell(paper, 10) +
+    out += one.name + std::string(label_width - one.name.size(), ' ') + cell(paper, 10) +
            cell(to_string(one.ours), 18) + "  " + verdict +
            (verdict.empty() || one.remark.empty() ? "" : "; ") + one.remark + "\n";
   }

@@ -17,7 +17,7 @@
 namespace heed {
 namespace {
 
-constexpr size_t most_words = 8192;
+constexpr size_t max_words = 8192;
 
 [[noreturn]] void become(std::vector<char*>& arguments, int words, pid_t parent) {
   // Its own process group: Ctrl-C reaches only the parent, which passes it on once. A second one would end
@@ -47,7 +47,7 @@ bool listen(int words, std::string& said) {
   const ssize_t count = ::read(words, buffer.data(), buffer.size());
   if (count < 0) return errno == EINTR;
   said.append(buffer.data(), static_cast<size_t>(count));
-  if (said.size() > most_words) said.erase(0, said.size() - most_words);
+  if (said.size() > max_words) said.erase(0, said.size() - max_words);
   return count > 0;
 }
 

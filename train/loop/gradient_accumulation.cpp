@@ -85,9 +85,9 @@ void StepBatches::change_first(std::function<void(Batch&)> change) {
 
 bool holds_batches(const TrainOptions& options) {
   // A step of more batches gains little by graph capture, which would keep all of them on the device.
-  constexpr int64_t most_held = 64;
+  constexpr int64_t max_held_batches = 64;
   return options.grad_accumulation == 1 ||
-         (default_device == Device::cuda && options.grad_accumulation <= most_held);
+         (default_device == Device::cuda && options.grad_accumulation <= max_held_batches);
 }
 
 }  // namespace heed

@@ -10,7 +10,7 @@ namespace heed {
 namespace {
 
 constexpr int64_t enough = 20000;
-constexpr size_t most_expected =
+constexpr size_t max_expected =
     3;  // measured because the fit expects more of them, after the typical one and the extremes
 
 /// weights[0] + sum over i of weights[i + 1] batch_cost[i].
@@ -81,7 +81,7 @@ std::optional<BatchPlace> WorstCaseBatches::next() {
         largest([&](const Kind& kind) { return std::pair(kind.batch_cost[k], total(kind)); });
     if (!kinds_[extreme].measured) return ask(extreme);
   }
-  if (measured_.size() > mean_.size() + most_expected || measured_.size() == kinds_.size()) return {};
+  if (measured_.size() > mean_.size() + max_expected || measured_.size() == kinds_.size()) return {};
   const std::vector<double> weights = fit(&Measured::bytes);
   const size_t expected = largest([&](const Kind& kind) { return sum_of(weights, kind.batch_cost); });
   if (!kinds_[expected].measured) return ask(expected);

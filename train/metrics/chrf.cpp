@@ -14,7 +14,7 @@
 namespace heed {
 namespace {
 
-constexpr size_t orders = 6;
+constexpr size_t max_order = 6;
 constexpr double beta_squared = 4;
 
 std::u32string without_space(std::string_view sentence) {
@@ -45,11 +45,11 @@ double corpus_chrf(std::span<const std::string> outputs, std::span<const std::st
     fail("chrf: ", static_cast<int64_t>(outputs.size()), " sentences against ",
          static_cast<int64_t>(references.size()), " references. One reference for each is needed.");
   }
-  std::array<Counts, orders> sums;
+  std::array<Counts, max_order> sums;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::u32string output = without_space(outputs[i]);
     const std::u32string reference = without_space(references[i]);
-    for (size_t n = 0; n < orders; ++n) {
+    for (size_t n = 0; n < max_order; ++n) {
       const auto wanted = count_ngrams(reference, n + 1);
       if (wanted.empty()) continue;  // a reference too short for this length is skipped
       sums[n].reference += static_cast<int64_t>(reference.size() - n);

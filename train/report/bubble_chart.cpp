@@ -15,8 +15,9 @@ namespace {
 using picture::escape;
 using picture::trimmed;
 
-constexpr double width = 720, height = 440, left = 64, right = 690, top = 52, bottom = 384;
-constexpr double largest = height / 12;
+constexpr double chart_width = 720, chart_height = 440, plot_left = 64, plot_right = 690, plot_top = 52,
+                 plot_bottom = 384;
+constexpr double largest = chart_height / 12;
 constexpr double name_height = 14, letter_width = 7;  // of names, approximate
 
 /// An axis with room for the bubbles at its ends.
@@ -63,12 +64,12 @@ bool meet(const Place& a, const Place& b) {
 
 /// The nearest free position above or below `wanted`; `wanted` itself when none is free.
 Place free_place(Place wanted, const std::vector<Place>& taken) {
-  wanted.x = std::max(left + wanted.half, std::min(right - wanted.half, wanted.x));
+  wanted.x = std::max(plot_left + wanted.half, std::min(plot_right - wanted.half, wanted.x));
   const auto fits = [&](const Place& one) {
-    return one.y > top && one.y < bottom &&
+    return one.y > plot_top && one.y < plot_bottom &&
            std::none_of(taken.begin(), taken.end(), [&](const Place& other) { return meet(one, other); });
   };
-  for (double off = 0; off < bottom - top; off += name_height) {
+  for (double off = 0; off < plot_bottom - plot_top; off += name_height) {
     for (const double y : {wanted.y - off, wanted.y + off}) {
       if (const Place one{wanted.x, y, wanted.half}; fits(one)) return one;
     }
@@ -94,40 +95,44 @@ void check(const BubbleChart& chart) {
 /// The picture, with or without colours.
 std::string drawing(const BubbleChart& chart, std::string_view colours) {
   check(chart);
-  const auto [least_x, most_x] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
-                                                     [](auto& a, auto& b) { return a.x < b.x; });
-  const auto [least_y, most_y] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
-                                                     [](auto& a, auto& b) { return a.y < b.y; });
-  const double most_area = std::max_element(chart.bubbles.begin(), chart.bubbles.end(), [](auto& a, auto& b) {
-                             return a.area < b.area;
-                           })->area;
-  const Axis across = logarithmic_axis(least_x->x, most_x->x),
-             up = linear_axis(least_y->y, most_y->y, chart.y_most);
+  const auto [min_x, max_x] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
+                                                  [](auto& a, auto& b) { return a.x < b.x; });
+  const auto [min_y, max_y] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
+                                                  [](auto& a, auto& b) { return a.y < b.y; });
+  const double max_area = std::max_element(chart.bubbles.begin(), chart.bubbles.end(), [](auto& a, auto& b) {
+                            return a.area < b.area;
+                          })->area;
+  const Axis across = logarithmic_axis(min_x->x, max_x->x),
+             up = linear_axis(min_y->y, max_y->y, chart.y_most);
   const auto at_x = [&](double x) {
-    return left + std::log(x / across.low) / std::log(across.high / across.low) * (right - left);
+    return plot_left +
+           std::log(x / across.low) / std::log(across.high / across.low) * (plot_right - plot_left);
   };
-  const auto at_y = [&](double y) { return bottom - (y - up.low) / (up.high - up.low) * (bottom - top); };
+  const auto at_y = [&](double y) {
+    return plot_bottom - (y - up.low) / (up.high - up.low) * (plot_bottom - plot_top);
+  };
   constexpr auto small = "font-size=\"11\" fill=\"var(--muted)\"";
-  std::string out = text("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width, " ", height,
-                         "\" width=\"", width, "\" role=\"img\" aria-label=\"", escape(chart.title),
-                         "\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\">\n", colours,
-                         "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
-                         "<text x=\"14\" y=\"22\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
-                         escape(fitting(chart.title, width - 18, 14)), "</text>\n");
+  std::string out =
+      text("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", chart_width, " ", chart_height,
+           "\" width=\"", chart_width, "\" role=\"img\" aria-label=\"", escape(chart.title),
+           "\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\">\n", colours,
+           "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
+           "<text x=\"14\" y=\"22\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
+           escape(fitting(chart.title, chart_width - 18, 14)), "</text>\n");
   out += label(14, 40, chart.y_label + "; areas: " + chart.area_label, small);
   for (const double tick : up.ticks) {
-    out +=
-        text("<path stroke=\"var(--line)\" d=\"M", left, " ", trimmed(at_y(tick), 1), "H", right, "\"/>\n");
-    out += label(left - 7, at_y(tick) + 4, tick_text(tick),
+    out += text("<path stroke=\"var(--line)\" d=\"M", plot_left, " ", trimmed(at_y(tick), 1), "H", plot_right,
+                "\"/>\n");
+    out += label(plot_left - 7, at_y(tick) + 4, tick_text(tick),
                  "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"end\"");
   }
   for (const double tick : across.ticks) {
-    out += label(at_x(tick), bottom + 16, tick_text(tick),
+    out += label(at_x(tick), plot_bottom + 16, tick_text(tick),
                  "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"middle\"");
   }
-  out += text("<path stroke=\"var(--strong)\" d=\"M", left, " ", bottom, "H", right, "\"/>\n");
-  out +=
-      label(right, bottom + 34, chart.x_label, "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"end\"");
+  out += text("<path stroke=\"var(--strong)\" d=\"M", plot_left, " ", plot_bottom, "H", plot_right, "\"/>\n");
+  out += label(plot_right, plot_bottom + 34, chart.x_label,
+               "font-size=\"11\" fill=\"var(--muted)\" text-anchor=\"end\"");
   // Large bubbles first, so that small ones are on top.
   std::vector<size_t> order(chart.bubbles.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -135,7 +140,7 @@ std::string drawing(const BubbleChart& chart, std::string_view colours) {
                    [&](size_t a, size_t b) { return chart.bubbles[a].area > chart.bubbles[b].area; });
   for (const size_t i : order) {
     const Bubble& one = chart.bubbles[i];
-    const double radius = std::max(2.5, largest * std::sqrt(one.area / most_area));
+    const double radius = std::max(2.5, largest * std::sqrt(one.area / max_area));
     out +=
         text("<circle cx=\"", trimmed(at_x(one.x), 1), "\" cy=\"", trimmed(at_y(one.y), 1), "\" r=\"",
              trimmed(radius, 1), "\" fill=\"var(--series-", i % 8,
@@ -145,7 +150,7 @@ std::string drawing(const BubbleChart& chart, std::string_view colours) {
   std::vector<Place> taken;
   for (const size_t i : order) {
     const Bubble& one = chart.bubbles[i];
-    const std::string name = fitting(one.name, right - left, 11);
+    const std::string name = fitting(one.name, plot_right - plot_left, 11);
     const double x = at_x(one.x), y = at_y(one.y),
                  half = letter_width / 2 * static_cast<double>(picture::display_width(name));
     const Place place = free_place({x, y, half}, taken);

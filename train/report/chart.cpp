@@ -17,7 +17,7 @@ using picture::json;
 using picture::trimmed;
 
 constexpr double width = 480, height = 236, left = 48, right = 462, bottom = 200;
-constexpr size_t most_points = 1200;
+constexpr size_t max_points = 1200;
 constexpr double edge = 4;  // free margin at left and right
 
 /// Upper estimate of a text's width, in the widest common font, DejaVu Sans.
@@ -87,9 +87,9 @@ Frame frame_of(const Chart& chart, bool logarithmic, double top) {
 
 /// A long series reduced to minimum and maximum of each of many short ranges.
 Series thinned(const Series& series) {
-  if (series.x.size() <= most_points) return series;
+  if (series.x.size() <= max_points) return series;
   Series out{series.name};
-  const size_t stretches = most_points / 2;
+  const size_t stretches = max_points / 2;
   for (size_t part = 0; part < stretches; ++part) {
     const size_t begin = part * series.x.size() / stretches, end = (part + 1) * series.x.size() / stretches;
     const auto less = [&](size_t a, size_t b) { return series.y[a] < series.y[b]; };

@@ -7,7 +7,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t most_steps = int64_t{1} << 40;
+constexpr int64_t max_steps = int64_t{1} << 40;
 
 int64_t whole(const Json& json, const char* key, int64_t most) {
   const Json& value = json.at(key);
@@ -57,17 +57,17 @@ bool load_checkpoint(const Path& folder, TrainingState& state, std::string_view 
   try {
     if (state.loader != nullptr) {
       const Json& loader = part_of(json, "loader");
-      position = {whole(loader, "epoch", most_steps), whole(loader, "batch", state.loader->batches() - 1)};
+      position = {whole(loader, "epoch", max_steps), whole(loader, "batch", state.loader->batches() - 1)};
       if (const std::string& said = loader.at("description").text(); said != state.loader->description())
         fail(Fault::data, "it was saved with ", shown(said, 200), ", and the loader has ",
              state.loader->description(), ". Give it the same data and options.");
     }
     if (state.rng != nullptr) {
       const Json& rng = part_of(json, "rng");
-      tick = whole(rng, "tick", most_steps);
+      tick = whole(rng, "tick", max_steps);
       draws = whole(rng, "draws", (int64_t{1} << 24) - 1);  // of a step: see Draw::high
     }
-    whole(json, "step", most_steps);
+    whole(json, "step", max_steps);
   } catch (const Error& error) {
     fail(error.fault(), name, ": ", error.what());
   }

@@ -40,7 +40,7 @@ void LanguageOptions::fields(Fields& f) {
     "pieces of text; byte: all 256, byte_pair: as GPT-2 cuts them, unigram and bpe: by sentencepiece");
   f("merges", merges, "folder of vocab.json and merges.txt for byte_pair; empty: learned from the text");
   f("vocabulary", vocabulary, {8, max_positions}, "subword pieces");
-  f("stride", stride, {0, max_positions},
+  f("stride", stride, {0, max_integer},
     "new tokens that each window of the final score reads after its context; 0: all of them");
   f("eval_batches", eval_batches, {0, max_integer},
     "random batches that estimate the validation loss; 0: no estimate");

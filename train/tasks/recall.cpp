@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-struct Options {
+struct RecallOptions {
   int64_t items = 8, keys = 12, values = 12;
   bool causal = false;
   int64_t head = 128;
@@ -47,9 +47,9 @@ class Recall final : public Task {
     if (config.model.max_length < options_.items + 1)
       fail("model.max_length = ", config.model.max_length, " is less than the ", options_.items + 1,
            " tokens of a sequence.");
-    if (config.train.batch_size < 1 || config.train.batch_size > most_at_once)
+    if (config.train.batch_size < 1 || config.train.batch_size > max_batch_size)
       fail("train.batch_size = ", config.train.batch_size, ". The task recall counts sequences: give 1 to ",
-           most_at_once, ".");
+           max_batch_size, ".");
     batch_ = config.train.batch_size;
     seed_ = static_cast<uint64_t>(config.train.seed);
     smoothing_ = config.train.label_smoothing;
@@ -186,9 +186,9 @@ class Recall final : public Task {
   }
 
   static constexpr int64_t batches = 100, scored_at_once = 500;
-  static constexpr int64_t most_at_once = 100000;  // data are endless, so nothing else bounds a batch
+  static constexpr int64_t max_batch_size = 100000;  // data are endless, so nothing else bounds a batch
   static constexpr uint64_t training = 0, validation = 1, testing = 2;
-  Options options_;
+  RecallOptions options_;
   int64_t batch_ = 1, epoch_ = 0;
   uint64_t seed_ = 1;
   double smoothing_ = 0;

@@ -33,7 +33,7 @@ void TranslateOptions::fields(Fields& f) {
   f("test_size", test_size, {0, max_integer}, "pairs held out for the test");
   f("split_seed", split_seed, "of the one shuffle before holding out");
   f("buckets", buckets, "batches of like length");
-  f("fixed_length", fixed_length, {0, max_positions},
+  f("fixed_length", fixed_length, {0, max_integer},
     "pad every row to this length; 0: to the longest of the batch");
   f("shapes", Choice(shapes, {"auto", "exact", "few"}),
     "pad batches so that they have few shapes, whose steps a device replays; auto: there alone");
@@ -155,7 +155,7 @@ void TranslateData::load(const Config& config, const std::vector<NamedBytes>& se
       .fixed_length = options.fixed_length,
       .few_shapes = options.shapes == ShapeChoice::few ||
                     (options.shapes == ShapeChoice::automatic && default_device == Device::cuda),
-      .most_columns = max_length,
+      .max_columns = max_length,
       .seed = static_cast<uint64_t>(config.train.seed),
       .special = source_->special()};
   int64_t dropped = 0, cut = 0;

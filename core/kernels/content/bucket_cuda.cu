@@ -1,5 +1,4 @@
-// Attention within buckets on a GPU: tiles by a scan over the sorted tokens of a round, all else by one warp
-// per row.
+// Attention within buckets on a GPU: tiles by a scan over sorted tokens, all else by one warp per row.
 #include "heed/core/kernels/content/bucket.h"
 
 #include <algorithm>

@@ -65,7 +65,7 @@ HEED_BOTH inline double decay_mass(double base, int64_t leaves, int64_t first, i
          std::pow(base, static_cast<double>(leaves - first));
 }
 /// Added to every mass above zero, and the largest mass.
-inline constexpr double bud_epsilon = 1e-10, most_bud_mass = 1e290;
+inline constexpr double bud_epsilon = 1e-10, max_bud_mass = 1e290;
 /// At most so many buds come out, and numbers are drawn, for this many leaves.
 int64_t bud_capacity(const BudTerms& terms);
 int64_t bud_draws(const BudTerms& terms);

@@ -70,7 +70,7 @@ class Masses {
     }
     flops += heads_ * (2 * width_ + 4);
     if (terms_.by_sum) mass *= static_cast<double>(count);
-    return (mass < most_bud_mass ? mass : most_bud_mass) + bud_epsilon;
+    return (mass < max_bud_mass ? mass : max_bud_mass) + bud_epsilon;
   }
 
   int64_t flops = 0;

@@ -114,7 +114,7 @@ class Growth {
           call_.mass == BudMass::exponential ? std::exp(std::min(call_.scale * x, 600.0)) : std::max(x, 0.0);
     }
     if (call_.by_sum) mass *= static_cast<double>(count);
-    return (mass < most_bud_mass ? mass : most_bud_mass) + bud_epsilon;
+    return (mass < max_bud_mass ? mass : max_bud_mass) + bud_epsilon;
   }
 
   __device__ void write(int64_t at, TreeNode node, double mass) {

@@ -29,13 +29,14 @@ HEED_BOTH To converted(From value) {
   if constexpr (std::is_same_v<To, From>) {
     return value;
   } else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
-    const auto wide =
+    const auto as_double =
         static_cast<double>(static_cast<std::conditional_t<std::is_same_v<From, bf16>, float, From>>(value));
-    if (!(wide > static_cast<double>(std::numeric_limits<To>::min()))) {
-      return wide != wide ? To(0) : std::numeric_limits<To>::min();
+    if (!(as_double > static_cast<double>(std::numeric_limits<To>::min()))) {
+      return as_double != as_double ? To(0) : std::numeric_limits<To>::min();
     }
-    if (wide >= static_cast<double>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
-    return static_cast<To>(wide);
+    if (as_double >= static_cast<double>(std::numeric_limits<To>::max()))
+      return std::numeric_limits<To>::max();
+    return static_cast<To>(as_double);
   } else if constexpr (std::is_integral_v<To> && sizeof(From) > sizeof(To)) {  // i64, i32 and u8
     constexpr auto least = static_cast<From>(std::numeric_limits<To>::min()),
                    most = static_cast<From>(std::numeric_limits<To>::max());

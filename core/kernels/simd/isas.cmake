@@ -19,11 +19,11 @@ set(isa_flags_avx2 -march=x86-64-v3)
 set(isa_flags_avx512 -march=x86-64-v4)
 
 set(HEED_ISA_OBJECTS "")
-function(heed_kernels_for isa sources)
+function(heed_kernels_for isa sources flags)
   set(target heed_kernels_${isa})
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PRIVATE heed_settings)
-  target_compile_options(${target} PRIVATE ${isa_flags_${isa}} -fno-gnu-unique)  # unique names cannot be made local
+  target_compile_options(${target} PRIVATE ${flags} ${isa_flags_${isa}} -fno-gnu-unique)  # unique names cannot be made local
   target_compile_definitions(${target} PRIVATE HEED_ISA=${isa})
   set(joined "${PROJECT_BINARY_DIR}/kernels_${isa}.o")
   add_custom_command(OUTPUT "${joined}" VERBATIM COMMAND_EXPAND_LISTS

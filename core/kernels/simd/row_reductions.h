@@ -115,7 +115,7 @@ inline double long_sum(const T* x, int64_t count) {
   return total;
 }
 
-/// The largest number; -inf for an empty row. NaNs may be passed over.
+/// The largest number; -inf for an empty row. May skip NaNs.
 template <class T>
 inline T largest(const T* x, int64_t count) {
   constexpr int64_t width = Vector<T>::width;

@@ -201,29 +201,29 @@ inline void scaled_transpose(const T* from, int64_t ld_from, int64_t rows, int64
                              int64_t ld_to) {
   constexpr int n = Lanes<T>::count;
   for (int64_t r = 0; r < rows; r += n) {
-    const int64_t high = rows - r < n ? rows - r : n;
+    const int64_t num_rows = rows - r < n ? rows - r : n;
     for (int64_t c = 0; c < columns; c += n) {
-      const int64_t wide = columns - c < n ? columns - c : n;
+      const int64_t num_columns = columns - c < n ? columns - c : n;
       Vector<T> block[n];
       const T* corner = from + r * ld_from + c;
-      if (high == n && wide == n) {
+      if (num_rows == n && num_columns == n) {
 #pragma GCC unroll 16
         for (int i = 0; i < n; ++i) block[i] = load(corner + i * ld_from) * factor;
       } else {
         for (int i = 0; i < n; ++i) {
-          block[i] = i >= high   ? Vector<T>{}
-                     : wide == n ? load(corner + i * ld_from)
-                                 : load_part(corner + i * ld_from, wide);
+          block[i] = i >= num_rows      ? Vector<T>{}
+                     : num_columns == n ? load(corner + i * ld_from)
+                                        : load_part(corner + i * ld_from, num_columns);
           block[i] *= factor;
         }
       }
       detail::exchanges<T, 1>(block);
       T* out = to + c * ld_to + r;
-      if (wide == n) {
+      if (num_columns == n) {
 #pragma GCC unroll 16
         for (int i = 0; i < n; ++i) store(out + i * ld_to, block[i]);
       } else {
-        for (int i = 0; i < wide; ++i) store(out + i * ld_to, block[i]);
+        for (int i = 0; i < num_columns; ++i) store(out + i * ld_to, block[i]);
       }
     }
   }

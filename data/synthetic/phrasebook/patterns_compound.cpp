@@ -332,12 +332,13 @@ Pair reported(Speaker& speaker) {
   return finished(join(join(say(outer), {"that", "che"}), say(inner)));
 }
 
-constexpr std::array patterns = {Pattern{22, chain},      Pattern{4, command_chain}, Pattern{6, comparison},
-                                 Pattern{2, superlative}, Pattern{12, relative},     Pattern{10, because},
-                                 Pattern{8, two_clauses}, Pattern{3, contrast},      Pattern{4, reported}};
+constexpr std::array compound_patterns = {
+    Pattern{22, chain},      Pattern{4, command_chain}, Pattern{6, comparison},
+    Pattern{2, superlative}, Pattern{12, relative},     Pattern{10, because},
+    Pattern{8, two_clauses}, Pattern{3, contrast},      Pattern{4, reported}};
 
 }  // namespace
 
-std::span<const Pattern> joined_patterns() { return patterns; }
+std::span<const Pattern> joined_patterns() { return compound_patterns; }
 
 }  // namespace heed::phrases

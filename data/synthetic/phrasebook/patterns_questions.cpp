@@ -51,10 +51,10 @@ Pair what_who(Speaker& speaker) {
   return finished(join(join(front, {word, plain.italian}), say(clause)), '?');
 }
 
-constexpr std::array patterns = {Pattern{4, where_when}, Pattern{7, what_who}};
+constexpr std::array question_patterns = {Pattern{4, where_when}, Pattern{7, what_who}};
 
 }  // namespace
 
-std::span<const Pattern> asked_patterns() { return patterns; }
+std::span<const Pattern> asked_patterns() { return question_patterns; }
 
 }  // namespace heed::phrases

@@ -71,6 +71,6 @@ TEST_CASE("ignored: sizes beyond sense are refused before anything is computed")
   check_refused(shell, with(fixed, {"-7"}), 2, {"data.fixed_length = -7"});
   check_refused(shell, {"train", "translate", "--bleu-pairs", "-3"}, 2, {"data.bleu_pairs = -3"});
   for (const std::string task : {"translate", "lm"})  // though their tokenizers have no use for it
-    check_refused(shell, {"train", task, "--vocabulary", "-1"}, 2, {"data.vocabulary = -1", "at least 8"});
+    check_refused(shell, {"train", task, "--vocabulary", "-1"}, 2, {"data.vocabulary = -1", "from 8 to"});
   CHECK(!io::exists(shell.scratch / "runs/translate-001"));
 }

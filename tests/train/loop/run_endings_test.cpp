@@ -86,7 +86,7 @@ TEST_CASE("endings: what is advised next is what goes on") {
   CHECK_THAT(patience_exhausted.err, containing("heed resume runs/c --patience 4") && !containing("--steps"));
 }
 
-TEST_CASE("endings: patience that ends with the last step needs more of both, and is told so") {
+TEST_CASE("endings: a run that patience ends at its last step suggests more of both") {
   const Shell shell;
   const Result both =
       shell.run(small("a", {"--steps", "3", "--lr", "0", "--validate-every", "1", "--patience", "2"}));

@@ -40,7 +40,7 @@ TEST_CASE("registration: a command whose name is taken, or that nothing runs, is
   CHECK_THROWS_WITH(register_command({"new", "about", "", "", 2, 1, {}, false, run_nothing}),
                     containing("min_positional must not be above max_positional"));
   CHECK_THROWS_WITH(register_command({"new", "about", nullptr, "", 0, 0, {}, false, run_nothing}),
-                    containing("words"));
+                    containing("positional_help"));
   CHECK(commands().size() == before);
 }
 

@@ -82,7 +82,8 @@ TEST_CASE("language data: every unit of text trains a tokenizer, is sealed, and 
 }
 
 TEST_CASE(
-    "language data: the loss of a model that knows nothing is the same in bits a byte, whatever the pieces") {
+    "language data: the loss of an untrained uniform model in bits per byte does not depend on the "
+    "tokenizer") {
   // Uniform over V pieces: log V a token, and bytes a token follow from the text alone.
   for (const std::string unit : {"byte", "byte_pair"}) {
     CAPTURE(unit);
@@ -147,8 +148,8 @@ TEST_CASE("language data: what cannot be is refused with the key") {
   io::write(scratch / "a.txt", verse(3000, 1));
   const std::string path = (scratch / "a.txt").string();
   const auto refused = [](const Settings& settings, Fault fault) -> std::string {
-    Config config = lm(settings);
     try {
+      Config config = lm(settings);
       said_by_load(config);
     } catch (const Error& error) {
       CHECK(static_cast<int>(error.fault()) == static_cast<int>(fault));

@@ -70,9 +70,11 @@ TEST_CASE("recall: what cannot be is refused") {
   for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
            {"data.items", "13"}, {"data.items", "0"}, {"data.values", "1"}, {"model.max_length", "8"}}) {
     CAPTURE(key, value);
-    Config config = recall({{key, value}});
-    CHECK_THROWS_WITH(config.task->load(config, {}, [](const std::string&) {}),
-                      Catch::Matchers::Contains(key + " = " + value));
+    const auto load = [&key = key, &value = value] {
+      Config config = recall({{key, value}});
+      config.task->load(config, {}, [](const std::string&) {});
+    };
+    CHECK_THROWS_WITH(load(), Catch::Matchers::Contains(key + " = " + value));
   }
 }
 

@@ -7,7 +7,7 @@
 namespace heed {
 namespace {
 
-constexpr uint64_t data_seed = 1;
+constexpr uint64_t image_seed = 1;
 constexpr int64_t resolution = 32;
 
 class Image final : public LongTask {
@@ -31,7 +31,7 @@ class Image final : public LongTask {
     log("data        digits on grey ground, drawn here; the benchmark's: --data FOLDER of CIFAR-10's binary "
         "files, or heed data get cifar10");
     return cut(
-        shrunk(grounded_digits(options_.num_examples + options_.validation + options_.test_size, data_seed),
+        shrunk(grounded_digits(options_.num_examples + options_.validation + options_.test_size, image_seed),
                resolution, side_));
   }
 

@@ -7,7 +7,7 @@
 namespace heed {
 namespace {
 
-constexpr uint64_t data_seed = 1;
+constexpr uint64_t listops_seed = 1;
 
 class ListOps final : public LongTask {
   void more_fields(Fields& f) override {
@@ -25,12 +25,12 @@ class ListOps final : public LongTask {
 
   LongSplits make(const Log& log) const override {
     const int64_t count = options_.num_examples + options_.validation + options_.test_size;
-    const std::string recipe = text("listops 1: ", count, " of seed ", data_seed, ", depth ", grammar_.depth,
-                                    ", arguments ", grammar_.arguments, ", operators ", grammar_.operators,
-                                    ", ", grammar_.shortest, " to ", grammar_.longest);
+    const std::string recipe = text("listops 1: ", count, " of seed ", listops_seed, ", depth ",
+                                    grammar_.depth, ", arguments ", grammar_.arguments, ", operators ",
+                                    grammar_.operators, ", ", grammar_.shortest, " to ", grammar_.longest);
     log("data        expressions by the benchmark's grammar, made here; its own files: --data FOLDER of "
         "basic_train.tsv, basic_val.tsv and basic_test.tsv");
-    const auto draw = [&] { return listops(count, data_seed, grammar_); };
+    const auto draw = [&] { return listops(count, listops_seed, grammar_); };
     return cut(count > 20000
                    ? cached(recipe, draw, [&](const std::string& line) { log("cache       " + line); })
                    : draw());

@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-constexpr uint64_t data_seed = 1, splitting = 0x70617468;
+constexpr uint64_t pathfinder_seed = 1, splitting = 0x70617468;
 
 class Pathfinder final : public LongTask {
  public:
@@ -40,9 +40,9 @@ class Pathfinder final : public LongTask {
         "data        dashed curves by the benchmark's generator, drawn here; its own images: --data FOLDER "
         "that holds imgs and metadata, as pathfinder",
         resolution_, "/curv_contour_length_14"));
-    const auto draw = [&] { return pathfinder(count, data_seed, pathfinder_options(resolution_)); };
+    const auto draw = [&] { return pathfinder(count, pathfinder_seed, pathfinder_options(resolution_)); };
     const std::string recipe =
-        text("pathfinder 1: ", count, " of seed ", data_seed, ", ", resolution_, " pixels a side");
+        text("pathfinder 1: ", count, " of seed ", pathfinder_seed, ", ", resolution_, " pixels a side");
     const bool keep = count * resolution_ * resolution_ > (int64_t{8} << 20);
     return cut(shrunk(
         keep ? cached(recipe, draw, [&](const std::string& line) { log("cache       " + line); }) : draw(),

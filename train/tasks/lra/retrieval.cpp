@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-constexpr uint64_t data_seed = 1;
+constexpr uint64_t retrieval_seed = 1;
 
 class Retrieval final : public LongTask {
   void more_fields(Fields& f) override {
@@ -28,8 +28,8 @@ class Retrieval final : public LongTask {
     log("data        pairs of documents made here, which name a house each; the benchmark's: --data FOLDER "
         "of "
         "new_aan_pairs.{train,eval,test}.tsv out of the Long Range Arena's release");
-    return cut(paired_ledgers(options_.num_examples + options_.validation + options_.test_size, data_seed,
-                              lengths_));
+    return cut(paired_ledgers(options_.num_examples + options_.validation + options_.test_size,
+                              retrieval_seed, lengths_));
   }
 
   LongSplits read(const Path& path, const Log&) const override {

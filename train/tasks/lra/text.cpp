@@ -7,7 +7,7 @@
 namespace heed {
 namespace {
 
-constexpr uint64_t data_seed = 1;
+constexpr uint64_t text_seed = 1;
 
 class Text final : public LongTask {
   void more_fields(Fields& f) override {
@@ -22,7 +22,7 @@ class Text final : public LongTask {
     log("data        documents made here, in which only one person's word counts; the benchmark's: --data "
         "FOLDER of IMDb, or heed data get imdb");
     return cut(
-        ledgers(options_.num_examples + options_.validation + options_.test_size, data_seed, lengths_));
+        ledgers(options_.num_examples + options_.validation + options_.test_size, text_seed, lengths_));
   }
 
   LongSplits read(const Path& path, const Log& log) const override {

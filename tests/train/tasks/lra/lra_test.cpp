@@ -298,8 +298,8 @@ TEST_CASE("lra: what data generate writes is what --data reads") {
 
 TEST_CASE("lra: settings that cannot be are refused") {
   const auto refused = [](const std::string& preset, const Settings& settings) {
-    Config config = made(preset, settings);
     try {
+      Config config = made(preset, settings);
       load(config);
     } catch (const Error& error) {
       return std::string(error.what());
