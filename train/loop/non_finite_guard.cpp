@@ -56,7 +56,7 @@ void NonFiniteGuard::skip_or_stop(const StepResult& step, const std::string& bad
            std::isfinite(step.loss) ? step.norm : step.loss, " at step ", state_.step, ": ", bad, ".");
   if (options_.on_nan == OnNan::stop) {
     fail(Fault::numeric, "train: ", what, checkpoints_.last_good(), " Lower train.learning_rate (now ", rate,
-         "), or leave such steps out with --on-nan skip.");
+         "), or leave such steps out: train.on_nan = skip (--on-nan skip).");
   }
   if (!std::isfinite(optimizer_.value_norm()) || !find_bad_buffer(model_).empty()) {
     fail(Fault::numeric, "train: ", what, checkpoints_.last_good(),
