@@ -68,7 +68,7 @@ class Classifier final : public EncoderModel {
     int64_t mean_over = 0;            ///< Pool::mean: divisor of the sum over real tokens; 0: their number
     Pairing pairing = Pairing::none;  ///< otherwise inputs i and B/2 + i form a pair
   };
-  /// Fails for options that contradict each other, naming them.
+  /// Fails where options give neither a vocabulary nor features.
   Classifier(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
              Rng& rng);
   /// x: i32 [B, T] or float [B, T, features]; lengths i32 [B], including the token of Pool::first, or empty;
@@ -91,7 +91,7 @@ class Classifier final : public EncoderModel {
 /// ones. A classifier of the same inputs can start from its encoder (Amos et al. 2023, arXiv 2310.02980).
 class TokenPredictor final : public EncoderModel {
  public:
-  /// Fails without a vocabulary: vectors cannot be predicted.
+  /// `options` have a vocabulary: tokens are predicted, not vectors.
   TokenPredictor(const TransformerConfig& config, const EncoderModel::Options& options,
                  const AttentionFactory& attention, Rng& rng);
   /// ids i32 [B, T], where id `vocabulary` is a masked token; rows i32 [n]: the positions to predict, as

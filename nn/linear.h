@@ -22,7 +22,7 @@ class Linear final : public Module {
   Linear(int64_t in, int64_t out, Rng& rng, const LinearOptions& options = {})
       : weight(heed::init_weight(out, in, options.init, rng, options.gain)),
         bias(options.bias ? constant_parameter(Shape{out}, 0) : Tensor()) {}
-  /// X [..., in] -> [..., out], at any rank from 1.
+  /// x [..., in] -> [..., out], at any rank from 1.
   Tensor operator()(const Tensor& x) const {
     const ModuleScope within(this);
     return linear(x, weight, bias);

@@ -22,7 +22,7 @@ class LayerNorm final : public Module {
       : gain(constant_parameter(Shape{width}, 1)),
         bias(options.bias ? constant_parameter(Shape{width}, 0) : Tensor()),
         options_(options) {}
-  /// X [..., width] -> [..., width].
+  /// x [..., width] -> [..., width].
   Tensor operator()(const Tensor& x) const {
     const ModuleScope within(this);
     return layer_norm(x, gain, bias, options_.epsilon, options_.scale);

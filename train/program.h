@@ -43,12 +43,13 @@ struct CommandOption {
 
 /// One command. Its texts must live as long as the program: literals do.
 struct Command {
-  const char* name;
-  const char* about;
-  const char* positional;       ///< its positional arguments: "PRESET|FILE"; empty where it takes none
-  const char* positional_help;  ///< what these are
-  size_t min_positional, max_positional;
-  std::vector<CommandOption> options;
+  const char* name;                    ///< as users type it
+  const char* about;                   ///< what it does, in one line of the help
+  const char* positional;              ///< its positional arguments: "PRESET|FILE"; empty where it takes none
+  const char* positional_help;         ///< what these are
+  size_t min_positional;               ///< at least so many of them
+  size_t max_positional;               ///< at most so many
+  std::vector<CommandOption> options;  ///< besides those of all settings
   bool settings;                       ///< takes every key of Config as an option too, for apply_settings()
   int (*run)(const ParsedArguments&);  ///< gives the exit code; what it throws is printed as an error
   std::string (*more)() = nullptr;     ///< what its own help says besides `about`

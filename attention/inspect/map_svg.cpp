@@ -18,7 +18,7 @@ using picture::trimmed;
 using Rgb = std::array<double, 3>;
 
 constexpr std::string_view font = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
-constexpr double letter = 6.6;  // a generous mean advance of the label font at 12 pixels
+constexpr double letter_width = 6.6;  // a generous mean advance of the label font at 12 pixels
 
 struct Stop {
   double at;
@@ -62,7 +62,7 @@ std::string label(double x, double y, const std::string& words, const std::strin
 double longest(const std::vector<std::string>& words) {
   int64_t columns = 1;
   for (const auto& word : words) columns = std::max(columns, picture::display_width(word));
-  return static_cast<double>(columns) * letter;
+  return static_cast<double>(columns) * letter_width;
 }
 
 std::vector<std::string> shown(const std::vector<std::string>& tokens) {

@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-constexpr int64_t side = 28;
+constexpr int64_t digit_side = 28;
 constexpr int64_t classes = 10;
 
 struct Point {
@@ -153,8 +153,8 @@ Manner manner(RandomStream& random) {
           .height = size,
           .slant = random.uniform(-0.2, 0.5),
           .turn = random.uniform(-0.17, 0.17),
-          .x = side / 2.0 - 0.5 + random.uniform(-1.8, 1.8),
-          .y = side / 2.0 - 0.5 + random.uniform(-1.8, 1.8),
+          .x = digit_side / 2.0 - 0.5 + random.uniform(-1.8, 1.8),
+          .y = digit_side / 2.0 - 0.5 + random.uniform(-1.8, 1.8),
           .radius = random.uniform(0.75, 1.7),
           .edge = random.uniform(0.8, 1.3),
           .ink = random.uniform(215, 255),
@@ -174,7 +174,7 @@ double distance(Point p, Point a, Point b) {
   return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
 }
 
-using Canvas = std::array<double, side * side>;
+using Canvas = std::array<double, digit_side * digit_side>;
 
 /// Darkens the pixels near a line segment; the pen has a soft edge.
 void draw(Canvas& canvas, Point a, Point b, double radius, double edge) {
@@ -183,12 +183,12 @@ void draw(Canvas& canvas, Point a, Point b, double radius, double edge) {
     return std::max<int64_t>(0, static_cast<int64_t>(std::ceil(std::min(u, v) - reach)));
   };
   const auto last = [&](double u, double v) {
-    return std::min<int64_t>(side - 1, static_cast<int64_t>(std::floor(std::max(u, v) + reach)));
+    return std::min<int64_t>(digit_side - 1, static_cast<int64_t>(std::floor(std::max(u, v) + reach)));
   };
   for (int64_t row = first(a.y, b.y); row <= last(a.y, b.y); ++row) {
     for (int64_t column = first(a.x, b.x); column <= last(a.x, b.x); ++column) {
       const double away = distance({static_cast<double>(column), static_cast<double>(row)}, a, b);
-      double& pixel = canvas[static_cast<size_t>(row * side + column)];
+      double& pixel = canvas[static_cast<size_t>(row * digit_side + column)];
       pixel = std::max(pixel, std::clamp((reach - away) / edge, 0.0, 1.0));
     }
   }
@@ -228,8 +228,8 @@ LabelledImages digits(int64_t count, uint64_t seed, const ProgressCallback& on_p
   }
   LabelledImages out;
   out.images.count = count;
-  out.images.rows = out.images.columns = side;
-  out.images.pixels.assign(static_cast<size_t>(count * side * side), 0);
+  out.images.rows = out.images.columns = digit_side;
+  out.images.pixels.assign(static_cast<size_t>(count * digit_side * digit_side), 0);
   out.labels.resize(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) out.labels[static_cast<size_t>(i)] = static_cast<uint8_t>(i % classes);
   shuffle(std::span(out.labels), seed, 0);
@@ -237,7 +237,7 @@ LabelledImages digits(int64_t count, uint64_t seed, const ProgressCallback& on_p
     for (int64_t i = begin; i < end; ++i) {
       RandomStream random(seed, static_cast<uint64_t>(i) + 1);
       draw_digit(random, out.labels[static_cast<size_t>(i)],
-                 &out.images.pixels[static_cast<size_t>(i * side * side)]);
+                 &out.images.pixels[static_cast<size_t>(i * digit_side * digit_side)]);
     }
   });
   return out;

@@ -11,7 +11,7 @@ namespace heed {
 namespace {
 
 constexpr std::string_view names[] = {"[MIN", "[MAX", "[MED", "[SM", "]"};
-constexpr std::string_view head = "Source\tTarget";
+constexpr std::string_view header_line = "Source\tTarget";
 constexpr std::array<std::string_view, 3> files = {"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"};
 
 /// The token of a word; 0 when it is none.
@@ -83,7 +83,7 @@ Sequences read_listops(const Path& path) {
     const auto wrong = [&](const auto&... words) {
       fail(Fault::data, path, ":", number + 1, ": ", words...);
     };
-    if (number == 0 && line == head) continue;
+    if (number == 0 && line == header_line) continue;
     if (line.empty() && number + 1 == lines.size()) continue;
     const size_t tab = line.find('\t');
     const std::string_view label = tab == std::string_view::npos ? "" : line.substr(tab + 1);
@@ -131,7 +131,7 @@ void write_listops(const Path& folder, const std::array<Sequences, 3>& splits) {
       for (int64_t i = begin; i < end; ++i)
         lines[static_cast<size_t>(i)] = listops_line(all.at(i), all.labels[static_cast<size_t>(i)]) + "\r\n";
     });
-    std::string out = std::string(head) + "\r\n";
+    std::string out = std::string(header_line) + "\r\n";
     for (const std::string& line : lines) out += line;
     io::write(folder / files[split], out);
   }

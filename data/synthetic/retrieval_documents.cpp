@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-constexpr std::array people{"Anna", "Boris", "Clara", "Dario", "Elena", "Felix", "Greta", "Hugo"};
+constexpr std::array first_names{"Anna", "Boris", "Clara", "Dario", "Elena", "Felix", "Greta", "Hugo"};
 constexpr std::array houses{"Ash",  "Birch", "Cedar", "Date",  "Elm",   "Fir",    "Gorse", "Hazel",
                             "Iris", "Jade",  "Kelp",  "Larch", "Maple", "Nettle", "Oak",   "Pine"};
 constexpr std::array things{"the bread", "the wine", "the roof", "the song", "the road", "the bell"};
@@ -57,7 +57,7 @@ std::string document(RandomStream& random, const Filler& filler, int64_t length,
 }
 
 std::string ledger(RandomStream& random, const Filler& filler, const LedgerLengths& lengths, bool good) {
-  std::array<size_t, people.size()> order{};
+  std::array<size_t, first_names.size()> order{};
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   for (size_t i = order.size() - 1; i > 0; --i)
     std::swap(order[i], order[static_cast<size_t>(random.below(static_cast<int64_t>(i) + 1))]);
@@ -65,8 +65,8 @@ std::string ledger(RandomStream& random, const Filler& filler, const LedgerLengt
   const std::string thing = random.pick(things);
   std::vector<std::string> said;
   for (size_t i = 0; i < order.size(); ++i)
-    said.push_back(text(people[order[i]], " calls ", thing, (i < 4) == good ? " good." : " poor."));
-  const std::string first = text("Only the word of ", people[order[0]], " counts. ");
+    said.push_back(text(first_names[order[i]], " calls ", thing, (i < 4) == good ? " good." : " poor."));
+  const std::string first = text("Only the word of ", first_names[order[0]], " counts. ");
   return document(random, filler, random.between(lengths.shortest, lengths.longest), first, std::move(said));
 }
 

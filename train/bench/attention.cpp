@@ -19,7 +19,7 @@
 namespace heed::bench {
 namespace {
 
-constexpr int64_t heads = 4, shortest = 256;
+constexpr int64_t num_heads = 4, shortest = 256;
 constexpr const char* reference = "softmax";
 
 /// What to time: a spec, its mask, and the head dimension.
@@ -40,12 +40,13 @@ class Layer {
  public:
   Layer(const Subject& subject, int64_t length) : mask_(subject.causal ? Mask::causal() : Mask::none()) {
     Rng rng(1);
-    const int64_t model = heads * subject.width;
+    const int64_t model = num_heads * subject.width;
     layer_ = make_attention(
-        subject.spec, {.d_model = model, .heads = heads, .causal = subject.causal, .max_length = length},
+        subject.spec, {.d_model = model, .heads = num_heads, .causal = subject.causal, .max_length = length},
         rng);
     headed_ = dynamic_cast<HeadedAttention*>(layer_.get());
-    const Shape shape = headed_ != nullptr ? Shape{1, heads, length, subject.width} : Shape{1, length, model};
+    const Shape shape =
+        headed_ != nullptr ? Shape{1, num_heads, length, subject.width} : Shape{1, length, model};
     input_ = Tensor(Shape{1, length, model});
     fill_normal(input_, 0, 1, rng);
     for (Tensor* x : {&q_, &k_, &v_}) {

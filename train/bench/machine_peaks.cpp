@@ -19,7 +19,7 @@
 namespace heed::bench {
 namespace {
 
-constexpr int64_t rounds = 100000;
+constexpr int64_t peak_rounds = 100000;
 constexpr int chains = 12;  // independent sums
 
 using Floats16 __attribute__((vector_size(64))) = float;
@@ -32,7 +32,7 @@ template <class V>
   V sum[chains];
   for (int c = 0; c < chains; ++c) sum[c] = V{} + static_cast<float>(c);
   const V x = V{} + factor, y = V{} + 1e-9F;
-  for (int64_t i = 0; i < rounds; ++i) {
+  for (int64_t i = 0; i < peak_rounds; ++i) {
 #pragma GCC unroll 12
     for (int c = 0; c < chains; ++c) sum[c] = sum[c] * x + y;
   }
@@ -77,7 +77,7 @@ double fma_peak() {
         });
       },
       0.2);
-  return 2.0 * static_cast<double>(rounds * chains * width.floats * pieces) / time;
+  return 2.0 * static_cast<double>(peak_rounds * chains * width.floats * pieces) / time;
 }
 
 namespace {

@@ -17,7 +17,7 @@ struct Part {
   bool settings = false;             ///< takes those of a config too
 };
 
-const std::array parts{
+const std::array bench_parts{
     Part{"train", bench::bench_train, 64, {"rounds"}, true},
     Part{"attention", bench::bench_attention, 64, {"longest", "head-dim", "seconds", "out", "precision"}},
     Part{"gemm", bench::bench_gemm, 0, {}},
@@ -45,7 +45,7 @@ void refuse_options(const ParsedArguments& arguments, const Part& part) {
 int run_bench(const ParsedArguments& arguments) {
   apply_machine(arguments);
   std::vector<std::string> known;
-  for (const Part& part : parts) {
+  for (const Part& part : bench_parts) {
     known.emplace_back(part.name);
     if (arguments.positional[0] != part.name) continue;
     if (arguments.positional.size() > part.most + 1) {

@@ -125,11 +125,11 @@ void image_files(const ParsedArguments&, const Wanted& wanted, const Path& folde
   write_cifar(folder, all.slice(0, train), all.slice(train, all.count()));
 }
 
-constexpr Kind kinds[] = {{"listops", 96000, 2000, 2000, 1, listops_files},
-                          {"pathfinder", 160000, 20000, 20000, 0, pathfinder_files},
-                          {"text", 22500, 2500, 25000, 0, text_files},
-                          {"retrieval", 147086, 18090, 17437, 1, retrieval_files},
-                          {"image", 45000, 5000, 10000, 0, image_files}};
+constexpr Kind data_kinds[] = {{"listops", 96000, 2000, 2000, 1, listops_files},
+                               {"pathfinder", 160000, 20000, 20000, 0, pathfinder_files},
+                               {"text", 22500, 2500, 25000, 0, text_files},
+                               {"retrieval", 147086, 18090, 17437, 1, retrieval_files},
+                               {"image", 45000, 5000, 10000, 0, image_files}};
 
 /// Everything or nothing.
 int write_all(const Kind& kind, const ParsedArguments& arguments, Wanted& wanted, const Path& folder) {
@@ -153,9 +153,9 @@ int write_all(const Kind& kind, const ParsedArguments& arguments, Wanted& wanted
 
 int generate_data(const ParsedArguments& arguments) {
   std::vector<std::string> known;
-  for (const Kind& kind : kinds) known.emplace_back(kind.name);
+  for (const Kind& kind : data_kinds) known.emplace_back(kind.name);
   if (arguments.positional.size() != 2) fail("data generate: name what.", suggestion("", known));
-  for (const Kind& kind : kinds) {
+  for (const Kind& kind : data_kinds) {
     if (arguments.positional[1] != kind.name) continue;
     Wanted wanted{.train = arguments.integer("num-examples", kind.train),
                   .validation = arguments.integer("validation", kind.validation),

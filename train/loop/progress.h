@@ -18,8 +18,8 @@ class Progress {
     int64_t step = 0;              ///< steps taken
     int64_t total = 0;             ///< steps of the run
     double loss = 0;               ///< of the step, in nats
-    double rate = 0;               ///< norm of the gradient
-    double norm = 0;               ///< learning rate
+    double rate = 0;               ///< learning rate
+    double norm = 0;               ///< norm of the gradient
     int64_t validated = 0;         ///< the step of the last validation, whose scores follow
     double validation = -1;        ///< its loss; below 0: none yet
     double estimate = -1;          ///< the same by random batches; below 0: none

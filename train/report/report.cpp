@@ -89,8 +89,8 @@ std::string confusion_table(const Confusion& confusion) {
       out += text("<td class=\"", guess == truth ? "good" : "bad", " shade-", picture::fixed(shade, 0), "\">",
                   count, "</td>");
     }
-    const int64_t right = confusion.counts[truth * classes + truth];
-    out += text("<th>", sum ? picture::fixed(100 * share(right), 1) + " %" : "none", "</th></tr>\n");
+    const int64_t correct = confusion.counts[truth * classes + truth];
+    out += text("<th>", sum ? picture::fixed(100 * share(correct), 1) + " %" : "none", "</th></tr>\n");
   }
   return out + "</tbody>\n</table>\n</div>\n";
 }

@@ -8,7 +8,7 @@ namespace heed {
 namespace {
 
 constexpr uint64_t image_seed = 1;
-constexpr int64_t resolution = 32;
+constexpr int64_t image_side = 32;
 
 class Image final : public LongTask {
   void more_fields(Fields& f) override {
@@ -25,20 +25,20 @@ class Image final : public LongTask {
     return {cifar_classes.begin(), cifar_classes.end()};
   }
 
-  void check(const Config&) const override { check_side(resolution, side_); }
+  void check(const Config&) const override { check_side(image_side, side_); }
 
   LongSplits make(const Log& log) const override {
     log("data        digits on grey ground, drawn here; the benchmark's: --data FOLDER of CIFAR-10's binary "
         "files, or heed data get cifar10");
     return cut(
         shrunk(grounded_digits(options_.num_examples + options_.validation + options_.test_size, image_seed),
-               resolution, side_));
+               image_side, side_));
   }
 
   LongSplits read(const Path& path, const Log&) const override {
-    LongSplits splits{shrunk(read_cifar(path, false), resolution, side_),
+    LongSplits splits{shrunk(read_cifar(path, false), image_side, side_),
                       {},
-                      shrunk(read_cifar(path, true), resolution, side_)};
+                      shrunk(read_cifar(path, true), image_side, side_)};
     hold_out(splits, options_.validation, false);  // the file's last ones, as in the benchmark
     return splits;
   }
@@ -53,7 +53,7 @@ class Image final : public LongTask {
   }
 
   enum class PixelZero { token, pad } zero_ = PixelZero::token;
-  int64_t side_ = resolution;
+  int64_t side_ = image_side;
 };
 
 }  // namespace
