@@ -15,10 +15,10 @@ set(module_folder "${CMAKE_INSTALL_LIBDIR}/heed")  # below the prefix
 file(RELATIVE_PATH module_from_program "/${CMAKE_INSTALL_BINDIR}" "/${module_folder}")
 set(links_script "${CMAKE_CURRENT_LIST_DIR}/links.sh")
 
-# heed_module(NAME OBJECTS library HOST libraries... [HOST_FILES objects...]): makes
-# - NAME, a MODULE of the object library OBJECTS;
-# - NAME_links, an object, NAME_links_host.o in the variable NAME_host_object, that belongs to a program of the HOST's objects.
-# Whoever links these exports his symbols (-rdynamic) to the module.
+# heed_module(NAME OBJECTS library HOST libraries... [HOST_FILES objects...]) makes
+# - NAME: a shared object of the object library OBJECTS, to be opened by programs;
+# - the object ${NAME_host_object}, by the target NAME_links: programs made of the objects of HOST and of HOST_FILES link it too.
+# These programs export their symbols to NAME: they are linked with -rdynamic.
 function(heed_module name)
   cmake_parse_arguments(PARSE_ARGV 1 module "" "OBJECTS" "HOST;HOST_FILES")
   list(TRANSFORM module_HOST REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE host)
