@@ -12,6 +12,14 @@ at_least() { # LINE BOUND: does the number behind the line's first word reach th
 }
 
 case $name in
+  training_loop)
+    "$program" | grep -q 'step 200  loss [12][.]' || fault "it does not come to a loss below 3 in 200 steps"
+    ;;
+  own_program)
+    "$program" list tasks | grep -q commonest || fault "heed list tasks lacks the task"
+    [ "$("$program" count abba)" = "$(printf 'a 2\nb 2\nc 0\nd 0')" ] || fault "its own command does not count"
+    "$program" train commonest --quiet --steps 4 >train.log 2>&1 || fault "heed train does not train its task: $(cat train.log)"
+    ;;
   csv_classifier)
     said=$("$program" "$sources/plants.csv")
     at_least "$said" 0.9

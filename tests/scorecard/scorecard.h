@@ -43,12 +43,16 @@ struct Scene {
   Command heed_with_fault(const std::string& fault, std::vector<std::string> words) const;
 };
 
+/// How long the short form of a row takes on two cores; minutes: more than ten seconds.
+enum class Takes : uint8_t { seconds, minutes };
+
 /// A line of the table.
 struct Row {
   const char* id;
   const char* measure;
   const char* hold;
   Result (*run)(const Scene&);
+  Takes takes = Takes::seconds;
 };
 
 /// All rows, in the order of the table.

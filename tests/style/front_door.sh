@@ -140,6 +140,12 @@ plant && start test --fast -R 'some name'
 returned 0 'tests pass' && holds "$room/err" 'all tests passed' 'tests pass'
 holds "$log" '-L fast -R some name' 'options reach ctest'
 lacks "$log" '--target' 'test builds everything'
+lacks "$log" 'long' 'options leave no label out'
+: >"$log" && start test
+holds "$log" '-LE long' 'without options the long rows of the scorecard are left out' && holds "$room/err" '--all runs them' 'and this is said'
+: >"$log" && start test --all && lacks "$log" 'long' 'all is all'
+: >"$log" && export CI=1 && start test && lacks "$log" 'long' 'CI runs all'
+unset CI
 start test --scorecard L1,L2 --json
 returned 3 'the scorecard' && lacks "$log" ctest 'the scorecard is no ctest'
 [ "$(sed 1d "$room/out" | tr '\n' ' ')" = '[--long] [L1,L2] [--json] ' ] || say "words of the scorecard: $(cat "$room/out")"

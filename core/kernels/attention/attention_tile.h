@@ -34,11 +34,11 @@ struct PairBits {
     for (int64_t w = 0; w < tile / bits; ++w)
       words[w][query] = static_cast<simd::Word<T>>(keys >> (w * bits % 64));
   }
-  /// The same for queries 0 to count - 1, one word each.
-  void set_all(const uint64_t* keys, int64_t count) {
+  /// The same for queries 0 to count - 1, one word each, whose bit `first` becomes bit 0.
+  void set_all(const uint64_t* keys, int64_t count, int64_t first) {
     for (int64_t w = 0; w < tile / bits; ++w) {
       for (int64_t i = 0; i < count; ++i)
-        words[w][i] = static_cast<simd::Word<T>>(keys[i] >> (w * bits % 64));
+        words[w][i] = static_cast<simd::Word<T>>(keys[i] >> first >> (w * bits % 64));
     }
   }
   /// `x` where the bit of key j is set, `otherwise` elsewhere; for the queries from `lane` on.

@@ -23,7 +23,8 @@ struct Rows {
   const T* data;
   int64_t ld;
 
-  Rows from(int64_t row) const { return {data + row * ld, ld}; }
+  const T* row(int64_t index) const { return data + index * ld; }
+  Rows from(int64_t index) const { return {row(index), ld}; }
 };
 
 /// Rows [rows, padded width]: x itself where the width is a whole number of vectors, else a copy padded with

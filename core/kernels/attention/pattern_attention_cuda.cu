@@ -7,6 +7,7 @@
 #include "heed/core/constant_table.h"
 #include "heed/core/cuda/runtime/context.h"
 #include "heed/core/kernels/attention/pattern_attention_tensor_core_device.h"
+#include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/operation_count.h"
 
 namespace heed::kernel {
@@ -19,12 +20,12 @@ template <class T>
 struct ForwardCall : DevicePatternAttentionCall<T> {
   using DevicePatternAttentionCall<T>::DevicePatternAttentionCall;
   HeadView<T> outs;
-  RowLogs<T> lse, first_lse;  ///< first_lse: those of the first pass, where a second adds to it; or null
+  RowLogs<T> lse, earlier_lse;  ///< earlier_lse: after all earlier passes; null where there is one pass
 };
 
 /// out[b, h, i, :] = sum_j softmax_j(scale q_i . k_j) v_j and lse over the pairs of one group, up to 64
 /// queries, and D columns of the values, by one block: an online softmax over steps of up to 64 keys. A
-/// second pass joins its result with that of the first.
+/// later pass joins its result with that of all earlier ones.
 template <class T, int D>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) {
   constexpr int ld = cuda::tile_ld(D), ld_map = cuda::tile_ld(tile_rows), C = D / 16;
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     cuda::gather<T, ld_map, ld>(me, map_tile, v_tile, tile_rows, sum);
     __syncthreads();
   }
-  // out = sum / sum of weights and lse of each row, joined with those of the first pass.
+  // out = sum / sum of weights and lse of each row, joined with those of the earlier passes.
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
 #pragma unroll
@@ -115,7 +116,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     T new_share = inverse;
     if (x.pass > 0) {
       if (lse.log == -infinity<T>) continue;  // nothing to add
-      const JoinedRows<T> both(x.first_lse.at(row), lse);
+      const JoinedRows<T> both(x.earlier_lse.at(row), lse);
       const T old_share = both.first, total = both.total;
       new_share = inverse * both.second / total;
       lse = both.log;
@@ -131,7 +132,6 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<T> x) 
     cuda::put_columns(me, sum[r], x.dv - column, out);
     if (me.x != 0 || column != 0) continue;
     x.lse.put(row, lse);
-    if (x.pass == 0 && x.first_lse.log != nullptr) x.first_lse.put(row, lse);
   }
 }
 
@@ -195,10 +195,13 @@ void PatternAttention::cuda(const Tensor& q, const Tensor& k, const Tensor& v, c
     call.outs = HeadView<T>(out);
     const int64_t rows = q.extent(0) * q.extent(1) * q.extent(2);
     call.lse = RowLogs<T>(lse, rows);
-    const Tensor first = call.plan.passes > 1 ? empty_like(lse) : Tensor();
-    if (first) call.first_lse = RowLogs<T>(first, rows);
-    for (; call.pass < call.plan.passes; ++call.pass)
+    // A copy: the blocks of all columns read what the block of the first column replaces.
+    const Tensor earlier = call.plan.passes > 1 ? empty_like(lse) : Tensor();
+    if (earlier) call.earlier_lse = RowLogs<T>(earlier, rows);
+    for (; call.pass < call.plan.passes; ++call.pass) {
+      if (call.pass > 0) Copy::cuda(lse, earlier);
       visit_tiles<T>(std::max(call.d, call.dv), [&](auto wide) { start<T, decltype(wide)::value>(call); });
+    }
   });
 }
 

@@ -2,6 +2,7 @@
 // and loops over its steps, copying the next keys while it multiplies.
 #include "heed/core/kernels/attention/attention_tensor_core_softmax.h"
 #include "heed/core/kernels/attention/pattern_attention_tensor_core_device.h"
+#include "heed/core/kernels/elementwise/copy.h"
 
 namespace heed::kernel {
 namespace {
@@ -10,12 +11,12 @@ template <class E>
 struct ForwardCall : DevicePatternAttentionCall<float> {
   PackedRows<E> packed_q, packed_k, packed_v;
   HeadView<float> outs;
-  RowLogs<float> lse, first_lse;  ///< first_lse: those of the first pass, where a second adds to it; or null
+  RowLogs<float> lse, earlier_lse;  ///< earlier_lse: after all earlier passes; null where there is one pass
 };
 
 /// out[b, h, i, :] = sum_j softmax_j(scale q_i . k_j) v_j and lse over the pairs of one group, up to 64
 /// queries, by one block: each of its four warps holds 16 queries and loops over steps of up to 64 keys with
-/// an online softmax. A second pass joins its result with that of the first.
+/// an online softmax. A later pass joins its result with that of all earlier ones.
 template <class E, int D>
 __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) {
   constexpr int ld = packed_ld<E, D>, N = key_tile / 8;
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     warp_gather<D, 1>(me, map, v_tiles + place, sums);
     __syncthreads();
   }
-  // lse of each row, and the factors of the new sums and of what the first pass wrote.
+  // lse of each row, and the factors of the new sums and of what the earlier passes wrote.
   RowFactors shares[2];
   bool written[2];
 #pragma unroll
@@ -112,13 +113,12 @@ __global__ void __launch_bounds__(cuda::tile_threads) forward(ForwardCall<E> x) 
     if (x.pass > 0) {
       written[half] = lse.log != -infinity<float>;  // else there is nothing to add
       if (!written[half]) continue;
-      const JoinedRows<float> both(x.first_lse.at(row), lse);
+      const JoinedRows<float> both(x.earlier_lse.at(row), lse);
       shares[half] = {shares[half].new_factor * both.second / both.total, both.first / both.total};
       lse = both.log;
     }
     if (me.lane % 4 != 0) continue;
     x.lse.put(row, lse);
-    if (x.pass == 0 && x.first_lse.log != nullptr) x.first_lse.put(row, lse);
   }
   store_warp_rows(
       me, sums, x.dv,
@@ -144,10 +144,12 @@ void pattern_attention_rounded(const Tensor& q, const Tensor& k, const Tensor& v
                         HeadView<float>(out),
                         RowLogs<float>(lse, rows),
                         {}};
-    const Tensor first = call.plan.passes > 1 ? empty_like(lse) : Tensor();
-    if (first) call.first_lse = RowLogs<float>(first, rows);
+    // A copy: four lanes read what one of them replaces.
+    const Tensor earlier = call.plan.passes > 1 ? empty_like(lse) : Tensor();
+    if (earlier) call.earlier_lse = RowLogs<float>(earlier, rows);
     constexpr int bytes = 5 * key_tile * packed_ld<E, D> * static_cast<int>(sizeof(E)) + KeepMask::bytes;
     for (; call.pass < call.plan.passes; ++call.pass) {
+      if (call.pass > 0) Copy::cuda(lse, earlier);
       cuda::run(forward<E, D>,
                 {.blocks = dim3(static_cast<unsigned>(call.B * call.H * call.plan.max_groups)),
                  .threads = dim3(cuda::tile_threads),

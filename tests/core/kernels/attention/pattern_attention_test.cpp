@@ -151,13 +151,23 @@ TEST_CASE("block attention kernel: key lengths cut the runs") {
   }
 }
 
-TEST_CASE("block attention kernel: lone heads are cut into runs of groups, and long inputs into columns") {
+TEST_CASE("block attention kernel: lone heads are cut into runs of keys, and long inputs into columns") {
   const OnEachDevice here;
   for (const Named& p : patterns) {
     INFO(p.name);
     const int64_t T = acted_here() ? 200 : 450;
     compare({1, 1, T, T, 64, 24}, DType::f64, p.allowed, 1, {static_cast<int32_t>(T - 20)});
     compare({1, 2, T, T, 64, 64}, DType::f32, p.allowed, 2);
+  }
+}
+
+TEST_CASE("block attention kernel: runs of keys of a lone head add up, also over two passes") {
+  Rng rng(5);
+  for (const Named& p : patterns) {
+    const std::string name = p.name;
+    if (name != "strided" && name != "last keys and columns" && name != "random blocks") continue;
+    INFO(name);
+    compare({1, 1, 1300, 1300, 64, 40}, DType::f64, p.allowed, 1, {1200}, 0, rng.next());
   }
 }
 
