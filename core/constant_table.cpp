@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "heed/core/cuda/module/module.h"
 #include "heed/core/cuda/runtime/graph.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
@@ -50,7 +51,7 @@ class Tables {
 }  // namespace
 
 bool step_is_recorded() {
-  if constexpr (built_with_cuda) return cuda::capturing();
+  if constexpr (built_with_cuda) return cuda::is_open() && cuda::capturing();
   return false;
 }
 

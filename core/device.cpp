@@ -1,6 +1,7 @@
 // Which devices there are.
 #include "heed/core/device.h"
 
+#include "heed/core/cuda/module/module.h"
 #include "heed/core/cuda/runtime/context.h"
 #include "heed/core/cuda/runtime/memory.h"
 #include "heed/core/dtype.h"
@@ -30,7 +31,10 @@ const char* to_string(DType dtype) {
 const char* to_string(Device device) { return device == Device::cpu ? "cpu" : "cuda"; }
 
 std::string why_no_cuda() {
-  if constexpr (built_with_cuda) return cuda::why_not();
+  if constexpr (built_with_cuda) {
+    const std::string closed = cuda::why_closed();
+    return closed.empty() ? cuda::why_not() : closed;
+  }
   return "this build of heed has no CUDA kernels (./heed COMMAND --device cuda builds them)";
 }
 
@@ -51,7 +55,7 @@ Device device_named(const std::string& name) {
 
 std::string gpu_words() {
   if constexpr (built_with_cuda) {
-    if (!cuda::why_not().empty()) return {};
+    if (!why_no_cuda().empty()) return {};
     const cuda::Properties found = cuda::properties();
     const auto version = [](int number) { return text(number / 1000, ".", number % 1000 / 10); };
     return text(found.name, ", ", found.memory / 1'000'000'000, " GB, ", found.processors,
@@ -62,20 +66,26 @@ std::string gpu_words() {
 }
 
 std::string why_gpu_idle() {
-  if constexpr (built_with_cuda) return cuda::why_idle();
+  if constexpr (built_with_cuda) {
+    const std::string closed = cuda::why_closed();
+    if (closed.empty()) return cuda::why_idle();
+    if (cuda::gpu_seen()) return closed;
+  }
   return {};
 }
 
 int64_t gpu_free_bytes() {
   if constexpr (built_with_cuda) {
-    if (cuda::why_not().empty()) return cuda::free_bytes();
+    if (why_no_cuda().empty()) return cuda::free_bytes();
   }
   return 0;
 }
 
 void synchronize([[maybe_unused]] Device device) {
   if constexpr (built_with_cuda) {
-    if (device == Device::cuda) cuda::synchronize();
+    if (device != Device::cuda) return;
+    cuda::require_open();
+    cuda::synchronize();
   }
 }
 

@@ -1,6 +1,7 @@
 // The state of random numbers.
 #include "heed/core/random.h"
 
+#include "heed/core/cuda/module/module.h"
 #include "heed/core/cuda/runtime/graph.h"
 #include "heed/core/kernels/elementwise/random.h"
 
@@ -8,8 +9,10 @@ namespace heed {
 namespace {
 
 void only_outside_of_replay() {
-  if constexpr (built_with_cuda)
-    cuda::refuse_capture("what a random number of the host, or the number of the step, leads to");
+  if constexpr (built_with_cuda) {
+    if (cuda::is_open())
+      cuda::refuse_capture("what a random number of the host, or the number of the step, leads to");
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 
+#include "heed/core/cuda/module/module.h"
 #include "heed/core/cuda/runtime/graph.h"
 #include "heed/core/cuda/runtime/memory.h"
 #include "heed/core/error.h"
@@ -96,7 +97,10 @@ Cache& cache(Device device = Device::cpu) {
   static auto* host = new Cache(Device::cpu);
   if (device == Device::cpu) return *host;
   if constexpr (built_with_cuda) {
-    static auto* one = new Cache(Device::cuda);
+    static auto* one = [] {
+      cuda::require_open();  // whatever a GPU computes with lies in its memory
+      return new Cache(Device::cuda);
+    }();
     return *one;
   }
   fail(Fault::device, "storage: no memory on ", to_string(device), ": ", why_no_cuda(), ".");

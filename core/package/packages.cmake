@@ -1,4 +1,5 @@
-# Debian packages by CPack: heed (program, manual page, completion) and libheed-dev (library, headers, CMake and pkg-config files).
+# Debian packages by CPack: heed (program, manual page, completion), libheed-dev (library, headers, CMake and pkg-config files), and
+# heed-cuda (the CUDA kernels) where those are a module. Where they are linked in, they are in the first two.
 #   cmake --preset package && cmake --build --preset package && cpack --config build/package/CPackConfig.cmake -B FOLDER
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME heed)
@@ -14,6 +15,16 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # of libraries that the program opens wh
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME heed)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "${PROJECT_DESCRIPTION}\n The program: trains, compares, translates, generates and shows attention maps.")
+if(HEED_CUDA_APART)
+  list(APPEND CPACK_COMPONENTS_ALL cuda)
+  set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS heed-cuda)
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS heed-cuda)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_NAME heed-cuda)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_SECTION science)
+  set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "heed (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_CUDA_PACKAGE_RECOMMENDS "libcublas-13-0 | libcublas-12-9")  # NVIDIA's
+  set(CPACK_COMPONENT_CUDA_DESCRIPTION "${PROJECT_DESCRIPTION}\n The kernels for GPUs of NVIDIA, which the program opens where there is one.")
+endif()
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libheed-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libopenblas-dev, libpng-dev, zlib1g-dev")

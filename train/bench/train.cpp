@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "heed/autograd/mixed_precision.h"
+#include "heed/core/cuda/module/module.h"
 #include "heed/core/cuda/runtime/context.h"
 #include "heed/core/io/files.h"
 #include "heed/core/memory/storage.h"
@@ -36,7 +37,7 @@ struct Times {
 };
 
 int64_t launches() {
-  if constexpr (built_with_cuda) return cuda::launches();
+  if constexpr (built_with_cuda) return cuda::is_open() ? cuda::launches() : 0;
   return 0;
 }
 

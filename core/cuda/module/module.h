@@ -1,0 +1,32 @@
+// The CUDA kernels as a module: a shared object of its own that is opened where it is wanted, so that one
+// program serves machines with and without a GPU. CMake's HEED_CUDA_MODULE makes it; else the kernels are
+// linked in.
+#pragma once
+
+#include <string>
+
+#include "heed/core/error.h"
+
+namespace heed::cuda {
+
+#if defined(HEED_CUDA_MODULE) && HEED_CUDA_MODULE
+/// Opens the module, once. Empty where it is open, else one sentence that says why not.
+const std::string& why_closed();
+/// Whether functions of core/cuda/runtime/ and kernels of the GPU may be called. Opens nothing: for what runs
+/// on the CPU too.
+bool is_open();
+/// Whether the driver of a GPU is loaded.
+bool gpu_seen();
+#else
+inline std::string why_closed() { return {}; }
+inline bool is_open() { return true; }
+inline bool gpu_seen() { return true; }
+#endif
+
+/// Opens the module; Fault::device where that fails.
+inline void require_open() {
+  if (const std::string why = why_closed(); !why.empty())
+    fail(Fault::device, "device cuda: ", why, ". Use --device cpu or auto.");
+}
+
+}  // namespace heed::cuda
