@@ -202,7 +202,7 @@ TEST_CASE("batch: few shapes pad the same batches further, by rows and wanted id
     BatchOptions options{.tokens = by_tokens ? 400 : 0, .sentences = by_tokens ? 0 : 32, .seed = 3};
     const PairBatches exact(pairs(12000), options);
     options.few_shapes = true;
-    options.most_columns = 24;
+    options.max_columns = 24;
     const PairBatches few(pairs(12000), options);
     const BatchPlan plan = exact.epoch(0);
     CHECK((few.epoch(0) == plan));
