@@ -39,7 +39,6 @@ Tensor EncoderModel::vectors(const Tensor& x) const {
 
 Tensor EncoderModel::encoded(const Tensor& vectors, const Tensor& lengths, const ForwardContext& context,
                              const Tensor& places) const {
-  if (places && first_) fail("classifier: places of tokens go with pool = mean.");
   Tensor x = vectors;
   if (first_) x = concat(std::vector<Tensor>{expand(first_, Shape{x.extent(0), 1, x.extent(2)}), x}, 1);
   const Position& position = embedder_ ? embedder_->position : position_;
@@ -110,7 +109,7 @@ Tensor Classifier::pooled(const Tensor& x, const Tensor& lengths) const {
   const auto over = static_cast<double>(options_.mean_over);
   if (has_first()) return slice(x, 1, 0, 1);
   if (options_.pool == Pool::last) return slice(x, 1, length - 1, length);
-  if (!lengths) return options_.mean_over > 0 ? sum(x, 1) / over : mean(x, 1);
+  if (!lengths || options_.mean_of_all) return options_.mean_over > 0 ? sum(x, 1) / over : mean(x, 1);
   const Tensor kept = transpose(mask(lengths).padding_mask(reshape(x, Shape{batch, 1, length, width}), 0), 1,
                                 2);  // [B, T, 1, 1]
   const Tensor ones = reshape(kept, Shape{batch, length, 1});

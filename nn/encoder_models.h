@@ -35,7 +35,7 @@ class EncoderModel : public Module {
   /// The mask of self-attention. `lengths` i32 [B] include the prepended token; empty: no padding.
   Mask mask(const Tensor& lengths) const;
   /// Embedded tokens [B, T, width] -> encoded [B, T, width], or [B, T + 1, width] with the prepended token.
-  /// `places` i32 [B, T]: positions of the tokens (not with a prepended one); empty: 0, 1, 2, ...
+  /// `places` i32, as long: positions of the tokens, the prepended one included; empty: 0, 1, 2, ...
   Tensor encoded(const Tensor& vectors, const Tensor& lengths, const ForwardContext& context,
                  const Tensor& places) const;
   /// Embeds x, i32 [B, T] or float [B, T, features], without positions -> [B, T, width].
@@ -66,14 +66,15 @@ class Classifier final : public EncoderModel {
     bool causal = false;              ///< no token attends to later ones
     int64_t head_hidden = 0;          ///< units of a hidden ReLU layer before the classes; 0: none
     int64_t mean_over = 0;            ///< Pool::mean: divisor of the sum over real tokens; 0: their number
+    bool mean_of_all = false;         ///< Pool::mean: of all tokens, past the lengths, too
     Pairing pairing = Pairing::none;  ///< otherwise inputs i and B/2 + i form a pair
   };
   /// Fails where options give neither a vocabulary nor features.
   Classifier(const TransformerConfig& config, const Options& options, const AttentionFactory& attention,
              Rng& rng);
   /// x: i32 [B, T] or float [B, T, features]; lengths i32 [B], including the token of Pool::first, or empty;
-  /// places i32 [B, T]: positions of the tokens, or empty for 0, 1, 2, ... -> logits [B, classes]; with pairs
-  /// [B/2, classes].
+  /// places i32 [B, T], or [B, T + 1] with that token: positions, or empty for 0, 1, 2, ... -> logits [B,
+  /// classes]; with pairs [B/2, classes].
   Tensor operator()(const Tensor& x, const Tensor& lengths, const ForwardContext& context,
                     const Tensor& places = {}) const;
   void fields(Fields& f) override;

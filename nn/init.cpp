@@ -14,6 +14,11 @@ Tensor init_weight(int64_t out, int64_t in, Init init, Rng& rng, double gain) {
   return uniform_parameter(Shape{out, in}, gain * std::sqrt(6.0 / static_cast<double>(in + out)), rng);
 }
 
+Tensor init_bias(int64_t out, int64_t in, Init init, Rng& rng) {
+  if (init != Init::fan_in) return constant_parameter(Shape{out}, 0);
+  return uniform_parameter(Shape{out}, 1 / std::sqrt(static_cast<double>(in)), rng);
+}
+
 Tensor normal_parameter(const Shape& shape, double deviation, Rng& rng) {
   const Tensor x(shape);
   fill_normal(x, 0, deviation, rng);

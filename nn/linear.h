@@ -10,18 +10,18 @@ namespace heed {
 /// Options of a Linear besides its two widths.
 struct LinearOptions {
   bool bias = true;          ///< add b [out]
-  Init init = Init::xavier;  ///< of the initial weights
+  Init init = Init::xavier;  ///< of the initial weights; fan_in: of the biases, too
   double gain = 1;           ///< multiplies the standard deviation of the initial weights
 };
 
-/// A linear layer: x [..., in] -> x W^T + b [..., out]. The bias is initialised to zero.
+/// A linear layer: x [..., in] -> x W^T + b [..., out]. The bias starts at zero, unless `init` is fan_in.
 class Linear final : public Module {
  public:
   Linear() = default;  ///< without tensors; must not be called
   /// Weight [out, in] drawn from `rng`.
   Linear(int64_t in, int64_t out, Rng& rng, const LinearOptions& options = {})
       : weight(heed::init_weight(out, in, options.init, rng, options.gain)),
-        bias(options.bias ? constant_parameter(Shape{out}, 0) : Tensor()) {}
+        bias(options.bias ? init_bias(out, in, options.init, rng) : Tensor()) {}
   /// x [..., in] -> [..., out], at any rank from 1.
   Tensor operator()(const Tensor& x) const {
     const ModuleScope within(this);

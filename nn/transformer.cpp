@@ -36,7 +36,8 @@ void TransformerConfig::fields(Fields& f) {
   f("softcap", modifiers.softcap, "cap on scores s: cap * tanh(s / cap); 0: none");
   f("sink", Choice(modifiers.sink, {"none", "zero", "learned"}),
     "extra score in each softmax, without a value");
-  f("init", Choice(init, {"xavier", "normal", "fan_in"}), "initial weights");
+  f("init", Choice(init, {"xavier", "normal", "fan_in"}),
+    "initial weights; fan_in draws biases, too, as PyTorch does by default");
   f("tie_embeddings", Choice(tie_embeddings, {"none", "output", "all"}),
     "share the output layer with the decoder embedding, or with both embeddings");
   f("scale_embedding", scale_embedding, "multiply embeddings by sqrt(d_model)");

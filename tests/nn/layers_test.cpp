@@ -75,6 +75,20 @@ TEST_CASE("linear: x W^T + b, with the bias at zero at first") {
   CHECK_THROWS_WITH(layer(Tensor::from({1, 2, 3})), containing("[3]") && containing("[3, 2]"));
 }
 
+TEST_CASE("linear: fan_in draws the bias, too, within 1 / sqrt(inputs)") {
+  const DefaultDevice device(any_device());
+  Rng rng(1);
+  const Linear layer(64, 4000, rng, {.init = Init::fan_in});
+  double most = 0, squares = 0;
+  for (const float value : layer.bias.to_host()) {
+    most = std::max(most, std::abs(static_cast<double>(value)));
+    squares += std::pow(value, 2) / 4000;
+  }
+  CHECK(most <= 0.125);
+  CHECK(most > 0.12);
+  CHECK(squares == Approx(0.125 * 0.125 / 3).epsilon(0.1));
+}
+
 TEST_CASE("embedding: rows by id, and gradients back to them") {
   const DefaultDevice device(any_device());
   Rng rng(1);

@@ -296,6 +296,32 @@ TEST_CASE("classifier: a sum over real tokens divided by the padded length") {
   CHECK(apart(real(x, {}, {}) * (6.0 / 8), padded(x, {}, {})) < 1e-5);
 }
 
+TEST_CASE("classifier: a mean of all tokens, past the lengths, too") {
+  const DefaultDevice device(any_device());
+  const NoGrad quiet;
+  Rng one(7), other(7);
+  const Classifier real(tiny(), {.vocabulary = 9, .classes = 3}, plain_attention, one);
+  const Classifier all(tiny(), {.vocabulary = 9, .classes = 3, .mean_of_all = true}, plain_attention, other);
+  const Tensor x = ids({1, 2, 3, 4}, 1);
+  CHECK(apart(real(x, {}, {}), all(x, {}, {})) == 0);
+  CHECK(apart(real(x, lengths({4}), {}), all(x, lengths({4}), {})) < 1e-6);
+  // The last token attends to the others, none to it, and its output counts.
+  CHECK(apart(real(x, lengths({3}), {}), all(x, lengths({3}), {})) > 1e-4);
+  CHECK(apart(all(x, lengths({3}), {}), all(ids({1, 2, 3, 5}, 1), lengths({3}), {})) > 1e-4);
+}
+
+TEST_CASE("classifier: a token put first has a place of its own") {
+  const DefaultDevice device(any_device());
+  const NoGrad quiet;
+  Rng rng(9);
+  TransformerConfig config = tiny();
+  config.position = PositionKind::learned;
+  const Classifier model(config, {.vocabulary = 9, .classes = 3, .pool = Pool::first}, plain_attention, rng);
+  const Tensor whole = model(ids({5, 6, 7}, 1), {}, {});
+  CHECK(apart(whole, model(ids({5, 6, 7}, 1), {}, {}, ids({0, 1, 2, 3}, 1))) == 0);
+  CHECK(apart(whole, model(ids({7, 5, 6}, 1), {}, {}, ids({0, 3, 1, 2}, 1))) < 1e-5);
+}
+
 TEST_CASE("classifier: pairs meet in the head, behind one encoder") {
   const DefaultDevice device(any_device());
   const NoGrad quiet;

@@ -7,10 +7,18 @@ import subprocess
 import sys
 import tempfile
 
+SHORT = '--shortest 50 --below 200 --num-examples 500 --validation 50 --test-size 50'
 ROWS = {  # name: (what, program, settings, precision, steps, bound)
     't64': ('translator', 'translate_torch.py', 'translate --warmup-steps 2', 'f64', 20, 1e-10),
     'l64': ('language model', 'lm_torch.py', 'shakespeare-cpu --warmup-steps 2', 'f64', 20, 1e-10),
     'c64': ('classifier', 'classify_torch.py', 'mnist --epochs 0 --warmup-steps 2', 'f64', 20, 1e-10),
+    # The Arena's recipes, with inputs of up to 200 tokens; rates and momenta are checked against PyTorch's OneCycleLR.
+    'n64': ('ListOps, recipe nystrom', 'arena_torch.py', f'lra-listops-nystrom {SHORT} --warmup-steps 5', 'f64', 20, 1e-10),
+    'g64': ('ListOps, recipe google', 'arena_torch.py',
+            f'lra-listops-google {SHORT} --d-model 64 --d-ff 64 --layers 2 --warmup-steps 5', 'f64', 20, 1e-10),
+    'p64': ('Pathfinder, recipe google', 'arena_torch.py',
+            'lra-pathfinder-google --num-examples 200 --validation 20 --test-size 20 --batch-size 8 --warmup-steps 5',
+            'f64', 20, 1e-10),
     't32': ('translator, GELU', 'translate_torch.py', 'translate --activation gelu', 'f32', 100, 1e-4),
     'l32': ('language model', 'lm_torch.py', 'shakespeare-cpu', 'f32', 100, 1e-4),
     'c32': ('classifier', 'classify_torch.py', 'mnist --epochs 0', 'f32', 100, 1e-4),

@@ -117,7 +117,7 @@ class Model:
         weights = scores.softmax(-1)
         if self.attention_dropout > 0:
             weights = F.dropout(weights, self.attention_dropout)
-        return self.linear((weights @ v).transpose(1, 2).reshape(queries.shape), name + '.output')
+        return self.linear((weights @ v).transpose(1, 2).flatten(2), name + '.output')
 
     def feed_forward(self, x, name):
         return self.linear(self.drop(self.activation(self.linear(x, name + '.up'))), name + '.down')
@@ -146,11 +146,29 @@ def future(length):
 def optimizer_of(weights, rates):
     matrices = [w for w in weights.values() if w.dim() >= 2]
     vectors = [w for w in weights.values() if w.dim() < 2]
-    groups = [{'params': matrices, 'weight_decay': rates['weight_decay']}, {'params': vectors, 'weight_decay': 0.0}]
+    of_vectors = rates['weight_decay'] if rates['decay_vectors'] else 0.0
+    groups = [{'params': matrices, 'weight_decay': rates['weight_decay']}, {'params': vectors, 'weight_decay': of_vectors}]
     if rates['optimizer'] == 'sgd':
         return torch.optim.SGD(groups, lr=1.0, momentum=rates['momentum'])
     kind = torch.optim.AdamW if rates['optimizer'] == 'adamw' else torch.optim.Adam
     return kind(groups, lr=1.0, betas=(rates['beta1'], rates['beta2']), eps=rates['epsilon'])
+
+
+def check_one_cycle(train, rates):
+    """Fails where Heed's one-cycle rates or momenta are not those of PyTorch's own schedule."""
+    if train['schedule'] != 'one_cycle':
+        return
+    peak, total = train['learning_rate'], rates['total_steps']
+    one = torch.optim.AdamW([torch.zeros(1, requires_grad=True)], lr=peak, betas=(rates['beta1'], rates['beta2']))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(one, max_lr=peak, pct_start=train['warmup_steps'] / total,
+                                                   anneal_strategy='linear', total_steps=total,
+                                                   cycle_momentum=train['cycle_momentum'])
+    for step, (rate, momentum) in enumerate(zip(rates['rates'], rates['momenta']), 1):
+        group = one.param_groups[0]
+        if abs(group['lr'] - rate) > 1e-9 * peak or abs(group['betas'][0] - momentum) > 1e-9:
+            sys.exit(f'step {step}: rate {rate}, momentum {momentum}; OneCycleLR has {group["lr"]}, {group["betas"][0]}')
+        one.step()
+        schedule.step()
 
 
 def clip(weights, most, each):
@@ -239,6 +257,7 @@ def train(kind):
     weights = {name: (stored[name].to(dtype) * (1 + a.nudge)).requires_grad_() for name in stored.entries}
     model = kind(weights, config, a.dropout)
     optimizer = optimizer_of(weights, rates)
+    check_one_cycle(config['train'], rates)
     accumulate = rates['grad_accumulation']
     parts = [name.split('.', 1)[1] for name in batches.entries if name.startswith('000000.')]
     rounds = sum(name.endswith('.targets') for name in batches.entries)
@@ -262,7 +281,11 @@ def train(kind):
             total += float(loss.detach())
         norms.append(clip(weights, rates['grad_clip'], rates['grad_clip_value']))
         for one in optimizer.param_groups:
-            one['lr'] = rates['rates'][step - 1]
+            one['lr'], momentum = rates['rates'][step - 1], rates['momenta'][step - 1]
+            if 'betas' in one:
+                one['betas'] = (momentum, one['betas'][1])
+            else:
+                one['momentum'] = momentum
         optimizer.step()
         spent += time.perf_counter() - began
         losses.append(total)

@@ -19,7 +19,7 @@
 namespace heed::bench {
 namespace {
 
-constexpr int64_t num_heads = 4, shortest = 256;
+constexpr int64_t num_heads = 4;
 constexpr const char* reference = "softmax";
 
 /// What to time: a spec, its mask, and the head dimension.
@@ -127,6 +127,7 @@ double crossover(const Curve& curve, const Curve& other, double Cost::*what) {
 
 struct Plan {
   std::vector<int64_t> widths;
+  int64_t shortest;
   int64_t longest;
   double seconds;
   Rounding rounding = Rounding::none;
@@ -137,7 +138,7 @@ Curve forward_backward(const Subject& subject, const Plan& plan, const Curve* so
                        std::string& csv, std::string& notes) {
   Curve curve;
   double expected = 0;
-  for (int64_t length = std::min(shortest, plan.longest); length <= plan.longest; length *= 2) {
+  for (int64_t length = std::min(plan.shortest, plan.longest); length <= plan.longest; length *= 2) {
     if (expected > plan.seconds) break;
     const ContextSwitches interruptions;
     Cost cost;
@@ -225,7 +226,10 @@ std::string length_text(double length) {
 }
 
 Plan plan_of(const ParsedArguments& arguments) {
-  Plan plan{{}, arguments.integer("longest", 4096), arguments.number("seconds", 2)};
+  Plan plan{
+      {}, arguments.integer("from", 256), arguments.integer("longest", 4096), arguments.number("seconds", 2)};
+  if (plan.shortest < 16 || plan.shortest > (int64_t{1} << 24))
+    fail("--from = ", plan.shortest, ". It must be 16 to 16777216.");
   if (plan.longest < 64 || plan.longest > (int64_t{1} << 24))
     fail("--longest = ", plan.longest, ". It must be 64 to 16777216.");
   if (!(plan.seconds > 0)) fail("--seconds = ", plan.seconds, ". It must be above 0.");

@@ -17,13 +17,15 @@ struct Part {
   bool settings = false;             ///< takes those of a config too
 };
 
-const std::array bench_parts{
-    Part{"train", bench::bench_train, 64, {"rounds"}, true},
-    Part{"attention", bench::bench_attention, 64, {"longest", "head-dim", "seconds", "out", "precision"}},
-    Part{"gemm", bench::bench_gemm, 0, {}},
-    Part{"limits", bench::bench_limits, 0, {}},
-    Part{"ops", bench::bench_ops, 1, {}},
-    Part{"decode", bench::bench_decode, 64, {"out"}, true}};
+const std::array bench_parts{Part{"train", bench::bench_train, 64, {"rounds"}, true},
+                             Part{"attention",
+                                  bench::bench_attention,
+                                  64,
+                                  {"from", "longest", "head-dim", "seconds", "out", "precision"}},
+                             Part{"gemm", bench::bench_gemm, 0, {}},
+                             Part{"limits", bench::bench_limits, 0, {}},
+                             Part{"ops", bench::bench_ops, 1, {}},
+                             Part{"decode", bench::bench_decode, 64, {"out"}, true}};
 
 /// The command takes the options of all its parts; fails at those that this part does not use.
 void refuse_options(const ParsedArguments& arguments, const Part& part) {
@@ -88,6 +90,7 @@ Command command::bench() {
       65,
       with_machine(
           {{"rounds", "N", "steps that train times (default: as many as fit into 4 seconds)"},
+           {"from", "N", "shortest length of attention, which is doubled (default: 256)"},
            {"longest", "N", "greatest length of attention (default: 4096)"},
            {"head-dim", "N", "of attention (default: 32)"},
            {"seconds", "S", "attention: no length whose step is foreseen to take longer (default: 2)"},

@@ -51,6 +51,11 @@ std::vector<std::string> machine_of(const ParsedArguments& arguments) {
   return out;
 }
 
+TimeBudget budget_of(const ParsedArguments& arguments) {
+  if (!arguments.has("budget")) return {};
+  return TimeBudget(duration_seconds(arguments.get("budget"), "--budget"));
+}
+
 Comparison of_folders(const std::vector<std::string>& folders) {
   std::set<std::string> names;
   bool distinct = true;
@@ -95,10 +100,11 @@ int run_compare(const ParsedArguments& arguments) {
     try {
       comparison = compare_runs(base, make_runs(plans, {.folder = folder,
                                                         .machine = machine_of(arguments),
-                                                        .quiet = arguments.has("quiet")}));
+                                                        .quiet = arguments.has("quiet"),
+                                                        .budget = budget_of(arguments)}));
     } catch (const Stopped& stopped) {
-      io::print_error("  stopped, and saved; the same command goes on\n");
-      return 128 + stopped.signal;
+      io::print_error(text("  ", to_string(stopped), "; the same command goes on\n"));
+      return exit_code(stopped);
     }
   } else {
     comparison = of_folders(arguments.positional);
@@ -121,6 +127,9 @@ Command command::compare() {
           with_machine({recipe_option,
                         {"attention", "A,B,C", "train the preset with each of these; may be repeated"},
                         {"seeds", "N", "runs of each, from train.seed on (default: 1)"},
+                        {"budget", "TIME",
+                         "saves and stops after this wall-clock time, such as 90s, 30m or 1h30m; the same "
+                         "command goes on"},
                         {"name", "NAME", "folder of the comparison (default: compare-PRESET)"},
                         {"out", "FOLDER", "where that folder lies (default: runs)"},
                         {"quiet", "", "print nothing while working"}}),

@@ -38,10 +38,13 @@ void write_model(const Path& folder, Config& config, const std::string& model,
 /// Every number that turns the gradients of these batches into the steps of a run.
 Json rates(const Config& config, int64_t total, int64_t steps) {
   const TrainOptions& train = config.train;
-  Json list = Json::List();
-  for (int64_t step = 1; step <= steps; ++step)
-    list.push(train.schedule.at(step, total, config.model.d_model));
   const OptimizerKind kind = train.optimizer.kind;
+  const double own = kind == OptimizerKind::sgd ? train.optimizer.momentum : train.optimizer.beta1;
+  Json list = Json::List(), momenta = Json::List();
+  for (int64_t step = 1; step <= steps; ++step) {
+    list.push(train.schedule.at(step, total, config.model.d_model));
+    momenta.push(train.schedule.momentum(step, total).value_or(own));
+  }
   return Json::object({{"optimizer", kind == OptimizerKind::adamw  ? "adamw"
                                      : kind == OptimizerKind::adam ? "adam"
                                                                    : "sgd"},
@@ -53,8 +56,10 @@ Json rates(const Config& config, int64_t total, int64_t steps) {
                        {"epsilon", train.optimizer.epsilon},
                        {"momentum", train.optimizer.momentum},
                        {"weight_decay", train.optimizer.decay()},
+                       {"decay_vectors", train.optimizer.decay_vectors},
                        {"grad_clip", train.optimizer.grad_clip},
                        {"grad_clip_value", train.optimizer.grad_clip_value},
+                       {"momenta", std::move(momenta)},
                        {"rates", std::move(list)}});
 }
 

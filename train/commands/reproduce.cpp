@@ -1,10 +1,13 @@
 // heed reproduce: published tables, run again.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <set>
 
 #include "heed/core/io/files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/experiments/reproduction.h"
+#include "heed/train/run/registration.h"
 
 namespace heed {
 namespace {
@@ -16,37 +19,110 @@ std::string tables() {
   return out;
 }
 
+/// What is split at commas: A,B twice gives A, B, A, B.
+std::vector<std::string> list_of(const ParsedArguments& arguments, const std::string& option) {
+  std::vector<std::string> out;
+  if (!arguments.has(option)) return out;
+  for (const std::string& list : arguments.options.at(option)) {
+    for (size_t at = 0; at <= list.size();) {
+      const size_t end = std::min(list.find(',', at), list.size());
+      out.push_back(list.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return out;
+}
+
+std::map<std::string, std::string> data_of(const ParsedArguments& arguments, const PublishedTable& table) {
+  std::map<std::string, std::string> out;
+  if (!arguments.has("data")) return out;
+  for (const std::string& one : arguments.options.at("data")) {
+    const size_t equals = one.find('=');
+    if (equals == std::string::npos || equals == 0)
+      fail("--data ", one, ": write --data COLUMN=PATH, as in --data ", table.columns.front().name,
+           "=FOLDER.");
+    out[one.substr(0, equals)] = one.substr(equals + 1);
+  }
+  return out;
+}
+
+/// The options of this command alone: the others are settings of its runs.
+std::set<std::string> own_options() {
+  std::set<std::string> out;
+  for (const CommandOption& option : command::reproduce().options) out.insert(option.name);
+  return out;
+}
+
+/// The settings on the command line, as arguments whose other options are left out.
+ParsedArguments settings_in(const ParsedArguments& arguments) {
+  ParsedArguments out = arguments;
+  for (const std::string& option : own_options()) out.options.erase(option);
+  for (const char* option : {"attention", "cross-attention"}) {
+    if (out.has(option)) fail("reproduce: --", option, " does not go with a table, whose rows say it.");
+  }
+  return out;
+}
+
+/// A word as a shell takes it.
+std::string shell_word(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
+                                          "UVWXYZ0123456789_-+=.,:/@%") == std::string::npos;
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+/// The command line again, as a shell takes it.
+std::string same_command(const ParsedArguments& arguments) {
+  std::string out = program_name();
+  for (const std::string& argument : arguments.argv) out += " " + shell_word(argument);
+  return out;
+}
+
+/// "--steps 100 --set data.depth=3"
+std::string words_of(const ParsedArguments& settings) {
+  std::string out;
+  for (const auto& [name, values] : settings.options) {
+    for (const std::string& value : values)
+      out += text(out.empty() ? "" : " ", "--", name, " ", shell_word(value));
+  }
+  return out;
+}
+
+Path own_folder(const ParsedArguments& arguments, const std::string& table) {
+  return Path(arguments.get("out", "runs")) / ("reproduce-" + table);
+}
+
 ReproductionOptions options_of_call(const ParsedArguments& arguments, const PublishedTable& table) {
   ReproductionOptions out;
-  if (arguments.has("rows")) {
-    for (const std::string& list : arguments.options.at("rows")) {
-      for (size_t at = 0; at <= list.size();) {
-        const size_t end = std::min(list.find(',', at), list.size());
-        out.rows.push_back(list.substr(at, end - at));
-        at = end + 1;
-      }
-    }
-  }
+  out.rows = list_of(arguments, "rows");
   out.seeds = arguments.integer("seeds", 1);
   if (out.seeds < 1 || out.seeds > 100) fail("--seeds = ", out.seeds, ". It must be 1 to 100.");
-  out.limit = arguments.number("limit", 600);
+  const bool has_budget = arguments.has("budget");
+  out.limit = arguments.number("limit", has_budget ? INFINITY : 600);
   if (!(out.limit >= 0)) fail("--limit = ", out.limit, ". It must be 0 or more seconds.");
-  if (arguments.has("data")) {
-    for (const std::string& one : arguments.options.at("data")) {
-      const size_t equals = one.find('=');
-      if (equals == std::string::npos || equals == 0)
-        fail("--data ", one, ": write --data COLUMN=PATH, as in --data ", table.columns.front().name,
-             "=FOLDER.");
-      out.data[one.substr(0, equals)] = one.substr(equals + 1);
-    }
-  }
-  out.place.folder = Path(arguments.get("out", "runs")) / ("reproduce-" + table.name);
+  out.max_length = arguments.integer("longest", 0);
+  if (arguments.has("longest") && (out.max_length < 64 || out.max_length > (int64_t{1} << 24)))
+    fail("--longest = ", out.max_length, ". It must be 64 to 16777216.");
+  if (arguments.has("longest") && table.measure != Measure::crossover)
+    fail("reproduce: --longest is for tables of lengths; ", table.name, " has none.");
+  out.data = data_of(arguments, table);
+  const ParsedArguments settings = settings_in(arguments);
+  out.adjusted = words_of(settings);
+  if (!out.adjusted.empty() && table.measure == Measure::crossover)
+    fail("reproduce: ", out.adjusted, " does not go with ", table.name, ", which trains nothing.");
+  out.adjust = [settings](Config& config) { apply_settings(config, settings); };
+  out.place.folder = own_folder(arguments, table.runs_of.empty() ? table.name : table.runs_of);
+  out.results = arguments.get("results", (own_folder(arguments, table.name) / "results").string());
   for (const CommandOption& option : with_machine({})) {
     if (arguments.has(option.name))
       out.place.machine.insert(out.place.machine.end(),
                                {text("--", option.name), arguments.get(option.name)});
   }
   out.place.quiet = arguments.has("quiet");
+  if (has_budget) out.place.budget = TimeBudget(duration_seconds(arguments.get("budget"), "--budget"));
   return out;
 }
 
@@ -58,39 +134,50 @@ int run_reproduce(const ParsedArguments& arguments) {
   const PublishedTable& table = published_table(arguments.positional[0]);
   const ReproductionOptions options = options_of_call(arguments, table);
   apply_machine(arguments);
-  try {
-    const std::vector<Cell> cells = reproduce(table, options);
-    io::make_directories(options.place.folder);
-    io::write(options.place.folder / "reproduce.csv", reproduction_csv(cells));
-    io::print(reproduction_text(table, cells));
-    const auto failed =
-        std::find_if(cells.begin(), cells.end(), [](const Cell& cell) { return cell.code != 0; });
-    return failed == cells.end() ? 0 : failed->code;
-  } catch (const Stopped& stopped) {
-    io::print_error("  stopped, and saved; the same command goes on\n");
-    return 128 + stopped.signal;
+  const Reproduction result = reproduce(table, options);
+  const Path own = own_folder(arguments, table.name);
+  io::make_directories(own);
+  io::write(own / "reproduce.csv", reproduction_csv(result));
+  io::print(reproduction_text(table, result));
+  io::print(text("page: ", (options.results / (table.name + ".md")).string(), "\n"));
+  if (result.stopped) {
+    io::print_error(text("  ", to_string(*result.stopped), ": ", result.done, " of ", result.runs,
+                         " runs are done; go on with\n  ", same_command(arguments), "\n"));
+    return exit_code(*result.stopped);
   }
+  const auto failed =
+      std::find_if(result.cells.begin(), result.cells.end(), [](const Cell& cell) { return cell.code != 0; });
+  return failed == result.cells.end() ? 0 : failed->code;
 }
 
 }  // namespace
 
 Command command::reproduce() {
-  return {"reproduce",
-          "reproduce a published table and compare with the paper; without a name: list the tables",
-          "TABLE",
-          "a published table; left out: which there are",
-          0,
-          1,
-          with_machine({{"rows", "A,B", "these ROWs, COLUMNs or ROW/COLUMNs, however long they take"},
-                        {"seeds", "N", "runs of each (default: 1)"},
-                        {"limit", "SECONDS",
-                         "skips cells predicted to take longer unless named in --rows (default: 600)"},
-                        {"data", "COLUMN=PATH", "the data of a column; may be repeated"},
-                        {"out", "FOLDER", "where its folder lies (default: runs)"},
-                        {"quiet", "", "print nothing while working"}}),
-          false,
-          run_reproduce,
-          tables};
+  return {
+      "reproduce",
+      "reproduce a published table and compare with the paper; without a name: list the tables",
+      "TABLE",
+      "a published table; left out: which there are",
+      0,
+      1,
+      with_machine({{"rows", "A,B", "these ROWs, COLUMNs or ROW/COLUMNs, however long they take"},
+                    {"seeds", "N", "runs of each (default: 1)"},
+                    {"budget", "TIME",
+                     "saves and stops after this wall-clock time, such as 90s, 30m, 2h or 1h30m; the same "
+                     "command goes on"},
+                    {"limit", "SECONDS",
+                     "skips cells predicted to take longer unless named in --rows (default: 600; none "
+                     "with --budget)"},
+                    {"data", "COLUMN=PATH", "the data of a column; may be repeated"},
+                    {"results", "FOLDER",
+                     "where curves, pictures and the page go (default: results in the table's folder)"},
+                    {"longest", "N",
+                     "of tables of lengths: the longest that is measured (default: twice the paper's)"},
+                    {"out", "FOLDER", "where its folder lies (default: runs)"},
+                    {"quiet", "", "print nothing while working"}}),
+      true,
+      run_reproduce,
+      tables};
 }
 
 }  // namespace heed

@@ -291,13 +291,13 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   progress.say("test", score_line(evaluation.scores));
   for (const std::string& note : evaluation.notes) progress.say("", note);
   if (!of_last.empty()) progress.say("last step", score_line({.list = of_last}));
-  for (size_t i = 0; i < std::min<size_t>(evaluation.samples.size(), 3); ++i) {
+  for (size_t i = 0; i < std::min<size_t>(evaluation.samples.size(), 3); ++i)
     progress.say("sample", evaluation.samples[i].source + "  \u2192  " + evaluation.samples[i].hypothesis);
-  }
   write_report(config, folder, trainer.model(), evaluation, outcome, progress);
   if (stepped) tell_what_it_took(progress, took, outcome);
   // Last of all files: where it is there, nothing else is missing.
   Json scores = Json::object({{"step", best.step}, {"of", outcome.step}});
+  if (evaluation.confusion) scores.set("examples", evaluation.confusion->total());
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
   for (const auto& [name, value] : of_last) scores.set("last_" + name, value);
   put_known(scores, *config.task);

@@ -57,6 +57,8 @@ void TrainOptions::fields(Fields& f) {
     "steps between checkpoints; 0: one at each validation");
   f("keep_checkpoints", keep_checkpoints, {1, max_integer},
     "number of newest checkpoints to keep, besides the best one");
+  f("best_after", best_after,
+    "share of the steps before a checkpoint can be the best; 1: the last one is, whatever it scores");
   f("patience", patience, {0, max_integer},
     "validations without improvement before the run stops early; 0: never stop early");
   f("time_limit", time_limit, "seconds of training after which the run saves and stops; 0: none");

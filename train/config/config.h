@@ -76,11 +76,12 @@ struct TrainOptions {
   int64_t validate_every = 0;    ///< steps; 0: ten times a run
   int64_t checkpoint_every = 0;  ///< steps; 0: with each validation
   int64_t keep_checkpoints = 2;  ///< newest checkpoints kept, beside the best
-  int64_t patience = 0;          ///< validations without a better one before the run stops; 0: never
-  double time_limit = 0;         ///< seconds of training; 0: none
-  OnNan on_nan = OnNan::stop;    ///< at a step whose loss or gradient is not finite
-  int64_t skip_limit = 10;       ///< skipped steps in a row before a run that skips stops all the same
-  bool detect_anomaly = false;   ///< check every op for values that are not finite
+  double best_after = 0;       ///< share of the steps before a checkpoint can be the best; 1: the last one is
+  int64_t patience = 0;        ///< validations without a better one before the run stops; 0: never
+  double time_limit = 0;       ///< seconds of training; 0: none
+  OnNan on_nan = OnNan::stop;  ///< at a step whose loss or gradient is not finite
+  int64_t skip_limit = 10;     ///< skipped steps in a row before a run that skips stops all the same
+  bool detect_anomaly = false;  ///< check every op for values that are not finite
   /// Whether some batches are computed before the first step, to see what the run takes. No setting: fit()
   /// leaves it out, which calls a loss function for nothing but training.
   bool estimate = true;

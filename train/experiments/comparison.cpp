@@ -156,9 +156,18 @@ ComparedRun read_compared(const Path& run, const std::string& label) {
   ComparedRun out{.label = label, .folder = run.string(), .failure = ""};
   in_file(run / "scores.json", [&] {
     out.step = scores.at("step").integer();
+    if (const Json* of = scores.find("of"); of != nullptr) out.steps = of->integer();
+    if (const Json* examples = scores.find("examples"); examples != nullptr)
+      out.examples = examples->integer();
     for (const auto& [name, value] : scores.members()) {
-      if (name != "step" && name != "of" && value.is_number()) out.scores.emplace_back(name, value.real());
+      const bool count = name == "step" || name == "of" || name == "examples";
+      if (!count && value.is_number()) out.scores.emplace_back(name, value.real());
     }
+    const Json* known = scores.find("baselines");
+    if (known != nullptr) known = known->find("accuracy");
+    if (known == nullptr) return;
+    for (const auto& [name, value] : known->members())
+      out.accuracy_baselines.emplace_back(name, value.real());
   });
   in_file(run / "manifest.json", [&] { take_manifest(out, *manifest); });
   out.metrics = read_metrics(run / "metrics.jsonl");

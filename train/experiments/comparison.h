@@ -22,17 +22,21 @@ struct ComparedRun {
   int code = 0;                                          ///< exit code of the failure
   int64_t seed = 0;                                      ///< train.seed of the run
   int64_t step = 0;                                      ///< of the scored checkpoint
+  int64_t steps = 0;                                     ///< that the run took
+  int64_t examples = 0;                                  ///< of the test split that were scored; 0: unknown
   std::vector<std::pair<std::string, double>> scores{};  ///< on the test split
   std::string baselines{};                               ///< baselines of the test split, as text
-  std::string data{};                                    ///< hashes of the training and test data
-  double parameters = 0;                                 ///< parameter count
-  double flops = 0;                                      ///< floating-point operations of a step
-  double steps_per_second = 0;                           ///< training steps per second; 0: unknown
-  double memory = 0;                                     ///< peak bytes of the process; 0: unknown
-  double seconds = 0;                                    ///< of training
-  std::vector<MetricSeries> metrics{};                   ///< all metrics of metrics.jsonl, for curves
-  SessionTraits measured_on{};                           ///< program and machine of the speed and memory
-  std::string otherwise{};  ///< differences to the first run's machine; compare_runs() sets it
+  /// Baselines of the accuracy on the test split: name and value.
+  std::vector<std::pair<std::string, double>> accuracy_baselines{};
+  std::string data{};                   ///< hashes of the training and test data
+  double parameters = 0;                ///< parameter count
+  double flops = 0;                     ///< floating-point operations of a step
+  double steps_per_second = 0;          ///< training steps per second; 0: unknown
+  double memory = 0;                    ///< peak bytes of the process; 0: unknown
+  double seconds = 0;                   ///< of training
+  std::vector<MetricSeries> metrics{};  ///< all metrics of metrics.jsonl, for curves
+  SessionTraits measured_on{};          ///< program and machine of the speed and memory
+  std::string otherwise{};              ///< differences to the first run's machine; compare_runs() sets it
 };
 
 /// Reads a finished run. Fault::file or Fault::data naming what is missing; a run without test scores is an

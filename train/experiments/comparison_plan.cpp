@@ -15,6 +15,9 @@
 namespace heed {
 namespace {
 
+// Metrics of a long run are thousands of lines: they are not read at each look at the subprocess.
+constexpr double show_every = 1, tell_every = 10;  // seconds
+
 /// A label as part of a file name.
 std::string plain(const std::string& label) {
   std::string out;
@@ -88,7 +91,20 @@ std::vector<std::string> split_specs(const std::string& list) {
   return out;
 }
 
-bool is_trained(const PlannedRun& plan, const Path& folder) { return finished(folder / "runs" / plan.name); }
+Path folder_of(const PlannedRun& plan, const Path& folder) { return folder / "runs" / plan.name; }
+
+bool is_trained(const PlannedRun& plan, const Path& folder) { return finished(folder_of(plan, folder)); }
+
+void stop_if_asked(const TimeBudget& budget) {
+  if (const int signal = StopSignals::received(); signal != 0) throw Stopped{signal};
+  if (budget.spent()) throw Stopped{};
+}
+
+std::string to_string(const Stopped& stopped) {
+  return stopped.signal == 0 ? "the budget is spent, everything is saved" : "stopped, and saved";
+}
+
+int exit_code(const Stopped& stopped) { return stopped.signal == 0 ? 0 : 128 + stopped.signal; }
 
 PlannedRun plan_run(Config config, const std::string& label) {
   PlannedRun out{.label = label, .seed = config.train.seed, .name = "", .plan = to_toml(config)};
@@ -98,61 +114,103 @@ PlannedRun plan_run(Config config, const std::string& label) {
   return out;
 }
 
+namespace {
+
+/// Trains runs one after the other, and shows how far they are.
+class Trainings {
+ public:
+  Trainings(const std::vector<PlannedRun>& plans, const ComparisonOptions& options)
+      : plans_(plans), options_(options) {
+    progress_.quiet = options.quiet;
+    io::make_directories(options.folder / "runs");
+    io::make_directories(options.folder / "plans");
+    left_ = std::count_if(plans.begin(), plans.end(),
+                          [&](const PlannedRun& plan) { return !is_trained(plan, options.folder); });
+  }
+
+  /// The scores of run number `index`, trained first where it has none; else why it failed.
+  ComparedRun make(size_t index) {
+    const PlannedRun& plan = plans_[index];
+    const Path run = folder_of(plan, options_.folder);
+    const std::string which = text(index + 1, " of ", plans_.size(), ": ", plan.label, ", seed ", plan.seed);
+    if (finished(run)) {
+      progress_.say("run", which + ", is there");
+      return read_compared(run, plan.label);
+    }
+    stop_if_asked(options_.budget);
+    const ChildEnd end = train(plan, run, which);
+    if (end.code == 0) {
+      ComparedRun out = read_compared(run, plan.label);
+      progress_.say("test", scores_text(out));
+      return out;
+    }
+    if (end.asked) {
+      options_.progressed(plan);
+      throw Stopped{StopSignals::received()};
+    }
+    progress_.say("", reason(end));
+    return {.label = plan.label,
+            .folder = "",
+            .failure = reason(end),
+            .code = static_cast<int>(fault_of(end)),
+            .seed = plan.seed};
+  }
+
+ private:
+  ChildEnd train(const PlannedRun& plan, const Path& run, const std::string& which) {
+    const bool begun = io::exists(run / "config.toml");
+    progress_.say("run", which + (begun ? ", goes on" : ""));
+    --left_;
+    std::vector<std::string> arguments{"resume", run.string(), "--quiet"};
+    if (!begun) {
+      const Path file = options_.folder / "plans" / (plan.name + ".toml");
+      io::write(file, plan.plan);
+      arguments = {"train",  file.string(), "--out",  run.parent_path().string(),
+                   "--name", plan.name,     "--quiet"};
+    }
+    arguments.insert(arguments.end(), options_.machine.begin(), options_.machine.end());
+    const double began = seconds_now();
+    const double each = done_ > 0 ? done_seconds_ / static_cast<double>(done_) : 0;
+    double shown_at = began, told_at = began;
+    const ChildEnd end = run_child(
+        arguments,
+        [&] {
+          const double now = seconds_now();
+          if (!progress_.quiet && now - shown_at >= show_every) {
+            show(progress_, run, each, left_, false);
+            shown_at = now;
+          }
+          if (now - told_at >= tell_every) {
+            options_.progressed(plan);
+            told_at = now;
+          }
+        },
+        [&] { return options_.budget.spent(); });
+    if (!progress_.quiet) show(progress_, run, each, left_, true);
+    progress_.finish();
+    if (end.code == 0) {
+      done_seconds_ += seconds_now() - began;
+      ++done_;
+    }
+    return end;
+  }
+
+  const std::vector<PlannedRun>& plans_;
+  const ComparisonOptions& options_;
+  Progress progress_;
+  double done_seconds_ = 0;
+  int64_t done_ = 0, left_ = 0;
+};
+
+}  // namespace
+
 std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const ComparisonOptions& options) {
   const StopSignals signals;
-  Progress progress;
-  progress.quiet = options.quiet;
-  const Path runs = options.folder / "runs", texts = options.folder / "plans";
-  io::make_directories(runs);
-  io::make_directories(texts);
+  Trainings trainings(plans, options);
   std::vector<ComparedRun> out;
-  double done_seconds = 0;
-  int64_t done = 0, number = 0;
-  auto left = std::count_if(plans.begin(), plans.end(),
-                            [&](const PlannedRun& plan) { return !finished(runs / plan.name); });
-  for (const PlannedRun& plan : plans) {
-    const Path run = runs / plan.name;
-    const std::string which = text(++number, " of ", plans.size(), ": ", plan.label, ", seed ", plan.seed);
-    std::string failure;
-    int code = 0;
-    bool trained = false;  // by this call
-    if (finished(run)) {
-      progress.say("run", which + ", is there");
-    } else {
-      const bool begun = io::exists(run / "config.toml");
-      progress.say("run", which + (begun ? ", goes on" : ""));
-      --left;
-      std::vector<std::string> arguments{"resume", run.string(), "--quiet"};
-      if (!begun) {
-        const Path file = texts / (plan.name + ".toml");
-        io::write(file, plan.plan);
-        arguments = {"train", file.string(), "--out", runs.string(), "--name", plan.name, "--quiet"};
-      }
-      arguments.insert(arguments.end(), options.machine.begin(), options.machine.end());
-      const double began = seconds_now();
-      const double each = done > 0 ? done_seconds / static_cast<double>(done) : 0;
-      const ChildEnd end = run_child(arguments, [&] {
-        if (!progress.quiet) show(progress, run, each, left, false);
-      });
-      if (!progress.quiet) show(progress, run, each, left, true);
-      progress.finish();
-      if (const int signal = StopSignals::received(); signal != 0) throw Stopped{signal};
-      if (end.code == 0) {
-        done_seconds += seconds_now() - began;
-        ++done;
-        trained = true;
-      } else {
-        failure = reason(end);
-        code = static_cast<int>(fault_of(end));
-        progress.say("", failure);
-      }
-    }
-    if (failure.empty()) {
-      out.push_back(read_compared(run, plan.label));
-      if (trained) progress.say("test", scores_text(out.back()));
-    } else {
-      out.push_back({.label = plan.label, .folder = "", .failure = failure, .code = code, .seed = plan.seed});
-    }
+  for (size_t i = 0; i < plans.size(); ++i) {
+    out.push_back(trainings.make(i));
+    options.ended(plans[i], out.back());
   }
   return out;
 }

@@ -7,6 +7,7 @@
 
 #include "heed/train/config/config.h"
 #include "heed/train/experiments/comparison.h"
+#include "heed/train/experiments/time_budget.h"
 
 namespace heed {
 
@@ -21,6 +22,8 @@ struct PlannedRun {
 /// Splits "fastmax:p=1,softmax" into two specs: a comma starts a new one unless key=value follows.
 std::vector<std::string> split_specs(const std::string& list);
 
+/// The folder of a run within that of its comparison.
+Path folder_of(const PlannedRun& plan, const Path& folder);
 /// True if the folder of a comparison holds this run's scores.
 bool is_trained(const PlannedRun& plan, const Path& folder);
 
@@ -32,17 +35,29 @@ struct ComparisonOptions {
   Path folder;                         ///< of the comparison: holds runs/, plans/ and results
   std::vector<std::string> machine{};  ///< machine options passed on to each run: --threads 2
   bool quiet = false;                  ///< runs print nothing
+  TimeBudget budget{};                 ///< of all runs together
+  /// Called about every ten seconds while a run trains, and when it was stopped.
+  std::function<void(const PlannedRun&)> progressed = [](const PlannedRun&) {};
+  /// Called when a run has its scores or has failed, also for one that an earlier call has made.
+  std::function<void(const PlannedRun&, const ComparedRun&)> ended = [](const PlannedRun&,
+                                                                        const ComparedRun&) {};
 };
 
 /// Trains the missing runs, each in its own process, resumes interrupted ones, and reads all. Never trains a
-/// scored run again. A failed run has a reason instead of scores. Throws Stopped on a stop signal; what was
-/// trained is kept.
+/// scored run again. A failed run has a reason instead of scores. Throws Stopped on a stop signal and when
+/// the budget is spent; what was trained is kept.
 std::vector<ComparedRun> make_runs(const std::vector<PlannedRun>& plans, const ComparisonOptions& options);
 
-/// Thrown when a signal ended the work; everything is saved.
+/// Thrown when a signal or the budget ended the work; everything is saved.
 struct Stopped {
-  int signal;  ///< its number
+  int signal = 0;  ///< its number; 0: the budget was spent
 };
+/// Throws Stopped if a stop signal has come or the budget is spent.
+void stop_if_asked(const TimeBudget& budget);
+/// What a program says that was stopped: "stopped, and saved" or that the budget is spent.
+std::string to_string(const Stopped& stopped);
+/// Its exit code: 128 + the signal; 0 where the budget was spent, which was asked for.
+int exit_code(const Stopped& stopped);
 
 /// Writes compare.html, compare.csv and the charts as SVG.
 void write_comparison(const Comparison& comparison, const Path& folder);

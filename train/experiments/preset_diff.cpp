@@ -8,11 +8,13 @@
 namespace heed {
 namespace {
 
-// Whether a pixel of 0 is left out, where places come from, what is classified, and how much is read: recipes
-// of one task disagree on these, and they decide what a result means. No task has all of them.
-constexpr const char* choices[] = {"data.pixel_zero",      "model.position",  "model.pool",
-                                   "data.mean_over",       "model.pair_head", "data.max_length",
-                                   "train.grad_clip_value"};
+// Whether a pixel of 0 is left out, where places come from, what is classified, how much is read and scored,
+// which checkpoint is chosen, and how it is optimised: recipes of one task disagree on these, and they decide
+// what a result means. No task has all of them.
+constexpr const char* choices[] = {"data.pixel_zero",     "model.position",       "model.pool",
+                                   "data.mean_over",      "model.pair_head",      "data.max_length",
+                                   "data.whole_batches",  "train.best_after",     "train.cycle_momentum",
+                                   "train.decay_vectors", "train.grad_clip_value"};
 
 /// The preset that a config began from; null if from none, or from one of another version.
 const Preset* preset_of(const Config& config) {

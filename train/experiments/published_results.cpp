@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "heed/attention/spec.h"
+#include "heed/attention/variant.h"
 #include "heed/core/error.h"
 #include "heed/core/io/embedded_files.h"
 #include "heed/core/io/json.h"
@@ -28,6 +29,23 @@ std::string text_or_nothing(const Json& object, std::string_view key) {
   return found == nullptr ? "" : found->text();
 }
 
+bool flag(const Json& object, std::string_view key) {
+  const Json* found = object.find(key);
+  return found != nullptr && found->boolean();
+}
+
+PublishedRow row_of(const std::string& name, const Json& json) {
+  PublishedRow out{name, json.at("attention").text(), {}, text_or_nothing(json, "note")};
+  for (const Json& value : json.at("values").list()) out.values.push_back(value.real());
+  if (const Json* each = json.find("attention_in"); each != nullptr) {
+    for (const auto& [column, spec] : each->members()) out.attention_in[column] = spec.text();
+  }
+  if (const Json* settings = json.find("settings"); settings != nullptr) {
+    for (const auto& [key, value] : settings->members()) out.settings.emplace_back(key, value.text());
+  }
+  return out;
+}
+
 PublishedTable table_of(const std::string& name, const Json& json) {
   PublishedTable out{.name = name,
                      .about = json.at("about").text(),
@@ -35,15 +53,18 @@ PublishedTable table_of(const std::string& name, const Json& json) {
                      .measure = measure_named(json.at("measure").text()),
                      .tolerance = json.at("tolerance").real(),
                      .metric = text_or_nothing(json, "metric"),
+                     .runs_of = text_or_nothing(json, "runs_of"),
+                     .bubbles = flag(json, "bubbles"),
+                     .maps = flag(json, "maps"),
                      .columns = {},
                      .rows = {}};
   for (const auto& [column, metadata] : json.at("columns").members())
     out.columns.push_back({column, text_or_nothing(metadata, "preset"),
                            out.measure == Measure::crossover ? metadata.at("head_dim").integer() : 0,
-                           text_or_nothing(metadata, "real_data"), text_or_nothing(metadata, "note")});
+                           flag(metadata, "causal"), text_or_nothing(metadata, "real_data"),
+                           text_or_nothing(metadata, "note")});
   for (const auto& [row, metadata] : json.at("rows").members()) {
-    PublishedRow one{row, metadata.at("attention").text(), {}, text_or_nothing(metadata, "note")};
-    for (const Json& value : metadata.at("values").list()) one.values.push_back(value.real());
+    PublishedRow one = row_of(row, metadata);
     if (one.values.size() != out.columns.size())
       fail(Fault::internal, "published_results.json: ", name, ", ", row, " has ", one.values.size(),
            " values for ", out.columns.size(), " columns.");
@@ -74,10 +95,30 @@ const PublishedTable& published_table(const std::string& name) {
   fail("reproduce: '", name, "' is unknown.", suggestion(name, known));
 }
 
-Verdict verdict_on(const PublishedTable& table, double paper, double ours, double deviation) {
+const std::string& PublishedRow::attention_on(const PublishedColumn& column) const {
+  const auto found = attention_in.find(column.name);
+  return found == attention_in.end() ? attention : found->second;
+}
+
+std::string why_unknown(const std::string& spec) {
+  try {
+    full_spec(spec);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+double two_standard_errors(double percent, int64_t examples) {
+  if (examples < 1 || !std::isfinite(percent)) return 0;
+  const double share = std::clamp(percent / 100, 0.0, 1.0);
+  return 200 * std::sqrt(share * (1 - share) / static_cast<double>(examples));
+}
+
+Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error) {
   if (!std::isfinite(paper) || !std::isfinite(ours)) return Verdict::unknown;
   const bool relative = table.measure == Measure::steps_per_second || table.measure == Measure::crossover;
-  const double room = std::max(relative ? table.tolerance * paper : table.tolerance, deviation);
+  const double room = std::max(relative ? table.tolerance * paper : table.tolerance, error);
   const bool lower = table.measure == Measure::loss || table.measure == Measure::crossover;
   const double gain = lower ? paper - ours : ours - paper;
   if (gain > room) return Verdict::better;

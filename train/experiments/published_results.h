@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace heed {
@@ -21,16 +23,22 @@ struct PublishedColumn {
   std::string name;       ///< as the paper calls it
   std::string preset;     ///< of our run; empty for a crossover
   int64_t head_dim = 0;   ///< of a crossover, which has no preset
+  bool causal = false;    ///< of a crossover: with a causal mask
   std::string real_data;  ///< the --data that the paper's values are for; empty: none
   std::string note{};     ///< explains the paper's value where necessary
 };
 
 /// One model of a table.
 struct PublishedRow {
-  std::string name;            ///< the model, as the paper calls it
-  std::string attention;       ///< empty: show only the published values
-  std::vector<double> values;  ///< one per column; NaN: none
-  std::string note;            ///< what differs from the paper; may be empty
+  std::string name;                                             ///< the model, as the paper calls it
+  std::string attention;                                        ///< empty: show only the published values
+  std::vector<double> values;                                   ///< one per column; NaN: none
+  std::string note;                                             ///< what differs from the paper; may be empty
+  std::map<std::string, std::string> attention_in{};            ///< by column, where it is not `attention`
+  std::vector<std::pair<std::string, std::string>> settings{};  ///< of its runs, besides the attention
+
+  /// The attention of this model on a task.
+  const std::string& attention_on(const PublishedColumn& column) const;
 };
 
 /// A table of a paper.
@@ -41,6 +49,9 @@ struct PublishedTable {
   Measure measure = Measure::accuracy;   ///< unit of the values, and what the tolerance means
   double tolerance = 0;                  ///< see Measure
   std::string metric{};                  ///< validation metric to compare with; empty: the score itself
+  std::string runs_of{};                 ///< the table whose runs these are too; empty: its own
+  bool bubbles = false;                  ///< draws accuracy over speed, with memory as area
+  bool maps = false;                     ///< draws the attention maps of the trained models side by side
   std::vector<PublishedColumn> columns;  ///< tasks
   std::vector<PublishedRow> rows;        ///< models
 };
@@ -50,11 +61,18 @@ const std::vector<PublishedTable>& published();
 /// The table of a name. A usage error with the nearest name and the list when there is none.
 const PublishedTable& published_table(const std::string& name);
 
+/// Why this program cannot run an attention: it has none of this name, or not this option. Empty where it
+/// can.
+std::string why_unknown(const std::string& spec);
+
 /// The comparison of our value with the paper's.
 enum class Verdict { reproduced, better, below, unknown };
-/// The verdict on a value. `deviation` over the seeds widens the tolerance; unknown where the paper has no
-/// value.
-Verdict verdict_on(const PublishedTable& table, double paper, double ours, double deviation);
+/// The verdict on a value, which is as good as the paper's within the larger of the table's tolerance and
+/// `error`: that of the seeds and of a test set of so many examples. Unknown where the paper has no value.
+Verdict verdict_on(const PublishedTable& table, double paper, double ours, double error);
+/// Two standard errors of an accuracy in percent that was scored on so many examples (binomial); 0 where
+/// their number is not known.
+double two_standard_errors(double percent, int64_t examples);
 /// The verdict as a word.
 const char* to_string(Verdict verdict);
 

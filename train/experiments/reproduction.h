@@ -1,7 +1,9 @@
 // Reproduces published tables: chooses cells, estimates their time, runs and judges them.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +20,16 @@ struct ReproductionOptions {
   int64_t seeds = 1;  ///< runs of each cell, with seeds 1, 2, ...
   double limit = 600;  ///< maximum predicted seconds of a cell that `rows` does not name
   std::map<std::string, std::string> data{};  ///< --data of each column
-  ComparisonOptions place;                    ///< folder, machine options, quiet
+  ComparisonOptions place;                    ///< folder of the runs, machine options, quiet, budget
+  Path results{};  ///< where curves, pictures and the page go; empty: `results` in place.folder
+  /// Changes settings of every run: what the command line says.
+  std::function<void(Config&)> adjust = [](Config&) {};
+  std::string adjusted{};      ///< the same as typed, for the header of curves: "--steps 100"
+  int64_t max_length = 0;      ///< longest sequence of a crossover; 0: twice the paper's crossover
+  double length_seconds = 60;  ///< of a crossover: no step of a longer sequence than takes this long
+
+  /// `results`, or where they go by default.
+  Path results_folder() const { return results.empty() ? place.folder / "results" : results; }
 };
 
 /// One published value and ours.
@@ -26,22 +37,46 @@ struct Cell {
   std::string name;                    ///< ROW/COLUMN
   double paper = 0;                    ///< NaN: none
   Spread ours{};                       ///< in the paper's unit; empty where `remark` says why
+  double error = 0;                    ///< two standard errors of the test set; 0: not known
+  int64_t examples = 0;                ///< test examples of a run; 0: not known
   Verdict verdict = Verdict::unknown;  ///< of ours on the paper's
-  std::string remark{};                ///< why there is no value, or what differs from the paper
-  std::string baselines{};             ///< baselines of the test split, as text
-  int code = 0;                        ///< exit code of a failed run
+  std::string baseline{};    ///< the best baseline that ours reaches, or the lowest of all: "majority 17.2"
+  std::string validation{};  ///< of the tested, the best and the last checkpoint
+  std::string changed{};     ///< settings that are not the recipe's
+  std::string remark{};      ///< why there is no value, or what differs from the paper
+  std::string baselines{};   ///< baselines of the test split, as text
+  int code = 0;              ///< exit code of a failed run
+};
+
+/// What a reproduction has given so far.
+struct Reproduction {
+  std::vector<Cell> cells;         ///< in the order of columns, then rows
+  std::vector<Cell> averages;      ///< of the rows over all columns; `ours` empty where a column is missing
+  std::optional<Stopped> stopped;  ///< a signal or the budget ended it before its end
+  int64_t runs = 0;                ///< trainings that were wanted
+  int64_t done = 0;                ///< of them, those with scores
 };
 
 /// True if a pattern (ROW, COLUMN or ROW/COLUMN, case-insensitive) matches this cell.
 bool names_cell(const std::string& pattern, const PublishedRow& row, const PublishedColumn& column);
 
-/// Runs the wanted cells in the folder of the options; reuses existing runs. Throws Stopped like make_runs(),
-/// and Fault::file before anything runs when --data does not exist.
-std::vector<Cell> reproduce(const PublishedTable& table, const ReproductionOptions& options);
+/// Runs the wanted cells in the folder of the options; reuses existing runs. Writes curves, pictures and a
+/// page into results_folder() while it goes on. Fault::file before anything runs when --data does not exist.
+Reproduction reproduce(const PublishedTable& table, const ReproductionOptions& options);
 
-/// A table as text: name, source, one line per cell, then the baselines, one line per group of cells.
-std::string reproduction_text(const PublishedTable& table, const std::vector<Cell>& cells);
-/// CSV with one line per cell: name, paper, mean, deviation, seeds, verdict, remark, `baselines` (baselines).
-std::string reproduction_csv(const std::vector<Cell>& cells);
+/// The rows' averages over the columns of a table of accuracies; none for other tables and for one column.
+std::vector<Cell> averages_of(const PublishedTable& table, const std::vector<Cell>& cells);
+
+/// "37.2 ± 2.2 of 2,000" where the error of the test set is known, else the mean with the deviation over
+/// seeds.
+std::string ours_text(const Cell& cell);
+/// What stands behind the verdict: validation scores, changed settings and remarks.
+std::string note_text(const Cell& cell);
+/// A table as text: name, source, one line per cell and average, then the baselines, one line per group of
+/// cells.
+std::string reproduction_text(const PublishedTable& table, const Reproduction& result);
+/// CSV with one line per cell and average: name, paper, mean, deviation, seeds, error, examples, verdict,
+/// remark, validation, changed, baselines.
+std::string reproduction_csv(const Reproduction& result);
 
 }  // namespace heed

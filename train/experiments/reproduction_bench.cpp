@@ -12,6 +12,8 @@
 namespace heed {
 namespace {
 
+constexpr int64_t shortest_length = 32;  // that crossovers are looked for at: the paper's least is 32
+
 /// The last line of a subprocess's output that is a JSON object.
 Json object_of(const ChildEnd& end, const std::string& what) {
   const size_t at = end.words.rfind("\n{");
@@ -22,9 +24,18 @@ Json object_of(const ChildEnd& end, const std::string& what) {
   return parse_json(line, what);
 }
 
+/// The end of a subprocess; throws Stopped where it was asked to stop before.
+ChildEnd run_to_end(const std::vector<std::string>& arguments, const TimeBudget& budget) {
+  stop_if_asked(budget);
+  const ChildEnd end = run_child(
+      arguments, [] {}, [&] { return budget.spent(); });
+  if (end.asked && end.code != 0) throw Stopped{StopSignals::received()};
+  return end;
+}
+
 /// The forward crossover with full attention in crossovers.csv; 0: never.
-double crossing(const std::string& csv, const std::string& spec, int64_t width) {
-  const std::string begin = text("\n\"", spec, "\",0,", width, ",");
+double crossing(const std::string& csv, const std::string& spec, const PublishedColumn& column) {
+  const std::string begin = text("\n\"", spec, "\",", column.causal ? 1 : 0, ",", column.head_dim, ",");
   const size_t at = csv.find(begin);
   if (at == std::string::npos) fail(Fault::data, "crossovers.csv has no line of ", spec, ".");
   return std::stod(csv.substr(at + begin.size()));
@@ -32,10 +43,9 @@ double crossing(const std::string& csv, const std::string& spec, int64_t width) 
 
 }  // namespace
 
-Json kept_object(const Path& file, const std::vector<std::string>& arguments) {
+Json kept_object(const Path& file, const std::vector<std::string>& arguments, const TimeBudget& budget) {
   if (!io::exists(file)) {
-    const ChildEnd end = run_child(arguments, [] {});
-    if (const int signal = StopSignals::received(); signal != 0) throw Stopped{signal};
+    const ChildEnd end = run_to_end(arguments, budget);
     io::make_directories(file.parent_path());
     io::write(file, object_of(end, file.filename().string()).dump() + "\n");
   }
@@ -50,16 +60,17 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
   for (Work& work : all) {
     const bool is_first = work.row == &table.rows.front();
     if (is_first) first = NAN;
-    if (work.row->attention.empty()) continue;
+    if (!runs(work)) continue;
     progress.say("time", text(work.place, ": ", work.cell.name));
     try {
-      const PlannedRun plan = plan_run(config_of(work, options, 0), work.row->attention);
+      const PlannedRun plan = plan_run(config_of(work, options, 0), work.row->attention_on(*work.column));
       const Path file = options.place.folder / "plans" / (plan.name + ".toml");
       io::make_directories(file.parent_path());
       io::write(file, plan.plan);
       std::vector<std::string> arguments{"bench", "train", file.string(), "--json", "--rounds", "5"};
       arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
-      const Json row = kept_object(options.place.folder / "speeds" / (plan.name + ".json"), arguments);
+      const Json row = kept_object(options.place.folder / "speeds" / (plan.name + ".json"), arguments,
+                                   options.place.budget);
       const double speed = 1e3 / row.at("step_ms").real();
       if (is_first) first = speed;
       work.cell.ours = spread_of({speed / first});
@@ -72,28 +83,45 @@ void time_cells(const PublishedTable& table, const ReproductionOptions& options,
   }
 }
 
+Path lengths_folder(const Work& work, const ReproductionOptions& options) {
+  return options.place.folder / "lengths" /
+         text(work.row->name, "-d", work.column->head_dim,
+              options.max_length > 0 ? text("-n", options.max_length) : std::string());
+}
+
 void cross_cells(const PublishedTable&, const ReproductionOptions& options, std::vector<Work>& all) {
   const StopSignals signals;
   Progress progress;
   progress.quiet = options.place.quiet;
   for (Work& work : all) {
-    if (work.row->attention.empty()) continue;
+    if (!runs(work)) continue;
     progress.say("time", text(work.place, ": ", work.cell.name));
-    const int64_t width = work.column->head_dim;
-    const Path folder = options.place.folder / "lengths" / text(work.row->name, "-d", width);
+    const PublishedColumn& column = *work.column;
+    const Path folder = lengths_folder(work, options);
     try {
       if (!io::exists(folder / "crossovers.csv")) {
         // The paper's crossover lies between two measured lengths.
-        const int64_t longest = std::max<int64_t>(2048, 2 * width * width);
-        std::vector<std::string> arguments{"bench",     "attention", work.row->attention, "--head-dim",
-                                           text(width), "--longest", text(longest),       "--seconds",
-                                           "60",        "--out",     folder.string()};
+        const int64_t longest = options.max_length > 0
+                                    ? options.max_length
+                                    : std::max<int64_t>(2048, 2 * column.head_dim * column.head_dim);
+        std::vector<std::string> arguments{"bench",
+                                           "attention",
+                                           work.row->attention,
+                                           "--head-dim",
+                                           text(column.head_dim),
+                                           "--from",
+                                           text(shortest_length),
+                                           "--longest",
+                                           text(longest),
+                                           "--seconds",
+                                           text(options.length_seconds),
+                                           "--out",
+                                           folder.string()};
         arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
-        const ChildEnd end = run_child(arguments, [] {});
-        if (const int signal = StopSignals::received(); signal != 0) throw Stopped{signal};
+        const ChildEnd end = run_to_end(arguments, options.place.budget);
         if (end.code != 0) throw Error(fault_of(end), reason(end));
       }
-      const double length = crossing(io::read(folder / "crossovers.csv"), work.row->attention, width);
+      const double length = crossing(io::read(folder / "crossovers.csv"), work.row->attention, column);
       if (length > 0)
         work.cell.ours = spread_of({length});
       else

@@ -3,6 +3,7 @@
 
 #include "heed/core/io/json.h"
 #include "heed/train/experiments/reproduction.h"
+#include "heed/train/experiments/run_curve.h"
 
 namespace heed {
 
@@ -14,22 +15,77 @@ struct Work {
   bool asked;                     ///< named in ReproductionOptions::rows
   std::string place;              ///< index among the cells that run: "3 of 35"
   std::vector<PlannedRun> plans;  ///< one run for each seed
-  Cell cell;                      ///< what is known of it so far
+  Cell cell;                      ///< what is known of it before its runs
 };
 
+/// The cells that are wanted; a usage error for a pattern that names none.
+std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOptions& options);
 /// Sets a cell's remark and exit code instead of a value.
 void give_up(Work& work, const Error& why);
+/// True if a cell has an attention that this program can run.
+bool runs(const Work& work);
 
 /// The settings of a cell that needs training.
 Config config_of(const Work& work, const ReproductionOptions& options, int64_t seed);
-/// The JSON object that a subprocess prints last; runs it once and caches the object in `file`. Throws
-/// Stopped on a signal.
-Json kept_object(const Path& file, const std::vector<std::string>& arguments);
+/// The settings of a cell that the recipe does not have: "train.max_steps 100 (recipe: 50000)". Neither the
+/// row's own, nor the data.
+std::string deviations_of(const Work& work, Config& config);
+/// The validation score whose curve is drawn where it is logged: "accuracy"; else the loss is.
+std::string curve_score(const PublishedTable& table);
+/// A number with commas: 50,000.
+std::string grouped(int64_t number);
+/// The runs of a cell that have scores or have failed, by the names of their plans.
+using EndedRuns = std::map<std::string, ComparedRun>;
+/// A cell with the values of its runs; `first` is the first run of the table's first row in its column.
+Cell judged(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
+            const EndedRuns& ended, const ComparedRun* first);
 
-/// Measures cells that need no training: steps per second, and lengths from which attention is faster than
-/// softmax.
+/// Sets the verdict of a cell that has a value, and says what it is worth.
+void settle(const PublishedTable& table, const ReproductionOptions& options, const Work& work, Cell& cell);
+
+/// The JSON object that a subprocess prints last; runs it once and caches the object in `file`. Throws
+/// Stopped on a signal and when the budget is spent.
+Json kept_object(const Path& file, const std::vector<std::string>& arguments, const TimeBudget& budget);
+
+/// Trains and judges the cells; `result` gets them.
+void train_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all,
+                 Reproduction& result);
+/// Measures cells that need no training: steps per second.
 void time_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
-/// The same for Measure::crossover.
+/// The same for Measure::crossover: lengths from which attention is faster than softmax.
 void cross_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
+
+/// The folder of `heed bench attention` for a cell, which measures it with and without a causal mask.
+Path lengths_folder(const Work& work, const ReproductionOptions& options);
+
+/// A text as part of a file's name: letters, digits, '_' and '-'.
+std::string file_word(const std::string& words);
+/// A text as lines of at most 120 columns, broken at blanks; those after the first begin with `indent`.
+std::string wrapped(const std::string& words, const std::string& indent);
+/// The facts in the header of a curve.
+std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTable& table,
+                                                             const ReproductionOptions& options,
+                                                             const Work& work, const PlannedRun& plan);
+/// Writes a picture into results_folder(); the line of the page that shows it.
+std::string put_picture(const ReproductionOptions& options, const std::string& file, const std::string& title,
+                        const std::string& svg);
+/// Writes the curve of a run as TABLE-ROW-COLUMN-sSEED.csv, as far as the run has come. Nothing where it has
+/// no metrics yet.
+void write_curve(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
+                 const PlannedRun& plan);
+/// Writes TABLE.md and its pictures: curves of each column, and bubbles where the table has them.
+void write_page(const PublishedTable& table, const ReproductionOptions& options, const std::vector<Work>& all,
+                const EndedRuns& ended, const Reproduction& result);
+/// Draws accuracy over speed, with memory as area: a picture for each column with a run, and one for the
+/// means over all columns; the lines of the page that show them.
+std::string draw_bubbles(const PublishedTable& table, const ReproductionOptions& options,
+                         const std::vector<Work>& all, const EndedRuns& ended);
+/// Draws the maps of all finished models of each column side by side; the lines of the page that show them.
+std::string draw_maps(const PublishedTable& table, const ReproductionOptions& options,
+                      const std::vector<Work>& all);
+/// Draws the time of a forward pass over the length, from what cross_cells() has measured; the lines of the
+/// page that show it.
+std::string draw_lengths(const PublishedTable& table, const ReproductionOptions& options,
+                         const std::vector<Work>& all);
 
 }  // namespace heed

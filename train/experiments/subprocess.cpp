@@ -66,7 +66,8 @@ Fault fault_of(const ChildEnd& end) {
   return ours ? static_cast<Fault>(end.code) : Fault::internal;
 }
 
-ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile) {
+ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile,
+                   const std::function<bool()>& spent) {
   std::vector<std::string> all{"heed"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
@@ -83,13 +84,13 @@ ChildEnd run_child(const std::vector<std::string>& arguments, const std::functio
     fail(Fault::internal, "child: no process can be made: ", std::strerror(errno), ".");
   }
   ChildEnd out;
-  bool handed_on = false;
   while (listen(ends[0], out.words)) {
     meanwhile();
     if (SaveSignal::take()) ::kill(child, SIGUSR1);
-    if (StopSignals::received() != 0 && !handed_on) {
-      ::kill(child, StopSignals::received());
-      handed_on = true;
+    const int signal = StopSignals::received() != 0 ? StopSignals::received() : spent() ? SIGTERM : 0;
+    if (signal != 0 && !out.asked) {
+      ::kill(child, signal);
+      out.asked = true;
     }
   }
   ::close(ends[0]);

@@ -11,8 +11,9 @@ namespace heed {
 
 /// How a subprocess ended.
 struct ChildEnd {
-  int code = 0;       ///< its exit code, or 128 + the signal that ended it
-  std::string words;  ///< the last 8 KiB of its standard output and error
+  int code = 0;        ///< its exit code, or 128 + the signal that ended it
+  bool asked = false;  ///< whether it was asked to stop
+  std::string words;   ///< the last 8 KiB of its standard output and error
 };
 
 /// Why it failed: its last error, else its output, else its code.
@@ -22,8 +23,10 @@ Fault fault_of(const ChildEnd& end);
 
 /// Runs this program with these arguments and without input, and waits for it. Calls `meanwhile` about five
 /// times a second. While StopSignals lives, passes on the first stop signal, then lets the subprocess save,
-/// and every SIGUSR1. When the parent dies, the subprocess is asked to stop. Fault::internal when no process
-/// can be started.
-ChildEnd run_child(const std::vector<std::string>& arguments, const std::function<void()>& meanwhile);
+/// and every SIGUSR1. Does the same with SIGTERM once `spent` is true. When the parent dies, the subprocess
+/// is asked to stop. Fault::internal when no process can be started.
+ChildEnd run_child(
+    const std::vector<std::string>& arguments, const std::function<void()>& meanwhile,
+    const std::function<bool()>& spent = [] { return false; });
 
 }  // namespace heed

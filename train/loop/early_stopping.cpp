@@ -7,6 +7,8 @@ namespace heed {
 
 void EarlyStopping::update_best(const Scores& scores) {
   state_.validated = state_.step;
+  const double least = options_.best_after * static_cast<double>(total_);
+  if (state_.step < total_ && options_.best_after > 0 && static_cast<double>(state_.step) <= least) return;
   if (!state_.best || scores.better_than(*state_.best)) {
     state_.best = scores;
     state_.best_step = state_.step;

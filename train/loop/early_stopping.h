@@ -9,10 +9,12 @@ namespace heed {
 /// Ends a run by patience, which counts validations without a better one, or by a time limit.
 class EarlyStopping {
  public:
-  /// Keeps the best scores in `state`, which checkpoints hold.
-  EarlyStopping(const TrainOptions& options, RunState& state) : options_(options), state_(state) {}
+  /// Of a run of `total` steps. Keeps the best scores in `state`, which checkpoints hold.
+  EarlyStopping(const TrainOptions& options, int64_t total, RunState& state)
+      : options_(options), total_(total), state_(state) {}
 
   /// Takes the scores of a validation at this step: the best of the run so far, or one more without a better.
+  /// None counts before the share train.best_after of the steps; the last step always does.
   void update_best(const Scores& scores);
   /// Have as many validations passed without a better one as train.patience allows?
   bool patience_exhausted() const;
@@ -21,6 +23,7 @@ class EarlyStopping {
 
  private:
   const TrainOptions& options_;
+  int64_t total_;
   RunState& state_;
 };
 

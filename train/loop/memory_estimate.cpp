@@ -304,7 +304,8 @@ void explain_memory(const Config& config, Module* model, const std::string& when
   const int64_t batch = in_tokens ? train.batch_tokens : train.batch_size;
   const std::string help =
       by_batches && batch > 1
-          ? text(in_tokens ? "--batch-tokens " : "--batch-size ", batch / 2, " (now ", batch,
+          ? text(in_tokens ? "--batch-tokens " : "--batch-size ", batch / 2, " (",
+                 in_tokens ? "train.batch_tokens" : "train.batch_size", ", now ", batch,
                  ") with --grad-accumulation ", std::min(2 * train.grad_accumulation, max_grad_accumulation))
           : text("a smaller model.d_model (now ", config.model.d_model, "), model.layers (now ",
                  config.model.layers, ") or model.max_length (now ", config.model.max_length, ")");

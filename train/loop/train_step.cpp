@@ -28,14 +28,14 @@ TrainStep::TrainStep(Config& config, Module& model, Optimizer& optimizer, Rng& r
       captured_([this](StepBatches& batches) { forward_backward_update(batches); }, model, optimizer, rng,
                 group) {}
 
-StepResult TrainStep::run(StepBatches batches, double rate) {
+StepResult TrainStep::run(StepBatches batches, double rate, std::optional<double> momentum) {
   callbacks_.call_inside(&TrainCallback::before_step, context(), batches);
   guard_.keep_buffers();
   const int64_t tick = rng_.tick(), draws = rng_.draws();
   StepResult result{.rate = rate};
   std::string bad;
   try {
-    compute(batches, rate);
+    compute(batches, rate, momentum);
     // The first wait for the device in this step. One copy reads all its numbers, so a value that is not
     // finite is noticed in the same step.
     std::vector<double> numbers = numbers_.to_doubles();
@@ -64,8 +64,8 @@ StepResult TrainStep::run(StepBatches batches, double rate) {
   return result;
 }
 
-void TrainStep::compute(StepBatches& batches, double rate) {
-  optimizer_.begin_step(rate);
+void TrainStep::compute(StepBatches& batches, double rate, std::optional<double> momentum) {
+  optimizer_.begin_step(rate, momentum);
   if (batches.is_held()) passes_->begin(batches);
   if (is_first_ || config_.train.detect_anomaly || callbacks_.inside_steps())
     captured_.run(batches);

@@ -24,15 +24,15 @@ class TrainStep {
 
   /// Before the first step of a session.
   void synchronize() { passes_->synchronize(); }
-  /// Takes the step that state.step counts, at this learning rate.
-  StepResult run(StepBatches batches, double rate);
+  /// Takes the step that state.step counts, at this learning rate; `momentum` as in Optimizer::begin_step().
+  StepResult run(StepBatches batches, double rate, std::optional<double> momentum);
 
   /// Steps of this session that were replayed.
   int64_t replayed() const { return captured_.replayed(); }
 
  private:
   /// Forward, backward and update; numbers_ holds what came of it.
-  void compute(StepBatches& batches, double rate);
+  void compute(StepBatches& batches, double rate, std::optional<double> momentum);
   void forward_backward_update(StepBatches& batches);
   /// After a step that was not finite, computed again with the same random numbers: which value was not.
   std::string find_bad(StepBatches& batches, int64_t tick, int64_t draws);

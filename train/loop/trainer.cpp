@@ -56,7 +56,7 @@ Trainer::Trainer(Config& config, RunFolder& folder, const std::optional<Checkpoi
       guard_(config.train, *model_, *optimizer_, group, state_, log_, progress, checkpoints_),
       step_(config, *model_, *optimizer_, rng_, group, state_, guard_, callbacks_, progress),
       validation_(config, *model_, group),
-      stopping_(config.train, state_) {}
+      stopping_(config.train, total_, state_) {}
 
 TrainResult Trainer::run() {
   try {
@@ -121,8 +121,9 @@ StepResult Trainer::take_step() {
   const double began = seconds_now();
   StepBatches batches = batches_.next(total_ - state_.step);
   ++state_.step;
-  const double rate = config_.train.schedule.at(state_.step, total_, config_.model.d_model);
-  const StepResult done = step_.run(std::move(batches), rate);
+  const Schedule& schedule = config_.train.schedule;
+  const double rate = schedule.at(state_.step, total_, config_.model.d_model);
+  const StepResult done = step_.run(std::move(batches), rate, schedule.momentum(state_.step, total_));
   step_seconds_ += seconds_now() - began;
   return done;
 }

@@ -19,7 +19,8 @@ void OptimizerOptions::fields(Fields& f) {
   f("beta2", beta2, "decay rate of the running mean of squared gradients");
   f("epsilon", epsilon, "added to the root of the second moment");
   f("momentum", momentum, "momentum of sgd");
-  f("weight_decay", weight_decay.emplace(decay()), "weight decay, of matrices only");
+  f("weight_decay", weight_decay.emplace(decay()), "weight decay, of matrices alone unless decay_vectors");
+  f("decay_vectors", decay_vectors, "weight decay of biases, norms and other vectors, too");
   f("grad_clip", grad_clip, "maximum norm of the gradient; 0: no clipping");
   f("grad_clip_value", grad_clip_value,
     "maximum absolute value of each element of the gradient; 0: no clipping");
@@ -51,7 +52,8 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
     for (const Named& one : named) {
       if ((one.tensor->rank() >= 2) == matrices) order.push_back(&one);
     }
-    if (matrices) {
+    if (matrices || options.decay_vectors) {
+      decayed_ = 0;
       for (const Named* one : order) decayed_ += padded(one->tensor->size());
     }
   }
@@ -68,7 +70,7 @@ Optimizer::Optimizer(Module& module, const OptimizerOptions& options) : options_
   const MemoryScope owned(&memory_kinds[2]);
   first_ = Tensor::zeros(Shape{total}, dtype, device);
   second_ = Tensor::zeros(Shape{options.kind == OptimizerKind::sgd ? 0 : total}, dtype, device);
-  state_ = Tensor::zeros(Shape{3}, DType::f64, device);
+  state_ = Tensor::zeros(Shape{4}, DType::f64, device);
   std::vector<std::pair<const Node*, Tensor>> moved;
   int64_t at = 0;
   for (const Named* one : order) {
@@ -101,10 +103,12 @@ void Optimizer::step(double rate, std::span<const Tensor> losses) {
   end_step();
 }
 
-void Optimizer::begin_step(double rate) {
+void Optimizer::begin_step(double rate, std::optional<double> momentum) {
   const Device device = values_.device();
   launch<kernel::Fill>(device, view::slice(state_, 0, 0, 1), rate);
   launch<kernel::Fill>(device, view::slice(state_, 0, 1, 2), static_cast<double>(steps_));
+  const double own = options_.kind == OptimizerKind::sgd ? options_.momentum : options_.beta1;
+  launch<kernel::Fill>(device, view::slice(state_, 0, 3, 4), momentum.value_or(own));
 }
 
 void Optimizer::end_step() {
@@ -134,12 +138,11 @@ void Optimizer::update(std::span<const Tensor> losses) {
     if (begin == end) return;
     const auto part = [&](const Tensor& x) { return view::slice(x, 0, begin, end); };
     if (options_.kind == OptimizerKind::sgd) {
-      launch<kernel::Sgd>(device, part(values_), part(gradients_), part(first_), state_, options_.momentum,
-                          decay, options_.grad_clip);
+      launch<kernel::Sgd>(device, part(values_), part(gradients_), part(first_), state_, decay,
+                          options_.grad_clip);
     } else {
       launch<kernel::AdamW>(device, part(values_), part(gradients_), part(first_), part(second_), state_,
-                            kernel::AdamWConstants{.beta1 = options_.beta1,
-                                                   .beta2 = options_.beta2,
+                            kernel::AdamWConstants{.beta2 = options_.beta2,
                                                    .epsilon = options_.epsilon,
                                                    .decay = decay,
                                                    .decoupled = options_.kind == OptimizerKind::adamw,

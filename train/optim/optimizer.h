@@ -14,7 +14,7 @@ namespace heed {
 enum class OptimizerKind { adamw, adam, sgd };
 
 /// AdamW: Loshchilov and Hutter 2019, arXiv 1711.05101. Adam: Kingma and Ba 2015, arXiv 1412.6980. The
-/// defaults are those of PyTorch, except that vectors never decay. The presets of the program have values of
+/// defaults are those of PyTorch, except that vectors do not decay. The presets of the program have values of
 /// their own: see TrainOptions.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adamw;  ///< update rule
@@ -22,8 +22,9 @@ struct OptimizerOptions {
   double beta2 = 0.999;                       ///< decay of the mean of squared gradients
   double epsilon = 1e-8;                      ///< added to the root of the second moment
   double momentum = 0.9;                      ///< of SGD
-  /// Weight decay, of parameters with two or more axes; empty: 0.01 for adamw, 0 for the others.
+  /// Weight decay of parameters with two or more axes; empty: 0.01 for adamw, 0 for the others.
   std::optional<double> weight_decay = {};
+  bool decay_vectors = false;  ///< weight decay of parameters with one axis, too, such as biases and norms
   double grad_clip = 0;        ///< maximum norm of the whole gradient; 0: no clipping
   double grad_clip_value = 0;  ///< clips each element of the gradient to +-grad_clip_value; 0: no clipping
   void fields(Fields& f);      ///< names every field with its help: settings of [train]
@@ -44,7 +45,8 @@ class Optimizer {
   void step(double rate, std::span<const Tensor> losses = {});
   /// step() in three parts. begin_step() writes what changes from step to step to the device, so that a CUDA
   /// graph can replay update().
-  void begin_step(double rate);
+  /// `momentum` stands for beta1, or for the momentum of SGD, in this step; empty: the options'.
+  void begin_step(double rate, std::optional<double> momentum = {});
   /// The part that is the same in every step: clips and changes the parameters.
   void update(std::span<const Tensor> losses = {});
   void end_step();  ///< clears the gradients and counts the step
@@ -68,7 +70,7 @@ class Optimizer {
 
   /// All parameters, as views of values(), in its order.
   std::span<const Tensor> leaves() const { return leaves_; }
-  /// The first elements of values() that get weight decay: those of matrices.
+  /// The first elements of values() that get weight decay: those of matrices, or all.
   int64_t decayed() const { return decayed_; }
 
   /// Bytes of the first and second moments.
@@ -84,7 +86,7 @@ class Optimizer {
   std::vector<Tensor> leaves_;                  // views of values_, in its order
   int64_t decayed_ = 0;                         // elements with weight decay: the first ones
   Tensor values_, gradients_, first_, second_;  // [n]
-  Tensor state_;                                // f64 [3] on the device: rate, steps done, sum of squares
+  Tensor state_;  // f64 [4] on the device: rate, steps done, sum of squares, momentum
   int64_t steps_ = 0;
 };
 

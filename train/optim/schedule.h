@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <optional>
 
 #include "heed/nn/options.h"
 
@@ -19,6 +20,7 @@ struct Schedule {
   double learning_rate = 1e-3;               ///< peak; for noam the factor before width^-0.5
   int64_t warmup_steps = 100;                ///< steps
   double min_lr_ratio = 0;                   ///< last rate as a fraction of the peak (cosine, linear)
+  bool cycle_momentum = false;               ///< one_cycle moves the optimizer's momentum, too
 
   /// Names every field with its help: settings of [train].
   void fields(Fields& f) {
@@ -27,11 +29,13 @@ struct Schedule {
     f("learning_rate", learning_rate, "peak learning rate; for noam the factor before width^-0.5");
     f("warmup_steps", warmup_steps, {0, max_integer}, "steps of linear warm-up");
     f("min_lr_ratio", min_lr_ratio, "share of the peak at the last step, for cosine and linear");
+    f("cycle_momentum", cycle_momentum,
+      "one_cycle moves beta1, or the momentum of sgd, from 0.95 to 0.85 at the peak and back");
   }
 
   /// The learning rate of step 1 <= t <= total. noam: Vaswani et al. 2017, equation 3. rsqrt: the same shape
-  /// with peak `learning_rate`. one_cycle: Smith and Topin 2019 with linear legs, from rate / 25 up to
-  /// `learning_rate`, then down to rate / 250,000.
+  /// with peak `learning_rate`. one_cycle: Smith and Topin 2019 with linear legs, from rate / 25 at step 1 up
+  /// to `learning_rate` at step warmup_steps, then down to rate / 250,000: the rates of PyTorch's OneCycleLR.
   double at(int64_t t, int64_t total, int64_t width) const {
     const double step = static_cast<double>(t);
     const double ramp = static_cast<double>(std::max<int64_t>(warmup_steps, 1));
@@ -54,10 +58,28 @@ struct Schedule {
         if (step < ramp) return learning_rate * rise;
         return learning_rate * (1 - (1 - min_lr_ratio) * done);
       case ScheduleKind::one_cycle:
-        if (step < ramp) return learning_rate * (1.0 / 25 + (1 - 1.0 / 25) * rise);
+        if (step < ramp) return learning_rate * (1.0 / 25 + (1 - 1.0 / 25) * cycle_rise(t));
         return learning_rate * (1 - done) + learning_rate / 250000 * done;
     }
     return learning_rate;
+  }
+
+  /// The momentum (beta1 of Adam) of step 1 <= t <= total; empty where the schedule does not move it. Smith
+  /// and Topin 2019: high where the rate is low.
+  std::optional<double> momentum(int64_t t, int64_t total) const {
+    constexpr double high = 0.95, low = 0.85;
+    if (kind != ScheduleKind::one_cycle || !cycle_momentum) return {};
+    const double ramp = static_cast<double>(std::max<int64_t>(warmup_steps, 1)),
+                 step = static_cast<double>(t);
+    if (step < ramp) return high + (low - high) * cycle_rise(t);
+    const double left = std::max(static_cast<double>(total) - ramp, 1.0);
+    return low + (high - low) * std::clamp((step - ramp) / left, 0.0, 1.0);
+  }
+
+ private:
+  /// The share of the way up that one_cycle has gone at step t of its warmup: 0 at step 1, 1 at its last one.
+  double cycle_rise(int64_t t) const {
+    return static_cast<double>(t - 1) / static_cast<double>(std::max<int64_t>(warmup_steps - 1, 1));
   }
 };
 

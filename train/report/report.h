@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,8 @@ struct ReportSample {
 struct Confusion {
   std::vector<std::string> labels{};  ///< of the classes, in the order of rows and columns
   std::vector<int64_t> counts{};      ///< [labels, labels]
+  /// The examples that were counted.
+  int64_t total() const { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
 };
 
 /// The contents of a report. Empty parts are omitted.

@@ -8,16 +8,16 @@ namespace heed::kernel {
 
 /// Constants of Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019).
 struct AdamWConstants {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double beta2 = 0.999, epsilon = 1e-8;
   double decay = 0;  ///< weight decay
   bool decoupled =
       true;         ///< AdamW: value -= rate decay value; else Adam: decay value is added to the gradient
   double clip = 0;  ///< largest norm of the whole gradient; 0: not clipped
 };
 
-/// values, gradient, first, second: f32 or f64 [n], contiguous. state is f64 [3] on the device: rate, steps
-/// done before this one, and the sum of squares of the whole gradient. Writes values, first and second; where
-/// that sum is not finite, nothing.
+/// values, gradient, first, second: f32 or f64 [n], contiguous. state is f64 [4] on the device: rate, steps
+/// done before this one, the sum of squares of the whole gradient, and beta1. Writes values, first and
+/// second; where that sum is not finite, nothing.
 struct AdamW {
   template <Isa>
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& first, const Tensor& second,
@@ -26,14 +26,14 @@ struct AdamW {
                    const Tensor& state, const AdamWConstants& constants);
 };
 
-/// SGD with momentum: velocity = momentum velocity + g + decay value; value -= rate velocity. Nothing is
-/// written where the sum of squares is not finite.
+/// SGD with momentum, the last number of `state`: velocity = momentum velocity + g + decay value; value -=
+/// rate velocity. Nothing is written where the sum of squares is not finite.
 struct Sgd {
   template <Isa>
   static void cpu(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
-                  double momentum, double decay, double clip);
+                  double decay, double clip);
   static void cuda(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
-                   double momentum, double decay, double clip);
+                   double decay, double clip);
 };
 
 }  // namespace heed::kernel

@@ -26,13 +26,13 @@ void AdamW::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor
                       const Tensor& state, const AdamWConstants& constants) {
   const auto* now = state.data<double>();
   if (!std::isfinite(now[2])) return;
-  const double rate = now[0], steps = now[1] + 1;
+  const double rate = now[0], steps = now[1] + 1, keep = now[3];
   visit_float("adamw", values.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T scale = static_cast<T>(clip_scale(now[2], constants.clip));
-    const T beta1 = static_cast<T>(constants.beta1), beta2 = static_cast<T>(constants.beta2);
-    const T rest1 = static_cast<T>(1 - constants.beta1), rest2 = static_cast<T>(1 - constants.beta2);
-    const T step = static_cast<T>(rate / (1 - std::pow(constants.beta1, steps)));
+    const T beta1 = static_cast<T>(keep), beta2 = static_cast<T>(constants.beta2);
+    const T rest1 = static_cast<T>(1 - keep), rest2 = static_cast<T>(1 - constants.beta2);
+    const T step = static_cast<T>(rate / (1 - std::pow(keep, steps)));
     const T root = static_cast<T>(1 / std::sqrt(1 - std::pow(constants.beta2, steps)));
     const T epsilon = static_cast<T>(constants.epsilon);
     const T shrink = static_cast<T>(constants.decoupled ? rate * constants.decay : 0);
@@ -58,14 +58,14 @@ void AdamW::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor
 /// One task is some elements.
 template <>
 void Sgd::cpu<here>(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
-                    double momentum, double decay, double clip) {
+                    double decay, double clip) {
   const auto* now = state.data<double>();
   if (!std::isfinite(now[2])) return;
   visit_float("sgd", values.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     const T rate = static_cast<T>(now[0]);
     const T scale = static_cast<T>(clip_scale(now[2], clip));
-    const T keep = static_cast<T>(momentum), pull = static_cast<T>(decay);
+    const T keep = static_cast<T>(now[3]), pull = static_cast<T>(decay);
     T* value = values.data<T>();
     const T* grad = gradient.data<T>();
     T* speed = velocity.data<T>();

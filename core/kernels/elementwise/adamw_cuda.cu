@@ -32,13 +32,13 @@ struct AdamFactors {
   T scale, beta1, beta2, rest1, rest2, step, root, epsilon, shrink, pull;
 
   __device__ void make(const double* state, const AdamWConstants& constants) {
-    const double rate = state[0], steps = state[1] + 1;
+    const double rate = state[0], steps = state[1] + 1, keep = state[3];
     scale = static_cast<T>(clip_scale(state[2], constants.clip));
-    beta1 = static_cast<T>(constants.beta1);
+    beta1 = static_cast<T>(keep);
     beta2 = static_cast<T>(constants.beta2);
-    rest1 = static_cast<T>(1 - constants.beta1);
+    rest1 = static_cast<T>(1 - keep);
     rest2 = static_cast<T>(1 - constants.beta2);
-    step = static_cast<T>(rate / (1 - std::pow(constants.beta1, steps)));
+    step = static_cast<T>(rate / (1 - std::pow(keep, steps)));
     root = static_cast<T>(1 / std::sqrt(1 - std::pow(constants.beta2, steps)));
     epsilon = static_cast<T>(constants.epsilon);
     shrink = static_cast<T>(constants.decoupled ? rate * constants.decay : 0);
@@ -103,11 +103,11 @@ __global__ void __launch_bounds__(cuda::block)
 /// aligned.
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    descend(T* value, const T* grad, T* speed, int64_t count, const double* state, double momentum,
-            double decay, double clip, bool aligned) {
+    descend(T* value, const T* grad, T* speed, int64_t count, const double* state, double decay, double clip,
+            bool aligned) {
   if (!finite(state[2])) return;
   const SgdFactors<T> factors{static_cast<T>(state[0]), static_cast<T>(clip_scale(state[2], clip)),
-                              static_cast<T>(momentum), static_cast<T>(decay)};
+                              static_cast<T>(state[3]), static_cast<T>(decay)};
   walk(
       count, aligned, [&](int64_t i) { factors.update(value[i], grad[i], speed[i]); },
       [&](int64_t i) {
@@ -141,13 +141,13 @@ void AdamW::cuda(const Tensor& values, const Tensor& gradient, const Tensor& fir
 }
 
 void Sgd::cuda(const Tensor& values, const Tensor& gradient, const Tensor& velocity, const Tensor& state,
-               double momentum, double decay, double clip) {
+               double decay, double clip) {
   visit_float("sgd", values.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     T *value = values.data<T>(), *speed = velocity.data<T>();
     const T* grad = gradient.data<T>();
     cuda::run(descend<T>, cuda::line(ceil_div(values.size(), together)), value, grad, speed, values.size(),
-              state.data<double>(), momentum, decay, clip, all_aligned(value, grad, speed));
+              state.data<double>(), decay, clip, all_aligned(value, grad, speed));
   });
   Count::add(values.size());
 }

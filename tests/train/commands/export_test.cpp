@@ -39,6 +39,9 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
       config.set("train.grad_accumulation", "2", "");
       config.set("train.precision", precision, "");
       config.set("train.grad_clip_value", "0.25", "");
+      config.set("train.decay_vectors", "true", "");
+      config.set("train.schedule", "one_cycle", "");
+      config.set("train.cycle_momentum", "true", "");
       io::write(file_name, to_toml(config));
       REQUIRE(heed_program({"export", file_name, "--out", folder, "--rounds", "4"}) == 0);
       config.task->load(config, {}, [](const std::string&) {});
@@ -65,6 +68,9 @@ TEST_CASE("export: weights, batches and rates of a run's beginning, for every ta
       const Json rates = parse_json(io::read(scratch / "start/rates.json"), "rates");
       CHECK(rates.at("total_steps").integer() == 9);
       CHECK(rates.at("grad_clip_value").real() == 0.25);
+      CHECK(rates.at("decay_vectors").boolean());
+      REQUIRE(rates.at("momenta").list().size() == 2);
+      CHECK(rates.at("momenta").list()[1].real() == *config.train.schedule.momentum(2, 9));
       REQUIRE(rates.at("rates").list().size() == 2);
       CHECK(rates.at("rates").list()[1].real() == config.train.schedule.at(2, 9, config.model.d_model));
       CHECK(heed_program({"export", file_name, "--out", folder}) == static_cast<int>(Fault::usage));

@@ -373,6 +373,26 @@ TEST_CASE("compare: a stop is handed on and the same command goes on, a run that
   CHECK_THAT(failed.out, containing("memory"));
 }
 
+TEST_CASE("compare: a budget saves, and the same command goes on") {
+  const Shell shell;
+  const auto words = [](const std::string& time) {
+    return compare({"--attention", "softmax", "--steps", "1000000", "--budget", time});
+  };
+  const Result first = shell.run(words("2s"));
+  CAPTURE(first.err);
+  REQUIRE(first.code == 0);
+  CHECK_THAT(first.err, containing("the budget is spent, everything is saved; the same command goes on"));
+  const Path runs = shell.scratch / "runs" / "compare-recall" / "runs";
+  REQUIRE(io::list(runs).size() == 1);
+  const Path run = runs / io::list(runs)[0];
+  REQUIRE_FALSE(list_checkpoints(run).empty());
+  const int64_t before = list_checkpoints(run).back();
+  const Result second = shell.run(words("3s"));
+  CHECK(second.code == 0);
+  CHECK_THAT(second.err, containing("goes on"));
+  CHECK(list_checkpoints(run).back() > before);
+}
+
 TEST_CASE("compare: wrong use is named") {
   const Shell shell;
   const auto refused = [&](const std::vector<std::string>& words, const std::string& part) {

@@ -21,7 +21,7 @@ TEST_CASE("early stopping: patience counts validations since the best one") {
   TrainOptions options;
   options.patience = 2;
   RunState state;
-  EarlyStopping stopping(options, state);
+  EarlyStopping stopping(options, 100, state);
   const auto validated = [&](int64_t step, double value) {
     state.step = step;
     stopping.update_best(loss(value));
@@ -41,10 +41,30 @@ TEST_CASE("early stopping: patience counts validations since the best one") {
   CHECK(!stopping.patience_exhausted());
 }
 
+TEST_CASE("early stopping: no validation is the best before the share of the steps that best_after names") {
+  TrainOptions options;
+  options.best_after = GENERATE(0.2, 1.0);
+  RunState state;
+  EarlyStopping stopping(options, 100, state);
+  const auto validated = [&](int64_t step, double value) {
+    state.step = step;
+    stopping.update_best(loss(value));
+  };
+  validated(10, 1);
+  validated(20, 1);
+  CHECK(!state.best);
+  CHECK(state.validated == 20);
+  validated(30, 3);
+  validated(40, 4);
+  CHECK(state.best_step == (options.best_after < 1 ? 30 : 0));
+  validated(100, 5);  // the last one is always there to choose
+  CHECK(state.best_step == (options.best_after < 1 ? 30 : 100));
+}
+
 TEST_CASE("early stopping: a time limit of 0 is none") {
   TrainOptions options;
   RunState state;
-  const EarlyStopping stopping(options, state);
+  const EarlyStopping stopping(options, 100, state);
   options.time_limit = 0;
   CHECK(!stopping.out_of_time(1e9));
   options.time_limit = 60;

@@ -175,8 +175,9 @@ TEST_CASE("estimate: a run that does not fit is refused with the largest users a
     said = error.what();
   }
   cap_memory(0);
-  for (const char* part : {"and the cap is ", "computed before the first step", "Most was held by ",
-                           "weights ", "Try --batch-tokens 100 (now 200) with --grad-accumulation 4"}) {
+  for (const char* part :
+       {"and the cap is ", "computed before the first step", "Most was held by ", "weights ",
+        "Try --batch-tokens 100 (train.batch_tokens, now 200) with --grad-accumulation 4"}) {
     CHECK_THAT(said, containing(part));
   }
 }
@@ -253,7 +254,8 @@ TEST_CASE("estimate: other errors pass through, and bad_alloc is one of memory")
   CHECK_THAT(what, containing("out of memory") && containing("It ran out in a test"));
   CHECK_THAT(what, containing("Try a smaller model.d_model"));
   Linear made(2, 2, rng);  // stands for the model: what is asked for beside it is a batch
-  CHECK_THAT(explained(std::bad_alloc(), &made).second, containing("Try --batch-size 8 (now 16)"));
+  CHECK_THAT(explained(std::bad_alloc(), &made).second,
+             containing("Try --batch-size 8 (train.batch_size, now 16)"));
 }
 
 TEST_CASE("estimate: batches of a translator differ, and say in what") {

@@ -54,7 +54,7 @@ void plain_step(std::vector<Plain>& all, const OptimizerOptions& o, double rate,
   const double scale = o.grad_clip > 0 && norm > o.grad_clip ? o.grad_clip / norm : 1;
   for (size_t p = 0; p < all.size(); ++p) {
     Plain& x = all[p];
-    const double decay = x.matrix ? o.decay() : 0;
+    const double decay = x.matrix || o.decay_vectors ? o.decay() : 0;
     for (size_t i = 0; i < x.value.size(); ++i) {
       double g = x.gradient(i, p < 2);
       if (o.grad_clip_value > 0) g = std::clamp(g, -o.grad_clip_value, o.grad_clip_value);
@@ -119,6 +119,29 @@ TEST_CASE("optimizer: five steps of each kind equal a plain loop in double") {
         CHECK(optimizer.steps() == 5);
       }
     }
+  }
+}
+
+TEST_CASE("optimizer: vectors decay where asked, and a step can have a momentum of its own") {
+  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd}) {
+    CAPTURE(static_cast<int>(kind));
+    Tiny module;
+    std::vector<Plain> plain{Plain(module.weight, true), Plain(module.bias, false), Plain(module.idle, true)};
+    OptimizerOptions options{.kind = kind, .epsilon = 1e-3, .weight_decay = 0.3, .decay_vectors = true};
+    Optimizer optimizer(module, options);
+    CHECK(optimizer.decayed() == optimizer.size());
+    for (int step = 1; step <= 3; ++step) {
+      const double momentum = 1 - 0.1 * step;
+      backward(module.loss());
+      optimizer.begin_step(0.1, momentum);
+      optimizer.update();
+      optimizer.end_step();
+      options.beta1 = options.momentum = momentum;
+      plain_step(plain, options, 0.1, step);
+    }
+    CHECK(distance(module.weight.to_doubles(), plain[0].value) < 1e-12);
+    CHECK(distance(module.bias.to_doubles(), plain[1].value) < 1e-12);
+    CHECK(distance(module.idle.to_doubles(), plain[2].value) < 1e-12);
   }
 }
 

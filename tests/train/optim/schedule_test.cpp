@@ -58,10 +58,24 @@ TEST_CASE("schedule: cosine and linear fall from the peak to their final share")
 
 TEST_CASE("schedule: one-cycle rises from a 25th and ends at a 250,000th") {
   const Schedule schedule{.kind = ScheduleKind::one_cycle, .learning_rate = 1, .warmup_steps = 30};
-  CHECK(rate(schedule, 15) == Approx(0.52));
+  CHECK(rate(schedule, 1) == Approx(1.0 / 25));
+  CHECK(rate(schedule, 15) == Approx(1.0 / 25 + 24.0 / 25 * 14 / 29));
   CHECK(rate(schedule, 30) == Approx(1));
   CHECK(rate(schedule, 65) == Approx(0.5 + 0.5 / 250000));
   CHECK(rate(schedule, 100) == Approx(1 / 250000.0));
+}
+
+TEST_CASE("schedule: the momentum of one-cycle falls while the rate rises, and moves back") {
+  Schedule schedule{.kind = ScheduleKind::one_cycle, .learning_rate = 1, .warmup_steps = 30};
+  CHECK_FALSE(schedule.momentum(1, total));
+  schedule.cycle_momentum = true;
+  CHECK(*schedule.momentum(1, total) == Approx(0.95));
+  CHECK(*schedule.momentum(15, total) == Approx(0.95 - 0.1 * 14 / 29));
+  CHECK(*schedule.momentum(30, total) == Approx(0.85));
+  CHECK(*schedule.momentum(65, total) == Approx(0.9));
+  CHECK(*schedule.momentum(100, total) == Approx(0.95));
+  schedule.kind = ScheduleKind::cosine;
+  CHECK_FALSE(schedule.momentum(1, total));
 }
 
 TEST_CASE(

@@ -14,7 +14,7 @@ class Image final : public LongTask {
   void more_fields(Fields& f) override {
     f("side", side_, {1, 32}, "pixels a side that the model reads; 32 or a divisor of it, by averaging");
     f("pixel_zero", Choice(zero_, {"token", "pad"}),
-      "what a pixel of 0 is: a grey like others, or padding that is left out");
+      "what a pixel of 0 is: a grey like others, or padding that is left out (mean_over = all: masked)");
   }
 
   Tokens tokens() const override {

@@ -32,8 +32,10 @@ void LongOptions::fields(Fields& f) {
   f("scored", scored, {0, max_examples}, "test examples scored at most; 0: all");
   f("max_length", max_length, {0, 10'000'000},
     "tokens (bytes or pixels) of an input that are read at most; 0: as many as the model has positions");
-  f("mean_over", Choice(mean_over, {"real", "padded"}),
-    "what the sum over real tokens is divided by: their number, or model.max_length");
+  f("mean_over", Choice(mean_over, {"real", "padded", "all"}),
+    "what a mean is of: real tokens; the same, divided by model.max_length; all pixels, also those of 0");
+  f("whole_batches", whole_batches,
+    "scores leave out the examples that do not fill a batch of train.batch_size");
   f("buckets", buckets, "batches hold inputs of like length, out of 32 batches drawn at random");
   f("predict", Choice(predict, {"class", "masked", "causal"}),
     "what is learned: the class; tokens that are hidden; or each token from those before it");
@@ -71,10 +73,14 @@ void LongTask::load(const Config& config, const std::vector<NamedBytes>&, const 
   const int64_t first = options_.pool == Pool::first ? 1 : 0;
   if (config.model.max_length < 2)
     fail("model.max_length = ", config.model.max_length, ". Read at least 2 tokens.");
-  if (tokens().drop_zeros && (inside_attention(config.model.position) || first == 1)) {
+  if (tokens().drop_zeros && inside_attention(config.model.position)) {
     fail(
         "data.pixel_zero = pad leaves pixels out, so that neighbours are further apart than attention sees: "
-        "use model.position = learned or sinusoid and model.pool = mean, or data.pixel_zero = token.");
+        "use model.position = learned or sinusoid, or data.pixel_zero = token.");
+  }
+  if (options_.mean_over == LongOptions::MeanOver::all && !tokens().fixed) {
+    fail("data.mean_over = all: inputs of the task ", config.task_name,
+         " differ in length, so the padding of a batch would count. Use real or padded.");
   }
   if (!(options_.hidden_share >= 0 && options_.hidden_share < 1)) {
     fail("data.hidden_share = ", options_.hidden_share,
@@ -154,6 +160,7 @@ std::unique_ptr<Module> LongTask::model(const Config& config, Rng& rng) const {
                           .mean_over = options_.mean_over == LongOptions::MeanOver::padded
                                            ? config.model.max_length
                                            : int64_t{0},
+                          .mean_of_all = options_.mean_over == LongOptions::MeanOver::all,
                           .pairing = pairing()},
       attention_factory(config.attention.encoder), rng);
 }
@@ -232,7 +239,7 @@ std::vector<std::string> LongTask::tensor_names() const {
 
 int64_t LongTask::longest_of(const Sequences& set, std::span<const int64_t> numbers) const {
   int64_t longest = 1;
-  for (const int64_t number : numbers) longest = std::max(longest, length(set, number));
+  for (const int64_t number : numbers) longest = std::max(longest, columns(set, number));
   return longest;
 }
 
@@ -242,7 +249,7 @@ Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, 
   const auto count = static_cast<int64_t>(numbers.size());
   const int64_t rows = count * set.parts, first = options_.pool == Pool::first ? 1 : 0;
   std::vector<int32_t> ids(static_cast<size_t>(rows * longest)), places, lengths, labels;
-  if (tokens.drop_zeros) places.resize(ids.size());
+  if (tokens.drop_zeros) places.resize(static_cast<size_t>(rows * (longest + first)));
   Batch batch;
   for (int64_t part = 0; part < set.parts; ++part) {
     for (int64_t i = 0; i < count; ++i) {
@@ -250,16 +257,21 @@ Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, 
           set.at(numbers[static_cast<size_t>(i)], part).substr(0, static_cast<size_t>(longest_));
       const auto row = static_cast<size_t>((part * count + i) * longest);
       size_t at = row;
+      const auto add = [&](size_t place) {
+        // The place before all others is that of a token put first.
+        if (tokens.drop_zeros)
+          places[at + (at / static_cast<size_t>(longest) + 1) * static_cast<size_t>(first)] =
+              static_cast<int32_t>(place) + static_cast<int32_t>(first);
+        ids[at++] = static_cast<int32_t>(static_cast<uint8_t>(bytes[place]) + tokens.shift);
+      };
       for (size_t place = 0; place < bytes.size(); ++place) {
-        const auto byte = static_cast<uint8_t>(bytes[place]);
-        if (tokens.drop_zeros) {
-          if (byte == 0) continue;
-          places[at] = static_cast<int32_t>(place);
-        }
-        ids[at++] = static_cast<int32_t>(byte + tokens.shift);
+        if (!tokens.drop_zeros || bytes[place] != '\0') add(place);
       }
       // An input without tokens becomes one token of padding.
       lengths.push_back(static_cast<int32_t>(std::max<int64_t>(static_cast<int64_t>(at - row), 1) + first));
+      for (size_t place = 0; keeps_zeros() && place < bytes.size(); ++place) {
+        if (bytes[place] == '\0') add(place);
+      }
     }
   }
   batch.weight = static_cast<double>(count);
@@ -290,7 +302,7 @@ Batch LongTask::tensors(const Sequences& set, std::span<const int64_t> numbers, 
   const Shape shape{rows, longest};
   batch.tensors = {Tensor::of<int32_t>(ids, shape), list(labels)};
   if (has_lengths()) batch.tensors.push_back(list(lengths));
-  if (tokens.drop_zeros) batch.tensors.push_back(Tensor::of<int32_t>(places, shape));
+  if (tokens.drop_zeros) batch.tensors.push_back(Tensor::of<int32_t>(places, Shape{rows, longest + first}));
   if (!predicts_classes()) batch.tensors.push_back(list(asked));
   return batch;
 }

@@ -29,11 +29,13 @@ struct LongOptions {
   int64_t scored = 0;            ///< test examples scored at most; 0: all
   int64_t max_length = 0;        ///< tokens of an input that are read at most; 0: all
   Pool pool = Pool::mean;        ///< the mean of all tokens, or a token put first
-  /// What a mean over tokens is divided by: the number of real ones, or model.max_length.
-  enum class MeanOver { real, padded };
+  /// What a mean is taken over: the real tokens; the same, but divided by model.max_length; or all tokens of
+  /// an image, with those of 0 that no token attends to.
+  enum class MeanOver { real, padded, all };
   MeanOver mean_over = MeanOver::real;  ///< of Pool::mean
   int64_t head = 0;                     ///< hidden width of the classifying head; 0: none
-  bool buckets = true;  ///< batches hold inputs of like length, out of 32 batches drawn at random
+  bool whole_batches = false;  ///< scores leave out the examples that do not fill a batch of train.batch_size
+  bool buckets = true;         ///< batches hold inputs of like length, out of 32 batches drawn at random
   /// What is learned: the class; tokens that are hidden; each token from those before it.
   enum class Predict { classes, masked, causal };
   Predict predict = Predict::classes;  ///< the others are pre-training: train/loop/pretraining.h
@@ -112,8 +114,16 @@ class LongTask : public Task {
  private:
   struct Result;
   bool predicts_classes() const { return options_.predict == LongOptions::Predict::classes; }
+  /// Zero pixels stay in the batch, behind all others and past the length.
+  bool keeps_zeros() const { return tokens().drop_zeros && options_.mean_over == LongOptions::MeanOver::all; }
+  /// The examples out of `count` that are scored.
+  int64_t scored_of(int64_t count) const;
   bool has_lengths() const { return !tokens().fixed || tokens().drop_zeros; }
   int64_t length(const Sequences& set, int64_t example) const;
+  /// The columns that an example takes up in a batch: its length, or all its pixels.
+  int64_t columns(const Sequences& set, int64_t example) const {
+    return keeps_zeros() ? static_cast<int64_t>(set.at(example).size()) : length(set, example);
+  }
   int64_t longest_of(const Sequences& set, std::span<const int64_t> numbers) const;
   /// A batch padded to `longest`. The hidden tokens are a pure function of (seed, drawn, example).
   Batch tensors(const Sequences& set, std::span<const int64_t> numbers, uint64_t drawn,

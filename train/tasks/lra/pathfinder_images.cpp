@@ -21,7 +21,8 @@ class Pathfinder final : public LongTask {
     f("side", side_, {1, 256},
       "pixels a side that the model reads; the resolution or a divisor of it, by averaging");
     f("pixel_zero", Choice(zero_, {"token", "pad"}),
-      "what a pixel of 0, the ground, is: a grey like others, or padding that is left out");
+      "what a pixel of 0, the ground, is: a grey like others, or padding that is left out (mean_over = all: "
+      "masked)");
   }
 
   void check(const Config&) const override {

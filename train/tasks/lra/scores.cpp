@@ -19,7 +19,7 @@ struct LongTask::Result {
 
 std::vector<std::vector<int64_t>> LongTask::scored_together(const Sequences& set, int64_t count) const {
   std::vector<std::pair<int64_t, int64_t>> order;  // length, number: batches hold inputs of similar length
-  for (int64_t i = 0; i < count; ++i) order.emplace_back(length(set, i), i);
+  for (int64_t i = 0; i < count; ++i) order.emplace_back(columns(set, i), i);
   std::sort(order.begin(), order.end());
   std::vector<std::vector<int64_t>> batches;
   for (const auto& [length, number] : order) {
@@ -64,17 +64,21 @@ Scores LongTask::scores_of(const Result& result) const {
   return {.list = {{"loss", result.loss}, {"accuracy", result.accuracy}}, .lower_is_better = true};
 }
 
+int64_t LongTask::scored_of(int64_t count) const {
+  return options_.whole_batches && count > batch_ ? count / batch_ * batch_ : count;
+}
+
 Scores LongTask::validate(Module& model) const {
   return scores_of(
-      score(model, splits_.validation, std::min(splits_.validation.count(), options_.validation)));
+      score(model, splits_.validation, scored_of(std::min(splits_.validation.count(), options_.validation))));
 }
 
 std::vector<ValidationPart> LongTask::validation_cost(Module& model) const {
   const Sequences& set = splits_.validation;
-  const auto batches = scored_together(set, std::min(set.count(), options_.validation));
+  const auto batches = scored_together(set, scored_of(std::min(set.count(), options_.validation)));
   const auto tokens = [&](const std::vector<int64_t>& numbers) {
     double sum = 0;
-    for (const int64_t number : numbers) sum += static_cast<double>(length(set, number));
+    for (const int64_t number : numbers) sum += static_cast<double>(columns(set, number));
     return sum;
   };
   const auto part = [&](const std::vector<int64_t>& numbers, double all) {
@@ -107,7 +111,7 @@ std::vector<ValidationPart> LongTask::validation_cost(Module& model) const {
 
 Evaluation LongTask::test(Module& model, const DecodeOptions&) const {
   const Sequences& set = splits_.test;
-  const int64_t count = options_.scored > 0 ? std::min(options_.scored, set.count()) : set.count();
+  const int64_t count = scored_of(options_.scored > 0 ? std::min(options_.scored, set.count()) : set.count());
   const Result result = score(model, set, count);
   const std::vector<std::string> names = classes();
   Evaluation out;

@@ -7,8 +7,7 @@
 #include "heed/core/kernels/linear_attention/polynomial_backward.h"
 #include "heed/core/kernels/linear_attention/polynomial_sums.h"
 #include "heed/tests/catch.h"
-#include "heed/tests/core/kernels/attention_arguments_on_device.h"
-#include "heed/tests/core/kernels/attention_reference.h"
+#include "heed/tests/core/kernels/attention/run_attention.h"
 
 namespace heed {
 namespace {
@@ -31,31 +30,10 @@ struct Inputs {
         dout(heads(s.B, s.H, s.Tq, s.dv, dtype, 4)) {}
 };
 
-struct Outputs {
-  Tensor out, lse, dq, dk, dv, drelative;
-};
-
-Outputs run(Device device, const Inputs& x, const AttentionTerms& terms) {
-  Outputs y{.out = blank_like(x.dout),
-            .lse = Tensor({x.q.extent(0), x.q.extent(1), x.q.extent(2)}, x.q.dtype()),
-            .dq = blank_like(x.q),
-            .dk = blank_like(x.k),
-            .dv = blank_like(x.v),
-            .drelative = terms.relative && terms.softcap == 0 ? empty_like(terms.relative) : Tensor()};
-  launch_on<kernel::Attention>(device, x.q, x.k, x.v, terms, y.out, y.lse);
-  launch_on<kernel::AttentionBack>(device,
-                                   kernel::AttentionBackTensors{.q = x.q,
-                                                                .k = x.k,
-                                                                .v = x.v,
-                                                                .out = y.out,
-                                                                .lse = y.lse,
-                                                                .dout = x.dout,
-                                                                .dq = y.dq,
-                                                                .dk = y.dk,
-                                                                .dv = y.dv,
-                                                                .drelative = y.drelative},
-                                   terms);
-  return y;
+test::HeadOutputs run(Device device, const Inputs& x, const AttentionTerms& terms) {
+  const bool trained = terms.relative && terms.softcap == 0;
+  return test::run_attention_on<kernel::Attention, kernel::AttentionBack>(
+      device, x, terms, trained ? empty_like(terms.relative) : Tensor());
 }
 
 /// Largest difference from the CPU's, relative to the largest number where that is above one.
@@ -76,7 +54,7 @@ double apart(const Tensor& found, const Tensor& wanted) {
 void compare(const Inputs& x, const AttentionTerms& terms, double near) {
   AttentionTerms exact = terms;
   exact.rounding = Rounding::none;
-  const Outputs want = run(Device::cpu, x, exact), y = run(device_here(), x, terms);
+  const test::HeadOutputs want = run(Device::cpu, x, exact), y = run(device_here(), x, terms);
   CHECK(apart(y.out, want.out) < near);
   CHECK(apart(y.lse, want.lse) < near);
   CHECK(apart(y.dq, want.dq) < near);
@@ -187,7 +165,7 @@ TEST_CASE("attention on devices: the tensor cores' products are exact where roun
   terms.bias = test::tensor(own, {1, 1, 70, 70}, DType::f32);
   AttentionTerms exact = terms;
   exact.rounding = Rounding::none;
-  const Outputs y = run(device_here(), x, terms), want = run(Device::cpu, x, exact);
+  const test::HeadOutputs y = run(device_here(), x, terms), want = run(Device::cpu, x, exact);
   CHECK(y.out.to_doubles() == want.out.to_doubles());
   CHECK(apart(y.lse, want.lse) < 1e-6);
   CHECK(apart(y.dv, want.dv) < 1e-6);
@@ -209,7 +187,7 @@ TEST_CASE("attention on devices: scales of any sign, with rounded products") {
     const AttentionTerms exact{.scale = scale, .causal = causal, .rounding = Rounding::none};
     AttentionTerms terms = exact;
     terms.rounding = rounding;
-    const Outputs y = run(device_here(), x, terms), want = run(Device::cpu, x, exact);
+    const test::HeadOutputs y = run(device_here(), x, terms), want = run(Device::cpu, x, exact);
     CHECK(apart(y.out, want.out) < 0.02);
     CHECK(apart(y.lse, want.lse) < 1e-6);
   }

@@ -8,32 +8,43 @@
 
 namespace heed::test {
 
-/// Outputs [B, H, Tq, dv], log-sum-exp of rows [B, H, Tq], and gradients in the shapes of q, k and v.
+/// Outputs [B, H, Tq, dv], log-sum-exp of rows [B, H, Tq], gradients in the shapes of q, k and v, and that of
+/// relative biases, if any.
 struct HeadOutputs {
-  Tensor out, lse, dq, dk, dv;
+  Tensor out, lse, dq, dk, dv, drelative;
 };
 
-/// Forward, then backward with x.dout, on the device of launch_here(). What the kernels leave unwritten is
-/// seen: outputs begin as blank_like() makes them.
-template <class Forward, class Backward, class Terms>
-HeadOutputs run_attention(const HeadInputs& x, const Terms& terms) {
+/// Forward, then backward with x.dout, on `device`; x has q, k, v and dout. What the kernels leave unwritten
+/// is seen: outputs begin as blank_like() makes them. `drelative` gets the gradient of relative biases.
+template <class Forward, class Backward, class Inputs, class Terms>
+HeadOutputs run_attention_on(Device device, const Inputs& x, const Terms& terms,
+                             const Tensor& drelative = {}) {
   HeadOutputs y{.out = blank_like(x.dout),
                 .lse = Tensor({x.q.extent(0), x.q.extent(1), x.q.extent(2)}, x.q.dtype()),
                 .dq = blank_like(x.q),
                 .dk = blank_like(x.k),
-                .dv = blank_like(x.v)};
-  launch_here<Forward>(x.q, x.k, x.v, terms, y.out, y.lse);
-  launch_here<Backward>(kernel::AttentionBackTensors{.q = x.q,
-                                                     .k = x.k,
-                                                     .v = x.v,
-                                                     .out = y.out,
-                                                     .lse = y.lse,
-                                                     .dout = x.dout,
-                                                     .dq = y.dq,
-                                                     .dk = y.dk,
-                                                     .dv = y.dv},
-                        terms);
+                .dv = blank_like(x.v),
+                .drelative = drelative};
+  launch_on<Forward>(device, x.q, x.k, x.v, terms, y.out, y.lse);
+  launch_on<Backward>(device,
+                      kernel::AttentionBackTensors{.q = x.q,
+                                                   .k = x.k,
+                                                   .v = x.v,
+                                                   .out = y.out,
+                                                   .lse = y.lse,
+                                                   .dout = x.dout,
+                                                   .dq = y.dq,
+                                                   .dk = y.dk,
+                                                   .dv = y.dv,
+                                                   .drelative = y.drelative},
+                      terms);
   return y;
+}
+
+/// The same on the device of launch_here().
+template <class Forward, class Backward, class Terms>
+HeadOutputs run_attention(const HeadInputs& x, const Terms& terms) {
+  return run_attention_on<Forward, Backward>(device_here(), x, terms);
 }
 
 }  // namespace heed::test

@@ -15,11 +15,11 @@ Tensor copy_of(const Tensor& x) {
   return out;
 }
 
-Tensor state_of(double rate, double steps, const Tensor& gradient) {
+Tensor state_of(double rate, double steps, const Tensor& gradient, double momentum) {
   Tensor total(Shape{1}, DType::f64);
   launch<kernel::SquareSum>(Device::cpu, gradient, total);
-  const std::vector<double> values = {rate, steps, total.item()};
-  return Tensor::of<double>(values, Shape{3});
+  const std::vector<double> values = {rate, steps, total.item(), momentum};
+  return Tensor::of<double>(values, Shape{4});
 }
 
 double clip_factor(const std::vector<double>& gradient, double clip) {
@@ -43,17 +43,19 @@ TEST_CASE("adamw: several steps, decoupled or not, clipped or not") {
          second = Tensor::zeros(Shape{size}, dtype);
   auto w = values.to_doubles();
   std::vector<double> m(w.size(), 0.0), v(w.size(), 0.0);
+  const double beta1s[] = {0.95, 0.9, 0.85, 0.9};
   for (int step = 0; step < 4; ++step) {
     const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(10 + step));
-    const double rate = 0.01 * (step + 1);
-    launch_here<kernel::AdamW>(values, gradient, first, second, state_of(rate, step, gradient), constants);
+    const double rate = 0.01 * (step + 1), beta1 = beta1s[step];
+    launch_here<kernel::AdamW>(values, gradient, first, second, state_of(rate, step, gradient, beta1),
+                               constants);
     const auto slopes = gradient.to_doubles();
     const double factor = clip_factor(slopes, constants.clip);
     for (size_t i = 0; i < w.size(); ++i) {
       const double g = factor * slopes[i] + (constants.decoupled ? 0 : constants.decay * w[i]);
-      m[i] = constants.beta1 * m[i] + (1 - constants.beta1) * g;
+      m[i] = beta1 * m[i] + (1 - beta1) * g;
       v[i] = constants.beta2 * v[i] + (1 - constants.beta2) * g * g;
-      const double mean = m[i] / (1 - std::pow(constants.beta1, step + 1));
+      const double mean = m[i] / (1 - std::pow(beta1, step + 1));
       const double square = v[i] / (1 - std::pow(constants.beta2, step + 1));
       if (constants.decoupled) w[i] -= rate * constants.decay * w[i];
       w[i] -= rate * mean / (std::sqrt(square) + constants.epsilon);
@@ -68,7 +70,7 @@ TEST_CASE("adamw: the first step goes by the rate against the sign, no gradient 
   const OnEachDevice here;
   const Tensor start = Tensor::from({1, 1, 1}), gradient = Tensor::from({5, -1e-3F, 0});
   Tensor values = copy_of(start), first = Tensor::zeros(Shape{3}), second = Tensor::zeros(Shape{3});
-  launch_here<kernel::AdamW>(values, gradient, first, second, state_of(0.1, 0, gradient),
+  launch_here<kernel::AdamW>(values, gradient, first, second, state_of(0.1, 0, gradient, 0.9),
                              kernel::AdamWConstants{});
   const auto out = values.to_host();
   CHECK(out[0] == Approx(0.9));
@@ -86,11 +88,12 @@ TEST_CASE("sgd: momentum, decay and clipping") {
   std::vector<double> speed(w.size(), 0.0);
   for (int step = 0; step < 3; ++step) {
     const Tensor gradient = random_tensor(Shape{size}, dtype, static_cast<uint32_t>(5 + step));
-    launch_here<kernel::Sgd>(values, gradient, velocity, state_of(0.1, step, gradient), 0.9, 0.01, clip);
+    const double keep = step == 1 ? 0.8 : 0.9;
+    launch_here<kernel::Sgd>(values, gradient, velocity, state_of(0.1, step, gradient, keep), 0.01, clip);
     const auto slopes = gradient.to_doubles();
     const double factor = clip_factor(slopes, clip);
     for (size_t i = 0; i < w.size(); ++i) {
-      speed[i] = 0.9 * speed[i] + factor * slopes[i] + 0.01 * w[i];
+      speed[i] = keep * speed[i] + factor * slopes[i] + 0.01 * w[i];
       w[i] -= 0.1 * speed[i];
     }
   }
@@ -108,12 +111,12 @@ TEST_CASE("adamw: where the gradient is not finite, nothing is written") {
   const Tensor values = random_tensor(Shape{size}, dtype, 2), first = random_tensor(Shape{size}, dtype, 3),
                second = random_tensor(Shape{size}, dtype, 4);
   const auto w = values.to_doubles(), m = first.to_doubles(), v = second.to_doubles();
-  launch_here<kernel::AdamW>(values, gradient, first, second, state_of(0.1, 3, gradient),
+  launch_here<kernel::AdamW>(values, gradient, first, second, state_of(0.1, 3, gradient, 0.9),
                              kernel::AdamWConstants{});
   CHECK(values.to_doubles() == w);
   CHECK(first.to_doubles() == m);
   CHECK(second.to_doubles() == v);
-  launch_here<kernel::Sgd>(values, gradient, first, state_of(0.1, 3, gradient), 0.9, 0.1, 1);
+  launch_here<kernel::Sgd>(values, gradient, first, state_of(0.1, 3, gradient, 0.9), 0.1, 1);
   CHECK(values.to_doubles() == w);
   CHECK(first.to_doubles() == m);
 }

@@ -137,9 +137,56 @@ TEST_CASE("lra: a pixel of 0 is a token like others, or is left out while the ot
     }
   }
   CHECK(zeros > 0);
-  for (const auto& setting : Settings{{"model.position", "rope"}, {"model.pool", "first"}}) {
-    Config wrong = made("lra-pathfinder-skyformer", {setting});
-    CHECK_THROWS_WITH(load(wrong), containing("data.pixel_zero = pad"));
+  Config wrong = made("lra-pathfinder-skyformer", {{"model.position", "rope"}});
+  CHECK_THROWS_WITH(load(wrong), containing("data.pixel_zero = pad"));
+}
+
+TEST_CASE(
+    "lra: pixels of 0 that stay come last, past the length, and a token put first moves all places by one") {
+  const std::string pool = GENERATE("mean", "first");
+  const size_t first = pool == "first" ? 1 : 0;
+  Config config =
+      made("lra-pathfinder-google",
+           {{"data.side", "8"}, {"model.max_length", "65"}, {"model.pool", pool}, {"train.batch_size", "4"}});
+  load(config);
+  config.task->plan(0);
+  const Batch batch = config.task->batch(0);
+  REQUIRE(batch.tensors[0].shape() == Shape{4, 64});
+  REQUIRE(batch.tensors[3].shape() == Shape{4, 64 + static_cast<int64_t>(first)});
+  const std::vector<double> ids = batch.tensors[0].to_doubles(), lengths = batch.tensors[2].to_doubles(),
+                            places = batch.tensors[3].to_doubles();
+  bool dark = false;
+  for (size_t row = 0; row < 4; ++row) {
+    std::set<double> seen;
+    for (size_t t = 0; t < 64 + first; ++t) {
+      const double place = places[row * (64 + first) + t];
+      seen.insert(place);
+      if (t < first) CHECK(place == 0);
+      if (t >= first) CHECK((ids[row * 64 + t - first] != 0) == (static_cast<double>(t) < lengths[row]));
+    }
+    CHECK(seen.size() == 64 + first);
+    dark = dark || lengths[row] < 64;
+  }
+  CHECK(dark);
+  // A word of another length would bring the padding of its batch into the mean.
+  Config words = made("lra-listops-google", {{"data.mean_over", "all"}});
+  CHECK_THROWS_WITH(load(words), containing("data.mean_over = all"));
+}
+
+TEST_CASE("lra: scores leave out what does not fill a batch, where the recipe does") {
+  for (const bool whole : {false, true}) {
+    Config config = made("lra-listops", {{"data.test_size", "20"},
+                                         {"data.scored", "0"},
+                                         {"train.batch_size", "8"},
+                                         {"data.whole_batches", whole ? "true" : "false"}});
+    load(config);
+    Rng rng(1);
+    const auto model = config.task->model(config, rng);
+    const Evaluation found = config.task->test(*model, config.decode);
+    CHECK_THAT(found.notes.at(0), containing(whole ? "16 of 20 test examples" : "20 test examples"));
+    int64_t counted = 0;
+    for (const int64_t one : found.confusion->counts) counted += one;
+    CHECK(counted == (whole ? 16 : 20));
   }
 }
 

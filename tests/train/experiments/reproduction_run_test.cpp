@@ -1,0 +1,318 @@
+// Reproductions that train: budgets and signals, curves on file, verdicts with their error, averages, and the
+// figures in a short form.
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <set>
+#include <sstream>
+
+#include "heed/core/io/json.h"
+#include "heed/tests/train/shell.h"
+#include "heed/train/experiments/reproduction.h"
+#include "heed/train/run/checkpoint_folder.h"
+#include "heed/train/run/metrics_log.h"
+
+using namespace heed;
+
+namespace {
+
+/// Short expressions for a small model: a step takes some milliseconds.
+const std::vector<std::string> small{"--num-examples", "300", "--validation", "20", "--test-size",     "52",
+                                     "--max-length",   "48",  "--data.below", "48", "--data.shortest", "8",
+                                     "--depth",        "3",   "--arguments",  "6",  "--operators",     "0.5",
+                                     "--batch-size",   "4",   "--threads",    "1"};
+
+std::vector<std::string> listops(const std::string& rows, const std::vector<std::string>& more) {
+  return with(with({"reproduce", "fast-table1", "--rows", rows}, small), more);
+}
+
+std::vector<std::string> lines_of(const std::string& words) {
+  std::istringstream in(words);
+  std::vector<std::string> out;
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
+/// The rows of a curve: its numbers, NaN where there is none.
+std::vector<std::vector<double>> numbers_of(const std::string& csv) {
+  std::vector<std::vector<double>> out;
+  for (const std::string& line : lines_of(csv)) {
+    if (line.starts_with('#') || line.starts_with("step,")) continue;
+    std::vector<double> row;
+    std::istringstream in(line + ",");
+    for (std::string cell; std::getline(in, cell, ',');) row.push_back(cell.empty() ? NAN : std::stod(cell));
+    out.push_back(row);
+  }
+  return out;
+}
+
+Path only_run(const Path& folder) {
+  const std::vector<Path> names = io::list(folder);
+  REQUIRE(names.size() == 1);
+  return folder / names[0];
+}
+
+}  // namespace
+
+TEST_CASE("reproduce: a budget saves and stops, a signal too, and the curve goes on over all of them") {
+  const Shell shell;
+  const auto words = [&](const std::vector<std::string>& more) {
+    return listops("Vanilla/ListOps", with({"--steps", "10000", "--validate-every", "1000"}, more));
+  };
+  const Path folder = shell.scratch / "runs" / "reproduce-fast-table1";
+  const Result first = shell.run(words({"--budget", "1s"}));
+  CAPTURE(first.err, first.out);
+  REQUIRE(first.code == 0);
+  CHECK_THAT(first.err, containing("the budget is spent, everything is saved: 0 of 1 runs are done") &&
+                            containing("heed reproduce fast-table1 --rows Vanilla/ListOps") &&
+                            containing("--steps 10000") && containing("--budget 1s\n"));
+  const Path run = only_run(folder / "runs");
+  CHECK_FALSE(io::exists(run / "scores.json"));
+  // Ctrl-C, once the run has gone on.
+  const int64_t before = list_checkpoints(run).empty() ? 0 : list_checkpoints(run).back();
+  const pid_t child = shell.start(words({}));
+  for (int i = 0; i < 600; ++i) {
+    ::usleep(50000);
+    if (!list_checkpoints(run).empty() && list_checkpoints(run).back() > before) break;
+  }
+  ::kill(child, SIGINT);
+  const Result second = shell.end(child);
+  CAPTURE(second.err);
+  REQUIRE(second.code == 130);
+  CHECK_THAT(second.err, containing("goes on") && containing("stopped, and saved: 0 of 1 runs are done"));
+  CHECK_THAT(second.out,
+             containing("Vanilla/ListOps") && containing("seed 1 at step ") && containing(" of 10,000"));
+  const Path curve = folder / "results" / "fast-table1-Vanilla-ListOps-s1.csv";
+  const std::vector<std::vector<double>> half = numbers_of(io::read(curve));
+  REQUIRE_FALSE(half.empty());
+  CHECK(half.back()[0] < 10000);
+  CHECK(io::exists(folder / "results" / "fast-table1-ListOps-loss-seconds.svg"));
+  // To its end, then nothing is left to do.
+  const Result third = shell.run(words({}));
+  CAPTURE(third.err);
+  REQUIRE(third.code == 0);
+  CHECK_THAT(third.err, containing("goes on"));
+  const std::string csv = io::read(curve);
+  const std::vector<std::vector<double>> all = numbers_of(csv);
+  CHECK(all.size() > half.size());
+  double step = 0, seconds = 0, validations = 0;
+  for (const std::vector<double>& row : all) {
+    REQUIRE(row.size() == 5);
+    CHECK(row[0] == step + all[0][0]);  // every logged step once, over three sessions
+    CHECK(row[1] >= seconds);
+    CHECK(std::isfinite(row[2]));
+    step = row[0];
+    seconds = row[1];
+    validations += std::isfinite(row[4]) ? 1 : 0;
+  }
+  CHECK(step == 10000);
+  CHECK(validations == 10);
+  for (size_t i = 0; i < half.size(); ++i) CHECK(all[i][1] == half[i][1]);  // pauses count for nothing
+  for (const char* part :
+       {"# command: heed reproduce fast-table1 --rows Vanilla/ListOps ", "# attention: softmax\n",
+        "# recipe: lra-listops-skyformer\n", "# seed: 1\n", "train.max_steps 10000 (recipe: 50000)",
+        "# commit: ", "# machine: ", "# date: 20", "step,seconds,train_loss,valid_loss,valid_accuracy\n"})
+    CHECK_THAT(csv, containing(part));
+  const std::string scored = io::read(run / "scores.json");
+  CHECK_THAT(shell.run(words({"--budget", "1h"})).err, containing("is there"));
+  CHECK(io::read(run / "scores.json") == scored);
+}
+
+TEST_CASE("reproduce: a budget that is over before the first step leaves a run that can be resumed") {
+  const Shell shell;
+  // Expressions of this length take longer to make than the budget lasts.
+  const Result stopped = shell.run({"reproduce",      "fast-table1",
+                                    "--rows",         "Vanilla/ListOps",
+                                    "--budget",       "1s",
+                                    "--num-examples", "150000",
+                                    "--validation",   "4",
+                                    "--test-size",    "4",
+                                    "--steps",        "60",
+                                    "--batch-size",   "1",
+                                    "--d-model",      "8",
+                                    "--d-ff",         "8",
+                                    "--threads",      "1"});
+  CAPTURE(stopped.err);
+  REQUIRE(stopped.code == 0);
+  CHECK_THAT(stopped.err, containing("0 of 1 runs are done"));
+  const Path run = only_run(shell.scratch / "runs" / "reproduce-fast-table1" / "runs");
+  CHECK(io::exists(run / "config.toml"));
+  const std::vector<int64_t> steps = list_checkpoints(run);
+  const int64_t more = (steps.empty() ? 0 : steps.back()) + 1;
+  const Result resumed = shell.run({"resume", run.string(), "--steps", std::to_string(more)});
+  CAPTURE(resumed.err);
+  CHECK(resumed.code == 0);
+  CHECK(io::exists(run / "scores.json"));
+}
+
+TEST_CASE("reproduce: a row has its error, its baseline, both validations and what is not the recipe's") {
+  const Shell shell;
+  const Result result = shell.run(
+      listops("Fastmax1/ListOps,Vanilla/ListOps", {"--steps", "6", "--validate-every", "2", "--quiet"}));
+  CAPTURE(result.err, result.out);
+  REQUIRE(result.code == 0);
+  CHECK_THAT(result.out, containing(" of 52 ") && containing("majority ") && containing("tested at step ") &&
+                             containing("last ") && containing("changed: ") &&
+                             containing("train.max_steps 6 (recipe: 50000)") &&
+                             !containing("attention.encoder"));
+  CHECK_THAT(result.out, containing("Fastmax1/average") && containing("57.618                     -"));
+  const Path folder = shell.scratch / "runs" / "reproduce-fast-table1";
+  const std::vector<std::string> csv = lines_of(io::read(folder / "reproduce.csv"));
+  REQUIRE(csv.size() == 5);
+  CHECK_THAT(csv[1], containing("Vanilla/ListOps,38.37,") && containing(",52,"));
+  for (const Path& name : io::list(folder / "runs"))
+    CHECK_THAT(io::read(folder / "runs" / name / "scores.json"), containing("\"examples\": 52"));
+  const std::string page = io::read(folder / "results" / "fast-table1.md");
+  CHECK_THAT(page, containing("# fast-table1\n") && containing("| Vanilla/ListOps | 38.37 | ") &&
+                       containing("| Fastmax1/average | 57.62 | - |") &&
+                       containing("](fast-table1-ListOps-valid_accuracy-seconds.svg)") &&
+                       containing("](fast-table1-ListOps-loss-steps.svg)"));
+  for (const std::string& line : lines_of(page)) {
+    if (!line.starts_with('|')) CHECK(line.size() <= 124);  // ± is two bytes
+  }
+  // Elsewhere, as maintainers keep them.
+  const Result kept = shell.run(
+      listops("Vanilla/ListOps", {"--steps", "6", "--validate-every", "2", "--quiet", "--results", "kept"}));
+  CHECK(kept.code == 0);
+  CHECK(io::exists(shell.scratch / "kept" / "fast-table1-Vanilla-ListOps-s1.csv"));
+  CHECK(io::exists(shell.scratch / "kept" / "fast-table1.md"));
+}
+
+TEST_CASE("reproduce: accuracy over speed is drawn from the runs of the table that has them") {
+  const Shell shell;
+  const std::vector<std::string> more{"--steps", "3", "--quiet"};
+  REQUIRE(shell.run(listops("Fastmax1/ListOps", more)).code == 0);
+  const Path runs = shell.scratch / "runs" / "reproduce-fast-table1" / "runs";
+  const Path run = only_run(runs);
+  const std::string scored = io::read(run / "manifest.json");
+  std::vector<std::string> words = listops("Fastmax1/ListOps", more);
+  words[1] = "fast-figure5";
+  const Result result = shell.run(words);
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(only_run(runs) == run);
+  CHECK(io::read(run / "manifest.json") == scored);  // not trained again
+  const Path results = shell.scratch / "runs" / "reproduce-fast-figure5" / "results";
+  CHECK_THAT(io::read(results / "fast-figure5-ListOps-bubbles.svg"), containing(">Fastmax1<"));
+  CHECK_FALSE(io::exists(results / "fast-figure5-average-bubbles.svg"));  // of one column of five
+  CHECK_THAT(io::read(results / "fast-figure5.md"), containing("](fast-figure5-ListOps-bubbles.svg)"));
+}
+
+TEST_CASE("reproduce: kinds of dropout are rows of their own, each with its rate") {
+  const Shell shell;
+  const Result result = shell.run({"reproduce",      "fast-figure2",
+                                   "--steps",        "2",
+                                   "--num-examples", "40",
+                                   "--validation",   "10",
+                                   "--test-size",    "10",
+                                   "--batch-size",   "4",
+                                   "--data.side",    "8",
+                                   "--max-length",   "64",
+                                   "--threads",      "1",
+                                   "--limit",        "100000",
+                                   "--quiet"});
+  CAPTURE(result.err, result.out);
+  REQUIRE(result.code == 0);
+  const Path folder = shell.scratch / "runs" / "reproduce-fast-figure2";
+  std::set<std::string> kinds;
+  for (const Path& name : io::list(folder / "runs")) {
+    const std::string settings = io::read(folder / "runs" / name / "config.toml");
+    for (const std::string& line : lines_of(settings)) {
+      if (line.starts_with("attention_dropout") || line.starts_with("encoder = "))
+        kinds.insert(line.substr(0, line.find('#')));
+    }
+  }
+  CHECK(io::list(folder / "runs").size() == 7);
+  CHECK(kinds.size() == 3 + 4);  // rates 0, 0.1 and 0.3; the default and three kinds
+  for (const char* row : {"none", "quadratic-0-3", "standard-0-1", "1d-0-3"})
+    CHECK(io::exists(folder / "results" / text("fast-figure2-", row, "-Image-s1.csv")));
+  CHECK_THAT(io::read(folder / "results" / "fast-figure2-Image-loss-steps.svg"),
+             containing("quadratic-0.1, quadratic-0.3, standard-0.1"));
+}
+
+TEST_CASE("reproduce: maps of trained models stand side by side") {
+  const Shell shell;
+  const Result result = shell.run({"reproduce",      "fast-figure4",
+                                   "--steps",        "2",
+                                   "--layers",       "1",
+                                   "--d-model",      "16",
+                                   "--heads",        "2",
+                                   "--d-ff",         "16",
+                                   "--batch-size",   "4",
+                                   "--num-examples", "2000",
+                                   "--threads",      "1",
+                                   "--limit",        "100000",
+                                   "--quiet"});
+  CAPTURE(result.err, result.out);
+  REQUIRE(result.code == 0);
+  const Path results = shell.scratch / "runs" / "reproduce-fast-figure4" / "results";
+  for (const char* column : {"MNIST", "Shakespeare"}) {
+    const std::string svg = io::read(results / text("fast-figure4-", column, "-maps.svg"));
+    CHECK_THAT(svg, containing(">Vanilla 0<") && containing(">Fastmax2 0<") && containing("head 1"));
+  }
+  CHECK_THAT(io::read(results / "fast-figure4.md"), containing("](fast-figure4-Shakespeare-maps.svg)"));
+}
+
+TEST_CASE("reproduce: time over length is drawn masked and unmasked from one measurement") {
+  const Shell shell;
+  const Result result = shell.run({"reproduce", "fast-figure3", "--rows", "D=32,D=32-masked", "--longest",
+                                   "64", "--threads", "1", "--quiet"});
+  CAPTURE(result.err, result.out);
+  REQUIRE(result.code == 0);
+  const Path folder = shell.scratch / "runs" / "reproduce-fast-figure3";
+  CHECK(io::list(folder / "lengths").size() == 2);  // one a row
+  for (const char* name : {"fast-figure3-D-32.svg", "fast-figure3-D-32-masked.svg"}) {
+    const std::string svg = io::read(folder / "results" / name);
+    CHECK_THAT(svg, containing("softmax") && containing("Fastmax1") && containing("Fastmax2"));
+    int64_t drawn = 0;
+    for (size_t at = svg.find("<path fill=\"none\""); at != std::string::npos;
+         at = svg.find("<path fill=\"none\"", at + 1)) {
+      ++drawn;
+      const std::string line = svg.substr(at, svg.find('>', at) - at);
+      CHECK(std::count(line.begin(), line.end(), 'L') == 1);  // 32 and 64 tokens, of one mask
+    }
+    CHECK(drawn == 3);
+  }
+  CHECK_THAT(io::read(folder / "results" / "fast-figure3-D-32-masked.svg"), containing("masked"));
+}
+
+TEST_CASE("reproduce: a budget, a length and settings that do not fit are refused by name") {
+  const Shell shell;
+  check_refused(shell, {"reproduce", "fast-table1", "--budget", "2 hours"}, 2,
+                {"--budget = '2 hours'", "90s, 30m, 2h or 1h30m"});
+  check_refused(shell, {"compare", "recall", "--attention", "softmax", "--budget", "0s"}, 2,
+                {"--budget = '0s'"});
+  check_refused(shell, {"reproduce", "fast-table1", "--longest", "512"}, 2,
+                {"--longest is for tables of lengths"});
+  check_refused(shell, {"reproduce", "fast-figure3", "--longest", "1"}, 2, {"--longest = 1"});
+  check_refused(shell, {"reproduce", "fast-figure3", "--steps", "5"}, 2, {"--steps 5", "trains nothing"});
+  check_refused(shell, {"reproduce", "fast-table1", "--attention", "linear"}, 2,
+                {"--attention does not go with a table"});
+  check_refused(shell, {"bench", "attention", "linear", "--from", "2"}, 2, {"--from = 2", "16 to"});
+}
+
+TEST_CASE("reproduction: averages are of whole rows, with the error of their columns") {
+  PublishedTable table{.name = "t", .about = "", .source = "", .tolerance = 1, .columns = {}, .rows = {}};
+  table.columns = {{.name = "A", .preset = "", .real_data = ""},
+                   {.name = "B", .preset = "", .real_data = ""}};
+  table.rows = {{"x", "softmax", {40, 60}, ""}, {"y", "linear", {30, NAN}, ""}, {"z", "li", {1, 2}, ""}};
+  const auto cell = [](const char* name, double value, double error, Verdict verdict) {
+    return Cell{.name = name, .ours = spread_of({value}), .error = error, .verdict = verdict};
+  };
+  std::vector<Cell> cells{cell("x/A", 41, 3, Verdict::reproduced), cell("x/B", 62, 4, Verdict::better),
+                          cell("y/B", 30, 1, Verdict::reproduced)};
+  const std::vector<Cell> averages = averages_of(table, cells);
+  REQUIRE(averages.size() == 2);  // z is not among the cells
+  CHECK(averages[0].name == "x/average");
+  CHECK(averages[0].paper == 50);
+  CHECK(averages[0].ours.mean == 51.5);
+  CHECK(averages[0].error == 2.5);
+  CHECK(averages[0].verdict == Verdict::reproduced);
+  CHECK(ours_text(averages[0]) == "51.5 \u00b1 2.5");
+  CHECK(averages[1].ours.count == 0);
+  CHECK(ours_text(averages[1]) == "-");
+  cells[1].verdict = Verdict::unknown;  // on other data
+  CHECK(averages_of(table, cells)[0].verdict == Verdict::unknown);
+  table.measure = Measure::loss;
+  CHECK(averages_of(table, cells).empty());
+}

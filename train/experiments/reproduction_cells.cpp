@@ -1,0 +1,116 @@
+// Chooses the cells of a reproduction and makes their settings.
+#include <algorithm>
+#include <cctype>
+
+#include "heed/train/experiments/preset_diff.h"
+#include "heed/train/experiments/reproduction_parts.h"
+
+namespace heed {
+namespace {
+
+std::string lower(std::string words) {
+  for (char& c : words) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return words;
+}
+
+bool named(const std::vector<std::string>& patterns, const PublishedRow& row, const PublishedColumn& column) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return names_cell(pattern, row, column); });
+}
+
+/// Fails at a pattern that no cell has.
+void check_patterns(const PublishedTable& table, const std::vector<std::string>& patterns,
+                    const std::vector<Work>& found) {
+  for (const std::string& pattern : patterns) {
+    const bool known = std::any_of(found.begin(), found.end(), [&](const Work& work) {
+      return names_cell(pattern, *work.row, *work.column);
+    });
+    if (known) continue;
+    std::string names;
+    for (const PublishedRow& row : table.rows) names += (names.empty() ? "" : ", ") + row.name;
+    for (const PublishedColumn& column : table.columns) names += ", " + column.name;
+    fail("--rows ", pattern, ": ", table.name, " has no such row or column. It has: ", names,
+         "; one cell is ROW/COLUMN.");
+  }
+}
+
+}  // namespace
+
+bool names_cell(const std::string& pattern, const PublishedRow& row, const PublishedColumn& column) {
+  const std::string wanted = lower(pattern);
+  return wanted == lower(row.name) || wanted == lower(column.name) ||
+         wanted == lower(row.name + "/" + column.name);
+}
+
+bool runs(const Work& work) {
+  const std::string& spec = work.row->attention_on(*work.column);
+  return !spec.empty() && why_unknown(spec).empty();
+}
+
+std::vector<Work> wanted_cells(const PublishedTable& table, const ReproductionOptions& options) {
+  std::vector<Work> out;
+  // The base row of a ratio runs too.
+  const bool ratio = table.measure == Measure::sooner || table.measure == Measure::steps_per_second;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const PublishedColumn& column = table.columns[i];
+    const bool column_asked = std::any_of(table.rows.begin(), table.rows.end(), [&](const PublishedRow& one) {
+      return named(options.rows, one, column);
+    });
+    for (const PublishedRow& row : table.rows) {
+      const bool asked = named(options.rows, row, column);
+      const bool first = &row == &table.rows.front() && ratio && column_asked;
+      if (!options.rows.empty() && !asked && !first) continue;
+      Work work{&row, &column, i, asked, {}, {}, {}};
+      work.cell = {.name = row.name + "/" + column.name, .paper = row.values[i]};
+      const std::string& spec = row.attention_on(column);
+      if (spec.empty())
+        work.cell.remark = row.note;
+      else if (const std::string why = why_unknown(spec); !why.empty())
+        work.cell.remark = "not run: " + why;
+      out.push_back(std::move(work));
+    }
+  }
+  check_patterns(table, options.rows, out);
+  const auto all = std::count_if(out.begin(), out.end(), runs);
+  int64_t number = 0;
+  for (Work& work : out) {
+    if (runs(work)) work.place = text(++number, " of ", all);
+  }
+  return out;
+}
+
+void give_up(Work& work, const Error& why) {
+  work.cell.remark = why.what();
+  work.cell.code = static_cast<int>(why.fault());
+  work.plans.clear();
+}
+
+Config config_of(const Work& work, const ReproductionOptions& options, int64_t seed) {
+  Config config = make_config(work.column->preset);
+  const std::string& spec = work.row->attention_on(*work.column);
+  const std::string where = "published_results.json: ";
+  config.set("attention.encoder", spec, where);
+  config.set("attention.decoder", spec, where);
+  for (const auto& [key, value] : work.row->settings) config.set(key, value, where);
+  options.adjust(config);
+  const auto data = options.data.find(work.column->name);
+  if (data != options.data.end()) config.set("data.path", data->second, "--data: ", SetBy::command_line);
+  config.train.seed += seed;
+  config.check();
+  return config;
+}
+
+std::string deviations_of(const Work& work, Config& config) {
+  std::string out;
+  for (const auto& [key, value, preset] : changed_settings(config)) {
+    const auto own = std::find_if(work.row->settings.begin(), work.row->settings.end(),
+                                  [&, &name = key](const auto& one) { return one.first == name; });
+    const bool by_row = own != work.row->settings.end() || key.starts_with("attention.");
+    if (by_row || key == "data.path" || key == "train.seed") continue;
+    const auto or_none = [](const std::string& words) { return words.empty() ? "none" : words; };
+    out += text(out.empty() ? "" : ", ", key, " ", or_none(value), " (recipe: ", or_none(preset), ")");
+  }
+  return out;
+}
+
+}  // namespace heed

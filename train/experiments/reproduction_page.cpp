@@ -1,0 +1,172 @@
+// The page of a table: its cells, curves over steps and seconds, and what the runs were made with.
+#include <algorithm>
+#include <cmath>
+
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/files.h"
+#include "heed/train/experiments/reproduction_parts.h"
+#include "heed/train/run/registration.h"
+
+namespace heed {
+namespace {
+
+constexpr size_t drawn_points = 300;  // of each line
+
+/// A text as a cell of a Markdown table.
+std::string cell_text(const std::string& words) {
+  std::string out;
+  for (const char c : words) {
+    if (c == '|') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string table_text(const Reproduction& result) {
+  std::string out = "| cell | paper | ours | baseline | verdict |\n|---|---:|---:|---|---|\n";
+  for (const std::vector<Cell>* list : {&result.cells, &result.averages}) {
+    for (const Cell& one : *list) {
+      const std::string paper = std::isfinite(one.paper) ? picture::fixed(one.paper, 2) : "-";
+      const std::string ours = ours_text(one);
+      out += text("| ", cell_text(one.name), " | ", paper, " | ", ours.empty() ? "-" : ours, " | ",
+                  cell_text(one.baseline), " | ", to_string(one.verdict), " |\n");
+    }
+  }
+  return out;
+}
+
+/// What each cell is worth, a line each; lines of more than 120 columns are broken.
+std::string notes_text(const Reproduction& result) {
+  std::string out;
+  for (const Cell& one : result.cells) {
+    const std::string note = note_text(one);
+    if (note.empty()) continue;
+    out += wrapped("- " + one.name + ": " + note, "  ");
+  }
+  return out;
+}
+
+/// The runs of a column as far as they have come, for charts: those with metrics.
+Comparison curves_of(const PublishedTable& table, const ReproductionOptions& options,
+                     const std::vector<Work>& all, const PublishedColumn& column) {
+  Comparison out{.title = table.name + ", " + column.name, .score = curve_score(table)};
+  for (const Work& work : all) {
+    if (work.column != &column) continue;
+    for (const PlannedRun& plan : work.plans) {
+      const RunCurve curve =
+          read_curve(folder_of(plan, options.place.folder) / "metrics.jsonl", curve_score(table));
+      if (curve.points.empty()) continue;
+      if (out.rows.empty() || out.rows.back().label != work.row->name)
+        out.rows.push_back({.label = work.row->name, .failure = "", .score = {}});
+      out.runs.push_back(
+          {.label = work.row->name,
+           .folder = "",
+           .failure = "",
+           .seed = plan.seed,
+           .metrics = curve_series(curve, options.seeds > 1 ? curve.points.size() : drawn_points)});
+    }
+  }
+  return out;
+}
+
+/// A curve of a chart with at most so many points: every so manieth, and the last.
+Series few_points(const Series& series) {
+  if (series.x.size() <= drawn_points) return series;
+  Series out{.name = series.name};
+  for (size_t i = 0; i < drawn_points; ++i) {
+    const size_t at = i * (series.x.size() - 1) / (drawn_points - 1);
+    out.x.push_back(series.x[at]);
+    out.y.push_back(series.y[at]);
+  }
+  return out;
+}
+
+/// Draws the curves of a column; the lines of the page that show them.
+std::string draw_curves(const PublishedTable& table, const ReproductionOptions& options,
+                        const std::vector<Work>& all, const PublishedColumn& column) {
+  const Comparison curves = curves_of(table, options, all, column);
+  std::string out;
+  const std::string scored = "valid_" + curve_score(table);
+  const bool has_score = std::any_of(curves.runs.begin(), curves.runs.end(), [&](const ComparedRun& run) {
+    return std::any_of(run.metrics.begin(), run.metrics.end(),
+                       [&](const MetricSeries& one) { return one.name == scored; });
+  });
+  for (const std::string& metric : {has_score ? scored : std::string("valid_loss"), std::string("loss")}) {
+    for (const bool against_seconds : {false, true}) {
+      Chart chart = comparison_chart(curves, metric, against_seconds);
+      std::erase_if(chart.series, [](const Series& one) { return one.x.empty(); });
+      if (chart.series.empty()) continue;
+      for (Series& one : chart.series) one = few_points(one);
+      chart.title = column.name + ": " + chart.title;
+      const std::string name = text(table.name, "-", file_word(column.name), "-", file_word(metric),
+                                    against_seconds ? "-seconds" : "-steps", ".svg");
+      out += put_picture(options, name, chart.title, chart_svg(chart));
+    }
+  }
+  return out.empty() ? "" : text("## ", column.name, "\n\n", out, "\n");
+}
+
+/// Where the runs come from, by the first curve that has it.
+std::string origin_text(const PublishedTable& table, const ReproductionOptions& options,
+                        const std::vector<Work>& all) {
+  for (const Work& work : all) {
+    for (const PlannedRun& plan : work.plans) {
+      std::string out;
+      for (const auto& [name, value] : curve_facts(table, options, work, plan)) {
+        if (name == "heed" || name == "commit" || name == "machine" || name == "date")
+          out += wrapped(text("- ", name, ": ", value), "  ");
+      }
+      if (!out.empty()) return out;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string wrapped(const std::string& words, const std::string& indent) {
+  constexpr size_t width = 120;
+  std::string out, line;
+  for (size_t at = 0; at <= words.size();) {
+    const size_t end = std::min(words.find(' ', at), words.size());
+    const std::string word = words.substr(at, end - at);
+    const auto used = static_cast<size_t>(picture::display_width(line) + picture::display_width(word));
+    if (!line.empty() && used + 1 > width) {
+      out += line + "\n";
+      line = indent + word;
+    } else {
+      line += (line.empty() ? "" : " ") + word;
+    }
+    at = end + 1;
+  }
+  return out + line + "\n";
+}
+
+std::string put_picture(const ReproductionOptions& options, const std::string& file, const std::string& title,
+                        const std::string& svg) {
+  io::make_directories(options.results_folder());
+  io::write(options.results_folder() / file, svg);
+  return text("![", title, "](", file, ")\n");
+}
+
+void write_page(const PublishedTable& table, const ReproductionOptions& options, const std::vector<Work>& all,
+                const EndedRuns& ended, const Reproduction& result) {
+  const Path folder = options.results_folder();
+  io::make_directories(folder);
+  std::string page = text("# ", table.name, "\n\n", wrapped(table.about + ".", ""), "\n",
+                          wrapped("Source: " + table.source + ".", ""), "\n", table_text(result), "\n");
+  if (const std::string notes = notes_text(result); !notes.empty()) page += notes + "\n";
+  const std::string origin = origin_text(table, options, all);
+  if (!origin.empty()) {
+    page += text("Made by `", program_name(), " reproduce ", table.name,
+                 "`; each CSV beside this page has the command of its run. The first run:\n\n", origin, "\n");
+  }
+  for (const PublishedColumn& column : table.columns) page += draw_curves(table, options, all, column);
+  if (table.bubbles) page += draw_bubbles(table, options, all, ended);
+  if (table.measure == Measure::crossover) page += draw_lengths(table, options, all);
+  if (table.maps) page += draw_maps(table, options, all);
+  while (page.ends_with("\n\n")) page.pop_back();
+  io::write(folder / (table.name + ".md"), page);
+}
+
+}  // namespace heed

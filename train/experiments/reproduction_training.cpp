@@ -1,0 +1,164 @@
+// Estimates, trains and judges the cells of a table.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "heed/core/io/files.h"
+#include "heed/train/experiments/reproduction_parts.h"
+#include "heed/train/loop/progress.h"
+#include "heed/train/loop/stop_signals.h"
+
+namespace heed {
+namespace {
+
+/// Plans a cell's runs; none if it is predicted to take too long and was not named.
+void plan_cell(Work& work, const ReproductionOptions& options, Progress& progress) {
+  const std::string& spec = work.row->attention_on(*work.column);
+  for (int64_t seed = 0; seed < options.seeds; ++seed) {
+    Config config = config_of(work, options, seed);
+    if (seed == 0) work.cell.changed = deviations_of(work, config);
+    // Rows that differ by more than their attention are told apart by their names.
+    work.plans.push_back(plan_run(std::move(config), work.row->settings.empty() ? spec : work.row->name));
+  }
+  const Path& folder = options.place.folder;
+  const auto left = std::count_if(work.plans.begin(), work.plans.end(),
+                                  [&](const PlannedRun& plan) { return !is_trained(plan, folder); });
+  if (left == 0 || work.asked || !std::isfinite(options.limit)) return;
+  const Path plan = folder / "plans" / (work.plans[0].name + ".toml");
+  io::make_directories(plan.parent_path());
+  io::write(plan, work.plans[0].plan);
+  std::vector<std::string> arguments{"train", plan.string(), "--dry-run", "--json"};
+  arguments.insert(arguments.end(), options.place.machine.begin(), options.place.machine.end());
+  const Path kept = folder / "estimates" / (work.plans[0].name + ".json");
+  if (!io::exists(kept)) progress.say("estimate", text(work.place, ": ", work.cell.name));
+  const Json metadata = kept_object(kept, arguments, options.place.budget);
+  const Json* whole = metadata.find("seconds");  // earlier versions cached only the time of steps
+  const double seconds =
+      (whole != nullptr ? *whole : metadata.at("seconds_of_steps")).real() * static_cast<double>(left);
+  if (seconds <= options.limit) return;
+  work.cell.remark = text("about ", clock_text(seconds), " here; ask for it: --rows ", work.cell.name);
+  progress.say("put off", work.cell.name + ": " + work.cell.remark);
+  work.plans.clear();
+}
+
+/// The first run of the table's first row in a column, where it has scores; null: none.
+const ComparedRun* base_run(const PublishedTable& table, const std::vector<Work>& all, const Work& work,
+                            const EndedRuns& ended) {
+  for (const Work& one : all) {
+    if (one.column != work.column || one.row != &table.rows.front()) continue;
+    for (const PlannedRun& plan : one.plans) {
+      const auto found = ended.find(plan.name);
+      if (found != ended.end() && found->second.failure.empty()) return &found->second;
+    }
+  }
+  return nullptr;
+}
+
+/// The comparison page of each column whose runs have all ended.
+void compare_columns(const PublishedTable& table, const ReproductionOptions& options,
+                     const std::vector<Work>& all, const EndedRuns& ended) {
+  for (const PublishedColumn& column : table.columns) {
+    std::vector<ComparedRun> runs;
+    bool complete = true;
+    for (const Work& work : all) {
+      if (work.column != &column) continue;
+      for (const PlannedRun& plan : work.plans) {
+        const auto found = ended.find(plan.name);
+        complete = complete && found != ended.end();
+        if (found != ended.end()) runs.push_back(found->second);
+      }
+    }
+    if (complete && !runs.empty())
+      write_comparison(compare_runs(table.name + ", " + column.name, runs),
+                       options.place.folder / column.name);
+  }
+}
+
+/// Takes the runs of a table as they end, and keeps its page.
+class TableRuns {
+ public:
+  TableRuns(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all,
+            Reproduction& result)
+      : table_(table), options_(options), all_(all), result_(result) {}
+
+  void make() {
+    plan();
+    ComparisonOptions place = options_.place;
+    place.progressed = [&](const PlannedRun& plan) { write_curves(plan); };
+    std::set<std::string> there;  // made by an earlier call, whose page has them
+    for (const PlannedRun& plan : plans_) {
+      if (is_trained(plan, place.folder)) there.insert(plan.name);
+    }
+    place.ended = [&](const PlannedRun& plan, const ComparedRun& run) {
+      ended_.insert_or_assign(plan.name, run);
+      if (run.failure.empty()) write_curves(plan);
+      if (!there.contains(plan.name)) update();
+    };
+    make_runs(plans_, place);
+  }
+
+  /// Judges all cells by what has ended, and writes the page.
+  void update() {
+    result_.cells.clear();
+    result_.done = 0;
+    for (const Work& work : all_) {
+      result_.cells.push_back(judged(table_, options_, work, ended_, base_run(table_, all_, work, ended_)));
+    }
+    for (const auto& [name, run] : ended_) result_.done += run.failure.empty() ? 1 : 0;
+    result_.averages = averages_of(table_, result_.cells);
+    write_page(table_, options_, all_, ended_, result_);
+  }
+
+  void compare() { compare_columns(table_, options_, all_, ended_); }
+
+ private:
+  void plan() {
+    const StopSignals signals;
+    Progress progress;
+    progress.quiet = options_.place.quiet;
+    std::set<std::string> names;
+    for (Work& work : all_) {
+      if (!runs(work)) continue;
+      try {
+        plan_cell(work, options_, progress);
+      } catch (const Error& error) {
+        give_up(work, error);
+      }
+      for (const PlannedRun& plan : work.plans) {
+        if (names.insert(plan.name).second) plans_.push_back(plan);
+      }
+      result_.runs = static_cast<int64_t>(plans_.size());
+    }
+  }
+
+  void write_curves(const PlannedRun& plan) {
+    for (const Work& work : all_) {
+      for (const PlannedRun& own : work.plans) {
+        if (own.name == plan.name) write_curve(table_, options_, work, own);
+      }
+    }
+  }
+
+  const PublishedTable& table_;
+  const ReproductionOptions& options_;
+  std::vector<Work>& all_;
+  Reproduction& result_;
+  std::vector<PlannedRun> plans_;
+  EndedRuns ended_;
+};
+
+}  // namespace
+
+void train_cells(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all,
+                 Reproduction& result) {
+  TableRuns table_runs(table, options, all, result);
+  try {
+    table_runs.make();
+  } catch (const Stopped& stopped) {
+    result.stopped = stopped;
+  }
+  table_runs.update();
+  table_runs.compare();
+}
+
+}  // namespace heed

@@ -1,0 +1,199 @@
+// Judges the cells of a table by the scores of their runs.
+#include <algorithm>
+#include <cmath>
+
+#include "heed/attention/inspect/text_escapes.h"
+#include "heed/core/io/files.h"
+#include "heed/train/experiments/reproduction_parts.h"
+#include "heed/train/run/run_folder.h"
+
+namespace heed {
+namespace {
+
+/// The first second at which the mean of the last tenth of logged losses is at most `level`; NaN: never.
+double seconds_to(const ComparedRun& run, double level) {
+  const MetricSeries *loss = nullptr, *seconds = nullptr;
+  for (const MetricSeries& one : run.metrics) {
+    if (one.name == "loss") loss = &one;
+    if (one.name == "seconds") seconds = &one;
+  }
+  if (loss == nullptr || seconds == nullptr || loss->values.size() != seconds->values.size()) return NAN;
+  const size_t window = std::max<size_t>(1, loss->values.size() / 10);
+  double sum = 0;
+  for (size_t i = 0; i < loss->values.size(); ++i) {
+    sum += loss->values[i] - (i >= window ? loss->values[i - window] : 0);
+    if (i + 1 >= window && sum / static_cast<double>(window) <= level * (1 + 1e-12))
+      return seconds->values[i];
+  }
+  return NAN;
+}
+
+/// The mean of the last tenth of logged losses.
+double last_loss(const ComparedRun& run) {
+  for (const MetricSeries& one : run.metrics) {
+    if (one.name != "loss" || one.values.empty()) continue;
+    const size_t window = std::max<size_t>(1, one.values.size() / 10);
+    double sum = 0;
+    for (size_t i = one.values.size() - window; i < one.values.size(); ++i) sum += one.values[i];
+    return sum / static_cast<double>(window);
+  }
+  return NAN;
+}
+
+/// A run's score in the unit of the table.
+double score_in(const PublishedTable& table, const ComparedRun& run) {
+  for (const auto& [name, value] : run.scores) {
+    if (table.measure == Measure::accuracy && name == "accuracy") return 100 * value;
+    if (table.measure == Measure::loss && name == "loss") return value;
+  }
+  return NAN;
+}
+
+/// A validation metric of the scored checkpoint.
+double validated(const ComparedRun& run, const std::string& metric) {
+  for (const MetricSeries& one : run.metrics) {
+    if (one.name != "valid_" + metric) continue;
+    const auto at = std::find(one.steps.begin(), one.steps.end(), run.step);
+    if (at != one.steps.end()) return one.values[static_cast<size_t>(at - one.steps.begin())];
+  }
+  return NAN;
+}
+
+double value_of(const PublishedTable& table, const ComparedRun& run, const ComparedRun* first) {
+  if (table.measure == Measure::sooner) {
+    if (first == nullptr) return NAN;
+    const double level = last_loss(*first);
+    return seconds_to(*first, level) / seconds_to(run, level);
+  }
+  return table.metric.empty() ? score_in(table, run) : validated(run, table.metric);
+}
+
+/// A validation score as people read it: percent for an accuracy.
+std::string score_text(const RunCurve& curve, const CurvePoint& point) {
+  if (curve.score == "accuracy") return picture::fixed(100 * point.valid_score, 1);
+  return picture::fixed(curve.score.empty() ? point.valid_loss : point.valid_score, 3);
+}
+
+/// "tested at step 3,000, validation 38.1; best 38.5 at 2,500; last 37.5 at 5,000": of one run.
+std::string validation_text(const PublishedTable& table, const ComparedRun& run) {
+  const RunCurve curve = read_curve(Path(run.folder) / "metrics.jsonl", curve_score(table));
+  const CurvePoint *best = curve.best(), *last = curve.last();
+  if (best == nullptr || last == nullptr) return "";
+  const auto tested = std::find_if(curve.points.begin(), curve.points.end(),
+                                   [&](const CurvePoint& one) { return one.step == run.step; });
+  std::string out = text("tested at step ", grouped(run.step));
+  if (tested != curve.points.end() && tested->step == best->step)
+    out += ", best validation " + score_text(curve, *best);
+  else if (tested != curve.points.end())
+    out += text(", validation ", score_text(curve, *tested), "; best ", score_text(curve, *best), " at ",
+                grouped(best->step));
+  if (last->step == best->step && last->step == run.step) return out + ", the last step";
+  out += text("; last ", score_text(curve, *last), " at ", grouped(last->step));
+  for (const auto& [name, value] : run.scores) {
+    if (name == "last_accuracy") out += text(", its test ", picture::fixed(100 * value, 1));
+  }
+  return out;
+}
+
+/// The best baseline that is not above an accuracy, else the lowest: "majority 17.2".
+std::string baseline_text(const ComparedRun& run, double percent) {
+  const std::pair<std::string, double>*below = nullptr, *lowest = nullptr;
+  for (const auto& one : run.accuracy_baselines) {
+    if (lowest == nullptr || one.second < lowest->second) lowest = &one;
+    if (100 * one.second <= percent && (below == nullptr || one.second > below->second)) below = &one;
+  }
+  const auto* shown = below != nullptr ? below : lowest;
+  return shown == nullptr ? "" : text(shown->first, " ", picture::fixed(100 * shown->second, 1));
+}
+
+/// The total steps of a run that has begun.
+int64_t steps_of(const Path& run) {
+  const std::optional<Json> manifest = RunFolder::elsewhere(run).read_manifest();
+  const Json* steps = manifest ? manifest->find("steps") : nullptr;
+  return steps != nullptr && steps->is_integer() ? steps->integer() : 0;
+}
+
+/// How far the runs of a cell without scores are: "seed 1 at step 1,200 of 50,000".
+std::string state_of(const ReproductionOptions& options, const Work& work, const EndedRuns& ended) {
+  std::string out;
+  for (const PlannedRun& plan : work.plans) {
+    if (ended.contains(plan.name)) continue;
+    const Path run = folder_of(plan, options.place.folder);
+    const RunCurve curve = read_curve(run / "metrics.jsonl", "loss");
+    const std::string which = text("seed ", plan.seed);
+    out += (out.empty() ? "" : ", ") + which;
+    if (!io::exists(run / "config.toml"))
+      out += " not begun";
+    else if (curve.points.empty())
+      out += " begun";
+    else
+      out += text(" at step ", grouped(curve.points.back().step), " of ", grouped(steps_of(run)));
+  }
+  return out;
+}
+
+/// Says where a value is of other data than the paper's, and takes its verdict away.
+void mind_data(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
+               Cell& cell) {
+  const PublishedColumn& column = *work.column;
+  const bool other_data = table.measure != Measure::steps_per_second && !column.real_data.empty() &&
+                          !options.data.contains(column.name);
+  if (!other_data) return;
+  cell.verdict = Verdict::unknown;
+  cell.remark = text("on generated data; for the paper's: --data ", column.name, "=PATH, ", column.real_data,
+                     cell.remark.empty() ? "" : "; ", cell.remark);
+}
+
+}  // namespace
+
+std::string grouped(int64_t number) {
+  std::string out = std::to_string(number);
+  for (size_t end = out.size(); end > 3; end -= 3) out.insert(end - 3, ",");
+  return out;
+}
+
+std::string curve_score(const PublishedTable& table) {
+  return table.metric.empty() ? "accuracy" : table.metric;
+}
+
+Cell judged(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
+            const EndedRuns& ended, const ComparedRun* first) {
+  Cell cell = work.cell;
+  std::vector<double> values, scores;
+  for (const PlannedRun& plan : work.plans) {
+    const auto found = ended.find(plan.name);
+    if (found == ended.end()) continue;
+    const ComparedRun& run = found->second;
+    if (!run.failure.empty()) {
+      cell.remark = run.failure;
+      if (cell.code == 0) cell.code = run.code;
+      continue;
+    }
+    values.push_back(value_of(table, run, first));
+    scores.push_back(score_in(table, run));
+    cell.baselines = run.baselines;
+    cell.examples = run.examples;
+    if (values.size() == 1) cell.validation = validation_text(table, run);
+    if (table.measure == Measure::accuracy) cell.baseline = baseline_text(run, spread_of(values).mean);
+  }
+  const std::string state = state_of(options, work, ended);
+  if (!state.empty() && cell.remark.empty()) cell.remark = state;
+  if (values.empty()) return cell;
+  cell.ours = spread_of(values);
+  if (table.measure == Measure::accuracy) cell.error = two_standard_errors(cell.ours.mean, cell.examples);
+  if (values.size() > 1 && cell.error > 0 && cell.remark.empty())
+    cell.remark = text(values.size(), " seeds, deviation ", picture::fixed(cell.ours.deviation, 2));
+  if (!table.metric.empty() && cell.remark.empty())
+    cell.remark = text("over all of validation ", to_string(spread_of(scores)), "; ", work.column->note);
+  settle(table, options, work, cell);
+  return cell;
+}
+
+void settle(const PublishedTable& table, const ReproductionOptions& options, const Work& work, Cell& cell) {
+  if (cell.ours.count == 0) return;
+  cell.verdict = verdict_on(table, cell.paper, cell.ours.mean, std::max(cell.ours.deviation, cell.error));
+  mind_data(table, options, work, cell);
+  if (!work.row->note.empty() && cell.remark.empty()) cell.remark = work.row->note;
+}
+
+}  // namespace heed

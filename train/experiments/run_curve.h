@@ -1,0 +1,55 @@
+// The curve of a run: losses and validation scores over steps and seconds of training, as CSV and as series.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heed/train/run/metrics_log.h"
+
+namespace heed {
+
+/// One line of a curve. What was not measured is NaN.
+struct CurvePoint {
+  static constexpr double none = std::numeric_limits<double>::quiet_NaN();  ///< a value that is not there
+  int64_t step = 0;           ///< steps taken, over all sessions of the run
+  double seconds = none;      ///< of training, over all sessions, validations included, pauses not
+  double train_loss = none;   ///< mean over the steps since the point before
+  double valid_loss = none;   ///< of a validation at this step
+  double valid_score = none;  ///< RunCurve::score of it
+};
+
+/// The points of a run, by ascending steps.
+struct RunCurve {
+  std::string score;               ///< the validation score: "accuracy"; empty: only its loss
+  bool higher_is_better = true;    ///< of that score; of a loss lower is
+  std::vector<CurvePoint> points;  ///< one for each logged step and each validation
+
+  /// The point with the best validation, by its score, else by its loss; null: there was none.
+  const CurvePoint* best() const;
+  /// The last point with a validation; null: there was none.
+  const CurvePoint* last() const;
+};
+
+/// The curve in the metrics.jsonl of a run. `score` is the name of the validation score that is wanted; where
+/// it is "loss" or was not logged, the curve has only the loss.
+RunCurve read_curve(const Path& metrics, const std::string& score);
+
+/// At most `most` points (3 at least), evenly spread: the first, the last and the best stay, and of the
+/// others those with a validation rather than those without. The training loss of a point is the mean over
+/// all steps since the point before.
+RunCurve thinned(const RunCurve& curve, size_t most);
+
+/// The curve as CSV of at most `max_bytes`, thinned as far as that takes: a line "# name: value" for each of
+/// `facts`, a line that says how many points are left out, the names of the columns, and a line for each
+/// point.
+std::string curve_csv(const RunCurve& curve, const std::vector<std::pair<std::string, std::string>>& facts,
+                      size_t max_bytes = 60'000);
+
+/// The curve as the series "loss" (training), "seconds", "valid_loss" and the score, under the names they
+/// have in metrics.jsonl, thinned to `most` points each.
+std::vector<MetricSeries> curve_series(const RunCurve& curve, size_t most);
+
+}  // namespace heed

@@ -1,0 +1,52 @@
+// Reads durations and watches the clock.
+#include "heed/train/experiments/time_budget.h"
+
+#include <cctype>
+#include <string_view>
+
+#include "heed/core/error.h"
+#include "heed/train/loop/progress.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t max_count = 1'000'000;  // of each unit
+
+struct Unit {
+  char letter;
+  double seconds;
+};
+constexpr Unit units[] = {{'h', 3600}, {'m', 60}, {'s', 1}};
+
+/// The seconds of a text; below 0 where it is no duration.
+double parsed(std::string_view words) {
+  double seconds = 0;
+  size_t at = 0;
+  for (const Unit& unit : units) {
+    int64_t count = 0;
+    size_t end = at;
+    while (end < words.size() && std::isdigit(static_cast<unsigned char>(words[end])) && count <= max_count)
+      count = 10 * count + (words[end++] - '0');
+    if (end == at || end == words.size() || words[end] != unit.letter) continue;
+    if (count > max_count) return -1;
+    seconds += static_cast<double>(count) * unit.seconds;
+    at = end + 1;
+  }
+  return at == words.size() ? seconds : -1;
+}
+
+}  // namespace
+
+double duration_seconds(const std::string& words, const std::string& option) {
+  const double seconds = parsed(words);
+  if (seconds > 0) return seconds;
+  fail(option, " = '", words,
+       "' is no duration above 0. Write hours, minutes and seconds, each at most once ",
+       "and in this order: 90s, 30m, 2h or 1h30m.");
+}
+
+TimeBudget::TimeBudget(double seconds) : end_(seconds_now() + seconds) {}
+
+bool TimeBudget::spent() const { return seconds_now() >= end_; }
+
+}  // namespace heed
