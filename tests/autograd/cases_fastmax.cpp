@@ -70,7 +70,7 @@ constexpr uint64_t seed = 31, stream = 4, tick = 3;
 
 /// What dropout leaves of the monomials of degree 2 of token `row`; keys draw far from queries.
 Row dropped(Row features, size_t first, int64_t row, bool key) {
-  const uint64_t step = (features.size() + 7) / 8 * 8;
+  const uint64_t step = (features.size() + 15) / 16 * 16;
   const uint64_t begin = (key ? uint64_t{1} << 62 : 0) + static_cast<uint64_t>(row) * step;
   for (size_t f = first; f < features.size(); ++f) {
     const bool kept = kernel::dropout_bits(seed, Draw::high(stream, tick), begin + f) >= 16384;

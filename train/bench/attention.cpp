@@ -3,14 +3,13 @@
 #include <cstdio>
 #include <map>
 
-#include "heed/attention/base/headed.h"
 #include "heed/attention/spec.h"
 #include "heed/attention/variant.h"
 #include "heed/autograd/mixed_precision.h"
-#include "heed/autograd/ops.h"
 #include "heed/core/io/files.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/pair_count.h"
+#include "heed/train/bench/attention_layer.h"
 #include "heed/train/bench/bench.h"
 #include "heed/train/bench/machine_peaks.h"
 #include "heed/train/bench/measure.h"
@@ -19,7 +18,6 @@
 namespace heed::bench {
 namespace {
 
-constexpr int64_t num_heads = 4;
 constexpr const char* reference = "softmax";
 
 /// What to time: a spec, its mask, and the head dimension.
@@ -35,50 +33,8 @@ struct Cost {
   double forward_bytes = 0, bytes = 0;    // peak, without the inputs
 };
 
-/// The attention alone on heads [1, 4, N, D], or the whole layer where it has no such form.
-class Layer {
- public:
-  Layer(const Subject& subject, int64_t length) : mask_(subject.causal ? Mask::causal() : Mask::none()) {
-    Rng rng(1);
-    const int64_t model = num_heads * subject.width;
-    layer_ = make_attention(
-        subject.spec, {.d_model = model, .heads = num_heads, .causal = subject.causal, .max_length = length},
-        rng);
-    headed_ = dynamic_cast<HeadedAttention*>(layer_.get());
-    const Shape shape =
-        headed_ != nullptr ? Shape{1, num_heads, length, subject.width} : Shape{1, length, model};
-    input_ = Tensor(Shape{1, length, model});
-    fill_normal(input_, 0, 1, rng);
-    for (Tensor* x : {&q_, &k_, &v_}) {
-      *x = Tensor(shape);
-      fill_normal(*x, 0, 1, rng);
-    }
-    const NoGrad no_tape;
-    slope_ = empty_like(forward());
-    fill_normal(slope_, 0, 1, rng);
-  }
-
-  Tensor forward() const {
-    if (headed_ != nullptr)
-      return headed_->on_heads({q_, k_, v_}, {.queries = input_, .keys = input_, .mask = mask_});
-    return layer_->forward({.queries = q_, .keys = q_, .mask = mask_});
-  }
-  /// One step; gradients are not accumulated over steps.
-  void step() {
-    for (Tensor* x : {&q_, &k_, &v_}) *x = leaf(*x);
-    backward(forward(), slope_);
-  }
-
- private:
-  Mask mask_;
-  std::unique_ptr<Attention> layer_;
-  HeadedAttention* headed_;
-  Tensor input_;  // [1, N, model], the input of gates
-  Tensor q_, k_, v_, slope_;
-};
-
 Cost measure(const Subject& subject, int64_t length) {
-  Layer layer(subject, length);
+  AttentionLayer layer({.spec = subject.spec, .causal = subject.causal, .width = subject.width, .length = length});
   const auto ahead = [&] {
     const NoGrad no_tape;
     layer.forward();

@@ -7,6 +7,7 @@ namespace heed::bench {
 
 void bench_train(const ParsedArguments& arguments);      ///< training steps and their matrix products alone
 void bench_attention(const ParsedArguments& arguments);  ///< one attention layer by sequence length
+void bench_dropout(const ParsedArguments& arguments);    ///< a step with dropout beside one without
 void bench_gemm(const ParsedArguments& arguments);       ///< products relative to the peak and OpenBLAS
 void bench_limits(const ParsedArguments& arguments);     ///< the device's peak rates
 void bench_ops(const ParsedArguments& arguments);  ///< other kernels, relative to one pass over their memory

@@ -22,6 +22,10 @@ const std::array bench_parts{Part{"train", bench::bench_train, 64, {"rounds"}, t
                                   bench::bench_attention,
                                   64,
                                   {"from", "longest", "head-dim", "seconds", "out", "precision"}},
+                             Part{"dropout",
+                                  bench::bench_dropout,
+                                  64,
+                                  {"from", "longest", "head-dim", "seconds", "rate"}},
                              Part{"gemm", bench::bench_gemm, 0, {}},
                              Part{"limits", bench::bench_limits, 0, {}},
                              Part{"ops", bench::bench_ops, 1, {}},
@@ -65,6 +69,8 @@ std::string what_there_is() {
       "  train [ROW|PRESET|FILE.toml ...]  steps, each beside its products alone; nothing named: all rows\n"
       "  attention [SPEC ...]              one attention against length, beside softmax; nothing named: all "
       "variants\n"
+      "  dropout [SPEC ...]                a step with dropout beside one without; nothing named: fastmax's "
+      "three by length, and all attentions\n"
       "  gemm                              products beside OpenBLAS and the peak of multiply-adds; on a GPU "
       "in each precision\n"
       "  limits                            rates of memory and of large products, and what asking costs\n"
@@ -84,16 +90,19 @@ Command command::bench() {
   return {
       "bench",
       "time training, decoding, matrix products and ops, beside the machine's limits",
-      "train|attention|gemm|limits|ops|decode [NAME ...]",
+      "train|attention|dropout|gemm|limits|ops|decode [NAME ...]",
       "what is timed, and of that only what is named",
       1,
       65,
       with_machine(
           {{"rounds", "N", "steps that train times (default: as many as fit into 4 seconds)"},
-           {"from", "N", "shortest length of attention, which is doubled (default: 256)"},
-           {"longest", "N", "greatest length of attention (default: 4096)"},
-           {"head-dim", "N", "of attention (default: 32)"},
-           {"seconds", "S", "attention: no length whose step is foreseen to take longer (default: 2)"},
+           {"from", "N", "shortest length, which is doubled (default: 256 for attention, 64 for dropout)"},
+           {"longest", "N", "greatest length (default: 4096 for attention, 16384 for dropout)"},
+           {"head-dim", "N", "D of a head (default: 32 for attention, 32 and 64 for dropout)"},
+           {"rate", "P", "dropout: the share that is dropped (default: 0.1)"},
+           {"seconds", "S",
+            "attention: no length whose step is foreseen to take longer (default: 2); dropout: time of a row "
+            "(default: 1)"},
            {"out", "DIR", "attention: a table and pictures; decode: weights and outputs for other programs"},
            {"json", "", "one JSON object a line"}}),
       true,

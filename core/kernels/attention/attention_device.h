@@ -37,18 +37,18 @@ struct KeepMask {
   __device__ void draw(const DeviceDraw& from, int queries, int keys, Element element) const {
     const uint64_t high = from.high();
     const auto block_of = [&](uint64_t n) {
-      return dropout_byte(Philox::at(from.seed, n, high), from.threshold);
+      return dropout_sixteen(Philox::at(from.seed, n, high), from.threshold);
     };
-    for (int e = static_cast<int>(threadIdx.x); e < queries * 8; e += cuda::tile_threads) {
-      const int first = e % 8 * 8, count = min(keys - first, 8);
+    for (int e = static_cast<int>(threadIdx.x); e < queries * 4; e += cuda::tile_threads) {
+      const int first = e % 4 * 16, count = min(keys - first, 16);
       uint32_t bits = 0;
       if constexpr (std::is_invocable_v<Element, int>) {
-        bits = following(element(e / 8) + static_cast<uint64_t>(first), count, block_of);
+        bits = following(element(e / 4) + static_cast<uint64_t>(first), count, block_of);
       } else {
         bits = listed(
-            count, [&](int n) { return element(e / 8, first + n); }, block_of);
+            count, [&](int n) { return element(e / 4, first + n); }, block_of);
       }
-      byte[e] = static_cast<uint8_t>(bits);
+      reinterpret_cast<uint16_t*>(byte)[e] = static_cast<uint16_t>(bits);
     }
   }
   __device__ bool has(int query, int key) const {
@@ -58,14 +58,14 @@ struct KeepMask {
   __device__ uint64_t of(int query) const { return reinterpret_cast<const uint64_t*>(byte)[query]; }
 
  private:
-  /// The bits of `count` consecutive indices from `number` on: one block of eight where that is aligned.
+  /// The bits of `count` consecutive indices from `number` on: one block of sixteen where that is aligned.
   template <class BlockOf>
   __device__ static uint32_t following(uint64_t number, int count, BlockOf block_of) {
     if (count <= 0) return 0;
-    const int skipped = static_cast<int>(number % 8);
+    const int skipped = static_cast<int>(number % 16);
     uint32_t bits = 0;
 #pragma unroll 1
-    for (int n = 0; n < skipped + count; n += 8) bits |= block_of(number / 8 + n / 8) << n;
+    for (int n = 0; n < skipped + count; n += 16) bits |= block_of(number / 16 + n / 16) << n;
     return (bits >> skipped) & ((1U << count) - 1);
   }
   /// The bits of indices at(0), at(1), ..., in any order.
@@ -75,15 +75,15 @@ struct KeepMask {
     const uint64_t number = at(0);
     bool follow = true;
 #pragma unroll
-    for (int n = 1; n < 8; ++n) follow &= n >= count || at(n) == number + n;
+    for (int n = 1; n < 16; ++n) follow &= n >= count || at(n) == number + n;
     if (follow) return following(number, count, block_of);
     uint32_t bits = 0, block = 0;
     uint64_t drawn = ~uint64_t{0};
 #pragma unroll 1
     for (int n = 0; n < count; ++n) {
       const uint64_t own = at(n);
-      if (own / 8 != drawn) block = block_of(drawn = own / 8);
-      bits |= (block >> (own % 8) & 1U) << n;
+      if (own / 16 != drawn) block = block_of(drawn = own / 16);
+      bits |= (block >> (own % 16) & 1U) << n;
     }
     return bits;
   }

@@ -96,11 +96,9 @@ struct PatternTiles {
     T keep_mask[tile];
     int64_t count = 0;
     const auto give = [&] {
-      for (int64_t n = 0; call.dropped && n < count; ++n) {
-        const uint64_t element = call.element(queries.b, queries.h, i, first + index[n]);
-        const bool keep = dropout_bits(call.dropout.seed, call.dropout.high, element) >= call.dropout.least;
-        keep_mask[n] = keep ? call.keep_scale : T(0);
-      }
+      if (call.dropped)
+        call.dropout.factors(call.element(queries.b, queries.h, i, first), index, count, call.keep_scale,
+                             keep_mask);
       f(Picked{index, count}, static_cast<const T*>(nullptr),
         call.dropped ? static_cast<const T*>(keep_mask) : nullptr);
       count = 0;
@@ -151,7 +149,7 @@ struct PatternTiles {
       // Consecutive keys share blocks of random numbers.
       for (int64_t from = 0, to = 0; from < keys; from = to) {
         for (to = from + 1; to < keys && index[to] == index[to - 1] + 1;) ++to;
-        const bool aligned = call.Tk % 8 == 0 && call.first_element % 8 == 0 && index[from] % 8 == 0;
+        const bool aligned = call.Tk % 16 == 0 && call.first_element % 16 == 0 && index[from] % 16 == 0;
         const U bits = call.dropout.from(row + static_cast<uint64_t>(index[from]), to - from, aligned);
         all |= (bits & low_bits(to - from)) << from;
       }

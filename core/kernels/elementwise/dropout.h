@@ -14,18 +14,28 @@ struct Dropout {
   static void cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y);
 };
 
-/// The bits: element i of a draw uses half-word i % 8 of block i / 8.
+/// The second byte of an element's 16 bits: all bytes of its block but its own xor'ed. It is uniform whatever
+/// the first is, and of use only where the first equals that of the threshold, so it costs no other draw.
+HEED_BOTH inline uint32_t dropout_xor(const Philox& block) {
+  uint32_t every = block.word[0] ^ block.word[1] ^ block.word[2] ^ block.word[3];
+  every ^= every >> 16;
+  return (every ^ (every >> 8)) & 0xffU;
+}
+
+/// The bits: element i of a draw uses byte i % 16 of block i / 16, and below it the xor of the others.
 HEED_BOTH inline uint32_t dropout_bits(uint64_t seed, uint64_t high, uint64_t i) {
-  const Philox block = Philox::at(seed, i / 8, high);
-  return (block.word[(i % 8) / 2] >> (16 * (i % 2))) & 0xffffU;
+  const Philox block = Philox::at(seed, i / 16, high);
+  const uint32_t own = (block.word[(i % 16) / 4] >> (8 * (i % 4))) & 0xffU;
+  return (own << 8) | (dropout_xor(block) ^ own);
 }
 
 /// Those of the elements of a whole block, from the least bit on: element e is kept when bit e is set.
-HEED_BOTH inline uint32_t dropout_byte(const Philox& block, uint32_t threshold) {
+HEED_BOTH inline uint32_t dropout_sixteen(const Philox& block, uint32_t threshold) {
+  const uint32_t every = dropout_xor(block);
   uint32_t kept = 0;
-  for (int e = 0; e < 8; ++e) {
-    const uint32_t bits = (block.word[e / 2] >> (16 * (e % 2))) & 0xffffU;
-    kept |= (bits >= threshold ? 1U : 0U) << e;
+  for (int e = 0; e < 16; ++e) {
+    const uint32_t own = (block.word[e / 4] >> (8 * (e % 4))) & 0xffU;
+    kept |= (((own << 8) | (every ^ own)) >= threshold ? 1U : 0U) << e;
   }
   return kept;
 }

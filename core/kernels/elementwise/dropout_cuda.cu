@@ -1,4 +1,4 @@
-// Dropout on a GPU: a thread makes one block of the counters and serves the eight elements that share it.
+// Dropout on a GPU: a thread makes one block of the counters and serves the sixteen elements that share it.
 #include "heed/core/kernels/elementwise/dropout.h"
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace heed::kernel {
 namespace {
 
-constexpr int together = 8;  ///< half-words of a block of Philox
+constexpr int together = 16;  ///< bytes of a block of Philox
 
-/// Eight elements moved in whole 16-byte words.
+/// Sixteen elements moved in whole 16-byte words.
 template <class T>
-struct alignas(16) Eight {
+struct alignas(16) Sixteen {
   T of[together];
 };
 
-/// y[i] = x[i] scale where the 16 bits of element i are at least `least`, else 0. A thread takes the eight
-/// elements of a block of the counter, in whole words where `aligned`.
+/// y[i] = x[i] scale where the 16 bits of element i are at least `least`, else 0. A thread takes the
+/// sixteen elements of a block of the counter, in whole words where `aligned`.
 template <class T, bool aligned>
 __global__ void __launch_bounds__(cuda::block)
     drop(const T* x, int64_t count, uint64_t seed, uint64_t stream, const int64_t* tick, uint64_t skipped,
@@ -28,16 +28,14 @@ __global__ void __launch_bounds__(cuda::block)
   const uint64_t high = Draw::high(stream, *tick);
   const auto lead = static_cast<int64_t>(skipped % together);  // numbers of the first block that are not ours
   for (int64_t at = cuda::here(); at * together < count + lead; at += cuda::whole()) {
-    const Philox block = Philox::at(seed, skipped / together + static_cast<uint64_t>(at), high);
+    const uint32_t bits =
+        dropout_sixteen(Philox::at(seed, skipped / together + static_cast<uint64_t>(at), high), least);
     const int64_t first = at * together - lead;
-    const auto kept = [&](int i, T value) {
-      const uint32_t bits = (block.word[i / 2] >> (16 * (i % 2))) & 0xffffU;
-      return bits >= least ? value * scale : T(0);
-    };
+    const auto kept = [&](int i, T value) { return ((bits >> i) & 1U) != 0 ? value * scale : T(0); };
     if (aligned && first + together <= count) {
-      Eight<T> eight = *reinterpret_cast<const Eight<T>*>(x + first);
-      for (int i = 0; i < together; ++i) eight.of[i] = kept(i, eight.of[i]);
-      *reinterpret_cast<Eight<T>*>(y + first) = eight;
+      Sixteen<T> own = *reinterpret_cast<const Sixteen<T>*>(x + first);
+      for (int i = 0; i < together; ++i) own.of[i] = kept(i, own.of[i]);
+      *reinterpret_cast<Sixteen<T>*>(y + first) = own;
     } else {
       for (int i = 0; i < together && first + i < count; ++i) {
         if (first + i >= 0) y[first + i] = kept(i, x[first + i]);
@@ -48,7 +46,7 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
-/// Starts `drop` with one thread for eight elements. Where this process has part of a batch, numbers begin at
+/// Starts `drop` with one thread for sixteen elements. Where this process has part of a batch, numbers begin at
 /// `skipped`.
 void Dropout::cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
   visit_float("dropout", x.dtype(), [&](auto type) {

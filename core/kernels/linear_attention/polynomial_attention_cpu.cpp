@@ -5,6 +5,7 @@
 
 #include "heed/core/kernels/linear_attention/polynomial_dropout.h"
 #include "heed/core/kernels/linear_attention/polynomial_map.h"
+#include "heed/core/kernels/linear_attention/polynomial_span.h"
 #include "heed/core/kernels/linear_attention/polynomial_state.h"
 #include "heed/core/kernels/simd/simd.h"
 #include "heed/core/operation_count.h"
@@ -23,6 +24,8 @@ class Forward {
   Forward(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop, T* memory)
       : plan_(plan),
         drop_(drop),
+        query_mask_(plan, drop),
+        key_mask_(plan, drop),
         arena_(memory),
         queries_(plan, true, arena_.take(PolynomialSide<T>::scratch(plan))),
         keys_(plan, false, arena_.take(PolynomialSide<T>::scratch(plan))) {
@@ -50,45 +53,36 @@ class Forward {
     std::fill_n(sums_, width, T(0));
     std::fill_n(out_, count * plan_.padded_dv, T(0));
     Rows<T> v{nullptr, 0};
-    const PolynomialMap<T> map{plan_, true, seen, count, width};
     if (seen > 0) {
       keys_.load(x.k.from(t).data, x.k.ld, seen);
       v = whole_rows(x.v.from(t).data, x.v.ld, seen, plan_.dv, v_copy_);
       fill_ones_column(seen, keys_.width(), ones_);
-      if (drop_) {
-        std::fill_n(map_, plan_.chunk * plan_.chunk, T(0));
-      } else {
-        flops_ += map.product(keys_.rows(), queries_.rows(), plan_.d, map_);
-        map.scores_to_weights(map_);
-        pairs(map, v);
-      }
     }
-    const bool adds = seen > 0 && goes_on;
-    if (has_state || (drop_ && seen > 0)) {
+    if (drop_) {
+      dropped(x.index, t, v, seen, state, has_state, goes_on);
+      finish(x, t, count);
+      return;
+    }
+    if (seen > 0) {
+      const PolynomialMap<T> map{plan_, true, seen, count, width};
+      flops_ += map.product(keys_.rows(), queries_.rows(), plan_.d, map_);
+      map.scores_to_weights(map_);
+      pairs(map, v);
+    }
+    if (has_state) {
       queries_.begin(nullptr);
-      if (drop_) keys_.begin(nullptr);
       for (const FeatureBlock& block : plan_.blocks) {
         T* at = state + block.feature * plan_.ld;
         const T* phi = queries_.make(block, features_);
-        if (drop_) phi = drop_.apply(block, drop_.query(x.index, t), count, phi, features_);
-        if (has_state) {
-          flops_ += small_gemm(Left::transposed, count, plan_.padded_dv, block.count, phi, plan_.chunk, at,
-                               plan_.ld, out_, plan_.padded_dv, true);
-          flops_ += small_gemm(Left::transposed, 1, width, block.count, at + plan_.dv, plan_.ld, phi,
-                               plan_.chunk, sums_, plan_.chunk, true);
-        }
-        if (!drop_ || seen == 0) continue;
-        const T* key_features = keys_.make(block, key_features_);
-        key_features = drop_.apply(block, drop_.key(x.index, t), seen, key_features, key_features_);
-        flops_ += small_gemm(Left::transposed, seen, width, block.count, key_features, plan_.chunk, phi,
-                             plan_.chunk, map_, plan_.chunk, true);
-      }
-      if (drop_ && seen > 0) {
-        map.mask_future(map_);
-        pairs(map, v);
+        flops_ += small_gemm(Left::transposed, count, plan_.padded_dv, block.count, phi, plan_.chunk, at,
+                             plan_.ld, out_, plan_.padded_dv, true);
+        flops_ += small_gemm(Left::transposed, 1, width, block.count, at + plan_.dv, plan_.ld, phi,
+                             plan_.chunk, sums_, plan_.chunk, true);
       }
     }
-    if (adds) flops_ += add_polynomial_keys(plan_, drop_, keys_, x.index, t, v, ones_, features_, state);
+    if (seen > 0 && goes_on) {
+      flops_ += add_polynomial_keys(plan_, drop_, key_mask_, keys_, x.index, t, v, ones_, features_, state);
+    }
     finish(x, t, count);
   }
 
@@ -114,6 +108,38 @@ class Forward {
   int64_t flops() const { return flops_; }
 
  private:
+  /// chunk() for loaded tokens whose monomials are dropped.
+  void dropped(int64_t head, int64_t t, Rows<T> v, int64_t seen, T* state, bool has_state, bool goes_on) {
+    const int64_t count = queries_.count(), C = plan_.chunk;
+    const auto map = [&](int64_t tokens, int64_t keys) {
+      return PolynomialMap<T>{plan_, true, keys, tokens, simd::padded<T>(tokens)};
+    };
+    if (seen > 0) std::fill_n(map_, C * C, T(0));
+    queries_.begin(nullptr);
+    if (seen > 0) keys_.begin(nullptr);
+    for (const FeatureBlock& block : plan_.blocks) {
+      query_mask_.draw(block, drop_.query(head, t), count);
+      const T* phi = query_mask_.apply(block, queries_.width(), queries_.make(block, features_), features_);
+      const T* key_features = nullptr;
+      if (seen > 0) {
+        key_mask_.draw(block, drop_.key(head, t), seen);
+        key_features = key_mask_.apply(block, keys_.width(), keys_.make(block, key_features_), key_features_);
+      }
+      BlockState<T> part(plan_, block, state);
+      each_span(plan_, count, seen, [&](int64_t s, int64_t tokens, int64_t keys) {
+        if (has_state || s > 0) flops_ += part.read(phi + s, tokens, out_ + s * plan_.padded_dv, sums_ + s);
+        if (keys == 0) return;
+        flops_ += map(tokens, keys).product(key_features + s, phi + s, block.count, map_ + s * C + s, true);
+        if (goes_on || s + tokens < count) flops_ += part.add(key_features + s, keys, v.from(s), ones_ + s);
+      });
+    }
+    each_span(plan_, count, seen, [&](int64_t s, int64_t tokens, int64_t keys) {
+      T* at = map_ + s * C + s;
+      map(tokens, keys).mask_future(at);
+      map(tokens, keys).add_sums(at, sums_ + s);
+      flops_ += map(tokens, keys).gather(at, v.from(s), plan_.padded_dv, out_ + s * plan_.padded_dv);
+    });
+  }
   void pairs(const PolynomialMap<T>& map, Rows<T> v) {
     map.add_sums(map_, sums_);
     flops_ += map.gather(map_, v, plan_.padded_dv, out_);
@@ -128,6 +154,7 @@ class Forward {
 
   const PolynomialPlan<T>& plan_;
   const PolynomialDrop<T>& drop_;
+  MonomialMask<T> query_mask_, key_mask_;
   BumpAllocator<T> arena_;
   PolynomialSide<T> queries_, keys_;
   T *map_, *features_, *key_features_, *out_, *v_copy_, *sums_, *ones_;
@@ -139,7 +166,7 @@ class Forward {
 /// computed first where there are several.
 template <class T>
 void factored(const PolynomialCall<T>& call) {
-  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true);
+  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true, call.queries);
   const PolynomialDrop<T> drop(plan, call);
   const int64_t heads = call.B * call.H, T_q = call.queries;
   const int64_t segments = call.has_keys ? num_polynomial_segments(plan, heads, T_q) : ceil_div(T_q, 1024);

@@ -84,7 +84,7 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
                        .table = lists.table,
                        .drawn = DeviceDraw(factored ? terms.dropout : 0, terms.draw),
                        .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
-                       .drawn_row = (lists.table.count + 7) / 8 * 8};
+                       .drawn_row = ceil_div(lists.table.count, 16) * 16};
   // The first coefficients of f and of its derivative by value; all of f lie on the device.
   x.f.degree = static_cast<int>(degree);
   x.f.all = lists.coefficients;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heed/core/kernels/linear_attention/polynomial_map.h"
+#include "heed/core/kernels/linear_attention/polynomial_span.h"
 #include "heed/core/kernels/linear_attention/polynomial_state.h"
 
 namespace heed::kernel {
@@ -29,6 +30,8 @@ class PolynomialBackChunk {
   PolynomialBackChunk(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop, T* memory)
       : plan_(plan),
         drop_(drop),
+        query_mask_(plan, drop),
+        key_mask_(plan, drop),
         arena_(memory),
         queries_(plan, true, arena_.take(PolynomialSide<T>::scratch(plan))),
         keys_(plan, false, arena_.take(PolynomialSide<T>::scratch(plan))) {
@@ -94,22 +97,28 @@ class PolynomialBackChunk {
       flops_ += small_gemm(Left::row_major, block.count, queries_.width(), plan_.dv + 1,
                            state + block.feature * plan_.ld, plan_.ld, g_transposed_, plan_.chunk,
                            feature_grads_, plan_.chunk, false);
-      if (drop_) drop_.apply(block, drop_.query(head, t), queries_.count(), feature_grads_, feature_grads_);
+      if (drop_) {
+        query_mask_.draw(block, drop_.query(head, t), queries_.count());
+        query_mask_.apply(block, queries_.width(), feature_grads_, feature_grads_);
+      }
       queries_.backpropagate(block, feature_grads_, dq_);
     }
     queries_.finish();
   }
   /// Adds loaded keys to a state over keys.
   void add_keys(int64_t head, int64_t t, T* state) {
-    flops_ += add_polynomial_keys(plan_, drop_, keys_, head, t, v_, v_transposed_ + plan_.dv * plan_.chunk,
-                                  features_, state);
+    flops_ += add_polynomial_keys(plan_, drop_, key_mask_, keys_, head, t, v_,
+                                  v_transposed_ + plan_.dv * plan_.chunk, features_, state);
   }
   /// Adds loaded queries to a state over queries.
   void add_queries(int64_t head, int64_t t, T* state) {
     queries_.begin(nullptr);
     for (const FeatureBlock& block : plan_.blocks) {
       const T* phi = queries_.make(block, features_);
-      if (drop_) phi = drop_.apply(block, drop_.query(head, t), queries_.count(), phi, features_);
+      if (drop_) {
+        query_mask_.draw(block, drop_.query(head, t), queries_.count());
+        phi = query_mask_.apply(block, queries_.width(), phi, features_);
+      }
       add_query_block(block, phi, state);
     }
   }
@@ -118,9 +127,12 @@ class PolynomialBackChunk {
     keys_.begin(dk_);
     for (const FeatureBlock& block : plan_.blocks) {
       const T* phi = keys_.make(block, key_features_);
-      if (drop_) phi = drop_.apply(block, drop_.key(head, t), keys_.count(), phi, key_features_);
-      key_block_grads(block, phi, state, false);
-      if (drop_) drop_.apply(block, drop_.key(head, t), keys_.count(), feature_grads_, feature_grads_);
+      if (drop_) {
+        key_mask_.draw(block, drop_.key(head, t), keys_.count());
+        phi = key_mask_.apply(block, keys_.width(), phi, key_features_);
+      }
+      key_block_grads(block, phi, state);
+      if (drop_) key_mask_.apply(block, keys_.width(), feature_grads_, feature_grads_);
       keys_.backpropagate(block, feature_grads_, dk_);
     }
     keys_.finish();
@@ -137,39 +149,83 @@ class PolynomialBackChunk {
     flops_ += map.scatter_transposed(queries_.rows(), plan_.d, weight_grads_transposed_, dk_);
     flops_ += map.scatter(weights_, {g_, plan_.padded_dv}, plan_.padded_dv, dv_);
   }
-  /// The same with dropout of monomials, which scores cannot express: goes through features, and includes the
-  /// part of the state over queries.
-  void dropped_pairs(int64_t head, int64_t t, T* state) {
-    const PolynomialMap<T> map = this->map(true);
-    flops_ += map.product(v_transposed_, g_transposed_, plan_.dv + 1, weight_grads_);
-    map.mask_future(weight_grads_);
-    map.transpose(weight_grads_, weight_grads_transposed_);
-    std::fill_n(weights_, plan_.chunk * plan_.chunk, T(0));
+  /// With dropout of monomials: adds to dq what loaded queries get from the state over keys and from the keys
+  /// of their own chunk, which it adds to the state; those of the last span only if it `goes_on`.
+  void dropped_queries(int64_t head, int64_t t, T* state, bool has_state, bool goes_on) {
+    const int64_t count = queries_.count(), seen = keys_.count(), C = plan_.chunk;
+    const T *g_last = g_transposed_ + plan_.dv * C, *ones = v_transposed_ + plan_.dv * C;
+    span_weight_grads();
     queries_.begin(dq_);
-    keys_.begin(dk_);
-    const uint64_t query = drop_.query(head, t), key = drop_.key(head, t);
+    keys_.begin(nullptr);
     for (const FeatureBlock& block : plan_.blocks) {
-      const T* query_features =
-          drop_.apply(block, query, queries_.count(), queries_.make(block, features_), features_);
-      const T* key_features =
-          drop_.apply(block, key, keys_.count(), keys_.make(block, key_features_), key_features_);
-      flops_ += small_gemm(Left::transposed, keys_.count(), queries_.width(), block.count, key_features,
-                           plan_.chunk, query_features, plan_.chunk, weights_, plan_.chunk, true);
-      flops_ +=
-          small_gemm(Left::row_major, block.count, keys_.width(), queries_.count(), query_features,
-                     plan_.chunk, weight_grads_transposed_, plan_.chunk, feature_grads_, plan_.chunk, false);
-      key_block_grads(block, key_features, state, true);
-      drop_.apply(block, key, keys_.count(), feature_grads_, feature_grads_);
-      keys_.backpropagate(block, feature_grads_, dk_);
-      flops_ += small_gemm(Left::row_major, block.count, queries_.width(), keys_.count(), key_features,
-                           plan_.chunk, weight_grads_, plan_.chunk, feature_grads_, plan_.chunk, false);
-      drop_.apply(block, query, queries_.count(), feature_grads_, feature_grads_);
+      key_mask_.draw(block, drop_.key(head, t), seen);
+      const T* phi = key_mask_.apply(block, keys_.width(), keys_.make(block, key_features_), key_features_);
+      BlockState<T> part(plan_, block, state);
+      each_span(plan_, count, seen, [&](int64_t s, int64_t tokens, int64_t keys) {
+        T* grads = feature_grads_ + s;
+        if (has_state || s > 0) {
+          flops_ += part.grads(g_transposed_ + s, g_last + s, tokens, grads);
+        } else {
+          clear_block(plan_, block, simd::padded<T>(tokens), grads);
+        }
+        if (keys == 0) return;
+        flops_ += map_of(tokens, keys).gather_transposed(phi + s, block.count, weight_grads_ + s * C + s, grads);
+        if (goes_on || s + tokens < count) flops_ += part.add(phi + s, keys, v_.from(s), ones + s);
+      });
+      query_mask_.draw(block, drop_.query(head, t), count);
+      query_mask_.apply(block, queries_.width(), feature_grads_, feature_grads_);
       queries_.backpropagate(block, feature_grads_, dq_);
     }
     queries_.finish();
+  }
+  /// The same for dk and dv, from the state over queries and the queries of the chunk, from its last span to
+  /// its first.
+  void dropped_keys(int64_t head, int64_t t, T* state, bool has_state, bool goes_on) {
+    const int64_t count = queries_.count(), seen = keys_.count(), C = plan_.chunk;
+    const T *g_last = g_transposed_ + plan_.dv * C, *ones = v_transposed_ + plan_.dv * C;
+    span_weight_grads();
+    each_span(plan_, count, seen, [&](int64_t s, int64_t tokens, int64_t keys) {
+      map_of(tokens, keys).transpose(weight_grads_ + s * C + s, weight_grads_transposed_ + s * C + s);
+    });
+    std::fill_n(weights_, C * C, T(0));
+    queries_.begin(nullptr);
+    keys_.begin(dk_);
+    for (const FeatureBlock& block : plan_.blocks) {
+      query_mask_.draw(block, drop_.query(head, t), count);
+      key_mask_.draw(block, drop_.key(head, t), seen);
+      const T* phi = query_mask_.apply(block, queries_.width(), queries_.make(block, features_), features_);
+      const T* key_features =
+          key_mask_.apply(block, keys_.width(), keys_.make(block, key_features_), key_features_);
+      BlockState<T> part(plan_, block, state);
+      for (int64_t s = (count - 1) / plan_.span * plan_.span; s >= 0; s -= plan_.span) {
+        const int64_t tokens = std::min(plan_.span, count - s);
+        const int64_t keys = std::clamp<int64_t>(seen - s, 0, tokens);
+        if (keys > 0) {
+          T* grads = feature_grads_ + s;
+          if (has_state || s + tokens < count) {
+            flops_ += part.grads(v_transposed_ + s, ones + s, keys, grads);
+            flops_ += part.read(key_features + s, keys, dv_ + s * plan_.padded_dv, nullptr);
+          } else {
+            clear_block(plan_, block, simd::padded<T>(keys), grads);
+          }
+          flops_ += map_of(tokens, keys)
+                        .scatter_transposed(phi + s, block.count, weight_grads_transposed_ + s * C + s, grads);
+          flops_ += map_of(tokens, keys)
+                        .product(key_features + s, phi + s, block.count, weights_ + s * C + s, true);
+        }
+        if (goes_on || s > 0)
+          flops_ += part.add(phi + s, tokens, {g_ + s * plan_.padded_dv, plan_.padded_dv}, g_last + s);
+      }
+      key_mask_.apply(block, keys_.width(), feature_grads_, feature_grads_);
+      keys_.backpropagate(block, feature_grads_, dk_);
+    }
     keys_.finish();
-    map.mask_future(weights_);
-    flops_ += map.scatter(weights_, {g_, plan_.padded_dv}, plan_.padded_dv, dv_);
+    each_span(plan_, count, seen, [&](int64_t s, int64_t tokens, int64_t keys) {
+      map_of(tokens, keys).mask_future(weights_ + s * C + s);
+      flops_ += map_of(tokens, keys)
+                    .scatter(weights_ + s * C + s, {g_ + s * plan_.padded_dv, plan_.padded_dv},
+                             plan_.padded_dv, dv_ + s * plan_.padded_dv);
+    });
   }
 
   /// Saves unfinished dq to memory between the two sweeps; load_dq() reads it back.
@@ -201,6 +257,18 @@ class PolynomialBackChunk {
   PolynomialMap<T> map(bool triangle) const {
     return {plan_, triangle, keys_.count(), queries_.count(), queries_.width()};
   }
+  PolynomialMap<T> map_of(int64_t tokens, int64_t keys) const {
+    return {plan_, true, keys, tokens, simd::padded<T>(tokens)};
+  }
+  /// weight_grads_ = g~ . v~ of the pairs within each span, zero where the key comes after the query.
+  void span_weight_grads() {
+    const int64_t C = plan_.chunk;
+    each_span(plan_, queries_.count(), keys_.count(), [&](int64_t s, int64_t tokens, int64_t keys) {
+      flops_ += map_of(tokens, keys).product(v_transposed_ + s, g_transposed_ + s, plan_.dv + 1,
+                                             weight_grads_ + s * C + s);
+      map_of(tokens, keys).mask_future(weight_grads_ + s * C + s);
+    });
+  }
   void add_query_block(const FeatureBlock& block, const T* phi, T* state) {
     T* at = state + block.feature * plan_.ld;
     flops_ += small_gemm(Left::row_major, block.count, plan_.padded_dv, queries_.count(), phi, plan_.chunk,
@@ -209,16 +277,17 @@ class PolynomialBackChunk {
                     at + plan_.dv, plan_.ld);
     flops_ += 2 * block.count * queries_.width();
   }
-  void key_block_grads(const FeatureBlock& block, const T* phi, const T* state, bool add) {
+  void key_block_grads(const FeatureBlock& block, const T* phi, const T* state) {
     const T* at = state + block.feature * plan_.ld;
     flops_ += small_gemm(Left::row_major, block.count, keys_.width(), plan_.dv + 1, at, plan_.ld,
-                         v_transposed_, plan_.chunk, feature_grads_, plan_.chunk, add);
+                         v_transposed_, plan_.chunk, feature_grads_, plan_.chunk, false);
     flops_ += small_gemm(Left::transposed, keys_.count(), plan_.padded_dv, block.count, phi, plan_.chunk, at,
                          plan_.ld, dv_, plan_.padded_dv, true);
   }
 
   const PolynomialPlan<T>& plan_;
   const PolynomialDrop<T>& drop_;
+  MonomialMask<T> query_mask_, key_mask_;
   BumpAllocator<T> arena_;
   PolynomialSide<T> queries_, keys_;
   Rows<T> v_{nullptr, 0};

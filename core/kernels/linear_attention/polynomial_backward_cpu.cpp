@@ -35,7 +35,7 @@ int64_t bytes(int64_t numbers) {
 /// each swept chunk by chunk from the left and then from the right.
 template <class T>
 void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, const Tensor& dstart) {
-  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true);
+  const PolynomialPlan<T> plan(call.terms, call.d, call.dv, true, call.queries);
   const PolynomialDrop<T> drop(plan, call);
   const int64_t heads = call.B * call.H, C = plan.chunk, size = plan.state();
   const int64_t segments = num_polynomial_segments(plan, heads, call.queries);
@@ -90,12 +90,17 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
         work.load_queries(x, to, t, count);
         if (t + C < end) work.fetch(x, to, t + C, C);
         work.clear_dq();
-        if (has_state) work.queries_from(left, head, t);
+        if (drop && seen > 0) {
+          work.load_keys(x, t, seen);
+          work.dropped_queries(head, t, left, has_state, t + C < end);
+        } else if (has_state) {
+          work.queries_from(left, head, t);
+        }
         work.save_dq(to, t);
-        if (seen == 0 || t + C >= end) continue;
+        has_state = has_state || seen > 0;
+        if (drop || seen == 0 || t + C >= end) continue;
         work.load_keys(x, t, seen);
         work.add_keys(head, t, left);
-        has_state = true;
       }
       // From the right: pairs of the chunk, dk and dv from the state over later queries, the rest of dq.
       for (int64_t t = begin + (end - begin - 1) / C * C; t >= begin && end > begin; t -= C) {
@@ -104,16 +109,15 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
         if (t > begin) work.fetch(x, to, t - C, C);
         work.load_dq(to, t);
         work.clear_keys();
-        if (seen > 0) {
-          work.load_keys(x, t, seen);
-          if (drop) {
-            work.dropped_pairs(head, t, right);
-          } else {
-            work.pairs(true);
-            if (t + C < call.queries) work.keys_from(right, head, t);
-          }
+        const bool has_later = t + C < call.queries, goes_on = t > 0 || dstart;
+        if (seen > 0) work.load_keys(x, t, seen);
+        if (drop && seen > 0) {
+          work.dropped_keys(head, t, right, has_later, goes_on);
+        } else {
+          if (seen > 0) work.pairs(true);
+          if (seen > 0 && has_later) work.keys_from(right, head, t);
+          if (goes_on) work.add_queries(head, t, right);
         }
-        if (t > 0 || dstart) work.add_queries(head, t, right);
         work.finish_dq(to, t, work.dq());
         work.finish_keys(to, t, count, seen);
       }

@@ -1,6 +1,7 @@
 // A PolynomialAttention call on the CPU as plain pointers, and the dropout of its monomials.
 #pragma once
 
+#include "heed/core/ceil_div.h"
 #include "heed/core/distributed/batch_shard.h"
 #include "heed/core/kernels/linear_attention/polynomial_plan.h"
 #include "heed/core/operation_count.h"
@@ -81,48 +82,98 @@ class PolynomialDrop {
  public:
   PolynomialDrop() = default;
   PolynomialDrop(const PolynomialPlan<T>& plan, const PolynomialCall<T>& call)
-      : plan_(&plan), row_((plan.features + 7) / 8 * 8), queries_(call.queries), keys_(call.keys) {
-    if (plan.terms.dropout <= 0) return;
-    least_ = dropout_threshold(plan.terms.dropout);
+      : row_(ceil_div(plan.features, simd::KeepBits::block)), queries_(call.queries), keys_(call.keys) {
+    if (!plan.drops()) return;
+    is_on_ = true;
     factor_ = static_cast<T>(dropout_scale(plan.terms.dropout));
-    seed_ = plan.terms.draw.seed;
-    high_ = Draw::high(plan.terms.draw.stream, *plan.terms.draw.tick.template data<int64_t>());
+    const Draw& draw = plan.terms.draw;
+    bits_ = {draw.seed, Draw::high(draw.stream, *draw.tick.template data<int64_t>()),
+             dropout_threshold(plan.terms.dropout)};
     skipped_heads_ = static_cast<int64_t>(skipped_draws(call.B * call.H));
   }
-  explicit operator bool() const { return least_ > 0; }
+  explicit operator bool() const { return is_on_; }
 
-  /// The element of feature 0 of token t. Keys draw from the upper half of the counters.
+  /// The Philox block of feature 0 of token t. Keys draw from the upper half of the counters.
   uint64_t query(int64_t head, int64_t t) const {
     return static_cast<uint64_t>(((skipped_heads_ + head) * queries_ + t) * row_);
   }
   uint64_t key(int64_t head, int64_t t) const {
-    return (uint64_t{1} << 62) + static_cast<uint64_t>(((skipped_heads_ + head) * keys_ + t) * row_);
+    return (uint64_t{1} << 58) + static_cast<uint64_t>(((skipped_heads_ + head) * keys_ + t) * row_);
+  }
+  uint64_t row() const { return static_cast<uint64_t>(row_); }  ///< blocks of a token
+  const simd::KeepBits& bits() const { return bits_; }
+  T factor() const { return factor_; }  ///< of what is kept
+
+ private:
+  int64_t row_ = 0, queries_ = 0, keys_ = 0;
+  int64_t skipped_heads_ = 0;  // heads of earlier ranks: see core/distributed/batch_shard.h
+  bool is_on_ = false;
+  T factor_ = 1;
+  simd::KeepBits bits_;
+};
+
+/// What dropout keeps of one block of features and one chunk of tokens: a word of bits a token, so that one
+/// vector of words serves the vectors of all features.
+template <class T>
+class MonomialMask {
+ public:
+  MonomialMask(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop) : drop_(drop), chunk_(plan.chunk) {
+    if (drop) words_.resize(static_cast<size_t>(num_words * simd::padded<T>(chunk_) + lanes));
   }
 
-  /// Writes a block's features after dropout to `room`. Returns features of degree 0 and 1 unchanged.
-  const T* apply(const FeatureBlock& block, uint64_t first, int64_t count, const T* features, T* room) const {
-    if (block.row >= 0) return features;
-    for (int64_t t = 0; t < count; ++t) {
-      const uint64_t begin = first + static_cast<uint64_t>(t * row_ + block.feature);
-      Philox drawn{};
-      for (int64_t f = 0; f < block.count; ++f) {
-        const uint64_t element = begin + static_cast<uint64_t>(f);
-        if (f == 0 || element % 8 == 0) drawn = Philox::at(seed_, element / 8, high_);
-        const uint32_t bits = (drawn.word[(element % 8) / 2] >> (16 * (element % 2))) & 0xffffU;
-        T& x = room[f * plan_->chunk + t];
-        x = bits >= least_ ? features[f * plan_->chunk + t] * factor_ : T(0);
+  /// Draws the mask of a block for `count` tokens, of which feature 0 of the first draws at block `first`.
+  /// Features of degree 0 and 1 are never dropped.
+  void draw(const FeatureBlock& block, uint64_t first, int64_t count) {
+    has_bits_ = block.row < 0;
+    if (!has_bits_) return;
+    constexpr int64_t each = simd::KeepBits::block;
+    const int64_t skipped = block.feature % each, blocks = ceil_div(skipped + block.count, each);
+    simd::Counters token = {};
+    for (uint64_t i = 0; i < lanes; ++i) token[i] = i * drop_.row();
+    token += first + static_cast<uint64_t>(block.feature / each);
+    for (int64_t t = 0; t < count; t += lanes, token += lanes * drop_.row()) {
+      simd::Counters kept = {};
+      for (int64_t b = 0; b < blocks; ++b)
+        kept |= drop_.bits().sixteen(token + static_cast<uint64_t>(b)) << (each * b);
+      kept >>= skipped;
+      simd::Word<T>* to = words_.data() + t;
+      for (int i = 0; i < lanes; ++i) {
+        to[i] = static_cast<simd::Word<T>>(kept[i]);
+        if constexpr (num_words == 2) to[chunk_ + i] = static_cast<simd::Word<T>>(kept[i] >> 32);
       }
     }
-    return room;
+  }
+
+  /// to = features [count, chunk] of the block after dropout; returns them, or `features` where the block has
+  /// no dropout. In place is fine.
+  const T* apply(const FeatureBlock& block, int64_t width, const T* features, T* to) const {
+    if (!has_bits_) return features;
+    const simd::Word<T> one = 1;
+    const T factor = drop_.factor();
+    for (int64_t c = 0; c < width; c += simd::Lanes<T>::count) {
+      for (int64_t f = 0; f < block.count; f += word_bits) {
+        simd::Words<T> word = simd::load_words<T>(words_.data() + f / word_bits * chunk_ + c);
+        const int64_t end = std::min(f + word_bits, block.count);
+        for (int64_t r = f; r < end; ++r, word >>= 1) {
+          const simd::Vector<T> scaled = simd::load(features + r * chunk_ + c) * factor;
+          simd::store(to + r * chunk_ + c, (word & one) != 0 ? scaled : simd::Vector<T>{});
+        }
+      }
+    }
+    return to;
   }
 
  private:
-  const PolynomialPlan<T>* plan_ = nullptr;
-  int64_t row_ = 0, queries_ = 0, keys_ = 0;
-  int64_t skipped_heads_ = 0;  // heads of earlier ranks: see core/distributed/batch_shard.h
-  uint32_t least_ = 0;
-  T factor_ = 1;
-  uint64_t seed_ = 0, high_ = 0;
+  static constexpr int lanes = simd::KeepBits::lanes;
+  static constexpr int64_t word_bits = 8 * static_cast<int64_t>(sizeof(T));
+  static constexpr int64_t num_words = 64 / word_bits;
+  static_assert(PolynomialPlan<T>::block_rows % simd::KeepBits::block == 0 && PolynomialPlan<T>::block_rows <= 64,
+                "the features of a block draw from whole blocks, whose bits fit in 64");
+
+  const PolynomialDrop<T>& drop_;
+  int64_t chunk_;
+  bool has_bits_ = false;
+  std::vector<simd::Word<T>> words_;  // [num_words, chunk]
 };
 
 }  // namespace heed::kernel

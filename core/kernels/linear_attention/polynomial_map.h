@@ -16,15 +16,15 @@ struct PolynomialMap {
 
   int64_t first(int64_t j) const { return triangle ? j / strip * strip : 0; }
 
-  /// map [keys, queries] = a^T b, for a [depth, keys] and b [depth, queries].
-  int64_t product(const T* a, const T* b, int64_t depth, T* map) const {
+  /// map [keys, queries] = a^T b, or += with `add`, for a [depth, keys] and b [depth, queries].
+  int64_t product(const T* a, const T* b, int64_t depth, T* map, bool add = false) const {
     int64_t flops = 0;
     const int64_t step = triangle ? strip : keys;
     for (int64_t j = 0; j < keys; j += step) {
       const int64_t from = first(j);
       if (from >= width) break;
       flops += small_gemm(Left::transposed, std::min(step, keys - j), width - from, depth, a + j, plan.chunk,
-                          b + from, plan.chunk, map + j * plan.chunk + from, plan.chunk, false);
+                          b + from, plan.chunk, map + j * plan.chunk + from, plan.chunk, add);
     }
     return flops;
   }

@@ -27,12 +27,14 @@ struct PolynomialPlan {
   const PolynomialTerms& terms;
   int64_t d, dv, padded_dv, ld;  ///< padded_dv: dv in whole vectors; a state has rows [v, 1], ld apart
   int64_t chunk, degree, features;
+  int64_t span;  ///< with dropout of monomials: causal tokens whose pairs go through features, not the state
   T prescale;                               ///< factor of a query's mapped row
   std::vector<T> coefficients, derivative;  ///< coefficients of f and of f', in prescale scores
   std::vector<Monomial<T>> nodes;
   std::vector<FeatureBlock> blocks;
 
-  PolynomialPlan(const PolynomialTerms& t, int64_t width, int64_t values, bool factored)
+  /// `length`: queries of a head, where known.
+  PolynomialPlan(const PolynomialTerms& t, int64_t width, int64_t values, bool factored, int64_t length = 0)
       : terms(t),
         d(width),
         dv(values),
@@ -42,7 +44,8 @@ struct PolynomialPlan {
               : t.coefficients.size() <= 2 ? 32
                                            : 64),  // with few features, pairs cost more
         degree(static_cast<int64_t>(t.coefficients.size()) - 1),
-        features(factored ? num_polynomial_features(width, t.coefficients) : 0) {
+        features(factored ? num_polynomial_features(width, t.coefficients) : 0),
+        span(length <= chunk ? chunk : 16) {
     const double first = degree >= 1 && t.coefficients[1] != 0 ? t.coefficients[1] : 1;
     prescale = static_cast<T>(first * t.scale);
     std::vector<double> scaled = t.coefficients;
@@ -56,8 +59,9 @@ struct PolynomialPlan {
     const int64_t begin = scaled[0] != 0 ? 0 : 1, end = degree >= 1 && scaled[1] != 0 ? d + 1 : 1;
     int64_t feature = 0;
     const auto cut = [&](int64_t from, int64_t to, bool rows) {
-      for (int64_t at = from; at < to; at += block_rows) {
-        const int64_t count = std::min(block_rows, to - at);
+      for (int64_t at = from, count = 0; at < to; at += count) {
+        // Dropped features draw 16 at a time: all blocks but the first begin where a draw does.
+        count = std::min(rows || !drops() ? block_rows : block_rows - feature % 16, to - at);
         blocks.push_back({feature, count, rows ? at : -1, rows ? -1 : at});
         feature += count;
       }
@@ -66,6 +70,8 @@ struct PolynomialPlan {
     cut(0, static_cast<int64_t>(nodes.size()), false);
   }
 
+  /// Monomials of degree 2 and more are dropped, with bits of their own for each token.
+  bool drops() const { return dropout_threshold(terms.dropout) > 0; }
   /// Numbers of a state [features, dv + 1].
   int64_t state() const { return features * ld; }
   /// Operations of `length` tokens times a state.
@@ -251,20 +257,28 @@ void save_polynomial_state(const PolynomialPlan<T>& plan, const T* state, T* to)
     std::copy_n(state + f * plan.ld, plan.dv + 1, to + f * (plan.dv + 1));
 }
 
+/// sums[f] = the sum over tokens of features[f] * last, for the features of one vector of them.
+template <class T>
+simd::Vector<T> sums_over_tokens(const T* features, int64_t count, int64_t chunk, int64_t width,
+                                 const T* last) {
+  constexpr int n = simd::Lanes<T>::count;
+  simd::Vector<T> part[n];
+  for (int64_t r = 0; r < n; ++r) {
+    part[r] = simd::Vector<T>{};
+    for (int64_t c = 0; r < count && c < width; c += n)
+      part[r] += simd::load(features + r * chunk + c) * simd::load(last + c);
+  }
+  return simd::row_sums<T>(part);
+}
+
 /// Adds sum over tokens of features[f] * last to the last column of the state, for features [count, chunk].
 template <class T>
 void add_ones_column(const T* features, int64_t count, int64_t chunk, int64_t width, const T* last, T* to,
                      int64_t ld) {
   constexpr int n = simd::Lanes<T>::count;
   for (int64_t f = 0; f < count; f += n) {
-    simd::Vector<T> part[n];
     const int64_t high = std::min<int64_t>(n, count - f);
-    for (int64_t r = 0; r < n; ++r) {
-      part[r] = simd::Vector<T>{};
-      for (int64_t c = 0; r < high && c < width; c += n)
-        part[r] += simd::load(features + (f + r) * chunk + c) * simd::load(last + c);
-    }
-    const simd::Vector<T> sums = simd::row_sums<T>(part);
+    const simd::Vector<T> sums = sums_over_tokens(features + f * chunk, high, chunk, width, last);
     for (int64_t r = 0; r < high; ++r) to[(f + r) * ld] += sums[r];
   }
 }

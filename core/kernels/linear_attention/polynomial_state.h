@@ -32,14 +32,17 @@ inline int64_t rows_per_task(int64_t flops_each) {
 /// state [features, dv + 1] += features^T [v, last] for a loaded chunk of keys; `last` is the column of ones.
 template <class T>
 int64_t add_polynomial_keys(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop,
-                            PolynomialSide<T>& keys, int64_t head, int64_t t, Rows<T> v, const T* last,
-                            T* room, T* state) {
+                            MonomialMask<T>& mask, PolynomialSide<T>& keys, int64_t head, int64_t t,
+                            Rows<T> v, const T* last, T* room, T* state) {
   int64_t flops = 0;
   keys.begin(nullptr);
   for (const FeatureBlock& block : plan.blocks) {
     T* at = state + block.feature * plan.ld;
     const T* phi = keys.make(block, room);
-    if (drop) phi = drop.apply(block, drop.key(head, t), keys.count(), phi, room);
+    if (drop) {
+      mask.draw(block, drop.key(head, t), keys.count());
+      phi = mask.apply(block, keys.width(), phi, room);
+    }
     flops += small_gemm(Left::row_major, block.count, plan.padded_dv, keys.count(), phi, plan.chunk, v.data,
                         v.ld, at, plan.ld, true);
     add_ones_column(phi, block.count, plan.chunk, keys.width(), last, at + plan.dv, plan.ld);
@@ -59,6 +62,7 @@ class PolynomialRowGather {
   PolynomialRowGather(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop, T* memory)
       : plan_(plan),
         drop_(drop),
+        mask_(plan, drop),
         arena_(memory),
         keys_(plan, false, arena_.take(PolynomialSide<T>::scratch(plan))) {
     features_ = arena_.take(plan.block_rows * plan.chunk);
@@ -72,7 +76,7 @@ class PolynomialRowGather {
       keys_.load(x.k.from(t).data, x.k.ld, count);
       const Rows<T> v = whole_rows(x.v.from(t).data, x.v.ld, count, plan_.dv, v_copy_);
       fill_ones_column(count, keys_.width(), ones_);
-      flops += add_polynomial_keys(plan_, drop_, keys_, x.index, t, v, ones_, features_, state);
+      flops += add_polynomial_keys(plan_, drop_, mask_, keys_, x.index, t, v, ones_, features_, state);
     }
     return flops;
   }
@@ -80,6 +84,7 @@ class PolynomialRowGather {
  private:
   const PolynomialPlan<T>& plan_;
   const PolynomialDrop<T>& drop_;
+  MonomialMask<T> mask_;
   BumpAllocator<T> arena_;
   PolynomialSide<T> keys_;
   T *features_, *v_copy_, *ones_;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "heed/core/kernels/simd/math.h"
+#include "heed/core/kernels/simd/philox.h"
 #include "heed/core/kernels/simd/row_reductions.h"
 #include "heed/core/kernels/simd/target_isa.h"
 #include "heed/core/kernels/simd/vector.h"

@@ -1,0 +1,120 @@
+// heed bench dropout: a step with dropout beside one without.
+#include <array>
+
+#include "heed/attention/spec.h"
+#include "heed/attention/variant.h"
+#include "heed/train/bench/attention_layer.h"
+#include "heed/train/bench/bench.h"
+#include "heed/train/bench/measure.h"
+#include "heed/train/loop/progress.h"
+
+namespace heed::bench {
+namespace {
+
+constexpr std::array fastmax_dropouts{"fastmax:p=2,dropout=quadratic", "fastmax:p=2,dropout=standard",
+                                      "fastmax:p=2,dropout=1d"};
+constexpr int64_t min_tokens = 4096;  ///< of a step: short sequences come in batches
+constexpr size_t min_rounds = 5;
+
+/// Median seconds of a step without dropout and of one with it.
+struct StepTimes {
+  double without = 0, with = 0;
+  double ratio = 0;  ///< the median of the ratios of neighbouring steps
+};
+
+/// Steps with and without dropout in turns, so that both see the same disturbances.
+StepTimes measure_both(const AttentionLayer::Options& options, double dropout, double budget) {
+  AttentionLayer::Options other = options;
+  other.dropout = dropout;
+  AttentionLayer plain(options), dropped(other);
+  plain.step();
+  dropped.step();
+  std::vector<double> without, with, ratios;
+  const double began = seconds_now();
+  while (without.size() < min_rounds || seconds_now() - began < budget) {
+    without.push_back(timed([&] { plain.step(); }));
+    with.push_back(timed([&] { dropped.step(); }));
+    ratios.push_back(with.back() / without.back());
+  }
+  return {median(without), median(with), median(ratios)};
+}
+
+struct DropoutPlan {
+  std::vector<int64_t> widths;
+  int64_t shortest, longest;
+  double dropout, seconds;
+};
+
+DropoutPlan dropout_plan(const ParsedArguments& arguments) {
+  DropoutPlan plan{{32, 64},
+            arguments.integer("from", 64),
+            arguments.integer("longest", 16384),
+            arguments.number("rate", 0.1),
+            arguments.number("seconds", 1)};
+  if (arguments.has("head-dim")) plan.widths = {arguments.integer("head-dim", 32)};
+  if (plan.widths[0] < 1 || plan.widths[0] > 1024)
+    fail("--head-dim = ", plan.widths[0], ". It must be 1 to 1024.");
+  if (plan.shortest < 16 || plan.shortest > (int64_t{1} << 24))
+    fail("--from = ", plan.shortest, ". It must be 16 to 16777216.");
+  if (plan.longest < 16 || plan.longest > (int64_t{1} << 24))
+    fail("--longest = ", plan.longest, ". It must be 16 to 16777216.");
+  if (!(plan.dropout > 0 && plan.dropout < 1))
+    fail("--rate = ", plan.dropout, ". It must be above 0 and below 1.");
+  if (!(plan.seconds > 0)) fail("--seconds = ", plan.seconds, ". It must be above 0.");
+  return plan;
+}
+
+void add_row(const std::string& spec, bool causal, int64_t width, int64_t length, const DropoutPlan& plan,
+             Table& table) {
+  const Traits& traits = variant_named(parse_spec(spec).name).traits;
+  if (causal ? !traits.causal : !traits.full) return;
+  const ContextSwitches interruptions;
+  const StepTimes pair = measure_both({.spec = spec,
+                             .causal = causal,
+                             .width = width,
+                             .length = length,
+                             .batch = std::max<int64_t>(1, min_tokens / length),
+                             .training = true},
+                            plan.dropout, plan.seconds);
+  table.row(with_machine_facts(Json::object({{"attention", spec},
+                                             {"causal", causal},
+                                             {"width", width},
+                                             {"length", length},
+                                             {"without_ms", 1e3 * pair.without},
+                                             {"with_ms", 1e3 * pair.with},
+                                             {"ratio", pair.ratio},
+                                             {"interruptions_per_s", interruptions.per_second()}})));
+}
+
+}  // namespace
+
+void bench_dropout(const ParsedArguments& arguments) {
+  const DropoutPlan plan = dropout_plan(arguments);
+  std::vector<std::string> specs(arguments.positional.begin() + 1, arguments.positional.end());
+  for (const std::string& spec : specs) full_spec(spec);  // fails early on a wrong name
+  const bool all = specs.empty();
+  if (all) specs.assign(fastmax_dropouts.begin(), fastmax_dropouts.end());
+  Table table({{"attention", "attention"},
+               {"causal", "causal"},
+               {"d", "width", 0},
+               {"length", "length", 0},
+               {"without, ms", "without_ms", 3},
+               {"with, ms", "with_ms", 3},
+               {"ratio", "ratio"}},
+              arguments.has("json"));
+  for (const std::string& spec : specs) {
+    for (const bool causal : {false, true}) {
+      for (const int64_t width : plan.widths) {
+        for (int64_t length = plan.shortest; length <= plan.longest; length *= 2)
+          add_row(spec, causal, width, length, plan, table);
+      }
+    }
+  }
+  for (const Variant& variant : variants()) {
+    for (const bool causal : {false, true}) {
+      if (all) add_row(variant.traits.name, causal, plan.widths[0], std::min<int64_t>(512, plan.longest), plan, table);
+    }
+  }
+}
+
+}  // namespace heed::bench
