@@ -41,28 +41,37 @@ class KeepBits {
   KeepBits() = default;
   /// Keeps elements whose 16 bits are at least `least`, 0 to 65536.
   KeepBits(uint64_t seed, uint64_t high, uint32_t least)
-      : seed_(seed),
-        high_(high),
-        first_(least > 0xffffU ? 0xff : static_cast<uint8_t>(least >> 8)),
+      : first_(least > 0xffffU ? 0xff : static_cast<uint8_t>(least >> 8)),
         second_(static_cast<uint8_t>(least)),
-        has_ties_(least <= 0xffffU) {}
+        has_ties_(least <= 0xffffU) {
+    uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+    for (int round = 0; round < rounds; ++round) {
+      key_[0][round] = k0;
+      key_[1][round] = k1;
+      k0 += 0x9E3779B9U;
+      k1 += 0xBB67AE85U;
+    }
+    // The upper half of the counter is that of all lanes, so half of the first round is done here.
+    const uint64_t product = uint64_t{0xCD9E8D57U} * (high & 0xffffffffU);
+    key_[0][0] ^= product >> 32;
+    key_[1][0] ^= high >> 32;
+    product_ = product;
+  }
 
   /// Bit e of a lane: element e of Philox block `index` of that lane is kept. Higher bits are zero.
   Counters sixteen(Counters index) const {
     constexpr uint64_t low = 0xffffffffU;
     const Counters front_factor = Counters{} + 0xD2511F53U, back_factor = Counters{} + 0xCD9E8D57U;
-    Counters c0 = index, c1 = index >> 32, c2 = Counters{} + high_, c3 = Counters{} + (high_ >> 32);
-    uint64_t k0 = seed_ & low, k1 = seed_ >> 32;
     // Upper halves hold garbage until the end: products read lower halves alone.
+    Counters c3 = multiply_low_halves(index, front_factor), c1 = Counters{} + product_;
+    Counters c0 = (index >> 32) ^ key_[0][0], c2 = (c3 >> 32) ^ key_[1][0];
 #pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 1; round < rounds; ++round) {
       const Counters p0 = multiply_low_halves(c0, front_factor), p1 = multiply_low_halves(c2, back_factor);
-      c0 = (p1 >> 32) ^ c1 ^ k0;
-      c2 = (p0 >> 32) ^ c3 ^ k1;
+      c0 = (p1 >> 32) ^ c1 ^ key_[0][round];
+      c2 = (p0 >> 32) ^ c3 ^ key_[1][round];
       c1 = p1;
       c3 = p0;
-      k0 += 0x9E3779B9U;
-      k1 += 0xBB67AE85U;
     }
     const Counters front = (c0 & low) | (c1 << 32), back = (c2 & low) | (c3 << 32);
     // All sixteen bytes xor'ed, in each byte.
@@ -95,7 +104,9 @@ class KeepBits {
 #endif
   }
 
-  uint64_t seed_ = 0, high_ = 0;
+  static constexpr int rounds = 10;
+
+  uint64_t key_[2][rounds] = {}, product_ = 0;
   uint8_t first_ = 0, second_ = 0;
   bool has_ties_ = true;
 };
