@@ -58,7 +58,9 @@ Tensor KernelizedAttention::attend(Heads heads, const AttentionInput& input) {
   const auto part = [&](const Tensor& x, bool before) {
     return before ? slice(x, 2, 0, earlier) : slice(x, 2, earlier, x.extent(2));
   };
-  const Tensor sums = polynomial_sums(part(phi.k, true), part(phi.v, true), terms);
+  PolynomialTerms before = terms;
+  if (terms.dropout > 0) before.draw = input.context.rng->next();  // keys of both parts count from 0
+  const Tensor sums = polynomial_sums(part(phi.k, true), part(phi.v, true), before);
   terms.first_key = earlier;
   return polynomial_attention(phi.q, part(phi.k, false), part(phi.v, false), terms, sums);
 }

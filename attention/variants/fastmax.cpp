@@ -114,24 +114,15 @@ class Fastmax final : public KernelizedAttention {
   }
 
   Heads noisy(Heads phi, PolynomialTerms& terms, Rng& rng) const override {
-    const bool second = options_.p >= 2;
-    const double rate = config().dropout;
-    if (options_.dropout == FastmaxOptions::Drop::quadratic ||
-        (options_.dropout == FastmaxOptions::Drop::automatic && second)) {
-      terms.dropout = rate;
-      terms.draw = rng.next();
-      return phi;
-    }
-    const auto dropped = [&](const Tensor& x) {
-      const Tensor y = prepared(x, terms);
-      if (options_.dropout != FastmaxOptions::Drop::token) return dropout(y, rate, &rng);
-      const Tensor ones =
-          Tensor::full(Shape{x.extent(0), x.extent(1), x.extent(2), 1}, 1, x.dtype(), x.device());
-      return y * dropout(ones, rate, &rng);
-    };
-    phi.q = dropped(phi.q);
-    if (phi.k) phi.k = dropped(phi.k);
-    terms.prepare = FeatureMap::none;
+    using Drop = FastmaxOptions::Drop;
+    using kernel::PolynomialDropout;
+    const Drop fitting = options_.p >= 2 ? Drop::quadratic : Drop::standard;
+    const Drop drop = options_.dropout == Drop::automatic ? fitting : options_.dropout;
+    terms.drops = drop == Drop::quadratic  ? PolynomialDropout::monomials
+                  : drop == Drop::standard ? PolynomialDropout::entries
+                                           : PolynomialDropout::tokens;
+    terms.dropout = config().dropout;
+    terms.draw = rng.next();
     return phi;
   }
 

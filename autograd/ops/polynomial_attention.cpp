@@ -30,7 +30,7 @@ PolynomialTerms settled(const char* op, const Tensor& x, PolynomialTerms terms) 
   if (terms.dropout < 0 || terms.dropout >= 1)
     fail(op, ": dropout ", terms.dropout, ". It must be at least 0 and below 1.");
   if (terms.dropout > 0 && !terms.draw.tick) fail(op, ": dropout needs a draw. Take one from Rng::next().");
-  if (terms.dropout > 0 && terms.path == PolynomialPath::dense)
+  if (kernel::drops_monomials(terms) && terms.path == PolynomialPath::dense)
     fail(op, ": monomials are dropped, but pairs are weighed without them. Leave the path to the op.");
   if (!terms.key_lengths) return terms;
   if (terms.key_lengths.dtype() != DType::i32 || !(terms.key_lengths.shape() == Shape{x.extent(0)})) {

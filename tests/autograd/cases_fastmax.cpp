@@ -79,6 +79,18 @@ Row dropped(Row features, size_t first, int64_t row, bool key) {
   return features;
 }
 
+/// The same of a mapped row: entries of their own, or all at once.
+Row dropped_row(Row x, kernel::PolynomialDropout drops, int64_t row, bool key) {
+  const bool tokens = drops == kernel::PolynomialDropout::tokens;
+  const uint64_t step = tokens ? 16 : (x.size() + 15) / 16 * 16;
+  const uint64_t begin = (key ? uint64_t{1} << 62 : 0) + static_cast<uint64_t>(row) * step;
+  for (size_t c = 0; c < x.size(); ++c) {
+    const uint64_t element = begin + (tokens ? 0 : c);
+    x[c] = kernel::dropout_bits(seed, Draw::high(stream, tick), element) >= 16384 ? x[c] / (1 - rate) : 0;
+  }
+  return x;
+}
+
 double product(const Row& a, const Row& b) {
   double total = 0;
   for (size_t c = 0; c < a.size(); ++c) total += a[c] * b[c];
@@ -99,16 +111,19 @@ Plain attended(const Plains& x, const PolynomialTerms& terms, bool padded, bool 
   Plain y(Shape{x[0].extent(0), H, Tq, dv});
   for (int64_t row = 0; row < x[0].extent(0) * H * Tq; ++row) {
     const int64_t head = row / Tq, i = row % Tq, keys = padded ? keys_of(head / H, Tk) : Tk;
-    const Row q = prepared(x[0], row, terms);
+    const bool drops_rows = drops && terms.drops != kernel::PolynomialDropout::monomials;
+    Row q = prepared(x[0], row, terms);
+    if (drops_rows) q = dropped_row(q, terms.drops, row, false);
     Row sums(static_cast<size_t>(dv) + 1);
     for (int64_t j = 0; j < (terms.causal ? std::min(keys, i + 1) : keys); ++j) {
-      const Row k = prepared(x[1], head * Tk + j, terms);
+      Row k = prepared(x[1], head * Tk + j, terms);
+      if (drops_rows) k = dropped_row(k, terms.drops, head * Tk + j, true);
       double weight = 0, power = 1;
       for (const double a : terms.coefficients) {
         weight += a * power;
         power *= terms.scale * product(q, k);
       }
-      if (drops) {
+      if (drops && !drops_rows) {
         weight = product(dropped(query_squares(q, terms), 1 + q.size(), row, false),
                          dropped(squares(k), 1 + k.size(), head * Tk + j, true));
       }
@@ -206,6 +221,52 @@ std::vector<OpCase> fastmax_cases() {
              {.coefficients = two, .scale = 0.3, .epsilon = 3},
              {cross},
              heads(2, 2, 90, 70, 5, 6),
+             false,
+             true},
+        Look{"monomials of several blocks dropped, causal, with key lengths",
+             {.coefficients = two, .scale = 0.1, .causal = true, .epsilon = 30},
+             {heads(3, 1, 6, 6, 10, 3)},
+             heads(3, 1, 150, 150, 11, 9),
+             true,
+             true},
+        Look{"entries dropped",
+             {.coefficients = two,
+              .prepare = FeatureMap::standard,
+              .scale = 0.3,
+              .drops = kernel::PolynomialDropout::entries},
+             {small, cross},
+             heads(2, 2, 90, 70, 35, 6),
+             false,
+             true},
+        Look{"entries dropped, of degree 1, causal",
+             {.coefficients = {1, 1},
+              .prepare = FeatureMap::unit,
+              .causal = true,
+              .epsilon = 3,
+              .drops = kernel::PolynomialDropout::entries},
+             {small},
+             heads(2, 2, 90, 90, 5, 6),
+             false,
+             true},
+        Look{"tokens dropped",
+             {.coefficients = two,
+              .prepare = FeatureMap::positive,
+              .scale = 0.3,
+              .epsilon = 3,
+              .drops = kernel::PolynomialDropout::tokens,
+              .path = PolynomialPath::factored},
+             {small, cross},
+             heads(2, 2, 90, 70, 5, 6),
+             false,
+             true},
+        Look{"tokens dropped, causal",
+             {.coefficients = two,
+              .prepare = FeatureMap::standard,
+              .scale = 0.3,
+              .causal = true,
+              .drops = kernel::PolynomialDropout::tokens},
+             {small},
+             heads(2, 2, 90, 90, 5, 6),
              false,
              true}}) {
     all.push_back(row_of(look));

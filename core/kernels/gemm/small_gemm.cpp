@@ -12,7 +12,7 @@ namespace {
 
 /// Rows of a block that leave registers for its b vectors and one broadcast.
 constexpr int max_block_rows(int vectors) {
-  if (simd::registers == 32) return vectors <= 2 ? 12 : vectors == 3 ? 8 : 6;
+  if (simd::registers == 32) return vectors == 1 ? 16 : vectors == 2 ? 12 : vectors == 3 ? 8 : 6;
   return vectors == 1 ? 8 : 6;
 }
 constexpr int max_block_vectors = simd::registers == 32 ? 4 : 2;

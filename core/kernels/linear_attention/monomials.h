@@ -38,6 +38,24 @@ std::vector<Monomial<T>> monomials(int64_t d, const std::vector<double>& coeffic
   return out;
 }
 
+/// What dropout keeps of a block of monomials: bit n % bits of words[n / bits * chunk + c] for monomial n of
+/// token c. Without words nothing is dropped.
+template <class T>
+struct KeptMonomials {
+  static constexpr int64_t bits = 8 * static_cast<int64_t>(sizeof(T));
+  const simd::Word<T>* words = nullptr;
+  int64_t chunk = 0;
+  T factor = 1;  ///< of what is kept
+
+  /// x, or zero in the lanes that are dropped; tokens from c on.
+  template <bool drops>
+  simd::Vector<T> of(int64_t n, int64_t c, simd::Vector<T> x) const {
+    if constexpr (!drops) return x;
+    const simd::Words<T> word = simd::load_words<T>(words + n / bits * chunk + c);
+    return (word & (simd::Word<T>{1} << (n % bits))) != 0 ? x : simd::Vector<T>{};
+  }
+};
+
 /// Computes blocks of monomials in order, and their gradients with respect to the variables.
 template <class T>
 class MonomialFeatures {
@@ -57,21 +75,42 @@ class MonomialFeatures {
     open_ = 1;
   }
 
-  /// Writes the next `count` monomials to [count, chunk], times their weights if `weighted`.
-  void make(const Monomial<T>* next, int64_t count, bool weighted, T* to) {
+  /// Writes the next `count` monomials to [count, chunk], times their weights if `weighted`, less what `kept`
+  /// drops.
+  void make(const Monomial<T>* next, int64_t count, bool weighted, const KeptMonomials<T>& kept, T* to) {
+    kept.words != nullptr ? make_kept<true>(next, count, weighted, kept, to)
+                          : make_kept<false>(next, count, weighted, kept, to);
+  }
+
+  /// Adds to grad_rows the gradients that reach the variables through the next `count` monomials; `weighted`
+  /// and `kept` as in make(). finish() adds what is left.
+  void backpropagate(const Monomial<T>* next, int64_t count, bool weighted, const KeptMonomials<T>& kept,
+                     const T* grads) {
+    kept.words != nullptr ? backpropagate_kept<true>(next, count, weighted, kept, grads)
+                          : backpropagate_kept<false>(next, count, weighted, kept, grads);
+  }
+  void finish() { close(2); }
+
+ private:
+  using V = simd::Vector<T>;
+
+  template <bool drops>
+  void make_kept(const Monomial<T>* next, int64_t count, bool weighted, const KeptMonomials<T>& kept, T* to) {
     for (int64_t n = 0; n < count; ++n, ++next, to += chunk_) {
       const T* parent = next->depth == 2 ? row(next->parent) : value(next->depth - 1);
       const T* variable = row(next->variable);
+      const T weight = weighted ? next->weight * kept.factor : kept.factor;
       if (next->depth < degree_) {
         T* product = value(next->depth);
         for (int64_t c = 0; c < width_; c += n_) {
           const V x = simd::load(parent + c) * simd::load(variable + c);
           simd::store(product + c, x);
-          simd::store(to + c, weighted ? x * next->weight : x);
+          simd::store(to + c, kept.template of<drops>(n, c, x * weight));
         }
-      } else if (weighted) {
+      } else if (drops || weighted) {
         for (int64_t c = 0; c < width_; c += n_)
-          simd::store(to + c, simd::load(parent + c) * simd::load(variable + c) * next->weight);
+          simd::store(to + c, kept.template of<drops>(
+                                  n, c, simd::load(parent + c) * simd::load(variable + c) * weight));
       } else {
         for (int64_t c = 0; c < width_; c += n_)
           simd::store(to + c, simd::load(parent + c) * simd::load(variable + c));
@@ -79,12 +118,12 @@ class MonomialFeatures {
     }
   }
 
-  /// Adds to grad_rows the gradients that reach the variables through the next `count` monomials; `weighted`
-  /// as in make(). finish() adds what is left.
-  void backpropagate(const Monomial<T>* next, int64_t count, bool weighted, const T* grads) {
+  template <bool drops>
+  void backpropagate_kept(const Monomial<T>* next, int64_t count, bool weighted, const KeptMonomials<T>& kept,
+                          const T* grads) {
     for (int64_t n = 0; n < count; ++n, ++next, grads += chunk_) {
       close(next->depth);
-      const T weight = weighted ? next->weight : T(1);
+      const T weight = weighted ? next->weight * kept.factor : kept.factor;
       const bool first = next->depth == 2;
       const T* parent = first ? row(next->parent) : value(next->depth - 1);
       const T* variable = row(next->variable);
@@ -94,23 +133,19 @@ class MonomialFeatures {
         T *product = value(open_), *grad = grad_of(open_);
         for (int64_t c = 0; c < width_; c += n_) {
           simd::store(product + c, simd::load(parent + c) * simd::load(variable + c));
-          simd::store(grad + c, simd::load(grads + c) * weight);
+          simd::store(grad + c, kept.template of<drops>(n, c, simd::load(grads + c) * weight));
         }
       } else {
         T* to_variable = grad_rows_ + next->variable * chunk_;
         T* to_parent = first ? grad_rows_ + next->parent * chunk_ : grad_of(next->depth - 1);
         for (int64_t c = 0; c < width_; c += n_) {
-          const V grad = simd::load(grads + c) * weight;
+          const V grad = kept.template of<drops>(n, c, simd::load(grads + c) * weight);
           simd::store(to_variable + c, simd::load(to_variable + c) + grad * simd::load(parent + c));
           simd::store(to_parent + c, simd::load(to_parent + c) + grad * simd::load(variable + c));
         }
       }
     }
   }
-  void finish() { close(2); }
-
- private:
-  using V = simd::Vector<T>;
   static constexpr int n_ = simd::Lanes<T>::count;
   const T* row(int64_t variable) const { return rows_ + variable * chunk_; }
   T* value(int64_t depth) const { return values_ + (depth - 2) * chunk_; }

@@ -27,6 +27,13 @@ enum class PolynomialPath {
   dense       ///< over pairs, tile by tile: quadratic in the length, for any degree
 };
 
+/// What the dropout of a call drops. Gerami et al. 2024, section 2.4, name all three.
+enum class PolynomialDropout {
+  monomials,  ///< those of degree 2 and more of each query and key: the paper's quadratic dropout
+  entries,    ///< entries of each mapped query and key: its standard dropout
+  tokens      ///< whole mapped queries and keys, whose scores become 0: its 1D dropout
+};
+
 /// Settings of a call. With s = scale (prepared q) . (prepared k): out_i = sum_j f(s_ij) v_j / (sum_j f(s_ij)
 /// + epsilon), f(s) = a_0 + a_1 s + ... + a_p s^p.
 struct PolynomialTerms {
@@ -39,7 +46,8 @@ struct PolynomialTerms {
   int64_t first_key = 0;    ///< position of key 0 for key_lengths
   double epsilon = 0;       ///< added to the sum of weights
   double guard = 0;         ///< sums of smaller magnitude are replaced by it, with their sign
-  double dropout = 0;       ///< probability, for features of degree 2 and more of queries and keys
+  double dropout = 0;       ///< probability that one is dropped
+  PolynomialDropout drops = PolynomialDropout::monomials;
   Draw draw = {};
   PolynomialPath path = PolynomialPath::automatic;
   int64_t chunk = 0;  ///< queries per chunk that the factored path computes pair by pair; 0: automatic
@@ -59,10 +67,15 @@ inline int64_t num_polynomial_features(int64_t d, const std::vector<double>& coe
   return total;
 }
 
+/// Monomials are dropped, so the weights of pairs are no polynomials of scores.
+inline bool drops_monomials(const PolynomialTerms& terms) {
+  return terms.dropout > 0 && terms.drops == PolynomialDropout::monomials;
+}
+
 /// True where the dense path is cheaper. Degree 1 always uses monomials.
 inline bool prefers_dense_polynomial(int64_t keys, int64_t d, const PolynomialTerms& terms) {
   if (terms.path != PolynomialPath::automatic) return terms.path == PolynomialPath::dense;
-  return terms.dropout == 0 && terms.coefficients.size() > 2 &&
+  return !drops_monomials(terms) && terms.coefficients.size() > 2 &&
          keys <= num_polynomial_features(d, terms.coefficients);
 }
 

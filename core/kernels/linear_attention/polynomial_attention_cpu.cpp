@@ -27,8 +27,8 @@ class Forward {
         query_mask_(plan, drop),
         key_mask_(plan, drop),
         arena_(memory),
-        queries_(plan, true, arena_.take(PolynomialSide<T>::scratch(plan))),
-        keys_(plan, false, arena_.take(PolynomialSide<T>::scratch(plan))) {
+        queries_(plan, drop, true, arena_.take(PolynomialSide<T>::scratch(plan))),
+        keys_(plan, drop, false, arena_.take(PolynomialSide<T>::scratch(plan))) {
     const int64_t C = plan.chunk;
     map_ = arena_.take(C * C);
     features_ = arena_.take(plan.block_rows * C);
@@ -43,7 +43,7 @@ class Forward {
   /// which are then added to the state if the segment goes on.
   void chunk(const PolynomialHead<T>& x, int64_t t, int64_t count, int64_t seen, T* state, bool has_state,
              bool goes_on) {
-    queries_.load(x.q.from(t).data, x.q.ld, count);
+    queries_.load(x.q.from(t).data, x.q.ld, count, x.index, t);
     if (goes_on) {
       fetch_rows(x.q.from(t + count).data, x.q.ld, count, plan_.d);
       if (x.k.data != nullptr) fetch_rows(x.k.from(t + count).data, x.k.ld, count, plan_.d);
@@ -54,11 +54,11 @@ class Forward {
     std::fill_n(out_, count * plan_.padded_dv, T(0));
     Rows<T> v{nullptr, 0};
     if (seen > 0) {
-      keys_.load(x.k.from(t).data, x.k.ld, seen);
+      keys_.load(x.k.from(t).data, x.k.ld, seen, x.index, t);
       v = whole_rows(x.v.from(t).data, x.v.ld, seen, plan_.dv, v_copy_);
       fill_ones_column(seen, keys_.width(), ones_);
     }
-    if (drop_) {
+    if (drop_.of_monomials()) {
       dropped(x.index, t, v, seen, state, has_state, goes_on);
       finish(x, t, count);
       return;
@@ -88,14 +88,14 @@ class Forward {
 
   /// out of queries [t, t + count) from keys [0, seen), pair by pair.
   void dense(const PolynomialHead<T>& x, int64_t t, int64_t count, int64_t seen) {
-    queries_.load(x.q.from(t).data, x.q.ld, count);
+    queries_.load(x.q.from(t).data, x.q.ld, count, x.index, t);
     const int64_t width = queries_.width();
     std::fill_n(sums_, width, T(0));
     std::fill_n(out_, count * plan_.padded_dv, T(0));
     const bool causal = plan_.terms.causal;
     for (int64_t j = 0; j < (causal ? std::min(seen, t + count) : seen); j += plan_.chunk) {
       const int64_t keys = std::min({plan_.chunk, seen - j, causal && j == t ? count : plan_.chunk});
-      keys_.load(x.k.from(j).data, x.k.ld, keys);
+      keys_.load(x.k.from(j).data, x.k.ld, keys, x.index, j);
       const Rows<T> v = whole_rows(x.v.from(j).data, x.v.ld, keys, plan_.dv, v_copy_);
       const PolynomialMap<T> map{plan_, causal && j == t, keys, count, width};
       flops_ += map.product(keys_.rows(), queries_.rows(), plan_.d, map_);
@@ -118,13 +118,10 @@ class Forward {
     queries_.begin(nullptr);
     if (seen > 0) keys_.begin(nullptr);
     for (const FeatureBlock& block : plan_.blocks) {
-      query_mask_.draw(block, drop_.query(head, t), count);
-      const T* phi = query_mask_.apply(block, queries_.width(), queries_.make(block, features_), features_);
+      const T* phi = queries_.make(block, features_, query_mask_.draw(block, drop_.query(head, t), count));
       const T* key_features = nullptr;
-      if (seen > 0) {
-        key_mask_.draw(block, drop_.key(head, t), seen);
-        key_features = key_mask_.apply(block, keys_.width(), keys_.make(block, key_features_), key_features_);
-      }
+      if (seen > 0)
+        key_features = keys_.make(block, key_features_, key_mask_.draw(block, drop_.key(head, t), seen));
       BlockState<T> part(plan_, block, state);
       each_span(plan_, count, seen, [&](int64_t s, int64_t tokens, int64_t keys) {
         if (has_state || s > 0) flops_ += part.read(phi + s, tokens, out_ + s * plan_.padded_dv, sums_ + s);
@@ -209,13 +206,13 @@ void factored(const PolynomialCall<T>& call) {
 template <class T>
 void dense(const PolynomialCall<T>& call) {
   const PolynomialPlan<T> plan(call.terms, call.d, call.dv, false);
-  const PolynomialDrop<T> none;
+  const PolynomialDrop<T> drop(plan, call);
   const int64_t tiles = ceil_div(call.queries, plan.chunk);
   Scratch scratch(static_cast<int64_t>(sizeof(T)) * Forward<T>::scratch(plan));
   const int64_t grain = rows_per_task(2 * plan.chunk * call.keys * (call.d + call.dv));
   parallel_rows(call.B * call.H * tiles, grain, [&](int64_t begin, int64_t end) {
     const Scratch::Part part(scratch);
-    Forward<T> work(plan, none, part.template data<T>());
+    Forward<T> work(plan, drop, part.template data<T>());
     for (int64_t at = begin; at < end; ++at) {
       const PolynomialHead<T> x = call.head(at / tiles);
       const int64_t t = at % tiles * plan.chunk;

@@ -82,9 +82,12 @@ PolynomialShape<T> shape_of(const Tensor& q, const Tensor& k, int64_t dv, const 
                        .keep_scale = static_cast<T>(dropout_scale(terms.dropout)),
                        .f = {},
                        .table = lists.table,
-                       .drawn = DeviceDraw(factored ? terms.dropout : 0, terms.draw),
+                       .drawn = DeviceDraw(terms.dropout, terms.draw),
                        .skipped_heads = static_cast<int64_t>(skipped_draws(any.extent(0) * any.extent(1))),
-                       .drawn_row = ceil_div(lists.table.count, 16) * 16};
+                       .drawn_row = 0,
+                       .dropped = terms.drops};
+  const int64_t numbers = x.drops() ? x.table.count : terms.drops == PolynomialDropout::tokens ? 1 : x.d;
+  x.drawn_row = ceil_div(numbers, 16) * 16;
   // The first coefficients of f and of its derivative by value; all of f lie on the device.
   x.f.degree = static_cast<int>(degree);
   x.f.all = lists.coefficients;
@@ -234,11 +237,11 @@ void run(const PolynomialInputs& in, const PolynomialTerms& terms, const Tensor&
                       .sums = sums.data<T>()};
   const PolynomialShape<T>& x = call.shape;
   // Prepared rows of queries and keys [B H T, row_width].
-  const MappedRows<T> queries = map_rows(x, in.q, x.prescale);
+  const MappedRows<T> queries = map_rows(x, in.q, true);
   call.q = queries.rows.template data<T>();
   MappedRows<T> keys;
   if (in.k) {
-    keys = map_rows(x, in.k, T(1));
+    keys = map_rows(x, in.k, false);
     call.k = keys.rows.template data<T>();
   }
   // States [B, H, segments, features, dv + 1] before each segment; without keys the start alone.

@@ -33,8 +33,8 @@ class PolynomialBackChunk {
         query_mask_(plan, drop),
         key_mask_(plan, drop),
         arena_(memory),
-        queries_(plan, true, arena_.take(PolynomialSide<T>::scratch(plan))),
-        keys_(plan, false, arena_.take(PolynomialSide<T>::scratch(plan))) {
+        queries_(plan, drop, true, arena_.take(PolynomialSide<T>::scratch(plan))),
+        keys_(plan, drop, false, arena_.take(PolynomialSide<T>::scratch(plan))) {
     const int64_t C = plan.chunk;
     weights_ = arena_.take(C * C);
     weight_grads_ = arena_.take(C * C);
@@ -61,7 +61,7 @@ class PolynomialBackChunk {
     fetch_rows<T>(x.out + t * x.ld_out, x.ld_out, count, plan_.dv);
   }
   void load_queries(const PolynomialHead<T>& x, const PolynomialGradients<T>& to, int64_t t, int64_t count) {
-    queries_.load(x.q.from(t).data, x.q.ld, count);
+    queries_.load(x.q.from(t).data, x.q.ld, count, x.index, t);
     const Rows<T> dout = to.dout.from(t);
     simd::row_dots(dout.data, dout.ld, x.out + t * x.ld_out, x.ld_out, count, plan_.dv, dots_);
     T* last = g_transposed_ + plan_.dv * plan_.chunk;
@@ -78,7 +78,7 @@ class PolynomialBackChunk {
     simd::scaled_transpose(g_, plan_.padded_dv, count, plan_.dv, T(1), g_transposed_, plan_.chunk);
   }
   void load_keys(const PolynomialHead<T>& x, int64_t t, int64_t seen) {
-    keys_.load(x.k.from(t).data, x.k.ld, seen);
+    keys_.load(x.k.from(t).data, x.k.ld, seen, x.index, t);
     v_ = whole_rows(x.v.from(t).data, x.v.ld, seen, plan_.dv, v_copy_);
     simd::scaled_transpose(v_.data, v_.ld, seen, plan_.dv, T(1), v_transposed_, plan_.chunk);
     fill_ones_column(seen, keys_.width(), v_transposed_ + plan_.dv * plan_.chunk);
@@ -97,11 +97,21 @@ class PolynomialBackChunk {
       flops_ += small_gemm(Left::row_major, block.count, queries_.width(), plan_.dv + 1,
                            state + block.feature * plan_.ld, plan_.ld, g_transposed_, plan_.chunk,
                            feature_grads_, plan_.chunk, false);
-      if (drop_) {
-        query_mask_.draw(block, drop_.query(head, t), queries_.count());
-        query_mask_.apply(block, queries_.width(), feature_grads_, feature_grads_);
-      }
-      queries_.backpropagate(block, feature_grads_, dq_);
+      queries_.backpropagate(block, feature_grads_, dq_,
+                             query_mask_.draw(block, drop_.query(head, t), queries_.count()));
+    }
+    queries_.finish();
+  }
+  /// queries_from() of the state `from`, and add_queries() to the state `to`.
+  void queries_between(const T* from, T* to, int64_t head, int64_t t) {
+    queries_.begin(dq_);
+    for (const FeatureBlock& block : plan_.blocks) {
+      const KeptMonomials<T> kept = query_mask_.draw(block, drop_.query(head, t), queries_.count());
+      flops_ += small_gemm(Left::row_major, block.count, queries_.width(), plan_.dv + 1,
+                           from + block.feature * plan_.ld, plan_.ld, g_transposed_, plan_.chunk,
+                           feature_grads_, plan_.chunk, false);
+      queries_.backpropagate(block, feature_grads_, dq_, kept);
+      add_query_block(block, queries_.make(block, features_, kept), to);
     }
     queries_.finish();
   }
@@ -114,26 +124,17 @@ class PolynomialBackChunk {
   void add_queries(int64_t head, int64_t t, T* state) {
     queries_.begin(nullptr);
     for (const FeatureBlock& block : plan_.blocks) {
-      const T* phi = queries_.make(block, features_);
-      if (drop_) {
-        query_mask_.draw(block, drop_.query(head, t), queries_.count());
-        phi = query_mask_.apply(block, queries_.width(), phi, features_);
-      }
-      add_query_block(block, phi, state);
+      const KeptMonomials<T> kept = query_mask_.draw(block, drop_.query(head, t), queries_.count());
+      add_query_block(block, queries_.make(block, features_, kept), state);
     }
   }
   /// Adds to dk and dv the gradients of the loaded keys from a state over queries.
   void keys_from(const T* state, int64_t head, int64_t t) {
     keys_.begin(dk_);
     for (const FeatureBlock& block : plan_.blocks) {
-      const T* phi = keys_.make(block, key_features_);
-      if (drop_) {
-        key_mask_.draw(block, drop_.key(head, t), keys_.count());
-        phi = key_mask_.apply(block, keys_.width(), phi, key_features_);
-      }
-      key_block_grads(block, phi, state);
-      if (drop_) key_mask_.apply(block, keys_.width(), feature_grads_, feature_grads_);
-      keys_.backpropagate(block, feature_grads_, dk_);
+      const KeptMonomials<T> kept = key_mask_.draw(block, drop_.key(head, t), keys_.count());
+      key_block_grads(block, keys_.make(block, key_features_, kept), state);
+      keys_.backpropagate(block, feature_grads_, dk_, kept);
     }
     keys_.finish();
   }
@@ -158,8 +159,8 @@ class PolynomialBackChunk {
     queries_.begin(dq_);
     keys_.begin(nullptr);
     for (const FeatureBlock& block : plan_.blocks) {
-      key_mask_.draw(block, drop_.key(head, t), seen);
-      const T* phi = key_mask_.apply(block, keys_.width(), keys_.make(block, key_features_), key_features_);
+      const T* phi =
+          keys_.make(block, key_features_, key_mask_.draw(block, drop_.key(head, t), seen));
       BlockState<T> part(plan_, block, state);
       each_span(plan_, count, seen, [&](int64_t s, int64_t tokens, int64_t keys) {
         T* grads = feature_grads_ + s;
@@ -172,9 +173,8 @@ class PolynomialBackChunk {
         flops_ += map_of(tokens, keys).gather_transposed(phi + s, block.count, weight_grads_ + s * C + s, grads);
         if (goes_on || s + tokens < count) flops_ += part.add(phi + s, keys, v_.from(s), ones + s);
       });
-      query_mask_.draw(block, drop_.query(head, t), count);
-      query_mask_.apply(block, queries_.width(), feature_grads_, feature_grads_);
-      queries_.backpropagate(block, feature_grads_, dq_);
+      queries_.backpropagate(block, feature_grads_, dq_,
+                             query_mask_.draw(block, drop_.query(head, t), count));
     }
     queries_.finish();
   }
@@ -191,11 +191,9 @@ class PolynomialBackChunk {
     queries_.begin(nullptr);
     keys_.begin(dk_);
     for (const FeatureBlock& block : plan_.blocks) {
-      query_mask_.draw(block, drop_.query(head, t), count);
-      key_mask_.draw(block, drop_.key(head, t), seen);
-      const T* phi = query_mask_.apply(block, queries_.width(), queries_.make(block, features_), features_);
-      const T* key_features =
-          key_mask_.apply(block, keys_.width(), keys_.make(block, key_features_), key_features_);
+      const T* phi = queries_.make(block, features_, query_mask_.draw(block, drop_.query(head, t), count));
+      const KeptMonomials<T> kept = key_mask_.draw(block, drop_.key(head, t), seen);
+      const T* key_features = keys_.make(block, key_features_, kept);
       BlockState<T> part(plan_, block, state);
       for (int64_t s = (count - 1) / plan_.span * plan_.span; s >= 0; s -= plan_.span) {
         const int64_t tokens = std::min(plan_.span, count - s);
@@ -216,8 +214,7 @@ class PolynomialBackChunk {
         if (goes_on || s > 0)
           flops_ += part.add(phi + s, tokens, {g_ + s * plan_.padded_dv, plan_.padded_dv}, g_last + s);
       }
-      key_mask_.apply(block, keys_.width(), feature_grads_, feature_grads_);
-      keys_.backpropagate(block, feature_grads_, dk_);
+      keys_.backpropagate(block, feature_grads_, dk_, kept);
     }
     keys_.finish();
     each_span(plan_, count, seen, [&](int64_t s, int64_t tokens, int64_t keys) {

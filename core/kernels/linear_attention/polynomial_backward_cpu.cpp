@@ -90,7 +90,7 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
         work.load_queries(x, to, t, count);
         if (t + C < end) work.fetch(x, to, t + C, C);
         work.clear_dq();
-        if (drop && seen > 0) {
+        if (drop.of_monomials() && seen > 0) {
           work.load_keys(x, t, seen);
           work.dropped_queries(head, t, left, has_state, t + C < end);
         } else if (has_state) {
@@ -98,7 +98,7 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
         }
         work.save_dq(to, t);
         has_state = has_state || seen > 0;
-        if (drop || seen == 0 || t + C >= end) continue;
+        if (drop.of_monomials() || seen == 0 || t + C >= end) continue;
         work.load_keys(x, t, seen);
         work.add_keys(head, t, left);
       }
@@ -111,7 +111,7 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
         work.clear_keys();
         const bool has_later = t + C < call.queries, goes_on = t > 0 || dstart;
         if (seen > 0) work.load_keys(x, t, seen);
-        if (drop && seen > 0) {
+        if (drop.of_monomials() && seen > 0) {
           work.dropped_keys(head, t, right, has_later, goes_on);
         } else {
           if (seen > 0) work.pairs(true);
@@ -157,8 +157,7 @@ void from_start(const PolynomialCall<T>& call, const GradientTensors<T>& grads, 
           for (int64_t t = at % segments * length; t < end; t += C) {
             work.load_queries(x, to, t, std::min(C, end - t));
             work.clear_dq();
-            work.queries_from(state, x.index, t);
-            work.add_queries(x.index, t, sums);
+            work.queries_between(state, sums, x.index, t);
             work.finish_dq(to, t, work.dq());
           }
           if (!parts) {
@@ -182,14 +181,14 @@ void from_start(const PolynomialCall<T>& call, const GradientTensors<T>& grads, 
 template <class T>
 void dense(const PolynomialCall<T>& call, const GradientTensors<T>& grads) {
   const PolynomialPlan<T> plan(call.terms, call.d, call.dv, false);
-  const PolynomialDrop<T> none;
+  const PolynomialDrop<T> drop(plan, call);
   const int64_t C = plan.chunk, tiles = ceil_div(call.queries, C), part_of = plan.d * C;
   const int64_t room = PolynomialBackChunk<T>::scratch(plan);
   Scratch scratch(bytes<T>(room + tiles * part_of));
   const int64_t grain = rows_per_task(5 * call.queries * call.keys * (call.d + call.dv));
   parallel_rows(call.B * call.H, grain, [&](int64_t first, int64_t last) {
     const Scratch::Part part(scratch);
-    PolynomialBackChunk<T> work(plan, none, part.template data<T>());
+    PolynomialBackChunk<T> work(plan, drop, part.template data<T>());
     T* all_dq = part.template data<T>() + room;
     for (int64_t head = first; head < last; ++head) {
       const PolynomialHead<T> x = call.head(head);

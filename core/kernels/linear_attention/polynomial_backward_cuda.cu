@@ -153,7 +153,7 @@ void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Te
   };
   // Prepared queries, and for each query the gradients g [dv + 1] of its weighted sum and of its sum of
   // weights.
-  const MappedRows<T> queries = map_rows(x, in.q, x.prescale);
+  const MappedRows<T> queries = map_rows(x, in.q, true);
   call.q = queries.rows.template data<T>();
   const int64_t query_rows = x.B * x.H * x.queries, key_rows = x.B * x.H * x.keys;
   const Tensor g = uninitialized(query_rows, x.state_width());
@@ -167,7 +167,7 @@ void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Te
   MappedRows<T> keys;
   Tensor dk_rows, before, after;
   if (in.k) {
-    keys = map_rows(x, in.k, T(1));
+    keys = map_rows(x, in.k, false);
     call.k = keys.rows.template data<T>();
     dk_rows = uninitialized(key_rows, x.row_width);
     call.dk = dk_rows.data<T>();
@@ -215,10 +215,10 @@ void backward(const PolynomialInputs& in, const PolynomialTerms& terms, const Te
     constexpr int W = decltype(width)::value;
     cuda::run(back_queries<T, W>, BackwardTiles<T, W>::grid(x, false, x.queries, x.d), call);
   });
-  unmap_gradients(x, dq_rows, queries, true, x.prescale, dx.q);
+  unmap_gradients(x, dq_rows, queries, true, dx.q);
   if (!in.k) return;
   polynomial_backward_keys(call);
-  unmap_gradients(x, dk_rows, keys, false, T(1), dx.k);
+  unmap_gradients(x, dk_rows, keys, false, dx.k);
 }
 
 }  // namespace

@@ -262,8 +262,8 @@ __device__ inline void scatter_add_rows(const cuda::Share& me, const PolynomialS
 /// Segments of a call's positions.
 HEED_BOTH inline int64_t segments_of(int64_t length, int64_t segment) { return ceil_div(length, segment); }
 
-/// From gradients of prepared rows to those of the rows themselves, one warp per row; rows past the keys that
-/// there are get zero. `prescale` as for prepare_rows().
+/// From gradients of dropped rows to those of the rows themselves, one warp per row; rows past the keys that
+/// there are get zero. `rows` are mapped, before dropout; `prescale` as for apply_feature_map().
 template <class T>
 __global__ void unmap_rows(PolynomialShape<T> x, const T* grads, const T* rows, const T* inverses,
                            int64_t length, bool query, T prescale, HeadView<T> to) {
@@ -277,8 +277,9 @@ __global__ void unmap_rows(PolynomialShape<T> x, const T* grads, const T* rows, 
   const bool centred = x.prepare == FeatureMap::standard, turns = centred || x.prepare == FeatureMap::unit;
   T total = T(0), along = T(0);
   for (int64_t c = lane; turns && is_seen && c < x.d; c += 32) {
-    total += grad[c] * prescale;
-    along += grad[c] * prescale * y[c];
+    const T own = grad[c] * prescale * x.kept(query, head, t, c);
+    total += own;
+    along += own * y[c];
   }
 #pragma unroll
   for (int bits = 16; bits > 0; bits /= 2) {
@@ -292,7 +293,7 @@ __global__ void unmap_rows(PolynomialShape<T> x, const T* grads, const T* rows, 
   for (int64_t c = lane; c < x.d; c += 32) {
     T s = T(0);
     if (is_seen) {
-      s = grad[c] * prescale;
+      s = grad[c] * prescale * x.kept(query, head, t, c);
       if (x.prepare == FeatureMap::positive) s *= y[c] * back > T(1) ? T(1) : y[c] * back;
       if (turns) s = (s - total - along * y[c]) * inverses[row];
     }
@@ -302,11 +303,12 @@ __global__ void unmap_rows(PolynomialShape<T> x, const T* grads, const T* rows, 
 
 template <class T>
 void unmap_gradients(const PolynomialShape<T>& x, const Tensor& grads, const MappedRows<T>& rows, bool query,
-                     T prescale, const Tensor& to) {
+                     const Tensor& to) {
   const int64_t length = to.extent(2), all = x.B * x.H * length;
   cuda::run(unmap_rows<T>, {.blocks = dim3(static_cast<unsigned>((all + 7) / 8)), .threads = dim3(256)}, x,
-            static_cast<const T*>(grads.data<T>()), static_cast<const T*>(rows.rows.template data<T>()),
-            static_cast<const T*>(rows.inverse.template data<T>()), length, query, prescale, HeadView<T>(to));
+            static_cast<const T*>(grads.data<T>()), static_cast<const T*>(rows.whole.template data<T>()),
+            static_cast<const T*>(rows.inverse.template data<T>()), length, query,
+            query ? x.prescale : T(1), HeadView<T>(to));
 }
 
 }  // namespace heed::kernel

@@ -55,13 +55,24 @@ struct PolynomialShape {
   DeviceDraw drawn;
   int64_t skipped_heads;             ///< heads of earlier ranks: see core/distributed/batch_shard.h
   int64_t drawn_row;                 ///< random numbers per token
+  PolynomialDropout dropped = PolynomialDropout::monomials;
   bool variables_in_shared = false;  ///< backward: the mapped rows of a tile are in shared memory
 
   /// Keys of batch row b.
   HEED_BOTH int64_t keys_of(int64_t b) const {
     return key_lengths == nullptr ? keys : within(key_lengths[b] - first_key, 0, keys);
   }
-  HEED_BOTH bool drops() const { return drawn.threshold > 0; }
+  /// Monomials are dropped.
+  HEED_BOTH bool drops() const { return drawn.threshold > 0 && dropped == PolynomialDropout::monomials; }
+  /// Entries of mapped rows are dropped, or whole rows.
+  HEED_BOTH bool drops_rows() const { return drawn.threshold > 0 && dropped != PolynomialDropout::monomials; }
+  /// The dropout factor of column c of the mapped row of token t.
+  __device__ T kept(bool query, int64_t head, int64_t t, int64_t c) const {
+    if (!drops_rows()) return T(1);
+    const uint64_t number = (query ? query_number(head, t) : key_number(head, t)) +
+                            static_cast<uint64_t>(dropped == PolynomialDropout::tokens ? 0 : c);
+    return dropout_bits(drawn.seed, drawn.high(), number) >= drawn.threshold ? keep_scale : T(0);
+  }
   HEED_BOTH int64_t state_width() const {
     return (dv + 4) / 4 * 4;
   }  ///< a row of a state: dv sums, that of ones
@@ -90,20 +101,21 @@ PolynomialShape<double> polynomial_shape(const Tensor& q, const Tensor& k, int64
 template <class T>
 struct MappedRows {
   Tensor rows;     ///< [B H T, row_width]
+  Tensor whole;    ///< the same before dropout; `rows` itself where rows are not dropped
   Tensor inverse;  ///< [B H T]: 1 / norm of each row, for the backward pass
 };
 
-/// rows[b h t, :] = [feature map of from[b, h, t, :] times `prescale`, 1, 0, ...], row_width numbers, by one
-/// warp per row; inverses[b h t] = 1 / its divisor.
+/// rows[b h t, :] = [feature map of from[b, h, t, :] times `prescale` after dropout, 1, 0, ...], row_width
+/// numbers, by one warp per row; `whole` the same before dropout; inverses[b h t] = 1 / its divisor.
 template <class T>
-__global__ void apply_feature_map(PolynomialShape<T> x, HeadView<const T> from, int64_t length, T prescale,
-                                  T* rows, T* inverses) {
+__global__ void apply_feature_map(PolynomialShape<T> x, HeadView<const T> from, int64_t length, bool query,
+                                  T prescale, T* rows, T* whole, T* inverses) {
   const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   if (row >= x.B * x.H * length) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t head = row / length;
   const T* in = from.at(head / x.H, head % x.H, row % length);
-  T* to = rows + row * x.row_width;
+  T *to = rows + row * x.row_width, *undropped = whole + row * x.row_width;
   const auto all = [](T sum) {
 #pragma unroll
     for (int bits = 16; bits > 0; bits /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, bits);
@@ -133,18 +145,22 @@ __global__ void apply_feature_map(PolynomialShape<T> x, HeadView<const T> from, 
       }
       y *= prescale;
     }
+    undropped[c] = y;
+    if (c < x.d && x.drops_rows()) y *= x.kept(query, head, row % length, c);
     to[c] = y;
   }
 }
 
 template <class T>
-MappedRows<T> map_rows(const PolynomialShape<T>& x, const Tensor& from, T prescale) {
+MappedRows<T> map_rows(const PolynomialShape<T>& x, const Tensor& from, bool query) {
   const int64_t length = from.extent(2), rows = x.B * x.H * length;
-  MappedRows<T> to{Tensor(Shape{rows, x.row_width}, from.dtype(), from.device()),
-                   Tensor(Shape{rows}, from.dtype(), from.device())};
+  const auto room = [&] { return Tensor(Shape{rows, x.row_width}, from.dtype(), from.device()); };
+  MappedRows<T> to{room(), Tensor(), Tensor(Shape{rows}, from.dtype(), from.device())};
+  to.whole = x.drops_rows() ? room() : to.rows;
   cuda::run(
       apply_feature_map<T>, {.blocks = dim3(static_cast<unsigned>((rows + 7) / 8)), .threads = dim3(256)}, x,
-      HeadView<const T>(from), length, prescale, to.rows.template data<T>(), to.inverse.template data<T>());
+      HeadView<const T>(from), length, query, query ? x.prescale : T(1), to.rows.template data<T>(),
+      to.whole.template data<T>(), to.inverse.template data<T>());
   return to;
 }
 

@@ -74,24 +74,28 @@ struct PolynomialCall {
   T* sums_;
 };
 
-/// Dropout of monomials of degree 2 and more: entry f of token t of head n and one side draws at element
-/// ((side offset + n length + t) features + f), features rounded up to whole draws; n counts from
-/// what core/distributed/batch_shard.h says on.
+/// The dropout of a call: number f of token t of head n and one side draws at element
+/// ((side offset + n length + t) numbers + f), `numbers` of a token rounded up to whole draws; n counts from
+/// what core/distributed/batch_shard.h says on. Numbers are features, entries, or the token itself.
 template <class T>
 class PolynomialDrop {
  public:
   PolynomialDrop() = default;
   PolynomialDrop(const PolynomialPlan<T>& plan, const PolynomialCall<T>& call)
-      : row_(ceil_div(plan.features, simd::KeepBits::block)), queries_(call.queries), keys_(call.keys) {
-    if (!plan.drops()) return;
-    is_on_ = true;
+      : row_(ceil_div(numbers_of(plan), simd::KeepBits::block)), queries_(call.queries), keys_(call.keys) {
+    drops_monomials_ = plan.drops();
+    drops_tokens_ = plan.drops_rows() && plan.terms.drops == PolynomialDropout::tokens;
+    is_on_ = plan.drops() || plan.drops_rows();
+    if (!is_on_) return;
     factor_ = static_cast<T>(dropout_scale(plan.terms.dropout));
     const Draw& draw = plan.terms.draw;
     bits_ = {draw.seed, Draw::high(draw.stream, *draw.tick.template data<int64_t>()),
              dropout_threshold(plan.terms.dropout)};
     skipped_heads_ = static_cast<int64_t>(skipped_draws(call.B * call.H));
   }
-  explicit operator bool() const { return is_on_; }
+  bool of_monomials() const { return drops_monomials_; }
+  bool of_tokens() const { return drops_tokens_; }
+  bool is_on() const { return is_on_; }
 
   /// The Philox block of feature 0 of token t. Keys draw from the upper half of the counters.
   uint64_t query(int64_t head, int64_t t) const {
@@ -105,74 +109,75 @@ class PolynomialDrop {
   T factor() const { return factor_; }  ///< of what is kept
 
  private:
+  static int64_t numbers_of(const PolynomialPlan<T>& plan) {
+    if (!plan.drops_rows()) return plan.features;
+    return plan.terms.drops == PolynomialDropout::tokens ? 1 : plan.d;
+  }
+
   int64_t row_ = 0, queries_ = 0, keys_ = 0;
   int64_t skipped_heads_ = 0;  // heads of earlier ranks: see core/distributed/batch_shard.h
-  bool is_on_ = false;
+  bool is_on_ = false, drops_monomials_ = false, drops_tokens_ = false;
   T factor_ = 1;
   simd::KeepBits bits_;
 };
 
-/// What dropout keeps of one block of features and one chunk of tokens: a word of bits a token, so that one
-/// vector of words serves the vectors of all features.
+/// Draws what dropout keeps of one block of features and one chunk of tokens: a word of bits a token, so that
+/// one vector of words serves the vectors of all features.
 template <class T>
 class MonomialMask {
  public:
   MonomialMask(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop) : drop_(drop), chunk_(plan.chunk) {
-    if (drop) words_.resize(static_cast<size_t>(num_words * simd::padded<T>(chunk_) + lanes));
+    if (drop.is_on()) words_.resize(static_cast<size_t>(num_words * chunk_));
   }
 
-  /// Draws the mask of a block for `count` tokens, of which feature 0 of the first draws at block `first`.
-  /// Features of degree 0 and 1 are never dropped.
-  void draw(const FeatureBlock& block, uint64_t first, int64_t count) {
-    has_bits_ = block.row < 0;
-    if (!has_bits_) return;
+  /// For `count` tokens, of which feature 0 of the first draws at Philox block `first`. Features of degree 0
+  /// and 1 are never dropped. The result holds until the next call.
+  KeptMonomials<T> draw(const FeatureBlock& block, uint64_t first, int64_t count) {
+    if (!drop_.of_monomials() || block.row >= 0) return {};
+    return words(block.feature, block.count, first, count);
+  }
+  /// The same for entries [a, a + entries) of mapped rows, or for whole rows.
+  KeptMonomials<T> draw_rows(int64_t a, int64_t entries, uint64_t first, int64_t count) {
+    if (!drop_.of_tokens()) return words(a, entries, first, count);
+    const KeptMonomials<T> kept = words(0, 1, first, count);
+    for (int64_t t = 0; t < chunk_; ++t) {  // the bit of a token, for all of its entries
+      simd::Word<T>& word = words_[static_cast<size_t>(t)];
+      word = simd::Word<T>{0} - (word & 1);
+    }
+    return kept;
+  }
+
+ private:
+  static constexpr int lanes = simd::KeepBits::lanes;
+  static constexpr int64_t num_words = 64 / KeptMonomials<T>::bits;
+  static_assert(PolynomialPlan<T>::block_rows % simd::KeepBits::block == 0 && PolynomialPlan<T>::block_rows <= 64,
+                "the features of a block draw from whole blocks, whose bits fit in 64");
+
+  /// The bits of numbers [begin, begin + numbers) of each token, at most 64 with those before them in a draw.
+  KeptMonomials<T> words(int64_t begin, int64_t numbers, uint64_t first, int64_t count) {
     constexpr int64_t each = simd::KeepBits::block;
-    const int64_t skipped = block.feature % each, blocks = ceil_div(skipped + block.count, each);
+    const int64_t skipped = begin % each, blocks = ceil_div(skipped + numbers, each);
     simd::Counters token = {};
     for (uint64_t i = 0; i < lanes; ++i) token[i] = i * drop_.row();
-    token += first + static_cast<uint64_t>(block.feature / each);
+    token += first + static_cast<uint64_t>(begin / each);
     for (int64_t t = 0; t < count; t += lanes, token += lanes * drop_.row()) {
       simd::Counters kept = {};
       for (int64_t b = 0; b < blocks; ++b)
         kept |= drop_.bits().sixteen(token + static_cast<uint64_t>(b)) << (each * b);
       kept >>= skipped;
-      simd::Word<T>* to = words_.data() + t;
-      for (int i = 0; i < lanes; ++i) {
-        to[i] = static_cast<simd::Word<T>>(kept[i]);
-        if constexpr (num_words == 2) to[chunk_ + i] = static_cast<simd::Word<T>>(kept[i] >> 32);
-      }
+      for (int64_t w = 0; w < num_words; ++w)
+        put(kept >> (KeptMonomials<T>::bits * w), &words_[static_cast<size_t>(w * chunk_ + t)]);
     }
+    return {words_.data(), chunk_, drop_.factor()};
   }
-
-  /// to = features [count, chunk] of the block after dropout; returns them, or `features` where the block has
-  /// no dropout. In place is fine.
-  const T* apply(const FeatureBlock& block, int64_t width, const T* features, T* to) const {
-    if (!has_bits_) return features;
-    const simd::Word<T> one = 1;
-    const T factor = drop_.factor();
-    for (int64_t c = 0; c < width; c += simd::Lanes<T>::count) {
-      for (int64_t f = 0; f < block.count; f += word_bits) {
-        simd::Words<T> word = simd::load_words<T>(words_.data() + f / word_bits * chunk_ + c);
-        const int64_t end = std::min(f + word_bits, block.count);
-        for (int64_t r = f; r < end; ++r, word >>= 1) {
-          const simd::Vector<T> scaled = simd::load(features + r * chunk_ + c) * factor;
-          simd::store(to + r * chunk_ + c, (word & one) != 0 ? scaled : simd::Vector<T>{});
-        }
-      }
-    }
-    return to;
+  static void put(simd::Counters kept, simd::Word<T>* to) {
+    typedef simd::Word<T> Narrow __attribute__((vector_size(lanes * sizeof(simd::Word<T>))));
+    const Narrow narrow = __builtin_convertvector(kept, Narrow);
+    std::memcpy(to, &narrow, sizeof narrow);
   }
-
- private:
-  static constexpr int lanes = simd::KeepBits::lanes;
-  static constexpr int64_t word_bits = 8 * static_cast<int64_t>(sizeof(T));
-  static constexpr int64_t num_words = 64 / word_bits;
-  static_assert(PolynomialPlan<T>::block_rows % simd::KeepBits::block == 0 && PolynomialPlan<T>::block_rows <= 64,
-                "the features of a block draw from whole blocks, whose bits fit in 64");
 
   const PolynomialDrop<T>& drop_;
   int64_t chunk_;
-  bool has_bits_ = false;
   std::vector<simd::Word<T>> words_;  // [num_words, chunk]
 };
 

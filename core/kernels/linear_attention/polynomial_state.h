@@ -2,8 +2,8 @@
 #pragma once
 
 #include "heed/core/kernels/gemm/small_gemm.h"
-#include "heed/core/kernels/linear_attention/polynomial_dropout.h"
 #include "heed/core/kernels/linear_attention/polynomial_plan.h"
+#include "heed/core/kernels/linear_attention/polynomial_side.h"
 #include "heed/core/kernels/simd/scratch.h"
 
 namespace heed::kernel {
@@ -38,11 +38,7 @@ int64_t add_polynomial_keys(const PolynomialPlan<T>& plan, const PolynomialDrop<
   keys.begin(nullptr);
   for (const FeatureBlock& block : plan.blocks) {
     T* at = state + block.feature * plan.ld;
-    const T* phi = keys.make(block, room);
-    if (drop) {
-      mask.draw(block, drop.key(head, t), keys.count());
-      phi = mask.apply(block, keys.width(), phi, room);
-    }
+    const T* phi = keys.make(block, room, mask.draw(block, drop.key(head, t), keys.count()));
     flops += small_gemm(Left::row_major, block.count, plan.padded_dv, keys.count(), phi, plan.chunk, v.data,
                         v.ld, at, plan.ld, true);
     add_ones_column(phi, block.count, plan.chunk, keys.width(), last, at + plan.dv, plan.ld);
@@ -64,7 +60,7 @@ class PolynomialRowGather {
         drop_(drop),
         mask_(plan, drop),
         arena_(memory),
-        keys_(plan, false, arena_.take(PolynomialSide<T>::scratch(plan))) {
+        keys_(plan, drop, false, arena_.take(PolynomialSide<T>::scratch(plan))) {
     features_ = arena_.take(plan.block_rows * plan.chunk);
     v_copy_ = arena_.take(plan.chunk * plan.padded_dv);
     ones_ = arena_.take(plan.chunk);
@@ -73,7 +69,7 @@ class PolynomialRowGather {
     int64_t flops = 0;
     for (int64_t t = begin; t < end; t += plan_.chunk) {
       const int64_t count = std::min(plan_.chunk, end - t);
-      keys_.load(x.k.from(t).data, x.k.ld, count);
+      keys_.load(x.k.from(t).data, x.k.ld, count, x.index, t);
       const Rows<T> v = whole_rows(x.v.from(t).data, x.v.ld, count, plan_.dv, v_copy_);
       fill_ones_column(count, keys_.width(), ones_);
       flops += add_polynomial_keys(plan_, drop_, mask_, keys_, x.index, t, v, ones_, features_, state);

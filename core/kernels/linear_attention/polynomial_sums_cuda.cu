@@ -12,7 +12,7 @@ namespace {
 template <class T>
 void forward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, const Tensor& state) {
   const PolynomialShape<T> x = polynomial_shape(Tensor(), k, v.extent(3), terms, true, T());
-  const MappedRows<T> keys = map_rows(x, k, T(1));
+  const MappedRows<T> keys = map_rows(x, k, false);
   const int64_t segment = balanced_segment_length(x, x.keys), segments = segments_of(x.keys, segment);
   const Tensor parts(Shape{std::max<int64_t>(1, x.B * x.H * segments * x.table.count), x.state_width()},
                      k.dtype(), k.device());
@@ -40,12 +40,12 @@ void backward(const Tensor& k, const Tensor& v, const PolynomialTerms& terms, co
                              .dv = HeadView<T>(dv)};
   call.shape.variables_in_shared = variables_fit(call.shape);
   const PolynomialShape<T>& x = call.shape;
-  const MappedRows<T> keys = map_rows(x, k, T(1));
+  const MappedRows<T> keys = map_rows(x, k, false);
   call.k = keys.rows.template data<T>();
   const Tensor dk_rows = empty_like(keys.rows);
   call.dk = dk_rows.data<T>();
   polynomial_backward_keys(call);
-  unmap_gradients(x, dk_rows, keys, false, T(1), dk);
+  unmap_gradients(x, dk_rows, keys, false, dk);
   Count::add(4 * x.B * x.H * x.keys * x.table.count * (x.dv + 1));
 }
 
