@@ -1,6 +1,7 @@
 // The dropout masks of tiles on the CPU, from the counters that core/kernels/elementwise/dropout.h defines.
 #pragma once
 
+#include "heed/core/ceil_div.h"
 #include "heed/core/kernels/attention/attention_tile.h"
 #include "heed/core/kernels/elementwise/dropout.h"
 
@@ -19,24 +20,26 @@ struct DropoutTerms {
   static constexpr int lanes = simd::KeepBits::lanes;
   static constexpr uint64_t block = simd::KeepBits::block;
 
-  /// Fills the mask of [queries, 64] pairs: bit j of query i belongs to element first + i * row + j.
+  /// Fills the mask of [queries, 64] pairs: bit j of query i belongs to element first + i * row + j. Query i
+  /// needs the keys below first_sees + i alone.
   template <class T>
-  void fill(uint64_t first, uint64_t row, int64_t queries, int64_t keys, PairBits<T>& keep_mask) const {
-    const bool aligned = first % block == 0 && row % block == 0;
+  void fill(uint64_t first, uint64_t row, int64_t queries, int64_t keys, int64_t first_sees,
+            PairBits<T>& keep_mask) const {
+    const uint64_t skipped = row % block == 0 ? first % block : block - 1;
     for (int64_t i = 0; i < queries; i += lanes) {
       U element;
       for (int lane = 0; lane < lanes; ++lane) element[lane] = first + static_cast<uint64_t>(i + lane) * row;
-      const U kept = from(element, keys, aligned);
+      const U kept = from(element, std::clamp<int64_t>(first_sees + i + lanes - 1, 0, keys), skipped);
       for (int lane = 0; lane < lanes && i + lane < tile; ++lane) keep_mask.set(i + lane, kept[lane]);
     }
   }
 
   /// For each lane: the bits of `count` elements (at most 64) from `element` on; higher bits are undefined.
-  /// `aligned`: every element is a multiple of 16.
-  U from(U element, int64_t count, bool aligned) const {
+  /// `before`: the most elements of its first block that lie before `element` in any lane.
+  U from(U element, int64_t count, uint64_t before) const {
     const U skipped = element & (block - 1), first = element / block;
     U low = {}, high = {};
-    const int64_t blocks = (count + (aligned ? 15 : 30)) / 16;
+    const int64_t blocks = ceil_div(static_cast<int64_t>(before) + count, static_cast<int64_t>(block));
     for (int64_t b = 0; b < blocks; ++b) {
       const U kept = bits.sixteen(first + static_cast<uint64_t>(b));
       if (b < 4) {

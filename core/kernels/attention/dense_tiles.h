@@ -89,8 +89,9 @@ struct DenseTiles {
     if (call.relative != nullptr) add_relative(of, j, keys, step.bias);
     if (call.added()) step.modifiers.bias = step.bias;
     if (call.dropped) {
+      const int64_t first_sees = call.causal ? i + call.first_query + 1 - j : keys;
       call.dropout.fill(call.element(of.b, of.h, i, j), static_cast<uint64_t>(call.Tk), queries, keys,
-                        step.keep_mask);
+                        first_sees, step.keep_mask);
       step.modifiers.keep_mask = &step.keep_mask;
       step.modifiers.keep_scale = call.keep_scale;
     }

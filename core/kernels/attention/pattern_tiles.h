@@ -131,30 +131,34 @@ struct PatternTiles {
       step.modifiers.visible = &step.visible;
     }
     if (call.dropped) {
-      draw(of, call.plan.keys(planned) + low, high - low, step.keep_mask);
+      draw(of, call.plan.keys(planned) + low, step.tile_mask, step.keep_mask);
       step.modifiers.keep_mask = &step.keep_mask;
       step.modifiers.keep_scale = call.keep_scale;
     }
   }
 
-  /// Bit n of query i: true where dropout keeps the pair of this query and key index[n].
-  void draw(const Queries& of, const int32_t* index, int64_t keys, PairBits<T>& keep_mask) const {
+  /// Bit n of query i: true where dropout keeps the pair of this query and key index[n]; of the keys that
+  /// `seen` gives the query alone.
+  void draw(const Queries& of, const int32_t* index, const TileMask& seen, PairBits<T>& keep_mask) const {
     using U = DropoutTerms::U;
     constexpr int lanes = DropoutTerms::lanes;
-    const int64_t queries = of.rows.count;
-    for (int64_t i = 0; i < queries; i += lanes) {
-      U row, all = {};
-      for (int lane = 0; lane < lanes; ++lane)
-        row[lane] = call.element(of.b, of.h, of.rows[std::min(i + lane, queries - 1)], 0);
-      // Consecutive keys share blocks of random numbers.
-      for (int64_t from = 0, to = 0; from < keys; from = to) {
-        for (to = from + 1; to < keys && index[to] == index[to - 1] + 1;) ++to;
-        const bool aligned = call.Tk % 16 == 0 && call.first_element % 16 == 0 && index[from] % 16 == 0;
-        const U bits = call.dropout.from(row + static_cast<uint64_t>(index[from]), to - from, aligned);
-        all |= (bits & low_bits(to - from)) << from;
+    constexpr auto block = static_cast<int64_t>(DropoutTerms::block);
+    const bool aligned = call.Tk % block == 0 && call.first_element % DropoutTerms::block == 0;
+    seen.each([&](const TileMask::Step& s) {
+      for (int64_t i = s.from; i < s.to; i += lanes) {
+        U row, all = {};
+        for (int lane = 0; lane < lanes; ++lane)
+          row[lane] = call.element(of.b, of.h, of.rows[std::min(i + lane, s.to - 1)], 0);
+        // Consecutive keys share blocks of random numbers.
+        for (int64_t from = s.low, to = s.low; from < s.high; from = to) {
+          for (to = from + 1; to < s.high && index[to] == index[to - 1] + 1;) ++to;
+          const U bits = call.dropout.from(row + static_cast<uint64_t>(index[from]), to - from,
+                                           static_cast<uint64_t>(aligned ? index[from] % block : block - 1));
+          all |= (bits & low_bits(to - from)) << from;
+        }
+        for (int lane = 0; lane < lanes && i + lane < s.to; ++lane) keep_mask.set(i + lane, all[lane]);
       }
-      for (int lane = 0; lane < lanes && i + lane < queries; ++lane) keep_mask.set(i + lane, all[lane]);
-    }
+    });
   }
 };
 
