@@ -34,7 +34,8 @@ struct Cost {
 };
 
 Cost measure(const Subject& subject, int64_t length) {
-  AttentionLayer layer({.spec = subject.spec, .causal = subject.causal, .width = subject.width, .length = length});
+  AttentionLayer layer(
+      {.spec = subject.spec, .causal = subject.causal, .width = subject.width, .length = length});
   const auto ahead = [&] {
     const NoGrad no_tape;
     layer.forward();

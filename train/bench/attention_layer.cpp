@@ -14,10 +14,13 @@ constexpr int64_t num_heads = 4;
 AttentionLayer::AttentionLayer(const Options& o)
     : mask_(o.causal ? Mask::causal() : Mask::none()), rng_(1), training_(o.training) {
   const int64_t model = num_heads * o.width;
-  layer_ = make_attention(
-      o.spec,
-      {.d_model = model, .heads = num_heads, .causal = o.causal, .max_length = o.length, .dropout = o.dropout},
-      rng_);
+  layer_ = make_attention(o.spec,
+                          {.d_model = model,
+                           .heads = num_heads,
+                           .causal = o.causal,
+                           .max_length = o.length,
+                           .dropout = o.dropout},
+                          rng_);
   headed_ = dynamic_cast<HeadedAttention*>(layer_.get());
   const Shape shape =
       headed_ != nullptr ? Shape{o.batch, num_heads, o.length, o.width} : Shape{o.batch, o.length, model};

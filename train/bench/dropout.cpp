@@ -47,10 +47,10 @@ struct DropoutPlan {
 
 DropoutPlan dropout_plan(const ParsedArguments& arguments) {
   DropoutPlan plan{{32, 64},
-            arguments.integer("from", 64),
-            arguments.integer("longest", 16384),
-            arguments.number("rate", 0.1),
-            arguments.number("seconds", 1)};
+                   arguments.integer("from", 64),
+                   arguments.integer("longest", 16384),
+                   arguments.number("rate", 0.1),
+                   arguments.number("seconds", 1)};
   if (arguments.has("head-dim")) plan.widths = {arguments.integer("head-dim", 32)};
   if (plan.widths[0] < 1 || plan.widths[0] > 1024)
     fail("--head-dim = ", plan.widths[0], ". It must be 1 to 1024.");
@@ -70,12 +70,12 @@ void add_row(const std::string& spec, bool causal, int64_t width, int64_t length
   if (causal ? !traits.causal : !traits.full) return;
   const ContextSwitches interruptions;
   const StepTimes pair = measure_both({.spec = spec,
-                             .causal = causal,
-                             .width = width,
-                             .length = length,
-                             .batch = std::max<int64_t>(1, min_tokens / length),
-                             .training = true},
-                            plan.dropout, plan.seconds);
+                                       .causal = causal,
+                                       .width = width,
+                                       .length = length,
+                                       .batch = std::max<int64_t>(1, min_tokens / length),
+                                       .training = true},
+                                      plan.dropout, plan.seconds);
   table.row(with_machine_facts(Json::object({{"attention", spec},
                                              {"causal", causal},
                                              {"width", width},
@@ -112,7 +112,9 @@ void bench_dropout(const ParsedArguments& arguments) {
   }
   for (const Variant& variant : variants()) {
     for (const bool causal : {false, true}) {
-      if (all) add_row(variant.traits.name, causal, plan.widths[0], std::min<int64_t>(512, plan.longest), plan, table);
+      if (all)
+        add_row(variant.traits.name, causal, plan.widths[0], std::min<int64_t>(512, plan.longest), plan,
+                table);
     }
   }
 }

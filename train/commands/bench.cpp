@@ -17,19 +17,17 @@ struct Part {
   bool settings = false;             ///< takes those of a config too
 };
 
-const std::array bench_parts{Part{"train", bench::bench_train, 64, {"rounds"}, true},
-                             Part{"attention",
-                                  bench::bench_attention,
-                                  64,
-                                  {"from", "longest", "head-dim", "seconds", "out", "precision"}},
-                             Part{"dropout",
-                                  bench::bench_dropout,
-                                  64,
-                                  {"from", "longest", "head-dim", "seconds", "rate"}},
-                             Part{"gemm", bench::bench_gemm, 0, {}},
-                             Part{"limits", bench::bench_limits, 0, {}},
-                             Part{"ops", bench::bench_ops, 1, {}},
-                             Part{"decode", bench::bench_decode, 64, {"out"}, true}};
+const std::array bench_parts{
+    Part{"train", bench::bench_train, 64, {"rounds"}, true},
+    Part{"attention",
+         bench::bench_attention,
+         64,
+         {"from", "longest", "head-dim", "seconds", "out", "precision"}},
+    Part{"dropout", bench::bench_dropout, 64, {"from", "longest", "head-dim", "seconds", "rate"}},
+    Part{"gemm", bench::bench_gemm, 0, {}},
+    Part{"limits", bench::bench_limits, 0, {}},
+    Part{"ops", bench::bench_ops, 1, {}},
+    Part{"decode", bench::bench_decode, 64, {"out"}, true}};
 
 /// The command takes the options of all its parts; fails at those that this part does not use.
 void refuse_options(const ParsedArguments& arguments, const Part& part) {

@@ -12,8 +12,7 @@ struct DropoutTerms {
   simd::KeepBits bits;
 
   static DropoutTerms of(double p, const Draw& draw) {
-    return {
-        {draw.seed, Draw::high(draw.stream, *draw.tick.data<int64_t>()), dropout_threshold(p)}};
+    return {{draw.seed, Draw::high(draw.stream, *draw.tick.data<int64_t>()), dropout_threshold(p)}};
   }
 
   using U = simd::Counters;

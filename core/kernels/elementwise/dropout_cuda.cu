@@ -46,8 +46,8 @@ __global__ void __launch_bounds__(cuda::block)
 
 }  // namespace
 
-/// Starts `drop` with one thread for sixteen elements. Where this process has part of a batch, numbers begin at
-/// `skipped`.
+/// Starts `drop` with one thread for sixteen elements. Where this process has part of a batch, numbers begin
+/// at `skipped`.
 void Dropout::cuda(const Tensor& x, double p, const Draw& draw, const Tensor& y) {
   visit_float("dropout", x.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;

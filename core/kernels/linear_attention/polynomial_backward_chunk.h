@@ -159,8 +159,7 @@ class PolynomialBackChunk {
     queries_.begin(dq_);
     keys_.begin(nullptr);
     for (const FeatureBlock& block : plan_.blocks) {
-      const T* phi =
-          keys_.make(block, key_features_, key_mask_.draw(block, drop_.key(head, t), seen));
+      const T* phi = keys_.make(block, key_features_, key_mask_.draw(block, drop_.key(head, t), seen));
       BlockState<T> part(plan_, block, state);
       each_span(plan_, count, seen, [&](int64_t s, int64_t tokens, int64_t keys) {
         T* grads = feature_grads_ + s;
@@ -170,7 +169,8 @@ class PolynomialBackChunk {
           clear_block(plan_, block, simd::padded<T>(tokens), grads);
         }
         if (keys == 0) return;
-        flops_ += map_of(tokens, keys).gather_transposed(phi + s, block.count, weight_grads_ + s * C + s, grads);
+        flops_ +=
+            map_of(tokens, keys).gather_transposed(phi + s, block.count, weight_grads_ + s * C + s, grads);
         if (goes_on || s + tokens < count) flops_ += part.add(phi + s, keys, v_.from(s), ones + s);
       });
       queries_.backpropagate(block, feature_grads_, dq_,
@@ -206,8 +206,9 @@ class PolynomialBackChunk {
           } else {
             clear_block(plan_, block, simd::padded<T>(keys), grads);
           }
-          flops_ += map_of(tokens, keys)
-                        .scatter_transposed(phi + s, block.count, weight_grads_transposed_ + s * C + s, grads);
+          flops_ +=
+              map_of(tokens, keys)
+                  .scatter_transposed(phi + s, block.count, weight_grads_transposed_ + s * C + s, grads);
           flops_ += map_of(tokens, keys)
                         .product(key_features + s, phi + s, block.count, weights_ + s * C + s, true);
         }
@@ -261,8 +262,8 @@ class PolynomialBackChunk {
   void span_weight_grads() {
     const int64_t C = plan_.chunk;
     each_span(plan_, queries_.count(), keys_.count(), [&](int64_t s, int64_t tokens, int64_t keys) {
-      flops_ += map_of(tokens, keys).product(v_transposed_ + s, g_transposed_ + s, plan_.dv + 1,
-                                             weight_grads_ + s * C + s);
+      flops_ += map_of(tokens, keys)
+                    .product(v_transposed_ + s, g_transposed_ + s, plan_.dv + 1, weight_grads_ + s * C + s);
       map_of(tokens, keys).mask_future(weight_grads_ + s * C + s);
     });
   }

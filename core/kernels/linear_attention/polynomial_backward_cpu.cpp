@@ -109,7 +109,7 @@ void factored(const PolynomialCall<T>& call, const GradientTensors<T>& grads, co
         if (t > begin) work.fetch(x, to, t - C, C);
         work.load_dq(to, t);
         work.clear_keys();
-        const bool has_later = t + C < call.queries, goes_on = t > 0 || dstart;
+        const bool has_later = (t + C < call.queries), goes_on = t > 0 || dstart;
         if (seen > 0) work.load_keys(x, t, seen);
         if (drop.of_monomials() && seen > 0) {
           work.dropped_keys(head, t, right, has_later, goes_on);

@@ -307,8 +307,8 @@ void unmap_gradients(const PolynomialShape<T>& x, const Tensor& grads, const Map
   const int64_t length = to.extent(2), all = x.B * x.H * length;
   cuda::run(unmap_rows<T>, {.blocks = dim3(static_cast<unsigned>((all + 7) / 8)), .threads = dim3(256)}, x,
             static_cast<const T*>(grads.data<T>()), static_cast<const T*>(rows.whole.template data<T>()),
-            static_cast<const T*>(rows.inverse.template data<T>()), length, query,
-            query ? x.prescale : T(1), HeadView<T>(to));
+            static_cast<const T*>(rows.inverse.template data<T>()), length, query, query ? x.prescale : T(1),
+            HeadView<T>(to));
 }
 
 }  // namespace heed::kernel

@@ -53,8 +53,8 @@ struct PolynomialShape {
   ScorePolynomial<T> f;
   FeatureTable<T> table;
   DeviceDraw drawn;
-  int64_t skipped_heads;             ///< heads of earlier ranks: see core/distributed/batch_shard.h
-  int64_t drawn_row;                 ///< random numbers per token
+  int64_t skipped_heads;  ///< heads of earlier ranks: see core/distributed/batch_shard.h
+  int64_t drawn_row;      ///< random numbers per token
   PolynomialDropout dropped = PolynomialDropout::monomials;
   bool variables_in_shared = false;  ///< backward: the mapped rows of a tile are in shared memory
 
@@ -151,16 +151,17 @@ __global__ void apply_feature_map(PolynomialShape<T> x, HeadView<const T> from, 
   }
 }
 
+/// The mapped rows of a tensor [B, H, T, d], after dropout and before: one warp per row.
 template <class T>
 MappedRows<T> map_rows(const PolynomialShape<T>& x, const Tensor& from, bool query) {
   const int64_t length = from.extent(2), rows = x.B * x.H * length;
   const auto room = [&] { return Tensor(Shape{rows, x.row_width}, from.dtype(), from.device()); };
   MappedRows<T> to{room(), Tensor(), Tensor(Shape{rows}, from.dtype(), from.device())};
   to.whole = x.drops_rows() ? room() : to.rows;
-  cuda::run(
-      apply_feature_map<T>, {.blocks = dim3(static_cast<unsigned>((rows + 7) / 8)), .threads = dim3(256)}, x,
-      HeadView<const T>(from), length, query, query ? x.prescale : T(1), to.rows.template data<T>(),
-      to.whole.template data<T>(), to.inverse.template data<T>());
+  cuda::run(apply_feature_map<T>,
+            {.blocks = dim3(static_cast<unsigned>((rows + 7) / 8)), .threads = dim3(256)}, x,
+            HeadView<const T>(from), length, query, query ? x.prescale : T(1), to.rows.template data<T>(),
+            to.whole.template data<T>(), to.inverse.template data<T>());
   return to;
 }
 

@@ -126,7 +126,8 @@ class PolynomialDrop {
 template <class T>
 class MonomialMask {
  public:
-  MonomialMask(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop) : drop_(drop), chunk_(plan.chunk) {
+  MonomialMask(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop)
+      : drop_(drop), chunk_(plan.chunk) {
     if (drop.is_on()) words_.resize(static_cast<size_t>(num_words * chunk_));
   }
 
@@ -150,7 +151,8 @@ class MonomialMask {
  private:
   static constexpr int lanes = simd::KeepBits::lanes;
   static constexpr int64_t num_words = 64 / KeptMonomials<T>::bits;
-  static_assert(PolynomialPlan<T>::block_rows % simd::KeepBits::block == 0 && PolynomialPlan<T>::block_rows <= 64,
+  static_assert(PolynomialPlan<T>::block_rows % simd::KeepBits::block == 0 &&
+                    PolynomialPlan<T>::block_rows <= 64,
                 "the features of a block draw from whole blocks, whose bits fit in 64");
 
   /// The bits of numbers [begin, begin + numbers) of each token, at most 64 with those before them in a draw.

@@ -27,7 +27,7 @@ struct PolynomialPlan {
   int64_t d, dv, padded_dv, ld;  ///< padded_dv: dv in whole vectors; a state has rows [v, 1], ld apart
   int64_t chunk, degree, features;
   int64_t span;  ///< with dropout of monomials: causal tokens whose pairs go through features, not the state
-  T prescale;                               ///< factor of a query's mapped row
+  T prescale;    ///< factor of a query's mapped row
   std::vector<T> coefficients, derivative;  ///< coefficients of f and of f', in prescale scores
   std::vector<Monomial<T>> nodes;
   std::vector<FeatureBlock> blocks;

@@ -13,7 +13,8 @@ class PolynomialSide {
  public:
   static int64_t scratch(const PolynomialPlan<T>& plan) {
     return (plan.d + 1) * plan.chunk + plan.chunk + plan.chunk * simd::padded<T>(plan.d) +
-           (plan.drops_rows() ? plan.d * plan.chunk : 0) + 2 * MonomialFeatures<T>::scratch(plan.degree, plan.chunk);
+           (plan.drops_rows() ? plan.d * plan.chunk : 0) +
+           2 * MonomialFeatures<T>::scratch(plan.degree, plan.chunk);
   }
   PolynomialSide(const PolynomialPlan<T>& plan, const PolynomialDrop<T>& drop, bool query, T* memory)
       : plan_(plan),
@@ -140,7 +141,8 @@ class PolynomialSide {
   /// Drops entries of rows [d, chunk], or tokens.
   void drop_rows(T* rows) {
     for (int64_t a = 0; a < plan_.d; a += KeptMonomials<T>::bits) {
-      const KeptMonomials<T> kept = mask_.draw_rows(a, std::min(KeptMonomials<T>::bits, plan_.d - a), kept_, count_);
+      const KeptMonomials<T> kept =
+          mask_.draw_rows(a, std::min(KeptMonomials<T>::bits, plan_.d - a), kept_, count_);
       for (int64_t r = a; r < plan_.d && r < a + KeptMonomials<T>::bits; ++r) {
         for (int64_t c = 0; c < width_; c += n_) {
           T* at = rows + r * plan_.chunk + c;

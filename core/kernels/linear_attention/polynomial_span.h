@@ -28,8 +28,8 @@ class BlockState {
     const int64_t flops = small_gemm(Left::row_major, count_, plan_.padded_dv, tokens, phi, plan_.chunk,
                                      b.data, b.ld, rows_, plan_.ld, true);
     for (int64_t f = 0; f < count_; f += n) {
-      const V sums = sums_over_tokens(phi + f * plan_.chunk, std::min<int64_t>(n, count_ - f), plan_.chunk,
-                                      width, ones);
+      const V sums =
+          sums_over_tokens(phi + f * plan_.chunk, std::min<int64_t>(n, count_ - f), plan_.chunk, width, ones);
       simd::store(last_ + f, simd::load(last_ + f) + sums);
     }
     return flops + 2 * count_ * width;

@@ -95,11 +95,13 @@ class KeepBits {
     const __m512i second = _mm512_set1_epi8(static_cast<char>(second_));
     uint64_t kept = _mm512_cmpgt_epu8_mask(own, first);
     if (has_ties_) kept |= _mm512_mask_cmpge_epu8_mask(_mm512_cmpeq_epu8_mask(own, first), others, second);
-    return reinterpret_cast<Counters>(_mm512_maskz_cvtepu8_epi64(0xff, _mm_cvtsi64_si128(static_cast<int64_t>(kept))));
+    return reinterpret_cast<Counters>(
+        _mm512_maskz_cvtepu8_epi64(0xff, _mm_cvtsi64_si128(static_cast<int64_t>(kept))));
 #else
     const Bytes own = reinterpret_cast<Bytes>(drawn), others = reinterpret_cast<Bytes>(drawn ^ every);
     Counters kept = reinterpret_cast<Counters>(own > first_);
-    if (has_ties_) kept |= reinterpret_cast<Counters>(own == first_) & reinterpret_cast<Counters>(others >= second_);
+    if (has_ties_)
+      kept |= reinterpret_cast<Counters>(own == first_) & reinterpret_cast<Counters>(others >= second_);
     return ((kept & 0x8040201008040201U) * 0x0101010101010101U) >> 56;
 #endif
   }

@@ -65,3 +65,32 @@ TEST_CASE("dropout: the same bits for any number of threads, NaN stays hidden wh
   CHECK(zeros > 400);
   CHECK(zeros < 600);
 }
+
+TEST_CASE("dropout: both bytes of the 16 bits are uniform, and elements of a block fall independently") {
+  constexpr uint64_t count = 1 << 20;
+  std::vector<uint32_t> bits;
+  for (uint64_t i = 0; i < count; ++i) bits.push_back(kernel::dropout_bits(11, Draw::high(4, 9), i));
+  // Squared deviations of 256 counts from `mean`, in units of it: 255 on average, deviation 22.6.
+  const auto chi_square = [](const std::vector<int64_t>& counts, double mean) {
+    double sum = 0;
+    for (const int64_t n : counts) sum += (static_cast<double>(n) - mean) * (static_cast<double>(n) - mean);
+    return sum / mean;
+  };
+  std::vector<int64_t> first(256), second(256), tied(256);
+  int64_t ties = 0;
+  for (const uint32_t own : bits) {
+    ++first[own >> 8];
+    ++second[own & 0xffU];
+    if (own >> 8 >= 16 && own >> 8 < 32) ++tied[own & 0xffU], ++ties;
+  }
+  CHECK(chi_square(first, count / 256.0) < 255 + 4.5 * 22.6);
+  CHECK(chi_square(second, count / 256.0) < 255 + 4.5 * 22.6);
+  CHECK(chi_square(tied, static_cast<double>(ties) / 256) < 255 + 4.5 * 22.6);
+  for (const uint64_t lag : {1, 2, 3, 5, 15, 16, 17, 64, 4096}) {
+    INFO("elements " << lag << " apart");
+    double both = 0;
+    for (uint64_t i = 0; i + lag < count; ++i) both += bits[i] < 6554 && bits[i + lag] < 6554 ? 1 : 0;
+    const double share = (6554.0 / 65536) * (6554.0 / 65536);
+    CHECK(std::abs(both - share * count) < 4.5 * std::sqrt(share * count));
+  }
+}
