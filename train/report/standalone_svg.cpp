@@ -1,3 +1,4 @@
+// Colours of pictures that are files of their own.
 #include "heed/train/report/standalone_svg.h"
 
 #include <algorithm>
