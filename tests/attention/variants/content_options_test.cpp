@@ -69,6 +69,13 @@ TEST_CASE("battery of options: a window with sinks", "[battery][window]") {
   hold_everything("window:left=5,right=3,first=2");
 }
 
+TEST_CASE("battery of options: the patterns of the Sparse Transformer around a first token",
+          "[battery][strided][fixed]") {
+  hold_everything("strided:stride=3,cls=true");
+  hold_everything("strided:stride=3,look=back,usage=multihead");
+  hold_everything("fixed:block=3,summary=1,cls=true,look=back");
+}
+
 TEST_CASE("battery of options: routing and sinkhorn in small parts", "[battery][routing][sinkhorn]") {
   hold_everything("routing:clusters=5,window=3");
   hold_everything("sinkhorn:block=3,iterations=3");
