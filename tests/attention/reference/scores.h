@@ -165,6 +165,21 @@ inline MapOf local_map(const LocalParts& parts) {
   };
 }
 
+/// exp(-|q - k|^2 scale / 2) for each pair; a row is not normalised. Chen et al. 2021.
+inline MapOf gaussian_map(double scale) {
+  return [scale](const Head& head) {
+    Matrix map(head.q.rows, head.k.rows);
+    for (int64_t i = 0; i < map.rows; ++i) {
+      for (int64_t j = 0; j < head.open(i); ++j) {
+        double square = 0;
+        for (int64_t c = 0; c < head.q.columns; ++c) square += std::pow(head.q.at(i, c) - head.k.at(j, c), 2);
+        map.at(i, j) = std::exp(-square * scale / 2);
+      }
+    }
+    return map;
+  };
+}
+
 /// k(q, k) divided by its row sum; `kernel` gets a row of each.
 inline MapOf kernel_map(const std::function<double(const Head&, int64_t i, int64_t j)>& kernel) {
   return [kernel](const Head& head) {

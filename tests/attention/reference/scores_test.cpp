@@ -95,6 +95,21 @@ TEST_CASE("reference: kernels", "[scores]") {
   CHECK(map[2] == Approx(0.5));
 }
 
+TEST_CASE("reference: kernelized", "[scores]") {
+  compare_edges("kernelized", [](const Head& head) { return gaussian_map(1 / root(head))(head); });
+  compare_edges("kernelized:scale=0.7", gaussian_map(0.7));
+  // Two keys at distances 0 and 2 of width 4: exp(0) and exp(-4 / (2 sqrt(4))).
+  Rng rng(1);
+  const auto made = make_attention("kernelized", {.d_model = 4, .cross = true}, rng);
+  MapRecorder recorder;
+  const Tensor q = Tensor::full(Shape{1, 1, 1, 4}, 3),
+               k = Tensor::from(std::vector<float>{3, 3, 3, 3, 3, 3, 5, 3}, Shape{1, 1, 2, 4});
+  dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
+  const auto map = recorder.maps.at(0).weights.to_host();
+  CHECK(map[0] == Approx(1));
+  CHECK(map[1] == Approx(std::exp(-1.0)));
+}
+
 TEST_CASE("reference: symmetric kernels project queries and keys alike", "[scores]") {
   Rng rng(4);
   const auto made = make_attention("kernel:symmetric=true", {.d_model = 4, .heads = 2}, rng);
@@ -237,7 +252,7 @@ TEST_CASE("scores: keys in another order, weights in that order", "[scores]") {
   std::vector<Tensor> turned;
   for (int64_t j = 5; j >= 0; --j) turned.push_back(slice(k, 2, j, j + 1));
   for (const char* spec : {"dot", "general", "additive", "cosine", "kernel", "kernel:kernel=taylor",
-                           "hard:score=general,mode=expect"}) {
+                           "kernelized", "hard:score=general,mode=expect"}) {
     CAPTURE(spec);
     const auto map = map_on(spec, q, k), back = map_on(spec, q, concat(turned, 2));
     for (size_t i = 0; i < map.size(); ++i) CHECK(back[i / 6 * 6 + 5 - i % 6] == Approx(map[i]).margin(1e-6));
@@ -256,7 +271,8 @@ TEST_CASE("scores: keys in another order, weights in that order", "[scores]") {
 TEST_CASE("scores: products of 80 stay finite", "[scores]") {
   const Tensor q = Tensor::full(Shape{1, 1, 1, 1}, 8),
                k = Tensor::from(std::vector<float>{10, -10, 9}, Shape{1, 1, 3, 1});
-  for (const char* spec : {"dot", "general", "kernel", "kernel:kernel=exp", "hard:score=dot", "local_p"}) {
+  for (const char* spec :
+       {"dot", "general", "kernel", "kernel:kernel=exp", "kernelized", "hard:score=dot", "local_p"}) {
     CAPTURE(spec);
     for (const float weight : map_on(spec, q, k)) CHECK(std::isfinite(weight));
   }
@@ -277,6 +293,7 @@ TEST_CASE("scores: options that make no sense are refused", "[scores]") {
   refused("local_p:gauss=both", "pre_score");
   refused("kernel:degree=0", "from 1 to 16");
   refused("kernel:kernel=cubic", "taylor");
+  refused("kernelized:scale=-1", "above 0");
   refused("additive:hidden=-2", "from 0 to");
   refused("additive:hidden=3,project_keys=false", "project_keys=true");
   refused("hard:temperature=0", "above 0");
