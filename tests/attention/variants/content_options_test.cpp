@@ -53,6 +53,11 @@ TEST_CASE("battery of options: nystromformer's original start", "[battery][nystr
   hold_everything("nystromformer:landmarks=4,init=original", false);
 }
 
+TEST_CASE("battery of options: skyformer with few samples, and its original start", "[battery][skyformer]") {
+  hold_everything("skyformer:features=6");
+  hold_everything("skyformer:features=6,init=original", false);
+}
+
 TEST_CASE("battery of options: h_transformer with a bias", "[battery][h_transformer]") {
   hold_everything("h_transformer:bias=true,block=4");
 }

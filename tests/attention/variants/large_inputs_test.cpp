@@ -140,8 +140,9 @@ TEST_CASE("large limits: keys as long as they are", "[rff]") {
 }
 
 TEST_CASE("large offsets: distances do not depend on what all have in common", "[kernel][kernelized]") {
-  for (const auto& [spec, causal] : {std::pair{"kernel", false}, std::pair{"kernel", true},
-                                     std::pair{"kernelized", false}, std::pair{"kernelized", true}}) {
+  for (const auto& [spec, causal] :
+       {std::pair{"kernel", false}, std::pair{"kernel", true}, std::pair{"kernelized", false},
+        std::pair{"kernelized", true}, std::pair{"skyformer:features=16", false}}) {
     for (const double offset : {0.0, 1e3}) {
       Inputs x = normal(1, 40);
       const Inputs near = rounded({x.q + offset, x.k + offset, x.v}, DType::f32);
