@@ -54,6 +54,8 @@ struct Command {
   int (*run)(const ParsedArguments&);  ///< gives the exit code; what it throws is printed as an error
   std::string (*more)() = nullptr;     ///< what its own help says besides `about`
   bool several_processes = false;      ///< whether all of those that mpirun started may run it
+  bool attention =
+      true;  ///< with `settings`: takes --attention and --cross-attention; off where its runs say them
 };
 
 /// Adds a task: `task = "NAME"` in .toml files, `heed list tasks`, every setting of its fields() as an

@@ -18,6 +18,7 @@
 
 #include "heed/attention/base/kernelized.h"
 #include "heed/attention/base/scored.h"
+#include "heed/attention/support/gaussian_kernel.h"
 #include "heed/attention/variant.h"
 
 namespace heed {
@@ -54,23 +55,8 @@ class KernelAttention final : public ScoredAttention {
   /// For exp and rbf the logarithm of the kernel, for the others the scaled q . k.
   Tensor score(const Tensor& q, const Tensor& k, const AttentionInput& input) const override {
     if (options_.kernel != Kind::rbf) return matmul(q, transpose(k, 2, 3)) * options_.scale;
-    // Without centring, squares and products of vectors far from 0 would cancel.
-    const Tensor centre = centre_of(k, input), own = q - centre, other = k - centre;
-    const Tensor from_k = transpose(sum(square(other), 3), 2, 3);  // [B, H, 1, Tk]
-    return (matmul(own, transpose(other, 2, 3)) * 2 - sum(square(own), 3) - from_k) * options_.scale;
-  }
-
-  /// The vector [B, H, 1, d] subtracted from queries and keys before distances are expanded. Distances do not
-  /// depend on it, so it gets no gradient. The mean of the keys; when causal the first key, because later
-  /// keys must not change the rounding of earlier rows.
-  static Tensor centre_of(const Tensor& k, const AttentionInput& input) {
-    const NoGrad no_grad;
-    const Tensor keys = k.detach();
-    if (input.mask.is_causal() || keys.extent(2) == 0)
-      return slice(keys, 2, 0, std::min<int64_t>(1, keys.extent(2)));
-    const Tensor kept = input.mask.padding_mask(keys, 0);
-    if (!kept) return mean(keys, 2);
-    return sum(keys * kept, 2) / maximum(sum(kept, 2), 1);
+    const Tensor centre = centre_of_keys(k, input.mask);
+    return log_gaussian(q - centre, k - centre, options_.scale);
   }
 
   Tensor attend(Heads heads, const AttentionInput& input) override {

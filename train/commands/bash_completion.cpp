@@ -12,7 +12,7 @@ std::string options_of_command(const Command& command) {
   std::string words;
   for (const CommandOption& option : command.options) add(words, text("--", option.name));
   if (command.settings) {
-    for (const char* name : {"--attention", "--cross-attention", "--set"}) add(words, name);
+    for (const CommandOption& option : options_beside_settings(command)) add(words, text("--", option.name));
     for (const Setting& setting : settings()) {
       add(words, "--" + setting.option);
       if (!setting.brief.empty()) add(words, "--" + setting.brief);

@@ -16,6 +16,10 @@ std::span<const Command> commands();
 /// Every command with its arguments and options: the page docs/reference/commands.md.
 std::string commands_markdown();
 
+/// What a command with `settings` takes besides them and its own options: --attention, --cross-attention and
+/// --set.
+std::vector<CommandOption> options_beside_settings(const Command& command);
+
 /// --recipe, for commands that take a preset.
 inline constexpr CommandOption recipe_option{
     "recipe", "NAME", "of a preset that has several: tiny, google, nystrom, skyformer or best"};

@@ -193,10 +193,8 @@ struct Parser {
     if (!command.settings) return;
     sub->footer(text("In brackets: what a setting is where neither the preset nor the file says it. ",
                      program_name(), " show PRESET lists all settings of a preset."));
-    option("--attention", "attention", "self-attention of all layers: name or name:key=value,...", "SPEC",
-           "Options");
-    option("--cross-attention", "cross-attention", "attention from decoder to encoder", "SPEC", "Options");
-    option("--set", "set", "key=value for any dotted key; may be repeated", "KEY=VALUE", "Options");
+    for (const CommandOption& one : options_beside_settings(command))
+      option(text("--", one.name), one.name, one.help, one.value, "Options");
     for (const Setting& setting : settings()) {
       const std::string group = "Settings: " + setting.key.substr(0, setting.key.find('.'));
       option("--" + setting.option, setting.option, setting.help, setting.word ? "WORD" : "VALUE", group);

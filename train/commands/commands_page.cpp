@@ -17,11 +17,9 @@ std::string command_section(const Command& command) {
     out += markdown_entry(text("--", option.name, value.empty() ? "" : " ", value), option.help);
   }
   if (command.settings) {
-    out += markdown_text(
-        "- Every setting is an option too ([settings](settings.md)), and so are `--attention SPEC` "
-        "(self-attention everywhere), `--cross-attention SPEC` (attention from decoder to encoder) and "
-        "`--set KEY=VALUE` (any setting by its full key; may be repeated).",
-        "  ");
+    for (const CommandOption& option : options_beside_settings(command))
+      out += markdown_entry(text("--", option.name, " ", option.value), option.help);
+    out += markdown_text("- Every setting is an option too: [settings](settings.md).", "  ");
   }
   return out;
 }

@@ -40,9 +40,8 @@ std::string section(const Command& command) {
   }
   if (command.settings) {
     out += entry("--SETTING VALUE", "Every setting is an option too: heed list settings.");
-    out += entry("--attention SPEC", "self-attention everywhere: heed list attention");
-    out += entry("--cross-attention SPEC", "attention from decoder to encoder");
-    out += entry("--set KEY=VALUE", "any setting by its full key; may be repeated");
+    for (const CommandOption& option : options_beside_settings(command))
+      out += entry(text("--", option.name, " ", option.value), option.help);
   }
   return out;
 }

@@ -57,8 +57,11 @@ std::set<std::string> own_options() {
 ParsedArguments settings_in(const ParsedArguments& arguments) {
   ParsedArguments out = arguments;
   for (const std::string& option : own_options()) out.options.erase(option);
-  for (const char* option : {"attention", "cross-attention"}) {
-    if (out.has(option)) fail("reproduce: --", option, " does not go with a table, whose rows say it.");
+  if (!out.has("set")) return out;
+  for (const std::string& one : out.options.at("set")) {
+    const std::string key = one.substr(0, one.find('='));
+    if (key == "attention.encoder" || key == "attention.decoder" || key == "attention.cross")
+      fail("reproduce: --set ", one, " does not go with a table, whose rows say the attention.");
   }
   return out;
 }
@@ -177,7 +180,9 @@ Command command::reproduce() {
                     {"quiet", "", "print nothing while working"}}),
       true,
       run_reproduce,
-      tables};
+      tables,
+      false,
+      false};
 }
 
 }  // namespace heed

@@ -125,6 +125,20 @@ std::vector<Setting> settings() {
   return all;
 }
 
+std::vector<CommandOption> options_beside_settings(const Command& command) {
+  std::vector<CommandOption> out;
+  if (command.attention) {
+    out.push_back({"attention", "SPEC", "self-attention of all layers: name or name:key=value,..."});
+    out.push_back({"cross-attention", "SPEC", "attention from decoder to encoder"});
+  }
+  out.push_back({"set", "KEY=VALUE", "key=value for any dotted key; may be repeated"});
+  std::erase_if(out, [&](const CommandOption& one) {
+    return std::any_of(command.options.begin(), command.options.end(),
+                       [&](const CommandOption& own) { return std::string_view(own.name) == one.name; });
+  });
+  return out;
+}
+
 void apply_settings(Config& config, const ParsedArguments& arguments) {
   if (arguments.has("attention")) {
     config.set("attention.encoder", arguments.get("attention"), "--attention: ", SetBy::command_line);

@@ -8,6 +8,7 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 #include "heed/train/report/chart.h"
+#include "heed/train/report/standalone_svg.h"
 
 namespace heed {
 namespace {
@@ -92,8 +93,7 @@ void check(const BubbleChart& chart) {
   }
 }
 
-/// The picture, with or without colours.
-std::string drawing(const BubbleChart& chart, std::string_view colours) {
+std::string drawing(const BubbleChart& chart) {
   check(chart);
   const auto [min_x, max_x] = std::minmax_element(chart.bubbles.begin(), chart.bubbles.end(),
                                                   [](auto& a, auto& b) { return a.x < b.x; });
@@ -115,7 +115,7 @@ std::string drawing(const BubbleChart& chart, std::string_view colours) {
   std::string out =
       text("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", chart_width, " ", chart_height,
            "\" width=\"", chart_width, "\" role=\"img\" aria-label=\"", escape(chart.title),
-           "\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\">\n", colours,
+           "\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\">\n",
            "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
            "<text x=\"14\" y=\"22\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
            escape(fitting(chart.title, chart_width - 18, 14)), "</text>\n");
@@ -166,8 +166,8 @@ std::string drawing(const BubbleChart& chart, std::string_view colours) {
 
 }  // namespace
 
-std::string bubbles_svg(const BubbleChart& chart) { return drawing(chart, picture::chart_colours()); }
+std::string bubbles_svg(const BubbleChart& chart) { return picture::standalone_svg(drawing(chart)); }
 
-std::string bubbles_figure(const BubbleChart& chart) { return drawing(chart, ""); }
+std::string bubbles_figure(const BubbleChart& chart) { return drawing(chart); }
 
 }  // namespace heed

@@ -8,6 +8,7 @@
 #include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/error.h"
 #include "heed/core/io/utf8.h"
+#include "heed/train/report/standalone_svg.h"
 
 namespace heed {
 namespace {
@@ -213,19 +214,6 @@ std::string numbers(const std::vector<double>& values) {
 
 }  // namespace
 
-std::string_view picture::chart_colours() {
-  return "<style>svg{--paper:#fff;--text:#1c2024;--muted:#5c6670;--line:#e1e5ea;--strong:#c3cad2;--series-0:#"
-         "2b6cb0;"
-         "--series-1:#c2560c;--series-2:#2a8253;--series-3:#b02a77;--series-4:#6a45bf;--series-5:#8a6a06;"
-         "--series-6:#0d7780;--series-7:#9b2c2c}@media(prefers-color-scheme:dark){svg{--paper:#14161a;--text:"
-         "#"
-         "e7e9ec;"
-         "--muted:#9ba5b0;--line:#2a2f36;--strong:#464d57;--series-0:#6aa9e9;--series-1:#f0975a;--series-2:#"
-         "62c08d;"
-         "--series-3:#ec7fbb;--series-4:#a88bef;--series-5:#d9b44a;--series-6:#4fc3cd;--series-7:#ee7f7f}}</"
-         "style>\n";
-}
-
 std::vector<double> axis_ticks(double low, double high, int count) {
   if (!std::isfinite(low) || !std::isfinite(high) || low > high || count < 1)
     fail("axis_ticks: no ticks from ", low, " to ", high, " in ", count,
@@ -309,13 +297,13 @@ std::string chart_svg(const Chart& chart, bool logarithmic) {
   if (frame.y.empty())
     fail("chart_svg: '", chart.title, "' has no ", logarithmic ? "value above zero" : "finite value",
          " to draw.");
-  return opening(chart, frame,
-                 "width=\"720\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\"") +
-         std::string(picture::chart_colours()) +
-         "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n" +
-         text("<text x=\"14\" y=\"20\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
-              escape(fitting(chart.title, width - edge - 14, 14)), "</text>\n") +
-         legend + body(chart, frame) + "</svg>\n";
+  return picture::standalone_svg(
+      opening(chart, frame,
+              "width=\"720\" font-family=\"system-ui, 'Segoe UI', Roboto, Arial, sans-serif\"") +
+      "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n" +
+      text("<text x=\"14\" y=\"20\" font-size=\"13\" font-weight=\"600\" fill=\"var(--text)\">",
+           escape(fitting(chart.title, width - edge - 14, 14)), "</text>\n") +
+      legend + body(chart, frame) + "</svg>\n");
 }
 
 std::string chart_figure(const Chart& chart) {

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace heed {
@@ -46,10 +45,4 @@ std::string chart_svg(const Chart& chart, bool logarithmic = false);
 /// the hover script. Empty when no value is finite. Errors as chart_svg().
 std::string chart_figure(const Chart& chart);
 
-namespace picture {
-
-/// A style element with the page's colours, for a standalone picture.
-std::string_view chart_colours();
-
-}  // namespace picture
 }  // namespace heed

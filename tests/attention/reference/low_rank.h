@@ -1,4 +1,4 @@
-// Low-rank attention in plain loops: Linformer and Nystromformer.
+// Low-rank attention in plain loops: Linformer, Nystromformer and Skyformer.
 #pragma once
 
 #include <algorithm>
@@ -104,6 +104,74 @@ inline Matrix nystromformer(const Matrix& q, const Matrix& k, int64_t landmarks,
   for (int64_t i = 0; i < q.rows && !conv.empty(); ++i) {
     for (int64_t j = std::max<int64_t>(0, i - half); j <= std::min(keys - 1, i + half); ++j)
       map.at(i, j) += conv[static_cast<size_t>(j - i + half)];
+  }
+  return map;
+}
+
+/// exp(-|a_i - b_j|^2 / (2 sqrt(d))).
+inline Matrix gaussian(const Matrix& a, const Matrix& b) {
+  Matrix y(a.rows, b.rows);
+  for (int64_t i = 0; i < a.rows; ++i) {
+    for (int64_t j = 0; j < b.rows; ++j) {
+      double square = 0;
+      for (int64_t c = 0; c < a.columns; ++c) square += std::pow(a.at(i, c) - b.at(j, c), 2);
+      y.at(i, j) = std::exp(-square / (2 * std::sqrt(static_cast<double>(a.columns))));
+    }
+  }
+  return y;
+}
+
+/// The samples of n rows of x: as many of `draws`, from the first, as there are rows.
+inline void sample(const Matrix& x, const std::vector<double>& draws, int64_t n, Matrix& into) {
+  for (int64_t s = 0; s < std::min<int64_t>(static_cast<int64_t>(draws.size()), n); ++s) {
+    const auto row = static_cast<int64_t>(draws[static_cast<size_t>(s)] * static_cast<double>(n));
+    ++into.rows;
+    for (int64_t c = 0; c < x.columns; ++c) into.values.push_back(x.at(row, c));
+  }
+}
+
+/// What Skyformer inverts, divided by the roots of its row sums, and these roots. Chen et al. 2021,
+/// section 4.
+struct SkyformerCorner {
+  Matrix samples, scaled;
+  std::vector<double> roots;
+};
+
+/// `draws` are numbers below 1: half of them for `queries` rows of q, the rest for `keys` rows of k.
+inline SkyformerCorner skyformer_corner(const Matrix& q, const Matrix& k, const std::vector<double>& draws,
+                                        double gamma, int64_t queries, int64_t keys) {
+  const auto middle = draws.begin() + static_cast<std::ptrdiff_t>(draws.size() / 2);
+  Matrix samples(0, q.columns);
+  sample(q, {draws.begin(), middle}, queries, samples);
+  sample(k, {middle, draws.end()}, keys, samples);
+  Matrix corner = gaussian(samples, samples);
+  std::vector<double> roots(static_cast<size_t>(samples.rows));
+  for (int64_t i = 0; i < samples.rows; ++i) {
+    corner.at(i, i) += gamma;
+    double total = 0;
+    for (int64_t j = 0; j < samples.rows; ++j) total += corner.at(i, j);
+    roots[static_cast<size_t>(i)] = std::sqrt(total);
+  }
+  for (int64_t i = 0; i < samples.rows; ++i) {
+    for (int64_t j = 0; j < samples.rows; ++j)
+      corner.at(i, j) /= roots[static_cast<size_t>(i)] * roots[static_cast<size_t>(j)];
+  }
+  return {std::move(samples), std::move(corner), std::move(roots)};
+}
+
+/// Skyformer's map with `keys` real keys. The inverse starts with `largest`, or if 0 with the corner's
+/// largest column sum.
+inline Matrix skyformer(const Matrix& q, const Matrix& k, const SkyformerCorner& corner, int64_t iterations,
+                        int64_t keys, double largest = 0) {
+  Matrix middle =
+      pseudo_inverse(corner.scaled, iterations, largest > 0 ? largest : largest_column_sum(corner.scaled));
+  for (int64_t i = 0; i < middle.rows; ++i) {
+    for (int64_t j = 0; j < middle.columns; ++j)
+      middle.at(i, j) /= corner.roots[static_cast<size_t>(i)] * corner.roots[static_cast<size_t>(j)];
+  }
+  Matrix map = product(product(gaussian(q, corner.samples), middle), gaussian(corner.samples, k));
+  for (int64_t i = 0; i < map.rows; ++i) {
+    for (int64_t j = keys; j < map.columns; ++j) map.at(i, j) = 0;
   }
   return map;
 }

@@ -1,4 +1,4 @@
-// Linformer and Nystromformer against their formulas, and where they equal softmax.
+// Linformer, Nystromformer and Skyformer against their formulas, and where they equal what they approximate.
 #include <cmath>
 
 #include "heed/attention/base/headed.h"
@@ -253,6 +253,73 @@ TEST_CASE("nystromformer: options that make no sense are refused", "[nystromform
   CHECK_THROWS_WITH(made("nystromformer:init=first", {.d_model = 4}),
                     containing("init = 'first'") && containing("exact, original"));
   CHECK_THROWS_WITH(made("nystromformer:iterations=-1", {.d_model = 4}), containing("iterations = -1"));
+}
+
+TEST_CASE("reference: skyformer, more and fewer samples than tokens", "[skyformer]") {
+  for (const bool original : {false, true}) {
+    for (const char* features : {"6", "7", "64"}) {
+      for (const Example& e : reference::usual_examples(false, true)) {
+        const auto formula = [&](const Example& x, const Values& values, int64_t b, int64_t h) {
+          const auto q = [&](int64_t n) { return head_of(values.at("q"), n, x.N, x.d); };
+          const auto k = [&](int64_t n) { return head_of(values.at("k"), n, x.M, x.d); };
+          const auto corner = [&](int64_t n) {
+            const int64_t keys = x.keys_of(n / x.H);
+            return reference::skyformer_corner(q(n), k(n), values.at("samples"), 0.1, x.cross ? x.N : keys,
+                                               keys);
+          };
+          double largest = 0;
+          for (int64_t n = 0; original && n < x.B * x.H; ++n)
+            largest = std::max(largest, reference::largest_column_sum(corner(n).scaled));
+          const int64_t n = b * x.H + h;
+          return reference::skyformer(q(n), k(n), corner(n), 6, x.keys_of(b), largest);
+        };
+        reference::against(
+            std::string("skyformer:init=") + (original ? "original" : "exact") + ",features=" + features, e,
+            formula, {}, {"samples"});
+      }
+    }
+  }
+}
+
+TEST_CASE("skyformer: with every token among the samples it is kernelized attention", "[skyformer]") {
+  const AttentionConfig config{.d_model = 6, .heads = 2};
+  const Tensor q = random(Shape{2, 2, 8, 3}, 1, 2), k = random(Shape{2, 2, 8, 3}, 2, 2),
+               v = random(Shape{2, 2, 8, 4}, 3);
+  std::vector<double> places;
+  for (int64_t i = 0; i < 16; ++i) places.push_back((static_cast<double>(i % 8) + 0.5) / 8);
+  const std::map<std::string, Tensor> all{{"samples", Tensor::of<double>(places, Shape{16})}};
+  const Tensor wanted = on_heads(*made("kernelized", config), q, k, v);
+  const auto off = [&](const std::string& spec) {
+    return distance(on_heads(*made("skyformer:features=16," + spec, config, all), q, k, v), wanted);
+  };
+  CHECK(off("gamma=0,iterations=60") < 1e-6);
+  CHECK(off("gamma=0,iterations=1") > 1e-3);
+  CHECK(off("gamma=0.1,iterations=60") > 1e-4);
+}
+
+TEST_CASE("skyformer: samples stay, or are drawn anew by each training step", "[skyformer]") {
+  const AttentionConfig config{.d_model = 6, .heads = 2};
+  const Tensor x = random(Shape{2, 30, 6}, 1);
+  for (const bool redraw : {false, true}) {
+    const auto sky = made(text("skyformer:features=8,redraw=", redraw ? "true" : "false"), config);
+    Rng rng(3);
+    const auto step = [&] {
+      rng.advance();
+      return sky->forward({.queries = x, .keys = x, .context = {.rng = &rng}});
+    };
+    const Tensor still = sky->forward({.queries = x, .keys = x}), first = step(), second = step();
+    CHECK((distance(first, second) > 1e-6) == redraw);
+    CHECK((distance(first, still) > 1e-6) == redraw);
+    CHECK(distance(sky->forward({.queries = x, .keys = x}), still) == 0);
+  }
+}
+
+TEST_CASE("skyformer: options that make no sense are refused", "[skyformer]") {
+  CHECK_THROWS_WITH(made("skyformer:features=1", {.d_model = 4}), containing("features = 1"));
+  CHECK_THROWS_WITH(made("skyformer:gamma=-0.1", {.d_model = 4}), containing("gamma = -0.1"));
+  CHECK_THROWS_WITH(made("skyformer:scale=-1", {.d_model = 4}), containing("scale = -1"));
+  CHECK_THROWS_WITH(made("skyformer:init=first", {.d_model = 4}), containing("exact, original"));
+  CHECK_THROWS_WITH(made("skyformer", {.d_model = 4, .causal = true}), containing("cannot look back only"));
 }
 
 }  // namespace heed

@@ -22,20 +22,31 @@ inline Meets first_keys(int64_t count) {
   return [=](int64_t, int64_t, int64_t j, int64_t) { return j < count; };
 }
 
-/// Child et al. 2019, section 4.2, with l keys in `local` as in the authors' code.
+/// Child et al. 2019, section 4.2, to both sides, with l keys in `local` as in the authors' code.
 inline Meets local(int64_t l) {
-  return [=](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && i - j < l; };
+  return [=](int64_t, int64_t i, int64_t j, int64_t) { return std::abs(i - j) < l; };
 }
 inline Meets columns(int64_t l) {
-  return [=](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && (i - j) % l == 0; };
+  return [=](int64_t, int64_t i, int64_t j, int64_t) { return (i - j) % l == 0; };
 }
 inline Meets own_block(int64_t l) {
-  return [=](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && i / l == j / l; };
+  return [=](int64_t, int64_t i, int64_t j, int64_t) { return i / l == j / l; };
 }
 /// Block number `which` of c keys, counted from the end of each block of l keys.
 inline Meets summary(int64_t l, int64_t c, int64_t which = 0) {
-  return [=](int64_t, int64_t i, int64_t j, int64_t) {
-    return j <= i && j % l >= l - c * (which + 1) && j % l < l - c * which;
+  return [=](int64_t, int64_t, int64_t j, int64_t) {
+    return j % l >= l - c * (which + 1) && j % l < l - c * which;
+  };
+}
+/// `meets`, but for later keys.
+inline Meets looking_back(const Meets& meets) {
+  return [=](int64_t h, int64_t i, int64_t j, int64_t length) { return j <= i && meets(h, i, j, length); };
+}
+/// `meets` from the second token on; the first sees all and is seen by all. google-research/long-range-arena,
+/// sparse_attention.py: its mask of one position less, with a row and a column of ones before it.
+inline Meets after_cls(const Meets& meets) {
+  return [=](int64_t h, int64_t i, int64_t j, int64_t length) {
+    return i == 0 || j == 0 || meets(h, i - 1, j - 1, length - 1);
   };
 }
 inline Meets either(const Meets& a, const Meets& b) {

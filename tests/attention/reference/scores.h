@@ -165,6 +165,78 @@ inline MapOf local_map(const LocalParts& parts) {
   };
 }
 
+/// What the scores of a Synthesizer are made of; at most one of the random and one of the dense terms.
+struct SynthesizerParts {
+  bool random = false, factorized_random = false, dense = false, dot_product = false;
+  int64_t columns = 0;  ///< of factorized_dense; 0: not that
+  int64_t k = 32;
+};
+
+/// Softmax of scores for pairs of places. Tay et al. 2020, with scores for two places more than keys.
+inline MapOf synthesizer_map(const SynthesizerParts& parts) {
+  return [parts](const Head& head) {
+    const int64_t d = head.q.columns, length = head.k.rows + 2;
+    Matrix scores(head.q.rows, head.k.rows);
+    const auto add = [&](const std::function<double(int64_t, int64_t)>& term) {
+      for (int64_t i = 0; i < scores.rows; ++i) {
+        for (int64_t j = 0; j < scores.columns; ++j) scores.at(i, j) += term(i, j);
+      }
+    };
+    if (parts.dot_product) {
+      const Matrix products = dots(head.q, head.k, 1 / std::sqrt(static_cast<double>(d)));
+      add([&](int64_t i, int64_t j) { return products.at(i, j); });
+    }
+    if (parts.random) {
+      const Matrix table = head.part("random", length, length);
+      add([&](int64_t i, int64_t j) { return table.at(i, j); });
+    }
+    if (parts.factorized_random) {
+      const Matrix table =
+          product(head.part("random1", length, parts.k), head.part("random2", parts.k, length));
+      add([&](int64_t i, int64_t j) { return table.at(i, j); });
+    }
+    if (!parts.dense && parts.columns == 0) return softmax_of(head, scores);
+    const Matrix bias = head.part("hidden_bias", 1, d);
+    const auto layer = [&](const char* weight, const char* offset, int64_t n) {
+      const Matrix w = head.part(weight, d, n), c = head.part(offset, 1, n);
+      Matrix y(head.q.rows, n);
+      for (int64_t i = 0; i < y.rows; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          y.at(i, j) = c.at(0, j);
+          for (int64_t x = 0; x < d; ++x)
+            y.at(i, j) += std::max(0.0, head.q.at(i, x) + bias.at(0, x)) * w.at(x, j);
+        }
+      }
+      return y;
+    };
+    if (parts.dense) {
+      const Matrix places = layer("to_places", "places_bias", length);
+      add([&](int64_t i, int64_t j) { return places.at(i, j); });
+    } else {
+      const int64_t n = parts.columns;
+      const Matrix columns = layer("to_columns", "columns_bias", n),
+                   rows = layer("to_rows", "rows_bias", (length + n - 1) / n);
+      add([&](int64_t i, int64_t j) { return columns.at(i, j % n) * rows.at(i, j / n); });
+    }
+    return softmax_of(head, scores);
+  };
+}
+
+/// exp(-|q - k|^2 scale / 2) for each pair; a row is not normalised. Chen et al. 2021.
+inline MapOf gaussian_map(double scale) {
+  return [scale](const Head& head) {
+    Matrix map(head.q.rows, head.k.rows);
+    for (int64_t i = 0; i < map.rows; ++i) {
+      for (int64_t j = 0; j < head.open(i); ++j) {
+        double square = 0;
+        for (int64_t c = 0; c < head.q.columns; ++c) square += std::pow(head.q.at(i, c) - head.k.at(j, c), 2);
+        map.at(i, j) = std::exp(-square * scale / 2);
+      }
+    }
+    return map;
+  };
+}
+
 /// k(q, k) divided by its row sum; `kernel` gets a row of each.
 inline MapOf kernel_map(const std::function<double(const Head&, int64_t i, int64_t j)>& kernel) {
   return [kernel](const Head& head) {

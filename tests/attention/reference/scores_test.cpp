@@ -95,6 +95,48 @@ TEST_CASE("reference: kernels", "[scores]") {
   CHECK(map[2] == Approx(0.5));
 }
 
+TEST_CASE("reference: kernelized", "[scores]") {
+  compare_edges("kernelized", [](const Head& head) { return gaussian_map(1 / root(head))(head); });
+  compare_edges("kernelized:scale=0.7", gaussian_map(0.7));
+  // Two keys at distances 0 and 2 of width 4: exp(0) and exp(-4 / (2 sqrt(4))).
+  Rng rng(1);
+  const auto made = make_attention("kernelized", {.d_model = 4, .cross = true}, rng);
+  MapRecorder recorder;
+  const Tensor q = Tensor::full(Shape{1, 1, 1, 4}, 3),
+               k = Tensor::from(std::vector<float>{3, 3, 3, 3, 3, 3, 5, 3}, Shape{1, 1, 2, 4});
+  dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
+  const auto map = recorder.maps.at(0).weights.to_host();
+  CHECK(map[0] == Approx(1));
+  CHECK(map[1] == Approx(std::exp(-1.0)));
+}
+
+/// As compare_edges(), but without cross-attention.
+void compare_self(const std::string& spec, const MapOf& map_of) {
+  for (const Extents& x : edges()) {
+    if (x.queries == x.keys) compare_on_heads(spec, x, map_of);
+  }
+  compare_on_heads(spec, {3, 2, 9, 9, 4, 6, false, true}, map_of);
+}
+
+TEST_CASE("reference: synthesizer in each mode, with dot products and without", "[scores][synthesizer]") {
+  compare_self("synthesizer", synthesizer_map({.factorized_random = true}));
+  compare_self("synthesizer:k=3,dot_product=true",
+               synthesizer_map({.factorized_random = true, .dot_product = true, .k = 3}));
+  compare_self("synthesizer:mode=random", synthesizer_map({.random = true}));
+  compare_self("synthesizer:mode=random,dot_product=true",
+               synthesizer_map({.random = true, .dot_product = true}));
+  compare_self("synthesizer:mode=dense", synthesizer_map({.dense = true}));
+  compare_self("synthesizer:mode=dense,dot_product=true",
+               synthesizer_map({.dense = true, .dot_product = true}));
+  compare_self("synthesizer:mode=dense+random", synthesizer_map({.random = true, .dense = true}));
+  for (const Extents& x : edges()) {
+    if (x.queries != x.keys) continue;
+    const auto root = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(x.keys + 2))));
+    compare_on_heads("synthesizer:mode=factorized_dense", x, synthesizer_map({.columns = root}));
+  }
+  compare_self("synthesizer:mode=factorized_dense,columns=4", synthesizer_map({.columns = 4}));
+}
+
 TEST_CASE("reference: symmetric kernels project queries and keys alike", "[scores]") {
   Rng rng(4);
   const auto made = make_attention("kernel:symmetric=true", {.d_model = 4, .heads = 2}, rng);
@@ -232,12 +274,51 @@ TEST_CASE("closed form: location looks at places, not at keys, and knows only so
   CHECK_THROWS_WITH(make_attention("location", {.d_model = 4}, rng), containing("set length"));
 }
 
+TEST_CASE("synthesizer: scores look at no key, and there are so many places", "[scores][synthesizer]") {
+  const auto map_of = [](const std::string& mode, int64_t length, uint64_t of_q, uint64_t of_k) {
+    Rng rng(2);
+    const auto made = make_attention("synthesizer:length=6,mode=" + mode, {.d_model = 3}, rng);
+    const Tensor q = normal(Shape{1, 1, length, 3}, of_q), k = normal(Shape{1, 1, length, 3}, of_k);
+    MapRecorder recorder;
+    dynamic_cast<HeadedAttention&>(*made).on_heads({q, k, k}, {.context = {.recorder = &recorder}});
+    return recorder.maps.at(0).weights.to_host();
+  };
+  for (const std::string mode :
+       {"random", "factorized_random", "dense", "factorized_dense", "dense+random"}) {
+    CAPTURE(mode);
+    const auto map = map_of(mode, 6, 9, 10);
+    CHECK(map == map_of(mode, 6, 9, 11));
+    CHECK((map != map_of(mode, 6, 8, 10)) == (mode.find("dense") != std::string::npos));
+    CHECK_THROWS_WITH(map_of(mode, 7, 9, 10), containing("7 positions") && containing("scores for 6"));
+  }
+  Rng rng(1);
+  CHECK_THROWS_WITH(make_attention("synthesizer", {.d_model = 4}, rng), containing("set length"));
+}
+
+TEST_CASE("synthesizer: random scores that are not trained are no parameters", "[scores][synthesizer]") {
+  const AttentionConfig config{.d_model = 8, .heads = 2, .max_length = 10};
+  for (const auto& [mode, numbers] :
+       {std::pair{"random", 2 * 10 * 10}, {"factorized_random", 2 * 2 * 10 * 32}}) {
+    CAPTURE(mode);
+    const std::string spec = text("synthesizer:mode=", mode);
+    Rng one(3), same(3);
+    const auto trained = make_attention(spec, config, one),
+               fixed = make_attention(spec + ",trained=false", config, same);
+    CHECK(count_parameters(*trained) == 2 * 64 + numbers);  // no projections of queries and keys
+    CHECK(count_parameters(*fixed) == 2 * 64);
+    const Tensor x(Shape{1, 5, 8});
+    fill_normal(x, 0, 1, one);
+    CHECK(trained->forward({.queries = x, .keys = x}).to_doubles() ==
+          fixed->forward({.queries = x, .keys = x}).to_doubles());
+  }
+}
+
 TEST_CASE("scores: keys in another order, weights in that order", "[scores]") {
   const Tensor q = normal(Shape{1, 1, 4, 3}, 12), k = normal(Shape{1, 1, 6, 3}, 13);
   std::vector<Tensor> turned;
   for (int64_t j = 5; j >= 0; --j) turned.push_back(slice(k, 2, j, j + 1));
   for (const char* spec : {"dot", "general", "additive", "cosine", "kernel", "kernel:kernel=taylor",
-                           "hard:score=general,mode=expect"}) {
+                           "kernelized", "hard:score=general,mode=expect"}) {
     CAPTURE(spec);
     const auto map = map_on(spec, q, k), back = map_on(spec, q, concat(turned, 2));
     for (size_t i = 0; i < map.size(); ++i) CHECK(back[i / 6 * 6 + 5 - i % 6] == Approx(map[i]).margin(1e-6));
@@ -256,7 +337,8 @@ TEST_CASE("scores: keys in another order, weights in that order", "[scores]") {
 TEST_CASE("scores: products of 80 stay finite", "[scores]") {
   const Tensor q = Tensor::full(Shape{1, 1, 1, 1}, 8),
                k = Tensor::from(std::vector<float>{10, -10, 9}, Shape{1, 1, 3, 1});
-  for (const char* spec : {"dot", "general", "kernel", "kernel:kernel=exp", "hard:score=dot", "local_p"}) {
+  for (const char* spec :
+       {"dot", "general", "kernel", "kernel:kernel=exp", "kernelized", "hard:score=dot", "local_p"}) {
     CAPTURE(spec);
     for (const float weight : map_on(spec, q, k)) CHECK(std::isfinite(weight));
   }
@@ -277,6 +359,9 @@ TEST_CASE("scores: options that make no sense are refused", "[scores]") {
   refused("local_p:gauss=both", "pre_score");
   refused("kernel:degree=0", "from 1 to 16");
   refused("kernel:kernel=cubic", "taylor");
+  refused("kernelized:scale=-1", "above 0");
+  refused("synthesizer:mode=sparse", "factorized_dense");
+  refused("synthesizer:k=0", "k = 0");
   refused("additive:hidden=-2", "from 0 to");
   refused("additive:hidden=3,project_keys=false", "project_keys=true");
   refused("hard:temperature=0", "above 0");

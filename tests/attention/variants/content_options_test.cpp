@@ -53,6 +53,11 @@ TEST_CASE("battery of options: nystromformer's original start", "[battery][nystr
   hold_everything("nystromformer:landmarks=4,init=original", false);
 }
 
+TEST_CASE("battery of options: skyformer with few samples, and its original start", "[battery][skyformer]") {
+  hold_everything("skyformer:features=6");
+  hold_everything("skyformer:features=6,init=original", false);
+}
+
 TEST_CASE("battery of options: h_transformer with a bias", "[battery][h_transformer]") {
   hold_everything("h_transformer:bias=true,block=4");
 }
@@ -67,6 +72,13 @@ TEST_CASE("battery of options: structured and banded maps with errors", "[batter
 
 TEST_CASE("battery of options: a window with sinks", "[battery][window]") {
   hold_everything("window:left=5,right=3,first=2");
+}
+
+TEST_CASE("battery of options: the patterns of the Sparse Transformer around a first token",
+          "[battery][strided][fixed]") {
+  hold_everything("strided:stride=3,cls=true");
+  hold_everything("strided:stride=3,look=back,usage=multihead");
+  hold_everything("fixed:block=3,summary=1,cls=true,look=back");
 }
 
 TEST_CASE("battery of options: routing and sinkhorn in small parts", "[battery][routing][sinkhorn]") {

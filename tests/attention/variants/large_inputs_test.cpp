@@ -139,14 +139,16 @@ TEST_CASE("large limits: keys as long as they are", "[rff]") {
   }
 }
 
-TEST_CASE("large offsets: distances do not depend on what all have in common", "[kernel]") {
-  for (const bool causal : {false, true}) {
+TEST_CASE("large offsets: distances do not depend on what all have in common", "[kernel][kernelized]") {
+  for (const auto& [spec, causal] :
+       {std::pair{"kernel", false}, std::pair{"kernel", true}, std::pair{"kernelized", false},
+        std::pair{"kernelized", true}, std::pair{"skyformer:features=16", false}}) {
     for (const double offset : {0.0, 1e3}) {
       Inputs x = normal(1, 40);
       const Inputs near = rounded({x.q + offset, x.k + offset, x.v}, DType::f32);
-      const auto narrow = made("kernel", causal, DType::f32), wide = made("kernel", causal, DType::f64);
+      const auto narrow = made(spec, causal, DType::f32), wide = made(spec, causal, DType::f64);
       const Inputs exact = rounded(near, DType::f64);
-      CAPTURE(causal, offset);
+      CAPTURE(spec, causal, offset);
       CHECK(error(run(*narrow, near, causal), run(*wide, exact, causal)) < 1e-5);
       const auto found = slopes(*narrow, near, causal, false), wanted = slopes(*wide, exact, causal, false);
       for (size_t i = 0; i < 3; ++i) CHECK(error(found[i], wanted[i]) < 2e-5);

@@ -54,6 +54,13 @@ TEST_CASE("battery of options: hard over other scores", "[battery][scores]") {
   hold_everything(with_options("hard:score=softmax,temperature=2"));
 }
 
+TEST_CASE("battery of options: synthesizer in each mode", "[battery][scores]") {
+  for (const char* mode : {"random", "dense", "factorized_dense", "dense+random"})
+    hold_everything(with_options(std::string("synthesizer:mode=") + mode), "cost");
+  hold_everything(with_options("synthesizer:mode=random,dot_product=true"), "cost");
+  hold_everything(with_options("synthesizer:mode=dense,dot_product=true"), "cost");
+}
+
 TEST_CASE("battery of options: kernels", "[battery][scores]") {
   hold_everything(with_options("kernel:kernel=taylor,degree=2"));
   hold_everything(with_options("kernel:kernel=taylor,degree=4"),

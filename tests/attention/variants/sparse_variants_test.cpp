@@ -47,8 +47,6 @@ struct Inputs {
         direction(test::heads(s.B, s.H, s.N, s.dv, dtype, 4)) {}
 };
 
-bool looks_back(const std::string& spec) { return !variant_named(parse_spec(spec).name).traits.full; }
-
 /// As encoders have it, or decoders too.
 enum class Use { both, self };
 
@@ -60,7 +58,7 @@ void compare(const std::string& spec, const MeetsOf& meets_of, const AttentionCo
              Use use = Use::both) {
   for (const Sizes& s : sizes) {
     for (const bool causal : {false, true}) {
-      if (use == Use::self ? causal : !causal && looks_back(spec)) continue;
+      if (use == Use::self && causal) continue;
       for (const bool padded : {false, true}) {
         CAPTURE(spec, s.N, s.d, causal, padded);
         AttentionConfig mine = config;
@@ -116,9 +114,8 @@ double apart(const std::string& a, const std::string& b, const Sizes& s, bool ca
 }
 
 /// The map of head h: N x N.
-std::vector<double> map_of(const std::string& spec, AttentionConfig config, int64_t N, int64_t h = 0,
+std::vector<double> map_of(const std::string& spec, const AttentionConfig& config, int64_t N, int64_t h = 0,
                            uint64_t seed = 1) {
-  config.causal = looks_back(spec);
   const auto attention = made(spec, config, seed);
   const Inputs in({1, config.heads, N, config.d_model / config.heads, 2});
   MapRecorder recorder;
@@ -158,37 +155,58 @@ TEST_CASE("sparse: strided is local keys and columns", "[strided]") {
   compare("strided:stride=5,usage=multihead", reference::by_head(reference::local(5), reference::columns(5)));
 }
 
-TEST_CASE("sparse: two interleaved layers lead from every key to every later query", "[strided]") {
+TEST_CASE("sparse: two interleaved layers lead from every key to every query that may see it", "[strided]") {
   const int64_t N = 60;
-  AttentionConfig config = config_for(1, 4, N);
-  config.layers = 2;
-  const std::string spec = "strided:stride=8,usage=interleave";
-  const auto first = map_of(spec, config, N);
-  config.layer = 1;
-  const auto second = map_of(spec, config, N);
-  for (int64_t i = 0; i < N; ++i) {
-    for (int64_t j = 0; j < N; ++j) {
-      double path = 0;
-      for (int64_t m = 0; m < N; ++m)
-        path += second[static_cast<size_t>(i * N + m)] * first[static_cast<size_t>(m * N + j)];
-      CHECK((path > 0) == (j <= i));
+  for (const bool causal : {false, true}) {
+    AttentionConfig config = config_for(1, 4, N);
+    config.layers = 2;
+    config.causal = causal;
+    const std::string spec = "strided:stride=8,usage=interleave";
+    const auto first = map_of(spec, config, N);
+    config.layer = 1;
+    const auto second = map_of(spec, config, N);
+    for (int64_t i = 0; i < N; ++i) {
+      for (int64_t j = 0; j < N; ++j) {
+        double path = 0;
+        for (int64_t m = 0; m < N; ++m)
+          path += second[static_cast<size_t>(i * N + m)] * first[static_cast<size_t>(m * N + j)];
+        CHECK((path > 0) == (!causal || j <= i));
+      }
     }
   }
 }
 
-TEST_CASE("sparse: blocks as long as the input are causal softmax", "[strided][fixed]") {
+TEST_CASE("sparse: an encoder's pattern may look back only, and leave the first token out",
+          "[strided][fixed]") {
+  using namespace reference;
+  const Meets strided = either(local(5), columns(5));
+  compare("strided:stride=5,look=back", looking_back(strided));
+  compare("strided:stride=5,look=back,usage=interleave", looking_back(columns(5)), {.layer = 1, .layers = 2});
+  compare("strided:stride=5,cls=true", after_cls(strided));
+  compare("strided:stride=5,cls=true,look=back", after_cls(looking_back(strided)));
+  compare("strided:stride=5,cls=true,usage=interleave", after_cls(local(5)));
+  const Meets starts = [](int64_t, int64_t, int64_t j, int64_t) { return j % 6 == 0; };
+  const Meets fixed = either(either(own_block(6), summary(6, 2)), starts);
+  const std::string spec = "fixed:block=6,summary=2,include_block_start=true";
+  compare(spec + ",look=back", looking_back(fixed));
+  compare(spec + ",cls=true", after_cls(fixed));
+  compare(spec + ",look=back,cls=true", after_cls(looking_back(fixed)));  // the Arena's
+}
+
+TEST_CASE("sparse: blocks as long as the input are softmax", "[strided][fixed]") {
   for (const Sizes& s : sizes) {
-    CHECK(apart("strided:stride=150", "softmax", s, true) < 1e-12);
-    CHECK(apart("fixed:block=150", "softmax", s, true) < 1e-12);
+    for (const bool causal : {false, true}) {
+      CHECK(apart("strided:stride=150", "softmax", s, causal) < 1e-12);
+      CHECK(apart("fixed:block=150", "softmax", s, causal) < 1e-12);
+    }
   }
 }
 
 TEST_CASE("sparse: fixed is blocks and their last keys", "[fixed]") {
   const Meets both = reference::either(reference::own_block(6), reference::summary(6, 2));
   compare("fixed:block=6,summary=2", both);
-  compare(
-      "fixed:block=6,summary=2,include_block_start=true",
-      reference::either(both, [](int64_t, int64_t i, int64_t j, int64_t) { return j <= i && j % 6 == 0; }));
+  compare("fixed:block=6,summary=2,include_block_start=true",
+          reference::either(both, [](int64_t, int64_t, int64_t j, int64_t) { return j % 6 == 0; }));
   compare("fixed:block=16,summary=1", reference::either(reference::own_block(16), reference::summary(16, 1)));
   compare("fixed:block=6,summary=2,usage=interleave", reference::own_block(6));
   compare("fixed:block=6,summary=2,usage=interleave", reference::summary(6, 2), {.layer = 1, .layers = 2});
@@ -400,8 +418,9 @@ TEST_CASE("sparse: dropout on the weights is that of softmax", "[window][strided
 }
 
 TEST_CASE("sparse: a decoder with a window remembers no more than the window", "[window][longformer]") {
-  for (const char* spec : {"window:left=20", "window:left=5,dilation=4", "window:left=20,first=4",
-                           "longformer:window=20", "strided:stride=21,usage=interleave"}) {
+  for (const char* spec :
+       {"window:left=20", "window:left=5,dilation=4", "window:left=20,first=4", "longformer:window=20",
+        "strided:stride=21,usage=interleave", "fixed:block=21,usage=interleave,cls=true"}) {
     CAPTURE(spec);
     AttentionConfig config = config_for(2, 4, 400);
     config.causal = true;
@@ -465,7 +484,6 @@ TEST_CASE("sparse: options that cannot be are refused", "[window][strided][fixed
   AttentionConfig config = config_for(2, 4, 100);
   const auto refused = [&](const std::string& spec, const std::string& why) {
     CAPTURE(spec);
-    config.causal = looks_back(parse_spec(spec).name);
     CHECK_THROWS_WITH(made(spec, config), containing(why));
   };
   refused("window:left=-1", "left = -1");

@@ -182,7 +182,7 @@ TEST_CASE("attend: what does not fit is refused") {
   CHECK(files.attend("additive", {"--param", "units=" + files.file("q")}) == 2);
   CHECK(files.attend("softmax", {"--q", files.file("none")}) == 5);
   CHECK(files.attend("softmax", {"--dtype", "bf16"}) == 2);
-  CHECK(files.attend("strided") == 2);
+  CHECK(files.attend("retention") == 2);
   CHECK(files.attend("bigbird", {"--causal"}) == 2);
   // Nothing is written for a call that is refused.
   CHECK(!io::exists(files.scratch / "out/out.npy"));

@@ -287,7 +287,9 @@ TEST_CASE("reproduce: a budget, a length and settings that do not fit are refuse
   check_refused(shell, {"reproduce", "fast-figure3", "--longest", "1"}, 2, {"--longest = 1"});
   check_refused(shell, {"reproduce", "fast-figure3", "--steps", "5"}, 2, {"--steps 5", "trains nothing"});
   check_refused(shell, {"reproduce", "fast-table1", "--attention", "linear"}, 2,
-                {"--attention does not go with a table"});
+                {"option --attention is unknown"});
+  check_refused(shell, {"reproduce", "fast-table1", "--set", "attention.encoder=linear"}, 2,
+                {"--set attention.encoder=linear does not go with a table"});
   check_refused(shell, {"bench", "attention", "linear", "--from", "2"}, 2, {"--from = 2", "16 to"});
 }
 

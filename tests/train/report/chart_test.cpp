@@ -138,6 +138,12 @@ TEST_CASE("chart: a file stands alone, with its colours and the best step") {
   CHECK(svg.starts_with("<svg xmlns"));
   CHECK(svg.find("prefers-color-scheme:dark") != std::string::npos);
   CHECK(svg.find("best 12") != std::string::npos);
+  INFO("programs that know no variables of CSS draw it too");
+  CHECK(svg.find("=\"var(") == std::string::npos);
+  CHECK(svg.find("stroke=\"#2b6cb0\"") != std::string::npos);
+  CHECK(svg.find("style=\"stroke:var(--series-0)\"/>") != std::string::npos);
+  CHECK(chart_figure({.title = "Loss", .series = {falling(20)}}).find("=\"var(--series-0)") !=
+        std::string::npos);
 }
 
 TEST_CASE("chart: x and y of different lengths are refused with their numbers") {
