@@ -12,10 +12,10 @@ struct SparseTransformerOptions {
   /// Where a query of an encoder looks: to both sides, or back only, as in a decoder.
   enum class Look { both, back };
 
-  Usage usage = Usage::merged;
-  Look look = Look::both;
-  bool cls = false;
-  double scale = 0;
+  Usage usage = Usage::merged;  ///< both patterns in each head, or by turns of layers or heads
+  Look look = Look::both;       ///< of an encoder
+  bool cls = false;             ///< the first token is outside of the pattern, sees all and is seen by all
+  double scale = 0;             ///< multiplies the scores; 0: 1 / sqrt(d)
   /// Names the options; `about_usage` is the help text of usage.
   void fields(Fields& f, const char* about_usage) {
     f("usage", Choice(usage, {"merged", "interleave", "multihead"}), about_usage);
