@@ -16,6 +16,8 @@ struct Work {
   std::string place;              ///< index among the cells that run: "3 of 35"
   std::vector<PlannedRun> plans;  ///< one run for each seed
   Cell cell;                      ///< what is known of it before its runs
+  /// Runs of other calls and machines, whose curves with scores lie in results_folder(), by ascending seeds.
+  std::vector<ComparedRun> filed{};
 };
 
 /// The cells that are wanted; a usage error for a pattern that names none.
@@ -69,10 +71,21 @@ std::vector<std::pair<std::string, std::string>> curve_facts(const PublishedTabl
 /// Writes a picture into results_folder(); the line of the page that shows it.
 std::string put_picture(const ReproductionOptions& options, const std::string& file, const std::string& title,
                         const std::string& svg);
-/// Writes the curve of a run as TABLE-ROW-COLUMN-sSEED.csv, as far as the run has come. Nothing where it has
-/// no metrics yet.
+/// Writes the curve of a run as TABLE-ROW-COLUMN-sSEED.csv, as far as the run has come, and with its scores
+/// where it has `ended`. Nothing where it has no metrics yet.
 void write_curve(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
-                 const PlannedRun& plan);
+                 const PlannedRun& plan, const ComparedRun* ended);
+/// What a curve's header says of data that --data named.
+inline constexpr const char* given_data = "the files of --data";
+/// The facts of a curve's header that say what a finished run has scored.
+std::vector<std::pair<std::string, std::string>> score_facts(const ComparedRun& run);
+/// Sets Work::filed of all cells from results_folder(), and adds to them the cells of the table that have
+/// such runs but are not among them. Skips seeds whose runs are planned here. Fault::data for a file that
+/// cannot be read.
+void add_filed_runs(const PublishedTable& table, const ReproductionOptions& options, std::vector<Work>& all);
+/// Where the curve of a run goes.
+Path curve_file(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
+                int64_t seed);
 /// Writes TABLE.md and its pictures: curves of each column, and bubbles where the table has them.
 void write_page(const PublishedTable& table, const ReproductionOptions& options, const std::vector<Work>& all,
                 const EndedRuns& ended, const Reproduction& result);

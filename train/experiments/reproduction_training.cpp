@@ -50,6 +50,7 @@ const ComparedRun* base_run(const PublishedTable& table, const std::vector<Work>
       const auto found = ended.find(plan.name);
       if (found != ended.end() && found->second.failure.empty()) return &found->second;
     }
+    if (!one.filed.empty()) return &one.filed.front();
   }
   return nullptr;
 }
@@ -84,14 +85,14 @@ class TableRuns {
   void make() {
     plan();
     ComparisonOptions place = options_.place;
-    place.progressed = [&](const PlannedRun& plan) { write_curves(plan); };
+    place.progressed = [&](const PlannedRun& plan) { write_curves(plan, nullptr); };
     std::set<std::string> there;  // made by an earlier call, whose page has them
     for (const PlannedRun& plan : plans_) {
       if (is_trained(plan, place.folder)) there.insert(plan.name);
     }
     place.ended = [&](const PlannedRun& plan, const ComparedRun& run) {
       ended_.insert_or_assign(plan.name, run);
-      if (run.failure.empty()) write_curves(plan);
+      if (run.failure.empty()) write_curves(plan, &run);
       if (!there.contains(plan.name)) update();
     };
     make_runs(plans_, place);
@@ -101,12 +102,14 @@ class TableRuns {
   void update() {
     result_.cells.clear();
     result_.done = 0;
-    for (const Work& work : all_) {
-      result_.cells.push_back(judged(table_, options_, work, ended_, base_run(table_, all_, work, ended_)));
+    std::vector<Work> shown = all_;
+    add_filed_runs(table_, options_, shown);
+    for (const Work& work : shown) {
+      result_.cells.push_back(judged(table_, options_, work, ended_, base_run(table_, shown, work, ended_)));
     }
     for (const auto& [name, run] : ended_) result_.done += run.failure.empty() ? 1 : 0;
     result_.averages = averages_of(table_, result_.cells);
-    write_page(table_, options_, all_, ended_, result_);
+    write_page(table_, options_, shown, ended_, result_);
   }
 
   void compare() { compare_columns(table_, options_, all_, ended_); }
@@ -131,10 +134,10 @@ class TableRuns {
     }
   }
 
-  void write_curves(const PlannedRun& plan) {
+  void write_curves(const PlannedRun& plan, const ComparedRun* run) {
     for (const Work& work : all_) {
       for (const PlannedRun& own : work.plans) {
-        if (own.name == plan.name) write_curve(table_, options_, work, own);
+        if (own.name == plan.name) write_curve(table_, options_, work, own, run);
       }
     }
   }

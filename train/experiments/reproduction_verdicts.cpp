@@ -76,7 +76,7 @@ std::string score_text(const RunCurve& curve, const CurvePoint& point) {
 
 /// "tested at step 3,000, validation 38.1; best 38.5 at 2,500; last 37.5 at 5,000": of one run.
 std::string validation_text(const PublishedTable& table, const ComparedRun& run) {
-  const RunCurve curve = read_curve(Path(run.folder) / "metrics.jsonl", curve_score(table));
+  const RunCurve curve = joined_curve(run.metrics, curve_score(table));
   const CurvePoint *best = curve.best(), *last = curve.last();
   if (best == nullptr || last == nullptr) return "";
   const auto tested = std::find_if(curve.points.begin(), curve.points.end(),
@@ -136,8 +136,9 @@ std::string state_of(const ReproductionOptions& options, const Work& work, const
 void mind_data(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
                Cell& cell) {
   const PublishedColumn& column = *work.column;
-  const bool other_data = table.measure != Measure::steps_per_second && !column.real_data.empty() &&
-                          !options.data.contains(column.name);
+  const bool given = options.data.contains(column.name) ||
+                     (work.plans.empty() && !work.filed.empty() && work.filed.front().data == given_data);
+  const bool other_data = table.measure != Measure::steps_per_second && !column.real_data.empty() && !given;
   if (!other_data) return;
   cell.verdict = Verdict::unknown;
   cell.remark = text("on generated data; for the paper's: --data ", column.name, "=PATH, ", column.real_data,
@@ -160,22 +161,25 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
             const EndedRuns& ended, const ComparedRun* first) {
   Cell cell = work.cell;
   std::vector<double> values, scores;
-  for (const PlannedRun& plan : work.plans) {
-    const auto found = ended.find(plan.name);
-    if (found == ended.end()) continue;
-    const ComparedRun& run = found->second;
-    if (!run.failure.empty()) {
-      cell.remark = run.failure;
-      if (cell.code == 0) cell.code = run.code;
-      continue;
-    }
+  const auto take = [&](const ComparedRun& run) {
     values.push_back(value_of(table, run, first));
     scores.push_back(score_in(table, run));
     cell.baselines = run.baselines;
     cell.examples = run.examples;
     if (values.size() == 1) cell.validation = validation_text(table, run);
     if (table.measure == Measure::accuracy) cell.baseline = baseline_text(run, spread_of(values).mean);
+  };
+  for (const PlannedRun& plan : work.plans) {
+    const auto found = ended.find(plan.name);
+    if (found == ended.end()) continue;
+    if (found->second.failure.empty()) {
+      take(found->second);
+      continue;
+    }
+    cell.remark = found->second.failure;
+    if (cell.code == 0) cell.code = found->second.code;
   }
+  for (const ComparedRun& run : work.filed) take(run);
   const std::string state = state_of(options, work, ended);
   if (!state.empty() && cell.remark.empty()) cell.remark = state;
   if (values.empty()) return cell;

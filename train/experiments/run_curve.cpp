@@ -2,11 +2,14 @@
 #include "heed/train/experiments/run_curve.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <sstream>
 
 #include "heed/core/error.h"
+#include "heed/core/io/files.h"
 
 namespace heed {
 namespace {
@@ -80,6 +83,30 @@ std::string lines_of(const RunCurve& curve) {
   return out;
 }
 
+/// A line of numbers between commas; a cell without a number is NaN.
+CurvePoint point_of(const std::string& line, const std::string& where) {
+  std::vector<double> cells;
+  for (size_t at = 0; at <= line.size();) {
+    const size_t end = std::min(line.find(',', at), line.size());
+    const std::string cell = line.substr(at, end - at);
+    double value = CurvePoint::none;
+    if (!cell.empty()) {
+      const auto [stop, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+      if (error != std::errc() || stop != cell.data() + cell.size())
+        fail(Fault::data, where, "'", cell, "' is not a number.");
+    }
+    cells.push_back(value);
+    at = end + 1;
+  }
+  if (cells.size() < 4 || !std::isfinite(cells[0]))
+    fail(Fault::data, where, "a point has a step, seconds, a training loss and a validation loss.");
+  return {.step = static_cast<int64_t>(cells[0]),
+          .seconds = cells[1],
+          .train_loss = cells[2],
+          .valid_loss = cells[3],
+          .valid_score = cells.size() > 4 ? cells[4] : CurvePoint::none};
+}
+
 }  // namespace
 
 const CurvePoint* RunCurve::best() const {
@@ -96,10 +123,10 @@ const CurvePoint* RunCurve::last() const {
   return found == points.rend() ? nullptr : &*found;
 }
 
-RunCurve read_curve(const Path& metrics, const std::string& score) {
+RunCurve joined_curve(const std::vector<MetricSeries>& metrics, const std::string& score) {
   std::map<int64_t, CurvePoint> points;
   RunCurve out{.score = score, .higher_is_better = score == "accuracy", .points = {}};
-  for (const MetricSeries& one : read_metrics(metrics)) {
+  for (const MetricSeries& one : metrics) {
     double CurvePoint::*where = one.name == "loss"                                ? &CurvePoint::train_loss
                                 : one.name == "seconds"                           ? &CurvePoint::seconds
                                 : one.name == "valid_loss"                        ? &CurvePoint::valid_loss
@@ -120,6 +147,10 @@ RunCurve read_curve(const Path& metrics, const std::string& score) {
   if (!scored) out.score.clear();
   fill_seconds(out.points);
   return out;
+}
+
+RunCurve read_curve(const Path& metrics, const std::string& score) {
+  return joined_curve(read_metrics(metrics), score);
 }
 
 RunCurve thinned(const RunCurve& curve, size_t most) {
@@ -170,6 +201,26 @@ std::string curve_csv(const RunCurve& curve, const std::vector<std::pair<std::st
              "; train_loss is the mean over the steps since the point before\n", lines_of(few));
     if (out.size() <= max_bytes || most <= 3) return out;
   }
+}
+
+CurveFile read_curve_csv(const Path& file) {
+  CurveFile out;
+  std::istringstream lines(io::read_text(file));
+  int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string where = text(file.string(), ", line ", ++number, ": ");
+    if (line.starts_with("# ")) {
+      const size_t end = line.find(": ");
+      if (end != std::string::npos) out.facts[line.substr(2, end - 2)] = line.substr(end + 2);
+    } else if (line.starts_with("step,")) {
+      const size_t score = line.find(",valid_loss,valid_");
+      if (score != std::string::npos) out.curve.score = line.substr(score + 18);
+      out.curve.higher_is_better = out.curve.score == "accuracy";
+    } else if (!line.empty()) {
+      out.curve.points.push_back(point_of(line, where));
+    }
+  }
+  return out;
 }
 
 std::vector<MetricSeries> curve_series(const RunCurve& curve, size_t most) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +34,10 @@ struct RunCurve {
   const CurvePoint* last() const;
 };
 
-/// The curve in the metrics.jsonl of a run. `score` is the name of the validation score that is wanted; where
-/// it is "loss" or was not logged, the curve has only the loss.
+/// Joins the series of a run, as in its metrics.jsonl. `score` is the name of the validation score that is
+/// wanted; where it is "loss" or was not logged, the curve has only the loss.
+RunCurve joined_curve(const std::vector<MetricSeries>& metrics, const std::string& score);
+/// The same of the metrics.jsonl of a run; without points where there is no such file.
 RunCurve read_curve(const Path& metrics, const std::string& score);
 
 /// At most `most` points (3 at least), evenly spread: the first, the last and the best stay, and of the
@@ -47,6 +50,14 @@ RunCurve thinned(const RunCurve& curve, size_t most);
 /// point.
 std::string curve_csv(const RunCurve& curve, const std::vector<std::pair<std::string, std::string>>& facts,
                       size_t max_bytes = 60'000);
+
+/// What curve_csv() has written.
+struct CurveFile {
+  std::map<std::string, std::string> facts;  ///< of the lines "# name: value"
+  RunCurve curve;                            ///< its points
+};
+/// Reads a file of curve_csv(). Fault::data, with the line, where it is not one.
+CurveFile read_curve_csv(const Path& file);
 
 /// The curve as the series "loss" (training), "seconds", "valid_loss" and the score, under the names they
 /// have in metrics.jsonl, thinned to `most` points each.

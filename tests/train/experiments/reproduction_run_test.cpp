@@ -178,6 +178,42 @@ TEST_CASE("reproduce: a row has its error, its baseline, both validations and wh
   CHECK(io::exists(shell.scratch / "kept" / "fast-table1.md"));
 }
 
+TEST_CASE("reproduce: runs of another machine are on the page by their curves on file") {
+  const Shell shell;
+  const auto words = [](const std::string& row, const std::string& out) {
+    return listops(row + "/ListOps",
+                   {"--steps", "6", "--validate-every", "2", "--quiet", "--out", out, "--results", "kept"});
+  };
+  const Result first = shell.run(words("Vanilla", "here"));
+  CAPTURE(first.err, first.out);
+  REQUIRE(first.code == 0);
+  const auto row_of = [&](const std::string& name) {
+    for (const std::string& line : lines_of(io::read(shell.scratch / "kept" / "fast-table1.md"))) {
+      if (line.starts_with("| " + name)) return line;
+    }
+    return std::string();
+  };
+  const std::string vanilla = row_of("Vanilla/ListOps");
+  REQUIRE_THAT(vanilla, containing(" of 52 "));
+  CHECK(row_of("Fastmax1/ListOps").empty());
+  // No run of Vanilla in that folder: its row is from the file.
+  const Result second = shell.run(words("Fastmax1", "there"));
+  CAPTURE(second.err, second.out);
+  REQUIRE(second.code == 0);
+  CHECK(row_of("Vanilla/ListOps") == vanilla);
+  CHECK_THAT(row_of("Fastmax1/ListOps"), containing(" of 52 "));
+  const std::string page = io::read(shell.scratch / "kept" / "fast-table1.md");
+  CHECK_THAT(page, containing("- Vanilla/ListOps: tested at step ") &&
+                       containing("changed: data.below 48 (recipe: 2000)"));
+  CHECK_THAT(io::read(shell.scratch / "kept" / "fast-table1-ListOps-loss-steps.svg"),
+             containing(">Vanilla<") && containing(">Fastmax1<"));
+  // A file that is damaged is named.
+  io::write(shell.scratch / "kept" / "fast-table1-Linear-ListOps-s1.csv", "# scores: accuracy\n");
+  const Result third = shell.run(words("Fastmax1", "there"));
+  CHECK(third.code != 0);
+  CHECK_THAT(third.err, containing("fast-table1-Linear-ListOps-s1.csv: 'accuracy' is not NAME=NUMBER."));
+}
+
 TEST_CASE("reproduce: accuracy over speed is drawn from the runs of the table that has them") {
   const Shell shell;
   const std::vector<std::string> more{"--steps", "3", "--quiet"};

@@ -98,7 +98,7 @@ TEST_CASE("curve: the CSV stays below its limit whatever the length, and says wh
   CHECK(csv.size() > 40000);
   const std::vector<std::string> lines = lines_of(csv);
   CHECK(lines[0] == "# command: heed reproduce");
-  CHECK_THAT(lines[1], Catch::StartsWith("# points: ") && Catch::Contains(" of 50000;"));
+  CHECK_THAT(lines[1], Catch::StartsWith("# points: ") && containing(" of 50000;"));
   CHECK(lines[3].starts_with("10,1.00,"));
   CHECK(lines.back().starts_with("500000,50000.00,"));
   CHECK(csv.find("\n123400,") != std::string::npos);
@@ -111,4 +111,27 @@ TEST_CASE("curve: series for charts have the names of the metrics") {
   CHECK(series[0].steps.size() <= 50);
   CHECK(series[3].name == "valid_accuracy");
   CHECK(series[3].values[0] == 0.5);
+}
+
+TEST_CASE("curve: a file of it reads back: facts, score and points") {
+  const Scratch scratch;
+  RunCurve curve = long_curve(1000, 500);
+  curve.points[3].seconds = CurvePoint::none;
+  io::write(scratch / "run.csv", curve_csv(curve, {{"command", "heed train: a, b"}, {"seed", "3"}}));
+  const CurveFile file = read_curve_csv(scratch / "run.csv");
+  CHECK(file.facts.at("command") == "heed train: a, b");
+  CHECK(file.facts.at("seed") == "3");
+  CHECK(file.curve.score == "accuracy");
+  REQUIRE(file.curve.points.size() == curve.points.size());
+  CHECK(file.curve.best()->step == 500);
+  CHECK(file.curve.points[0].train_loss == Approx(1.1));
+  CHECK(std::isnan(file.curve.points[0].valid_loss));
+  CHECK(std::isnan(file.curve.points[3].seconds));
+  CHECK(file.curve.points.back().valid_score == 0.5);
+
+  io::write(scratch / "bad.csv", "# seed: 1\nstep,seconds,train_loss,valid_loss\n10,1,2x,3\n");
+  CHECK_THROWS_WITH(read_curve_csv(scratch / "bad.csv"),
+                    containing("bad.csv, line 3: '2x' is not a number."));
+  io::write(scratch / "short.csv", "step,seconds,train_loss,valid_loss\n10,1\n");
+  CHECK_THROWS_WITH(read_curve_csv(scratch / "short.csv"), containing("line 2: a point has a step"));
 }
