@@ -6,6 +6,7 @@
 
 #include "heed/attention/base/headed.h"
 #include "heed/attention/variant.h"
+#include "heed/core/settings_source.h"
 
 namespace heed {
 
@@ -97,7 +98,8 @@ std::unique_ptr<Attention> make_attention(const Variant& variant, const Spec& sp
          "' cannot look back only: its map mixes later keys in. Use it in an encoder, or choose another.");
   }
   if (config.cross && !variant.traits.cross) {
-    fail("attention '", name, "' needs queries and keys from one input. Choose another --cross-attention.");
+    fail("attention '", name, "' needs queries and keys from one input. Choose another cross-attention",
+         advice(": --cross-attention NAME.", "."));
   }
   if (!config.causal && !config.cross && !variant.traits.full)
     fail("attention '", name, "' looks back only. Use it in a decoder, or choose another for the encoder.");

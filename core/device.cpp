@@ -7,6 +7,7 @@
 #include "heed/core/dtype.h"
 #include "heed/core/error.h"
 #include "heed/core/gpu_info.h"
+#include "heed/core/settings_source.h"
 
 namespace heed {
 
@@ -49,7 +50,7 @@ Device device_named(const std::string& name) {
   if (name == "auto") return devices().size() > 1 && !cuda::emulated ? Device::cuda : Device::cpu;
   if (name != "cuda") fail("device '", name, "' is unknown. Known: auto, cpu, cuda.");
   const std::string why = why_no_cuda();
-  if (!why.empty()) fail(Fault::device, "device cuda: ", why, ". Use --device cpu or auto.");
+  if (!why.empty()) fail(Fault::device, "device cuda: ", why, ". ", device_advice());
   return Device::cuda;
 }
 

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "heed/core/settings_source.h"
+
 namespace heed {
 
 void TransformerConfig::fields(Fields& f) {
@@ -210,8 +212,8 @@ std::unique_ptr<Linear> tie_tables(const TransformerConfig& config, Embedder& so
   if (config.tie_embeddings == Tie::all) {
     if (source.tokens.weight.extent(0) != words) {
       fail("model.tie_embeddings = all needs one vocabulary, but the source has ",
-           source.tokens.weight.extent(0), " tokens and the target ", words,
-           ". Use a joint vocabulary (--tokenizer unigram) or model.tie_embeddings = output.");
+           source.tokens.weight.extent(0), " tokens and the target ", words, ". Use a joint vocabulary",
+           advice(" (--tokenizer unigram)", ""), " or model.tie_embeddings = output.");
     }
     source.tokens.weight = target.tokens.weight;
   }

@@ -11,4 +11,6 @@ std::string program_with_faults() { return HEED_PROGRAM_WITH_FAULTS; }
 
 std::string own_program() { return HEED_OWN_PROGRAM; }
 
+std::string fit_program() { return HEED_FIT_PROGRAM; }
+
 }  // namespace heed

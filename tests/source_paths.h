@@ -17,4 +17,7 @@ std::string program_with_faults();
 /// The program of docs/tutorials/own-program.md (tests/example/own_program.cpp), of the same build.
 std::string own_program();
 
+/// A program that calls fit() (tests/integration/programs/fit_program.cpp), of the same build.
+std::string fit_program();
+
 }  // namespace heed

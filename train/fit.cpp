@@ -10,6 +10,8 @@
 #include "heed/attention/spec.h"
 #include "heed/autograd/tape.h"
 #include "heed/core/io/files.h"
+#include "heed/core/settings_source.h"
+#include "heed/train/distributed/processes.h"
 #include "heed/train/loop/trainer.h"
 #include "heed/train/run/format_version.h"
 
@@ -170,6 +172,24 @@ std::optional<Checkpoint> checkpoint_in(const RunFolder& folder, const DataLoade
   return checkpoint;
 }
 
+void write_manifest(const RunFolder& folder, const DataLoader& loader) {
+  Json manifest = manifest_basics({});
+  manifest.set("format", run_format);
+  manifest.set("data", loader.description());
+  folder.write_manifest(manifest);
+}
+
+/// Fails, in all processes, where a loader differs from that of the main one.
+void check_same_data(ProcessGroup& group, const DataLoader& loader) {
+  const std::string first = group.broadcast(loader.description());
+  group.together([&] {
+    if (loader.description() != first) {
+      fail(Fault::data, "fit: the loader has ", loader.description(), ", and that of process 1 has ", first,
+           ". Give all processes the same data.");
+    }
+  });
+}
+
 /// What FitOptions::fast_dev_run makes of the other options.
 FitOptions shortened(FitOptions options) {
   options.epochs = 0;
@@ -195,31 +215,52 @@ struct TemporaryFolder {
   }
 };
 
+/// fit() in one of the processes of `group`, which all have the same arguments.
+TrainResult fit_in_group(ProcessGroup& group, Module& model, DataLoader& loader, const LossFunction& loss,
+                         const FitOptions& options) {
+  std::optional<Config> config;
+  group.together([&] { config.emplace(config_of(model, loader, loss, options)); });
+  check_same_data(group, loader);
+  // The main process alone has the folder.
+  RunFolder folder = options.folder.empty() ? RunFolder::none() : RunFolder::elsewhere(options.folder);
+  std::optional<Checkpoint> resume;
+  group.together_on_main([&] {
+    folder = open_folder(options.folder, config->train);
+    resume = checkpoint_in(folder, loader);
+    if (!folder.is_none()) write_manifest(folder, loader);
+  });
+  spread_checkpoint(group, folder.path(), resume);
+  Progress progress;
+  progress.quiet = options.quiet || !group.is_main();
+  if (group.size() > 1) {
+    progress.say("processes", text(group.size(), ", which share each batch of ", loader.options().batch_size,
+                                   " examples"));
+  }
+  std::optional<Trainer> trainer;
+  group.together([&] { trainer.emplace(*config, folder, resume, progress, group, options.callbacks); });
+  if (resume) progress.say("resumed", text(folder.path(), " at step ", resume->step));
+  return trainer->run();
+}
+
 }  // namespace
 
 FitResult detail::fit(Module& model, DataLoader& loader, const LossFunction& loss,
                       const FitOptions& options) {
+  const SettingsSourceScope source(SettingsSource::fit);
   if (options.fast_dev_run) {
     const FitOptions two_steps = shortened(options);
     const TemporaryFolder removed{two_steps.folder};
     return fit(model, loader, loss, two_steps);
   }
-  Config config = config_of(model, loader, loss, options);
-  RunFolder folder = open_folder(options.folder, config.train);
-  const std::optional<Checkpoint> resume = checkpoint_in(folder, loader);
-  if (!folder.is_none()) {
-    Json manifest = manifest_basics({});
-    manifest.set("format", run_format);
-    manifest.set("data", loader.description());
-    folder.write_manifest(manifest);
-  }
-  Progress progress;
-  progress.quiet = options.quiet;
+  ProcessGroup& group = options.processes != nullptr ? *options.processes : join_processes();
   TrainResult done;
-  {
-    Trainer trainer(config, folder, resume, progress, single_process(), options.callbacks);
-    if (resume) progress.say("resumed", text(folder.path(), " at step ", resume->step));
-    done = trainer.run();
+  try {
+    done = fit_in_group(group, model, loader, loss, options);
+  } catch (const CollectiveError&) {
+    throw;
+  } catch (...) {
+    if (group.size() > 1) end_all(group);
+    throw;
   }
   const int64_t taken = options.overfit_batches > 0 ? 0 : done.step * options.grad_accumulation;
   loader.seek({taken / loader.batches(), taken % loader.batches()});
@@ -234,6 +275,7 @@ FitResult detail::fit(Module& model, DataLoader& loader, const LossFunction& los
 
 LearningRateCurve detail::find_learning_rate(Module& model, DataLoader& loader, const LossFunction& loss,
                                              const FitOptions& options, const LearningRateRange& range) {
+  const SettingsSourceScope source(SettingsSource::fit);
   Config config = config_of(model, loader, loss, options);
   if (options.precision == Precision::f64) convert(model, DType::f64);
   const std::string weights = save_bytes(model);

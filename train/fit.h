@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "heed/core/distributed/single_process.h"
 #include "heed/data/batching/data_loader.h"
 #include "heed/nn/attention.h"
 #include "heed/train/config/config.h"
@@ -36,6 +37,9 @@ struct FitOptions {
   int64_t patience = 0;        ///< validations without a better one before training stops; 0: never
   double time_limit = 0;       ///< seconds of training before it saves and stops; 0: none
   std::vector<Callback*> callbacks = {};  ///< called in this order; they must outlive the call
+  /// Who share each batch. Null: all processes that mpirun or srun has started, by join_processes(); alone,
+  /// or with &single_process(), each trains for itself.
+  ProcessGroup* processes = nullptr;
 
   /// The run folder: checkpoints, metrics.jsonl and TensorBoard events; made where it is missing. A folder
   /// with checkpoints is resumed, bit-identical to an uninterrupted run. Empty: nothing is written.
@@ -93,6 +97,10 @@ LossFunction bound(Model& model, Loss& loss) {
 /// after its step, saves where there is a folder, and is raised again: a program that handles it gets
 /// `stopped_by`. Fails for options out of range, for a folder of other data, and where numbers stop being
 /// finite.
+/// Several processes (docs/how-to/several-processes.md) call it with the same model, data and options: each
+/// computes its rows of every batch, the gradients are summed, and all end with the same weights. The main
+/// one validates, prints and writes. What fails for all of them is thrown in each; what fails in one alone is
+/// printed there, and ends all.
 template <class Model, class Loss>
 FitResult fit(Model& model, DataLoader& loader, Loss loss, const FitOptions& options) {
   return detail::fit(model, loader, detail::bound(model, loss), options);

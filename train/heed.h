@@ -34,6 +34,7 @@
 #include "heed/train/decode/greedy.h"
 #include "heed/train/decode/load_translator.h"
 #include "heed/train/decode/sampling.h"
+#include "heed/train/distributed/processes.h"
 #include "heed/train/fit.h"
 #include "heed/train/loop/step_trace.h"
 #include "heed/train/metrics/metric.h"

@@ -20,6 +20,7 @@
 
 #include "heed/core/distributed/heartbeat.h"
 #include "heed/core/io/files.h"
+#include "heed/core/settings_source.h"
 
 namespace heed {
 namespace {
@@ -164,9 +165,11 @@ class Heartbeat {
     char limit[32];
     std::snprintf(limit, sizeof limit, "%.0f", limit_);
     io::print_error(text("error: ", describe_rank(group_), ": ", names_of_members(silent, group_.size()),
-                         " gave no sign of life for ", limit,
-                         " s (--collective-timeout): stopped, dead, or its machine is not reached. The run "
-                         "ends; resume with heed resume, from the last checkpoint.\n"));
+                         " gave no sign of life for ", limit, " s (",
+                         advice("--collective-timeout", "the timeout of join_processes()"),
+                         "): stopped, dead, or its machine is not reached. The run ends; ",
+                         advice("resume with heed resume, from the last checkpoint.\n",
+                                "start the program again to resume it from its last checkpoint.\n")));
     std::fflush(nullptr);
     ::alarm(30);  // should MPI itself wait for what is dead
     const std::lock_guard lock(calls_);

@@ -6,6 +6,7 @@
 
 #include "heed/autograd/ops.h"
 #include "heed/core/io/files.h"
+#include "heed/core/memory/storage.h"
 #include "heed/nn/linear.h"
 #include "heed/tests/catch.h"
 #include "heed/tests/scratch.h"
@@ -251,8 +252,14 @@ TEST_CASE("fit: what cannot be is refused with its reason") {
   refuses("epochs = 0 and steps = 0", [](FitOptions& o) { o.epochs = 0; });
   refuses("Set FitOptions::validation too", [](FitOptions& o) { o.patience = 2; });
   refuses("Use rsqrt", [](FitOptions& o) { o.schedule.kind = ScheduleKind::noam; });
-  refuses("grad_accumulation = 0", [](FitOptions& o) { o.grad_accumulation = 0; });
-  refuses("keep_checkpoints = 0", [](FitOptions& o) { o.keep_checkpoints = 0; });
+  // Each by the name that a program sets it by.
+  refuses("FitOptions::grad_accumulation = 0", [](FitOptions& o) { o.grad_accumulation = 0; });
+  refuses("FitOptions::keep_checkpoints = 0", [](FitOptions& o) { o.keep_checkpoints = 0; });
+  refuses("FitOptions::optimizer.beta1 = 2", [](FitOptions& o) { o.optimizer.beta1 = 2; });
+  refuses("FitOptions::schedule.min_lr_ratio = 2", [](FitOptions& o) { o.schedule.min_lr_ratio = 2; });
+  refuses("FitOptions::overfit_batches = 99, but an epoch has 13",
+          [](FitOptions& o) { o.overfit_batches = 99; });
+  refuses("FitOptions::folder: 'a run' cannot name a run", [](FitOptions& o) { o.folder = "a run"; });
   const auto rows = [](Net& model, const Batch& batch, const ForwardContext& context) {
     return model(batch[0], context);
   };
@@ -263,6 +270,9 @@ TEST_CASE("fit: what cannot be is refused with its reason") {
     return loss(model, batch, context).loss * INFINITY;
   };
   CHECK(fault_of([&] { fit(net, loader, infinite, quick()); }) == Fault::numeric);
+  CHECK_THROWS_WITH(fit(net, loader, infinite, quick()),
+                    containing("Lower FitOptions::schedule.learning_rate (now 0.01)") &&
+                        containing("FitOptions::on_nan = OnNan::skip.") && !containing("--"));
 
   const Scratch scratch;
   FitOptions options = quick(1);
@@ -275,6 +285,28 @@ TEST_CASE("fit: what cannot be is refused with its reason") {
   scratch.file("file", "no folder");
   options.folder = scratch / "file";
   CHECK_THROWS_AS(fit(net, loader, loss, options), Error);
+}
+
+TEST_CASE("fit: where memory runs out, the advice names what a program sets") {
+  Net net(5);
+  DataLoader loader(training(), {.batch_size = 16, .prefetch = 0});
+  const auto large = [](Net& model, const Batch& batch, const ForwardContext& context) {
+    const Tensor more = Tensor::zeros(Shape{1 << 20});
+    return loss(model, batch, context).loss + mean(more);
+  };
+  release_cached();
+  cap_memory(memory_use().reserved + (1 << 20));
+  std::string said;
+  try {
+    fit(net, loader, large, quick());
+  } catch (const Error& error) {
+    CHECK(error.fault() == Fault::memory);
+    said = error.what();
+  }
+  cap_memory(0);
+  CHECK_THAT(said, containing("Try DataLoaderOptions::batch_size = 8 (now 16) with "
+                              "FitOptions::grad_accumulation = 2, or a greater cap_memory()") &&
+                       !containing("--"));
 }
 
 TEST_CASE("fit: fast_dev_run takes two steps with all that belongs to them, and leaves nothing") {

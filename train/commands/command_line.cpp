@@ -16,6 +16,7 @@
 #include "heed/core/io/files.h"
 #include "heed/core/memory/storage.h"
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/core/settings_source.h"
 #include "heed/core/version.h"
 #include "heed/train/commands/command.h"
 #include "heed/train/run/registration.h"
@@ -362,6 +363,7 @@ int parse_and_run(int argc, char** raw, const std::vector<TrainCallback*>& callb
 }  // namespace
 
 int run_program(int argc, char** argv, const std::vector<TrainCallback*>& callbacks) {
+  const SettingsSourceScope source(SettingsSource::command_line);
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit is an error of the write, which names it
   std::signal(SIGPIPE, SIG_IGN);  // so is a reader who is gone: a run has work to save, whoever reads of it
   std::set_new_handler(make_room);

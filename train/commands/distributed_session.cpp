@@ -1,45 +1,14 @@
 // Joining the others, and being given what the first process has opened.
 #include "heed/train/commands/distributed_session.h"
 
-#include <sched.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <new>
-#include <thread>
-
 #include "heed/core/distributed/mpi.h"
 #include "heed/core/io/files.h"
-#include "heed/core/parallel/thread_pool.h"
 #include "heed/train/commands/run_session.h"
+#include "heed/train/distributed/processes.h"
 #include "heed/train/loop/stop_signals.h"
 
 namespace heed {
 namespace {
-
-/// One GPU a process, unless somebody has seen to that, as srun does. Whatever opens CUDA first goes by it.
-void take_gpu(int64_t place) {
-  const char* given = std::getenv("CUDA_VISIBLE_DEVICES");
-  std::vector<std::string> gpus{""};
-  for (const char* at = given != nullptr ? given : ""; *at != '\0'; ++at) {
-    if (*at == ',')
-      gpus.emplace_back();
-    else
-      gpus.back() += *at;
-  }
-  const std::string own_gpu = given == nullptr ? text(place) : gpus[static_cast<size_t>(place) % gpus.size()];
-  ::setenv("CUDA_VISIBLE_DEVICES", own_gpu.c_str(), 1);
-}
-
-/// The cores of the machine divided, unless somebody has seen to that: mpirun binds its processes to cores.
-void share_cores(const ParsedArguments& arguments, const LocalRanks& here) {
-  cpu_set_t cores;
-  const bool bound = ::sched_getaffinity(0, sizeof cores, &cores) == 0 &&
-                     CPU_COUNT(&cores) < static_cast<int>(std::thread::hardware_concurrency());
-  if (!arguments.has("threads") && std::getenv("HEED_THREADS") == nullptr && !bound)
-    set_threads(std::max(1, threads() / static_cast<int>(here.count)));
-}
 
 /// What the first member has opened, for the others.
 Opening given_by_first(ProcessGroup& group, std::optional<Opening> first) {
@@ -47,21 +16,11 @@ Opening given_by_first(ProcessGroup& group, std::optional<Opening> first) {
   const bool is_main = group.is_main();
   const std::string config = group.broadcast(is_main ? to_toml(first->config) : "");
   const std::string path = group.broadcast(is_main ? first->folder.path().string() : "");
-  std::vector<NamedBytes> files;
-  int64_t step = is_main && first->from ? first->from->step : -1;
-  group.broadcast(&step, sizeof step);
-  if (is_main && first->from) {
-    for (const auto& [name, bytes] : first->from->files) files.push_back({name, bytes});
-  }
-  if (step >= 0) spread_files(group, files);
   if (!is_main) {
     RunFolder folder = RunFolder::elsewhere(path);
     first.emplace(Opening{read_config(config, folder.config().string()), std::move(folder)});
-    if (step >= 0) {
-      first->from = Checkpoint{.folder = checkpoint_folder(path, step), .step = step, .files = {}};
-      for (NamedBytes& file : files) first->from->files[file.name] = std::move(file.bytes);
-    }
   }
+  spread_checkpoint(group, path, first->from);
   return std::move(*first);
 }
 
@@ -95,13 +54,6 @@ double collective_timeout(const ParsedArguments& arguments) {
   return seconds;
 }
 
-[[noreturn]] void leave_alone(ProcessGroup& group, Fault fault, const char* what) {
-  io::print_error(text("error: ", describe_rank(group), ": ", what, "\n"));
-  std::fflush(nullptr);
-  group.abandon(static_cast<int>(fault));
-  std::abort();  // it does not return
-}
-
 }  // namespace
 
 int train_as_started(const ParsedArguments& arguments, const std::function<Opening(int64_t processes)>& open,
@@ -116,25 +68,16 @@ int train_as_started(const ParsedArguments& arguments, const std::function<Openi
       throw;
     }
   }
-  // An MPI that knows CUDA opens it when it is joined.
-  if (const int64_t place = launch_info()->place; place >= 0) take_gpu(place);
-  const std::unique_ptr<ProcessGroup> group = join_by_mpi(timeout);
+  ProcessGroup& group = join_processes(timeout);
   try {
-    const LocalRanks here = local_ranks(*group);
-    if (launch_info()->place < 0) take_gpu(here.place);
-    share_cores(arguments, here);
-    return train_in_group(arguments, *group, open);
+    return train_in_group(arguments, group, open);
   } catch (const CollectiveError& error) {
-    // All of it before the group parts: mpirun ends every process soon after the first has ended.
+    // All of it before the group parts, at exit: mpirun ends every process soon after the first has ended.
     failed();
-    if (group->is_main()) io::print_error(text("error: ", error.what(), "\n"));
+    if (group.is_main()) io::print_error(text("error: ", error.what(), "\n"));
     return static_cast<int>(error.fault());
-  } catch (const Error& error) {
-    leave_alone(*group, error.fault(), error.what());
-  } catch (const std::bad_alloc&) {
-    leave_alone(*group, Fault::memory, "out of memory. Use a smaller batch, length or model.");
-  } catch (const std::exception& error) {
-    leave_alone(*group, Fault::internal, error.what());
+  } catch (...) {
+    end_all(group);
   }
 }
 
@@ -144,16 +87,6 @@ void widen_batch(Config& config, int64_t processes) {
     config.train.batch_size *= processes;
   else
     config.train.batch_tokens *= processes;
-}
-
-void spread_files(ProcessGroup& group, std::vector<NamedBytes>& files) {
-  int64_t count = static_cast<int64_t>(files.size());
-  group.broadcast(&count, sizeof count);
-  files.resize(static_cast<size_t>(count));
-  for (NamedBytes& file : files) {
-    file.name = group.broadcast(file.name);
-    file.bytes = group.broadcast(file.bytes);
-  }
 }
 
 }  // namespace heed

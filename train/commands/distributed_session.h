@@ -19,7 +19,7 @@ struct Opening {
   std::optional<Checkpoint> from = {};
 };
 
-/// How long several processes wait for one of them; see join_by_mpi().
+/// How long several processes wait for one of them; see join_processes().
 inline constexpr CommandOption collective_timeout_option{
     "collective-timeout", "SECONDS",
     "with several processes: end when one is silent for so long (default: 600; 0: never)"};
@@ -34,8 +34,5 @@ int train_as_started(
 
 /// The batch that so many processes share, each of which was promised the batch of the config.
 void widen_batch(Config& config, int64_t processes);
-
-/// Everybody gets the files of the first member.
-void spread_files(ProcessGroup& group, std::vector<NamedBytes>& files);
 
 }  // namespace heed

@@ -17,6 +17,7 @@
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/commands/resume_data_check.h"
 #include "heed/train/commands/session_manifest.h"
+#include "heed/train/distributed/processes.h"
 #include "heed/train/experiments/preset_diff.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/overfit.h"

@@ -12,8 +12,10 @@
 #include "heed/core/io/embedded_files.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/number_text.h"
+#include "heed/core/settings_source.h"
 #include "heed/data/text/text.h"
 #include "heed/train/config/environment_variables.h"
+#include "heed/train/config/setting_name.h"
 #include "heed/train/config/toml_check.h"
 #include "heed/train/run/renamed_settings.h"
 #include "heed/train/tasks/task.h"
@@ -73,7 +75,8 @@ void TrainOptions::fields(Fields& f) {
 Rounding rounding_of(Precision precision) {
   if (precision != Precision::tf32) return precision == Precision::bf16 ? Rounding::bf16 : Rounding::none;
   if (default_device == Device::cpu)
-    fail("train.precision = tf32 is for GPUs, and this is the CPU. Use f32 or bf16, or --device cuda.");
+    fail(setting_name("train.precision"), " = tf32 is for GPUs, and this is the CPU. Use f32 or bf16, or ",
+         advice("--device cuda.", "Device::cuda."));
   return Rounding::tf32;
 }
 

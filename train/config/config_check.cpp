@@ -3,6 +3,7 @@
 
 #include "heed/attention/variant.h"
 #include "heed/train/config/config.h"
+#include "heed/train/config/setting_name.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
@@ -72,6 +73,15 @@ void check_pretraining(const Config& config) {
   }
 }
 
+std::string of_train(const char* key) { return setting_name(text("train.", key)); }
+
+/// Checks each setting of training by its name of setting_name().
+class TrainRanges final : public Fields {
+  void on(const char* name, int64_t& option, IntRange range, const char* help) override {
+    detail::check_ranges([&](Fields& f) { f(of_train(name).c_str(), option, range, help); }, "");
+  }
+};
+
 void check_values(const Config& config) {
   const TrainOptions& train = config.train;
   const DecodeOptions& decode = config.decode;
@@ -80,13 +90,14 @@ void check_values(const Config& config) {
   check_ranges(*config.task, "data.");
   detail::check_ranges([&](Fields& f) { config.task->model_fields(f); }, "model.");
   config.model.check();
-  check_ranges(same_train, "train.");
+  TrainRanges ranges;
+  same_train.fields(ranges);
   check_ranges(same_decode, "decode.");
   const auto at_least = [](const char* key, double value, double least) {
-    if (!(value >= least)) fail("train.", key, " = ", value, ". It must be at least ", least, ".");
+    if (!(value >= least)) fail(of_train(key), " = ", value, ". It must be at least ", least, ".");
   };
   const auto share = [](const char* key, double value) {
-    if (!(value >= 0 && value < 1)) fail("train.", key, " = ", value, ". It must be at least 0 and below 1.");
+    if (!(value >= 0 && value < 1)) fail(of_train(key), " = ", value, ". It must be at least 0 and below 1.");
   };
   at_least("pretrain_rate", train.pretrain_rate, 0);
   at_least("learning_rate", train.schedule.learning_rate, 0);
@@ -99,9 +110,9 @@ void check_values(const Config& config) {
   share("momentum", train.optimizer.momentum);
   share("label_smoothing", train.label_smoothing);
   if (!(train.optimizer.epsilon > 0))
-    fail("train.epsilon = ", train.optimizer.epsilon, ". It must be above 0, such as 1e-8.");
+    fail(of_train("epsilon"), " = ", train.optimizer.epsilon, ". It must be above 0, such as 1e-8.");
   if (!(train.schedule.min_lr_ratio >= 0 && train.schedule.min_lr_ratio <= 1))
-    fail("train.min_lr_ratio = ", train.schedule.min_lr_ratio, ". It must be 0 to 1.");
+    fail(of_train("min_lr_ratio"), " = ", train.schedule.min_lr_ratio, ". It must be 0 to 1.");
   if ((train.max_steps > 0) == (train.epochs > 0)) {
     fail("train.max_steps = ", train.max_steps, " and train.epochs = ", train.epochs,
          ". Set one of them and leave the other 0.");

@@ -7,6 +7,7 @@
 #include "heed/core/io/hash.h"
 #include "heed/core/io/json.h"
 #include "heed/core/memory/storage.h"
+#include "heed/train/config/setting_name.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/non_finite_search.h"
 #include "heed/train/loop/overfit.h"
@@ -87,8 +88,8 @@ void CheckpointManager::write() {
   const std::string bad = finite ? find_bad_buffer(model_) : find_bad_value(model_, none, {}, [] {});
   if (!finite || !bad.empty()) {
     fail(Fault::numeric, "train: the weights stopped being finite at step ", state_.step, ": ",
-         bad.empty() ? nothing_bad : bad, ".", last_good(), " Lower train.learning_rate (now ",
-         config_.train.schedule.learning_rate, ").");
+         bad.empty() ? nothing_bad : bad, ".", last_good(), " Lower ", setting_name("train.learning_rate"),
+         " (now ", config_.train.schedule.learning_rate, ").");
   }
   if (!group_.is_main() || folder_.is_none()) return;
   log_.sync();

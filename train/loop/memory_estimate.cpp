@@ -12,6 +12,8 @@
 #include "heed/core/memory/storage.h"
 #include "heed/core/operation_count.h"
 #include "heed/core/parallel/thread_pool.h"
+#include "heed/core/settings_source.h"
+#include "heed/train/config/setting_name.h"
 #include "heed/train/loop/gradient_accumulation.h"
 #include "heed/train/loop/machine_memory.h"
 #include "heed/train/loop/non_finite_search.h"
@@ -47,6 +49,25 @@ std::string list_of(const std::vector<std::pair<std::string, int64_t>>& users) {
     out += (i > 0 ? ", " : "") + users[i].first + " " + bytes_text(users[i].second);
   }
   return out;
+}
+
+/// Settings that make a run take less memory: those of a batch, or those of the model.
+std::string what_takes_less(const Config& config, bool by_batches) {
+  const TrainOptions& train = config.train;
+  const bool in_tokens = train.batch_size == 0;
+  const int64_t batch = in_tokens ? train.batch_tokens : train.batch_size;
+  if (by_batches && batch > 1) {
+    const int64_t more = std::min(2 * train.grad_accumulation, max_grad_accumulation);
+    return text(
+        in_tokens ? setting_advice("train.batch_tokens", "--batch-tokens", batch / 2, batch)
+                  : setting_advice("train.batch_size", "--batch-size", batch / 2, batch),
+        " with ",
+        advice("--grad-accumulation ", "train.grad_accumulation = ", "FitOptions::grad_accumulation = "),
+        more);
+  }
+  if (settings_source() == SettingsSource::fit) return "a smaller model, or shorter inputs";
+  return text("a smaller model.d_model (now ", config.model.d_model, "), model.layers (now ",
+              config.model.layers, ") or model.max_length (now ", config.model.max_length, ")");
 }
 
 struct StepTime {
@@ -299,18 +320,8 @@ void explain_memory(const Config& config, Module* model, const std::string& when
   }
   const std::string held =
       users.empty() ? "Little was held yet." : text("Most was held by ", list_of(users), ".");
-  const TrainOptions& train = config.train;
-  const bool in_tokens = train.batch_size == 0;
-  const int64_t batch = in_tokens ? train.batch_tokens : train.batch_size;
-  const std::string help =
-      by_batches && batch > 1
-          ? text(in_tokens ? "--batch-tokens " : "--batch-size ", batch / 2, " (",
-                 in_tokens ? "train.batch_tokens" : "train.batch_size", ", now ", batch,
-                 ") with --grad-accumulation ", std::min(2 * train.grad_accumulation, max_grad_accumulation))
-          : text("a smaller model.d_model (now ", config.model.d_model, "), model.layers (now ",
-                 config.model.layers, ") or model.max_length (now ", config.model.max_length, ")");
-  fail(Fault::memory, what, " It ran out ", when, ". ", held, " Try ", help,
-       ", or a greater --memory where that is the limit.");
+  fail(Fault::memory, what, " It ran out ", when, ". ", held, " Try ", what_takes_less(config, by_batches),
+       ", or a greater ", advice("--memory", "cap_memory()"), " where that is the limit.");
 }
 
 }  // namespace heed

@@ -5,6 +5,8 @@
 
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
+#include "heed/core/settings_source.h"
+#include "heed/train/config/setting_name.h"
 #include "heed/train/loop/non_finite_search.h"
 
 namespace heed {
@@ -50,19 +52,19 @@ void NonFiniteGuard::failed(const StepResult& step, const std::string& bad) {
 }
 
 void NonFiniteGuard::skip_or_stop(const StepResult& step, const std::string& bad) {
-  const double rate = options_.schedule.learning_rate;
+  const std::string lower =
+      text(" Lower ", setting_name("train.learning_rate"), " (now ", options_.schedule.learning_rate, ")");
   const std::string what =
       text(std::isfinite(step.loss) ? "the gradient norm" : "the loss", " became ",
            std::isfinite(step.loss) ? step.norm : step.loss, " at step ", state_.step, ": ", bad, ".");
   if (options_.on_nan == OnNan::stop) {
-    fail(Fault::numeric, "train: ", what, checkpoints_.last_good(), " Lower train.learning_rate (now ", rate,
-         "), or leave such steps out: train.on_nan = skip (--on-nan skip).");
+    fail(Fault::numeric, "train: ", what, checkpoints_.last_good(), lower, ", or leave such steps out: ",
+         advice("train.on_nan = skip (--on-nan skip).", "train.on_nan = skip.",
+                "FitOptions::on_nan = OnNan::skip."));
   }
   if (!std::isfinite(optimizer_.value_norm()) || !find_bad_buffer(model_).empty()) {
     fail(Fault::numeric, "train: ", what, checkpoints_.last_good(),
-         " The weights themselves are not finite, so leaving steps out does not help. Lower "
-         "train.learning_rate (now ",
-         rate, ").");
+         " The weights themselves are not finite, so leaving steps out does not help.", lower, ".");
   }
   ++state_.skipped;
   ++state_.skipped_in_a_row;
@@ -70,7 +72,8 @@ void NonFiniteGuard::skip_or_stop(const StepResult& step, const std::string& bad
   progress_.say("skipped", what);
   if (state_.skipped_in_a_row >= options_.skip_limit) {
     fail(Fault::numeric, "train: ", what, checkpoints_.last_good(), " ", state_.skipped_in_a_row,
-         " steps in a row were left out (train.skip_limit). Lower train.learning_rate (now ", rate, ").");
+         " steps in a row were left out", advice(" (train.skip_limit).", " (train.skip_limit).", "."), lower,
+         ".");
   }
 }
 

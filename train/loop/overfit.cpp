@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "heed/autograd/tape.h"
+#include "heed/train/config/setting_name.h"
 
 namespace heed {
 
@@ -13,7 +14,7 @@ int64_t plan_epoch(const Config& config, int64_t epoch) {
   if (few == 0) return config.task->plan(epoch);
   const int64_t planned = config.task->plan(0);
   if (few > planned && planned > 0) {
-    fail("train.overfit_batches = ", few, ", but an epoch has ", planned,
+    fail(setting_name("train.overfit_batches"), " = ", few, ", but an epoch has ", planned,
          " batches. Give at most that many, or a smaller batch.");
   }
   return std::min(few, planned);

@@ -9,6 +9,7 @@
 #include "heed/core/io/json.h"
 #include "heed/core/io/no_follow_files.h"
 #include "heed/core/io/safetensors.h"
+#include "heed/core/settings_source.h"
 #include "heed/core/version.h"
 #include "heed/train/run/format_version.h"
 #include "heed/train/run/registration.h"
@@ -266,14 +267,19 @@ Checkpoint open_checkpoint(const Path& run, std::string_view which) {
   } catch (const NewerFormat& error) {
     const std::optional<int64_t> readable = newest_intact(run, step);
     fail(Fault::data, "checkpoint ", checkpoint_folder(run, step), " ", error.what(), ".\n",
-         readable ? text("Use that version, or what this one can read: ", program_name(), " resume ", run,
-                         " --checkpoint ", *readable)
-                  : "Go on with it by that version.");
+         readable && settings_source() != SettingsSource::fit
+             ? text("Use that version, or what this one can read: ", program_name(), " resume ", run,
+                    " --checkpoint ", *readable)
+             : "Go on with it by that version.");
   } catch (const Error& error) {
     if (error.fault() != Fault::data) throw;
     const std::string complaint =
         text("checkpoint ", checkpoint_folder(run, step), " is damaged: ", error.what(), ".");
     if (const std::optional<int64_t> intact = newest_intact(run, step)) {
+      if (settings_source() == SettingsSource::fit) {
+        fail(Fault::data, complaint, "\n", step_name(*intact), " is intact. To go on from it, remove ",
+             checkpoint_folder(run, step), ".");
+      }
       fail(Fault::data, complaint, "\n", step_name(*intact), " is intact: ", program_name(), " resume ", run,
            " --checkpoint ", *intact);
     }

@@ -10,6 +10,7 @@
 #include "heed/attention/spec.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/no_follow_files.h"
+#include "heed/core/settings_source.h"
 #include "heed/core/version.h"
 #include "heed/train/run/checkpoint_folder.h"
 #include "heed/train/run/format_version.h"
@@ -29,9 +30,10 @@ void check_name(const std::string& name) {
                               letter == '-';
                      });
   if (!plain) {
-    fail("--name '", name,
-         "' cannot name a run: use letters, digits, '.', '_' and '-' (at most 100, the first a letter "
-         "or digit). The folder that runs go into is --out.");
+    fail(advice("--name '", "run '", "FitOptions::folder: '"), name,
+         "' cannot name a run: use letters, digits, '.', '_' and '-' (at most 100, the first a letter or "
+         "digit).",
+         advice(" The folder that runs go into is --out.", ""));
   }
 }
 
@@ -120,8 +122,11 @@ bool put_in_place(const Path& claim, const Path& run) {
 
 [[noreturn]] void name_is_taken(const Path& run, const std::string& name) {
   if (const std::optional<std::string> holder = run_holder(run)) {
-    fail(Fault::busy, run, " is in use by ", *holder, ". Choose another --name, or stop that one.");
+    fail(Fault::busy, run, " is in use by ", *holder, ". Choose another ",
+         advice("--name", "name", "FitOptions::folder"), ", or stop that one.");
   }
+  if (settings_source() == SettingsSource::fit)
+    fail("the folder ", run, " exists already, and is no run that can be resumed. Choose another name.");
   fail("the run ", run, " exists already (--name ", name, "). Go on with it: ", program_name(), " resume ",
        run, ". Or choose another --name.");
 }

@@ -9,6 +9,7 @@
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
+#include "heed/core/settings_source.h"
 
 namespace heed {
 namespace {
@@ -50,7 +51,8 @@ RunLock::RunLock(const Path& run, std::string_view command) {
     lock_ = io::FileLock::try_lock(path, true);
   }
   if (!lock_) {
-    fail(Fault::busy, run, " is in use by ", described(path), ". Choose another --name, or stop that one.");
+    fail(Fault::busy, run, " is in use by ", described(path), ". Choose another ",
+         advice("--name", "name", "FitOptions::folder"), ", or stop that one.");
   }
   lock_->note(
       Json::object(

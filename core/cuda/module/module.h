@@ -6,6 +6,7 @@
 #include <string>
 
 #include "heed/core/error.h"
+#include "heed/core/settings_source.h"
 
 namespace heed::cuda {
 
@@ -26,7 +27,7 @@ inline bool gpu_seen() { return true; }
 /// Opens the module; Fault::device where that fails.
 inline void require_open() {
   if (const std::string why = why_closed(); !why.empty())
-    fail(Fault::device, "device cuda: ", why, ". Use --device cpu or auto.");
+    fail(Fault::device, "device cuda: ", why, ". ", device_advice());
 }
 
 }  // namespace heed::cuda

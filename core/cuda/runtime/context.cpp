@@ -9,6 +9,7 @@
 #include "heed/core/cuda/runtime/graph.h"
 #include "heed/core/cuda/runtime/stream.h"
 #include "heed/core/memory/storage.h"
+#include "heed/core/settings_source.h"
 
 namespace heed::cuda {
 namespace {
@@ -44,7 +45,7 @@ const Found& found() {
 
 cudaStream_t shared_stream() {
   static const cudaStream_t one = [] {
-    if (!why_not().empty()) fail(Fault::device, "device cuda: ", why_not(), ". Use --device cpu or auto.");
+    if (!why_not().empty()) fail(Fault::device, "device cuda: ", why_not(), ". ", device_advice());
     cudaStream_t made = nullptr;
     check(cudaSetDevice(0), "opening the device");
     check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
@@ -94,7 +95,8 @@ void count_launches(int64_t more) { launch_count.fetch_add(more, std::memory_ord
 bool raises_limit(const void* kernel, int bytes) {
   if (bytes > block_room()) {
     fail(Fault::device, "cuda: a kernel takes ", bytes, " bytes of shared memory a block, and this GPU has ",
-         block_room(), ". Use --precision f32, narrower heads, or --device cpu.");
+         block_room(), ". Use ", advice("--precision f32", "Precision::f32"), ", narrower heads, or ",
+         advice("--device cpu.", "Device::cpu."));
   }
   static auto* mutex = new std::mutex;
   static auto* limits = new std::unordered_map<const void*, int>;

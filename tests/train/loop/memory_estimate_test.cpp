@@ -6,6 +6,7 @@
 
 #include "heed/core/memory/storage.h"
 #include "heed/core/operation_count.h"
+#include "heed/core/settings_source.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_run.h"
 #include "heed/train/loop/machine_memory.h"
@@ -161,6 +162,7 @@ TEST_CASE("estimate: a step of many batches is rehearsed by a few of them") {
 }
 
 TEST_CASE("estimate: a run that does not fit is refused with the largest users and a way out") {
+  const SettingsSourceScope program(SettingsSource::command_line);
   const Config config = loaded(tiny());
   Rng rng(5);
   const auto model = new_model(config, rng);
@@ -254,6 +256,9 @@ TEST_CASE("estimate: other errors pass through, and bad_alloc is one of memory")
   CHECK_THAT(what, containing("out of memory") && containing("It ran out in a test"));
   CHECK_THAT(what, containing("Try a smaller model.d_model"));
   Linear made(2, 2, rng);  // stands for the model: what is asked for beside it is a batch
+  CHECK_THAT(explained(std::bad_alloc(), &made).second,
+             containing("Try train.batch_size = 8 (now 16) with train.grad_accumulation = "));
+  const SettingsSourceScope program(SettingsSource::command_line);
   CHECK_THAT(explained(std::bad_alloc(), &made).second,
              containing("Try --batch-size 8 (train.batch_size, now 16)"));
 }

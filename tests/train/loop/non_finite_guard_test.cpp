@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "heed/core/distributed/single_process.h"
+#include "heed/core/settings_source.h"
 #include "heed/tests/scratch.h"
 #include "heed/tests/train/small_run.h"
 #include "heed/train/loop/non_finite_search.h"
@@ -68,6 +69,7 @@ TEST_CASE("non-finite guard: buffers are put back, written or replaced") {
 }
 
 TEST_CASE("non-finite guard: without skipping the step ends the run, and says where") {
+  const SettingsSourceScope program(SettingsSource::command_line);
   Guarded one(Settings{});
   CHECK_THAT(one.failed(NAN), containing("the loss became nan at step 4: first bad value in x (nan).") &&
                                   containing("No checkpoint was there yet.") && containing("--on-nan skip"));

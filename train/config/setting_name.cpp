@@ -1,0 +1,65 @@
+// The members of FitOptions and DataLoaderOptions that fit() makes a Config of.
+#include "heed/train/config/setting_name.h"
+
+#include <algorithm>
+
+#include "heed/core/error.h"
+#include "heed/core/settings_source.h"
+
+namespace heed {
+namespace {
+
+struct FitSetting {
+  std::string_view key;     // without "train."
+  std::string_view member;  // of FitOptions, unless it says of what
+};
+
+constexpr FitSetting fit_settings[] = {
+    {"seed", "seed"},
+    {"max_steps", "steps"},
+    {"epochs", "epochs"},
+    {"batch_size", "DataLoaderOptions::batch_size"},
+    {"grad_accumulation", "grad_accumulation"},
+    {"precision", "precision"},
+    {"schedule", "schedule.kind"},
+    {"learning_rate", "schedule.learning_rate"},
+    {"warmup_steps", "schedule.warmup_steps"},
+    {"min_lr_ratio", "schedule.min_lr_ratio"},
+    {"cycle_momentum", "schedule.cycle_momentum"},
+    {"optimizer", "optimizer.kind"},
+    {"beta1", "optimizer.beta1"},
+    {"beta2", "optimizer.beta2"},
+    {"epsilon", "optimizer.epsilon"},
+    {"momentum", "optimizer.momentum"},
+    {"weight_decay", "optimizer.weight_decay"},
+    {"decay_vectors", "optimizer.decay_vectors"},
+    {"grad_clip", "optimizer.grad_clip"},
+    {"grad_clip_value", "optimizer.grad_clip_value"},
+    {"validate_every", "validate_every"},
+    {"keep_checkpoints", "keep_checkpoints"},
+    {"patience", "patience"},
+    {"time_limit", "time_limit"},
+    {"on_nan", "on_nan"},
+    {"overfit_batches", "overfit_batches"},
+};
+
+}  // namespace
+
+std::string setting_name(std::string_view key) {
+  constexpr std::string_view group = "train.";
+  if (settings_source() != SettingsSource::fit || !key.starts_with(group)) return std::string(key);
+  const auto* const found =
+      std::find_if(std::begin(fit_settings), std::end(fit_settings),
+                   [&](const FitSetting& one) { return one.key == key.substr(group.size()); });
+  if (found == std::end(fit_settings)) return std::string(key);
+  return found->member.find("::") != std::string_view::npos ? std::string(found->member)
+                                                            : text("FitOptions::", found->member);
+}
+
+std::string setting_advice(std::string_view key, std::string_view option, int64_t value, int64_t now) {
+  if (settings_source() == SettingsSource::command_line)
+    return text(option, " ", value, " (", key, ", now ", now, ")");
+  return text(setting_name(key), " = ", value, " (now ", now, ")");
+}
+
+}  // namespace heed

@@ -1,0 +1,17 @@
+// What errors call a setting of training: its key, or the C++ member that holds it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace heed {
+
+/// What the user of `key`, such as "train.batch_size", calls it: in fit() the member that is set there,
+/// "DataLoaderOptions::batch_size"; elsewhere the key itself. Keys that fit() has not stay as they are.
+std::string setting_name(std::string_view key);
+
+/// A value to try, with its setting: "--batch-size 8 (train.batch_size, now 16)" where there is a command
+/// line, whose option is `option`, and "DataLoaderOptions::batch_size = 8 (now 16)" in fit().
+std::string setting_advice(std::string_view key, std::string_view option, int64_t value, int64_t now);
+
+}  // namespace heed

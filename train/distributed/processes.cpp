@@ -1,0 +1,114 @@
+// Joining through MPI, dividing a machine among its processes, and parting with an error.
+#include "heed/train/distributed/processes.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <thread>
+
+#include "heed/core/device.h"
+#include "heed/core/distributed/mpi.h"
+#include "heed/core/distributed/single_process.h"
+#include "heed/core/io/files.h"
+#include "heed/core/parallel/thread_pool.h"
+
+namespace heed {
+namespace {
+
+/// One GPU a process, unless somebody has seen to that, as srun does. Whatever opens CUDA first goes by it.
+void take_gpu(int64_t place) {
+  const char* given = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::vector<std::string> gpus{""};
+  for (const char* at = given != nullptr ? given : ""; *at != '\0'; ++at) {
+    if (*at == ',')
+      gpus.emplace_back();
+    else
+      gpus.back() += *at;
+  }
+  const std::string own_gpu = given == nullptr ? text(place) : gpus[static_cast<size_t>(place) % gpus.size()];
+  ::setenv("CUDA_VISIBLE_DEVICES", own_gpu.c_str(), 1);
+}
+
+/// The cores of the machine divided, unless somebody has seen to that: mpirun binds its processes to cores.
+void share_cores(const LocalRanks& here) {
+  cpu_set_t cores;
+  const auto all = static_cast<int>(std::thread::hardware_concurrency());
+  const bool bound = ::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) < all;
+  const bool chosen = std::getenv("HEED_THREADS") != nullptr || threads() < all;
+  if (!bound && !chosen) set_threads(std::max(1, threads() / static_cast<int>(here.count)));
+}
+
+std::unique_ptr<ProcessGroup> joined_by(const LaunchInfo& launch, double timeout) {
+  if (default_device == Device::cuda) {
+    fail("join_processes: ", launch.by, " started ", launch.size,
+         " processes, and this one is on its GPU already. Call join_processes() first in main(), before the "
+         "default device is set, so that each takes a GPU of its own.");
+  }
+  // An MPI that knows CUDA opens it when it is joined.
+  if (launch.place >= 0) take_gpu(launch.place);
+  std::unique_ptr<ProcessGroup> group = join_by_mpi(timeout);
+  const LocalRanks here = local_ranks(*group);
+  if (launch.place < 0) take_gpu(here.place);
+  share_cores(here);
+  return group;
+}
+
+[[noreturn]] void leave_alone(ProcessGroup& group, Fault fault, const char* what) {
+  io::print_error(text("error: ", describe_rank(group), ": ", what, "\n"));
+  std::fflush(nullptr);
+  group.abandon(static_cast<int>(fault));
+  std::abort();  // it does not return
+}
+
+}  // namespace
+
+ProcessGroup& join_processes(double timeout) {
+  static const std::optional<LaunchInfo> launch = launch_info();
+  if (!launch) return single_process();
+  static const std::unique_ptr<ProcessGroup> group = joined_by(*launch, timeout);
+  return *group;
+}
+
+void spread_files(ProcessGroup& group, std::vector<NamedBytes>& files) {
+  int64_t count = static_cast<int64_t>(files.size());
+  group.broadcast(&count, sizeof count);
+  files.resize(static_cast<size_t>(count));
+  for (NamedBytes& file : files) {
+    file.name = group.broadcast(file.name);
+    file.bytes = group.broadcast(file.bytes);
+  }
+}
+
+void spread_checkpoint(ProcessGroup& group, const Path& run, std::optional<Checkpoint>& checkpoint) {
+  int64_t step = group.is_main() && checkpoint ? checkpoint->step : -1;
+  group.broadcast(&step, sizeof step);
+  if (step < 0) return;
+  std::vector<NamedBytes> files;
+  if (group.is_main()) {
+    for (const auto& [name, bytes] : checkpoint->files) files.push_back({name, bytes});
+  }
+  spread_files(group, files);
+  if (group.is_main()) return;
+  checkpoint = Checkpoint{.folder = checkpoint_folder(run, step), .step = step, .files = {}};
+  for (NamedBytes& file : files) checkpoint->files[file.name] = std::move(file.bytes);
+}
+
+void end_all(ProcessGroup& group) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    leave_alone(group, error.fault(), error.what());
+  } catch (const std::bad_alloc&) {
+    leave_alone(group, Fault::memory, "out of memory. Use a smaller batch, length or model.");
+  } catch (const std::exception& error) {
+    leave_alone(group, Fault::internal, error.what());
+  } catch (...) {
+    leave_alone(group, Fault::internal, "an exception that is no std::exception");
+  }
+}
+
+}  // namespace heed
