@@ -49,13 +49,14 @@ Tensor RecurrentCell::advance(const Tensor& from_input, const Tensor& h, const T
                                  : gru_cell(from_input, from_state, state, lengths, position);
 }
 
-Tensor RecurrentCell::sweep(const Tensor& x, Tensor& state, const Tensor& lengths,
-                            Direction direction) const {
+Tensor RecurrentCell::sweep(const Tensor& x, Tensor& state, const Tensor& lengths, Direction direction,
+                            const Tensor& constant) const {
   const ModuleScope within(this);
   const int64_t steps = x.extent(0), batch = x.extent(1);
   if (steps < 1) fail("recurrent: a sequence without steps, ", x.shape(), ". Give at least one.");
   if (!state) state = start(batch, x);
-  const std::vector<Tensor> inputs = unstack(input(x));
+  const Tensor from_input = input(x);
+  const std::vector<Tensor> inputs = unstack(constant ? from_input + constant : from_input);
   std::vector<Tensor> outputs(inputs.size());
   Tensor h = hidden(state);
   for (int64_t i = 0; i < steps; ++i) {

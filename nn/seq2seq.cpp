@@ -1,16 +1,33 @@
-// Recurrent encoder-decoders with attention.
+// Recurrent encoder-decoders with attention, or with a fixed context.
 #include "heed/nn/seq2seq.h"
 
 #include <utility>
 
 namespace heed {
 
+bool has_attention(Wiring wiring) { return wiring == Wiring::bahdanau || wiring == Wiring::luong; }
+
+const char* to_string(Wiring wiring) {
+  switch (wiring) {
+    case Wiring::bahdanau:
+      return "bahdanau";
+    case Wiring::luong:
+      return "luong";
+    case Wiring::sutskever:
+      return "sutskever";
+    case Wiring::cho:
+      return "cho";
+  }
+  return "";
+}
+
 void Seq2SeqOptions::fields(Fields& f) {
   f("cell", Choice(cell, {"lstm", "gru"}), "of a seq2seq model");
   f("bidirectional", bidirectional,
     "seq2seq: the encoder is bidirectional, each direction with half the width");
-  f("wiring", Choice(wiring, {"bahdanau", "luong"}),
-    "of a seq2seq model: the context goes into the decoder's cell, or joins its state after it");
+  f("wiring", Choice(wiring, {"bahdanau", "luong", "sutskever", "cho"}),
+    "of a seq2seq model: the context goes into the decoder's cell, or joins its state after it; without "
+    "attention: the encoder's last state only starts the decoder, or is the context of every step");
   f("input_feeding", input_feeding, "wiring = luong: feed each step's output into the next step");
 }
 
@@ -38,8 +55,14 @@ std::unique_ptr<Attention> make_cross(const TransformerConfig& config, const Att
                rng);
 }
 
+/// Whether each step needs what an earlier one has given: its state as a query, or its output.
+bool goes_step_by_step(const Seq2SeqOptions& options) {
+  return options.wiring == Wiring::bahdanau || (options.wiring == Wiring::luong && options.input_feeding);
+}
+
+/// Whether the first cell has an input besides the token.
 bool feeds(const Seq2SeqOptions& options) {
-  return options.wiring == Wiring::bahdanau || options.input_feeding;
+  return goes_step_by_step(options) || options.wiring == Wiring::cho;
 }
 
 }  // namespace
@@ -47,7 +70,7 @@ bool feeds(const Seq2SeqOptions& options) {
 /// One call of the decoder: its state, its attention and the maps to record.
 class RecurrentDecoder::Run {
  public:
-  Run(const RecurrentDecoder& decoder, State& state, AttentionCache& cache, const Tensor& encoded,
+  Run(const RecurrentDecoder& decoder, State& state, AttentionCache* cache, const Tensor& encoded,
       const Mask& source, const ForwardContext& context)
       : decoder_(decoder),
         state_(state),
@@ -65,11 +88,11 @@ class RecurrentDecoder::Run {
     const Tensor keys = std::exchange(given_, Tensor());
     if (context_.recorder != nullptr) queries_.push_back(queries.detach());
     return decoder_.cross->forward(
-        {.queries = queries, .keys = keys, .mask = source_, .cache = &cache_, .context = own});
+        {.queries = queries, .keys = keys, .mask = source_, .cache = cache_, .context = own});
   }
   /// Records one map of all queries. Attention with a cache of sums has no map of a single step.
   void show() const {
-    if (context_.recorder == nullptr) return;
+    if (context_.recorder == nullptr || !decoder_.cross) return;
     const NoGrad no_grad;
     decoder_.cross->forward({.queries = concat(queries_, 1),
                              .keys = encoded_.detach(),
@@ -87,7 +110,7 @@ class RecurrentDecoder::Run {
  private:
   const RecurrentDecoder& decoder_;
   State& state_;
-  AttentionCache& cache_;
+  AttentionCache* cache_;
   const Tensor& encoded_;
   Tensor given_;  // encoded_ until it is cached
   const Mask& source_;
@@ -97,8 +120,10 @@ class RecurrentDecoder::Run {
 
 RecurrentDecoder::RecurrentDecoder(const TransformerConfig& config, const Seq2SeqOptions& options,
                                    const AttentionFactory& factory, Rng& rng)
-    : cross(make_cross(config, factory, rng)), options_(options), dropout_(config.dropout) {
-  if (!cross->new_cache()) {
+    : cross(has_attention(options.wiring) ? make_cross(config, factory, rng) : nullptr),
+      options_(options),
+      dropout_(config.dropout) {
+  if (cross && !cross->new_cache()) {
     fail(
         "seq2seq: this cross-attention cannot go step by step, as a recurrent decoder asks it to. `heed list "
         "attention` says which can.");
@@ -109,8 +134,9 @@ RecurrentDecoder::RecurrentDecoder(const TransformerConfig& config, const Seq2Se
   bridge = Linear(width, config.layers * cells[0]->parts() * width, rng, {.init = config.init});
   if (feeds(options))
     fed = Linear(width, cells[0]->gates() * width, rng, {.bias = false, .init = config.init});
-  const bool bahdanau = options.wiring == Wiring::bahdanau;
-  readout = Linear((bahdanau ? 3 : 2) * width, width, rng, {.bias = bahdanau, .init = config.init});
+  if (options.wiring == Wiring::sutskever) return;
+  const bool luong = options.wiring == Wiring::luong;
+  readout = Linear((luong ? 2 : 3) * width, width, rng, {.bias = !luong, .init = config.init});
 }
 
 std::unique_ptr<RecurrentDecoder::State> RecurrentDecoder::start(const Tensor& last) const {
@@ -122,6 +148,7 @@ std::unique_ptr<RecurrentDecoder::State> RecurrentDecoder::start(const Tensor& l
     state->states.push_back(slice(all, 1, layer * parts, (layer + 1) * parts));
   if (options_.wiring == Wiring::luong && options_.input_feeding)
     state->fed = Tensor::zeros(last.shape(), last.dtype(), last.device());
+  if (options_.wiring == Wiring::cho) state->fed = last;
   return state;
 }
 
@@ -161,23 +188,39 @@ Tensor RecurrentDecoder::step_by_step(const Tensor& x, Run& run) const {
   return dropout(tanh(readout(seen)), dropout_, run.rng());
 }
 
-Tensor RecurrentDecoder::all_steps(const Tensor& x, Run& run) const {
+/// The states of the highest layer [B, T, width]; `constant` enters the gates of the lowest at each step.
+Tensor RecurrentDecoder::swept(const Tensor& x, Run& run, const Tensor& constant) const {
   Tensor y = transpose(x, 0, 1);
   for (size_t layer = 0; layer < cells.size(); ++layer) {
     if (layer > 0) y = dropout_of_steps(y, dropout_, run.rng());
-    y = cells[layer]->sweep(y, run.states[layer], {}, Direction::forward);
+    y = cells[layer]->sweep(y, run.states[layer], {}, Direction::forward, layer == 0 ? constant : Tensor());
   }
-  const Tensor states = contiguous(transpose(y, 0, 1));
+  return contiguous(transpose(y, 0, 1));
+}
+
+Tensor RecurrentDecoder::from_fixed_context(const Tensor& x, Run& run) const {
+  if (options_.wiring == Wiring::sutskever) return dropout(swept(x, run, {}), dropout_, run.rng());
+  const Tensor& c = run.fed();  // [B, width]
+  const Tensor states = swept(x, run, fed(c));
+  const Tensor contexts = expand(reshape(c, Shape{c.extent(0), 1, c.extent(1)}), states.shape());
+  const Tensor seen = concat(std::vector<Tensor>{states, contexts, x}, 2);
+  return dropout(tanh(readout(seen)), dropout_, run.rng());
+}
+
+Tensor RecurrentDecoder::all_steps(const Tensor& x, Run& run) const {
+  const Tensor states = swept(x, run, {});
   const Tensor found = run.attend(states);
   return dropout(tanh(readout(concat(std::vector<Tensor>{found, states}, 2))), dropout_, run.rng());
 }
 
-Tensor RecurrentDecoder::operator()(const Tensor& x, State& state, AttentionCache& cache,
+Tensor RecurrentDecoder::operator()(const Tensor& x, State& state, AttentionCache* cache,
                                     const Tensor& encoded, const Mask& source,
                                     const ForwardContext& context) const {
   const ModuleScope within(this);
   Run run(*this, state, cache, encoded, source, context);
-  const Tensor y = feeds(options_) ? step_by_step(x, run) : all_steps(x, run);
+  const Tensor y = !cross                        ? from_fixed_context(x, run)
+                   : goes_step_by_step(options_) ? step_by_step(x, run)
+                                                 : all_steps(x, run);
   run.keep();
   run.show();
   return y;
@@ -188,7 +231,7 @@ void RecurrentDecoder::fields(Fields& f) {
   f("cross", cross);
   f("bridge", bridge);
   if (fed.weight) f("context", fed);
-  f("readout", readout);
+  if (readout.weight) f("readout", readout);
 }
 
 namespace {
@@ -221,8 +264,8 @@ Tensor Seq2Seq::encode(const Tensor& ids, const Tensor& lengths, const ForwardCo
 Tensor Seq2Seq::decode(const Tensor& ids, const Tensor& encoded, const Tensor& lengths,
                        const ForwardContext& context) const {
   const auto state = decoder.start(encoder.last(encoded));
-  const auto cache = decoder.cross->new_cache();
-  return decoder(target(ids, 0, context.rng), *state, *cache, encoded, Mask::lengths(lengths), context);
+  const auto cache = decoder.new_cache();
+  return decoder(target(ids, 0, context.rng), *state, cache.get(), encoded, Mask::lengths(lengths), context);
 }
 
 Tensor Seq2Seq::logits(const Tensor& hidden) const {
@@ -231,7 +274,7 @@ Tensor Seq2Seq::logits(const Tensor& hidden) const {
 
 Decoding Seq2Seq::start(const Tensor& encoded, const Tensor& lengths) const {
   Decoding state{.cache = {}, .source = Mask::lengths(lengths), .encoded = encoded};
-  state.cache.push_back({decoder.start(encoder.last(encoded)), decoder.cross->new_cache()});
+  state.cache.push_back({decoder.start(encoder.last(encoded)), decoder.new_cache()});
   return state;
 }
 
@@ -239,7 +282,7 @@ Tensor Seq2Seq::next(const Tensor& ids, Decoding& state) const {
   auto* own =
       state.cache.size() == 1 ? dynamic_cast<RecurrentDecoder::State*>(state.cache[0].self.get()) : nullptr;
   if (own == nullptr) fail("seq2seq: this decoding is another model's. Use the one from new_cache().");
-  const Tensor hidden = decoder(target(ids, state.length, nullptr), *own, *state.cache[0].cross,
+  const Tensor hidden = decoder(target(ids, state.length, nullptr), *own, state.cache[0].cross.get(),
                                 state.encoded, state.source, {});
   state.encoded = Tensor();
   state.length += ids.extent(1);

@@ -25,6 +25,7 @@
 #include "heed/data/tokenizers/byte_pair.h"
 #include "heed/data/tokenizers/tokenizer.h"
 #include "heed/data/tokenizers/vocabulary.h"
+#include "heed/nn/convolution.h"
 #include "heed/nn/embedding.h"
 #include "heed/nn/encoder_models.h"
 #include "heed/nn/linear.h"

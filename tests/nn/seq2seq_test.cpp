@@ -26,13 +26,28 @@ TransformerConfig tiny(int64_t layers = 2) {
   return config;
 }
 
-std::vector<Seq2SeqOptions> all_options() {
+std::vector<Seq2SeqOptions> with_attention() {
   std::vector<Seq2SeqOptions> out;
   for (const CellKind cell : {CellKind::lstm, CellKind::gru}) {
     out.push_back({.cell = cell, .wiring = Wiring::bahdanau});
     out.push_back({.cell = cell, .bidirectional = false, .wiring = Wiring::luong, .input_feeding = true});
     out.push_back({.cell = cell, .wiring = Wiring::luong, .input_feeding = false});
   }
+  return out;
+}
+
+std::vector<Seq2SeqOptions> with_fixed_context() {
+  std::vector<Seq2SeqOptions> out;
+  for (const Wiring wiring : {Wiring::sutskever, Wiring::cho}) {
+    out.push_back({.cell = CellKind::lstm, .wiring = wiring});
+    out.push_back({.cell = CellKind::gru, .bidirectional = false, .wiring = wiring});
+  }
+  return out;
+}
+
+std::vector<Seq2SeqOptions> all_options() {
+  std::vector<Seq2SeqOptions> out = with_attention();
+  for (const Seq2SeqOptions& options : with_fixed_context()) out.push_back(options);
   return out;
 }
 
@@ -126,7 +141,7 @@ TEST_CASE("seq2seq: gradients through the attention's memory are those of centra
 TEST_CASE("seq2seq: a probe sees one map of all steps, which changes nothing") {
   const DefaultDevice device(any_device());
   const Example example;
-  for (const Seq2SeqOptions& options : all_options()) {
+  for (const Seq2SeqOptions& options : with_attention()) {
     const NoGrad quiet;
     Rng rng(1), one(5), two(5);
     Seq2Seq model(tiny(), options, 11, 13, plain_attention, rng);
@@ -182,7 +197,7 @@ class LastKey final : public Attention {
 TEST_CASE("seq2seq: keys are given once a sentence, and the context is where the wiring says") {
   const DefaultDevice device(any_device());
   const Example example;
-  for (const Seq2SeqOptions& options : all_options()) {
+  for (const Seq2SeqOptions& options : with_attention()) {
     const NoGrad quiet;
     Rng rng(1);
     LastKey* cross = nullptr;
@@ -228,6 +243,59 @@ TEST_CASE("seq2seq: keys are given once a sentence, and the context is where the
                 : tanh(decoder.readout(concat(std::vector<Tensor>{c, h}, 1)));
       CHECK(apart(position(y, t), fed) < 1e-6);
     }
+  }
+}
+
+namespace {
+
+/// A factory that no wiring without attention may call.
+std::unique_ptr<Attention> never(const AttentionConfig&, Rng&) {
+  FAIL("a fixed context needs no attention");
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("seq2seq: without attention the decoder gets the last state alone, and no map is recorded") {
+  const DefaultDevice device(any_device());
+  const Example example;
+  for (const Seq2SeqOptions& options : with_fixed_context()) {
+    const NoGrad quiet;
+    Rng rng(1);
+    Seq2Seq model(tiny(2), options, 11, 13, never, rng);
+    const RecurrentDecoder& decoder = model.decoder;
+    CHECK_FALSE(decoder.cross);
+    const bool cho = options.wiring == Wiring::cho;
+    CHECK(static_cast<bool>(decoder.fed.weight) == cho);
+    CHECK(static_cast<bool>(decoder.readout.weight) == cho);
+    const Tensor encoded = model.encode(example.source, example.long_as, {});
+    MapRecorder recorder;
+    const Tensor y = model.decode(example.target, encoded, example.long_as, {.recorder = &recorder});
+    CHECK(recorder.maps.empty());
+    // The same by hand, from the equations.
+    const RecurrentCell &first = *decoder.cells[0], &second = *decoder.cells[1];
+    const Tensor x = model.target(example.target, 0, nullptr), c = model.encoder.last(encoded);
+    const Tensor begin = reshape(tanh(decoder.bridge(c)), Shape{2, 2 * first.parts(), 8});
+    const auto state_of = [&](int64_t layer) {
+      const Tensor own = slice(begin, 1, layer * first.parts(), (layer + 1) * first.parts());
+      return contiguous(transpose(own, 0, 1));
+    };
+    Tensor low = state_of(0), high = state_of(1);
+    for (int64_t t = 0; t < 4; ++t) {
+      const Tensor word = position(x, t);
+      Tensor from_input = first.input(word);
+      if (cho) from_input = from_input + decoder.fed(c);
+      low = first.step(from_input, low);
+      high = second.step(second.input(first.hidden(low)), high);
+      const Tensor h = second.hidden(high);
+      const Tensor expected = cho ? tanh(decoder.readout(concat(std::vector<Tensor>{h, c, word}, 1))) : h;
+      CHECK(apart(position(y, t), expected) < 1e-6);
+    }
+    // Whatever else the encoder gives does not matter: its states between the ends.
+    std::vector<float> other = encoded.to_host();
+    for (size_t i = 0; i < 8; ++i) other[2 * 8 + i] += 1;  // position 2 of 5 of the first sentence
+    const Tensor changed = Tensor::of<float>(other, encoded.shape()).to(encoded.device());
+    CHECK(apart(model.decode(example.target, changed, example.long_as, {}), y) == 0);
   }
 }
 

@@ -1,25 +1,69 @@
 // heed evaluate: the test scores of a run.
 #include <cstdio>
 
+#include "heed/attention/inspect/text_escapes.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
+#include "heed/core/io/no_follow_files.h"
 #include "heed/train/commands/command_declarations.h"
 #include "heed/train/commands/loaded_run.h"
 #include "heed/train/metrics/baseline_scores.h"
+#include "heed/train/metrics/bleu_by_length.h"
 #include "heed/train/metrics/score_name.h"
 
 namespace heed {
 namespace {
 
+int64_t bucket_words(const ParsedArguments& arguments) {
+  const int64_t words = arguments.integer("bucket-words", usual_bucket_words);
+  if (words < 1 || words > max_integer)
+    fail("--bucket-words = ", words, ". It must be at least 1 word, such as 5.");
+  if (arguments.has("bucket-words") && !arguments.has("by-length"))
+    fail("--bucket-words is of --by-length. Add --by-length, or take it out.");
+  return words;
+}
+
+/// The buckets that --by-length and --bucket-words ask for; none where nothing does.
+std::vector<LengthBucket> buckets_of(const ParsedArguments& arguments, const LoadedRun& run,
+                                     const Evaluation& evaluation) {
+  if (!arguments.has("by-length")) return {};
+  if (evaluation.sentences.empty()) {
+    fail("--by-length is for translators; ", arguments.positional[0], " is a run of the task ",
+         run.config.task_name, ". Take it out.");
+  }
+  return bleu_by_length(evaluation.sentences, bucket_words(arguments));
+}
+
+/// Writes the page of the buckets into the folder of the run; its path.
+Path write_length_page(const LoadedRun& run, const std::vector<LengthBucket>& buckets) {
+  ReportData page{
+      .title = "BLEU by length of the source",
+      .subtitle = text(run.folder.path().filename().string(), ", checkpoint of step ", run.checkpoint.step)};
+  for (const LengthBucket& one : buckets) {
+    page.cards.push_back(
+        {.name = to_string(one) + " words",
+         .value = picture::fixed(one.bleu, 1),
+         .note = text(one.sentences, " sentences, length ratio ", picture::fixed(one.length_ratio, 2))});
+  }
+  page.charts = {length_chart({length_series("test", buckets)})};
+  const Path file = run.folder.path() / "by-length.html";
+  io::write_own(file, report_html(page));
+  return file;
+}
+
 int run_evaluate(const ParsedArguments& arguments) {
+  bucket_words(arguments);  // a mistake in it is told before the work
   apply_machine(arguments);
   LoadedRun run = load_run(arguments.positional[0], arguments.get("checkpoint"), arguments.get("data"), true,
                            arguments.get("stride"));
   apply_decoding(run.config, arguments);
   const Evaluation evaluation = run.config.task->test(*run.model, run.config.decode);
+  const std::vector<LengthBucket> buckets = buckets_of(arguments, run, evaluation);
+  const Path page = buckets.empty() ? Path() : write_length_page(run, buckets);
   if (arguments.has("json")) {
     Json out = Json::object({{"run", arguments.positional[0]}, {"step", run.checkpoint.step}});
     for (const auto& [name, value] : evaluation.scores.list) out.set(name, value);
+    if (!buckets.empty()) out.set("by_length", to_json(buckets));
     put_known(out, *run.config.task);
     io::print_data(out.dump() + "\n");
     return 0;
@@ -29,6 +73,13 @@ int run_evaluate(const ParsedArguments& arguments) {
   for (const auto& [name, value] : evaluation.scores.list)
     io::printf("  %-15s %.4f\n", score_name(name).c_str(), value);
   for (const std::string& note : evaluation.notes) io::printf("  %s\n", note.c_str());
+  if (buckets.empty()) return 0;
+  io::printf("\n  %-10s %10s %8s %13s\n", "words", "sentences", "BLEU", "length ratio");
+  for (const LengthBucket& one : buckets) {
+    io::printf("  %-10s %10lld %8.2f %13.3f\n", to_string(one).c_str(), static_cast<long long>(one.sentences),
+               one.bleu, one.length_ratio);
+  }
+  io::printf("  page       %s\n", page.c_str());
   return 0;
 }
 
@@ -41,22 +92,25 @@ std::string test_data() {
 }  // namespace
 
 Command command::evaluate() {
-  return {"evaluate",
-          "score a run on its test data",
-          "RUN",
-          "the folder of a run",
-          1,
-          1,
-          with_machine(with_decoding(
-              {{"checkpoint", "WHICH", "best, last or a step (default: best)"},
-               {"data", "PATH",
-                "other data in place of the run's, in the form that heed train --data takes for its task; "
-                "their test part is scored"},
-               {"stride", "N", "of language models: new tokens a window, the others of it are context"},
-               {"json", "", "one JSON object"}})),
-          false,
-          run_evaluate,
-          test_data};
+  return {
+      "evaluate",
+      "score a run on its test data",
+      "RUN",
+      "the folder of a run",
+      1,
+      1,
+      with_machine(with_decoding(
+          {{"checkpoint", "WHICH", "best, last or a step (default: best)"},
+           {"data", "PATH",
+            "other data in place of the run's, in the form that heed train --data takes for its task; "
+            "their test part is scored"},
+           {"stride", "N", "of language models: new tokens a window, the others of it are context"},
+           {"by-length", "", "of translators: BLEU by the words of the source, and a page with the curve"},
+           {"bucket-words", "N", "of --by-length: lengths that are scored together (default: 5)"},
+           {"json", "", "one JSON object"}})),
+      false,
+      run_evaluate,
+      test_data};
 }
 
 }  // namespace heed

@@ -50,7 +50,8 @@ int run_inspect(const ParsedArguments& arguments) {
   std::string caption;
   const std::string input = arguments.positional.size() > 1 ? arguments.positional[1] : "";
   std::vector<MapView> maps = run.config.task->maps(*run.model, input, caption);
-  if (maps.empty()) fail("inspect: the attentions of this run have no maps.");
+  if (maps.empty())
+    fail("inspect: this run has no maps: its attentions make none, or it has none (--wiring sutskever or cho).");
   const std::string kind = arguments.get("kind");
   const std::vector<std::string> kinds{"encoder", "decoder", "cross"};
   if (arguments.has("kind") && std::find(kinds.begin(), kinds.end(), kind) == kinds.end())

@@ -1,6 +1,7 @@
 // heed list: what there is.
 #include <cstdio>
 
+#include "heed/attention/layer_table.h"
 #include "heed/attention/variant.h"
 #include "heed/core/io/files.h"
 #include "heed/core/io/terminal.h"
@@ -31,10 +32,11 @@ void list_runs(const Path& folder) {
 
 int run_list(const ParsedArguments& arguments) {
   const std::string what = arguments.positional[0];
-  if (what != "attention" && (arguments.has("json") || arguments.has("counted")))
-    fail("list ", what, ": --json and --counted are for attention.");
-  if (what != "attention" && what != "commands" && what != "settings" && arguments.has("markdown"))
-    fail("list ", what, ": --markdown is for attention, commands and settings.");
+  const bool has_costs = what == "attention" || what == "layers";
+  if (!has_costs && (arguments.has("json") || arguments.has("counted")))
+    fail("list ", what, ": --json and --counted are for attention and layers.");
+  if (!has_costs && what != "commands" && what != "settings" && arguments.has("markdown"))
+    fail("list ", what, ": --markdown is for attention, layers, commands and settings.");
   if (what != "commands" && (arguments.has("man") || arguments.has("completion")))
     fail("list ", what, ": --man and --completion are for commands.");
   if (what != "attention" && arguments.positional.size() > 1)
@@ -47,6 +49,12 @@ int run_list(const ParsedArguments& arguments) {
     io::print_data(arguments.has("markdown") ? variants_markdown(listing)
                    : arguments.has("json")   ? variants_json(listing)
                                              : variants_text(listing));
+  } else if (what == "layers") {
+    const std::vector<LayerCounts> counts =
+        arguments.has("counted") ? count_layers() : std::vector<LayerCounts>{};
+    io::print_data(arguments.has("markdown") ? layers_markdown(counts)
+                   : arguments.has("json")   ? layers_json(counts)
+                                             : layers_text(counts));
   } else if (what == "commands") {
     if (arguments.has("markdown")) {
       io::print_data(commands_markdown());
@@ -74,8 +82,8 @@ int run_list(const ParsedArguments& arguments) {
   } else if (what == "data") {
     for (const RemoteCorpus& corpus : remote_corpora()) row(corpus.name, corpus.title);
   } else {
-    const std::vector<std::string> known{"attention", "commands", "settings", "presets",
-                                         "tasks",     "runs",     "data"};
+    const std::vector<std::string> known{"attention", "layers", "commands", "settings",
+                                         "presets",   "tasks",  "runs",     "data"};
     fail("list: '", what, "' is unknown.", suggestion(what, known));
   }
   return 0;
@@ -85,17 +93,17 @@ int run_list(const ParsedArguments& arguments) {
 
 Command command::list() {
   return {"list",
-          "list attention, commands, settings, presets, tasks, runs or data; one attention by name, with its "
-          "options",
+          "list attention, layers, commands, settings, presets, tasks, runs or data; one attention by name, "
+          "with its options",
           "WHAT [NAME]",
-          "attention, commands, settings, presets, tasks, runs or data; and one attention",
+          "attention, layers, commands, settings, presets, tasks, runs or data; and one attention",
           1,
           2,
-          {{"markdown", "", "attention, commands and settings as the pages of docs/reference"},
+          {{"markdown", "", "attention, layers, commands and settings as the pages of docs/reference"},
            {"man", "", "commands as the manual page heed(1)"},
            {"completion", "", "commands as words for bash: source <(heed list commands --completion)"},
-           {"json", "", "attention as JSON"},
-           {"counted", "", "attention: count anew how its costs grow; takes about a second each"},
+           {"json", "", "attention and layers as JSON"},
+           {"counted", "", "attention, layers: count anew how their costs grow; takes about a second each"},
            {"out", "FOLDER", "folder of all runs (default: runs)"}},
           false,
           run_list,

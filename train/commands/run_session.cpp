@@ -24,6 +24,7 @@
 #include "heed/train/loop/pretraining.h"
 #include "heed/train/loop/step_trace.h"
 #include "heed/train/metrics/baseline_scores.h"
+#include "heed/train/metrics/bleu_by_length.h"
 #include "heed/train/metrics/score_name.h"
 #include "heed/train/run/registration.h"
 
@@ -115,8 +116,9 @@ std::string attention_words(const Config& config, Module& model) {
   if (config.model.kind == ModelKind::transformer)
     return text("attention ", attention.encoder, " / ", attention.decoder, " / cross ", attention.cross);
   return text(config.model.recurrent.cell == CellKind::lstm ? "LSTM" : "GRU", " encoder-decoder, ",
-              config.model.recurrent.wiring == Wiring::bahdanau ? "bahdanau" : "luong", ", cross-attention ",
-              attention.cross);
+              to_string(config.model.recurrent.wiring),
+              has_attention(config.model.recurrent.wiring) ? ", cross-attention " + attention.cross
+                                                           : ", a fixed context without attention");
 }
 
 void print_head(Progress& progress, Config& config, Trainer& trainer, const RunFolder& folder,
@@ -216,6 +218,8 @@ void write_report(Config& config, const RunFolder& folder, Module& model, const 
     chart.y_most = score_most(key);
     if (!chart.series.empty()) report.charts.push_back(std::move(chart));
   }
+  if (const std::vector<LengthBucket> buckets = bleu_by_length(evaluation.sentences); buckets.size() > 1)
+    report.charts.push_back(length_chart({length_series("test", buckets)}));
   report.samples = evaluation.samples;
   report.confusion = evaluation.confusion;
   // The run is trained and scored by now: a picture that cannot be had does not make it a failure.
@@ -301,6 +305,7 @@ void show_result(Config& config, const RunFolder& folder, Trainer& trainer, cons
   if (evaluation.confusion) scores.set("examples", evaluation.confusion->total());
   for (const auto& [name, value] : evaluation.scores.list) scores.set(name, value);
   for (const auto& [name, value] : of_last) scores.set("last_" + name, value);
+  if (!evaluation.sentences.empty()) scores.set("by_length", to_json(bleu_by_length(evaluation.sentences)));
   put_known(scores, *config.task);
   io::write_own(folder.path() / "scores.json", scores.dump(1) + "\n");
   progress.say("report", folder.report().string());

@@ -35,7 +35,7 @@ struct AttentionOptions {
   void fields(Fields& f) {
     f("encoder", encoder, "self-attention of the encoder");
     f("decoder", decoder, "self-attention of the decoder");
-    f("cross", cross, "attention from decoder to encoder");
+    f("cross", cross, "attention from decoder to encoder; none: with a wiring that has no attention");
   }
 };
 

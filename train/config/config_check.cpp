@@ -9,9 +9,17 @@
 namespace heed {
 namespace {
 
+constexpr std::string_view no_attention = "none";
+
 /// Fails where a setting of the other kind of model is given, which would be ignored without notice.
 void check_kind(const Config& config) {
   const ModelOptions& model = config.model;
+  if (config.attention.cross == no_attention &&
+      (model.kind == ModelKind::transformer || has_attention(model.recurrent.wiring))) {
+    fail(
+        "attention.cross = none is for models that read the source without attention: --model seq2seq with "
+        "--wiring sutskever or cho. Give an attention, such as softmax.");
+  }
   if (model.kind == ModelKind::transformer) {
     const Seq2SeqOptions plain, &given = model.recurrent;
     const char* key = given.cell != plain.cell                     ? "cell"
@@ -24,11 +32,15 @@ void check_kind(const Config& config) {
   }
   if (config.task_name != "translate")
     fail("model.kind = seq2seq translates, and the task is ", config.task_name, ". Use transformer.");
-  if (model.recurrent.wiring == Wiring::bahdanau && !model.recurrent.input_feeding) {
-    fail(
-        "model.input_feeding = false is for wiring = luong: with bahdanau the context always goes into the "
-        "cell. "
-        "Add --wiring luong.");
+  const Wiring wiring = model.recurrent.wiring;
+  if (wiring != Wiring::luong && !model.recurrent.input_feeding) {
+    fail("model.input_feeding = false is for wiring = luong: with ", to_string(wiring),
+         " nothing is fed back that could be left out. Add --wiring luong.");
+  }
+  if (!has_attention(wiring) && config.attention.cross != no_attention &&
+      config.is_on_command_line("attention.cross")) {
+    fail("attention.cross = ", shown(config.attention.cross), ": model.wiring = ", to_string(wiring),
+         " has no attention. Take it out, or choose --wiring bahdanau or luong.");
   }
   if (model.recurrent.bidirectional && model.d_model % 2 != 0) {
     fail("model.d_model = ", model.d_model,
@@ -120,6 +132,7 @@ void check_values(const Config& config) {
   for (const auto& [key, spec] : {std::pair{"encoder", &config.attention.encoder},
                                   {"decoder", &config.attention.decoder},
                                   {"cross", &config.attention.cross}}) {
+    if (spec == &config.attention.cross && *spec == no_attention) continue;  // check_kind() says where
     try {
       full_spec(*spec);
     } catch (const Error& error) {

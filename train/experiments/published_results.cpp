@@ -18,6 +18,7 @@ namespace {
 Measure measure_named(const std::string& word) {
   if (word == "accuracy") return Measure::accuracy;
   if (word == "loss") return Measure::loss;
+  if (word == "bleu") return Measure::bleu;
   if (word == "crossover") return Measure::crossover;
   if (word == "steps_per_second") return Measure::steps_per_second;
   if (word == "sooner") return Measure::sooner;
@@ -56,13 +57,14 @@ PublishedTable table_of(const std::string& name, const Json& json) {
                      .runs_of = text_or_nothing(json, "runs_of"),
                      .bubbles = flag(json, "bubbles"),
                      .maps = flag(json, "maps"),
+                     .lengths = flag(json, "lengths"),
                      .columns = {},
                      .rows = {}};
   for (const auto& [column, metadata] : json.at("columns").members())
     out.columns.push_back({column, text_or_nothing(metadata, "preset"),
                            out.measure == Measure::crossover ? metadata.at("head_dim").integer() : 0,
                            flag(metadata, "causal"), text_or_nothing(metadata, "real_data"),
-                           text_or_nothing(metadata, "note")});
+                           text_or_nothing(metadata, "note"), text_or_nothing(metadata, "sentence")});
   for (const auto& [row, metadata] : json.at("rows").members()) {
     PublishedRow one = row_of(row, metadata);
     if (one.values.size() != out.columns.size())
@@ -101,6 +103,7 @@ const std::string& PublishedRow::attention_on(const PublishedColumn& column) con
 }
 
 std::string why_unknown(const std::string& spec) {
+  if (spec == "none") return "";
   try {
     full_spec(spec);
     return "";

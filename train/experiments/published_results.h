@@ -13,6 +13,7 @@ namespace heed {
 enum class Measure {
   accuracy,          ///< percent of the test split; tolerance in points
   loss,              ///< nats on the validation split; tolerance in nats
+  bleu,              ///< of the test split, 0 to 100; tolerance in points
   crossover,         ///< a sequence length, lower is better; tolerance is a fraction of the paper's
   steps_per_second,  ///< speed relative to the first row; tolerance is a fraction of the paper's
   sooner             ///< speedup until the first row's last training loss is reached
@@ -20,18 +21,19 @@ enum class Measure {
 
 /// One task of a table.
 struct PublishedColumn {
-  std::string name;       ///< as the paper calls it
-  std::string preset;     ///< of our run; empty for a crossover
-  int64_t head_dim = 0;   ///< of a crossover, which has no preset
-  bool causal = false;    ///< of a crossover: with a causal mask
-  std::string real_data;  ///< the --data that the paper's values are for; empty: none
-  std::string note{};     ///< explains the paper's value where necessary
+  std::string name;        ///< as the paper calls it
+  std::string preset;      ///< of our run; empty for a crossover
+  int64_t head_dim = 0;    ///< of a crossover, which has no preset
+  bool causal = false;     ///< of a crossover: with a causal mask
+  std::string real_data;   ///< the --data that the paper's values are for; empty: none
+  std::string note{};      ///< explains the paper's value where necessary
+  std::string sentence{};  ///< draws the cross-attention of each model while it translates this; empty: none
 };
 
 /// One model of a table.
 struct PublishedRow {
   std::string name;                                             ///< the model, as the paper calls it
-  std::string attention;                                        ///< empty: show only the published values
+  std::string attention;                                        ///< "none": a model without; empty: not run
   std::vector<double> values;                                   ///< one per column; NaN: none
   std::string note;                                             ///< what differs from the paper; may be empty
   std::map<std::string, std::string> attention_in{};            ///< by column, where it is not `attention`
@@ -43,15 +45,16 @@ struct PublishedRow {
 
 /// A table of a paper.
 struct PublishedTable {
-  std::string name;                      ///< for `heed reproduce`
-  std::string about;                     ///< one line
-  std::string source;                    ///< authors, year, table, arXiv number
-  Measure measure = Measure::accuracy;   ///< unit of the values, and what the tolerance means
-  double tolerance = 0;                  ///< see Measure
-  std::string metric{};                  ///< validation metric to compare with; empty: the score itself
-  std::string runs_of{};                 ///< the table whose runs these are too; empty: its own
-  bool bubbles = false;                  ///< draws accuracy over speed, with memory as area
-  bool maps = false;                     ///< draws the attention maps of the trained models side by side
+  std::string name;                     ///< for `heed reproduce`
+  std::string about;                    ///< one line
+  std::string source;                   ///< authors, year, table, arXiv number
+  Measure measure = Measure::accuracy;  ///< unit of the values, and what the tolerance means
+  double tolerance = 0;                 ///< see Measure
+  std::string metric{};                 ///< validation metric to compare with; empty: the score itself
+  std::string runs_of{};                ///< the table whose runs these are too; empty: its own
+  bool bubbles = false;                 ///< draws accuracy over speed, with memory as area
+  bool maps = false;                    ///< draws the attention maps of the trained models side by side
+  bool lengths = false;  ///< draws BLEU over the length of the source, with a table of the same
   std::vector<PublishedColumn> columns;  ///< tasks
   std::vector<PublishedRow> rows;        ///< models
 };
@@ -62,7 +65,7 @@ const std::vector<PublishedTable>& published();
 const PublishedTable& published_table(const std::string& name);
 
 /// Why this program cannot run an attention: it has none of this name, or not this option. Empty where it
-/// can.
+/// can, and for "none", of models without attention.
 std::string why_unknown(const std::string& spec);
 
 /// The comparison of our value with the paper's.

@@ -89,9 +89,12 @@ Config config_of(const Work& work, const ReproductionOptions& options, int64_t s
   Config config = make_config(work.column->preset);
   const std::string& spec = work.row->attention_on(*work.column);
   const std::string where = "published_results.json: ";
-  config.set("attention.encoder", spec, where);
-  config.set("attention.decoder", spec, where);
   for (const auto& [key, value] : work.row->settings) config.set(key, value, where);
+  if (config.model.kind == ModelKind::seq2seq) {
+    config.set("attention.cross", spec, where);
+  } else {
+    for (const char* place : {"attention.encoder", "attention.decoder"}) config.set(place, spec, where);
+  }
   options.adjust(config);
   const auto data = options.data.find(work.column->name);
   if (data != options.data.end()) config.set("data.path", data->second, "--data: ", SetBy::command_line);

@@ -96,6 +96,14 @@ std::string draw_bubbles(const PublishedTable& table, const ReproductionOptions&
 /// Draws the maps of all finished models of each column side by side; the lines of the page that show them.
 std::string draw_maps(const PublishedTable& table, const ReproductionOptions& options,
                       const std::vector<Work>& all);
+/// BLEU by the length of the source: a table, a picture and a CSV for each column with a finished run; the
+/// lines of the page that show them.
+std::string draw_by_length(const PublishedTable& table, const ReproductionOptions& options,
+                           const std::vector<Work>& all, const EndedRuns& ended);
+/// Draws the cross-attention of each finished model while it translates the column's sentence: of the
+/// sharpest head of its first run; the lines of the page that show them.
+std::string draw_alignments(const PublishedTable& table, const ReproductionOptions& options,
+                            const std::vector<Work>& all);
 /// Draws the time of a forward pass over the length, from what cross_cells() has measured; the lines of the
 /// page that show it.
 std::string draw_lengths(const PublishedTable& table, const ReproductionOptions& options,

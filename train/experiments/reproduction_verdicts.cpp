@@ -45,6 +45,7 @@ double score_in(const PublishedTable& table, const ComparedRun& run) {
   for (const auto& [name, value] : run.scores) {
     if (table.measure == Measure::accuracy && name == "accuracy") return 100 * value;
     if (table.measure == Measure::loss && name == "loss") return value;
+    if (table.measure == Measure::bleu && name == "bleu") return value;
   }
   return NAN;
 }
@@ -154,7 +155,8 @@ std::string grouped(int64_t number) {
 }
 
 std::string curve_score(const PublishedTable& table) {
-  return table.metric.empty() ? "accuracy" : table.metric;
+  if (!table.metric.empty()) return table.metric;
+  return table.measure == Measure::bleu ? "bleu" : "accuracy";
 }
 
 Cell judged(const PublishedTable& table, const ReproductionOptions& options, const Work& work,

@@ -51,10 +51,11 @@ struct ScoreBaseline {
 
 /// The result of scoring a test split.
 struct Evaluation {
-  Scores scores;                       ///< on the whole test split
-  std::vector<std::string> notes;      ///< lines of text, such as a metric's signature
-  std::vector<ReportSample> samples;   ///< some outputs, for the report
-  std::optional<Confusion> confusion;  ///< of a classifier; else empty
+  Scores scores;                          ///< on the whole test split
+  std::vector<std::string> notes;         ///< lines of text, such as a metric's signature
+  std::vector<ReportSample> samples;      ///< some outputs, for the report
+  std::vector<ReportSample> sentences{};  ///< of a translator: every test sentence with its output
+  std::optional<Confusion> confusion;     ///< of a classifier; else empty
 };
 
 /// A part of a validation's work, and how much of it that is: compute() does `some` of `all` units.

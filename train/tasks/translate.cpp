@@ -39,8 +39,11 @@ class Translate final : public Task {
 
   std::unique_ptr<Module> model(const Config& config, Rng& rng) const override {
     if (config.model.kind == ModelKind::seq2seq) {
-      return std::make_unique<Seq2Seq>(config.model, config.model.recurrent, data_.source().size(),
-                                       data_.target().size(), attention_factory(config.attention.cross), rng);
+      const Seq2SeqOptions& recurrent = config.model.recurrent;
+      return std::make_unique<Seq2Seq>(
+          config.model, recurrent, data_.source().size(), data_.target().size(),
+          has_attention(recurrent.wiring) ? attention_factory(config.attention.cross) : AttentionFactory(),
+          rng);
     }
     return std::make_unique<EncoderDecoder>(
         config.model, data_.source().size(), data_.target().size(),
@@ -169,8 +172,10 @@ class Translate final : public Task {
                  : text("beam ", decode.beam_size, ", length penalty ", decode.length_penalty)),
         "BLEU  " + bleu_signature(), "chrF  " + chrf_signature(), bleu.summary(),
         text("copying the source scores BLEU ", std::round(100 * corpus_bleu(copied, wanted).score) / 100)};
-    for (size_t i = 0; i < std::min<size_t>(pairs.size(), 20); ++i)
-      out.samples.push_back({pairs[i].source, wanted[i], made[i]});
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      out.sentences.push_back({pairs[i].source, wanted[i], made[i]});
+      if (i < 20) out.samples.push_back(out.sentences.back());
+    }
     return out;
   }
 

@@ -262,7 +262,7 @@ TEST_CASE("command line: everything that can be listed is") {
     for (const CommandOption& option : command.options)
       CHECK_THAT(page, containing(text("- `--", option.name)));
   }
-  check_refused(shell, {"list", "presets", "--markdown"}, 2, {"attention, commands and settings"});
+  check_refused(shell, {"list", "presets", "--markdown"}, 2, {"attention, layers, commands and settings"});
   const Result none = shell.run({"list", "runs"});
   CHECK(none.code == 0);
   CHECK(none.out.empty());

@@ -333,6 +333,37 @@ TEST_CASE("config: a setting in the environment is refused by its variable's nam
   CHECK_THROWS_WITH(make_config("lm"), containing("HEED_MODEL_D_MODEL: model.d_model = wide"));
 }
 
+TEST_CASE("config: translate-base is the base model of 2017") {
+  Config config = make_config("translate-base");
+  const std::map<std::string, std::string> values = values_of(config);
+  for (const auto& [key, value] : std::map<std::string, std::string>{{"model.kind", "transformer"},
+                                                                     {"model.d_model", "512"},
+                                                                     {"model.heads", "8"},
+                                                                     {"model.d_ff", "2048"},
+                                                                     {"model.layers", "6"},
+                                                                     {"model.dropout", "0.1"},
+                                                                     {"model.norm", "post"},
+                                                                     {"model.position", "sinusoid"},
+                                                                     {"model.tie_embeddings", "all"},
+                                                                     {"data.joint", "true"},
+                                                                     {"data.vocabulary", "37000"},
+                                                                     {"train.label_smoothing", "0.1"},
+                                                                     {"train.warmup_steps", "4000"},
+                                                                     {"train.beta2", "0.98"},
+                                                                     {"train.epsilon", "1e-09"},
+                                                                     {"train.batch_tokens", "25000"},
+                                                                     {"train.max_steps", "100000"},
+                                                                     {"decode.beam_size", "4"}}) {
+    CAPTURE(key);
+    CHECK(values.at(key) == value);
+  }
+  // Equation 3: d^-0.5 min(t^-0.5, t 4000^-1.5), whose peak is at step 4,000.
+  const auto rate = [&](int64_t step) { return config.train.schedule.at(step, 100000, 512); };
+  CHECK(rate(4000) == Approx(1 / std::sqrt(512.0 * 4000)));
+  CHECK(rate(1000) == Approx(rate(4000) / 4));
+  CHECK(rate(16000) == Approx(rate(4000) / 2));
+}
+
 TEST_CASE("config: translate-conti has the published settings to the letter") {
   Config config = make_config("translate-conti");
   const std::map<std::string, std::string> published{{"model.d_model", "512"},

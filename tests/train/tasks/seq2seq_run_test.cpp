@@ -93,6 +93,24 @@ TEST_CASE("seq2seq: every cross-attention that goes step by step learns, transla
   }
 }
 
+TEST_CASE("seq2seq: a fixed context learns, translates by beams too, and has no map") {
+  for (const std::string wiring : {"sutskever", "cho"}) {
+    CAPTURE(wiring);
+    Fresh run(small(recurrent("lstm", wiring, "none"), {{"data.num_examples", "60"}}));
+    const Tensor loss = run.config.task->loss(*run.model, run.config.task->batch(0), {.rng = &run.rng});
+    check_listed(*run.model, loss);
+    backward(loss);
+    for (const DecodeOptions& decode : {DecodeOptions{}, DecodeOptions{.beam_size = 3}}) {
+      const Evaluation scored = run.config.task->test(*run.model, decode);
+      for (const auto& [name, value] : scored.scores.list) CHECK(std::isfinite(value));
+      CHECK(scored.sentences.size() == 8);
+    }
+    std::string caption;
+    CHECK(run.config.task->maps(*run.model, "The old man smiles.", caption).empty());
+    CHECK_THAT(caption, containing("The old man smiles."));
+  }
+}
+
 TEST_CASE("seq2seq: greedy decoding is the most probable word of one call, step after step") {
   Fresh run(small(recurrent("lstm", "luong", "additive"), {{"model.dropout", "0"}}));
   const auto& model = dynamic_cast<const TranslationModel&>(*run.model);
@@ -112,7 +130,7 @@ TEST_CASE("seq2seq: greedy decoding is the most probable word of one call, step 
 TEST_CASE("seq2seq: a resumed run is bit-identical to an uninterrupted one") {
   for (const Settings& settings :
        {recurrent("lstm", "bahdanau", "additive"), recurrent("gru", "luong", "softmax"),
-        recurrent("lstm", "luong", "dot", "false")}) {
+        recurrent("lstm", "luong", "dot", "false"), recurrent("lstm", "cho", "none")}) {
     const auto config = [&] { return small(settings, {{"model.layers", "2"}, {"train.max_steps", "6"}}); };
     Scratch scratch;
     const TrainResult whole = sit(scratch / "whole", config());
@@ -137,6 +155,21 @@ TEST_CASE("seq2seq: what makes no sense is refused in words") {
              containing("model.input_feeding = false") && containing("--wiring luong"));
   CHECK_THAT(message_of({{"model.kind", "seq2seq"}, {"model.d_model", "9"}, {"model.heads", "3"}}),
              containing("model.d_model = 9 is odd"));
+  CHECK_THAT(
+      message_of({{"model.kind", "seq2seq"}, {"model.wiring", "cho"}, {"model.input_feeding", "false"}}),
+      containing("with cho nothing is fed back"));
+  for (const Settings& none : {Settings{}, Settings{{"model.kind", "seq2seq"}, {"model.wiring", "luong"}}}) {
+    Settings settings = none;
+    settings.emplace_back("attention.cross", "none");
+    CHECK_THAT(message_of(settings),
+               containing("attention.cross = none") && containing("--wiring sutskever"));
+  }
+  CHECK_THAT(message_of({{"attention.encoder", "none"}}), containing("attention.encoder"));
+  Config fixed = make_config("translate-seq2seq");  // whose own cross-attention is left as it is
+  fixed.set("model.wiring", "cho", "");
+  fixed.check();
+  fixed.set("attention.cross", "dot", "--cross-attention: ", SetBy::command_line);
+  CHECK_THROWS_WITH(fixed.check(), containing("model.wiring = cho has no attention"));
   CHECK_THAT(message_of({{"model.kind", "seqtoseq"}}), containing("transformer") && containing("seq2seq"));
   Config other = make_config("lm");
   other.set("model.kind", "seq2seq", "--model: ");

@@ -1,0 +1,166 @@
+// Counts what the table of layer types declares.
+#include <algorithm>
+#include <bitset>
+#include <cmath>
+#include <map>
+
+#include "heed/attention/counted_cost.h"
+#include "heed/attention/layer_table.h"
+#include "heed/autograd/node.h"
+#include "heed/core/operation_count.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t narrow = 16;                       // width at which connections are looked for
+constexpr int64_t changed_at_once = 32;              // input positions, each in a copy of the sequence
+constexpr int64_t long_side = 256, wide_side = 128;  // of a step whose operations are counted
+
+Tensor drawn(const Shape& shape, uint64_t seed) {
+  Rng rng(seed);
+  const Tensor x(shape, DType::f32);
+  fill_normal(x, 0, 1, rng);
+  return x;
+}
+
+/// Operations of one forward and backward pass of a layer that is no attention.
+double operations_of_layer(const LayerType& type, int64_t length, int64_t width) {
+  const LayerFunction layer = type.make(length, width, 0);
+  const Tensor x = leaf(drawn(Shape{1, length, width}, 1)), dy = drawn(x.shape(), 2);
+  Count::reset();
+  backward(layer(x), dy);
+  return static_cast<double>(Count::flops().load());
+}
+
+Growth counted_time(const LayerType& type) {
+  if (!type.attention.empty()) {
+    const Spec spec = parse_spec(type.attention);
+    const Variant& variant = variant_named(spec.name);
+    return counted_growth(variant).time;
+  }
+  const double base = operations_of_layer(type, long_side, wide_side);
+  return {.length = std::log2(operations_of_layer(type, 2 * long_side, wide_side) / base),
+          .width = std::log2(operations_of_layer(type, long_side, 2 * wide_side) / base)};
+}
+
+/// Which outputs of a layer depend on which inputs.
+class Connections {
+ public:
+  explicit Connections(int64_t length) : length_(length), rows_(static_cast<size_t>(length)) {}
+  void set(size_t output, size_t input) { rows_[output].set(input); }
+  bool complete() const {
+    return std::all_of(rows_.begin(), rows_.end(),
+                       [&](const Row& row) { return static_cast<int64_t>(row.count()) == length_; });
+  }
+  /// Those of this layer on top of `below`.
+  Connections over(const Connections& below) const {
+    Connections out(length_);
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      for (size_t middle = 0; middle < rows_.size(); ++middle) {
+        if (rows_[i].test(middle)) out.rows_[i] |= below.rows_[middle];
+      }
+    }
+    return out;
+  }
+  bool operator==(const Connections& other) const { return rows_ == other.rows_; }
+
+ private:
+  using Row = std::bitset<layer_lengths[1]>;
+  int64_t length_;
+  std::vector<Row> rows_;  // of outputs; a bit for each input
+};
+
+Connections connections_of(const LayerFunction& layer, int64_t length) {
+  const NoGrad no_grad;
+  const Tensor x = drawn(Shape{1, length, narrow}, 3), other = drawn(x.shape(), 4);
+  const std::vector<float> plain = x.to_host(), changed = other.to_host();
+  Connections out(length);
+  const auto row = static_cast<size_t>(narrow), sequence = static_cast<size_t>(length) * row;
+  for (int64_t begin = 0; begin < length; begin += changed_at_once) {
+    const int64_t count = std::min(changed_at_once, length - begin);
+    std::vector<float> copies;  // the sequence as it is, then one for each changed position
+    for (int64_t i = 0; i <= count; ++i) copies.insert(copies.end(), plain.begin(), plain.end());
+    for (int64_t i = 0; i < count; ++i) {
+      const size_t at = static_cast<size_t>(begin + i) * row;
+      std::copy_n(changed.begin() + static_cast<std::ptrdiff_t>(at), row,
+                  copies.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i + 1) * sequence + at));
+    }
+    const std::vector<float> y = layer(Tensor::of<float>(copies, Shape{count + 1, length, narrow})).to_host();
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t t = 0; t < length; ++t) {
+        const auto base = y.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(t) * row);
+        const auto mine = base + static_cast<std::ptrdiff_t>(static_cast<size_t>(i + 1) * sequence);
+        if (!std::equal(base, base + narrow, mine))
+          out.set(static_cast<size_t>(t), static_cast<size_t>(begin + i));
+      }
+    }
+  }
+  return out;
+}
+
+double growth_between(double low, double high) { return std::log2(high / low); }
+
+}  // namespace
+
+int64_t layers_to_connect(const LayerType& type, int64_t length) {
+  if (length < 1 || length > layer_lengths[1])
+    fail("layers_to_connect: a length of ", length, ". It must be 1 to ", layer_lengths[1], ".");
+  const Connections first = connections_of(type.make(length, narrow, 0), length);
+  Connections all = first;
+  for (int64_t layers = 1; layers <= length; ++layers) {
+    if (all.complete()) return layers;
+    const Connections more = type.same_at_any_depth
+                                 ? first.over(all)
+                                 : connections_of(type.make(length, narrow, layers), length).over(all);
+    if (type.same_at_any_depth && more == all) return 0;
+    all = more;
+  }
+  return 0;
+}
+
+int64_t longest_chain(const LayerType& type, int64_t length) {
+  const Tensor x = leaf(drawn(Shape{1, length, narrow}, 3));
+  const Tensor y = type.make(length, narrow, 0)(x);
+  // Nodes are numbered in the order of their making, so inputs come before what is made of them.
+  std::map<uint64_t, const Node*> nodes;
+  std::vector<const Node*> open{y.node().get()};
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    if (node == nullptr || !nodes.emplace(node->order, node).second) continue;
+    for (const auto& input : node->inputs) open.push_back(input.get());
+  }
+  std::map<const Node*, int64_t> depth;
+  int64_t longest = 0;
+  for (const auto& [order, node] : nodes) {
+    int64_t before = 0;
+    for (const auto& input : node->inputs) {
+      if (input != nullptr) before = std::max(before, depth[input.get()]);
+    }
+    depth[node] = node->inputs.empty() ? 0 : before + 1;
+    longest = std::max(longest, depth[node]);
+  }
+  return longest;
+}
+
+LayerCounts count_layer(const LayerType& type) {
+  LayerCounts out{.time = counted_time(type)};
+  for (const int i : {0, 1}) {
+    out.chain[i] = longest_chain(type, layer_lengths[i]);
+    out.layers[i] = layers_to_connect(type, layer_lengths[i]);
+  }
+  const auto real = [](int64_t count) { return static_cast<double>(count); };
+  out.sequential = growth_between(real(out.chain[0]), real(out.chain[1]));
+  out.path = out.layers[0] > 0 && out.layers[1] > 0
+                 ? growth_between(real(out.layers[0]), real(out.layers[1])) + out.sequential
+                 : NAN;
+  return out;
+}
+
+std::vector<LayerCounts> count_layers() {
+  std::vector<LayerCounts> out;
+  for (const LayerType& type : layer_types()) out.push_back(count_layer(type));
+  return out;
+}
+
+}  // namespace heed

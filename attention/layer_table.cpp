@@ -1,0 +1,143 @@
+// The table of layer types as text, Markdown and JSON.
+#include "heed/attention/layer_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "heed/core/io/json.h"
+
+namespace heed {
+namespace {
+
+using Cells = std::vector<std::string>;
+
+std::string two_decimals(double value) {
+  char out[32];
+  std::snprintf(out, sizeof out, "%.2f", value);
+  return out;
+}
+
+/// "n^1.00 d^1.98"
+std::string counted_growth_text(const Growth& growth) {
+  return "n^" + two_decimals(growth.length) + " d^" + two_decimals(growth.width);
+}
+
+/// "5 to 6 layers", "1 layer", "not in n layers"
+std::string layers_words(const LayerCounts& counts) {
+  if (counts.layers[0] == 0 || counts.layers[1] == 0) return "not in n layers";
+  if (counts.layers[0] == counts.layers[1])
+    return text(counts.layers[0], counts.layers[0] == 1 ? " layer" : " layers");
+  return text(counts.layers[0], " to ", counts.layers[1], " layers");
+}
+
+std::vector<Cells> layer_cells(const std::vector<LayerCounts>& counts) {
+  const bool counted = !counts.empty();
+  std::vector<Cells> out{
+      {"layer", "complexity", "sequential operations", "maximum path", "attention", "from"}};
+  if (counted) {
+    out[0] = {"layer",   "complexity", "counted", "sequential operations", "counted", "maximum path",
+              "counted", "attention",  "from"};
+  }
+  for (size_t i = 0; i < layer_types().size(); ++i) {
+    const LayerType& type = layer_types()[i];
+    if (!counted) {
+      out.push_back({type.name, type.complexity, type.sequential, type.path, type.attention, type.paper});
+      continue;
+    }
+    const LayerCounts& found = counts.at(i);
+    out.push_back({type.name, type.complexity, counted_growth_text(found.time), type.sequential,
+                   "n^" + two_decimals(found.sequential), type.path,
+                   std::isfinite(found.path) ? text("n^", two_decimals(found.path), ", ", layers_words(found))
+                                             : layers_words(found),
+                   type.attention, type.paper});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string layers_text(const std::vector<LayerCounts>& counts) {
+  const std::vector<Cells> table = layer_cells(counts);
+  std::vector<size_t> width(table[0].size());
+  for (const Cells& row : table) {
+    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  }
+  std::string out;
+  for (const Cells& row : table) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(width[i] - row[i].size() + 2, ' ');
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+std::string layers_markdown(const std::vector<LayerCounts>& counts) {
+  std::string out =
+      "# Layer types\n\n"
+      "What mixes the positions of a sequence, and what it costs: the table of Vaswani et al. 2017 with more "
+      "rows. Made by\n"
+      "`heed list layers --counted --markdown`; a test keeps it fresh.\n\n"
+      "n is the length, d the width, k the taps of a convolution, r the keys of a window, c a chunk or "
+      "block, m "
+      "the slots,\n"
+      "landmarks or features. **Complexity** is what one layer computes; *counted* are the exponents of its "
+      "operations in a\n"
+      "training step, by doubling n and d (attention without its projections). **Sequential operations** "
+      "must "
+      "follow each\n"
+      "other; *counted* is the exponent of the longest chain of recorded operations; what goes on inside one "
+      "kernel is not seen.\n"
+      "**Maximum path** is the number of layers, or of steps within a recurrent one, between any two "
+      "positions; "
+      "*counted*\n"
+      "is its exponent, and the layers until every output depends on every input";
+  out += text(", at n = ", layer_lengths[0], " and ", layer_lengths[1],
+              ".\nWindows are 16 keys to either side there, convolutions have 3 taps, dilated by 1, 3, 9, "
+              "...; a recurrent layer reads both\nways.\n\n");
+  const std::vector<Cells> table = layer_cells(counts);
+  for (const Cells& row : table) {
+    out += "|";
+    for (const std::string& cell : row) out += " " + cell + " |";
+    out += "\n";
+    if (&row != &table.front()) continue;
+    out += "|";
+    for (size_t i = 0; i < row.size(); ++i) out += "---|";
+    out += "\n";
+  }
+  return out;
+}
+
+std::string layers_json(const std::vector<LayerCounts>& counts) {
+  Json out{Json::List{}};
+  for (size_t number = 0; number < layer_types().size(); ++number) {
+    const LayerType& type = layer_types()[number];
+    Json row =
+        Json::object({{"layer", type.name},
+                      {"complexity", type.complexity},
+                      {"sequential", type.sequential},
+                      {"path", type.path},
+                      {"attention", type.attention},
+                      {"from", type.paper},
+                      {"time", Json::object({{"length", type.time.length}, {"width", type.time.width}})}});
+    if (!counts.empty()) {
+      const LayerCounts& found = counts.at(number);
+      Json lengths{Json::List{}}, chain{Json::List{}}, layers{Json::List{}};
+      for (const int i : {0, 1}) {
+        lengths.push(layer_lengths[i]);
+        chain.push(found.chain[i]);
+        layers.push(found.layers[i]);
+      }
+      row.set(
+          "counted",
+          Json::object({{"time", Json::object({{"length", found.time.length}, {"width", found.time.width}})},
+                        {"lengths", lengths},
+                        {"chain", chain},
+                        {"layers", layers}}));
+    }
+    out.push(std::move(row));
+  }
+  return out.dump(1) + "\n";
+}
+
+}  // namespace heed

@@ -1,0 +1,104 @@
+// The rows of the table of layer types.
+#include "heed/attention/layer_table.h"
+#include "heed/nn/convolution.h"
+#include "heed/nn/recurrent.h"
+
+namespace heed {
+namespace {
+
+LayerType attention_layer(const std::string& name, const std::string& spec, const std::string& complexity,
+                          const std::string& sequential, const std::string& path) {
+  const Variant& variant = variant_named(parse_spec(spec).name);
+  return {.name = name,
+          .attention = spec,
+          .complexity = complexity,
+          .sequential = sequential,
+          .path = path,
+          .paper = variant.traits.paper,
+          .time = variant.traits.time,
+          .make = [spec](int64_t length, int64_t width, int64_t depth) -> LayerFunction {
+            Rng rng(static_cast<uint64_t>(depth + 1));
+            const std::shared_ptr<Attention> made =
+                make_attention(spec, {.d_model = width, .max_length = length}, rng);
+            return [made](const Tensor& x) { return made->forward({.queries = x, .keys = x}); };
+          }};
+}
+
+LayerType recurrent_layer(const std::string& name, CellKind cell, const std::string& paper) {
+  return {.name = name,
+          .complexity = "n d^2",
+          .sequential = "n",
+          .path = "n",
+          .paper = paper,
+          .time = {.length = 1, .width = 2},
+          .make = [cell](int64_t, int64_t width, int64_t depth) -> LayerFunction {
+            Rng rng(static_cast<uint64_t>(depth + 1));
+            const auto made = std::make_shared<Recurrent>(
+                width, width, RecurrentOptions{.cell = cell, .bidirectional = true}, rng);
+            return [made](const Tensor& x) { return (*made)(x, {}, nullptr); };
+          }};
+}
+
+constexpr int64_t taps = 3;  // k
+
+LayerType gated_convolution() {
+  return {.name = "convolution, gated",
+          .complexity = "k n d^2",
+          .sequential = "1",
+          .path = "n / k",
+          .paper = "ConvS2S, Gehring et al. 2017",
+          .time = {.length = 1, .width = 2},
+          .make = [](int64_t, int64_t width, int64_t depth) -> LayerFunction {
+            Rng rng(static_cast<uint64_t>(depth + 1));
+            const auto made = std::make_shared<GatedConvolution>(width, Taps{.count = taps}, rng);
+            return [made](const Tensor& x) { return (*made)(x, {}); };
+          }};
+}
+
+LayerType dilated_convolution() {
+  return {.name = "convolution, dilated",
+          .complexity = "k n d^2",
+          .sequential = "1",
+          .path = "log_k n",
+          .paper = "ByteNet, Kalchbrenner et al. 2016",
+          .time = {.length = 1, .width = 2},
+          .make = [](int64_t, int64_t width, int64_t depth) -> LayerFunction {
+            Rng rng(static_cast<uint64_t>(depth + 1));
+            Taps dilated{.count = taps};
+            for (int64_t i = 0; i < depth; ++i) dilated.dilation *= taps;
+            const auto made = std::make_shared<DilatedConvolution>(width, dilated, rng);
+            return [made](const Tensor& x) { return (*made)(x, {}); };
+          },
+          .same_at_any_depth = false};
+}
+
+}  // namespace
+
+const std::vector<LayerType>& layer_types() {
+  static const std::vector<LayerType> all{
+      attention_layer("self-attention", "softmax", "n^2 d", "1", "1"),
+      recurrent_layer("recurrent, LSTM", CellKind::lstm, "Hochreiter and Schmidhuber 1997"),
+      recurrent_layer("recurrent, GRU", CellKind::gru, "Cho et al. 2014"),
+      gated_convolution(),
+      dilated_convolution(),
+      attention_layer("restricted self-attention", "window:left=16,right=16", "r n d", "1", "n / r"),
+      attention_layer("sparse, strided", "strided", "n sqrt(n) d", "1", "2"),
+      attention_layer("sparse, fixed", "fixed", "n sqrt(n) d", "1", "2"),
+      attention_layer("window and global tokens", "longformer:window=16", "r n d", "1", "2"),
+      attention_layer("window, global and random blocks", "bigbird", "c n d", "1", "2"),
+      attention_layer("hashing", "reformer:chunk=16", "c n d + n log n", "1", "log n"),
+      attention_layer("clusters", "routing", "n sqrt(n) d", "1", "log n"),
+      attention_layer("sorted blocks", "sinkhorn", "n sqrt(n) d", "1", "log n"),
+      attention_layer("projected keys", "linformer", "m n d", "1", "1"),
+      attention_layer("landmarks", "nystromformer", "m n d", "1", "1"),
+      attention_layer("sampled queries", "informer", "n log n d", "1", "1"),
+      attention_layer("hierarchy of blocks", "h_transformer", "c n d", "log n", "1"),
+      attention_layer("kernel elu + 1", "linear", "n d^2", "1", "1"),
+      attention_layer("random features", "performer", "n m d", "1", "1"),
+      attention_layer("polynomial of degree 1", "fastmax:p=1", "n d^2", "1", "1"),
+      attention_layer("polynomial of degree 2", "fastmax", "n d^3", "1", "1"),
+  };
+  return all;
+}
+
+}  // namespace heed

@@ -1,0 +1,50 @@
+// BLEU by the length of the source sentence: shows where a translator fails on long sentences.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heed/core/io/json.h"
+#include "heed/train/report/report.h"
+
+namespace heed {
+
+/// The score of the sentences whose source has `from` to `to` words.
+struct LengthBucket {
+  int64_t from = 0;         ///< words of the source at least
+  int64_t to = 0;           ///< words of the source at most
+  int64_t sentences = 0;    ///< how many there are; at least 1
+  double bleu = 0;          ///< corpus BLEU of them alone, 0 to 100
+  double length_ratio = 0;  ///< tokens of the outputs over tokens of the references
+};
+
+/// The words in a bucket, where nobody says it.
+inline constexpr int64_t usual_bucket_words = 5;
+
+/// Splits sentences by the words of their sources, at white space, into buckets of `words` lengths: 1 to
+/// `words`, and so on; an empty source counts as one word. Buckets without a sentence are left out. Each is
+/// scored by corpus_bleu(). A usage error when the numbers of sentences differ, or for `words` below 1.
+std::vector<LengthBucket> bleu_by_length(std::span<const std::string> sources,
+                                         std::span<const std::string> outputs,
+                                         std::span<const std::string> references,
+                                         int64_t words = usual_bucket_words);
+/// The same for every test sentence of a translator; none for another task's evaluation.
+std::vector<LengthBucket> bleu_by_length(std::span<const ReportSample> sentences,
+                                         int64_t words = usual_bucket_words);
+
+/// The buckets as a JSON list of objects with the names of the members.
+Json to_json(const std::vector<LengthBucket>& buckets);
+/// The inverse of to_json(). Fault::data for anything else.
+std::vector<LengthBucket> length_buckets(const Json& list);
+
+/// BLEU over the middle of each bucket, as a line of this name.
+Series length_series(const std::string& name, const std::vector<LengthBucket>& buckets);
+/// A chart of such lines.
+Chart length_chart(std::vector<Series> series);
+
+/// "11-15", or "7" for a bucket of one length.
+std::string to_string(const LengthBucket& bucket);
+
+}  // namespace heed
