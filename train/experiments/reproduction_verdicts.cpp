@@ -45,6 +45,15 @@ double score_in(const PublishedTable& table, const ComparedRun& run) {
   for (const auto& [name, value] : run.scores) {
     if (table.measure == Measure::accuracy && name == "accuracy") return 100 * value;
     if (table.measure == Measure::loss && name == "loss") return value;
+    if (table.measure == Measure::bleu && name == "bleu") return value;
+  }
+  return NAN;
+}
+
+/// The loss on the test split, in nats a token; NaN: none.
+double loss_of(const ComparedRun& run) {
+  for (const auto& [name, value] : run.scores) {
+    if (name == "loss") return value;
   }
   return NAN;
 }
@@ -153,13 +162,14 @@ std::string grouped(int64_t number) {
 }
 
 std::string curve_score(const PublishedTable& table) {
-  return table.metric.empty() ? "accuracy" : table.metric;
+  if (!table.metric.empty()) return table.metric;
+  return table.measure == Measure::bleu ? "bleu" : "accuracy";
 }
 
 Cell judged(const PublishedTable& table, const ReproductionOptions& options, const Work& work,
             const EndedRuns& ended, const ComparedRun* first) {
   Cell cell = work.cell;
-  std::vector<double> values, scores;
+  std::vector<double> values, scores, losses, speeds;
   for (const PlannedRun& plan : work.plans) {
     const auto found = ended.find(plan.name);
     if (found == ended.end()) continue;
@@ -174,6 +184,8 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
     cell.baselines = run.baselines;
     cell.examples = run.examples;
     if (values.size() == 1) cell.validation = validation_text(table, run);
+    if (table.measure == Measure::bleu)
+      losses.push_back(loss_of(run)), speeds.push_back(run.steps_per_second);
     if (table.measure == Measure::accuracy) cell.baseline = baseline_text(run, spread_of(values).mean);
   }
   const std::string state = state_of(options, work, ended);
@@ -185,13 +197,17 @@ Cell judged(const PublishedTable& table, const ReproductionOptions& options, con
     cell.remark = text(values.size(), " seeds, deviation ", picture::fixed(cell.ours.deviation, 2));
   if (!table.metric.empty() && cell.remark.empty())
     cell.remark = text("over all of validation ", to_string(spread_of(scores)), "; ", work.column->note);
+  if (!losses.empty() && cell.remark.empty())
+    cell.remark = text("loss ", picture::fixed(spread_of(losses).mean, 3), ", ",
+                       picture::fixed(spread_of(speeds).mean, 1), " steps/s");
   settle(table, options, work, cell);
   return cell;
 }
 
 void settle(const PublishedTable& table, const ReproductionOptions& options, const Work& work, Cell& cell) {
   if (cell.ours.count == 0) return;
-  cell.verdict = verdict_on(table, cell.paper, cell.ours.mean, std::max(cell.ours.deviation, cell.error));
+  cell.verdict = verdict_on(table, cell.paper, cell.ours.mean, std::max(cell.ours.deviation, cell.error),
+                            work.row->tolerance);
   mind_data(table, options, work, cell);
   if (!work.row->note.empty() && cell.remark.empty()) cell.remark = work.row->note;
 }
