@@ -48,6 +48,24 @@ struct MapRecorder {
   std::vector<Map> maps;  ///< in the order of the forward pass
 };
 
+struct AttentionInput;
+
+/// Edits attentions in a forward pass: weights of their maps, or outputs of their heads. For ablation,
+/// patching and causal tracing (docs/how-to/edit-a-head.md). A pass without one takes the same path as ever.
+class HeadEditor {
+ public:
+  virtual ~HeadEditor() = default;
+  /// Heads of this attention, from 0, whose maps edit_map() replaces; none by default. They are computed from
+  /// the map, which the attention must have; the others stay as they are.
+  virtual std::vector<int64_t> mapped_heads(const Module&) const { return {}; }
+  /// The map to use in place of `map` [B, H, Tq, Tk], as a MapRecorder gets it: without dropout, and without
+  /// gradients of its weights. Called where mapped_heads() names heads; the others are ignored.
+  virtual Tensor edit_map(const Module&, const Tensor& map, const AttentionInput&) { return map; }
+  /// What the output projection reads in place of `heads`, the output of all heads [B, H, Tq, d]. Gradients
+  /// flow through it.
+  virtual Tensor edit_heads(const Module&, const Tensor& heads, const AttentionInput&) { return heads; }
+};
+
 /// How likely a model finds the targets of a batch, for auxiliary losses that depend on it.
 struct Likelihood {
   Tensor of_sequences;  ///< [B], nats: log p of the targets of each sequence, without history
@@ -93,6 +111,7 @@ struct ForwardContext {
   Rng* rng = nullptr;                 ///< random numbers of dropout and sampling; null when evaluating
   MapRecorder* recorder = nullptr;    ///< receives attention maps; may be null
   AuxiliaryLosses* losses = nullptr;  ///< receives auxiliary losses; may be null
+  HeadEditor* editor = nullptr;       ///< edits maps and outputs of heads; may be null
   /// True in training: dropout is on and stochastic attentions sample.
   bool training() const { return rng != nullptr; }
 };

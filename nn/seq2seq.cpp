@@ -240,7 +240,7 @@ Tensor Seq2Seq::next(const Tensor& ids, Decoding& state) const {
       state.cache.size() == 1 ? dynamic_cast<RecurrentDecoder::State*>(state.cache[0].self.get()) : nullptr;
   if (own == nullptr) fail("seq2seq: this decoding is another model's. Use the one from new_cache().");
   const Tensor hidden = decoder(target(ids, state.length, nullptr), *own, *state.cache[0].cross,
-                                state.encoded, state.source, {});
+                                state.encoded, state.source, {.editor = state.editor});
   state.encoded = Tensor();
   state.length += ids.extent(1);
   return logits(reshape(slice(hidden, 1, ids.extent(1) - 1, ids.extent(1)), Shape{ids.extent(0), -1}));

@@ -248,7 +248,7 @@ Decoding EncoderDecoder::start(const Tensor& encoded, const Tensor& lengths) con
 
 Tensor EncoderDecoder::next(const Tensor& ids, Decoding& state) const {
   const Tensor hidden = decoder(target(ids, state.length, nullptr), Mask::causal(), state.encoded,
-                                state.source, &state.cache, {});
+                                state.source, &state.cache, {.editor = state.editor});
   state.encoded = Tensor();
   state.length += ids.extent(1);
   const Tensor last = slice(hidden, 1, ids.extent(1) - 1, ids.extent(1));
@@ -288,7 +288,7 @@ Decoding DecoderOnly::start() const {
 
 Tensor DecoderOnly::next(const Tensor& ids, Decoding& state) const {
   const Tensor hidden =
-      decoder(embedder(ids, state.length, nullptr), Mask::causal(), {}, {}, &state.cache, {});
+      decoder(embedder(ids, state.length, nullptr), Mask::causal(), {}, {}, &state.cache, {.editor = state.editor});
   state.length += ids.extent(1);
   const Tensor last = slice(hidden, 1, ids.extent(1) - 1, ids.extent(1));
   return logits(reshape(last, Shape{ids.extent(0), -1}));

@@ -87,6 +87,7 @@ struct Decoding {
   Mask source;                    ///< mask of the encoder's output in cross-attention
   Tensor encoded;                 ///< the encoder's output, for the first step only; cached afterwards
   int64_t length = 0;             ///< the position of the next token
+  HeadEditor* editor = nullptr;   ///< edits the heads of every step; may be null
   /// Hypothesis i becomes a copy of hypothesis order[i]; lengths follow.
   void reorder(const std::vector<int32_t>& order);
 };

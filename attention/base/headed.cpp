@@ -1,6 +1,7 @@
 // Multi-head projections.
 #include "heed/attention/base/headed.h"
 
+#include "heed/attention/base/head_edits.h"
 #include "heed/core/constant_table.h"
 #include "heed/core/kernels/elementwise/copy.h"
 #include "heed/core/launch.h"
@@ -92,7 +93,10 @@ Tensor HeadedAttention::forward(const AttentionInput& input) {
     else
       heads.k = split(project_ == Project::qkv ? key(input.keys) : query(input.keys));
   }
-  const Tensor joined = transpose(on_heads(ready(std::move(heads), input), input), 1, 2);  // [B, Tq, H, d]
+  heads = ready(std::move(heads), input);
+  const Tensor y =
+      input.context.editor == nullptr ? on_heads(std::move(heads), input) : on_edited_heads(heads, input);
+  const Tensor joined = transpose(y, 1, 2);  // [B, Tq, H, d]
   return output(reshape(joined, Shape{joined.extent(0), joined.extent(1), -1}));
 }
 
@@ -121,6 +125,28 @@ Tensor HeadedAttention::on_heads(Heads heads, const AttentionInput& input) {
   Tensor y = attend(std::move(heads), input);
   if (input.cache != nullptr) input.cache->queries += num_queries;
   return y;
+}
+
+Tensor HeadedAttention::on_edited_heads(const Heads& heads, const AttentionInput& input) {
+  const int64_t answered = input.cache != nullptr ? input.cache->queries : 0;
+  const auto product = [&](const Tensor& map) {
+    Tensor values = heads.v;
+    if (input.cache != nullptr) {
+      auto* cache = dynamic_cast<KeyValueCache*>(input.cache);
+      if (cache == nullptr || cache->forgotten > 0 || cache->values.extent(2) < map.extent(3))
+        fail(
+            "editing a map: the cache of this attention does not hold the values of all keys. Give all keys ",
+            "in one call, or edit the outputs of heads.");
+      values = slice(cache->values, 2, 0, map.extent(3));
+    }
+    values = repeated(values, map.extent(1));
+    const Tensor y = matmul(map, values);
+    const int64_t first_query = config_.cross ? answered : map.extent(3) - map.extent(2);
+    const Tensor more = modifiers_.of_value_vectors(map, values, first_query);
+    return more ? y + more : y;
+  };
+  return edited_heads(
+      *this, input, [&](const AttentionInput& asked) { return on_heads(heads, asked); }, product);
 }
 
 int64_t HeadedAttention::recall(Heads& heads, const AttentionInput& input) const {

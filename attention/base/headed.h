@@ -71,6 +71,8 @@ class HeadedAttention : public Attention {
 
  private:
   Tensor unread(const Tensor& x) const;
+  /// on_heads() as the editor of the call's context says.
+  Tensor on_edited_heads(const Heads& heads, const AttentionInput& input);
 
   AttentionConfig config_;
   Project project_;

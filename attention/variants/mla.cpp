@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heed/attention/base/head_edits.h"
 #include "heed/attention/base/headed.h"
 #include "heed/attention/variant.h"
 
@@ -80,20 +81,27 @@ class LatentAttention final : public Attention {
     const Tensor c = down_(input.keys);
     const Tensor latent = c / sqrt(mean(square(c), 2) + 1e-6) * gain_;
     Heads kept{{}, turn(by_heads(turned_key_(input.keys), 1), first), by_heads(latent, 1)};
-    Tensor y;
     if (cache != nullptr) {
       cache->remember(kept);
       cache->queries += input.queries.extent(1);
-      const Tensor latent_q = matmul(plain, by_rows(up_key_));  // [B, H, Tq, rank]
-      const Tensor latent_y =
-          attend(joined(latent_q, turned), joined(kept.v, kept.k), kept.v, input, first_query);
-      y = matmul(latent_y, transpose(by_rows(up_value_), 1, 2));
-    } else {
+    }
+    const auto of_latent = [&](const Tensor& y) { return matmul(y, transpose(by_rows(up_value_), 1, 2)); };
+    const auto attended = [&](const AttentionInput& asked) {
+      if (cache != nullptr) {
+        const Tensor latent_q = matmul(plain, by_rows(up_key_));  // [B, H, Tq, rank]
+        return of_latent(
+            attend(joined(latent_q, turned), joined(kept.v, kept.k), kept.v, asked, first_query));
+      }
       const Tensor keys = by_heads(up_key_(latent), config_.heads),
                    values = by_heads(up_value_(latent), config_.heads);
-      y = attend(joined(plain, turned), joined(keys, repeated(kept.k, config_.heads)), values, input,
-                 first_query);
-    }
+      return attend(joined(plain, turned), joined(keys, repeated(kept.k, config_.heads)), values, asked,
+                    first_query);
+    };
+    const auto product = [&](const Tensor& map) {
+      return of_latent(matmul(map, repeated(kept.v, config_.heads)));
+    };
+    const Tensor y =
+        input.context.editor == nullptr ? attended(input) : edited_heads(*this, input, attended, product);
     return output_(reshape(transpose(y, 1, 2), Shape{y.extent(0), y.extent(2), -1}));
   }
 

@@ -67,6 +67,16 @@ WindowBatch TextWindows::in_order(int64_t batch) const {
   return out;
 }
 
+WindowBatch TextWindows::windows(std::span<const int64_t> numbers, int64_t columns) const {
+  std::vector<int64_t> offsets;
+  for (const int64_t number : numbers) {
+    if (number < 0 || number >= num_windows())
+      fail("windows: no window ", number, "; there are ", num_windows(), ".");
+    offsets.push_back(number * options_.block);
+  }
+  return make(offsets, columns > 0 ? std::min(columns, options_.block) : options_.block);
+}
+
 WindowBatch TextWindows::make(std::span<const int64_t> offsets, int64_t block) const {
   WindowBatch out;
   for (Rows* rows : {&out.input, &out.target}) {

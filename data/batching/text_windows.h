@@ -42,6 +42,11 @@ class TextWindows {
   /// One of batches(); the last may have fewer rows, or one row with fewer columns.
   WindowBatch in_order(int64_t batch) const;
 
+  /// Number of windows() next to each other, without overlap: a rest shorter than a block is left out.
+  int64_t num_windows() const { return (size() - 1) / options_.block; }
+  /// Some of these windows, by their numbers from 0, cut to `columns` ids where that is above 0.
+  WindowBatch windows(std::span<const int64_t> numbers, int64_t columns = 0) const;
+
   /// Number of ids.
   int64_t size() const { return static_cast<int64_t>(ids_.size()); }
 

@@ -53,7 +53,7 @@ std::vector<std::string> pieces(const Tokenizer& tokenizer, const std::vector<in
 std::vector<std::string> translate_all(const TranslationModel& model,
                                        const std::vector<std::string>& sentences, const Tokenizer& source,
                                        const Tokenizer& target, int64_t max_length,
-                                       const DecodeOptions& options) {
+                                       const DecodeOptions& options, HeadEditor* editor) {
   const NoGrad no_tape;
   constexpr size_t max_batch = 128;
   std::vector<std::vector<int32_t>> encoded;
@@ -75,8 +75,9 @@ std::vector<std::string> translate_all(const TranslationModel& model,
                                           max_length - 1));
     }
     const Source batch = rectangle(rows, source.pad());
-    const Tensor states = model.encode(batch.ids, batch.lengths, {});
+    const Tensor states = model.encode(batch.ids, batch.lengths, {.editor = editor});
     Decoding start = model.start(states, batch.lengths);
+    start.editor = editor;
     const std::vector<Hypothesis> found =
         options.beam_size == 1 ? greedy(model, std::move(start), longest, decode_ids(target))
                                : beam_search(model, std::move(start), longest, decode_ids(target), options);

@@ -12,11 +12,11 @@
 namespace heed {
 
 /// Translates sentences in batches of similar length. Truncates a sentence that is too long for the model;
-/// one without words stays empty.
+/// one without words stays empty. `editor` edits the heads of encoder and decoder.
 std::vector<std::string> translate_all(const TranslationModel& model,
                                        const std::vector<std::string>& sentences, const Tokenizer& source,
                                        const Tokenizer& target, int64_t max_length,
-                                       const DecodeOptions& options);
+                                       const DecodeOptions& options, HeadEditor* editor = nullptr);
 
 /// Translates one sentence greedily, in evaluation mode without padding, and returns every attention map:
 /// encoder self, decoder self, cross. Rows of cross maps are the words written, rows of decoder maps the

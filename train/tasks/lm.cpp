@@ -141,6 +141,33 @@ class LanguageModel final : public Task {
     return views;
   }
 
+  int64_t test_examples() const override { return data_.test.windows->num_windows(); }
+
+  std::vector<int64_t> test_lengths(int64_t, int64_t max_tokens) const override {
+    return {max_tokens > 0 ? std::min(max_tokens, max_length_) : max_length_};
+  }
+
+  ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const override {
+    const WindowBatch made = data_.test.windows->windows(numbers, max_tokens);
+    ExampleBatch out{.batch = tensors(made), .rows = {}};
+    for (size_t row = 0; row < numbers.size(); ++row) {
+      const auto begin = made.input.ids.begin() + static_cast<int64_t>(row) * made.input.columns;
+      const std::vector<int32_t> ids(begin, begin + made.input.columns);
+      ExampleTokens tokens{.number = numbers[row], .caption = as_utf8(decode_lines(data_.tokenizer(), ids))};
+      for (const int32_t id : ids) tokens.input.push_back(data_.tokenizer().piece(id));
+      out.rows.push_back(std::move(tokens));
+    }
+    return out;
+  }
+
+  std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
+                                           const ForwardContext& context) const override {
+    const NoGrad no_tape;
+    const std::vector<int64_t> counts(examples.rows.size(), examples.batch.tensors[1].extent(1));
+    return scores_of_examples(dynamic_cast<DecoderOnly&>(model)(examples.batch.tensors[0], context),
+                              examples.batch.tensors[1], counts);
+  }
+
  private:
   static Batch tensors(const WindowBatch& windows) {
     const Shape shape{windows.input.rows, windows.input.columns};

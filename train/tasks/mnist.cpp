@@ -178,12 +178,8 @@ class Mnist final : public Task {
     }
     MapRecorder recorder;
     dynamic_cast<Classifier&>(module)(tensors(test_, {index}).tensors[0], {}, {.recorder = &recorder});
-    caption =
-        text("test image ", index, ", a ", static_cast<int64_t>(test_.labels[static_cast<size_t>(index)]));
-    std::vector<std::string> labels;
-    if (options_.pool == Pool::first) labels.emplace_back("first");
-    const int64_t side = 28 / options_.patch;
-    for (int64_t i = 0; i < side * side; ++i) labels.push_back(text(i / side, ",", i % side));
+    caption = caption_of(index);
+    const std::vector<std::string> labels = patch_names();
     std::vector<MapView> views;
     for (const MapRecorder::Map& map : recorder.maps) {
       views.push_back(
@@ -192,7 +188,36 @@ class Mnist final : public Task {
     return views;
   }
 
+  int64_t test_examples() const override { return test_.images.count; }
+  std::vector<int64_t> test_lengths(int64_t, int64_t) const override {
+    return {static_cast<int64_t>(patch_names().size())};
+  }
+  ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t) const override {
+    ExampleBatch out{.batch = tensors(test_, {numbers.begin(), numbers.end()}), .rows = {}};
+    for (const int64_t number : numbers)
+      out.rows.push_back({.number = number, .caption = caption_of(number), .input = patch_names()});
+    return out;
+  }
+  std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
+                                           const ForwardContext& context) const override {
+    const NoGrad no_tape;
+    return scores_of_examples(dynamic_cast<Classifier&>(model)(examples.batch.tensors[0], {}, context),
+                              examples.batch.tensors[1], std::vector<int64_t>(examples.rows.size(), 1));
+  }
+
  private:
+  std::string caption_of(int64_t index) const {
+    return text("test image ", index, ", a ", static_cast<int64_t>(test_.labels[static_cast<size_t>(index)]));
+  }
+  /// The names of an image's tokens: row and column of each patch.
+  std::vector<std::string> patch_names() const {
+    std::vector<std::string> names;
+    if (options_.pool == Pool::first) names.emplace_back("first");
+    const int64_t side = 28 / options_.patch;
+    for (int64_t i = 0; i < side * side; ++i) names.push_back(text(i / side, ",", i % side));
+    return names;
+  }
+
   struct Result {
     double accuracy = 0, loss = 0;
     std::vector<int64_t> counts;  // [10, 10]: true class by predicted class

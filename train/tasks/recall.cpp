@@ -1,6 +1,7 @@
 // Packed recall: which value belongs to the queried key? Attentions that can find a position learn it fast.
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 #include "heed/attention/variant.h"
 #include "heed/data/batching/shuffle.h"
@@ -118,17 +119,11 @@ class Recall final : public Task {
         fail("inspect: '", given, "' is no test sequence. Give its number, 0 to ", options_.test_size - 1,
              ".");
     }
-    const Batch batch = made(testing, index, index + 1);
+    const ExampleBatch one = test_batch(std::vector<int64_t>{index}, 0);
     MapRecorder recorder;
-    dynamic_cast<Classifier&>(module)(batch.tensors[0], {}, {.recorder = &recorder});
-    std::vector<std::string> labels;
-    for (const double token : batch.tensors[0].to_doubles()) {
-      const int64_t id = static_cast<int64_t>(token) - 1 - options_.keys;
-      labels.push_back(id < 0 ? text("key ", id + options_.keys, "?")
-                              : text("key ", id / options_.values, ": ", id % options_.values));
-    }
-    caption = text("test sequence ", index, ", the answer is ",
-                   static_cast<int64_t>(batch.tensors[1].to_doubles()[0]));
+    dynamic_cast<Classifier&>(module)(one.batch.tensors[0], {}, {.recorder = &recorder});
+    caption = one.rows[0].caption;
+    const std::vector<std::string>& labels = one.rows[0].input;
     std::vector<MapView> views;
     for (const MapRecorder::Map& map : recorder.maps)
       views.push_back(
@@ -136,12 +131,46 @@ class Recall final : public Task {
     return views;
   }
 
+  int64_t test_examples() const override { return options_.test_size; }
+  std::vector<int64_t> test_lengths(int64_t, int64_t) const override { return {options_.items + 1}; }
+  ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t) const override {
+    ExampleBatch out{.batch = made(testing, numbers), .rows = {}};
+    const std::vector<double> ids = out.batch.tensors[0].to_doubles(),
+                              answers = out.batch.tensors[1].to_doubles();
+    for (size_t row = 0; row < numbers.size(); ++row) {
+      ExampleTokens tokens{.number = numbers[row],
+                           .caption = text("test sequence ", numbers[row], ", the answer is ",
+                                           static_cast<int64_t>(answers[row]))};
+      const auto begin = ids.begin() + static_cast<int64_t>(row) * (options_.items + 1);
+      for (auto at = begin; at != begin + options_.items + 1; ++at) {
+        const int64_t id = static_cast<int64_t>(*at) - 1 - options_.keys;
+        tokens.input.push_back(id < 0 ? text("key ", id + options_.keys, "?")
+                                      : text("key ", id / options_.values, ": ", id % options_.values));
+      }
+      out.rows.push_back(std::move(tokens));
+    }
+    return out;
+  }
+  std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
+                                           const ForwardContext& context) const override {
+    const NoGrad no_tape;
+    return scores_of_examples(dynamic_cast<Classifier&>(model)(examples.batch.tensors[0], {}, context),
+                              examples.batch.tensors[1], std::vector<int64_t>(examples.rows.size(), 1));
+  }
+
  private:
-  /// Sequences first <= number < end of a split, each a pure function of (seed, split, number).
+  /// Sequences first <= number < end of a split.
   Batch made(uint64_t split, int64_t first, int64_t end) const {
-    const int64_t length = options_.items + 1;
+    std::vector<int64_t> numbers(static_cast<size_t>(end - first));
+    std::iota(numbers.begin(), numbers.end(), first);
+    return made(split, numbers);
+  }
+
+  /// Sequences of a split, each a pure function of (seed, split, number).
+  Batch made(uint64_t split, std::span<const int64_t> numbers) const {
+    const int64_t length = options_.items + 1, count = static_cast<int64_t>(numbers.size());
     std::vector<int32_t> ids, labels;
-    for (int64_t number = first; number < end; ++number) {
+    for (const int64_t number : numbers) {
       const uint64_t stream = split + 8 * static_cast<uint64_t>(number);
       const std::vector<int64_t> keys = shuffled(options_.keys, seed_, stream);
       const int64_t asked = counter_below(seed_, stream + 4, 0, options_.items);
@@ -156,10 +185,10 @@ class Recall final : public Task {
       labels.push_back(static_cast<int32_t>(answer));
     }
     Batch batch;
-    batch.tensors = {Tensor::of<int32_t>(ids, Shape{end - first, length}),
-                     Tensor::of<int32_t>(labels, Shape{end - first})};
-    batch.weight = static_cast<double>(end - first);
-    batch.tokens = (end - first) * length;
+    batch.tensors = {Tensor::of<int32_t>(ids, Shape{count, length}),
+                     Tensor::of<int32_t>(labels, Shape{count})};
+    batch.weight = static_cast<double>(count);
+    batch.tokens = count * length;
     return batch;
   }
 

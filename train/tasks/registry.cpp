@@ -55,6 +55,28 @@ std::vector<MapView> Task::maps(Module&, const std::string&, std::string&) const
   fail("this task gives no attention maps. A task gives them by overriding Task::maps().");
 }
 
+namespace {
+
+[[noreturn]] void fail_without_examples() {
+  fail("this task gives no test examples by number. A task gives them by overriding Task::test_examples(), ",
+       "test_lengths(), test_batch() and example_scores().");
+}
+
+}  // namespace
+
+std::vector<int64_t> Task::test_lengths(int64_t, int64_t) const { fail_without_examples(); }
+
+ExampleBatch Task::test_batch(std::span<const int64_t>, int64_t) const { fail_without_examples(); }
+
+std::vector<ExampleScore> Task::example_scores(Module&, const ExampleBatch&, const ForwardContext&) const {
+  fail_without_examples();
+}
+
+std::vector<ReportSample> Task::test_outputs(Module&, std::span<const int64_t>, const DecodeOptions&,
+                                             HeadEditor*) const {
+  return {};
+}
+
 std::string tensor_name(const std::vector<std::string>& names, size_t index) {
   return index < names.size() ? names[index] : text("tensor_", index);
 }
@@ -86,7 +108,8 @@ std::unique_ptr<Module> new_model(const Config& config, Rng& rng) {
 }
 
 MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& kind, int64_t layer,
-                 const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens) {
+                 const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens,
+                 int64_t row) {
   const auto queries = static_cast<int64_t>(query_tokens.size());
   const auto keys = static_cast<int64_t>(key_tokens.size());
   MapView view;
@@ -98,7 +121,8 @@ MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& 
   view.keys = keys;
   view.query_tokens = query_tokens;
   view.key_tokens = key_tokens;
-  const Tensor cut = view::slice(view::slice(view::slice(map.weights, 0, 0, 1), 2, 0, queries), 3, 0, keys);
+  const Tensor cut =
+      view::slice(view::slice(view::slice(map.weights, 0, row, row + 1), 2, 0, queries), 3, 0, keys);
   view.weights = cut.to_host();
   return view;
 }

@@ -15,6 +15,7 @@
 #include "heed/train/config/config.h"
 #include "heed/train/report/report.h"
 #include "heed/train/run/checkpoint_folder.h"
+#include "heed/train/tasks/test_examples.h"
 
 namespace heed {
 
@@ -132,6 +133,24 @@ class Task {
   /// default is an error that says that the task gives none.
   virtual std::vector<MapView> maps(Module& model, const std::string& text, std::string& caption) const;
 
+  // Test examples one by one, for statistics of attention heads and for ablations: train/inspect/ asks for
+  // them. A task that gives them overrides the four functions.
+
+  /// Number of test examples that can be asked for by number; the default, 0: none.
+  virtual int64_t test_examples() const { return 0; }
+  /// Lengths of the sequences of a test example. Examples with equal ones make a batch without padding.
+  /// max_tokens > 0 cuts inputs to that many tokens.
+  virtual std::vector<int64_t> test_lengths(int64_t number, int64_t max_tokens) const;
+  /// The test examples with these numbers, from 0, with the names of their tokens.
+  virtual ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const;
+  /// The score of each example of a batch that test_batch() made. No gradient is recorded.
+  virtual std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
+                                                   const ForwardContext& context) const;
+  /// The texts that the model writes for test examples, with their references; empty for tasks without
+  /// texts. `editor` edits heads in each step; null: none.
+  virtual std::vector<ReportSample> test_outputs(Module& model, std::span<const int64_t> numbers,
+                                                 const DecodeOptions& decode, HeadEditor* editor) const;
+
   /// A shard of batch number `position`, padded as the whole batch is; no tensors when the shard is empty.
   /// The default is right when every tensor has a row for each example and all examples weigh the same.
   virtual Batch shard(int64_t position, const BatchShard& shard) const;
@@ -156,9 +175,10 @@ std::unique_ptr<Task> make_task(const std::string& name);
 /// The task's model with initial weights, in the config's precision. The data must be loaded.
 std::unique_ptr<Module> new_model(const Config& config, Rng& rng);
 
-/// One map of a recorder, with names, cut to the given tokens.
+/// One map of a recorder, with names, cut to the given tokens: that of sequence number `row` of the batch.
 MapView map_view(Module& model, const MapRecorder::Map& map, const std::string& kind, int64_t layer,
-                 const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens);
+                 const std::vector<std::string>& query_tokens, const std::vector<std::string>& key_tokens,
+                 int64_t row = 0);
 
 /// The tokenizer in a checkpoint's file tokenizer.ROLE.KIND; null when there is none for this role.
 std::unique_ptr<Tokenizer> artifact_tokenizer(const std::vector<NamedBytes>& files, const std::string& role);

@@ -183,7 +183,75 @@ class Translate final : public Task {
                             data_.max_length, data_.extra, caption);
   }
 
+  int64_t test_examples() const override { return tested().size(); }
+
+  std::vector<int64_t> test_lengths(int64_t number, int64_t max_tokens) const override {
+    const EncodedPair pair = cut_pair(number, max_tokens);
+    return {static_cast<int64_t>(pair.source.size()), static_cast<int64_t>(pair.target.size())};
+  }
+
+  ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const override {
+    std::vector<EncodedPair> pairs;
+    for (const int64_t number : numbers) pairs.push_back(cut_pair(number, max_tokens));
+    std::vector<int64_t> all(pairs.size());
+    std::iota(all.begin(), all.end(), 0);
+    const PairBatch made = PairBatches(std::move(pairs), tested().options()).make(all);
+    ExampleBatch out{.batch = tensors(made), .rows = {}};
+    for (size_t row = 0; row < all.size(); ++row) {
+      const Pair& pair = tested_text()[static_cast<size_t>(numbers[row])];
+      out.rows.push_back({.number = numbers[row],
+                          .caption = pair.source + "  \u2192  " + pair.target,
+                          .input = pieces_of_row(data_.source(), made.source, row),
+                          .target_in = pieces_of_row(data_.target(), made.target_in, row),
+                          .target_out = pieces_of_row(data_.target(), made.target_out, row)});
+    }
+    return out;
+  }
+
+  std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
+                                           const ForwardContext& context) const override {
+    const NoGrad no_tape;
+    std::vector<int64_t> counts;
+    for (const ExampleTokens& row : examples.rows)
+      counts.push_back(static_cast<int64_t>(row.target_out.size()));
+    return scores_of_examples(logits(model, examples.batch, context), examples.batch.tensors[3], counts);
+  }
+
+  std::vector<ReportSample> test_outputs(Module& model, std::span<const int64_t> numbers,
+                                         const DecodeOptions& decode, HeadEditor* editor) const override {
+    std::vector<Pair> pairs;
+    for (const int64_t number : numbers) pairs.push_back(tested_text()[static_cast<size_t>(number)]);
+    const std::vector<std::string> made = outputs(model, pairs, decode, editor), wanted = references(pairs);
+    std::vector<ReportSample> out;
+    for (size_t i = 0; i < pairs.size(); ++i) out.push_back({pairs[i].source, wanted[i], made[i]});
+    return out;
+  }
+
  private:
+  /// What test() scores: the test pairs, or those of validation where there are none.
+  const PairBatches& tested() const { return data_.test_text.empty() ? *data_.validation : *data_.test; }
+  const std::vector<Pair>& tested_text() const {
+    return data_.test_text.empty() ? data_.validation_text : data_.test_text;
+  }
+
+  EncodedPair cut_pair(int64_t number, int64_t max_tokens) const {
+    EncodedPair pair = tested().pair(number);
+    if (max_tokens > 0) {  // start and end tokens count, too
+      pair.source.resize(
+          std::min(pair.source.size(), static_cast<size_t>(std::max<int64_t>(max_tokens - 2, 1))));
+      pair.target.resize(
+          std::min(pair.target.size(), static_cast<size_t>(std::max<int64_t>(max_tokens - 1, 1))));
+    }
+    return pair;
+  }
+
+  static std::vector<std::string> pieces_of_row(const Tokenizer& tokenizer, const Rows& rows, size_t row) {
+    std::vector<std::string> out;
+    const int32_t* ids = rows.ids.data() + static_cast<int64_t>(row) * rows.columns;
+    for (int32_t i = 0; i < rows.lengths[row]; ++i) out.push_back(tokenizer.piece(ids[i]));
+    return out;
+  }
+
   static Rows cut(const Rows& all, const BatchRows& rows) {
     const auto at = [&](const std::vector<int32_t>& from, int64_t width) {
       return std::vector<int32_t>(from.begin() + rows.first * width,
@@ -249,12 +317,12 @@ class Translate final : public Task {
     return weight > 0 ? total / weight : 0;
   }
 
-  std::vector<std::string> outputs(Module& model, const std::vector<Pair>& pairs,
-                                   const DecodeOptions& decode) const {
+  std::vector<std::string> outputs(Module& model, const std::vector<Pair>& pairs, const DecodeOptions& decode,
+                                   HeadEditor* editor = nullptr) const {
     std::vector<std::string> sentences;
     for (const Pair& pair : pairs) sentences.push_back(pair.source);
     return translate_all(dynamic_cast<TranslationModel&>(model), sentences, data_.source(), data_.target(),
-                         data_.max_length, decode);
+                         data_.max_length, decode, editor);
   }
 
   std::vector<std::string> references(const std::vector<Pair>& pairs) const {

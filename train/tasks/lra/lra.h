@@ -72,6 +72,11 @@ class LongTask : public Task {
   Scores validate(Module& model) const final;
   Evaluation test(Module& model, const DecodeOptions& decode) const final;
   std::vector<MapView> maps(Module& model, const std::string& given, std::string& caption) const final;
+  int64_t test_examples() const final;
+  std::vector<int64_t> test_lengths(int64_t number, int64_t max_tokens) const final;
+  ExampleBatch test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const final;
+  std::vector<ExampleScore> example_scores(Module& model, const ExampleBatch& examples,
+                                           const ForwardContext& context) const final;
   std::string why_no_pretraining() const final;
 
  protected:
@@ -132,6 +137,10 @@ class LongTask : public Task {
     return tensors(set, numbers, drawn, longest_of(set, numbers));
   }
   Tensor logits(Module& model, const Batch& batch, const ForwardContext& context) const;
+  /// Labels of the tokens of an input on a map.
+  std::vector<std::string> token_names(std::string_view bytes) const;
+  /// Test examples by their numbers, each cut to the tokens that the model reads.
+  Sequences cut_examples(std::span<const int64_t> numbers, int64_t max_tokens) const;
   /// The first `count` examples in batches for scoring, shortest first.
   std::vector<std::vector<int64_t>> scored_together(const Sequences& set, int64_t count) const;
   Result score(Module& model, const Sequences& set, int64_t count) const;

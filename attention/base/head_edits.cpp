@@ -1,0 +1,65 @@
+// Replaces the outputs of heads whose maps are edited, and leaves the bits of the others.
+#include "heed/attention/base/head_edits.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heed {
+namespace {
+
+constexpr const char* instead = " Edit the outputs of its heads instead (edit_heads()).";
+
+/// `x` with the chosen heads of `other`, both [B, H, ...].
+Tensor with_heads_of(const Tensor& x, const Tensor& other, const std::vector<int64_t>& chosen) {
+  std::vector<Tensor> parts;
+  for (int64_t head = 0; head < x.extent(1); ++head) {
+    const bool from_other = std::find(chosen.begin(), chosen.end(), head) != chosen.end();
+    parts.push_back(slice(from_other ? other : x, 1, head, head + 1));
+  }
+  return concat(parts, 1);
+}
+
+/// Fails where the map times the values is not what the attention computed: then editing it is meaningless.
+void check_product(const Tensor& expected, const Tensor& y) {
+  const std::vector<double> a = contiguous(expected.detach()).to_doubles(),
+                            b = contiguous(y.detach()).to_doubles();
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    difference = std::max(difference, std::abs(a[i] - b[i]));
+    size = std::max(size, std::abs(b[i]));
+  }
+  if (!(difference <= 1e-2 * size + 1e-5))
+    fail("editing a map: this attention's map times its values is not its output; they differ by ",
+         difference, ".", instead);
+}
+
+}  // namespace
+
+Tensor edited_heads(const Module& attention, const AttentionInput& input,
+                    const std::function<Tensor(const AttentionInput&)>& attend,
+                    const std::function<Tensor(const Tensor& map)>& product) {
+  HeadEditor& editor = *input.context.editor;
+  const std::vector<int64_t> chosen = editor.mapped_heads(attention);
+  if (chosen.empty()) return editor.edit_heads(attention, attend(input), input);
+  MapRecorder own;
+  AttentionInput recorded = input;
+  recorded.context.recorder = &own;
+  Tensor y = attend(recorded);
+  if (own.maps.size() != 1)
+    fail("editing a map: this attention has ", own.maps.size(), " of them, and one is needed.", instead);
+  const Tensor map = own.maps[0].weights;
+  for (const int64_t head : chosen) {
+    if (head < 0 || head >= map.extent(1))
+      fail("editing a map: there is no head ", head, "; heads are 0 to ", map.extent(1) - 1, ".");
+  }
+  if (!input.context.training()) check_product(product(map), y);  // dropout would tell them apart
+  const Tensor edited = editor.edit_map(attention, map, input);
+  if (edited.shape() != map.shape())
+    fail("editing a map: it is ", map.shape(), ", and edit_map() gave ", edited.shape(), ".");
+  const Tensor used = with_heads_of(map, edited.detach(), chosen);
+  y = with_heads_of(y, product(used), chosen);
+  if (input.context.recorder != nullptr) input.context.recorder->record(attention, used);
+  return editor.edit_heads(attention, y, input);
+}
+
+}  // namespace heed

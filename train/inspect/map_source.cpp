@@ -1,0 +1,115 @@
+// Runs test examples through a model, in batches whose maps fit into a bounded amount of memory.
+#include "heed/train/inspect/map_source.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+namespace heed {
+namespace {
+
+constexpr int64_t max_rows = 64;  // of a batch: more of them are not faster
+
+int64_t bytes_of(const MapRecorder& recorder) {
+  int64_t bytes = 0;
+  for (const MapRecorder::Map& map : recorder.maps)
+    bytes += map.weights.size() * static_cast<int64_t>(sizeof(float));
+  return bytes;
+}
+
+/// Numbers next to each other whose lengths are equal.
+std::vector<std::vector<int64_t>> groups_of_equal_lengths(const Task& task, int64_t examples,
+                                                          int64_t max_tokens) {
+  const int64_t all = task.test_examples();
+  if (all == 0)
+    fail("this task gives no test examples by number. Give inputs, or override Task::test_examples().");
+  std::map<std::vector<int64_t>, std::vector<int64_t>> groups;
+  const int64_t count = examples > 0 ? std::min(examples, all) : all;
+  for (int64_t number = 0; number < count; ++number)
+    groups[task.test_lengths(number, max_tokens)].push_back(number);
+  std::vector<std::vector<int64_t>> out;
+  for (auto& [lengths, numbers] : groups) out.push_back(std::move(numbers));
+  return out;
+}
+
+}  // namespace
+
+std::string AttentionPlace::name() const { return kind.substr(0, kind.find(' ')) + "." + text(layer); }
+
+AttentionPlace place_of(const std::string& module_name) {
+  const size_t at = module_name.find("blocks.");
+  AttentionPlace out;
+  if (at != std::string::npos) out.layer = std::atoll(module_name.c_str() + at + 7);
+  out.kind = module_name.ends_with("cross")                     ? "cross"
+             : module_name.find("decoder") == std::string::npos ? "encoder self"
+                                                                : "decoder self";
+  return out;
+}
+
+std::vector<MapView> map_views(Module& model, const MapRecorder& recorder, const ExampleTokens& tokens,
+                               int64_t row) {
+  std::vector<MapView> views;
+  for (const MapRecorder::Map& map : recorder.maps) {
+    const AttentionPlace place = place_of(name_of(model, map.module));
+    const bool own_decoder = place.kind == "decoder self" && !tokens.target_in.empty();
+    const std::vector<std::string>& keys = own_decoder ? tokens.target_in : tokens.input;
+    const std::vector<std::string>& queries = place.kind == "cross" ? tokens.target_out : keys;
+    views.push_back(map_view(model, map, place.kind, place.layer, queries, keys, row));
+  }
+  return views;
+}
+
+std::vector<std::vector<int64_t>> batches_of_equal_lengths(const Task& task, int64_t examples,
+                                                           int64_t max_tokens, int64_t max_batch) {
+  std::vector<std::vector<int64_t>> out;
+  for (const std::vector<int64_t>& group : groups_of_equal_lengths(task, examples, max_tokens)) {
+    for (size_t begin = 0; begin < group.size(); begin += static_cast<size_t>(max_batch))
+      out.emplace_back(group.begin() + static_cast<int64_t>(begin),
+                       group.begin() + static_cast<int64_t>(
+                                           std::min(begin + static_cast<size_t>(max_batch), group.size())));
+  }
+  return out;
+}
+
+int64_t for_each_mapped_example(const Task& task, Module& model, const MapSourceOptions& options,
+                                const std::function<void(const MappedExample&)>& take) {
+  const NoGrad no_grad;
+  int64_t count = 0;
+  for (const std::vector<int64_t>& group :
+       groups_of_equal_lengths(task, options.examples, options.max_tokens)) {
+    // The first example of a group alone tells how many of its lengths fit.
+    size_t rows = 1;
+    for (size_t begin = 0; begin < group.size();) {
+      const size_t end = std::min(begin + rows, group.size());
+      const ExampleBatch examples =
+          task.test_batch(std::span(group).subspan(begin, end - begin), options.max_tokens);
+      MapRecorder recorder;
+      task.loss(model, examples.batch, {.recorder = &recorder});
+      if (recorder.maps.empty()) fail("the attentions of this model have no maps to look at.");
+      for (size_t row = 0; row < examples.rows.size(); ++row) {
+        const ExampleTokens& tokens = examples.rows[row];
+        take({tokens.number, tokens.caption, map_views(model, recorder, tokens, static_cast<int64_t>(row))});
+      }
+      count += static_cast<int64_t>(end - begin);
+      const int64_t each = std::max<int64_t>(bytes_of(recorder) / static_cast<int64_t>(end - begin), 1);
+      rows = static_cast<size_t>(std::clamp<int64_t>(options.max_bytes / each, 1, max_rows));
+      begin = end;
+    }
+  }
+  return count;
+}
+
+int64_t for_each_mapped_line(const Task& task, Module& model, std::span<const std::string> lines,
+                             const std::function<void(const MappedExample&)>& take) {
+  int64_t count = 0;
+  for (const std::string& line : lines) {
+    MappedExample one{.number = count, .caption = "", .maps = {}};
+    one.maps = task.maps(model, line, one.caption);
+    if (one.maps.empty()) fail("the attentions of this model have no maps to look at.");
+    take(one);
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace heed

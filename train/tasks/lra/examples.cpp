@@ -1,0 +1,125 @@
+// Long inputs one by one: attention maps of one, and test examples by number.
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+#include "heed/train/tasks/lra/lra.h"
+#include "heed/train/tasks/lra/token_prediction.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t shown_tokens = 256;  // of a map
+// Longer inputs are cut for maps: a map has the square of this many numbers for every head of every layer.
+constexpr int64_t mapped_tokens = 1024;
+
+}  // namespace
+
+std::vector<std::string> LongTask::token_names(std::string_view bytes) const {
+  std::vector<std::string> names;
+  if (options_.pool == Pool::first) names.emplace_back("first");
+  for (size_t place = 0; place < bytes.size(); ++place) {
+    if (tokens().drop_zeros && bytes[place] == '\0') continue;
+    names.push_back(token_name(static_cast<uint8_t>(bytes[place]), static_cast<int64_t>(place)));
+  }
+  if (names.empty()) names.emplace_back("nothing");
+  return names;
+}
+
+std::vector<MapView> LongTask::maps(Module& module, const std::string& given, std::string& caption) const {
+  const NoGrad no_tape;
+  int64_t index = 0;
+  const Sequences& set = splits_.test;
+  if (!given.empty()) {
+    const auto [at, fault] = std::from_chars(given.data(), given.data() + given.size(), index);
+    if (fault != std::errc() || at != given.data() + given.size() || index < 0 || index >= set.count())
+      fail("inspect: '", given, "' is no test example. Give its number, 0 to ", set.count() - 1, ".");
+  }
+  Sequences one{
+      .parts = set.parts, .bytes = "", .ends = {}, .labels = {set.labels[static_cast<size_t>(index)]}};
+  for (int64_t part = 0; part < set.parts; ++part) {
+    const std::string_view bytes = set.at(index, part);
+    one.add(bytes.substr(0, static_cast<size_t>(std::min(longest_, mapped_tokens))));
+  }
+  const int64_t first_and_only[] = {0};
+  MapRecorder recorder;
+  logits(module, tensors(one, first_and_only, drawn_for_scores), {.recorder = &recorder});
+  std::vector<std::string> labels = token_names(one.at(0));
+  labels.resize(std::min(labels.size(), static_cast<size_t>(shown_tokens)));
+  caption = text("test example ", index, ", ", classes()[set.labels[static_cast<size_t>(index)]]);
+  if (const int64_t all = length(set, index); all > static_cast<int64_t>(labels.size()))
+    caption +=
+        text(", the first ", labels.size(), " of ", all, " tokens",
+             length(one, 0) < all ? text(", cut to ", length(one, 0), " for this map") : std::string());
+  std::vector<MapView> views;
+  for (const MapRecorder::Map& map : recorder.maps)
+    views.push_back(
+        map_view(module, map, "encoder self", static_cast<int64_t>(views.size()), labels, labels));
+  return views;
+}
+
+Sequences LongTask::cut_examples(std::span<const int64_t> numbers, int64_t max_tokens) const {
+  const Sequences& set = splits_.test;
+  Sequences out{.parts = set.parts, .bytes = "", .ends = {}, .labels = {}};
+  const int64_t most = max_tokens > 0 ? std::min(max_tokens, longest_) : longest_;
+  for (const int64_t number : numbers) {
+    for (int64_t part = 0; part < set.parts; ++part)
+      out.add(set.at(number, part).substr(0, static_cast<size_t>(most)));
+    out.labels.push_back(set.labels[static_cast<size_t>(number)]);
+  }
+  return out;
+}
+
+int64_t LongTask::test_examples() const { return splits_.test.count(); }
+
+std::vector<int64_t> LongTask::test_lengths(int64_t number, int64_t max_tokens) const {
+  const Sequences one = cut_examples(std::span(&number, 1), max_tokens);
+  std::vector<int64_t> lengths;
+  for (int64_t part = 0; part < one.parts; ++part) {
+    const std::string_view bytes = one.at(0, part);
+    const auto zeros = tokens().drop_zeros ? std::count(bytes.begin(), bytes.end(), '\0') : 0;
+    lengths.push_back(static_cast<int64_t>(bytes.size()) - zeros);
+    if (keeps_zeros()) lengths.push_back(static_cast<int64_t>(bytes.size()));
+  }
+  return lengths;
+}
+
+ExampleBatch LongTask::test_batch(std::span<const int64_t> numbers, int64_t max_tokens) const {
+  const Sequences cut = cut_examples(numbers, max_tokens);
+  std::vector<int64_t> all(numbers.size());
+  std::iota(all.begin(), all.end(), 0);
+  // Which tokens are hidden depends on an example's number, so whole examples keep theirs.
+  const bool whole = max_tokens <= 0 || max_tokens >= longest_;
+  ExampleBatch out{
+      .batch = whole ? tensors(splits_.test, numbers, drawn_for_scores) : tensors(cut, all, drawn_for_scores),
+      .rows = {}};
+  for (int64_t part = 0; part < cut.parts; ++part) {
+    for (size_t i = 0; i < numbers.size(); ++i)
+      out.rows.push_back({.number = numbers[i],
+                          .caption = text("test example ", numbers[i], ", ", classes()[cut.labels[i]]),
+                          .input = token_names(cut.at(all[i], part))});
+  }
+  return out;
+}
+
+std::vector<ExampleScore> LongTask::example_scores(Module& model, const ExampleBatch& examples,
+                                                   const ForwardContext& context) const {
+  const NoGrad no_tape;
+  const Batch& batch = examples.batch;
+  const Tensor scores = logits(model, batch, context);
+  const auto rows = static_cast<int64_t>(examples.rows.size()), count = rows / splits_.test.parts;
+  if (predicts_classes())
+    return scores_of_examples(scores, batch.tensors[1], std::vector<int64_t>(static_cast<size_t>(count), 1));
+  std::vector<ExampleScore> out(static_cast<size_t>(count));
+  const std::vector<ExampleScore> of_rows = scores_of_examples(
+      scores, batch.tensors[1], asked_of_each(batch.tensors.back(), rows, batch.tensors[0].extent(1)));
+  for (size_t row = 0; row < of_rows.size(); ++row) {  // the parts of an example are not adjacent
+    ExampleScore& score = out[row % out.size()];
+    score.loss += of_rows[row].loss;
+    score.targets += of_rows[row].targets;
+    score.right += of_rows[row].right;
+  }
+  return out;
+}
+
+}  // namespace heed
