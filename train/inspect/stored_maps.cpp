@@ -3,14 +3,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "heed/core/io/files.h"
 #include "heed/core/io/json.h"
 #include "heed/core/io/npy.h"
 #include "heed/core/io/safetensors.h"
+#include "heed/train/inspect/map_source.h"
 
 namespace heed {
 namespace {
+
+/// What a map of this name is of; "attention" where the name is not that of a module.
+std::string kind_of(const std::string& name) {
+  const bool is_module = name.starts_with("encoder") || name.starts_with("decoder");
+  return is_module ? place_of(name).kind : "attention";
+}
 
 /// A map of an array, without tokens.
 MapView map_of(const Array& array, const std::string& name, const std::string& where) {
@@ -23,7 +31,7 @@ MapView map_of(const Array& array, const std::string& name, const std::string& w
     fail(Fault::data, where, " holds ", array.dtype, " [", extents,
          "], which is no attention map. It must be f32 or f64 [heads, queries, keys], or [queries, keys].");
   }
-  MapView out{.name = name, .kind = kind_of_map(name)};
+  MapView out{.name = name, .kind = kind_of(name)};
   out.heads = shape[0];
   out.queries = shape[1];
   out.keys = shape[2];
@@ -48,30 +56,34 @@ std::vector<std::string> tokens_of(const Json& list) {
 
 /// The maps of one example in a folder of `heed maps`.
 void visit_example(const Path& folder, const Json& example, const std::function<void(const MapView&)>& take) {
-  const std::string file = example.at("file").text();
-  if (Path(file).filename() != Path(file))
-    fail(Fault::data, (folder / "manifest.json").string(), ": file '", shown(file),
-         "' is not a name. Maps lie beside the manifest.");
-  const SafeTensors tensors = SafeTensors::read(folder / file);
+  const std::string manifest = (folder / "manifest.json").string();
+  std::vector<std::vector<std::string>> lists;
+  for (const Json& list : example.at("tokens").list()) lists.push_back(tokens_of(list));
+  const auto tokens = [&](const Json& index) {
+    const int64_t at = index.integer();
+    if (at < 0 || at >= static_cast<int64_t>(lists.size()))
+      fail(Fault::data, manifest, ": there is no token list ", at, ".");
+    return lists[static_cast<size_t>(at)];
+  };
+  std::optional<SafeTensors> open;
   for (const Json& one : example.at("maps").list()) {
-    const std::string name = one.at("name").text();
-    MapView map = map_of(tensors.array(name), name, (folder / file).string());
+    const std::string name = one.at("name").text(), file = one.at("file").text();
+    if (Path(file).filename() != Path(file))
+      fail(Fault::data, manifest, ": file '", shown(file), "' is not a name. Maps lie beside the manifest.");
+    const Path path = folder / file;
+    const bool is_npy = path.extension() == ".npy";
+    if (!is_npy && (!open || open->name() != path.string())) open = SafeTensors::read(path);
+    MapView map = map_of(is_npy ? read_npy(path) : open->array(name), name, path.string());
     map.kind = one.at("kind").text();
     map.layer = one.at("layer").integer();
-    map.query_tokens = tokens_of(one.at("query_tokens"));
-    map.key_tokens = tokens_of(one.at("key_tokens"));
+    map.query_tokens = tokens(one.at("query_tokens"));
+    map.key_tokens = tokens(one.at("key_tokens"));
     check(map);
     take(map);
   }
 }
 
 }  // namespace
-
-std::string kind_of_map(const std::string& name) {
-  if (name.starts_with("encoder")) return "encoder self";
-  if (name.find("cross") != std::string::npos) return "cross";
-  return name.starts_with("decoder") ? "decoder self" : "attention";
-}
 
 void visit_stored_maps(const Path& path, const std::function<void(const MapView&)>& take) {
   const std::string ending = path.extension().string();

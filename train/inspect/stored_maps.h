@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <string>
 
 #include "heed/attention/inspect/map_view.h"
 #include "heed/core/error.h"
@@ -16,8 +15,5 @@ namespace heed {
 /// Maps of files without tokens have empty ones. Fault::data naming the file for one that holds no map and
 /// for numbers that are not finite; Fault::file where it cannot be read.
 void visit_stored_maps(const Path& path, const std::function<void(const MapView&)>& take);
-
-/// "encoder self", "decoder self" or "cross" by a module's path; "attention" for any other name.
-std::string kind_of_map(const std::string& name);
 
 }  // namespace heed
