@@ -26,7 +26,8 @@ MapFormat format_asked(const ParsedArguments& arguments) {
 /// Blank lines are none.
 std::vector<std::string> inputs_of(const Path& file, int64_t count) {
   const std::string content = io::read_text(file);
-  check_utf8(content, file.string());
+  if (const size_t bad = invalid_utf8(content); bad != std::string_view::npos)
+    fail(Fault::data, file.string(), ": byte ", bad + 1, " is not UTF-8.");
   std::vector<std::string> out;
   for (const std::string_view line : split_lines(content)) {
     const std::string_view input = line.substr(0, line.find('\t'));
@@ -82,7 +83,7 @@ int run_maps(const ParsedArguments& arguments) {
       lines.empty() ? (count > 0 ? std::min(count, examples) : examples) : static_cast<int64_t>(lines.size());
   const StopSignals signals;
   MapWriter writer(Path(arguments.get("out")), format,
-                   Json::object({{"heed", version},
+                   Json::object({{"heed", HEED_VERSION},
                                  {"run", run.folder.path().string()},
                                  {"checkpoint", run.checkpoint.step},
                                  {"task", run.config.task_name},
