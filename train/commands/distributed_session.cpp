@@ -14,6 +14,7 @@
 #include "heed/core/parallel/thread_pool.h"
 #include "heed/train/commands/run_session.h"
 #include "heed/train/loop/stop_signals.h"
+#include "heed/train/run/initial_weights.h"
 
 namespace heed {
 namespace {
@@ -41,27 +42,33 @@ void share_cores(const ParsedArguments& arguments, const LocalRanks& here) {
     set_threads(std::max(1, threads() / static_cast<int>(here.count)));
 }
 
+/// The first member's checkpoint, for the others. `folder`: where the others say that it lies.
+void spread_checkpoint(ProcessGroup& group, std::optional<Checkpoint>& checkpoint, const Path& folder) {
+  std::vector<NamedBytes> files;
+  int64_t step = group.is_main() && checkpoint ? checkpoint->step : -1;
+  group.broadcast(&step, sizeof step);
+  if (step < 0) return;
+  if (group.is_main()) {
+    for (const auto& [name, bytes] : checkpoint->files) files.push_back({name, bytes});
+  }
+  spread_files(group, files);
+  if (group.is_main()) return;
+  checkpoint = Checkpoint{.folder = checkpoint_folder(folder, step), .step = step, .files = {}};
+  for (NamedBytes& file : files) checkpoint->files[file.name] = std::move(file.bytes);
+}
+
 /// What the first member has opened, for the others.
 Opening given_by_first(ProcessGroup& group, std::optional<Opening> first) {
   if (group.size() == 1) return std::move(*first);
   const bool is_main = group.is_main();
   const std::string config = group.broadcast(is_main ? to_toml(first->config) : "");
   const std::string path = group.broadcast(is_main ? first->folder.path().string() : "");
-  std::vector<NamedBytes> files;
-  int64_t step = is_main && first->from ? first->from->step : -1;
-  group.broadcast(&step, sizeof step);
-  if (is_main && first->from) {
-    for (const auto& [name, bytes] : first->from->files) files.push_back({name, bytes});
-  }
-  if (step >= 0) spread_files(group, files);
   if (!is_main) {
     RunFolder folder = RunFolder::elsewhere(path);
     first.emplace(Opening{read_config(config, folder.config().string()), std::move(folder)});
-    if (step >= 0) {
-      first->from = Checkpoint{.folder = checkpoint_folder(path, step), .step = step, .files = {}};
-      for (NamedBytes& file : files) first->from->files[file.name] = std::move(file.bytes);
-    }
   }
+  spread_checkpoint(group, first->from, path);
+  spread_checkpoint(group, first->initial, initial_folder(path));
   return std::move(*first);
 }
 
@@ -83,7 +90,7 @@ int train_in_group(const ParsedArguments& arguments, ProcessGroup& group,
   std::optional<Opening> first;
   group.together_on_main([&] { first.emplace(open(group.size())); });
   Opening opening = given_by_first(group, std::move(first));
-  return train_in(opening.config, opening.folder, opening.from, arguments, group);
+  return train_in(opening, arguments, group);
 }
 
 /// How long others are waited for that give no sign of life, in seconds.
